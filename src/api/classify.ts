@@ -1,0 +1,165 @@
+/**
+ * From an answer to what it means: its body, or a fault of one kind (design 2.6; API document, "Errors").
+ *
+ * Promises: status and code decide, never the words of a message, with the one exception that the document itself
+ * makes (a message that begins with `cursor`). Words of the server are shortened, made plain and freed of the key
+ * before they go into a fault. Any bytes whatever give a body or a fault, nothing else.
+ */
+import { ApiFault, type ApiFaultFacts, type ApiFaultKind } from '../core/faults.ts';
+import type { HttpAnswer } from '../core/ports.ts';
+import { SECRET_MARK } from '../core/secret.ts';
+import { plainText } from '../core/text.ts';
+import type { EpochMs } from '../core/time.ts';
+import { isObject, malformed, member } from './envelope.ts';
+import { readRetryAfter, readThrottleWait } from './rate-headers.ts';
+
+/** What the meaning of an answer depends on besides the answer. */
+export interface AskedFor {
+  /** `GET /devices/x/telemetry`: for faults, without secrets. */
+  readonly request: string;
+  /** Whether the request carried a cursor. */
+  readonly hasCursor: boolean;
+  /** The server's time, for waits that are told as dates. */
+  readonly nowMs: EpochMs;
+  /** What must not appear in any words, should the server repeat it. */
+  readonly secret: string;
+}
+
+export type Classified =
+  | { readonly kind: 'ok'; readonly body: unknown }
+  | { readonly kind: 'fault'; readonly fault: ApiFault };
+
+/** The members of an error object, as far as they are usable. */
+interface ErrorWords {
+  readonly code: string | null;
+  readonly message: string | null;
+  readonly scope: string | null;
+  readonly maxDays: number | null;
+}
+
+/** Says what an answer means. */
+export function classifyAnswer(answer: HttpAnswer, asked: AskedFor): Classified {
+  if (isHtml(answer)) {
+    const words =
+      'answered with an HTML page: that is not the API. Is api.url right, and no proxy or login page between?';
+    return fault('server-fault', answer, asked, { words, error: null });
+  }
+  const body = parseJson(answer.body);
+  if (answer.status === 200) {
+    if (body !== undefined) return { kind: 'ok', body };
+    return { kind: 'fault', fault: malformed(asked.request, 'the answer is no JSON') };
+  }
+  const error = readError(body, asked.secret);
+  const kind = kindOf(answer.status, error, asked.hasCursor);
+  const isRedirect = answer.status >= 300 && answer.status < 400;
+  const words = isRedirect ? 'answered with a redirect, which is not followed. Is api.url right?' : WORDS[kind];
+  return fault(kind, answer, asked, { words, error });
+}
+
+const STATUS_KINDS: ReadonlyMap<number, ApiFaultKind> = new Map([
+  [401, 'unauthorized'],
+  [403, 'no-api-access'],
+  [404, 'not-found'],
+  // Not the API's own, but a gateway's way to say: again, please.
+  [408, 'server-fault'],
+  [425, 'server-fault'],
+  [429, 'throttled'],
+]);
+
+function kindOf(status: number, error: ErrorWords, hasCursor: boolean): ApiFaultKind {
+  if (status === 400) return kindOfBadRequest(error, hasCursor);
+  if (status === 403 && error.code === 'insufficient_scope') return 'scope-missing';
+  const known = STATUS_KINDS.get(status);
+  if (known !== undefined) return known;
+  return status > 400 && status < 500 ? 'invalid-request' : 'server-fault';
+}
+
+/**
+ * A 400. On a request that carried a cursor the cursor is taken to be at fault unless the code is the documented one
+ * and its message does not begin with `cursor`: the other parameters are those of the page before, which was answered,
+ * and the code for an expired cursor may be one that is not documented.
+ */
+function kindOfBadRequest({ code, message, maxDays }: ErrorWords, hasCursor: boolean): ApiFaultKind {
+  if (code === 'range_too_large' || maxDays !== null) return 'range-too-large';
+  if (!hasCursor) return 'invalid-request';
+  const isAboutCursor = message?.trimStart().toLowerCase().startsWith('cursor') ?? false;
+  return code === 'invalid_request' && !isAboutCursor ? 'invalid-request' : 'bad-cursor';
+}
+
+/** What each kind means for a person, before the server's own words. */
+const WORDS: Readonly<Record<ApiFaultKind, string>> = {
+  unreachable: 'no answer',
+  throttled: 'the allowance is spent',
+  unauthorized: 'the API refuses the key: missing, unknown, revoked or expired',
+  'scope-missing': 'the key lacks a scope',
+  'no-api-access': 'the API refuses access: does the plan of the workspace include it?',
+  'not-found': 'no such resource in the workspace of this key',
+  'bad-cursor': 'the cursor was refused',
+  'range-too-large': 'the time range is wider than the plan allows',
+  'invalid-request': 'the request was refused',
+  'server-fault': 'a fault on the side of the service',
+  malformed: 'the answer is not what the API promises',
+};
+
+interface FaultWords {
+  readonly words: string;
+  readonly error: ErrorWords | null;
+}
+
+function fault(kind: ApiFaultKind, answer: HttpAnswer, asked: AskedFor, { words, error }: FaultWords): Classified {
+  const { status, headers } = answer;
+  const waitMs = waitOf(status, headers, asked.nowMs);
+  const facts: ApiFaultFacts = {
+    request: asked.request,
+    status,
+    ...(waitMs === null ? {} : { waitMs }),
+    ...(error?.code == null ? {} : { code: error.code }),
+    ...(error?.scope == null || kind !== 'scope-missing' ? {} : { scope: error.scope }),
+    ...(error?.maxDays == null || kind !== 'range-too-large' ? {} : { maxDays: error.maxDays }),
+  };
+  const code = error?.code == null ? '' : ` ${error.code}`;
+  const said = error?.message == null ? '' : `; it says: ${error.message}`;
+  const message = `${asked.request}: ${words} (${status}${code})${said}`;
+  return { kind: 'fault', fault: new ApiFault(kind, message, facts) };
+}
+
+/** A wait is asked for by a 429 always, by a fault of the service where it says so. */
+function waitOf(status: number, headers: HttpAnswer['headers'], nowMs: EpochMs): number | null {
+  if (status === 429) return readThrottleWait(headers, nowMs);
+  return status >= 500 ? readRetryAfter(headers, nowMs) : null;
+}
+
+function isHtml({ status, headers, body }: HttpAnswer): boolean {
+  // A refusal by rate is obeyed whoever sends it; a redirect is none of the API's anyway.
+  if (status === 429) return false;
+  if (/^\s*(text\/html|application\/xhtml)/i.test(headers['content-type'] ?? '')) return true;
+  return /^\s*<(!doctype|html|head|body)\b/i.test(new TextDecoder('latin1').decode(body.subarray(0, 100)));
+}
+
+/** The JSON of a body; `undefined` where it is none. Strict UTF-8: replacement characters could merge two names. */
+function parseJson(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+  } catch {
+    return undefined;
+  }
+}
+
+function readError(body: unknown, secret: string): ErrorWords {
+  const error = isObject(body) ? member(body, 'error') : undefined;
+  const part = (name: string): string | null => {
+    const value = isObject(error) ? member(error, name) : undefined;
+    return typeof value === 'string' && value !== '' ? plainText(hide(value, secret), 200) : null;
+  };
+  const maxDays = isObject(error) ? member(error, 'max_days') : undefined;
+  return {
+    code: part('code'),
+    message: part('message'),
+    scope: part('required_scope'),
+    maxDays: typeof maxDays === 'number' && Number.isFinite(maxDays) && maxDays > 0 ? maxDays : null,
+  };
+}
+
+function hide(text: string, secret: string): string {
+  return secret === '' ? text : text.replaceAll(secret, SECRET_MARK);
+}

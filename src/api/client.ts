@@ -1,0 +1,152 @@
+/**
+ * The API as the program asks it: one call, one understood answer or one `ApiFault`.
+ *
+ * Promises: every attempt, retries included, passes the gate of the allowance and is booked before it is sent; only
+ * `GET` is sent, only to the base URL; no wait that the server asked for is shortened; the key is in the header of the
+ * request and nowhere else. A new endpoint is a target (`urls.ts`), a parser (`schemas.ts`) and a line here.
+ */
+import { ApiFault, type ApiFaultKind, TransportError } from '../core/faults.ts';
+import type { Api, Clock, HttpAnswer, Observe, Purpose, Random, Reply, Transport } from '../core/ports.ts';
+import { type BackoffPolicy, backoffMs, verdictOf } from '../core/retry.ts';
+import type { ServerClock } from '../core/server-clock.ts';
+import { SECOND_MS } from '../core/time.ts';
+import { type Classified, classifyAnswer } from './classify.ts';
+import type { Pacer } from './pacer.ts';
+import { readDate, readRateLimit } from './rate-headers.ts';
+import { parseAccount, parseDevicePage, parseTelemetryPage } from './schemas.ts';
+import { ACCOUNT, createUrls, devicesTarget, hasCursor, nameRequest, type Target, telemetryTarget } from './urls.ts';
+
+export interface ApiClientOptions {
+  readonly transport: Transport;
+  /** Ends in `/external/v1`. */
+  readonly baseUrl: string;
+  /** Asked for each request, so that a key can be replaced while the program runs. */
+  readonly key: () => string;
+  readonly pacer: Pacer;
+  readonly serverClock: ServerClock;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly observe: Observe;
+  /** How many records to ask for in a page; kept within 1 to 200. */
+  readonly pageSize: () => number;
+  /** How often a request is tried again after a fault that may pass. */
+  readonly retries?: number;
+  /** Of this program, for the `User-Agent`. */
+  readonly version?: string;
+}
+
+const DEFAULT_RETRIES = 4;
+const BACKOFF: BackoffPolicy = { baseMs: SECOND_MS, maxMs: 30 * SECOND_MS };
+const MAX_PAGE_SIZE = 200;
+
+/** What an answer is turned into. @throws ApiFault where it is not what was promised. */
+type Parse<T> = (body: unknown, request: string) => T;
+
+interface Ask<T> {
+  readonly target: Target;
+  readonly parse: Parse<T>;
+  readonly purpose: Purpose;
+}
+
+/**
+ * The client.
+ *
+ * @throws UserError where the base URL is not that of this API.
+ */
+export function createApiClient(options: ApiClientOptions): Api {
+  const { clock, random, observe, retries = DEFAULT_RETRIES } = options;
+  const attempt = createAttempt(options);
+  const limit = (): number => Math.max(1, Math.min(MAX_PAGE_SIZE, Math.trunc(options.pageSize()) || 1));
+
+  /** Makes way for another try, or throws the fault where none can help. */
+  const beforeRetry = async (fault: ApiFault, failures: number, signal: AbortSignal): Promise<void> => {
+    const verdict = verdictOf(fault.kind);
+    if (verdict === 'stop' || failures > retries) throw fault;
+    const askedMs = fault.facts.waitMs ?? 0;
+    // The gate holds back what the allowance refused, for all requests alike.
+    const waitMs = verdict === 'wait' ? askedMs : backoffMs({ failures, policy: BACKOFF, random, askedMs });
+    const { kind, message, facts } = fault;
+    observe({ type: 'request-retried', request: facts.request, fault: kind, attempt: failures, waitMs, message });
+    if (verdict === 'retry') await clock.sleep(waitMs, signal);
+  };
+  const ask = async <T>(asked: Ask<T>, signal: AbortSignal): Promise<Reply<T>> => {
+    for (let failures = 1; ; failures += 1) {
+      const outcome = await attempt(asked, signal);
+      if (!(outcome instanceof ApiFault)) return outcome;
+      await beforeRetry(outcome, failures, signal);
+    }
+  };
+
+  return {
+    account: async (purpose, signal) => await ask({ target: ACCOUNT, parse: parseAccount, purpose }, signal),
+    devices: async (cursor, purpose, signal) =>
+      await ask({ target: devicesTarget(limit(), cursor), parse: parseDevicePage, purpose }, signal),
+    telemetry: async (query, purpose, signal) => {
+      const reply = await ask({ target: telemetryTarget(limit(), query), parse: parseTelemetryPage, purpose }, signal);
+      for (const { recordedAt } of reply.value.readings) options.serverClock.heardReading(recordedAt);
+      return reply;
+    },
+  };
+}
+
+type Attempt = <T>(asked: Ask<T>, signal: AbortSignal) => Promise<Reply<T> | ApiFault>;
+
+/** One attempt: through the gate, over the wire, understood and settled. */
+function createAttempt(options: ApiClientOptions): Attempt {
+  const { pacer, serverClock, clock, observe, transport } = options;
+  const urlOf = createUrls(options.baseUrl);
+  const userAgent = options.version === undefined ? 'tidemark' : `tidemark/${options.version}`;
+
+  return async ({ target, parse, purpose }, signal) => {
+    const request = nameRequest(target);
+    const url = urlOf(target);
+    const key = readKey(options.key(), request);
+    const requestId = await pacer.acquire(purpose, signal);
+    const sentMonoMs = clock.monoMs();
+    let status: number | null = null;
+    let headers: HttpAnswer['headers'] = {};
+    let fault: ApiFault | null = null;
+    try {
+      const sent = { authorization: `Bearer ${key}`, accept: 'application/json', 'user-agent': userAgent };
+      const answer = await transport({ method: 'GET', url, headers: sent }, signal);
+      const receivedMonoMs = clock.monoMs();
+      ({ status, headers } = answer);
+      const nowMs = readDate(headers) ?? serverClock.nowMs();
+      const meaning = classifyAnswer(answer, { request, hasCursor: hasCursor(target), nowMs, secret: key });
+      // A gateway's clock is not the server's.
+      if (isFromApi(meaning)) serverClock.heard({ dateMs: readDate(headers), sentMonoMs, receivedMonoMs });
+      const answeredAtMs = serverClock.nowMs();
+      if (meaning.kind === 'fault') throw meaning.fault;
+      return { value: parse(meaning.body, request), answeredAtMs, requestId };
+    } catch (error) {
+      fault = toFault(error, request, status);
+      if (fault === null) throw error;
+      return fault;
+    } finally {
+      const kind: ApiFaultKind | null = fault?.kind ?? null;
+      const waitMs = fault?.facts.waitMs ?? null;
+      pacer.answered({ requestId, status, fault: kind, ...readRateLimit(headers), waitMs });
+      const durationMs = clock.monoMs() - sentMonoMs;
+      observe({ type: 'request-done', request, lane: purpose.lane, status, durationMs, fault: kind });
+    }
+  };
+}
+
+/** A key as it can stand in a header. One that cannot is never sent, and never quoted. */
+function readKey(key: string, request: string): string {
+  if (/^[\x21-\x7e]+$/.test(key)) return key;
+  const words = key === '' ? 'there is no key' : 'the key has characters that no key has';
+  throw new ApiFault('unauthorized', `${request}: not sent, ${words}`, { request });
+}
+
+function isFromApi(meaning: Classified): boolean {
+  return meaning.kind === 'ok' || meaning.fault.kind !== 'server-fault';
+}
+
+/** The fault behind an error; `null` for an abort or a mistake of this program. */
+function toFault(error: unknown, request: string, status: number | null): ApiFault | null {
+  if (error instanceof ApiFault) return error;
+  if (!(error instanceof TransportError)) return null;
+  const kind: ApiFaultKind = error.failure === 'too-large' ? 'malformed' : 'unreachable';
+  return new ApiFault(kind, `${request}: ${error.message}`, { request, ...(status === null ? {} : { status }) });
+}

@@ -1,0 +1,91 @@
+/**
+ * Where a request goes. Everything that comes from the API (ids, cursors) is encoded, and what was built is checked
+ * against the base: no value that a server sends can lead the key to another place.
+ */
+import { ApiFault, UserError } from '../core/faults.ts';
+import type { TelemetryQuery } from '../core/ports.ts';
+import type { Cursor } from '../core/records.ts';
+import { formatSeconds } from '../core/time.ts';
+import { deviceIdProblem } from './ids.ts';
+
+/** What is asked for: a path below the base and its parameters. */
+export interface Target {
+  /** Begins with `/`; parts that come from outside are encoded. */
+  readonly path: string;
+  readonly query: readonly (readonly [name: string, value: string])[];
+}
+
+/** `GET` and the path: how a request is called in events and faults. Parameters stay out: they are long. */
+export function nameRequest(target: Target): string {
+  return `GET ${target.path}`;
+}
+
+/** Whether the request goes on from an earlier page. */
+export function hasCursor(target: Target): boolean {
+  return target.query.some(([name]) => name === 'cursor');
+}
+
+export const ACCOUNT: Target = { path: '/account', query: [] };
+
+/** A page of `/devices`. */
+export function devicesTarget(limit: number, cursor: Cursor | null): Target {
+  return { path: '/devices', query: [['limit', String(limit)], ...cursorPart(cursor)] };
+}
+
+/**
+ * A page of the telemetry of a device. The window is sent with a cursor as well: the document asks for the same
+ * parameters from page to page.
+ *
+ * @throws ApiFault `invalid-request` for an id that cannot stand in a path.
+ */
+export function telemetryTarget(limit: number, { deviceId, after, before, cursor }: TelemetryQuery): Target {
+  const problem = deviceIdProblem(deviceId);
+  if (problem !== null) {
+    const request = 'GET /devices/(unusable id)/telemetry';
+    throw new ApiFault('invalid-request', `${request}: not sent, ${problem}`, { request });
+  }
+  return {
+    path: `/devices/${encodeURIComponent(deviceId)}/telemetry`,
+    query: [
+      ['limit', String(limit)],
+      ...(after === null ? [] : [['after', formatSeconds(after)] as const]),
+      ...(before === null ? [] : [['before', formatSeconds(before)] as const]),
+      ...cursorPart(cursor),
+    ],
+  };
+}
+
+function cursorPart(cursor: Cursor | null): (readonly [string, string])[] {
+  return cursor === null ? [] : [['cursor', cursor]];
+}
+
+/**
+ * Checks the base URL and gives what turns a target into an absolute URL.
+ *
+ * @throws UserError where the base is not the address of this API.
+ */
+export function createUrls(baseUrl: string): (target: Target) => string {
+  const base = readBase(baseUrl);
+  return (target) => {
+    const url = new URL(`${base.origin}${base.pathname}${target.path}`);
+    for (const [name, value] of target.query) url.searchParams.append(name, value);
+    if (url.origin !== base.origin || url.pathname !== `${base.pathname}${target.path}` || url.hash !== '') {
+      const request = nameRequest(target);
+      throw new ApiFault('invalid-request', `${request}: not sent, it would leave the API`, { request });
+    }
+    return url.href;
+  };
+}
+
+function readBase(baseUrl: string): { origin: string; pathname: string } {
+  const url = URL.parse(baseUrl);
+  const pathname = url?.pathname.replace(/\/$/, '') ?? '';
+  // The URL is not quoted: somebody may have put a password into it.
+  if (url === null || !/^https?:$/.test(url.protocol) || !pathname.endsWith('/external/v1')) {
+    throw new UserError('api.url: expected a URL that ends in /external/v1, such as https://host/external/v1', 78);
+  }
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
+    throw new UserError('api.url: expected a plain URL, without a user, a query or a fragment', 78);
+  }
+  return { origin: url.origin, pathname };
+}

@@ -1,0 +1,191 @@
+/**
+ * The command line (design 1.2): argv in, a command out.
+ *
+ * Promises: every mistake is a `UserError` with exit code 2 that says what is wrong and what to do. Values and stray
+ * words are never repeated in it: they may be keys. Nothing is read but the argument.
+ */
+import { parseArgs } from 'node:util';
+import { FLAGS, type Flag, MODES, type Mode, VALUE_FLAGS } from './cli-flags.ts';
+import { UserError } from './core/faults.ts';
+import { nearest, plainText } from './core/text.ts';
+
+export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
+
+/** From the fewest lines to the most. */
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** What the program was asked to do. `null` stands for what was not given. */
+export type Command =
+  | {
+      readonly mode: 'once';
+      readonly configFile: string | null;
+      readonly json: boolean;
+      readonly logLevel: LogLevel | null;
+    }
+  | { readonly mode: 'demo'; readonly logLevel: LogLevel | null }
+  /** `topic`: the mode that `--help` was given with, such as `--once --help`. */
+  | { readonly mode: 'help'; readonly topic: Mode | null }
+  | { readonly mode: 'version' };
+
+/** What was given, by flag. A flag without a value stands with an empty text. */
+type Given = ReadonlyMap<string, string>;
+
+const SEE_HELP = 'tidemark --help lists what there is.';
+
+/**
+ * Reads the command line.
+ *
+ * @param argv what follows the program's name.
+ * @throws UserError (exit 2) for the first mistake found, and for a mode that this version does not have yet.
+ */
+export function parseArguments(argv: readonly string[]): Command {
+  const given = readFlags(argv);
+  const modes = MODES.filter(({ flag }) => given.has(flag)).map(({ flag }) => flag);
+  if (given.has('help')) return { mode: 'help', topic: helpTopic(modes.filter((mode) => mode !== 'help')) };
+  const [mode, ...others] = modes;
+  if (others.length > 0) {
+    throw mistake(`${modes.map(dashed).join(' and ')} are modes, and one is run at a time. Give one of them.`);
+  }
+  if (mode === undefined) return refuseDaemon(given);
+  refuseStrangers(mode, given);
+  if (mode === 'once') {
+    return {
+      mode,
+      configFile: given.get('config') ?? null,
+      json: given.has('json'),
+      logLevel: logLevel(given),
+    };
+  }
+  if (mode === 'demo') return { mode, logLevel: logLevel(given) };
+  if (mode === 'version') return { mode };
+  throw notYet(`${dashed(mode)} is not available in this version yet.`);
+}
+
+function helpTopic(modes: readonly Mode[]): Mode | null {
+  return modes.length === 1 ? (modes[0] ?? null) : null;
+}
+
+function refuseDaemon(given: Given): never {
+  const stray = [...given.keys()].find((flag) => !GLOBAL_FLAGS.has(flag));
+  if (stray !== undefined) {
+    throw mistake(`${dashed(stray)} needs a mode beside it: ${listed(modesOf(stray).map(dashed), 'or')}.`);
+  }
+  throw notYet('Without a mode Tidemark is a daemon, which is not available in this version yet.');
+}
+
+const GLOBAL_FLAGS: ReadonlySet<string> = new Set(['config', 'json', 'log-level']);
+
+function notYet(what: string): UserError {
+  return mistake(`${what} What works today: --once, --demo, --help and --version.`);
+}
+
+/** All flags with their values, each known and given once. */
+function readFlags(argv: readonly string[]): Given {
+  const options = Object.fromEntries(
+    FLAGS.map(({ flag, value }) => [flag, { type: value === 'required' ? 'string' : 'boolean' } as const]),
+  );
+  const { tokens } = parseArgs({ args: [...argv], options, strict: false, tokens: true });
+  const given = new Map<string, string>();
+  for (const token of tokens) {
+    if (token.kind === 'option-terminator') continue;
+    if (token.kind === 'positional') readPositional(token.value, given);
+    else readFlag(token, given);
+  }
+  return given;
+}
+
+interface FlagToken {
+  readonly name: string;
+  readonly rawName: string;
+  readonly value: string | undefined;
+  readonly inlineValue: boolean | undefined;
+}
+
+function readFlag({ name, rawName, value, inlineValue }: FlagToken, given: Map<string, string>): void {
+  const flag = rawName.startsWith('--') ? FLAGS.find((known) => known.flag === name) : undefined;
+  if (flag === undefined) throw unknownFlag(rawName);
+  if (given.has(name) && !flag.repeatable) throw mistake(`${dashed(name)} was given twice. Give it once.`);
+  given.set(name, flagValue(flag, value, inlineValue === true));
+}
+
+function flagValue({ flag, value: wanted, hint }: Flag, value: string | undefined, inline: boolean): string {
+  if (wanted !== 'required') {
+    if (inline && wanted === 'none') throw mistake(`${dashed(flag)} takes no value: write it without the equals sign.`);
+    return value ?? '';
+  }
+  const swallowed = value !== undefined && !inline && value.startsWith('-');
+  if (value === undefined || value === '' || swallowed) {
+    throw mistake(`${dashed(flag)} needs a value: ${dashed(flag)} ${hint ?? 'VALUE'}.`);
+  }
+  return value;
+}
+
+/** The one bare word with a meaning is what `--quarantine` may be followed by. */
+function readPositional(word: string, given: Map<string, string>): void {
+  const last = [...given.keys()].at(-1);
+  const optional = FLAGS.find(({ flag, value }) => flag === last && value === 'optional');
+  if (optional !== undefined && given.get(optional.flag) === '') {
+    given.set(optional.flag, word);
+    return;
+  }
+  const meant = nearest(word.replace(/^-+/, ''), FLAG_NAMES);
+  if (meant === null) {
+    throw mistake(`One argument is no flag, and Tidemark takes nothing but flags. ${SEE_HELP}`);
+  }
+  throw mistake(`Flags begin with two dashes: did you mean ${dashed(meant)}?`);
+}
+
+const FLAG_NAMES = FLAGS.map(({ flag }) => flag);
+
+function unknownFlag(rawName: string): UserError {
+  const name = rawName.replace(/^-+/, '');
+  const byLetter = name.length === 1 ? FLAG_NAMES.find((flag) => flag.startsWith(name)) : undefined;
+  const meant = byLetter ?? nearest(name, FLAG_NAMES);
+  const advice = meant === null ? SEE_HELP : `Did you mean ${dashed(meant)}?`;
+  const secret = /key|token|secret|password/i.test(name)
+    ? ' Keys and tokens come from files or the environment, such as TIDEMARK_API_KEY_FILE, never from the command line.'
+    : '';
+  return mistake(`There is no flag ${plainText(rawName, 40)}. ${secret === '' ? advice : secret.trim()}`);
+}
+
+/** Refuses flags that mean nothing in this mode. */
+function refuseStrangers(mode: Mode, given: Given): void {
+  const allowed: readonly string[] = VALUE_FLAGS[mode];
+  for (const flag of given.keys()) {
+    if (flag === mode || allowed.includes(flag)) continue;
+    if (mode === 'demo' && flag === 'config') {
+      throw mistake('--demo reads no configuration file: leave --config out, or set TIDEMARK_ variables for it.');
+    }
+    const where = modesOf(flag);
+    const working = where.filter((other) => MODES.some(({ flag: name, works }) => name === other && works));
+    throw mistake(
+      `${dashed(flag)} means nothing with ${dashed(mode)}: it belongs to ${listed((working.length > 0 ? working : where).map(dashed), 'and')}.`,
+    );
+  }
+}
+
+function modesOf(flag: string): Mode[] {
+  return MODES.map((mode) => mode.flag).filter((mode) => VALUE_FLAGS[mode].includes(flag));
+}
+
+function logLevel(given: Given): LogLevel | null {
+  const text = given.get('log-level');
+  if (text === undefined) return null;
+  const level = LOG_LEVELS.find((known) => known === text);
+  if (level !== undefined) return level;
+  const meant = nearest(text, LOG_LEVELS);
+  throw mistake(`--log-level takes ${listed(LOG_LEVELS, 'or')}${meant === null ? '.' : `. Did you mean ${meant}?`}`);
+}
+
+function mistake(message: string): UserError {
+  return new UserError(message, 2);
+}
+
+function dashed(flag: string): string {
+  return `--${flag}`;
+}
+
+function listed(words: readonly string[], last: 'and' | 'or'): string {
+  if (words.length <= 1) return words.join('');
+  return `${words.slice(0, -1).join(', ')} ${last} ${words.at(-1)}`;
+}

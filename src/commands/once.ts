@@ -1,0 +1,193 @@
+/**
+ * `--once`: closes every hole from now less `sync.history` to what can be claimed at its start, delivers, and ends
+ * (design 1.2).
+ *
+ * It ends with 0 when all is in place, with 3 when it was interrupted or nothing has moved for ten minutes, with 1
+ * where running it again will not help. Everything that was reached stays, whatever the end.
+ */
+import { ApiFault, type ExitCode, UserError } from '../core/faults.ts';
+import { holdingsOf, wantedOf } from '../core/holdings.ts';
+import type { StatusGap } from '../core/status.ts';
+import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
+import type { Horizon, SyncContext } from '../sync/context.ts';
+import type { Deliverer } from '../sync/deliver.ts';
+import { wantedFrom } from '../sync/horizon.ts';
+import { type PassResult, runPass } from '../sync/pass.ts';
+import type { ProgressWatch } from '../sync/progress-watch.ts';
+import type { Puller } from '../sync/pull.ts';
+
+/** After so long without progress it ends. */
+const STALLED_AFTER_MS = 10 * MINUTE_MS;
+
+/** Rests between passes that left something open: the first, and the longest. */
+const PASS_REST_MS = { first: 5 * SECOND_MS, most: MINUTE_MS };
+
+/** How often delivery is looked after once everything is pulled. */
+const DRAIN_LOOK_MS = 200;
+
+export interface OnceParts {
+  readonly context: SyncContext;
+  readonly puller: Puller;
+  readonly deliverers: readonly Deliverer[];
+  readonly watch: ProgressWatch;
+}
+
+/** What `--once --json` prints. */
+export interface OnceSummary {
+  readonly outcome: 'complete' | 'stalled' | 'interrupted' | 'incomplete for good';
+  readonly exit_code: ExitCode;
+  readonly workspace_id: string | null;
+  readonly devices: number;
+  readonly points_archived: number;
+  readonly gaps: readonly (StatusGap & { readonly device_id: string })[];
+  readonly streams_off: readonly string[];
+  readonly rejected_records: number;
+  readonly destinations: readonly {
+    readonly name: string;
+    readonly delivered_points: number;
+    readonly pending_points: number;
+    readonly quarantined: number;
+    readonly held: string | null;
+  }[];
+}
+
+/**
+ * Runs it.
+ *
+ * @returns the summary; an abort of `signal` is an outcome, not an error.
+ * @throws UserError where a person has to act (exit 77 for the key, 1 for the state).
+ */
+export async function runOnce(parts: OnceParts, signal: AbortSignal): Promise<OnceSummary> {
+  const stop = new AbortController();
+  const both = AbortSignal.any([signal, stop.signal]);
+  const deliveries = parts.deliverers.map((deliverer) => deliverer.run(both));
+  // A state that cannot be written ends the deliveries: then there is nothing to wait for.
+  for (const delivery of deliveries) delivery.catch((error: unknown) => stop.abort(error));
+  try {
+    return await pullAndDrain(parts, both);
+  } catch (error) {
+    if (signal.aborted) return summarize(parts, { outcome: 'interrupted', horizon: null, off: [] });
+    if (stop.signal.aborted && !(error instanceof UserError)) throw stop.signal.reason;
+    throw error;
+  } finally {
+    stop.abort();
+    await Promise.allSettled(deliveries);
+  }
+}
+
+interface Ending {
+  readonly outcome: OnceSummary['outcome'];
+  readonly horizon: Horizon | null;
+  readonly off: PassResult['off'];
+}
+
+async function pullAndDrain(parts: OnceParts, signal: AbortSignal): Promise<OnceSummary> {
+  const ending = await pullAll(parts, signal);
+  const drained = await drain(parts, signal);
+  const outcome = ending.outcome === 'complete' && !drained ? 'stalled' : ending.outcome;
+  return summarize(parts, { ...ending, outcome });
+}
+
+/** Passes until nothing is open, nothing can be mended, or nothing moves. */
+async function pullAll(parts: OnceParts, signal: AbortSignal): Promise<Ending> {
+  const { context, puller, watch } = parts;
+  let horizon: Horizon | null = null;
+  let restMs = PASS_REST_MS.first;
+  for (;;) {
+    try {
+      const result: PassResult = await runPass(context, { puller, fixed: horizon }, signal);
+      horizon ??= result.horizon;
+      const off = result.off;
+      const open = openGaps(parts, horizon);
+      if (open.length === 0 || off.includes('telemetry')) return { outcome: 'complete', horizon, off };
+      if (open.every(({ reason }) => reason === 'beyond plan')) return { outcome: 'incomplete for good', horizon, off };
+    } catch (error) {
+      if (!(error instanceof ApiFault)) throw error;
+      if (isRefusal(error)) throw refusalOf(error);
+      context.observe({ type: 'pass-failed', message: error.message, waitMs: restMs });
+    }
+    if (watch.idleMs() >= STALLED_AFTER_MS) return { outcome: 'stalled', horizon, off: [] };
+    await context.clock.sleep(restMs, signal);
+    restMs = Math.min(restMs * 2, PASS_REST_MS.most);
+  }
+}
+
+/** The holes that more work could close: those of devices that are gone are named in the summary, not waited for. */
+function openGaps(parts: OnceParts, horizon: Horizon | null): OnceSummary['gaps'] {
+  return allGaps(parts, horizon).filter(({ reason }) => reason !== 'device gone');
+}
+
+function allGaps({ context }: OnceParts, horizon: Horizon | null): OnceSummary['gaps'] {
+  if (horizon === null) return [];
+  const { store, serverClock, settings } = context;
+  // What has left the wanted span meanwhile is not missed.
+  const from = wantedFrom(settings, serverClock.claimableMs() ?? horizon.nowMs);
+  return store.devices().flatMap((device) => {
+    const { deviceId } = device.record;
+    const wanted = wantedOf(device, { from, to: horizon.limit });
+    const held = { spans: store.telemetry(deviceId).spans, gaps: store.gaps(deviceId) };
+    return holdingsOf(device, held, wanted).holes.map((hole) => ({ device_id: deviceId, ...hole }));
+  });
+}
+
+function isRefusal({ kind }: ApiFault): boolean {
+  return kind === 'unauthorized' || kind === 'no-api-access' || kind === 'scope-missing';
+}
+
+function refusalOf({ kind, facts }: ApiFault): UserError {
+  if (kind === 'unauthorized') {
+    return new UserError(
+      'api.key: the API refuses the key: it is unknown, revoked or expired. Create one in the dashboard (Settings, then API) and give it as api.key.',
+      77,
+    );
+  }
+  if (kind === 'no-api-access') {
+    return new UserError('The plan of this workspace has no access to the API. A plan that includes it is needed.', 77);
+  }
+  return new UserError(
+    `api.key: the key lacks the scope ${facts.scope ?? 'devices:read'}, without which nothing can be synced. Create a key that has it.`,
+    77,
+  );
+}
+
+/** Waits until every destination has everything. @returns whether that was reached. */
+async function drain({ context, deliverers, watch }: OnceParts, signal: AbortSignal): Promise<boolean> {
+  for (const deliverer of deliverers) deliverer.ring();
+  while (deliverers.some((deliverer) => deliverer.pendingLines() > 0)) {
+    if (watch.idleMs() >= STALLED_AFTER_MS) return false;
+    await context.clock.sleep(DRAIN_LOOK_MS, signal);
+  }
+  return true;
+}
+
+const EXIT_CODES: Readonly<Record<OnceSummary['outcome'], ExitCode>> = {
+  complete: 0,
+  stalled: 3,
+  interrupted: 3,
+  'incomplete for good': 1,
+};
+
+function summarize(parts: OnceParts, { outcome, horizon, off }: Ending): OnceSummary {
+  const { store } = parts.context;
+  const totals = store.totals();
+  return {
+    outcome,
+    exit_code: EXIT_CODES[outcome],
+    workspace_id: store.workspaceTag(),
+    devices: store.devices().length,
+    points_archived: totals.points,
+    gaps: allGaps(parts, horizon),
+    streams_off: off,
+    rejected_records: totals.rejectedRecords,
+    destinations: parts.deliverers.map((deliverer) => {
+      const { pendingLines, quarantined } = store.backlog(deliverer.destinationId);
+      return {
+        name: deliverer.name,
+        delivered_points: deliverer.deliveredLines(),
+        pending_points: pendingLines,
+        quarantined,
+        held: deliverer.held(),
+      };
+    }),
+  };
+}

@@ -1,0 +1,166 @@
+/**
+ * Where configuration comes from: a YAML text or the environment, each read into the same flat list of what was given,
+ * by path. What a path means is not known here beyond its existence.
+ *
+ * Promises: all mistakes are collected, none thrown; a mistake names a place, never a value. YAML scalars are read as
+ * the text that stands there (no number, date or boolean is guessed), so that both sources mean the same.
+ */
+import { isAlias, isMap, isScalar, LineCounter, type Pair, parseDocument, type YAMLError } from 'yaml';
+import { nearest, plainText } from './core/text.ts';
+
+/** One value as it was given. */
+export interface Given {
+  readonly text: string;
+  readonly source: 'file' | 'environment';
+  /** How to name the place: `api.url (config/tidemark.yaml, line 3)`, `api.url (TIDEMARK_API_URL)`. */
+  readonly place: string;
+}
+
+/** What one source gave, by path (`api.key`, `api.key_file`), and what is wrong with it, a line each. */
+export interface SourceReading {
+  readonly given: ReadonlyMap<string, Given>;
+  readonly mistakes: readonly string[];
+}
+
+/** The names that a source may use. */
+export interface KnownNames {
+  /** Full paths, file forms included. */
+  readonly paths: ReadonlySet<string>;
+  /** Paths that hold something other than one value and are not looked into. */
+  readonly opaque: ReadonlySet<string>;
+}
+
+/** Words for YAML's own errors. The parser's are not used: some of them repeat the text at fault. */
+const YAML_WORDS: Readonly<Partial<Record<YAMLError['code'], string>>> = {
+  BAD_INDENT: 'the indentation does not fit',
+  BAD_SCALAR_START: 'a value begins with a character that YAML reserves; put the value in quotes',
+  BLOCK_AS_IMPLICIT_KEY: 'two keys in one line, or a value with a colon and a blank in it that needs quotes',
+  DUPLICATE_KEY: 'a key that was given before',
+  MISSING_CHAR: 'a quote, a bracket or a colon is missing',
+  MULTIPLE_DOCS: 'a second document begins here; one is expected',
+  TAB_AS_INDENT: 'a tab is used for indentation; use spaces',
+  TAG_RESOLVE_FAILED: 'tags (!) are not understood here',
+};
+
+/** A walk through a document. */
+interface Walk {
+  readonly file: string;
+  readonly known: KnownNames;
+  readonly lines: LineCounter;
+  readonly given: Map<string, Given>;
+  readonly mistakes: string[];
+}
+
+/**
+ * Reads a YAML configuration.
+ *
+ * @param file its path, and its whole text.
+ */
+export function readYaml({ path, text }: { path: string; text: string }, known: KnownNames): SourceReading {
+  const lines = new LineCounter();
+  const document = parseDocument(text.replace(/^\uFEFF/, ''), {
+    prettyErrors: false,
+    schema: 'failsafe',
+    lineCounter: lines,
+  });
+  const broken = [...document.errors, ...document.warnings].map(
+    ({ code, pos }) => `${path}, line ${lines.linePos(pos[0]).line}: ${YAML_WORDS[code] ?? 'this is not valid YAML'}`,
+  );
+  if (broken.length > 0) return { given: new Map(), mistakes: broken };
+  const walk = { file: path, known, lines, given: new Map<string, Given>(), mistakes: [] };
+  if (!visitSection(walk, document.contents, '')) {
+    return {
+      given: new Map(),
+      mistakes: [`${path}: expected sections with keys, such as "api:" with an indented "url:" below`],
+    };
+  }
+  return walk;
+}
+
+/** Takes in what stands in a section. @returns false where it is none. */
+function visitSection(walk: Walk, node: unknown, prefix: string): boolean {
+  if (isNothing(node)) return true;
+  if (!isMap(node)) return false;
+  for (const pair of node.items) visitPair(walk, pair, prefix);
+  return true;
+}
+
+function visitPair(walk: Walk, { key, value }: Pair, prefix: string): void {
+  const { known, given, mistakes } = walk;
+  const at = `${walk.file}, line ${lineOf(key, walk.lines)}`;
+  const name = scalarText(key) ?? '';
+  const path = `${prefix}${name}`;
+  const place = `${path} (${at})`;
+  if (known.opaque.has(path)) {
+    given.set(path, { text: '', source: 'file', place });
+  } else if (known.paths.has(path) && (prefix !== '' || !name.includes('.'))) {
+    const text = scalarText(value);
+    if (text === null) mistakes.push(`${place}: expected one value, in one piece`);
+    else given.set(path, { text, source: 'file', place });
+  } else if (prefix === '' && sectionsOf(known).has(path)) {
+    if (visitSection(walk, value, `${path}.`)) return;
+    mistakes.push(`${place}: expected a section, its keys indented on the lines below`);
+  } else mistakes.push(`${at}: ${unknownKey(name, prefix, known)}`);
+}
+
+/** The text of a scalar; `null` where there is none, or something else. */
+function scalarText(node: unknown): string | null {
+  if (isNothing(node)) return '';
+  return isScalar(node) && typeof node.value === 'string' ? node.value : null;
+}
+
+/** Nothing after the colon, or YAML's plain words for it. */
+function isNothing(node: unknown): boolean {
+  if (node === null) return true;
+  return isScalar(node) && node.type === 'PLAIN' && ['', '~', 'null'].includes(String(node.value));
+}
+
+function lineOf(node: unknown, lines: LineCounter): number {
+  const range = isScalar(node) || isMap(node) || isAlias(node) ? node.range : undefined;
+  return lines.linePos(range?.[0] ?? 0).line;
+}
+
+function sectionsOf(known: KnownNames): ReadonlySet<string> {
+  return new Set([...known.paths].filter((path) => path.includes('.')).map((path) => path.replace(/\..*$/, '')));
+}
+
+/** Words for a key that does not exist. Its name is shown only where it looks like one. */
+function unknownKey(name: string, prefix: string, known: KnownNames): string {
+  const path = `${prefix}${name}`;
+  if (known.paths.has(path)) {
+    const [section, key] = name.split('.');
+    return `write ${path} as a section: "${section}:" and on the next line, indented, "${key}:"`;
+  }
+  const shown = /^[A-Za-z][\w.-]{0,39}$/.test(name) ? ` ${path}` : '';
+  const meant = nearest(path, [...known.paths, ...known.opaque]);
+  return `there is no key${shown}${meant === null ? '' : `; did you mean ${meant}?`}`;
+}
+
+/** Variables that Kubernetes makes for a service of this name. */
+const KUBERNETES = /^TIDEMARK_(SERVICE_|PORT)/;
+
+/**
+ * Reads the environment. An empty variable counts as unset.
+ *
+ * @param variables every known variable and its path.
+ */
+export function readEnvironment(
+  environment: Readonly<Record<string, string | undefined>>,
+  variables: ReadonlyMap<string, string>,
+): SourceReading {
+  const given = new Map<string, Given>();
+  const mistakes: string[] = [];
+  for (const [name, text] of Object.entries(environment)) {
+    if (!name.startsWith('TIDEMARK_') || text === undefined || text === '' || KUBERNETES.test(name)) continue;
+    const path = variables.get(name);
+    if (path !== undefined) {
+      given.set(path, { text, source: 'environment', place: `${path} (${name})` });
+      continue;
+    }
+    const meant = nearest(name, variables.keys());
+    mistakes.push(
+      `${plainText(name, 60)}: there is no such variable${meant === null ? '' : `; did you mean ${meant}?`}`,
+    );
+  }
+  return { given, mistakes };
+}

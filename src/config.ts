@@ -1,0 +1,228 @@
+/**
+ * The configuration (design 1.3): file and environment in, one checked `Config` out.
+ *
+ * Promises: nothing is read but through the arguments; every mistake is told at once, by its place, with what was
+ * expected (`UserError`, exit 78); no message holds a secret; a key that does nothing yet is refused, not ignored.
+ */
+import {
+  beginReading,
+  errorCode,
+  fileTrouble,
+  isGiven,
+  mistakesOf,
+  type Reading,
+  readCertificates,
+  readSecret,
+  readValue,
+} from './config-reader.ts';
+import { configKeys, fileForm, knownNames, knownVariables, variableOf } from './config-schema.ts';
+import { readEnvironment, readYaml, type SourceReading } from './config-sources.ts';
+import type { History, Listen } from './config-values.ts';
+import { UserError } from './core/faults.ts';
+import { Secret } from './core/secret.ts';
+import type { EpochMs } from './core/time.ts';
+
+/** Where the file is looked for unless `--config` names one. */
+export const DEFAULT_FILE = 'config/tidemark.yaml';
+
+export interface ApiConfig {
+  /** Without a slash at its end. */
+  readonly url: string;
+  readonly key: Secret;
+  /** Where the key came from, to read it again when it is refused; `null` where it was given itself. */
+  readonly keyFile: string | null;
+  readonly share: number;
+  readonly concurrency: number;
+  readonly timeoutMs: number;
+  /** Certificates to trust, as PEM text. */
+  readonly ca: string | null;
+}
+
+export interface InfluxConfig {
+  /** Without a slash at its end. */
+  readonly url: string;
+  readonly token: Secret | null;
+  readonly tokenFile: string | null;
+  readonly org: string;
+  readonly bucket: string;
+  readonly kind: 'auto' | 'influxdb';
+  readonly ca: string | null;
+  readonly timeoutMs: number;
+  readonly batchLines: number;
+}
+
+export interface Config {
+  readonly api: ApiConfig;
+  /** `null`: no database, the archive alone is filled. */
+  readonly influx: InfluxConfig | null;
+  /** `null`: as the account says. */
+  readonly workspaceId: string | null;
+  readonly dataDir: string;
+  readonly sync: { readonly history: History; readonly settleMs: number };
+  readonly listen: Listen;
+  readonly log: { readonly level: 'error' | 'warn' | 'info' | 'debug'; readonly format: 'auto' | 'json' | 'pretty' };
+}
+
+/** What `--demo` goes by: the simulated workspace stands for the API, and `null` leaves the place to the demo. */
+export interface DemoConfig extends Omit<Config, 'api' | 'dataDir' | 'listen'> {
+  readonly api: Pick<ApiConfig, 'share' | 'concurrency' | 'timeoutMs'>;
+  readonly dataDir: string | null;
+  readonly listen: Listen | null;
+}
+
+export interface ConfigInput {
+  /** What `--config` names; `null` looks for the default file, which may be missing. */
+  readonly file: string | null;
+  /** Reads a file as UTF-8; throws as `node:fs` does. */
+  readonly readFile: (path: string) => string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** The present: `sync.history` has to lie before it. */
+  readonly nowMs: EpochMs;
+}
+
+export interface Loaded<C> {
+  readonly config: C;
+  /** Every secret that was given, for the search that keeps them out of the logs. */
+  readonly secrets: readonly Secret[];
+  /** The environment variables that held a secret, to be deleted once this is read. */
+  readonly secretVariables: readonly string[];
+}
+
+/** Reads the configuration. @throws UserError (exit 78) with every mistake. */
+export function loadConfig(input: ConfigInput): Loaded<Config> {
+  const keys = configKeys(input.nowMs);
+  const file = readConfigFile(input);
+  const environment = readEnvironment(input.environment, knownVariables(keys));
+  const reading = beginReading({
+    keys,
+    readFile: input.readFile,
+    given: new Map([...file.given, ...environment.given]),
+    mistakes: [...file.mistakes, ...environment.mistakes],
+  });
+  // What a file that could not be read would have given is not called missing.
+  if (file.mistakes.length === 0) demandApi(reading);
+  const key = readSecret(reading, 'api.key');
+  const config = {
+    api: {
+      ...readPace(reading),
+      url: readValue(reading, 'api.url') ?? '',
+      key: key.secret ?? new Secret(''),
+      keyFile: key.file,
+      ca: readCertificates(reading, 'api.ca_file'),
+    },
+    dataDir: readValue(reading, 'data_dir'),
+    listen: readValue(reading, 'listen'),
+    ...readShared(reading),
+  };
+  return finish(config, reading, input.environment);
+}
+
+/**
+ * Reads the configuration of `--demo`: the environment alone. It acts as always but for the address, the key and the
+ * certificates of the API, which are not even looked at: the demo never speaks to it.
+ *
+ * @throws UserError (exit 78) with every mistake.
+ */
+export function loadDemoConfig(input: Omit<ConfigInput, 'file'>): Loaded<DemoConfig> {
+  const keys = configKeys(input.nowMs);
+  const { given, mistakes } = readEnvironment(input.environment, knownVariables(keys));
+  const own = new Map(given);
+  for (const path of ['api.url', 'api.key', fileForm('api.key'), 'api.ca_file']) own.delete(path);
+  const reading = beginReading({ keys, readFile: input.readFile, given: own, mistakes });
+  const config = {
+    api: readPace(reading),
+    dataDir: isGiven(reading, 'data_dir') ? readValue(reading, 'data_dir') : null,
+    listen: isGiven(reading, 'listen') ? readValue(reading, 'listen') : null,
+    ...readShared(reading),
+  };
+  return finish(config, reading, input.environment);
+}
+
+/** What the file gives: nothing where the default one is missing. */
+function readConfigFile({ file, readFile, nowMs }: ConfigInput): SourceReading {
+  const path = file ?? DEFAULT_FILE;
+  let text: string;
+  try {
+    text = readFile(path);
+  } catch (error) {
+    const missing = ['ENOENT', 'ENOTDIR'].includes(errorCode(error));
+    if (file === null && missing) return { given: new Map(), mistakes: [] };
+    const remedy = missing ? '; create it, or name another with --config' : '';
+    return {
+      given: new Map(),
+      mistakes: [`${file === null ? '' : '--config: '}${fileTrouble(error)} ${path}${remedy}`],
+    };
+  }
+  return readYaml({ path, text }, knownNames(configKeys(nowMs)));
+}
+
+function demandApi(reading: Reading): void {
+  if (!isGiven(reading, 'api.url')) {
+    reading.mistakes.push(
+      `api.url: is missing; set it in ${DEFAULT_FILE}, or set ${variableOf('api.url')}: the base address of the API, ending in /external/v1`,
+    );
+  }
+  if (!isGiven(reading, 'api.key')) {
+    const file = fileForm('api.key');
+    reading.mistakes.push(
+      `api.key: is missing; put the workspace API key alone into a file and name that by ${file} or ${variableOf(file)}, or set ${variableOf('api.key')}`,
+    );
+  }
+}
+
+function readPace(reading: Reading): Pick<ApiConfig, 'share' | 'concurrency' | 'timeoutMs'> {
+  return {
+    share: readValue(reading, 'api.share'),
+    concurrency: readValue(reading, 'api.concurrency'),
+    timeoutMs: readValue(reading, 'api.timeout'),
+  };
+}
+
+function readShared(reading: Reading): Pick<Config, 'influx' | 'workspaceId' | 'sync' | 'log'> {
+  return {
+    influx: readInflux(reading),
+    workspaceId: readValue(reading, 'workspace.id'),
+    sync: { history: readValue(reading, 'sync.history'), settleMs: readValue(reading, 'sync.settle') },
+    log: { level: readValue(reading, 'log.level'), format: readValue(reading, 'log.format') },
+  };
+}
+
+/** The database: `url` and `bucket` make one, and nothing about one may be said without them. */
+function readInflux(reading: Reading): InfluxConfig | null {
+  const given = [...reading.given].filter(([path]) => path.startsWith('influx.'));
+  const { secret, file } = readSecret(reading, 'influx.token');
+  const influx = {
+    url: readValue(reading, 'influx.url') ?? '',
+    token: secret,
+    tokenFile: file,
+    org: readValue(reading, 'influx.org') ?? '',
+    bucket: readValue(reading, 'influx.bucket') ?? '',
+    kind: readValue(reading, 'influx.kind'),
+    ca: readCertificates(reading, 'influx.ca_file'),
+    timeoutMs: readValue(reading, 'influx.timeout'),
+    batchLines: readValue(reading, 'influx.batch_lines'),
+  };
+  const first = given[0]?.[1].place;
+  if (first === undefined) return null;
+  for (const path of ['influx.url', 'influx.bucket'] as const) {
+    if (isGiven(reading, path)) continue;
+    reading.mistakes.push(
+      `${path}: is missing, although ${first} is given; a database needs influx.url and influx.bucket`,
+    );
+  }
+  return influx;
+}
+
+/** Ends the reading: everything that is wrong at once, or the configuration. */
+function finish<C>(config: C, reading: Reading, environment: ConfigInput['environment']): Loaded<C> {
+  const mistakes = mistakesOf(reading);
+  if (mistakes.length > 0) {
+    throw new UserError(['The configuration is not usable:', ...mistakes].join('\n  '), 78);
+  }
+  const variables = [variableOf('api.key'), variableOf('influx.token')];
+  return {
+    config,
+    secrets: reading.secrets,
+    secretVariables: variables.filter((name) => environment[name] !== undefined),
+  };
+}

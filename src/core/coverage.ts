@@ -1,0 +1,73 @@
+/**
+ * Coverage: the stretches of time that are held in full of one device, and the readings at their edges.
+ *
+ * Pages come newest first, so "the newest time seen" would be no checkpoint: an interruption between two pages would
+ * lose what lies between. What is kept instead is this set (design 2.1): what to fetch is the wanted span minus the
+ * set, and a hole is closed piece by piece, in any order, by whoever comes next.
+ */
+import { type Interval, type Intervals, normalize, subtract } from './intervals.ts';
+import type { EpochNs } from './time.ts';
+
+/** A reading that is held, known again by its instant and its content. */
+export interface Edge {
+  readonly at: EpochNs;
+  /** `readingDigest` of the reading. */
+  readonly digest: string;
+}
+
+/**
+ * A stretch that is held in full, half-open, with the readings at its ends.
+ *
+ * `first` is the oldest reading held at or above `from` (a walk further back goes on from it; it may lie one nanosecond
+ * below `from`, where a page ended in the middle of an instant). `last` is the newest one below `to`. Both are `null`
+ * where the stretch holds no reading.
+ */
+export interface CoveredSpan extends Interval {
+  readonly first: Edge | null;
+  readonly last: Edge | null;
+}
+
+/** The bare intervals of the spans, in normal form. */
+export function coveredIntervals(spans: readonly CoveredSpan[]): Intervals {
+  return normalize(spans);
+}
+
+/** The stretches of `wanted` that are not held, ascending. */
+export function holesIn(wanted: Interval, spans: readonly CoveredSpan[]): Intervals {
+  return subtract(normalize([wanted]), coveredIntervals(spans));
+}
+
+/** Adds a proven stretch; spans that meet or overlap become one. The result is ascending and disjoint. */
+export function addSpan(spans: readonly CoveredSpan[], proven: CoveredSpan): readonly CoveredSpan[] {
+  if (proven.from >= proven.to) return spans;
+  const apart = spans.filter((span) => span.to < proven.from || span.from > proven.to);
+  const merged = spans.filter((span) => !apart.includes(span)).reduce(mergeSpans, proven);
+  return [...apart, merged].sort((a, b) => (a.from < b.from ? -1 : 1));
+}
+
+function mergeSpans(a: CoveredSpan, b: CoveredSpan): CoveredSpan {
+  return {
+    from: a.from < b.from ? a.from : b.from,
+    to: a.to > b.to ? a.to : b.to,
+    first: pickEdge(a.first, b.first, (x, y) => x.at < y.at),
+    last: pickEdge(a.last, b.last, (x, y) => x.at > y.at),
+  };
+}
+
+function pickEdge(a: Edge | null, b: Edge | null, better: (x: Edge, y: Edge) => boolean): Edge | null {
+  if (a === null || b === null) return a ?? b;
+  return better(b, a) ? b : a;
+}
+
+/**
+ * The held readings that an answer about `hole` has to show (design 2.1, "anchored").
+ *
+ * @returns `near`: the reading above the hole that a walk goes on from; `far`: the one below it, which a page that ends
+ * the window must reach. `null` where nothing is held on that side.
+ */
+export function anchorsOf(hole: Interval, spans: readonly CoveredSpan[]): { near: Edge | null; far: Edge | null } {
+  return {
+    near: spans.find((span) => span.from === hole.to)?.first ?? null,
+    far: spans.find((span) => span.to === hole.from)?.last ?? null,
+  };
+}

@@ -1,0 +1,85 @@
+/**
+ * What can go wrong at the API, as kinds: the kind decides what is done, never the words of a message (design 2.6).
+ */
+
+/**
+ * - `unreachable`: no answer (refused, reset, timed out, TLS, name look-up).
+ * - `throttled`: 429; `waitMs` is what the server asked for.
+ * - `unauthorized`: 401: the key is missing, unknown, revoked or expired.
+ * - `scope-missing`: 403 with `insufficient_scope`; `scope` names it.
+ * - `no-api-access`: any other 403: the plan grants no API access.
+ * - `not-found`: 404.
+ * - `bad-cursor`: 400 on a request that carried a cursor, about the cursor.
+ * - `range-too-large`: 400 `range_too_large`; `maxDays` where it was told.
+ * - `invalid-request`: any other refusal of what was asked.
+ * - `server-fault`: 5xx, or an answer that cannot be the API's (a redirect, an HTML page).
+ * - `malformed`: a 200 whose body is no JSON or not the promised shape, or too large.
+ */
+export type ApiFaultKind =
+  | 'unreachable'
+  | 'throttled'
+  | 'unauthorized'
+  | 'scope-missing'
+  | 'no-api-access'
+  | 'not-found'
+  | 'bad-cursor'
+  | 'range-too-large'
+  | 'invalid-request'
+  | 'server-fault'
+  | 'malformed';
+
+/** Why no whole answer came: the kinds that a person can act on. */
+export type TransportFailure = 'refused' | 'reset' | 'timeout' | 'name' | 'tls' | 'too-large' | 'other';
+
+/** A request that got no whole answer. */
+export class TransportError extends Error {
+  override readonly name = 'TransportError';
+  readonly failure: TransportFailure;
+
+  constructor(failure: TransportFailure, message: string) {
+    super(message);
+    this.failure = failure;
+  }
+}
+
+export interface ApiFaultFacts {
+  /** What was asked, without secrets: `GET /devices/x/telemetry`. */
+  readonly request: string;
+  readonly status?: number;
+  readonly code?: string;
+  /** How long the server asked to wait, in milliseconds. */
+  readonly waitMs?: number;
+  /** The scope that the key lacks. */
+  readonly scope?: string;
+  /** The widest window that the plan allows, in days. */
+  readonly maxDays?: number;
+}
+
+/** A request to the API that did not bring what it was sent for. */
+export class ApiFault extends Error {
+  override readonly name = 'ApiFault';
+  readonly kind: ApiFaultKind;
+  readonly facts: ApiFaultFacts;
+
+  constructor(kind: ApiFaultKind, message: string, facts: ApiFaultFacts) {
+    super(message);
+    this.kind = kind;
+    this.facts = facts;
+  }
+}
+
+/**
+ * An error that a person has to mend: what is wrong, where, and what to do, and the exit code that tells it to scripts.
+ */
+export class UserError extends Error {
+  override readonly name = 'UserError';
+  readonly exitCode: ExitCode;
+
+  constructor(message: string, exitCode: ExitCode) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+/** The exit codes of design 1.2. */
+export type ExitCode = 0 | 1 | 2 | 3 | 77 | 78;

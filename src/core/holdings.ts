@@ -1,0 +1,77 @@
+/**
+ * What is held of a device, in words and seconds: for the `coverage` points, the status and the end of a one-off.
+ */
+import { type CoveredSpan, coveredIntervals, holesIn } from './coverage.ts';
+import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract } from './intervals.ts';
+import type { Gap, KnownDevice } from './state.ts';
+import type { DeviceState, StatusGap } from './status.ts';
+import { DAY_NS, type EpochNs, formatExact, SECOND_NS } from './time.ts';
+
+/** How long a device that does not say whether it is online may be without readings before it counts as silent. */
+const SILENT_AFTER_NS = DAY_NS;
+
+export interface Holdings {
+  readonly state: DeviceState;
+  /** From the newest instant that is held without a hole above it to the end of what could be claimed. */
+  readonly lagSeconds: number;
+  readonly gapSeconds: number;
+  /** The holes, each with its reason. */
+  readonly holes: readonly StatusGap[];
+}
+
+/** What is held of a device of what is wanted. */
+export function holdingsOf(
+  device: Pick<KnownDevice, 'record' | 'goneSinceMs'>,
+  held: { spans: readonly CoveredSpan[]; gaps: readonly Gap[] },
+  wanted: Interval,
+): Holdings {
+  const gone = device.goneSinceMs !== null;
+  const open = holesIn(wanted, held.spans);
+  const newest = open.at(-1);
+  const lag = newest?.to === wanted.to ? newest.to - newest.from : 0n;
+  return {
+    state: stateOf(device, { spans: held.spans, open, wanted }),
+    lagSeconds: seconds(lag),
+    gapSeconds: seconds(lengthNs(open)),
+    holes: nameHoles(open, held.gaps, gone ? 'device gone' : 'not reached yet'),
+  };
+}
+
+function stateOf(
+  { record, goneSinceMs }: Pick<KnownDevice, 'record' | 'goneSinceMs'>,
+  { spans, open, wanted }: { spans: readonly CoveredSpan[]; open: Intervals; wanted: Interval },
+): DeviceState {
+  if (goneSinceMs !== null) return 'unreachable';
+  if (open.length > 0) return 'catching-up';
+  const newest = spans.at(-1)?.last?.at ?? null;
+  if (record.online !== null) return record.online ? 'live' : 'silent';
+  return newest !== null && wanted.to - newest < SILENT_AFTER_NS ? 'live' : 'silent';
+}
+
+function nameHoles(open: Intervals, gaps: readonly Gap[], otherwise: string): StatusGap[] {
+  const named = gaps.flatMap((gap) =>
+    intersect(open, normalize([{ from: gap.fromNs, to: gap.toNs }])).map((hole) => ({ hole, reason: gap.reason })),
+  );
+  const rest = subtract(open, normalize(named.map(({ hole }) => hole)));
+  return [...named, ...rest.map((hole) => ({ hole, reason: otherwise }))]
+    .sort((a, b) => (a.hole.from < b.hole.from ? -1 : 1))
+    .map(({ hole, reason }) => ({ from: formatExact(hole.from), to: formatExact(hole.to), reason }));
+}
+
+/** The part of what is wanted that is held, 0 to 1. */
+export function coveredShare(spans: readonly CoveredSpan[], wanted: Interval): number {
+  const whole = wanted.to - wanted.from;
+  if (whole <= 0n) return 1;
+  return Number(lengthNs(intersect(coveredIntervals(spans), normalize([wanted])))) / Number(whole);
+}
+
+/** Where the wanted span of a device ends: at the limit of claims, or when it was gone. */
+export function wantedOf({ goneSinceMs }: Pick<KnownDevice, 'goneSinceMs'>, span: Interval): Interval {
+  if (goneSinceMs === null) return span;
+  const end: EpochNs = BigInt(Math.floor(goneSinceMs)) * (SECOND_NS / 1000n);
+  return { from: span.from, to: end < span.to ? end : span.to };
+}
+
+function seconds(ns: bigint): number {
+  return Number(ns / (SECOND_NS / 1000n)) / 1000;
+}

@@ -1,0 +1,76 @@
+/**
+ * The algebra of time spans: half-open intervals of nanoseconds, kept sorted, disjoint and merged.
+ *
+ * Coverage, holes and gaps are all sets of these (design 2.1). Every function takes and gives sets in normal form:
+ * ascending, no empty interval, no two that touch.
+ */
+import { type EpochNs, maxNs, minNs } from './time.ts';
+
+/** The instants `t` with `from <= t < to`. */
+export interface Interval {
+  readonly from: EpochNs;
+  readonly to: EpochNs;
+}
+
+/** A set of instants in normal form. */
+export type Intervals = readonly Interval[];
+
+/** Brings any list of intervals into normal form; empty and reversed ones vanish. */
+export function normalize(intervals: Iterable<Interval>): Intervals {
+  const sorted = [...intervals].filter(({ from, to }) => from < to).sort((a, b) => (a.from < b.from ? -1 : 1));
+  const merged: Interval[] = [];
+  for (const next of sorted) {
+    const last = merged.at(-1);
+    if (last === undefined || next.from > last.to) merged.push(next);
+    else merged[merged.length - 1] = { from: last.from, to: maxNs(last.to, next.to) };
+  }
+  return merged;
+}
+
+/** All instants that are in `a` or in `b`. */
+export function union(a: Intervals, b: Intervals): Intervals {
+  return normalize([...a, ...b]);
+}
+
+/** The instants of `a` that are not in `b`. */
+export function subtract(a: Intervals, b: Intervals): Intervals {
+  const left: Interval[] = [];
+  for (const whole of a) {
+    let from = whole.from;
+    for (const cut of b) {
+      if (cut.to <= from || cut.from >= whole.to) continue;
+      if (cut.from > from) left.push({ from, to: cut.from });
+      from = maxNs(from, cut.to);
+    }
+    if (from < whole.to) left.push({ from, to: whole.to });
+  }
+  return left;
+}
+
+/** The instants that are in both. */
+export function intersect(a: Intervals, b: Intervals): Intervals {
+  const both: Interval[] = [];
+  for (const x of a) {
+    for (const y of b) {
+      const from = maxNs(x.from, y.from);
+      const to = minNs(x.to, y.to);
+      if (from < to) both.push({ from, to });
+    }
+  }
+  return normalize(both);
+}
+
+/** What is wanted and not held: the stretches that a sync has to ask for. */
+export function holes(wanted: Interval, covered: Intervals): Intervals {
+  return subtract(normalize([wanted]), covered);
+}
+
+/** Whether `at` lies in the set. */
+export function includes(set: Intervals, at: EpochNs): boolean {
+  return set.some(({ from, to }) => from <= at && at < to);
+}
+
+/** The length of the set in nanoseconds. */
+export function lengthNs(set: Intervals): bigint {
+  return set.reduce((sum, { from, to }) => sum + (to - from), 0n);
+}

@@ -1,0 +1,124 @@
+/**
+ * The words in which the folders talk to each other: what the rules and the motion need from the world outside.
+ *
+ * Each folder of technology implements some of these and knows none of the others; `app.ts` puts them together.
+ */
+import type { AppEvent } from './events.ts';
+import type { ApiFaultKind } from './faults.ts';
+import type { Account, Cursor, DevicePage, TelemetryPage } from './records.ts';
+import type { EpochMs, EpochNs } from './time.ts';
+
+/** Time as an argument: real in the program, virtual in tests. */
+export interface Clock {
+  /** The local wall clock. It can jump. */
+  nowMs(): EpochMs;
+  /** A clock that never jumps, of no particular origin. */
+  monoMs(): number;
+  /** Resolves after `ms`; rejects with the signal's reason when that aborts first. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+/** Uniform in [0, 1). */
+export type Random = () => number;
+
+/** Facts of what happens go here; `observe/` turns them into logs, numbers and the status page. */
+export type Observe = (event: AppEvent) => void;
+
+/** What a request is for, in the order of precedence (design 2.4). */
+export type RequestLane = 'live' | 'alerts' | 'inventory' | 'first-history' | 'backfill' | 'sweep';
+
+export type Stream = 'account' | 'devices' | 'telemetry' | 'alerts';
+
+/** What a request is booked under. */
+export interface Purpose {
+  readonly lane: RequestLane;
+  readonly stream: Stream;
+  readonly deviceId?: string;
+}
+
+/** An answer of the API that was understood. */
+export interface Reply<T> {
+  readonly value: T;
+  /** The server's time when the answer was received; the local clock's where the server tells none. */
+  readonly answeredAtMs: EpochMs;
+  /** The booking under which the request that brought it stands in the ledger. */
+  readonly requestId: number;
+}
+
+/** One page of one window of one device. Times are whole seconds; `null` leaves a bound out. */
+export interface TelemetryQuery {
+  readonly deviceId: string;
+  readonly after: EpochNs | null;
+  readonly before: EpochNs | null;
+  readonly cursor: Cursor | null;
+}
+
+/**
+ * The vendor's API, read only. Every call waits for its turn in the allowance, is booked before it is sent and retried
+ * where that can help; what remains is thrown as an `ApiFault`.
+ */
+export interface Api {
+  account(purpose: Purpose, signal: AbortSignal): Promise<Reply<Account>>;
+  devices(cursor: Cursor | null, purpose: Purpose, signal: AbortSignal): Promise<Reply<DevicePage>>;
+  telemetry(query: TelemetryQuery, purpose: Purpose, signal: AbortSignal): Promise<Reply<TelemetryPage>>;
+}
+
+/** One HTTP request, as bytes on a wire; only `GET` is ever sent to the API. */
+export interface HttpRequest {
+  readonly method: 'GET';
+  /** Absolute. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface HttpAnswer {
+  readonly status: number;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+}
+
+/**
+ * Sends a request and reads its whole answer. Rejects with a `TransportError` where no whole answer came, and with the
+ * signal's reason when that aborts. Real over HTTP, in-process in simulations.
+ */
+export type Transport = (request: HttpRequest, signal: AbortSignal) => Promise<HttpAnswer>;
+
+/** What became of a booked request. */
+export interface RequestOutcome {
+  /** The HTTP status; `null` where no answer came. */
+  readonly status: number | null;
+  readonly fault: ApiFaultKind | null;
+}
+
+/** The record of every request, refused ones included, in the server's time. Survives restarts (design 2.3). */
+export interface Ledger {
+  /** Books a request, durably, before it is sent. @returns its id. */
+  book(atMs: EpochMs, purpose: Purpose): number;
+  settle(requestId: number, outcome: RequestOutcome): void;
+  /** The times of all bookings later than `sinceMs`, ascending. */
+  sentSince(sinceMs: EpochMs): EpochMs[];
+  /** Until when the server asked us to wait; 0 where it did not. */
+  blockedUntilMs(): EpochMs;
+  /** Keeps a wait that the server asked for, durably. */
+  block(untilMs: EpochMs): void;
+}
+
+/** What a database said to one write request (design 2.2; `docs` name the sources). */
+export type WriteAnswer =
+  /** 204: every line is in. */
+  | { readonly kind: 'accepted' }
+  /** 413: the same lines in smaller requests may pass. */
+  | { readonly kind: 'too-large'; readonly words: string }
+  /** The server speaks of the data itself: at least one line is at fault. Others may or may not be in. */
+  | { readonly kind: 'refused'; readonly words: string; readonly retention: boolean }
+  /** Nothing can pass until somebody mends this; `hint` says what. */
+  | { readonly kind: 'held'; readonly words: string; readonly hint: string }
+  /** Throttled, overloaded, unreachable: the same again later, not sooner than `waitMs` where that was asked. */
+  | { readonly kind: 'later'; readonly words: string; readonly waitMs: number | null };
+
+/** A database that takes lines of line protocol: one call is one request. It never throws but on abort. */
+export interface Sink {
+  readonly name: string;
+  write(lines: readonly string[], signal: AbortSignal): Promise<WriteAnswer>;
+}

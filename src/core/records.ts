@@ -1,0 +1,77 @@
+/**
+ * What the API tells, as the program uses it: checked at the border (`api/`), so that inside the types carry the proof.
+ *
+ * Field meanings: API document, "Resources and their fields". Whatever may be null or absent there is `null` here.
+ */
+import type { EpochNs } from './time.ts';
+
+export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
+
+/** A `next_cursor` of the API: opaque, only ever sent back. */
+export type Cursor = string & { readonly __brand: 'Cursor' };
+
+/** One telemetry reading: the values exactly as they were served, in their order. */
+export interface Reading {
+  readonly recordedAt: EpochNs;
+  /** Sensor key and value. Pairs, not an object: a sensor may be called `__proto__`. */
+  readonly values: readonly (readonly [string, JsonValue])[];
+}
+
+/** A record that lacks what identifies it, kept as it came for the quarantine. */
+export interface RejectedRecord {
+  readonly reason: string;
+  /** The record as JSON, shortened. */
+  readonly record: string;
+}
+
+export interface TelemetryPage {
+  /** The device that the page says it is of; `null` where it says none. */
+  readonly deviceId: string | null;
+  /** In the order served: newest first, if the API keeps its word. */
+  readonly readings: readonly Reading[];
+  readonly rejected: readonly RejectedRecord[];
+  readonly nextCursor: Cursor | null;
+}
+
+export interface DeviceRecord {
+  readonly deviceId: string;
+  readonly name: string | null;
+  readonly modelId: string | null;
+  readonly firmwareVersion: string | null;
+  readonly isAddon: boolean | null;
+  readonly parentDeviceId: string | null;
+  readonly lifecycleStatus: string | null;
+  readonly online: boolean | null;
+  readonly presence: string | null;
+  readonly lastSeenAt: EpochNs | null;
+  readonly latitude: number | null;
+  readonly longitude: number | null;
+  readonly locationUpdatedAt: EpochNs | null;
+  readonly tags: readonly string[];
+}
+
+export interface DevicePage {
+  readonly devices: readonly DeviceRecord[];
+  readonly rejected: readonly RejectedRecord[];
+  readonly nextCursor: Cursor | null;
+}
+
+/** The plan's figures; `null` where the account did not tell one. */
+export interface Plan {
+  readonly planId: string | null;
+  readonly name: string | null;
+  readonly maxApiKeys: number | null;
+  readonly requestsPerMinute: number | null;
+  readonly requestsPerDay: number | null;
+  /** Widest telemetry window in days; `null` means no limit. */
+  readonly historyMaxDays: number | null;
+  readonly maxDevicesPerPage: number | null;
+}
+
+export interface Account {
+  readonly workspaceId: string;
+  readonly name: string | null;
+  readonly plan: Plan;
+  readonly devices: number | null;
+  readonly openAlerts: number | null;
+}

@@ -1,0 +1,60 @@
+/**
+ * Which failures of the API are worth another try, and how long to wait before it.
+ *
+ * Promises: the table is total, so a new kind of fault does not compile without a verdict; and no wait is ever shorter
+ * than one that the server asked for.
+ */
+import type { ApiFaultKind } from './faults.ts';
+import type { Random } from './ports.ts';
+
+/**
+ * - `retry`: the same request may pass after a back-off.
+ * - `wait`: it will pass once the allowance is back; the gate of the allowance does the waiting.
+ * - `stop`: the same request will fail again until something else changes.
+ */
+export type Verdict = 'retry' | 'wait' | 'stop';
+
+const VERDICTS: Readonly<Record<ApiFaultKind, Verdict>> = {
+  unreachable: 'retry',
+  'server-fault': 'retry',
+  malformed: 'retry',
+  throttled: 'wait',
+  unauthorized: 'stop',
+  'scope-missing': 'stop',
+  'no-api-access': 'stop',
+  'not-found': 'stop',
+  'bad-cursor': 'stop',
+  'range-too-large': 'stop',
+  'invalid-request': 'stop',
+};
+
+/** What to do about a fault of this kind. */
+export function verdictOf(kind: ApiFaultKind): Verdict {
+  return VERDICTS[kind];
+}
+
+/** The first wait and the longest one, before the jitter. */
+export interface BackoffPolicy {
+  readonly baseMs: number;
+  readonly maxMs: number;
+}
+
+export interface BackoffCase {
+  /** How many tries in a row have failed: 1 or more. */
+  readonly failures: number;
+  readonly policy: BackoffPolicy;
+  readonly random: Random;
+  /** What the server asked for; 0 or absent where it asked for nothing. */
+  readonly askedMs?: number;
+}
+
+/**
+ * The wait before the next try, in milliseconds: it doubles with every failure up to the policy's most, and half of it
+ * is random ("equal jitter": full jitter can come back at once, which a limit per minute punishes). To a wait that the
+ * server asked for the random half is only added.
+ */
+export function backoffMs({ failures, policy, random, askedMs = 0 }: BackoffCase): number {
+  const ceilingMs = Math.min(policy.maxMs, policy.baseMs * 2 ** (Math.max(1, failures) - 1));
+  const jitterMs = (random() * ceilingMs) / 2;
+  return Math.max(ceilingMs / 2, askedMs) + jitterMs;
+}

@@ -1,0 +1,152 @@
+/**
+ * The server's time, from the `Date` of its answers, carried on by a clock that never jumps (design 2.1, "Claims have
+ * a limit").
+ *
+ * Each answer bounds the offset between the server's clock and the monotonic one: `Date` was written between sending
+ * and receiving, and speaks in seconds. The rule, which nothing else in the program may second-guess:
+ *
+ * 1. For claims the lowest offset of the last ten minutes wins (of the last three answers at least), less what clocks
+ *    may drift since. So a `Date` that falls back counts at once, and one that was wrong ahead does not for long.
+ * 2. A `Date` more than five seconds ahead of what all remembered answers allow is a jump ahead. It counts only where
+ *    the local wall clock has made the same jump (the host slept, and the monotonic clock stood still): then what was
+ *    known before is dropped. Otherwise that answer is ignored.
+ * 3. What may be claimed never falls back: it holds until the server's clock has caught up.
+ * 4. Without any `Date` the newest reading is the evidence, never beyond the local clock, and not carried on.
+ */
+import type { Clock } from './ports.ts';
+import { type EpochMs, type EpochNs, MINUTE_MS, nsToMs, SECOND_MS } from './time.ts';
+
+const REMEMBERED_MS = 10 * MINUTE_MS;
+const REMEMBERED_AT_LEAST = 3;
+/** Answers that come this close together are remembered as one, so that the memory stays small at any rate. */
+const MERGED_MS = 5 * SECOND_MS;
+const JUMP_MS = 5 * SECOND_MS;
+/** How far two clocks may drift apart: 0.5 ms a second, the most that clocks are slewed by. */
+const DRIFT = 1 / 2000;
+/** After so many answers without `Date` there is none to wait for. */
+const ABSENT_AFTER = 3;
+
+/** What one answer says of time. */
+export interface HeardDate {
+  /** The `Date` header; `null` where the answer had none. */
+  readonly dateMs: EpochMs | null;
+  /** When the request was sent and when the head of its answer was received, by the monotonic clock. */
+  readonly sentMonoMs: number;
+  readonly receivedMonoMs: number;
+}
+
+export interface ServerClock {
+  /** Takes the evidence of an answer of the API (not of a gateway, whose clock is another one). */
+  heard(answer: HeardDate): void;
+  /** Takes the time of a reading: the server's clock has passed it. */
+  heardReading(at: EpochNs): void;
+  /** The best estimate of the server's time; the local clock's where nothing is known. It may fall back. */
+  nowMs(): EpochMs;
+  /**
+   * A time that the server's clock has passed, as far as can be known; `null` without any evidence. Never falls back.
+   * That `Date` may be rounded rather than cut to the second is for the caller to allow for.
+   */
+  claimableMs(): EpochMs | null;
+  /** Local wall clock less server's, to about a second; `null` where no `Date` was heard. */
+  skewMs(): number | null;
+  /** Whether the API sends no `Date`: some answers have come, and none had one. */
+  isDateAbsent(): boolean;
+}
+
+/** Bounds of server's minus monotonic time, over one or some answers. */
+interface Sample {
+  readonly lowestMs: number;
+  readonly bestMs: number;
+  readonly highestMs: number;
+  readonly monoMs: number;
+  /** Wall minus monotonic clock when the answer came. */
+  readonly wallOffsetMs: number;
+}
+
+/** A clock that knows nothing yet. */
+export function createServerClock(clock: Clock): ServerClock {
+  let samples: readonly Sample[] = [];
+  let answersWithout = 0;
+  let newestReadingMs: EpochMs | null = null;
+  let claimedMs: EpochMs | null = null;
+
+  return {
+    heard(answer) {
+      if (answer.dateMs === null) answersWithout += 1;
+      else samples = remember(samples, toSample(answer.dateMs, answer, clock));
+    },
+    heardReading(at) {
+      // A reading from the future proves nothing: a device's or a server's clock may be wrong.
+      const provenMs = Math.min(nsToMs(at), clock.nowMs());
+      newestReadingMs = newestReadingMs === null ? provenMs : Math.max(newestReadingMs, provenMs);
+    },
+    nowMs: () => estimateMs(samples, clock),
+    claimableMs() {
+      const provenMs = samples.length === 0 ? newestReadingMs : lowestMs(samples, clock.monoMs());
+      if (provenMs !== null) claimedMs = claimedMs === null ? provenMs : Math.max(claimedMs, provenMs);
+      return claimedMs;
+    },
+    skewMs: () => (samples.length === 0 ? null : clock.nowMs() - estimateMs(samples, clock)),
+    isDateAbsent: () => samples.length === 0 && answersWithout >= ABSENT_AFTER,
+  };
+}
+
+function toSample(dateMs: EpochMs, { sentMonoMs, receivedMonoMs }: HeardDate, clock: Clock): Sample {
+  const lowest = dateMs - receivedMonoMs;
+  return {
+    lowestMs: lowest,
+    bestMs: lowest,
+    highestMs: dateMs + SECOND_MS - sentMonoMs,
+    monoMs: receivedMonoMs,
+    wallOffsetMs: clock.nowMs() - clock.monoMs(),
+  };
+}
+
+/** What is remembered after one more answer: rules 1 and 2. */
+function remember(samples: readonly Sample[], next: Sample): readonly Sample[] {
+  const last = samples.at(-1);
+  if (last === undefined) return [next];
+  const aheadMs = next.lowestMs - highestMs(samples, next.monoMs);
+  if (aheadMs > JUMP_MS) {
+    const aheadAtMostMs = next.highestMs - Math.min(...samples.map((sample) => sample.lowestMs));
+    const wallMs = next.wallOffsetMs - last.wallOffsetMs;
+    const wallMadeItToo = wallMs >= aheadMs - JUMP_MS && wallMs <= aheadAtMostMs + JUMP_MS;
+    return wallMadeItToo ? [next] : samples;
+  }
+  const kept = samples.filter(
+    ({ monoMs }, index) => next.monoMs - monoMs <= REMEMBERED_MS || samples.length - index < REMEMBERED_AT_LEAST,
+  );
+  const before = kept.at(-2);
+  // Merged only while that moves no answer out of reach of the "last three".
+  if (before === undefined || kept.length <= REMEMBERED_AT_LEAST || next.monoMs - before.monoMs > MERGED_MS) {
+    return [...kept, next];
+  }
+  return [...kept.slice(0, -1), merge(last, next)];
+}
+
+function merge(a: Sample, b: Sample): Sample {
+  return {
+    lowestMs: Math.min(a.lowestMs, b.lowestMs),
+    bestMs: Math.max(a.bestMs, b.bestMs),
+    highestMs: Math.max(a.highestMs, b.highestMs),
+    monoMs: b.monoMs,
+    wallOffsetMs: b.wallOffsetMs,
+  };
+}
+
+/** The highest offset that the remembered answers allow now. */
+function highestMs(samples: readonly Sample[], monoMs: number): number {
+  return Math.max(...samples.map((sample) => sample.highestMs + DRIFT * (monoMs - sample.monoMs)));
+}
+
+/** The server's time by the lowest offset that the remembered answers allow now. */
+function lowestMs(samples: readonly Sample[], monoMs: number): EpochMs {
+  const offsets = samples.map((sample) => sample.lowestMs - DRIFT * (monoMs - sample.monoMs));
+  return Math.floor(monoMs + Math.min(...offsets));
+}
+
+/** The tightest lower bound: `Date` is cut to the second and some time has passed since, so the highest is nearest. */
+function estimateMs(samples: readonly Sample[], clock: Clock): EpochMs {
+  if (samples.length === 0) return clock.nowMs();
+  return Math.floor(clock.monoMs() + Math.max(...samples.map(({ bestMs }) => bestMs)));
+}

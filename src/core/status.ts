@@ -1,0 +1,102 @@
+/**
+ * What Tidemark says of itself: the object that `/status.json` and `--status --json` serve (design 1.5, binding), and
+ * the answers to "are you alive" and "are you ready". Types only; member names are the served ones.
+ *
+ * Times are RFC 3339 UTC with as many digits as they have; a span is half-open.
+ */
+
+/** From (included) and to (not included). */
+export type StatusSpan = readonly [from: string, to: string];
+
+/** What is held of a device (design 1.4, `coverage.state`). */
+export type DeviceState = 'live' | 'catching-up' | 'silent' | 'unreachable' | 'excluded';
+
+/** A stretch that is wanted and not held, and why. */
+export interface StatusGap {
+  readonly from: string;
+  readonly to: string;
+  readonly reason: string;
+}
+
+export interface DeviceStatus {
+  readonly device_id: string;
+  readonly device_name: string;
+  readonly state: DeviceState;
+  /** How far the newest proven instant lies behind what could be claimed; `null` before the first page. */
+  readonly lag_seconds: number | null;
+  readonly covered: readonly StatusSpan[];
+  readonly gaps: readonly StatusGap[];
+}
+
+export interface StreamStatus {
+  readonly name: 'account' | 'devices' | 'telemetry' | 'alerts';
+  /** `off`: the key lacks its scope, or this version does not read it; `reason` says which. */
+  readonly state: 'on' | 'waiting' | 'off';
+  readonly reason: string | null;
+  /** When the stream was last read with success; `null` where it has not been yet. */
+  readonly last_read_at: string | null;
+}
+
+export interface DestinationStatus {
+  readonly name: string;
+  /** Archived points that this destination has not settled yet. */
+  readonly pending_points: number;
+  /** Points that it refused, kept with its words. */
+  readonly quarantined: number;
+  readonly delivered_points: number;
+  /** Why nothing moves; `null` while it does. */
+  readonly held: string | null;
+}
+
+/** One of the two windows of the allowance, in requests. `null`: not known yet. */
+export interface AllowanceWindow {
+  readonly limit: number | null;
+  /** The configured share of it: the most that this program takes. */
+  readonly budget: number | null;
+  readonly spent: number;
+}
+
+export interface AllowanceStatus {
+  readonly share: number;
+  readonly minute: AllowanceWindow;
+  readonly day: AllowanceWindow;
+  /** Until when the program waits for allowance; `null` while it may ask. */
+  readonly waiting_until: string | null;
+}
+
+export interface StatusTotals {
+  readonly devices: number;
+  /** Devices of which the whole wanted span is held. */
+  readonly devices_complete: number;
+  readonly archived_readings: number;
+  readonly archived_points: number;
+  readonly requests: number;
+  /** The part of the wanted spans of all devices that is held, 0 to 1; `null` before anything is wanted. */
+  readonly covered_share: number | null;
+}
+
+export interface StatusReport {
+  readonly version: string;
+  readonly generated_at: string;
+  /** `null` until it is pinned, before the first point is made. */
+  readonly workspace_id: string | null;
+  /** The state of things in one sentence, for people. */
+  readonly summary: string;
+  readonly streams: readonly StreamStatus[];
+  readonly totals: StatusTotals;
+  readonly devices: readonly DeviceStatus[];
+  readonly destinations: readonly DestinationStatus[];
+  readonly allowance: AllowanceStatus;
+}
+
+/** `/healthz`: whether the loops move. `reasons` name those that stand still. */
+export interface HealthReport {
+  readonly healthy: boolean;
+  readonly reasons: readonly string[];
+}
+
+/** `/readyz`: whether what is held can be relied on. `reasons` say what is missing. */
+export interface ReadyReport {
+  readonly ready: boolean;
+  readonly reasons: readonly string[];
+}

@@ -1,0 +1,56 @@
+/**
+ * Text that people typed or that a server sent: made safe to show, and matched against what was probably meant.
+ *
+ * Nothing from outside reaches a terminal, a log or a page but through `plainText`.
+ */
+
+/** Line breaks, tabs and their Unicode kin: shown as one space. */
+const BREAKS = /[\t\n\v\f\r\u0085\u2028\u2029]+/gu;
+
+/** All other control characters, and those that turn the direction of text or take no room: dropped. */
+const HIDDEN = /[\p{Cc}\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/gu;
+
+/**
+ * A single line that does nothing but show itself: no control, escape or direction characters, no lone surrogates.
+ *
+ * @param maxLength how many characters are kept; a text that was cut ends in `…`.
+ */
+export function plainText(text: string, maxLength = 200): string {
+  // Only as much is looked at as can be kept, so that a megabyte costs nothing.
+  const head = text.slice(0, maxLength * 4 + 4);
+  const points = [...head.toWellFormed().replace(BREAKS, ' ').replace(HIDDEN, '')];
+  const cut = points.length > maxLength || head.length < text.length;
+  return cut ? `${points.slice(0, maxLength - 1).join('')}…` : points.join('');
+}
+
+/**
+ * What was probably meant by a misspelt word.
+ *
+ * @returns the known word that is the fewest edits away, or `null` where none is close enough to be worth naming.
+ */
+export function nearest(word: string, known: Iterable<string>): string | null {
+  let best: string | null = null;
+  let bestDistance = Math.floor(word.length / 3) + 2;
+  if (word.length > 100) return null;
+  for (const candidate of known) {
+    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
+    if (distance >= bestDistance || distance >= candidate.length) continue;
+    best = candidate;
+    bestDistance = distance;
+  }
+  return best;
+}
+
+/** Levenshtein's distance: how many letters have to be put in, taken out or changed. */
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 0; i < a.length; i += 1) {
+    const next = [i + 1];
+    for (let j = 0; j < b.length; j += 1) {
+      const change = (row[j] ?? 0) + (a[i] === b[j] ? 0 : 1);
+      next.push(Math.min(change, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}

@@ -1,0 +1,115 @@
+/**
+ * One HTTP request to a database, through the public transport of InfluxDB's client: status, headers and a bounded
+ * part of the body of whatever answered.
+ *
+ * The client's `WriteApi` is not used: its acknowledgement cannot be relied on, it retries from memory, and it reads
+ * `Retry-After` as milliseconds. Its transport sends once and is told here what it lacks: a cap on what it reads.
+ * It follows no redirect, and knows a plain forward proxy only (`proxyUrl`: no CONNECT, no NO_PROXY).
+ */
+import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, type RequestOptions, request } from 'node:http';
+import { Agent as HttpsAgent, request as requestTls } from 'node:https';
+import { Writable } from 'node:stream';
+import { HttpError, InfluxDB, setLogger } from '@influxdata/influxdb-client';
+import type { ServerAnswer } from './answers.ts';
+
+/** Enough for every word that is shown, and for the errors of a hundred lines. */
+const MAX_BODY_BYTES = 64 * 1024;
+
+/** InfluxDB 1.6 repeats its whole error text in a header. */
+const MAX_HEADER_BYTES = 256 * 1024;
+
+/** Below this a body is sent as it is. */
+const GZIP_FROM_BYTES = 1000;
+
+export interface ConnectionOptions {
+  /** Base URL; what follows its path is ignored. */
+  readonly url: string;
+  /** Sent as `Authorization: Token …`; empty where the database wants none. */
+  readonly token: string;
+  /** Certificates to trust beside nothing else, in PEM; the usual ones where undefined. */
+  readonly ca?: string | undefined;
+}
+
+/** Posts text. Resolves to the answer, whatever its status; rejects where no answer came, or the signal aborts. */
+export type Post = (path: string, body: string, signal: AbortSignal) => Promise<ServerAnswer>;
+
+/** Connections are kept alive between requests; idle ones do not keep the process running. */
+export function createConnection({ url, token, ca }: ConnectionOptions): Post {
+  // The client would otherwise write to the console on its own.
+  setLogger({ error() {}, warn() {} });
+  const base = baseUrl(url);
+  const agent = base.startsWith('https:')
+    ? new HttpsAgent({ keepAlive: true, ca })
+    : new HttpAgent({ keepAlive: true });
+  return async (path, body, signal) => {
+    const seen: Seen = { answer: null, chunks: [], bytes: 0 };
+    const { transport } = new InfluxDB({
+      url: base,
+      token,
+      // Of the socket's idleness, and it does not end the request: the signal carries the deadline.
+      timeout: 0,
+      transportOptions: {
+        agent,
+        maxHeaderSize: MAX_HEADER_BYTES,
+        // The client's own way to name the functions that send; nothing here follows anything.
+        'follow-redirects': { http: { request: watch(seen, request) }, https: { request: watch(seen, requestTls) } },
+      },
+    });
+    try {
+      await transport.request(path, body, {
+        method: 'POST',
+        headers: { 'content-type': 'text/plain; charset=utf-8' },
+        gzipThreshold: GZIP_FROM_BYTES,
+        signal,
+      });
+    } catch (error) {
+      return answerDespite(seen, error);
+    }
+    return answerDespite(seen, null);
+  };
+}
+
+/** Origin and path, without what the client would trip over: query, fragment, credentials, `/api/v2` at the end. */
+function baseUrl(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return origin + pathname.replace(/\/+$/, '').replace(/\/api\/v2(?:\/write)?$/, '');
+}
+
+type Send = (options: RequestOptions, onAnswer: (answer: IncomingMessage) => void) => ClientRequest;
+
+/** What came back for one request, noted beside the client, which drops some of it and hoards the rest. */
+interface Seen {
+  answer: IncomingMessage | null;
+  readonly chunks: Buffer[];
+  bytes: number;
+}
+
+/** Wraps a function that sends: notes the answer, and cuts its body off at the cap. */
+function watch(seen: Seen, send: Send) {
+  return (options: RequestOptions, onAnswer: (answer: IncomingMessage) => void): Writable => {
+    try {
+      return send(options, (answer) => {
+        seen.answer = answer;
+        onAnswer(answer);
+        answer.on('data', (chunk: Buffer) => {
+          if (seen.bytes < MAX_BODY_BYTES) seen.chunks.push(chunk.subarray(0, MAX_BODY_BYTES - seen.bytes));
+          seen.bytes += chunk.length;
+          if (seen.bytes > MAX_BODY_BYTES) answer.destroy();
+        });
+      });
+    } catch (error) {
+      // The client calls this from a callback, where a throw would end the process.
+      return new Writable().destroy(error instanceof Error ? error : new Error('the request could not be made'));
+    }
+  };
+}
+
+/** @throws the error, where it left no answer behind. */
+function answerDespite(seen: Seen, error: unknown): ServerAnswer {
+  if (seen.answer?.statusCode === undefined) throw error ?? new Error('the client returned without an answer');
+  const { statusCode: status, headers } = seen.answer;
+  const isCut = seen.bytes > MAX_BODY_BYTES;
+  // The client unpacks a compressed error; what it gives whole is better than the bytes.
+  const whole = !isCut && error instanceof HttpError ? error.body : undefined;
+  return { status, headers, body: whole ?? Buffer.concat(seen.chunks).toString('utf8') };
+}

@@ -1,0 +1,108 @@
+/**
+ * What each event says in the log, and how loudly: a blip whispers, an outage shouts. Pure; text from outside is made
+ * safe by the log itself.
+ */
+import type { AppEvent } from '../core/events.ts';
+import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
+
+export type LineLevel = 'error' | 'warn' | 'info' | 'debug';
+
+/** A line of the log before it is laid out. */
+export interface EventLine {
+  readonly level: LineLevel;
+  readonly message: string;
+  readonly fields: Readonly<Record<string, string | number | boolean | null>>;
+}
+
+/** How loud a failure is, by how long the wait is that it leads to. */
+export function loudness(waitMs: number): LineLevel {
+  if (waitMs < 5 * SECOND_MS) return 'debug';
+  if (waitMs < 20 * SECOND_MS) return 'info';
+  return waitMs < 2 * MINUTE_MS ? 'warn' : 'error';
+}
+
+const WAITS = {
+  pace: 'keeping an even pace',
+  minute: "this minute's share of the allowance is spent",
+  day: "this day's share of the allowance is spent",
+  asked: 'the API asked to wait',
+} as const;
+
+type Lines = { readonly [T in AppEvent['type']]: (event: Extract<AppEvent, { type: T }>) => EventLine };
+
+/** Total: a new kind of event does not compile without a line. */
+const LINES: Lines = {
+  'request-done': ({ request, lane, status, durationMs, fault }) =>
+    line('debug', 'request done', { request, lane, status, fault, duration_ms: Math.round(durationMs) }),
+  // A refusal for lack of allowance is the API's way to say "later", not a failure.
+  'request-retried': ({ request, fault, attempt, waitMs, message }) =>
+    line(fault === 'throttled' ? 'info' : loudness(waitMs), `a request will be tried again: ${message}`, {
+      request,
+      fault,
+      attempt,
+      ...seconds(waitMs),
+    }),
+  'allowance-wait': ({ reason, untilMs }) => line('info', `waiting: ${WAITS[reason]}`, { until: instant(untilMs) }),
+  'plan-changed': ({ before, after }) => line('warn', 'the plan of the workspace has changed', { before, after }),
+
+  'records-rejected': ({ stream, count, reason }) =>
+    line('warn', `records were set aside: ${reason}`, { stream, count }),
+  'values-dropped': ({ deviceId, count, reason }) =>
+    line('debug', `values were left out: ${reason}`, { device_id: deviceId, count }),
+  'page-landed': ({ deviceId, lane, readings, newPoints }) =>
+    line('debug', 'a page landed', { device_id: deviceId, lane, readings, new_points: newPoints }),
+  'page-distrusted': ({ deviceId, reason, attempt }) =>
+    line(attempt > 1 ? 'warn' : 'info', `a page proves nothing: ${reason}`, { device_id: deviceId, attempt }),
+  restatement: ({ deviceId, at }) =>
+    line('warn', 'the API no longer shows a reading that it showed before', { device_id: deviceId, at }),
+  'gap-named': ({ deviceId, reason, from, to }) =>
+    line('warn', `a gap is left: ${reason}`, { device_id: deviceId, from, to }),
+  'stream-off': ({ stream, scope }) =>
+    line('warn', `the key lacks the scope ${scope}: this stream is off, the others run`, { stream }),
+
+  'device-appeared': ({ deviceId, name }) => line('info', 'a new device', { device_id: deviceId, device_name: name }),
+  'device-renamed': ({ deviceId, before, after }) =>
+    line('info', 'a device was renamed', { device_id: deviceId, before, after }),
+  'device-gone': ({ deviceId }) => line('info', 'a device is gone', { device_id: deviceId }),
+  'device-returned': ({ deviceId }) => line('info', 'a device is back', { device_id: deviceId }),
+
+  'destination-new': ({ destination }) =>
+    line('info', 'a new destination: it is filled from the archive', { destination }),
+  'lines-delivered': ({ destination, lines, durationMs }) =>
+    line('debug', 'lines delivered', { destination, lines, duration_ms: Math.round(durationMs) }),
+  'lines-quarantined': ({ destination, lines, words }) =>
+    line('warn', `points were refused and are kept in quarantine: ${words}`, { destination, lines }),
+  'destination-held': ({ destination, words, hint, waitMs }) =>
+    line(
+      loudness(waitMs) === 'error' ? 'error' : 'warn',
+      `delivery is held: ${words}${hint === '' ? '' : `; ${hint}`}`,
+      {
+        destination,
+        ...seconds(waitMs),
+      },
+    ),
+  'destination-moving': ({ destination }) => line('info', 'delivery moves again', { destination }),
+
+  'pass-started': ({ devices }) => line('info', 'a pass begins', { devices }),
+  'pass-failed': ({ message, waitMs }) => line(loudness(waitMs), `a pass failed: ${message}`, seconds(waitMs)),
+  stopping: ({ reason }) => line('info', `stopping: ${reason}`, {}),
+};
+
+/** The line of an event. */
+export function describeEvent(event: AppEvent): EventLine {
+  // The table's type ties every kind of event to its line; only a call by name loses sight of that.
+  return (LINES[event.type] as (event: AppEvent) => EventLine)(event);
+}
+
+function line(level: LineLevel, message: string, fields: EventLine['fields']): EventLine {
+  return { level, message, fields };
+}
+
+function seconds(waitMs: number): { wait_seconds: number } {
+  return { wait_seconds: Math.round(waitMs / 100) / 10 };
+}
+
+/** A time for people; one that no calendar has does not stop the log. */
+function instant(ms: number): string {
+  return Math.abs(ms) < 8.64e15 ? new Date(ms).toISOString() : 'unknown';
+}

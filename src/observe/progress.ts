@@ -1,0 +1,148 @@
+/**
+ * Progress of long work: one line that renews itself on a terminal, a line a minute in the log elsewhere.
+ *
+ * Promises: log lines that are written meanwhile stay whole (both go through one `TerminalLine`); drawing is rare enough
+ * to cost nothing; no clock is read, the caller tells the time.
+ */
+
+/** How far the work is. Counts are of this run. */
+export interface ProgressFacts {
+  /** Devices of which the whole wanted span is held. */
+  readonly devicesDone: number;
+  readonly devicesTotal: number;
+  readonly readings: number;
+  readonly pointsDelivered: number;
+  /** Archived points that are still to be delivered. */
+  readonly pointsPending: number;
+  readonly requests: number;
+  /** The part of the wanted spans that is held, 0 to 1; `null` while nothing is wanted yet. */
+  readonly coveredShare: number | null;
+  /** How long nothing will be asked, for lack of allowance; `null` while requests may go out. */
+  readonly waitMs: number | null;
+}
+
+/** The bottom line of a terminal, and what scrolls above it. */
+export interface TerminalLine {
+  /** Writes text that stays, above the line: what the log writes to. */
+  write(text: string): void;
+  /** Renews the line. */
+  draw(text: string): void;
+  /** Takes the line away. */
+  clear(): void;
+  readonly isTTY: true;
+}
+
+/** To the start of the line, and everything to its right away. */
+const ERASE = '\r\u001b[K';
+
+/** @param stream a terminal; `columns` as Node tells it. */
+export function createTerminalLine(stream: { write(text: string): unknown; readonly columns?: number }): TerminalLine {
+  let drawn = '';
+  return {
+    isTTY: true,
+    write: (text) => {
+      stream.write(drawn === '' ? text : `${ERASE}${text}${drawn}`);
+    },
+    draw: (text) => {
+      drawn = text.slice(0, (stream.columns ?? 80) - 1);
+      stream.write(`${ERASE}${drawn}`);
+    },
+    clear: () => {
+      if (drawn !== '') stream.write(ERASE);
+      drawn = '';
+    },
+  };
+}
+
+export interface Progress {
+  /** Shows the facts if it is time to. @param nowMs a clock that never jumps, of any origin. */
+  show(facts: ProgressFacts, nowMs: number): void;
+  /** Takes the line away. */
+  end(): void;
+}
+
+const REDRAW_MS = 200;
+const LOG_MS = 60_000;
+
+/**
+ * Opens a progress report.
+ *
+ * @param target a terminal's line, or a function that logs one.
+ */
+export function createProgress(target: TerminalLine | ((message: string) => void)): Progress {
+  const estimate = createEstimate();
+  const everyMs = typeof target === 'function' ? LOG_MS : REDRAW_MS;
+  // A terminal shows something at once; a log has nothing to say in the first minute.
+  let dueMs: number | null = typeof target === 'function' ? null : Number.NEGATIVE_INFINITY;
+  return {
+    show: (facts, nowMs) => {
+      const remainingMs = estimate(facts.coveredShare, nowMs);
+      dueMs ??= nowMs + everyMs;
+      if (nowMs < dueMs) return;
+      dueMs = nowMs + everyMs;
+      if (typeof target === 'function') target(`progress: ${progressWords(facts, remainingMs)}`);
+      else target.draw(`${progressBar(facts.coveredShare)} ${progressWords(facts, remainingMs)}`);
+    },
+    end: () => {
+      if (typeof target !== 'function') target.clear();
+    },
+  };
+}
+
+/** How much of the past the estimate goes by: long enough to even out pauses, short enough to follow. */
+const ESTIMATE_SPAN_MS = 60_000;
+
+interface Sample {
+  readonly atMs: number;
+  readonly share: number;
+}
+
+/** @returns a function that takes in how far the work is and tells the time that is left; `null` while unknown. */
+function createEstimate(): (share: number | null, nowMs: number) => number | null {
+  let samples: Sample[] = [];
+  return (share, nowMs) => {
+    if (share === null) return null;
+    const newest = samples.at(-1);
+    // Work that grew (a device appeared) begins a new estimate.
+    if (newest !== undefined && share < newest.share) samples = [];
+    if (newest === undefined || nowMs - newest.atMs >= 1000) samples.push({ atMs: nowMs, share });
+    samples = samples.filter(({ atMs }, index) => nowMs - atMs <= ESTIMATE_SPAN_MS || index === samples.length - 1);
+    const oldest = samples[0];
+    if (oldest === undefined || share <= oldest.share || nowMs - oldest.atMs < 2000) return null;
+    return ((1 - share) * (nowMs - oldest.atMs)) / (share - oldest.share);
+  };
+}
+
+const BAR_WIDTH = 16;
+
+function progressBar(share: number | null): string {
+  const full = Math.floor((share ?? 0) * BAR_WIDTH);
+  return `[${'#'.repeat(full)}${'-'.repeat(BAR_WIDTH - full)}]`;
+}
+
+/** The facts in words, the most telling first, as a narrow terminal cuts the end. */
+export function progressWords(facts: ProgressFacts, remainingMs: number | null): string {
+  const words = [`${facts.devicesDone}/${facts.devicesTotal} devices`, `${grouped(facts.readings)} readings`];
+  // Rounded down: 100 % is said when it is true.
+  if (facts.coveredShare !== null) words.unshift(`${Math.floor(facts.coveredShare * 100)} %`);
+  if (facts.waitMs !== null) words.push(`waiting ${spanWords(facts.waitMs)} for allowance`);
+  else if (remainingMs !== null && facts.coveredShare !== 1) words.push(`ETA ${spanWords(remainingMs)}`);
+  words.push(`${grouped(facts.pointsDelivered)} points delivered`);
+  if (facts.pointsPending > 0) words.push(`${grouped(facts.pointsPending)} to deliver`);
+  words.push(`${grouped(facts.requests)} requests`);
+  return words.join(', ');
+}
+
+function grouped(count: number): string {
+  return count.toLocaleString('en-GB');
+}
+
+/** A span for people: its largest unit, rounded up, so that it never ends before it is over. */
+export function spanWords(ms: number): string {
+  const seconds = Math.ceil(ms / 1000);
+  if (seconds < 120) return `${seconds} s`;
+  const minutes = Math.ceil(seconds / 60);
+  if (minutes < 120) return `${minutes} min`;
+  const hours = Math.ceil(minutes / 60);
+  return hours < 48 ? `${hours} h` : `${Math.ceil(hours / 24)} d`;
+}

@@ -1,0 +1,27 @@
+/**
+ * The last net: whatever is about to be written is searched for every secret, in each form that it could take on its
+ * way into a text (as it is, inside JSON, in a URL, in base64).
+ */
+import { Buffer } from 'node:buffer';
+import { SECRET_MARK, type Secret } from '../core/secret.ts';
+
+/** Gives a text back without secrets. */
+export type Scrub = (text: string) => string;
+
+/** Builds the search once for all secrets. Without any it changes nothing. */
+export function createScrub(secrets: readonly Secret[]): Scrub {
+  // Longest first, so that no secret that begins like another leaves its rest behind.
+  const forms = [...new Set(secrets.flatMap((secret) => formsOf(secret.reveal())))].sort((a, b) => b.length - a.length);
+  return (text) => forms.reduce((clean, form) => clean.replaceAll(form, SECRET_MARK), text);
+}
+
+function formsOf(secret: string): string[] {
+  // InfluxDB 1.8 takes `user:password` as a token: the password alone is a secret too.
+  const parts = [secret, secret.slice(secret.indexOf(':') + 1)].filter((part) => part.length >= 4);
+  return parts.flatMap((part) => [
+    part,
+    JSON.stringify(part).slice(1, -1),
+    encodeURIComponent(part),
+    Buffer.from(part).toString('base64'),
+  ]);
+}

@@ -1,0 +1,161 @@
+/**
+ * What is served over HTTP (design 1.5): the status page, the same as JSON, and the two questions of whoever runs it.
+ *
+ * Promises: GET and HEAD only; an answer is made from the reports alone and never from an error's text; slow, large and
+ * endless requests are cut off; nothing is cached, framed or run.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { UserError } from '../core/faults.ts';
+import type { HealthReport, ReadyReport, StatusReport } from '../core/status.ts';
+import { PAGE_POLICY, statusPage } from './status-page.ts';
+
+export interface StatusServerOptions {
+  /** Where to listen; port 0 takes a free one. IPv6 without brackets. */
+  readonly listen: { readonly host: string; readonly port: number };
+  readonly status: () => StatusReport;
+  readonly health: () => HealthReport;
+  readonly ready: () => ReadyReport;
+  /** Hears of an error in making an answer; the one who asked is told nothing of it. */
+  readonly onError: (message: string) => void;
+}
+
+export interface StatusServer {
+  /** Where people find it: `http://127.0.0.1:9464/`. */
+  readonly url: string;
+  /** Ends at once, open connections included. */
+  close(): Promise<void>;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly type: string;
+  readonly body: string;
+}
+
+const LIMITS = {
+  maxHeaderSize: 8 * 1024,
+  headersTimeout: 5000,
+  requestTimeout: 10_000,
+  keepAliveTimeout: 5000,
+  connectionsCheckingInterval: 1000,
+};
+
+const MAX_CONNECTIONS = 100;
+
+/**
+ * Starts to serve.
+ *
+ * @throws UserError (exit 1) where nothing can listen there, with what to do.
+ */
+export async function serveStatus(options: StatusServerOptions): Promise<StatusServer> {
+  const server = createServer(LIMITS, (request, response) => {
+    send(request, response, answerSafely(request, options));
+  });
+  server.maxConnections = MAX_CONNECTIONS;
+  // What is no HTTP gets its refusal, and the connection ends: no words of the parser.
+  server.on('clientError', (_error, socket) => {
+    if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+    else socket.destroy();
+  });
+  await listen(server, options.listen);
+  server.on('error', (error: NodeJS.ErrnoException) => options.onError(error.code ?? 'unknown error'));
+  return {
+    url: urlOf(server, options.listen.host),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function listen(server: Server, { host, port }: StatusServerOptions['listen']): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const refuse = (error: NodeJS.ErrnoException): void => {
+      reject(new UserError(listenTrouble(error, host, port), 1));
+    };
+    server.once('error', refuse);
+    server.listen({ host, port }, () => {
+      server.off('error', refuse);
+      resolve();
+    });
+  });
+}
+
+const REMEDY = 'set listen (TIDEMARK_LISTEN) to another';
+
+function listenTrouble({ code }: NodeJS.ErrnoException, host: string, port: number): string {
+  const place = `listen: ${host.includes(':') ? `[${host}]` : host}:${port}`;
+  switch (code) {
+    case 'EADDRINUSE':
+      return `${place} is in use by another program. Stop that one, or ${REMEDY} port; port 0 takes a free one.`;
+    case 'EACCES':
+      return `${place} may not be used by this user. Take a port above 1023: ${REMEDY} port.`;
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return `${place} is no address of this machine. Use 127.0.0.1 or 0.0.0.0, or ${REMEDY} of its own.`;
+    default:
+      return `${place} cannot be listened on (${code ?? 'unknown error'}). Check the address, or ${REMEDY}.`;
+  }
+}
+
+/** The address to open. "Every address" is no place to go to, so that becomes this machine. */
+function urlOf(server: Server, host: string): string {
+  const { port } = server.address() as AddressInfo;
+  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+  return `http://${name.includes(':') ? `[${name}]` : name}:${port}/`;
+}
+
+function answerSafely(request: IncomingMessage, options: StatusServerOptions): Answer {
+  try {
+    return answer(request, options);
+  } catch (error) {
+    options.onError(error instanceof Error ? error.message : 'unknown error');
+    return json(500, { error: 'The answer could not be made. The log says why.' });
+  }
+}
+
+function answer({ method, url }: IncomingMessage, { status, health, ready }: StatusServerOptions): Answer {
+  if (method !== 'GET' && method !== 'HEAD') return json(405, { error: 'Only GET and HEAD are served here.' });
+  switch ((url ?? '').replace(/\?.*$/s, '')) {
+    case '/':
+      return { status: 200, type: 'text/html; charset=utf-8', body: statusPage(status()) };
+    case '/status.json':
+      return json(200, status());
+    case '/healthz': {
+      const report = health();
+      return json(report.healthy ? 200 : 503, report);
+    }
+    case '/readyz': {
+      const report = ready();
+      return json(report.ready ? 200 : 503, report);
+    }
+    case '/metrics':
+      return json(404, { error: 'Metrics are not in this version yet; /status.json has the figures.' });
+    default:
+      return json(404, { error: 'There is nothing here. Served: /, /status.json, /healthz and /readyz.' });
+  }
+}
+
+function json(status: number, value: unknown): Answer {
+  return { status, type: 'application/json; charset=utf-8', body: `${JSON.stringify(value)}\n` };
+}
+
+function send(request: IncomingMessage, response: ServerResponse, { status, type, body }: Answer): void {
+  const hasBody = request.headers['content-length'] !== undefined || request.headers['transfer-encoding'] !== undefined;
+  response.writeHead(status, {
+    'Content-Type': type,
+    'Content-Length': Buffer.byteLength(body),
+    'Cache-Control': 'no-store',
+    'Content-Security-Policy': PAGE_POLICY,
+    'X-Content-Type-Options': 'nosniff',
+    'X-Frame-Options': 'DENY',
+    'Referrer-Policy': 'no-referrer',
+    ...(status === 405 ? { Allow: 'GET, HEAD' } : {}),
+    // What somebody sends along is not read; the connection ends instead.
+    ...(hasBody ? { Connection: 'close' } : {}),
+  });
+  response.end(request.method === 'HEAD' ? undefined : body);
+}

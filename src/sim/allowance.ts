@@ -1,0 +1,159 @@
+/**
+ * The workspace's allowance: requests a minute and requests a day, counted together for all its clients.
+ *
+ * How long a window is and when it begins the document does not tell ("Length and reset behaviour: not shown"), so all
+ * common kinds are here. Times are those of a clock that never jumps.
+ */
+import { DAY_MS, type EpochMs, MINUTE_MS } from '../core/time.ts';
+import type { SimSettings } from './settings.ts';
+
+export type WindowKind = SimSettings['allowance']['window'];
+
+/** How one window stands: requests allowed and left, and how long until one more is allowed (0: at once). */
+export interface WindowState {
+  readonly limit: number;
+  readonly left: number;
+  readonly waitMs: number;
+}
+
+export interface AllowanceState {
+  readonly minute: WindowState;
+  readonly day: WindowState;
+}
+
+export interface Allowance {
+  state(atMs: EpochMs): AllowanceState;
+  /** Counts requests, even beyond what is left. */
+  spend(count: number, atMs: EpochMs): void;
+}
+
+/** A window that counts; limits are asked for anew each time, because plans change. */
+interface Window {
+  state(limit: number, atMs: EpochMs): WindowState;
+  spend(count: number, limit: number, atMs: EpochMs): void;
+}
+
+/** Both windows of a workspace. `settings` are read at every question. */
+export function createAllowance(settings: Pick<SimSettings, 'allowance' | 'plan'>): Allowance {
+  let kind = settings.allowance.window;
+  let windows = createWindows(kind);
+  const current = (): typeof windows => {
+    if (kind !== settings.allowance.window) {
+      kind = settings.allowance.window;
+      windows = createWindows(kind);
+    }
+    return windows;
+  };
+  return {
+    state(atMs) {
+      const { minute, day } = current();
+      return {
+        minute: minute.state(settings.plan.requestsPerMinute, atMs),
+        day: day.state(settings.plan.requestsPerDay, atMs),
+      };
+    },
+    spend(count, atMs) {
+      const { minute, day } = current();
+      minute.spend(count, settings.plan.requestsPerMinute, atMs);
+      day.spend(count, settings.plan.requestsPerDay, atMs);
+    },
+  };
+}
+
+function createWindows(kind: WindowKind): { minute: Window; day: Window } {
+  return { minute: createWindow(kind, MINUTE_MS), day: createWindow(kind, DAY_MS) };
+}
+
+function createWindow(kind: WindowKind, lengthMs: number): Window {
+  switch (kind) {
+    case 'fixed':
+      return countingWindow(lengthMs, (atMs) => Math.floor(atMs / lengthMs) * lengthMs);
+    case 'first-request':
+      return countingWindow(lengthMs, (atMs) => atMs);
+    case 'sliding':
+      return slidingWindow(lengthMs);
+    case 'bucket':
+      return bucketWindow(lengthMs);
+  }
+}
+
+/** Counts from a beginning to its end, then from zero; `beginOf` tells where a window begins that is opened now. */
+function countingWindow(lengthMs: number, beginOf: (atMs: EpochMs) => EpochMs): Window {
+  let beginMs = -Infinity;
+  let spent = 0;
+  const isOver = (atMs: EpochMs): boolean => atMs >= beginMs + lengthMs;
+  return {
+    state(limit, atMs) {
+      const left = Math.max(0, limit - (isOver(atMs) ? 0 : spent));
+      return { limit, left, waitMs: left > 0 ? 0 : isOver(atMs) ? lengthMs : beginMs + lengthMs - atMs };
+    },
+    spend(count, _limit, atMs) {
+      if (isOver(atMs)) {
+        beginMs = beginOf(atMs);
+        spent = 0;
+      }
+      spent += count;
+    },
+  };
+}
+
+/** Counts what was spent within the last `lengthMs`. */
+function slidingWindow(lengthMs: number): Window {
+  const spends: { readonly atMs: EpochMs; readonly count: number }[] = [];
+  let first = 0;
+  let spent = 0;
+  const forget = (atMs: EpochMs): void => {
+    for (let next = spends[first]; next !== undefined && next.atMs <= atMs - lengthMs; next = spends[first]) {
+      spent -= next.count;
+      first += 1;
+    }
+    if (first > 4096) spends.splice(0, first);
+    if (first > 4096) first = 0;
+  };
+  /** When enough of the oldest have gone that one more is allowed. */
+  const waitMs = (limit: number, atMs: EpochMs): number => {
+    let excess = spent - limit + 1;
+    for (let at = first; excess > 0; at += 1) {
+      const next = spends[at];
+      if (next === undefined) return lengthMs;
+      excess -= next.count;
+      if (excess <= 0) return next.atMs + lengthMs - atMs;
+    }
+    return 0;
+  };
+  return {
+    state(limit, atMs) {
+      forget(atMs);
+      const left = Math.max(0, limit - spent);
+      return { limit, left, waitMs: left > 0 ? 0 : waitMs(limit, atMs) };
+    },
+    spend(count, _limit, atMs) {
+      forget(atMs);
+      spends.push({ atMs, count });
+      spent += count;
+    },
+  };
+}
+
+/** Holds up to the limit and is refilled evenly, the whole of it within `lengthMs`. */
+function bucketWindow(lengthMs: number): Window {
+  let filledAtMs = -Infinity;
+  let tokens = Infinity;
+  const fill = (limit: number, atMs: EpochMs): void => {
+    const gain = filledAtMs === -Infinity ? limit : (Math.max(0, atMs - filledAtMs) * limit) / lengthMs;
+    tokens = Math.min(limit, tokens === Infinity ? limit : tokens + gain);
+    filledAtMs = atMs;
+  };
+  return {
+    state(limit, atMs) {
+      fill(limit, atMs);
+      const left = Math.max(0, Math.floor(tokens + 1e-9));
+      const waitMs = limit > 0 ? Math.ceil(((1 - tokens) * lengthMs) / limit) : lengthMs;
+      return { limit, left, waitMs: left > 0 ? 0 : Math.max(1, waitMs) };
+    },
+    spend(count, limit, atMs) {
+      fill(limit, atMs);
+      tokens -= count;
+    },
+  };
+}

@@ -1,0 +1,98 @@
+/**
+ * What can go wrong between a request and its answer, on demand.
+ *
+ * A plan decides for every request; the simulator carries it out: in what it answers, and, where the wire itself fails,
+ * in what the transport or the server does with the answer.
+ */
+import type { EpochMs } from '../core/time.ts';
+import { chance, mix, pick, type Seed } from './random.ts';
+
+/** A successful page, before it is written: what a `mangle` fault may change at will. */
+export interface SimPage {
+  readonly kind: 'devices' | 'device' | 'telemetry' | 'alerts' | 'alert' | 'account';
+  /** The device that a telemetry page says it is of. */
+  readonly deviceId: string | null;
+  /** The records as JSON text, in the order served; exactly one for a single resource. */
+  readonly records: readonly string[];
+  readonly nextCursor: string | null;
+}
+
+/** Faults that change the answer; it arrives whole, with a `Content-Length` that is true. */
+export type AnswerFault =
+  /** The service's own fault: JSON, code by the settings, 500 unless told otherwise. It costs allowance. */
+  | { readonly kind: 'server-error'; readonly status?: number; readonly waitSeconds?: number }
+  /** A page in HTML from something in front of the service, 502 unless told otherwise. It costs no allowance. */
+  | { readonly kind: 'html'; readonly status?: number }
+  /** 200 with the first part of the body, half of it unless told otherwise. */
+  | { readonly kind: 'truncated'; readonly keep?: number }
+  /** 200 with a body that is no JSON, or with exactly this one. */
+  | { readonly kind: 'malformed'; readonly body?: string }
+  /** 200 with a body of no bytes. */
+  | { readonly kind: 'empty' }
+  /** 200 with a page that was changed. */
+  | { readonly kind: 'mangle'; readonly change: (page: SimPage) => SimPage };
+
+/** Faults of the wire. The service has counted the request in all of them. */
+export type WireFault =
+  | { readonly kind: 'reset'; readonly when: 'before-headers' | 'after-headers' | 'in-body' }
+  /** The answer as of its arrival leaves this much later; with `body`, its headers leave at once. */
+  | { readonly kind: 'slow'; readonly delayMs: number; readonly part?: 'headers' | 'body' }
+  /** No answer, and the connection stays open. */
+  | { readonly kind: 'hang' };
+
+export type Fault = AnswerFault | WireFault;
+
+/** What a plan can decide by. */
+export interface FaultRequest {
+  readonly method: string;
+  /** Below the base URL, without the query: `/devices/x/telemetry`. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+  /** The server's time. */
+  readonly atMs: EpochMs;
+}
+
+/** Decides what goes wrong with a request; the first request has the number 1. */
+export type FaultPlan = (requestNumber: number, request: FaultRequest) => Fault | null;
+
+/** The nth request, or several of them. */
+export function onRequest(numbers: number | readonly number[], fault: Fault): FaultPlan {
+  const wanted = new Set(typeof numbers === 'number' ? [numbers] : numbers);
+  return (number) => (wanted.has(number) ? fault : null);
+}
+
+/** A part of all requests, by the seed: one of these faults each. */
+export function atRate(share: number, faults: readonly Fault[], seed: Seed): FaultPlan {
+  return (number) => (chance(mix(seed, number), share) ? pick(mix(mix(seed, number), 1), faults) : null);
+}
+
+/** Every request from `fromMs` up to `toMs`, in the server's time. */
+export function betweenTimes(fromMs: EpochMs, toMs: EpochMs, fault: Fault): FaultPlan {
+  return (_, { atMs }) => (atMs >= fromMs && atMs < toMs ? fault : null);
+}
+
+/** A plan for the requests whose path matches. */
+export function onPath(path: RegExp, plan: FaultPlan): FaultPlan {
+  return (number, request) => (path.test(request.path) ? plan(number, request) : null);
+}
+
+/** The first plan that decides for a fault. */
+export function anyOf(...plans: readonly FaultPlan[]): FaultPlan {
+  return (number, request) => {
+    for (const plan of plans) {
+      const fault = plan(number, request);
+      if (fault !== null) return fault;
+    }
+    return null;
+  };
+}
+
+/** Always the same fault. */
+export function always(fault: Fault): FaultPlan {
+  return () => fault;
+}
+
+/** Whether the wire fails and not the answer. */
+export function isWireFault(fault: Fault): fault is WireFault {
+  return fault.kind === 'reset' || fault.kind === 'slow' || fault.kind === 'hang';
+}

@@ -1,0 +1,66 @@
+/**
+ * Times of the simulated world: milliseconds and the nanoseconds within one, as two plain numbers, because a bigint for
+ * every step of a search would be most of its cost.
+ */
+import { type EpochMs, type EpochNs, MS_NS } from '../core/time.ts';
+
+/** How many digits of a time are served. */
+export type Precision = 's' | 'ms' | 'us' | 'ns';
+
+/** The instant `ms` plus `subNs` nanoseconds; `subNs` is a whole number from 0 to 999,999. */
+export interface Instant {
+  readonly ms: EpochMs;
+  readonly subNs: number;
+}
+
+const STEP_NS: Record<Precision, bigint> = { s: 1_000_000_000n, ms: 1_000_000n, us: 1000n, ns: 1n };
+
+/** The instant as the API stores it: digits beyond the precision are cut off. */
+export function truncate({ ms, subNs }: Instant, precision: Precision): Instant {
+  switch (precision) {
+    case 's':
+      return { ms: ms - (((ms % 1000) + 1000) % 1000), subNs: 0 };
+    case 'ms':
+      return { ms, subNs: 0 };
+    case 'us':
+      return { ms, subNs: subNs - (subNs % 1000) };
+    case 'ns':
+      return { ms, subNs };
+  }
+}
+
+/** RFC 3339 UTC with exactly the digits of the precision; `instant` is already cut to it. */
+export function formatInstant({ ms, subNs }: Instant, precision: Precision): string {
+  const iso = new Date(ms).toISOString();
+  switch (precision) {
+    case 's':
+      return `${iso.slice(0, -5)}Z`;
+    case 'ms':
+      return iso;
+    case 'us':
+      return `${iso.slice(0, -1)}${(Math.floor(subNs / 1000) + 1000).toString().slice(1)}Z`;
+    case 'ns':
+      return `${iso.slice(0, -1)}${(subNs + 1_000_000).toString().slice(1)}Z`;
+  }
+}
+
+export function instantToNs({ ms, subNs }: Instant): EpochNs {
+  return BigInt(ms) * MS_NS + BigInt(subNs);
+}
+
+export function nsToInstant(ns: EpochNs): Instant {
+  const sub = ((ns % MS_NS) + MS_NS) % MS_NS;
+  return { ms: Number((ns - sub) / MS_NS), subNs: Number(sub) };
+}
+
+/** The first instant of the precision's grid that is not before `ns`. */
+export function ceilToPrecision(ns: EpochNs, precision: Precision): EpochNs {
+  const step = STEP_NS[precision];
+  const over = ((ns % step) + step) % step;
+  return over === 0n ? ns : ns - over + step;
+}
+
+/** A time in milliseconds as the API would serve it. */
+export function formatMs(ms: EpochMs, precision: Precision): string {
+  return formatInstant(truncate({ ms: Math.floor(ms), subNs: 0 }, precision), precision);
+}

@@ -1,0 +1,112 @@
+/**
+ * The simulator over HTTP, with sockets that really fail where a fault of the wire asks for it.
+ */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { SimAnswer } from './answers.ts';
+import { BASE_PATH, type SimRequest, type Simulator } from './simulator.ts';
+import { exchange } from './transport.ts';
+
+export interface ServeOptions {
+  /** 0, the default, takes a free one. */
+  readonly port?: number;
+  /** `127.0.0.1` unless told otherwise. */
+  readonly host?: string;
+}
+
+export interface SimServer {
+  /** The base URL of the API; it ends in `/external/v1`. */
+  readonly url: string;
+  /** Ends all connections, answered or not. */
+  close(): Promise<void>;
+}
+
+/** Longer than any client keeps an idle connection, so that no request meets a closing one by chance. */
+const KEEP_ALIVE_MS = 120_000;
+
+/** Serves a simulator. Rejects where the port cannot be had. */
+export async function serveSimulator(simulator: Simulator, options: ServeOptions = {}): Promise<SimServer> {
+  const closing = new AbortController();
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
+    answer(simulator, { request, response, closing: closing.signal }).catch((error: unknown) => {
+      // A client that has gone, or the end of the server; anything else is a defect, and the client shall see it.
+      response.destroy(error instanceof Error ? error : undefined);
+    });
+  });
+  server.listen(options.port ?? 0, options.host ?? '127.0.0.1');
+  await once(server, 'listening');
+  const { address, family, port } = server.address() as AddressInfo;
+  return {
+    url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}${BASE_PATH}`,
+    async close() {
+      closing.abort();
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+interface Turn {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly closing: AbortSignal;
+}
+
+async function answer(simulator: Simulator, { request, response, closing }: Turn): Promise<void> {
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  const signal = AbortSignal.any([closing, gone.signal]);
+  // No endpoint has a request body; one that is sent all the same is read and forgotten.
+  request.resume();
+  const { answer: ready, wire } = await exchange(simulator, readRequest(request), (ms) =>
+    simulator.clock.sleep(ms, signal),
+  );
+  response.sendDate = false;
+  switch (wire?.kind) {
+    case 'hang':
+      await simulator.clock.sleep(Infinity, signal);
+      return;
+    case 'reset':
+      await reset(response, ready, wire.when);
+      return;
+    default:
+      writeHead(response, ready);
+      if (wire?.kind === 'slow' && wire.part === 'body') {
+        response.flushHeaders();
+        await simulator.clock.sleep(wire.delayMs, signal);
+      }
+      response.end(ready.body);
+  }
+}
+
+function readRequest({ method = '', url = '', headers }: IncomingMessage): SimRequest {
+  return { method, target: url, headers: { authorization: headers.authorization } };
+}
+
+function writeHead(response: ServerResponse, { status, headers, body }: SimAnswer): void {
+  response.writeHead(status, { ...headers, 'Content-Length': String(body.byteLength) });
+}
+
+/** Resets the connection (RST), after as much of the answer as is asked for has gone to the client. */
+async function reset(
+  response: ServerResponse,
+  ready: SimAnswer,
+  when: 'before-headers' | 'after-headers' | 'in-body',
+): Promise<void> {
+  if (when !== 'before-headers') {
+    writeHead(response, ready);
+    response.flushHeaders();
+    if (when === 'in-body') response.write(ready.body.subarray(0, Math.floor(ready.body.byteLength / 2)));
+    await flushed(response);
+  }
+  response.socket?.resetAndDestroy();
+}
+
+/** Resolves when the kernel has all that was written, and the client had a turn to read it. */
+async function flushed({ socket }: ServerResponse): Promise<void> {
+  while (socket !== null && socket.writableLength > 0) await once(socket, 'drain');
+  await new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,176 @@
+/**
+ * What the API document leaves open, as settings, and the facts of the workspace's plan and key.
+ *
+ * A simulator keeps its settings as plain objects that may be changed while it runs: a plan shrinks, a key is revoked,
+ * a clock goes wrong. The next request sees it.
+ */
+import type { EpochMs } from '../core/time.ts';
+import { API_SCOPES } from './scopes.ts';
+
+/** Which of the two bounds a telemetry request carries. */
+export type BoundShape = 'none' | 'after' | 'before' | 'both';
+
+export interface SimSettings {
+  /** The telemetry window (API document: "Telemetry window", "Format of after and before: not shown"). */
+  bounds: {
+    after: 'inclusive' | 'exclusive';
+    before: 'inclusive' | 'exclusive';
+    /** `seconds` compares bounds and times without their fractions. */
+    resolution: 'exact' | 'seconds';
+    /** Any RFC 3339, only with `Z`, or only with `Z` and without a fraction. */
+    formats: 'any' | 'utc' | 'utc-seconds';
+    /** What comes of `after` later than `before`. */
+    reversed: 'empty' | 'refused';
+    /** Combinations of bounds that are refused with `invalid_request`. */
+    refusedShapes: BoundShape[];
+    /** Readings older than `historyMaxDays`: served, never served, or a request that reaches them is refused. */
+    age: 'unlimited' | 'empty' | 'refused';
+  };
+  paging: {
+    /** `limit` outside 1 to 200 ("not shown"). */
+    limitOutside: 'refused' | 'clamped';
+    /** Whether parameters that differ from those of the first page make a cursor invalid (Pagination 4). */
+    cursorParameters: 'checked' | 'ignored';
+    /** How long a cursor is good; `null`: for ever. */
+    cursorLifeMs: number | null;
+    /** `base64` has `+`, `/` and `=`, which only survive a query that is encoded. */
+    cursorAlphabet: 'base64' | 'base64url';
+    /** Signs the cursors; they outlive a restart with the same secret. */
+    cursorSecret: string;
+    /** Query parameters that the endpoint does not know ("not shown"). */
+    unknownParameters: 'ignored' | 'refused';
+  };
+  allowance: {
+    /**
+     * `fixed`: whole minutes and UTC days; `first-request`: begins with the first request after the last one ended;
+     * `sliding`: the last 60 s and 24 h; `bucket`: refilled evenly.
+     */
+    window: 'fixed' | 'first-request' | 'sliding' | 'bucket';
+    /** Which window `X-RateLimit-*` speak of; `tightest` is the one with less left. */
+    headers: 'minute' | 'day' | 'tightest';
+    /** `free`: no refusal costs allowance; `counted`: none but 401 and 429 are free. */
+    refusals: 'free' | 'counted';
+  };
+  /** Names of headers that the document does not tell. */
+  headerNames: { wait: string; challenge: string };
+  time: {
+    /** What the server's clock is ahead of true time, with all that it does. */
+    offsetMs: number;
+    /** What the `Date` header alone is ahead of the server's clock. */
+    dateSkewMs: number;
+    date: 'sent' | 'absent';
+    /** What every answer takes, by chance between the two. */
+    latencyMs: { min: number; max: number };
+  };
+  /** Readings that become visible after they were received: how many of them, by how much at most, of which devices. */
+  lateness: { share: number; maxMs: number; devices: string[] | null };
+  /** Shares of records, 0 to 1, by the seed: always the same ones. */
+  surprises: {
+    /** Objects with members that no document names, error objects included. */
+    unknownMembers: number;
+    /** Fields that are null or absent, where they may be. */
+    missingFields: number;
+  };
+  codes: {
+    unauthorized: string;
+    noApiAccess: string;
+    notFound: string;
+    methodNotAllowed: string;
+    allowanceSpent: string;
+    internal: string;
+    /** The codes that carry `max_days`. */
+    withMaxDays: string[];
+  };
+  plan: {
+    planId: string;
+    name: string;
+    apiAccess: boolean;
+    maxApiKeys: number;
+    requestsPerMinute: number;
+    requestsPerDay: number;
+    historyMaxDays: number | null;
+    maxDevicesPerPage: number;
+  };
+  key: {
+    /** The whole key, as it stands in the `Authorization` header. */
+    secret: string;
+    /** Names outside the API's set grant nothing. */
+    scopes: string[];
+    expiresAtMs: EpochMs | null;
+    revoked: boolean;
+  };
+}
+
+/** Settings with some members of some sections named. */
+export type SettingsOverrides = { readonly [Section in keyof SimSettings]?: Partial<SimSettings[Section]> };
+
+/** The key that a simulator accepts unless told otherwise. */
+export const DEFAULT_KEY = 'sim_0123456789abcdef0123456789abcdef';
+
+/** Settings of their own for one simulator: the defaults, which are the plainest reading of the document. */
+export function createSettings(overrides: SettingsOverrides = {}): SimSettings {
+  const defaults = defaultSettings();
+  const merged = <Section extends keyof SimSettings>(section: Section): SimSettings[Section] => ({
+    ...defaults[section],
+    ...overrides[section],
+  });
+  return {
+    bounds: merged('bounds'),
+    paging: merged('paging'),
+    allowance: merged('allowance'),
+    headerNames: merged('headerNames'),
+    time: merged('time'),
+    lateness: merged('lateness'),
+    surprises: merged('surprises'),
+    codes: merged('codes'),
+    plan: merged('plan'),
+    key: merged('key'),
+  };
+}
+
+function defaultSettings(): SimSettings {
+  return {
+    bounds: {
+      after: 'inclusive',
+      before: 'exclusive',
+      resolution: 'exact',
+      formats: 'any',
+      reversed: 'empty',
+      refusedShapes: [],
+      age: 'unlimited',
+    },
+    paging: {
+      limitOutside: 'refused',
+      cursorParameters: 'checked',
+      cursorLifeMs: null,
+      cursorAlphabet: 'base64',
+      cursorSecret: 'simulated',
+      unknownParameters: 'ignored',
+    },
+    allowance: { window: 'fixed', headers: 'minute', refusals: 'free' },
+    headerNames: { wait: 'Retry-After', challenge: 'WWW-Authenticate' },
+    time: { offsetMs: 0, dateSkewMs: 0, date: 'sent', latencyMs: { min: 0, max: 0 } },
+    lateness: { share: 0, maxMs: 0, devices: null },
+    surprises: { unknownMembers: 0, missingFields: 0 },
+    codes: {
+      unauthorized: 'unauthorized',
+      noApiAccess: 'api_access_required',
+      notFound: 'not_found',
+      methodNotAllowed: 'method_not_allowed',
+      allowanceSpent: 'rate_limited',
+      internal: 'internal_error',
+      withMaxDays: ['range_too_large'],
+    },
+    plan: {
+      planId: 'business',
+      name: 'Business',
+      apiAccess: true,
+      maxApiKeys: 5,
+      requestsPerMinute: 120,
+      requestsPerDay: 20_000,
+      historyMaxDays: 365,
+      maxDevicesPerPage: 200,
+    },
+    key: { secret: DEFAULT_KEY, scopes: [...API_SCOPES], expiresAtMs: null, revoked: false },
+  };
+}

@@ -1,0 +1,246 @@
+/**
+ * The pretend API: a world, served as the API document tells.
+ *
+ * Order of checks, where the document leaves it open: the key (401), the plan's API access (403), the allowance (429),
+ * the endpoint (404), the method (405), the scope (403), the resource (404), the parameters (400). A 401 is of no
+ * workspace and never costs allowance; a 429 never does; what other refusals cost is a setting.
+ */
+import type { Clock, Transport } from '../core/ports.ts';
+import type { EpochMs, EpochNs } from '../core/time.ts';
+import { type AllowanceState, createAllowance } from './allowance.ts';
+import {
+  allowanceHeaders,
+  dateAnswer,
+  htmlAnswer,
+  jsonAnswer,
+  pageText,
+  refusalHeaders,
+  refusalText,
+  type SimAnswer,
+} from './answers.ts';
+import { answerEndpoint, matchEndpoint } from './endpoints.ts';
+import { type AnswerFault, type Fault, type FaultPlan, isWireFault, type SimPage, type WireFault } from './faults.ts';
+import { Refusal } from './refusal.ts';
+import { createRequestLog, type RequestLog } from './request-log.ts';
+import { createSettings, type SettingsOverrides, type SimSettings } from './settings.ts';
+import type { SimReading } from './spec.ts';
+import { createTransport } from './transport.ts';
+import { visibleFromMs } from './visibility.ts';
+import type { World } from './world.ts';
+
+/** A request as the server reads it. */
+export interface SimRequest {
+  readonly method: string;
+  /** Path and query, from the root: `/external/v1/devices?limit=200`. */
+  readonly target: string;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string | undefined>>;
+}
+
+/** An answer, and how the wire is to fail with it. */
+export interface SimExchange {
+  readonly answer: SimAnswer;
+  readonly wire: WireFault | null;
+}
+
+export interface SimulatorOptions {
+  readonly world: World;
+  readonly clock: Clock;
+  readonly settings?: SettingsOverrides;
+  readonly faults?: FaultPlan;
+  /** How long the in-process transport waits for an answer; 30 s. */
+  readonly transportTimeoutMs?: number;
+}
+
+/** A running API. World, settings and faults may be changed at any time. */
+export interface Simulator {
+  world: World;
+  readonly settings: SimSettings;
+  faults: FaultPlan | null;
+  /** Readings that the API has lost again: not served while this says so. */
+  hides: ((deviceId: string, reading: SimReading, atMs: EpochMs) => boolean) | null;
+  readonly clock: Clock;
+  readonly log: RequestLog;
+  /** The API without sockets. Faults of the wire become a `TransportError`. */
+  readonly transport: Transport;
+  /** The time on the server's clock. */
+  serverNowMs(): EpochMs;
+  /** Answers one request, at once. */
+  handle(request: SimRequest): SimExchange;
+  /** The answer with the `Date` of this moment. */
+  date(answer: SimAnswer): SimAnswer;
+  /** Other clients of the workspace use its allowance. */
+  spend(count: number): void;
+  allowance(): AllowanceState;
+  /** Whether the API serves the reading, now or at a time of the server. */
+  isVisible(deviceId: string, reading: SimReading, atMs?: EpochMs): boolean;
+  /** What the API would serve now of a device, oldest first: what a judge compares with. */
+  visibleReadings(deviceId: string, fromNs: EpochNs, toNs: EpochNs): SimReading[];
+}
+
+/** The path that every endpoint is below. */
+export const BASE_PATH = '/external/v1';
+
+/** Makes an API of a world. */
+export function createSimulator(options: SimulatorOptions): Simulator {
+  const { clock } = options;
+  const settings = createSettings(options.settings);
+  const allowance = createAllowance(settings);
+  // Allowance windows go by a clock that does not jump, begun at the server's time.
+  const steadyOriginMs = clock.nowMs() + settings.time.offsetMs - clock.monoMs();
+  const steadyMs = (): number => steadyOriginMs + clock.monoMs();
+  const simulator: Simulator = {
+    world: options.world,
+    settings,
+    faults: options.faults ?? null,
+    hides: null,
+    clock,
+    log: createRequestLog(),
+    transport: (request, signal) => transport(request, signal),
+    serverNowMs: () => clock.nowMs() + settings.time.offsetMs,
+    handle: (request) => handle({ simulator, allowance: () => allowance.state(steadyMs()), spend }, request),
+    date: (answer) => dateAnswer(answer, simulator.serverNowMs(), settings),
+    spend,
+    allowance: () => allowance.state(steadyMs()),
+    isVisible(deviceId, reading, atMs = simulator.serverNowMs()) {
+      if (visibleFromMs(reading, deviceId, simulator) > atMs) return false;
+      return simulator.hides === null || !simulator.hides(deviceId, reading, atMs);
+    },
+    visibleReadings: (deviceId, fromNs, toNs) =>
+      [...simulator.world.readings(deviceId, fromNs, toNs)].filter((reading) => simulator.isVisible(deviceId, reading)),
+  };
+  const transport = createTransport(simulator, options.transportTimeoutMs ?? 30_000);
+  return simulator;
+
+  function spend(count: number): void {
+    allowance.spend(count, steadyMs());
+  }
+}
+
+interface Service {
+  readonly simulator: Simulator;
+  readonly allowance: () => AllowanceState;
+  readonly spend: (count: number) => void;
+}
+
+/** A request taken apart. */
+interface Parsed {
+  readonly method: string;
+  /** Below the base URL; `null` where the request is outside of it. */
+  readonly path: string | null;
+  readonly query: URLSearchParams;
+  readonly authorization: string;
+}
+
+function handle(service: Service, request: SimRequest): SimExchange {
+  const { simulator } = service;
+  const parsed = parse(request);
+  const atMs = simulator.serverNowMs();
+  const path = parsed.path ?? request.target;
+  const number = simulator.log.total + 1;
+  const fault = simulator.faults?.(number, { method: parsed.method, path, query: parsed.query, atMs }) ?? null;
+  const answer = simulator.date(
+    fault === null || isWireFault(fault) ? serve(service, parsed, null) : serve(service, parsed, fault),
+  );
+  const wire = fault !== null && isWireFault(fault) ? fault : null;
+  const status = isSilent(wire) ? null : answer.status;
+  simulator.log.add({
+    number,
+    atMs,
+    method: parsed.method,
+    path,
+    query: parsed.query.toString(),
+    status,
+    fault: fault?.kind ?? null,
+  });
+  return { answer, wire };
+}
+
+function isSilent(wire: Fault | null): boolean {
+  return wire?.kind === 'hang' || (wire?.kind === 'reset' && wire.when === 'before-headers');
+}
+
+function parse({ method, target, headers }: SimRequest): Parsed {
+  const split = target.indexOf('?');
+  const whole = split < 0 ? target : target.slice(0, split);
+  const path = whole.startsWith(`${BASE_PATH}/`) ? whole.slice(BASE_PATH.length) : null;
+  const query = new URLSearchParams(split < 0 ? '' : target.slice(split + 1));
+  const { authorization = '' } = headers;
+  return { method, path, query, authorization };
+}
+
+function serve(service: Service, parsed: Parsed, fault: AnswerFault | null): SimAnswer {
+  if (fault?.kind === 'html') return htmlAnswer(fault.status ?? 502);
+  const { simulator } = service;
+  const { settings, world } = simulator;
+  try {
+    const page = decide(service, parsed);
+    service.spend(1);
+    if (fault?.kind === 'server-error') return serverError(service, fault);
+    const changed = fault?.kind === 'mangle' ? fault.change(page) : page;
+    const body = spoil(pageText(changed, world.seed, settings), fault);
+    return jsonAnswer(200, body, allowanceHeaders(service.allowance(), settings));
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    return refuse(service, error);
+  }
+}
+
+/** The checks, in the order that the header of this file tells. */
+function decide({ simulator, allowance }: Service, { method, path, query, authorization }: Parsed): SimPage {
+  const { settings, world } = simulator;
+  const { codes, key, plan } = settings;
+  const nowMs = simulator.serverNowMs();
+  const expired = key.expiresAtMs !== null && nowMs >= key.expiresAtMs;
+  if (authorization !== `Bearer ${key.secret}` || key.revoked || expired) {
+    throw new Refusal(401, codes.unauthorized, 'The API key is missing, unknown, revoked or expired.');
+  }
+  if (!plan.apiAccess) throw new Refusal(403, codes.noApiAccess, 'The plan grants no external API access.');
+  const { minute, day } = allowance();
+  if (minute.left < 1 || day.left < 1) throw new Refusal(429, codes.allowanceSpent, 'The allowance is spent.');
+  const endpoint = path === null ? null : matchEndpoint(path);
+  if (endpoint === null) throw new Refusal(404, codes.notFound, 'No such endpoint.');
+  if (method !== 'GET') throw new Refusal(405, codes.methodNotAllowed, 'That method is not allowed on this endpoint.');
+  if (!key.scopes.includes(endpoint.scope)) {
+    throw new Refusal(403, 'insufficient_scope', `The key lacks the scope ${endpoint.scope}.`, endpoint.scope);
+  }
+  const isVisible = (deviceId: string, reading: SimReading): boolean => simulator.isVisible(deviceId, reading, nowMs);
+  return answerEndpoint(endpoint, { world, settings, nowMs, query, isVisible });
+}
+
+function refuse(service: Service, refusal: Refusal): SimAnswer {
+  const { settings, world } = service.simulator;
+  const { status } = refusal;
+  if (settings.allowance.refusals === 'counted' && status !== 401 && status !== 429) service.spend(1);
+  const state = service.allowance();
+  const waitMs = Math.max(state.minute.waitMs, state.day.waitMs);
+  return jsonAnswer(status, refusalText(refusal, world.seed, settings), {
+    ...allowanceHeaders(state, settings),
+    ...refusalHeaders(status, waitMs, settings),
+  });
+}
+
+function serverError(
+  service: Service,
+  { status = 500, waitSeconds }: AnswerFault & { kind: 'server-error' },
+): SimAnswer {
+  const { settings, world } = service.simulator;
+  const refusal = new Refusal(status, settings.codes.internal, 'A fault on our side.');
+  return jsonAnswer(status, refusalText(refusal, world.seed, settings), {
+    ...allowanceHeaders(service.allowance(), settings),
+    ...(waitSeconds === undefined ? {} : { [settings.headerNames.wait]: String(waitSeconds) }),
+  });
+}
+
+function spoil(body: string, fault: AnswerFault | null): string {
+  switch (fault?.kind) {
+    case 'truncated':
+      return body.slice(0, Math.min(body.length - 1, Math.floor(body.length * (fault.keep ?? 0.5))));
+    case 'malformed':
+      return fault.body ?? `${body.slice(0, -1)},}`;
+    case 'empty':
+      return '';
+    default:
+      return body;
+  }
+}

@@ -1,0 +1,184 @@
+/**
+ * What a simulated world is made of: descriptions of devices and alerts, and what they look like at a moment.
+ *
+ * A description is a few lines, however long the history is; everything else follows from it and the seed.
+ */
+import type { EpochMs, EpochNs } from '../core/time.ts';
+
+/** Something that becomes `value` at `atMs`. */
+export interface Change<T> {
+  readonly atMs: EpochMs;
+  readonly value: T;
+}
+
+/** The moments `fromMs <= t < toMs`; `Infinity` means for ever. */
+export interface MsSpan {
+  readonly fromMs: EpochMs;
+  readonly toMs: EpochMs;
+}
+
+export type Lifecycle = 'active' | 'paused' | 'shelved' | 'retired';
+
+/**
+ * What a device does that is hard on whoever reads it:
+ * - `ties`: now and then several readings at one instant, with equal, disjoint or conflicting values;
+ * - `burst`: now and then more readings at one instant than a page holds;
+ * - `dense`: 25 readings a second;
+ * - `hostile`: sensor names that break naive code;
+ * - `oddValues`: values that are no ordinary numbers;
+ * - `empty`: now and then a reading without values.
+ */
+export type Trait = 'ties' | 'burst' | 'dense' | 'hostile' | 'oddValues' | 'empty';
+
+/** A sensor: a daily curve with noise, `decimals` digits behind the point, within `min` and `max`. */
+export interface SensorSpec {
+  readonly key: string;
+  readonly base: number;
+  /** Height of the daily curve. */
+  readonly swing: number;
+  /** Width of the noise. */
+  readonly noise: number;
+  readonly decimals: number;
+  readonly min: number;
+  readonly max: number;
+  /** It is in every nth reading. */
+  readonly every: number;
+}
+
+/** A sensor key and its value as JSON text: some values, such as `1e400`, are no JavaScript number. */
+export type SimValue = readonly [key: string, json: string];
+
+/** A reading that a test writes down itself. */
+export interface ReadingSpec {
+  readonly recordedAtNs: EpochNs;
+  readonly values: readonly SimValue[] | null;
+  /** When the API begins to serve it; its own time where this is left out. */
+  readonly visibleAtMs?: EpochMs;
+}
+
+export interface LocationSpec {
+  readonly latitude: number;
+  readonly longitude: number;
+  readonly updatedAtMs: EpochMs;
+}
+
+/** A device from its first day to its last. Only the id is needed; what is left out gets a plain default. */
+export interface DeviceSpec {
+  readonly deviceId: string;
+  readonly name?: string;
+  readonly renames?: readonly Change<string>[];
+  readonly modelId?: string;
+  readonly firmwareVersion?: string;
+  readonly firmwareChanges?: readonly Change<string>[];
+  /** The hub of an add-on; `null` for a hub. */
+  readonly parentDeviceId?: string | null;
+  readonly moves?: readonly Change<string | null>[];
+  /** Active until the first change. A device reports only while it is active. */
+  readonly lifecycle?: readonly Change<Lifecycle>[];
+  /** When it joins the workspace; the beginning of the world where left out. */
+  readonly appearsAtMs?: EpochMs;
+  /** When it leaves the workspace: not listed, 404, no more readings. */
+  readonly vanishesAtMs?: EpochMs;
+  /** When it comes back, with its history. */
+  readonly returnsAtMs?: EpochMs;
+  readonly intervalMs?: number;
+  /** Spread of the report times, as a part of the interval, 0 to 1. With 0 they lie exactly on the grid. */
+  readonly jitter?: number;
+  readonly silences?: readonly MsSpan[];
+  readonly sensors?: readonly SensorSpec[];
+  readonly traits?: readonly Trait[];
+  /** For the trait `burst`: every how many reports (300), and how many readings then (250). */
+  readonly burst?: { readonly every: number; readonly size: number };
+  /** Exactly these readings, in any order, in place of computed ones. */
+  readonly readings?: readonly ReadingSpec[];
+  readonly location?: LocationSpec | null;
+  readonly tags?: readonly string[];
+}
+
+/** A device at a moment, by the API document's fields. */
+export interface SimDevice {
+  readonly deviceId: string;
+  readonly name: string;
+  readonly modelId: string;
+  readonly firmwareVersion: string;
+  readonly isAddon: boolean;
+  readonly parentDeviceId: string | null;
+  readonly lifecycleStatus: Lifecycle;
+  readonly online: boolean;
+  readonly presence: string;
+  readonly lastSeenAt: string | null;
+  readonly latitude: number | null;
+  readonly longitude: number | null;
+  readonly locationUpdatedAt: string | null;
+  readonly tags: readonly string[];
+}
+
+/** One telemetry reading, as it is served for ever. */
+export interface SimReading {
+  /** Total order within the device; ascending with time, and exact where times are equal. */
+  readonly position: number;
+  readonly recordedAtNs: EpochNs;
+  /** `recordedAtNs` with the digits that are served. */
+  readonly recordedAt: string;
+  /** When it can be served at the earliest; a reading never is before it was received. */
+  readonly visibleAtMs: EpochMs;
+  /** In the order served; `null` is served as `"values":null`. */
+  readonly values: readonly SimValue[] | null;
+}
+
+export type AlertStatus = 'open' | 'acknowledged' | 'resolved';
+
+/** What of an alert changes. */
+export interface AlertState {
+  readonly status: AlertStatus;
+  readonly fireCount: number;
+  readonly value: number;
+}
+
+/** An alert that a test writes down itself. */
+export interface AlertSpec {
+  readonly alertId: number;
+  readonly deviceId: string;
+  readonly openedAtMs: EpochMs;
+  readonly ruleName?: string;
+  readonly kind?: string;
+  readonly sensor?: string;
+  readonly condition?: string;
+  readonly threshold?: number;
+  /** Open, fired once, at the threshold, until the first change. */
+  readonly changes?: readonly Change<AlertState>[];
+}
+
+/** An alert at a moment, by the API document's fields. */
+export interface SimAlert extends AlertState {
+  readonly alertId: number;
+  readonly deviceId: string;
+  readonly ruleName: string;
+  readonly kind: string;
+  readonly sensor: string;
+  readonly condition: string;
+  readonly threshold: number;
+  readonly openedAtMs: EpochMs;
+  readonly openedAt: string;
+}
+
+/** What something is at `atMs`: `first` until the earliest change. `changes` ascend. */
+export function valueAt<T>(first: T, changes: readonly Change<T>[], atMs: EpochMs): T {
+  let value = first;
+  for (const change of changes) {
+    if (change.atMs > atMs) break;
+    value = change.value;
+  }
+  return value;
+}
+
+/** Spans in ascending order, overlapping ones merged, empty ones dropped. */
+export function mergeSpans(spans: readonly MsSpan[]): MsSpan[] {
+  const merged: MsSpan[] = [];
+  for (const span of spans.filter(({ fromMs, toMs }) => fromMs < toMs).sort((a, b) => a.fromMs - b.fromMs)) {
+    const last = merged.at(-1);
+    if (last === undefined || span.fromMs > last.toMs) merged.push(span);
+    else merged[merged.length - 1] = { fromMs: last.fromMs, toMs: Math.max(last.toMs, span.toMs) };
+  }
+  return merged;
+}

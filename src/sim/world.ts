@@ -1,0 +1,119 @@
+/**
+ * A simulated workspace: pure, computed from a seed, the same in every process. Nothing is stored but the descriptions
+ * of the devices; a year of a thousand of them costs no memory.
+ *
+ * The world knows everything that ever happens; what of it the API serves at a moment is the simulator's matter.
+ */
+import { DAY_MS, type EpochMs, type EpochNs, HOUR_MS } from '../core/time.ts';
+import { type AlertPosition, listedAlerts, seededAlerts } from './alerts.ts';
+import { createDevice, type WorldDevice } from './devices.ts';
+import { type FleetOptions, seededFleet } from './fleet.ts';
+import type { Precision } from './instants.ts';
+import { mix, mixText, type Seed, seedOf, unit } from './random.ts';
+import type { Stretch } from './series.ts';
+import type { AlertSpec, DeviceSpec, SimAlert, SimDevice, SimReading } from './spec.ts';
+
+export interface WorldOptions {
+  readonly seed: number | string;
+  /** The moment that counts as now when the world is begun; time goes on from there for ever. */
+  readonly originMs: EpochMs;
+  /** How far back readings reach; 30 days. */
+  readonly historyMs?: number;
+  readonly workspaceId?: string;
+  readonly name?: string;
+  /** Devices by the seed, none by default. */
+  readonly fleet?: FleetOptions;
+  /** Devices by description, beside the fleet. */
+  readonly devices?: readonly DeviceSpec[];
+  /** Alerts by the seed, one about every so often (6 hours), or exactly these. */
+  readonly alerts?: { readonly everyMs: number } | readonly AlertSpec[];
+  /** The digits of all times that are served; `ms`. */
+  readonly precision?: Precision;
+}
+
+export interface World {
+  readonly seed: Seed;
+  readonly workspaceId: string;
+  readonly name: string;
+  readonly precision: Precision;
+  readonly originMs: EpochMs;
+  /** When the world begins. */
+  readonly startMs: EpochMs;
+  /** Whether the workspace has this device at that moment. */
+  has(deviceId: string, atMs: EpochMs): boolean;
+  /** The ids of the devices that the workspace has at that moment, ascending. */
+  deviceIds(atMs: EpochMs): string[];
+  /** These devices as they are at that moment. */
+  devices(atMs: EpochMs): SimDevice[];
+  /** One device at a moment; `null` where the workspace has none such then. */
+  device(deviceId: string, atMs: EpochMs): SimDevice | null;
+  /** All alerts at a moment, newest first. */
+  alerts(atMs: EpochMs): SimAlert[];
+  /** The alerts behind one, newest first, computed as they are taken. */
+  alertsBehind(atMs: EpochMs, behind: AlertPosition | null): Iterable<SimAlert>;
+  /** Every reading that the device ever makes with `fromNs <= time < toNs`, oldest first. */
+  readings(deviceId: string, fromNs: EpochNs, toNs: EpochNs): Iterable<SimReading>;
+  /** The same, newest first, from any point at the same cost. */
+  readingsDescending(deviceId: string, stretch: Stretch): Iterable<SimReading>;
+}
+
+/** Makes a world. @throws RangeError where two devices have one id. */
+export function createWorld(options: WorldOptions): World {
+  const { originMs, historyMs = 30 * DAY_MS, precision = 'ms', alerts = { everyMs: 6 * HOUR_MS } } = options;
+  const seed = seedOf(options.seed);
+  const startMs = originMs - historyMs;
+  const fleet = seededFleet(options.fleet ?? {}, { seed: mixText(seed, 'fleet'), startMs, originMs });
+  const devices = indexDevices([...fleet, ...(options.devices ?? [])], (spec) =>
+    createDevice(spec, { seed: mixText(seed, 'devices'), startMs, precision }),
+  );
+  const all = [...devices.values()];
+  const isList = (given: typeof alerts): given is readonly AlertSpec[] => Array.isArray(given);
+  const alertsBehind = isList(alerts)
+    ? listedAlerts(alerts, precision)
+    : seededAlerts({
+        seed: mixText(seed, 'alerts'),
+        startMs,
+        everyMs: alerts.everyMs,
+        precision,
+        deviceAt: (chosen, atMs) => presentDevice(all, chosen, atMs),
+      });
+  const present = (atMs: EpochMs): WorldDevice[] => all.filter((device) => device.isPresent(atMs));
+  return {
+    seed,
+    workspaceId: options.workspaceId ?? 'ws-simulated',
+    name: options.name ?? 'Simulated workspace',
+    precision,
+    originMs,
+    startMs,
+    has: (deviceId, atMs) => devices.get(deviceId)?.isPresent(atMs) ?? false,
+    deviceIds: (atMs) => present(atMs).map(({ spec }) => spec.deviceId),
+    devices: (atMs) => present(atMs).map((device) => device.look(atMs)),
+    device(deviceId, atMs) {
+      const device = devices.get(deviceId);
+      return device?.isPresent(atMs) ? device.look(atMs) : null;
+    },
+    alerts: (atMs) => [...alertsBehind(atMs, null)],
+    alertsBehind,
+    readings: (deviceId, fromNs, toNs) => devices.get(deviceId)?.series.ascending(fromNs, toNs) ?? [],
+    readingsDescending: (deviceId, stretch) => devices.get(deviceId)?.series.descending(stretch) ?? [],
+  };
+}
+
+function indexDevices(
+  specs: readonly DeviceSpec[],
+  create: (spec: DeviceSpec) => WorldDevice,
+): Map<string, WorldDevice> {
+  const sorted = [...specs].sort((a, b) => (a.deviceId < b.deviceId ? -1 : 1));
+  const devices = new Map(sorted.map((spec) => [spec.deviceId, create(spec)]));
+  if (devices.size !== specs.length) throw new RangeError('two devices of the world have the same device_id');
+  return devices;
+}
+
+/** A device that is there at that moment; looked for a few times, so that no list has to be made. */
+function presentDevice(devices: readonly WorldDevice[], seed: Seed, atMs: EpochMs): string | null {
+  for (let attempt = 0; attempt < 16; attempt += 1) {
+    const device = devices[Math.floor(unit(mix(seed, attempt)) * devices.length)];
+    if (device?.isPresent(atMs)) return device.spec.deviceId;
+  }
+  return null;
+}

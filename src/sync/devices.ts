@@ -1,0 +1,113 @@
+/**
+ * The inventory: one complete listing of the devices, what changed since the last one, and the `device` points of it.
+ *
+ * Only a complete listing says anything of what is missing (design 2.1). A listing whose cursor is refused half-way is
+ * begun again.
+ */
+import { deviceDigest, deviceLine } from '../core/fact-lines.ts';
+import { ApiFault } from '../core/faults.ts';
+import { nameOf } from '../core/names.ts';
+import type { Cursor, DeviceRecord } from '../core/records.ts';
+import type { KnownDevice, ListedDevice } from '../core/state.ts';
+import { type EpochMs, HOUR_NS, msToNs } from '../core/time.ts';
+import type { SyncContext } from './context.ts';
+
+/** A `device` point is made when something changed, and at least this often (design 1.4). */
+const POINT_EVERY_NS = HOUR_NS;
+
+/** How often a listing is begun anew before it counts as failed. */
+const MAX_STARTS = 3;
+
+/** How many pages of a listing may come: far beyond any workspace, so that a cursor that leads in a circle ends. */
+const MAX_PAGES = 10_000;
+
+/**
+ * Lists all devices and takes the listing in, in one transaction.
+ *
+ * @throws ApiFault where the listing could not be completed; nothing is changed then.
+ */
+export async function syncDevices(context: SyncContext, signal: AbortSignal): Promise<void> {
+  const { store, observe } = context;
+  const { records, answeredAtMs } = await listDevices(context, signal);
+  const tag = store.workspaceTag();
+  if (tag === null) throw new Error('devices were listed before the workspace was pinned');
+  const known = new Map(store.devices().map((device) => [device.record.deviceId, device]));
+  const listed = [...records.values()].map((record) => toListed(context, record, { tag, atMs: answeredAtMs }));
+  const missing = [...known.keys()].filter((deviceId) => !records.has(deviceId));
+  store.keepInventory({ listed, missing, atMs: answeredAtMs });
+  for (const { record, name } of listed) tellChange(context, known.get(record.deviceId), record, name);
+  for (const device of store.devices()) {
+    const before = known.get(device.record.deviceId);
+    if (device.goneSinceMs !== null && before?.goneSinceMs === null) {
+      observe({ type: 'device-gone', deviceId: device.record.deviceId });
+    }
+  }
+}
+
+interface Listing {
+  readonly records: ReadonlyMap<string, DeviceRecord>;
+  /** The server's time of the last page. */
+  readonly answeredAtMs: EpochMs;
+}
+
+async function listDevices(context: SyncContext, signal: AbortSignal): Promise<Listing> {
+  for (let start = 1; ; start += 1) {
+    try {
+      return await listOnce(context, signal);
+    } catch (error) {
+      if (!(error instanceof ApiFault) || error.kind !== 'bad-cursor' || start >= MAX_STARTS) throw error;
+    }
+  }
+}
+
+async function listOnce({ api, store, observe }: SyncContext, signal: AbortSignal): Promise<Listing> {
+  const records = new Map<string, DeviceRecord>();
+  let cursor: Cursor | null = null;
+  for (let pages = 0; pages < MAX_PAGES; pages += 1) {
+    const reply = await api.devices(cursor, { lane: 'inventory', stream: 'devices' }, signal);
+    const { devices, rejected, nextCursor } = reply.value;
+    for (const record of devices) records.set(record.deviceId, record);
+    if (rejected.length > 0) {
+      store.quarantineRecords('devices', rejected, reply.answeredAtMs);
+      observe({
+        type: 'records-rejected',
+        stream: 'devices',
+        count: rejected.length,
+        reason: rejected[0]?.reason ?? '',
+      });
+    }
+    if (nextCursor === null) return { records, answeredAtMs: reply.answeredAtMs };
+    if (nextCursor === cursor) break;
+    cursor = nextCursor;
+  }
+  throw new ApiFault('malformed', 'GET /devices: the pages lead in a circle', { request: 'GET /devices' });
+}
+
+function toListed(
+  { store }: SyncContext,
+  record: DeviceRecord,
+  { tag, atMs }: { tag: string; atMs: EpochMs },
+): ListedDevice {
+  const name = nameOf(record);
+  const digest = deviceDigest(record);
+  const last = store.lastDevicePoint(record.deviceId);
+  const atNs = msToNs(atMs);
+  const due = last === null || last.digest !== digest || atNs - last.atNs >= POINT_EVERY_NS;
+  // A state is written later than the one before it, or not at all: two at one instant would be one point.
+  const later = last === null || atNs > last.atNs;
+  return { record, name, digest, line: due && later ? deviceLine(record, tag, atMs) : null };
+}
+
+function tellChange(
+  { observe }: SyncContext,
+  before: KnownDevice | undefined,
+  record: DeviceRecord,
+  name: string,
+): void {
+  const { deviceId } = record;
+  if (before === undefined) observe({ type: 'device-appeared', deviceId, name });
+  else if (before.goneSinceMs !== null) observe({ type: 'device-returned', deviceId });
+  if (before !== undefined && before.name !== name) {
+    observe({ type: 'device-renamed', deviceId, before: before.name, after: name });
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * One pass: the account, the devices, then the holes in their telemetry, in that order: what comes later stands on what
+ * came before. A pass can be broken off anywhere and begun again; what was landed stays.
+ */
+import { ApiFault } from '../core/faults.ts';
+import { syncAccount } from './account.ts';
+import type { Horizon, SyncContext } from './context.ts';
+import { noteCoverage } from './coverage-points.ts';
+import { syncDevices } from './devices.ts';
+import { horizonNow } from './horizon.ts';
+import type { Puller } from './pull.ts';
+import { learnTimeFromReadings, syncTelemetry } from './telemetry.ts';
+
+export interface PassResult {
+  /** What was wanted and claimed; `null` where nothing is known of the server's time (no reading anywhere). */
+  readonly horizon: Horizon | null;
+  /** Devices that could not be asked. */
+  readonly failed: ReadonlySet<string>;
+  /** Streams whose scope the key lacks. */
+  readonly off: readonly ('account' | 'telemetry')[];
+}
+
+/**
+ * Makes a pass.
+ *
+ * @param fixed the horizon of an earlier pass, where the end of the work was fixed then.
+ * @throws ApiFault where the service is in the way; UserError where a person has to act.
+ */
+export async function runPass(
+  context: SyncContext,
+  { puller, fixed }: { puller: Puller; fixed: Horizon | null },
+  signal: AbortSignal,
+): Promise<PassResult> {
+  const off: ('account' | 'telemetry')[] = [];
+  if (!(await syncAccount(context, signal))) off.push('account');
+  await syncDevices(context, signal);
+  context.observe({ type: 'pass-started', devices: context.store.devices().length });
+  if (fixed === null) await learnTime(context, puller, signal);
+  const horizon = fixed ?? horizonNow(context);
+  if (horizon === null) return { horizon, failed: new Set(), off };
+  const result = await syncTelemetry(context, { puller, horizon }, signal);
+  if (result.off) off.push('telemetry');
+  noteCoverage(context, horizon);
+  return { horizon, failed: result.failed, off };
+}
+
+async function learnTime(context: SyncContext, puller: Puller, signal: AbortSignal): Promise<void> {
+  if (context.serverClock.claimableMs() !== null) return;
+  try {
+    await learnTimeFromReadings(context, puller, signal);
+  } catch (error) {
+    if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
+  }
+}

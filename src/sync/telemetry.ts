@@ -1,0 +1,96 @@
+/**
+ * The telemetry of all devices: breadth first, so that a dashboard is of use within minutes: the last day of every
+ * device, then the week, then the rest (design 2.4).
+ *
+ * One device's trouble does not stop the others; trouble with several in a row is trouble with the service.
+ */
+import { ApiFault } from '../core/faults.ts';
+import type { KnownDevice } from '../core/state.ts';
+import { DAY_NS, type EpochNs, maxNs } from '../core/time.ts';
+import type { Horizon, SyncContext } from './context.ts';
+import { forEachAtOnce } from './pool.ts';
+import type { Puller } from './pull.ts';
+
+/** How far back each round reaches; the last one reaches as far as is wanted. */
+const ROUNDS_NS: readonly (bigint | null)[] = [DAY_NS, 7n * DAY_NS, null];
+
+/** Failures in a row, with no device answered between them, that speak of the service rather than of a device. */
+const FAILURES_IN_A_ROW = 3;
+
+export interface TelemetryResult {
+  /** Devices that could not be asked this time; they will be again. */
+  readonly failed: ReadonlySet<string>;
+  /** Whether the key lacks the scope for telemetry. */
+  readonly off: boolean;
+}
+
+/**
+ * Closes the holes of all devices that are there.
+ *
+ * @throws ApiFault where the service as a whole is in the way.
+ */
+export async function syncTelemetry(
+  context: SyncContext,
+  { puller, horizon }: { puller: Puller; horizon: Horizon },
+  signal: AbortSignal,
+): Promise<TelemetryResult> {
+  const failed = new Set<string>();
+  const round = { failed, inARow: 0 };
+  try {
+    for (const reachNs of ROUNDS_NS) {
+      const from = reachNs === null ? horizon.wantedFrom : maxNs(horizon.limit - reachNs, horizon.wantedFrom);
+      const devices = freshestFirst(context.store.devices());
+      await forEachAtOnce(devices, context.settings.concurrency, async ({ record: { deviceId } }) => {
+        if (failed.has(deviceId)) return;
+        const lane = reachNs === DAY_NS ? 'live' : 'first-history';
+        const task = { deviceId, span: { from, to: horizon.limit }, limit: horizon.limit, lane } as const;
+        await apart(round, deviceId, () => puller.pull(task, signal));
+      });
+    }
+  } catch (error) {
+    if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
+    context.observe({ type: 'stream-off', stream: 'telemetry', scope: error.facts.scope ?? 'telemetry:read' });
+    return { failed, off: true };
+  }
+  return { failed, off: false };
+}
+
+/** Keeps one device's failure from the others, unless it is one of several in a row. */
+async function apart(
+  round: { failed: Set<string>; inARow: number },
+  deviceId: string,
+  work: () => Promise<void>,
+): Promise<void> {
+  try {
+    await work();
+    round.inARow = 0;
+  } catch (error) {
+    const ofDevice = error instanceof ApiFault && (error.kind === 'server-fault' || error.kind === 'unreachable');
+    round.inARow += 1;
+    if (!ofDevice || round.inARow >= FAILURES_IN_A_ROW) throw error;
+    round.failed.add(deviceId);
+  }
+}
+
+/** The devices that are there, those with the newest signs of life first. */
+function freshestFirst(devices: readonly KnownDevice[]): readonly KnownDevice[] {
+  const seen = ({ record }: KnownDevice): EpochNs => record.lastSeenAt ?? 0n;
+  return devices
+    .filter(({ goneSinceMs }) => goneSinceMs === null)
+    .toSorted((a, b) => (seen(a) > seen(b) ? -1 : seen(a) < seen(b) ? 1 : 0));
+}
+
+/**
+ * Where the service sends no `Date`, the newest reading is what is known of its time (design 2.1): takes in the newest
+ * page of one device after the other until one has a reading.
+ */
+export async function learnTimeFromReadings(context: SyncContext, puller: Puller, signal: AbortSignal): Promise<void> {
+  for (const { record } of freshestFirst(context.store.devices())) {
+    if (context.serverClock.claimableMs() !== null) return;
+    try {
+      await puller.peek(record.deviceId, signal);
+    } catch (error) {
+      if (!(error instanceof ApiFault) || error.kind !== 'not-found') throw error;
+    }
+  }
+}

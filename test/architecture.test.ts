@@ -1,0 +1,173 @@
+/**
+ * The shape of `src` is held here: the import table of the design's part 3, and who may touch the world. Every rule is
+ * tried on planted files too: a checker that finds nothing proves nothing.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative, sep } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import {
+  cycleBetweenParts,
+  importsOf,
+  MAX_LINES,
+  partOf,
+  type SourceFile,
+  TABLE,
+  violations,
+} from './support/architecture.ts';
+import { blank } from './support/source-text.ts';
+
+const SRC = join(import.meta.dirname, '..', 'src');
+
+const files: SourceFile[] = readdirSync(SRC, { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile())
+  .map((entry) => join(entry.parentPath, entry.name))
+  .map((path) => ({ path: relative(SRC, path).split(sep).join('/'), text: readFileSync(path, 'utf8') }));
+
+describe('the tree', () => {
+  test('every file keeps the import table, the limits and its hands off the world', () => {
+    const broken = files.flatMap((file) => violations(file).map((violation) => `${file.path} ${violation}`));
+    expect(broken).toEqual([]);
+  });
+
+  test('no two parts import each other, by values or by types, over any number of steps', () => {
+    expect(cycleBetweenParts(files)).toBeNull();
+  });
+
+  test('the checker sees the tree: its files, their imports and all folders of the table', () => {
+    expect(files.length).toBeGreaterThan(20);
+    expect(files.flatMap(({ text }) => importsOf(text)).length).toBeGreaterThan(50);
+    const parts = new Set(files.map(({ path }) => partOf(path)));
+    expect([...parts].filter((part) => !TABLE.has(part))).toEqual([]);
+    expect(parts).toContain('core');
+  });
+});
+
+const HEADER = '/** A planted file. */\n';
+
+describe('the checker', () => {
+  test.each([
+    [
+      'a folder next door',
+      'api/x.ts',
+      "import { a } from '../store/archive.ts';",
+      'api imports store: ../store/archive.ts',
+    ],
+    [
+      'a type from next door',
+      'sim/x.ts',
+      "import type { A } from '../api/schemas.ts';",
+      'sim imports api: ../api/schemas.ts',
+    ],
+    ['a type in place', 'influx/x.ts', "let a: import('../store/a.ts').A;", 'influx imports store: ../store/a.ts'],
+    ['a dynamic import', 'observe/x.ts', "await import('../sync/loop.ts');", 'observe imports sync: ../sync/loop.ts'],
+    ['an import for effect', 'sync/x.ts', "import '../api/client.ts';", 'sync imports api: ../api/client.ts'],
+    ['a re-export', 'core/x.ts', "export { a } from '../api/client.ts';", 'core imports api: ../api/client.ts'],
+    [
+      'an import over lines',
+      'sync/x.ts',
+      "import {\n  a,\n  b,\n} from '../store/a.ts';",
+      'sync imports store: ../store/a.ts',
+    ],
+    ['the composition root from below', 'sync/x.ts', "import { a } from '../app.ts';", 'sync imports app: ../app.ts'],
+    ['main from app', 'app.ts', "import { a } from './main.ts';", 'app imports main: ./main.ts'],
+    ['config from the command line', 'cli.ts', "import { a } from './config.ts';", 'cli imports config: ./config.ts'],
+    ['Node in core', 'core/x.ts', "import { a } from 'node:crypto';", 'core imports node:crypto'],
+    ['a package in core', 'core/x.ts', "import { z } from 'zod';", 'core imports the package zod'],
+    [
+      'a package of another folder',
+      'api/x.ts',
+      "import D from 'better-sqlite3';",
+      'api imports the package better-sqlite3',
+    ],
+    [
+      'a part of another package',
+      'sync/x.ts',
+      "import a from 'undici/types';",
+      'sync imports the package undici/types',
+    ],
+    [
+      'the tests',
+      'api/x.ts',
+      "import { a } from '../../test/support/influxd.ts';",
+      'imports from outside src: ../../test/support/influxd.ts',
+    ],
+    [
+      'a folder that the table does not know',
+      'misc/x.ts',
+      "import { a } from '../core/time.ts';",
+      'misc has no place in the import table',
+    ],
+    ['process', 'app.ts', "const home = process.env['HOME'];", 'touches process'],
+    ['process by its module', 'app.ts', "import process from 'node:process';", 'imports node:process'],
+    ['process through globalThis', 'store/x.ts', 'globalThis.process.exit(1);', 'touches process'],
+    ['the clock', 'sync/x.ts', 'const now = Date.now();', 'reaches for the world: Date.now'],
+    ['the clock by a date', 'core/x.ts', 'const now = new Date();', 'reaches for the world: new Date()'],
+    [
+      'the clock inside a template',
+      'store/x.ts',
+      `const text = \`at \${Date.now()}\`;`,
+      'reaches for the world: Date.now',
+    ],
+    ['chance', 'core/x.ts', 'const a = Math.random();', 'reaches for the world: Math.random'],
+    ['a timer', 'sync/x.ts', 'setTimeout(run, 5);', 'reaches for the world: setTimeout'],
+    [
+      'a timer by its module',
+      'sim/x.ts',
+      "import { setTimeout } from 'node:timers/promises';",
+      'imports node:timers/promises',
+    ],
+    ['another clock', 'observe/x.ts', 'performance.now();', 'reaches for the world: performance.now'],
+    ['an import by a computed name', 'app.ts', 'await import(name);', 'imports what only runs can tell'],
+  ])('finds %s', (_what, path, code, violation) => {
+    expect(violations({ path, text: HEADER + code })).toContain(violation);
+  });
+
+  test('finds a missing header and a file that is too long', () => {
+    expect(violations({ path: 'core/x.ts', text: 'export const a = 1;\n' })).toEqual([
+      'begins without a header comment',
+    ]);
+    const long = HEADER + 'export {};\n'.repeat(MAX_LINES);
+    expect(violations({ path: 'core/x.ts', text: long })).toEqual([
+      `has ${MAX_LINES + 1} lines, more than ${MAX_LINES}`,
+    ]);
+  });
+
+  test.each([
+    ['a comment', '// process.env, Date.now() and import("../store/a.ts")'],
+    ['a longer comment', '/* import { a } from "../store/a.ts"; setTimeout() */'],
+    ['a string', "const words = 'in use by another process. Date.now() is not called';"],
+    ['the text of a template', `const words = \`a process \${1 + 1} Date.now()\`;`],
+    ['a regular expression', 'const pattern = /process\\/[/\'"]Math.random/;'],
+    ['a method that is called from', "const bytes = Buffer.from('zod');"],
+    ['a date made of something', 'const day = new Date(at);'],
+    [
+      'its own folder, core, and its package',
+      "import { a } from './b.ts';\nimport { c } from '../core/time.ts';\nimport { d } from 'undici';",
+    ],
+  ])('leaves alone %s', (_what, code) => {
+    expect(violations({ path: 'api/x.ts', text: HEADER + code })).toEqual([]);
+  });
+
+  test('finds a circle of parts that is made of types alone', () => {
+    const circle: SourceFile[] = [
+      { path: 'api/a.ts', text: "import type { B } from '../store/b.ts';" },
+      { path: 'store/b.ts', text: "import type { C } from '../sync/c.ts';" },
+      { path: 'sync/c.ts', text: "import type { A } from '../api/a.ts';" },
+    ];
+    expect(cycleBetweenParts(circle)).toBe('api > store > sync > api');
+    expect(cycleBetweenParts(circle.slice(0, 2))).toBeNull();
+  });
+
+  test('the table itself has no circle', () => {
+    const asFiles = [...TABLE].map(([name, { parts }]) => ({
+      path: `${name}/x.ts`,
+      text: parts.map((other) => `import '../${other}/x.ts';`).join('\n'),
+    }));
+    expect(cycleBetweenParts(asFiles)).toBeNull();
+  });
+
+  test('blanking keeps every line where it was', () => {
+    for (const { text } of files)
+      expect(blank(text, { keepStrings: false }).split('\n')).toHaveLength(text.split('\n').length);
+  });
+});

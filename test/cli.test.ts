@@ -1,0 +1,159 @@
+/**
+ * The command line, as design 1.2 tells it: what is understood, and for every mistake the words that matter.
+ */
+import { describe, expect, test } from 'vitest';
+import { parseArguments } from '../src/cli.ts';
+import { FLAGS, helpText, MODES, VALUE_FLAGS } from '../src/cli-flags.ts';
+import { UserError } from '../src/core/faults.ts';
+
+/** The message of the mistake, which must be one of the command line. */
+function mistakeOf(...argv: string[]): string {
+  try {
+    parseArguments(argv);
+  } catch (error) {
+    expect(error).toBeInstanceOf(UserError);
+    expect((error as UserError).exitCode).toBe(2);
+    return (error as UserError).message;
+  }
+  throw new Error(`accepted: ${argv.join(' ')}`);
+}
+
+describe('what is understood', () => {
+  test.each([
+    [['--once'], { mode: 'once', configFile: null, json: false, logLevel: null }],
+    [
+      ['--json', '--once', '--config', 'a b.yaml', '--log-level=debug'],
+      { mode: 'once', configFile: 'a b.yaml', json: true, logLevel: 'debug' },
+    ],
+    [['--once', '--config=--odd-name'], { mode: 'once', configFile: '--odd-name', json: false, logLevel: null }],
+    [['--demo'], { mode: 'demo', logLevel: null }],
+    [['--demo', '--log-level', 'error'], { mode: 'demo', logLevel: 'error' }],
+    [['--help'], { mode: 'help', topic: null }],
+    [['--once', '--help'], { mode: 'help', topic: 'once' }],
+    [['--help', '--status'], { mode: 'help', topic: 'status' }],
+    [['--version'], { mode: 'version' }],
+  ])('%j', (argv, command) => {
+    expect(parseArguments(argv)).toEqual(command);
+  });
+});
+
+describe('modes of later versions', () => {
+  test.each([
+    [['--backfill', '--from', '90d', '--device', 'a', '--device', 'b']],
+    [['--plan']],
+    [['--status', '--json']],
+    [['--check']],
+    [['--verify', '--repair']],
+    [['--export', 'csv']],
+    [['--replay', '--destination', 'influx']],
+    [['--quarantine']],
+    [['--quarantine', 'retry']],
+    [['--backup', 'copy.db']],
+    [['--forget', '--device', 'a']],
+  ])('%j is known, and refused with what works today', (argv) => {
+    expect(mistakeOf(...argv)).toBe(
+      `${argv[0]} is not available in this version yet. What works today: --once, --demo, --help and --version.`,
+    );
+  });
+
+  test('without a mode, the daemon is refused the same way', () => {
+    expect(mistakeOf()).toMatch(/^Without a mode Tidemark is a daemon, .* yet\. What works today: --once/);
+    expect(mistakeOf('--config', 'x.yaml')).toMatch(/is a daemon/);
+  });
+
+  test('every mode is known to work or refused, none forgotten', () => {
+    for (const { flag, works, value } of MODES) {
+      const argv = value === 'required' ? [`--${flag}`, 'x'] : [`--${flag}`];
+      if (works) expect(parseArguments(argv).mode).toBe(flag);
+      else expect(mistakeOf(...argv)).toContain('not available in this version yet');
+    }
+  });
+});
+
+describe('mistakes', () => {
+  test.each<[string[], RegExp]>([
+    [['--onec'], /no flag --onec\. Did you mean --once\?/],
+    [['--once', '--log-levle', 'info'], /no flag --log-levle\. Did you mean --log-level\?/],
+    [['--once', '--no-json'], /no flag --no-json\. Did you mean --json\?/],
+    [['--frobnicate'], /no flag --frobnicate\. tidemark --help lists/],
+    [['-h'], /no flag -h\. Did you mean --help\?/],
+    [['-once'], /no flag -o\./],
+    [['once'], /two dashes: did you mean --once\?/],
+    [['--', '--once'], /two dashes: did you mean --once\?/],
+    [['--once', ''], /One argument is no flag/],
+    [['--once', '--demo'], /--once and --demo are modes, and one is run at a time/],
+    [['--once', '--version', '--demo'], /--once, --demo|--once and --demo/],
+    [['--once', '--once'], /--once was given twice/],
+    [['--once', '--json', '--json'], /--json was given twice/],
+    [['--once', '--config', 'a', '--config', 'b'], /--config was given twice/],
+    [['--once', '--config'], /--config needs a value: --config FILE/],
+    [['--once', '--config='], /--config needs a value/],
+    [['--once', '--config', ''], /--config needs a value/],
+    [['--config', '--once'], /--config needs a value/],
+    [['--once', '--log-level'], /--log-level needs a value: --log-level error\|warn\|info\|debug/],
+    [['--once', '--log-level', 'inof'], /--log-level takes error, warn, info or debug\. Did you mean info\?/],
+    [['--once', '--log-level', 'verbose'], /--log-level takes error, warn, info or debug\.$/],
+    [['--once=yes'], /--once takes no value/],
+    [['--once', '--json=true'], /--json takes no value/],
+    [['--export'], /--export needs a value: --export csv\|ndjson\|lp/],
+    [['--once', '--from', '1d'], /--from means nothing with --once: it belongs to --backfill, --plan, --verify/],
+    [['--once', '--device', 'a', '--device', 'b'], /--device means nothing with --once/],
+    [['--from', '1d'], /--from needs a mode beside it: --backfill, /],
+    [['--demo', '--json'], /--json means nothing with --demo: it belongs to --once\./],
+    [['--demo', '--config', 'x'], /--demo reads no configuration file/],
+    [['--version', '--json'], /--json means nothing with --version/],
+    [['--quarantine', 'list', 'drop'], /One argument is no flag|two dashes/],
+  ])('%j', (argv, words) => {
+    expect(mistakeOf(...argv)).toMatch(words);
+  });
+
+  test.each([
+    [['--api-key', 'sk_live_4242']],
+    [['--api-key=sk_live_4242', '--once']],
+    [['--token', 'sk_live_4242']],
+    [['sk_live_4242', '--once']],
+    [['--once', '--log-level', 'sk_live_4242']],
+    [['--json=sk_live_4242']],
+    [['--once', '--', 'sk_live_4242']],
+  ])('what could be a key is not repeated: %j', (argv) => {
+    expect(mistakeOf(...argv)).not.toContain('4242');
+  });
+
+  test('who gives a key on the command line is told where it belongs', () => {
+    expect(mistakeOf('--api-key', 'x')).toContain('TIDEMARK_API_KEY_FILE');
+  });
+
+  test('a flag that steers terminals is shown without its steering', () => {
+    expect(mistakeOf('--\u001b[31mred\u202e')).toContain('no flag --[31mred.');
+  });
+});
+
+describe('the help text', () => {
+  test.each([null, 'once', 'demo', 'status'] as const)('fits 80 columns and ends its last line (%s)', (topic) => {
+    const text = helpText(topic);
+    expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
+    expect(text.endsWith('\n')).toBe(true);
+    expect(text.endsWith('\n\n')).toBe(false);
+  });
+
+  test('the overview names every mode, every flag of today, every exit code, and shows examples', () => {
+    const text = helpText();
+    for (const { flag } of MODES) expect(text).toContain(`--${flag}`);
+    for (const flag of VALUE_FLAGS.once) expect(text).toContain(`--${flag}`);
+    for (const code of [0, 1, 2, 3, 77, 78]) expect(text).toMatch(new RegExp(`^ {2}${code} `, 'm'));
+    expect(text).toContain('Examples:');
+  });
+
+  test('every example in it is understood', () => {
+    const texts = [helpText(), helpText('once'), helpText('demo')].join('\n');
+    const examples = texts.matchAll(/^ {2}(?:[A-Z_]+=\S+ )?tidemark (--[^>\n]+)/gm);
+    const commands = [...examples].map(([, words]) => parseArguments((words ?? '').trim().split(' ')).mode);
+    expect(commands).toEqual(['demo', 'once', 'once', 'once', 'once', 'demo', 'demo']);
+  });
+
+  test('no flag stands in the table without a mode that takes it', () => {
+    const taken = new Set(Object.values(VALUE_FLAGS).flat());
+    const modes = new Set<string>(MODES.map(({ flag }) => flag));
+    expect(FLAGS.map(({ flag }) => flag).filter((flag) => !modes.has(flag) && !taken.has(flag))).toEqual([]);
+  });
+});

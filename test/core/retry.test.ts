@@ -1,0 +1,63 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { backoffMs, verdictOf } from '../../src/core/retry.ts';
+
+const policies = fc
+  .record({ baseMs: fc.integer({ min: 1, max: 60_000 }), maxMs: fc.integer({ min: 1, max: 3_600_000 }) })
+  .map(({ baseMs, maxMs }) => ({ baseMs, maxMs: Math.max(baseMs, maxMs) }));
+const cases = fc.record({
+  failures: fc.integer({ min: 0, max: 5000 }),
+  policy: policies,
+  roll: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+  askedMs: fc.integer({ min: 0, max: 25 * 3_600_000 }),
+});
+
+describe('backoffMs', () => {
+  test('is never sooner than the server asked for', () => {
+    fc.assert(
+      fc.property(cases, ({ failures, policy, roll, askedMs }) => {
+        expect(backoffMs({ failures, policy, random: () => roll, askedMs })).toBeGreaterThanOrEqual(askedMs);
+      }),
+    );
+  });
+
+  test('without a wish of the server lies in the upper half of a ceiling that doubles up to the policy’s most', () => {
+    fc.assert(
+      fc.property(cases, ({ failures, policy, roll }) => {
+        const waitMs = backoffMs({ failures, policy, random: () => roll });
+        const ceilingMs = Math.min(policy.maxMs, policy.baseMs * 2 ** Math.min(40, Math.max(0, failures - 1)));
+        expect(waitMs).toBeGreaterThanOrEqual(ceilingMs / 2);
+        expect(waitMs).toBeLessThanOrEqual(ceilingMs);
+      }),
+    );
+  });
+
+  test('doubles: 0.5 to 1 s, 1 to 2 s, 2 to 4 s, and stays at the most', () => {
+    const policy = { baseMs: 1000, maxMs: 5000 };
+    const range = (failures: number): number[] =>
+      [0, 1].map((roll) => backoffMs({ failures, policy, random: () => roll }));
+    expect([1, 2, 3, 4, 9].map(range)).toEqual([
+      [500, 1000],
+      [1000, 2000],
+      [2000, 4000],
+      [2500, 5000],
+      [2500, 5000],
+    ]);
+  });
+
+  test('adds its jitter to what the server asked for', () => {
+    const policy = { baseMs: 1000, maxMs: 5000 };
+    expect(backoffMs({ failures: 1, policy, random: () => 0.5, askedMs: 30_000 })).toBe(30_250);
+  });
+});
+
+test('what can pass is tried again, what the allowance refused waits for it, and the rest stops', () => {
+  expect(['unreachable', 'server-fault', 'malformed'].map((kind) => verdictOf(kind as 'malformed'))).toEqual([
+    'retry',
+    'retry',
+    'retry',
+  ]);
+  expect(verdictOf('throttled')).toBe('wait');
+  const stopping = ['unauthorized', 'scope-missing', 'no-api-access', 'not-found', 'bad-cursor'] as const;
+  for (const kind of [...stopping, 'range-too-large', 'invalid-request'] as const) expect(verdictOf(kind)).toBe('stop');
+});

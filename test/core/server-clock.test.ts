@@ -1,0 +1,230 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Clock } from '../../src/core/ports.ts';
+import { createServerClock } from '../../src/core/server-clock.ts';
+import { HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
+
+const T0 = Date.UTC(2026, 10, 21, 12);
+
+/** A host and a server: both clocks move with time, the host's monotonic one not while it sleeps. */
+function world({ skewMs = 0 } = {}) {
+  let monoMs = 5_000_000;
+  let wallMs = T0 + skewMs;
+  let serverMs = T0;
+  const clock: Clock = { nowMs: () => wallMs, monoMs: () => monoMs, sleep: () => Promise.reject(new Error('no sleep')) };
+  const serverClock = createServerClock(clock);
+  const pass = (ms: number): void => {
+    monoMs += ms;
+    wallMs += ms;
+    serverMs += ms;
+  };
+  return {
+    serverClock,
+    pass,
+    serverMs: () => serverMs,
+    wallMs: () => wallMs,
+    moveServer: (ms: number) => {
+      serverMs += ms;
+    },
+    moveWall: (ms: number) => {
+      wallMs += ms;
+    },
+    sleepHost: (ms: number) => {
+      wallMs += ms;
+      serverMs += ms;
+    },
+    /** A request whose answer is made after `thereMs` and received `backMs` later; `Date` is cut to the second. */
+    ask: ({ thereMs = 50, backMs = 50, date = true, lieMs = 0 } = {}) => {
+      const sentMonoMs = monoMs;
+      pass(thereMs);
+      const dateMs = date ? Math.floor((serverMs + lieMs) / 1000) * 1000 : null;
+      pass(backMs);
+      serverClock.heard({ dateMs, sentMonoMs, receivedMonoMs: monoMs });
+    },
+  };
+}
+
+describe('the estimate', () => {
+  test('is the local clock until an answer with a Date is heard', () => {
+    const w = world({ skewMs: 7 * MINUTE_MS });
+    expect([w.serverClock.nowMs(), w.serverClock.skewMs(), w.serverClock.claimableMs()]).toEqual([w.wallMs(), null, null]);
+    w.ask();
+    expect(Math.abs(w.serverClock.nowMs() - w.serverMs())).toBeLessThanOrEqual(1100);
+    expect(Math.abs((w.serverClock.skewMs() ?? 0) - 7 * MINUTE_MS)).toBeLessThanOrEqual(1100);
+  });
+
+  test('is carried on by the monotonic clock, whatever the wall clock does', () => {
+    const w = world();
+    w.ask();
+    w.moveWall(-3 * HOUR_MS);
+    w.pass(10 * MINUTE_MS);
+    expect(Math.abs(w.serverClock.nowMs() - w.serverMs())).toBeLessThanOrEqual(1100);
+  });
+
+  test('nears the server with every answer, because the least delayed one counts', () => {
+    const w = world();
+    for (let i = 0; i < 50; i += 1) {
+      w.ask({ thereMs: 20, backMs: 20 });
+      w.pass(777);
+    }
+    expect(w.serverMs() - w.serverClock.nowMs()).toBeLessThanOrEqual(100);
+    expect(w.serverClock.nowMs()).toBeLessThanOrEqual(w.serverMs());
+  });
+});
+
+describe('what may be claimed', () => {
+  test('never passes the server’s clock nor falls back, whatever delays answers and slews clocks', () => {
+    const steps = fc.record({
+      restMs: fc.integer({ min: 0, max: 20 * MINUTE_MS }),
+      thereMs: fc.integer({ min: 0, max: 30_000 }),
+      backMs: fc.integer({ min: 0, max: 30_000 }),
+      wallMs: fc.oneof(fc.constant(0), fc.integer({ min: -2 * HOUR_MS, max: 2 * HOUR_MS })),
+      hostSleepsMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 2 * HOUR_MS })),
+      driftPpm: fc.integer({ min: -400, max: 400 }),
+    });
+    fc.assert(
+      fc.property(fc.array(steps, { maxLength: 60 }), (list) => {
+        const w = world();
+        let lastMs = Number.NEGATIVE_INFINITY;
+        for (const step of list) {
+          w.pass(step.restMs);
+          w.moveServer((step.restMs * step.driftPpm) / 1e6);
+          w.moveWall(step.wallMs);
+          if (step.wallMs === 0) w.sleepHost(step.hostSleepsMs);
+          w.ask(step);
+          const claimMs = w.serverClock.claimableMs() ?? Number.NEGATIVE_INFINITY;
+          expect(claimMs).toBeLessThanOrEqual(w.serverMs());
+          expect(claimMs).toBeGreaterThanOrEqual(lastMs);
+          lastMs = claimMs;
+        }
+      }),
+    );
+  });
+
+  test('follows the server within seconds while nothing odd happens', () => {
+    const w = world();
+    for (let i = 0; i < 300; i += 1) {
+      w.pass(10_000);
+      w.ask();
+      expect(w.serverMs() - (w.serverClock.claimableMs() ?? 0)).toBeLessThanOrEqual(1600);
+    }
+  });
+
+  test('a slow answer holds it back for ten minutes only', () => {
+    const w = world();
+    w.ask({ thereMs: 0, backMs: 30_000 });
+    w.ask();
+    expect(w.serverMs() - (w.serverClock.claimableMs() ?? 0)).toBeGreaterThan(29_000);
+    for (let i = 0; i < 11; i += 1) {
+      w.pass(MINUTE_MS);
+      w.ask();
+    }
+    expect(w.serverMs() - (w.serverClock.claimableMs() ?? 0)).toBeLessThanOrEqual(1600);
+  });
+
+  test('ignores a Date that jumps ahead when the local clock has not made the jump', () => {
+    const w = world();
+    w.ask();
+    for (let i = 0; i < 100; i += 1) {
+      w.pass(MINUTE_MS);
+      w.ask({ lieMs: HOUR_MS });
+      expect(w.serverClock.claimableMs()).toBeLessThanOrEqual(w.serverMs());
+      expect(w.serverClock.nowMs()).toBeLessThanOrEqual(w.serverMs());
+    }
+  });
+
+  test('ignores a jump ahead when the local clock jumped by another length', () => {
+    for (const wallMs of [-HOUR_MS, 10 * MINUTE_MS, 3 * HOUR_MS]) {
+      const w = world();
+      w.ask();
+      w.moveWall(wallMs);
+      w.ask({ lieMs: HOUR_MS });
+      expect(w.serverClock.claimableMs()).toBeLessThanOrEqual(w.serverMs());
+    }
+  });
+
+  test('goes on at once after the host has slept', () => {
+    const w = world();
+    for (let i = 0; i < 20; i += 1) w.ask();
+    w.sleepHost(2 * HOUR_MS);
+    w.ask();
+    expect(w.serverMs() - (w.serverClock.claimableMs() ?? 0)).toBeLessThanOrEqual(1600);
+  });
+
+  test('holds when Date falls back, until the server’s clock has caught up', () => {
+    const w = world();
+    w.ask();
+    const beforeMs = w.serverClock.claimableMs() ?? 0;
+    w.moveServer(-20 * MINUTE_MS);
+    w.pass(5 * MINUTE_MS);
+    w.ask();
+    expect(w.serverClock.claimableMs()).toBe(beforeMs);
+    w.pass(16 * MINUTE_MS);
+    w.ask();
+    const afterMs = w.serverClock.claimableMs() ?? 0;
+    expect(afterMs).toBeGreaterThan(beforeMs);
+    expect(afterMs).toBeLessThanOrEqual(w.serverMs());
+  });
+
+  test('one stray Date from the past holds it for a while, but not for ever', () => {
+    const w = world();
+    w.ask();
+    w.ask({ lieMs: -HOUR_MS });
+    for (let i = 0; i < 12; i += 1) {
+      w.pass(MINUTE_MS);
+      w.ask();
+    }
+    expect(w.serverMs() - (w.serverClock.claimableMs() ?? 0)).toBeLessThanOrEqual(1600);
+  });
+
+  test('stays a lower bound when the answers stop telling a Date', () => {
+    const w = world();
+    w.ask();
+    for (let i = 0; i < 24; i += 1) {
+      w.pass(HOUR_MS);
+      // The server's clock loses 0.4 ms a second against ours.
+      w.moveServer(-HOUR_MS * 4e-4);
+      w.ask({ date: false });
+      expect(w.serverClock.claimableMs()).toBeLessThanOrEqual(w.serverMs());
+    }
+    expect(w.serverClock.isDateAbsent()).toBe(false);
+  });
+});
+
+describe('without any Date', () => {
+  test('a few answers tell that there is none', () => {
+    const w = world();
+    w.ask({ date: false });
+    w.ask({ date: false });
+    expect(w.serverClock.isDateAbsent()).toBe(false);
+    w.ask({ date: false });
+    expect(w.serverClock.isDateAbsent()).toBe(true);
+    w.ask();
+    expect(w.serverClock.isDateAbsent()).toBe(false);
+  });
+
+  test('the newest reading is what may be claimed, and it is not carried on', () => {
+    const w = world();
+    w.serverClock.heardReading(msToNs(T0 - 30_000));
+    w.serverClock.heardReading(msToNs(T0 - 60_000));
+    w.pass(HOUR_MS);
+    expect(w.serverClock.claimableMs()).toBe(T0 - 30_000);
+  });
+
+  test('a reading from the future is only worth the local time', () => {
+    const w = world();
+    w.serverClock.heardReading(msToNs(T0 + 24 * HOUR_MS));
+    expect(w.serverClock.claimableMs()).toBe(T0);
+  });
+});
+
+test('remembers little, however many answers come', () => {
+  const w = world();
+  const started = process.cpuUsage().user;
+  for (let i = 0; i < 50_000; i += 1) {
+    w.ask({ thereMs: 5, backMs: 5 });
+    w.serverClock.claimableMs();
+  }
+  // Half a million comparisons each would take minutes of processor time.
+  expect(process.cpuUsage(undefined).user - started).toBeLessThan(10_000_000);
+});

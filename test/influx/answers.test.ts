@@ -1,0 +1,234 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { WriteAnswer } from '../../src/core/ports.ts';
+import { readAnswer, type ServerAnswer } from '../../src/influx/answers.ts';
+
+const asIs = (text: string): string => text;
+
+function read(status: number, body = '', headers: ServerAnswer['headers'] = {}): WriteAnswer {
+  return readAnswer({ status, headers, body }, asIs);
+}
+
+const v1 = (error: string): string => JSON.stringify({ error });
+const v2 = (code: string, message: string): string => JSON.stringify({ code, message });
+
+describe('what counts as written', () => {
+  test('204 alone', () => {
+    expect(read(204)).toEqual({ kind: 'accepted' });
+    for (let status = 100; status < 700; status += 1) {
+      if (status === 204) continue;
+      for (const body of ['', v1('partial write'), '<html>', '{}', 'ok']) {
+        expect(read(status, body).kind, String(status)).not.toBe('accepted');
+      }
+    }
+  });
+
+  test('nothing that could be a body makes another status count', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 999 }), fc.oneof(fc.string(), fc.json()), (status, body) => {
+        fc.pre(status !== 204);
+        expect(read(status, body).kind).not.toBe('accepted');
+      }),
+    );
+  });
+
+  test('any other success or redirect is not a database: held, with the key to look at', () => {
+    for (const status of [200, 201, 202, 203, 205, 206, 226, 300, 301, 302, 303, 304, 307, 308]) {
+      const answer = read(status, '<html><head><title>Log in</title></head>');
+      expect(answer).toMatchObject({ kind: 'held', words: `HTTP ${status}: Log in` });
+      expect(answer).toHaveProperty('hint', expect.stringContaining('influx.url'));
+    }
+  });
+
+  test('201 is what older clouds said of a batch that they took in part', () => {
+    expect(read(201, v2('invalid', 'partial write: 1 points rejected')).kind).toBe('refused');
+    expect(read(201, v2('ok', 'created')).kind).toBe('held');
+  });
+});
+
+describe('400 and 422', () => {
+  const conflict =
+    'field type conflict: input field "value" on measurement "telemetry" is type string, already exists as type float dropped=1';
+
+  test.each([
+    ['1.x, a line that cannot be parsed', 400, v1("unable to parse 'garbage no fields': invalid field format")],
+    ['1.x, a part', 400, v1("partial write: unable to parse 'x': invalid field format dropped=0")],
+    ['1.x, a type conflict', 400, v1(`partial write: ${conflict}`)],
+    ['1.x, too many series', 400, v1('partial write: max-series-per-database limit exceeded: (1000000) dropped=5')],
+    [
+      '2.x, a type conflict',
+      422,
+      v2('unprocessable entity', `failure writing points to database: partial write: ${conflict}`),
+    ],
+    ['3, v2 path before 3.8', 400, v2('invalid', 'parsing for line protocol failed')],
+    [
+      '3, v2 path',
+      400,
+      v2('invalid', "line protocol parse failed: invalid column type for column 'value', expected float"),
+    ],
+    [
+      '3, too many columns',
+      422,
+      v2('invalid', 'Update to schema would exceed number of columns per table limit of 500 columns'),
+    ],
+    [
+      '3, v3 path',
+      400,
+      JSON.stringify({
+        error: 'partial write of line protocol occurred',
+        data: [{ error_message: 'invalid column type', line_number: 2 }],
+      }),
+    ],
+    [
+      'serverless',
+      400,
+      JSON.stringify({
+        code: 'invalid',
+        line: 2,
+        message: 'failed to parse line protocol: errors encountered on line(s)',
+      }),
+    ],
+  ])('refused: %s', (_name, status, body) => {
+    expect(read(status, body)).toMatchObject({ kind: 'refused', retention: false });
+  });
+
+  test.each([
+    [400, v1('partial write: points beyond retention policy dropped=1')],
+    [
+      422,
+      v2(
+        'unprocessable entity',
+        'failure writing points to database: partial write: points beyond retention policy dropped=3',
+      ),
+    ],
+    [
+      422,
+      v2(
+        'unprocessable entity',
+        'partial write: dropped 2 points outside retention policy of duration 1h0m0s - oldest point telemetry,device_id=wal,sensor=timeout at 1970-01-01T00:00:00Z dropped because',
+      ),
+    ],
+  ])('refused for its age: %i %s', (status, body) => {
+    expect(read(status, body)).toMatchObject({ kind: 'refused', retention: true });
+  });
+
+  test.each([
+    ['a full disk', v1('partial write: write /data/wal/x/_00001.wal: no space left on device dropped=1')],
+    ['the WAL', v2('invalid', 'error from wal: line protocol could not be written')],
+    ['the persister', v2('invalid', 'error from persister: partial write')],
+    ['the catalog', v2('invalid', 'catalog update error: partial write')],
+    ['a compactor', v2('invalid', 'cannot write line protocol to a compactor-only server')],
+    ['a cache', v1('partial write: engine: cache-max-memory-size exceeded: (1/2) dropped=5000')],
+    ['a time-out', v1('partial write: timeout dropped=3')],
+    ['files', v1('partial write: open /x: too many open files dropped=3')],
+    ['no word of the data', v2('invalid', 'organization is required')],
+    ['another shape', JSON.stringify({ message: 'unable to parse line protocol' })],
+    ['another shape, too', JSON.stringify(['partial write'])],
+    ['null', 'null'],
+    ['a page', '<html>partial write: unable to parse</html>'],
+    ['text', 'unable to parse line protocol'],
+    ['nothing', ''],
+  ])('the server or a proxy is at fault, not the lines: %s', (_name, body) => {
+    for (const status of [400, 422]) expect(read(status, body).kind).toBe('later');
+  });
+
+  test('what a device is called does not make a refusal a fault of the server', () => {
+    const named = "unable to parse 'telemetry,device_id=wal,sensor=no\\ space\\ left value=x 1': invalid number";
+    expect(read(400, v1(`partial write: ${named} dropped=0`)).kind).toBe('refused');
+    expect(
+      read(400, v1('partial write: field type conflict: input field "wal" on measurement "timeout" is type float'))
+        .kind,
+    ).toBe('refused');
+  });
+
+  test('an error that was too long to be read whole still counts as what it is', () => {
+    const whole = v1(`partial write: ${'unable to parse \'a "quoted" line wal\': missing fields\n'.repeat(3000)}`);
+    expect(read(400, whole.slice(0, 65_536)).kind).toBe('refused');
+    expect(read(400, v2('invalid', `line protocol parse failed: '${'x'.repeat(1e5)}`).slice(0, 65_536)).kind).toBe(
+      'refused',
+    );
+    expect(read(400, '{"data": "line protocol').kind).toBe('later');
+  });
+});
+
+describe('what a person has to mend', () => {
+  test.each([
+    [401, v2('unauthorized', 'unauthorized access'), 'influx.token', 'user:password'],
+    [403, v2('forbidden', 'insufficient permissions for write'), 'influx.token', 'influx.bucket'],
+    [404, v1('database not found: "b"'), 'influx.bucket', 'create it'],
+    [404, v2('not found', 'organization name "x" not found'), 'influx.bucket', 'influx.org'],
+    [404, '404 page not found', 'influx.url', 'base URL'],
+    [405, '', 'influx.url', 'base URL'],
+    [415, '', 'influx.url', 'base URL'],
+  ])('%i %s is held and names the keys', (status, body, key, remedy) => {
+    const answer = read(status, body);
+    expect(answer.kind).toBe('held');
+    expect(answer).toHaveProperty('hint', expect.stringContaining(key));
+    expect(answer).toHaveProperty('hint', expect.stringContaining(remedy));
+  });
+
+  test('413 asks for smaller requests', () => {
+    expect(read(413, '{"error":"Request Entity Too Large"}')).toEqual({
+      kind: 'too-large',
+      words: 'HTTP 413: Request Entity Too Large',
+    });
+  });
+});
+
+describe('later', () => {
+  test.each([408, 425, 429, 500, 502, 503, 504, 507, 599, 100])('%i keeps the lines', (status) => {
+    expect(read(status, '<h1>Bad Gateway</h1>')).toMatchObject({ kind: 'later', waitMs: null });
+  });
+
+  test.each([
+    ['30', 30_000],
+    [' 30 ', 30_000],
+    ['1.5', 1500],
+    ['300', 300_000],
+    ['0', null],
+    ['-1', null],
+    ['soon', null],
+    ['', null],
+    ['1e9', null],
+    ['999999999', 3_600_000],
+    ['Sat, 21 Nov 2026 10:01:00 GMT', 60_000],
+    ['Sat, 21 Nov 2026 09:00:00 GMT', null],
+    ['Sat, 21 Nov 2036 10:00:00 GMT', 3_600_000],
+  ])('Retry-After %j is read in seconds or as a date: %j ms', (asked, waitMs) => {
+    const headers = { 'retry-after': asked, date: 'Sat, 21 Nov 2026 10:00:00 GMT' };
+    expect(read(429, '', headers)).toEqual({ kind: 'later', words: 'HTTP 429', waitMs });
+    expect(read(503, '', headers)).toHaveProperty('waitMs', waitMs);
+  });
+
+  test('a date without a Date to read it against asks for nothing', () => {
+    expect(read(503, '', { 'retry-after': 'Sat, 21 Nov 2026 10:01:00 GMT' })).toHaveProperty('waitMs', null);
+  });
+});
+
+describe('the words', () => {
+  test('are one short line without control and direction characters, for any body', () => {
+    const nasty = fc.string({ unit: 'binary', maxLength: 2000 });
+    fc.assert(
+      fc.property(
+        fc.constantFrom(200, 400, 401, 404, 413, 503),
+        nasty,
+        fc.constantFrom(asIs, v1),
+        (status, text, wrap) => {
+          const { words } = { words: '', ...read(status, wrap(text)) };
+          expect([...words].length).toBeLessThanOrEqual(200);
+          expect(words).not.toMatch(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/u);
+        },
+      ),
+    );
+  });
+
+  test('conceal before they shorten, so that no part of a secret is left', () => {
+    const token = 'sekret-token-0123456789';
+    for (let padding = 100; padding < 200; padding += 1) {
+      const answer = readAnswer({ status: 502, headers: {}, body: `${'x'.repeat(padding)}${token}` }, (text) =>
+        text.replaceAll(token, '[secret]'),
+      );
+      expect(answer).toHaveProperty('words', expect.not.stringContaining('sekret'));
+    }
+  });
+});

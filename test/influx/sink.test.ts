@@ -1,0 +1,325 @@
+import { execFile } from 'node:child_process';
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import { createServer as createSocketServer, type Socket } from 'node:net';
+import { promisify } from 'node:util';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { createInfluxSink, type InfluxSinkOptions } from '../../src/influx/sink.ts';
+
+const TOKEN = 'sekret-token-0123456789';
+const LINES = ['telemetry,device_id=d1,sensor=t value=21.5 1700000000000000001'];
+const never = new AbortController().signal;
+
+const closing: (() => void)[] = [];
+afterEach(() => {
+  for (const close of closing.splice(0)) close();
+});
+
+interface Seen {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: Buffer;
+}
+
+/** A server that notes what it gets and answers as told. @returns its URL and what it saw. */
+async function serve(answer: (response: ServerResponse, request: IncomingMessage) => void) {
+  const seen: Seen[] = [];
+  const listener: RequestListener = (request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const { method = '', url = '', headers } = request;
+      seen.push({ method, url, headers, body: Buffer.concat(chunks) });
+      answer(response, request);
+    });
+  };
+  const server = createServer(listener);
+  closing.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const port = await listen(server);
+  return { url: `http://127.0.0.1:${port}`, seen, server };
+}
+
+async function listen(
+  server: ReturnType<typeof createSocketServer> | ReturnType<typeof createServer>,
+): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+function sinkAt(url: string, more: Partial<InfluxSinkOptions> = {}): Sink {
+  return createInfluxSink({
+    name: 'influx',
+    url,
+    token: new Secret(TOKEN),
+    org: 'my org',
+    bucket: 'b/rp&x',
+    timeoutMs: 10_000,
+    ...more,
+  });
+}
+
+async function answerTo(status: number, body = '', headers: Record<string, string> = {}): Promise<WriteAnswer> {
+  const { url } = await serve((response) => response.writeHead(status, headers).end(body));
+  return await sinkAt(url).write(LINES, never);
+}
+
+describe('the request', () => {
+  test('is one POST of the lines to the write path, with organisation, bucket, precision and token', async () => {
+    const { url, seen } = await serve((response) => response.writeHead(204).end());
+    expect(await sinkAt(`${url}/base/?x=1#y`).write([...LINES, 'telemetry value=2 2'], never)).toEqual({
+      kind: 'accepted',
+    });
+    expect(seen).toHaveLength(1);
+    const [{ method, url: path, headers, body }] = seen as [Seen];
+    const target = new URL(path, url);
+    expect([method, target.pathname]).toEqual(['POST', '/base/api/v2/write']);
+    expect(Object.fromEntries(target.searchParams)).toEqual({ org: 'my org', bucket: 'b/rp&x', precision: 'ns' });
+    expect(headers.authorization).toBe(`Token ${TOKEN}`);
+    expect(headers['content-type']).toBe('text/plain; charset=utf-8');
+    expect(body.toString()).toBe(`${LINES[0]}\ntelemetry value=2 2\n`);
+  });
+
+  test('is compressed when it is large, and unpacks to the same bytes', async () => {
+    const { url, seen } = await serve((response) => response.writeHead(204).end());
+    const lines = Array.from({ length: 5000 }, (_, n) => `telemetry,device_id=ünï🙂,sensor=s${n} value=${n} ${n}`);
+    expect(await sinkAt(url).write(lines, never)).toEqual({ kind: 'accepted' });
+    expect(seen[0]?.headers['content-encoding']).toBe('gzip');
+    expect(seen[0]?.body.length).toBeLessThan(100_000);
+    expect(gunzipSync(seen[0]?.body ?? Buffer.of()).toString()).toBe(`${lines.join('\n')}\n`);
+  });
+
+  test('takes a URL that already names the API, and sends no token where there is none', async () => {
+    const { url, seen } = await serve((response) => response.writeHead(204).end());
+    for (const form of [`${url}/api/v2`, `${url}/api/v2/`, `${url}/api/v2/write`, `${url}/`]) {
+      expect(await sinkAt(form, { token: null }).write(LINES, never)).toEqual({ kind: 'accepted' });
+    }
+    expect(seen.map(({ url: path }) => new URL(path, url).pathname)).toEqual(Array(4).fill('/api/v2/write'));
+    expect(seen[0]?.headers.authorization).toBeUndefined();
+  });
+
+  test('goes over one connection that is kept alive', async () => {
+    const { url, server } = await serve((response) => response.writeHead(204).end());
+    let connections = 0;
+    server.on('connection', () => {
+      connections += 1;
+    });
+    const sink = sinkAt(url);
+    for (let turn = 0; turn < 5; turn += 1) expect((await sink.write(LINES, never)).kind).toBe('accepted');
+    expect(connections).toBe(1);
+  });
+});
+
+describe('the answer', () => {
+  test.each([
+    [200, 'held'],
+    [201, 'held'],
+    [202, 'held'],
+    [204, 'accepted'],
+    [301, 'held'],
+    [304, 'held'],
+    [400, 'later'],
+    [401, 'held'],
+    [403, 'held'],
+    [404, 'held'],
+    [408, 'later'],
+    [413, 'too-large'],
+    [418, 'held'],
+    [422, 'later'],
+    [425, 'later'],
+    [429, 'later'],
+    [431, 'held'],
+    [500, 'later'],
+    [502, 'later'],
+    [503, 'later'],
+    [504, 'later'],
+  ])('%i is %s, after one request', async (status, kind) => {
+    const { url, seen } = await serve((response) => response.writeHead(status).end());
+    expect((await sinkAt(url).write(LINES, never)).kind).toBe(kind);
+    expect(seen).toHaveLength(1);
+  });
+
+  test('an InfluxDB that speaks of the data is believed, compressed or not', async () => {
+    const body = '{"error":"partial write: points beyond retention policy dropped=1"}';
+    const words = 'HTTP 400: partial write: points beyond retention policy dropped=1';
+    expect(await answerTo(400, body, { 'content-type': 'application/json' })).toEqual({
+      kind: 'refused',
+      words,
+      retention: true,
+    });
+    expect(await answerTo(400, body, { 'content-type': 'text/plain' })).toEqual({
+      kind: 'refused',
+      words,
+      retention: true,
+    });
+    const { url } = await serve((response) =>
+      response.writeHead(400, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(gzipSync(body)),
+    );
+    expect(await sinkAt(url).write(LINES, never)).toEqual({ kind: 'refused', words, retention: true });
+  });
+
+  test('"hinted handoff queue not empty" and a body that pretends success change nothing', async () => {
+    expect(
+      (await answerTo(500, '{"error":"hinted handoff queue not empty"}', { 'content-type': 'application/json' })).kind,
+    ).toBe('later');
+    expect((await answerTo(200, '{"status":"ok"}', { 'content-type': 'application/json' })).kind).toBe('held');
+    expect((await answerTo(200, '{broken', { 'content-type': 'application/json' })).kind).toBe('held');
+  });
+
+  test('Retry-After is seconds', async () => {
+    expect(await answerTo(503, '', { 'retry-after': '30' })).toMatchObject({ kind: 'later', waitMs: 30_000 });
+  });
+
+  test('a redirect is not followed, so the token goes nowhere else', async () => {
+    const other = await serve((response) => response.writeHead(204).end());
+    const { url } = await serve((response) => response.writeHead(307, { location: other.url }).end());
+    expect((await sinkAt(url).write(LINES, never)).kind).toBe('held');
+    expect(other.seen).toHaveLength(0);
+  });
+
+  test('a huge error is read to a bound only, and is understood by its beginning', async () => {
+    let taken = 0;
+    const { url } = await serve((response, { socket }) => {
+      response.writeHead(400, { 'content-type': 'application/json' });
+      response.write(`{"error":"partial write: unable to parse '`);
+      const chunk = 'x'.repeat(64 * 1024);
+      const pump = (): void => {
+        while (taken < 2000 && !socket.destroyed && response.write(chunk)) taken += 1;
+        if (!socket.destroyed && taken < 2000) response.once('drain', pump);
+      };
+      pump();
+    });
+    const answer = await sinkAt(url).write(LINES, never);
+    expect(answer.kind).toBe('refused');
+    expect(taken).toBeLessThan(2000);
+  });
+
+  test('an error that fills the headers asks for smaller requests', async () => {
+    const { url } = await serve((response) =>
+      response.writeHead(400, { 'x-influxdb-error': 'x'.repeat(300_000) }).end(),
+    );
+    expect((await sinkAt(url).write(LINES, never)).kind).toBe('too-large');
+    const { url: within } = await serve((response) =>
+      response
+        .writeHead(400, { 'x-influxdb-error': 'x'.repeat(100_000), 'content-type': 'application/json' })
+        .end('{"error":"unable to parse"}'),
+    );
+    expect((await sinkAt(within).write(LINES, never)).kind).toBe('refused');
+  });
+});
+
+describe('no answer', () => {
+  test('a connection that is cut before, or in the midst of, an answer means later', async () => {
+    const before = await serve((_response, { socket }) => socket.destroy());
+    expect(await sinkAt(before.url).write(LINES, never)).toMatchObject({ kind: 'later', waitMs: null });
+    const amidst = await serve((response, { socket }) => {
+      response.writeHead(400, { 'content-type': 'application/json' });
+      response.write('{"code":', () => socket.destroy());
+    });
+    expect((await sinkAt(amidst.url).write(LINES, never)).kind).toBe('later');
+  });
+
+  test('a refused connection and an unknown host mean later, and say what to look at', async () => {
+    const { url, server } = await serve(() => {});
+    await new Promise((resolve) => server.close(resolve));
+    expect(await sinkAt(url).write(LINES, never)).toMatchObject({
+      kind: 'later',
+      words: expect.stringContaining('influx.url'),
+    });
+    expect((await sinkAt('http://nowhere.invalid:8086').write(LINES, never)).kind).toBe('later');
+  });
+
+  test('what answers in no HTTP, and TLS where there is none, mean later', async () => {
+    const server = createSocketServer((socket: Socket) => {
+      socket.on('error', () => {});
+      socket.end('SSH-2.0-OpenSSH\r\n');
+    });
+    closing.push(() => server.close());
+    const port = await listen(server);
+    expect((await sinkAt(`http://127.0.0.1:${port}`).write(LINES, never)).kind).toBe('later');
+    expect((await sinkAt(`https://127.0.0.1:${port}`).write(LINES, never)).kind).toBe('later');
+  });
+
+  test('the deadline ends a request that hangs, and one whose answer never ends', async () => {
+    const hanging = await serve(() => {});
+    expect(await sinkAt(hanging.url, { timeoutMs: 50 }).write(LINES, never)).toEqual({
+      kind: 'later',
+      words: 'no answer within influx.timeout',
+      waitMs: null,
+    });
+    const trickling = await serve((response) => {
+      response.writeHead(500);
+      const timer = setInterval(() => response.write('x'), 5);
+      closing.push(() => clearInterval(timer));
+    });
+    expect((await sinkAt(trickling.url, { timeoutMs: 100 }).write(LINES, never)).kind).toBe('later');
+  });
+
+  test("the caller's signal rejects with its reason and ends the request", async () => {
+    const controller = new AbortController();
+    const { url, server } = await serve(() => controller.abort(new Error('stopping')));
+    await expect(sinkAt(url).write(LINES, controller.signal)).rejects.toThrow('stopping');
+    await expect
+      .poll(async () => await new Promise((resolve) => server.getConnections((_error, count) => resolve(count))))
+      .toBe(0);
+    await expect(sinkAt(url).write(LINES, AbortSignal.abort(new Error('too late')))).rejects.toThrow('too late');
+  });
+
+  test('a server that hung up on an idle connection costs one "later" at most', async () => {
+    const { url, server } = await serve((response) => response.writeHead(204).end());
+    const sink = sinkAt(url);
+    await sink.write(LINES, never);
+    server.closeIdleConnections();
+    const next = await sink.write(LINES, never);
+    expect(['accepted', 'later']).toContain(next.kind);
+    expect((await sink.write(LINES, never)).kind).toBe('accepted');
+  });
+});
+
+describe('the token', () => {
+  test('appears in no answer, though the server shows it in every form of error', async () => {
+    const page = `Authorization: Token ${TOKEN}`;
+    for (const status of [200, 302, 400, 401, 403, 404, 413, 500]) {
+      for (const body of [
+        page,
+        `<html><title>${page}</title>`,
+        JSON.stringify({ code: page, message: `partial write ${page}` }),
+      ]) {
+        expect(JSON.stringify(await answerTo(status, body)), `${status}`).not.toContain(TOKEN);
+      }
+    }
+  });
+
+  test('nor does the password of user:password alone', async () => {
+    const { url } = await serve((response) => response.writeHead(401).end('wrong password hunter22 for user joe'));
+    const answer = await sinkAt(url, { token: new Secret('joe:hunter22') }).write(LINES, never);
+    expect(answer).toMatchObject({ words: 'HTTP 401: wrong password [secret] for user joe' });
+  });
+
+  test('one that no header can carry is refused at once, without being shown', () => {
+    for (const token of ['line\nbreak', 'ünï']) {
+      expect(() => sinkAt('http://127.0.0.1:1', { token: new Secret(token) })).toThrow(
+        /^influx\.token: (?!.*(?:break|ünï))/,
+      );
+    }
+  });
+});
+
+test('connections that idle do not keep a program running', async () => {
+  const { url } = await serve((response) => response.writeHead(204).end());
+  const from = (path: string): string => JSON.stringify(new URL(path, import.meta.url).href);
+  const program = `
+    const { createInfluxSink } = await import(${from('../../src/influx/sink.ts')});
+    const sink = createInfluxSink({ name: 'n', url: '${url}', token: null, org: '', bucket: 'b', timeoutMs: 600_000 });
+    console.log(JSON.stringify(await sink.write(['m v=1 1'], new AbortController().signal)));`;
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], {
+    timeout: 30_000,
+  });
+  expect(JSON.parse(stdout)).toEqual({ kind: 'accepted' });
+});

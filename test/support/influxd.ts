@@ -1,0 +1,204 @@
+/**
+ * A real InfluxDB for a test: Debian's 1.6.7, started on a free port of loopback in a temporary directory.
+ *
+ * It promises to leave nothing behind: the process is killed and the directory removed when the test closes it, and
+ * when the test process ends without that, however it ends.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const BINARY = '/usr/bin/influxd';
+
+/**
+ * Runs the database as a child of a shell that waits for a word on its standard input. When the test process dies, the
+ * input ends, and the shell kills the database and removes its files all the same.
+ */
+const KEEPER =
+  '"$1" -config "$2" </dev/null & child=$!; read -r word; kill -9 $child; wait $child; [ "$word" = keep ] || rm -rf "$3"';
+
+/** A row of a query's answer: columns by name, times (`time`) as exact nanoseconds; tags of a `GROUP BY` included. */
+export type Row = Readonly<Record<string, bigint | number | string | boolean | null>>;
+
+export interface Influxd extends AsyncDisposable {
+  /** Base URL of its own API (`/write`, `/query`): for `/api/v2/write` put `startV2Proxy` before it. */
+  readonly url: string;
+  /** Runs one InfluxQL statement. @throws Error with the server's words. */
+  query(db: string, influxql: string): Promise<Row[]>;
+  /** Posts lines past everything, as a test's own hand. @returns the status. */
+  write(db: string, lines: string): Promise<number>;
+  /** Kills it as a crash would; the data stay. */
+  kill(): Promise<void>;
+  /** Starts it again on the same data and port, after {@link kill}. */
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface InfluxdOptions {
+  /** Created at the start. */
+  readonly databases?: readonly string[];
+  /** More settings, by the names that influxd takes from its environment: `INFLUXDB_HTTP_MAX_BODY_SIZE`. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/**
+ * Whether tests with a real InfluxDB can run here. Where it is missing: an error in CI, so that nothing is quietly
+ * left out there; elsewhere `false`, with a word on how to get it.
+ */
+export function influxdAvailable(): boolean {
+  if (existsSync(BINARY)) return true;
+  const advice = `${BINARY} is missing: the tests with a real InfluxDB need it (apt-get install influxdb)`;
+  const { CI } = process.env;
+  if (CI !== undefined && CI !== '') throw new Error(advice);
+  process.stderr.write(`${advice}; they are left out\n`);
+  return false;
+}
+
+/** Starts an InfluxDB and waits until it answers. */
+export async function startInfluxd({ databases = ['tidemark'], env = {} }: InfluxdOptions = {}): Promise<Influxd> {
+  const dir = mkdtempSync(join(tmpdir(), 'tidemark-influxd-'));
+  const [port, rpcPort] = await freePorts();
+  const url = `http://127.0.0.1:${port}`;
+  writeFileSync(join(dir, 'influxd.conf'), configuration(dir, port, rpcPort));
+  let child: ChildProcess | null = null;
+  const start = async (): Promise<void> => {
+    child = spawn('/bin/sh', ['-c', KEEPER, 'sh', BINARY, join(dir, 'influxd.conf'), dir], {
+      stdio: ['pipe', 'ignore', 'ignore'],
+      env: { ...process.env, ...env },
+    });
+    await untilReady(url, child);
+  };
+  const end = async (word: 'keep' | 'remove'): Promise<void> => {
+    if (child !== null) await tell(child, word);
+    child = null;
+    if (word === 'remove') rmSync(dir, { recursive: true, force: true });
+  };
+  await start();
+  const query = async (db: string, influxql: string): Promise<Row[]> => await runQuery(url, db, influxql);
+  for (const database of databases) await query('', `CREATE DATABASE "${database}"`);
+  const write = async (db: string, lines: string): Promise<number> =>
+    (await fetch(`${url}/write?db=${encodeURIComponent(db)}&precision=ns`, { method: 'POST', body: lines })).status;
+  const close = async (): Promise<void> => await end('remove');
+  return {
+    url,
+    query,
+    write,
+    kill: async () => await end('keep'),
+    restart: start,
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+function configuration(dir: string, port: number, rpcPort: number): string {
+  return `reporting-disabled = true
+bind-address = "127.0.0.1:${rpcPort}"
+[meta]
+dir = "${dir}/meta"
+[data]
+dir = "${dir}/data"
+wal-dir = "${dir}/wal"
+index-version = "inmem"
+query-log-enabled = false
+[monitor]
+store-enabled = false
+[subscriber]
+enabled = false
+[continuous_queries]
+enabled = false
+[http]
+bind-address = "127.0.0.1:${port}"
+log-enabled = false
+[logging]
+level = "error"
+`;
+}
+
+/** Two ports that were free a moment ago, held at once so that they differ. */
+async function freePorts(): Promise<[number, number]> {
+  const servers = [createServer(), createServer()];
+  const ports = await Promise.all(
+    servers.map(async (server) => {
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      const address = server.address();
+      return typeof address === 'object' && address !== null ? address.port : 0;
+    }),
+  );
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return [ports[0] ?? 0, ports[1] ?? 0];
+}
+
+async function untilReady(url: string, child: ChildProcess): Promise<void> {
+  for (let attempt = 0; attempt < 500; attempt += 1) {
+    if (child.exitCode !== null) throw new Error('influxd ended at once');
+    const answer = await fetch(`${url}/ping`).catch(() => null);
+    if (answer?.status === 204) return;
+    await sleep(20);
+  }
+  throw new Error('influxd did not answer within ten seconds');
+}
+
+/** Tells the keeper what to do with the data, and waits until the database is gone. */
+async function tell(child: ChildProcess, word: 'keep' | 'remove'): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  child.stdin?.end(`${word}\n`);
+  await ended;
+}
+
+type Cell = bigint | number | string | boolean | null;
+
+interface QueryAnswer {
+  readonly error?: string;
+  readonly results?: readonly {
+    readonly error?: string;
+    readonly series?: readonly {
+      readonly columns: readonly string[];
+      readonly tags?: Readonly<Record<string, string>>;
+      readonly values: readonly (readonly Cell[])[];
+    }[];
+  }[];
+}
+
+async function runQuery(url: string, db: string, influxql: string): Promise<Row[]> {
+  const body = new URLSearchParams({ db, q: influxql, epoch: 'ns' });
+  const answer = await fetch(`${url}/query`, { method: 'POST', body });
+  const { error, results } = parseExact(await answer.text());
+  const failure = error ?? results?.[0]?.error;
+  if (failure !== undefined) throw new Error(`${influxql}: ${failure}`);
+  return (results?.[0]?.series ?? []).flatMap(({ columns, tags, values }) =>
+    values.map((cells) => ({
+      ...tags,
+      ...Object.fromEntries(columns.map((name, index) => [name, cells[index] ?? null])),
+    })),
+  );
+}
+
+/** Nanoseconds are beyond what a double holds: whole numbers of that size are read from their digits. */
+function parseExact(text: string): QueryAnswer {
+  const reviver = (_key: string, value: unknown, context?: { readonly source?: string }): unknown =>
+    typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? '')
+      ? BigInt(context?.source ?? '')
+      : value;
+  const answer = JSON.parse(text, reviver) as QueryAnswer;
+  return timesAsBigint(answer);
+}
+
+/** Small times are safe integers and came as numbers: the `time` column is made of bigints throughout. */
+function timesAsBigint(answer: QueryAnswer): QueryAnswer {
+  const results = (answer.results ?? []).map((result) => ({
+    ...result,
+    series: (result.series ?? []).map((series) => {
+      const isTime = series.columns.map((name) => name === 'time');
+      const exact = (cell: Cell, index: number): Cell => {
+        if (isTime[index] === true) return typeof cell === 'number' ? BigInt(cell) : cell;
+        return typeof cell === 'bigint' ? Number(cell) : cell;
+      };
+      return { ...series, values: series.values.map((cells) => cells.map(exact)) };
+    }),
+  }));
+  return { ...answer, results };
+}
