@@ -41,13 +41,13 @@ export type Mode =
 /** Every mode of design 1.2 but the daemon, which has no flag. */
 export const MODES: readonly ModeEntry[] = [
   { flag: 'once', value: 'none', works: true, does: 'closes every hole in the history, delivers, and exits' },
-  { flag: 'demo', value: 'none', works: true, does: 'shows everything on this machine, with a simulated workspace' },
-  { flag: 'help', value: 'none', works: true, does: 'shows this, or with a mode what there is to know of that' },
+  { flag: 'demo', value: 'none', works: true, does: 'shows it all at work, with a simulated workspace' },
+  { flag: 'help', value: 'none', works: true, does: 'shows this, or with a mode more about that' },
   { flag: 'version', value: 'none', works: true, does: 'shows the version' },
   { flag: 'backfill', value: 'none', works: false, does: 'fills a span of history' },
   { flag: 'plan', value: 'none', works: false, does: 'tells what a sync would cost' },
   { flag: 'status', value: 'none', works: false, does: 'tells what is held' },
-  { flag: 'check', value: 'none', works: false, does: 'checks configuration, key, destination and state' },
+  { flag: 'check', value: 'none', works: false, does: 'checks key, destination and state' },
   { flag: 'verify', value: 'none', works: false, does: 'compares a destination with what is held' },
   { flag: 'export', value: 'required', hint: 'csv|ndjson|lp', works: false, does: 'writes what is held' },
   { flag: 'replay', value: 'none', works: false, does: 'delivers again, without asking the API' },
@@ -100,7 +100,7 @@ Modes, one at a time:
 
 const FLAGS_AND_MORE = `
 Flags:
-  --config FILE        the configuration file (config/tidemark.yaml unless given)
+  --config FILE        the configuration file, else config/tidemark.yaml
   --json               with --once: one summary object on standard output
   --log-level LEVEL    error, warn, info or debug; wins over log.level
 

@@ -20,6 +20,8 @@ export interface Given {
 export interface SourceReading {
   readonly given: ReadonlyMap<string, Given>;
   readonly mistakes: readonly string[];
+  /** Whether the source could be read to its end: what it does not give is missing only then. */
+  readonly whole: boolean;
 }
 
 /** The names that a source may use. */
@@ -66,12 +68,13 @@ export function readYaml({ path, text }: { path: string; text: string }, known: 
   const broken = [...document.errors, ...document.warnings].map(
     ({ code, pos }) => `${path}, line ${lines.linePos(pos[0]).line}: ${YAML_WORDS[code] ?? 'this is not valid YAML'}`,
   );
-  if (broken.length > 0) return { given: new Map(), mistakes: broken };
-  const walk = { file: path, known, lines, given: new Map<string, Given>(), mistakes: [] };
+  if (broken.length > 0) return { given: new Map(), mistakes: broken, whole: false };
+  const walk = { file: path, known, lines, given: new Map<string, Given>(), mistakes: [], whole: true };
   if (!visitSection(walk, document.contents, '')) {
     return {
       given: new Map(),
       mistakes: [`${path}: expected sections with keys, such as "api:" with an indented "url:" below`],
+      whole: false,
     };
   }
   return walk;
@@ -162,5 +165,5 @@ export function readEnvironment(
       `${plainText(name, 60)}: there is no such variable${meant === null ? '' : `; did you mean ${meant}?`}`,
     );
   }
-  return { given, mistakes };
+  return { given, mistakes, whole: true };
 }

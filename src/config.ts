@@ -100,7 +100,7 @@ export function loadConfig(input: ConfigInput): Loaded<Config> {
     mistakes: [...file.mistakes, ...environment.mistakes],
   });
   // What a file that could not be read would have given is not called missing.
-  if (file.mistakes.length === 0) demandApi(reading);
+  if (file.whole) demandApi(reading);
   const key = readSecret(reading, 'api.key');
   const config = {
     api: {
@@ -146,11 +146,12 @@ function readConfigFile({ file, readFile, nowMs }: ConfigInput): SourceReading {
     text = readFile(path);
   } catch (error) {
     const missing = ['ENOENT', 'ENOTDIR'].includes(errorCode(error));
-    if (file === null && missing) return { given: new Map(), mistakes: [] };
+    if (file === null && missing) return { given: new Map(), mistakes: [], whole: true };
     const remedy = missing ? '; create it, or name another with --config' : '';
     return {
       given: new Map(),
       mistakes: [`${file === null ? '' : '--config: '}${fileTrouble(error)} ${path}${remedy}`],
+      whole: false,
     };
   }
   return readYaml({ path, text }, knownNames(configKeys(nowMs)));

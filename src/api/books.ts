@@ -21,7 +21,8 @@ const GRAIN_MS = 2 * SECOND_MS;
 export interface Spent {
   /** When the requests of the last day were sent, ascending. */
   readonly sentMs: readonly number[];
-  readonly blockedUntilMs: number;
+  /** `null` where no wait that was asked for goes on. */
+  readonly blockedUntilMs: number | null;
 }
 
 export interface Books {
@@ -50,8 +51,10 @@ export function createBooks({ ledger, clock, serverClock }: BooksOptions): Books
 
   const isKnown = (): boolean => serverClock.skewMs() !== null;
   const nowMs = (): EpochMs => {
-    const estimateMs = serverClock.nowMs();
-    return isKnown() ? estimateMs : Math.max(estimateMs, anchor.epochMs + Math.ceil(clock.monoMs() - anchor.monoMs));
+    if (isKnown()) return serverClock.nowMs();
+    const carriedMs = anchor.epochMs + Math.ceil(clock.monoMs() - anchor.monoMs);
+    // Where there will be no server's time, the local clock knows of the time that the host slept through.
+    return serverClock.isDateAbsent() ? Math.max(carriedMs, clock.nowMs()) : carriedMs;
   };
 
   return {
@@ -69,7 +72,7 @@ export function createBooks({ ledger, clock, serverClock }: BooksOptions): Books
       const blockedMs = Math.min(LONGEST_BLOCK_MS, Math.max(0, ledger.blockedUntilMs() + GRAIN_MS - now));
       return {
         sentMs: [...sentMs, ...early.map((own) => own.monoMs)].sort((a, b) => a - b),
-        blockedUntilMs: monoMs + blockedMs,
+        blockedUntilMs: blockedMs > 0 ? monoMs + blockedMs : null,
       };
     },
     book(purpose) {

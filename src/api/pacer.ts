@@ -91,7 +91,7 @@ export function createPacer(options: PacerOptions): Pacer {
   const load = (): void => {
     const { sentMs, blockedUntilMs } = books.read();
     allowance.load(sentMs);
-    allowance.blockUntil(blockedUntilMs);
+    if (blockedUntilMs !== null) allowance.blockUntil(blockedUntilMs);
   };
   const gate = createGate({
     clock,
@@ -101,7 +101,7 @@ export function createPacer(options: PacerOptions): Pacer {
     },
     turn: () => {
       allowance.setPlan(options.plan());
-      return allowance.turn(clock.monoMs());
+      return allowance.turn();
     },
     // Nobody tells when a plan becomes known, and the first requests should not wait for long.
     longestSleepMs: () => (options.plan() === null ? SLEEP_WITHOUT_PLAN_MS : MINUTE_MS),
@@ -143,7 +143,7 @@ export function createPacer(options: PacerOptions): Pacer {
     figures() {
       allowance.setPlan(options.plan());
       const nowMs = clock.monoMs();
-      const waitMs = allowance.turn(nowMs).atMs - nowMs;
+      const waitMs = allowance.turn().atMs - nowMs;
       return {
         minute: allowance.minute(nowMs),
         day: allowance.day(nowMs),

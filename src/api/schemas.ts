@@ -27,6 +27,7 @@ const count = z.int().nonnegative().nullable().catch(null);
 const figure = z.int().positive().nullable().catch(null);
 const time = z
   .unknown()
+  .optional()
   .transform((value): EpochNs | null => (typeof value === 'string' ? parseTimestamp(value) : null));
 const texts = z
   .array(z.unknown())
@@ -75,7 +76,10 @@ const planSchema = z
 const accountSchema = z.object({
   workspace_id: z.string().min(1).max(256),
   name: text,
-  plan: z.unknown().transform((plan): Plan => planSchema.parse(isObject(plan) ? plan : {})),
+  plan: z
+    .unknown()
+    .optional()
+    .transform((plan): Plan => planSchema.parse(isObject(plan) ? plan : {})),
   usage: z.object({ devices: count, open_alerts: count }).catch({ devices: null, open_alerts: null }),
 });
 

@@ -67,10 +67,16 @@ export function toTransportError(error: unknown): TransportError {
     const [failure, words] = findingOf(code) ?? [];
     if (failure !== undefined && words !== undefined) return new TransportError(failure, `${words} (${code})`);
   }
-  const proxy = error instanceof Error && error.message.includes('(407)');
-  const [failure, words] = proxy ? PROXY_AUTH : (['other', 'the request failed'] as const);
   const code = codesOf(error)[0];
+  const [failure, words] = findingWithoutCode(error);
   return new TransportError(failure, code === undefined ? words : `${words} (${code})`);
+}
+
+/** What undici says in other ways than by a code of its own. */
+function findingWithoutCode(error: unknown): Finding {
+  if (error instanceof Error && error.name === 'HTTPParserError') return NOT_HTTP;
+  if (error instanceof Error && error.message.includes('(407)')) return PROXY_AUTH;
+  return ['other', 'the request failed'];
 }
 
 function findingOf(code: string): Finding | undefined {

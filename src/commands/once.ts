@@ -90,26 +90,38 @@ async function pullAndDrain(parts: OnceParts, signal: AbortSignal): Promise<Once
 
 /** Passes until nothing is open, nothing can be mended, or nothing moves. */
 async function pullAll(parts: OnceParts, signal: AbortSignal): Promise<Ending> {
-  const { context, puller, watch } = parts;
-  let horizon: Horizon | null = null;
+  const { context, watch } = parts;
+  const progress: { horizon: Horizon | null; off: PassResult['off'] } = { horizon: null, off: [] };
   let restMs = PASS_REST_MS.first;
   for (;;) {
-    try {
-      const result: PassResult = await runPass(context, { puller, fixed: horizon }, signal);
-      horizon ??= result.horizon;
-      const off = result.off;
-      const open = openGaps(parts, horizon);
-      if (open.length === 0 || off.includes('telemetry')) return { outcome: 'complete', horizon, off };
-      if (open.every(({ reason }) => reason === 'beyond plan')) return { outcome: 'incomplete for good', horizon, off };
-    } catch (error) {
-      if (!(error instanceof ApiFault)) throw error;
-      if (isRefusal(error)) throw refusalOf(error);
-      context.observe({ type: 'pass-failed', message: error.message, waitMs: restMs });
-    }
-    if (watch.idleMs() >= STALLED_AFTER_MS) return { outcome: 'stalled', horizon, off: [] };
+    const outcome = await passOnce(parts, { progress, restMs }, signal);
+    if (outcome !== null) return { ...progress, outcome };
+    if (watch.idleMs() >= STALLED_AFTER_MS) return { ...progress, outcome: 'stalled' };
     await context.clock.sleep(restMs, signal);
     restMs = Math.min(restMs * 2, PASS_REST_MS.most);
   }
+}
+
+/** One pass. @returns how the pulling ends with it; `null` where another one may help. */
+async function passOnce(
+  parts: OnceParts,
+  { progress, restMs }: { progress: { horizon: Horizon | null; off: PassResult['off'] }; restMs: number },
+  signal: AbortSignal,
+): Promise<'complete' | 'incomplete for good' | null> {
+  const { context, puller } = parts;
+  try {
+    const { horizon, off } = await runPass(context, { puller, fixed: progress.horizon }, signal);
+    progress.horizon ??= horizon;
+    progress.off = off;
+  } catch (error) {
+    if (!(error instanceof ApiFault)) throw error;
+    if (isRefusal(error)) throw refusalOf(error);
+    context.observe({ type: 'pass-failed', message: error.message, waitMs: restMs });
+    return null;
+  }
+  const open = openGaps(parts, progress.horizon);
+  if (open.length === 0 || progress.off.includes('telemetry')) return 'complete';
+  return open.every(({ reason }) => reason === 'beyond plan') ? 'incomplete for good' : null;
 }
 
 /** The holes that more work could close: those of devices that are gone are named in the summary, not waited for. */

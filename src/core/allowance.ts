@@ -34,7 +34,7 @@ export interface Allowance {
   /** Keeps a wait from before a restart. */
   blockUntil(untilMs: number): void;
   /** When the next request may go. */
-  turn(nowMs: number): Turn;
+  turn(): Turn;
   /** Counts a request. */
   sent(nowMs: number): void;
   /** Takes what an answer tells. @returns until when nothing may be sent, where it asked for a wait, else `null`. */
@@ -47,8 +47,10 @@ const BURST = 3;
 /** What is assumed where nobody has told a limit, and the most that a header alone is believed. */
 const UNKNOWN_PER_MINUTE = 10;
 const UNKNOWN_PER_MINUTE_AT_MOST = 30;
-/** Where the share leaves no room, requests that travel at different speeds must not come closer than they left. */
+/** Where the share leaves less room than a burst takes, what arrives closer together than it left would be too much. */
 const TRAVEL_MS = 2 * SECOND_MS;
+/** What whoever waits may be early by. */
+const EARLY_MS = 1;
 
 export interface AllowanceOptions {
   /** The part of the plan's limits that may be used: above 0, at most 1. */
@@ -94,7 +96,7 @@ export function createAllowance({ share, random }: AllowanceOptions): Allowance 
     blockUntil(untilMs) {
       blockedUntilMs = Math.max(blockedUntilMs, untilMs);
     },
-    turn(nowMs) {
+    turn() {
       const every = intervalMs();
       const burst = plan?.perMinute == null ? 1 : BURST;
       // A pace that has become faster counts at once: never later than one interval after the last request.
@@ -105,14 +107,16 @@ export function createAllowance({ share, random }: AllowanceOptions): Allowance 
         { atMs: paceMs, reason: 'pace' },
         { atMs: log.freeAtMs(minute.cap, minute.windowMs), reason: 'minute' },
         { atMs: log.freeAtMs(day.cap, day.windowMs), reason: 'day' },
-        brake.turn(nowMs, lastSentMs),
+        brake.turn(lastSentMs),
         { atMs: blockedUntilMs, reason: 'asked' },
       ]);
     },
     sent(nowMs) {
       log.add(nowMs);
+      // The first one after a pause goes alone: whoever waited meanwhile must not all follow at once.
+      const isProbe = lastSentMs < Math.max(blockedUntilMs, brake.pauseUntilMs());
+      arrivalMs = Math.max(arrivalMs, nowMs) + intervalMs() * (isProbe ? BURST : 1);
       lastSentMs = nowMs;
-      arrivalMs = Math.max(arrivalMs, nowMs) + intervalMs();
     },
     answered(facts) {
       const waitMs = brake.answered(facts);
@@ -138,7 +142,7 @@ export function createAllowance({ share, random }: AllowanceOptions): Allowance 
 /** The share of a limit, at least one request, and the window over which it is counted. */
 function ceilingOf(limit: number, share: number, windowMs: number): Ceiling {
   const cap = Math.max(1, Math.floor(limit * share));
-  return { cap, windowMs: cap < limit ? windowMs : windowMs + TRAVEL_MS };
+  return { cap, windowMs: windowMs + (limit - cap < BURST ? TRAVEL_MS : EARLY_MS) };
 }
 
 function latest(turns: readonly Turn[]): Turn {

@@ -7,7 +7,7 @@
  * both it lowers nothing. Where the plan is not known (the key may not read the account), the figure is taken for the
  * minute's within bounds, and a low remainder, whatever its window, is met with pauses that double until it recovers.
  */
-import type { AnswerFacts, PlanFigures, Turn, WaitReason } from './allowance-terms.ts';
+import type { AnswerFacts, PlanFigures, Turn } from './allowance-terms.ts';
 import type { Random } from './ports.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from './time.ts';
 
@@ -16,6 +16,8 @@ const LEAST_FACTOR = 0.1;
 const RECOVERY_PER_MINUTE = 0.05;
 /** A longer wait than this speaks of the day's allowance: it says nothing of the pace. */
 const MINUTE_WAIT_MS = 2 * MINUTE_MS;
+/** The server counts a request when it arrives, we when it leaves: what is a little older may still count there. */
+const TRAVEL_MS = 2 * SECOND_MS;
 /** One request in so long while others have nearly used up the day: enough to notice when it is over. */
 const DAY_GUARD_EVERY_MS = 15 * MINUTE_MS;
 const LONGEST_PAUSE_MS = 15 * MINUTE_MS;
@@ -27,7 +29,9 @@ export interface AnswerBrake {
   /** Takes an answer. @returns for how long nothing may be sent, in ms, where it asked for a wait; else `null`. */
   answered(facts: AnswerFacts): number | null;
   /** When what others use lets the next request go. */
-  turn(nowMs: number, lastSentMs: number): Turn;
+  turn(lastSentMs: number): Turn;
+  /** Until when the last pause lasts or lasted. */
+  pauseUntilMs(): number;
   /** By what the pace is multiplied: 0.1 to 1. */
   factor(): number;
   /** Limits from headers: lower than the plan's, by window; `seen`, the last one of any window. */
@@ -54,7 +58,7 @@ export function createAnswerBrake({ share, random, spent }: BrakeOptions): Answe
   let plan: PlanFigures | null = null;
   let limits: ReturnType<AnswerBrake['limits']> = { minute: null, day: null, seen: null };
   let others: ReturnType<AnswerBrake['others']> = { minute: null, day: null };
-  let pause: { untilMs: number; reason: WaitReason } = { untilMs: Number.NEGATIVE_INFINITY, reason: 'minute' };
+  let pauseUntilMs = Number.NEGATIVE_INFINITY;
   let pauseStepMs = 0;
   let dayIsLow = false;
   const refusals = createRefusals(random);
@@ -65,23 +69,24 @@ export function createAnswerBrake({ share, random, spent }: BrakeOptions): Answe
   const takeMinute = ({ nowMs, limit, remaining }: Sample): void => {
     const figure = plan?.perMinute ?? limit;
     limits = { ...limits, minute: limit < figure ? limit : null };
-    const byOthers = Math.max(0, limit - remaining - spent(nowMs, MINUTE_MS));
+    const byOthers = Math.max(0, limit - remaining - spent(nowMs, MINUTE_MS + TRAVEL_MS));
     others = { ...others, minute: byOthers };
     // What is low by our own use alone, our own ceilings take care of.
     if (byOthers === 0 || remaining > guard(Math.min(limit, figure))) return;
-    pause = { untilMs: nowMs + MINUTE_MS / (remaining + 1), reason: 'minute' };
+    // Answers may overtake each other: an earlier, worse one still counts.
+    pauseUntilMs = Math.max(pauseUntilMs, nowMs + MINUTE_MS / (remaining + 1));
   };
   const takeDay = ({ nowMs, limit, remaining }: Sample): void => {
     const figure = plan?.perDay ?? Infinity;
     limits = { ...limits, day: limit < figure ? limit : null };
-    const byOthers = Math.max(0, limit - remaining - spent(nowMs, DAY_MS));
+    const byOthers = Math.max(0, limit - remaining - spent(nowMs, DAY_MS + TRAVEL_MS));
     others = { ...others, day: byOthers };
     dayIsLow = byOthers > 0 && remaining <= guard(Math.min(limit, figure));
   };
   const takeUnknown = ({ nowMs, limit, remaining }: Sample): void => {
     const isLow = remaining <= Math.ceil(limit * (1 - share));
     pauseStepMs = isLow ? Math.min(LONGEST_PAUSE_MS, Math.max(MINUTE_MS, pauseStepMs * 2)) : 0;
-    if (isLow) pause = { untilMs: nowMs + pauseStepMs, reason: 'minute' };
+    if (isLow) pauseUntilMs = Math.max(pauseUntilMs, nowMs + pauseStepMs);
   };
 
   return {
@@ -103,12 +108,11 @@ export function createAnswerBrake({ share, random, spent }: BrakeOptions): Answe
       }
       return refusals.answered(facts);
     },
-    turn(nowMs, lastSentMs) {
+    turn(lastSentMs) {
       const dayMs = dayIsLow ? lastSentMs + DAY_GUARD_EVERY_MS : Number.NEGATIVE_INFINITY;
-      return dayMs > Math.max(pause.untilMs, nowMs)
-        ? { atMs: dayMs, reason: 'day' }
-        : { atMs: pause.untilMs, reason: pause.reason };
+      return dayMs > pauseUntilMs ? { atMs: dayMs, reason: 'day' } : { atMs: pauseUntilMs, reason: 'minute' };
     },
+    pauseUntilMs: () => pauseUntilMs,
     factor: refusals.factor,
     limits: () => limits,
     others: () => others,

@@ -133,7 +133,13 @@ function createWriter(input: LandingInput, places: Places): Writer {
     write: (reading) => {
       const { values, dropped } = flattenReading(reading);
       if (dropped.size > 0) rejected.push(rejectedReading(reading, [...dropped.keys()]));
-      return values.filter((value) => writeValue(reading.recordedAt, value)).length;
+      const written = values.filter((value) => writeValue(reading.recordedAt, value)).length;
+      if (written > 0) {
+        const day = Number(reading.recordedAt / DAY_NS);
+        const sum = days.get(day) ?? emptyDay(day);
+        days.set(day, { ...sum, readings: sum.readings + 1 });
+      }
+      return written;
     },
     result: () => ({ lines, firstNs, lastNs, daySums: [...days.values()], rejected }),
   };
@@ -143,13 +149,17 @@ function createWriter(input: LandingInput, places: Places): Writer {
 function addToDay(days: Map<number, DaySum>, at: EpochNs, identity: string): void {
   const day = Number(at / DAY_NS);
   const { hi, lo } = hash64(identity);
-  const sum = days.get(day) ?? { day, points: 0, hashHigh: 0, hashLow: 0 };
+  const sum = days.get(day) ?? emptyDay(day);
   days.set(day, {
-    day,
+    ...sum,
     points: sum.points + 1,
     hashHigh: (sum.hashHigh + hi) % 2 ** 32,
     hashLow: (sum.hashLow + lo) % 2 ** 32,
   });
+}
+
+function emptyDay(day: number): DaySum {
+  return { day, readings: 0, points: 0, hashHigh: 0, hashLow: 0 };
 }
 
 const RECORD_LENGTH = 2000;

@@ -31,10 +31,11 @@ export interface Tie {
   readonly writtenNs: EpochNs;
 }
 
-/** What a day of a device holds: how many points, and the sum of their hashes, lane by lane, modulo 2^32. */
+/** What a day of a device holds: how many readings and points, and the sum of the points' hashes, each half mod 2^32. */
 export interface DaySum {
   /** Days since 1970-01-01. */
   readonly day: number;
+  readonly readings: number;
   readonly points: number;
   readonly hashHigh: number;
   readonly hashLow: number;
@@ -203,11 +204,14 @@ export interface Backlog {
 
 /** Sums over the whole archive. */
 export interface ArchiveTotals {
+  readonly readings: number;
   readonly points: number;
   readonly lines: number;
   readonly bytes: number;
   /** Records of the API that were not understood. */
   readonly rejectedRecords: number;
+  /** Requests booked since the state was made. */
+  readonly requests: number;
 }
 
 /** The state of one workspace. */

@@ -15,9 +15,6 @@ import type { ServerAnswer } from './answers.ts';
 /** Enough for every word that is shown, and for the errors of a hundred lines. */
 const MAX_BODY_BYTES = 64 * 1024;
 
-/** InfluxDB 1.6 repeats its whole error text in a header. */
-const MAX_HEADER_BYTES = 256 * 1024;
-
 /** Below this a body is sent as it is. */
 const GZIP_FROM_BYTES = 1000;
 
@@ -50,7 +47,6 @@ export function createConnection({ url, token, ca }: ConnectionOptions): Post {
       timeout: 0,
       transportOptions: {
         agent,
-        maxHeaderSize: MAX_HEADER_BYTES,
         // The client's own way to name the functions that send; nothing here follows anything.
         'follow-redirects': { http: { request: watch(seen, request) }, https: { request: watch(seen, requestTls) } },
       },

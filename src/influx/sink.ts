@@ -86,9 +86,6 @@ const FAILURES: Readonly<Record<string, string>> = {
 
 function readFailure(error: unknown): WriteAnswer {
   const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
-  // InfluxDB 1.6 repeats every line that it could not parse in one header: smaller requests have smaller answers.
-  if (code === 'HPE_HEADER_OVERFLOW')
-    return { kind: 'too-large', words: 'the answer has more headers than can be read' };
   const words = FAILURES[code] ?? `the request failed${code === '' ? '' : ` (${plainText(code, 60)})`}`;
   return { kind: 'later', words, waitMs: null };
 }

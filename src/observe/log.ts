@@ -4,7 +4,7 @@
  * Promises: no line holds a secret; text from outside is shortened and can neither break a line nor steer a terminal;
  * what repeats itself is told a few times a minute and then counted.
  */
-import { type LevelWithSilent, pino } from 'pino';
+import { pino } from 'pino';
 import { prettyFactory } from 'pino-pretty';
 import type { Clock, Observe } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
@@ -46,20 +46,20 @@ export function createLogger({ level, format, stream, secrets, clock }: LoggerOp
     : (line: string) => line;
   const sink = pino(
     {
-      level: level satisfies LevelWithSilent,
+      level,
       base: null,
       timestamp: () => `,"time":"${new Date(clock.nowMs()).toISOString()}"`,
       formatters: { level: (label) => ({ level: label }) },
     },
-    { write: (line: string) => stream.write(scrub(layOut(line))) },
+    { write: (line: string) => stream.write(scrub(layOut(scrub(line)))) },
   );
-  // Scrubbed before it is cut, or the head of a secret would be left; and once more when the line is whole.
+  // Scrubbed before it is cut, or the head of a secret would be left; and again as a line, before and after its layout.
   const clean = (text: string, maxLength?: number): string => plainText(scrub(text), maxLength);
   const writer =
     (name: LineLevel): Write =>
     (message, fields = {}) => {
       const shown = Object.entries(fields).map(([key, value]) => [
-        key,
+        clean(key),
         typeof value === 'string' ? clean(value) : value,
       ]);
       sink[name](Object.fromEntries(shown), clean(message, MAX_MESSAGE_LENGTH));

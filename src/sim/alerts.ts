@@ -34,13 +34,19 @@ const RULES: readonly Rule[] = [
   { name: 'Weak signal', kind: 'signal', sensor: 'rssi', above: false, threshold: -105, unit: 'dBm' },
 ];
 
+/** A device that a rule can watch. */
+export interface AlertDevice {
+  readonly deviceId: string;
+  readonly sensors: readonly string[];
+}
+
 export interface AlertModel {
   readonly seed: Seed;
   readonly startMs: EpochMs;
   readonly everyMs: number;
   readonly precision: Precision;
   /** A device that a rule can watch at a moment, by chance; `null` where there is none. */
-  readonly deviceAt: (seed: Seed, atMs: EpochMs) => string | null;
+  readonly deviceAt: (seed: Seed, atMs: EpochMs) => AlertDevice | null;
 }
 
 /** Alerts by the seed. Ids ascend with time, so that any alert is found without looking at the others. */
@@ -63,12 +69,13 @@ const FIRST_ID = 1000;
 
 function describe(model: AlertModel, index: number, openedAtMs: EpochMs): AlertSpec | null {
   const seed = mix(model.seed, index);
-  const deviceId = model.deviceAt(mix(seed, 2), openedAtMs);
-  if (deviceId === null) return null;
-  const rule = pick(mix(seed, 1), RULES);
+  const device = model.deviceAt(mix(seed, 2), openedAtMs);
+  if (device === null) return null;
+  const fitting = RULES.filter(({ sensor }) => device.sensors.includes(sensor));
+  const rule = pick(mix(seed, 1), fitting.length > 0 ? fitting : RULES);
   return {
     alertId: FIRST_ID + index,
-    deviceId,
+    deviceId: device.deviceId,
     openedAtMs,
     ruleName: rule.name,
     kind: rule.kind,

@@ -77,5 +77,5 @@ export function refusalHeaders(status: number, waitMs: number, { headerNames }: 
 /** The answer with the server's time of sending, or without one. */
 export function dateAnswer(answer: SimAnswer, serverNowMs: EpochMs, { time }: SimSettings): SimAnswer {
   if (time.date === 'absent') return answer;
-  return { ...answer, headers: { Date: new Date(serverNowMs + time.dateSkewMs).toUTCString(), ...answer.headers } };
+  return { ...answer, headers: { ...answer.headers, Date: new Date(serverNowMs + time.dateSkewMs).toUTCString() } };
 }

@@ -14,6 +14,8 @@ export interface WorldDevice {
   readonly spec: DeviceSpec;
   readonly series: Series;
   readonly intervalMs: number;
+  /** The keys of its sensors, without what its traits add. */
+  readonly sensors: readonly string[];
   /** Whether the workspace has it at that moment. */
   isPresent(atMs: EpochMs): boolean;
   /** Its fields at that moment. */
@@ -39,7 +41,8 @@ export function createDevice(spec: DeviceSpec, { seed, startMs, precision }: Dev
   const appearsAtMs = spec.appearsAtMs ?? startMs;
   const intervalMs = spec.intervalMs ?? (traits.includes('dense') ? DENSE_INTERVAL_MS : DEFAULT_INTERVAL_MS);
   const absence = absenceOf(spec);
-  const measure = createMeasure(spec.sensors ?? sensorsOf(whole(own, 2, 5)), own);
+  const sensors = spec.sensors ?? sensorsOf(whole(own, 2, 5));
+  const measure = createMeasure(sensors, own);
   const burst = spec.burst ?? { every: 300, size: 250 };
   const series =
     spec.readings !== undefined
@@ -57,6 +60,7 @@ export function createDevice(spec: DeviceSpec, { seed, startMs, precision }: Dev
     spec,
     series,
     intervalMs,
+    sensors: sensors.map(({ key }) => key),
     isPresent: (atMs) => atMs >= appearsAtMs && !absence.some(({ fromMs, toMs }) => fromMs <= atMs && atMs < toMs),
     look: (atMs) => look({ spec, series, intervalMs, precision, startMs }, atMs),
   };

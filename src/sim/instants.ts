@@ -2,7 +2,7 @@
  * Times of the simulated world: milliseconds and the nanoseconds within one, as two plain numbers, because a bigint for
  * every step of a search would be most of its cost.
  */
-import { type EpochMs, type EpochNs, MS_NS } from '../core/time.ts';
+import { DAY_MS, type EpochMs, type EpochNs, MS_NS } from '../core/time.ts';
 
 /** How many digits of a time are served. */
 export type Precision = 's' | 'ms' | 'us' | 'ns';
@@ -31,17 +31,33 @@ export function truncate({ ms, subNs }: Instant, precision: Precision): Instant 
 
 /** RFC 3339 UTC with exactly the digits of the precision; `instant` is already cut to it. */
 export function formatInstant({ ms, subNs }: Instant, precision: Precision): string {
-  const iso = new Date(ms).toISOString();
+  const inDayMs = ((ms % DAY_MS) + DAY_MS) % DAY_MS;
+  const seconds = Math.floor(inDayMs / 1000);
+  const minutes = Math.floor(seconds / 60);
+  const whole = `${dayText(ms - inDayMs)}T${digits(minutes / 60, 100)}:${digits(minutes % 60, 100)}:${digits(seconds % 60, 100)}`;
   switch (precision) {
     case 's':
-      return `${iso.slice(0, -5)}Z`;
+      return `${whole}Z`;
     case 'ms':
-      return iso;
+      return `${whole}.${digits(inDayMs % 1000, 1000)}Z`;
     case 'us':
-      return `${iso.slice(0, -1)}${(Math.floor(subNs / 1000) + 1000).toString().slice(1)}Z`;
+      return `${whole}.${digits(inDayMs % 1000, 1000)}${digits(subNs / 1000, 1000)}Z`;
     case 'ns':
-      return `${iso.slice(0, -1)}${(subNs + 1_000_000).toString().slice(1)}Z`;
+      return `${whole}.${digits(inDayMs % 1000, 1000)}${digits(subNs, 1_000_000)}Z`;
   }
+}
+
+/** The whole part of a number, with leading zeros: as many digits as `base` has zeros. */
+function digits(value: number, base: number): string {
+  return String(base + Math.floor(value)).slice(1);
+}
+
+/** The day formatted last: a page is mostly of one day, and `toISOString` is most of the cost of a reading. */
+let lastDay = { ms: Number.NaN, text: '' };
+
+function dayText(dayMs: EpochMs): string {
+  if (lastDay.ms !== dayMs) lastDay = { ms: dayMs, text: new Date(dayMs).toISOString().slice(0, -14) };
+  return lastDay.text;
 }
 
 export function instantToNs({ ms, subNs }: Instant): EpochNs {

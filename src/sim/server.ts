@@ -107,6 +107,8 @@ async function reset(
 
 /** Resolves when the kernel has all that was written, and the client had a turn to read it. */
 async function flushed({ socket }: ServerResponse): Promise<void> {
-  while (socket !== null && socket.writableLength > 0) await once(socket, 'drain');
+  await new Promise((resolve) => setImmediate(resolve));
+  // An empty write adds nothing and is called back behind all others, also when the connection has gone.
+  await new Promise((resolve) => socket?.write('', resolve) ?? resolve(undefined));
   await new Promise((resolve) => setImmediate(resolve));
 }

@@ -126,6 +126,6 @@ function tied(values: readonly SimValue[], index: number, seed: Seed): Values[] 
 }
 
 function contradict(json: string, by: number): string {
-  const value = Number(json);
-  return Number.isFinite(value) ? String(Math.round((value + by) * 1000) / 1000) : json;
+  const other = Math.round((Number(json) + by) * 1000) / 1000;
+  return Number.isFinite(other) ? String(other) : json;
 }

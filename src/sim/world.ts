@@ -5,7 +5,7 @@
  * The world knows everything that ever happens; what of it the API serves at a moment is the simulator's matter.
  */
 import { DAY_MS, type EpochMs, type EpochNs, HOUR_MS } from '../core/time.ts';
-import { type AlertPosition, listedAlerts, seededAlerts } from './alerts.ts';
+import { type AlertDevice, type AlertPosition, listedAlerts, seededAlerts } from './alerts.ts';
 import { createDevice, type WorldDevice } from './devices.ts';
 import { type FleetOptions, seededFleet } from './fleet.ts';
 import type { Precision } from './instants.ts';
@@ -59,9 +59,10 @@ export interface World {
 
 /** Makes a world. @throws RangeError where two devices have one id. */
 export function createWorld(options: WorldOptions): World {
-  const { originMs, historyMs = 30 * DAY_MS, precision = 'ms', alerts = { everyMs: 6 * HOUR_MS } } = options;
+  const { historyMs = 30 * DAY_MS, precision = 'ms', alerts = { everyMs: 6 * HOUR_MS } } = options;
   const seed = seedOf(options.seed);
-  const startMs = originMs - historyMs;
+  const originMs = Math.floor(options.originMs);
+  const startMs = originMs - Math.floor(historyMs);
   const fleet = seededFleet(options.fleet ?? {}, { seed: mixText(seed, 'fleet'), startMs, originMs });
   const devices = indexDevices([...fleet, ...(options.devices ?? [])], (spec) =>
     createDevice(spec, { seed: mixText(seed, 'devices'), startMs, precision }),
@@ -110,10 +111,10 @@ function indexDevices(
 }
 
 /** A device that is there at that moment; looked for a few times, so that no list has to be made. */
-function presentDevice(devices: readonly WorldDevice[], seed: Seed, atMs: EpochMs): string | null {
+function presentDevice(devices: readonly WorldDevice[], seed: Seed, atMs: EpochMs): AlertDevice | null {
   for (let attempt = 0; attempt < 16; attempt += 1) {
     const device = devices[Math.floor(unit(mix(seed, attempt)) * devices.length)];
-    if (device?.isPresent(atMs)) return device.spec.deviceId;
+    if (device?.isPresent(atMs)) return { deviceId: device.spec.deviceId, sensors: device.sensors };
   }
   return null;
 }

@@ -73,11 +73,13 @@ export function createArchive(db: Database.Database): Archive {
   const after = db
     .prepare<[string, number], bigint>('SELECT ifnull(sum(lines), 0) FROM block WHERE lane = ? AND seq >= ?')
     .pluck();
-  const totals = db.prepare<[], { points: bigint; lines: bigint; bytes: bigint; rejected: bigint }>(
-    `SELECT (SELECT ifnull(sum(points), 0) FROM day_sum) AS points,
+  const totals = db.prepare<[], Readonly<Record<keyof ArchiveTotals, bigint>>>(
+    `SELECT (SELECT ifnull(sum(readings), 0) FROM day_sum) AS readings,
+            (SELECT ifnull(sum(points), 0) FROM day_sum) AS points,
             (SELECT ifnull(sum(lines), 0) FROM block) AS lines,
             (SELECT ifnull(sum(length(data)), 0) FROM block) AS bytes,
-            (SELECT count(*) FROM quarantine WHERE destination_id IS NULL) AS rejected`,
+            (SELECT count(*) FROM quarantine WHERE destination_id IS NULL) AS rejectedRecords,
+            (SELECT ifnull(max(id), 0) FROM request) AS requests`,
   );
   const ties = db.prepare<[string, bigint, bigint, bigint, bigint], TieRow>(
     `SELECT recorded_ns, sensor, field, written_ns FROM tie
@@ -102,10 +104,12 @@ export function createArchive(db: Database.Database): Archive {
     totals: () => {
       const sums = totals.get();
       return {
+        readings: Number(sums?.readings ?? 0n),
         points: Number(sums?.points ?? 0n),
         lines: Number(sums?.lines ?? 0n),
         bytes: Number(sums?.bytes ?? 0n),
-        rejectedRecords: Number(sums?.rejected ?? 0n),
+        rejectedRecords: Number(sums?.rejectedRecords ?? 0n),
+        requests: Number(sums?.requests ?? 0n),
       };
     },
     linesAfter: (lane, { block, line }) => Number(after.get(lane, block) ?? 0n) - line,

@@ -101,6 +101,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE day_sum (
     device_id TEXT NOT NULL,
     day INTEGER NOT NULL,
+    readings INTEGER NOT NULL,
     points INTEGER NOT NULL,
     hash_high INTEGER NOT NULL,
     hash_low INTEGER NOT NULL,

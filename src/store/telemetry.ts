@@ -170,14 +170,14 @@ function createHours(db: Database.Database) {
 
 function createDaySums(db: Database.Database) {
   const add = db.prepare(
-    `INSERT INTO day_sum (device_id, day, points, hash_high, hash_low) VALUES (?, ?, ?, ?, ?)
-     ON CONFLICT DO UPDATE SET points = points + excluded.points,
+    `INSERT INTO day_sum (device_id, day, readings, points, hash_high, hash_low) VALUES (?, ?, ?, ?, ?, ?)
+     ON CONFLICT DO UPDATE SET readings = readings + excluded.readings, points = points + excluded.points,
        hash_high = (hash_high + excluded.hash_high) % 4294967296,
        hash_low = (hash_low + excluded.hash_low) % 4294967296`,
   );
   return {
     add: (deviceId: string, sums: Landing['daySums']): void => {
-      for (const sum of sums) add.run(deviceId, sum.day, sum.points, sum.hashHigh, sum.hashLow);
+      for (const sum of sums) add.run(deviceId, sum.day, sum.readings, sum.points, sum.hashHigh, sum.hashLow);
     },
   };
 }

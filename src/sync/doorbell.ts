@@ -12,27 +12,29 @@ export interface Doorbell {
 
 export function createDoorbell(clock: Clock): Doorbell {
   let rung = false;
-  let wake: (() => void) | null = null;
+  let wake = (): void => {};
   return {
     ring: () => {
       rung = true;
-      wake?.();
+      wake();
     },
     wait: async (maxMs, signal) => {
       signal.throwIfAborted();
-      if (!rung) {
-        const asleep = new AbortController();
-        const bell = new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-        const both = AbortSignal.any([signal, asleep.signal]);
-        const nap = clock.sleep(maxMs, both).catch((error: unknown) => {
-          if (!asleep.signal.aborted) throw error;
-        });
-        await Promise.race([bell, nap]).finally(() => asleep.abort());
-        wake = null;
+      // Not `AbortSignal.any`: joined signals stay registered with a signal that lives as long as the process.
+      const nap = new AbortController();
+      const onAbort = (): void => nap.abort();
+      signal.addEventListener('abort', onAbort, { once: true });
+      wake = onAbort;
+      try {
+        if (!rung) await clock.sleep(maxMs, nap.signal);
+      } catch (error) {
+        if (!nap.signal.aborted) throw error;
+      } finally {
+        signal.removeEventListener('abort', onAbort);
+        wake = () => {};
+        rung = false;
       }
-      rung = false;
+      signal.throwIfAborted();
     },
   };
 }

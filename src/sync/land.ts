@@ -25,7 +25,6 @@ export interface JudgedPage {
 export function landPage(context: SyncContext, page: JudgedPage): void {
   const { readings, reply, proven, deviceId } = page;
   const { rejected } = reply.value;
-  for (const { recordedAt } of readings) context.serverClock.heardReading(recordedAt);
   if (readings.length === 0 && rejected.length === 0 && proven === null) return;
   const { newReadings, lines } = landOnce(context, page, 1);
   const { observe } = context;

@@ -1,0 +1,79 @@
+#!/usr/bin/env node
+/**
+ * The process: argv, environment, signals, standard output, exit code. The only file that touches `process`.
+ */
+import { readFileSync } from 'node:fs';
+import { VERSION } from './app.ts';
+import { parseArguments } from './cli.ts';
+import { helpText } from './cli-flags.ts';
+import { UserError } from './core/faults.ts';
+import { plainText } from './core/text.ts';
+import { runCommand } from './run.ts';
+import type { ProcessPorts } from './voice.ts';
+
+/** Signals this close to the first count as the same one: npm passes on what the terminal has sent already. */
+const SAME_SIGNAL_MS = 1000;
+
+const stop = new AbortController();
+let stoppedAtMs: number | null = null;
+
+function onSignal(name: NodeJS.Signals): void {
+  const nowMs = performance.now();
+  if (stoppedAtMs === null) {
+    stoppedAtMs = nowMs;
+    stop.abort(new Error(`stopped by ${name}`));
+  } else if (nowMs - stoppedAtMs > SAME_SIGNAL_MS) {
+    process.exit(stopExitCode);
+  }
+}
+
+/** What a second signal ends with: a one-off that was cut short has something left to do. */
+let stopExitCode = 0;
+
+// A reader that closes the pipe is no failure.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+});
+process.stderr.on('error', () => {});
+process.umask(0o077);
+process.on('SIGTERM', onSignal);
+process.on('SIGINT', onSignal);
+
+const ports: ProcessPorts = {
+  environment: process.env,
+  forget: (names) => {
+    for (const name of names) delete process.env[name];
+  },
+  readFile: (path) => readFileSync(path, 'utf8'),
+  print: (text) => void process.stdout.write(text),
+  stderr: process.stderr,
+  signal: stop.signal,
+};
+
+async function main(): Promise<number> {
+  try {
+    const command = parseArguments(process.argv.slice(2));
+    if (command.mode === 'help') return tell(helpText(command.topic));
+    if (command.mode === 'version') return tell(`${VERSION}\n`);
+    stopExitCode = command.mode === 'once' ? 3 : 0;
+    return await runCommand(command, ports);
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    process.stderr.write(`tidemark: ${error.message}\n`);
+    return error.exitCode;
+  }
+}
+
+function tell(text: string): number {
+  process.stdout.write(text);
+  return 0;
+}
+
+main().then(
+  (code) => process.exit(code),
+  (error: unknown) => {
+    const words = error instanceof Error ? `${error.name}: ${error.message}` : 'unknown';
+    process.stderr.write(`tidemark: an error that should not happen: ${plainText(words)}\n`);
+    process.exit(1);
+  },
+);

@@ -1,0 +1,22 @@
+/**
+ * The real clock: the only place where the program reads the time or sets a timer.
+ */
+import { setTimeout as sleepFor } from 'node:timers/promises';
+import type { Clock } from './core/ports.ts';
+
+/** Timers end at 2^31 - 1 ms and fire at once beyond it; a longer sleep is slept in pieces. */
+const LONGEST_TIMER_MS = 2_000_000_000;
+
+export const realClock: Clock = {
+  nowMs: () => Date.now(),
+  monoMs: () => performance.now(),
+  sleep: async (ms, signal) => {
+    for (let left = ms; left > 0; left -= LONGEST_TIMER_MS) {
+      try {
+        await sleepFor(Math.min(left, LONGEST_TIMER_MS), undefined, signal === undefined ? {} : { signal });
+      } catch (error) {
+        throw signal?.aborted === true ? signal.reason : error;
+      }
+    }
+  },
+};

@@ -1,0 +1,74 @@
+/**
+ * Runs one command of the program from its configuration to its exit code: opens in order, closes in reverse.
+ *
+ * The process itself (argv, signals, streams) is handed in, so that tests can run the same program.
+ */
+import { createHttpTransport } from './api/transport.ts';
+import { openSync, type Sync, settingsOf } from './app.ts';
+import type { Command } from './cli.ts';
+import { type OnceSummary, runOnce } from './commands/once.ts';
+import { type Config, loadConfig, loadDemoConfig } from './config.ts';
+import { realClock } from './real-clock.ts';
+import { runDemoCommand } from './run-demo.ts';
+import { openVoice, type ProcessPorts, repeatWhile, type Voice } from './voice.ts';
+
+/** How often the progress is looked at. */
+const LOOK_EVERY_MS = 1000;
+
+/** Runs a command. @returns the exit code. @throws UserError with the exit code and what to do. */
+export async function runCommand(
+  command: Extract<Command, { mode: 'once' | 'demo' }>,
+  ports: ProcessPorts,
+): Promise<number> {
+  const { environment, readFile } = ports;
+  const nowMs = realClock.nowMs();
+  if (command.mode === 'demo') {
+    const loaded = loadDemoConfig({ readFile, environment, nowMs });
+    ports.forget(loaded.secretVariables);
+    const { config, secrets } = loaded;
+    return await runDemoCommand(config, openVoice({ ports, log: config.log, level: command.logLevel, secrets }), ports);
+  }
+  const { config, secrets, secretVariables } = loadConfig({ file: command.configFile, readFile, environment, nowMs });
+  ports.forget(secretVariables);
+  const voice = openVoice({ ports, log: config.log, level: command.logLevel, secrets });
+  const summary = await once(config, voice, ports);
+  if (command.json) ports.print(`${JSON.stringify(summary)}\n`);
+  return summary.exit_code;
+}
+
+async function once(config: Config, voice: Voice, ports: ProcessPorts): Promise<OnceSummary> {
+  const { url, key, ca, timeoutMs, concurrency } = config.api;
+  const http = createHttpTransport({ timeoutMs, connections: concurrency, ...(ca === null ? {} : { ca }) });
+  let sync: Sync | null = null;
+  try {
+    sync = openSync({
+      ...settingsOf(config),
+      observe: voice.observe,
+      clock: realClock,
+      random: Math.random,
+      transport: http.transport,
+      api: { ...config.api, url, key: () => key.reveal() },
+      dataDir: config.dataDir,
+    });
+    const { report } = sync;
+    const look = (): void => voice.show(report());
+    const summary = await repeatWhile(runOnce(sync, ports.signal), look, LOOK_EVERY_MS).finally(voice.endProgress);
+    tellEnd(summary, voice);
+    return summary;
+  } finally {
+    sync?.close();
+    await http.close();
+  }
+}
+
+function tellEnd({ outcome, exit_code, devices, points_archived, gaps }: OnceSummary, { logger }: Voice): void {
+  const facts = { devices, points: points_archived, gaps: gaps.length, exit_code };
+  if (exit_code === 0) logger.info('all is in place', facts);
+  else logger.warn(`ended before it was complete: ${outcome}`, facts);
+  for (const { device_id, from, to, reason } of gaps.slice(0, GAPS_TOLD)) {
+    logger.warn(`not held: ${device_id} from ${from} to ${to}: ${reason}`);
+  }
+  if (gaps.length > GAPS_TOLD) logger.warn(`and ${gaps.length - GAPS_TOLD} more gaps; --json lists them all`);
+}
+
+const GAPS_TOLD = 20;

@@ -1,0 +1,96 @@
+/**
+ * How a command speaks to people: the log, and the progress of long work, both on standard error.
+ */
+import type { Config } from './config.ts';
+import type { Observe } from './core/ports.ts';
+import type { Secret } from './core/secret.ts';
+import type { StatusReport } from './core/status.ts';
+import { createLogger, type Logger, type LogStream, logEvents } from './observe/log.ts';
+import { createProgress, createTerminalLine, type ProgressFacts } from './observe/progress.ts';
+import { realClock } from './real-clock.ts';
+
+/** The process, as a command sees it. */
+export interface ProcessPorts {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Takes variables that held secrets out of the environment. */
+  readonly forget: (names: readonly string[]) => void;
+  readonly readFile: (path: string) => string;
+  /** Writes to standard output: what a command was asked for. */
+  readonly print: (text: string) => void;
+  readonly stderr: LogStream & { readonly columns?: number };
+  /** Aborts when the process is told to stop. */
+  readonly signal: AbortSignal;
+}
+
+export interface Voice {
+  readonly logger: Logger;
+  readonly observe: Observe;
+  /** Shows how far the work is, if it is time to. */
+  show(report: StatusReport): void;
+  endProgress(): void;
+}
+
+/** Opens the log and the progress; on a terminal the progress is one line below the log. */
+export function openVoice(options: {
+  readonly ports: ProcessPorts;
+  readonly log: Config['log'];
+  /** What the command line says of the level. */
+  readonly level: Config['log']['level'] | null;
+  readonly secrets: readonly Secret[];
+}): Voice {
+  const { ports, log, secrets } = options;
+  const line = ports.stderr.isTTY === true && log.format !== 'json' ? createTerminalLine(ports.stderr) : null;
+  const logger = createLogger({
+    level: options.level ?? log.level,
+    format: log.format,
+    stream: line ?? ports.stderr,
+    secrets,
+    clock: realClock,
+  });
+  const progress = createProgress(line ?? ((message) => logger.info(message)));
+  return {
+    logger,
+    observe: logEvents(logger, realClock),
+    show: (report) => progress.show(progressFacts(report), realClock.monoMs()),
+    endProgress: progress.end,
+  };
+}
+
+function progressFacts({ totals, destinations, allowance }: StatusReport): ProgressFacts {
+  const sum = (of: (destination: StatusReport['destinations'][number]) => number): number =>
+    destinations.reduce((total, destination) => total + of(destination), 0);
+  const waitMs =
+    allowance.waiting_until === null ? 0 : Math.max(0, Date.parse(allowance.waiting_until) - realClock.nowMs());
+  return {
+    devicesDone: totals.devices_complete,
+    devicesTotal: totals.devices,
+    readings: totals.archived_readings,
+    pointsDelivered: sum(({ delivered_points }) => delivered_points),
+    pointsPending: sum(({ pending_points }) => pending_points),
+    requests: totals.requests,
+    coveredShare: totals.covered_share,
+    // The even pace is no waiting that anybody needs to know of.
+    waitMs: waitMs > WAIT_TOLD_MS ? waitMs : null,
+  };
+}
+
+const WAIT_TOLD_MS = 3000;
+
+/** Calls `look` now and again while `work` is under way; looks at the clock only through timers of the real clock. */
+export async function repeatWhile<T>(work: Promise<T>, look: () => void, everyMs: number): Promise<T> {
+  const stop = new AbortController();
+  const looking = (async () => {
+    while (!stop.signal.aborted) {
+      await realClock.sleep(everyMs, stop.signal);
+      look();
+    }
+  })().catch((error: unknown) => {
+    if (!stop.signal.aborted) throw error;
+  });
+  try {
+    return await Promise.race([work, looking.then(() => work)]);
+  } finally {
+    stop.abort();
+    await looking;
+  }
+}

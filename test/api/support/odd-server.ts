@@ -1,0 +1,78 @@
+/**
+ * A server on loopback that misbehaves to order: what each request gets is a script on its raw socket.
+ *
+ * The scripts of `answers` are used up in order; the last one stays.
+ */
+import { createServer, type Server, type Socket } from 'node:net';
+
+/** What is done with one request: its head as text, and the socket. */
+export type Script = (socket: Socket, head: string) => void;
+
+export interface OddServer extends AsyncDisposable {
+  readonly url: string;
+  /** The heads of all requests so far. */
+  readonly heads: readonly string[];
+  /** How many connections were made. */
+  connections(): number;
+}
+
+export async function startOddServer(...answers: readonly Script[]): Promise<OddServer> {
+  const heads: string[] = [];
+  const sockets = new Set<Socket>();
+  let connections = 0;
+  const server = createServer((socket) => {
+    connections += 1;
+    sockets.add(socket);
+    let text = '';
+    socket.on('error', () => {});
+    socket.on('close', () => sockets.delete(socket));
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1');
+      for (let end = text.indexOf('\r\n\r\n'); end >= 0; end = text.indexOf('\r\n\r\n')) {
+        const head = text.slice(0, end);
+        text = text.slice(end + 4);
+        const script = answers[Math.min(heads.length, answers.length - 1)];
+        heads.push(head);
+        script?.(socket, head);
+      }
+    });
+  });
+  const port = await listen(server);
+  return {
+    url: `http://127.0.0.1:${port}`,
+    heads,
+    connections: () => connections,
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** Starts listening on a free port of loopback. */
+export async function listen(server: Server): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  if (typeof address !== 'object' || address === null) throw new Error('the server has no port');
+  return address.port;
+}
+
+/** A whole answer. */
+export function answer(
+  body: string | Uint8Array,
+  { status = 200, headers = {} as Record<string, string> } = {},
+): Script {
+  return (socket) => {
+    const bytes = Buffer.from(body);
+    socket.write(
+      head(status, { 'content-type': 'application/json', 'content-length': String(bytes.length), ...headers }),
+    );
+    socket.write(bytes);
+  };
+}
+
+/** The head of an answer, for scripts that go on by themselves. */
+export function head(status: number, headers: Readonly<Record<string, string>>): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${status} Whatever\r\n${lines.join('')}\r\n`;
+}

@@ -1,0 +1,154 @@
+/**
+ * A workspace's allowance as a server keeps it, and a program that keeps asking through a pacer, in virtual time.
+ *
+ * What is recorded is the truth: when each request left by a clock that nobody can move, and how it was answered.
+ */
+import { createPacer, type Pacer } from '../../../src/api/pacer.ts';
+import type { PlanFigures } from '../../../src/core/allowance-terms.ts';
+import type { AppEvent } from '../../../src/core/events.ts';
+import type { Clock, Purpose, Random } from '../../../src/core/ports.ts';
+import { createServerClock } from '../../../src/core/server-clock.ts';
+import { createAllowance, type WindowState } from '../../../src/sim/allowance.ts';
+import type { SimSettings } from '../../../src/sim/settings.ts';
+import { createVirtualClock, withWallOffset } from '../../../src/sim/virtual-clock.ts';
+import { createMemoryLedger } from './memory-ledger.ts';
+
+export type Headers = SimSettings['allowance']['headers'];
+export type Windows = SimSettings['allowance']['window'];
+
+export interface WorldOptions {
+  readonly plan: { readonly perMinute: number; readonly perDay: number };
+  readonly windows?: Windows;
+  readonly headers?: Headers;
+  readonly share?: number;
+  readonly random: Random;
+  readonly concurrency?: number;
+  /** What the program knows of the plan; the plan itself unless told. */
+  readonly known?: () => PlanFigures | null;
+  readonly sendsDate?: boolean;
+}
+
+export const LIVE: Purpose = { lane: 'live', stream: 'telemetry' };
+export const START_MS = Date.UTC(2026, 10, 21, 12, 0, 17);
+const FOREVER = new AbortController().signal;
+
+export interface Sent {
+  /** By the true clock, in ms since the start of the world. */
+  readonly atMs: number;
+  readonly status: number;
+}
+
+export function createPacedWorld(options: WorldOptions) {
+  const { plan, random, windows = 'fixed', headers = 'minute', share = 0.8, sendsDate = true } = options;
+  const truth = createVirtualClock(START_MS);
+  let wallOffsetMs = 0;
+  const clock: Clock = withWallOffset(truth, () => wallOffsetMs);
+  const ledger = createMemoryLedger();
+  const events: AppEvent[] = [];
+  const sent: Sent[] = [];
+  const refusedOthers = { asked: 0, refused: 0 };
+  const settings = {
+    allowance: { window: windows, headers, refusals: 'free' as const },
+    plan: { requestsPerMinute: plan.perMinute, requestsPerDay: plan.perDay },
+  } as Pick<SimSettings, 'allowance' | 'plan'>;
+  const allowance = createAllowance(settings);
+
+  const start = () => {
+    const serverClock = createServerClock(clock);
+    const pacer = createPacer({
+      ledger,
+      plan: options.known ?? (() => plan),
+      share,
+      clock,
+      serverClock,
+      random,
+      observe: (event) => events.push(event),
+      ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
+    });
+    return { pacer, serverClock };
+  };
+
+  /** The server's side of one request. */
+  const serve = (): { status: number; told: WindowState; waitMs: number | null } => {
+    const atMs = truth.nowMs();
+    const before = allowance.state(atMs);
+    const isRefused = before.minute.left < 1 || before.day.left < 1;
+    if (!isRefused) allowance.spend(1, atMs);
+    const { minute, day } = allowance.state(atMs);
+    const tighter = minute.left / minute.limit <= day.left / day.limit ? minute : day;
+    const told = headers === 'minute' ? minute : headers === 'day' ? day : tighter;
+    const waitMs = isRefused
+      ? Math.max(1, Math.ceil(Math.max(before.minute.waitMs, before.day.waitMs) / 1000)) * 1000
+      : null;
+    return { status: isRefused ? 429 : 200, told, waitMs };
+  };
+
+  /** One request through the gate, over a slow wire, to the server and back. */
+  const ask = async (run: ReturnType<typeof start>, purpose = LIVE, signal = FOREVER): Promise<number> => {
+    const requestId = await run.pacer.acquire(purpose, signal);
+    const sentMonoMs = truth.monoMs();
+    await truth.sleep(5 + 200 * random());
+    const { status, told, waitMs } = serve();
+    sent.push({ atMs: sentMonoMs, status });
+    const dateMs = sendsDate ? Math.floor(truth.nowMs() / 1000) * 1000 : null;
+    await truth.sleep(5 + 200 * random());
+    run.serverClock.heard({ dateMs, sentMonoMs, receivedMonoMs: truth.monoMs() });
+    const fault = status === 429 ? 'throttled' : null;
+    run.pacer.answered({ requestId, status, fault, limit: told.limit, remaining: told.left, waitMs });
+    return status;
+  };
+
+  return {
+    truth,
+    ledger,
+    events,
+    sent,
+    settings,
+    start,
+    ask,
+    refusedOthers,
+    moveWall: (ms: number) => {
+      wallOffsetMs += ms;
+    },
+    /** As many askers as the program has, one request after the other, until the world is that old. */
+    askUntil: async (run: { pacer: Pacer } & ReturnType<typeof start>, endMs: number, askers = 4): Promise<void> => {
+      const ended = new AbortController();
+      const clerk = truth.sleep(Math.max(0, endMs - truth.monoMs())).then(() => ended.abort());
+      const keepAsking = async (): Promise<void> => {
+        while (!ended.signal.aborted) await ask(run, LIVE, ended.signal).catch(() => 0);
+      };
+      await Promise.all([clerk, ...Array.from({ length: askers }, keepAsking)]);
+    },
+    /** What other clients have used before the program came. */
+    spendAsOther: (count: number) => allowance.spend(count, truth.nowMs()),
+    /** Another client of the workspace: asks once. */
+    askAsOther: () => {
+      refusedOthers.asked += 1;
+      if (serve().status === 429) refusedOthers.refused += 1;
+    },
+  };
+}
+
+/** The most requests that left within any stretch of that length. */
+export function mostWithin(sent: readonly Sent[], windowMs: number): number {
+  const times = sent.map(({ atMs }) => atMs).sort((a, b) => a - b);
+  let most = 0;
+  let from = 0;
+  for (const [index, atMs] of times.entries()) {
+    while ((times[from] ?? 0) <= atMs - windowMs) from += 1;
+    most = Math.max(most, index - from + 1);
+  }
+  return most;
+}
+
+/** Numbers that look random and are the same every time. */
+export function seededRandom(seed: number): Random {
+  let state = (seed * 2654435761) >>> 0 || 1;
+  return () => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    state >>>= 0;
+    return state / 2 ** 32;
+  };
+}

@@ -1,0 +1,216 @@
+/**
+ * Logs: what a line looks like, how loud what is, and that neither secrets nor hostile text get through.
+ */
+import { Buffer } from 'node:buffer';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { AppEvent } from '../../src/core/events.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { describeEvent } from '../../src/observe/event-lines.ts';
+import { createLogger, type LoggerOptions, logEvents } from '../../src/observe/log.ts';
+
+/** A log in memory. */
+function openLog(options: Partial<LoggerOptions> & { terminal?: boolean } = {}) {
+  const written: string[] = [];
+  const logger = createLogger({
+    level: 'info',
+    format: 'json',
+    secrets: [],
+    clock: { nowMs: () => Date.UTC(2026, 10, 21) },
+    ...options,
+    stream: { write: (text: string) => written.push(text), isTTY: options.terminal === true },
+  });
+  return { logger, written, lines: () => written.map((text) => JSON.parse(text)) };
+}
+
+describe('a line', () => {
+  test('is one object of JSON with time, level, message and fields, and nothing of the machine', () => {
+    const { logger, written, lines } = openLog();
+    logger.info('hello', { count: 3, device_id: 'd-1', ok: true, none: null });
+    expect(lines()).toEqual([
+      {
+        level: 'info',
+        time: '2026-11-21T00:00:00.000Z',
+        msg: 'hello',
+        count: 3,
+        device_id: 'd-1',
+        ok: true,
+        none: null,
+      },
+    ]);
+    expect(written[0]).toMatch(/^[^\n]+\n$/);
+  });
+
+  test('is readable text on a terminal, coloured there alone, and JSON elsewhere, unless told otherwise', () => {
+    const pretty = openLog({ format: 'pretty' });
+    pretty.logger.warn('careful', { destination: 'influx' });
+    expect(pretty.written).toEqual(['[2026-11-21 00:00:00] WARN: careful {"destination":"influx"}\n']);
+    const terminal = openLog({ format: 'auto', terminal: true });
+    terminal.logger.warn('careful');
+    expect(terminal.written[0]).toContain('\u001b[33mWARN\u001b[39m');
+    const pipe = openLog({ format: 'auto' });
+    pipe.logger.warn('careful');
+    expect(pipe.lines()[0].level).toBe('warn');
+  });
+
+  test('is left out below the level', () => {
+    const { logger, lines } = openLog({ level: 'warn' });
+    for (const level of ['debug', 'info', 'warn', 'error'] as const) logger[level](level);
+    expect(lines().map(({ level }) => level)).toEqual(['warn', 'error']);
+  });
+});
+
+describe('secrets', () => {
+  const CANARY = 'canary"4242\\key/+=';
+  const secrets = [new Secret(CANARY), new Secret('operator:pass-4343')];
+
+  const forms: [string, string][] = [
+    ['itself', CANARY],
+    ['inside other words', `Authorization: Bearer ${CANARY}, refused`],
+    ['as JSON', JSON.stringify({ key: CANARY })],
+    ['in a URL', `https://x/?key=${encodeURIComponent(CANARY)}`],
+    ['in base64', Buffer.from(CANARY).toString('base64')],
+    ['as the password alone', 'user operator, password pass-4343'],
+    ['where a long text is cut', `${'x'.repeat(190)}${CANARY}`],
+    ['twice', CANARY + CANARY],
+    ['with what is invisible between its letters', `ca\u200bnary"42\u202e42\\key/+=`],
+  ];
+
+  function everythingWritten(text: string, hide: readonly Secret[]): string {
+    return (['json', 'pretty'] as const)
+      .map((format) => {
+        const { logger, written } = openLog({ format, secrets: hide });
+        logger.error(text, { text });
+        logger.info('as a field', { [text]: 1 });
+        return written.join('');
+      })
+      .join('');
+  }
+
+  test.each(forms)('are not written: %s', (_what, text) => {
+    const output = everythingWritten(text, secrets);
+    expect(output).toContain('[secret]');
+    for (const part of ['4242', '4343', 'canary', Buffer.from(CANARY).toString('base64')])
+      expect(output).not.toContain(part);
+  });
+
+  test.each(forms)('would be seen by this search if they were: %s', (_what, text) => {
+    expect(everythingWritten(text, [])).toMatch(/4242|4343|canary|Y2FuYXJ5/);
+  });
+
+  test('of any letters are kept out of messages and fields', () => {
+    const letters = fc.string({ unit: fc.constantFrom(...'ab"\\/%+$.*[](){}|^ :é'), minLength: 4, maxLength: 12 });
+    fc.assert(
+      fc.property(letters, fc.string({ maxLength: 20 }), (secret, around) => {
+        const { logger, lines } = openLog({ secrets: [new Secret(secret)] });
+        logger.info(`${around}${secret}${around}`, { field: secret });
+        const [{ msg, field }] = lines();
+        expect(msg.replaceAll('[secret]', '')).not.toContain(secret);
+        expect(field).toBe('[secret]');
+      }),
+    );
+  });
+});
+
+describe('text from outside', () => {
+  const HOSTILE = 'a\u001b[2J\u001b]0;title\u0007b\r\nlevel=error\u202egnp\u2066\u0000\u009b31m\u2028c\ud800d';
+
+  test.each(['json', 'pretty'] as const)('cannot break a line or steer a terminal (%s)', (format) => {
+    const { logger, written } = openLog({ format });
+    logger.info(HOSTILE, { name: HOSTILE });
+    const output = written.join('');
+    expect(output.split('\n')).toHaveLength(2);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be there.
+    expect(output).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/u);
+    expect(output.isWellFormed()).toBe(true);
+  });
+
+  test('is cut to 200 characters', () => {
+    const { logger, lines } = openLog();
+    logger.info('long', { name: '🙂'.repeat(100_000) });
+    expect([...lines()[0].name]).toHaveLength(200);
+    expect(lines()[0].name.endsWith('🙂…')).toBe(true);
+  });
+});
+
+describe('events', () => {
+  const held = (waitMs: number): AppEvent => ({
+    type: 'destination-held',
+    destination: 'i',
+    words: 'w',
+    hint: 'h',
+    waitMs,
+  });
+  const retried = (waitMs: number, fault: 'unreachable' | 'throttled' = 'unreachable'): AppEvent => ({
+    type: 'request-retried',
+    request: 'GET /account',
+    fault,
+    attempt: 1,
+    waitMs,
+    message: 'm',
+  });
+
+  test.each([
+    ['a blip whispers', retried(1000), 'debug'],
+    ['a longer wait is told', retried(10_000), 'info'],
+    ['a trouble warns', retried(60_000), 'warn'],
+    ['an outage shouts', retried(300_000), 'error'],
+    ['a refusal for lack of allowance never does', retried(300_000, 'throttled'), 'info'],
+    ['a destination that is held warns from the start', held(1000), 'warn'],
+    ['and shouts in the end', held(300_000), 'error'],
+    ['a failed pass goes by its wait', { type: 'pass-failed', message: 'm', waitMs: 1_000_000 }, 'error'],
+    ['waiting for allowance is a normal state', { type: 'allowance-wait', untilMs: 8e9, reason: 'day' }, 'info'],
+    [
+      'a wait without an end does not stop the log',
+      { type: 'allowance-wait', untilMs: Infinity, reason: 'day' },
+      'info',
+    ],
+  ] as [string, AppEvent, string][])('%s', (_what, event, level) => {
+    expect(describeEvent(event).level).toBe(level);
+  });
+
+  test('say what to do when a destination is held', () => {
+    expect(describeEvent(held(1000)).message).toBe('delivery is held: w; h');
+  });
+
+  test('that repeat themselves are written ten times a minute, then counted', () => {
+    const { logger, lines } = openLog();
+    let nowMs = 0;
+    const observe = logEvents(logger, { monoMs: () => nowMs });
+    for (let index = 0; index < 1000; index += 1) observe({ type: 'device-gone', deviceId: `d-${index}` });
+    expect(lines()).toHaveLength(10);
+    nowMs = 60_000;
+    observe({ type: 'device-gone', deviceId: 'd-next' });
+    expect(lines().at(-1)).toMatchObject({ device_id: 'd-next', held_back: 990 });
+    observe({ type: 'device-returned', deviceId: 'd-1' });
+    expect(lines()).toHaveLength(12);
+  });
+
+  test('of a rising outage are not held back by their own beginnings', () => {
+    const { logger, lines } = openLog();
+    const observe = logEvents(logger, { monoMs: () => 0 });
+    for (let index = 0; index < 100; index += 1) observe(held(1000));
+    observe(held(300_000));
+    expect(lines().at(-1)).toMatchObject({ level: 'error' });
+  });
+
+  test('of waiting are told once in a good while, by their reason', () => {
+    const { logger, lines } = openLog();
+    let nowMs = 0;
+    const observe = logEvents(logger, { monoMs: () => nowMs });
+    for (; nowMs < 30 * 60_000; nowMs += 10_000) observe({ type: 'allowance-wait', untilMs: nowMs, reason: 'pace' });
+    observe({ type: 'allowance-wait', untilMs: nowMs, reason: 'day' });
+    expect(lines().map(({ msg }) => msg)).toEqual([
+      'waiting: keeping an even pace',
+      'waiting: keeping an even pace',
+      "waiting: this day's share of the allowance is spent",
+    ]);
+  });
+
+  test('that were held back are all there on the level debug', () => {
+    const { logger, lines } = openLog({ level: 'debug' });
+    const observe = logEvents(logger, { monoMs: () => 0 });
+    for (let index = 0; index < 30; index += 1) observe({ type: 'device-gone', deviceId: 'd' });
+    expect(lines()).toHaveLength(30);
+  });
+});

@@ -1,0 +1,145 @@
+/**
+ * Progress: the line that renews itself, the log line a minute, and the words on both.
+ */
+import { describe, expect, test } from 'vitest';
+import {
+  createProgress,
+  createTerminalLine,
+  type ProgressFacts,
+  progressWords,
+  spanWords,
+} from '../../src/observe/progress.ts';
+
+const FACTS: ProgressFacts = {
+  devicesDone: 12,
+  devicesTotal: 40,
+  readings: 1_234_567,
+  pointsDelivered: 1_200_000,
+  pointsPending: 0,
+  requests: 321,
+  coveredShare: 0.437,
+  waitMs: null,
+};
+
+/** A terminal that remembers what was written and shows what a person would see. */
+function openTerminal(columns?: number) {
+  let raw = '';
+  const line = createTerminalLine({ write: (text) => (raw += text), ...(columns === undefined ? {} : { columns }) });
+  const screen = (): string[] =>
+    raw.split('\n').map((row) => row.slice(row.lastIndexOf('\r\u001b[K') + 1).replace('\u001b[K', ''));
+  return { line, screen, raw: () => raw };
+}
+
+describe('the words', () => {
+  test('tell the most telling first', () => {
+    expect(progressWords(FACTS, 90_000)).toBe(
+      '43 %, 12/40 devices, 1,234,567 readings, ETA 90 s, 1,200,000 points delivered, 321 requests',
+    );
+  });
+
+  test('tell what is pending, and a wait in place of an estimate', () => {
+    expect(progressWords({ ...FACTS, pointsPending: 5, waitMs: 61_000 }, 90_000)).toBe(
+      '43 %, 12/40 devices, 1,234,567 readings, waiting 61 s for allowance, 1,200,000 points delivered, 5 to deliver, 321 requests',
+    );
+  });
+
+  test('say 100 % only when it is true, and nothing of it before anything is wanted', () => {
+    expect(progressWords({ ...FACTS, coveredShare: 0.99999 }, null)).toMatch(/^99 %/);
+    expect(progressWords({ ...FACTS, coveredShare: 1 }, 0)).toMatch(/^100 %, (?!.*ETA)/);
+    expect(progressWords({ ...FACTS, coveredShare: null }, null)).toMatch(/^12\/40 devices/);
+  });
+
+  test.each([
+    [0, '0 s'],
+    [1, '1 s'],
+    [119_000, '119 s'],
+    [119_001, '2 min'],
+    [119 * 60_000, '119 min'],
+    [120 * 60_000, '2 h'],
+    [47 * 3_600_000, '47 h'],
+    [48 * 3_600_000 + 1, '3 d'],
+  ])('%d ms are %s', (ms, words) => {
+    expect(spanWords(ms)).toBe(words);
+  });
+});
+
+describe('on a terminal', () => {
+  test('one line renews itself, at most five times a second', () => {
+    const { line, screen, raw } = openTerminal(200);
+    const progress = createProgress(line);
+    for (let nowMs = 0; nowMs < 1000; nowMs += 10) progress.show({ ...FACTS, requests: nowMs }, nowMs);
+    expect(screen()).toEqual([expect.stringMatching(/^\[######-{10}\] 43 %, 12\/40 devices.* 800 requests$/)]);
+    expect(raw().split('\r').length - 1).toBe(5);
+  });
+
+  test('is cut to the width of the terminal, 80 where that is not known', () => {
+    for (const columns of [40, undefined]) {
+      const { line, screen } = openTerminal(columns);
+      createProgress(line).show(FACTS, 0);
+      expect(screen()[0]).toHaveLength((columns ?? 80) - 1);
+    }
+  });
+
+  test('log lines stay whole above it', () => {
+    const { line, screen } = openTerminal();
+    line.write('first\n');
+    line.draw('at 1');
+    line.write('second\n');
+    line.draw('at 2');
+    expect(screen()).toEqual(['first', 'second', 'at 2']);
+    line.clear();
+    line.write('third\n');
+    expect(screen()).toEqual(['first', 'second', 'third', '']);
+  });
+
+  test('the end takes the line away', () => {
+    const { line, screen } = openTerminal();
+    const progress = createProgress(line);
+    progress.show(FACTS, 0);
+    progress.end();
+    expect(screen()).toEqual(['']);
+  });
+});
+
+describe('elsewhere', () => {
+  test('the log gets a line a minute, the first after a minute', () => {
+    const lines: string[] = [];
+    const progress = createProgress((message) => lines.push(message));
+    for (let nowMs = 5000; nowMs <= 185_000; nowMs += 1000) progress.show(FACTS, nowMs);
+    progress.end();
+    expect(lines).toHaveLength(3);
+    expect(lines[0]).toMatch(/^progress: 43 %, 12\/40 devices/);
+  });
+});
+
+describe('the estimate', () => {
+  /** What is shown after work that went at an even pace, a share of 0.001 a second. */
+  function shownAfter(shares: readonly number[]): string {
+    const { line, screen } = openTerminal(200);
+    const progress = createProgress(line);
+    shares.forEach((coveredShare, second) => {
+      progress.show({ ...FACTS, coveredShare }, second * 1000);
+    });
+    return screen()[0] ?? '';
+  }
+
+  test('follows an even pace', () => {
+    expect(shownAfter(Array.from({ length: 101 }, (_, second) => second / 1000))).toContain('ETA 15 min');
+  });
+
+  test('goes by the last minute, not by a slow beginning', () => {
+    const slow = Array.from({ length: 600 }, () => 0.1);
+    const fast = Array.from({ length: 61 }, (_, second) => 0.1 + second / 100);
+    expect(shownAfter([...slow, ...fast])).toMatch(/ETA 3[01] s/);
+  });
+
+  test('begins anew when the work grew', () => {
+    expect(shownAfter([0.5, 0.6, 0.7, 0.8, 0.2, 0.25, 0.3, 0.35])).toMatch(/ETA 1[34] s/);
+  });
+
+  test('says nothing where nothing is known: at once, while nothing moves, and when the work grew', () => {
+    expect(shownAfter([0])).not.toContain('ETA');
+    expect(shownAfter([0.3, 0.3, 0.3, 0.3])).not.toContain('ETA');
+    expect(shownAfter([0.5, 0.6, 0.7, 0.8, 0.2])).not.toContain('ETA');
+  });
+});

@@ -1,0 +1,346 @@
+/**
+ * What is served over HTTP (design 1.5), against a real server on loopback: the answers, who is turned away, and that
+ * hostile names stay text.
+ */
+import { createHash } from 'node:crypto';
+import { request as httpRequest } from 'node:http';
+import { connect } from 'node:net';
+import { afterEach, describe, expect, test } from 'vitest';
+import { UserError } from '../../src/core/faults.ts';
+import type { DeviceStatus, StatusReport } from '../../src/core/status.ts';
+import { type StatusServer, type StatusServerOptions, serveStatus } from '../../src/observe/server.ts';
+import { PAGE_POLICY, statusPage } from '../../src/observe/status-page.ts';
+
+const DEVICE: DeviceStatus = {
+  device_id: 'dev-1',
+  device_name: 'Cellar',
+  state: 'live',
+  lag_seconds: 130,
+  covered: [
+    ['2026-10-22T00:00:00Z', '2026-11-01T00:00:00Z'],
+    ['2026-11-02T00:00:00Z', '2026-11-21T00:00:00.5Z'],
+  ],
+  gaps: [{ from: '2026-11-01T00:00:00Z', to: '2026-11-02T00:00:00Z', reason: 'malformed pages' }],
+};
+
+const REPORT: StatusReport = {
+  version: '0.1.0',
+  generated_at: '2026-11-21T00:00:01Z',
+  workspace_id: 'ws-1',
+  summary: 'Everything is in place.',
+  streams: [
+    { name: 'telemetry', state: 'on', reason: null, last_read_at: '2026-11-21T00:00:00Z' },
+    { name: 'alerts', state: 'off', reason: 'not read by this version yet', last_read_at: null },
+  ],
+  totals: {
+    devices: 1200,
+    devices_complete: 7,
+    archived_readings: 1_234_567,
+    archived_points: 2_345_678,
+    requests: 99,
+    covered_share: 0.99999,
+  },
+  devices: [DEVICE],
+  destinations: [{ name: 'influx', pending_points: 12, quarantined: 3, delivered_points: 45_678, held: null }],
+  allowance: {
+    share: 0.8,
+    minute: { limit: 60, budget: 48, spent: 5 },
+    day: { limit: null, budget: null, spent: 77 },
+    waiting_until: null,
+  },
+};
+
+const open: StatusServer[] = [];
+
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((server) => server.close()));
+});
+
+async function serve(options: Partial<StatusServerOptions> = {}): Promise<StatusServer> {
+  const server = await serveStatus({
+    listen: { host: '127.0.0.1', port: 0 },
+    status: () => REPORT,
+    health: () => ({ healthy: true, reasons: [] }),
+    ready: () => ({ ready: true, reasons: [] }),
+    onError: () => undefined,
+    ...options,
+  });
+  open.push(server);
+  return server;
+}
+
+interface Got {
+  readonly status: number;
+  readonly headers: NodeJS.Dict<string | string[]>;
+  readonly body: string;
+}
+
+/** One request, its path and method as they stand. */
+function ask(server: StatusServer, path: string, method = 'GET', body?: string): Promise<Got> {
+  return new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(server.url);
+    const sent = httpRequest({ hostname, port, path, method, agent: false }, (answer) => {
+      let text = '';
+      answer.setEncoding('utf8');
+      answer.on('data', (piece) => {
+        text += piece;
+      });
+      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: text }));
+    });
+    sent.on('error', reject);
+    sent.end(body);
+  });
+}
+
+/** Sends bytes and reads until the other side ends. */
+function speak(server: StatusServer, bytes: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: '127.0.0.1', port: Number(new URL(server.url).port) });
+    let heard = '';
+    socket.on('data', (piece) => {
+      heard += piece;
+    });
+    socket.on('close', () => resolve(heard));
+    socket.on('error', (error: NodeJS.ErrnoException) =>
+      error.code === 'ECONNRESET' ? resolve(heard) : reject(error),
+    );
+    socket.write(bytes);
+  });
+}
+
+describe('what is served', () => {
+  test('/status.json is the report, with at least the members that the design names', async () => {
+    const { status, headers, body } = await ask(await serve(), '/status.json');
+    expect([status, headers['content-type']]).toEqual([200, 'application/json; charset=utf-8']);
+    const report = JSON.parse(body);
+    expect(report).toEqual(REPORT);
+    expect(Object.keys(report)).toEqual(
+      expect.arrayContaining(['version', 'workspace_id', 'streams', 'devices', 'destinations', 'allowance']),
+    );
+    expect(Object.keys(report.devices[0])).toEqual(
+      expect.arrayContaining(['device_id', 'device_name', 'state', 'lag_seconds', 'covered', 'gaps']),
+    );
+  });
+
+  test('/ is the page, and renews itself', async () => {
+    const { status, headers, body } = await ask(await serve(), '/?x=1');
+    expect([status, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(body).toContain('<meta http-equiv="refresh" content="5">');
+    for (const words of [
+      'Everything is in place.',
+      'Cellar',
+      'malformed pages',
+      '1,234,567',
+      '5 of 48 (plan: 60)',
+      '3 min',
+    ]) {
+      expect(body).toContain(words);
+    }
+  });
+
+  test.each([
+    ['/healthz', { healthy: false, reasons: ['the delivery loop stands still'] }],
+    ['/readyz', { ready: false, reasons: ['first sync: 3 of 40 devices', 'destination influx: 401'] }],
+  ])('%s is 200 while all is well and 503 with reasons while not', async (path, bad) => {
+    expect(await ask(await serve(), path)).toMatchObject({ status: 200 });
+    const troubled = await serve({
+      health: () => ({ healthy: false, reasons: bad.reasons }),
+      ready: () => ({ ready: false, reasons: bad.reasons }),
+    });
+    const { status, body } = await ask(troubled, path);
+    expect([status, JSON.parse(body)]).toEqual([503, bad]);
+  });
+
+  test('/metrics is not there yet and says so; nothing else is there at all', async () => {
+    const server = await serve();
+    const metrics = await ask(server, '/metrics');
+    expect([metrics.status, JSON.parse(metrics.body).error]).toEqual([
+      404,
+      expect.stringContaining('not in this version yet'),
+    ]);
+    for (const path of [
+      '/favicon.ico',
+      '/status.json/',
+      '//',
+      '/../etc/passwd',
+      '/%2e%2e/',
+      '*',
+      '/STATUS.JSON',
+      '/status.json%00',
+    ]) {
+      const { status, body } = await ask(server, path);
+      expect([path, status, typeof JSON.parse(body).error]).toEqual([path, 404, 'string']);
+    }
+  });
+
+  test('HEAD gets the head of GET and no body', async () => {
+    const server = await serve();
+    for (const path of ['/', '/status.json', '/healthz', '/nothing']) {
+      const [got, head] = [await ask(server, path), await ask(server, path, 'HEAD')];
+      expect([head.status, head.body]).toEqual([got.status, '']);
+      expect(head.headers['content-length']).toBe(String(Buffer.byteLength(got.body)));
+    }
+  });
+
+  test.each(['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE'])(
+    '%s is refused with what is allowed',
+    async (method) => {
+      const refused = await ask(await serve(), '/status.json', method);
+      expect(refused).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
+    },
+  );
+
+  test('every answer forbids caching, framing, sniffing, referring and all that could run', async () => {
+    const server = await serve();
+    for (const [path, method] of [
+      ['/', 'GET'],
+      ['/status.json', 'GET'],
+      ['/none', 'GET'],
+      ['/', 'POST'],
+    ] as const) {
+      expect((await ask(server, path, method)).headers).toMatchObject({
+        'cache-control': 'no-store',
+        'content-security-policy': PAGE_POLICY,
+        'x-content-type-options': 'nosniff',
+        'x-frame-options': 'DENY',
+        'referrer-policy': 'no-referrer',
+      });
+    }
+  });
+});
+
+describe('trouble', () => {
+  test('an error in making an answer tells the log, and nothing to the one who asked', async () => {
+    const heard: string[] = [];
+    const server = await serve({
+      status: () => {
+        throw new Error('SQLITE_CORRUPT at /data/state.db');
+      },
+      onError: (message) => heard.push(message),
+    });
+    for (const path of ['/', '/status.json']) {
+      const { status, body } = await ask(server, path);
+      expect([status, body]).toEqual([500, '{"error":"The answer could not be made. The log says why."}\n']);
+    }
+    expect(heard).toEqual(['SQLITE_CORRUPT at /data/state.db', 'SQLITE_CORRUPT at /data/state.db']);
+    expect((await ask(server, '/healthz')).status).toBe(200);
+  });
+
+  test('what is no HTTP, and heads that are too large, get a bare refusal and the end', async () => {
+    const server = await serve();
+    for (const bytes of [
+      '\u0016\u0003\u0001hello\r\n\r\n',
+      `GET / HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(20_000)}\r\n\r\n`,
+    ]) {
+      expect(await speak(server, bytes)).toBe(
+        'HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n',
+      );
+    }
+    expect((await ask(server, '/healthz')).status).toBe(200);
+  });
+
+  test('a body that is sent along is not waited for', async () => {
+    const heard = await speak(await serve(), 'GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n');
+    expect(heard).toMatch(/^HTTP\/1\.1 200 OK\r\n[\s\S]*Connection: close\r\n/);
+  });
+
+  test('a port in use ends it with what to do', async () => {
+    const port = Number(new URL((await serve()).url).port);
+    const error = await serve({ listen: { host: '127.0.0.1', port } }).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(UserError);
+    expect(error).toMatchObject({
+      exitCode: 1,
+      message: `listen: 127.0.0.1:${port} is in use by another program. Stop that one, or set listen (TIDEMARK_LISTEN) to another port; port 0 takes a free one.`,
+    });
+  });
+
+  test('an address that is not of this machine ends it with what to do', async () => {
+    const error = await serve({ listen: { host: '192.0.2.1', port: 0 } }).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({
+      exitCode: 1,
+      message: expect.stringContaining('192.0.2.1:0 is no address of this machine'),
+    });
+  });
+
+  test('closing ends open connections and frees the port', async () => {
+    const server = await serve();
+    const hanging = speak(server, 'GET /healthz HTTP/1.1\r\nHost: x\r\n');
+    await ask(server, '/healthz');
+    await server.close();
+    await hanging;
+    const again = await serve({ listen: { host: '127.0.0.1', port: Number(new URL(server.url).port) } });
+    expect((await ask(again, '/healthz')).status).toBe(200);
+  });
+
+  test('listening everywhere, it names an address that can be opened', async () => {
+    const server = await serve({ listen: { host: '0.0.0.0', port: 0 } });
+    expect(server.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/$/);
+    expect((await ask(server, '/healthz')).status).toBe(200);
+  });
+});
+
+describe('the page', () => {
+  const HOSTILE = `<script>alert(1)</script>"'&<img src=x onerror=alert(1)>\u202e\u0000</title></style>`;
+  const SAFE =
+    '&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;&lt;img src=x onerror=alert(1)&gt;&lt;/title&gt;&lt;/style&gt;';
+
+  test('hostile text of any origin stays text', () => {
+    const device = {
+      ...DEVICE,
+      device_id: HOSTILE,
+      device_name: `${HOSTILE}2`,
+      gaps: [{ from: HOSTILE, to: HOSTILE, reason: HOSTILE }],
+    };
+    const page = statusPage({
+      ...REPORT,
+      workspace_id: HOSTILE,
+      summary: HOSTILE,
+      devices: [device],
+      streams: [{ name: 'alerts', state: 'off', reason: HOSTILE, last_read_at: HOSTILE }],
+      destinations: [{ name: HOSTILE, pending_points: 0, quarantined: 0, delivered_points: 0, held: HOSTILE }],
+    });
+    expect(page.split(SAFE).length - 1).toBe(12);
+    expect(page).not.toMatch(/<script|<img|[\p{Cc}--\n]|\u202e/v);
+    expect(page.match(/<\/title>/g)).toHaveLength(1);
+    expect(page.match(/<\/style>/g)).toHaveLength(1);
+  });
+
+  test('carries no script and asks for nothing from outside', () => {
+    const page = statusPage(REPORT);
+    expect(page).not.toMatch(/<script|<link|<img|<iframe|\ssrc=|\son\w+=|url\(|@import|https?:/i);
+    expect(PAGE_POLICY).toMatch(
+      /^default-src 'none'; style-src 'sha256-[^']+'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'$/,
+    );
+  });
+
+  test('its policy allows exactly its own style', () => {
+    const style = /<style>([\s\S]*)<\/style>/.exec(statusPage(REPORT))?.[1] ?? '';
+    expect(PAGE_POLICY).toContain(`'sha256-${createHash('sha256').update(style).digest('base64')}'`);
+    expect(style).toContain('color-scheme: light dark');
+    expect(statusPage(REPORT)).not.toMatch(/\sstyle=/);
+  });
+
+  test('before anything is known it says so', () => {
+    const page = statusPage({
+      ...REPORT,
+      workspace_id: null,
+      devices: [{ ...DEVICE, lag_seconds: null, covered: [], gaps: [] }],
+      destinations: [],
+      totals: { ...REPORT.totals, covered_share: null },
+    });
+    for (const words of ['not known yet', 'nothing yet', 'the archive alone is filled']) expect(page).toContain(words);
+    expect(page).not.toMatch(/null|undefined|NaN/);
+  });
+
+  test('rounds down: 100 % is said when it is true', () => {
+    expect(statusPage(REPORT)).toContain('99.9 %');
+    expect(statusPage({ ...REPORT, totals: { ...REPORT.totals, covered_share: 1 } })).toContain('100 %');
+  });
+
+  test('stays readable with very many devices, and says where the others are', () => {
+    const devices = Array.from({ length: 2000 }, (_, index) => ({ ...DEVICE, device_id: `dev-${index}` }));
+    const page = statusPage({ ...REPORT, devices });
+    expect(page).toContain('1500 more are in <a href="/status.json">');
+    expect(page.match(/dev-\d+</g)).toHaveLength(500);
+  });
+});

@@ -1,0 +1,300 @@
+/** The simulated world: a function of its seed, the same from every side and at every point. */
+import { createHash } from 'node:crypto';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS, MINUTE_MS, MS_NS, msToNs, parseTimestamp } from '../../src/core/time.ts';
+import type { Precision } from '../../src/sim/instants.ts';
+import type { DeviceSpec, SimReading, Trait } from '../../src/sim/spec.ts';
+import { HOSTILE_KEYS, LONG_KEY, ODD_VALUES } from '../../src/sim/traits.ts';
+import { createWorld, type World, type WorldOptions } from '../../src/sim/world.ts';
+import { ORIGIN_MS } from './support.ts';
+
+const DIGITS: Record<Precision, number> = { s: 0, ms: 3, us: 6, ns: 9 };
+
+function worldOf(device: Omit<DeviceSpec, 'deviceId'>, options: Partial<WorldOptions> = {}): World {
+  return createWorld({
+    seed: 7,
+    originMs: ORIGIN_MS,
+    historyMs: DAY_MS,
+    devices: [{ deviceId: 'd', ...device }],
+    ...options,
+  });
+}
+
+const everything = (world: World, id = 'd', untilMs = ORIGIN_MS): SimReading[] => [
+  ...world.readings(id, 0n, msToNs(untilMs)),
+];
+
+test('the same seed gives the same bytes, another seed others', () => {
+  const digest = (seed: string): string => {
+    const world = createWorld({
+      seed,
+      originMs: ORIGIN_MS,
+      historyMs: 2 * DAY_MS,
+      fleet: { devices: 12, silentShare: 0.5, changingShare: 0.5, comingShare: 0.5 },
+      devices: [{ deviceId: 'x', traits: ['ties', 'burst', 'hostile', 'oddValues', 'empty'], jitter: 0.7 }],
+    });
+    const hash = createHash('sha256');
+    const json = (value: unknown): string =>
+      JSON.stringify(value, (_, member) => (typeof member === 'bigint' ? String(member) : member));
+    for (const id of ['x', ...world.deviceIds(ORIGIN_MS)]) hash.update(json(everything(world, id)));
+    return hash.update(json([world.devices(ORIGIN_MS), world.alerts(ORIGIN_MS)])).digest('hex');
+  };
+  expect(digest('one')).toBe(digest('one'));
+  expect(digest('one')).not.toBe(digest('two'));
+});
+
+const shapes = fc.record({
+  intervalMs: fc.constantFrom(40, 450, 1000, 10_007, 60_000),
+  jitter: fc.constantFrom(0, 0.1, 0.9, 1),
+  precision: fc.constantFrom<Precision>('s', 'ms', 'us', 'ns'),
+  traits: fc.subarray<Trait>(['ties', 'burst', 'empty']),
+  silences: fc.array(
+    fc.tuple(fc.integer({ min: 0, max: 1000 }), fc.integer({ min: 0, max: 300 })).map(([from, length]) => {
+      const fromMs = ORIGIN_MS - 600_000 + from * 600;
+      return { fromMs, toMs: fromMs + length * 600 };
+    }),
+    { maxLength: 3 },
+  ),
+  cuts: fc.tuple(fc.integer({ min: -1000, max: 601_000 }), fc.integer({ min: 0, max: 601_000 })),
+  offGridNs: fc.constantFrom(0n, 1n, 499_999n),
+});
+
+test('any stretch is what a scan of everything gives, forwards, backwards and from any position on', () => {
+  fc.assert(
+    fc.property(shapes, ({ cuts, offGridNs, precision, ...spec }) => {
+      const world = worldOf({ ...spec, burst: { every: 11, size: 210 } }, { precision, historyMs: 600_000 });
+      const all = everything(world);
+      const fromNs = msToNs(ORIGIN_MS - 600_000 + cuts[0]) + offGridNs;
+      const toNs = fromNs + msToNs(cuts[1]);
+      const within = all.filter(
+        ({ recordedAtNs }) => recordedAtNs >= fromNs && recordedAtNs < toNs && recordedAtNs < msToNs(ORIGIN_MS),
+      );
+      const found = [...world.readings('d', fromNs, toNs < msToNs(ORIGIN_MS) ? toNs : msToNs(ORIGIN_MS))];
+      expect(found).toEqual(within);
+      const end = toNs < msToNs(ORIGIN_MS) ? toNs : msToNs(ORIGIN_MS);
+      expect([...world.readingsDescending('d', { fromNs, toNs: end })]).toEqual(found.reverse());
+      const belowPosition = found[Math.floor(found.length / 3)]?.position ?? 0;
+      const below = found.filter(({ position }) => position < belowPosition);
+      expect([...world.readingsDescending('d', { fromNs, toNs: end, belowPosition })]).toEqual(below);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test('positions ascend strictly and times never go back, in every precision', () => {
+  for (const precision of ['s', 'ms', 'us', 'ns'] as const) {
+    const all = everything(worldOf({ traits: ['dense', 'ties'], jitter: 0.9 }, { precision, historyMs: 60_000 }));
+    expect(all.length).toBeGreaterThan(1400);
+    for (const [at, reading] of all.entries()) {
+      const next = all[at + 1];
+      if (next === undefined) break;
+      expect(next.position).toBeGreaterThan(reading.position);
+      expect(next.recordedAtNs >= reading.recordedAtNs).toBe(true);
+    }
+  }
+});
+
+test('times are served with exactly the digits of the precision, and mean the time that is told', () => {
+  for (const precision of ['s', 'ms', 'us', 'ns'] as const) {
+    for (const reading of everything(worldOf({ jitter: 0.5, intervalMs: 60_000 }, { precision }))) {
+      expect(reading.recordedAt).toMatch(
+        new RegExp(`:\\d\\d${DIGITS[precision] === 0 ? '' : `\\.\\d{${DIGITS[precision]}}`}Z$`),
+      );
+      expect(parseTimestamp(reading.recordedAt)).toBe(reading.recordedAtNs);
+      expect(msToNs(reading.visibleAtMs) >= reading.recordedAtNs).toBe(true);
+    }
+  }
+});
+
+test('without jitter the readings lie on the grid, for as long as the device has been there', () => {
+  const all = everything(worldOf({ intervalMs: HOUR_MS, appearsAtMs: ORIGIN_MS - 5 * HOUR_MS }));
+  expect(all.map(({ recordedAt }) => recordedAt.slice(11))).toEqual(
+    ['07', '08', '09', '10', '11'].map((hour) => `${hour}:00:00.000Z`),
+  );
+});
+
+test('the world goes on behind its origin, and the far future costs no more than today', () => {
+  const world = worldOf({ intervalMs: MINUTE_MS });
+  const fromNs = msToNs(ORIGIN_MS + 3650 * DAY_MS);
+  const [newest] = world.readingsDescending('d', { fromNs: 0n, toNs: fromNs });
+  expect(newest?.recordedAtNs).toBe(fromNs - 60_000n * MS_NS);
+});
+
+test('a thousand devices of a year are made and asked anywhere without being stored', () => {
+  const world = createWorld({
+    seed: 1,
+    originMs: ORIGIN_MS,
+    historyMs: 365 * DAY_MS,
+    fleet: { devices: 1000, silentShare: 1 },
+  });
+  const ids = world.deviceIds(ORIGIN_MS);
+  expect(new Set(ids).size).toBe(1000);
+  expect(ids).toEqual([...ids].sort());
+  for (const id of ids) {
+    const toNs = msToNs(ORIGIN_MS - 300 * DAY_MS);
+    const [reading] = world.readingsDescending(id, { fromNs: 0n, toNs });
+    expect(reading !== undefined && reading.recordedAtNs < toNs).toBe(true);
+  }
+});
+
+test('a device appears, is renamed, moves, is paused, goes silent, vanishes and returns at its times', () => {
+  const at = (hours: number): number => ORIGIN_MS + hours * HOUR_MS;
+  const world = worldOf({
+    name: 'old',
+    intervalMs: 10 * MINUTE_MS,
+    appearsAtMs: at(-20),
+    renames: [{ atMs: at(-10), value: 'new' }],
+    parentDeviceId: 'hub-1',
+    moves: [
+      { atMs: at(-9), value: 'hub-2' },
+      { atMs: at(-1), value: null },
+    ],
+    lifecycle: [
+      { atMs: at(-8), value: 'paused' },
+      { atMs: at(-7), value: 'active' },
+      { atMs: at(5), value: 'retired' },
+    ],
+    silences: [{ fromMs: at(-6), toMs: at(-5) }],
+    vanishesAtMs: at(-4),
+    returnsAtMs: at(-2),
+    firmwareVersion: '1',
+    firmwareChanges: [{ atMs: at(-3), value: '2' }],
+  });
+  const look = (hours: number) => world.device('d', at(hours));
+  expect([look(-20.1), look(-4), look(-2.1), world.has('d', at(-3))]).toEqual([null, null, null, false]);
+  expect(look(-11)).toMatchObject({
+    name: 'old',
+    parentDeviceId: 'hub-1',
+    isAddon: true,
+    online: true,
+    presence: 'reporting',
+  });
+  expect(look(-7.1)).toMatchObject({
+    name: 'new',
+    lifecycleStatus: 'paused',
+    online: false,
+    presence: 'paused',
+    parentDeviceId: 'hub-2',
+  });
+  expect(look(-5.1)).toMatchObject({ online: false, presence: 'no_signal', lastSeenAt: '2026-01-15T05:50:00.000Z' });
+  expect(look(0)).toMatchObject({
+    name: 'new',
+    isAddon: false,
+    parentDeviceId: null,
+    firmwareVersion: '2',
+    online: true,
+  });
+  expect(look(9)).toMatchObject({ lifecycleStatus: 'retired', presence: 'retired' });
+  const hours = everything(world, 'd', at(10)).map(
+    ({ recordedAtNs }) => Number(recordedAtNs / MS_NS - BigInt(ORIGIN_MS)) / HOUR_MS,
+  );
+  const quiet = [
+    [-8, -7],
+    [-6, -5],
+    [-4, -2],
+    [5, 99],
+  ] as const;
+  for (const hour of hours) expect(quiet.some(([from, to]) => hour >= from && hour < to)).toBe(false);
+  expect(hours).toHaveLength((25 - 4) * 6);
+});
+
+test('a device that was never heard of is never seen', () => {
+  const world = worldOf({ silences: [{ fromMs: -Infinity, toMs: Infinity }] });
+  expect(world.device('d', ORIGIN_MS)).toMatchObject({ online: false, presence: 'never_seen', lastSeenAt: null });
+  expect(everything(world)).toEqual([]);
+});
+
+test('values are sensible: finite decimals within the sensor, another each time', () => {
+  const world = createWorld({
+    seed: 3,
+    originMs: ORIGIN_MS,
+    historyMs: DAY_MS,
+    fleet: { devices: 20, sensors: [12, 14] },
+  });
+  const seen = new Map<string, Set<string>>();
+  for (const id of world.deviceIds(ORIGIN_MS)) {
+    for (const { values } of everything(world, id)) {
+      for (const [key, json] of values ?? []) {
+        expect(json).toMatch(/^-?\d+(\.\d{1,3})?$/);
+        seen.set(key, (seen.get(key) ?? new Set()).add(json));
+      }
+    }
+  }
+  expect([...seen.keys()]).toEqual(
+    expect.arrayContaining(['temperature', 'battery_voltage', 'co2', 'rssi', 'temperature_2']),
+  );
+  expect(seen.get('temperature')?.size).toBeGreaterThan(200);
+});
+
+test('trait ties: several readings at one instant, some equal, some disjoint, some in conflict', () => {
+  const groups = groupByTime(everything(worldOf({ traits: ['ties'], intervalMs: MINUTE_MS })));
+  const tied = groups.filter((group) => group.length > 1);
+  expect(tied.length).toBeGreaterThan(100);
+  const kinds = tied.map((group) => {
+    const [a = [], b = []] = group.map(({ values }) => values ?? []);
+    if (JSON.stringify(a) === JSON.stringify(b)) return 'equal';
+    return a.some(([key]) => b.some(([other]) => key === other)) ? 'conflict' : 'disjoint';
+  });
+  expect(new Set(kinds)).toEqual(new Set(['equal', 'conflict', 'disjoint']));
+});
+
+test('trait burst: more readings at one instant than a page holds', () => {
+  const sizes = groupByTime(everything(worldOf({ traits: ['burst'], intervalMs: MINUTE_MS }))).map(
+    (group) => group.length,
+  );
+  expect(new Set(sizes)).toEqual(new Set([1, 250]));
+});
+
+function groupByTime(readings: readonly SimReading[]): SimReading[][] {
+  return [...Map.groupBy(readings, ({ recordedAtNs }) => recordedAtNs).values()];
+}
+
+test('traits hostile, oddValues and empty: every name and every value comes, as legal JSON, and readings without any', () => {
+  const all = everything(worldOf({ traits: ['hostile', 'oddValues', 'empty'], intervalMs: MINUTE_MS }));
+  const pairs = all.flatMap(({ values }) => values ?? []);
+  const keys = new Set(pairs.map(([key]) => key));
+  expect([...HOSTILE_KEYS, LONG_KEY, ...ODD_VALUES.map(([key]) => key)].filter((key) => !keys.has(key))).toEqual([]);
+  for (const [, json] of pairs) expect(() => JSON.parse(json)).not.toThrow();
+  expect(pairs).toContainEqual(['odd_overflow', '1e400']);
+  expect(all.some(({ values }) => values === null) && all.some(({ values }) => values?.length === 0)).toBe(true);
+});
+
+test('alerts: newest first, with ids that never change, open at first and resolved in the end', () => {
+  const world = createWorld({ seed: 5, originMs: ORIGIN_MS, historyMs: 60 * DAY_MS, fleet: { devices: 5 } });
+  const early = world.alerts(ORIGIN_MS - 10 * DAY_MS);
+  const late = world.alerts(ORIGIN_MS);
+  const ids = late.map(({ alertId }) => alertId);
+  expect(ids).toEqual([...ids].sort((a, b) => b - a));
+  expect(ids.slice(-early.length)).toEqual(early.map(({ alertId }) => alertId));
+  const statuses = new Set(late.map(({ status }) => status));
+  expect(statuses).toEqual(new Set(['open', 'acknowledged', 'resolved']));
+  const resolved = late.slice(-100).filter(({ status }) => status === 'resolved');
+  expect(resolved.length).toBeGreaterThan(85);
+  const opened = late.at(-1);
+  expect(world.alerts(opened?.openedAtMs ?? 0)[0]).toMatchObject({
+    alertId: opened?.alertId,
+    status: 'open',
+    fireCount: 1,
+  });
+});
+
+test('alerts by description: equal times in the order of their ids, changes at their times', () => {
+  const resolved = { status: 'resolved', fireCount: 3, value: 9 } as const;
+  const changes = [{ atMs: ORIGIN_MS + 10, value: resolved }];
+  const alerts = [1, 3, 2].map((alertId) => ({ alertId, deviceId: 'd', openedAtMs: ORIGIN_MS, changes }));
+  const world = worldOf({}, { alerts });
+  expect(world.alerts(ORIGIN_MS - 1)).toEqual([]);
+  expect(world.alerts(ORIGIN_MS + 9).map(({ alertId, status }) => `${alertId} ${status}`)).toEqual([
+    '3 open',
+    '2 open',
+    '1 open',
+  ]);
+  expect(world.alerts(ORIGIN_MS + 10)[0]).toMatchObject({ alertId: 3, ...resolved });
+});
+
+test('two devices of one id are a mistake', () => {
+  expect(() => createWorld({ seed: 1, originMs: ORIGIN_MS, devices: [{ deviceId: 'd' }, { deviceId: 'd' }] })).toThrow(
+    RangeError,
+  );
+});

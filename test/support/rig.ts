@@ -1,0 +1,172 @@
+/**
+ * A rig for whole-program tests: the simulator in-process on a virtual clock, the real sync, a real InfluxDB behind the
+ * path-rewriting proxy. One `run` is one life of the program; a state directory carries over from one to the next.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openSync, type Sync, type SyncOptions } from '../../src/app.ts';
+import { type OnceSummary, runOnce } from '../../src/commands/once.ts';
+import type { AppEvent } from '../../src/core/events.ts';
+import type { Sink } from '../../src/core/ports.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { createInfluxSink } from '../../src/influx/sink.ts';
+import type { FaultPlan } from '../../src/sim/faults.ts';
+import type { SettingsOverrides } from '../../src/sim/settings.ts';
+import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
+import { createVirtualClock, type VirtualClock } from '../../src/sim/virtual-clock.ts';
+import type { World } from '../../src/sim/world.ts';
+import { type Influxd, startInfluxd } from './influxd.ts';
+import { judge, type Verdict } from './judge.ts';
+import { startV2Proxy, type V2Proxy } from './v2-proxy.ts';
+
+export const TOKEN = 'rig-token';
+
+/** A database shared by the tests of a file; each rig has a bucket of its own. */
+export interface Bench extends AsyncDisposable {
+  readonly influxd: Influxd;
+  readonly proxy: V2Proxy;
+}
+
+export async function openBench(): Promise<Bench> {
+  const influxd = await startInfluxd();
+  const proxy = await startV2Proxy({ upstream: influxd.url, token: TOKEN });
+  return {
+    influxd,
+    proxy,
+    [Symbol.asyncDispose]: async () => {
+      await proxy.close();
+      await influxd[Symbol.asyncDispose]();
+    },
+  };
+}
+
+export interface RigOptions {
+  readonly world: (nowMs: number) => World;
+  readonly settings?: SettingsOverrides;
+  readonly faults?: FaultPlan;
+  readonly historyMs: number;
+  readonly settleMs?: number;
+  readonly share?: number;
+  readonly concurrency?: number;
+  readonly workspaceTag?: string | null;
+}
+
+export interface Life {
+  readonly summary: OnceSummary;
+  readonly events: readonly AppEvent[];
+}
+
+export interface Rig extends Disposable {
+  readonly clock: VirtualClock;
+  readonly simulator: Simulator;
+  readonly database: string;
+  readonly dataDir: string;
+  /** Opens the parts of one life, for tests that move them themselves. */
+  open(changes?: Partial<SyncOptions>): Sync;
+  /** One `--once`, from opening to closing. */
+  once(changes?: Partial<SyncOptions>, signal?: AbortSignal): Promise<Life>;
+  /** The judge's verdict over what `--once` promised when it was started at `startedMs`. */
+  verdict(startedMs: number, claim?: { fromNs?: bigint; toNs?: bigint }): Promise<Verdict>;
+}
+
+/** When the tests' worlds begin to be watched: neither a whole second nor near a round hour. */
+export const NOW_MS = Date.UTC(2026, 5, 15, 12, 34, 56, 789);
+
+let rigs = 0;
+
+/** Makes a rig on a bench. */
+export async function openRig(bench: Bench, options: RigOptions): Promise<Rig> {
+  const clock = createVirtualClock(NOW_MS);
+  const world = options.world(NOW_MS);
+  const simulator = createSimulator({
+    world,
+    clock,
+    ...(options.settings === undefined ? {} : { settings: options.settings }),
+    ...(options.faults === undefined ? {} : { faults: options.faults }),
+  });
+  rigs += 1;
+  const database = `rig${process.pid}_${rigs}`;
+  await bench.influxd.query('', `CREATE DATABASE ${database}`);
+  const dataDir = mkdtempSync(join(tmpdir(), 'tidemark-rig-'));
+  const settleMs = options.settleMs ?? 120_000;
+  const open = (changes: Partial<SyncOptions> = {}): Sync =>
+    openSync({
+      transport: simulator.transport,
+      api: {
+        url: 'http://simulator.test/external/v1',
+        key: () => simulator.settings.key.secret,
+        share: options.share ?? 0.8,
+        concurrency: options.concurrency ?? 4,
+      },
+      settings: {
+        history: { kind: 'age', ageMs: options.historyMs },
+        settleMs,
+        concurrency: options.concurrency ?? 4,
+        workspaceTag: options.workspaceTag ?? null,
+      },
+      destinations: [destinationOf(bench, database, clock)],
+      dataDir,
+      clock,
+      random: seededRandom(rigs),
+      observe: () => {},
+      ...changes,
+    });
+  return {
+    clock,
+    simulator,
+    database,
+    dataDir,
+    open,
+    once: async (changes = {}, signal = new AbortController().signal) => {
+      const events: AppEvent[] = [];
+      const observe = (event: AppEvent): void => {
+        events.push(event);
+        changes.observe?.(event);
+      };
+      const sync = open({ ...changes, observe });
+      try {
+        return { summary: await runOnce(sync, signal), events };
+      } finally {
+        sync.close();
+      }
+    },
+    verdict: async (startedMs, claim = {}) => {
+      const ids = world.deviceIds(clock.nowMs());
+      const serverMs = Math.floor(startedMs + simulator.settings.time.offsetMs);
+      const span = {
+        fromNs: claim.fromNs ?? BigInt(serverMs - options.historyMs + 1000) * 1_000_000n,
+        // The server's clock tells whole seconds, and claims keep one more second away from it.
+        toNs: claim.toNs ?? BigInt(serverMs - settleMs - 2500) * 1_000_000n,
+      };
+      return await judge({ influxd: bench.influxd, database, simulator }, span, ids);
+    },
+    [Symbol.dispose]: () => rmSync(dataDir, { recursive: true, force: true }),
+  };
+}
+
+/** The destination of a rig; virtual time stands still while the real database is at work. */
+export function destinationOf({ proxy }: Bench, bucket: string, clock: VirtualClock): SyncOptions['destinations'][number] {
+  const sink = createInfluxSink({
+    name: 'influx',
+    url: proxy.url,
+    token: new Secret(TOKEN),
+    org: '',
+    bucket,
+    timeoutMs: 30_000,
+  });
+  return { sink: onClock(sink, clock), identity: bucket, batchLines: 5000 };
+}
+
+function onClock(sink: Sink, clock: VirtualClock): Sink {
+  return { name: sink.name, write: (lines, signal) => clock.busy(sink.write(lines, signal)) };
+}
+
+/** A small generator of numbers, the same for the same seed. */
+export function seededRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
