@@ -19,7 +19,7 @@ import type { Store } from './core/state.ts';
 import type { AllowanceStatus, ReadyReport, StatusReport } from './core/status.ts';
 import { formatExact, msToNs } from './core/time.ts';
 import { createInfluxSink } from './influx/sink.ts';
-import { openStore } from './store/store.ts';
+import { type OpenStore, openStore } from './store/store.ts';
 import type { SyncContext, SyncSettings } from './sync/context.ts';
 import { createDeliverer, type Deliverer, type DestinationOptions } from './sync/deliver.ts';
 import { createProgressWatch, type ProgressWatch } from './sync/progress-watch.ts';
@@ -67,8 +67,17 @@ export interface Sync {
  * @throws UserError where the state cannot be used.
  */
 export function openSync(options: SyncOptions): Sync {
+  const opened = openStore(options.dataDir);
+  try {
+    return assemble(options, opened);
+  } catch (error) {
+    opened.close();
+    throw error;
+  }
+}
+
+function assemble(options: SyncOptions, { store, ledger, close }: OpenStore): Sync {
   const { clock, random, settings } = options;
-  const { store, ledger, close } = openStore(options.dataDir);
   const serverClock = createServerClock(clock);
   const watch = createProgressWatch(clock, serverClock.nowMs);
   const streams = createStreamNotes(serverClock.nowMs);

@@ -1,8 +1,8 @@
 /**
- * The real clock: the only place where the program reads the time or sets a timer.
+ * The real clock and the real dice: the only place where the program reads the time, sets a timer or draws at random.
  */
 import { setTimeout as sleepFor } from 'node:timers/promises';
-import type { Clock } from './core/ports.ts';
+import type { Clock, Random } from './core/ports.ts';
 
 /** Timers end at 2^31 - 1 ms and fire at once beyond it; a longer sleep is slept in pieces. */
 const LONGEST_TIMER_MS = 2_000_000_000;
@@ -20,3 +20,5 @@ export const realClock: Clock = {
     }
   },
 };
+
+export const realRandom: Random = () => Math.random();

@@ -9,7 +9,7 @@ import { openSync, settingsOf } from './app.ts';
 import { runDemo } from './commands/demo.ts';
 import type { DemoConfig } from './config.ts';
 import { serveStatus } from './observe/server.ts';
-import { realClock } from './real-clock.ts';
+import { realClock, realRandom } from './real-clock.ts';
 import { createDemoWorld } from './sim/demo-world.ts';
 import { serveSimulator } from './sim/server.ts';
 import { createSimulator } from './sim/simulator.ts';
@@ -48,7 +48,7 @@ export async function runDemoCommand(config: DemoConfig, voice: Voice, ports: Pr
       ...settingsOf(config),
       observe: voice.observe,
       clock: realClock,
-      random: Math.random,
+      random: realRandom,
       transport: http.transport,
       api: { ...config.api, url: server.url, key: () => simulator.settings.key.secret },
       dataDir: config.dataDir ?? temporaryDirectory(closers),

@@ -8,7 +8,7 @@ import { openSync, type Sync, settingsOf } from './app.ts';
 import type { Command } from './cli.ts';
 import { type OnceSummary, runOnce } from './commands/once.ts';
 import { type Config, loadConfig, loadDemoConfig } from './config.ts';
-import { realClock } from './real-clock.ts';
+import { realClock, realRandom } from './real-clock.ts';
 import { runDemoCommand } from './run-demo.ts';
 import { openVoice, type ProcessPorts, repeatWhile, type Voice } from './voice.ts';
 
@@ -45,7 +45,7 @@ async function once(config: Config, voice: Voice, ports: ProcessPorts): Promise<
       ...settingsOf(config),
       observe: voice.observe,
       clock: realClock,
-      random: Math.random,
+      random: realRandom,
       transport: http.transport,
       api: { ...config.api, url, key: () => key.reveal() },
       dataDir: config.dataDir,

@@ -3,6 +3,7 @@
  * minutes that a viewer sees devices come, change and go.
  */
 import { DAY_MS, type EpochMs, HOUR_MS, MINUTE_MS } from '../core/time.ts';
+import type { FleetContext } from './fleet.ts';
 import { mixText, seedOf, unit, whole } from './random.ts';
 import { CATALOGUE, sensor } from './sensors.ts';
 import type { DeviceSpec, SensorSpec } from './spec.ts';
@@ -115,19 +116,13 @@ export function createDemoWorld(
     historyMs,
     workspaceId: 'ws-demo',
     name: 'Nordlicht Foods',
-    devices: [...SITES.flatMap((site) => devicesOf(site, context)), ...extras(context)],
+    devices: [...SITES.flatMap((site) => devicesOf(site, context)), ...arrivals(context), ...silentOnes(context)],
     alerts: { everyMs: 9 * HOUR_MS },
     precision: 'ms',
   });
 }
 
-interface DemoContext {
-  readonly seed: number;
-  readonly originMs: EpochMs;
-  readonly startMs: EpochMs;
-}
-
-function devicesOf(site: Site, context: DemoContext): DeviceSpec[] {
+function devicesOf(site: Site, context: FleetContext): DeviceSpec[] {
   const hub: DeviceSpec = {
     deviceId: `hub-${site.id}-1`,
     name: site.name,
@@ -143,7 +138,7 @@ function devicesOf(site: Site, context: DemoContext): DeviceSpec[] {
   return [hub, ...site.rooms.map((_, at) => addonOf(site, at, context))];
 }
 
-function addonOf(site: Site, at: number, context: DemoContext): DeviceSpec {
+function addonOf(site: Site, at: number, context: FleetContext): DeviceSpec {
   const [name, kind] = site.rooms[at] ?? ['Spare', 'room'];
   const deviceId = `add-${site.id}-${String(at + 1).padStart(2, '0')}`;
   const seed = mixText(context.seed, deviceId);
@@ -164,7 +159,7 @@ function addonOf(site: Site, at: number, context: DemoContext): DeviceSpec {
 }
 
 /** What happens to single devices, most of it while somebody watches. */
-function storyOf(deviceId: string, name: string, { originMs }: DemoContext): Partial<DeviceSpec> {
+function storyOf(deviceId: string, name: string, { originMs }: FleetContext): Partial<DeviceSpec> {
   switch (deviceId) {
     case 'add-ham-02':
       return { renames: [{ atMs: originMs + 2 * MINUTE_MS, value: `${name} (dairy)` }] };
@@ -179,7 +174,7 @@ function storyOf(deviceId: string, name: string, { originMs }: DemoContext): Par
   }
 }
 
-function outages(seed: number, { startMs, originMs }: DemoContext): DeviceSpec['silences'] & object {
+function outages(seed: number, { startMs, originMs }: FleetContext): DeviceSpec['silences'] & object {
   return Array.from({ length: whole(seed, 1, 4) }, (_, at) => {
     const own = mixText(seed, `outage ${at}`);
     const fromMs = Math.floor(startMs + unit(own) * (originMs - startMs));
@@ -187,9 +182,9 @@ function outages(seed: number, { startMs, originMs }: DemoContext): DeviceSpec['
   });
 }
 
-/** Devices outside the pattern: a fast one, one that joins, two that have fallen silent. */
-function extras({ originMs, startMs }: DemoContext): DeviceSpec[] {
-  const place = { latitude: 53.54127, longitude: 9.98391, updatedAtMs: startMs };
+/** A device on trial that reports fast, and one that joins. */
+function arrivals({ originMs }: FleetContext): DeviceSpec[] {
+  const place = { latitude: 53.54127, longitude: 9.98391, updatedAtMs: originMs - 14 * DAY_MS };
   return [
     {
       deviceId: 'add-ham-20',
@@ -215,6 +210,12 @@ function extras({ originMs, startMs }: DemoContext): DeviceSpec[] {
       location: place,
       tags: ['cold-chain', 'ham'],
     },
+  ];
+}
+
+/** One that has fallen silent for good, and one that will be heard again. */
+function silentOnes({ originMs }: FleetContext): DeviceSpec[] {
+  return [
     {
       deviceId: 'add-ber-20',
       name: 'Wine cellar',

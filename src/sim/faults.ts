@@ -17,7 +17,10 @@ export interface SimPage {
   readonly nextCursor: string | null;
 }
 
-/** Faults that change the answer; it arrives whole, with a `Content-Length` that is true. */
+/**
+ * Faults that change the answer; it arrives whole, with a `Content-Length` that is true. A request that the API refuses
+ * stays refused, except where `html` answers before the API does.
+ */
 export type AnswerFault =
   /** The service's own fault: JSON, code by the settings, 500 unless told otherwise. It costs allowance. */
   | { readonly kind: 'server-error'; readonly status?: number; readonly waitSeconds?: number }

@@ -107,9 +107,54 @@ export type SettingsOverrides = { readonly [Section in keyof SimSettings]?: Part
 /** The key that a simulator accepts unless told otherwise. */
 export const DEFAULT_KEY = 'sim_0123456789abcdef0123456789abcdef';
 
+const DEFAULTS: SimSettings = {
+  bounds: {
+    after: 'inclusive',
+    before: 'exclusive',
+    resolution: 'exact',
+    formats: 'any',
+    reversed: 'empty',
+    refusedShapes: [],
+    age: 'unlimited',
+  },
+  paging: {
+    limitOutside: 'refused',
+    cursorParameters: 'checked',
+    cursorLifeMs: null,
+    cursorAlphabet: 'base64',
+    cursorSecret: 'simulated',
+    unknownParameters: 'ignored',
+  },
+  allowance: { window: 'fixed', headers: 'minute', refusals: 'free' },
+  headerNames: { wait: 'Retry-After', challenge: 'WWW-Authenticate' },
+  time: { offsetMs: 0, dateSkewMs: 0, date: 'sent', latencyMs: { min: 0, max: 0 } },
+  lateness: { share: 0, maxMs: 0, devices: null },
+  surprises: { unknownMembers: 0, missingFields: 0 },
+  codes: {
+    unauthorized: 'unauthorized',
+    noApiAccess: 'api_access_required',
+    notFound: 'not_found',
+    methodNotAllowed: 'method_not_allowed',
+    allowanceSpent: 'rate_limited',
+    internal: 'internal_error',
+    withMaxDays: ['range_too_large'],
+  },
+  plan: {
+    planId: 'business',
+    name: 'Business',
+    apiAccess: true,
+    maxApiKeys: 5,
+    requestsPerMinute: 120,
+    requestsPerDay: 20_000,
+    historyMaxDays: 365,
+    maxDevicesPerPage: 200,
+  },
+  key: { secret: DEFAULT_KEY, scopes: [...API_SCOPES], expiresAtMs: null, revoked: false },
+};
+
 /** Settings of their own for one simulator: the defaults, which are the plainest reading of the document. */
 export function createSettings(overrides: SettingsOverrides = {}): SimSettings {
-  const defaults = defaultSettings();
+  const defaults = structuredClone(DEFAULTS);
   const merged = <Section extends keyof SimSettings>(section: Section): SimSettings[Section] => ({
     ...defaults[section],
     ...overrides[section],
@@ -125,52 +170,5 @@ export function createSettings(overrides: SettingsOverrides = {}): SimSettings {
     codes: merged('codes'),
     plan: merged('plan'),
     key: merged('key'),
-  };
-}
-
-function defaultSettings(): SimSettings {
-  return {
-    bounds: {
-      after: 'inclusive',
-      before: 'exclusive',
-      resolution: 'exact',
-      formats: 'any',
-      reversed: 'empty',
-      refusedShapes: [],
-      age: 'unlimited',
-    },
-    paging: {
-      limitOutside: 'refused',
-      cursorParameters: 'checked',
-      cursorLifeMs: null,
-      cursorAlphabet: 'base64',
-      cursorSecret: 'simulated',
-      unknownParameters: 'ignored',
-    },
-    allowance: { window: 'fixed', headers: 'minute', refusals: 'free' },
-    headerNames: { wait: 'Retry-After', challenge: 'WWW-Authenticate' },
-    time: { offsetMs: 0, dateSkewMs: 0, date: 'sent', latencyMs: { min: 0, max: 0 } },
-    lateness: { share: 0, maxMs: 0, devices: null },
-    surprises: { unknownMembers: 0, missingFields: 0 },
-    codes: {
-      unauthorized: 'unauthorized',
-      noApiAccess: 'api_access_required',
-      notFound: 'not_found',
-      methodNotAllowed: 'method_not_allowed',
-      allowanceSpent: 'rate_limited',
-      internal: 'internal_error',
-      withMaxDays: ['range_too_large'],
-    },
-    plan: {
-      planId: 'business',
-      name: 'Business',
-      apiAccess: true,
-      maxApiKeys: 5,
-      requestsPerMinute: 120,
-      requestsPerDay: 20_000,
-      historyMaxDays: 365,
-      maxDevicesPerPage: 200,
-    },
-    key: { secret: DEFAULT_KEY, scopes: [...API_SCOPES], expiresAtMs: null, revoked: false },
   };
 }

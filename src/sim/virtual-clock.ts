@@ -26,85 +26,88 @@ interface Sleeper {
 /** Turns of the event loop without any movement that count as everybody being asleep. */
 const QUIET_TURNS = 3;
 
+/** Where a clock stands. */
+interface ClockState {
+  elapsedMs: number;
+  /** How many have fallen asleep so far. */
+  order: number;
+  /** Work under way that keeps time still. */
+  busyCount: number;
+  /** Counts everything by which the event loop shows that somebody is awake. */
+  movements: number;
+  watching: boolean;
+  /** A binary heap, the earliest first. */
+  readonly queue: Sleeper[];
+}
+
 /** @param startMs what `nowMs` says first; `monoMs` begins at 0. */
 export function createVirtualClock(startMs: EpochMs): VirtualClock {
-  let elapsedMs = 0;
-  let order = 0;
-  let busyCount = 0;
-  let movements = 0;
-  let watching = false;
-  const queue: Sleeper[] = [];
-
-  function watch(): void {
-    if (watching) return;
-    watching = true;
-    let seen = movements;
-    let quietTurns = 0;
-    const turn = (): void => {
-      if (busyCount > 0 || earliest(queue) === undefined) {
-        watching = false;
-        return;
-      }
-      quietTurns = seen === movements ? quietTurns + 1 : 0;
-      seen = movements;
-      if (quietTurns >= QUIET_TURNS) {
-        quietTurns = 0;
-        wakeEarliest();
-      }
-      setImmediate(turn);
-    };
-    setImmediate(turn);
-  }
-
-  function wakeEarliest(): void {
-    const next = popSleeper(queue);
-    if (next?.wake == null) return;
-    elapsedMs = Math.max(elapsedMs, next.atMs);
-    next.wake();
-  }
-
-  function sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (signal?.aborted) return reject(signal.reason);
-      movements += 1;
-      order += 1;
-      const sleeper: Sleeper = { atMs: elapsedMs + Math.max(0, ms || 0), order, wake: null };
-      const callOff = (): void => {
-        movements += 1;
-        sleeper.wake = null;
-        reject(signal?.reason);
-      };
-      sleeper.wake = () => {
-        movements += 1;
-        sleeper.wake = null;
-        signal?.removeEventListener('abort', callOff);
-        resolve();
-      };
-      signal?.addEventListener('abort', callOff, { once: true });
-      if (sleeper.atMs === Infinity) return;
-      pushSleeper(queue, sleeper);
-      watch();
-    });
-  }
-
-  async function busy<T>(work: Promise<T>): Promise<T> {
-    busyCount += 1;
-    try {
-      return await work;
-    } finally {
-      busyCount -= 1;
-      movements += 1;
-      watch();
-    }
-  }
-
+  const state: ClockState = { elapsedMs: 0, order: 0, busyCount: 0, movements: 0, watching: false, queue: [] };
   return {
-    nowMs: () => startMs + elapsedMs,
-    monoMs: () => elapsedMs,
-    sleep,
-    busy,
-    sleepers: () => queue.filter(({ wake }) => wake !== null).length,
+    nowMs: () => startMs + state.elapsedMs,
+    monoMs: () => state.elapsedMs,
+    sleep: (ms, signal) => fallAsleep(state, ms, signal),
+    async busy(work) {
+      state.busyCount += 1;
+      try {
+        return await work;
+      } finally {
+        state.busyCount -= 1;
+        state.movements += 1;
+        watch(state);
+      }
+    },
+    sleepers: () => state.queue.filter(({ wake }) => wake !== null).length,
   };
+}
+
+function fallAsleep(state: ClockState, ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    state.movements += 1;
+    state.order += 1;
+    const sleeper: Sleeper = { atMs: state.elapsedMs + Math.max(0, ms || 0), order: state.order, wake: null };
+    const callOff = (): void => {
+      state.movements += 1;
+      sleeper.wake = null;
+      reject(signal?.reason);
+    };
+    sleeper.wake = () => {
+      state.movements += 1;
+      sleeper.wake = null;
+      signal?.removeEventListener('abort', callOff);
+      resolve();
+    };
+    signal?.addEventListener('abort', callOff, { once: true });
+    if (sleeper.atMs === Infinity) return;
+    pushSleeper(state.queue, sleeper);
+    watch(state);
+  });
+}
+
+/** Follows the turns of the event loop until nobody sleeps or work is under way, and moves time in the quiet. */
+function watch(state: ClockState): void {
+  if (state.watching) return;
+  state.watching = true;
+  let seen = state.movements;
+  let quietTurns = 0;
+  const turn = (): void => {
+    const next = earliest(state.queue);
+    if (state.busyCount > 0 || next === undefined) {
+      state.watching = false;
+      return;
+    }
+    quietTurns = seen === state.movements ? quietTurns + 1 : 0;
+    seen = state.movements;
+    if (quietTurns >= QUIET_TURNS) {
+      quietTurns = 0;
+      popSleeper(state.queue);
+      state.elapsedMs = Math.max(state.elapsedMs, next.atMs);
+      next.wake?.();
+    }
+    setImmediate(turn);
+  };
+  setImmediate(turn);
 }
 
 /** The same time with another wall clock: `offsetMs()` is added to `nowMs`, and may change at any time. */

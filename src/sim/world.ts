@@ -68,7 +68,6 @@ export function createWorld(options: WorldOptions): World {
     createDevice(spec, { seed: mixText(seed, 'devices'), startMs, precision }),
   );
   const all = [...devices.values()];
-  const isList = (given: typeof alerts): given is readonly AlertSpec[] => Array.isArray(given);
   const alertsBehind = isList(alerts)
     ? listedAlerts(alerts, precision)
     : seededAlerts({
@@ -98,6 +97,10 @@ export function createWorld(options: WorldOptions): World {
     readings: (deviceId, fromNs, toNs) => devices.get(deviceId)?.series.ascending(fromNs, toNs) ?? [],
     readingsDescending: (deviceId, stretch) => devices.get(deviceId)?.series.descending(stretch) ?? [],
   };
+}
+
+function isList(alerts: NonNullable<WorldOptions['alerts']>): alerts is readonly AlertSpec[] {
+  return Array.isArray(alerts);
 }
 
 function indexDevices(

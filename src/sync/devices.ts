@@ -28,12 +28,13 @@ const MAX_PAGES = 10_000;
  */
 export async function syncDevices(context: SyncContext, signal: AbortSignal): Promise<void> {
   const { store, observe } = context;
-  const { records, answeredAtMs } = await listDevices(context, signal);
+  const { records, answeredAtMs, unreadable } = await listDevices(context, signal);
   const tag = store.workspaceTag();
   if (tag === null) throw new Error('devices were listed before the workspace was pinned');
   const known = new Map(store.devices().map((device) => [device.record.deviceId, device]));
   const listed = [...records.values()].map((record) => toListed(context, record, { tag, atMs: answeredAtMs }));
-  const missing = [...known.keys()].filter((deviceId) => !records.has(deviceId));
+  // A record that could not be read may be any of the known devices.
+  const missing = unreadable > 0 ? [] : [...known.keys()].filter((deviceId) => !records.has(deviceId));
   store.keepInventory({ listed, missing, atMs: answeredAtMs });
   for (const { record, name } of listed) tellChange(context, known.get(record.deviceId), record, name);
   for (const device of store.devices()) {
@@ -46,6 +47,8 @@ export async function syncDevices(context: SyncContext, signal: AbortSignal): Pr
 
 interface Listing {
   readonly records: ReadonlyMap<string, DeviceRecord>;
+  /** Records without a usable id. */
+  readonly unreadable: number;
   /** The server's time of the last page. */
   readonly answeredAtMs: EpochMs;
 }
@@ -63,10 +66,12 @@ async function listDevices(context: SyncContext, signal: AbortSignal): Promise<L
 async function listOnce({ api, store, observe }: SyncContext, signal: AbortSignal): Promise<Listing> {
   const records = new Map<string, DeviceRecord>();
   let cursor: Cursor | null = null;
+  let unreadable = 0;
   for (let pages = 0; pages < MAX_PAGES; pages += 1) {
     const reply = await api.devices(cursor, { lane: 'inventory', stream: 'devices' }, signal);
     const { devices, rejected, nextCursor } = reply.value;
     for (const record of devices) records.set(record.deviceId, record);
+    unreadable += rejected.length;
     if (rejected.length > 0) {
       store.quarantineRecords('devices', rejected, reply.answeredAtMs);
       observe({
@@ -76,7 +81,7 @@ async function listOnce({ api, store, observe }: SyncContext, signal: AbortSigna
         reason: rejected[0]?.reason ?? '',
       });
     }
-    if (nextCursor === null) return { records, answeredAtMs: reply.answeredAtMs };
+    if (nextCursor === null) return { records, unreadable, answeredAtMs: reply.answeredAtMs };
     if (nextCursor === cursor) break;
     cursor = nextCursor;
   }

@@ -10,7 +10,7 @@
 import { anchorsOf, type Edge, holesIn } from '../core/coverage.ts';
 import { type Interval, normalize, subtract } from '../core/intervals.ts';
 import type { GapReason } from '../core/state.ts';
-import { DAY_MS, formatExact, MINUTE_MS } from '../core/time.ts';
+import { DAY_MS, type EpochNs, formatExact, MINUTE_MS } from '../core/time.ts';
 import { type Ask, askFor, type Judgement, judgePage, nextAsk } from '../core/walk.ts';
 import type { PullTask, SyncContext } from './context.ts';
 import { landPage } from './land.ts';
@@ -96,14 +96,21 @@ function beginWalk(about: Pick<Walk, 'context' | 'rules' | 'task' | 'hole'>): Wa
   return { ...about, ...anchorsOf(about.hole, spans), odd: 0, empties: 0, anchorMisses: 0, gone: false };
 }
 
-function firstAsk({ rules, task, hole, near, far }: Walk): Ask {
-  const live = hole.to === task.limit;
-  return askFor({ deviceId: task.deviceId, hole, near, far, live }, rules.limits());
+/** The question for what is left of the hole below `to`, by the window rules as they stand. */
+function askBelow({ rules, task, hole, far }: Walk, to: EpochNs, near: Edge | null): Ask {
+  const live = to === task.limit && near === null;
+  const left = { from: hole.from, to };
+  return askFor({ deviceId: task.deviceId, hole: left, near, far, live }, rules.limits());
+}
+
+/** The same question from its first page: a chain of cursors is begun anew. */
+function fromFirstPage(ask: Ask): Ask {
+  return { ...ask, cursor: null, nearSeen: ask.near === null };
 }
 
 /** Walks one hole until its window was read to the end, it has a name, or the device is gone. */
 async function walkHole(walk: Walk, signal: AbortSignal): Promise<void> {
-  let ask: Ask | null = firstAsk(walk);
+  let ask: Ask | null = askBelow(walk, walk.hole.to, walk.near);
   while (ask !== null) {
     const answer: PageAnswer = await askPage(walk, ask, signal);
     ask = answer.kind === 'page' ? await takePage(walk, { ask, answer }, signal) : takeRefusal(walk, ask, answer);
@@ -158,17 +165,17 @@ async function askAgain(
     return null;
   }
   await context.clock.sleep(AGAIN_MS, signal);
-  return judged.anchorMissing ? firstAsk(walk) : ask;
+  return judged.anchorMissing ? fromFirstPage(ask) : ask;
 }
 
 function takeRefusal(walk: Walk, ask: Ask, answer: Exclude<PageAnswer, { kind: 'page' }>): Ask | null {
   const { context, task } = walk;
   const { deviceId } = task;
-  if (answer.kind === 'changed') return firstAsk(walk);
+  if (answer.kind === 'changed') return askBelow(walk, ask.hole.to, ask.near);
   if (answer.kind === 'odd') {
     walk.odd += 1;
     context.observe({ type: 'page-distrusted', deviceId, reason: answer.reason, attempt: walk.odd });
-    if (walk.odd < TRIES) return firstAsk(walk);
+    if (walk.odd < TRIES) return fromFirstPage(ask);
     nameGap(walk, ask.hole, 'page not understood');
   } else if (answer.kind === 'gone') {
     walk.gone = true;

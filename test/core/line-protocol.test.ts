@@ -165,6 +165,10 @@ describe('lines', () => {
     expect(a).not.toBe(b);
     expect(Buffer.byteLength(a ?? '')).toBeLessThan(16 * 1024 + 100);
     expect(a).toMatch(/€~[0-9a-f]{8}" 1$/);
+    const [tab, space] = ['\t', ' '].map((middle) =>
+      lineOf('s', [['text', `${'x'.repeat(9)}${middle}${'y'.repeat(20_000)}`]]),
+    );
+    expect(tab).not.toBe(space);
   });
 
   test('any point gives a line that every server reads as the same point', () => {

@@ -256,7 +256,8 @@ describe('no answer', () => {
   test("the caller's signal rejects with its reason and ends the request", async () => {
     const controller = new AbortController();
     const { url, server } = await serve(() => controller.abort(new Error('stopping')));
-    await expect(sinkAt(url).write(LINES, controller.signal)).rejects.toThrow('stopping');
+    const patient = sinkAt(url, { timeoutMs: 600_000 });
+    await expect(patient.write(LINES, controller.signal)).rejects.toThrow('stopping');
     await expect
       .poll(async () => await new Promise((resolve) => server.getConnections((_error, count) => resolve(count))))
       .toBe(0);

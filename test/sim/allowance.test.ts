@@ -164,6 +164,19 @@ test('Errors: a refusal costs no allowance, or by the settings only 401 and 429 
   expect(simulator.allowance().minute).toMatchObject({ left: 0 });
 });
 
+test('Errors 429: it costs nothing, whatever other refusals cost', async () => {
+  for (const refusals of ['free', 'counted'] as const) {
+    const clock = createManualClock();
+    const allowance = { window: 'sliding', refusals } as const;
+    const simulator = smallSimulator({ clock, settings: { allowance, plan: { requestsPerMinute: 3 } } });
+    simulator.spend(3);
+    clock.advance(30_000);
+    expect((await askInProcess(simulator)('/account')).status).toBe(429);
+    clock.advance(30_000);
+    expect(simulator.allowance().minute.left).toBe(3);
+  }
+});
+
 test('other clients spend from the same allowance, and a plan that shrinks is followed at once', async () => {
   const simulator = smallSimulator();
   const ask = askInProcess(simulator);

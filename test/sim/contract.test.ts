@@ -153,3 +153,13 @@ test('Pagination 1: next_cursor is absent on the last page, also where that page
     expect(await walk(ask, '/alerts?limit=7')).toEqual({ ...whole, pages: Math.ceil(whole.records.length / 7) });
   });
 });
+
+test('Query parameters: one given twice is refused, an unknown one ignored, or refused by the settings', async () => {
+  await onBothWays(smallSimulator, async (ask, { settings }) => {
+    expect((await ask('/devices?limit=1&limit=1')).json.error).toMatchObject({ code: 'invalid_request' });
+    expect((await ask('/devices?after=x&whatever=1')).status).toBe(200);
+    settings.paging.unknownParameters = 'refused';
+    expect((await ask('/devices?after=x')).json.error.message).toMatch(/^after/);
+    expect((await ask('/account?limit=1')).status).toBe(400);
+  });
+});

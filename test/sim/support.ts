@@ -3,9 +3,11 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../../src/core/ports.ts';
+import { DAY_MS, msToNs } from '../../src/core/time.ts';
 import { serveSimulator } from '../../src/sim/server.ts';
 import { DEFAULT_KEY } from '../../src/sim/settings.ts';
 import { createSimulator, type Simulator, type SimulatorOptions } from '../../src/sim/simulator.ts';
+import type { DeviceSpec, SimReading } from '../../src/sim/spec.ts';
 import { createVirtualClock } from '../../src/sim/virtual-clock.ts';
 import { createWorld, type World, type WorldOptions } from '../../src/sim/world.ts';
 
@@ -149,4 +151,20 @@ export async function walk(ask: Ask, path: string): Promise<{ records: unknown[]
     if (!('next_cursor' in json)) return { records, pages };
     cursor = `${path.includes('?') ? '&' : '?'}cursor=${encodeURIComponent(json.next_cursor)}`;
   }
+}
+
+/** A world of a day with the one device `d`. */
+export function worldOf(device: Omit<DeviceSpec, 'deviceId'>, options: Partial<WorldOptions> = {}): World {
+  return createWorld({
+    seed: 7,
+    originMs: ORIGIN_MS,
+    historyMs: DAY_MS,
+    devices: [{ deviceId: 'd', ...device }],
+    ...options,
+  });
+}
+
+/** All readings of a device up to a moment. */
+export function everything(world: World, id = 'd', untilMs = ORIGIN_MS): SimReading[] {
+  return [...world.readings(id, 0n, msToNs(untilMs))];
 }

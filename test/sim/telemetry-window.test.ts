@@ -1,6 +1,6 @@
 /** The telemetry window of the API document, rule by rule, on both ways to the simulator. */
 import { expect, test } from 'vitest';
-import { DAY_MS, HOUR_MS } from '../../src/core/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import type { ReadingSpec } from '../../src/sim/spec.ts';
 import { createManualClock, ORIGIN_MS, onBothWays, smallSimulator, smallWorld, walk } from './support.ts';
 
@@ -216,4 +216,35 @@ test('A reading is not served before it was received, and a late one not before 
       expect(await count()).toBe(2);
     },
   );
+});
+
+test('Lateness by the settings: some readings of some devices come up to so much later, and then stay', () => {
+  const clock = createManualClock();
+  const lateness = { share: 0.5, maxMs: HOUR_MS, devices: ['a1'] };
+  const simulator = smallSimulator({ clock, settings: { lateness } });
+  const [fromNs, toNs] = [BigInt(ORIGIN_MS - HOUR_MS) * 1_000_000n, BigInt(ORIGIN_MS) * 1_000_000n];
+  const visible = (id: string): number => simulator.visibleReadings(id, fromNs, toNs).length;
+  const all = [...simulator.world.readings('a1', fromNs, toNs)].length;
+  expect(visible('a1')).toBeLessThan(all);
+  expect(visible('a1')).toBeGreaterThan(0);
+  expect(visible('a2')).toBe([...simulator.world.readings('a2', fromNs, toNs)].length);
+  let before = visible('a1');
+  for (let turn = 0; turn < 12; turn += 1) {
+    clock.advance(5 * MINUTE_MS);
+    expect(visible('a1')).toBeGreaterThanOrEqual(before);
+    before = visible('a1');
+  }
+  expect(before).toBe(all);
+});
+
+test('Readings that the API has lost again are not served, and the listing goes on behind them', async () => {
+  await onBothWays(smallSimulator, async (ask, simulator) => {
+    const all = times((await ask('/devices/a1/telemetry?limit=6')).json);
+    simulator.hides = (deviceId, { recordedAt }) => deviceId === 'a1' && recordedAt === all[1];
+    const { json } = await ask('/devices/a1/telemetry?limit=2');
+    expect(times(json)).toEqual([all[0], all[2]]);
+    const rest = await ask(`/devices/a1/telemetry?limit=2&cursor=${encodeURIComponent(json.next_cursor)}`);
+    expect(times(rest.json)).toEqual([all[3], all[4]]);
+    expect((await ask('/devices/a2/telemetry?limit=6')).json.data).toHaveLength(6);
+  });
 });

@@ -2,28 +2,13 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { DAY_MS, HOUR_MS, MINUTE_MS, MS_NS, msToNs, parseTimestamp } from '../../src/core/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, MS_NS, minNs, msToNs, parseTimestamp } from '../../src/core/time.ts';
 import type { Precision } from '../../src/sim/instants.ts';
-import type { DeviceSpec, SimReading, Trait } from '../../src/sim/spec.ts';
-import { HOSTILE_KEYS, LONG_KEY, ODD_VALUES } from '../../src/sim/traits.ts';
-import { createWorld, type World, type WorldOptions } from '../../src/sim/world.ts';
-import { ORIGIN_MS } from './support.ts';
+import type { SimReading, Trait } from '../../src/sim/spec.ts';
+import { createWorld } from '../../src/sim/world.ts';
+import { everything, ORIGIN_MS, worldOf } from './support.ts';
 
 const DIGITS: Record<Precision, number> = { s: 0, ms: 3, us: 6, ns: 9 };
-
-function worldOf(device: Omit<DeviceSpec, 'deviceId'>, options: Partial<WorldOptions> = {}): World {
-  return createWorld({
-    seed: 7,
-    originMs: ORIGIN_MS,
-    historyMs: DAY_MS,
-    devices: [{ deviceId: 'd', ...device }],
-    ...options,
-  });
-}
-
-const everything = (world: World, id = 'd', untilMs = ORIGIN_MS): SimReading[] => [
-  ...world.readings(id, 0n, msToNs(untilMs)),
-];
 
 test('the same seed gives the same bytes, another seed others', () => {
   const digest = (seed: string): string => {
@@ -45,7 +30,7 @@ test('the same seed gives the same bytes, another seed others', () => {
 });
 
 const shapes = fc.record({
-  intervalMs: fc.constantFrom(40, 450, 1000, 10_007, 60_000),
+  intervalMs: fc.constantFrom(450, 1000, 10_007, 60_000),
   jitter: fc.constantFrom(0, 0.1, 0.9, 1),
   precision: fc.constantFrom<Precision>('s', 'ms', 'us', 'ns'),
   traits: fc.subarray<Trait>(['ties', 'burst', 'empty']),
@@ -64,19 +49,17 @@ test('any stretch is what a scan of everything gives, forwards, backwards and fr
   fc.assert(
     fc.property(shapes, ({ cuts, offGridNs, precision, ...spec }) => {
       const world = worldOf({ ...spec, burst: { every: 11, size: 210 } }, { precision, historyMs: 600_000 });
-      const all = everything(world);
       const fromNs = msToNs(ORIGIN_MS - 600_000 + cuts[0]) + offGridNs;
-      const toNs = fromNs + msToNs(cuts[1]);
-      const within = all.filter(
-        ({ recordedAtNs }) => recordedAtNs >= fromNs && recordedAtNs < toNs && recordedAtNs < msToNs(ORIGIN_MS),
+      const toNs = minNs(fromNs + msToNs(cuts[1]), msToNs(ORIGIN_MS));
+      const positions = (readings: Iterable<SimReading>): number[] => Array.from(readings, ({ position }) => position);
+      const scanned = positions(
+        everything(world).filter((reading) => reading.recordedAtNs >= fromNs && reading.recordedAtNs < toNs),
       );
-      const found = [...world.readings('d', fromNs, toNs < msToNs(ORIGIN_MS) ? toNs : msToNs(ORIGIN_MS))];
-      expect(found).toEqual(within);
-      const end = toNs < msToNs(ORIGIN_MS) ? toNs : msToNs(ORIGIN_MS);
-      expect([...world.readingsDescending('d', { fromNs, toNs: end })]).toEqual(found.reverse());
-      const belowPosition = found[Math.floor(found.length / 3)]?.position ?? 0;
-      const below = found.filter(({ position }) => position < belowPosition);
-      expect([...world.readingsDescending('d', { fromNs, toNs: end, belowPosition })]).toEqual(below);
+      expect(positions(world.readings('d', fromNs, toNs)).join()).toBe(scanned.join());
+      expect(positions(world.readingsDescending('d', { fromNs, toNs })).reverse().join()).toBe(scanned.join());
+      const belowPosition = scanned[Math.floor(scanned.length / 3)] ?? 0;
+      const below = scanned.filter((position) => position < belowPosition).reverse();
+      expect(positions(world.readingsDescending('d', { fromNs, toNs, belowPosition })).join()).toBe(below.join());
     }),
     { numRuns: 60 },
   );
@@ -203,94 +186,6 @@ test('a device that was never heard of is never seen', () => {
   const world = worldOf({ silences: [{ fromMs: -Infinity, toMs: Infinity }] });
   expect(world.device('d', ORIGIN_MS)).toMatchObject({ online: false, presence: 'never_seen', lastSeenAt: null });
   expect(everything(world)).toEqual([]);
-});
-
-test('values are sensible: finite decimals within the sensor, another each time', () => {
-  const world = createWorld({
-    seed: 3,
-    originMs: ORIGIN_MS,
-    historyMs: DAY_MS,
-    fleet: { devices: 20, sensors: [12, 14] },
-  });
-  const seen = new Map<string, Set<string>>();
-  for (const id of world.deviceIds(ORIGIN_MS)) {
-    for (const { values } of everything(world, id)) {
-      for (const [key, json] of values ?? []) {
-        expect(json).toMatch(/^-?\d+(\.\d{1,3})?$/);
-        seen.set(key, (seen.get(key) ?? new Set()).add(json));
-      }
-    }
-  }
-  expect([...seen.keys()]).toEqual(
-    expect.arrayContaining(['temperature', 'battery_voltage', 'co2', 'rssi', 'temperature_2']),
-  );
-  expect(seen.get('temperature')?.size).toBeGreaterThan(200);
-});
-
-test('trait ties: several readings at one instant, some equal, some disjoint, some in conflict', () => {
-  const groups = groupByTime(everything(worldOf({ traits: ['ties'], intervalMs: MINUTE_MS })));
-  const tied = groups.filter((group) => group.length > 1);
-  expect(tied.length).toBeGreaterThan(100);
-  const kinds = tied.map((group) => {
-    const [a = [], b = []] = group.map(({ values }) => values ?? []);
-    if (JSON.stringify(a) === JSON.stringify(b)) return 'equal';
-    return a.some(([key]) => b.some(([other]) => key === other)) ? 'conflict' : 'disjoint';
-  });
-  expect(new Set(kinds)).toEqual(new Set(['equal', 'conflict', 'disjoint']));
-});
-
-test('trait burst: more readings at one instant than a page holds', () => {
-  const sizes = groupByTime(everything(worldOf({ traits: ['burst'], intervalMs: MINUTE_MS }))).map(
-    (group) => group.length,
-  );
-  expect(new Set(sizes)).toEqual(new Set([1, 250]));
-});
-
-function groupByTime(readings: readonly SimReading[]): SimReading[][] {
-  return [...Map.groupBy(readings, ({ recordedAtNs }) => recordedAtNs).values()];
-}
-
-test('traits hostile, oddValues and empty: every name and every value comes, as legal JSON, and readings without any', () => {
-  const all = everything(worldOf({ traits: ['hostile', 'oddValues', 'empty'], intervalMs: MINUTE_MS }));
-  const pairs = all.flatMap(({ values }) => values ?? []);
-  const keys = new Set(pairs.map(([key]) => key));
-  expect([...HOSTILE_KEYS, LONG_KEY, ...ODD_VALUES.map(([key]) => key)].filter((key) => !keys.has(key))).toEqual([]);
-  for (const [, json] of pairs) expect(() => JSON.parse(json)).not.toThrow();
-  expect(pairs).toContainEqual(['odd_overflow', '1e400']);
-  expect(all.some(({ values }) => values === null) && all.some(({ values }) => values?.length === 0)).toBe(true);
-});
-
-test('alerts: newest first, with ids that never change, open at first and resolved in the end', () => {
-  const world = createWorld({ seed: 5, originMs: ORIGIN_MS, historyMs: 60 * DAY_MS, fleet: { devices: 5 } });
-  const early = world.alerts(ORIGIN_MS - 10 * DAY_MS);
-  const late = world.alerts(ORIGIN_MS);
-  const ids = late.map(({ alertId }) => alertId);
-  expect(ids).toEqual([...ids].sort((a, b) => b - a));
-  expect(ids.slice(-early.length)).toEqual(early.map(({ alertId }) => alertId));
-  const statuses = new Set(late.map(({ status }) => status));
-  expect(statuses).toEqual(new Set(['open', 'acknowledged', 'resolved']));
-  const resolved = late.slice(-100).filter(({ status }) => status === 'resolved');
-  expect(resolved.length).toBeGreaterThan(85);
-  const opened = late.at(-1);
-  expect(world.alerts(opened?.openedAtMs ?? 0)[0]).toMatchObject({
-    alertId: opened?.alertId,
-    status: 'open',
-    fireCount: 1,
-  });
-});
-
-test('alerts by description: equal times in the order of their ids, changes at their times', () => {
-  const resolved = { status: 'resolved', fireCount: 3, value: 9 } as const;
-  const changes = [{ atMs: ORIGIN_MS + 10, value: resolved }];
-  const alerts = [1, 3, 2].map((alertId) => ({ alertId, deviceId: 'd', openedAtMs: ORIGIN_MS, changes }));
-  const world = worldOf({}, { alerts });
-  expect(world.alerts(ORIGIN_MS - 1)).toEqual([]);
-  expect(world.alerts(ORIGIN_MS + 9).map(({ alertId, status }) => `${alertId} ${status}`)).toEqual([
-    '3 open',
-    '2 open',
-    '1 open',
-  ]);
-  expect(world.alerts(ORIGIN_MS + 10)[0]).toMatchObject({ alertId: 3, ...resolved });
 });
 
 test('two devices of one id are a mistake', () => {

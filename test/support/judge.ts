@@ -68,8 +68,8 @@ export async function judge(
 function groupBySeries(rows: readonly Row[]): Map<string, StoredPoint[]> {
   const series = new Map<string, StoredPoint[]>();
   for (const row of rows) {
-    const key = `${String(row['device_id'])} ${String(row['sensor'])}`;
-    const at = row['time'];
+    const key = `${String(row.device_id)} ${String(row.sensor)}`;
+    const at = row.time;
     if (typeof at !== 'bigint') throw new Error(`a time that is no bigint: ${String(at)}`);
     const points = series.get(key) ?? [];
     for (const field of ['value', 'flag', 'text'] as const) {
@@ -101,7 +101,8 @@ function seedSeries(simulator: Simulator, deviceId: string): Map<string, Map<big
 function flatten([name, json]: SimValue): [string, ValueText][] {
   const visit = (key: string, value: unknown): [string, ValueText][] => {
     if (value === null) return [];
-    if (typeof value === 'object') return Object.entries(value).flatMap(([inner, item]) => visit(`${key}.${inner}`, item));
+    if (typeof value === 'object')
+      return Object.entries(value).flatMap(([inner, item]) => visit(`${key}.${inner}`, item));
     if (typeof value === 'number' && !Number.isFinite(value)) return [];
     return [[key, textOf(value as string | number | boolean)]];
   };

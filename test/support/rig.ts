@@ -5,8 +5,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openSync, type Sync, type SyncOptions } from '../../src/app.ts';
-import { type OnceSummary, runOnce } from '../../src/commands/once.ts';
+import type { Sync, SyncOptions } from '../../src/app.ts';
+import * as app from '../../src/app.ts';
+import type { OnceSummary } from '../../src/commands/once.ts';
+import * as once from '../../src/commands/once.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { Sink } from '../../src/core/ports.ts';
 import { Secret } from '../../src/core/secret.ts';
@@ -41,7 +43,16 @@ export async function openBench(): Promise<Bench> {
   };
 }
 
+/** The program under test: the real one, or a variant of it that is broken on purpose. */
+export interface Program {
+  readonly openSync: typeof app.openSync;
+  readonly runOnce: typeof once.runOnce;
+}
+
+export const REAL_PROGRAM: Program = { openSync: app.openSync, runOnce: once.runOnce };
+
 export interface RigOptions {
+  readonly program?: Program;
   readonly world: (nowMs: number) => World;
   readonly settings?: SettingsOverrides;
   readonly faults?: FaultPlan;
@@ -62,6 +73,7 @@ export interface Rig extends Disposable {
   readonly simulator: Simulator;
   readonly database: string;
   readonly dataDir: string;
+  readonly settings: SyncOptions['settings'];
   /** Opens the parts of one life, for tests that move them themselves. */
   open(changes?: Partial<SyncOptions>): Sync;
   /** One `--once`, from opening to closing. */
@@ -90,6 +102,13 @@ export async function openRig(bench: Bench, options: RigOptions): Promise<Rig> {
   await bench.influxd.query('', `CREATE DATABASE ${database}`);
   const dataDir = mkdtempSync(join(tmpdir(), 'tidemark-rig-'));
   const settleMs = options.settleMs ?? 120_000;
+  const { openSync, runOnce } = options.program ?? REAL_PROGRAM;
+  const settings: SyncOptions['settings'] = {
+    history: { kind: 'age', ageMs: options.historyMs },
+    settleMs,
+    concurrency: options.concurrency ?? 4,
+    workspaceTag: options.workspaceTag ?? null,
+  };
   const open = (changes: Partial<SyncOptions> = {}): Sync =>
     openSync({
       transport: simulator.transport,
@@ -99,12 +118,7 @@ export async function openRig(bench: Bench, options: RigOptions): Promise<Rig> {
         share: options.share ?? 0.8,
         concurrency: options.concurrency ?? 4,
       },
-      settings: {
-        history: { kind: 'age', ageMs: options.historyMs },
-        settleMs,
-        concurrency: options.concurrency ?? 4,
-        workspaceTag: options.workspaceTag ?? null,
-      },
+      settings,
       destinations: [destinationOf(bench, database, clock)],
       dataDir,
       clock,
@@ -117,6 +131,7 @@ export async function openRig(bench: Bench, options: RigOptions): Promise<Rig> {
     simulator,
     database,
     dataDir,
+    settings,
     open,
     once: async (changes = {}, signal = new AbortController().signal) => {
       const events: AppEvent[] = [];
@@ -146,7 +161,11 @@ export async function openRig(bench: Bench, options: RigOptions): Promise<Rig> {
 }
 
 /** The destination of a rig; virtual time stands still while the real database is at work. */
-export function destinationOf({ proxy }: Bench, bucket: string, clock: VirtualClock): SyncOptions['destinations'][number] {
+export function destinationOf(
+  { proxy }: Bench,
+  bucket: string,
+  clock: VirtualClock,
+): SyncOptions['destinations'][number] {
   const sink = createInfluxSink({
     name: 'influx',
     url: proxy.url,

@@ -41,7 +41,10 @@ const FROM_NS = BigInt(NOW_MS - 3 * HOUR + 5 * MINUTE) * 1_000_000n;
 async function expectExact(rig: Rig, least: number, claim: { fromNs?: bigint } = {}): Promise<void> {
   const verdict = await rig.verdict(NOW_MS, claim);
   const few = { missing: verdict.missing.slice(0, 5), invented: verdict.invented.slice(0, 5) };
-  expect(few, `${verdict.missing.length} missing, ${verdict.invented.length} invented`).toEqual({ missing: [], invented: [] });
+  expect(few, `${verdict.missing.length} missing, ${verdict.invented.length} invented`).toEqual({
+    missing: [],
+    invented: [],
+  });
   expect(verdict.expected).toBeGreaterThan(least);
 }
 
@@ -69,15 +72,18 @@ describe.runIf(influxdAvailable())('--once ends with exactly what the seed says'
     await runExactly({ world, historyMs: 3 * DAY }, 20_000);
   });
 
-  test.each(BOUNDS)('with after $after, before $before, compared $resolution, at every precision and window kind', async (bounds) => {
-    for (const [index, precision] of PRECISIONS.entries()) {
-      for (const window of WINDOWS) {
-        const headers = HEADERS[(index + WINDOWS.indexOf(window)) % HEADERS.length] ?? 'minute';
-        const settings = { bounds, allowance: { window, headers } };
-        await runExactly({ world: hardWorld(precision), settings, historyMs: 3 * HOUR }, 4000);
+  test.each(BOUNDS)(
+    'with after $after, before $before, compared $resolution, at every precision and window kind',
+    async (bounds) => {
+      for (const [index, precision] of PRECISIONS.entries()) {
+        for (const window of WINDOWS) {
+          const headers = HEADERS[(index + WINDOWS.indexOf(window)) % HEADERS.length] ?? 'minute';
+          const settings = { bounds, allowance: { window, headers } };
+          await runExactly({ world: hardWorld(precision), settings, historyMs: 3 * HOUR }, 4000);
+        }
       }
-    }
-  });
+    },
+  );
 
   const SETTINGS: Record<string, SettingsOverrides> = {
     'a server clock an hour ahead': { time: { offsetMs: HOUR } },

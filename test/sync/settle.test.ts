@@ -197,6 +197,16 @@ describe('a destination at fault', () => {
     }
   });
 
+  test('that refuses a line which it took a moment ago is asked for no other', async () => {
+    const lines = linesOf(8);
+    const sink = modelSink({ trouble: (nth) => (nth === 1 ? null : REFUSED) });
+    const settlement = await settleBatch(sink, lines, { witness: () => line(9) }, never);
+    expect(settlement).toMatchObject({ settled: 4, acceptedLines: 4, refused: [], hold: { words: REFUSED.words } });
+    // The control is the last line that was accepted, then the search ends.
+    expect(sink.requests.at(-1)).toEqual([lines[3]]);
+    expect(sink.requests.flat()).not.toContain(line(9));
+  });
+
   test.each([LATER, HELD])('that is $kind at any request keeps the rest, in order', async (trouble) => {
     const lines = linesOf(64);
     const isBad = (text: string): boolean => text === lines[5] || text === lines[40];
@@ -277,6 +287,14 @@ describe('long searches and aborts', () => {
       rest = rest.slice(settlement.settled);
     }
     expect(bad).toEqual(lines.filter(isBad));
+  });
+
+  test('a call settles one line at least, however few requests it is given', async () => {
+    const lines = linesOf(100);
+    const sink = modelSink({ isBad: (text) => text === lines[0] });
+    const settlement = await settleBatch(sink, lines, { ...noWitness, maxRequests: 1 }, never);
+    expect(settlement.settled).toBeGreaterThan(0);
+    expect(settlement.hold).toBeNull();
   });
 
   test('an abort rejects with its reason, at whichever request', async () => {

@@ -1,0 +1,311 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { createHttpTransport } from '../../src/api/transport.ts';
+import { TransportError, UserError } from '../../src/core/faults.ts';
+import type { TelemetryQuery } from '../../src/core/ports.ts';
+import type { Cursor } from '../../src/core/records.ts';
+import { parseTimestamp } from '../../src/core/time.ts';
+import { createClientWorld, faultOf, KEY, PURPOSE, SIGNAL, type Step } from './support/client-world.ts';
+import { answer, startOddServer } from './support/odd-server.ts';
+import { START_MS } from './support/paced-world.ts';
+
+const QUERY: TelemetryQuery = { deviceId: 'd', after: null, before: null, cursor: null };
+const RESET = new TransportError('reset', 'the connection was closed');
+const telemetry = (world: ReturnType<typeof createClientWorld>, query: Partial<TelemetryQuery> = {}) =>
+  world.api.telemetry({ ...QUERY, ...query }, PURPOSE, SIGNAL);
+
+describe('a request', () => {
+  test('is a GET with the key, below the base, with what was asked for', async () => {
+    const world = createClientWorld([{ body: { data: [] } }], { pageSize: () => 120 });
+    const after = parseTimestamp('2026-11-21T10:00:00Z');
+    const before = parseTimestamp('2026-11-21T11:00:00Z');
+    await telemetry(world, { deviceId: 'a/b?c#d e', after, before, cursor: 'x+/=&y' as Cursor });
+    const [request] = world.requests;
+    expect(request?.method).toBe('GET');
+    expect(request?.headers).toEqual({
+      authorization: `Bearer ${KEY}`,
+      accept: 'application/json',
+      'user-agent': 'tidemark/1.2.3',
+    });
+    const url = new URL(request?.url ?? '');
+    expect(url.href).toMatch(/^https:\/\/api\.example\/external\/v1\/devices\/a%2Fb%3Fc%23d%20e\/telemetry\?/);
+    expect(Object.fromEntries(url.searchParams)).toEqual({
+      limit: '120',
+      after: '2026-11-21T10:00:00Z',
+      before: '2026-11-21T11:00:00Z',
+      cursor: 'x+/=&y',
+    });
+  });
+
+  test('leaves out bounds and cursors that are not there', async () => {
+    const world = createClientWorld([{ body: { data: [] } }]);
+    await telemetry(world);
+    await world.api.devices(null, PURPOSE, SIGNAL);
+    expect(world.requests.map(({ url }) => url)).toEqual([
+      'https://api.example/external/v1/devices/d/telemetry?limit=200',
+      'https://api.example/external/v1/devices?limit=200',
+    ]);
+  });
+
+  test('never asks for more or less than the document allows in a page', async () => {
+    for (const [size, limit] of [
+      [0, 1],
+      [-3, 1],
+      [1.9, 1],
+      [201, 200],
+      [1e9, 200],
+      [Number.NaN, 1],
+    ] as const) {
+      const world = createClientWorld([{}], { pageSize: () => size });
+      await world.api.devices(null, PURPOSE, SIGNAL);
+      expect(world.requests[0]?.url).toContain(`limit=${limit}`);
+    }
+  });
+
+  test('takes the key anew each time', async () => {
+    const keys = ['one', 'two'];
+    const world = createClientWorld([{}], { key: () => keys.shift() ?? 'none' });
+    await telemetry(world);
+    await telemetry(world);
+    expect(world.requests.map(({ headers }) => headers['authorization'])).toEqual(['Bearer one', 'Bearer two']);
+  });
+
+  test.each(['', '.', '..', '\ud800', 'a\nb', 'a\u0000', 'x'.repeat(257)])(
+    'for a device called %j is not sent',
+    async (deviceId) => {
+      const world = createClientWorld([{}]);
+      expect((await faultOf(telemetry(world, { deviceId }))).kind).toBe('invalid-request');
+      expect([world.requests.length, world.ledger.bookings.length]).toEqual([0, 0]);
+    },
+  );
+
+  test('never leaves the API, whatever a device is called', async () => {
+    const ids = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.constantFrom('../account', '..%2f', '%2e%2e', '\\..\\', '//evil', '?', '#'),
+    );
+    await fc.assert(
+      fc.asyncProperty(ids, async (deviceId) => {
+        const world = createClientWorld([{}]);
+        await telemetry(world, { deviceId }).catch(() => {});
+        for (const { url } of world.requests) {
+          const { origin, pathname } = new URL(url);
+          const [base, id, end] = [pathname.slice(0, 21), pathname.slice(21, -10), pathname.slice(-10)];
+          expect([origin, base, end]).toEqual(['https://api.example', '/external/v1/devices/', '/telemetry']);
+          expect(decodeURIComponent(id)).toBe(deviceId);
+        }
+      }),
+    );
+  });
+
+  test.each(['', 'a b', 'a\r\nx-evil: 1', 'kéy', 'a\u0000'])('is not sent with a key like %j', async (key) => {
+    const world = createClientWorld([{}], { key: () => key });
+    const fault = await faultOf(telemetry(world));
+    expect(fault.kind).toBe('unauthorized');
+    if (key !== '') expect(fault.message).not.toContain(key);
+    expect([world.requests.length, world.ledger.bookings.length]).toEqual([0, 0]);
+  });
+
+  test.each([
+    'no url',
+    'ftp://api.example/external/v1',
+    'https://api.example',
+    'https://api.example/external/v2',
+    'https://user:s3cret@api.example/external/v1',
+    'https://api.example/external/v1?key=s3cret',
+  ])('needs a base like the document says, not %s', (baseUrl) => {
+    const create = () => createClientWorld([], { baseUrl });
+    expect(create).toThrow(UserError);
+    expect(create).not.toThrow(/s3cret/);
+  });
+
+  test.each(['https://api.example/external/v1/', 'http://10.0.0.1:8080/some/prefix/external/v1'])(
+    'goes below %s',
+    async (baseUrl) => {
+      const world = createClientWorld([{ body: { workspace_id: 'w' } }], { baseUrl });
+      await world.api.account(PURPOSE, SIGNAL);
+      expect(world.requests[0]?.url).toBe(`${baseUrl.replace(/\/$/, '')}/account`);
+    },
+  );
+});
+
+describe('an answer', () => {
+  test('brings its value, the server’s time and the booking', async () => {
+    const world = createClientWorld([{ body: { data: [{ device_id: 'd' }], next_cursor: 'n' } }]);
+    const reply = await world.api.devices(null, PURPOSE, SIGNAL);
+    expect(reply.value).toMatchObject({ devices: [{ deviceId: 'd' }], nextCursor: 'n' });
+    expect(reply.requestId).toBe(1);
+    expect(Math.abs(reply.answeredAtMs - START_MS)).toBeLessThan(1100);
+    expect(world.ledger.bookings).toMatchObject([{ purpose: PURPOSE, outcome: { status: 200, fault: null } }]);
+    expect(world.events).toEqual([
+      { type: 'request-done', request: 'GET /devices', lane: 'live', status: 200, durationMs: 40, fault: null },
+    ]);
+  });
+
+  test('sets the server’s clock, unless a gateway gave it', async () => {
+    const world = createClientWorld([{ status: 502, text: '<html>' }, {}], { retries: 0 });
+    await faultOf(telemetry(world));
+    expect(world.serverClock.skewMs()).toBeNull();
+    await telemetry(world);
+    expect(world.serverClock.skewMs()).not.toBeNull();
+  });
+
+  test('without a Date leaves the newest reading as evidence of the server’s time', async () => {
+    const body = { data: [{ recorded_at: '2026-11-21T11:59:00Z' }, { recorded_at: '2026-11-21T11:58:00Z' }] };
+    const world = createClientWorld([{ body, headers: { date: '' } }]);
+    await telemetry(world);
+    expect(world.serverClock.claimableMs()).toBe(Date.UTC(2026, 10, 21, 11, 59));
+  });
+});
+
+describe('a fault that may pass', () => {
+  const passing: readonly (readonly [string, Step | Error])[] = [
+    ['unreachable', RESET],
+    ['server-fault', { status: 500, text: '' }],
+    ['malformed', { text: '{"data":' }],
+    ['malformed', { body: { data: 7 } }],
+    ['malformed', new TransportError('too-large', 'more than 8 MiB')],
+  ];
+
+  test.each(passing)(
+    '%s: is tried again after 0.75, 1.5, 3, 6 s, each try booked, and then thrown',
+    async (kind, step) => {
+      const world = createClientWorld([step]);
+      expect((await faultOf(telemetry(world))).kind).toBe(kind);
+      const sentMs = world.requests.map(({ atMs }) => atMs);
+      expect(sentMs.slice(1).map((atMs, i) => atMs - (sentMs[i] ?? 0) - 40)).toEqual([750, 1500, 3000, 6000]);
+      expect(world.ledger.bookings.map(({ outcome }) => outcome?.fault)).toEqual([kind, kind, kind, kind, kind]);
+      const retried = world.events.filter(({ type }) => type === 'request-retried');
+      expect(retried.map((event) => event.type === 'request-retried' && event.attempt)).toEqual([1, 2, 3, 4]);
+    },
+  );
+
+  test('is forgotten when the next try is answered', async () => {
+    const world = createClientWorld([RESET, { status: 503, text: '' }, { body: { data: [] } }]);
+    const reply = await telemetry(world);
+    expect([reply.requestId, world.requests.length]).toEqual([3, 3]);
+  });
+
+  test('is not tried again sooner than a 503 asks for, nor is anything else sent', async () => {
+    const world = createClientWorld([{ status: 503, text: '', headers: { 'retry-after': '90' } }, {}]);
+    const retried = telemetry(world);
+    await world.clock.sleep(1000);
+    const other = telemetry(world);
+    await Promise.all([retried, other]);
+    for (const { atMs } of world.requests.slice(1)) expect(atMs).toBeGreaterThanOrEqual(90_040);
+  });
+
+  test('ends with the abort when that comes during the wait', async () => {
+    const world = createClientWorld([RESET]);
+    const stop = new AbortController();
+    const asked = world.api.telemetry(QUERY, PURPOSE, stop.signal);
+    await world.clock.sleep(500);
+    stop.abort(new Error('stopping'));
+    await expect(asked).rejects.toThrow('stopping');
+    expect(world.requests.length).toBe(1);
+  });
+});
+
+describe('a refusal for the allowance', () => {
+  const refused: Step = { status: 429, text: '{}', headers: { 'retry-after': '120' } };
+
+  test('is waited for by all requests, and the retry is another booking', async () => {
+    const world = createClientWorld([refused, {}]);
+    const first = telemetry(world);
+    await world.clock.sleep(100);
+    await Promise.all([first, telemetry(world)]);
+    expect(world.requests.map(({ atMs }) => atMs >= 120_040)).toEqual([false, true, true]);
+    expect(world.ledger.bookings.map(({ outcome }) => outcome?.status)).toEqual([429, 200, 200]);
+  });
+
+  test('however long, the wait is in the ledger before it begins', async () => {
+    const world = createClientWorld([{ ...refused, headers: { 'retry-after': '86400' } }, {}]);
+    const asked = telemetry(world);
+    await world.clock.sleep(100);
+    expect(world.ledger.blockedUntilMs()).toBeGreaterThan(START_MS + 86_400_000);
+    await asked;
+    expect(world.requests[1]?.atMs).toBeGreaterThan(86_400_000);
+  });
+
+  test('that goes on is thrown in the end', async () => {
+    const world = createClientWorld([refused], { retries: 2 });
+    expect(await faultOf(telemetry(world))).toMatchObject({ kind: 'throttled', facts: { waitMs: 120_000 } });
+    expect(world.requests.length).toBe(3);
+  });
+});
+
+test.each([400, 401, 403, 404, 405])('a %i is thrown at once', async (status) => {
+  const world = createClientWorld([{ status, body: { error: { code: 'x' } } }]);
+  await faultOf(telemetry(world));
+  expect([world.requests.length, world.ledger.bookings[0]?.outcome?.status]).toEqual([1, status]);
+});
+
+test('an abort leaves no request under way: the booking is settled and the place is free', async () => {
+  const world = createClientWorld([{}]);
+  const stop = new AbortController();
+  const asked = world.api.telemetry(QUERY, PURPOSE, stop.signal);
+  await world.clock.sleep(10);
+  stop.abort(new Error('stopping'));
+  await expect(asked).rejects.toThrow('stopping');
+  expect(world.ledger.bookings).toMatchObject([{ outcome: { status: null, fault: null } }]);
+  for (let i = 0; i < 5; i += 1) await telemetry(world);
+  expect(world.requests.length).toBe(6);
+});
+
+test('a mistake of this program is neither hidden nor tried again, and its booking is settled', async () => {
+  const world = createClientWorld([new TypeError('a mistake')]);
+  await expect(telemetry(world)).rejects.toThrow(TypeError);
+  expect([world.requests.length, world.ledger.bookings[0]?.outcome]).toEqual([1, { status: null, fault: null }]);
+});
+
+test('the key is in nothing that is told or thrown, even if the server repeats it', async () => {
+  const echo = { error: { code: KEY, message: `no such key: ${KEY}`, required_scope: KEY } };
+  const steps: readonly (Step | Error)[] = [
+    ...[400, 401, 403, 404, 429, 500, 302].map((status) => ({ status, body: echo, headers: { location: KEY } })),
+    { text: KEY },
+    { body: { data: KEY } },
+    RESET,
+  ];
+  for (const step of steps) {
+    const world = createClientWorld([step], { retries: 1 });
+    const fault = await faultOf(world.api.devices('c' as Cursor, PURPOSE, SIGNAL));
+    const told = JSON.stringify([
+      fault.message,
+      fault.stack,
+      fault.facts,
+      fault.cause,
+      world.events,
+      world.ledger.bookings,
+    ]);
+    expect(told).not.toContain(KEY);
+  }
+});
+
+describe('over real sockets', () => {
+  const page = '{"device_id":"d","data":[{"recorded_at":"2026-11-21T11:59:00Z","values":{"t":1}}]}';
+
+  test('a page arrives through cuts, stumps, pages of a gateway and faults of the service', async () => {
+    await using server = await startOddServer(
+      (socket) => socket.destroy(),
+      (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{"data":['),
+      answer('<html>Bad gateway', { status: 502, headers: { 'content-type': 'text/html' } }),
+      answer('{"error":{"code":"internal"}}', { status: 500 }),
+      answer(page),
+    );
+    const { transport, close } = createHttpTransport({ timeoutMs: 5000 });
+    const world = createClientWorld([], {
+      transport: (request, signal) => world.clock.busy(transport(request, signal)),
+      baseUrl: `${server.url}/external/v1`,
+    });
+    const { value } = await telemetry(world);
+    expect(value.readings.map(({ values }) => values)).toEqual([[['t', 1]]]);
+    expect(world.ledger.bookings.map(({ outcome }) => outcome?.fault)).toEqual([
+      'unreachable',
+      'unreachable',
+      'server-fault',
+      'server-fault',
+      null,
+    ]);
+    await close();
+  });
+});

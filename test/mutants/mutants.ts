@@ -1,0 +1,123 @@
+/**
+ * The broken variants of the program that the safety scenarios must catch: each is the real source with a few lines
+ * exchanged. A mutant counts as caught when it passes the run without faults and fails the scenarios named here.
+ */
+import type { ScenarioName } from '../support/scenarios.ts';
+
+export interface Mutant {
+  readonly name: string;
+  readonly caughtBy: readonly ScenarioName[];
+  /** Each `find` stands exactly once in its file. */
+  readonly edits: readonly { readonly file: string; readonly find: string; readonly replace: string }[];
+}
+
+export const MUTANTS: readonly Mutant[] = [
+  {
+    name: 'coverage before rows',
+    caughtBy: ['killedAtAnyEffect'],
+    edits: [
+      {
+        file: 'store/store.ts',
+        find: '      land: guarded((landing) => {\n        telemetry.land(landing);',
+        replace: `      land: (landing) => {
+        guarded(() => telemetry.land({ ...landing, lines: [], sideLines: [] }))();
+        guarded(() => archive.append({ ...landing, lines: [...landing.lines, ...landing.sideLines] }))();
+      },
+      landUnused: guarded((landing) => {
+        telemetry.land(landing);`,
+      },
+    ],
+  },
+  {
+    name: 'newest time as checkpoint',
+    caughtBy: ['killedAtAnyEffect'],
+    edits: [
+      {
+        file: 'core/walk.ts',
+        find: 'const span = { from: maxNs(oldest.recordedAt + 1n, ask.hole.from), to: ask.hole.to };',
+        replace: 'const span = { from: ask.hole.from, to: ask.hole.to };',
+      },
+    ],
+  },
+  {
+    name: 'delivered before acknowledged',
+    caughtBy: ['killedAtAnyEffect', 'brokenDeliveries'],
+    edits: [
+      {
+        file: 'sync/deliver.ts',
+        find: '      const settlement = await settleBatch(',
+        replace: `      const all = positionAfter(batch, from, batch.lines.length);
+      store.settle({ destinationId: id, lane, from, to: all, refused: [], atMs: clock.nowMs() });
+      const settlement = await settleBatch(`,
+      },
+      {
+        file: 'sync/deliver.ts',
+        find: '        store.settle({ destinationId: id, lane, from, to, refused: settlement.refused, atMs: clock.nowMs() });',
+        replace: '        void to;',
+      },
+    ],
+  },
+  {
+    name: 'a position that moves past lines that are kept',
+    caughtBy: ['brokenDeliveries'],
+    edits: [
+      { file: 'sync/deliver.ts', find: 'if (settlement.settled > 0) {', replace: 'if (settlement.settled >= 0) {' },
+      {
+        file: 'sync/deliver.ts',
+        find: 'positionAfter(batch, from, settlement.settled)',
+        replace: 'positionAfter(batch, from, batch.lines.length)',
+      },
+    ],
+  },
+  {
+    name: 'held decided by coverage',
+    caughtBy: ['lateReading'],
+    edits: [
+      {
+        file: 'core/landing.ts',
+        find: '    if (writer.write(reading) === 0) continue;',
+        replace: `    if (state.spans.some(({ from, to }) => from <= reading.recordedAt && reading.recordedAt < to)) continue;
+    if (writer.write(reading) === 0) continue;`,
+      },
+    ],
+  },
+  {
+    name: 'no anchor',
+    caughtBy: ['falseEmpties', 'laggingReplica'],
+    edits: [
+      {
+        file: 'core/walk.ts',
+        find: '  const { ask, page, nearSeen } = seen;\n',
+        replace: '  const { ask, page, nearSeen } = seen;\n  if (ask.after >= 0n) return null;\n',
+      },
+      {
+        file: 'core/walk.ts',
+        find: 'const nearSeen = ask.nearSeen || ask.near === null || shows(readings, ask.near);',
+        replace: 'const nearSeen = true;',
+      },
+    ],
+  },
+  {
+    name: 'one empty answer is enough',
+    caughtBy: ['firstAnswerEmpty'],
+    edits: [
+      {
+        file: 'core/walk.ts',
+        find: 'if (readings.length === 0 && context.emptyBefore === 0) {',
+        replace: 'if (readings.length === 0 && context.emptyBefore < 0) {',
+      },
+    ],
+  },
+  {
+    name: 'claims up to the present',
+    caughtBy: ['lateInsideSettle'],
+    edits: [
+      { file: 'sync/horizon.ts', find: 'claimableMs - CLOCK_GRAIN_MS - settings.settleMs', replace: 'claimableMs' },
+    ],
+  },
+  {
+    name: 'names taken from today',
+    caughtBy: ['renamed'],
+    edits: [{ file: 'core/names.ts', find: 'if (hold.fromNs > at) break;', replace: 'if (hold.fromNs > at) void at;' }],
+  },
+];

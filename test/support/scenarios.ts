@@ -1,0 +1,243 @@
+/**
+ * The safety scenarios: short stories that a right program survives with nothing missing and nothing twice, and that a
+ * program which is wrong in the one way does not. The tests run them with the real program, and with each mutant.
+ */
+import { type FaultPlan, onPath } from '../../src/sim/faults.ts';
+import type { DeviceSpec } from '../../src/sim/spec.ts';
+import { createWorld, type World } from '../../src/sim/world.ts';
+import type { Verdict } from './judge.ts';
+import { countEffects, dieAtEffect, Killed, liveOn, mortalCommits, mortalSink, mortalTransport } from './mortality.ts';
+import { type Bench, destinationOf, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+/** Tells what is wrong in the end; an empty list where nothing is. */
+export type Scenario = (bench: Bench, program: Program) => Promise<readonly string[]>;
+
+const HISTORY_MS = 3 * HOUR;
+
+/** Walks of several pages, ties over page edges, bursts that time cannot pass, renames in the middle of history. */
+function smallWorld(extra: readonly DeviceSpec[] = []): (nowMs: number) => World {
+  const devices: DeviceSpec[] = [
+    { deviceId: 'walk', intervalMs: 20 * SECOND, jitter: 0.5 },
+    { deviceId: 'tied', intervalMs: MINUTE, traits: ['ties'] },
+    { deviceId: 'burst', intervalMs: 5 * MINUTE, traits: ['burst'], burst: { every: 12, size: 230 } },
+    ...extra,
+  ];
+  return (originMs) => createWorld({ seed: 21, originMs, historyMs: 6 * HOUR, devices });
+}
+
+async function rigFor(bench: Bench, program: Program, changes: Partial<RigOptions> = {}): Promise<Rig> {
+  return await openRig(bench, { world: smallWorld(), historyMs: HISTORY_MS, program, ...changes });
+}
+
+function complaints({ missing, invented, expected }: Verdict, least: number): string[] {
+  const few = expected <= least ? [`the judge expected only ${expected} points`] : [];
+  const some = (label: string, list: readonly string[]): string[] =>
+    list.length === 0 ? [] : [`${list.length} ${label}, such as ${list.slice(0, 3).join(' | ')}`];
+  return [...few, ...some('missing', missing), ...some('invented', invented)];
+}
+
+/** The wanted span is counted from the first answer: repeated lives move it by a few minutes. */
+const FROM_NS = BigInt(NOW_MS - HISTORY_MS + 10 * MINUTE) * 1_000_000n;
+
+async function finish(rig: Rig, startedMs = NOW_MS): Promise<string[]> {
+  const verdict = await rig.verdict(startedMs, { fromNs: FROM_NS });
+  return complaints(verdict, 1000);
+}
+
+/** No fault at all: what every mutant has to pass. */
+export const undisturbed: Scenario = async (bench, program) => {
+  using rig = await rigFor(bench, program);
+  const { summary } = await rig.once();
+  return [...(summary.exit_code === 0 ? [] : [`exit ${summary.exit_code}`]), ...(await finish(rig))];
+};
+
+/** One life that ends at the nth effect. @returns whether it was killed. */
+async function liveAndDie(rig: Rig, bench: Bench, nth: number): Promise<boolean> {
+  const to = destinationOf(bench, rig.database, rig.clock);
+  dieAtEffect(nth);
+  try {
+    await rig.once({
+      transport: mortalTransport(rig.simulator.transport),
+      destinations: [{ ...to, sink: mortalSink(to.sink), batchLines: 400 }],
+    });
+    return false;
+  } catch (error) {
+    if (error instanceof Killed) return true;
+    throw error;
+  } finally {
+    liveOn();
+  }
+}
+
+/** Killed at effects spread over a whole life, each time in a state of its own; the next life must mend it. */
+export const killedAtAnyEffect: Scenario = async (bench, program) => {
+  using _mortal = mortalCommits();
+  const total = await countLife(bench, program);
+  const found: string[] = [];
+  const step = Math.max(1, Math.floor(total / KILLS));
+  for (let nth = 1; nth <= total && found.length === 0; nth += nth < EVERY_EFFECT ? 1 : step) {
+    using rig = await rigFor(bench, program);
+    await liveAndDie(rig, bench, nth);
+    await rig.once();
+    found.push(...(await finish(rig)).map((text) => `killed at effect ${nth} of ${total}: ${text}`));
+  }
+  return found;
+};
+
+/** Killed again and again in one state, each life a little longer than the one before. */
+export const killedAgainAndAgain: Scenario = async (bench, program) => {
+  using _mortal = mortalCommits();
+  using rig = await rigFor(bench, program);
+  let nth = 1;
+  while (await liveAndDie(rig, bench, nth)) nth += 7;
+  return await finish(rig);
+};
+
+/** How many deaths are tried, and up to which effect every single one is. */
+const KILLS = 60;
+const EVERY_EFFECT = 12;
+
+async function countLife(bench: Bench, program: Program): Promise<number> {
+  using rig = await rigFor(bench, program);
+  const to = destinationOf(bench, rig.database, rig.clock);
+  countEffects();
+  await rig.once({
+    transport: mortalTransport(rig.simulator.transport),
+    destinations: [{ ...to, sink: mortalSink(to.sink), batchLines: 400 }],
+  });
+  return liveOn();
+}
+
+/** For a while the service answers as if it had nothing new, or nothing at all, with 200. */
+export const falseEmpties: Scenario = async (bench, program) => {
+  using rig = await rigFor(bench, program);
+  await rig.once();
+  await rig.clock.sleep(HOUR);
+  const startedMs = rig.clock.nowMs();
+  rig.simulator.faults = lying(2, () => []);
+  await rig.once();
+  return await finish(rig, startedMs);
+};
+
+/** Now and then the service answers from a replica that lacks the newest readings of what was asked for. */
+export const laggingReplica: Scenario = async (bench, program) => {
+  using rig = await rigFor(bench, program);
+  let calls = 0;
+  // Every other page that goes on from a held reading lacks its first half, and with it that reading.
+  rig.simulator.faults = onPath(/telemetry/, (_, { query }) => {
+    if (!query.has('before') || query.has('cursor')) return null;
+    calls += 1;
+    if (calls % 2 !== 0) return null;
+    return { kind: 'mangle', change: (page) => ({ ...page, records: page.records.slice(page.records.length >> 1) }) };
+  });
+  await rig.once();
+  return await finish(rig);
+};
+
+function lying(times: number, change: (records: readonly string[]) => readonly string[]): FaultPlan {
+  const left = new Map<string, number>();
+  return onPath(/telemetry/, (_, { path }) => {
+    const rest = left.get(path) ?? times;
+    if (rest === 0) return null;
+    left.set(path, rest - 1);
+    return { kind: 'mangle', change: (page) => ({ ...page, records: change(page.records), nextCursor: null }) };
+  });
+}
+
+/** A reading that appears after its time was covered, where a later request happens to see it. */
+export const lateReading: Scenario = async (bench, program) => {
+  const lateAt = BigInt(NOW_MS - 10 * MINUTE);
+  const at = (ms: bigint) => ({ recordedAtNs: ms * 1_000_000n, values: [['level', String(ms % 1000n)] as const] });
+  const times = Array.from({ length: 100 }, (_, index) => lateAt - BigInt(index * 30 * SECOND));
+  const device: DeviceSpec = { deviceId: 'late', readings: [...times.map(at), at(lateAt - 500n)] };
+  using rig = await rigFor(bench, program, { world: smallWorld([device]) });
+  rig.simulator.hides = (deviceId, reading) =>
+    deviceId === 'late' && reading.recordedAtNs === (lateAt - 500n) * 1_000_000n && rig.clock.nowMs() < NOW_MS + HOUR;
+  await rig.once();
+  await rig.clock.sleep(2 * HOUR);
+  const startedMs = rig.clock.nowMs();
+  await rig.once();
+  return await finish(rig, startedMs);
+};
+
+/** Older history is brought in after a rename: its readings carry the name that their device was first seen under. */
+export const renamed: Scenario = async (bench, program) => {
+  const device: DeviceSpec = {
+    deviceId: 'renamed',
+    name: 'before',
+    intervalMs: MINUTE,
+    renames: [{ atMs: NOW_MS + 10 * MINUTE, value: 'after' }],
+  };
+  using rig = await rigFor(bench, program, { world: smallWorld([device]), historyMs: HOUR });
+  await rig.once();
+  await rig.clock.sleep(HOUR);
+  const startedMs = rig.clock.nowMs();
+  const { settings } = rig;
+  await rig.once({ settings: { ...settings, history: { kind: 'age', ageMs: HISTORY_MS + HOUR } } });
+  await rig.clock.sleep(HOUR);
+  await rig.once();
+  const rows = await bench.influxd.query(rig.database, "SELECT * FROM telemetry WHERE device_id = 'renamed'");
+  const firstRunNs = BigInt(NOW_MS) * 1_000_000n;
+  const wrong = rows.filter((row) => BigInt(row.time ?? 0) < firstRunNs && row.device_name !== 'before');
+  const after = rows.filter((row) => row.device_name === 'after');
+  return [
+    ...(wrong.length === 0 ? [] : [`${wrong.length} old readings under the new name`]),
+    ...(after.length > 0 ? [] : ['no reading has the new name']),
+    ...(await finish(rig, startedMs)),
+  ];
+};
+
+/** A device whose first answer is empty, though it has readings, with nothing held that could show it. */
+export const firstAnswerEmpty: Scenario = async (bench, program) => {
+  using rig = await rigFor(bench, program);
+  rig.simulator.faults = lying(1, () => []);
+  await rig.once();
+  return await finish(rig);
+};
+
+/** Readings that the service shows up to a minute after their time: what is younger than that cannot be claimed. */
+export const lateInsideSettle: Scenario = async (bench, program) => {
+  using rig = await rigFor(bench, program, {
+    world: smallWorld([{ deviceId: 'often', intervalMs: 5 * SECOND }]),
+    settings: { lateness: { share: 0.7, maxMs: 100 * SECOND, devices: null } },
+  });
+  await rig.once();
+  await rig.clock.sleep(HOUR);
+  const startedMs = rig.clock.nowMs();
+  await rig.once();
+  return await finish(rig, startedMs);
+};
+
+/** The database applies a write and the answer is lost, or it is down before it applies anything. */
+export const brokenDeliveries: Scenario = async (bench, program) => {
+  using rig = await rigFor(bench, program);
+  bench.proxy.setFaults(({ nth }) => {
+    if (nth % 3 === 0) return { kind: 'cut' };
+    return nth % 3 === 1 ? { kind: 'answer', status: 503 } : null;
+  });
+  try {
+    await rig.once();
+  } finally {
+    bench.proxy.setFaults(null);
+  }
+  return await finish(rig);
+};
+
+export const SCENARIOS = {
+  undisturbed,
+  killedAtAnyEffect,
+  killedAgainAndAgain,
+  falseEmpties,
+  laggingReplica,
+  lateReading,
+  renamed,
+  firstAnswerEmpty,
+  lateInsideSettle,
+  brokenDeliveries,
+} as const;
+
+export type ScenarioName = keyof typeof SCENARIOS;

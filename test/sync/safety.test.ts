@@ -1,0 +1,31 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { influxdAvailable } from '../support/influxd.ts';
+import { type Bench, openBench, REAL_PROGRAM } from '../support/rig.ts';
+import { SCENARIOS, type ScenarioName } from '../support/scenarios.ts';
+
+let bench: Bench;
+beforeAll(async () => {
+  if (influxdAvailable()) bench = await openBench();
+});
+afterAll(async () => {
+  await bench?.[Symbol.asyncDispose]();
+});
+
+const STORIES: Record<ScenarioName, string> = {
+  undisturbed: 'without a fault everything is there, once',
+  killedAtAnyEffect: 'a kill at any effect loses nothing and doubles nothing',
+  killedAgainAndAgain: 'kill after kill in one state still comes to the end',
+  falseEmpties: 'answers that deny what was shown before prove nothing',
+  laggingReplica: 'pages without the reading that they go on from prove nothing',
+  lateReading: 'a reading that appears in covered time is delivered',
+  renamed: 'an old reading keeps its name',
+  firstAnswerEmpty: 'an empty answer alone proves nothing',
+  lateInsideSettle: 'what may still appear is not claimed',
+  brokenDeliveries: 'a lost answer of the database costs nothing but a repetition',
+};
+
+describe.runIf(influxdAvailable())('safety', () => {
+  test.each(Object.keys(STORIES) as ScenarioName[])('%s', async (name) => {
+    expect(await SCENARIOS[name](bench, REAL_PROGRAM), STORIES[name]).toEqual([]);
+  });
+});
