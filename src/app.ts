@@ -13,6 +13,7 @@ import { createApiClient } from './api/client.ts';
 import { createPacer, type Pacer } from './api/pacer.ts';
 import type { DemoConfig, InfluxConfig } from './config.ts';
 import type { AppEvent } from './core/events.ts';
+import type { AllowanceUse } from './core/fact-lines.ts';
 import type { Clock, Observe, Random, Transport } from './core/ports.ts';
 import { createServerClock } from './core/server-clock.ts';
 import type { Store } from './core/state.ts';
@@ -110,9 +111,19 @@ function assemble(options: SyncOptions, { store, ledger, close }: OpenStore): Sy
     pageSize: () => Math.min(MAX_PAGE_SIZE, store.account()?.plan.maxDevicesPerPage ?? MAX_PAGE_SIZE),
     version: VERSION,
   });
-  const context: SyncContext = { api, store, clock, serverClock, random, observe, settings };
+  const context: SyncContext = {
+    api,
+    store,
+    clock,
+    serverClock,
+    random,
+    observe,
+    allowance: () => allowanceUse(pacer),
+    settings,
+  };
   deliverers.push(...options.destinations.map((to) => createDeliverer({ store, clock, random, observe }, to)));
-  const allowance = (): AllowanceStatus => allowanceStatus(pacer, options.api.share);
+  const allowance = (): AllowanceStatus =>
+    allowanceStatus(pacer, { share: options.api.share, nowMs: serverClock.nowMs() });
   const reported: ReportParts = { context, deliverers, allowance, streams, version: VERSION };
   return {
     context,
@@ -130,9 +141,20 @@ function planFigures(store: Store): { perMinute: number | null; perDay: number |
   return plan === undefined ? null : { perMinute: plan.requestsPerMinute, perDay: plan.requestsPerDay };
 }
 
-function allowanceStatus(pacer: Pacer, share: number): AllowanceStatus {
+/** Shorter waits are the even pace, and no waiting that anybody needs to know of. */
+const WAIT_TOLD_MS = 3000;
+
+function allowanceStatus(pacer: Pacer, { share, nowMs }: { share: number; nowMs: number }): AllowanceStatus {
   const { minute, day, waitingUntilMs } = pacer.figures();
-  return { share, minute, day, waiting_until: waitingUntilMs === null ? null : formatExact(msToNs(waitingUntilMs)) };
+  const told = waitingUntilMs !== null && waitingUntilMs - nowMs >= WAIT_TOLD_MS;
+  return { share, minute, day, waiting_until: told ? formatExact(msToNs(waitingUntilMs)) : null };
+}
+
+function allowanceUse(pacer: Pacer): AllowanceUse {
+  const { minute, day } = pacer.figures();
+  const left = ({ limit, spent, others }: typeof minute): number | null =>
+    limit === null ? null : Math.max(0, limit - spent - (others ?? 0));
+  return { spentMinute: minute.spent, leftMinute: left(minute), spentDay: day.spent, leftDay: left(day) };
 }
 
 /** What the configuration says of a sync, the places of the API and of the state apart. */

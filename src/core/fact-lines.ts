@@ -54,8 +54,20 @@ function deviceFields(record: DeviceRecord): Field[] {
   ];
 }
 
+/** What was spent and what is left of the allowance when the account was read; `null`: not known. */
+export interface AllowanceUse {
+  readonly spentMinute: number;
+  readonly leftMinute: number | null;
+  readonly spentDay: number;
+  readonly leftDay: number | null;
+}
+
 /** A `workspace` point: the account as read, with every limit of the plan by the API's own names. */
-export function workspaceLine(account: Account, workspaceTag: string, atMs: EpochMs): string {
+export function workspaceLine(
+  account: Account,
+  use: AllowanceUse,
+  { workspaceTag, atMs }: { workspaceTag: string; atMs: EpochMs },
+): string {
   const { plan } = account;
   return required(
     encodeLine({
@@ -72,6 +84,10 @@ export function workspaceLine(account: Account, workspaceTag: string, atMs: Epoc
         ...present('external_requests_per_day', plan.requestsPerDay),
         ...present('history_max_days', plan.historyMaxDays),
         ...present('max_devices_per_page', plan.maxDevicesPerPage),
+        ['requests_spent_minute', use.spentMinute],
+        ...present('requests_left_minute', use.leftMinute),
+        ['requests_spent_day', use.spentDay],
+        ...present('requests_left_day', use.leftDay),
       ],
       at: msToNs(atMs),
     }),

@@ -8,10 +8,14 @@
 import { workspaceLine } from '../core/fact-lines.ts';
 import { ApiFault } from '../core/faults.ts';
 import type { Account, Plan } from '../core/records.ts';
+import type { EpochMs } from '../core/time.ts';
 import type { SyncContext } from './context.ts';
 
 /** The tag where the key may not read the account and none is configured (design 1.3). */
 const DEFAULT_TAG = 'default';
+
+/** When the last `workspace` point was made, in server time. */
+const LAST_POINT = 'workspace_point_ms';
 
 /**
  * Reads the account and keeps it. Without the scope `account:read` that is told once, and the sync goes on without.
@@ -26,7 +30,7 @@ export async function syncAccount(context: SyncContext, signal: AbortSignal): Pr
     const tag = settings.workspaceTag ?? store.workspaceTag() ?? account.workspaceId;
     store.pinWorkspace({ apiId: account.workspaceId, tag });
     tellPlanChange(context, store.account()?.plan ?? null, account.plan);
-    store.keepAccount(account, [workspaceLine(account, tag, answeredAtMs)]);
+    store.keepAccount(account, workspacePoint(context, account, { workspaceTag: tag, atMs: answeredAtMs }));
     return true;
   } catch (error) {
     if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
@@ -34,6 +38,18 @@ export async function syncAccount(context: SyncContext, signal: AbortSignal): Pr
     store.pinWorkspace({ apiId: null, tag: settings.workspaceTag ?? store.workspaceTag() ?? DEFAULT_TAG });
     return false;
   }
+}
+
+/** The `workspace` point, unless one was made at this time already: two at one instant would be one. */
+function workspacePoint(
+  { store, allowance }: SyncContext,
+  account: Account,
+  about: { workspaceTag: string; atMs: EpochMs },
+): string[] {
+  const lastMs = Number(store.fact(LAST_POINT) ?? Number.NEGATIVE_INFINITY);
+  if (about.atMs <= lastMs) return [];
+  store.keepFact(LAST_POINT, String(about.atMs));
+  return [workspaceLine(account, allowance(), about)];
 }
 
 function tellPlanChange({ observe }: SyncContext, before: Plan | null, after: Plan): void {

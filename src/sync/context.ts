@@ -1,6 +1,7 @@
 /**
  * What every step of the sync is handed: the ports, the clocks and the settings. Values only; no step keeps its own.
  */
+import type { AllowanceUse } from '../core/fact-lines.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { Api, Clock, Observe, Random, RequestLane } from '../core/ports.ts';
 import type { ServerClock } from '../core/server-clock.ts';
@@ -27,6 +28,8 @@ export interface SyncContext {
   readonly serverClock: ServerClock;
   readonly random: Random;
   readonly observe: Observe;
+  /** The allowance as it stands. */
+  readonly allowance: () => AllowanceUse;
   readonly settings: SyncSettings;
 }
 

@@ -59,17 +59,20 @@ export function createDeliverer(
   const bell = createDoorbell(clock);
   const witnesses = new Map<string, string>();
   const status = { delivered: 0, failures: 0, held: null as string | null };
+  let maxLines = batchLines;
 
   /** Delivers one batch. @returns why the rest of it is kept, `null` where it moved, 'idle' where there was none. */
   const deliverOnce = async (signal: AbortSignal): Promise<Hold | null | 'idle'> => {
     for (const lane of LANES) {
       const from = store.position(id, lane);
-      const batch = store.read(lane, from, { lines: batchLines, bytes: BATCH_BYTES });
+      const batch = store.read(lane, from, { lines: maxLines, bytes: BATCH_BYTES });
       if (batch.lines.length === 0) continue;
       const startedMs = clock.monoMs();
       const witness = (line: string): string | null => witnesses.get(kindOf(line)) ?? null;
       const settlement = await settleBatch(sink, batch.lines, { witness }, signal);
       rememberWitnesses(witnesses, batch.lines, settlement);
+      // What was too large once would be again: smaller batches spare the requests that find that out.
+      if (settlement.tooLarge) maxLines = Math.max(1, Math.floor(batch.lines.length / 2));
       if (settlement.settled > 0) {
         const to = positionAfter(batch, from, settlement.settled);
         store.settle({ destinationId: id, lane, from, to, refused: settlement.refused, atMs: clock.nowMs() });

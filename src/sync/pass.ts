@@ -45,7 +45,9 @@ export async function runPass(
 }
 
 async function learnTime(context: SyncContext, puller: Puller, signal: AbortSignal): Promise<void> {
-  if (context.serverClock.claimableMs() !== null) return;
+  const { serverClock } = context;
+  // Without `Date` the known time stands still between readings: a look at the newest one moves it on.
+  if (serverClock.claimableMs() !== null && !serverClock.isDateAbsent()) return;
   try {
     await learnTimeFromReadings(context, puller, signal);
   } catch (error) {

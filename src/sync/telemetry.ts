@@ -86,9 +86,8 @@ function freshestFirst(devices: readonly KnownDevice[]): readonly KnownDevice[] 
  */
 export async function learnTimeFromReadings(context: SyncContext, puller: Puller, signal: AbortSignal): Promise<void> {
   for (const { record } of freshestFirst(context.store.devices())) {
-    if (context.serverClock.claimableMs() !== null) return;
     try {
-      await puller.peek(record.deviceId, signal);
+      if (await puller.peek(record.deviceId, signal)) return;
     } catch (error) {
       if (!(error instanceof ApiFault) || error.kind !== 'not-found') throw error;
     }
