@@ -115,10 +115,14 @@ export function createPacer(options: PacerOptions): Pacer {
     const sentMs = underWay.get(answer.requestId) ?? nowMs;
     underWay.delete(answer.requestId);
     const blockedMs = allowance.answered({ ...answer, sentMs, nowMs });
-    if (blockedMs !== null) ledger.block(Math.ceil(books.nowMs() + blockedMs - nowMs));
-    ledger.settle(answer.requestId, { status: answer.status, fault: answer.fault });
-    if (books.isStale()) load();
-    gate.check();
+    try {
+      if (blockedMs !== null) ledger.block(Math.ceil(books.nowMs() + blockedMs - nowMs));
+      ledger.settle(answer.requestId, { status: answer.status, fault: answer.fault });
+      if (books.isStale()) load();
+    } finally {
+      // Whatever becomes of the ledger, nobody waits for a place that is free.
+      gate.check();
+    }
   };
 
   load();

@@ -79,7 +79,6 @@ function openDispatcher({ timeoutMs, ca, connections = 4 }: HttpTransportOptions
       headersTimeout: timeoutMs,
       bodyTimeout: timeoutMs,
       maxHeaderSize: MAX_HEADER_BYTES,
-      maxResponseSize: MAX_ANSWER_BYTES,
     });
   } catch {
     // The error quotes the URL, and a proxy's URL may hold a password.
@@ -110,7 +109,7 @@ function flatten(headers: Dispatcher.ResponseData['headers']): Record<string, st
   );
 }
 
-/** Reads a body as far as it may go. A proxied connection does not know undici's own limit, so it is counted here. */
+/** Reads a body as far as it may go. Counted here: undici's own limit does not reach connections through a proxy. */
 async function readCapped(body: Dispatcher.ResponseData['body'], announcedBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;

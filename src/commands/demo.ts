@@ -9,8 +9,9 @@ import type { Deliverer } from '../sync/deliver.ts';
 import { runPass } from '../sync/pass.ts';
 import type { Puller } from '../sync/pull.ts';
 
-/** How often the holes are looked at: the demo's only schedule. */
-const PASS_EVERY_MS = MINUTE_MS / 4;
+/** How long a pass rests, and how long it may spend on history before the newest readings get their turn again. */
+const REST_MS = MINUTE_MS / 12;
+const HISTORY_MS = MINUTE_MS / 3;
 
 export interface DemoParts {
   readonly context: SyncContext;
@@ -45,12 +46,12 @@ export async function runDemo(parts: DemoParts, signal: AbortSignal): Promise<vo
 async function syncAgainAndAgain({ context, puller }: DemoParts, signal: AbortSignal): Promise<void> {
   for (;;) {
     try {
-      await runPass(context, { puller, fixed: null }, signal);
+      await runPass(context, { puller, fixed: null, historyMs: HISTORY_MS }, signal);
     } catch (error) {
       if (!(error instanceof ApiFault)) throw error;
-      context.observe({ type: 'pass-failed', message: error.message, waitMs: PASS_EVERY_MS });
+      context.observe({ type: 'pass-failed', message: error.message, waitMs: REST_MS });
     }
-    await context.clock.sleep(PASS_EVERY_MS, signal);
+    await context.clock.sleep(REST_MS, signal);
   }
 }
 

@@ -110,7 +110,11 @@ async function passOnce(
 ): Promise<'complete' | 'incomplete for good' | null> {
   const { context, puller } = parts;
   try {
-    const { horizon, off } = await runPass(context, { puller, fixed: progress.horizon }, signal);
+    const { horizon, off } = await runPass(
+      context,
+      { puller, fixed: progress.horizon, historyMs: Number.POSITIVE_INFINITY },
+      signal,
+    );
     progress.horizon ??= horizon;
     progress.off = off;
   } catch (error) {

@@ -75,10 +75,10 @@ export function createAllowance({ share, random }: AllowanceOptions): Allowance 
 
   const minuteLimit = (): number => {
     const { minute, seen } = brake.limits();
-    if (plan?.perMinute != null) return Math.min(plan.perMinute, minute ?? plan.perMinute);
+    if (plan?.perMinute != null) return minute ?? plan.perMinute;
     return Math.min(minute ?? seen ?? UNKNOWN_PER_MINUTE, UNKNOWN_PER_MINUTE_AT_MOST);
   };
-  const dayLimit = (): number => Math.min(plan?.perDay ?? Infinity, brake.limits().day ?? Infinity);
+  const dayLimit = (): number => brake.limits().day ?? plan?.perDay ?? Infinity;
   const minuteCeiling = (): Ceiling => ceilingOf(minuteLimit(), share, MINUTE_MS);
   const dayCeiling = (): Ceiling => ceilingOf(dayLimit(), share, DAY_MS);
   const intervalMs = (): number => {

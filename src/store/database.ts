@@ -5,12 +5,14 @@
  * an SQLite without the WAL-reset bug, the newest shape, and a message that says what to do for every file that cannot
  * be used. A file that is not ours, damaged or of a newer version is never changed.
  */
-import { chmodSync, existsSync, mkdirSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { UserError } from '../core/faults.ts';
+import { DamageError, explained } from './explain.ts';
 import { type Lock, takeLock } from './lock.ts';
 import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
+import { createPrivate } from './private-file.ts';
 
 /** SQLite 3.7.0 to 3.51.2 can damage a WAL database that two connections checkpoint at once. */
 const OLDEST_SQLITE: readonly number[] = [3, 51, 3];
@@ -43,15 +45,15 @@ export function openDatabase(directory: string): OpenDatabase {
 }
 
 function openLocked(path: string, lock: Lock): Omit<OpenDatabase, 'path'> {
-  const unclean = existsSync(`${path}-wal`);
+  inspectLeftovers(path);
+  createPrivate(path);
   const db = new Database(path);
   try {
     requireSqlite(db);
     requireOurs(db, path);
     chmodSync(path, 0o600);
-    if (unclean) requireSound(db, path);
     requireDurable(db);
-    migrate(db);
+    migrate(db, path);
     db.defaultSafeIntegers(true);
   } catch (error) {
     db.close();
@@ -66,6 +68,33 @@ function openLocked(path: string, lock: Lock): Omit<OpenDatabase, 'path'> {
   };
 }
 
+/**
+ * Looks at what a process that died has left, without the right to write: a connection that may would carry the log
+ * over into the file as it closes, also into one that is another program's, newer or damaged.
+ */
+function inspectLeftovers(path: string): void {
+  const isLogged = existsSync(`${path}-wal`);
+  if (!existsSync(path) || !(isLogged || existsSync(`${path}-journal`))) return;
+  const db = new Database(path, { readonly: true });
+  try {
+    requireOurs(db, path);
+    if (isLogged) requireSound(db);
+  } catch (error) {
+    // A first start that died before there was anything but the first page: it can only be begun again.
+    if (isRollback(error) && statSync(path).size <= FIRST_PAGE_BYTES) return;
+    throw isRollback(error) ? foreign(path) : error;
+  } finally {
+    db.close();
+  }
+}
+
+const FIRST_PAGE_BYTES = 4096;
+
+/** A change that was broken off has to be taken back first; our own files are never changed in that way but at first. */
+function isRollback(error: unknown): boolean {
+  return error instanceof Database.SqliteError && error.code === 'SQLITE_READONLY_ROLLBACK';
+}
+
 function requireSqlite(db: Database.Database): void {
   const version = String(db.prepare('SELECT sqlite_version()').pluck().get());
   const parts = version.split('.').map(Number);
@@ -78,10 +107,7 @@ function requireOurs(db: Database.Database, path: string): void {
   const version = Number(db.pragma('user_version', { simple: true }));
   const empty = Number(db.prepare('SELECT count(*) FROM sqlite_master').pluck().get()) === 0;
   if (id !== APPLICATION_ID && !(empty && id === 0)) {
-    throw new UserError(
-      `${path}: this is a database of another program. Give Tidemark a data_dir of its own, or move that file away.`,
-      1,
-    );
+    throw foreign(path);
   }
   if (version > MIGRATIONS.length) {
     throw new UserError(
@@ -91,9 +117,16 @@ function requireOurs(db: Database.Database, path: string): void {
   }
 }
 
-function requireSound(db: Database.Database, path: string): void {
+function foreign(path: string): UserError {
+  return new UserError(
+    `${path}: this is a database of another program. Give Tidemark a data_dir of its own, or move that file away.`,
+    1,
+  );
+}
+
+function requireSound(db: Database.Database): void {
   const verdict = String(db.pragma('quick_check(1)', { simple: true }));
-  if (verdict !== 'ok') throw damaged(path, verdict);
+  if (verdict !== 'ok') throw new DamageError(verdict);
 }
 
 /** WAL and FULL, read back after a write: better-sqlite3 falls back to NORMAL with the first one. */
@@ -111,54 +144,21 @@ function requireDurable(db: Database.Database): void {
   }
 }
 
-function migrate(db: Database.Database): void {
+function migrate(db: Database.Database, path: string): void {
   const done = Number(db.pragma('user_version', { simple: true }));
   MIGRATIONS.slice(done).forEach((step, index) => {
-    db.transaction(() => {
-      db.exec(step);
-      db.pragma(`user_version = ${done + index + 1}`);
-    })();
+    const version = done + index + 1;
+    try {
+      db.transaction(() => {
+        db.exec(step);
+        db.pragma(`user_version = ${version}`);
+      })();
+    } catch (error) {
+      if (!(error instanceof Database.SqliteError) || error.code !== 'SQLITE_ERROR') throw error;
+      throw new UserError(
+        `${path}: this state could not be brought to state version ${version} (${error.message}). It is left as it was; restore a backup, or run the version that wrote it.`,
+        1,
+      );
+    }
   });
-}
-
-function damaged(path: string, words: string): UserError {
-  return new UserError(
-    `${path}: the state file is damaged (${words}). Restore a backup, or move tidemark.db, tidemark.db-wal and tidemark.db-shm away together and start anew: the history is then read from the API again.`,
-    1,
-  );
-}
-
-/** Turns what SQLite and the file system say into what a person can do. */
-export function explained<T>(path: string, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    throw explain(path, error);
-  }
-}
-
-function explain(path: string, error: unknown): unknown {
-  if (error instanceof UserError || !(error instanceof Error) || !('code' in error)) return error;
-  const code = String(error.code);
-  if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') return damaged(path, error.message);
-  if (code.startsWith('SQLITE_FULL') || code === 'ENOSPC') {
-    return new UserError(`${path}: the disk is full. Make room and start again; what was held before is safe.`, 1);
-  }
-  const unwritable = [
-    'SQLITE_READONLY',
-    'SQLITE_CANTOPEN',
-    'SQLITE_PERM',
-    'EACCES',
-    'EPERM',
-    'EROFS',
-    'ENOTDIR',
-    'EEXIST',
-  ];
-  if (unwritable.some((start) => code.startsWith(start))) {
-    return new UserError(
-      `${path}: this user cannot write the state there (${error.message}). Give data_dir a directory that it owns, for example: chown -R "$(id -u)" the directory.`,
-      1,
-    );
-  }
-  return error;
 }

@@ -6,6 +6,7 @@
  */
 import Database from 'better-sqlite3';
 import { UserError } from '../core/faults.ts';
+import { createPrivate } from './private-file.ts';
 
 export interface Lock {
   release(): void;
@@ -17,6 +18,7 @@ export interface Lock {
  * @throws UserError (exit 1) where another process holds it.
  */
 export function takeLock(file: string): Lock {
+  createPrivate(file);
   const handle = new Database(file, { timeout: 0 });
   try {
     handle.pragma('journal_mode = DELETE');

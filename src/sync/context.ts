@@ -50,4 +50,6 @@ export interface PullTask {
   /** The upper end of claims: a hole that ends there is asked for without `before`. */
   readonly limit: EpochNs;
   readonly lane: RequestLane;
+  /** Whether to stop where it is, so that something more urgent gets its turn: stopping anywhere is free. */
+  readonly isPaused: () => boolean;
 }

@@ -20,15 +20,23 @@ export interface PassResult {
   readonly off: readonly ('account' | 'telemetry')[];
 }
 
+/** How a pass is to be made. */
+export interface PassPlan {
+  readonly puller: Puller;
+  /** The horizon of an earlier pass, where the end of the work was fixed then. */
+  readonly fixed: Horizon | null;
+  /** How long history may take before the pass ends; infinite where nothing newer is waited for. */
+  readonly historyMs: number;
+}
+
 /**
  * Makes a pass.
  *
- * @param fixed the horizon of an earlier pass, where the end of the work was fixed then.
  * @throws ApiFault where the service is in the way; UserError where a person has to act.
  */
 export async function runPass(
   context: SyncContext,
-  { puller, fixed }: { puller: Puller; fixed: Horizon | null },
+  { puller, fixed, historyMs }: PassPlan,
   signal: AbortSignal,
 ): Promise<PassResult> {
   const off: ('account' | 'telemetry')[] = [];
@@ -38,7 +46,7 @@ export async function runPass(
   if (fixed === null) await learnTime(context, puller, signal);
   const horizon = fixed ?? horizonNow(context);
   if (horizon === null) return { horizon, failed: new Set(), off };
-  const result = await syncTelemetry(context, { puller, horizon }, signal);
+  const result = await syncTelemetry(context, { puller, horizon, historyMs }, signal);
   if (result.off) off.push('telemetry');
   noteCoverage(context, horizon);
   return { horizon, failed: result.failed, off };

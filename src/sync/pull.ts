@@ -33,7 +33,7 @@ const RETRY_MS: Readonly<Record<GapReason, number>> = {
 
 export interface Puller {
   /**
-   * Closes the holes of a device in a stretch, newest first. Returns when they are closed or named.
+   * Closes the holes of a device in a stretch, newest first. Returns when they are closed or named, or it is paused.
    *
    * @throws ApiFault where more than one answer about this device is in the way (unreachable, key, plan, scope, fault).
    */
@@ -49,6 +49,7 @@ export function createPuller(context: SyncContext): Puller {
     pull: async (task, signal) => {
       let last: Interval | null = null;
       for (let hole = nextHole(context, task); hole !== null; hole = nextHole(context, task)) {
+        if (task.isPaused()) return;
         const walk = beginWalk({ context, rules, task, hole });
         // A walk that changed nothing would be walked for ever.
         if (last?.from === hole.from && last.to === hole.to) nameGap(walk, hole, 'page not understood');
@@ -111,7 +112,7 @@ function fromFirstPage(ask: Ask): Ask {
 /** Walks one hole until its window was read to the end, it has a name, or the device is gone. */
 async function walkHole(walk: Walk, signal: AbortSignal): Promise<void> {
   let ask: Ask | null = askBelow(walk, walk.hole.to, walk.near);
-  while (ask !== null) {
+  while (ask !== null && !walk.task.isPaused()) {
     const answer: PageAnswer = await askPage(walk, ask, signal);
     ask = answer.kind === 'page' ? await takePage(walk, { ask, answer }, signal) : takeRefusal(walk, ask, answer);
   }

@@ -7,7 +7,7 @@
 import { ApiFault } from '../core/faults.ts';
 import type { KnownDevice } from '../core/state.ts';
 import { DAY_NS, type EpochNs, maxNs } from '../core/time.ts';
-import type { Horizon, SyncContext } from './context.ts';
+import type { Horizon, PullTask, SyncContext } from './context.ts';
 import { forEachAtOnce } from './pool.ts';
 import type { Puller } from './pull.ts';
 
@@ -27,23 +27,29 @@ export interface TelemetryResult {
 /**
  * Closes the holes of all devices that are there.
  *
+ * @param how `historyMs`: how long history may take before the newest readings get their turn again.
  * @throws ApiFault where the service as a whole is in the way.
  */
 export async function syncTelemetry(
   context: SyncContext,
-  { puller, horizon }: { puller: Puller; horizon: Horizon },
+  { puller, horizon, historyMs }: { puller: Puller; horizon: Horizon; historyMs: number },
   signal: AbortSignal,
 ): Promise<TelemetryResult> {
   const failed = new Set<string>();
   const round = { failed, inARow: 0 };
+  const beganMs = context.clock.monoMs();
+  const historyIsOver = (): boolean => context.clock.monoMs() - beganMs >= historyMs;
   try {
     for (const reachNs of ROUNDS_NS) {
       const from = reachNs === null ? horizon.wantedFrom : maxNs(horizon.limit - reachNs, horizon.wantedFrom);
       const devices = freshestFirst(context.store.devices());
       await forEachAtOnce(devices, context.settings.concurrency, async ({ record: { deviceId } }) => {
         if (failed.has(deviceId)) return;
-        const lane = reachNs === DAY_NS ? 'live' : 'first-history';
-        const task = { deviceId, span: { from, to: horizon.limit }, limit: horizon.limit, lane } as const;
+        const span = { from, to: horizon.limit };
+        const task: PullTask =
+          reachNs === DAY_NS
+            ? { deviceId, span, limit: horizon.limit, lane: 'live', isPaused: () => false }
+            : { deviceId, span, limit: horizon.limit, lane: 'first-history', isPaused: historyIsOver };
         await apart(round, deviceId, () => puller.pull(task, signal));
       });
     }

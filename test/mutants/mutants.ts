@@ -18,13 +18,13 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'store/store.ts',
-        find: '      land: guarded((landing) => {\n        telemetry.land(landing);',
-        replace: `      land: (landing) => {
-        guarded(() => telemetry.land({ ...landing, lines: [], sideLines: [] }))();
-        guarded(() => archive.append({ ...landing, lines: [...landing.lines, ...landing.sideLines] }))();
-      },
-      landUnused: guarded((landing) => {
-        telemetry.land(landing);`,
+        find: '    land: guarded((landing) => {\n      telemetry.land(landing);',
+        replace: `    land: (landing) => {
+      guarded(() => telemetry.land({ ...landing, lines: [], sideLines: [] }))();
+      guarded(() => archive.append({ ...landing, lines: [...landing.lines, ...landing.sideLines] }))();
+    },
+    landUnused: guarded((landing) => {
+      telemetry.land(landing);`,
       },
     ],
   },

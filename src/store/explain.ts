@@ -1,0 +1,81 @@
+/**
+ * What SQLite, the file system and the archive's packing say, turned into what a person can do about it.
+ *
+ * Total over what can go wrong with a file from outside; what is left over is a mistake of this program and stays as
+ * it is.
+ */
+import { UserError } from '../core/faults.ts';
+
+/** The state does not hold together: what was read is not what was written. */
+export class DamageError extends Error {
+  override readonly name = 'DamageError';
+  readonly code = 'SQLITE_CORRUPT';
+}
+
+/**
+ * Does some work with the state at `path`.
+ *
+ * @throws UserError (exit 1) in place of what the file system or the database said.
+ */
+export function explained<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw explain(path, error);
+  }
+}
+
+/** The same for every call of an object: what may go wrong with a file may do so at any use of it. */
+export function explainedCalls<T extends object>(path: string, calls: T): T {
+  const wrap = (call: unknown): unknown =>
+    typeof call !== 'function' ? call : (...values: unknown[]) => explained(path, () => call(...values));
+  // Each call keeps its own arguments and result, which a mapped type cannot show.
+  return Object.fromEntries(Object.entries(calls).map(([name, call]) => [name, wrap(call)])) as T;
+}
+
+type Trouble = 'damaged' | 'full' | 'busy' | 'no-directory' | 'unwritable' | 'io';
+
+/** Codes of SQLite, Node and zstd, by how they begin; the first that fits counts. */
+const TROUBLES: readonly (readonly [start: string, trouble: Trouble])[] = [
+  ['SQLITE_CORRUPT', 'damaged'],
+  ['SQLITE_NOTADB', 'damaged'],
+  ['ZSTD_', 'damaged'],
+  ['Z_', 'damaged'],
+  ['SQLITE_FULL', 'full'],
+  ['ENOSPC', 'full'],
+  ['EDQUOT', 'full'],
+  ['SQLITE_BUSY', 'busy'],
+  ['SQLITE_LOCKED', 'busy'],
+  ['ENOTDIR', 'no-directory'],
+  ['EEXIST', 'no-directory'],
+  ['SQLITE_READONLY', 'unwritable'],
+  ['SQLITE_CANTOPEN', 'unwritable'],
+  ['SQLITE_PERM', 'unwritable'],
+  ['SQLITE_AUTH', 'unwritable'],
+  ['EACCES', 'unwritable'],
+  ['EPERM', 'unwritable'],
+  ['EROFS', 'unwritable'],
+  ['SQLITE_IOERR', 'io'],
+  ['EIO', 'io'],
+];
+
+const REMEDIES: Readonly<Record<Trouble, (words: string) => string>> = {
+  damaged: (words) =>
+    `the state file is damaged (${words}). Restore a backup, or move tidemark.db, tidemark.db-wal and tidemark.db-shm away together and start anew: the history is then read from the API again.`,
+  full: () => 'the disk is full. Make room and start again; what was held before is safe.',
+  busy: () =>
+    'another program has the state file open and holds a lock on it. Close that one (a database browser, a copy under way?) and start again; what was held before is safe.',
+  'no-directory': (words) =>
+    `the way to it leads through something that is no directory (${words}). Give data_dir another place.`,
+  unwritable: (words) =>
+    `this user cannot write the state there (${words}). Give data_dir a directory that it owns, for example: chown -R "$(id -u)" the directory.`,
+  io: (words) =>
+    `the file system failed (${words}). Look after the disk (its room, its quota, its health) and start again; what was held before is safe.`,
+};
+
+function explain(path: string, error: unknown): unknown {
+  if (error instanceof UserError || !(error instanceof Error) || !('code' in error)) return error;
+  const code = String(error.code);
+  const trouble = TROUBLES.find(([start]) => code.startsWith(start))?.[1];
+  return trouble === undefined ? error : new UserError(`${path}: ${REMEDIES[trouble](error.message)}`, 1);
+}
