@@ -8,7 +8,7 @@
 import { ApiFault, type ExitCode, UserError } from '../core/faults.ts';
 import { holdingsOf, wantedOf } from '../core/holdings.ts';
 import type { StatusGap } from '../core/status.ts';
-import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
+import { MINUTE_MS, parseTimestamp, SECOND_MS } from '../core/time.ts';
 import type { Horizon, SyncContext } from '../sync/context.ts';
 import type { Deliverer } from '../sync/deliver.ts';
 import { wantedFrom } from '../sync/horizon.ts';
@@ -96,7 +96,7 @@ async function pullAll(parts: OnceParts, signal: AbortSignal): Promise<Ending> {
   for (;;) {
     const outcome = await passOnce(parts, { progress, restMs }, signal);
     if (outcome !== null) return { ...progress, outcome };
-    if (watch.idleMs() >= STALLED_AFTER_MS) return { ...progress, outcome: 'stalled' };
+    if (watch.pullIdleMs() >= STALLED_AFTER_MS) return { ...progress, outcome: 'stalled' };
     await context.clock.sleep(restMs, signal);
     restMs = Math.min(restMs * 2, PASS_REST_MS.most);
   }
@@ -136,13 +136,17 @@ function openGaps(parts: OnceParts, horizon: Horizon | null): OnceSummary['gaps'
 function allGaps({ context }: OnceParts, horizon: Horizon | null): OnceSummary['gaps'] {
   if (horizon === null) return [];
   const { store, serverClock, settings } = context;
-  // What has left the wanted span meanwhile is not missed.
-  const from = wantedFrom(settings, serverClock.claimableMs() ?? horizon.nowMs);
+  const from = horizon.wantedFrom;
+  // What the plan hides and has left the wanted span meanwhile is not missed.
+  const stillWanted = wantedFrom(settings, serverClock.claimableMs() ?? horizon.nowMs);
+  const isPast = ({ to, reason }: StatusGap): boolean =>
+    reason === 'beyond plan' && (parseTimestamp(to) ?? stillWanted) <= stillWanted;
   return store.devices().flatMap((device) => {
     const { deviceId } = device.record;
     const wanted = wantedOf(device, { from, to: horizon.limit });
     const held = { spans: store.telemetry(deviceId).spans, gaps: store.gaps(deviceId) };
-    return holdingsOf(device, held, wanted).holes.map((hole) => ({ device_id: deviceId, ...hole }));
+    const holes = holdingsOf(device, held, wanted).holes.filter((hole) => !isPast(hole));
+    return holes.map((hole) => ({ device_id: deviceId, ...hole }));
   });
 }
 

@@ -10,26 +10,28 @@ import type { Clock } from '../core/ports.ts';
 export interface ProgressWatch {
   /** Takes an event in. */
   observe(event: AppEvent): void;
-  /** For how long nothing has moved, in milliseconds. */
+  /** For how long nothing more was proven to be held, in milliseconds. */
+  pullIdleMs(): number;
+  /** For how long nothing has moved at all. */
   idleMs(): number;
 }
 
 /** @param serverNowMs the server's time, in which waits for allowance are told. */
 export function createProgressWatch(clock: Clock, serverNowMs: () => number): ProgressWatch {
-  let movedAtMs = clock.monoMs();
+  let pulledAtMs = clock.monoMs();
+  let deliveredAtMs = pulledAtMs;
+  const since = (atMs: number): number => Math.max(0, clock.monoMs() - atMs);
   return {
     observe: (event) => {
-      if (isProgress(event)) movedAtMs = Math.max(movedAtMs, clock.monoMs());
+      // New readings that prove nothing come for ever: they are no progress towards the end.
+      if (event.type === 'page-landed' && event.proven) pulledAtMs = Math.max(pulledAtMs, clock.monoMs());
+      if (event.type === 'lines-delivered' && event.lines > 0) deliveredAtMs = clock.monoMs();
       if (event.type === 'allowance-wait') {
         const waitMs = Math.max(0, event.untilMs - serverNowMs());
-        movedAtMs = Math.max(movedAtMs, clock.monoMs() + waitMs);
+        pulledAtMs = Math.max(pulledAtMs, clock.monoMs() + waitMs);
       }
     },
-    idleMs: () => Math.max(0, clock.monoMs() - movedAtMs),
+    pullIdleMs: () => since(pulledAtMs),
+    idleMs: () => since(Math.max(pulledAtMs, deliveredAtMs)),
   };
-}
-
-function isProgress(event: AppEvent): boolean {
-  if (event.type === 'page-landed') return event.newPoints > 0 || event.proven;
-  return event.type === 'lines-delivered' && event.lines > 0;
 }

@@ -9,6 +9,7 @@
  */
 import { anchorsOf, type Edge, holesIn } from '../core/coverage.ts';
 import { type Interval, normalize, subtract } from '../core/intervals.ts';
+import type { TelemetryPage } from '../core/records.ts';
 import type { GapReason } from '../core/state.ts';
 import { DAY_MS, type EpochNs, formatExact, MINUTE_MS } from '../core/time.ts';
 import { type Ask, askFor, type Judgement, judgePage, nextAsk } from '../core/walk.ts';
@@ -132,7 +133,7 @@ async function takePage(
   });
   const { readings, proven } = judged;
   landPage(context, { deviceId: task.deviceId, lane: task.lane, reply: answer.reply, readings, proven });
-  if (judged.next === 'again') return await askAgain(walk, { ask, judged }, signal);
+  if (judged.next === 'again') return await askAgain(walk, { ask, judged, page }, signal);
   if (judged.reason === 'beyond plan' && proven !== null) {
     nameGap(walk, { from: ask.hole.from, to: proven.from }, 'beyond plan');
   }
@@ -143,19 +144,17 @@ async function takePage(
 /** What to do about an answer that proved nothing: the same question, the walk from its start, or a name for the hole. */
 async function askAgain(
   walk: Walk,
-  { ask, judged }: { ask: Ask; judged: Judgement },
+  { ask, judged, page }: { ask: Ask; judged: Judgement; page: TelemetryPage },
   signal: AbortSignal,
 ): Promise<Ask | null> {
   const { context, task } = walk;
-  if (judged.readings.length === 0 && !judged.anchorMissing && walk.empties === 0) {
-    walk.empties += 1;
-    return ask;
-  }
+  const isEmpty = page.readings.length === 0 && (page.deviceId === null || page.deviceId === task.deviceId);
+  if (isEmpty) walk.empties += 1;
+  if (isEmpty && !judged.anchorMissing && walk.empties === 1) return ask;
   walk.odd += 1;
   const reason = judged.reason ?? '';
   context.observe({ type: 'page-distrusted', deviceId: task.deviceId, reason, attempt: walk.odd });
   if (judged.anchorMissing) {
-    if (judged.readings.length === 0) walk.empties += 1;
     walk.anchorMisses += 1;
     if (walk.anchorMisses === TRIES) {
       const at = formatExact((ask.near ?? ask.far)?.at ?? ask.hole.to);

@@ -1,0 +1,140 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { addSpan, anchorsOf, type CoveredSpan, coveredIntervals, type Edge, holesIn } from '../../src/core/coverage.ts';
+import { bare, between, instantsOf } from './support/readings.ts';
+
+const SPACE = 20;
+
+/** A world of held instants, of which some have a reading: the model knows both, the spans have to agree. */
+const anyReadings: fc.Arbitrary<ReadonlySet<number>> = fc.uniqueArray(fc.nat(SPACE - 1)).map((list) => new Set(list));
+const anyStretches = fc.array(
+  fc
+    .tuple(fc.nat(SPACE), fc.nat(SPACE))
+    .filter(([from, to]) => from < to)
+    .map(([from, to]) => between(from, to)),
+  { maxLength: 8 },
+);
+
+const edgeAt = (at: number): Edge => ({ at: BigInt(at), digest: `of ${at}` });
+
+/** The stretch as a judged page would prove it: with the oldest and the newest reading that lies in it. */
+function provenOf({ from, to }: { from: bigint; to: bigint }, readings: ReadonlySet<number>): CoveredSpan {
+  const inside = [...readings].filter((at) => from <= BigInt(at) && BigInt(at) < to).sort((a, b) => a - b);
+  const [first, last] = [inside[0], inside.at(-1)];
+  return {
+    from,
+    to,
+    first: first === undefined ? null : edgeAt(first),
+    last: last === undefined ? null : edgeAt(last),
+  };
+}
+
+const addAll = (spans: readonly CoveredSpan[]): readonly CoveredSpan[] =>
+  spans.reduce<readonly CoveredSpan[]>((held, span) => addSpan(held, span), []);
+
+describe('adding a proven stretch', () => {
+  test('holds exactly the instants that were added, ascending and disjoint, none touching', () => {
+    fc.assert(
+      fc.property(anyStretches, (stretches) => {
+        const spans = addAll(stretches.map(bare));
+        expect(instantsOf(spans)).toEqual(instantsOf(stretches));
+        expect(coveredIntervals(spans)).toEqual(spans.map(({ from, to }) => ({ from, to })));
+      }),
+    );
+  });
+
+  test('keeps at the edges of each span the oldest and the newest reading that lies in it', () => {
+    fc.assert(
+      fc.property(anyStretches, anyReadings, (stretches, readings) => {
+        const spans = addAll(stretches.map((stretch) => provenOf(stretch, readings)));
+        expect(spans).toEqual(spans.map((span) => provenOf(span, readings)));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('comes to the same in any order', () => {
+    const shuffled = anyStretches.chain((stretches) =>
+      fc.tuple(
+        fc.constant(stretches),
+        fc.shuffledSubarray(stretches, { minLength: stretches.length, maxLength: stretches.length }),
+      ),
+    );
+    fc.assert(
+      fc.property(shuffled, anyReadings, ([stretches, otherwise], readings) => {
+        const proven = (list: typeof stretches): CoveredSpan[] => list.map((stretch) => provenOf(stretch, readings));
+        expect(addAll(proven(otherwise))).toEqual(addAll(proven(stretches)));
+      }),
+    );
+  });
+
+  test('an empty stretch adds nothing, wherever it lies', () => {
+    const held = [bare(between(0, 5)), bare(between(9, 12))];
+    for (const [from, to] of [
+      [5, 5],
+      [7, 7],
+      [8, 6],
+    ] as const)
+      expect(addSpan(held, bare(between(from, to)))).toBe(held);
+  });
+
+  test('a stretch that touches two spans makes them one, one that leaves a nanosecond does not', () => {
+    const held = [bare(between(0, 5)), bare(between(9, 12))];
+    expect(addSpan(held, bare(between(5, 9)))).toEqual([bare(between(0, 12))]);
+    expect(addSpan(held, bare(between(6, 9)))).toEqual([bare(between(0, 5)), bare(between(6, 12))]);
+  });
+
+  test('a span without readings takes the edges of its neighbour', () => {
+    const low = { ...between(0, 5), first: edgeAt(1), last: edgeAt(3) };
+    expect(addSpan([low], bare(between(5, 9)))).toEqual([{ ...low, to: 9n }]);
+    expect(addSpan([bare(between(5, 9))], low)).toEqual([{ ...low, to: 9n }]);
+  });
+});
+
+describe('the holes', () => {
+  test('are what is wanted and not covered, ascending', () => {
+    fc.assert(
+      fc.property(anyStretches, (stretches) => {
+        const open = holesIn(between(0, SPACE), addAll(stretches.map(bare)));
+        expect(instantsOf(open)).toEqual(instantsOf([between(0, SPACE)]).difference(instantsOf(stretches)));
+        expect([...open].sort((a, b) => (a.from < b.from ? -1 : 1))).toEqual(open);
+      }),
+    );
+  });
+
+  test('nothing wanted has no hole', () => {
+    expect(holesIn(between(5, 5), [])).toEqual([]);
+    expect(holesIn(between(6, 5), [])).toEqual([]);
+  });
+});
+
+describe('the anchors of a hole', () => {
+  const low = { ...between(0, 5), first: edgeAt(1), last: edgeAt(3) };
+  const high = { ...between(9, 12), first: edgeAt(10), last: edgeAt(11) };
+
+  test('are the first reading above it and the last one below it', () => {
+    expect(anchorsOf(between(5, 9), [low, high])).toEqual({ near: edgeAt(10), far: edgeAt(3) });
+  });
+
+  test('are none where nothing is held, or what is held has no reading', () => {
+    expect(anchorsOf(between(5, 9), [])).toEqual({ near: null, far: null });
+    expect(anchorsOf(between(5, 9), [bare(between(0, 5)), bare(between(9, 12))])).toEqual({ near: null, far: null });
+  });
+
+  test('are not taken from a span that the hole does not touch', () => {
+    expect(anchorsOf(between(6, 8), [low, high])).toEqual({ near: null, far: null });
+  });
+
+  test('every hole of a coverage has the anchors of the spans beside it', () => {
+    fc.assert(
+      fc.property(anyStretches, anyReadings, (stretches, readings) => {
+        const spans = addAll(stretches.map((stretch) => provenOf(stretch, readings)));
+        for (const hole of holesIn(between(0, SPACE), spans)) {
+          const below = spans.filter(({ to }) => to <= hole.from).at(-1);
+          const above = spans.find(({ from }) => from >= hole.to);
+          expect(anchorsOf(hole, spans)).toEqual({ near: above?.first ?? null, far: below?.last ?? null });
+        }
+      }),
+    );
+  });
+});

@@ -1,0 +1,221 @@
+/**
+ * What becomes of answers that are odd, refused or lies, whole program: nothing lost that can be had, nothing claimed
+ * that is not held, and a name for what is missing.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { AppEvent } from '../../src/core/events.ts';
+import { onPath, type SimPage } from '../../src/sim/faults.ts';
+import type { DeviceSpec } from '../../src/sim/spec.ts';
+import { createWorld, type World } from '../../src/sim/world.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { type Bench, NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+let bench: Bench;
+beforeAll(async () => {
+  if (influxdAvailable()) bench = await openBench();
+});
+afterAll(async () => {
+  await bench?.[Symbol.asyncDispose]();
+});
+
+const WALK: DeviceSpec = { deviceId: 'walk', intervalMs: 20 * SECOND, jitter: 0.5 };
+const CALM: DeviceSpec = { deviceId: 'calm', intervalMs: 5 * MINUTE };
+
+function worldOf(devices: readonly DeviceSpec[], historyMs = 10 * HOUR): (nowMs: number) => World {
+  return (originMs) => createWorld({ seed: 4, originMs, historyMs, devices });
+}
+
+async function rigOf(changes: Partial<RigOptions> = {}): Promise<Rig> {
+  return await openRig(bench, { world: worldOf([WALK, CALM]), historyMs: 5 * HOUR, ...changes });
+}
+
+const told = (events: readonly AppEvent[], type: AppEvent['type']): AppEvent[] =>
+  events.filter((event) => event.type === type);
+
+const telemetryOf = (deviceId: string): RegExp => new RegExp(`/devices/${deviceId}/telemetry`);
+
+describe.runIf(influxdAvailable())('a pull', () => {
+  test('asks for no more than the pages that the readings fill', async () => {
+    using rig = await rigOf({ world: worldOf([WALK]) });
+    await rig.once();
+    const readings = [
+      ...rig.simulator.world.readings('walk', BigInt(NOW_MS - 5 * HOUR) * 1_000_000n, BigInt(NOW_MS) * 1_000_000n),
+    ];
+    const pages = rig.simulator.log.requests.filter(({ path }) => path.endsWith('/telemetry')).length;
+    expect(readings.length).toBeGreaterThan(800);
+    expect(pages).toBeLessThanOrEqual(Math.ceil(readings.length / 196) + 2);
+  });
+
+  test('tells of a device that vanishes in mid-walk, keeps what it has of it, and completes the others', async () => {
+    const leaving = { ...WALK, deviceId: 'leaving', intervalMs: 5 * SECOND, vanishesAtMs: NOW_MS + 4 * SECOND };
+    using rig = await rigOf({ world: worldOf([leaving, CALM]), concurrency: 1 });
+    const { summary, events } = await rig.once();
+    expect(told(events, 'device-gone')).toMatchObject([{ deviceId: 'leaving' }]);
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
+    expect(summary.gaps.map(({ device_id, reason }) => [device_id, reason])).toEqual([['leaving', 'device gone']]);
+    const verdict = await rig.verdict(NOW_MS);
+    expect([verdict.missing, verdict.invented.filter((text) => !text.startsWith('leaving'))]).toEqual([[], []]);
+    const kept = await bench.influxd.query(
+      rig.database,
+      "SELECT count(value) FROM telemetry WHERE device_id = 'leaving'",
+    );
+    expect(Number(kept[0]?.count)).toBeGreaterThan(100);
+  });
+
+  test('names a stretch whose page stays out of order, keeps its readings, and mends it when the page is right', async () => {
+    using rig = await rigOf();
+    const shuffle = (page: SimPage): SimPage =>
+      page.nextCursor === null ? page : { ...page, records: page.records.toReversed() };
+    rig.simulator.faults = onPath(telemetryOf('walk'), () => ({ kind: 'mangle', change: shuffle }));
+    const { summary, events } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'stalled', exit_code: 3 });
+    expect(summary.gaps).not.toEqual([]);
+    expect(new Set(summary.gaps.map(({ device_id, reason }) => `${device_id}: ${reason}`))).toEqual(
+      new Set(['walk: page not understood']),
+    );
+    expect(told(events, 'page-distrusted').length).toBeGreaterThanOrEqual(3);
+    const kept = await bench.influxd.query(rig.database, "SELECT count(value) FROM telemetry WHERE device_id = 'walk'");
+    expect(Number(kept[0]?.count)).toBeGreaterThan(100);
+    rig.simulator.faults = null;
+    await rig.clock.sleep(10 * MINUTE);
+    const startedMs = rig.clock.nowMs();
+    expect((await rig.once()).summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
+    const verdict = await rig.verdict(startedMs);
+    expect([verdict.missing, verdict.invented]).toEqual([[], []]);
+  });
+
+  test('takes no reading from a page of another device', async () => {
+    using rig = await rigOf();
+    let lies = 0;
+    rig.simulator.faults = onPath(telemetryOf('calm'), () => {
+      lies += 1;
+      return lies <= 2 ? { kind: 'mangle', change: (page) => ({ ...page, deviceId: 'walk' }) } : null;
+    });
+    const { summary, events } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
+    expect(told(events, 'page-distrusted')).toHaveLength(2);
+    const verdict = await rig.verdict(NOW_MS);
+    expect([verdict.missing, verdict.invented]).toEqual([[], []]);
+  });
+
+  test('survives a server that ignores the bounds for a while', async () => {
+    using rig = await rigOf();
+    let lies = 0;
+    rig.simulator.faults = onPath(telemetryOf('walk'), () => {
+      lies += 1;
+      if (lies !== 2) return null;
+      const change = (page: SimPage): SimPage => {
+        const first = '{"recorded_at":"2026-06-15T12:34:50.000Z","values":{"temperature":1}}';
+        return { ...page, records: [first, ...page.records] };
+      };
+      return { kind: 'mangle', change };
+    });
+    const { summary } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
+    expect((await rig.verdict(NOW_MS)).missing).toEqual([]);
+  });
+
+  test('accepts a reading that is gone for good after three tries, tells of it and goes on', async () => {
+    using rig = await rigOf();
+    await rig.once();
+    await rig.clock.sleep(HOUR);
+    // What the first run held last is withdrawn by the service.
+    const cutMs = BigInt(NOW_MS - 30 * MINUTE) * 1_000_000n;
+    rig.simulator.hides = (deviceId, reading) =>
+      deviceId === 'walk' && reading.recordedAtNs > cutMs && reading.recordedAtNs < BigInt(NOW_MS) * 1_000_000n;
+    const { summary, events } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
+    expect(told(events, 'restatement')).toMatchObject([{ deviceId: 'walk' }]);
+  });
+
+  test('follows a plan that allows less than the account says', async () => {
+    using rig = await rigOf({ world: worldOf([WALK, CALM], 12 * DAY), historyMs: 10 * DAY });
+    let asked = 0;
+    rig.simulator.settings.plan.historyMaxDays = 30;
+    rig.simulator.faults = onPath(/telemetry/, () => {
+      asked += 1;
+      if (asked === 1) rig.simulator.settings.plan.historyMaxDays = 3;
+      return null;
+    });
+    const { summary } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
+    const verdict = await rig.verdict(NOW_MS);
+    expect([verdict.missing, verdict.invented]).toEqual([[], []]);
+  });
+
+  test('calls nothing "no data" that the plan may hide: the gap is named, and the end is 1', async () => {
+    using rig = await rigOf({
+      world: worldOf([WALK, CALM], 12 * DAY),
+      historyMs: 10 * DAY,
+      settings: { bounds: { age: 'empty' }, plan: { historyMaxDays: 3 } },
+    });
+    const { summary } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'incomplete for good', exit_code: 1 });
+    expect(new Set(summary.gaps.map(({ reason }) => reason))).toEqual(new Set(['beyond plan']));
+    for (const { to } of summary.gaps) expect(Date.parse(to)).toBeLessThan(NOW_MS - 3 * DAY + 10 * MINUTE);
+    const fromNs = BigInt(NOW_MS - 3 * DAY + 30 * MINUTE) * 1_000_000n;
+    const verdict = await rig.verdict(NOW_MS, { fromNs });
+    expect([verdict.missing, verdict.invented]).toEqual([[], []]);
+  });
+
+  test('closes old windows of a silent device once it has seen that the plan does not hide them', async () => {
+    const silent: DeviceSpec = { deviceId: 'silent', appearsAtMs: NOW_MS - 20 * DAY, intervalMs: 100 * DAY };
+    using rig = await rigOf({
+      world: worldOf([CALM, silent], 12 * DAY),
+      historyMs: 10 * DAY,
+      concurrency: 1,
+      settings: { plan: { historyMaxDays: 3 } },
+    });
+    expect((await rig.once()).summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
+  });
+
+  test('goes on without telemetry where the key lacks the scope, and says so', async () => {
+    using rig = await rigOf({ settings: { key: { scopes: ['devices:read', 'account:read'] } } });
+    const { summary, events } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, streams_off: ['telemetry'] });
+    expect(told(events, 'stream-off')).toMatchObject([{ stream: 'telemetry', scope: 'telemetry:read' }]);
+  });
+
+  test('goes on without the account, under the tag "default"', async () => {
+    using rig = await rigOf({ settings: { key: { scopes: ['devices:read', 'telemetry:read'] } } });
+    const { summary } = await rig.once();
+    expect(summary).toMatchObject({
+      outcome: 'complete',
+      exit_code: 0,
+      workspace_id: 'default',
+      streams_off: ['account'],
+    });
+    const rows = await bench.influxd.query(rig.database, 'SHOW TAG VALUES FROM telemetry WITH KEY = workspace_id');
+    expect(rows.map(({ value }) => value)).toEqual(['default']);
+    const verdict = await rig.verdict(NOW_MS);
+    expect([verdict.missing, verdict.invented]).toEqual([[], []]);
+  });
+
+  test('writes devices, the workspace and coverage as the schema says', async () => {
+    using rig = await rigOf();
+    await rig.once();
+    const query = async (text: string) => await bench.influxd.query(rig.database, text);
+    const devices = await query('SELECT * FROM device');
+    expect(devices.map(({ device_id }) => device_id).sort()).toEqual(['calm', 'walk']);
+    expect(await query('SELECT * FROM workspace')).toMatchObject([{ workspace_id: 'ws-simulated', devices: 2 }]);
+    expect((await query('SELECT * FROM coverage')).map(({ state }) => state)).toEqual(['live', 'live']);
+    const hours = await query("SELECT * FROM coverage_hour WHERE device_id = 'calm'");
+    // Five wanted hours, begun and ended in the middle of one: four whole ones, twelve readings each.
+    expect(hours).toHaveLength(4);
+    const counts = hours.map(({ readings }) => Number(readings));
+    for (const count of counts) expect(count).toBeGreaterThanOrEqual(11);
+    const seed = [
+      ...rig.simulator.world.readings(
+        'calm',
+        BigInt(String(hours[0]?.time)),
+        BigInt(String(hours[3]?.time)) + 3_600_000_000_000n,
+      ),
+    ];
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(seed.length);
+  });
+});
