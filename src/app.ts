@@ -83,9 +83,11 @@ function assemble(options: SyncOptions, { store, ledger, close }: OpenStore): Sy
   const watch = createProgressWatch(clock, serverClock.nowMs);
   const streams = createStreamNotes(serverClock.nowMs);
   const deliverers: Deliverer[] = [];
+  const workspaceKnown = createGate();
   const observe = (event: AppEvent): void => {
     watch.observe(event);
     streams.observe(event);
+    if (event.type === 'pass-started' || event.type === 'pass-failed') workspaceKnown.open();
     if (event.type === 'page-landed' || event.type === 'pass-started') for (const { ring } of deliverers) ring();
     options.observe(event);
   };
@@ -121,7 +123,8 @@ function assemble(options: SyncOptions, { store, ledger, close }: OpenStore): Sy
     allowance: () => allowanceUse(pacer),
     settings,
   };
-  deliverers.push(...options.destinations.map((to) => createDeliverer({ store, clock, random, observe }, to)));
+  const deliver = { store, clock, random, observe };
+  deliverers.push(...options.destinations.map((to) => runBehind(workspaceKnown, createDeliverer(deliver, to))));
   const allowance = (): AllowanceStatus =>
     allowanceStatus(pacer, { share: options.api.share, nowMs: serverClock.nowMs() });
   const reported: ReportParts = { context, deliverers, allowance, streams, version: VERSION };
@@ -133,6 +136,40 @@ function assemble(options: SyncOptions, { store, ledger, close }: OpenStore): Sy
     report: () => reportNow(reported),
     ready: () => readyNow(reported),
     close,
+  };
+}
+
+/**
+ * Another workspace behind the key stops the program before anything is written (design 2.1), also what an earlier run
+ * has left to be delivered: it may be on its way to the other workspace's database. An API that does not answer holds
+ * nothing up.
+ */
+function runBehind(gate: Gate, deliverer: Deliverer): Deliverer {
+  const run = async (signal: AbortSignal): Promise<void> => {
+    await gate.pass(signal);
+    await deliverer.run(signal);
+  };
+  return { ...deliverer, run };
+}
+
+interface Gate {
+  /** Lets pass whoever waits, and from now on everybody. */
+  open(): void;
+  /** Rejects with the signal's reason when that aborts first. */
+  pass(signal: AbortSignal): Promise<void>;
+}
+
+function createGate(): Gate {
+  const opened = Promise.withResolvers<void>();
+  return {
+    open: opened.resolve,
+    pass: async (signal) => {
+      signal.throwIfAborted();
+      const aborted = Promise.withResolvers<never>();
+      const onAbort = (): void => aborted.reject(signal.reason);
+      signal.addEventListener('abort', onAbort, { once: true });
+      await Promise.race([opened.promise, aborted.promise]).finally(() => signal.removeEventListener('abort', onAbort));
+    },
   };
 }
 

@@ -72,7 +72,7 @@ function tell(text: string): number {
 main().then(
   (code) => process.exit(code),
   (error: unknown) => {
-    const words = error instanceof Error ? `${error.name}: ${error.message}` : 'unknown';
+    const words = error instanceof Error ? error.message : 'unknown';
     process.stderr.write(`tidemark: an error that should not happen: ${plainText(words)}\n`);
     process.exit(1);
   },

@@ -5,10 +5,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createHttpTransport } from './api/transport.ts';
-import { openSync, settingsOf } from './app.ts';
+import { openSync, type Sync, settingsOf } from './app.ts';
 import { runDemo } from './commands/demo.ts';
 import type { DemoConfig } from './config.ts';
-import { serveStatus } from './observe/server.ts';
+import type { Listen } from './config-values.ts';
+import type { Store } from './core/state.ts';
+import type { StatusReport } from './core/status.ts';
+import type { EpochMs } from './core/time.ts';
+import { type StatusServer, serveStatus } from './observe/server.ts';
 import { realClock, realRandom } from './real-clock.ts';
 import { createDemoWorld } from './sim/demo-world.ts';
 import { serveSimulator } from './sim/server.ts';
@@ -54,28 +58,70 @@ export async function runDemoCommand(config: DemoConfig, voice: Voice, ports: Pr
       dataDir: config.dataDir ?? temporaryDirectory(closers),
     });
     closers.push(sync.close);
-    let tickedAtMs = realClock.monoMs();
-    const status = await serveStatus({
-      listen: config.listen ?? { host: LOOPBACK, port: 0 },
-      status: sync.report,
-      health: () => {
-        const healthy = realClock.monoMs() - tickedAtMs < STILL_AFTER_MS;
-        return { healthy, reasons: healthy ? [] : ['the main loop stands still'] };
-      },
-      ready: sync.ready,
-      onError: (message) => voice.logger.error(`status page: ${message}`),
-    });
-    closers.push(status.close);
-    ports.print(`Status page: ${status.url}\n`);
+    // A state that is used again goes on in the world that it began in.
+    simulator.world = createDemoWorld(beganAtMs(sync.context.store));
+    const page = await servePage(config.listen ?? { host: LOOPBACK, port: 0 }, sync, voice);
+    closers.push(page.close);
+    ports.print(`Status page: ${page.url}\n`);
     const tick = (): void => {
-      tickedAtMs = realClock.monoMs();
+      page.tick();
       voice.show(sync.report());
     };
     await runDemo({ ...sync, tick }, ports.signal).finally(voice.endProgress);
     return 0;
   } finally {
-    for (const close of closers.reverse()) await close();
+    await closeAll(closers.reverse());
   }
+}
+
+/** Serves the status page; the main loop has to `tick` for it, or it is told to stand still. */
+async function servePage(
+  listen: Listen,
+  { report, ready }: Sync,
+  { scrub, logger }: Voice,
+): Promise<StatusServer & { readonly tick: () => void }> {
+  let tickedAtMs = realClock.monoMs();
+  const server = await serveStatus({
+    listen,
+    status: (): StatusReport => JSON.parse(scrub(JSON.stringify(report()))),
+    health: () => {
+      const healthy = realClock.monoMs() - tickedAtMs < STILL_AFTER_MS;
+      return { healthy, reasons: healthy ? [] : ['the main loop stands still'] };
+    },
+    ready: () => {
+      const now = ready();
+      return { ...now, reasons: now.reasons.map(scrub) };
+    },
+    onError: (message) => logger.error(`status page: ${message}`),
+  });
+  const tick = (): void => {
+    tickedAtMs = realClock.monoMs();
+  };
+  return { ...server, tick };
+}
+
+/** Closes one after the other; one that fails keeps no other open. */
+async function closeAll(closers: readonly Closer[]): Promise<void> {
+  const failures: unknown[] = [];
+  for (const close of closers) {
+    try {
+      await close();
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
+}
+
+const BEGAN_AT = 'demo_began_at_ms';
+
+/** When the demo of this state was started first. */
+function beganAtMs({ fact, keepFact }: Store): EpochMs {
+  const kept = fact(BEGAN_AT);
+  if (kept !== null) return Number(kept);
+  const nowMs = realClock.nowMs();
+  keepFact(BEGAN_AT, String(nowMs));
+  return nowMs;
 }
 
 function temporaryDirectory(closers: Closer[]): string {

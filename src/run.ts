@@ -8,6 +8,8 @@ import { openSync, type Sync, settingsOf } from './app.ts';
 import type { Command } from './cli.ts';
 import { type OnceSummary, runOnce } from './commands/once.ts';
 import { type Config, loadConfig, loadDemoConfig } from './config.ts';
+import { UserError } from './core/faults.ts';
+import type { Scrub } from './observe/scrub.ts';
 import { realClock, realRandom } from './real-clock.ts';
 import { runDemoCommand } from './run-demo.ts';
 import { openVoice, type ProcessPorts, repeatWhile, type Voice } from './voice.ts';
@@ -26,14 +28,25 @@ export async function runCommand(
     const loaded = loadDemoConfig({ readFile, environment, nowMs });
     ports.forget(loaded.secretVariables);
     const { config, secrets } = loaded;
-    return await runDemoCommand(config, openVoice({ ports, log: config.log, level: command.logLevel, secrets }), ports);
+    const voice = openVoice({ ports, log: config.log, level: command.logLevel, secrets });
+    return await concealed(voice.scrub, runDemoCommand(config, voice, ports));
   }
   const { config, secrets, secretVariables } = loadConfig({ file: command.configFile, readFile, environment, nowMs });
   ports.forget(secretVariables);
   const voice = openVoice({ ports, log: config.log, level: command.logLevel, secrets });
-  const summary = await once(config, voice, ports);
-  if (command.json) ports.print(`${JSON.stringify(summary)}\n`);
+  const summary = await concealed(voice.scrub, once(config, voice, ports));
+  if (command.json) ports.print(`${voice.scrub(JSON.stringify(summary))}\n`);
   return summary.exit_code;
+}
+
+/** The last net below what is thrown: whoever shows it knows no secrets any more. */
+async function concealed<T>(scrub: Scrub, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof UserError) throw new UserError(scrub(error.message), error.exitCode);
+    throw new Error(scrub(error instanceof Error ? `${error.name}: ${error.message}` : 'unknown'));
+  }
 }
 
 async function once(config: Config, voice: Voice, ports: ProcessPorts): Promise<OnceSummary> {

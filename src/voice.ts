@@ -7,6 +7,7 @@ import type { Secret } from './core/secret.ts';
 import type { StatusReport } from './core/status.ts';
 import { createLogger, type Logger, type LogStream, logEvents } from './observe/log.ts';
 import { createProgress, createTerminalLine, type ProgressFacts } from './observe/progress.ts';
+import { createScrub, type Scrub } from './observe/scrub.ts';
 import { realClock } from './real-clock.ts';
 
 /** The process, as a command sees it. */
@@ -25,6 +26,8 @@ export interface ProcessPorts {
 export interface Voice {
   readonly logger: Logger;
   readonly observe: Observe;
+  /** Takes every secret out of a text that goes another way than through the log. */
+  readonly scrub: Scrub;
   /** Shows how far the work is, if it is time to. */
   show(report: StatusReport): void;
   endProgress(): void;
@@ -51,6 +54,7 @@ export function openVoice(options: {
   return {
     logger,
     observe: logEvents(logger, realClock),
+    scrub: createScrub(secrets),
     show: (report) => progress.show(progressFacts(report), realClock.monoMs()),
     endProgress: progress.end,
   };

@@ -10,11 +10,22 @@ import type { Api, Clock, HttpAnswer, Observe, Purpose, Random, Reply, Transport
 import { type BackoffPolicy, backoffMs, verdictOf } from '../core/retry.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import { SECOND_MS } from '../core/time.ts';
+import { parseAlert, parseAlertPage } from './alert-schemas.ts';
 import { type Classified, classifyAnswer } from './classify.ts';
 import type { Pacer } from './pacer.ts';
 import { readDate, readRateLimit } from './rate-headers.ts';
 import { parseAccount, parseDevicePage, parseTelemetryPage } from './schemas.ts';
-import { ACCOUNT, createUrls, devicesTarget, hasCursor, nameRequest, type Target, telemetryTarget } from './urls.ts';
+import {
+  ACCOUNT,
+  alertsTarget,
+  alertTarget,
+  createUrls,
+  devicesTarget,
+  hasCursor,
+  nameRequest,
+  type Target,
+  telemetryTarget,
+} from './urls.ts';
 
 export interface ApiClientOptions {
   readonly transport: Transport;
@@ -81,6 +92,10 @@ export function createApiClient(options: ApiClientOptions): Api {
     account: async (purpose, signal) => await ask({ target: ACCOUNT, parse: parseAccount, purpose }, signal),
     devices: async (cursor, purpose, signal) =>
       await ask({ target: devicesTarget(limit(), cursor), parse: parseDevicePage, purpose }, signal),
+    alerts: async (cursor, purpose, signal) =>
+      await ask({ target: alertsTarget(limit(), cursor), parse: parseAlertPage, purpose }, signal),
+    alert: async (alertId, purpose, signal) =>
+      await ask({ target: alertTarget(alertId), parse: parseAlert, purpose }, signal),
     telemetry: async (query, purpose, signal) => {
       const reply = await ask({ target: telemetryTarget(limit(), query), parse: parseTelemetryPage, purpose }, signal);
       for (const { recordedAt } of reply.value.readings) options.serverClock.heardReading(recordedAt);

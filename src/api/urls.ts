@@ -32,6 +32,20 @@ export function devicesTarget(limit: number, cursor: Cursor | null): Target {
   return { path: '/devices', query: [['limit', String(limit)], ...cursorPart(cursor)] };
 }
 
+/** A page of `/alerts`. */
+export function alertsTarget(limit: number, cursor: Cursor | null): Target {
+  return { path: '/alerts', query: [['limit', String(limit)], ...cursorPart(cursor)] };
+}
+
+/** One alert. @throws ApiFault `invalid-request` for an id that is no whole number. */
+export function alertTarget(alertId: number): Target {
+  if (!Number.isSafeInteger(alertId)) {
+    const request = 'GET /alerts/(unusable id)';
+    throw new ApiFault('invalid-request', `${request}: not sent, the id is no whole number`, { request });
+  }
+  return { path: `/alerts/${alertId}`, query: [] };
+}
+
 /**
  * A page of the telemetry of a device. The window is sent with a cursor as well: the document asks for the same
  * parameters from page to page.

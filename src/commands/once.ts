@@ -11,7 +11,7 @@ import type { StatusGap } from '../core/status.ts';
 import { MINUTE_MS, parseTimestamp, SECOND_MS } from '../core/time.ts';
 import type { Horizon, SyncContext } from '../sync/context.ts';
 import type { Deliverer } from '../sync/deliver.ts';
-import { wantedFrom } from '../sync/horizon.ts';
+import { horizonNow, stillWantedFrom } from '../sync/horizon.ts';
 import { type PassResult, runPass } from '../sync/pass.ts';
 import type { ProgressWatch } from '../sync/progress-watch.ts';
 import type { Puller } from '../sync/pull.ts';
@@ -63,10 +63,12 @@ export async function runOnce(parts: OnceParts, signal: AbortSignal): Promise<On
   const deliveries = parts.deliverers.map((deliverer) => deliverer.run(both));
   // A state that cannot be written ends the deliveries: then there is nothing to wait for.
   for (const delivery of deliveries) delivery.catch((error: unknown) => stop.abort(error));
+  const progress: Progress = { horizon: null, off: [] };
   try {
-    return await pullAndDrain(parts, both);
+    return await pullAndDrain(parts, progress, both);
   } catch (error) {
-    if (signal.aborted) return summarize(parts, { outcome: 'interrupted', horizon: null, off: [] });
+    if (signal.aborted && !(error instanceof UserError))
+      return summarize(parts, { ...progress, outcome: 'interrupted' });
     if (stop.signal.aborted && !(error instanceof UserError)) throw stop.signal.reason;
     throw error;
   } finally {
@@ -75,23 +77,26 @@ export async function runOnce(parts: OnceParts, signal: AbortSignal): Promise<On
   }
 }
 
-interface Ending {
-  readonly outcome: OnceSummary['outcome'];
-  readonly horizon: Horizon | null;
-  readonly off: PassResult['off'];
+/** What the passes so far have fixed and found. */
+interface Progress {
+  horizon: Horizon | null;
+  off: PassResult['off'];
 }
 
-async function pullAndDrain(parts: OnceParts, signal: AbortSignal): Promise<OnceSummary> {
-  const ending = await pullAll(parts, signal);
+interface Ending extends Readonly<Progress> {
+  readonly outcome: OnceSummary['outcome'];
+}
+
+async function pullAndDrain(parts: OnceParts, progress: Progress, signal: AbortSignal): Promise<OnceSummary> {
+  const ending = await pullAll(parts, progress, signal);
   const drained = await drain(parts, signal);
   const outcome = ending.outcome === 'complete' && !drained ? 'stalled' : ending.outcome;
   return summarize(parts, { ...ending, outcome });
 }
 
 /** Passes until nothing is open, nothing can be mended, or nothing moves. */
-async function pullAll(parts: OnceParts, signal: AbortSignal): Promise<Ending> {
+async function pullAll(parts: OnceParts, progress: Progress, signal: AbortSignal): Promise<Ending> {
   const { context, watch } = parts;
-  const progress: { horizon: Horizon | null; off: PassResult['off'] } = { horizon: null, off: [] };
   let restMs = PASS_REST_MS.first;
   for (;;) {
     const outcome = await passOnce(parts, { progress, restMs }, signal);
@@ -105,17 +110,16 @@ async function pullAll(parts: OnceParts, signal: AbortSignal): Promise<Ending> {
 /** One pass. @returns how the pulling ends with it; `null` where another one may help. */
 async function passOnce(
   parts: OnceParts,
-  { progress, restMs }: { progress: { horizon: Horizon | null; off: PassResult['off'] }; restMs: number },
+  { progress, restMs }: { progress: Progress; restMs: number },
   signal: AbortSignal,
 ): Promise<'complete' | 'incomplete for good' | null> {
   const { context, puller } = parts;
   try {
-    const { horizon, off } = await runPass(
-      context,
-      { puller, fixed: progress.horizon, historyMs: Number.POSITIVE_INFINITY },
-      signal,
-    );
-    progress.horizon ??= horizon;
+    const onHorizon = (horizon: Horizon): void => {
+      progress.horizon ??= horizon;
+    };
+    const plan = { puller, fixed: progress.horizon, historyMs: Number.POSITIVE_INFINITY, onHorizon };
+    const { off } = await runPass(context, plan, signal);
     progress.off = off;
   } catch (error) {
     if (!(error instanceof ApiFault)) throw error;
@@ -135,10 +139,10 @@ function openGaps(parts: OnceParts, horizon: Horizon | null): OnceSummary['gaps'
 
 function allGaps({ context }: OnceParts, horizon: Horizon | null): OnceSummary['gaps'] {
   if (horizon === null) return [];
-  const { store, serverClock, settings } = context;
+  const { store } = context;
   const from = horizon.wantedFrom;
   // What the plan hides and has left the wanted span meanwhile is not missed.
-  const stillWanted = wantedFrom(settings, serverClock.claimableMs() ?? horizon.nowMs);
+  const stillWanted = stillWantedFrom(context);
   const isPast = ({ to, reason }: StatusGap): boolean =>
     reason === 'beyond plan' && (parseTimestamp(to) ?? stillWanted) <= stillWanted;
   return store.devices().flatMap((device) => {
@@ -190,13 +194,15 @@ const EXIT_CODES: Readonly<Record<OnceSummary['outcome'], ExitCode>> = {
 function summarize(parts: OnceParts, { outcome, horizon, off }: Ending): OnceSummary {
   const { store } = parts.context;
   const totals = store.totals();
+  // Where no pass has come to its end, what is open counts from here.
+  const gaps = allGaps(parts, horizon ?? horizonNow(parts.context));
   return {
     outcome,
     exit_code: EXIT_CODES[outcome],
     workspace_id: store.workspaceTag(),
     devices: store.devices().length,
     points_archived: totals.points,
-    gaps: allGaps(parts, horizon),
+    gaps,
     streams_off: off,
     rejected_records: totals.rejectedRecords,
     destinations: parts.deliverers.map((deliverer) => {

@@ -20,7 +20,8 @@ export interface Edge {
  *
  * `first` is the oldest reading held at or above `from` (a walk further back goes on from it; it may lie one nanosecond
  * below `from`, where a page ended in the middle of an instant). `last` is the newest one below `to`. Both are `null`
- * where the stretch holds no reading.
+ * where the stretch holds no reading. Where the newest instant of a walk fills pages by itself, the edges may be those
+ * without it: still readings that are held.
  */
 export interface CoveredSpan extends Interval {
   readonly first: Edge | null;
@@ -29,7 +30,7 @@ export interface CoveredSpan extends Interval {
 
 /** The bare intervals of the spans, in normal form. */
 export function coveredIntervals(spans: readonly CoveredSpan[]): Intervals {
-  return normalize(spans);
+  return normalize(spans.map(({ from, to }) => ({ from, to })));
 }
 
 /** The stretches of `wanted` that are not held, ascending. */

@@ -48,12 +48,16 @@ function stateOf(
   return newest !== null && wanted.to - newest < SILENT_AFTER_NS ? 'live' : 'silent';
 }
 
+/** Gaps may overlap, as they were named at different times; each instant is told once, under the first of its names. */
 function nameHoles(open: Intervals, gaps: readonly Gap[], otherwise: string): StatusGap[] {
-  const named = gaps.flatMap((gap) =>
-    intersect(open, normalize([{ from: gap.fromNs, to: gap.toNs }])).map((hole) => ({ hole, reason: gap.reason })),
-  );
-  const rest = subtract(open, normalize(named.map(({ hole }) => hole)));
-  return [...named, ...rest.map((hole) => ({ hole, reason: otherwise }))]
+  let left = open;
+  const named: { hole: Interval; reason: string }[] = [];
+  for (const { fromNs, toNs, reason } of gaps) {
+    const stretch = normalize([{ from: fromNs, to: toNs }]);
+    named.push(...intersect(left, stretch).map((hole) => ({ hole, reason })));
+    left = subtract(left, stretch);
+  }
+  return [...named, ...left.map((hole) => ({ hole, reason: otherwise }))]
     .sort((a, b) => (a.hole.from < b.hole.from ? -1 : 1))
     .map(({ hole, reason }) => ({ from: formatExact(hole.from), to: formatExact(hole.to), reason }));
 }

@@ -5,7 +5,7 @@
  */
 import type { AppEvent } from './events.ts';
 import type { ApiFaultKind } from './faults.ts';
-import type { Account, Cursor, DevicePage, TelemetryPage } from './records.ts';
+import type { Account, AlertPage, AlertRecord, Cursor, DevicePage, TelemetryPage } from './records.ts';
 import type { EpochMs, EpochNs } from './time.ts';
 
 /** Time as an argument: real in the program, virtual in tests. */
@@ -61,6 +61,8 @@ export interface Api {
   account(purpose: Purpose, signal: AbortSignal): Promise<Reply<Account>>;
   devices(cursor: Cursor | null, purpose: Purpose, signal: AbortSignal): Promise<Reply<DevicePage>>;
   telemetry(query: TelemetryQuery, purpose: Purpose, signal: AbortSignal): Promise<Reply<TelemetryPage>>;
+  alerts(cursor: Cursor | null, purpose: Purpose, signal: AbortSignal): Promise<Reply<AlertPage>>;
+  alert(alertId: number, purpose: Purpose, signal: AbortSignal): Promise<Reply<AlertRecord>>;
 }
 
 /** One HTTP request, as bytes on a wire; only `GET` is ever sent to the API. */

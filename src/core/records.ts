@@ -75,3 +75,26 @@ export interface Account {
   readonly devices: number | null;
   readonly openAlerts: number | null;
 }
+
+/** An alert: one incident of a rule. */
+export interface AlertRecord {
+  readonly alertId: number;
+  readonly deviceId: string | null;
+  readonly ruleName: string | null;
+  readonly kind: string | null;
+  readonly sensor: string | null;
+  readonly condition: string | null;
+  readonly threshold: number | null;
+  readonly value: number | null;
+  readonly fireCount: number | null;
+  /** `open`, `acknowledged`, `resolved`, or a word that no document names. */
+  readonly status: string | null;
+  readonly openedAt: EpochNs;
+}
+
+export interface AlertPage {
+  /** Newest first, if the API keeps its word. */
+  readonly alerts: readonly AlertRecord[];
+  readonly rejected: readonly RejectedRecord[];
+  readonly nextCursor: Cursor | null;
+}

@@ -4,6 +4,7 @@
  * Invariant of every writing call: it is one transaction. What a page brought and the coverage that it proves move
  * together or not at all, and only if what they were computed from still holds (`StaleStateError`).
  */
+import type { KnownAlert } from './alerts.ts';
 import type { CoveredSpan } from './coverage.ts';
 import type { Intervals } from './intervals.ts';
 import type { Account, DeviceRecord, RejectedRecord } from './records.ts';
@@ -214,6 +215,21 @@ export interface ArchiveTotals {
   readonly requests: number;
 }
 
+/** The alerts that were seen. */
+export interface AlertStore {
+  find(alertId: number): KnownAlert | null;
+  /** Those that are not resolved, newest first. */
+  open(): readonly KnownAlert[];
+  /** How many known alerts were opened when this one was, or later. */
+  countFrom(alert: KnownAlert): number;
+  /** Keeps what was observed of alerts, and the points of it. */
+  keep(alerts: readonly KnownAlert[], lines: readonly string[]): void;
+  /** Says that a listing that had these came to its end. */
+  markListed(alertIds: readonly number[]): void;
+  /** Says that the API has it no more: it is not followed any longer. */
+  forget(alertId: number): void;
+}
+
 /** The state of one workspace. */
 export interface Store {
   /** The `workspace_id` tag that every point carries; `null` before it is pinned. */
@@ -234,6 +250,8 @@ export interface Store {
   coveragePoints(): ReadonlyMap<string, CoveragePoint>;
   keepCoveragePoints(points: readonly NewCoveragePoint[]): void;
   markGone(deviceId: string, atMs: EpochMs): void;
+
+  readonly alerts: AlertStore;
 
   telemetry(deviceId: string): TelemetryState;
   /** Telemetry lines of a device in blocks that overlap the stretch, and all ties recorded or written in it. */

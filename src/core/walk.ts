@@ -31,6 +31,8 @@ export interface Ask {
   readonly cursor: Cursor | null;
   /** Whether an earlier page of the same question has shown `near`. */
   readonly nearSeen: boolean;
+  /** With a cursor: the oldest time of the page before, above which nothing may come any more. */
+  readonly below?: EpochNs | null;
 }
 
 /** What the plan allows of a window. */
@@ -63,13 +65,14 @@ export function windowSpanNs(historyMaxDays: number | null): bigint | null {
 
 /**
  * Turns a hole into a request: its newest part that one window can span, with the bounds moved outwards over the
- * anchors. An anchor that the window cannot reach is given up rather than the hole.
+ * anchors. An anchor that the window cannot reach is given up rather than the hole; so is the present, of a live one.
  */
 export function askFor(question: Question, limits: WindowLimits): Ask {
-  const { deviceId, hole, live } = question;
-  const spanNs = limits.spanNs;
-  let near = live ? null : question.near;
-  if (near !== null && spanNs !== null && near.at - hole.to > spanNs / 2n) near = null;
+  const { deviceId, hole } = question;
+  const { spanNs } = limits;
+  const tooFar = (top: EpochNs): boolean => spanNs !== null && top - hole.to > spanNs / 2n;
+  const live = question.live && !tooFar(limits.nowNs);
+  const near = live || question.near === null || tooFar(question.near.at) ? null : question.near;
   const top = live ? maxNs(limits.nowNs, hole.to) : near === null ? hole.to : maxNs(near.at, hole.to);
   const end = ceilToSecond(top) + SLACK_NS;
   const before = live && !limits.bothBounds ? null : end;
@@ -140,7 +143,7 @@ export function judgePage(ask: Ask, page: TelemetryPage, context: JudgeContext):
   }
   const nearSeen = ask.nearSeen || ask.near === null || shows(readings, ask.near);
   const ended = page.nextCursor === null;
-  const disorder = ended ? null : disorderIn(ask, readings);
+  const disorder = ended ? null : disorderIn(ask, page);
   if (disorder !== null) return distrust(ask, readings, disorder);
   const missing = context.anchorWaived ? null : missingAnchor({ ask, page, nearSeen });
   if (missing !== null) return { ...distrust(ask, readings, missing), anchorMissing: true };
@@ -160,10 +163,12 @@ function distrust(ask: Ask, readings: readonly Reading[], reason: string): Judge
   };
 }
 
-function disorderIn(ask: Ask, readings: readonly Reading[]): string | null {
+function disorderIn(ask: Ask, { readings, nextCursor }: TelemetryPage): string | null {
   const low = ask.after - SLACK_NS;
   const high = ask.before === null ? null : ask.before + SLACK_NS;
-  let previous: EpochNs | null = null;
+  const below = ask.cursor === null ? null : (ask.below ?? null);
+  if (nextCursor === ask.cursor && (readings.at(-1)?.recordedAt ?? below) === below) return 'its next page is itself';
+  let previous: EpochNs | null = below;
   for (const { recordedAt } of readings) {
     if (previous !== null && recordedAt > previous) return 'its readings are not newest first';
     if (recordedAt < low || (high !== null && recordedAt > high)) return 'it has readings outside the asked window';
@@ -188,7 +193,10 @@ function shows(readings: readonly Reading[], edge: Edge): boolean {
   return readings.some((reading) => reading.recordedAt === edge.at && readingDigest(reading) === edge.digest);
 }
 
-/** A page without `next_cursor` proves the rest of the window, as far back as the plan surely shows readings. */
+/**
+ * A page without `next_cursor` proves the rest of the window, as far back as the plan surely shows readings: nothing
+ * (an empty stretch at the end of the hole) where the plan may hide all of it.
+ */
 function judgeEnd(
   ask: Ask,
   readings: readonly Reading[],
@@ -199,7 +207,8 @@ function judgeEnd(
   }
   const oldestAt = readings.reduce<EpochNs | null>((low, { recordedAt }) => olderOf(low, recordedAt), null);
   const visible = context.visibleFromNs;
-  const from = visible === null ? ask.hole.from : maxNs(ask.hole.from, minNs(oldestAt ?? visible, visible));
+  const shown = visible === null ? ask.hole.from : maxNs(ask.hole.from, minNs(oldestAt ?? visible, visible));
+  const from = minNs(shown, ask.hole.to);
   return {
     proven: spanOf({ from, to: ask.hole.to }, readings),
     readings,
@@ -226,7 +235,7 @@ function judgeFullPage(ask: Ask, readings: readonly Reading[], nearSeen: boolean
   return {
     proven: nearSeen && span.from < span.to ? spanOf(span, readings) : null,
     readings,
-    next: closed ? 'done' : timeMovesOn(readings, oldest.recordedAt) && nearSeen ? 'time' : 'cursor',
+    next: closed ? 'done' : nearSeen && timeMovesOn(ask, readings, oldest.recordedAt) ? 'time' : 'cursor',
     reason: null,
     anchorMissing: false,
     oldest: edgeOf(oldest),
@@ -236,9 +245,10 @@ function judgeFullPage(ask: Ask, readings: readonly Reading[], nearSeen: boolean
 
 /**
  * Whether asking by time from the oldest reading would bring mostly new ones. It would not where one instant, or the
- * slack around it, fills the page.
+ * slack around it, fills the page, and it would bring the same page for ever where this one ends at its anchor.
  */
-function timeMovesOn(readings: readonly Reading[], oldest: EpochNs): boolean {
+function timeMovesOn(ask: Ask, readings: readonly Reading[], oldest: EpochNs): boolean {
+  if (ask.near !== null && oldest >= ask.near.at) return false;
   const overlapTo = ceilToSecond(oldest) + SLACK_NS;
   const overlap = readings.filter(({ recordedAt }) => recordedAt <= overlapTo).length;
   return overlap * 2 <= readings.length;
@@ -266,7 +276,10 @@ export function nextAsk(
   judged: Judgement,
   walk: { page: TelemetryPage; hole: Interval; far: Edge | null; limits: WindowLimits },
 ): Ask | null {
-  if (judged.next === 'cursor') return { ...ask, cursor: walk.page.nextCursor, nearSeen: judged.nearSeen };
+  if (judged.next === 'cursor') {
+    const below = judged.oldest?.at ?? ask.below ?? null;
+    return { ...ask, cursor: walk.page.nextCursor, nearSeen: judged.nearSeen, below };
+  }
   if (judged.next !== 'time' || judged.oldest === null) return null;
   const to = minNs(ask.hole.to, judged.oldest.at + 1n);
   if (to <= walk.hole.from) return null;

@@ -53,7 +53,7 @@ export function createDelivery(db: Database.Database, archive: Archive): Deliver
       if (stored.block !== from.block || stored.line !== from.line) {
         throw new StaleStateError(`${lane}: settled from block ${from.block}, the position is ${stored.block}`);
       }
-      for (const { line, words } of lines) quarantine.run(destinationId, line, words, atMs);
+      for (const { line, words } of lines) quarantine.run(destinationId, line, words, Math.floor(atMs));
       write.run(destinationId, lane, to.block, to.line);
     },
     backlog: (destinationId) => ({

@@ -5,6 +5,7 @@
  * it is.
  */
 import { UserError } from '../core/faults.ts';
+import { plainText } from '../core/text.ts';
 
 /** The state does not hold together: what was read is not what was written. */
 export class DamageError extends Error {
@@ -77,5 +78,5 @@ function explain(path: string, error: unknown): unknown {
   if (error instanceof UserError || !(error instanceof Error) || !('code' in error)) return error;
   const code = String(error.code);
   const trouble = TROUBLES.find(([start]) => code.startsWith(start))?.[1];
-  return trouble === undefined ? error : new UserError(`${path}: ${REMEDIES[trouble](error.message)}`, 1);
+  return trouble === undefined ? error : new UserError(`${path}: ${REMEDIES[trouble](plainText(error.message))}`, 1);
 }

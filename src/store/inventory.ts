@@ -69,7 +69,8 @@ export function createInventory(db: Database.Database, archive: Archive, telemet
   );
   const setCoveragePoint = db.prepare('UPDATE device SET coverage_state = ?, coverage_ns = ? WHERE device_id = ?');
   const list = ({ record, name, line, digest }: ListedDevice, atMs: EpochMs): void => {
-    upsert.run(record.deviceId, name, JSON.stringify(record, writeBigint), atMs, atMs);
+    const wholeMs = Math.floor(atMs);
+    upsert.run(record.deviceId, name, JSON.stringify(record, writeBigint), wholeMs, wholeMs);
     if (line !== null) setPoint.run(digest, msToNs(atMs), record.deviceId);
     telemetry.pin(record.deviceId, name, msToNs(atMs));
   };
@@ -82,12 +83,12 @@ export function createInventory(db: Database.Database, archive: Archive, telemet
     },
     keep: ({ listed, missing, atMs }) => {
       for (const device of listed) list(device, atMs);
-      for (const deviceId of missing) miss.run(atMs, deviceId);
+      for (const deviceId of missing) miss.run(Math.floor(atMs), deviceId);
       const lines = listed.flatMap(({ line }) => (line === null ? [] : [line]));
       archive.append({ lane: 'live', deviceId: null, firstNs: null, lastNs: null, lines });
     },
     markGone: (deviceId, atMs) => {
-      gone.run(atMs, deviceId);
+      gone.run(Math.floor(atMs), deviceId);
     },
     coveragePoints: () =>
       new Map(coveragePoints.all().map((row) => [row.device_id, { state: row.coverage_state, atNs: row.coverage_ns }])),

@@ -155,6 +155,21 @@ export const MIGRATIONS: readonly string[] = [
     at_ms INTEGER NOT NULL
   );
   CREATE UNIQUE INDEX quarantine_once ON quarantine (ifnull(destination_id, 0), source, content);
+
+  -- Alerts: what their lines carry as first seen, and the last state that became a point.
+  CREATE TABLE alert (
+    alert_id INTEGER PRIMARY KEY,
+    device_id TEXT,
+    device_name TEXT,
+    kind TEXT,
+    sensor TEXT,
+    opened_ns INTEGER NOT NULL,
+    state_digest TEXT NOT NULL,
+    state_ns INTEGER NOT NULL,
+    is_open INTEGER NOT NULL,
+    is_listed INTEGER NOT NULL
+  );
+  CREATE INDEX alert_opened ON alert (opened_ns);
   `,
 ];
 

@@ -8,6 +8,7 @@ import { UserError } from '../core/faults.ts';
 import type { Ledger } from '../core/ports.ts';
 import type { Account } from '../core/records.ts';
 import type { Store } from '../core/state.ts';
+import { createAlertTable } from './alerts.ts';
 import { createArchive } from './archive.ts';
 import { openDatabase } from './database.ts';
 import { createDelivery } from './delivery.ts';
@@ -46,6 +47,7 @@ function assemble(db: Database.Database, path: string): Pick<OpenStore, 'store' 
   const archive = createArchive(db);
   const telemetry = createTelemetryTables(db, archive);
   const inventory = createInventory(db, archive, telemetry);
+  const alerts = createAlertTable(db);
   const delivery = createDelivery(db, archive);
   const facts = createFacts(db);
   const quarantine = db.prepare(
@@ -79,6 +81,14 @@ function assemble(db: Database.Database, path: string): Pick<OpenStore, 'store' 
     markGone: guarded(inventory.markGone),
     coveragePoints: inventory.coveragePoints,
     keepCoveragePoints: guarded(inventory.keepCoveragePoints),
+    alerts: explainedCalls(path, {
+      ...alerts,
+      keep: guarded((seen, lines) => {
+        alerts.keep(seen);
+        archive.append({ lane: 'live', deviceId: null, firstNs: null, lastNs: null, lines });
+      }),
+      markListed: guarded(alerts.markListed),
+    }),
     telemetry: telemetry.state,
     held: (deviceId, from, to) => ({
       lines: archive.linesAround(deviceId, from, to),

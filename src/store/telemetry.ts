@@ -209,7 +209,7 @@ function createGaps(db: Database.Database): Pick<TelemetryTables, 'gaps' | 'name
         retryAtMs: toMs(row.retry_at_ms),
       })),
     nameGap: (gap) => {
-      name.run(gap.deviceId, gap.fromNs, gap.toNs, gap.reason, gap.retryAtMs);
+      name.run(gap.deviceId, gap.fromNs, gap.toNs, gap.reason, Math.ceil(gap.retryAtMs));
     },
     clearGaps: (deviceId) => {
       clear.run(deviceId);

@@ -20,6 +20,14 @@ export function horizonNow({ serverClock, settings }: Pick<SyncContext, 'serverC
   };
 }
 
+/** The server's clock is known to a few seconds: what leaves the wanted span within these has left it. */
+const LEAVING_MS = 10 * SECOND_MS;
+
+/** Where the span that is still wanted begins, when time has gone on since the horizon was fixed. */
+export function stillWantedFrom({ serverClock, settings }: Pick<SyncContext, 'serverClock' | 'settings'>): EpochNs {
+  return wantedFrom(settings, serverClock.nowMs() + LEAVING_MS);
+}
+
 /** Where the wanted span begins, seen from a moment. */
 export function wantedFrom({ history }: Pick<SyncSettings, 'history'>, nowMs: number): EpochNs {
   return history.kind === 'since' ? history.since : maxNs(msToNs(nowMs - history.ageMs), 0n);

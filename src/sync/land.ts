@@ -34,7 +34,7 @@ export function landPage(context: SyncContext, page: JudgedPage): void {
     lane: page.lane,
     readings: newReadings,
     newPoints: lines,
-    proven: proven !== null,
+    proven: proven !== null && proven.from < proven.to,
   });
   if (rejected.length > 0) {
     observe({

@@ -9,12 +9,14 @@ import type { Reply } from '../core/ports.ts';
 import type { TelemetryPage } from '../core/records.ts';
 import type { Ask } from '../core/walk.ts';
 import type { PullTask, SyncContext } from './context.ts';
-import type { WindowRules } from './window-rules.ts';
+import type { RangeVerdict, WindowRules } from './window-rules.ts';
 
 export type PageAnswer =
   | { readonly kind: 'page'; readonly reply: Reply<TelemetryPage> }
   /** The question has to be put differently: the window rules have changed. */
   | { readonly kind: 'changed' }
+  /** The question reaches further back than the service lets anybody ask. */
+  | { readonly kind: 'too-old' }
   /** The answer could not be understood, or the question was refused. */
   | { readonly kind: 'odd'; readonly reason: string }
   /** 404, while the service answers about other devices. */
@@ -44,11 +46,17 @@ export async function askPage(
   }
 }
 
+const RANGE_ANSWERS: Readonly<Record<RangeVerdict, PageAnswer | null>> = {
+  narrower: { kind: 'changed' },
+  'too-old': { kind: 'too-old' },
+  hopeless: null,
+};
+
 function explainRefusal(fault: ApiFault, ask: Ask, rules: WindowRules): PageAnswer {
   const odd: PageAnswer = { kind: 'odd', reason: fault.message };
   switch (fault.kind) {
     case 'range-too-large':
-      return rules.narrow(ask, fault.facts.maxDays ?? null) ? { kind: 'changed' } : odd;
+      return RANGE_ANSWERS[rules.narrow(ask, fault.facts.maxDays ?? null)] ?? odd;
     case 'invalid-request':
       return ask.before === null && rules.useBothBounds() ? { kind: 'changed' } : odd;
     case 'bad-cursor':

@@ -27,6 +27,8 @@ export interface PassPlan {
   readonly fixed: Horizon | null;
   /** How long history may take before the pass ends; infinite where nothing newer is waited for. */
   readonly historyMs: number;
+  /** Told the horizon as soon as it is fixed: a pass that is broken off later has fixed it all the same. */
+  readonly onHorizon?: (horizon: Horizon) => void;
 }
 
 /**
@@ -36,7 +38,7 @@ export interface PassPlan {
  */
 export async function runPass(
   context: SyncContext,
-  { puller, fixed, historyMs }: PassPlan,
+  { puller, fixed, historyMs, onHorizon }: PassPlan,
   signal: AbortSignal,
 ): Promise<PassResult> {
   const off: ('account' | 'telemetry')[] = [];
@@ -46,6 +48,7 @@ export async function runPass(
   if (fixed === null) await learnTime(context, puller, signal);
   const horizon = fixed ?? horizonNow(context);
   if (horizon === null) return { horizon, failed: new Set(), off };
+  onHorizon?.(horizon);
   const result = await syncTelemetry(context, { puller, horizon, historyMs }, signal);
   if (result.off) off.push('telemetry');
   noteCoverage(context, horizon);

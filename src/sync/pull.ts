@@ -8,11 +8,13 @@
  * where an anchor was missing three times is it taken as gone: a restatement, told and gone on from.
  */
 import { anchorsOf, type Edge, holesIn } from '../core/coverage.ts';
+import { ApiFault } from '../core/faults.ts';
 import { type Interval, normalize, subtract } from '../core/intervals.ts';
+import type { Reply } from '../core/ports.ts';
 import type { TelemetryPage } from '../core/records.ts';
-import type { GapReason } from '../core/state.ts';
-import { DAY_MS, type EpochNs, formatExact, MINUTE_MS } from '../core/time.ts';
-import { type Ask, askFor, type Judgement, judgePage, nextAsk } from '../core/walk.ts';
+import type { Gap, GapReason } from '../core/state.ts';
+import { ceilToSecond, DAY_MS, type EpochNs, formatExact, HOUR_NS, MINUTE_MS, maxNs, minNs } from '../core/time.ts';
+import { type Ask, askFor, type Judgement, judgePage, nextAsk, SLACK_NS } from '../core/walk.ts';
 import type { PullTask, SyncContext } from './context.ts';
 import { landPage } from './land.ts';
 import { askPage, type PageAnswer } from './page.ts';
@@ -20,6 +22,9 @@ import { createWindowRules, type WindowRules } from './window-rules.ts';
 
 /** How often an answer that proves nothing is asked for before the hole gets a name. */
 const TRIES = 3;
+
+/** How many empty pages in a row may name a next one before that leads nowhere. */
+const MAX_HOLLOW = 10;
 
 /** How long to wait before an odd answer is asked for again: a replica that lags behind gets time to catch up. */
 const AGAIN_MS = 1000;
@@ -49,7 +54,7 @@ export function createPuller(context: SyncContext): Puller {
   return {
     pull: async (task, signal) => {
       let last: Interval | null = null;
-      for (let hole = nextHole(context, task); hole !== null; hole = nextHole(context, task)) {
+      for (let hole = nextHole(context, rules, task); hole !== null; hole = nextHole(context, rules, task)) {
         if (task.isPaused()) return;
         const walk = beginWalk({ context, rules, task, hole });
         // A walk that changed nothing would be walked for ever.
@@ -60,8 +65,7 @@ export function createPuller(context: SyncContext): Puller {
       }
     },
     peek: async (deviceId, signal) => {
-      const query = { deviceId, after: null, before: null, cursor: null };
-      const reply = await context.api.telemetry(query, { lane: 'live', stream: 'telemetry', deviceId }, signal);
+      const reply = await askNewest(context, rules, deviceId, signal);
       if (reply.value.deviceId !== null && reply.value.deviceId !== deviceId) return false;
       const { readings } = reply.value;
       landPage(context, { deviceId, lane: 'live', reply, readings, proven: null });
@@ -70,13 +74,45 @@ export function createPuller(context: SyncContext): Puller {
   };
 }
 
-/** The newest hole of the task that no name keeps closed for now. */
-function nextHole({ store, serverClock }: SyncContext, { deviceId, span }: PullTask): Interval | null {
+/** The newest page of a device: without bounds, and where that is refused, by as wide a window as there may be. */
+async function askNewest(
+  context: SyncContext,
+  rules: WindowRules,
+  deviceId: string,
+  signal: AbortSignal,
+): Promise<Reply<TelemetryPage>> {
+  const purpose = { lane: 'live', stream: 'telemetry', deviceId } as const;
+  try {
+    return await context.api.telemetry({ deviceId, after: null, before: null, cursor: null }, purpose, signal);
+  } catch (error) {
+    if (!(error instanceof ApiFault) || error.kind !== 'invalid-request') throw error;
+    const { spanNs, nowNs } = rules.limits();
+    const before = ceilToSecond(nowNs) + SLACK_NS;
+    const after = spanNs === null ? 0n : maxNs(before - spanNs, 0n);
+    return await context.api.telemetry({ deviceId, after, before, cursor: null }, purpose, signal);
+  }
+}
+
+/** The newest hole of the task that no name keeps closed for now, as far back as the service lets anybody ask. */
+function nextHole(context: SyncContext, rules: WindowRules, task: PullTask): Interval | null {
+  const { store, serverClock } = context;
+  const { deviceId, span } = task;
   const open = holesIn(span, store.telemetry(deviceId).spans);
   if (open.length === 0) return null;
   const nowMs = serverClock.nowMs();
+  const hiddenTo = rules.visibleFrom([]);
   const resting = store.gaps(deviceId).filter((gap) => gap.retryAtMs > nowMs);
-  return subtract(open, normalize(resting.map(({ fromNs, toNs }) => ({ from: fromNs, to: toNs })))).at(-1) ?? null;
+  const hole = subtract(open, normalize(resting.map((gap) => restOf(gap, hiddenTo)))).at(-1);
+  const servedFrom = rules.servedFrom();
+  if (hole === undefined || servedFrom === null || hole.from >= servedFrom) return hole ?? null;
+  nameGap({ context, task }, { from: hole.from, to: minNs(servedFrom, hole.to) }, 'beyond plan');
+  return hole.to <= servedFrom ? null : { from: servedFrom, to: hole.to };
+}
+
+/** What of a named gap is left alone for now. A plan that has grown, or an age that does not matter, opens what it hid. */
+function restOf({ fromNs, toNs, reason }: Gap, hiddenTo: EpochNs | null): Interval {
+  if (reason !== 'beyond plan' || (hiddenTo !== null && toNs - hiddenTo < HOUR_NS)) return { from: fromNs, to: toNs };
+  return { from: fromNs, to: hiddenTo ?? fromNs };
 }
 
 /** The way through one hole, and how much odd behaviour it has met. */
@@ -90,12 +126,17 @@ interface Walk {
   odd: number;
   empties: number;
   anchorMisses: number;
+  /** Pages in a row without a reading that named a next one. */
+  hollow: number;
   gone: boolean;
 }
 
 function beginWalk(about: Pick<Walk, 'context' | 'rules' | 'task' | 'hole'>): Walk {
   const { spans } = about.context.store.telemetry(about.task.deviceId);
-  return { ...about, ...anchorsOf(about.hole, spans), odd: 0, empties: 0, anchorMisses: 0, gone: false };
+  const { near, far } = anchorsOf(about.hole, spans);
+  const servedFrom = about.rules.servedFrom();
+  const reachable = far !== null && servedFrom !== null && far.at < servedFrom ? null : far;
+  return { ...about, near, far: reachable, odd: 0, empties: 0, anchorMisses: 0, hollow: 0, gone: false };
 }
 
 /** The question for what is left of the hole below `to`, by the window rules as they stand. */
@@ -137,7 +178,12 @@ async function takePage(
   if (judged.reason === 'beyond plan' && proven !== null) {
     nameGap(walk, { from: ask.hole.from, to: proven.from }, 'beyond plan');
   }
-  Object.assign(walk, { odd: 0, empties: 0, anchorMisses: 0 });
+  const hollow = judged.next === 'cursor' && readings.length === 0 ? walk.hollow + 1 : 0;
+  Object.assign(walk, { odd: 0, empties: 0, anchorMisses: 0, hollow });
+  if (hollow >= MAX_HOLLOW) {
+    nameGap(walk, ask.hole, 'page not understood');
+    return null;
+  }
   return nextAsk(ask, judged, { page, hole: walk.hole, far: walk.far, limits: rules.limits() });
 }
 
@@ -172,6 +218,8 @@ function takeRefusal(walk: Walk, ask: Ask, answer: Exclude<PageAnswer, { kind: '
   const { context, task } = walk;
   const { deviceId } = task;
   if (answer.kind === 'changed') return askBelow(walk, ask.hole.to, ask.near);
+  // The walk ends; what is left of the hole is looked for anew, as far back as may be asked.
+  if (answer.kind === 'too-old') return null;
   if (answer.kind === 'odd') {
     walk.odd += 1;
     context.observe({ type: 'page-distrusted', deviceId, reason: answer.reason, attempt: walk.odd });
@@ -187,7 +235,7 @@ function takeRefusal(walk: Walk, ask: Ask, answer: Exclude<PageAnswer, { kind: '
   return null;
 }
 
-function nameGap({ context, task }: Walk, { from, to }: Interval, reason: GapReason): void {
+function nameGap({ context, task }: Pick<Walk, 'context' | 'task'>, { from, to }: Interval, reason: GapReason): void {
   const retryAtMs = context.serverClock.nowMs() + RETRY_MS[reason];
   const { deviceId } = task;
   context.store.nameGap({ deviceId, fromNs: from, toNs: to, reason, retryAtMs });

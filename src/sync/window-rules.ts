@@ -5,17 +5,27 @@
  * end of the data older than that proves nothing, until a reading that old was served.
  */
 import type { Reading } from '../core/records.ts';
-import { DAY_NS, type EpochNs, HOUR_NS, msToNs } from '../core/time.ts';
+import { DAY_NS, type EpochNs, HOUR_NS, msToNs, SECOND_NS } from '../core/time.ts';
 import { type Ask, type WindowLimits, windowSpanNs } from '../core/walk.ts';
 import { planOf } from './account.ts';
 import type { SyncContext } from './context.ts';
 
+/** What a refusal for the range of a window leaves to do. */
+export type RangeVerdict = 'narrower' | 'too-old' | 'hopeless';
+
 export interface WindowRules {
   limits(): WindowLimits;
-  /** Takes in that a window was refused as too wide. @returns whether a narrower one is worth trying. */
-  narrow(refused: Ask, maxDays: number | null): boolean;
+  /**
+   * Takes in that a window was refused for its range.
+   *
+   * @returns `narrower`: a narrower window is worth trying; `too-old`: it reaches beyond the age that the plan allows,
+   * and `servedFrom` tells from now on how far one may; `hopeless`: neither can be the fault.
+   */
+  narrow(refused: Ask, maxDays: number | null): RangeVerdict;
   /** Takes in that a request with `after` alone was refused. @returns whether the other shape is worth trying. */
   useBothBounds(): boolean;
+  /** How far back a window may reach without being refused; `null`: any age, as far as is known. */
+  servedFrom(): EpochNs | null;
   /** How old readings may be and still surely be shown, given what was just served; `null`: any age. */
   visibleFrom(served: readonly Reading[]): EpochNs | null;
   /** Takes in that telemetry was answered, and tells whether any was since the start. */
@@ -26,32 +36,53 @@ export interface WindowRules {
 /** Facts that outlive the process. */
 const BOTH_BOUNDS = 'windows_need_both_bounds';
 const SERVED_BEYOND = 'served_beyond_days';
+/** The plan's figure and the days that the refusal spoke of. */
+const REFUSED_BEYOND = 'refused_beyond_days';
 
 /** The narrowest window that is tried. */
 const NARROWEST_NS = HOUR_NS;
 
-/** A window that was asked in time may be answered later: so much beyond the plan's figure still counts as inside. */
+/** The server's clock is known to a few seconds: so near to the plan's age nothing is claimed. */
+const EDGE_NS = 5n * SECOND_NS;
+
+/** A reading has to be older than the plan's age by this to show that age does not matter. */
 const AGE_MARGIN_NS = HOUR_NS;
+
+/** What a service that refuses old windows is left for a request to be sent and answered; doubled where that is short. */
+const FIRST_LEAD_NS = 10n * SECOND_NS;
 
 export function createWindowRules({ store, serverClock }: Pick<SyncContext, 'store' | 'serverClock'>): WindowRules {
   let learnt: { planDays: number | null; spanNs: bigint } | null = null;
+  let leadNs = FIRST_LEAD_NS;
   let answered = false;
   let bothBounds = store.fact(BOTH_BOUNDS) === 'yes';
   const nowNs = (): EpochNs => msToNs(serverClock.nowMs());
   const planDays = (): number | null => planOf(store.account()).historyMaxDays;
+  const ageEdge = (days: number): EpochNs => nowNs() - BigInt(Math.floor(days)) * DAY_NS;
+  /** Whether the age is at fault: the span is one that the plan allows, and its far end is older than that. */
+  const isTooOld = ({ after }: Ask, refusedNs: bigint, days: number | null): days is number =>
+    days !== null && refusedNs <= BigInt(Math.floor(days)) * DAY_NS && after < ageEdge(days) + leadNs;
   return {
     limits: () => {
       const days = planDays();
       if (learnt !== null && learnt.planDays !== days) learnt = null;
       return { spanNs: learnt?.spanNs ?? windowSpanNs(days), nowNs: nowNs(), bothBounds };
     },
-    narrow: ({ after, before }, maxDays) => {
+    narrow: (refused, maxDays) => {
+      const { after, before } = refused;
       const refusedNs = (before ?? nowNs()) - after;
-      if (refusedNs <= NARROWEST_NS) return false;
+      const days = maxDays ?? planDays();
+      if (isTooOld(refused, refusedNs, days)) {
+        const learntNow = JSON.stringify([planDays(), days]);
+        if (store.fact(REFUSED_BEYOND) === learntNow) leadNs *= 2n;
+        else store.keepFact(REFUSED_BEYOND, learntNow);
+        return 'too-old';
+      }
+      if (refusedNs <= NARROWEST_NS) return 'hopeless';
       const told = windowSpanNs(maxDays);
       const halved = refusedNs / 2n < NARROWEST_NS ? NARROWEST_NS : refusedNs / 2n;
       learnt = { planDays: planDays(), spanNs: told !== null && told < refusedNs ? told : halved };
-      return true;
+      return 'narrower';
     },
     useBothBounds: () => {
       if (bothBounds) return false;
@@ -59,12 +90,19 @@ export function createWindowRules({ store, serverClock }: Pick<SyncContext, 'sto
       store.keepFact(BOTH_BOUNDS, 'yes');
       return true;
     },
+    servedFrom: () => {
+      const kept = store.fact(REFUSED_BEYOND);
+      if (kept === null) return null;
+      const [plan, days]: [number | null, number] = JSON.parse(kept);
+      return plan === planDays() ? ageEdge(days) + leadNs : null;
+    },
     visibleFrom: (served) => {
       const days = planDays();
       if (days === null || store.fact(SERVED_BEYOND) === String(days)) return null;
-      const edge = nowNs() - BigInt(days) * DAY_NS - AGE_MARGIN_NS;
-      if (!served.some(({ recordedAt }) => recordedAt < edge)) return edge;
+      if (!served.some(({ recordedAt }) => recordedAt < ageEdge(days) - AGE_MARGIN_NS)) return ageEdge(days) + EDGE_NS;
       store.keepFact(SERVED_BEYOND, String(days));
+      // What was thought to be hidden is worth another look at once.
+      for (const { record } of store.devices()) store.clearGaps(record.deviceId);
       return null;
     },
     noteAnswered: () => {

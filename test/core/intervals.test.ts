@@ -11,7 +11,7 @@ import {
   subtract,
   union,
 } from '../../src/core/intervals.ts';
-import { between, instantsOf } from './support/readings.ts';
+import { between, instantsOf, without } from './support/readings.ts';
 
 const SPACE = 24;
 
@@ -49,9 +49,9 @@ describe('against sets of small integers', () => {
     fc.assert(
       fc.property(anySet, anySet, (a, b) => {
         const [inA, inB] = [instantsOf(a), instantsOf(b)];
-        expect(union(a, b)).toEqual(setOf(inA.union(inB)));
-        expect(subtract(a, b)).toEqual(setOf(inA.difference(inB)));
-        expect(intersect(a, b)).toEqual(setOf(inA.intersection(inB)));
+        expect(union(a, b)).toEqual(setOf(new Set([...inA, ...inB])));
+        expect(subtract(a, b)).toEqual(setOf(without(inA, inB)));
+        expect(intersect(a, b)).toEqual(setOf(new Set([...inA].filter((at) => inB.has(at)))));
       }),
       { numRuns: 500 },
     );
@@ -61,7 +61,7 @@ describe('against sets of small integers', () => {
     fc.assert(
       fc.property(anyWanted, anySet, (wanted, covered) => {
         const asked = wanted.from < wanted.to ? instantsOf([wanted]) : new Set<number>();
-        expect(holes(wanted, covered)).toEqual(setOf(asked.difference(instantsOf(covered))));
+        expect(holes(wanted, covered)).toEqual(setOf(without(asked, instantsOf(covered))));
       }),
     );
   });
@@ -78,7 +78,11 @@ describe('against sets of small integers', () => {
 
 describe('laws', () => {
   test('the normal form of a normal form is itself', () => {
-    fc.assert(fc.property(anySet, (a) => expect(normalize(a)).toEqual(a)));
+    fc.assert(
+      fc.property(anySet, (a) => {
+        expect(normalize(a)).toEqual(a);
+      }),
+    );
   });
 
   test('union and intersection do not mind the order, and a set changes nothing on itself', () => {

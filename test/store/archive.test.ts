@@ -1,6 +1,7 @@
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { UserError } from '../../src/core/faults.ts';
 import { type LogPosition, positionAfter } from '../../src/core/state.ts';
 import { landing, NO_LIMIT, readAll, scratchStore } from './support.ts';
 
@@ -47,17 +48,21 @@ describe('the archive', () => {
     expect(readAll(state, 'live')).toEqual({ lines: [], segments: [] });
   });
 
-  test('says of a block whose bytes were changed that the state is damaged', () => {
+  test('says of a block in which any bit has changed that the state is damaged', () => {
     using state = scratchStore();
-    state.store.append(['m v=1 1'], 'live');
+    const lines = Array.from({ length: 20 }, (_, at) => `telemetry,device_id=d${at % 3} value=${(at * 7) % 10} ${at}`);
+    state.store.append(lines, 'live');
     const [row] = state.rows('SELECT data FROM block') as { data: Buffer }[];
-    const middle = Math.floor((row?.data.length ?? 0) / 2);
-    const flipped = Buffer.from(row?.data ?? []);
-    flipped.writeUInt8((flipped[middle] ?? 0) ^ 1, middle);
-    state.close();
-    rewriteBlock(state.file, flipped);
-    state.reopen();
-    expect(() => readAll(state, 'live')).toThrow(/the state file is damaged .* Restore a backup/);
+    const data = row?.data ?? Buffer.alloc(0);
+    using other = openOther(state.file);
+    for (let bit = 0; bit < data.length * 8; bit += 3) {
+      const changed = Buffer.from(data);
+      changed.writeUInt8(changed.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3);
+      other.rewriteBlock(changed);
+      const answer = answerOf(() => readAll(state, 'live').lines);
+      expect(answer, `bit ${bit}`).toMatch(/the state file is damaged .* Restore a backup|^lines /);
+      if (answer.startsWith('lines ')) expect(answer).toBe(answerOf(() => lines));
+    }
   });
 });
 
@@ -179,8 +184,24 @@ describe('the sums', () => {
   });
 });
 
-function rewriteBlock(file: string, data: Buffer): void {
+/** The lines that come back, or the message in their place. */
+function answerOf(read: () => readonly string[]): string {
+  try {
+    return `lines ${read().join('|')}`;
+  } catch (error) {
+    if (error instanceof UserError) return error.message;
+    throw error;
+  }
+}
+
+/** A connection of its own, past the store. */
+function openOther(file: string): Disposable & { rewriteBlock(data: Buffer): void } {
   const db = new Database(file);
-  db.prepare('UPDATE block SET data = ?').run(data);
-  db.close();
+  const rewrite = db.prepare('UPDATE block SET data = ?');
+  return {
+    rewriteBlock: (data) => {
+      rewrite.run(data);
+    },
+    [Symbol.dispose]: () => db.close(),
+  };
 }

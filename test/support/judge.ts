@@ -16,8 +16,16 @@ export interface Span {
   readonly toNs: bigint;
 }
 
+/** Where something is missing. */
+export interface Place {
+  readonly deviceId: string;
+  readonly at: bigint;
+}
+
 export interface Verdict {
   readonly missing: readonly string[];
+  /** The places of `missing`, in its order. */
+  readonly missingAt: readonly Place[];
   readonly invented: readonly string[];
   /** Points that the seed says there are in the span: a test that expects many has to see many. */
   readonly expected: number;
@@ -47,6 +55,7 @@ export async function judge(
   const rows = await influxd.query(database, 'SELECT * FROM telemetry');
   const stored = groupBySeries(rows);
   const missing: string[] = [];
+  const missingAt: Place[] = [];
   const invented: string[] = [];
   let expected = 0;
   for (const deviceId of deviceIds) {
@@ -57,12 +66,13 @@ export async function judge(
       stored.delete(key);
       const found = compareSeries(instants, points, span);
       expected += found.expected;
-      missing.push(...found.missing.map((text) => `${key} ${text}`));
+      missing.push(...found.missing.map(({ at, value }) => `${key} ${at} ${value}`));
+      missingAt.push(...found.missing.map(({ at }) => ({ deviceId, at })));
       invented.push(...found.invented.map((text) => `${key} ${text}`));
     }
   }
   for (const [key, points] of stored) invented.push(...points.map(({ at, value }) => `${key} ${at} ${value}`));
-  return { missing, invented, expected };
+  return { missing, missingAt, invented, expected };
 }
 
 function groupBySeries(rows: readonly Row[]): Map<string, StoredPoint[]> {
@@ -120,10 +130,10 @@ function compareSeries(
   instants: ReadonlyMap<bigint, ReadonlySet<ValueText>>,
   points: readonly StoredPoint[],
   span: Span,
-): Verdict {
+): { missing: StoredPoint[]; invented: string[]; expected: number } {
   const left = new Map(points.map(({ at, value }) => [at, value]));
   if (left.size !== points.length) throw new Error('two values of one series at one time');
-  const missing: string[] = [];
+  const missing: StoredPoint[] = [];
   let expected = 0;
   for (const [at, values] of instants) {
     const wanted = new Set(values);
@@ -134,7 +144,7 @@ function compareSeries(
       if (value === undefined || !wanted.delete(value)) break;
       left.delete(place);
     }
-    if (span.fromNs <= at && at < span.toNs) missing.push(...[...wanted].map((value) => `${at} ${value}`));
+    if (span.fromNs <= at && at < span.toNs) missing.push(...[...wanted].map((value) => ({ at, value })));
   }
   return { missing, invented: [...left].map(([at, value]) => `${at} ${value}`), expected };
 }

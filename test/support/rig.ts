@@ -61,6 +61,8 @@ export interface RigOptions {
   readonly share?: number;
   readonly concurrency?: number;
   readonly workspaceTag?: string | null;
+  /** How long a request waits for its answer; 30 s. */
+  readonly transportTimeoutMs?: number;
 }
 
 export interface Life {
@@ -96,6 +98,7 @@ export async function openRig(bench: Bench, options: RigOptions): Promise<Rig> {
     clock,
     ...(options.settings === undefined ? {} : { settings: options.settings }),
     ...(options.faults === undefined ? {} : { faults: options.faults }),
+    ...(options.transportTimeoutMs === undefined ? {} : { transportTimeoutMs: options.transportTimeoutMs }),
   });
   rigs += 1;
   const database = `rig${process.pid}_${rigs}`;

@@ -52,3 +52,8 @@ export function between(from: number, to: number): Interval {
 export function bare({ from, to }: Interval): CoveredSpan {
   return { from, to, first: null, last: null };
 }
+
+/** The members of `a` that are not in `b`. */
+export function without(a: ReadonlySet<number>, b: ReadonlySet<number>): Set<number> {
+  return new Set([...a].filter((member) => !b.has(member)));
+}

@@ -1,0 +1,161 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { addSpan, type CoveredSpan, holesIn } from '../../src/core/coverage.ts';
+import { coveredShare, holdingsOf, wantedOf } from '../../src/core/holdings.ts';
+import type { DeviceRecord } from '../../src/core/records.ts';
+import type { Gap, GapReason } from '../../src/core/state.ts';
+import { DAY_NS, formatExact, nsToMs, parseTimestamp } from '../../src/core/time.ts';
+import { at, bare, edgeOf, reading } from './support/readings.ts';
+
+const RECORD: DeviceRecord = {
+  deviceId: 'd1',
+  name: null,
+  modelId: null,
+  firmwareVersion: null,
+  isAddon: null,
+  parentDeviceId: null,
+  lifecycleStatus: null,
+  online: null,
+  presence: null,
+  lastSeenAt: null,
+  latitude: null,
+  longitude: null,
+  locationUpdatedAt: null,
+  tags: [],
+};
+
+const WANTED = { from: at(0), to: at(100) };
+
+const span = (from: number, to: number): CoveredSpan => bare({ from: at(from), to: at(to) });
+const device = (online: boolean | null = null, goneSinceMs: number | null = null) => ({
+  record: { ...RECORD, online },
+  goneSinceMs,
+});
+const gap = (from: number, to: number, reason: GapReason): Gap => ({
+  deviceId: 'd1',
+  fromNs: at(from),
+  toNs: at(to),
+  reason,
+  retryAtMs: 0,
+});
+const hole = (from: number, to: number, reason: string) => ({
+  from: formatExact(at(from)),
+  to: formatExact(at(to)),
+  reason,
+});
+
+describe('what is held of a device', () => {
+  test('nothing yet: all of it is a hole that was not reached', () => {
+    expect(holdingsOf(device(), { spans: [], gaps: [] }, WANTED)).toEqual({
+      state: 'catching-up',
+      lagSeconds: 100,
+      gapSeconds: 100,
+      holes: [hole(0, 100, 'not reached yet')],
+    });
+  });
+
+  test('all of it: no hole, no lag', () => {
+    const holdings = holdingsOf(device(true), { spans: [span(-50, 100)], gaps: [] }, WANTED);
+    expect(holdings).toEqual({ state: 'live', lagSeconds: 0, gapSeconds: 0, holes: [] });
+  });
+
+  test('the lag is the hole at the newest end, the gap all holes together, to the millisecond', () => {
+    const spans = [span(10, 20), span(30, 99.5)];
+    expect(holdingsOf(device(), { spans, gaps: [] }, WANTED)).toMatchObject({ lagSeconds: 0.5, gapSeconds: 20.5 });
+    expect(holdingsOf(device(), { spans: [span(10, 100)], gaps: [] }, WANTED)).toMatchObject({
+      lagSeconds: 0,
+      gapSeconds: 10,
+    });
+  });
+
+  test('each hole has its reason, and a part without a name is one that was not reached', () => {
+    const gaps = [gap(5, 15, 'page not understood'), gap(50, 60, 'beyond plan')];
+    const { holes } = holdingsOf(device(), { spans: [span(10, 40)], gaps }, WANTED);
+    expect(holes).toEqual([
+      hole(0, 5, 'not reached yet'),
+      hole(5, 10, 'page not understood'),
+      hole(40, 50, 'not reached yet'),
+      hole(50, 60, 'beyond plan'),
+      hole(60, 100, 'not reached yet'),
+    ]);
+  });
+
+  test('what is left of a device that is gone is named so', () => {
+    const { holes, state } = holdingsOf(device(true, nsToMs(at(100))), { spans: [span(10, 100)], gaps: [] }, WANTED);
+    expect(state).toBe('unreachable');
+    expect(holes).toEqual([hole(0, 10, 'device gone')]);
+  });
+
+  test('the holes tell exactly what is open, each instant once, also where names overlap', () => {
+    const anyPiece = fc.tuple(fc.integer({ min: -10, max: 110 }), fc.integer({ min: 1, max: 60 }));
+    const anyGap = fc.tuple(anyPiece, fc.constantFrom<GapReason>('beyond plan', 'page not understood'));
+    fc.assert(
+      fc.property(fc.array(anyPiece), fc.array(anyGap, { maxLength: 5 }), (pieces, named) => {
+        const spans = pieces
+          .map(([from, length]) => span(from, from + length))
+          .reduce<readonly CoveredSpan[]>(addSpan, []);
+        const gaps = named.map(([[from, length], reason]) => gap(from, from + length, reason));
+        const { holes, gapSeconds } = holdingsOf(device(), { spans, gaps }, WANTED);
+        const told = holes.map(({ from, to }) => ({ from: parseTimestamp(from) ?? 0n, to: parseTimestamp(to) ?? 0n }));
+        for (const [index, { from }] of told.entries()) expect(from >= (told[index - 1]?.to ?? 0n)).toBe(true);
+        const merged = told.map(bare).reduce<readonly CoveredSpan[]>(addSpan, []);
+        expect(merged.map(({ from, to }) => ({ from, to }))).toEqual(holesIn(WANTED, spans));
+        expect(gapSeconds).toBe(told.reduce((sum, { from, to }) => sum + nsToMs(to - from) / 1000, 0));
+      }),
+    );
+  });
+});
+
+describe('the state of a device', () => {
+  const held = { spans: [{ ...span(-100, 100), last: edgeOf(reading(90)) }], gaps: [] };
+
+  test('is what the device says of itself where nothing is open', () => {
+    expect(holdingsOf(device(true), held, WANTED).state).toBe('live');
+    expect(holdingsOf(device(false), held, WANTED).state).toBe('silent');
+  });
+
+  test('is told by the newest reading where the device says nothing: a day without one is silence', () => {
+    expect(holdingsOf(device(), held, WANTED).state).toBe('live');
+    const later = { from: WANTED.from, to: at(90) + DAY_NS };
+    const longHeld = { spans: [{ ...held.spans[0], ...later, first: null, last: edgeOf(reading(90)) }], gaps: [] };
+    expect(holdingsOf(device(), longHeld, later).state).toBe('silent');
+    expect(holdingsOf(device(), longHeld, { ...later, to: later.to - 1n }).state).toBe('live');
+    expect(holdingsOf(device(), { spans: [span(0, 100)], gaps: [] }, WANTED).state).toBe('silent');
+  });
+
+  test('is catching up while anything wanted is open, whatever the device says', () => {
+    expect(holdingsOf(device(true), { spans: [span(1, 100)], gaps: [] }, WANTED).state).toBe('catching-up');
+  });
+});
+
+describe('the share that is covered', () => {
+  test('goes from none to all, and only what is wanted counts', () => {
+    expect(coveredShare([], WANTED)).toBe(0);
+    expect(coveredShare([span(-100, 25), span(75, 300)], WANTED)).toBe(0.5);
+    expect(coveredShare([span(0, 100)], WANTED)).toBe(1);
+  });
+
+  test('is all of it where nothing is wanted', () => {
+    expect(coveredShare([], { from: at(5), to: at(5) })).toBe(1);
+    expect(coveredShare([], { from: at(6), to: at(5) })).toBe(1);
+  });
+});
+
+describe('what is wanted of a device', () => {
+  test('ends where claims end, or when the device was gone, whichever comes first', () => {
+    expect(wantedOf(device(), WANTED)).toBe(WANTED);
+    expect(wantedOf(device(null, nsToMs(at(40)) + 0.7), WANTED)).toEqual({ from: at(0), to: at(40) });
+    expect(wantedOf(device(null, nsToMs(at(400))), WANTED)).toEqual(WANTED);
+  });
+
+  test('is nothing of a device that was gone before: no hole, no lag', () => {
+    const gone = device(null, nsToMs(at(-40)));
+    const wanted = wantedOf(gone, WANTED);
+    expect(holdingsOf(gone, { spans: [], gaps: [] }, wanted)).toMatchObject({
+      lagSeconds: 0,
+      gapSeconds: 0,
+      holes: [],
+    });
+    expect(coveredShare([], wanted)).toBe(1);
+  });
+});

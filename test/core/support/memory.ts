@@ -1,0 +1,117 @@
+/**
+ * What landings are kept in, told in the simplest way: blocks of lines, ties and the state of one device. It gives back
+ * what is held around a stretch as the store's port promises it, whole blocks and all.
+ */
+
+import type { CoveredSpan } from '../../../src/core/coverage.ts';
+import { composeLanding, extentOf } from '../../../src/core/landing.ts';
+import { TIE_REACH_NS } from '../../../src/core/placing.ts';
+import type { Reading, RejectedRecord } from '../../../src/core/records.ts';
+import type { DaySum, Landing, NameHold, TelemetryState, Tie } from '../../../src/core/state.ts';
+import type { EpochNs } from '../../../src/core/time.ts';
+
+/** A page to land: its readings newest first, and what it proves. */
+export interface MemoryPage {
+  readonly readings: readonly Reading[];
+  readonly proven?: CoveredSpan | null;
+  readonly rejected?: readonly RejectedRecord[];
+}
+
+export interface Memory {
+  /** Computes what a page changes, without keeping it. */
+  compose(page: MemoryPage): Landing;
+  /** Computes and keeps it. */
+  land(page: MemoryPage): Landing;
+  state(): TelemetryState;
+  rename(names: readonly NameHold[]): void;
+  /** All telemetry lines, in the order of landing. */
+  lines(): readonly string[];
+  /** All other lines. */
+  sideLines(): readonly string[];
+  ties(): readonly Tie[];
+  /** Sums by day, ascending. */
+  daySums(): readonly DaySum[];
+}
+
+interface Block {
+  readonly firstNs: EpochNs;
+  readonly lastNs: EpochNs;
+  readonly lines: readonly string[];
+}
+
+export function createMemory(names: readonly NameHold[] = [{ fromNs: 0n, name: 'Pump' }]): Memory {
+  const blocks: Block[] = [];
+  const landings: Landing[] = [];
+  let state: TelemetryState = {
+    deviceId: 'd1',
+    revision: 0,
+    spans: [],
+    names,
+    hourReadings: new Map(),
+    hoursWritten: [],
+  };
+  const ties = (): readonly Tie[] => landings.flatMap((landing) => landing.ties);
+  const held = (from: EpochNs, to: EpochNs): { lines: readonly string[]; ties: readonly Tie[] } => {
+    const within = (at: EpochNs): boolean => from <= at && at <= to;
+    return {
+      lines: blocks.filter(({ firstNs, lastNs }) => firstNs <= to && lastNs >= from).flatMap(({ lines }) => lines),
+      ties: ties().filter(({ recordedNs, writtenNs }) => within(recordedNs) || within(writtenNs)),
+    };
+  };
+  const compose = ({ readings, proven = null, rejected = [] }: MemoryPage): Landing => {
+    const extent = extentOf(readings);
+    return composeLanding({
+      state,
+      workspaceId: 'w1',
+      lane: 'live',
+      requestId: 7,
+      answeredAtMs: 1_768_478_400_000,
+      readings,
+      rejected,
+      held: extent === null ? { lines: [], ties: [] } : held(extent.from - TIE_REACH_NS, extent.to + TIE_REACH_NS),
+      proven,
+    });
+  };
+  const keep = (landing: Landing): void => {
+    landings.push(landing);
+    const { firstNs, lastNs, lines, sideLines, spans, hourReadings, hoursWritten } = landing;
+    if (firstNs !== null && lastNs !== null) blocks.push({ firstNs, lastNs, lines: [...lines, ...sideLines] });
+    state = { ...state, revision: state.revision + 1, spans, hourReadings, hoursWritten };
+  };
+  return {
+    compose,
+    land: (page) => {
+      const landing = compose(page);
+      keep(landing);
+      return landing;
+    },
+    state: () => state,
+    rename: (renamed) => {
+      state = { ...state, names: renamed };
+    },
+    lines: () => landings.flatMap(({ lines }) => lines),
+    sideLines: () => landings.flatMap(({ sideLines }) => sideLines),
+    ties,
+    daySums: () => sumDays(landings.flatMap(({ daySums }) => daySums)),
+  };
+}
+
+/** Adds sums of the same day, as the store does. */
+export function sumDays(sums: readonly DaySum[]): readonly DaySum[] {
+  const days = new Map<number, DaySum>();
+  for (const sum of sums) {
+    const before = days.get(sum.day);
+    days.set(sum.day, before === undefined ? sum : addSums(before, sum));
+  }
+  return [...days.values()].sort((a, b) => a.day - b.day);
+}
+
+function addSums(a: DaySum, b: DaySum): DaySum {
+  return {
+    day: a.day,
+    readings: a.readings + b.readings,
+    points: a.points + b.points,
+    hashHigh: (a.hashHigh + b.hashHigh) % 2 ** 32,
+    hashLow: (a.hashLow + b.hashLow) % 2 ** 32,
+  };
+}

@@ -1,0 +1,220 @@
+/**
+ * The real program as a real process, against the simulator over HTTP and a real InfluxDB behind its proxy.
+ *
+ * Everything listens on loopback at a free port; whatever was started is killed and removed when a stage is disposed.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { realClock } from '../../src/real-clock.ts';
+import { type SimServer, serveSimulator } from '../../src/sim/server.ts';
+import type { SettingsOverrides } from '../../src/sim/settings.ts';
+import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
+import type { DeviceSpec } from '../../src/sim/spec.ts';
+import { createWorld } from '../../src/sim/world.ts';
+import { type Influxd, startInfluxd } from '../support/influxd.ts';
+import { judge, type Verdict } from '../support/judge.ts';
+import { startV2Proxy, type V2Proxy } from '../support/v2-proxy.ts';
+
+export const ROOT = join(import.meta.dirname, '..', '..');
+export const MAIN = join(ROOT, 'src', 'main.ts');
+
+/** Distinctive, so that a search for them finds nothing by chance; with characters that every encoding changes. */
+export const KEY = 'tmk_CANARYkey/7+9%Zz~4242';
+export const TOKEN = 'CANARYtoken+/=%83==xyz';
+
+/** A plan so wide that no pace slows a test. */
+export const WIDE_PLAN = { requestsPerMinute: 1_000_000, requestsPerDay: 100_000_000, historyMaxDays: 31 };
+
+/** A database for the tests of a file; each stage has a bucket of its own. */
+export interface Bench extends AsyncDisposable {
+  readonly influxd: Influxd;
+  readonly proxy: V2Proxy;
+}
+
+export async function openBench(): Promise<Bench> {
+  const influxd = await startInfluxd();
+  const proxy = await startV2Proxy({ upstream: influxd.url, token: TOKEN });
+  return {
+    influxd,
+    proxy,
+    [Symbol.asyncDispose]: async () => {
+      await proxy.close();
+      await influxd[Symbol.asyncDispose]();
+    },
+  };
+}
+
+export interface Ended {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A run of the program. */
+export interface Run {
+  readonly child: ChildProcess;
+  readonly ended: Promise<Ended>;
+  stdout(): string;
+  stderr(): string;
+}
+
+export interface RunOptions {
+  /** `undefined` takes a variable away. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Before the program's own file: `--import`. */
+  readonly nodeArgs?: readonly string[];
+  readonly cwd?: string;
+  /** It is killed after so long: sooner than its test is given up, so that nothing outlives a test that hangs. */
+  readonly withinMs?: number;
+}
+
+const WITHIN_MS = 50_000;
+
+/** Starts the program with nothing of this process's environment but the way to its tools. */
+export function start(args: readonly string[], options: RunOptions = {}): Run {
+  const { PATH } = process.env;
+  const child = spawn(process.execPath, [...(options.nodeArgs ?? []), MAIN, ...args], {
+    cwd: options.cwd ?? tmpdir(),
+    env: { PATH, ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: options.withinMs ?? WITHIN_MS,
+    killSignal: 'SIGKILL',
+  });
+  const onExit = (): void => void child.kill('SIGKILL');
+  process.once('exit', onExit);
+  child.once('exit', () => process.off('exit', onExit));
+  const texts = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (text: string) => {
+      texts[name] += text;
+    });
+  }
+  const ended = new Promise<Ended>((resolve) => {
+    child.once('close', (code, signal) => resolve({ code, signal, ...texts }));
+  });
+  return { child, ended, stdout: () => texts.stdout, stderr: () => texts.stderr };
+}
+
+/** A workspace and a place for a state; the database is shared by the tests of a file. */
+export interface Stage extends AsyncDisposable {
+  readonly simulator: Simulator;
+  readonly server: SimServer;
+  readonly directory: string;
+  readonly dataDir: string;
+  readonly database: string;
+  /** The program's environment: the API, the database and the state of this stage. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Starts the program on this stage; it does not outlive it. */
+  start(args: readonly string[], options?: RunOptions): Run;
+  /** The same, and waits for its end. */
+  run(args: readonly string[], options?: RunOptions): Promise<Ended>;
+  /** What the seed says against what the database has, for a run that began at `startedMs`. */
+  verdict(startedMs: number): Promise<Verdict>;
+}
+
+export interface StageOptions {
+  /** Without one there is no destination. */
+  readonly bench?: Bench;
+  readonly devices?: readonly DeviceSpec[];
+  readonly historyMs?: number;
+  readonly settings?: SettingsOverrides;
+  readonly workspaceId?: string;
+}
+
+const HOUR = 3_600_000;
+const SETTLE_MS = 120_000;
+
+/** A little history, with what is hard about it. */
+const DEVICES: readonly DeviceSpec[] = [
+  { deviceId: 'walk', intervalMs: 20_000, jitter: 0.5 },
+  { deviceId: 'tied', intervalMs: 60_000, traits: ['ties'] },
+  { deviceId: 'burst', intervalMs: 300_000, traits: ['burst'], burst: { every: 12, size: 230 } },
+];
+
+let stages = 0;
+
+/** Sets a stage up. */
+export async function openStage(options: StageOptions = {}): Promise<Stage> {
+  const { bench, historyMs = 2 * HOUR } = options;
+  const originMs = Date.now();
+  const { workspaceId } = options;
+  const simulator = createSimulator({
+    world: createWorld({
+      seed: 5,
+      originMs,
+      historyMs: 2 * historyMs,
+      devices: options.devices ?? DEVICES,
+      ...(workspaceId === undefined ? {} : { workspaceId }),
+    }),
+    clock: realClock,
+    settings: {
+      ...options.settings,
+      plan: { ...WIDE_PLAN, ...options.settings?.plan },
+      key: { secret: KEY, ...options.settings?.key },
+    },
+  });
+  const server = await serveSimulator(simulator);
+  const directory = mkdtempSync(join(tmpdir(), 'tidemark-process-'));
+  stages += 1;
+  const database = `process${process.pid}_${stages}`;
+  if (bench !== undefined) await bench.influxd.query('', `CREATE DATABASE ${database}`);
+  const dataDir = join(directory, 'state');
+  const env = {
+    TIDEMARK_API_URL: server.url,
+    TIDEMARK_API_KEY: KEY,
+    TIDEMARK_API_SHARE: '1',
+    TIDEMARK_DATA_DIR: dataDir,
+    TIDEMARK_SYNC_HISTORY: `${Math.round(historyMs / 1000)}s`,
+    ...(bench === undefined
+      ? {}
+      : {
+          TIDEMARK_INFLUX_URL: bench.proxy.url,
+          TIDEMARK_INFLUX_TOKEN: TOKEN,
+          TIDEMARK_INFLUX_BUCKET: database,
+          TIDEMARK_INFLUX_BATCH_LINES: '1000',
+        }),
+  };
+  const children: ChildProcess[] = [];
+  const begin = (args: readonly string[], more: RunOptions = {}): Run => {
+    const run = start(args, { cwd: directory, ...more, env: { ...env, ...more.env } });
+    children.push(run.child);
+    return run;
+  };
+  return {
+    simulator,
+    server,
+    directory,
+    dataDir,
+    database,
+    env,
+    start: begin,
+    run: async (args, more) => await begin(args, more).ended,
+    verdict: async (startedMs) => {
+      if (bench === undefined) throw new Error('a stage without a database');
+      const span = {
+        fromNs: BigInt(startedMs - historyMs + 5000) * 1_000_000n,
+        toNs: BigInt(startedMs - SETTLE_MS - 2500) * 1_000_000n,
+      };
+      const ids = simulator.world.deviceIds(Date.now());
+      return await judge({ influxd: bench.influxd, database, simulator }, span, ids);
+    },
+    [Symbol.asyncDispose]: async () => {
+      for (const child of children) child.kill('SIGKILL');
+      await server.close();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Waits until something holds. @throws Error where it does not within the time. */
+export async function until(what: string, holds: () => boolean | Promise<boolean>, withinMs = 20_000): Promise<void> {
+  const endMs = performance.now() + withinMs;
+  while (!(await holds())) {
+    if (performance.now() > endMs) throw new Error(`not within ${withinMs} ms: ${what}`);
+    await sleep(20);
+  }
+}

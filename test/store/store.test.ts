@@ -1,0 +1,106 @@
+import { describe, expect, test } from 'vitest';
+import { UserError } from '../../src/core/faults.ts';
+import type { Account } from '../../src/core/records.ts';
+import { readAll, type ScratchStore, scratchStore } from './support.ts';
+
+const ACCOUNT: Account = {
+  workspaceId: 'ws',
+  name: 'Workspace',
+  plan: {
+    planId: 'p',
+    name: null,
+    maxApiKeys: 5,
+    requestsPerMinute: 60,
+    requestsPerDay: null,
+    historyMaxDays: 31,
+    maxDevicesPerPage: 200,
+  },
+  devices: 3,
+  openAlerts: null,
+};
+
+function refusal(work: () => void): UserError {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof UserError) return error;
+    throw error;
+  }
+  throw new Error('it was accepted');
+}
+
+const facts = (state: ScratchStore): unknown => state.rows('SELECT * FROM fact ORDER BY key');
+
+describe('a state and its workspace', () => {
+  test('belong together from the first pin on', () => {
+    using state = scratchStore();
+    expect(state.store.workspaceTag()).toBeNull();
+    state.store.pinWorkspace({ apiId: 'ws', tag: 'mine' });
+    state.reopen();
+    expect(state.store.workspaceTag()).toBe('mine');
+    expect(() => state.store.pinWorkspace({ apiId: 'ws', tag: 'mine' })).not.toThrow();
+  });
+
+  test('another workspace behind the key is refused with exit 1, and nothing is written', () => {
+    using state = scratchStore();
+    state.store.pinWorkspace({ apiId: 'ws', tag: 'ws' });
+    const before = facts(state);
+    const error = refusal(() => state.store.pinWorkspace({ apiId: 'other', tag: 'other' }));
+    expect(error.exitCode).toBe(1);
+    expect(error.message).toContain('this state belongs to the workspace "ws", but the key is of "other"');
+    expect(error.message).toContain('Use the right key, or give this workspace a data_dir of its own');
+    expect(facts(state)).toEqual(before);
+  });
+
+  test('another workspace under the same tag is refused too', () => {
+    using state = scratchStore();
+    state.store.pinWorkspace({ apiId: 'ws', tag: 'mine' });
+    expect(refusal(() => state.store.pinWorkspace({ apiId: 'other', tag: 'mine' })).exitCode).toBe(1);
+  });
+
+  test('another tag is refused with exit 78, and nothing is written', () => {
+    using state = scratchStore();
+    state.store.pinWorkspace({ apiId: null, tag: 'first' });
+    const before = facts(state);
+    const error = refusal(() => state.store.pinWorkspace({ apiId: 'ws', tag: 'second' }));
+    expect(error.exitCode).toBe(78);
+    expect(error.message).toContain('workspace.id: the points of this state carry "first", not "second"');
+    expect(facts(state)).toEqual(before);
+  });
+
+  test('a key that may not read the account fits, before and after one that may', () => {
+    using state = scratchStore();
+    state.store.pinWorkspace({ apiId: null, tag: 'mine' });
+    state.store.pinWorkspace({ apiId: 'ws', tag: 'mine' });
+    state.store.pinWorkspace({ apiId: null, tag: 'mine' });
+    expect(refusal(() => state.store.pinWorkspace({ apiId: 'other', tag: 'mine' })).exitCode).toBe(1);
+  });
+});
+
+describe('the account', () => {
+  test('comes back as it was read, with the line archived beside it', () => {
+    using state = scratchStore();
+    expect(state.store.account()).toBeNull();
+    state.store.keepAccount(ACCOUNT, ['workspace a=1 1']);
+    state.reopen();
+    expect(state.store.account()).toEqual(ACCOUNT);
+    expect(readAll(state, 'live').lines).toEqual(['workspace a=1 1']);
+  });
+
+  test('is not kept where its line cannot be', () => {
+    using state = scratchStore();
+    expect(() => state.store.keepAccount(ACCOUNT, null as unknown as string[])).toThrow(TypeError);
+    expect(state.store.account()).toBeNull();
+  });
+});
+
+describe('small facts', () => {
+  test('outlive the process', () => {
+    using state = scratchStore();
+    expect(state.store.fact('x')).toBeNull();
+    state.store.keepFact('x', 'one');
+    state.store.keepFact('x', 'two');
+    state.reopen();
+    expect(state.store.fact('x')).toBe('two');
+  });
+});

@@ -1,0 +1,253 @@
+/**
+ * Runs a drawn case from its first life to its last and tells everything that is wrong: readings that are missing
+ * outside a named gap, points that no reading explains, ends that do not fit, hours miscounted, requests wasted.
+ */
+import type { OnceSummary } from '../../src/commands/once.ts';
+import type { AppEvent } from '../../src/core/events.ts';
+import { parseTimestamp } from '../../src/core/time.ts';
+import { createDice, type DrawnRun, drawCase, type FuzzCase } from './fuzz-draw.ts';
+import { examineHours } from './fuzz-hours.ts';
+import { judge, type Verdict } from './judge.ts';
+import { dieAtEffect, Killed, liveOn, mortalCommits, mortalSink, mortalTransport } from './mortality.ts';
+import { type Bench, destinationOf, NOW_MS, openRig, type Rig } from './rig.ts';
+
+const HOUR = 3_600_000;
+
+/** More requests than any honest run of a drawn case needs. */
+const MOST_REQUESTS = 20_000;
+
+/** Where the events of all runs go while a failure is looked into; nowhere otherwise. */
+let traceRun: ((index: number, atMs: number, event: AppEvent) => void) | null = null;
+
+export function traceRuns(to: typeof traceRun): void {
+  traceRun = to;
+}
+
+/** What a run came to, and when, by the simulation's clock. */
+interface Lived {
+  readonly run: DrawnRun;
+  readonly summary: OnceSummary;
+  /** When the first claim could be made at the earliest. */
+  readonly passedAtMs: number;
+  /** When the first page had landed: the wanted span had been fixed by then. */
+  readonly landedAtMs: number;
+  readonly endedAtMs: number;
+  readonly requests: number;
+}
+
+/** Runs the case of a seed. @returns what is wrong; an empty list where nothing is. */
+export async function runFuzzCase(bench: Bench, seed: number): Promise<string[]> {
+  const drawn = drawCase(seed, NOW_MS);
+  using _mortal = mortalCommits();
+  using rig = await openRig(bench, {
+    world: drawn.world,
+    settings: drawn.settings,
+    historyMs: HOUR,
+    concurrency: drawn.concurrency,
+    share: drawn.share,
+  });
+  const wrong: string[] = [];
+  let database = rig.database;
+  for (const [index, run] of drawn.runs.entries()) {
+    await rig.clock.sleep(run.pauseMs);
+    Object.assign(rig.simulator.settings.plan, run.plan);
+    const isLast = index === drawn.runs.length - 1;
+    if (run.movesHouse) {
+      database = `${rig.database}_${index}`;
+      await bench.influxd.query('', `CREATE DATABASE ${database}`);
+    }
+    const lived = await live(bench, rig, { drawn, run, index, database });
+    if (typeof lived === 'string') wrong.push(`run ${index}: ${lived}`);
+    if (lived === null || typeof lived === 'string') continue;
+    const found = await examine(bench, rig, { drawn, lived, isLast, database });
+    wrong.push(...found.map((text) => `run ${index}: ${text}`));
+  }
+  return wrong;
+}
+
+/** One life. @returns `null` where it was killed, words where it ended as nothing may end. */
+async function live(
+  bench: Bench,
+  rig: Rig,
+  { drawn, run, index, database }: { drawn: FuzzCase; run: DrawnRun; index: number; database: string },
+): Promise<Lived | string | null> {
+  const { simulator, clock } = rig;
+  const before = simulator.log.total;
+  const dice = createDice(drawn.seed * 31 + index);
+  const startedMs = clock.nowMs();
+  let passedAtMs: number | null = null;
+  let landedAtMs: number | null = null;
+  simulator.faults = run.faults;
+  bench.proxy.setFaults(
+    run.badWrites === 0
+      ? null
+      : () => (dice.chance(run.badWrites) ? { kind: dice.pick(['cut', 'apply-and-cut'] as const) } : null),
+  );
+  const to = destinationOf(bench, database, clock);
+  const transport = mortalTransport((request, signal) => {
+    if (simulator.log.total - before > MOST_REQUESTS) throw new Error(`more than ${MOST_REQUESTS} requests`);
+    return simulator.transport(request, signal);
+  });
+  if (run.killAt !== null) dieAtEffect(run.killAt);
+  try {
+    const { summary } = await rig.once({
+      transport,
+      destinations: [{ ...to, sink: mortalSink(to.sink), batchLines: dice.pick([50, 400, 5000]) }],
+      settings: {
+        ...rig.settings,
+        history: { kind: 'age', ageMs: run.historyMs },
+        settleMs: run.settleMs,
+        concurrency: drawn.concurrency,
+      },
+      random: dice.unit,
+      observe: (event: AppEvent) => {
+        traceRun?.(index, clock.nowMs(), event);
+        if (event.type === 'pass-started') passedAtMs ??= clock.nowMs();
+        if (event.type === 'page-landed') landedAtMs ??= clock.nowMs();
+      },
+    });
+    const endedAtMs = clock.nowMs();
+    return {
+      run,
+      summary,
+      passedAtMs: passedAtMs ?? startedMs,
+      landedAtMs: landedAtMs ?? endedAtMs,
+      endedAtMs,
+      requests: simulator.log.total - before,
+    };
+  } catch (error) {
+    if (error instanceof Killed) return null;
+    return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  } finally {
+    liveOn();
+    simulator.faults = null;
+    bench.proxy.setFaults(null);
+  }
+}
+
+async function examine(
+  bench: Bench,
+  rig: Rig,
+  { drawn, lived, isLast, database }: { drawn: FuzzCase; lived: Lived; isLast: boolean; database: string },
+): Promise<string[]> {
+  const wrong: string[] = [];
+  const { summary } = lived;
+  const delivered = summary.destinations.every(({ pending_points }) => pending_points === 0);
+  if (isLast) wrong.push(...examineEnd(rig, drawn, lived));
+  if (!delivered) return wrong;
+  const span = spanOf(rig, drawn, lived);
+  const ids = drawn.devices.map(({ deviceId }) => deviceId);
+  const all = { fromNs: 0n, toNs: 2n ** 63n };
+  const verdict = await judge({ influxd: bench.influxd, database, simulator: rig.simulator }, all, ids);
+  wrong.push(...examineVerdict(rig, { lived, verdict, span }));
+  if (isLast && summary.exit_code === 0) {
+    const rows = await bench.influxd.query(database, 'SELECT * FROM coverage_hour');
+    wrong.push(...examineHours({ simulator: rig.simulator, devices: drawn.devices, span }, rows));
+  }
+  return wrong;
+}
+
+function examineEnd({ simulator }: Rig, drawn: FuzzCase, { summary, run, requests }: Lived): string[] {
+  const wrong: string[] = [];
+  const { age } = simulator.settings.bounds;
+  const { historyMaxDays, maxDevicesPerPage } = simulator.settings.plan;
+  // Without `Date` the span is counted from the newest reading, which may be old.
+  const isTimeUnknown = simulator.settings.time.date === 'absent';
+  const mayBeHidden =
+    historyMaxDays !== null && (isTimeUnknown || run.historyMs >= historyMaxDays * 24 * HOUR - 10 * 60_000);
+  const reasons = new Set(summary.gaps.map(({ reason }) => reason));
+  if (summary.exit_code !== 0 && !(summary.exit_code === 1 && mayBeHidden)) {
+    wrong.push(`exit ${summary.exit_code} (${summary.outcome}), gaps ${JSON.stringify(summary.gaps).slice(0, 500)}`);
+  }
+  reasons.delete('device gone');
+  if (summary.exit_code === 1) reasons.delete('beyond plan');
+  if (reasons.size > 0 && summary.exit_code !== 3)
+    wrong.push(`gaps on exit ${summary.exit_code}: ${[...reasons].join()}`);
+  const readings = drawn.devices.reduce((sum, { deviceId }) => {
+    const now = BigInt(Math.floor(simulator.serverNowMs())) * 1_000_000n;
+    const from = now - BigInt(run.historyMs) * 1_000_000n - 3_600_000_000_000n;
+    return sum + [...simulator.world.readings(deviceId, from > 0n ? from : 0n, now)].length;
+  }, 0);
+  const days = historyMaxDays ?? Number.POSITIVE_INFINITY;
+  const windows = Math.ceil(run.historyMs / (days * 24 * HOUR - HOUR)) + 3;
+  const most = 10 + drawn.devices.length * (2 + windows * 4) + (readings / maxDevicesPerPage) * 2.5;
+  if (requests > most)
+    wrong.push(`${requests} requests, at most ${Math.ceil(most)} expected (${readings} readings, age ${age})`);
+  return wrong;
+}
+
+/** What the run promised to have: from the last moment at which its span can begin to the first at which it can end. */
+function spanOf({ simulator }: Rig, drawn: FuzzCase, lived: Lived): { fromNs: bigint; toNs: bigint } {
+  const { time } = simulator.settings;
+  const { run } = lived;
+  const toNs = (ms: number): bigint => BigInt(Math.floor(ms)) * 1_000_000n;
+  // Without `Date` the span is fixed after a look at the readings, of which the first may have landed.
+  const fixedAtMs = time.date === 'absent' ? lived.landedAtMs : lived.passedAtMs;
+  const fromMs = fixedAtMs + time.offsetMs - run.historyMs + 1000;
+  const serverMs = Math.floor(lived.passedAtMs + time.offsetMs);
+  const passedMs = time.date === 'absent' ? oldestNewestMs(simulator, drawn, serverMs) : serverMs + time.dateSkewMs;
+  return { fromNs: toNs(fromMs), toNs: toNs(passedMs - run.settleMs - 7500) };
+}
+
+/** The newest reading of the device that has been silent the longest: any of them may have told the time. */
+function oldestNewestMs({ world, settings }: Rig['simulator'], { devices }: FuzzCase, serverMs: number): number {
+  const newest = devices.flatMap(({ deviceId }) => {
+    if (!world.has(deviceId, serverMs)) return [];
+    const end = BigInt(serverMs - settings.lateness.maxMs) * 1_000_000n;
+    for (const { recordedAtNs } of world.readingsDescending(deviceId, { fromNs: 0n, toNs: end })) {
+      return [Number(recordedAtNs / 1_000_000n)];
+    }
+    return [];
+  });
+  return newest.length === 0 ? 0 : Math.min(...newest);
+}
+
+interface Judged {
+  readonly lived: Lived;
+  /** Of all readings that there ever were. */
+  readonly verdict: Verdict;
+  readonly span: { readonly fromNs: bigint; readonly toNs: bigint };
+}
+
+function examineVerdict(rig: Rig, { lived, verdict, span }: Judged): string[] {
+  const { summary } = lived;
+  const held = heldSpans(rig);
+  const serverNow = rig.simulator.serverNowMs();
+  const gaps = summary.gaps.map(({ device_id, from, to }) => ({
+    deviceId: device_id,
+    from: parseTimestamp(from) ?? 0n,
+    to: parseTimestamp(to) ?? 0n,
+  }));
+  const isIn = ({ from, to }: { from: bigint; to: bigint }, at: bigint): boolean => from <= at && at < to;
+  const missing = verdict.missingAt.map((place, index) => ({ ...place, text: verdict.missing[index] ?? '' }));
+  const claimed = missing.filter(
+    ({ deviceId, at }) => held.get(deviceId)?.some((stretch) => isIn(stretch, at)) ?? false,
+  );
+  const unnamed = missing.filter(({ deviceId, at }) => {
+    if (!isIn({ from: span.fromNs, to: span.toNs }, at)) return false;
+    // What was never listed cannot be known, let alone be named.
+    if (!held.has(deviceId) && !rig.simulator.world.has(deviceId, serverNow)) return false;
+    return !gaps.some((gap) => gap.deviceId === deviceId && isIn(gap, at));
+  });
+  const some = (label: string, list: readonly string[]): string[] => {
+    const few = list.slice(0, 3).join(' | ').slice(0, 300);
+    return list.length === 0 ? [] : [`${list.length} ${label} (exit ${summary.exit_code}), such as ${few}`];
+  };
+  const textOf = ({ text }: { text: string }): string => text;
+  return [
+    ...some('missing and claimed', claimed.map(textOf)),
+    ...some('missing and not named', unnamed.map(textOf)),
+    ...some('invented', verdict.invented),
+  ];
+}
+
+/** What the program says that it holds, of every device that it knows. */
+function heldSpans(rig: Rig): Map<string, readonly { from: bigint; to: bigint }[]> {
+  const sync = rig.open();
+  try {
+    const { store } = sync.context;
+    return new Map(store.devices().map(({ record }) => [record.deviceId, store.telemetry(record.deviceId).spans]));
+  } finally {
+    sync.close();
+  }
+}

@@ -1,0 +1,176 @@
+/**
+ * What the fuzz and a close reading found, each as the shortest story that shows it.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { always, betweenTimes, onPath } from '../../src/sim/faults.ts';
+import type { SettingsOverrides } from '../../src/sim/settings.ts';
+import type { DeviceSpec } from '../../src/sim/spec.ts';
+import { createWorld } from '../../src/sim/world.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { type Bench, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+let bench: Bench;
+beforeAll(async () => {
+  if (influxdAvailable()) bench = await openBench();
+});
+afterAll(async () => {
+  await bench?.[Symbol.asyncDispose]();
+});
+
+interface Story {
+  readonly devices: readonly DeviceSpec[];
+  readonly historyMs: number;
+  readonly settings?: SettingsOverrides;
+  readonly concurrency?: number;
+  readonly transportTimeoutMs?: number;
+}
+
+async function rigOf({ devices, ...rest }: Story): Promise<Rig> {
+  return await openRig(bench, {
+    world: (originMs) => createWorld({ seed: 5, originMs, historyMs: 8 * DAY, devices, alerts: [] }),
+    ...rest,
+  });
+}
+
+const EVERY_MINUTE: DeviceSpec = { deviceId: 'often', intervalMs: MINUTE };
+
+/** Missing readings of a device that the program says it holds. */
+async function claimedFalsely(rig: Rig, deviceId: string): Promise<readonly bigint[]> {
+  const { missingAt } = await rig.verdict(NOW_MS, { fromNs: 0n });
+  const sync = rig.open();
+  const { spans } = sync.context.store.telemetry(deviceId);
+  sync.close();
+  return missingAt
+    .filter((place) => place.deviceId === deviceId && spans.some(({ from, to }) => from <= place.at && place.at < to))
+    .map(({ at }) => at);
+}
+
+describe.runIf(influxdAvailable())('history as old as the plan', () => {
+  test('that the service hides beyond the plan is not claimed while it slips away', async () => {
+    const settings: SettingsOverrides = {
+      bounds: { age: 'empty' },
+      plan: { historyMaxDays: 1 },
+      time: { latencyMs: { min: 4 * MINUTE, max: 4 * MINUTE } },
+    };
+    using rig = await rigOf({ devices: [EVERY_MINUTE], settings, historyMs: DAY, transportTimeoutMs: HOUR });
+    const { summary } = await rig.once();
+    expect(summary.exit_code).toBe(0);
+    expect(await claimedFalsely(rig, 'often')).toEqual([]);
+  });
+
+  test('that the service refuses to be asked for is named, without narrowing every window', async () => {
+    using rig = await rigOf({
+      devices: [EVERY_MINUTE],
+      historyMs: 4 * DAY,
+      settings: { bounds: { age: 'refused' }, plan: { historyMaxDays: 2 } },
+    });
+    const { summary } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'incomplete for good', exit_code: 1 });
+    expect(summary.gaps.map(({ reason }) => reason)).toEqual(['beyond plan']);
+    expect(await claimedFalsely(rig, 'often')).toEqual([]);
+    // 2880 readings in pages of 200, one refusal, the account and the devices.
+    expect(rig.simulator.log.total).toBeLessThan(40);
+    const served = BigInt(NOW_MS - 2 * DAY + 2 * MINUTE) * 1_000_000n;
+    expect((await rig.verdict(NOW_MS, { fromNs: served })).missing).toEqual([]);
+  });
+
+  test('that turns out to be served is asked for of every device at once', async () => {
+    // The new one has been seen last and comes first: its emptiness beyond the plan proves nothing yet.
+    const young: DeviceSpec = { deviceId: 'a-young', intervalMs: 5 * SECOND, appearsAtMs: NOW_MS - 10 * MINUTE };
+    using rig = await rigOf({
+      devices: [young, EVERY_MINUTE],
+      historyMs: 4 * DAY,
+      settings: { plan: { historyMaxDays: 1 } },
+      concurrency: 1,
+    });
+    const { summary } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
+  });
+
+  test('is opened again by a plan that has grown', async () => {
+    using rig = await rigOf({
+      devices: [EVERY_MINUTE],
+      historyMs: 4 * DAY,
+      settings: { bounds: { age: 'empty' }, plan: { historyMaxDays: 2 } },
+    });
+    const first = await rig.once();
+    expect(first.summary.exit_code).toBe(1);
+    rig.simulator.settings.plan.historyMaxDays = 30;
+    const { summary } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
+    expect((await rig.verdict(NOW_MS, { fromNs: BigInt(NOW_MS - 4 * DAY + MINUTE) * 1_000_000n })).missing).toEqual([]);
+  });
+});
+
+describe.runIf(influxdAvailable())('a service with habits of its own', () => {
+  test('that sends no Date and wants bounds always is synced all the same', async () => {
+    using rig = await rigOf({
+      devices: [EVERY_MINUTE],
+      historyMs: 3 * HOUR,
+      settings: { time: { date: 'absent' }, bounds: { refusedShapes: ['none', 'after', 'before'] } },
+    });
+    const { summary } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
+    const toNs = BigInt(NOW_MS - 4 * MINUTE) * 1_000_000n;
+    const verdict = await rig.verdict(NOW_MS, { toNs });
+    expect(verdict.missing).toEqual([]);
+    expect(verdict.expected).toBeGreaterThan(100);
+  });
+
+  test('that answers every cursor with the first page does not hold the program for ever', async () => {
+    using rig = await rigOf({ devices: [{ ...EVERY_MINUTE, intervalMs: 10 }], historyMs: 5 * MINUTE });
+    let first: readonly string[] | null = null;
+    rig.simulator.faults = onPath(
+      /telemetry/,
+      always({
+        kind: 'mangle',
+        change: (page) => {
+          first ??= page.records;
+          return { ...page, records: first, nextCursor: page.nextCursor };
+        },
+      }),
+    );
+    const { summary } = await rig.once();
+    expect(summary.exit_code).toBe(3);
+    expect(summary.gaps.map(({ reason }) => reason)).toContain('page not understood');
+    expect(rig.simulator.log.total).toBeLessThan(200);
+  });
+
+  test('that names a next page behind every empty one does not either', async () => {
+    const devices = [{ ...EVERY_MINUTE, intervalMs: 10 * SECOND }];
+    using rig = await rigOf({ devices, historyMs: HOUR, settings: { plan: { maxDevicesPerPage: 7 } } });
+    const hollow = always({ kind: 'mangle', change: (page) => ({ ...page, records: [] }) });
+    rig.simulator.faults = onPath(/telemetry/, hollow);
+    const { summary } = await rig.once();
+    expect(summary.exit_code).toBe(3);
+    expect(summary.gaps.length).toBeGreaterThan(0);
+    expect(rig.simulator.log.total).toBeLessThan(200);
+  });
+});
+
+describe.runIf(influxdAvailable())('a run whose first pass is broken off', () => {
+  test('keeps to the span that it began with', async () => {
+    const devices = [EVERY_MINUTE, { ...EVERY_MINUTE, deviceId: 'b' }, { ...EVERY_MINUTE, deviceId: 'c' }];
+    using rig = await rigOf({ devices, historyMs: 3 * HOUR });
+    const outage = betweenTimes(NOW_MS, NOW_MS + 8 * MINUTE, { kind: 'server-error' });
+    rig.simulator.faults = onPath(/telemetry/, outage);
+    const { summary } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
+    const fromNs = BigInt(NOW_MS - 3 * HOUR + 10 * SECOND) * 1_000_000n;
+    expect((await rig.verdict(NOW_MS, { fromNs })).missing).toEqual([]);
+  });
+
+  test('names what it lacks when it ends like that', async () => {
+    const devices = [EVERY_MINUTE, { ...EVERY_MINUTE, deviceId: 'b' }, { ...EVERY_MINUTE, deviceId: 'c' }];
+    using rig = await rigOf({ devices, historyMs: 3 * HOUR });
+    rig.simulator.faults = onPath(/telemetry/, always({ kind: 'server-error' }));
+    const { summary } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'stalled', exit_code: 3 });
+    expect(new Set(summary.gaps.map(({ device_id }) => device_id))).toEqual(new Set(['often', 'b', 'c']));
+  });
+});
