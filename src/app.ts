@@ -27,9 +27,7 @@ import { createProgressWatch, type ProgressWatch } from './sync/progress-watch.t
 import { createPuller, type Puller } from './sync/pull.ts';
 import { type ReportParts, readyNow, reportNow } from './sync/report.ts';
 import { createStreamNotes } from './sync/stream-notes.ts';
-
-/** Of this program, as `--version` prints it. */
-export const VERSION = '0.1.0';
+import { VERSION } from './version.ts';
 
 /** Pages are at most this large, whatever the plan says (API document, "Pagination"). */
 const MAX_PAGE_SIZE = 200;

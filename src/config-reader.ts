@@ -136,9 +136,12 @@ export function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
 }
 
-/** A path to be named, unless it looks like the secret itself, put where its file's path belongs. */
+/**
+ * A path to be named, unless it may be the secret itself, put where its file's path belongs: secrets may hold slashes,
+ * but do not begin like a path.
+ */
 function shownPath(path: string): string {
-  if (path.includes('/') || path.length <= 20) return ` ${plainText(path, 100)}`;
+  if (/^\.{0,2}\//.test(path) || path.length <= 12) return ` ${plainText(path, 100)}`;
   return ' (its name is not shown, as it looks like the secret itself; expected a path)';
 }
 

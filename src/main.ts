@@ -1,14 +1,12 @@
 #!/usr/bin/env node
 /**
  * The process: argv, environment, signals, standard output, exit code. The only file that touches `process`.
+ *
+ * The program is loaded after the signals are taken care of: told to stop while it loads, it stops in good order.
  */
 import { readFileSync } from 'node:fs';
-import { VERSION } from './app.ts';
-import { parseArguments } from './cli.ts';
-import { helpText } from './cli-flags.ts';
 import { UserError } from './core/faults.ts';
 import { plainText } from './core/text.ts';
-import { runCommand } from './run.ts';
 import type { ProcessPorts } from './voice.ts';
 
 /** Signals this close to the first count as the same one: npm passes on what the terminal has sent already. */
@@ -52,10 +50,12 @@ const ports: ProcessPorts = {
 
 async function main(): Promise<number> {
   try {
+    const { parseArguments } = await import('./cli.ts');
     const command = parseArguments(process.argv.slice(2));
-    if (command.mode === 'help') return tell(helpText(command.topic));
-    if (command.mode === 'version') return tell(`${VERSION}\n`);
+    if (command.mode === 'help') return tell((await import('./cli-flags.ts')).helpText(command.topic));
+    if (command.mode === 'version') return tell(`${(await import('./version.ts')).VERSION}\n`);
     stopExitCode = command.mode === 'once' ? 3 : 0;
+    const { runCommand } = await import('./run.ts');
     return await runCommand(command, ports);
   } catch (error) {
     if (!(error instanceof UserError)) throw error;

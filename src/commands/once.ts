@@ -119,8 +119,9 @@ async function passOnce(
       progress.horizon ??= horizon;
     };
     const plan = { puller, fixed: progress.horizon, historyMs: Number.POSITIVE_INFINITY, onHorizon };
-    const { off } = await runPass(context, plan, signal);
+    const { off, unread } = await runPass(context, plan, signal);
     progress.off = off;
+    if (unread.length > 0) return null;
   } catch (error) {
     if (!(error instanceof ApiFault)) throw error;
     if (isRefusal(error)) throw refusalOf(error);

@@ -49,6 +49,8 @@ export type AppEvent =
       readonly to: string;
     }
   | { readonly type: 'stream-off'; readonly stream: Stream; readonly scope: string }
+  /** One stream could not be read this time; the others go on. */
+  | { readonly type: 'stream-failed'; readonly stream: Stream; readonly message: string }
   | { readonly type: 'device-appeared'; readonly deviceId: string; readonly name: string }
   | { readonly type: 'device-renamed'; readonly deviceId: string; readonly before: string; readonly after: string }
   | { readonly type: 'device-gone'; readonly deviceId: string }

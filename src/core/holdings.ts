@@ -33,7 +33,8 @@ export function holdingsOf(
     state: stateOf(device, { spans: held.spans, open, wanted }),
     lagSeconds: seconds(lag),
     gapSeconds: seconds(lengthNs(open)),
-    holes: nameHoles(open, held.gaps, gone ? 'device gone' : 'not reached yet'),
+    // Whatever the reason was while it was there: of a device that is gone nothing can be read.
+    holes: gone ? nameHoles(open, [], 'device gone') : nameHoles(open, held.gaps, 'not reached yet'),
   };
 }
 

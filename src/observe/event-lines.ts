@@ -57,6 +57,7 @@ const LINES: Lines = {
     line('warn', 'the API no longer shows a reading that it showed before', { device_id: deviceId, at }),
   'gap-named': ({ deviceId, reason, from, to }) =>
     line('warn', `a gap is left: ${reason}`, { device_id: deviceId, from, to }),
+  'stream-failed': ({ stream, message }) => line('warn', `${stream} could not be read: ${message}`, { stream }),
   'stream-off': ({ stream, scope }) =>
     line('warn', `the key lacks the scope ${scope}: this stream is off, the others run`, { stream }),
 
@@ -83,7 +84,7 @@ const LINES: Lines = {
     ),
   'destination-moving': ({ destination }) => line('info', 'delivery moves again', { destination }),
 
-  'pass-started': ({ devices }) => line('info', 'a pass begins', { devices }),
+  'pass-started': ({ devices }) => line('debug', 'a pass begins', { devices }),
   'pass-failed': ({ message, waitMs }) => line(loudness(waitMs), `a pass failed: ${message}`, seconds(waitMs)),
   stopping: ({ reason }) => line('info', `stopping: ${reason}`, {}),
 };

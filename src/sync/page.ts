@@ -58,7 +58,9 @@ function explainRefusal(fault: ApiFault, ask: Ask, rules: WindowRules): PageAnsw
     case 'range-too-large':
       return RANGE_ANSWERS[rules.narrow(ask, fault.facts.maxDays ?? null)] ?? odd;
     case 'invalid-request':
-      return ask.before === null && rules.useBothBounds() ? { kind: 'changed' } : odd;
+      if (ask.before !== null) return odd;
+      rules.useBothBounds();
+      return { kind: 'changed' };
     case 'bad-cursor':
     case 'malformed':
       return odd;

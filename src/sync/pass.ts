@@ -1,9 +1,11 @@
 /**
- * One pass: the account, the devices, then the holes in their telemetry, in that order: what comes later stands on what
- * came before. A pass can be broken off anywhere and begun again; what was landed stays.
+ * One pass: the account, the devices, the alerts, then the holes in the telemetry, in that order: what comes later
+ * stands on what came before. A pass can be broken off anywhere and begun again; what was landed stays.
  */
 import { ApiFault } from '../core/faults.ts';
+import type { Stream } from '../core/ports.ts';
 import { syncAccount } from './account.ts';
+import { syncAlerts } from './alerts.ts';
 import type { Horizon, SyncContext } from './context.ts';
 import { noteCoverage } from './coverage-points.ts';
 import { syncDevices } from './devices.ts';
@@ -17,7 +19,9 @@ export interface PassResult {
   /** Devices that could not be asked. */
   readonly failed: ReadonlySet<string>;
   /** Streams whose scope the key lacks. */
-  readonly off: readonly ('account' | 'telemetry')[];
+  readonly off: readonly Stream[];
+  /** Streams that could not be read this time. */
+  readonly unread: readonly Stream[];
 }
 
 /** How a pass is to be made. */
@@ -41,18 +45,32 @@ export async function runPass(
   { puller, fixed, historyMs, onHorizon }: PassPlan,
   signal: AbortSignal,
 ): Promise<PassResult> {
-  const off: ('account' | 'telemetry')[] = [];
+  const off: Stream[] = [];
   if (!(await syncAccount(context, signal))) off.push('account');
   await syncDevices(context, signal);
   context.observe({ type: 'pass-started', devices: context.store.devices().length });
+  const alerts = await readAlerts(context, signal);
+  if (alerts === 'off') off.push('alerts');
+  const unread: Stream[] = alerts === 'unread' ? ['alerts'] : [];
   if (fixed === null) await learnTime(context, puller, signal);
   const horizon = fixed ?? horizonNow(context);
-  if (horizon === null) return { horizon, failed: new Set(), off };
+  if (horizon === null) return { horizon, failed: new Set(), off, unread };
   onHorizon?.(horizon);
   const result = await syncTelemetry(context, { puller, horizon, historyMs }, signal);
   if (result.off) off.push('telemetry');
   noteCoverage(context, horizon);
-  return { horizon, failed: result.failed, off };
+  return { horizon, failed: result.failed, off, unread };
+}
+
+/** Reads the alerts; what goes wrong with them does not stop the telemetry. */
+async function readAlerts(context: SyncContext, signal: AbortSignal): Promise<'read' | 'off' | 'unread'> {
+  try {
+    return (await syncAlerts(context, signal)) ? 'read' : 'off';
+  } catch (error) {
+    if (!(error instanceof ApiFault) || error.kind === 'unauthorized' || error.kind === 'no-api-access') throw error;
+    context.observe({ type: 'stream-failed', stream: 'alerts', message: error.message });
+    return 'unread';
+  }
 }
 
 async function learnTime(context: SyncContext, puller: Puller, signal: AbortSignal): Promise<void> {

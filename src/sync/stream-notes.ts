@@ -17,7 +17,7 @@ type Name = StreamStatus['name'];
 /** @param serverNowMs the server's time, for when a stream was last read. */
 export function createStreamNotes(serverNowMs: () => EpochMs): StreamNotes {
   const readAtMs = new Map<Name, EpochMs>();
-  const off = new Map<Name, string>([['alerts', 'not read by this version yet']]);
+  const off = new Map<Name, string>();
   let trouble: string | null = null;
   return {
     observe: (event) => {

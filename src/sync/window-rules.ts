@@ -22,8 +22,8 @@ export interface WindowRules {
    * and `servedFrom` tells from now on how far one may; `hopeless`: neither can be the fault.
    */
   narrow(refused: Ask, maxDays: number | null): RangeVerdict;
-  /** Takes in that a request with `after` alone was refused. @returns whether the other shape is worth trying. */
-  useBothBounds(): boolean;
+  /** Takes in that a request with `after` alone was refused: from now on both bounds are given. */
+  useBothBounds(): void;
   /** How far back a window may reach without being refused; `null`: any age, as far as is known. */
   servedFrom(): EpochNs | null;
   /** How old readings may be and still surely be shown, given what was just served; `null`: any age. */
@@ -78,6 +78,8 @@ export function createWindowRules({ store, serverClock }: Pick<SyncContext, 'sto
         else store.keepFact(REFUSED_BEYOND, learntNow);
         return 'too-old';
       }
+      // Another device may have learnt it while this one was being refused.
+      if (learnt !== null && learnt.planDays === planDays() && learnt.spanNs < refusedNs) return 'narrower';
       if (refusedNs <= NARROWEST_NS) return 'hopeless';
       const told = windowSpanNs(maxDays);
       const halved = refusedNs / 2n < NARROWEST_NS ? NARROWEST_NS : refusedNs / 2n;
@@ -85,10 +87,9 @@ export function createWindowRules({ store, serverClock }: Pick<SyncContext, 'sto
       return 'narrower';
     },
     useBothBounds: () => {
-      if (bothBounds) return false;
+      if (bothBounds) return;
       bothBounds = true;
       store.keepFact(BOTH_BOUNDS, 'yes');
-      return true;
     },
     servedFrom: () => {
       const kept = store.fact(REFUSED_BEYOND);

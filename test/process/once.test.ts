@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { always, onPath } from '../../src/sim/faults.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { type Bench, type Ended, KEY, openBench, openStage, type Stage, start, TOKEN, until } from './support.ts';
@@ -274,14 +275,16 @@ function sqlite(file: string, sql: string): void {
 
 describe('another process with the same state', () => {
   test('is refused with 1, does not disturb the first, and a killed one is in nobody’s way', async () => {
-    await using stage = await openStage({ settings: slow(100) });
+    await using stage = await openStage();
+    // The first one is kept busy for as long as it takes.
+    stage.simulator.faults = onPath(/telemetry/, always({ kind: 'hang' }));
     const first = stage.start(['--once']);
     await until('the first one asks', () => stage.simulator.log.total > 0);
     expectTold(await stage.run(['--once']), 1, /another process is working with this state/);
     expect(first.child.exitCode).toBeNull();
     first.child.kill('SIGKILL');
     await first.ended;
-    stage.simulator.settings.time.latencyMs = { min: 0, max: 0 };
+    stage.simulator.faults = null;
     expect((await stage.run(['--once'])).code).toBe(0);
   });
 });
@@ -347,7 +350,7 @@ describe.runIf(influxdAvailable())('a run that is told to stop', () => {
     run.child.kill('SIGTERM');
     const { code, stdout, stderr } = await run.ended;
     expect(code, stderr).toBe(3);
-    expect(performance.now() - toldMs).toBeLessThan(3000);
+    expect(performance.now() - toldMs).toBeLessThan(10_000);
     const summary = JSON.parse(stdout);
     expect(summary).toMatchObject({ outcome: 'interrupted', exit_code: 3 });
     expect(summary.points_archived).toBeGreaterThan(0);
@@ -376,7 +379,7 @@ describe.runIf(influxdAvailable())('a run that is told to stop', () => {
       run.child.kill('SIGINT');
       const { code, stdout } = await run.ended;
       expect([code, JSON.parse(stdout).outcome]).toEqual([3, 'interrupted']);
-      expect(performance.now() - toldMs).toBeLessThan(3000);
+      expect(performance.now() - toldMs).toBeLessThan(10_000);
     } finally {
       bench.proxy.setFaults(null);
     }
@@ -396,7 +399,8 @@ describe.runIf(influxdAvailable())('a run that is told to stop', () => {
   });
 
   test('ends at once at a second signal after more than a second', async () => {
-    await using stage = await openStage({ settings: slow(200) });
+    await using stage = await openStage();
+    stage.simulator.faults = onPath(/telemetry/, always({ kind: 'hang' }));
     // A program that cannot stop in order.
     const nodeArgs = ['--import', 'data:text/javascript,AbortController.prototype.abort=()=>{}'];
     const run = stage.start(['--once', '--json'], { nodeArgs });

@@ -31,10 +31,11 @@ export const TABLE: ReadonlyMap<string, Allowance> = new Map([
   ['cli', part(['core'], [])],
   ['config', part(['core'], ['yaml'])],
   ['real-clock', part(['core'], [])],
-  ['app', part([...FOLDERS, 'cli', 'config', 'real-clock'], [])],
+  ['version', part([], [])],
+  ['app', part([...FOLDERS, 'cli', 'config', 'real-clock', 'version'], [])],
   ['voice', part(['core', 'observe', 'config', 'real-clock'], [])],
   ['run', part([...FOLDERS, 'cli', 'config', 'real-clock', 'app', 'voice'], [])],
-  ['main', part([...FOLDERS, 'cli', 'config', 'real-clock', 'app', 'voice', 'run'], [])],
+  ['main', part([...FOLDERS, 'cli', 'config', 'real-clock', 'version', 'app', 'voice', 'run'], [])],
 ]);
 
 /** The part that a path below `src` belongs to: its folder, or for files at the top their first word. */

@@ -177,7 +177,7 @@ function drawSettings(
       challenge: 'WWW-Authenticate',
     },
     time: {
-      offsetMs: dice.pick([0, 0, 0, HOUR, -HOUR, 12_345, -987]),
+      offsetMs: dateAbsent ? 0 : dice.pick([0, 0, 0, HOUR, -HOUR, 12_345, -987]),
       dateSkewMs: dice.pick([0, 0, 0, -1500]),
       date: dateAbsent ? 'absent' : 'sent',
       latencyMs: dice.pick([

@@ -147,16 +147,13 @@ async function examine(
   return wrong;
 }
 
-function examineEnd({ simulator }: Rig, drawn: FuzzCase, { summary, run, requests }: Lived): string[] {
+function examineEnd(rig: Rig, drawn: FuzzCase, { summary, run, requests }: Lived): string[] {
   const wrong: string[] = [];
+  const { simulator } = rig;
   const { age } = simulator.settings.bounds;
   const { historyMaxDays, maxDevicesPerPage } = simulator.settings.plan;
-  // Without `Date` the span is counted from the newest reading, which may be old.
-  const isTimeUnknown = simulator.settings.time.date === 'absent';
-  const mayBeHidden =
-    historyMaxDays !== null && (isTimeUnknown || run.historyMs >= historyMaxDays * 24 * HOUR - 10 * 60_000);
   const reasons = new Set(summary.gaps.map(({ reason }) => reason));
-  if (summary.exit_code !== 0 && !(summary.exit_code === 1 && mayBeHidden)) {
+  if (summary.exit_code !== 0 && !(summary.exit_code === 1 && mayBeHidden(rig, run))) {
     wrong.push(`exit ${summary.exit_code} (${summary.outcome}), gaps ${JSON.stringify(summary.gaps).slice(0, 500)}`);
   }
   reasons.delete('device gone');
@@ -176,14 +173,24 @@ function examineEnd({ simulator }: Rig, drawn: FuzzCase, { summary, run, request
   return wrong;
 }
 
+/** Whether the plan may hide a part of what a run wants. Without `Date` the span is counted from an old reading maybe. */
+function mayBeHidden({ simulator }: Rig, { historyMs }: DrawnRun): boolean {
+  const { time, plan } = simulator.settings;
+  if (plan.historyMaxDays === null) return false;
+  return time.date === 'absent' || historyMs >= plan.historyMaxDays * 24 * HOUR - 10 * 60_000;
+}
+
 /** What the run promised to have: from the last moment at which its span can begin to the first at which it can end. */
-function spanOf({ simulator }: Rig, drawn: FuzzCase, lived: Lived): { fromNs: bigint; toNs: bigint } {
+function spanOf(rig: Rig, drawn: FuzzCase, lived: Lived): { fromNs: bigint; toNs: bigint } {
+  const { simulator } = rig;
   const { time } = simulator.settings;
   const { run } = lived;
   const toNs = (ms: number): bigint => BigInt(Math.floor(ms)) * 1_000_000n;
   // Without `Date` the span is fixed after a look at the readings, of which the first may have landed.
   const fixedAtMs = time.date === 'absent' ? lived.landedAtMs : lived.passedAtMs;
-  const fromMs = fixedAtMs + time.offsetMs - run.historyMs + 1000;
+  // What the plan hides and what has left the wanted span by the end of the run is not missed.
+  const beginMs = mayBeHidden(rig, run) ? Math.max(fixedAtMs, lived.endedAtMs + 12_000) : fixedAtMs;
+  const fromMs = beginMs + time.offsetMs - run.historyMs + 1000;
   const serverMs = Math.floor(lived.passedAtMs + time.offsetMs);
   const passedMs = time.date === 'absent' ? oldestNewestMs(simulator, drawn, serverMs) : serverMs + time.dateSkewMs;
   return { fromNs: toNs(fromMs), toNs: toNs(passedMs - run.settleMs - 7500) };
@@ -212,7 +219,7 @@ interface Judged {
 function examineVerdict(rig: Rig, { lived, verdict, span }: Judged): string[] {
   const { summary } = lived;
   const held = heldSpans(rig);
-  const serverNow = rig.simulator.serverNowMs();
+  const listedAtMs = lived.passedAtMs + rig.simulator.settings.time.offsetMs;
   const gaps = summary.gaps.map(({ device_id, from, to }) => ({
     deviceId: device_id,
     from: parseTimestamp(from) ?? 0n,
@@ -226,7 +233,7 @@ function examineVerdict(rig: Rig, { lived, verdict, span }: Judged): string[] {
   const unnamed = missing.filter(({ deviceId, at }) => {
     if (!isIn({ from: span.fromNs, to: span.toNs }, at)) return false;
     // What was never listed cannot be known, let alone be named.
-    if (!held.has(deviceId) && !rig.simulator.world.has(deviceId, serverNow)) return false;
+    if (!held.has(deviceId) && !rig.simulator.world.has(deviceId, listedAtMs)) return false;
     return !gaps.some((gap) => gap.deviceId === deviceId && isIn(gap, at));
   });
   const some = (label: string, list: readonly string[]): string[] => {

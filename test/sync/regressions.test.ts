@@ -122,6 +122,18 @@ describe.runIf(influxdAvailable())('a service with habits of its own', () => {
     expect(verdict.expected).toBeGreaterThan(100);
   });
 
+  test('that wants both bounds is asked so by every device, also by those that were under way', async () => {
+    const devices = ['a', 'b', 'c', 'd'].map((deviceId) => ({ ...EVERY_MINUTE, deviceId }));
+    using rig = await rigOf({
+      devices,
+      historyMs: HOUR,
+      settings: { bounds: { refusedShapes: ['after'] }, time: { latencyMs: { min: 200, max: 200 } } },
+    });
+    const { summary, events } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
+    expect(events.filter(({ type }) => type === 'gap-named' || type === 'page-distrusted')).toEqual([]);
+  });
+
   test('that answers every cursor with the first page does not hold the program for ever', async () => {
     using rig = await rigOf({ devices: [{ ...EVERY_MINUTE, intervalMs: 10 }], historyMs: 5 * MINUTE });
     let first: readonly string[] | null = null;
@@ -150,6 +162,22 @@ describe.runIf(influxdAvailable())('a service with habits of its own', () => {
     expect(summary.exit_code).toBe(3);
     expect(summary.gaps.length).toBeGreaterThan(0);
     expect(rig.simulator.log.total).toBeLessThan(200);
+  });
+});
+
+describe.runIf(influxdAvailable())('a device that is gone', () => {
+  test('is named as that, whatever was wrong before, and not waited for', async () => {
+    const gone: DeviceSpec = { ...EVERY_MINUTE, deviceId: 'gone', vanishesAtMs: NOW_MS + HOUR };
+    using rig = await rigOf({ devices: [EVERY_MINUTE, gone], historyMs: 3 * HOUR });
+    rig.simulator.faults = onPath(/gone.telemetry/, always({ kind: 'malformed' }));
+    const first = await rig.once();
+    expect(first.summary.exit_code).toBe(3);
+    rig.simulator.faults = null;
+    await rig.clock.sleep(HOUR);
+    await rig.once();
+    const { summary } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
+    expect(summary.gaps.map(({ device_id, reason }) => [device_id, reason])).toEqual([['gone', 'device gone']]);
   });
 });
 
