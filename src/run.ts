@@ -74,10 +74,14 @@ async function once(config: Config, voice: Voice, ports: ProcessPorts): Promise<
   }
 }
 
-function tellEnd({ outcome, exit_code, devices, points_archived, gaps }: OnceSummary, { logger }: Voice): void {
+function tellEnd(summary: OnceSummary, { logger }: Voice): void {
+  const { outcome, exit_code, devices, points_archived, gaps, streams_off, rejected_records } = summary;
+  const quarantined = summary.destinations.reduce((sum, { quarantined }) => sum + quarantined, rejected_records);
   const facts = { devices, points: points_archived, gaps: gaps.length, exit_code };
   if (exit_code === 0) logger.info('all is in place', facts);
   else logger.warn(`ended before it was complete: ${outcome}`, facts);
+  if (quarantined > 0) logger.warn(`${quarantined} records or points are in quarantine, with their reasons`);
+  if (streams_off.length > 0) logger.warn(`not read, for lack of a scope: ${streams_off.join(', ')}`);
   for (const { device_id, from, to, reason } of gaps.slice(0, GAPS_TOLD)) {
     logger.warn(`not held: ${device_id} from ${from} to ${to}: ${reason}`);
   }
