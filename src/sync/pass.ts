@@ -49,13 +49,14 @@ export async function runPass(
   if (!(await syncAccount(context, signal))) off.push('account');
   await syncDevices(context, signal);
   context.observe({ type: 'pass-started', devices: context.store.devices().length });
+  // Fixed before the alerts, which may take long: what is wanted counts from the start.
+  if (fixed === null) await learnTime(context, puller, signal);
+  const horizon = fixed ?? horizonNow(context);
+  if (horizon !== null) onHorizon?.(horizon);
   const alerts = await readAlerts(context, signal);
   if (alerts === 'off') off.push('alerts');
   const unread: Stream[] = alerts === 'unread' ? ['alerts'] : [];
-  if (fixed === null) await learnTime(context, puller, signal);
-  const horizon = fixed ?? horizonNow(context);
   if (horizon === null) return { horizon, failed: new Set(), off, unread };
-  onHorizon?.(horizon);
   const result = await syncTelemetry(context, { puller, horizon, historyMs }, signal);
   if (result.off) off.push('telemetry');
   noteCoverage(context, horizon);

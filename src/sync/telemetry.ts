@@ -88,14 +88,21 @@ function freshestFirst(devices: readonly KnownDevice[]): readonly KnownDevice[] 
 
 /**
  * Where the service sends no `Date`, the newest reading is what is known of its time (design 2.1): takes in the newest
- * page of one device after the other until one has a reading.
+ * page of one device after the other until one has a reading. As an empty answer alone proves nothing, a second look
+ * comes before it is believed that there is none anywhere.
  */
 export async function learnTimeFromReadings(context: SyncContext, puller: Puller, signal: AbortSignal): Promise<void> {
+  if (await lookForReading(context, puller, signal)) return;
+  if (context.serverClock.claimableMs() === null) await lookForReading(context, puller, signal);
+}
+
+async function lookForReading(context: SyncContext, puller: Puller, signal: AbortSignal): Promise<boolean> {
   for (const { record } of freshestFirst(context.store.devices())) {
     try {
-      if (await puller.peek(record.deviceId, signal)) return;
+      if (await puller.peek(record.deviceId, signal)) return true;
     } catch (error) {
       if (!(error instanceof ApiFault) || error.kind !== 'not-found') throw error;
     }
   }
+  return false;
 }

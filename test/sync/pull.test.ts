@@ -175,14 +175,14 @@ describe.runIf(influxdAvailable())('a pull', () => {
   });
 
   test('goes on without telemetry where the key lacks the scope, and says so', async () => {
-    using rig = await rigOf({ settings: { key: { scopes: ['devices:read', 'account:read'] } } });
+    using rig = await rigOf({ settings: { key: { scopes: ['devices:read', 'account:read', 'alerts:read'] } } });
     const { summary, events } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, streams_off: ['telemetry'] });
     expect(told(events, 'stream-off')).toMatchObject([{ stream: 'telemetry', scope: 'telemetry:read' }]);
   });
 
   test('goes on without the account, under the tag "default"', async () => {
-    using rig = await rigOf({ settings: { key: { scopes: ['devices:read', 'telemetry:read'] } } });
+    using rig = await rigOf({ settings: { key: { scopes: ['devices:read', 'telemetry:read', 'alerts:read'] } } });
     const { summary } = await rig.once();
     expect(summary).toMatchObject({
       outcome: 'complete',

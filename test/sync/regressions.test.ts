@@ -122,6 +122,20 @@ describe.runIf(influxdAvailable())('a service with habits of its own', () => {
     expect(verdict.expected).toBeGreaterThan(100);
   });
 
+  test('that sends no Date and answers emptily once is not taken for one without readings', async () => {
+    using rig = await rigOf({ devices: [EVERY_MINUTE], historyMs: HOUR, settings: { time: { date: 'absent' } } });
+    let lied = false;
+    rig.simulator.faults = onPath(/telemetry/, () => {
+      if (lied) return null;
+      lied = true;
+      return { kind: 'mangle', change: (page) => ({ ...page, records: [], nextCursor: null }) };
+    });
+    await rig.once();
+    const verdict = await rig.verdict(NOW_MS, { toNs: BigInt(NOW_MS - 4 * MINUTE) * 1_000_000n });
+    expect(verdict.missing).toEqual([]);
+    expect(verdict.expected).toBeGreaterThan(50);
+  });
+
   test('that wants both bounds is asked so by every device, also by those that were under way', async () => {
     const devices = ['a', 'b', 'c', 'd'].map((deviceId) => ({ ...EVERY_MINUTE, deviceId }));
     using rig = await rigOf({
