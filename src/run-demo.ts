@@ -46,7 +46,11 @@ export async function runDemoCommand(config: DemoConfig, voice: Voice, ports: Pr
     });
     const server = await serveSimulator(simulator);
     closers.push(server.close);
-    const http = createHttpTransport({ timeoutMs: config.api.timeoutMs, connections: config.api.concurrency });
+    const http = createHttpTransport({
+      timeoutMs: config.api.timeoutMs,
+      connections: config.api.concurrency,
+      direct: true,
+    });
     closers.push(http.close);
     const sync = openSync({
       ...settingsOf(config),

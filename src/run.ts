@@ -81,6 +81,12 @@ function tellEnd(summary: OnceSummary, { logger }: Voice): void {
   if (exit_code === 0) logger.info('all is in place', facts);
   else logger.warn(`ended before it was complete: ${outcome}`, facts);
   if (quarantined > 0) logger.warn(`${quarantined} records or points are in quarantine, with their reasons`);
+  for (const { name, pending_points, held } of summary.destinations) {
+    if (pending_points === 0) continue;
+    logger.warn(
+      `${pending_points} points wait in the archive for ${name}: ${held ?? 'not delivered yet'}; run it again`,
+    );
+  }
   if (streams_off.length > 0) logger.warn(`not read, for lack of a scope: ${streams_off.join(', ')}`);
   for (const { device_id, from, to, reason } of gaps.slice(0, GAPS_TOLD)) {
     logger.warn(`not held: ${device_id} from ${from} to ${to}: ${reason}`);

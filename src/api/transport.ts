@@ -25,6 +25,8 @@ export interface HttpTransportOptions {
   readonly ca?: string;
   /** How many connections may be open at once. */
   readonly connections?: number;
+  /** Past every proxy: for a service on this machine. */
+  readonly direct?: boolean;
 }
 
 export interface HttpTransport {
@@ -62,7 +64,7 @@ export function createHttpTransport(options: HttpTransportOptions): HttpTranspor
   return { transport, close: () => dispatcher.destroy() };
 }
 
-function openDispatcher({ timeoutMs, ca, connections = 4 }: HttpTransportOptions): Dispatcher {
+function openDispatcher({ timeoutMs, ca, connections = 4, direct = false }: HttpTransportOptions): Dispatcher {
   const connect = {
     timeout: Math.min(CONNECT_TIMEOUT_MS, timeoutMs),
     // One protocol that is well trodden; pages are few and large, so HTTP/2 would win nothing.
@@ -72,6 +74,7 @@ function openDispatcher({ timeoutMs, ca, connections = 4 }: HttpTransportOptions
   try {
     return new EnvHttpProxyAgent({
       connections,
+      ...(direct ? { noProxy: '*' } : {}),
       connect,
       requestTls: connect,
       proxyTls: connect,

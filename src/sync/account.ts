@@ -30,7 +30,9 @@ export async function syncAccount(context: SyncContext, signal: AbortSignal): Pr
     const tag = settings.workspaceTag ?? store.workspaceTag() ?? account.workspaceId;
     store.pinWorkspace({ apiId: account.workspaceId, tag });
     tellPlanChange(context, store.account()?.plan ?? null, account.plan);
-    store.keepAccount(account, workspacePoint(context, account, { workspaceTag: tag, atMs: answeredAtMs }));
+    store.keepAccount(account, []);
+    // After the plan is kept, so that what is left is told by it.
+    store.append(workspacePoint(context, account, { workspaceTag: tag, atMs: answeredAtMs }), 'live');
     return true;
   } catch (error) {
     if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;

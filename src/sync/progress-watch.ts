@@ -26,7 +26,8 @@ export function createProgressWatch(clock: Clock, serverNowMs: () => number): Pr
       // New readings that prove nothing come for ever: they are no progress towards the end.
       if (event.type === 'page-landed' && event.proven) pulledAtMs = Math.max(pulledAtMs, clock.monoMs());
       if (event.type === 'lines-delivered' && event.lines > 0) deliveredAtMs = clock.monoMs();
-      if (event.type === 'allowance-wait') {
+      // The even pace alone is no waiting: a request that fails again and again keeps it too.
+      if (event.type === 'allowance-wait' && event.reason !== 'pace') {
         const waitMs = Math.max(0, event.untilMs - serverNowMs());
         pulledAtMs = Math.max(pulledAtMs, clock.monoMs() + waitMs);
       }
