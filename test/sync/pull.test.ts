@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
-import { onPath, type SimPage } from '../../src/sim/faults.ts';
+import { always, onPath, type SimPage } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { influxdAvailable } from '../support/influxd.ts';
@@ -217,5 +217,22 @@ describe.runIf(influxdAvailable())('a pull', () => {
       ),
     ];
     expect(counts.reduce((sum, count) => sum + count, 0)).toBe(seed.length);
+  });
+
+  test('ends with 3 after ten minutes where the service cannot be reached, at the pace of an unknown plan too', async () => {
+    using rig = await rigOf();
+    rig.simulator.faults = always({ kind: 'reset', when: 'before-headers' });
+    const { summary } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'stalled', exit_code: 3 });
+    expect(rig.clock.nowMs() - NOW_MS).toBeLessThan(20 * MINUTE);
+  });
+
+  test('writes what is left of the allowance by the plan that was just read', async () => {
+    using rig = await rigOf();
+    await rig.once();
+    const [point] = await bench.influxd.query(rig.database, 'SELECT * FROM workspace');
+    const { requestsPerMinute, requestsPerDay } = rig.simulator.settings.plan;
+    expect(Number(point?.requests_left_minute)).toBeGreaterThanOrEqual(requestsPerMinute - 3);
+    expect(Number(point?.requests_left_day)).toBeGreaterThanOrEqual(requestsPerDay - 3);
   });
 });
