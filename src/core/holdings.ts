@@ -3,8 +3,9 @@
  */
 import { type CoveredSpan, coveredIntervals, holesIn } from './coverage.ts';
 import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract } from './intervals.ts';
-import type { Gap, KnownDevice } from './state.ts';
+import type { KnownDevice } from './inventory-state.ts';
 import type { DeviceState, StatusGap } from './status.ts';
+import type { Gap } from './telemetry-state.ts';
 import { DAY_NS, type EpochNs, formatExact, SECOND_NS } from './time.ts';
 
 /** How long a device that does not say whether it is online may be without readings before it counts as silent. */

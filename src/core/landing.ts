@@ -9,11 +9,12 @@ import { hash64 } from './hash.ts';
 import { hourOf, hourStart, hoursToWrite } from './hours.ts';
 import { encodeLine, encodePoint, encodeSeries, type SeriesKey } from './line-protocol.ts';
 import { descriptiveTag, identityTag, type TagValue } from './line-text.ts';
+import type { LogLane } from './log-state.ts';
 import { nameAt } from './names.ts';
 import { createPlaces, type Places } from './placing.ts';
 import { type DropReason, flattenReading, type SensorValue } from './points.ts';
 import type { Reading, RejectedRecord } from './records.ts';
-import type { DaySum, Landing, LogLane, TelemetryState, Tie } from './state.ts';
+import type { DaySum, Landing, TelemetryState, Tie } from './telemetry-state.ts';
 import { DAY_NS, type EpochMs, type EpochNs, formatExact } from './time.ts';
 
 export interface LandingInput {

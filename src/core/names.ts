@@ -6,7 +6,7 @@
  * under the one before.
  */
 import type { DeviceRecord } from './records.ts';
-import type { NameHold } from './state.ts';
+import type { NameHold } from './telemetry-state.ts';
 import { type EpochNs, maxNs } from './time.ts';
 
 /** The name under which a device is written: its own, or its id where it has none. */

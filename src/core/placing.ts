@@ -6,7 +6,7 @@
  * that a value got is remembered for ever, so that the same reading always becomes the same line.
  */
 import { readLine } from './line-reader.ts';
-import type { Tie } from './state.ts';
+import type { Tie } from './telemetry-state.ts';
 import type { EpochNs } from './time.ts';
 
 /** How far beyond a stretch its displaced values may be written. */

@@ -6,7 +6,8 @@
  */
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import type Database from 'better-sqlite3';
-import type { ArchiveTotals, LogBatch, LogLane, LogPosition, LogSegment, Tie } from '../core/state.ts';
+import type { ArchiveTotals, LogBatch, LogLane, LogPosition, LogSegment } from '../core/log-state.ts';
+import type { Tie } from '../core/telemetry-state.ts';
 import type { EpochNs } from '../core/time.ts';
 
 /** What one block holds. `firstNs` and `lastNs` bound its telemetry lines; `null` where it has none. */

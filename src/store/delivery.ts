@@ -6,8 +6,8 @@
  * these and it is a new destination, which starts at the beginning of the log.
  */
 import type Database from 'better-sqlite3';
-import type { Backlog, DeliveryOutcome, DestinationState, LogLane, LogPosition } from '../core/state.ts';
-import { StaleStateError } from '../core/state.ts';
+import type { Backlog, DeliveryOutcome, DestinationState, LogLane, LogPosition } from '../core/log-state.ts';
+import { StaleStateError } from '../core/telemetry-state.ts';
 import type { Archive } from './archive.ts';
 
 export interface Delivery {

@@ -5,7 +5,6 @@
  * is never evidence. Gone is not forgotten: everything held of it stays.
  */
 import type Database from 'better-sqlite3';
-import type { DeviceRecord } from '../core/records.ts';
 import type {
   CoveragePoint,
   DevicePoint,
@@ -13,7 +12,8 @@ import type {
   KnownDevice,
   ListedDevice,
   NewCoveragePoint,
-} from '../core/state.ts';
+} from '../core/inventory-state.ts';
+import type { DeviceRecord } from '../core/records.ts';
 import { type EpochMs, msToNs } from '../core/time.ts';
 import type { Archive } from './archive.ts';
 import type { TelemetryTables } from './telemetry.ts';

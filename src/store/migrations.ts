@@ -5,6 +5,8 @@
  * Times in columns named `_ns` are nanoseconds and `_ms` milliseconds since 1970; hours and days count from 1970 too.
  */
 
+import { STEP_2 } from './step-2.ts';
+
 /** Each step is one transaction. */
 export const MIGRATIONS: readonly string[] = [
   `
@@ -171,6 +173,7 @@ export const MIGRATIONS: readonly string[] = [
   );
   CREATE INDEX alert_opened ON alert (opened_ns);
   `,
+  STEP_2,
 ];
 
 /** Marks a file as ours ("TdMk"), so that another program's database is never taken for the state. */

@@ -14,7 +14,7 @@ import {
   type NameHold,
   StaleStateError,
   type TelemetryState,
-} from '../core/state.ts';
+} from '../core/telemetry-state.ts';
 import type { EpochMs, EpochNs } from '../core/time.ts';
 import type { Archive } from './archive.ts';
 

@@ -5,7 +5,7 @@
 import { holesIn } from '../core/coverage.ts';
 import { coverageLine } from '../core/fact-lines.ts';
 import { holdingsOf } from '../core/holdings.ts';
-import type { NewCoveragePoint } from '../core/state.ts';
+import type { NewCoveragePoint } from '../core/inventory-state.ts';
 import { HOUR_NS, maxNs, msToNs } from '../core/time.ts';
 import type { Horizon, SyncContext } from './context.ts';
 import { stillWantedFrom } from './horizon.ts';

@@ -7,9 +7,10 @@
  */
 
 import { kindOf } from '../core/line-reader.ts';
+import { type LogLane, positionAfter } from '../core/log-state.ts';
 import type { Clock, Observe, Random, Sink } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
-import { type LogLane, positionAfter, type Store } from '../core/state.ts';
+import type { Store } from '../core/state.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { createDoorbell } from './doorbell.ts';
 import { type Hold, type Settlement, settleBatch } from './settle.ts';

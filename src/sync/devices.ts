@@ -6,9 +6,9 @@
  */
 import { deviceDigest, deviceLine } from '../core/fact-lines.ts';
 import { ApiFault } from '../core/faults.ts';
+import type { KnownDevice, ListedDevice } from '../core/inventory-state.ts';
 import { nameOf } from '../core/names.ts';
 import type { Cursor, DeviceRecord } from '../core/records.ts';
-import type { KnownDevice, ListedDevice } from '../core/state.ts';
 import { type EpochMs, HOUR_NS, msToNs } from '../core/time.ts';
 import type { SyncContext } from './context.ts';
 

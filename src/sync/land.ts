@@ -6,7 +6,7 @@ import { composeLanding, extentOf } from '../core/landing.ts';
 import { TIE_REACH_NS } from '../core/placing.ts';
 import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
-import { StaleStateError } from '../core/state.ts';
+import { StaleStateError } from '../core/telemetry-state.ts';
 import { maxNs } from '../core/time.ts';
 import type { SyncContext } from './context.ts';
 

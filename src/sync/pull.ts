@@ -12,7 +12,7 @@ import { ApiFault } from '../core/faults.ts';
 import { type Interval, normalize, subtract } from '../core/intervals.ts';
 import type { Reply } from '../core/ports.ts';
 import type { TelemetryPage } from '../core/records.ts';
-import type { Gap, GapReason } from '../core/state.ts';
+import type { Gap, GapReason } from '../core/telemetry-state.ts';
 import { ceilToSecond, DAY_MS, type EpochNs, formatExact, HOUR_NS, MINUTE_MS, maxNs, minNs } from '../core/time.ts';
 import { type Ask, askFor, type Judgement, judgePage, nextAsk, SLACK_NS } from '../core/walk.ts';
 import type { PullTask, SyncContext } from './context.ts';

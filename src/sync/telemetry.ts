@@ -5,7 +5,7 @@
  * One device's trouble does not stop the others; trouble with several in a row is trouble with the service.
  */
 import { ApiFault } from '../core/faults.ts';
-import type { KnownDevice } from '../core/state.ts';
+import type { KnownDevice } from '../core/inventory-state.ts';
 import { DAY_NS, type EpochNs, maxNs } from '../core/time.ts';
 import type { Horizon, PullTask, SyncContext } from './context.ts';
 import { forEachAtOnce } from './pool.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { hash64 } from '../../src/core/hash.ts';
 import { extentOf } from '../../src/core/landing.ts';
 import type { JsonValue, Reading } from '../../src/core/records.ts';
-import type { DaySum } from '../../src/core/state.ts';
+import type { DaySum } from '../../src/core/telemetry-state.ts';
 import { DAY_NS, type EpochNs, HOUR_NS, SECOND_NS } from '../../src/core/time.ts';
 import { parseReferenceLine } from '../support/reference-parser.ts';
 import { createMemory, type Memory, sumDays } from './support/memory.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { nameAt, nameOf, pinName } from '../../src/core/names.ts';
-import type { NameHold } from '../../src/core/state.ts';
+import type { NameHold } from '../../src/core/telemetry-state.ts';
 
 const seen = (name: string, atNs: bigint, newestArchivedNs: bigint | null = null) => ({ name, atNs, newestArchivedNs });
 

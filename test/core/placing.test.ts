@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { encodeLine } from '../../src/core/line-protocol.ts';
 import { identityTag } from '../../src/core/line-text.ts';
 import { createPlaces, type PlacedValue, TIE_REACH_NS } from '../../src/core/placing.ts';
-import type { Tie } from '../../src/core/state.ts';
+import type { Tie } from '../../src/core/telemetry-state.ts';
 import type { EpochNs } from '../../src/core/time.ts';
 
 /** Where the small integers of the tests are counted from. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type LogBatch, type LogPosition, positionAfter } from '../../src/core/state.ts';
+import { type LogBatch, type LogPosition, positionAfter } from '../../src/core/log-state.ts';
 
 /** A log as a list of blocks, each so many lines long; numbers of other lanes lie between theirs. */
 interface Log {

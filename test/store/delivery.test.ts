@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { StaleStateError } from '../../src/core/state.ts';
+import { StaleStateError } from '../../src/core/telemetry-state.ts';
 import { NO_LIMIT, type ScratchStore, scratchStore } from './support.ts';
 
 function filled(): ScratchStore {

@@ -12,7 +12,7 @@ interface Allowance {
   readonly node: boolean;
 }
 
-const FOLDERS = ['core', 'api', 'store', 'influx', 'observe', 'sim', 'sync', 'commands'];
+const FOLDERS = ['core', 'api', 'store', 'influx', 'schedule', 'observe', 'sim', 'sync', 'commands'];
 
 function part(parts: readonly string[], packages: readonly string[], node = true): Allowance {
   return { parts, packages, node };
@@ -24,6 +24,7 @@ export const TABLE: ReadonlyMap<string, Allowance> = new Map([
   ['api', part(['core'], ['undici', 'p-queue', 'zod'])],
   ['store', part(['core'], ['better-sqlite3'])],
   ['influx', part(['core'], ['@influxdata/influxdb-client'])],
+  ['schedule', part(['core'], ['node-cron'], false)],
   ['observe', part(['core'], ['pino', 'pino-pretty', 'prom-client'])],
   ['sim', part(['core'], [])],
   ['sync', part(['core'], [], false)],

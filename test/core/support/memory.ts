@@ -7,7 +7,7 @@ import type { CoveredSpan } from '../../../src/core/coverage.ts';
 import { composeLanding, extentOf } from '../../../src/core/landing.ts';
 import { TIE_REACH_NS } from '../../../src/core/placing.ts';
 import type { Reading, RejectedRecord } from '../../../src/core/records.ts';
-import type { DaySum, Landing, NameHold, TelemetryState, Tie } from '../../../src/core/state.ts';
+import type { DaySum, Landing, NameHold, TelemetryState, Tie } from '../../../src/core/telemetry-state.ts';
 import type { EpochNs } from '../../../src/core/time.ts';
 
 /** A page to land: its readings newest first, and what it proves. */

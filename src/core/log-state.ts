@@ -1,0 +1,86 @@
+/**
+ * The durable log and its destinations, as the motion sees them: part of the port that `store/` fills with SQLite.
+ */
+import type { EpochMs } from './time.ts';
+
+/** The two lanes of the log: live points are delivered before history. */
+export type LogLane = 'live' | 'history';
+
+/** A place in the log of one lane: blocks before `block` are settled, and `line` lines of that block. */
+export interface LogPosition {
+  readonly block: number;
+  readonly line: number;
+}
+
+/** Lines to deliver, in the order of the log, and which blocks they are of. */
+export interface LogBatch {
+  readonly lines: readonly string[];
+  readonly segments: readonly LogSegment[];
+}
+
+/** `lines` lines of a block, from its line number `line` on; `rest` says whether the block has more after them. */
+export interface LogSegment {
+  readonly block: number;
+  readonly line: number;
+  readonly lines: number;
+  readonly rest: boolean;
+}
+
+/** The place in the log once the first `settled` lines of a batch are settled. */
+export function positionAfter(batch: LogBatch, from: LogPosition, settled: number): LogPosition {
+  let left = settled;
+  let position = from;
+  for (const { block, line, lines, rest } of batch.segments) {
+    if (left < lines) return left === 0 ? position : { block, line: line + left };
+    position = rest ? { block, line: line + lines } : { block: block + 1, line: 0 };
+    left -= lines;
+  }
+  return position;
+}
+
+/** A destination as the state knows it; a changed kind, URL, organisation or bucket makes another one. */
+export interface DestinationState {
+  readonly id: number;
+  readonly name: string;
+  /** Whether it was seen for the first time by this call. */
+  readonly created: boolean;
+}
+
+/** What became of a batch: the position moves to `to`, the refused lines go to quarantine, in one transaction. */
+export interface DeliveryOutcome {
+  readonly destinationId: number;
+  readonly lane: LogLane;
+  readonly from: LogPosition;
+  readonly to: LogPosition;
+  readonly refused: readonly { readonly line: string; readonly words: string }[];
+  readonly atMs: EpochMs;
+}
+
+export interface Backlog {
+  readonly pendingLines: number;
+  readonly quarantined: number;
+}
+
+/** Sums over the whole archive. */
+export interface ArchiveTotals {
+  readonly readings: number;
+  readonly points: number;
+  readonly lines: number;
+  readonly bytes: number;
+  /** Records of the API that were not understood. */
+  readonly rejectedRecords: number;
+  /** Requests booked since the state was made. */
+  readonly requests: number;
+}
+
+/** The log: what was archived, and how far each destination has come in it. */
+export interface LogStore {
+  /** Archives lines that belong to no telemetry landing. */
+  append(lines: readonly string[], lane: LogLane): void;
+  destination(name: string, identity: string): DestinationState;
+  position(destinationId: number, lane: LogLane): LogPosition;
+  read(lane: LogLane, from: LogPosition, limits: { lines: number; bytes: number }): LogBatch;
+  settle(outcome: DeliveryOutcome): void;
+  backlog(destinationId: number): Backlog;
+  totals(): ArchiveTotals;
+}

@@ -1,0 +1,108 @@
+/**
+ * What is held of the telemetry of each device, as the motion sees it: part of the port that `store/` fills with SQLite.
+ */
+import type { CoveredSpan } from './coverage.ts';
+import type { Intervals } from './intervals.ts';
+import type { LogLane } from './log-state.ts';
+import type { RejectedRecord } from './records.ts';
+import type { EpochMs, EpochNs } from './time.ts';
+
+/** From when on a device is written under a name: `fromNs` is 0 for the first one. */
+export interface NameHold {
+  readonly fromNs: EpochNs;
+  readonly name: string;
+}
+
+/**
+ * A value that had to move because its series already had another one at its instant: where it was recorded and where
+ * it is written. Remembered for ever, so that the same reading always becomes the same line.
+ */
+export interface Tie {
+  /** The sensor as its tag value reads. */
+  readonly sensor: string;
+  readonly recordedNs: EpochNs;
+  /** The field as it stands in the line: `value=1.5`. */
+  readonly field: string;
+  readonly writtenNs: EpochNs;
+}
+
+/** What a day of a device holds: how many readings and points, and the sum of the points' hashes, each half mod 2^32. */
+export interface DaySum {
+  /** Days since 1970-01-01. */
+  readonly day: number;
+  readonly readings: number;
+  readonly points: number;
+  readonly hashHigh: number;
+  readonly hashLow: number;
+}
+
+/** What telemetry needs to know of a device before it asks, and what a landing is computed from. */
+export interface TelemetryState {
+  readonly deviceId: string;
+  /** Moves with every change of what is below: a landing that was computed from an older one is refused. */
+  readonly revision: number;
+  readonly spans: readonly CoveredSpan[];
+  readonly names: readonly NameHold[];
+  /** Readings first seen, by hour since 1970, of hours not written as `coverage_hour` yet. */
+  readonly hourReadings: ReadonlyMap<number, number>;
+  /** The hours (since 1970, as intervals of hours) that are written. */
+  readonly hoursWritten: Intervals;
+}
+
+/** What one page adds to the state of one device. */
+export interface Landing {
+  readonly deviceId: string;
+  /** The revision that it was computed from. */
+  readonly revision: number;
+  readonly lane: LogLane;
+  /** The request that brought it; its yield is kept with its booking. */
+  readonly requestId: number;
+  /** New telemetry lines. */
+  readonly lines: readonly string[];
+  /** Further lines of the device that are not telemetry (`coverage_hour`). */
+  readonly sideLines: readonly string[];
+  /** The written times of the first and last telemetry line; `null` without one. */
+  readonly firstNs: EpochNs | null;
+  readonly lastNs: EpochNs | null;
+  /** How many readings brought at least one new value. */
+  readonly newReadings: number;
+  readonly ties: readonly Tie[];
+  readonly daySums: readonly DaySum[];
+  /** The coverage after this page. */
+  readonly spans: readonly CoveredSpan[];
+  readonly hourReadings: ReadonlyMap<number, number>;
+  readonly hoursWritten: Intervals;
+  readonly rejected: readonly RejectedRecord[];
+  /** The server's time of the answer. */
+  readonly atMs: EpochMs;
+}
+
+/** A landing that was computed from a state that has moved on. Nothing was written; compute it again. */
+export class StaleStateError extends Error {
+  override readonly name = 'StaleStateError';
+}
+
+/** Why a stretch that is wanted is not held (design 1.1, promise 5). */
+export type GapReason = 'beyond plan' | 'page not understood' | 'device unreachable' | 'device gone';
+
+export interface Gap {
+  readonly deviceId: string;
+  readonly fromNs: EpochNs;
+  readonly toNs: EpochNs;
+  readonly reason: GapReason;
+  /** When it is worth another try. */
+  readonly retryAtMs: EpochMs;
+}
+
+/** The telemetry of all devices. */
+export interface TelemetryStore {
+  telemetry(deviceId: string): TelemetryState;
+  /** Telemetry lines of a device in blocks that overlap the stretch, and all ties recorded or written in it. */
+  held(deviceId: string, from: EpochNs, to: EpochNs): { lines: readonly string[]; ties: readonly Tie[] };
+  /** @throws StaleStateError */
+  land(landing: Landing): void;
+  /** The named gaps of one device, or of all. */
+  gaps(deviceId?: string): readonly Gap[];
+  nameGap(gap: Gap): void;
+  clearGaps(deviceId: string): void;
+}
