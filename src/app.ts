@@ -11,26 +11,33 @@
  */
 import { createApiClient } from './api/client.ts';
 import { createPacer, type Pacer } from './api/pacer.ts';
-import type { DemoConfig, InfluxConfig } from './config.ts';
+import type { DemoConfig } from './config.ts';
+import { MIN_FREE_BYTES } from './core/archive-room.ts';
+import { identityOf } from './core/dialect.ts';
 import type { AppEvent } from './core/events.ts';
 import type { AllowanceUse } from './core/fact-lines.ts';
-import type { Clock, Observe, Random, Transport } from './core/ports.ts';
+import { createFilter } from './core/filter.ts';
+import type { Clock, Disk, Observe, Random, Transport } from './core/ports.ts';
 import { createServerClock } from './core/server-clock.ts';
 import type { Store } from './core/state.ts';
 import type { AllowanceStatus, ReadyReport, StatusReport } from './core/status.ts';
 import { formatExact, msToNs } from './core/time.ts';
+import { createUnknownServer } from './influx/kind.ts';
 import { createInfluxSink } from './influx/sink.ts';
+import { createDisk } from './store/disk.ts';
 import { type OpenStore, openStore } from './store/store.ts';
 import type { SyncContext, SyncSettings } from './sync/context.ts';
 import { createDeliverer, type Deliverer, type DestinationOptions } from './sync/deliver.ts';
+import { createFilterNotes } from './sync/filter-notes.ts';
+import type { ArchiveLimits, HousekeepingParts } from './sync/housekeeping.ts';
 import { createProgressWatch, type ProgressWatch } from './sync/progress-watch.ts';
 import { createPuller, type Puller } from './sync/pull.ts';
 import { type ReportParts, readyNow, reportNow } from './sync/report.ts';
-import { createStreamNotes } from './sync/stream-notes.ts';
+import { createRoom } from './sync/room.ts';
+import { createStreamNotes, oncePerStream } from './sync/stream-notes.ts';
+import { createTrouble, type Trouble } from './sync/trouble.ts';
+import { createWorkspaceGate, deliverBehind } from './sync/workspace-gate.ts';
 import { VERSION } from './version.ts';
-
-/** Pages are at most this large, whatever the plan says (API document, "Pagination"). */
-const MAX_PAGE_SIZE = 200;
 
 export interface SyncOptions {
   /** How requests travel: over HTTP, or in-process in simulations. */
@@ -44,6 +51,10 @@ export interface SyncOptions {
   readonly settings: SyncSettings;
   readonly destinations: readonly DestinationOptions[];
   readonly dataDir: string;
+  /** What is kept of the archive; all of it where this is left out. */
+  readonly archive?: ArchiveLimits;
+  /** The disk of the state; the real one where this is left out. */
+  readonly disk?: Disk;
   readonly clock: Clock;
   readonly random: Random;
   readonly observe: Observe;
@@ -55,6 +66,11 @@ export interface Sync {
   readonly puller: Puller;
   readonly deliverers: readonly Deliverer[];
   readonly watch: ProgressWatch;
+  readonly trouble: Trouble;
+  /** What `runHousekeeping` and `housekeepOnce` need. */
+  readonly housekeeping: HousekeepingParts;
+  /** Lets somebody hear of every event from now on. */
+  listen(listener: Observe): void;
   report(): StatusReport;
   ready(): ReadyReport;
   close(): void;
@@ -66,7 +82,8 @@ export interface Sync {
  * @throws UserError where the state cannot be used.
  */
 export function openSync(options: SyncOptions): Sync {
-  const opened = openStore(options.dataDir);
+  const { clock, archive } = options;
+  const opened = openStore(options.dataDir, { maxBytes: archive?.maxBytes ?? null, nowMs: clock.nowMs });
   try {
     return assemble(options, opened);
   } catch (error) {
@@ -75,23 +92,31 @@ export function openSync(options: SyncOptions): Sync {
   }
 }
 
-function assemble(options: SyncOptions, { store, ledger, close }: OpenStore): Sync {
-  const { clock, random, settings } = options;
+function assemble(options: SyncOptions, { store, ledger, keeper, close }: OpenStore): Sync {
+  const { clock, random } = options;
   const serverClock = createServerClock(clock);
   const watch = createProgressWatch(clock, serverClock.nowMs);
   const streams = createStreamNotes(serverClock.nowMs);
   const deliverers: Deliverer[] = [];
-  const workspaceKnown = createGate();
-  const observe = (event: AppEvent): void => {
+  const workspaceKnown = createWorkspaceGate();
+  let planReadings = 0;
+  const tell = (event: AppEvent): void => {
     watch.observe(event);
     streams.observe(event);
-    if (event.type === 'pass-started' || event.type === 'pass-failed') workspaceKnown.open();
-    if (event.type === 'page-landed' || event.type === 'pass-started') for (const { ring } of deliverers) ring();
+    trouble.observe(event);
+    if (event.type === 'workspace-known') planReadings += 1;
+    if (UNGATING.has(event.type)) workspaceKnown.open();
+    if (event.type === 'page-landed' || event.type === 'workspace-known') for (const { ring } of deliverers) ring();
+    for (const hear of listeners) hear(event);
     options.observe(event);
   };
+  const listeners: Observe[] = [];
+  const observe = oncePerStream(streams, tell);
+  const trouble = createTrouble({ clock, random, observe });
   const pacer = createPacer({
     ledger,
     plan: () => planFigures(store),
+    planReadings: () => planReadings,
     share: options.api.share,
     concurrency: options.api.concurrency,
     clock,
@@ -108,9 +133,14 @@ function assemble(options: SyncOptions, { store, ledger, close }: OpenStore): Sy
     clock,
     random,
     observe,
-    pageSize: () => Math.min(MAX_PAGE_SIZE, store.account()?.plan.maxDevicesPerPage ?? MAX_PAGE_SIZE),
+    pageSize: () => store.account()?.plan.maxDevicesPerPage ?? null,
     version: VERSION,
   });
+  const filterNotes = createFilterNotes(options.settings.filter, { store, observe });
+  const limits = options.archive ?? { keepMs: Number.POSITIVE_INFINITY, maxBytes: null };
+  const disk = options.disk ?? createDisk(options.dataDir);
+  const roomLimits = { maxBytes: limits.maxBytes, minFreeBytes: MIN_FREE_BYTES };
+  const room = createRoom({ keeper, disk, clock, observe, limits: roomLimits });
   const context: SyncContext = {
     api,
     store,
@@ -119,57 +149,37 @@ function assemble(options: SyncOptions, { store, ledger, close }: OpenStore): Sy
     random,
     observe,
     allowance: () => allowanceUse(pacer),
-    settings,
+    settings: { ...options.settings, filter: filterNotes.filter },
+    filterNotes,
+    room: room.answer,
+    stateFull: room.refused,
   };
   const deliver = { store, clock, random, observe };
-  deliverers.push(...options.destinations.map((to) => runBehind(workspaceKnown, createDeliverer(deliver, to))));
+  deliverers.push(...options.destinations.map((to) => deliverBehind(workspaceKnown, createDeliverer(deliver, to))));
   const allowance = (): AllowanceStatus =>
     allowanceStatus(pacer, { share: options.api.share, nowMs: serverClock.nowMs() });
-  const reported: ReportParts = { context, deliverers, allowance, streams, version: VERSION };
+  const reported: ReportParts = { context, deliverers, allowance, streams, room, version: VERSION };
   return {
     context,
     puller: createPuller(context),
     deliverers,
     watch,
+    trouble,
+    housekeeping: { store, keeper, room, destinations: () => deliverers, limits, clock, observe },
+    listen: (listener) => void listeners.push(listener),
     report: () => reportNow(reported),
     ready: () => readyNow(reported),
     close,
   };
 }
 
-/**
- * Another workspace behind the key stops the program before anything is written (design 2.1), also what an earlier run
- * has left to be delivered: it may be on its way to the other workspace's database. An API that does not answer holds
- * nothing up.
- */
-function runBehind(gate: Gate, deliverer: Deliverer): Deliverer {
-  const run = async (signal: AbortSignal): Promise<void> => {
-    await gate.pass(signal);
-    await deliverer.run(signal);
-  };
-  return { ...deliverer, run };
-}
-
-interface Gate {
-  /** Lets pass whoever waits, and from now on everybody. */
-  open(): void;
-  /** Rejects with the signal's reason when that aborts first. */
-  pass(signal: AbortSignal): Promise<void>;
-}
-
-function createGate(): Gate {
-  const opened = Promise.withResolvers<void>();
-  return {
-    open: opened.resolve,
-    pass: async (signal) => {
-      signal.throwIfAborted();
-      const aborted = Promise.withResolvers<never>();
-      const onAbort = (): void => aborted.reject(signal.reason);
-      signal.addEventListener('abort', onAbort, { once: true });
-      await Promise.race([opened.promise, aborted.promise]).finally(() => signal.removeEventListener('abort', onAbort));
-    },
-  };
-}
+/** What shows that the workspace is the right one, or that the API is not there to tell. */
+const UNGATING: ReadonlySet<AppEvent['type']> = new Set([
+  'workspace-known',
+  'pass-failed',
+  'stream-failed',
+  'key-refused',
+]);
 
 function planFigures(store: Store): { perMinute: number | null; perDay: number | null } | null {
   const plan = store.account()?.plan;
@@ -194,22 +204,27 @@ function allowanceUse(pacer: Pacer): AllowanceUse {
 
 /** What the configuration says of a sync, the places of the API and of the state apart. */
 export function settingsOf(
-  config: Pick<DemoConfig, 'sync' | 'api' | 'influx' | 'workspaceId'>,
-): Pick<SyncOptions, 'settings' | 'destinations'> {
+  config: Pick<DemoConfig, 'sync' | 'api' | 'influx' | 'destinations' | 'workspaceId' | 'archive'>,
+): Pick<SyncOptions, 'settings' | 'destinations' | 'archive'> {
   return {
-    settings: { ...config.sync, concurrency: config.api.concurrency, workspaceTag: config.workspaceId },
+    settings: {
+      ...config.sync,
+      filter: createFilter(config.sync.leftOut),
+      concurrency: config.api.concurrency,
+      workspaceTag: config.workspaceId,
+    },
     destinations: destinationsOf(config),
+    archive: config.archive,
   };
 }
 
-function destinationsOf({ influx }: Pick<DemoConfig, 'influx'>): DestinationOptions[] {
-  if (influx === null) return [];
-  const { url, token, org, bucket, timeoutMs, ca, batchLines } = influx;
-  const sink = createInfluxSink({ name: 'influx', url, token, org, bucket, timeoutMs, ca: ca ?? undefined });
-  return [{ sink, identity: identityOf(influx), batchLines }];
-}
-
-/** What makes a destination itself: change any of it and the log is delivered to it from the beginning. */
-function identityOf({ url, org, bucket }: InfluxConfig): string {
-  return JSON.stringify(['influxdb', url, org, bucket]);
+/** The databases of the configuration, each by its name. */
+function destinationsOf({ influx, destinations }: Pick<DemoConfig, 'influx' | 'destinations'>): DestinationOptions[] {
+  const databases = [...(influx === null ? [] : [{ name: 'influx', ...influx }]), ...destinations];
+  return databases.map(({ name, kind, url, token, org, bucket, timeoutMs, ca, batchLines }) => {
+    const to = { name, url, token, org, bucket, timeoutMs, ca: ca ?? undefined };
+    const served = kind === 'auto' ? createUnknownServer(to) : kind;
+    const sink = createInfluxSink(to, kind === 'auto' ? 'influxdb' : kind);
+    return { sink, identity: identityOf({ kind, url, org, bucket }), batchLines, kind: served };
+  });
 }

@@ -92,8 +92,8 @@ export const VALUE_FLAGS: Readonly<Record<Mode, readonly string[]>> = {
 const OVERVIEW = `Tidemark keeps a complete and fresh copy of a device-monitoring workspace in
 the time-series database of its owner.
 
-Usage: tidemark MODE [FLAGS]
-       npm start -- MODE [FLAGS]      in a checkout
+Usage: tidemark [MODE] [FLAGS]
+       npm start -- [MODE] [FLAGS]      in a checkout
 
 Modes, one at a time:
 `;
@@ -117,6 +117,7 @@ Exit codes:
 
 Examples:
   tidemark --demo
+  tidemark --config /etc/tidemark.yaml
   tidemark --once --config /etc/tidemark.yaml
   TIDEMARK_API_KEY_FILE=/run/key tidemark --once --json
 `;
@@ -169,10 +170,10 @@ export function helpText(topic: Mode | null = null): string {
 }
 
 function modeLines(works: boolean): string {
-  const later = works ? '' : `  ${'(no mode)'.padEnd(31)}  the daemon: syncs until it is told to stop\n`;
+  const first = works ? `  ${'(no mode)'.padEnd(19)}  the daemon: syncs until it is told to stop\n` : '';
   const lines = MODES.filter((mode) => mode.works === works).map(({ flag, hint, does }) => {
     const left = hint === undefined ? `--${flag}` : `--${flag} ${hint}`;
     return `  ${left.padEnd(works ? 19 : 31)}  ${does}\n`;
   });
-  return later + lines.join('');
+  return first + lines.join('');
 }

@@ -16,6 +16,8 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** What the program was asked to do. `null` stands for what was not given. */
 export type Command =
+  /** No mode at all. */
+  | { readonly mode: 'daemon'; readonly configFile: string | null; readonly logLevel: LogLevel | null }
   | {
       readonly mode: 'once';
       readonly configFile: string | null;
@@ -46,7 +48,7 @@ export function parseArguments(argv: readonly string[]): Command {
   if (others.length > 0) {
     throw mistake(`${modes.map(dashed).join(' and ')} are modes, and one is run at a time. Give one of them.`);
   }
-  if (mode === undefined) return refuseDaemon(given);
+  if (mode === undefined) return daemon(given);
   refuseStrangers(mode, given);
   if (mode === 'once') {
     return {
@@ -65,18 +67,21 @@ function helpTopic(modes: readonly Mode[]): Mode | null {
   return modes.length === 1 ? (modes[0] ?? null) : null;
 }
 
-function refuseDaemon(given: Given): never {
-  const stray = [...given.keys()].find((flag) => !GLOBAL_FLAGS.has(flag));
+function daemon(given: Given): Command {
+  const stray = [...given.keys()].find((flag) => !DAEMON_FLAGS.has(flag));
   if (stray !== undefined) {
-    throw mistake(`${dashed(stray)} needs a mode beside it: ${listed(modesOf(stray).map(dashed), 'or')}.`);
+    const works = modesOf(stray).filter((mode) => MODES.some(({ flag, works: yes }) => flag === mode && yes));
+    throw mistake(
+      `${dashed(stray)} needs a mode beside it: ${listed((works.length > 0 ? works : modesOf(stray)).map(dashed), 'or')}.`,
+    );
   }
-  throw notYet('Without a mode Tidemark is a daemon, which is not available in this version yet.');
+  return { mode: 'daemon', configFile: given.get('config') ?? null, logLevel: logLevel(given) };
 }
 
-const GLOBAL_FLAGS: ReadonlySet<string> = new Set(['config', 'json', 'log-level']);
+const DAEMON_FLAGS: ReadonlySet<string> = new Set(['config', 'log-level']);
 
 function notYet(what: string): UserError {
-  return mistake(`${what} What works today: --once, --demo, --help and --version.`);
+  return mistake(`${what} What works today: the daemon (no mode), --once, --demo, --help and --version.`);
 }
 
 /** All flags with their values, each known and given once. */

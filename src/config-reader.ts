@@ -56,7 +56,12 @@ export function readValue<K extends ValuePath>({ keys, given, mistakes }: Readin
   const own = given.get(path);
   if (own !== undefined) {
     const text = own.text.trim();
-    const value = text === '' ? new Unfit('is empty: give a value, or remove it') : key.parse(text);
+    const value =
+      own.items !== undefined && key.parseItems !== undefined
+        ? key.parseItems(own.items)
+        : text === ''
+          ? new Unfit('is empty: give a value, or remove it')
+          : key.parse(text);
     // The schema ties a path to the type that its parser gives.
     if (!(value instanceof Unfit)) return value as ValueOf<K>;
     mistakes.push(`${own.place}: ${value.reason}`);

@@ -3,9 +3,9 @@
  * this version. The loader, the messages and the example file all go by this table.
  */
 import type { KnownNames } from './config-sources.ts';
-import type { Parse } from './config-values.ts';
+import type { Parse, ParseItems } from './config-values.ts';
 import * as values from './config-values.ts';
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from './core/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from './core/time.ts';
 
 /** A key that acts. */
 export interface ActingKey<T> {
@@ -17,6 +17,8 @@ export interface ActingKey<T> {
   readonly description: string;
   /** A value to show in the example file where there is no default. */
   readonly example?: string;
+  /** Set for keys that take a list. */
+  readonly parseItems?: ParseItems<T>;
 }
 
 /** A key that always has a value. */
@@ -32,6 +34,16 @@ export interface SecretKey {
   readonly example: string;
 }
 
+/** A section whose keys are names that a person chose, each a section with the keys of `influx`. */
+export interface FamilyKey {
+  readonly acts: true;
+  readonly secret: false;
+  readonly fileOnly: true;
+  readonly default: null;
+  readonly description: string;
+  readonly example: string;
+}
+
 /** A key of the design that does nothing yet: giving it is a mistake. */
 export interface LaterKey {
   readonly acts: false;
@@ -39,7 +51,7 @@ export interface LaterKey {
   readonly description: string;
 }
 
-export type Key = ActingKey<unknown> | SecretKey | LaterKey;
+export type Key = ActingKey<unknown> | SecretKey | FamilyKey | LaterKey;
 
 function later(description: string): LaterKey {
   return { acts: false, secret: false, description };
@@ -53,8 +65,20 @@ function optional<T>(parse: Parse<T>, about: { description: string; example: str
   return { acts: true, secret: false, parse, default: null, ...about };
 }
 
+/** A key that takes several values: a list in the file, commas in the environment. */
+function list<T>(parseItems: ParseItems<T>, about: { description: string; example: string }): ActingKey<T> {
+  return { ...optional(values.separated(parseItems), about), parseItems };
+}
+
 const timeout = values.duration({ minMs: SECOND_MS, maxMs: 10 * MINUTE_MS, words: 'from 1s to 10m' });
 const settle = values.duration({ minMs: 0, maxMs: HOUR_MS, words: 'from 0s to 1h' });
+
+const keep = values.duration({ minMs: HOUR_MS, maxMs: 36_500 * DAY_MS, words: 'from 1h to 36500d' });
+const archiveSize = values.size({
+  minBytes: 64 * 1024 ** 2,
+  maxBytes: 4096 * 1024 ** 3,
+  words: 'from 64MiB to 4096GiB',
+});
 
 /** All keys by path, in the order of the example file. @param nowMs the present, for keys that must lie in the past. */
 export function configKeys(nowMs: number) {
@@ -81,21 +105,25 @@ export function configKeys(nowMs: number) {
       example: '/etc/ssl/own-ca.pem',
     }),
     'influx.url': optional(values.baseUrl, {
-      description: 'Address of the InfluxDB to fill. Without one the archive alone is filled.',
+      description: 'Address of the InfluxDB or VictoriaMetrics to fill. Without one the archive alone is filled.',
       example: 'https://influxdb.example:8086',
     }),
     'influx.token': {
       acts: true,
       secret: true,
-      description: 'Its token; for InfluxDB 1.8 that is user:password. Better given as influx.token_file.',
+      description:
+        'Its token; for InfluxDB 1.8 and VictoriaMetrics that is user:password. Better given as influx.token_file.',
       example: '/run/secrets/tidemark-influx-token',
     } satisfies SecretKey,
     'influx.org': optional(values.line, { description: 'Its organisation.', example: 'home' }),
     'influx.bucket': optional(values.line, {
-      description: 'The bucket to write to; for InfluxDB 1.8 that is database/retention-policy.',
+      description:
+        'The bucket to write to; for InfluxDB 1.8 that is database/retention-policy. VictoriaMetrics needs none.',
       example: 'devices',
     }),
-    'influx.kind': acting(values.influxKind, 'auto', { description: 'auto or influxdb.' }),
+    'influx.kind': acting(values.influxKind, 'auto', {
+      description: 'influxdb, victoriametrics, or auto: the database is asked once.',
+    }),
     'influx.ca_file': optional(values.line, {
       description: 'Certificates (PEM) to trust for the database.',
       example: '/etc/ssl/own-ca.pem',
@@ -104,7 +132,14 @@ export function configKeys(nowMs: number) {
     'influx.batch_lines': acting(values.count(1, 50_000), '5000', {
       description: 'How many lines one write carries at most.',
     }),
-    destinations: later('Several databases (file only).'),
+    destinations: {
+      acts: true,
+      secret: false,
+      fileOnly: true,
+      default: null,
+      description: 'Further databases: a map of names to what influx takes. In the file only.',
+      example: '{second: {url: "https://victoria.example:8428", kind: victoriametrics}}',
+    } satisfies FamilyKey,
     'workspace.id': optional(values.line, {
       description:
         'The workspace_id tag of every point. Unless given it comes from the API. Fixed once a point is made.',
@@ -119,17 +154,42 @@ export function configKeys(nowMs: number) {
     'sync.settle': acting(settle, '2m', {
       description: 'How long after its time a reading may still appear in the API.',
     }),
-    'sync.devices': later('When the device list is due.'),
-    'sync.telemetry': later('When telemetry is due.'),
-    'sync.alerts': later('When alerts are due.'),
-    'sync.account': later('When the account is due.'),
-    'sync.include': later('Devices to sync.'),
-    'sync.exclude': later('Devices to leave out.'),
-    'sync.exclude_sensors': later('Sensors to leave out.'),
-    'sync.location': later('Whether positions are kept.'),
+    'sync.devices': acting(values.cron, '*/5 * * * *', {
+      description: 'When the device list is due: a cron expression, in UTC.',
+    }),
+    'sync.telemetry': acting(values.cron, '* * * * *', {
+      description: 'When the newest telemetry is due: a cron expression, in UTC.',
+    }),
+    'sync.alerts': acting(values.cron, '*/2 * * * *', {
+      description: 'When alerts are due: a cron expression, in UTC.',
+    }),
+    'sync.account': acting(values.cron, '0 * * * *', {
+      description: 'When the account and its plan are due: a cron expression, in UTC.',
+    }),
+    'sync.include': list(values.patterns, {
+      description:
+        'Devices to sync, by id, name, model or tag; all unless given. A list of patterns: * is any text, ? one character.',
+      example: 'greenhouse-*, Cold store',
+    }),
+    'sync.exclude': list(values.patterns, {
+      description: 'Devices to leave out, in the same way; it wins over sync.include.',
+      example: 'test-*',
+    }),
+    'sync.exclude_sensors': list(values.patterns, {
+      description: 'Sensors whose values are not written; a nested value is named with dots.',
+      example: 'rssi, debug.*',
+    }),
+    'sync.location': acting(values.flag, 'true', {
+      description: 'Whether positions of devices are kept: true or false.',
+    }),
     'sync.sweep': later('How often unchanged devices are asked.'),
-    'archive.keep': later('How long delivered points are kept.'),
-    'archive.max_size': later('How large the archive may grow.'),
+    'archive.keep': acting(keep, '30d', {
+      description: 'How long points are kept in the archive once every database has settled them.',
+    }),
+    'archive.max_size': acting(archiveSize, '2GiB', {
+      description:
+        'How large the state may grow. Near it settled points go before their time; where that is not enough, nothing new is pulled.',
+    }),
     listen: acting(values.listen, '127.0.0.1:9464', {
       description: 'Where the status page is served: host:port. Port 0 takes a free one.',
     }),
@@ -167,13 +227,18 @@ export function variableOf(path: string): string {
   return `TIDEMARK_${path.toUpperCase().replaceAll('.', '_')}`;
 }
 
-/** Keys that the environment cannot give. */
-const FILE_ONLY: readonly string[] = ['destinations'];
+/** Sections that the environment cannot give, and whose keys each section below one of their names takes. */
+const FAMILIES: ReadonlyMap<string, string> = new Map([['destinations', 'influx']]);
 
 /** The names that a configuration file may use. */
 export function knownNames(keys: ConfigKeys): KnownNames {
   const paths = Object.entries(keys).flatMap(([path, key]) => (key.secret ? [path, fileForm(path)] : [path]));
-  return { paths: new Set(paths.filter((path) => !FILE_ONLY.includes(path))), opaque: new Set(FILE_ONLY) };
+  const lists = Object.entries(keys).flatMap(([path, key]) => (key.acts && 'parseItems' in key ? [path] : []));
+  return {
+    paths: new Set(paths.filter((path) => !FAMILIES.has(path))),
+    lists: new Set(lists),
+    families: FAMILIES,
+  };
 }
 
 /** Every environment variable and its path. */

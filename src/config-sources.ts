@@ -5,12 +5,14 @@
  * Promises: all mistakes are collected, none thrown; a mistake names a place, never a value. YAML scalars are read as
  * the text that stands there (no number, date or boolean is guessed), so that both sources mean the same.
  */
-import { isAlias, isMap, isScalar, LineCounter, type Pair, parseDocument, type YAMLError } from 'yaml';
+import { isAlias, isMap, isScalar, isSeq, LineCounter, type Pair, parseDocument, type YAMLError } from 'yaml';
 import { nearest, plainText } from './core/text.ts';
 
 /** One value as it was given. */
 export interface Given {
   readonly text: string;
+  /** Set where it was given as a list. */
+  readonly items?: readonly string[];
   readonly source: 'file' | 'environment';
   /** How to name the place: `api.url (config/tidemark.yaml, line 3)`, `api.url (TIDEMARK_API_URL)`. */
   readonly place: string;
@@ -28,8 +30,10 @@ export interface SourceReading {
 export interface KnownNames {
   /** Full paths, file forms included. */
   readonly paths: ReadonlySet<string>;
-  /** Paths that hold something other than one value and are not looked into. */
-  readonly opaque: ReadonlySet<string>;
+  /** Those of `paths` that take a list as well as one text. */
+  readonly lists: ReadonlySet<string>;
+  /** Sections whose keys are names that a person chose, and the section whose keys each of those takes. */
+  readonly families: ReadonlyMap<string, string>;
 }
 
 /** Words for YAML's own errors. The parser's are not used: some of them repeat the text at fault. */
@@ -89,27 +93,76 @@ function visitSection(walk: Walk, node: unknown, prefix: string): boolean {
 }
 
 function visitPair(walk: Walk, { key, value }: Pair, prefix: string): void {
-  const { known, given, mistakes } = walk;
+  const { known, mistakes } = walk;
   const at = `${walk.file}, line ${lineOf(key, walk.lines)}`;
   const name = scalarText(key) ?? '';
   const path = `${prefix}${name}`;
   const place = `${path} (${at})`;
-  if (known.opaque.has(path)) {
-    given.set(path, { text: '', source: 'file', place });
+  const family = known.families.get(path);
+  if (family !== undefined) {
+    if (!visitFamily(walk, value, { path, family }))
+      mistakes.push(`${place}: expected names, each with a section below`);
   } else if (known.paths.has(path) && (prefix !== '' || !name.includes('.'))) {
-    const text = scalarText(value);
-    if (text === null) mistakes.push(`${place}: expected one value, in one piece`);
-    else given.set(path, { text, source: 'file', place });
+    takeValue(walk, value, { path, place });
   } else if (prefix === '' && sectionsOf(known).has(path)) {
     if (visitSection(walk, value, `${path}.`)) return;
     mistakes.push(`${place}: expected a section, its keys indented on the lines below`);
   } else mistakes.push(`${at}: ${unknownKey(name, prefix, known)}`);
 }
 
+/** Takes in sections by their names: `destinations.second` is given, and its keys below it. @returns false for none. */
+function visitFamily(walk: Walk, node: unknown, { path, family }: { path: string; family: string }): boolean {
+  if (isNothing(node)) return true;
+  if (!isMap(node)) return false;
+  for (const { key, value } of node.items) {
+    const at = `${walk.file}, line ${lineOf(key, walk.lines)}`;
+    const name = scalarText(key) ?? '';
+    if (!/^[A-Za-z][\w-]{0,39}$/.test(name)) {
+      walk.mistakes.push(`${path} (${at}): expected a name of letters, digits, - and _, beginning with a letter`);
+      continue;
+    }
+    const own = `${path}.${name}`;
+    walk.given.set(own, { text: '', source: 'file', place: `${own} (${at})` });
+    const below = { ...walk, known: knownBelow(walk.known, family, own) };
+    if (!visitSection(below, value, `${own}.`)) {
+      walk.mistakes.push(`${own} (${at}): expected a section, its keys indented on the lines below`);
+    }
+  }
+  return true;
+}
+
+/** The names that a section takes which is like another one. */
+function knownBelow({ paths, lists }: KnownNames, like: string, own: string): KnownNames {
+  const below = (names: ReadonlySet<string>): ReadonlySet<string> =>
+    new Set([...names].filter((path) => path.startsWith(`${like}.`)).map((path) => own + path.slice(like.length)));
+  return { paths: below(paths), lists: below(lists), families: new Map() };
+}
+
+/** Takes in the value of a key: one text, or a list where the key takes one. */
+function takeValue(
+  { known, given, mistakes }: Walk,
+  value: unknown,
+  { path, place }: Record<'path' | 'place', string>,
+): void {
+  const takesList = known.lists.has(path);
+  const items = takesList ? itemTexts(value) : null;
+  const text = items === null ? scalarText(value) : items.join();
+  if (items !== null && text !== null) given.set(path, { text, items, source: 'file', place });
+  else if (text !== null) given.set(path, { text, source: 'file', place });
+  else mistakes.push(`${place}: expected ${takesList ? 'one value or a list of values' : 'one value, in one piece'}`);
+}
+
 /** The text of a scalar; `null` where there is none, or something else. */
 function scalarText(node: unknown): string | null {
   if (isNothing(node)) return '';
   return isScalar(node) && typeof node.value === 'string' ? node.value : null;
+}
+
+/** The texts of a list; `null` where there is none, or something else in it. */
+function itemTexts(node: unknown): string[] | null {
+  if (!isSeq(node)) return null;
+  const items = node.items.map(scalarText);
+  return items.every((item) => item !== null) ? items : null;
 }
 
 /** Nothing after the colon, or YAML's plain words for it. */
@@ -135,7 +188,7 @@ function unknownKey(name: string, prefix: string, known: KnownNames): string {
     return `write ${path} as a section: "${section}:" and on the next line, indented, "${key}:"`;
   }
   const shown = /^[A-Za-z][\w.-]{0,39}$/.test(name) ? ` ${path}` : '';
-  const meant = nearest(path, [...known.paths, ...known.opaque]);
+  const meant = nearest(path, [...known.paths, ...known.families.keys()]);
   return `there is no key${shown}${meant === null ? '' : `; did you mean ${meant}?`}`;
 }
 

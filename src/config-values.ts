@@ -5,6 +5,7 @@
  * expected and never repeats the value, which may be a secret that went astray. Pure.
  */
 import { isIPv6 } from 'node:net';
+import type { Schedule } from './core/schedule.ts';
 import {
   DAY_MS,
   type EpochMs,
@@ -15,6 +16,7 @@ import {
   parseTimestamp,
   SECOND_MS,
 } from './core/time.ts';
+import { readCron } from './schedule/cron.ts';
 
 /** Why a text is no value of its kind: a phrase that follows the key's name and a colon. */
 export class Unfit {
@@ -27,6 +29,9 @@ export class Unfit {
 
 /** Reads a text that is not empty and has no blanks around it. */
 export type Parse<T> = (text: string) => T | Unfit;
+
+/** Reads the items of a list, which may be empty or have blanks around them. */
+export type ParseItems<T> = (items: readonly string[]) => T | Unfit;
 
 /** How far back: an age, counted from the start of the sync, or a fixed instant. */
 export type History =
@@ -70,6 +75,22 @@ export function duration(range: { minMs: number; maxMs: number; words: string })
     const ms = parseSpanMs(text);
     if (ms !== null && ms >= range.minMs && ms <= range.maxMs) return ms;
     return expected(`a time with its unit (s, m, h, d or w), ${range.words}`);
+  };
+}
+
+const SIZE_UNITS: ReadonlyMap<string, number> = new Map([
+  ['KiB', 1024],
+  ['MiB', 1024 ** 2],
+  ['GiB', 1024 ** 3],
+]);
+
+/** A size within bounds, in bytes. `range` says the bounds in words. */
+export function size(range: { minBytes: number; maxBytes: number; words: string }): Parse<number> {
+  return (text) => {
+    const match = /^(\d{1,9})([KMG]iB)$/.exec(text);
+    const bytes = Number(match?.[1]) * (SIZE_UNITS.get(match?.[2] ?? '') ?? Number.NaN);
+    if (bytes >= range.minBytes && bytes <= range.maxBytes) return bytes;
+    return expected(`a size with its unit (KiB, MiB or GiB), ${range.words}`);
   };
 }
 
@@ -129,11 +150,8 @@ export function history(nowMs: EpochMs): Parse<History> {
   };
 }
 
-/** What `influx.kind` takes today. */
-export const influxKind: Parse<'auto' | 'influxdb'> = (text) =>
-  text === 'victoriametrics'
-    ? new Unfit('victoriametrics is not in force in this version yet: leave it at auto or influxdb')
-    : choice('auto', 'influxdb')(text);
+/** What `influx.kind` takes. */
+export const influxKind: Parse<'auto' | 'influxdb' | 'victoriametrics'> = choice('auto', 'influxdb', 'victoriametrics');
 
 /** `host:port`, IPv6 in brackets. */
 export const listen: Parse<Listen> = (text) => {
@@ -166,3 +184,33 @@ export function secretText(given: string): string | Unfit {
   if (text.length < MIN_SECRET_LENGTH) return new Unfit(`is shorter than ${MIN_SECRET_LENGTH} characters`);
   return text;
 }
+
+/** A list that is written as one text, its items separated by commas. */
+export function separated<T>(parseItems: ParseItems<T>): Parse<T> {
+  return (text) => parseItems(text.split(','));
+}
+
+/** More patterns, or longer ones, are no filter that a person has written. */
+const MAX_PATTERNS = 1000;
+const MAX_PATTERN_LENGTH = 200;
+
+/** What the filter takes: patterns with `*` and `?`, each named by its number where it is wrong. */
+export const patterns: ParseItems<readonly string[]> = (items) => {
+  if (items.length > MAX_PATTERNS) return expected(`at most ${MAX_PATTERNS} patterns`);
+  const trimmed = items.map((item) => item.trim());
+  const wrong = trimmed.findIndex((item) => item === '' || item.length > MAX_PATTERN_LENGTH || /\p{Cc}/u.test(item));
+  if (wrong === -1) return trimmed;
+  const what = trimmed[wrong] === '' ? 'is empty' : `is no line of at most ${MAX_PATTERN_LENGTH} characters`;
+  return new Unfit(`pattern ${wrong + 1} ${what}; expected patterns such as hub-* or Cold store`);
+};
+
+/** Yes or no. */
+export const flag: Parse<boolean> = (text) =>
+  text === 'true' || text === 'false' ? text === 'true' : expected('true or false');
+
+/** A cron expression, in UTC. */
+export const cron: Parse<Schedule> = (text) => {
+  const read = readCron(text);
+  if (!('mistake' in read)) return read;
+  return expected('a cron expression: minute hour day month weekday, such as */5 * * * *');
+};

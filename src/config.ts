@@ -4,6 +4,7 @@
  * Promises: nothing is read but through the arguments; every mistake is told at once, by its place, with what was
  * expected (`UserError`, exit 78); no message holds a secret; a key that does nothing yet is refused, not ignored.
  */
+import { type InfluxConfig, type NamedDatabase, readDestinations, readInflux } from './config-databases.ts';
 import {
   beginReading,
   errorCode,
@@ -19,6 +20,8 @@ import { configKeys, fileForm, knownNames, knownVariables, variableOf } from './
 import { readEnvironment, readYaml, type SourceReading } from './config-sources.ts';
 import type { History, Listen } from './config-values.ts';
 import { UserError } from './core/faults.ts';
+import type { FilterSpec } from './core/filter.ts';
+import type { Schedules } from './core/schedule.ts';
 import { Secret } from './core/secret.ts';
 import type { EpochMs } from './core/time.ts';
 
@@ -38,27 +41,27 @@ export interface ApiConfig {
   readonly ca: string | null;
 }
 
-export interface InfluxConfig {
-  /** Without a slash at its end. */
-  readonly url: string;
-  readonly token: Secret | null;
-  readonly tokenFile: string | null;
-  readonly org: string;
-  readonly bucket: string;
-  readonly kind: 'auto' | 'influxdb';
-  readonly ca: string | null;
-  readonly timeoutMs: number;
-  readonly batchLines: number;
-}
-
 export interface Config {
   readonly api: ApiConfig;
   /** `null`: no database, the archive alone is filled. */
   readonly influx: InfluxConfig | null;
+  /** Further databases, by their names. */
+  readonly destinations: readonly NamedDatabase[];
   /** `null`: as the account says. */
   readonly workspaceId: string | null;
   readonly dataDir: string;
-  readonly sync: { readonly history: History; readonly settleMs: number };
+  readonly sync: {
+    readonly history: History;
+    readonly settleMs: number;
+    /** When each stream is due. */
+    readonly schedules: Schedules;
+    readonly leftOut: FilterSpec;
+  };
+  readonly archive: {
+    /** How long what is settled is kept. */
+    readonly keepMs: number;
+    readonly maxBytes: number;
+  };
   readonly listen: Listen;
   readonly log: { readonly level: 'error' | 'warn' | 'info' | 'debug'; readonly format: 'auto' | 'json' | 'pretty' };
 }
@@ -179,39 +182,32 @@ function readPace(reading: Reading): Pick<ApiConfig, 'share' | 'concurrency' | '
   };
 }
 
-function readShared(reading: Reading): Pick<Config, 'influx' | 'workspaceId' | 'sync' | 'log'> {
+function readShared(
+  reading: Reading,
+): Pick<Config, 'influx' | 'destinations' | 'workspaceId' | 'sync' | 'archive' | 'log'> {
   return {
     influx: readInflux(reading),
+    destinations: readDestinations(reading),
     workspaceId: readValue(reading, 'workspace.id'),
-    sync: { history: readValue(reading, 'sync.history'), settleMs: readValue(reading, 'sync.settle') },
+    sync: {
+      history: readValue(reading, 'sync.history'),
+      settleMs: readValue(reading, 'sync.settle'),
+      schedules: {
+        devices: readValue(reading, 'sync.devices'),
+        telemetry: readValue(reading, 'sync.telemetry'),
+        alerts: readValue(reading, 'sync.alerts'),
+        account: readValue(reading, 'sync.account'),
+      },
+      leftOut: {
+        include: readValue(reading, 'sync.include') ?? [],
+        exclude: readValue(reading, 'sync.exclude') ?? [],
+        excludeSensors: readValue(reading, 'sync.exclude_sensors') ?? [],
+        keepsLocation: readValue(reading, 'sync.location'),
+      },
+    },
+    archive: { keepMs: readValue(reading, 'archive.keep'), maxBytes: readValue(reading, 'archive.max_size') },
     log: { level: readValue(reading, 'log.level'), format: readValue(reading, 'log.format') },
   };
-}
-
-/** The database: `url` and `bucket` make one, and nothing about one may be said without them. */
-function readInflux(reading: Reading): InfluxConfig | null {
-  const given = [...reading.given].filter(([path]) => path.startsWith('influx.'));
-  const { secret, file } = readSecret(reading, 'influx.token');
-  const influx = {
-    url: readValue(reading, 'influx.url') ?? '',
-    token: secret,
-    tokenFile: file,
-    org: readValue(reading, 'influx.org') ?? '',
-    bucket: readValue(reading, 'influx.bucket') ?? '',
-    kind: readValue(reading, 'influx.kind'),
-    ca: readCertificates(reading, 'influx.ca_file'),
-    timeoutMs: readValue(reading, 'influx.timeout'),
-    batchLines: readValue(reading, 'influx.batch_lines'),
-  };
-  const first = given[0]?.[1].place;
-  if (first === undefined) return null;
-  for (const path of ['influx.url', 'influx.bucket'] as const) {
-    if (isGiven(reading, path)) continue;
-    reading.mistakes.push(
-      `${path}: is missing, although ${first} is given; a database needs influx.url and influx.bucket`,
-    );
-  }
-  return influx;
 }
 
 /** Ends the reading: everything that is wrong at once, or the configuration. */

@@ -5,6 +5,7 @@
  * The program is loaded after the signals are taken care of: told to stop while it loads, it stops in good order.
  */
 import { readFileSync } from 'node:fs';
+import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 import { UserError } from './core/faults.ts';
 import { plainText } from './core/text.ts';
 import type { ProcessPorts } from './voice.ts';
@@ -36,6 +37,18 @@ process.stderr.on('error', () => {});
 process.umask(0o077);
 process.on('SIGTERM', onSignal);
 process.on('SIGINT', onSignal);
+
+/** So much is enough for what is young: by itself it would grow to many times that, for nothing. */
+const YOUNG_BYTES = 8 * 1024 * 1024;
+const LOOK_EVERY_MS = 20;
+
+/** Holds the part of the heap for young objects at a size; V8 has no way to set that from within at the start. */
+const growth = setInterval(() => {
+  const young = getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space');
+  if ((young?.space_size ?? 0) < YOUNG_BYTES) return;
+  clearInterval(growth);
+  setFlagsFromString('--semi-space-growth-factor=1');
+}, LOOK_EVERY_MS).unref();
 
 const ports: ProcessPorts = {
   environment: process.env,

@@ -1,19 +1,17 @@
 /**
- * `--demo` put together: the simulated workspace behind real HTTP, the real sync, the status page.
+ * `--demo` put together: the simulated workspace behind real HTTP, and the daemon over it.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createHttpTransport } from './api/transport.ts';
-import { openSync, type Sync, settingsOf } from './app.ts';
-import { runDemo } from './commands/demo.ts';
+import { openSync, settingsOf } from './app.ts';
 import type { DemoConfig } from './config.ts';
-import type { Listen } from './config-values.ts';
+import type { Schedule } from './core/schedule.ts';
 import type { Store } from './core/state.ts';
-import type { StatusReport } from './core/status.ts';
 import type { EpochMs } from './core/time.ts';
-import { type StatusServer, serveStatus } from './observe/server.ts';
 import { realClock, realRandom } from './real-clock.ts';
+import { runService } from './run-service.ts';
 import { createDemoWorld } from './sim/demo-world.ts';
 import { serveSimulator } from './sim/server.ts';
 import { createSimulator } from './sim/simulator.ts';
@@ -30,8 +28,8 @@ const PLAN = {
 
 const LOOPBACK = '127.0.0.1';
 
-/** A loop that has not moved for so long stands still. */
-const STILL_AFTER_MS = 60_000;
+/** Something moves on the page every few seconds. */
+const OFTEN: Schedule = { text: 'every 5 s', next: (afterMs) => (Math.floor(afterMs / 5000) + 1) * 5000 };
 
 type Closer = () => void | Promise<void>;
 
@@ -64,44 +62,19 @@ export async function runDemoCommand(config: DemoConfig, voice: Voice, ports: Pr
     closers.push(sync.close);
     // A state that is used again goes on in the world that it began in.
     simulator.world = createDemoWorld(beganAtMs(sync.context.store));
-    const page = await servePage(config.listen ?? { host: LOOPBACK, port: 0 }, sync, voice);
-    closers.push(page.close);
-    ports.print(`Status page: ${page.url}\n`);
-    const tick = (): void => {
-      page.tick();
-      voice.show(sync.report());
+    const service = {
+      sync,
+      voice,
+      listen: config.listen ?? { host: LOOPBACK, port: 0 },
+      schedules: { ...config.sync.schedules, telemetry: OFTEN, devices: OFTEN },
+      key: { hasChanged: () => false, adopt: () => {} },
+      onServed: (url: string): void => ports.print(`Status page: ${url}\n`),
     };
-    await runDemo({ ...sync, tick }, ports.signal).finally(voice.endProgress);
+    await runService(service, ports.signal);
     return 0;
   } finally {
     await closeAll(closers.reverse());
   }
-}
-
-/** Serves the status page; the main loop has to `tick` for it, or it is told to stand still. */
-async function servePage(
-  listen: Listen,
-  { report, ready }: Sync,
-  { scrub, logger }: Voice,
-): Promise<StatusServer & { readonly tick: () => void }> {
-  let tickedAtMs = realClock.monoMs();
-  const server = await serveStatus({
-    listen,
-    status: (): StatusReport => JSON.parse(scrub(JSON.stringify(report()))),
-    health: () => {
-      const healthy = realClock.monoMs() - tickedAtMs < STILL_AFTER_MS;
-      return { healthy, reasons: healthy ? [] : ['the main loop stands still'] };
-    },
-    ready: () => {
-      const now = ready();
-      return { ...now, reasons: now.reasons.map(scrub) };
-    },
-    onError: (message) => logger.error(`status page: ${message}`),
-  });
-  const tick = (): void => {
-    tickedAtMs = realClock.monoMs();
-  };
-  return { ...server, tick };
 }
 
 /** Closes one after the other; one that fails keeps no other open. */

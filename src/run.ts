@@ -11,7 +11,7 @@ import { type Config, loadConfig, loadDemoConfig } from './config.ts';
 import { UserError } from './core/faults.ts';
 import type { Scrub } from './observe/scrub.ts';
 import { realClock, realRandom } from './real-clock.ts';
-import { runDemoCommand } from './run-demo.ts';
+import { runDaemonCommand } from './run-daemon.ts';
 import { openVoice, type ProcessPorts, repeatWhile, type Voice } from './voice.ts';
 
 /** How often the progress is looked at. */
@@ -19,7 +19,7 @@ const LOOK_EVERY_MS = 1000;
 
 /** Runs a command. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runCommand(
-  command: Extract<Command, { mode: 'once' | 'demo' }>,
+  command: Extract<Command, { mode: 'daemon' | 'once' | 'demo' }>,
   ports: ProcessPorts,
 ): Promise<number> {
   const { environment, readFile } = ports;
@@ -29,11 +29,17 @@ export async function runCommand(
     ports.forget(loaded.secretVariables);
     const { config, secrets } = loaded;
     const voice = openVoice({ ports, log: config.log, level: command.logLevel, secrets });
+    // The simulator is loaded by the demo alone.
+    const { runDemoCommand } = await import('./run-demo.ts');
     return await concealed(voice.scrub, runDemoCommand(config, voice, ports));
   }
   const { config, secrets, secretVariables } = loadConfig({ file: command.configFile, readFile, environment, nowMs });
   ports.forget(secretVariables);
-  const voice = openVoice({ ports, log: config.log, level: command.logLevel, secrets });
+  const known = [...secrets];
+  const voice = openVoice({ ports, log: config.log, level: command.logLevel, secrets: known });
+  if (command.mode === 'daemon') {
+    return await concealed(voice.scrub, runDaemonCommand({ config, secrets: known, voice }, ports));
+  }
   const summary = await concealed(voice.scrub, once(config, voice, ports));
   if (command.json) ports.print(`${voice.scrub(JSON.stringify(summary))}\n`);
   return summary.exit_code;
@@ -64,7 +70,7 @@ async function once(config: Config, voice: Voice, ports: ProcessPorts): Promise<
       dataDir: config.dataDir,
     });
     const { report } = sync;
-    const look = (): void => voice.show(report());
+    const look = (): void => voice.show(report);
     const summary = await repeatWhile(runOnce(sync, ports.signal), look, LOOK_EVERY_MS).finally(voice.endProgress);
     tellEnd(summary, voice);
     return summary;
@@ -88,10 +94,13 @@ function tellEnd(summary: OnceSummary, { logger }: Voice): void {
     );
   }
   if (streams_off.length > 0) logger.warn(`not read, for lack of a scope: ${streams_off.join(', ')}`);
-  for (const { device_id, from, to, reason } of gaps.slice(0, GAPS_TOLD)) {
+  const leftOut = gaps.filter(({ reason }) => reason === 'excluded').length;
+  if (leftOut > 0) logger.info(`${leftOut} devices are left out by sync.include and sync.exclude`);
+  const missed = gaps.filter(({ reason }) => reason !== 'excluded');
+  for (const { device_id, from, to, reason } of missed.slice(0, GAPS_TOLD)) {
     logger.warn(`not held: ${device_id} from ${from} to ${to}: ${reason}`);
   }
-  if (gaps.length > GAPS_TOLD) logger.warn(`and ${gaps.length - GAPS_TOLD} more gaps; --json lists them all`);
+  if (missed.length > GAPS_TOLD) logger.warn(`and ${missed.length - GAPS_TOLD} more gaps; --json lists them all`);
 }
 
 const GAPS_TOLD = 20;

@@ -28,10 +28,14 @@ export interface Voice {
   readonly observe: Observe;
   /** Takes every secret out of a text that goes another way than through the log. */
   readonly scrub: Scrub;
-  /** Shows how far the work is, if it is time to. */
-  show(report: StatusReport): void;
+  /** Shows how far the work is, if it is time to; only then the report is asked for. */
+  show(report: () => StatusReport): void;
   endProgress(): void;
 }
+
+/** A report is a look at every device: made no more often than it takes. */
+const LOOK_FOR_TERMINAL_MS = 1000;
+const LOOK_FOR_LOG_MS = 5000;
 
 /** Opens the log and the progress; on a terminal the progress is one line below the log. */
 export function openVoice(options: {
@@ -50,12 +54,19 @@ export function openVoice(options: {
     secrets,
     clock: realClock,
   });
+  const everyMs = line === null ? LOOK_FOR_LOG_MS : LOOK_FOR_TERMINAL_MS;
+  let dueMs = Number.NEGATIVE_INFINITY;
   const progress = createProgress(line ?? ((message) => logger.info(message)));
   return {
     logger,
     observe: logEvents(logger, realClock),
     scrub: createScrub(secrets),
-    show: (report) => progress.show(progressFacts(report), realClock.monoMs()),
+    show: (report) => {
+      const nowMs = realClock.monoMs();
+      if (nowMs < dueMs) return;
+      dueMs = nowMs + everyMs;
+      progress.show(progressFacts(report()), nowMs);
+    },
     endProgress: progress.end,
   };
 }

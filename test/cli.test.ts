@@ -52,13 +52,17 @@ describe('modes of later versions', () => {
     [['--forget', '--device', 'a']],
   ])('%j is known, and refused with what works today', (argv) => {
     expect(mistakeOf(...argv)).toBe(
-      `${argv[0]} is not available in this version yet. What works today: --once, --demo, --help and --version.`,
+      `${argv[0]} is not available in this version yet. What works today: the daemon (no mode), --once, --demo, --help and --version.`,
     );
   });
 
-  test('without a mode, the daemon is refused the same way', () => {
-    expect(mistakeOf()).toMatch(/^Without a mode Tidemark is a daemon, .* yet\. What works today: --once/);
-    expect(mistakeOf('--config', 'x.yaml')).toMatch(/is a daemon/);
+  test('without a mode it is the daemon', () => {
+    expect(parseArguments([])).toEqual({ mode: 'daemon', configFile: null, logLevel: null });
+    expect(parseArguments(['--config', 'x.yaml', '--log-level', 'debug'])).toEqual({
+      mode: 'daemon',
+      configFile: 'x.yaml',
+      logLevel: 'debug',
+    });
   });
 
   test('every mode is known to work or refused, none forgotten', () => {
@@ -148,7 +152,7 @@ describe('the help text', () => {
     const texts = [helpText(), helpText('once'), helpText('demo')].join('\n');
     const examples = texts.matchAll(/^ {2}(?:[A-Z_]+=\S+ )?tidemark (--[^>\n]+)/gm);
     const commands = [...examples].map(([, words]) => parseArguments((words ?? '').trim().split(' ')).mode);
-    expect(commands).toEqual(['demo', 'once', 'once', 'once', 'once', 'demo', 'demo']);
+    expect(commands).toEqual(['demo', 'daemon', 'once', 'once', 'once', 'once', 'demo', 'demo']);
   });
 
   test('no flag stands in the table without a mode that takes it', () => {

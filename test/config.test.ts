@@ -72,6 +72,7 @@ describe('what file and environment make', () => {
       influx: null,
       workspaceId: null,
       dataDir: './data',
+      archive: { keepMs: 30 * DAY_MS, maxBytes: 2 * 1024 ** 3 },
       sync: { history: { kind: 'age', ageMs: 30 * DAY_MS }, settleMs: 120_000 },
       listen: { host: '127.0.0.1', port: 9464 },
       log: { level: 'info', format: 'auto' },
@@ -86,6 +87,7 @@ influx: {url: 'http://db:8086/', token_file: token, org: o, bucket: db/rp, kind:
 workspace: {id: w-1}
 data_dir: /var/lib/tidemark
 sync: {history: 2w, settle: 0s}
+archive: {keep: 90d, max_size: 512MiB}
 listen: '[::1]:0'
 log: {level: debug, format: json}
 `;
@@ -111,6 +113,7 @@ log: {level: debug, format: json}
       },
       workspaceId: 'w-1',
       dataDir: '/var/lib/tidemark',
+      archive: { keepMs: 90 * DAY_MS, maxBytes: 512 * 1024 ** 2 },
       sync: { history: { kind: 'age', ageMs: 14 * DAY_MS }, settleMs: 0 },
       listen: { host: '::1', port: 0 },
       log: { level: 'debug', format: 'json' },
@@ -123,8 +126,29 @@ log: {level: debug, format: json}
       yaml: 'sync:\n  settle: nonsense\n  history: 5d\nlog:\n  level: warn\n',
       environment: { TIDEMARK_SYNC_SETTLE: '3m', TIDEMARK_LOG_LEVEL: 'error' },
     });
-    expect(config.sync).toEqual({ history: { kind: 'age', ageMs: 5 * DAY_MS }, settleMs: 180_000 });
+    expect(config.sync).toMatchObject({ history: { kind: 'age', ageMs: 5 * DAY_MS }, settleMs: 180_000 });
     expect(config.log.level).toBe('error');
+  });
+
+  test('patterns come as a list in the file, as one text with commas anywhere', () => {
+    const spec = (yaml: string, environment: Record<string, string> = {}) =>
+      loadWithApi({ yaml, environment }).config.sync.leftOut;
+    expect(spec('')).toEqual({ include: [], exclude: [], excludeSensors: [], keepsLocation: true });
+    expect(spec('sync: {include: [hub-*, "Kitchen, left", 007], exclude: [], location: false}')).toEqual({
+      include: ['hub-*', 'Kitchen, left', '007'],
+      exclude: [],
+      excludeSensors: [],
+      keepsLocation: false,
+    });
+    const text = 'rssi , Cold store,env.*';
+    const patterns = ['rssi', 'Cold store', 'env.*'];
+    expect(spec(`sync:\n  exclude_sensors: ${text}\n`).excludeSensors).toEqual(patterns);
+    expect(spec('sync:\n  exclude_sensors:\n    - rssi\n    - Cold store\n    - env.*\n').excludeSensors).toEqual(
+      patterns,
+    );
+    expect(spec('sync: {exclude_sensors: [x]}', { TIDEMARK_SYNC_EXCLUDE_SENSORS: text }).excludeSensors).toEqual(
+      patterns,
+    );
   });
 
   test('an empty variable counts as unset, known or not', () => {
@@ -205,12 +229,12 @@ log: {level: debug, format: json}
 
 describe('mistakes', () => {
   test('all are told at once, from both sources, in one refusal', () => {
-    const yaml = 'api:\n  shar: 1\n  share: 2\nsync:\n  include: a\nlog:\n  level: loud\n';
+    const yaml = 'api:\n  shar: 1\n  share: 2\nsync:\n  sweep: a\nlog:\n  level: loud\n';
     const lines = mistakesOf(() => load({ yaml, environment: { TIDEMARK_API_TIMEOUT: '30', TIDEMARK_LISTN: 'x:1' } }));
     expect(lines).toEqual([
       'config/tidemark.yaml, line 2: there is no key api.shar; did you mean api.share?',
       'TIDEMARK_LISTN: there is no such variable; did you mean TIDEMARK_LISTEN?',
-      'sync.include (config/tidemark.yaml, line 5): is not in force in this version yet; remove it',
+      'sync.sweep (config/tidemark.yaml, line 5): is not in force in this version yet; remove it',
       expect.stringMatching(/^api\.url: is missing; .*TIDEMARK_API_URL.*\/external\/v1$/),
       expect.stringMatching(/^api\.key: is missing; .*api\.key_file or TIDEMARK_API_KEY_FILE/),
       'api.share (config/tidemark.yaml, line 3): expected a number above 0 and up to 1, such as 0.8',
@@ -228,8 +252,7 @@ describe('mistakes', () => {
     ['api.concurrency', ['0', '65', '1.5', '-1', 'four', '0x4'], 'a whole number from 1 to 64'],
     ['api.timeout', ['30', '0s', '500ms', '11m', '1.5m', '30 s', '30S', 's'], 'a time with its unit'],
     ['influx.url', ['db:8086', 'http://'], 'https:// or http://'],
-    ['influx.kind', ['v2', 'InfluxDB'], 'one of auto, influxdb'],
-    ['influx.kind', ['victoriametrics'], 'victoriametrics is not in force in this version yet'],
+    ['influx.kind', ['v2', 'InfluxDB', 'prometheus'], 'one of auto, influxdb, victoriametrics'],
     ['influx.timeout', ['0s', '1h'], 'from 1s to 10m'],
     ['influx.batch_lines', ['0', '50001', '5k'], 'a whole number from 1 to 50000'],
     ['influx.bucket', ['a\nb', 'a\u0000b'], 'one line of text'],
@@ -241,7 +264,13 @@ describe('mistakes', () => {
       'an age such as 30d',
     ],
     ['sync.history', ['2026-11-22', '2026-11-21'], 'a time in the past'],
+    ['sync.include', ['a,,b', ',', 'a,', ' , a'], 'is empty; expected patterns such as'],
+    ['sync.exclude', ['x'.repeat(201), 'a,b\u0001'], 'is no line of at most 200 characters'],
+    ['sync.exclude_sensors', ['x,'.repeat(1000)], 'at most 1000 patterns'],
+    ['sync.location', ['yes', '1', 'True', 'off'], 'true or false'],
     ['sync.settle', ['61m', '2', '-1s'], 'from 0s to 1h'],
+    ['archive.keep', ['59m', '30', '36501d'], 'from 1h to 36500d'],
+    ['archive.max_size', ['2GB', '2', '63MiB', '5000GiB'], 'from 64MiB to 4096GiB'],
     [
       'listen',
       ['9464', ':9464', 'localhost', 'localhost:', 'localhost:65536', '::1:9464', '[::g]:1', '[]:1', 'a b:1', 'a:1:2'],
@@ -261,7 +290,7 @@ describe('mistakes', () => {
 
   test('every key of the design that does nothing yet is refused, not ignored', () => {
     const later = Object.entries(configKeys(NOW_MS)).filter(([, key]) => !key.acts);
-    expect(later.map(([path]) => path)).toHaveLength(12);
+    expect(later.map(([path]) => path)).toHaveLength(1);
     for (const [path] of later) {
       const [section, key] = path.split('.');
       const yaml = key === undefined ? `${section}:\n  other: {url: x}\n` : `${section}:\n  ${key}: x\n`;
@@ -284,6 +313,14 @@ describe('mistakes', () => {
     ],
     ['a section that is a value', 'log: info\n', /^log \(config\/tidemark.yaml, line 1\): expected a section/],
     ['a value that is a section', 'log:\n  level:\n    info: 1\n', /^log\.level .*line 2\): expected one value/],
+    ['a list with an empty item', 'sync:\n  include: [a, ""]\n', /^sync\.include .*line 2\): pattern 2 is empty/],
+    ['a list with a list in it', 'sync:\n  exclude: [a, [b]]\n', /^sync\.exclude .*: expected one value or a list of/],
+    [
+      'a list with a section in it',
+      'sync:\n  exclude:\n    - a: b\n',
+      /^sync\.exclude .*: expected one value or a list of/,
+    ],
+    ['a list without items that is no list', 'sync:\n  include:\n', /^sync\.include .*: is empty/],
     ['a value that is a list', 'data_dir: [a, b]\n', /^data_dir .*: expected one value/],
     ['a key without a value', 'log:\n  level:\n', /^log\.level .*: is empty: give a value, or remove it/],
     ['a key with empty quotes', 'data_dir: ""\n', /^data_dir .*: is empty/],
@@ -388,7 +425,7 @@ describe('the demo', () => {
 describe('the schema', () => {
   test('every default and every example is a value of its kind', () => {
     for (const [path, key] of Object.entries(configKeys(NOW_MS))) {
-      if (!key.acts || key.secret) continue;
+      if (!key.acts || key.secret || 'fileOnly' in key) continue;
       for (const text of [key.default, key.example]) {
         if (text !== null && text !== undefined) expect([path, key.parse(text)]).not.toEqual([path, expect.any(Unfit)]);
       }

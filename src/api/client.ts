@@ -7,12 +7,14 @@
  */
 import { ApiFault, type ApiFaultKind, TransportError } from '../core/faults.ts';
 import type { Api, Clock, HttpAnswer, Observe, Purpose, Random, Reply, Transport } from '../core/ports.ts';
+import type { TelemetryPage } from '../core/records.ts';
 import { type BackoffPolicy, backoffMs, verdictOf } from '../core/retry.ts';
 import type { ServerClock } from '../core/server-clock.ts';
-import { SECOND_MS } from '../core/time.ts';
+import { type EpochNs, SECOND_MS } from '../core/time.ts';
 import { parseAlert, parseAlertPage } from './alert-schemas.ts';
 import { type Classified, classifyAnswer } from './classify.ts';
 import type { Pacer } from './pacer.ts';
+import { createPaged } from './paged.ts';
 import { readDate, readRateLimit } from './rate-headers.ts';
 import { parseAccount, parseDevicePage, parseTelemetryPage } from './schemas.ts';
 import {
@@ -38,8 +40,8 @@ export interface ApiClientOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly observe: Observe;
-  /** How many records to ask for in a page; kept within 1 to 200. */
-  readonly pageSize: () => number;
+  /** The largest page by the plan, as known now; `null` where it is not. */
+  readonly pageSize: () => number | null;
   /** How often a request is tried again after a fault that may pass. */
   readonly retries?: number;
   /** Of this program, for the `User-Agent`. */
@@ -48,7 +50,6 @@ export interface ApiClientOptions {
 
 const DEFAULT_RETRIES = 4;
 const BACKOFF: BackoffPolicy = { baseMs: SECOND_MS, maxMs: 30 * SECOND_MS };
-const MAX_PAGE_SIZE = 200;
 
 /** What an answer is turned into. @throws ApiFault where it is not what was promised. */
 type Parse<T> = (body: unknown, request: string) => T;
@@ -67,7 +68,7 @@ interface Ask<T> {
 export function createApiClient(options: ApiClientOptions): Api {
   const { clock, random, observe, retries = DEFAULT_RETRIES } = options;
   const attempt = createAttempt(options);
-  const limit = (): number => Math.max(1, Math.min(MAX_PAGE_SIZE, Math.trunc(options.pageSize()) || 1));
+  const inPages = createPaged(options.pageSize);
 
   /** Makes way for another try, or throws the fault where none can help. */
   const beforeRetry = async (fault: ApiFault, failures: number, signal: AbortSignal): Promise<void> => {
@@ -91,17 +92,35 @@ export function createApiClient(options: ApiClientOptions): Api {
   return {
     account: async (purpose, signal) => await ask({ target: ACCOUNT, parse: parseAccount, purpose }, signal),
     devices: async (cursor, purpose, signal) =>
-      await ask({ target: devicesTarget(limit(), cursor), parse: parseDevicePage, purpose }, signal),
+      await inPages(
+        { list: 'devices', cursor },
+        async (limit) => await ask({ target: devicesTarget(limit, cursor), parse: parseDevicePage, purpose }, signal),
+      ),
     alerts: async (cursor, purpose, signal) =>
-      await ask({ target: alertsTarget(limit(), cursor), parse: parseAlertPage, purpose }, signal),
+      await inPages(
+        { list: 'alerts', cursor },
+        async (limit) => await ask({ target: alertsTarget(limit, cursor), parse: parseAlertPage, purpose }, signal),
+      ),
     alert: async (alertId, purpose, signal) =>
       await ask({ target: alertTarget(alertId), parse: parseAlert, purpose }, signal),
     telemetry: async (query, purpose, signal) => {
-      const reply = await ask({ target: telemetryTarget(limit(), query), parse: parseTelemetryPage, purpose }, signal);
-      for (const { recordedAt } of reply.value.readings) options.serverClock.heardReading(recordedAt);
+      const { deviceId, cursor } = query;
+      const reply = await inPages(
+        { list: `telemetry ${deviceId}`, cursor },
+        async (limit) =>
+          await ask({ target: telemetryTarget(limit, query), parse: parseTelemetryPage, purpose }, signal),
+      );
+      const newest = newestOf(reply.value);
+      if (newest !== null) options.serverClock.heardReading(newest);
       return reply;
     },
   };
+}
+
+function newestOf({ readings }: TelemetryPage): EpochNs | null {
+  let newest: EpochNs | null = null;
+  for (const { recordedAt } of readings) if (newest === null || recordedAt > newest) newest = recordedAt;
+  return newest;
 }
 
 type Attempt = <T>(asked: Ask<T>, signal: AbortSignal) => Promise<Reply<T> | ApiFault>;

@@ -22,6 +22,8 @@ export interface PacerOptions {
   readonly ledger: Ledger;
   /** The plan as known now; asked again and again, so that a new plan counts at once. */
   readonly plan: () => PlanFigures | null;
+  /** How often the account was read. */
+  readonly planReadings?: () => number;
   /** The part of the allowance that may be used: above 0, at most 1. */
   readonly share: number;
   /** How many requests may be under way at once. */
@@ -88,6 +90,8 @@ export function createPacer(options: PacerOptions): Pacer {
   /** When the requests that are under way were sent, by the monotonic clock. */
   const underWay = new Map<number, number>();
 
+  let wasDoubted = false;
+
   const load = (): void => {
     const { sentMs, blockedUntilMs } = books.read();
     allowance.load(sentMs);
@@ -115,6 +119,9 @@ export function createPacer(options: PacerOptions): Pacer {
     const sentMs = underWay.get(answer.requestId) ?? nowMs;
     underWay.delete(answer.requestId);
     const blockedMs = allowance.answered({ ...answer, sentMs, nowMs });
+    const isDoubted = allowance.isPlanDoubted();
+    if (isDoubted && !wasDoubted) options.observe({ type: 'plan-doubted', limit: answer.limit ?? 0 });
+    wasDoubted = isDoubted;
     try {
       if (blockedMs !== null) ledger.block(Math.ceil(books.nowMs() + blockedMs - nowMs));
       ledger.settle(answer.requestId, { status: answer.status, fault: answer.fault });

@@ -5,7 +5,6 @@
  * null, absent or of an odd type becomes `null`; a record without its identity is set aside with a reason, and the rest
  * of its page stands. Any JSON whatever gives a record or an `ApiFault`, nothing else.
  */
-import { z } from 'zod';
 import type {
   Account,
   DevicePage,
@@ -16,79 +15,47 @@ import type {
   RejectedRecord,
   TelemetryPage,
 } from '../core/records.ts';
-import { type EpochNs, parseTimestamp } from '../core/time.ts';
+import type { EpochNs } from '../core/time.ts';
 import { isObject, isTooDeep, malformed, member, openEnvelope, rejectRecord } from './envelope.ts';
 import { deviceIdProblem } from './ids.ts';
+import { countIn, figureIn, flagIn, numberIn, textIn, textsIn, timeIn } from './members.ts';
+import { createTimeReader } from './recorded-at.ts';
 
-const text = z.string().nullable().catch(null);
-const flag = z.boolean().nullable().catch(null);
-const number = z.number().nullable().catch(null);
-const count = z.int().nonnegative().nullable().catch(null);
-const figure = z.int().positive().nullable().catch(null);
-const time = z
-  .unknown()
-  .optional()
-  .transform((value): EpochNs | null => (typeof value === 'string' ? parseTimestamp(value) : null));
-const texts = z
-  .array(z.unknown())
-  .catch([])
-  .transform((items): string[] => items.filter((item) => typeof item === 'string'));
-
-const deviceSchema = z.object({
-  device_id: z.string(),
-  name: text,
-  model_id: text,
-  firmware_version: text,
-  is_addon: flag,
-  parent_device_id: text,
-  lifecycle_status: text,
-  online: flag,
-  presence: text,
-  last_seen_at: time,
-  latitude: number,
-  longitude: number,
-  location_updated_at: time,
-  tags: texts,
-});
-
-const planSchema = z
-  .object({
-    plan_id: text,
-    name: text,
-    max_api_keys: count,
-    external_requests_per_minute: figure,
-    external_requests_per_day: figure,
-    history_max_days: z.number().positive().nullable().catch(null),
-    max_devices_per_page: figure,
-  })
-  .transform(
-    (plan): Plan => ({
-      planId: plan.plan_id,
-      name: plan.name,
-      maxApiKeys: plan.max_api_keys,
-      requestsPerMinute: plan.external_requests_per_minute,
-      requestsPerDay: plan.external_requests_per_day,
-      historyMaxDays: plan.history_max_days,
-      maxDevicesPerPage: plan.max_devices_per_page,
-    }),
-  );
-
-const accountSchema = z.object({
-  workspace_id: z.string().min(1).max(256),
-  name: text,
-  plan: z
-    .unknown()
-    .optional()
-    .transform((plan): Plan => planSchema.parse(isObject(plan) ? plan : {})),
-  usage: z.object({ devices: count, open_alerts: count }).catch({ devices: null, open_alerts: null }),
-});
+const MAX_WORKSPACE_ID = 256;
 
 /** `GET /account`. @throws ApiFault `malformed` where it does not name its workspace. */
 export function parseAccount(body: unknown, request: string): Account {
-  const parsed = accountSchema.safeParse(body);
-  if (!parsed.success) throw malformed(request, 'the account has no usable "workspace_id"');
-  const { workspace_id: workspaceId, name, plan, usage } = parsed.data;
-  return { workspaceId, name, plan, devices: usage.devices, openAlerts: usage.open_alerts };
+  const workspaceId = isObject(body) ? (textIn(body, 'workspace_id') ?? '') : '';
+  if (!isObject(body) || workspaceId === '' || workspaceId.length > MAX_WORKSPACE_ID) {
+    throw malformed(request, 'the account has no usable "workspace_id"');
+  }
+  const usage = objectIn(body, 'usage');
+  return {
+    workspaceId,
+    name: textIn(body, 'name'),
+    plan: readPlan(objectIn(body, 'plan')),
+    devices: countIn(usage, 'devices'),
+    openAlerts: countIn(usage, 'open_alerts'),
+  };
+}
+
+/** A member that is an object; an empty one where it is none. */
+function objectIn(holder: object, name: string): object {
+  const value = member(holder, name);
+  return isObject(value) ? value : {};
+}
+
+function readPlan(plan: object): Plan {
+  const days = numberIn(plan, 'history_max_days');
+  return {
+    planId: textIn(plan, 'plan_id'),
+    name: textIn(plan, 'name'),
+    maxApiKeys: countIn(plan, 'max_api_keys'),
+    requestsPerMinute: figureIn(plan, 'external_requests_per_minute'),
+    requestsPerDay: figureIn(plan, 'external_requests_per_day'),
+    historyMaxDays: days !== null && days > 0 ? days : null,
+    maxDevicesPerPage: figureIn(plan, 'max_devices_per_page'),
+  };
 }
 
 /** A page of `GET /devices`. @throws ApiFault `malformed` where it is no page. */
@@ -97,35 +64,39 @@ export function parseDevicePage(body: unknown, request: string): DevicePage {
   const devices: DeviceRecord[] = [];
   const rejected: RejectedRecord[] = [];
   for (const item of data) {
-    const problem = isObject(item) ? deviceIdProblem(member(item, 'device_id')) : 'the device is no object';
-    const parsed = deviceSchema.safeParse(item);
-    if (problem !== null || !parsed.success) rejected.push(rejectRecord(problem ?? 'the device is unreadable', item));
-    else devices.push(toDevice(parsed.data));
+    const device = readDevice(item);
+    if (typeof device === 'string') rejected.push(rejectRecord(device, item));
+    else devices.push(device);
   }
   return { devices, rejected, nextCursor };
 }
 
-function toDevice(device: z.infer<typeof deviceSchema>): DeviceRecord {
+/** A device, or why it is none. */
+function readDevice(item: unknown): DeviceRecord | string {
+  if (!isObject(item)) return 'the device is no object';
+  const problem = deviceIdProblem(member(item, 'device_id'));
+  const deviceId = textIn(item, 'device_id');
+  if (problem !== null || deviceId === null) return problem ?? 'the device is unreadable';
   return {
-    deviceId: device.device_id,
-    name: device.name,
-    modelId: device.model_id,
-    firmwareVersion: device.firmware_version,
-    isAddon: device.is_addon,
-    parentDeviceId: device.parent_device_id,
-    lifecycleStatus: device.lifecycle_status,
-    online: device.online,
-    presence: device.presence,
-    lastSeenAt: device.last_seen_at,
-    latitude: device.latitude,
-    longitude: device.longitude,
-    locationUpdatedAt: device.location_updated_at,
-    tags: device.tags,
+    deviceId,
+    name: textIn(item, 'name'),
+    modelId: textIn(item, 'model_id'),
+    firmwareVersion: textIn(item, 'firmware_version'),
+    isAddon: flagIn(item, 'is_addon'),
+    parentDeviceId: textIn(item, 'parent_device_id'),
+    lifecycleStatus: textIn(item, 'lifecycle_status'),
+    online: flagIn(item, 'online'),
+    presence: textIn(item, 'presence'),
+    lastSeenAt: timeIn(item, 'last_seen_at'),
+    latitude: numberIn(item, 'latitude'),
+    longitude: numberIn(item, 'longitude'),
+    locationUpdatedAt: timeIn(item, 'location_updated_at'),
+    tags: textsIn(item, 'tags'),
   };
 }
 
 /**
- * A page of `GET /devices/{device_id}/telemetry`. Readings are checked by hand: they are where the mass is.
+ * A page of `GET /devices/{device_id}/telemetry`.
  *
  * @throws ApiFault `malformed` where it is no page.
  */
@@ -134,8 +105,9 @@ export function parseTelemetryPage(body: unknown, request: string): TelemetryPag
   const deviceId = member(page, 'device_id');
   const readings: Reading[] = [];
   const rejected: RejectedRecord[] = [];
+  const readTime = createTimeReader();
   for (const item of data) {
-    const reading = readReading(item);
+    const reading = readReading(item, readTime);
     if (typeof reading === 'string') rejected.push(rejectRecord(reading, item));
     else readings.push(reading);
   }
@@ -143,10 +115,10 @@ export function parseTelemetryPage(body: unknown, request: string): TelemetryPag
 }
 
 /** A reading, or why it is none. Values of an odd type are not emptied: what they meant would be lost without a word. */
-function readReading(item: unknown): Reading | string {
+function readReading(item: unknown, readTime: (text: string) => EpochNs | null): Reading | string {
   if (!isObject(item)) return 'the reading is no object';
   const served = member(item, 'recorded_at');
-  const recordedAt = typeof served === 'string' ? parseTimestamp(served) : null;
+  const recordedAt = typeof served === 'string' ? readTime(served) : null;
   if (recordedAt === null) return 'recorded_at is no time';
   const values = member(item, 'values') ?? {};
   if (!isObject(values)) return 'values is no object';

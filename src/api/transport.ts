@@ -122,12 +122,12 @@ async function readCapped(body: Dispatcher.ResponseData['body'], announcedBytes:
   }
   // Leaving the loop destroys the body, and with it the connection: the rest is never read.
   for await (const chunk of body) {
-    const part: Buffer = Buffer.from(chunk);
+    const part: Buffer = Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk);
     bytes += part.length;
     if (bytes > MAX_ANSWER_BYTES) throw tooLarge();
     chunks.push(part);
   }
-  return Buffer.concat(chunks, bytes);
+  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, bytes);
 }
 
 const UNPACKERS = new Map([

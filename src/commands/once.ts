@@ -11,7 +11,7 @@ import type { StatusGap } from '../core/status.ts';
 import { MINUTE_MS, parseTimestamp, SECOND_MS } from '../core/time.ts';
 import type { Horizon, SyncContext } from '../sync/context.ts';
 import type { Deliverer } from '../sync/deliver.ts';
-import { horizonNow, stillWantedFrom } from '../sync/horizon.ts';
+import { horizonNow, limitFor, stillWantedFrom } from '../sync/horizon.ts';
 import { type PassResult, runPass } from '../sync/pass.ts';
 import type { ProgressWatch } from '../sync/progress-watch.ts';
 import type { Puller } from '../sync/pull.ts';
@@ -133,14 +133,17 @@ async function passOnce(
   return open.every(({ reason }) => reason === 'beyond plan') ? 'incomplete for good' : null;
 }
 
-/** The holes that more work could close: those of devices that are gone are named in the summary, not waited for. */
+/** Holes that no work closes, by their reason: named in the summary, not waited for. */
+const CLOSED_BY_NONE: readonly string[] = ['device gone', 'excluded'];
+
+/** The holes that more work could close. */
 function openGaps(parts: OnceParts, horizon: Horizon | null): OnceSummary['gaps'] {
-  return allGaps(parts, horizon).filter(({ reason }) => reason !== 'device gone');
+  return allGaps(parts, horizon).filter(({ reason }) => !CLOSED_BY_NONE.includes(reason));
 }
 
 function allGaps({ context }: OnceParts, horizon: Horizon | null): OnceSummary['gaps'] {
   if (horizon === null) return [];
-  const { store } = context;
+  const { store, settings } = context;
   const from = horizon.wantedFrom;
   // What the plan hides and has left the wanted span meanwhile is not missed.
   const stillWanted = stillWantedFrom(context);
@@ -148,9 +151,11 @@ function allGaps({ context }: OnceParts, horizon: Horizon | null): OnceSummary['
     reason === 'beyond plan' && (parseTimestamp(to) ?? stillWanted) <= stillWanted;
   return store.devices().flatMap((device) => {
     const { deviceId } = device.record;
-    const wanted = wantedOf(device, { from, to: horizon.limit });
-    const held = { spans: store.telemetry(deviceId).spans, gaps: store.gaps(deviceId) };
-    const holes = holdingsOf(device, held, wanted).holes.filter((hole) => !isPast(hole));
+    const state = store.telemetry(deviceId);
+    const wanted = wantedOf(device, { from, to: limitFor(horizon, state) });
+    const held = { spans: state.spans, gaps: store.gaps(deviceId) };
+    const isExcluded = settings.filter.excludes(device.record);
+    const holes = holdingsOf({ ...device, isExcluded }, held, wanted).holes.filter((hole) => !isPast(hole));
     return holes.map((hole) => ({ device_id: deviceId, ...hole }));
   });
 }

@@ -39,6 +39,8 @@ export interface Allowance {
   sent(nowMs: number): void;
   /** Takes what an answer tells. @returns until when nothing may be sent, where it asked for a wait, else `null`. */
   answered(facts: AnswerFacts): number | null;
+  /** Whether the answers speak of another plan than the one that is known: the account should be read. */
+  isPlanDoubted(): boolean;
   minute(nowMs: number): WindowFigures;
   day(nowMs: number): WindowFigures;
 }
@@ -56,6 +58,8 @@ export interface AllowanceOptions {
   /** The part of the plan's limits that may be used: above 0, at most 1. */
   readonly share: number;
   readonly random: Random;
+  /** How often the account was read: a plan that is read again and is the same is no longer doubted. */
+  readonly planReadings?: () => number;
 }
 
 interface Ceiling {
@@ -64,9 +68,10 @@ interface Ceiling {
 }
 
 /** An allowance of which nothing is known and nothing is spent. */
-export function createAllowance({ share, random }: AllowanceOptions): Allowance {
+export function createAllowance({ share, random, planReadings = () => 0 }: AllowanceOptions): Allowance {
   const log = createSendLog(DAY_MS + TRAVEL_MS);
-  const brake = createAnswerBrake({ share, random, spent: (nowMs, windowMs) => log.count(nowMs, windowMs) });
+  const spent = (nowMs: number, windowMs: number): number => log.count(nowMs, windowMs);
+  const brake = createAnswerBrake({ share, random, spent, planReadings });
   let plan: PlanFigures | null = null;
   let blockedUntilMs = Number.NEGATIVE_INFINITY;
   let lastSentMs = Number.NEGATIVE_INFINITY;
@@ -124,6 +129,7 @@ export function createAllowance({ share, random }: AllowanceOptions): Allowance 
       blockedUntilMs = Math.max(blockedUntilMs, facts.nowMs + waitMs);
       return blockedUntilMs;
     },
+    isPlanDoubted: brake.isPlanDoubted,
     minute: (nowMs) => ({
       limit: plan?.perMinute == null && brake.limits().seen === null ? null : minuteLimit(),
       budget: minuteCeiling().cap,

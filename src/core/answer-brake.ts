@@ -4,7 +4,8 @@
  *
  * Each answer tells of one window or the other. A limit that equals the plan's figure says which; one that equals
  * neither is read so that it brakes: below the figure per minute it is the minute's, between the two the day's, above
- * both it lowers nothing. Where the plan is not known (the key may not read the account), the figure is taken for the
+ * both it lowers nothing. It may as well be that the plan has grown: a limit that is new and between the two is doubted
+ * until the account was read once more, or a plan that was widened would stop everything for a day. Where the plan is not known (the key may not read the account), the figure is taken for the
  * minute's within bounds, and a low remainder, whatever its window, is met with pauses that double until it recovers.
  */
 import type { AnswerFacts, PlanFigures, Turn } from './allowance-terms.ts';
@@ -36,6 +37,8 @@ export interface AnswerBrake {
   factor(): number;
   /** Limits from headers: lower than the plan's, by window; `seen`, the last one of any window. */
   limits(): { readonly minute: number | null; readonly day: number | null; readonly seen: number | null };
+  /** Whether an answer told of a limit that the plan as known does not have, and the account was not read since. */
+  isPlanDoubted(): boolean;
   /** What others have used of each window, as of the last answer that told. */
   others(): { readonly minute: number | null; readonly day: number | null };
 }
@@ -45,6 +48,8 @@ export interface BrakeOptions {
   readonly random: Random;
   /** How many requests of our own are younger than that. */
   readonly spent: (nowMs: number, windowMs: number) => number;
+  /** How often the account was read. */
+  readonly planReadings: () => number;
 }
 
 interface Sample {
@@ -54,13 +59,14 @@ interface Sample {
 }
 
 /** A brake that nothing has touched yet. */
-export function createAnswerBrake({ share, random, spent }: BrakeOptions): AnswerBrake {
+export function createAnswerBrake({ share, random, spent, planReadings }: BrakeOptions): AnswerBrake {
   let plan: PlanFigures | null = null;
   let limits: ReturnType<AnswerBrake['limits']> = { minute: null, day: null, seen: null };
   let others: ReturnType<AnswerBrake['others']> = { minute: null, day: null };
   let pauseUntilMs = Number.NEGATIVE_INFINITY;
   let pauseStepMs = 0;
   let dayIsLow = false;
+  const doubts = createDoubts(planReadings);
   const refusals = createRefusals(random);
 
   /** The remainder at which the others' half of what the share leaves is used up. */
@@ -89,23 +95,27 @@ export function createAnswerBrake({ share, random, spent }: BrakeOptions): Answe
     if (isLow) pauseUntilMs = Math.max(pauseUntilMs, nowMs + pauseStepMs);
   };
 
+  const take = (sample: Sample): void => {
+    const { limit } = sample;
+    limits = { ...limits, seen: limit };
+    const windows = windowsOf(limit, plan);
+    const mayHaveGrown = doubts.isDoubted(limit, plan) && !windows.minute;
+    if (windows.minute) takeMinute(sample);
+    if (windows.day && !mayHaveGrown) takeDay(sample);
+    if (!windows.minute && !windows.day) takeUnknown(sample);
+  };
+
   return {
     setPlan(next) {
       plan = next;
+      doubts.clear();
       limits = { minute: null, day: null, seen: limits.seen };
       dayIsLow = false;
       pauseStepMs = 0;
     },
     answered(facts) {
       const { limit, remaining, nowMs } = facts;
-      if (limit !== null && limit > 0) {
-        limits = { ...limits, seen: limit };
-        const sample = { nowMs, limit, remaining: Math.min(remaining ?? limit, limit) };
-        const windows = windowsOf(limit, plan);
-        if (windows.minute) takeMinute(sample);
-        if (windows.day) takeDay(sample);
-        if (!windows.minute && !windows.day) takeUnknown(sample);
-      }
+      if (limit !== null && limit > 0) take({ nowMs, limit, remaining: Math.min(remaining ?? limit, limit) });
       return refusals.answered(facts);
     },
     turn(lastSentMs) {
@@ -115,7 +125,28 @@ export function createAnswerBrake({ share, random, spent }: BrakeOptions): Answe
     pauseUntilMs: () => pauseUntilMs,
     factor: refusals.factor,
     limits: () => limits,
+    isPlanDoubted: doubts.any,
     others: () => others,
+  };
+}
+
+/** The limits that the plan as known does not have, each doubted until the account was read after it was first seen. */
+function createDoubts(planReadings: () => number) {
+  const seenAt = new Map<number, number>();
+  let last: number | null = null;
+  const isOpen = (limit: number): boolean => planReadings() <= (seenAt.get(limit) ?? -1);
+  return {
+    isDoubted: (limit: number, plan: PlanFigures | null): boolean => {
+      const isOdd = plan?.perMinute != null && limit !== plan.perMinute && limit !== plan.perDay;
+      last = isOdd ? limit : null;
+      if (isOdd && !seenAt.has(limit)) seenAt.set(limit, planReadings());
+      return isOdd && isOpen(limit);
+    },
+    any: (): boolean => last !== null && isOpen(last),
+    clear: (): void => {
+      seenAt.clear();
+      last = null;
+    },
   };
 }
 

@@ -2,6 +2,7 @@
  * Everything worth telling, as facts. Logic reports these and neither logs nor counts; `observe/` decides who hears
  * what. No event carries a secret, a header or a body.
  */
+import type { DestinationKind } from './dialect.ts';
 import type { ApiFaultKind } from './faults.ts';
 import type { RequestLane, Stream } from './ports.ts';
 import type { EpochMs } from './time.ts';
@@ -26,6 +27,8 @@ export type AppEvent =
     }
   /** Emitted when a wait of more than a few seconds begins. A normal state, never an error. */
   | { readonly type: 'allowance-wait'; readonly untilMs: EpochMs; readonly reason: 'pace' | 'minute' | 'day' | 'asked' }
+  /** An answer speaks of a limit that the plan as known does not have: the account is read out of turn. */
+  | { readonly type: 'plan-doubted'; readonly limit: number }
   | { readonly type: 'plan-changed'; readonly before: string; readonly after: string }
   // Records
   | { readonly type: 'records-rejected'; readonly stream: Stream; readonly count: number; readonly reason: string }
@@ -41,6 +44,17 @@ export type AppEvent =
     }
   | { readonly type: 'page-distrusted'; readonly deviceId: string; readonly reason: string; readonly attempt: number }
   | { readonly type: 'restatement'; readonly deviceId: string; readonly at: string }
+  /** New readings inside time that was held in full before; `worstMs`: from its time to now, of the latest one. */
+  | {
+      readonly type: 'readings-late';
+      readonly deviceId: string;
+      readonly count: number;
+      readonly worstMs: number;
+      /** What the device's readings are waited for from now on. */
+      readonly settleMs: number;
+    }
+  /** The server's clock has fallen back behind what is held: from there on it is read again. */
+  | { readonly type: 'claims-withdrawn'; readonly deviceId: string; readonly from: string; readonly to: string }
   | {
       readonly type: 'gap-named';
       readonly deviceId: string;
@@ -48,15 +62,35 @@ export type AppEvent =
       readonly from: string;
       readonly to: string;
     }
+  /** Told once, until the stream is on again. */
   | { readonly type: 'stream-off'; readonly stream: Stream; readonly scope: string }
+  | { readonly type: 'stream-on'; readonly stream: Stream }
   /** One stream could not be read this time; the others go on. */
   | { readonly type: 'stream-failed'; readonly stream: Stream; readonly message: string }
   | { readonly type: 'device-appeared'; readonly deviceId: string; readonly name: string }
   | { readonly type: 'device-renamed'; readonly deviceId: string; readonly before: string; readonly after: string }
   | { readonly type: 'device-gone'; readonly deviceId: string }
   | { readonly type: 'device-returned'; readonly deviceId: string }
+  /** A pattern of the configuration that fits no device, or no sensor that was read so far. */
+  | {
+      readonly type: 'filter-matches-nothing';
+      readonly key: 'sync.include' | 'sync.exclude' | 'sync.exclude_sensors';
+      readonly pattern: string;
+    }
   // Delivery
-  | { readonly type: 'destination-new'; readonly destination: string }
+  /** A name of the configuration means another destination than before; what the archive holds is sent to it. */
+  | {
+      readonly type: 'destination-new';
+      readonly destination: string;
+      /** Whether it had the name once before: it goes on where it was. */
+      readonly known: boolean;
+      /** The one that had the name until now, in words; `null` where there was none. */
+      readonly before: string | null;
+      /** How many points will be sent. */
+      readonly points: number;
+    }
+  /** A database has said what it is. */
+  | { readonly type: 'destination-kind'; readonly destination: string; readonly kind: DestinationKind }
   | {
       readonly type: 'lines-delivered';
       readonly destination: string;
@@ -64,6 +98,7 @@ export type AppEvent =
       readonly durationMs: number;
     }
   | { readonly type: 'lines-quarantined'; readonly destination: string; readonly lines: number; readonly words: string }
+  | { readonly type: 'lines-beyond-retention'; readonly destination: string; readonly lines: number }
   | {
       readonly type: 'destination-held';
       readonly destination: string;
@@ -72,7 +107,29 @@ export type AppEvent =
       readonly waitMs: number;
     }
   | { readonly type: 'destination-moving'; readonly destination: string }
+  // The archive
+  /** There is no database: the archive is filled up to this size. */
+  | { readonly type: 'archive-only'; readonly maxBytes: number }
+  | {
+      readonly type: 'archive-cleared';
+      readonly blocks: number;
+      readonly lines: number;
+      readonly why: 'age' | 'size';
+    }
+  /** There is no room for more: nothing is asked of the API, delivery goes on. */
+  | { readonly type: 'pulling-stopped'; readonly reason: string }
+  | { readonly type: 'pulling-resumed' }
+  /** It holds the log for too long while others move: what waits for it goes into its lack-set. */
+  | { readonly type: 'destination-set-aside'; readonly destination: string; readonly lines: number }
   // Running
+  /** The account was read, or cannot be: from now on it is sure which workspace is written. */
+  | { readonly type: 'workspace-known' }
+  /** The API as a whole does not answer; `service-back` when it does again. */
+  | { readonly type: 'service-trouble'; readonly message: string; readonly waitMs: number }
+  | { readonly type: 'service-back' }
+  /** The key or the plan is refused: nothing is asked until it is mended, but for a look now and then. */
+  | { readonly type: 'key-refused'; readonly message: string; readonly waitMs: number }
+  | { readonly type: 'key-exchanged' }
   | { readonly type: 'pass-started'; readonly devices: number }
   | { readonly type: 'pass-failed'; readonly message: string; readonly waitMs: number }
   | { readonly type: 'stopping'; readonly reason: string };

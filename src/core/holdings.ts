@@ -20,13 +20,19 @@ export interface Holdings {
   readonly holes: readonly StatusGap[];
 }
 
+/** A device as far as its holdings go. */
+export type HeldDevice = Pick<KnownDevice, 'record' | 'goneSinceMs'> & {
+  /** Whether the configuration leaves it out: then nothing of it is read, whether it is there or gone. */
+  readonly isExcluded?: boolean;
+};
+
 /** What is held of a device of what is wanted. */
 export function holdingsOf(
-  device: Pick<KnownDevice, 'record' | 'goneSinceMs'>,
+  device: HeldDevice,
   held: { spans: readonly CoveredSpan[]; gaps: readonly Gap[] },
   wanted: Interval,
 ): Holdings {
-  const gone = device.goneSinceMs !== null;
+  const reason = unreadReason(device);
   const open = holesIn(wanted, held.spans);
   const newest = open.at(-1);
   const lag = newest?.to === wanted.to ? newest.to - newest.from : 0n;
@@ -34,15 +40,22 @@ export function holdingsOf(
     state: stateOf(device, { spans: held.spans, open, wanted }),
     lagSeconds: seconds(lag),
     gapSeconds: seconds(lengthNs(open)),
-    // Whatever the reason was while it was there: of a device that is gone nothing can be read.
-    holes: gone ? nameHoles(open, [], 'device gone') : nameHoles(open, held.gaps, 'not reached yet'),
+    // Whatever the reason was while it was read.
+    holes: reason === null ? nameHoles(open, held.gaps, 'not reached yet') : nameHoles(open, [], reason),
   };
 }
 
+/** Why nothing of a device can be read at all; `null` where it can. */
+function unreadReason({ goneSinceMs, isExcluded }: HeldDevice): 'excluded' | 'device gone' | null {
+  if (isExcluded === true) return 'excluded';
+  return goneSinceMs === null ? null : 'device gone';
+}
+
 function stateOf(
-  { record, goneSinceMs }: Pick<KnownDevice, 'record' | 'goneSinceMs'>,
+  { record, goneSinceMs, isExcluded }: HeldDevice,
   { spans, open, wanted }: { spans: readonly CoveredSpan[]; open: Intervals; wanted: Interval },
 ): DeviceState {
+  if (isExcluded === true) return 'excluded';
   if (goneSinceMs !== null) return 'unreachable';
   if (open.length > 0) return 'catching-up';
   const newest = spans.at(-1)?.last?.at ?? null;

@@ -4,15 +4,18 @@
  * Pure. It promises that a landing computed twice from the same state and page is the same, and that what is held
  * already adds nothing.
  */
-import { addSpan, type CoveredSpan } from './coverage.ts';
+import type { CoveredSpan } from './coverage.ts';
+import { type DeviceFilter, keptReading } from './filter.ts';
 import { hash64 } from './hash.ts';
 import { hourOf, hourStart, hoursToWrite } from './hours.ts';
-import { encodeLine, encodePoint, encodeSeries, type SeriesKey } from './line-protocol.ts';
+import { type Intervals, includes } from './intervals.ts';
+import { claimAfter, isCovered } from './late.ts';
+import { encodeFieldValue, encodeLine, encodeSeries, type SeriesKey } from './line-protocol.ts';
 import { descriptiveTag, identityTag, type TagValue } from './line-text.ts';
 import type { LogLane } from './log-state.ts';
 import { nameAt } from './names.ts';
 import { createPlaces, type Places } from './placing.ts';
-import { type DropReason, flattenReading, type SensorValue } from './points.ts';
+import { type DropReason, flattenReading, readingDigest, type SensorValue } from './points.ts';
 import type { Reading, RejectedRecord } from './records.ts';
 import type { DaySum, Landing, TelemetryState, Tie } from './telemetry-state.ts';
 import { DAY_NS, type EpochMs, type EpochNs, formatExact } from './time.ts';
@@ -27,9 +30,18 @@ export interface LandingInput {
   readonly readings: readonly Reading[];
   readonly rejected: readonly RejectedRecord[];
   /** What is held around these readings: see `Store.held`. */
-  readonly held: { readonly lines: readonly string[]; readonly ties: readonly Tie[] };
+  readonly held: {
+    readonly lines: readonly string[];
+    readonly ties: readonly Tie[];
+    /** Where lines were held that are cleared away; nowhere where it is left out. */
+    readonly cleared?: Intervals;
+  };
   /** The stretch that the page proves. */
   readonly proven: CoveredSpan | null;
+  /** The configured `sync.settle`, in milliseconds. */
+  readonly settleMs: number;
+  /** Which sensors are written; all where it is left out. What the page proves and how it is known again is of whole readings. */
+  readonly filter?: Pick<DeviceFilter, 'keepsSensor' | 'wasLeftOut'>;
 }
 
 /** The time from the oldest to the newest reading of a page; `null` without readings. */
@@ -45,22 +57,41 @@ export function extentOf(readings: readonly Reading[]): { from: EpochNs; to: Epo
   return { from, to };
 }
 
+/**
+ * The readings of a page without those at the edges of what is held, which it was asked to show: they are held, known
+ * by instant and content. What is left of a page that goes on from an edge lies outside all blocks, so that none has to
+ * be unpacked to know that it is new.
+ */
+export function withoutEdges(readings: readonly Reading[], spans: readonly CoveredSpan[]): readonly Reading[] {
+  const digests = new Map<EpochNs, string[]>();
+  for (const edge of spans.flatMap(({ first, last }) => [first, last])) {
+    if (edge !== null) digests.set(edge.at, [...(digests.get(edge.at) ?? []), edge.digest]);
+  }
+  const isEdge = (reading: Reading): boolean =>
+    digests.get(reading.recordedAt)?.includes(readingDigest(reading)) ?? false;
+  return readings.some(isEdge) ? readings.filter((reading) => !isEdge(reading)) : readings;
+}
+
 /** Computes what a page changes. */
 export function composeLanding(input: LandingInput): Landing {
-  const { state, readings, proven } = input;
+  const { state, readings } = input;
   const extent = extentOf(readings) ?? { from: 0n, to: 0n };
   const places = createPlaces(input.held.lines, input.held.ties, extent);
   const writer = createWriter(input, places);
   const hourReadings = new Map(state.hourReadings);
+  const late: Reading[] = [];
   let newReadings = 0;
   // Oldest first, so that a block reads in the order of time.
   for (const reading of readings.toReversed()) {
-    if (writer.write(reading) === 0) continue;
+    const { fresh, known } = writer.write(reading);
+    if (fresh === 0) continue;
     newReadings += 1;
     const hour = hourOf(reading.recordedAt);
     hourReadings.set(hour, (hourReadings.get(hour) ?? 0) + 1);
+    // One of which some values are held has been here before: it was added to, it is not late.
+    if (known === 0 && isCovered(state.spans, reading.recordedAt)) late.push(reading);
   }
-  const spans = proven === null ? state.spans : addSpan(state.spans, proven);
+  const { spans, ...lateness } = claimAfter(input, late);
   const { hours, written } = hoursToWrite(spans, state.hoursWritten);
   const sideLines = hours.map((hour) => hourLine(input, hour, hourReadings.get(hour) ?? 0));
   for (const hour of hourReadings.keys()) if (isWritten(written, hour)) hourReadings.delete(hour);
@@ -77,6 +108,7 @@ export function composeLanding(input: LandingInput): Landing {
     spans,
     hourReadings,
     hoursWritten: written,
+    ...lateness,
   };
 }
 
@@ -105,62 +137,99 @@ function hourLine({ state, workspaceId }: LandingInput, hour: number, readings: 
 type Written = Pick<Landing, 'lines' | 'firstNs' | 'lastNs' | 'daySums' | 'rejected'>;
 
 interface Writer {
-  /** Writes what is new of a reading. @returns how many values that were. */
-  write(reading: Reading): number;
+  /**
+   * Writes what is new of a reading. @returns how many values that were, and how many were held already or cannot be
+   * told any more: those are written again as the identical lines, and count no more than those that are held.
+   */
+  write(reading: Reading): { fresh: number; known: number };
   result(): Written;
 }
 
 function createWriter(input: LandingInput, places: Places): Writer {
-  const series = createSeriesCache(input);
+  const seriesAt = createSeriesCache(input);
   const lines: string[] = [];
   const rejected = [...input.rejected];
-  const days = new Map<number, DaySum>();
+  const days = createDays();
   let firstNs: EpochNs | null = null;
   let lastNs: EpochNs | null = null;
-  const writeValue = (recordedAt: EpochNs, value: SensorValue): boolean => {
-    const { key, sensor } = series(value.sensor, recordedAt);
-    const line = encodePoint(key, [[value.field, value.value]], recordedAt);
-    if (line === null) return false;
-    const field = line.slice(key.length + 1, line.lastIndexOf(' '));
-    const at = places.place({ sensor, recordedAt, field });
-    if (at === null) return false;
-    lines.push(at === recordedAt ? line : `${key} ${field} ${at}`);
-    addToDay(days, at, `${at} ${sensor} ${field}`);
+  const gone = input.held.cleared ?? [];
+  const isUntold = (at: EpochNs): boolean => gone.length > 0 && includes(gone, at);
+  const reach = (at: EpochNs): void => {
     if (firstNs === null || at < firstNs) firstNs = at;
     if (lastNs === null || at > lastNs) lastNs = at;
+  };
+  /** @returns whether the value is new. */
+  const writeValue = (instant: Instant, value: SensorValue): boolean => {
+    const { key, sensor } = instant.seriesOf(value.sensor);
+    const text = encodeFieldValue(value.value);
+    if (text === null) return false;
+    const field = `${value.field}=${text}`;
+    const at = places.place({ sensor, recordedAt: instant.at, field });
+    if (at === null) return false;
+    const isInPlace = at === instant.at;
+    const stamp = isInPlace ? instant.stamp : `${at}`;
+    lines.push(`${key} ${field} ${stamp}`);
+    reach(at);
+    if (isInPlace && isUntold(at)) return false;
+    addPoint(isInPlace ? instant.day : days.of(at), `${stamp} ${sensor} ${field}`);
     return true;
   };
   return {
-    write: (reading) => {
+    write: (served) => {
+      const reading = input.filter === undefined ? served : keptReading(input.filter, served);
       const { values, dropped } = flattenReading(reading);
       if (dropped.size > 0) rejected.push(rejectedReading(reading, [...dropped.keys()]));
-      const written = values.filter((value) => writeValue(reading.recordedAt, value)).length;
-      if (written > 0) {
-        const day = Number(reading.recordedAt / DAY_NS);
-        const sum = days.get(day) ?? emptyDay(day);
-        days.set(day, { ...sum, readings: sum.readings + 1 });
-      }
-      return written;
+      const at = reading.recordedAt;
+      const instant: Instant = { at, stamp: `${at}`, day: days.of(at), seriesOf: seriesAt(at) };
+      const written = values.filter((value) => writeValue(instant, value));
+      const known = values.length - written.length;
+      // A sensor that is written again adds to readings that were seen before: those are neither new nor late.
+      const isAddition =
+        input.filter !== undefined &&
+        (known > 0 || isCovered(input.state.spans, at)) &&
+        written.every(({ sensor }) => input.filter?.wasLeftOut(sensor));
+      const fresh = isAddition ? 0 : written.length;
+      if (fresh > 0) instant.day.readings += 1;
+      return { fresh, known };
     },
-    result: () => ({ lines, firstNs, lastNs, daySums: [...days.values()], rejected }),
+    result: () => ({ lines, firstNs, lastNs, daySums: days.sums(), rejected }),
   };
 }
 
-/** The identity that a point counts with in the sum of its day: what a database gives back of it, nothing more. */
-function addToDay(days: Map<number, DaySum>, at: EpochNs, identity: string): void {
-  const day = Number(at / DAY_NS);
-  const { hi, lo } = hash64(identity);
-  const sum = days.get(day) ?? emptyDay(day);
-  days.set(day, {
-    ...sum,
-    points: sum.points + 1,
-    hashHigh: (sum.hashHigh + hi) % 2 ** 32,
-    hashLow: (sum.hashLow + lo) % 2 ** 32,
-  });
+/** What all values of a reading share, made once: this is where the mass is. */
+interface Instant {
+  readonly at: EpochNs;
+  /** The time as it stands in a line. */
+  readonly stamp: string;
+  readonly day: GrowingSum;
+  readonly seriesOf: SeriesOf;
 }
 
-function emptyDay(day: number): DaySum {
-  return { day, readings: 0, points: 0, hashHigh: 0, hashLow: 0 };
+type GrowingSum = { -readonly [K in keyof DaySum]: DaySum[K] };
+
+/** The sums of the days that are written to, in the order in which they were met. */
+function createDays(): { of(at: EpochNs): GrowingSum; sums(): readonly DaySum[] } {
+  const days = new Map<number, GrowingSum>();
+  return {
+    of: (at) => {
+      const day = Number(at / DAY_NS);
+      let sum = days.get(day);
+      if (sum === undefined) {
+        sum = { day, readings: 0, points: 0, hashHigh: 0, hashLow: 0 };
+        days.set(day, sum);
+      }
+      return sum;
+    },
+    sums: () => [...days.values()].filter(({ readings, points }) => readings > 0 || points > 0),
+  };
+}
+
+/** Adds a point by the identity that it counts with in the sum of its day: what a database gives back, nothing more. */
+function addPoint(sum: GrowingSum, identity: string): void {
+  const { hi, lo } = hash64(identity);
+  sum.points += 1;
+  sum.hashHigh = (sum.hashHigh + hi) % 2 ** 32;
+  sum.hashLow = (sum.hashLow + lo) % 2 ** 32;
 }
 
 const RECORD_LENGTH = 2000;
@@ -174,23 +243,18 @@ function rejectedReading(reading: Reading, reasons: readonly DropReason[]): Reje
   return { reason: reasons.join(', '), record: record.slice(0, RECORD_LENGTH) };
 }
 
-/** The series of a sensor under the name that holds at a time: encoded once, not once a value. */
-function createSeriesCache({
-  state,
-  workspaceId,
-}: LandingInput): (sensor: string, at: EpochNs) => { key: SeriesKey; sensor: TagValue } {
+type SeriesOf = (sensor: string) => { readonly key: SeriesKey; readonly sensor: TagValue };
+
+/** The series of the sensors under the name that holds at a time: encoded once, not once a value. */
+function createSeriesCache({ state, workspaceId }: LandingInput): (at: EpochNs) => SeriesOf {
   const device = identityTag(state.deviceId);
   const workspace = identityTag(workspaceId);
-  const cache = new Map<string, Map<string, { key: SeriesKey; sensor: TagValue }>>();
-  return (sensor, at) => {
-    const name = nameAt(state.names, at) ?? state.deviceId;
-    let ofName = cache.get(name);
-    if (ofName === undefined) {
-      ofName = new Map();
-      cache.set(name, ofName);
-    }
-    let found = ofName.get(sensor);
-    if (found === undefined) {
+  const byName = new Map<string, SeriesOf>();
+  const ofName = (name: string): SeriesOf => {
+    const found = new Map<string, ReturnType<SeriesOf>>();
+    return (sensor) => {
+      const known = found.get(sensor);
+      if (known !== undefined) return known;
       const tag = identityTag(sensor);
       const key = encodeSeries('telemetry', [
         ['device_id', device],
@@ -198,9 +262,14 @@ function createSeriesCache({
         ['device_name', descriptiveTag(name)],
         ['workspace_id', workspace],
       ]);
-      found = { key, sensor: tag };
-      ofName.set(sensor, found);
-    }
-    return found;
+      found.set(sensor, { key, sensor: tag });
+      return { key, sensor: tag };
+    };
+  };
+  return (at) => {
+    const name = nameAt(state.names, at) ?? state.deviceId;
+    const known = byName.get(name) ?? ofName(name);
+    byName.set(name, known);
+    return known;
   };
 }

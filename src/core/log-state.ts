@@ -1,7 +1,8 @@
 /**
  * The durable log and its destinations, as the motion sees them: part of the port that `store/` fills with SQLite.
  */
-import type { EpochMs } from './time.ts';
+import type { DisplacedValue } from './dialect.ts';
+import type { EpochMs, EpochNs } from './time.ts';
 
 /** The two lanes of the log: live points are delivered before history. */
 export type LogLane = 'live' | 'history';
@@ -44,15 +45,39 @@ export interface DestinationState {
   readonly name: string;
   /** Whether it was seen for the first time by this call. */
   readonly created: boolean;
+  /** The identity that had this name before this call, if it was another one. */
+  readonly previous: string | null;
 }
 
-/** What became of a batch: the position moves to `to`, the refused lines go to quarantine, in one transaction. */
+/**
+ * Why a destination lacks points for good: they are older than it keeps, it blocked the log for too long, or the log no
+ * longer kept them when it came to them.
+ */
+export type LackReason = 'beyond retention' | 'set aside' | 'cleared';
+
+/** A stretch of which a destination lacks points that were archived. */
+export interface Lack {
+  /** Empty for points of no device. */
+  readonly deviceId: string;
+  readonly fromNs: EpochNs;
+  /** The stretch ends before it. */
+  readonly toNs: EpochNs;
+  readonly reason: LackReason;
+  /** How many points are lacking; one that was left out twice counts twice. */
+  readonly points: number;
+}
+
+/**
+ * What became of a batch: the position moves to `to`, the refused lines go to quarantine and what was left out to the
+ * lack-set, in one transaction.
+ */
 export interface DeliveryOutcome {
   readonly destinationId: number;
   readonly lane: LogLane;
   readonly from: LogPosition;
   readonly to: LogPosition;
   readonly refused: readonly { readonly line: string; readonly words: string }[];
+  readonly lacks: readonly Lack[];
   readonly atMs: EpochMs;
 }
 
@@ -77,10 +102,19 @@ export interface ArchiveTotals {
 export interface LogStore {
   /** Archives lines that belong to no telemetry landing. */
   append(lines: readonly string[], lane: LogLane): void;
+  /** Makes an identity the one that has the name, and adds it where it is new. */
   destination(name: string, identity: string): DestinationState;
+  /** Which of the identities is known under the name: the one that has it, else the latest; `null` for none. */
+  knownIdentity(name: string, identities: readonly string[]): string | null;
+  /** Gives a destination that was added under an identity that was not whole its true one, which may be known already. */
+  identify(destinationId: number, identity: string): DestinationState;
+  /** The telemetry values that are displaced to any of the instants. */
+  displacedTo(writtenAt: readonly EpochNs[]): readonly DisplacedValue[];
   position(destinationId: number, lane: LogLane): LogPosition;
   read(lane: LogLane, from: LogPosition, limits: { lines: number; bytes: number }): LogBatch;
   settle(outcome: DeliveryOutcome): void;
   backlog(destinationId: number): Backlog;
+  /** What the destination lacks for good, by device, reason and time. */
+  lacks(destinationId: number): readonly Lack[];
   totals(): ArchiveTotals;
 }

@@ -3,6 +3,7 @@
  *
  * Each folder of technology implements some of these and knows none of the others; `app.ts` puts them together.
  */
+import type { DestinationKind } from './dialect.ts';
 import type { AppEvent } from './events.ts';
 import type { ApiFaultKind } from './faults.ts';
 import type { Account, AlertPage, AlertRecord, Cursor, DevicePage, TelemetryPage } from './records.ts';
@@ -16,6 +17,13 @@ export interface Clock {
   monoMs(): number;
   /** Resolves after `ms`; rejects with the signal's reason when that aborts first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+/** The disk that the state lies on. */
+export interface Disk {
+  readonly directory: string;
+  /** What this user may still fill of it; `null` where that cannot be told. */
+  freeBytes(): number | null;
 }
 
 /** Uniform in [0, 1). */
@@ -112,8 +120,11 @@ export type WriteAnswer =
   | { readonly kind: 'accepted' }
   /** 413: the same lines in smaller requests may pass. */
   | { readonly kind: 'too-large'; readonly words: string }
-  /** The server speaks of the data itself: at least one line is at fault. Others may or may not be in. */
-  | { readonly kind: 'refused'; readonly words: string; readonly retention: boolean }
+  /**
+   * The server speaks of the data itself: at least one line is at fault. Others may or may not be in. `retention`: it
+   * speaks of lines that are older than it keeps; `dropped`: how many, where it says so.
+   */
+  | { readonly kind: 'refused'; readonly words: string; readonly retention: boolean; readonly dropped?: number }
   /** Nothing can pass until somebody mends this; `hint` says what. */
   | { readonly kind: 'held'; readonly words: string; readonly hint: string }
   /** Throttled, overloaded, unreachable: the same again later, not sooner than `waitMs` where that was asked. */
@@ -123,4 +134,16 @@ export type WriteAnswer =
 export interface Sink {
   readonly name: string;
   write(lines: readonly string[], signal: AbortSignal): Promise<WriteAnswer>;
+}
+
+/** What a database said to the question of what it is. */
+export type KindAnswer =
+  | { readonly kind: 'known'; readonly server: DestinationKind }
+  | Extract<WriteAnswer, { readonly kind: 'held' | 'later' }>;
+
+/** A database of which it is not known yet what it is. */
+export interface UnknownServer {
+  /** Asks it. Writes nothing, and never throws but on abort. */
+  ask(signal: AbortSignal): Promise<KindAnswer>;
+  sinkFor(kind: DestinationKind): Sink;
 }

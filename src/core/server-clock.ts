@@ -9,7 +9,8 @@
  *    may drift since. So a `Date` that falls back counts at once, and one that was wrong ahead does not for long.
  * 2. A `Date` more than five seconds ahead of what all remembered answers allow is a jump ahead. It counts only where
  *    the local wall clock has made the same jump (the host slept, and the monotonic clock stood still): then what was
- *    known before is dropped. Otherwise that answer is ignored.
+ *    known before is dropped. Otherwise that answer is ignored, until such answers have agreed with the local wall
+ *    clock, to two minutes, three times and over ten minutes: then it is the server that was put right.
  * 3. What may be claimed never falls back: it holds until the server's clock has caught up.
  * 4. Without any `Date` the newest reading is the evidence, never beyond the local clock, and not carried on.
  */
@@ -21,6 +22,12 @@ const REMEMBERED_AT_LEAST = 3;
 /** Answers that come this close together are remembered as one, so that the memory stays small at any rate. */
 const MERGED_MS = 5 * SECOND_MS;
 const JUMP_MS = 5 * SECOND_MS;
+/** What it takes to believe a jump ahead that the local clock has not made: to agree with that clock, so often and long. */
+const AGREES_MS = 2 * MINUTE_MS;
+const AGREES_FOR_MS = 10 * MINUTE_MS;
+const AGREES_TIMES = 3;
+/** So many of the last answers have to say that the server's clock has fallen back: one may be a stray. */
+const FALLEN_BACK_TIMES = 2;
 /** How far two clocks may drift apart: 0.5 ms a second, the most that clocks are slewed by. */
 const DRIFT = 1 / 2000;
 /** After so many answers without `Date` there is none to wait for. */
@@ -47,6 +54,16 @@ export interface ServerClock {
    * That `Date` may be rounded rather than cut to the second is for the caller to allow for.
    */
   claimableMs(): EpochMs | null;
+  /**
+   * A time that the server's clock has passed by the answers that are remembered now: like `claimableMs`, and falls
+   * back where `Date` does.
+   */
+  passedMs(): EpochMs | null;
+  /**
+   * A time that the server's clock has not reached yet, by its last answers; `null` where too few had a `Date`. What
+   * was claimed beyond it was claimed by a clock that has fallen back since.
+   */
+  presentAtMostMs(): EpochMs | null;
   /** Local wall clock less server's, to about a second; `null` where no `Date` was heard. */
   skewMs(): number | null;
   /** Whether the API sends no `Date`: some answers have come, and none had one. */
@@ -65,29 +82,36 @@ interface Sample {
 
 /** A clock that knows nothing yet. */
 export function createServerClock(clock: Clock): ServerClock {
-  let samples: readonly Sample[] = [];
+  let memory: Memory = { samples: [], ahead: null };
   let answersWithout = 0;
   let newestReadingMs: EpochMs | null = null;
   let claimedMs: EpochMs | null = null;
+  const passedMs = (): EpochMs | null =>
+    memory.samples.length === 0 ? newestReadingMs : lowestMs(memory.samples, clock.monoMs());
 
   return {
     heard(answer) {
       if (answer.dateMs === null) answersWithout += 1;
-      else samples = remember(samples, toSample(answer.dateMs, answer, clock));
+      else memory = takeIn(memory, toSample(answer.dateMs, answer, clock), clock.nowMs());
     },
     heardReading(at) {
       // A reading from the future proves nothing: a device's or a server's clock may be wrong.
       const provenMs = Math.min(nsToMs(at), clock.nowMs());
       newestReadingMs = newestReadingMs === null ? provenMs : Math.max(newestReadingMs, provenMs);
     },
-    nowMs: () => estimateMs(samples, clock),
+    nowMs: () => estimateMs(memory.samples, clock),
     claimableMs() {
-      const provenMs = samples.length === 0 ? newestReadingMs : lowestMs(samples, clock.monoMs());
+      const provenMs = passedMs();
       if (provenMs !== null) claimedMs = claimedMs === null ? provenMs : Math.max(claimedMs, provenMs);
       return claimedMs;
     },
-    skewMs: () => (samples.length === 0 ? null : clock.nowMs() - estimateMs(samples, clock)),
-    isDateAbsent: () => samples.length === 0 && answersWithout >= ABSENT_AFTER,
+    passedMs,
+    presentAtMostMs() {
+      const last = memory.samples.slice(-FALLEN_BACK_TIMES);
+      return last.length < FALLEN_BACK_TIMES ? null : Math.ceil(clock.monoMs() + highestMs(last, clock.monoMs()));
+    },
+    skewMs: () => (memory.samples.length === 0 ? null : clock.nowMs() - estimateMs(memory.samples, clock)),
+    isDateAbsent: () => memory.samples.length === 0 && answersWithout >= ABSENT_AFTER,
   };
 }
 
@@ -102,17 +126,42 @@ function toSample(dateMs: EpochMs, { sentMonoMs, receivedMonoMs }: HeardDate, cl
   };
 }
 
-/** What is remembered after one more answer: rules 1 and 2. */
+interface Memory {
+  readonly samples: readonly Sample[];
+  /** Answers that are ahead of those and agree with the local wall clock, in a row. */
+  readonly ahead: { readonly samples: readonly Sample[]; readonly sinceMonoMs: number; readonly times: number } | null;
+}
+
+/** What is remembered after one more answer: rule 2. */
+function takeIn({ samples, ahead }: Memory, next: Sample, wallMs: EpochMs): Memory {
+  if (!isAhead(samples, next)) return { samples: remember(samples, next), ahead: null };
+  if (wallMadeItToo(samples, next)) return { samples: [next], ahead: null };
+  if (Math.abs(next.monoMs + next.bestMs - wallMs) > AGREES_MS) return { samples, ahead: null };
+  if (ahead === null || isAhead(ahead.samples, next)) {
+    return { samples, ahead: { samples: [next], sinceMonoMs: next.monoMs, times: 1 } };
+  }
+  const agreed = { ...ahead, samples: remember(ahead.samples, next), times: ahead.times + 1 };
+  const isLongEnough = agreed.times >= AGREES_TIMES && next.monoMs - agreed.sinceMonoMs >= AGREES_FOR_MS;
+  return isLongEnough ? { samples: agreed.samples, ahead: null } : { samples, ahead: agreed };
+}
+
+/** Whether an answer is further ahead than what is remembered allows. */
+function isAhead(samples: readonly Sample[], next: Sample): boolean {
+  return samples.length > 0 && next.lowestMs - highestMs(samples, next.monoMs) > JUMP_MS;
+}
+
+/** Whether the local wall clock has jumped as far ahead as the answer is. */
+function wallMadeItToo(samples: readonly Sample[], next: Sample): boolean {
+  const aheadMs = next.lowestMs - highestMs(samples, next.monoMs);
+  const aheadAtMostMs = next.highestMs - Math.min(...samples.map((sample) => sample.lowestMs));
+  const wallMs = next.wallOffsetMs - (samples.at(-1)?.wallOffsetMs ?? next.wallOffsetMs);
+  return wallMs >= aheadMs - JUMP_MS && wallMs <= aheadAtMostMs + JUMP_MS;
+}
+
+/** What is remembered after one more answer that fits: rule 1. */
 function remember(samples: readonly Sample[], next: Sample): readonly Sample[] {
   const last = samples.at(-1);
   if (last === undefined) return [next];
-  const aheadMs = next.lowestMs - highestMs(samples, next.monoMs);
-  if (aheadMs > JUMP_MS) {
-    const aheadAtMostMs = next.highestMs - Math.min(...samples.map((sample) => sample.lowestMs));
-    const wallMs = next.wallOffsetMs - last.wallOffsetMs;
-    const wallMadeItToo = wallMs >= aheadMs - JUMP_MS && wallMs <= aheadAtMostMs + JUMP_MS;
-    return wallMadeItToo ? [next] : samples;
-  }
   const kept = samples.filter(
     ({ monoMs }, index) => next.monoMs - monoMs <= REMEMBERED_MS || samples.length - index < REMEMBERED_AT_LEAST,
   );

@@ -64,6 +64,20 @@ export interface AllowanceStatus {
   readonly waiting_until: string | null;
 }
 
+/** The room that the state takes and has. */
+export interface ArchiveStatus {
+  /** Points that the archive still keeps. */
+  readonly points: number;
+  /** The whole state, without what is free in it: what `archive.max_size` is compared with. */
+  readonly state_bytes: number;
+  /** `null`: no limit. */
+  readonly max_bytes: number | null;
+  /** What is free on the disk of the state; `null` where that cannot be told. */
+  readonly disk_free_bytes: number | null;
+  /** Why nothing new is pulled; `null` while there is room. */
+  readonly full: string | null;
+}
+
 export interface StatusTotals {
   readonly devices: number;
   /** Devices of which the whole wanted span is held. */
@@ -87,6 +101,7 @@ export interface StatusReport {
   readonly devices: readonly DeviceStatus[];
   readonly destinations: readonly DestinationStatus[];
   readonly allowance: AllowanceStatus;
+  readonly archive: ArchiveStatus;
 }
 
 /** `/healthz`: whether the loops move. `reasons` name those that stand still. */

@@ -3,6 +3,7 @@
  */
 import type { CoveredSpan } from './coverage.ts';
 import type { Intervals } from './intervals.ts';
+import type { LateFound, LateRecord } from './late.ts';
 import type { LogLane } from './log-state.ts';
 import type { RejectedRecord } from './records.ts';
 import type { EpochMs, EpochNs } from './time.ts';
@@ -47,6 +48,8 @@ export interface TelemetryState {
   readonly hourReadings: ReadonlyMap<number, number>;
   /** The hours (since 1970, as intervals of hours) that are written. */
   readonly hoursWritten: Intervals;
+  /** How late its readings were seen to come. */
+  readonly late: LateRecord;
 }
 
 /** What one page adds to the state of one device. */
@@ -72,6 +75,8 @@ export interface Landing {
   readonly spans: readonly CoveredSpan[];
   readonly hourReadings: ReadonlyMap<number, number>;
   readonly hoursWritten: Intervals;
+  /** Given where readings came late. */
+  readonly late?: LateFound;
   readonly rejected: readonly RejectedRecord[];
   /** The server's time of the answer. */
   readonly atMs: EpochMs;
@@ -97,12 +102,24 @@ export interface Gap {
 /** The telemetry of all devices. */
 export interface TelemetryStore {
   telemetry(deviceId: string): TelemetryState;
-  /** Telemetry lines of a device in blocks that overlap the stretch, and all ties recorded or written in it. */
-  held(deviceId: string, from: EpochNs, to: EpochNs): { lines: readonly string[]; ties: readonly Tie[] };
+  /**
+   * Telemetry lines of a device in blocks that overlap the stretch, all ties recorded or written in it, and where in it
+   * lines were held that are cleared away.
+   */
+  held(
+    deviceId: string,
+    from: EpochNs,
+    to: EpochNs,
+  ): { lines: readonly string[]; ties: readonly Tie[]; cleared: Intervals };
+  /** Where in the stretch lines were held that are cleared away, ascending. */
+  cleared(deviceId: string, from: EpochNs, to: EpochNs): Intervals;
   /** @throws StaleStateError */
   land(landing: Landing): void;
   /** The named gaps of one device, or of all. */
   gaps(deviceId?: string): readonly Gap[];
   nameGap(gap: Gap): void;
   clearGaps(deviceId: string): void;
+  /** The day (since 1970) of each device that was last read again, of those of which one was. */
+  rereadDays(): ReadonlyMap<string, number>;
+  keepReread(deviceId: string, day: number): void;
 }

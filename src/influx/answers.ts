@@ -35,6 +35,12 @@ const SPEAKS_OF_ITSELF =
 
 const NAMES_RETENTION = /(?:beyond|outside|older than)[^.]{0,40}retention|retention (?:policy|period) dropped/i;
 
+/** Points that lie too far ahead, which newer ones call by the same words. */
+const NAMES_FUTURE = /retention policy upper bound/i;
+
+/** How many: `dropped=3` (1.8), `dropped 3 points outside retention policy` (2). */
+const DROPPED = /dropped=(\d{1,9})\b|dropped (\d{1,9}) points outside/;
+
 /** Where quoted lines and series begin: from there on it is data, not the server's words (a device may be called "wal"). */
 const QUOTED_DATA = /(?:'| - oldest point )[\s\S]*$/;
 
@@ -67,7 +73,10 @@ export function readAnswer(answer: ServerAnswer, conceal: Conceal): WriteAnswer 
 function readRefusal(status: number, said: Said, words: string): WriteAnswer {
   const ownWords = said.text.replace(QUOTED_DATA, '').replaceAll(/"[^"]*"/g, '');
   if (said.influxdb && SPEAKS_OF_DATA.test(ownWords) && !SPEAKS_OF_ITSELF.test(ownWords)) {
-    return { kind: 'refused', words, retention: NAMES_RETENTION.test(ownWords) };
+    const retention = NAMES_RETENTION.test(ownWords) && !NAMES_FUTURE.test(said.text);
+    const dropped = retention ? DROPPED.exec(ownWords) : null;
+    const count = dropped === null ? {} : { dropped: Number(dropped[1] ?? dropped[2]) };
+    return { kind: 'refused', words, retention, ...count };
   }
   return status === 201 ? { kind: 'held', words, hint: URL_HINT } : { kind: 'later', words, waitMs: null };
 }

@@ -23,22 +23,34 @@ export interface ConnectionOptions {
   readonly url: string;
   /** Sent as `Authorization: Token …`; empty where the database wants none. */
   readonly token: string;
+  /** Sends `user:password` the way that web servers know (`Basic`) instead. */
+  readonly basic?: boolean | undefined;
   /** Certificates to trust beside nothing else, in PEM; the usual ones where undefined. */
   readonly ca?: string | undefined;
 }
 
-/** Posts text. Resolves to the answer, whatever its status; rejects where no answer came, or the signal aborts. */
-export type Post = (path: string, body: string, signal: AbortSignal) => Promise<ServerAnswer>;
+/** One request. */
+export interface Call {
+  readonly method: 'GET' | 'POST';
+  /** With its query, below the base URL. */
+  readonly path: string;
+  /** Text; empty for none. */
+  readonly body: string;
+}
+
+/** Sends a request. Resolves to the answer, whatever its status; rejects where no answer came, or the signal aborts. */
+export type Send = (call: Call, signal: AbortSignal) => Promise<ServerAnswer>;
 
 /** Connections are kept alive between requests; idle ones do not keep the process running. */
-export function createConnection({ url, token, ca }: ConnectionOptions): Post {
+export function createConnection({ url, token, basic = false, ca }: ConnectionOptions): Send {
   // The client would otherwise write to the console on its own.
   setLogger({ error() {}, warn() {} });
   const base = baseUrl(url);
   const agent = base.startsWith('https:')
     ? new HttpsAgent({ keepAlive: true, ca })
     : new HttpAgent({ keepAlive: true });
-  return async (path, body, signal) => {
+  const authorization = basic && token.includes(':') ? { authorization: `Basic ${btoa(token)}` } : {};
+  return async ({ method, path, body }, signal) => {
     const seen: Seen = { answer: null, chunks: [], bytes: 0 };
     const { transport } = new InfluxDB({
       url: base,
@@ -53,8 +65,8 @@ export function createConnection({ url, token, ca }: ConnectionOptions): Post {
     });
     try {
       await transport.request(path, body, {
-        method: 'POST',
-        headers: { 'content-type': 'text/plain; charset=utf-8' },
+        method,
+        headers: { 'content-type': 'text/plain; charset=utf-8', ...authorization },
         gzipThreshold: GZIP_FROM_BYTES,
         signal,
       });
@@ -71,7 +83,7 @@ function baseUrl(url: string): string {
   return origin + pathname.replace(/\/+$/, '').replace(/\/api\/v2(?:\/write)?$/, '');
 }
 
-type Send = (options: RequestOptions, onAnswer: (answer: IncomingMessage) => void) => ClientRequest;
+type HttpSend = (options: RequestOptions, onAnswer: (answer: IncomingMessage) => void) => ClientRequest;
 
 /** What came back for one request, noted beside the client, which drops some of it and hoards the rest. */
 interface Seen {
@@ -81,7 +93,7 @@ interface Seen {
 }
 
 /** Wraps a function that sends: notes the answer, and cuts its body off at the cap. */
-function watch(seen: Seen, send: Send) {
+function watch(seen: Seen, send: HttpSend) {
   return (options: RequestOptions, onAnswer: (answer: IncomingMessage) => void): Writable => {
     try {
       return send(options, (answer) => {

@@ -4,11 +4,12 @@
  * It never retries, buffers, splits or logs: what becomes of the lines is decided by who calls it. An answer that did
  * not come within the deadline is unknown, and said as "later": the same bytes again do no harm.
  */
+import type { DestinationKind } from '../core/dialect.ts';
 import type { Sink, WriteAnswer } from '../core/ports.ts';
-import { SECRET_MARK, type Secret } from '../core/secret.ts';
-import { plainText } from '../core/text.ts';
-import { type Conceal, readAnswer } from './answers.ts';
-import { createConnection, type Post } from './connection.ts';
+import type { Secret } from '../core/secret.ts';
+import { type Conceal, readAnswer, type ServerAnswer } from './answers.ts';
+import { type Call, createConnection } from './connection.ts';
+import { concealing, inSectionOf, readFailure } from './trouble.ts';
 
 export interface InfluxSinkOptions {
   /** The destination's name in the configuration. */
@@ -26,73 +27,73 @@ export interface InfluxSinkOptions {
 }
 
 /**
+ * @param kind what its lines are for: InfluxDB takes nanoseconds, VictoriaMetrics is sent milliseconds.
  * @throws TypeError where the URL cannot be read, or the token cannot stand in a header; its message holds neither.
  */
-export function createInfluxSink({ name, url, token, org, bucket, timeoutMs, ca }: InfluxSinkOptions): Sink {
-  const secret = token?.reveal() ?? '';
-  if (!/^[\x20-\x7e]*$/.test(secret)) throw new TypeError('influx.token: it has characters that no header can carry');
-  const post = createConnection({ url, token: secret, ca });
-  const path = `/api/v2/write?${new URLSearchParams({ org, bucket, precision: 'ns' })}`;
-  const conceal = concealing(secret);
+export function createInfluxSink(options: InfluxSinkOptions, kind: DestinationKind = 'influxdb'): Sink {
+  const talk = createTalk(options, kind);
+  const path = writePath(options, kind);
   return {
-    name,
+    name: options.name,
     async write(lines, signal) {
       signal.throwIfAborted();
-      const deadline = AbortSignal.timeout(timeoutMs);
-      return await send(post, { path, body: `${lines.join('\n')}\n`, deadline, conceal }, signal);
+      const call: Call = { method: 'POST', path, body: `${lines.join('\n')}\n` };
+      const answer = await talk.ask(call, signal);
+      return 'kind' in answer ? answer : talk.read(answer, signal);
     },
   };
 }
 
-interface Write {
-  readonly path: string;
-  readonly body: string;
-  readonly deadline: AbortSignal;
-  readonly conceal: Conceal;
+/** Where lines are posted. VictoriaMetrics knows neither organisations nor buckets. */
+export function writePath({ org, bucket }: InfluxSinkOptions, kind: DestinationKind): string {
+  const query = kind === 'influxdb' ? { org, bucket, precision: 'ns' } : { precision: 'ms' };
+  return `/api/v2/write?${new URLSearchParams(query)}`;
 }
 
-async function send(post: Post, { path, body, deadline, conceal }: Write, signal: AbortSignal): Promise<WriteAnswer> {
-  try {
-    const answer = readAnswer(await post(path, body, AbortSignal.any([signal, deadline])), conceal);
-    // An abort may have cut an answer short; one that says all in its status stands.
-    if (answer.kind !== 'accepted') signal.throwIfAborted();
-    return answer;
-  } catch (error) {
-    signal.throwIfAborted();
-    if (deadline.aborted) return { kind: 'later', words: 'no answer within influx.timeout', waitMs: null };
-    return readFailure(error);
+/** Requests to one database, each with its deadline, and what is to be told of them. */
+export interface Talk {
+  /** @returns what it answered, or why no answer came. Throws only the signal's reason, when that aborts. */
+  ask(call: Call, signal: AbortSignal): Promise<ServerAnswer | Extract<WriteAnswer, { readonly kind: 'later' }>>;
+  /** What an answer to a write means. */
+  read(answer: ServerAnswer, signal: AbortSignal): WriteAnswer;
+}
+
+/** @throws TypeError as {@link createInfluxSink} does. */
+export function createTalk({ name, url, token, timeoutMs, ca }: InfluxSinkOptions, kind: DestinationKind): Talk {
+  const secret = token?.reveal() ?? '';
+  if (!/^[\x20-\x7e]*$/.test(secret)) {
+    throw new TypeError(inSectionOf(name, 'influx.token: it has characters that no header can carry'));
   }
-}
-
-/** What to tell of a request that got no answer, by the code of the error: its message may quote anything. */
-const FAILURES: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'the database refuses the connection: is it running, and is influx.url right?',
-  ECONNRESET: 'the connection was cut before an answer came',
-  EPIPE: 'the connection was cut before an answer came',
-  ENOTFOUND: 'the host of influx.url is not known',
-  EAI_AGAIN: 'the host of influx.url cannot be looked up just now',
-  ETIMEDOUT: 'the host of influx.url does not answer',
-  EHOSTUNREACH: 'the host of influx.url cannot be reached',
-  ENETUNREACH: 'the network of influx.url cannot be reached',
-  EPROTO: 'influx.url: what answers there does not speak TLS; http instead of https?',
-  ERR_SSL_WRONG_VERSION_NUMBER: 'influx.url: what answers there does not speak TLS; http instead of https?',
-  SELF_SIGNED_CERT_IN_CHAIN: 'the certificate of the database is not trusted: set influx.ca_file',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'the certificate of the database is not trusted: set influx.ca_file',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'the certificate of the database is not trusted: set influx.ca_file',
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'the certificate of the database is not trusted: set influx.ca_file',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate of the database is for another host than that of influx.url',
-  CERT_HAS_EXPIRED: 'the certificate of the database has expired',
-};
-
-function readFailure(error: unknown): WriteAnswer {
-  const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
-  const words = FAILURES[code] ?? `the request failed${code === '' ? '' : ` (${plainText(code, 60)})`}`;
-  return { kind: 'later', words, waitMs: null };
-}
-
-/** The token, and of `user:password` the password, never reach a message, whoever quotes them. */
-function concealing(secret: string): Conceal {
-  const password = secret.slice(secret.indexOf(':') + 1);
-  const hidden = [secret, password].filter((text) => text.length >= 4);
-  return (text) => hidden.reduce((left, part) => left.replaceAll(part, SECRET_MARK), text);
+  const send = createConnection({ url, token: secret, basic: kind === 'victoriametrics', ca });
+  const conceal: Conceal = concealing(secret);
+  return {
+    ask: async (call, signal) => {
+      signal.throwIfAborted();
+      // Neither `AbortSignal.any` nor `timeout`: they stay for as long as their sources, and with them what was sent.
+      const whole = new AbortController();
+      const onAbort = (): void => whole.abort(signal.reason);
+      let isLate = false;
+      const deadline = setTimeout(() => {
+        isLate = true;
+        whole.abort();
+      }, timeoutMs);
+      signal.addEventListener('abort', onAbort, { once: true });
+      try {
+        return await send(call, whole.signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        const words = isLate ? 'no answer within influx.timeout' : readFailure(error).words;
+        return { kind: 'later', words: inSectionOf(name, words), waitMs: null };
+      } finally {
+        clearTimeout(deadline);
+        signal.removeEventListener('abort', onAbort);
+      }
+    },
+    read: (answer, signal) => {
+      const said = readAnswer(answer, conceal);
+      // An abort may have cut an answer short; one that says all in its status stands.
+      if (said.kind !== 'accepted') signal.throwIfAborted();
+      return 'hint' in said ? { ...said, hint: inSectionOf(name, said.hint) } : said;
+    },
+  };
 }

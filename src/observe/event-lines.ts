@@ -43,6 +43,7 @@ const LINES: Lines = {
       ...seconds(waitMs),
     }),
   'allowance-wait': ({ reason, untilMs }) => line('info', `waiting: ${WAITS[reason]}`, { until: instant(untilMs) }),
+  'plan-doubted': ({ limit }) => line('info', 'the API speaks of a limit that the plan does not have', { limit }),
   'plan-changed': ({ before, after }) => line('warn', 'the plan of the workspace has changed', { before, after }),
 
   'records-rejected': ({ stream, count, reason }) =>
@@ -55,24 +56,54 @@ const LINES: Lines = {
     line(attempt > 1 ? 'warn' : 'info', `a page proves nothing: ${reason}`, { device_id: deviceId, attempt }),
   restatement: ({ deviceId, at }) =>
     line('warn', 'the API no longer shows a reading that it showed before', { device_id: deviceId, at }),
+  'readings-late': ({ deviceId, count, worstMs, settleMs }) =>
+    line('info', 'readings came after their time counted as complete: they are delivered all the same', {
+      device_id: deviceId,
+      count,
+      late_seconds: Math.round(worstMs / SECOND_MS),
+      settle_seconds: Math.round(settleMs / SECOND_MS),
+    }),
+  'claims-withdrawn': ({ deviceId, from, to }) =>
+    line('warn', "the server's clock has fallen back: what lies beyond its present is read again", {
+      device_id: deviceId,
+      from,
+      to,
+    }),
   'gap-named': ({ deviceId, reason, from, to }) =>
     line('warn', `a gap is left: ${reason}`, { device_id: deviceId, from, to }),
   'stream-failed': ({ stream, message }) => line('warn', `${stream} could not be read: ${message}`, { stream }),
   'stream-off': ({ stream, scope }) =>
     line('warn', `the key lacks the scope ${scope}: this stream is off, the others run`, { stream }),
 
+  'stream-on': ({ stream }) => line('info', 'the key has the scope of this stream now: it is on again', { stream }),
+
   'device-appeared': ({ deviceId, name }) => line('info', 'a new device', { device_id: deviceId, device_name: name }),
   'device-renamed': ({ deviceId, before, after }) =>
     line('info', 'a device was renamed', { device_id: deviceId, before, after }),
   'device-gone': ({ deviceId }) => line('info', 'a device is gone', { device_id: deviceId }),
   'device-returned': ({ deviceId }) => line('info', 'a device is back', { device_id: deviceId }),
+  'filter-matches-nothing': ({ key, pattern }) => {
+    const what = key === 'sync.exclude_sensors' ? 'no sensor that was read so far' : 'no device';
+    return line('warn', `${key}: ${what} matches this pattern; is it a typing error?`, { pattern });
+  },
 
-  'destination-new': ({ destination }) =>
-    line('info', 'a new destination: it is filled from the archive', { destination }),
+  'destination-new': ({ destination, known, before, points }) =>
+    line(
+      before === null ? 'info' : 'warn',
+      `${known ? 'a destination that was left is taken up again' : 'a new destination'}: it is filled from the archive`,
+      { destination, points, before },
+    ),
+  'destination-kind': ({ destination, kind }) =>
+    line('info', `the database says that it is ${kind === 'influxdb' ? 'an InfluxDB' : 'a VictoriaMetrics'}`, {
+      destination,
+      kind,
+    }),
   'lines-delivered': ({ destination, lines, durationMs }) =>
     line('debug', 'lines delivered', { destination, lines, duration_ms: Math.round(durationMs) }),
   'lines-quarantined': ({ destination, lines, words }) =>
     line('warn', `points were refused and are kept in quarantine: ${words}`, { destination, lines }),
+  'lines-beyond-retention': ({ destination, lines }) =>
+    line('info', 'points are older than the database keeps: they are not there', { destination, lines }),
   'destination-held': ({ destination, words, hint, waitMs }) =>
     line(
       loudness(waitMs) === 'error' ? 'error' : 'warn',
@@ -83,6 +114,30 @@ const LINES: Lines = {
       },
     ),
   'destination-moving': ({ destination }) => line('info', 'delivery moves again', { destination }),
+
+  'workspace-known': () => line('debug', 'the workspace is known', {}),
+  'service-trouble': ({ message, waitMs }) =>
+    line(loudness(waitMs), `the API does not answer: ${message}`, seconds(waitMs)),
+  'service-back': () => line('info', 'the API answers again', {}),
+  'key-refused': ({ message, waitMs }) => line('error', message, seconds(waitMs)),
+  'key-exchanged': () => line('info', 'the key was exchanged: going on with the new one', {}),
+  'archive-only': ({ maxBytes }) =>
+    line('info', 'no database is configured: the archive alone is filled, and pulling stops at archive.max_size', {
+      max_bytes: maxBytes,
+    }),
+  'archive-cleared': ({ blocks, lines, why }) =>
+    line('debug', `delivered points were cleared from the archive, by their ${why}`, { blocks, lines }),
+  'pulling-stopped': ({ reason }) => line('error', `pulling has stopped: ${reason}`, {}),
+  'pulling-resumed': () => line('info', 'there is room again: pulling goes on', {}),
+  'destination-set-aside': ({ destination, lines }) =>
+    line(
+      'error',
+      'a destination blocks for too long while others move: it is set aside, and lacks what waited for it',
+      {
+        destination,
+        lines,
+      },
+    ),
 
   'pass-started': ({ devices }) => line('debug', 'a pass begins', { devices }),
   'pass-failed': ({ message, waitMs }) => line(loudness(waitMs), `a pass failed: ${message}`, seconds(waitMs)),

@@ -80,6 +80,8 @@ export function createProgress(target: TerminalLine | ((message: string) => void
       dueMs ??= nowMs + everyMs;
       if (nowMs < dueMs) return;
       dueMs = nowMs + everyMs;
+      // A log is told of work, not of a daemon that has nothing left to do.
+      if (typeof target === 'function' && isDone(facts)) return;
       if (typeof target === 'function') target(`progress: ${progressWords(facts, remainingMs)}`);
       else target.draw(`${progressBar(facts.coveredShare)} ${progressWords(facts, remainingMs)}`);
     },
@@ -87,6 +89,10 @@ export function createProgress(target: TerminalLine | ((message: string) => void
       if (typeof target !== 'function') target.clear();
     },
   };
+}
+
+function isDone({ devicesDone, devicesTotal, pointsPending }: ProgressFacts): boolean {
+  return devicesTotal > 0 && devicesDone === devicesTotal && pointsPending === 0;
 }
 
 /** How much of the past the estimate goes by: long enough to even out pauses, short enough to follow. */
@@ -97,14 +103,16 @@ interface Sample {
   readonly share: number;
 }
 
+const GROWTH = 0.005;
+
 /** @returns a function that takes in how far the work is and tells the time that is left; `null` while unknown. */
 function createEstimate(): (share: number | null, nowMs: number) => number | null {
   let samples: Sample[] = [];
   return (share, nowMs) => {
     if (share === null) return null;
     const newest = samples.at(-1);
-    // Work that grew (a device appeared) begins a new estimate.
-    if (newest !== undefined && share < newest.share) samples = [];
+    // Work that grew (a device appeared) begins a new estimate; time that goes on makes it grow a little all along.
+    if (newest !== undefined && share < newest.share - GROWTH) samples = [];
     if (newest === undefined || nowMs - newest.atMs >= 1000) samples.push({ atMs: nowMs, share });
     samples = samples.filter(({ atMs }, index) => nowMs - atMs <= ESTIMATE_SPAN_MS || index === samples.length - 1);
     const oldest = samples[0];

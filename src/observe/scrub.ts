@@ -8,11 +8,18 @@ import { SECRET_MARK, type Secret } from '../core/secret.ts';
 /** Gives a text back without secrets. */
 export type Scrub = (text: string) => string;
 
-/** Builds the search once for all secrets. Without any it changes nothing. */
+/** Builds the search for all secrets; one that is added to the list later is searched for from then on. */
 export function createScrub(secrets: readonly Secret[]): Scrub {
-  // Longest first, so that no secret that begins like another leaves its rest behind.
-  const forms = [...new Set(secrets.flatMap((secret) => formsOf(secret.reveal())))].sort((a, b) => b.length - a.length);
-  return (text) => forms.reduce((clean, form) => clean.replaceAll(form, SECRET_MARK), text);
+  let known = { secrets: 0, forms: [] as readonly string[] };
+  return (text) => {
+    if (known.secrets !== secrets.length) known = { secrets: secrets.length, forms: allForms(secrets) };
+    return known.forms.reduce((clean, form) => clean.replaceAll(form, SECRET_MARK), text);
+  };
+}
+
+/** Longest first, so that no secret that begins like another leaves its rest behind. */
+function allForms(secrets: readonly Secret[]): string[] {
+  return [...new Set(secrets.flatMap((secret) => formsOf(secret.reveal())))].sort((a, b) => b.length - a.length);
 }
 
 function formsOf(secret: string): string[] {

@@ -7,6 +7,7 @@ import { type Call, checkParameters, nextOf, readPaging } from './paging.ts';
 import { accountText, alertText, type Dress, deviceText, readingText } from './records.ts';
 import { notFound } from './refusal.ts';
 import type { ApiScope } from './scopes.ts';
+import type { SimReading } from './spec.ts';
 import { resolveWindow } from './window.ts';
 
 export type Endpoint =
@@ -103,23 +104,44 @@ function oneAlert(id: string, call: Call, how: Dress): SimPage {
 }
 
 function listTelemetry(deviceId: string, call: Call, how: Dress): SimPage {
-  const { world, settings, nowMs, query, isVisible } = call;
+  const { world, settings, nowMs, clockMs, query, isVisible } = call;
   if (!world.has(deviceId, nowMs)) throw notFound(settings);
   const { limit, cursor } = readPaging(call, 'telemetry', deviceId);
-  const window = cursor === null ? resolveWindow(query, settings, nowMs) : windowOf(cursor);
+  const window = cursor === null ? resolveWindow(query, settings, clockMs) : windowOf(cursor);
   const belowPosition = cursor === null ? Infinity : Number(cursor.position[2]);
   const records: string[] = [];
-  let last = belowPosition;
+  const border = createBorder(settings.paging.cursorTies, belowPosition);
   for (const reading of world.readingsDescending(deviceId, { ...window, belowPosition, receivedByMs: nowMs })) {
     if (!isVisible(deviceId, reading)) continue;
     if (records.length === limit) {
-      const position = [String(window.fromNs), String(window.toNs), String(last)];
+      if (border.swallows(reading)) continue;
+      const position = [String(window.fromNs), String(window.toNs), String(border.position())];
       return { kind: 'telemetry', deviceId, records, nextCursor: nextOf(call, 'telemetry', { deviceId, position }) };
     }
     records.push(readingText(reading, how));
-    last = reading.position;
+    border.pass(reading);
   }
   return { kind: 'telemetry', deviceId, records, nextCursor: null };
+}
+
+/** Where the next page goes on, by what cursors do with readings of one instant on both sides of a page's end. */
+function createBorder(ties: Call['settings']['paging']['cursorTies'], belowPosition: number) {
+  let last: { readonly at: bigint; readonly position: number } | null = null;
+  /** Before the first reading of the last one's instant; `null` where that instant fills the page. */
+  let aboveTie: number | null = null;
+  return {
+    pass: ({ recordedAtNs: at, position }: SimReading): void => {
+      if (last !== null && last.at !== at) aboveTie = last.position;
+      last = { at, position };
+    },
+    /** Whether the reading behind the page is left out. */
+    swallows: ({ recordedAtNs }: SimReading): boolean => ties === 'skips' && last?.at === recordedAtNs,
+    position: (): number => {
+      if (last === null) return belowPosition;
+      if (ties === 'repeats' && aboveTie !== null) return aboveTie;
+      return last.position;
+    },
+  };
 }
 
 function windowOf({ position }: CursorContent): { fromNs: bigint; toNs: bigint } {

@@ -12,7 +12,10 @@ import type { World } from './world.ts';
 export interface Call {
   readonly world: World;
   readonly settings: SimSettings;
+  /** By which what there is is told. */
   readonly nowMs: EpochMs;
+  /** What the server's clock shows. */
+  readonly clockMs: EpochMs;
   readonly query: URLSearchParams;
   readonly isVisible: (deviceId: string, reading: SimReading) => boolean;
 }

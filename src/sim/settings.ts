@@ -31,6 +31,8 @@ export interface SimSettings {
     limitOutside: 'refused' | 'clamped';
     /** Whether parameters that differ from those of the first page make a cursor invalid (Pagination 4). */
     cursorParameters: 'checked' | 'ignored';
+    /** What a cursor does with readings of one instant on both sides of a page's end: nothing, or it leaves out, or repeats. */
+    cursorTies: 'exact' | 'skips' | 'repeats';
     /** How long a cursor is good; `null`: for ever. */
     cursorLifeMs: number | null;
     /** `base64` has `+`, `/` and `=`, which only survive a query that is encoded. */
@@ -50,12 +52,16 @@ export interface SimSettings {
     headers: 'minute' | 'day' | 'tightest';
     /** `free`: no refusal costs allowance; `counted`: none but 401 and 429 are free. */
     refusals: 'free' | 'counted';
+    /** What other clients of the workspace spend: so much a minute, at once every `everyMs`; small steps are a steady load. */
+    foreign: { perMinute: number; everyMs: number };
   };
   /** Names of headers that the document does not tell. */
   headerNames: { wait: string; challenge: string };
   time: {
-    /** What the server's clock is ahead of true time, with all that it does. */
+    /** What the server's clock is ahead of true time, with all that it does: readings are made by it. */
     offsetMs: number;
+    /** What it is ahead beyond that, while readings keep the time without: it has jumped, or falls back. */
+    jumpMs: number;
     /** What the `Date` header alone is ahead of the server's clock. */
     dateSkewMs: number;
     date: 'sent' | 'absent';
@@ -120,14 +126,15 @@ const DEFAULTS: SimSettings = {
   paging: {
     limitOutside: 'refused',
     cursorParameters: 'checked',
+    cursorTies: 'exact',
     cursorLifeMs: null,
     cursorAlphabet: 'base64',
     cursorSecret: 'simulated',
     unknownParameters: 'ignored',
   },
-  allowance: { window: 'fixed', headers: 'minute', refusals: 'free' },
+  allowance: { window: 'fixed', headers: 'minute', refusals: 'free', foreign: { perMinute: 0, everyMs: 1000 } },
   headerNames: { wait: 'Retry-After', challenge: 'WWW-Authenticate' },
-  time: { offsetMs: 0, dateSkewMs: 0, date: 'sent', latencyMs: { min: 0, max: 0 } },
+  time: { offsetMs: 0, jumpMs: 0, dateSkewMs: 0, date: 'sent', latencyMs: { min: 0, max: 0 } },
   lateness: { share: 0, maxMs: 0, devices: null },
   surprises: { unknownMembers: 0, missingFields: 0 },
   codes: {

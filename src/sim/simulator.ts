@@ -20,6 +20,7 @@ import {
 } from './answers.ts';
 import { answerEndpoint, matchEndpoint } from './endpoints.ts';
 import { type AnswerFault, type Fault, type FaultPlan, isWireFault, type SimPage, type WireFault } from './faults.ts';
+import { shareAllowance } from './foreign-load.ts';
 import { Refusal } from './refusal.ts';
 import { createRequestLog, type RequestLog } from './request-log.ts';
 import { createSettings, type SettingsOverrides, type SimSettings } from './settings.ts';
@@ -65,6 +66,8 @@ export interface Simulator {
   readonly transport: Transport;
   /** The time on the server's clock. */
   serverNowMs(): EpochMs;
+  /** The time by which readings are made and served: the server's, but for `jumpMs`. */
+  worldNowMs(): EpochMs;
   /** Answers one request, at once. */
   handle(request: SimRequest): SimExchange;
   /** The answer with the `Date` of this moment. */
@@ -85,7 +88,7 @@ export const BASE_PATH = '/external/v1';
 export function createSimulator(options: SimulatorOptions): Simulator {
   const { clock } = options;
   const settings = createSettings(options.settings);
-  const allowance = createAllowance(settings);
+  const allowance = shareAllowance(createAllowance(settings), settings);
   // Allowance windows go by a clock that does not jump, begun at the server's time.
   const steadyOriginMs = clock.nowMs() + settings.time.offsetMs - clock.monoMs();
   const steadyMs = (): number => steadyOriginMs + clock.monoMs();
@@ -97,12 +100,13 @@ export function createSimulator(options: SimulatorOptions): Simulator {
     clock,
     log: createRequestLog(),
     transport: (request, signal) => transport(request, signal),
-    serverNowMs: () => clock.nowMs() + settings.time.offsetMs,
+    serverNowMs: () => clock.nowMs() + settings.time.offsetMs + settings.time.jumpMs,
+    worldNowMs: () => clock.nowMs() + settings.time.offsetMs,
     handle: (request) => handle({ simulator, allowance: () => allowance.state(steadyMs()), spend }, request),
     date: (answer) => dateAnswer(answer, simulator.serverNowMs(), settings),
     spend,
     allowance: () => allowance.state(steadyMs()),
-    isVisible(deviceId, reading, atMs = simulator.serverNowMs()) {
+    isVisible(deviceId, reading, atMs = simulator.worldNowMs()) {
       if (visibleFromMs(reading, deviceId, simulator) > atMs) return false;
       return simulator.hides === null || !simulator.hides(deviceId, reading, atMs);
     },
@@ -204,8 +208,9 @@ function decide({ simulator, allowance }: Service, { method, path, query, author
   if (!key.scopes.includes(endpoint.scope)) {
     throw new Refusal(403, 'insufficient_scope', `The key lacks the scope ${endpoint.scope}.`, endpoint.scope);
   }
-  const isVisible = (deviceId: string, reading: SimReading): boolean => simulator.isVisible(deviceId, reading, nowMs);
-  return answerEndpoint(endpoint, { world, settings, nowMs, query, isVisible });
+  const worldMs = simulator.worldNowMs();
+  const isVisible = (deviceId: string, reading: SimReading): boolean => simulator.isVisible(deviceId, reading, worldMs);
+  return answerEndpoint(endpoint, { world, settings, nowMs: worldMs, clockMs: nowMs, query, isVisible });
 }
 
 function refuse(service: Service, refusal: Refusal): SimAnswer {

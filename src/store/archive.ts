@@ -1,14 +1,16 @@
 /**
  * The archive: the durable log of points, in blocks of compressed line protocol.
  *
- * A block is written once and never changed; its number is its place in the log. Within a lane blocks are delivered in
- * that order. It promises that what is read back is, byte for byte, what was appended.
+ * A block's number is its place in the log; within a lane blocks are delivered in that order. What every destination
+ * has settled may be sealed into larger blocks (`seal.ts`) and cleared (`clear.ts`). It promises that what is read back
+ * is, byte for byte, what was appended.
  */
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import type Database from 'better-sqlite3';
+import type { Interval, Intervals } from '../core/intervals.ts';
 import type { ArchiveTotals, LogBatch, LogLane, LogPosition, LogSegment } from '../core/log-state.ts';
 import type { Tie } from '../core/telemetry-state.ts';
-import type { EpochNs } from '../core/time.ts';
+import type { EpochMs, EpochNs } from '../core/time.ts';
 
 /** What one block holds. `firstNs` and `lastNs` bound its telemetry lines; `null` where it has none. */
 export interface NewBlock {
@@ -27,7 +29,9 @@ export interface Archive {
   /** The displacements of a device that were recorded or written in the stretch. */
   tiesAround(deviceId: string, from: EpochNs, to: EpochNs): Tie[];
   addTies(deviceId: string, ties: readonly Tie[]): void;
-  /** The time of the newest telemetry line of a device. */
+  /** The stretches that reach into this one in which telemetry lines of the device were archived and cleared. */
+  clearedAround(deviceId: string, from: EpochNs, to: EpochNs): Intervals;
+  /** The time of the newest telemetry line of a device, cleared ones included. */
   newestNs(deviceId: string): EpochNs | null;
   /** Lines of a lane after a position. */
   linesAfter(lane: LogLane, position: LogPosition): number;
@@ -53,17 +57,37 @@ interface TieRow {
  */
 const COMPRESSION = { params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 } };
 
-const pack = (lines: readonly string[]): { data: Buffer; bytes: number } => {
-  const text = Buffer.from(lines.join('\n'), 'utf8');
-  return { data: zstdCompressSync(text, COMPRESSION), bytes: text.length };
+/** Lines are made into bytes here, over and over: garbage outside of the heap waits long for its collector. */
+const scratch = Buffer.allocUnsafeSlow(256 * 1024);
+
+/** Lines as a block keeps them; `bytes` is their length before. */
+export const pack = (lines: readonly string[]): { data: Buffer; bytes: number } => {
+  const joined = lines.join('\n');
+  // A UTF-16 code unit takes at most three bytes of UTF-8.
+  const fits = joined.length * 3 <= scratch.length;
+  const text = fits ? scratch.subarray(0, scratch.write(joined, 'utf8')) : Buffer.from(joined, 'utf8');
+  const bytes = text.length;
+  return { data: zstdCompressSync(text, { ...COMPRESSION, pledgedSrcSize: bytes }), bytes };
 };
 
-const unpack = (data: Buffer): string[] => zstdDecompressSync(data).toString('utf8').split('\n');
+/** One piece holds most blocks. */
+const UNPACKING = { chunkSize: 128 * 1024 };
 
-/** Prepares the archive of an open database. */
-export function createArchive(db: Database.Database): Archive {
+/** The lines of a block. @throws an error with a `ZSTD_` code where it is damaged. */
+export const unpack = (data: Buffer): string[] => zstdDecompressSync(data, UNPACKING).toString('utf8').split('\n');
+
+/** Blocks are summed up by so many places of the log (`log_sum`). */
+const PART = 1024;
+
+/**
+ * Prepares the archive of an open database.
+ *
+ * @param nowMs when something is archived; without it SQLite's clock tells.
+ */
+export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Archive {
   const insert = db.prepare(
-    'INSERT INTO block (lane, device_id, first_ns, last_ns, lines, bytes, data) VALUES (?, ?, ?, ?, ?, ?, ?)',
+    `INSERT INTO block (lane, device_id, first_ns, last_ns, lines, bytes, data, at_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ifnull(?, CAST(unixepoch('subsec') * 1000 AS INTEGER)))`,
   );
   const next = db.prepare<[string, number], BlockRow>(
     'SELECT seq, lines, data FROM block WHERE lane = ? AND seq >= ? ORDER BY seq',
@@ -72,19 +96,17 @@ export function createArchive(db: Database.Database): Archive {
     'SELECT data FROM block WHERE device_id = ? AND first_ns <= ? AND last_ns >= ? AND first_ns IS NOT NULL ORDER BY seq',
   );
   const newest = db
-    .prepare<[string], bigint | null>('SELECT max(last_ns) FROM block WHERE device_id = ? AND first_ns IS NOT NULL')
+    .prepare<[string, string], bigint | null>(
+      `SELECT max(at) FROM (
+         SELECT max(last_ns) AS at FROM block WHERE device_id = ? AND first_ns IS NOT NULL
+         UNION ALL SELECT max(to_ns) - 1 FROM cleared WHERE device_id = ? AND kind = 'telemetry')`,
+    )
     .pluck();
-  const after = db
-    .prepare<[string, number], bigint>('SELECT ifnull(sum(lines), 0) FROM block WHERE lane = ? AND seq >= ?')
-    .pluck();
-  const totals = db.prepare<[], Readonly<Record<keyof ArchiveTotals, bigint>>>(
-    `SELECT (SELECT ifnull(sum(readings), 0) FROM day_sum) AS readings,
-            (SELECT ifnull(sum(points), 0) FROM day_sum) AS points,
-            (SELECT ifnull(sum(lines), 0) FROM block) AS lines,
-            (SELECT ifnull(sum(length(data)), 0) FROM block) AS bytes,
-            (SELECT count(*) FROM quarantine WHERE destination_id IS NULL) AS rejectedRecords,
-            (SELECT ifnull(max(id), 0) FROM request) AS requests`,
+  const cleared = db.prepare<[string, bigint, bigint], Interval>(
+    `SELECT from_ns AS "from", to_ns AS "to" FROM cleared
+     WHERE device_id = ? AND kind = 'telemetry' AND from_ns <= ? AND to_ns > ? ORDER BY from_ns`,
   );
+  const { after, totals } = prepareSums(db);
   const ties = db.prepare<[string, bigint, bigint, bigint, bigint], TieRow>(
     `SELECT recorded_ns, sensor, field, written_ns FROM tie
      WHERE device_id = ? AND (recorded_ns BETWEEN ? AND ? OR written_ns BETWEEN ? AND ?)`,
@@ -96,7 +118,8 @@ export function createArchive(db: Database.Database): Archive {
     append: ({ lane, deviceId, firstNs, lastNs, lines }) => {
       if (lines.length === 0) return;
       const { data, bytes } = pack(lines);
-      insert.run(lane, deviceId, firstNs, lastNs, lines.length, bytes, data);
+      const atMs = nowMs === undefined ? null : Math.floor(nowMs());
+      insert.run(lane, deviceId, firstNs, lastNs, lines.length, bytes, data, atMs);
     },
     read: (lane, from, limits) => readBatch(next.iterate(lane, from.block), from, limits),
     linesAround: (deviceId, from, to) => around.all(deviceId, to, from).flatMap(({ data }) => unpack(data)),
@@ -104,7 +127,37 @@ export function createArchive(db: Database.Database): Archive {
     addTies: (deviceId, added) => {
       for (const tie of added) addTie.run(deviceId, tie.recordedNs, tie.sensor, tie.field, tie.writtenNs);
     },
-    newestNs: (deviceId) => newest.get(deviceId) ?? null,
+    clearedAround: (deviceId, from, to) => cleared.all(deviceId, to, from),
+    newestNs: (deviceId) => newest.get(deviceId, deviceId) ?? null,
+    totals,
+    linesAfter: after,
+  };
+}
+
+/** The sums: cheap however many blocks there are, because running sums are kept beside them. */
+function prepareSums(db: Database.Database): { after: Archive['linesAfter']; totals: Archive['totals'] } {
+  const after = db
+    .prepare<[string, number, string, number, number], bigint>(
+      `SELECT (SELECT ifnull(sum(lines), 0) FROM log_sum WHERE lane = ? AND part > ?)
+            + (SELECT ifnull(sum(lines), 0) FROM block WHERE lane = ? AND seq >= ? AND seq < ?)`,
+    )
+    .pluck();
+  const isKept = db.prepare<[number], bigint>('SELECT 1 FROM block WHERE seq = ?').pluck();
+  const totals = db.prepare<[], Readonly<Record<keyof ArchiveTotals, bigint>>>(
+    `SELECT readings, points,
+            (SELECT ifnull(sum(lines), 0) FROM log_sum) AS lines,
+            (SELECT ifnull(sum(bytes), 0) FROM log_sum) AS bytes,
+            (SELECT count(*) FROM quarantine WHERE destination_id IS NULL) AS rejectedRecords,
+            (SELECT ifnull(max(id), 0) FROM request) AS requests
+     FROM day_total`,
+  );
+  return {
+    after: (lane, { block, line }) => {
+      const part = Math.floor(block / PART);
+      const from = Number(after.get(lane, part, lane, block, (part + 1) * PART) ?? 0n);
+      // Of a block that was cleared nothing is counted, so nothing of it is taken off.
+      return line === 0 || isKept.get(block) === undefined ? from : from - line;
+    },
     totals: () => {
       const sums = totals.get();
       return {
@@ -116,7 +169,6 @@ export function createArchive(db: Database.Database): Archive {
         requests: Number(sums?.requests ?? 0n),
       };
     },
-    linesAfter: (lane, { block, line }) => Number(after.get(lane, block) ?? 0n) - line,
   };
 }
 

@@ -28,15 +28,16 @@ export interface OpenDatabase {
 /**
  * Opens (or makes) the state in a directory for writing, and locks it.
  *
+ * @param maxBytes how large the file may grow; a larger one is opened and may not grow any more. `null`: no limit.
  * @throws UserError (exit 1) where the directory or the file cannot be used, with what to do.
  */
-export function openDatabase(directory: string): OpenDatabase {
+export function openDatabase(directory: string, maxBytes: number | null = null): OpenDatabase {
   const path = join(directory, STATE_FILE);
   return explained(path, () => {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     const lock = takeLock(join(directory, 'tidemark.lock'));
     try {
-      return { ...openLocked(path, lock), path };
+      return { ...openLocked(path, { lock, maxBytes }), path };
     } catch (error) {
       lock.release();
       throw error;
@@ -44,7 +45,10 @@ export function openDatabase(directory: string): OpenDatabase {
   });
 }
 
-function openLocked(path: string, lock: Lock): Omit<OpenDatabase, 'path'> {
+function openLocked(
+  path: string,
+  { lock, maxBytes }: { lock: Lock; maxBytes: number | null },
+): Omit<OpenDatabase, 'path'> {
   inspectLeftovers(path);
   createPrivate(path);
   const db = new Database(path);
@@ -54,6 +58,7 @@ function openLocked(path: string, lock: Lock): Omit<OpenDatabase, 'path'> {
     chmodSync(path, 0o600);
     requireDurable(db);
     migrate(db, path);
+    limit(db, maxBytes);
     db.defaultSafeIntegers(true);
   } catch (error) {
     db.close();
@@ -135,6 +140,8 @@ function requireDurable(db: Database.Database): void {
   const mode = db.pragma('journal_mode = WAL', { simple: true });
   db.pragma('synchronous = FULL');
   db.pragma('foreign_keys = ON');
+  // Landings append: a small cache serves them as well as a large one, for memory that others need.
+  db.pragma('cache_size = -4096');
   db.pragma('journal_size_limit = 67108864');
   db.transaction(() => db.pragma(`application_id = ${APPLICATION_ID}`))();
   db.pragma('synchronous = FULL');
@@ -142,6 +149,13 @@ function requireDurable(db: Database.Database): void {
   if (mode !== 'wal' || synchronous !== 2) {
     throw new Error(`the state could not be opened durably: journal_mode ${String(mode)}, synchronous ${synchronous}`);
   }
+}
+
+/** The limit belongs to the connection, not to the file: deletes and what fits into free pages work at it. */
+function limit(db: Database.Database, maxBytes: number | null): void {
+  if (maxBytes === null) return;
+  const pages = Math.ceil(maxBytes / Number(db.pragma('page_size', { simple: true })));
+  db.pragma(`max_page_count = ${Math.max(pages, 1)}`);
 }
 
 function migrate(db: Database.Database, path: string): void {

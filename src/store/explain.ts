@@ -4,6 +4,7 @@
  * Total over what can go wrong with a file from outside; what is left over is a mistake of this program and stays as
  * it is.
  */
+import { StateFullError } from '../core/archive-room.ts';
 import { UserError } from '../core/faults.ts';
 import { plainText } from '../core/text.ts';
 
@@ -16,7 +17,8 @@ export class DamageError extends Error {
 /**
  * Does some work with the state at `path`.
  *
- * @throws UserError (exit 1) in place of what the file system or the database said.
+ * @throws UserError (exit 1) in place of what the file system or the database said; a `StateFullError` where that was
+ * about room or the disk: nothing was written then, and the program may go on without writing more.
  */
 export function explained<T>(path: string, work: () => T): T {
   try {
@@ -78,5 +80,7 @@ function explain(path: string, error: unknown): unknown {
   if (error instanceof UserError || !(error instanceof Error) || !('code' in error)) return error;
   const code = String(error.code);
   const trouble = TROUBLES.find(([start]) => code.startsWith(start))?.[1];
-  return trouble === undefined ? error : new UserError(`${path}: ${REMEDIES[trouble](plainText(error.message))}`, 1);
+  if (trouble === undefined) return error;
+  const message = `${path}: ${REMEDIES[trouble](plainText(error.message))}`;
+  return trouble === 'full' || trouble === 'io' ? new StateFullError(message, 1) : new UserError(message, 1);
 }

@@ -2,7 +2,8 @@
  * The devices of the workspace as they were listed, and when each was seen last.
  *
  * A device is gone only after two complete listings without it, or after its own 404 (design 2.1): a partial listing
- * is never evidence. Gone is not forgotten: everything held of it stays.
+ * is never evidence. The first is undone by a listing that has it, the second only by an answer: it may be listed and
+ * answer 404 all the same. Gone is not forgotten: everything held of it stays.
  */
 import type Database from 'better-sqlite3';
 import type {
@@ -37,6 +38,7 @@ export interface Inventory {
   /** Takes a complete listing in. Only inside a transaction. */
   keep(change: InventoryChange): void;
   markGone(deviceId: string, atMs: EpochMs): void;
+  markBack(deviceId: string): void;
   coveragePoints(): ReadonlyMap<string, CoveragePoint>;
   /** Only inside a transaction. */
   keepCoveragePoints(points: readonly NewCoveragePoint[]): void;
@@ -54,7 +56,8 @@ export function createInventory(db: Database.Database, archive: Archive, telemet
   const upsert = db.prepare(
     `INSERT INTO device (device_id, name, record, first_listed_ms, last_listed_ms) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT DO UPDATE SET name = excluded.name, record = excluded.record,
-       last_listed_ms = excluded.last_listed_ms, missed_listings = 0, gone_since_ms = NULL`,
+       last_listed_ms = excluded.last_listed_ms, missed_listings = 0,
+       gone_since_ms = CASE WHEN missed_listings >= ${LISTINGS_TO_BE_GONE} THEN NULL ELSE gone_since_ms END`,
   );
   const setPoint = db.prepare('UPDATE device SET point_digest = ?, point_ns = ? WHERE device_id = ?');
   const miss = db.prepare(
@@ -64,6 +67,7 @@ export function createInventory(db: Database.Database, archive: Archive, telemet
      WHERE device_id = ?`,
   );
   const gone = db.prepare('UPDATE device SET gone_since_ms = ifnull(gone_since_ms, ?) WHERE device_id = ?');
+  const back = db.prepare('UPDATE device SET gone_since_ms = NULL, missed_listings = 0 WHERE device_id = ?');
   const coveragePoints = db.prepare<[], { device_id: string; coverage_state: string; coverage_ns: bigint }>(
     'SELECT device_id, coverage_state, coverage_ns FROM device WHERE coverage_state IS NOT NULL',
   );
@@ -89,6 +93,9 @@ export function createInventory(db: Database.Database, archive: Archive, telemet
     },
     markGone: (deviceId, atMs) => {
       gone.run(Math.floor(atMs), deviceId);
+    },
+    markBack: (deviceId) => {
+      back.run(deviceId);
     },
     coveragePoints: () =>
       new Map(coveragePoints.all().map((row) => [row.device_id, { state: row.coverage_state, atNs: row.coverage_ns }])),

@@ -4,24 +4,39 @@
  * Every writing call here is one transaction. Nothing in this folder knows the API, a database server or a clock.
  */
 import type Database from 'better-sqlite3';
+import type { ArchiveKeeper } from '../core/archive-keeper.ts';
+import { HARD_LIMIT_ABOVE_BYTES } from '../core/archive-room.ts';
 import { UserError } from '../core/faults.ts';
 import type { Ledger } from '../core/ports.ts';
 import type { Account } from '../core/records.ts';
 import type { Store } from '../core/state.ts';
+import type { EpochMs } from '../core/time.ts';
 import { createAlertTable } from './alerts.ts';
 import { createArchive } from './archive.ts';
+import { createKeeper } from './clear-keeper.ts';
+import { createCleared } from './clear-memory.ts';
 import { openDatabase } from './database.ts';
 import { createDelivery } from './delivery.ts';
 import { explained, explainedCalls } from './explain.ts';
 import { createInventory } from './inventory.ts';
-import { createLedger } from './ledger.ts';
+import { createLacks } from './lack.ts';
+import { createLedger, type OwnedLedger } from './ledger.ts';
 import { createTelemetryTables } from './telemetry.ts';
 
 export interface OpenStore {
   readonly store: Store;
   readonly ledger: Ledger;
+  /** What keeps the archive small. */
+  readonly keeper: ArchiveKeeper;
   readonly path: string;
   close(): void;
+}
+
+export interface StoreOptions {
+  /** `archive.max_size`: the file may grow a little beyond it, and no further. `null`: no limit. */
+  readonly maxBytes?: number | null;
+  /** When something is archived; without it SQLite's own clock tells. */
+  readonly nowMs?: () => EpochMs;
 }
 
 const API_WORKSPACE = 'workspace_id';
@@ -33,22 +48,37 @@ const ACCOUNT = 'account';
  *
  * @throws UserError where it cannot be used.
  */
-export function openStore(directory: string): OpenStore {
-  const { db, path, close } = openDatabase(directory);
+export function openStore(directory: string, { maxBytes = null, nowMs }: StoreOptions = {}): OpenStore {
+  const most = maxBytes === null ? null : maxBytes + HARD_LIMIT_ABOVE_BYTES;
+  const { db, path, close } = openDatabase(directory, most);
   try {
-    return { ...explained(path, () => assemble(db, path)), path, close };
+    const { store, ledger, keeper } = explained(path, () => assemble(db, { path, nowMs }));
+    const closeAll = (): void => {
+      try {
+        explained(path, ledger.flush);
+      } finally {
+        close();
+      }
+    };
+    return { store, ledger, keeper, path, close: closeAll };
   } catch (error) {
     close();
     throw error;
   }
 }
 
-function assemble(db: Database.Database, path: string): Pick<OpenStore, 'store' | 'ledger'> {
-  const archive = createArchive(db);
+function assemble(
+  db: Database.Database,
+  { path, nowMs }: { path: string; nowMs: StoreOptions['nowMs'] },
+): { store: Store; ledger: OwnedLedger; keeper: ArchiveKeeper } {
+  const archive = createArchive(db, nowMs);
   const telemetry = createTelemetryTables(db, archive);
   const inventory = createInventory(db, archive, telemetry);
   const alerts = createAlertTable(db);
-  const delivery = createDelivery(db, archive);
+  const lacks = createLacks(db);
+  const cleared = createCleared(db);
+  // Whoever is known when something is cleared is told then (`clear.ts`); whoever is new, below.
+  const delivery = createDelivery(db, { archive, lacks });
   const facts = createFacts(db);
   const quarantine = db.prepare(
     'INSERT OR IGNORE INTO quarantine (destination_id, source, content, reason, at_ms) VALUES (NULL, ?, ?, ?, ?)',
@@ -79,6 +109,7 @@ function assemble(db: Database.Database, path: string): Pick<OpenStore, 'store' 
     lastDevicePoint: inventory.lastPoint,
     keepInventory: guarded(inventory.keep),
     markGone: guarded(inventory.markGone),
+    markBack: guarded(inventory.markBack),
     coveragePoints: inventory.coveragePoints,
     keepCoveragePoints: guarded(inventory.keepCoveragePoints),
     alerts: explainedCalls(path, {
@@ -93,7 +124,9 @@ function assemble(db: Database.Database, path: string): Pick<OpenStore, 'store' 
     held: (deviceId, from, to) => ({
       lines: archive.linesAround(deviceId, from, to),
       ties: archive.tiesAround(deviceId, from, to),
+      cleared: archive.clearedAround(deviceId, from, to),
     }),
+    cleared: archive.clearedAround,
     land: guarded((landing) => {
       telemetry.land(landing);
       addRejected(landing.deviceId, landing.rejected, landing.atMs);
@@ -105,16 +138,30 @@ function assemble(db: Database.Database, path: string): Pick<OpenStore, 'store' 
     gaps: telemetry.gaps,
     nameGap: guarded(telemetry.nameGap),
     clearGaps: guarded(telemetry.clearGaps),
+    rereadDays: telemetry.rereadDays,
+    keepReread: guarded(telemetry.keepReread),
     fact: facts.read,
     keepFact: guarded(facts.write),
-    destination: guarded(delivery.destination),
+    destination: guarded((name, identity) => {
+      const destination = delivery.destination(name, identity);
+      if (destination.created) lacks.add(destination.id, cleared.asLacks());
+      return destination;
+    }),
+    knownIdentity: delivery.knownIdentity,
+    identify: guarded(delivery.identify),
+    displacedTo: delivery.displacedTo,
     position: delivery.position,
     read: archive.read,
     settle: guarded(delivery.settle),
     backlog: delivery.backlog,
+    lacks: lacks.list,
     totals: archive.totals,
   };
-  return { store: explainedCalls(path, store), ledger: explainedCalls(path, createLedger(db)) };
+  return {
+    store: explainedCalls(path, store),
+    ledger: explainedCalls(path, createLedger(db)),
+    keeper: explainedCalls(path, createKeeper(db, { lacks, path })),
+  };
 }
 
 function createFacts(db: Database.Database) {

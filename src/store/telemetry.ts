@@ -17,6 +17,7 @@ import {
 } from '../core/telemetry-state.ts';
 import type { EpochMs, EpochNs } from '../core/time.ts';
 import type { Archive } from './archive.ts';
+import { createLateness, createRereads } from './lateness.ts';
 
 interface CoverageRow {
   readonly from_ns: bigint;
@@ -36,6 +37,8 @@ export interface TelemetryTables {
   gaps(deviceId?: string): Gap[];
   nameGap(gap: Gap): void;
   clearGaps(deviceId: string): void;
+  rereadDays(): ReadonlyMap<string, number>;
+  keepReread(deviceId: string, day: number): void;
 }
 
 /** Prepares the tables of an open database. */
@@ -45,6 +48,7 @@ export function createTelemetryTables(db: Database.Database, archive: Archive): 
   const names = createNames(db);
   const hours = createHours(db);
   const sums = createDaySums(db);
+  const lateness = createLateness(db);
   const requestYield = db.prepare('UPDATE request SET new_readings = ifnull(new_readings, 0) + ? WHERE id = ?');
   return {
     state: (deviceId) => ({
@@ -53,6 +57,7 @@ export function createTelemetryTables(db: Database.Database, archive: Archive): 
       spans: coverage.read(deviceId),
       names: names.read(deviceId),
       ...hours.read(deviceId),
+      late: lateness.read(deviceId),
     }),
     land: (landing) => {
       const { deviceId } = landing;
@@ -62,6 +67,7 @@ export function createTelemetryTables(db: Database.Database, archive: Archive): 
       coverage.replace(deviceId, landing.spans);
       hours.replace(deviceId, landing);
       sums.add(deviceId, landing.daySums);
+      if (landing.late !== undefined) lateness.keep(deviceId, landing.late.record);
       requestYield.run(landing.newReadings, landing.requestId);
     },
     pin: (deviceId, name, atNs) => {
@@ -75,6 +81,7 @@ export function createTelemetryTables(db: Database.Database, archive: Archive): 
       revisions.advance(deviceId, revisions.read(deviceId));
     },
     ...createGaps(db),
+    ...createRereads(db),
   };
 }
 

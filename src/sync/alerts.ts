@@ -7,13 +7,16 @@
  * counts the alerts that are not resolved: where that differs from what is known (one was reopened, one was missed),
  * everything is listed once more.
  */
-import { type KnownAlert, observeAlert } from '../core/alerts.ts';
+import type { KnownAlert } from '../core/alerts.ts';
 import { ApiFault } from '../core/faults.ts';
+import { observeKept, observeLeftOut } from '../core/left-out-alerts.ts';
 import { nameAt } from '../core/names.ts';
 import type { Purpose, Reply } from '../core/ports.ts';
 import type { AlertPage, AlertRecord, Cursor } from '../core/records.ts';
 import { type EpochNs, HOUR_MS, msToNs } from '../core/time.ts';
 import type { SyncContext } from './context.ts';
+import { exclusionNow } from './exclusion.ts';
+import { includedAgain, noteLeftOut, readAnew } from './left-out.ts';
 
 const PURPOSE: Purpose = { lane: 'alerts', stream: 'alerts' };
 
@@ -36,7 +39,10 @@ const LIST_AGAIN_MS = HOUR_MS;
 export async function syncAlerts(context: SyncContext, signal: AbortSignal): Promise<boolean> {
   try {
     const openBefore = context.store.alerts.open();
-    const seen = await list(context, reachFor(context, openBefore), signal);
+    const included = includedAgain(context);
+    const reach = included.length > 0 ? { to: null, isWhole: true } : reachFor(context, openBefore);
+    const seen = await list(context, reach, signal);
+    readAnew(context, included);
     await followById(
       context,
       openBefore.filter(({ alertId }) => !seen.has(alertId)),
@@ -110,15 +116,22 @@ function takeIn(context: SyncContext, { value, answeredAtMs }: Reply<AlertPage>)
 }
 
 /** Archives what is new about these alerts, in one transaction. */
-function keep({ store }: SyncContext, alerts: readonly AlertRecord[], atNs: EpochNs): void {
+function keep(context: SyncContext, alerts: readonly AlertRecord[], atNs: EpochNs): void {
+  const { store } = context;
   const workspaceTag = store.workspaceTag();
   if (workspaceTag === null) throw new Error('alerts were read before the workspace was pinned');
   // A page that shifted while it was read may have an alert twice.
   const once = new Map(alerts.map((alert) => [alert.alertId, alert]));
+  const isExcluded = exclusionNow(context);
+  noteLeftOut(
+    context,
+    [...once.values()].flatMap(({ deviceId }) => (deviceId !== null && isExcluded(deviceId) ? [deviceId] : [])),
+  );
   const observed = [...once.values()].map((alert) => {
     const known = store.alerts.find(alert.alertId);
     const names = alert.deviceId === null ? [] : store.telemetry(alert.deviceId).names;
-    return observeAlert(alert, { known, deviceName: nameAt(names, alert.openedAt), atNs, workspaceTag });
+    const seen = { known, deviceName: nameAt(names, alert.openedAt), atNs, workspaceTag };
+    return isExcluded(alert.deviceId) ? observeLeftOut(alert, seen) : observeKept(alert, seen);
   });
   const changed = observed.filter((one) => one.changed);
   store.alerts.keep(

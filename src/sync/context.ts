@@ -1,12 +1,15 @@
 /**
  * What every step of the sync is handed: the ports, the clocks and the settings. Values only; no step keeps its own.
  */
+import type { RoomAnswer, StateFullError } from '../core/archive-room.ts';
 import type { AllowanceUse } from '../core/fact-lines.ts';
+import type { DeviceFilter } from '../core/filter.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { Api, Clock, Observe, Random, RequestLane } from '../core/ports.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state.ts';
 import type { EpochMs, EpochNs } from '../core/time.ts';
+import type { FilterNotes } from './filter-notes.ts';
 
 export interface SyncSettings {
   /** How far back the first sync goes: an age, or a fixed instant. */
@@ -19,6 +22,8 @@ export interface SyncSettings {
   readonly concurrency: number;
   /** The configured `workspace.id`; `null`: as the account says. */
   readonly workspaceTag: string | null;
+  /** What is left out. */
+  readonly filter: DeviceFilter;
 }
 
 export interface SyncContext {
@@ -31,6 +36,12 @@ export interface SyncContext {
   /** The allowance as it stands. */
   readonly allowance: () => AllowanceUse;
   readonly settings: SyncSettings;
+  /** Whether there is room for more: without it nothing is asked of the API that would be archived. Cheap. */
+  readonly room: () => RoomAnswer;
+  /** Takes in that a write failed for lack of room, which is none for a while then. */
+  readonly stateFull: (error: StateFullError) => void;
+  /** Is told what the filter was held against, and tells what of it matches nothing. */
+  readonly filterNotes: Omit<FilterNotes, 'filter'>;
 }
 
 /** What may be claimed now, and the span that is wanted: fixed for a whole pass. */
@@ -38,8 +49,10 @@ export interface Horizon {
   /** Server's time, as well as it is known, when the pass began. */
   readonly nowMs: EpochMs;
   readonly wantedFrom: EpochNs;
-  /** Nothing at or after this may be claimed: a reading may still appear there. */
+  /** Nothing at or after this may be claimed: a reading may still appear there. For one device see `limitFor`. */
   readonly limit: EpochNs;
+  /** The configured settle that `limit` allows for. */
+  readonly settleMs: number;
 }
 
 /** What a pull is about. */

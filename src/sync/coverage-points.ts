@@ -8,24 +8,27 @@ import { holdingsOf } from '../core/holdings.ts';
 import type { NewCoveragePoint } from '../core/inventory-state.ts';
 import { HOUR_NS, maxNs, msToNs } from '../core/time.ts';
 import type { Horizon, SyncContext } from './context.ts';
-import { stillWantedFrom } from './horizon.ts';
+import { limitFor, stillWantedFrom } from './horizon.ts';
 
 /** Archives the `coverage` points that are due, and forgets named gaps that are closed. */
 export function noteCoverage(context: SyncContext, horizon: Horizon): void {
-  const { store, serverClock } = context;
+  const { store, serverClock, settings } = context;
   const tag = store.workspaceTag();
   if (tag === null) return;
   const last = store.coveragePoints();
   const atNs = msToNs(serverClock.nowMs());
   // What has left the wanted span since the pass began is no hole any more.
-  const wanted = { from: maxNs(horizon.wantedFrom, stillWantedFrom(context)), to: horizon.limit };
+  const wantedFrom = maxNs(horizon.wantedFrom, stillWantedFrom(context));
   const points: NewCoveragePoint[] = [];
   for (const device of store.devices()) {
     const { deviceId } = device.record;
     const gaps = store.gaps(deviceId);
-    const { spans } = store.telemetry(deviceId);
-    const holdings = holdingsOf(device, { spans, gaps }, wanted);
-    if (gaps.length > 0 && holesIn({ from: horizon.wantedFrom, to: horizon.limit }, spans).length === 0) {
+    const telemetry = store.telemetry(deviceId);
+    const { spans } = telemetry;
+    const to = limitFor(horizon, telemetry);
+    const isExcluded = settings.filter.excludes(device.record);
+    const holdings = holdingsOf({ ...device, isExcluded }, { spans, gaps }, { from: wantedFrom, to });
+    if (gaps.length > 0 && holesIn({ from: horizon.wantedFrom, to }, spans).length === 0) {
       store.clearGaps(deviceId);
     }
     const before = last.get(deviceId);

@@ -6,9 +6,10 @@
  */
 import { deviceDigest, deviceLine } from '../core/fact-lines.ts';
 import { ApiFault } from '../core/faults.ts';
+import { keptRecord } from '../core/filter.ts';
 import type { KnownDevice, ListedDevice } from '../core/inventory-state.ts';
 import { nameOf } from '../core/names.ts';
-import type { Cursor, DeviceRecord } from '../core/records.ts';
+import type { Cursor, DeviceRecord, RejectedRecord } from '../core/records.ts';
 import { type EpochMs, HOUR_NS, msToNs } from '../core/time.ts';
 import type { SyncContext } from './context.ts';
 
@@ -36,12 +37,14 @@ export async function syncDevices(context: SyncContext, signal: AbortSignal): Pr
   // A record that could not be read may be any of the known devices.
   const missing = unreadable > 0 ? [] : [...known.keys()].filter((deviceId) => !records.has(deviceId));
   store.keepInventory({ listed, missing, atMs: answeredAtMs });
+  context.filterNotes.devicesListed(listed.map(({ record }) => record));
   for (const { record, name } of listed) tellChange(context, known.get(record.deviceId), record, name);
   for (const device of store.devices()) {
     const before = known.get(device.record.deviceId);
-    if (device.goneSinceMs !== null && before?.goneSinceMs === null) {
-      observe({ type: 'device-gone', deviceId: device.record.deviceId });
-    }
+    if (before === undefined) continue;
+    const { deviceId } = device.record;
+    if (device.goneSinceMs !== null && before.goneSinceMs === null) observe({ type: 'device-gone', deviceId });
+    if (device.goneSinceMs === null && before.goneSinceMs !== null) observe({ type: 'device-returned', deviceId });
   }
 }
 
@@ -63,17 +66,21 @@ async function listDevices(context: SyncContext, signal: AbortSignal): Promise<L
   }
 }
 
-async function listOnce({ api, store, observe }: SyncContext, signal: AbortSignal): Promise<Listing> {
+async function listOnce({ api, store, observe, settings }: SyncContext, signal: AbortSignal): Promise<Listing> {
   const records = new Map<string, DeviceRecord>();
   let cursor: Cursor | null = null;
   let unreadable = 0;
   for (let pages = 0; pages < MAX_PAGES; pages += 1) {
     const reply = await api.devices(cursor, { lane: 'inventory', stream: 'devices' }, signal);
     const { devices, rejected, nextCursor } = reply.value;
-    for (const record of devices) records.set(record.deviceId, record);
+    for (const record of devices) records.set(record.deviceId, keptRecord(settings.filter, record));
     unreadable += rejected.length;
     if (rejected.length > 0) {
-      store.quarantineRecords('devices', rejected, reply.answeredAtMs);
+      store.quarantineRecords(
+        'devices',
+        settings.filter.keepsLocation ? rejected : unshown(rejected),
+        reply.answeredAtMs,
+      );
       observe({
         type: 'records-rejected',
         stream: 'devices',
@@ -88,8 +95,13 @@ async function listOnce({ api, store, observe }: SyncContext, signal: AbortSigna
   throw new ApiFault('malformed', 'GET /devices: the pages lead in a circle', { request: 'GET /devices' });
 }
 
+/** Records that could not be read may hold a position anywhere in their text. */
+function unshown(rejected: readonly RejectedRecord[]): RejectedRecord[] {
+  return rejected.map(({ reason }) => ({ reason, record: '(not kept: sync.location is false)' }));
+}
+
 function toListed(
-  { store }: SyncContext,
+  { store, settings }: SyncContext,
   record: DeviceRecord,
   { tag, atMs }: { tag: string; atMs: EpochMs },
 ): ListedDevice {
@@ -100,7 +112,8 @@ function toListed(
   const due = last === null || last.digest !== digest || atNs - last.atNs >= POINT_EVERY_NS;
   // A state is written later than the one before it, or not at all: two at one instant would be one point.
   const later = last === null || atNs > last.atNs;
-  return { record, name, digest, line: due && later ? deviceLine(record, tag, atMs) : null };
+  const written = due && later && !settings.filter.excludes(record);
+  return { record, name, digest, line: written ? deviceLine(record, tag, atMs) : null };
 }
 
 function tellChange(
@@ -111,7 +124,6 @@ function tellChange(
 ): void {
   const { deviceId } = record;
   if (before === undefined) observe({ type: 'device-appeared', deviceId, name });
-  else if (before.goneSinceMs !== null) observe({ type: 'device-returned', deviceId });
   if (before !== undefined && before.name !== name) {
     observe({ type: 'device-renamed', deviceId, before: before.name, after: name });
   }

@@ -54,6 +54,10 @@ export interface Means {
   readonly send: (part: readonly string[]) => Promise<WriteAnswer>;
 }
 
+/** What a person can do where the destination asks for patience, or does not answer at all. */
+const LATER_HINT =
+  'delivery goes on by itself once the database takes writes, and nothing is lost meanwhile; if this lasts, look at its log, its disk and what stands between';
+
 /** How many other lines of the batch are tried, spread over it, where no line is known that would be accepted. */
 const PROBES = 12;
 
@@ -62,11 +66,19 @@ export function collectEvidence(lines: readonly string[]): Evidence {
   return { lines, accepted: [], bad: new Map(), suspects: [] };
 }
 
-/** Notes that the lines `from <= index < to` were accepted together, which may speak against suspects. */
-export function noteAccepted(evidence: Evidence, from: number, to: number): void {
-  for (let index = from; index < to; index += 1) evidence.accepted[index] = true;
-  for (let index = from; index < to && evidence.suspects.length > 0; index += 1) {
+/** Notes that lines were accepted together, which may speak against suspects. */
+export function noteAccepted(evidence: Evidence, indexes: readonly number[]): void {
+  for (const index of indexes) evidence.accepted[index] = true;
+  for (const index of indexes) {
+    if (evidence.suspects.length === 0) return;
     convict(evidence, evidence.lines[index] ?? '');
+  }
+}
+
+/** Notes that lines are older than the destination keeps. */
+export function noteBeyond(evidence: Evidence, indexes: readonly number[], { words }: Refusal): void {
+  for (const index of indexes) {
+    evidence.bad.set(index, { index, line: evidence.lines[index] ?? '', words, retention: true });
   }
 }
 
@@ -106,7 +118,7 @@ export function holdOf(answer: Extract<WriteAnswer, { readonly kind: 'held' | 'l
   const { words } = answer;
   return answer.kind === 'held'
     ? { words, hint: answer.hint, waitMs: null }
-    : { words, hint: '', waitMs: answer.waitMs };
+    : { words, hint: LATER_HINT, waitMs: answer.waitMs };
 }
 
 /** Tries lines like the suspect until one is accepted, which convicts it. */
@@ -122,7 +134,7 @@ async function control(evidence: Evidence, suspect: Suspect, { witness, send }: 
   const hint =
     kind === null
       ? 'even single lines are too large for the database, or for a proxy before it: raise the limit for a request there'
-      : `no line of "${kind}" (measurement, fields) is accepted: a field of another type in influx.bucket, a limit, a full disk? The log of the database tells`;
+      : `no line of "${kind}" (measurement, fields) is accepted: a field of another type in the bucket, a limit, a full disk? The log of the database tells`;
   return { words: refusal.words, hint, waitMs: null };
 }
 

@@ -1,23 +1,34 @@
 /**
  * How far the sync may claim and how far back it is wanted (design 2.1, "Claims have a limit").
  */
+import { CLOCK_GRAIN_MS, settleOf } from '../core/late.ts';
+import type { TelemetryState } from '../core/telemetry-state.ts';
 import { type EpochNs, maxNs, msToNs, SECOND_MS } from '../core/time.ts';
 import type { Horizon, SyncContext, SyncSettings } from './context.ts';
 
-/**
- * The server's clock speaks in seconds: what it says may lie up to a second ahead of the time at which it looked.
- */
-const CLOCK_GRAIN_MS = SECOND_MS;
-
 /** The horizon of a pass that begins now; `null` while nothing is known of the server's time. */
 export function horizonNow({ serverClock, settings }: Pick<SyncContext, 'serverClock' | 'settings'>): Horizon | null {
-  const claimableMs = serverClock.claimableMs();
-  if (claimableMs === null) return null;
+  const heldMs = serverClock.claimableMs();
+  // Where `Date` has fallen back nothing is claimed anew, and what lies beyond is read again once it has passed.
+  const claimableMs = serverClock.passedMs();
+  if (heldMs === null || claimableMs === null) return null;
   return {
-    nowMs: claimableMs,
-    wantedFrom: wantedFrom(settings, claimableMs),
+    nowMs: heldMs,
+    wantedFrom: wantedFrom(settings, heldMs),
+    settleMs: settings.settleMs,
     limit: maxNs(msToNs(claimableMs - CLOCK_GRAIN_MS - settings.settleMs), 0n),
   };
+}
+
+/**
+ * The end of what may be claimed of one device: lower than the horizon's by what late readings have made its settle
+ * grow. Wherever the limit of a device counts, it is this one.
+ */
+export function limitFor(
+  { limit, settleMs }: Pick<Horizon, 'limit' | 'settleMs'>,
+  { late }: Pick<TelemetryState, 'late'>,
+): EpochNs {
+  return maxNs(limit - msToNs(settleOf(settleMs, late) - settleMs), 0n);
 }
 
 /** The server's clock is known to a few seconds: what leaves the wanted span within these has left it. */

@@ -2,12 +2,13 @@
  * Landing: a judged page goes into the archive and moves the coverage, in one transaction.
  */
 import type { CoveredSpan } from '../core/coverage.ts';
-import { composeLanding, extentOf } from '../core/landing.ts';
+import { composeLanding, extentOf, withoutEdges } from '../core/landing.ts';
+import { claimsEnd, composeWithdrawal, settleOf } from '../core/late.ts';
 import { TIE_REACH_NS } from '../core/placing.ts';
 import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
-import { StaleStateError } from '../core/telemetry-state.ts';
-import { maxNs } from '../core/time.ts';
+import { type Landing, StaleStateError } from '../core/telemetry-state.ts';
+import { formatExact, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
 import type { SyncContext } from './context.ts';
 
 /** How often a landing is computed anew because the state has moved meanwhile. */
@@ -26,8 +27,12 @@ export function landPage(context: SyncContext, page: JudgedPage): void {
   const { readings, reply, proven, deviceId } = page;
   const { rejected } = reply.value;
   if (readings.length === 0 && rejected.length === 0 && proven === null) return;
-  const { newReadings, lines } = landOnce(context, page, 1);
-  const { observe } = context;
+  const { newReadings, lines, late } = landOnce(context, page, 1);
+  const { observe, settings } = context;
+  if (late !== undefined) {
+    const { count, worstMs, record } = late;
+    observe({ type: 'readings-late', deviceId, count, worstMs, settleMs: settleOf(settings.settleMs, record) });
+  }
   observe({
     type: 'page-landed',
     deviceId,
@@ -46,14 +51,23 @@ export function landPage(context: SyncContext, page: JudgedPage): void {
   }
 }
 
-function landOnce(context: SyncContext, page: JudgedPage, attempt: number): { newReadings: number; lines: number } {
+interface Landed {
+  readonly newReadings: number;
+  readonly lines: number;
+  readonly late: Landing['late'];
+}
+
+function landOnce(context: SyncContext, page: JudgedPage, attempt: number): Landed {
   const { store } = context;
-  const { deviceId, readings, reply, proven } = page;
+  const { settleMs } = context.settings;
+  const { deviceId, reply, proven } = page;
   const workspaceId = store.workspaceTag();
   if (workspaceId === null) throw new Error('telemetry was read before the workspace was pinned');
+  const state = store.telemetry(deviceId);
+  const readings = withoutEdges(page.readings, state.spans);
   const extent = extentOf(readings);
   const landing = composeLanding({
-    state: store.telemetry(deviceId),
+    state,
     workspaceId,
     lane: page.lane === 'live' ? 'live' : 'history',
     requestId: reply.requestId,
@@ -65,6 +79,8 @@ function landOnce(context: SyncContext, page: JudgedPage, attempt: number): { ne
         ? { lines: [], ties: [] }
         : store.held(deviceId, maxNs(extent.from - TIE_REACH_NS, 0n), extent.to + TIE_REACH_NS),
     proven,
+    settleMs,
+    ...(context.filterNotes.touchesSensors ? { filter: context.settings.filter } : {}),
   });
   try {
     store.land(landing);
@@ -72,5 +88,25 @@ function landOnce(context: SyncContext, page: JudgedPage, attempt: number): { ne
     if (!(error instanceof StaleStateError) || attempt >= ATTEMPTS) throw error;
     return landOnce(context, page, attempt + 1);
   }
-  return { newReadings: landing.newReadings, lines: landing.lines.length };
+  return { newReadings: landing.newReadings, lines: landing.lines.length, late: landing.late };
+}
+
+/**
+ * Takes back what is claimed beyond the server's present: its clock was ahead when that was claimed, and has fallen
+ * back, so that readings of those times are still to come. It is read again from the newest reading on that was seen
+ * then (less the settle): how far the true time was when the rest was claimed nobody knows.
+ */
+export function withdrawClaims({ store, serverClock, settings, observe }: SyncContext, deviceId: string): void {
+  const presentMs = serverClock.presentAtMostMs();
+  const passedMs = serverClock.passedMs();
+  if (presentMs === null || passedMs === null) return;
+  const state = store.telemetry(deviceId);
+  const newest = state.spans.at(-1);
+  if (newest === undefined || newest.to <= msToNs(presentMs)) return;
+  const { to } = newest;
+  const settleMs = settleOf(settings.settleMs, state.late);
+  const seenTo = newest.last === null ? newest.from : claimsEnd(nsToMs(newest.last.at), settleMs);
+  const from = minNs(seenTo, claimsEnd(passedMs, settleMs));
+  store.land(composeWithdrawal(state, from, serverClock.nowMs()));
+  observe({ type: 'claims-withdrawn', deviceId, from: formatExact(from), to: formatExact(to) });
 }

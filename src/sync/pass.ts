@@ -9,9 +9,11 @@ import { syncAlerts } from './alerts.ts';
 import type { Horizon, SyncContext } from './context.ts';
 import { noteCoverage } from './coverage-points.ts';
 import { syncDevices } from './devices.ts';
+import { lookAtTheGone } from './gone.ts';
 import { horizonNow } from './horizon.ts';
+import { learnTime } from './learn-time.ts';
 import type { Puller } from './pull.ts';
-import { learnTimeFromReadings, syncTelemetry } from './telemetry.ts';
+import { ALL_ROUNDS, syncTelemetry } from './telemetry.ts';
 
 export interface PassResult {
   /** What was wanted and claimed; `null` where nothing is known of the server's time (no reading anywhere). */
@@ -48,6 +50,7 @@ export async function runPass(
   const off: Stream[] = [];
   if (!(await syncAccount(context, signal))) off.push('account');
   await syncDevices(context, signal);
+  await lookAtTheGone(context, puller, signal);
   context.observe({ type: 'pass-started', devices: context.store.devices().length });
   // Fixed before the alerts, which may take long: what is wanted counts from the start.
   if (fixed === null) await learnTime(context, puller, signal);
@@ -57,7 +60,9 @@ export async function runPass(
   if (alerts === 'off') off.push('alerts');
   const unread: Stream[] = alerts === 'unread' ? ['alerts'] : [];
   if (horizon === null) return { horizon, failed: new Set(), off, unread };
-  const result = await syncTelemetry(context, { puller, horizon, historyMs }, signal);
+  const beganMs = context.clock.monoMs();
+  const isOver = (): boolean => context.clock.monoMs() - beganMs >= historyMs;
+  const result = await syncTelemetry(context, { puller, horizon, rounds: ALL_ROUNDS, isOver }, signal);
   if (result.off) off.push('telemetry');
   noteCoverage(context, horizon);
   return { horizon, failed: result.failed, off, unread };
@@ -71,16 +76,5 @@ async function readAlerts(context: SyncContext, signal: AbortSignal): Promise<'r
     if (!(error instanceof ApiFault) || error.kind === 'unauthorized' || error.kind === 'no-api-access') throw error;
     context.observe({ type: 'stream-failed', stream: 'alerts', message: error.message });
     return 'unread';
-  }
-}
-
-async function learnTime(context: SyncContext, puller: Puller, signal: AbortSignal): Promise<void> {
-  const { serverClock } = context;
-  // Without `Date` the known time stands still between readings: a look at the newest one moves it on.
-  if (serverClock.claimableMs() !== null && !serverClock.isDateAbsent()) return;
-  try {
-    await learnTimeFromReadings(context, puller, signal);
-  } catch (error) {
-    if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
   }
 }

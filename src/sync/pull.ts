@@ -7,35 +7,25 @@
  * An answer that proves nothing is asked for again; three of them make a named gap, which is tried again later. Only
  * where an anchor was missing three times is it taken as gone: a restatement, told and gone on from.
  */
-import { anchorsOf, type Edge, holesIn } from '../core/coverage.ts';
+import { holesIn } from '../core/coverage.ts';
 import { ApiFault } from '../core/faults.ts';
 import { type Interval, normalize, subtract } from '../core/intervals.ts';
+import { judgePage } from '../core/judge-page.ts';
+import { settleOf } from '../core/late.ts';
 import type { Reply } from '../core/ports.ts';
 import type { TelemetryPage } from '../core/records.ts';
-import type { Gap, GapReason } from '../core/telemetry-state.ts';
-import { ceilToSecond, DAY_MS, type EpochNs, formatExact, HOUR_NS, MINUTE_MS, maxNs, minNs } from '../core/time.ts';
-import { type Ask, askFor, type Judgement, judgePage, nextAsk, SLACK_NS } from '../core/walk.ts';
+import type { Gap } from '../core/telemetry-state.ts';
+import { ceilToSecond, type EpochNs, HOUR_NS, maxNs, minNs, msToNs } from '../core/time.ts';
+import { type Ask, nextAsk, SLACK_NS } from '../core/walk.ts';
 import type { PullTask, SyncContext } from './context.ts';
-import { landPage } from './land.ts';
+import { landPage, withdrawClaims } from './land.ts';
+import { askAgain, TRIES, takeRefusal } from './odd-answers.ts';
 import { askPage, type PageAnswer } from './page.ts';
+import { askBelow, beginWalk, nameGap, type Walk } from './walking.ts';
 import { createWindowRules, type WindowRules } from './window-rules.ts';
-
-/** How often an answer that proves nothing is asked for before the hole gets a name. */
-const TRIES = 3;
 
 /** How many empty pages in a row may name a next one before that leads nowhere. */
 const MAX_HOLLOW = 10;
-
-/** How long to wait before an odd answer is asked for again: a replica that lags behind gets time to catch up. */
-const AGAIN_MS = 1000;
-
-/** When a named gap is worth another try: soon where the answer was odd, daily where the plan hides it. */
-const RETRY_MS: Readonly<Record<GapReason, number>> = {
-  'page not understood': 5 * MINUTE_MS,
-  'device unreachable': 5 * MINUTE_MS,
-  'beyond plan': DAY_MS,
-  'device gone': DAY_MS,
-};
 
 export interface Puller {
   /**
@@ -52,10 +42,14 @@ export interface Puller {
 export function createPuller(context: SyncContext): Puller {
   const rules = createWindowRules(context);
   return {
-    pull: async (task, signal) => {
+    pull: async (wholeTask, signal) => {
+      withdrawClaims(context, wholeTask.deviceId);
+      const settledMs = settleNow(context, wholeTask.deviceId);
       let last: Interval | null = null;
-      for (let hole = nextHole(context, rules, task); hole !== null; hole = nextHole(context, rules, task)) {
-        if (task.isPaused()) return;
+      for (;;) {
+        const task = settleLonger(context, wholeTask, settledMs);
+        const hole = nextHole(context, rules, task);
+        if (hole === null || isStopped(context, task)) return;
         const walk = beginWalk({ context, rules, task, hole });
         // A walk that changed nothing would be walked for ever.
         if (last?.from === hole.from && last.to === hole.to) nameGap(walk, hole, 'page not understood');
@@ -72,6 +66,24 @@ export function createPuller(context: SyncContext): Puller {
       return readings.length > 0;
     },
   };
+}
+
+/** Whether to stop where it is: something more urgent has its turn, or there is no room for another page. */
+function isStopped({ room }: SyncContext, { isPaused }: PullTask): boolean {
+  return isPaused() || !room().ok;
+}
+
+/** How long the readings of a device are waited for, in milliseconds. */
+function settleNow({ store, settings }: SyncContext, deviceId: string): number {
+  return settleOf(settings.settleMs, store.telemetry(deviceId).late);
+}
+
+/** The task, with its claims lowered by what the settle has grown since it began: late readings have come meanwhile. */
+function settleLonger(context: SyncContext, task: PullTask, settledMs: number): PullTask {
+  const grownMs = settleNow(context, task.deviceId) - settledMs;
+  if (grownMs <= 0) return task;
+  const limit = maxNs(task.limit - msToNs(grownMs), 0n);
+  return { ...task, limit, span: { from: task.span.from, to: minNs(task.span.to, limit) } };
 }
 
 /** The newest page of a device: without bounds, and where that is refused, by as wide a window as there may be. */
@@ -115,46 +127,10 @@ function restOf({ fromNs, toNs, reason }: Gap, hiddenTo: EpochNs | null): Interv
   return { from: fromNs, to: hiddenTo ?? fromNs };
 }
 
-/** The way through one hole, and how much odd behaviour it has met. */
-interface Walk {
-  readonly context: SyncContext;
-  readonly rules: WindowRules;
-  readonly task: PullTask;
-  readonly hole: Interval;
-  readonly near: Edge | null;
-  readonly far: Edge | null;
-  odd: number;
-  empties: number;
-  anchorMisses: number;
-  /** Pages in a row without a reading that named a next one. */
-  hollow: number;
-  gone: boolean;
-}
-
-function beginWalk(about: Pick<Walk, 'context' | 'rules' | 'task' | 'hole'>): Walk {
-  const { spans } = about.context.store.telemetry(about.task.deviceId);
-  const { near, far } = anchorsOf(about.hole, spans);
-  const servedFrom = about.rules.servedFrom();
-  const reachable = far !== null && servedFrom !== null && far.at < servedFrom ? null : far;
-  return { ...about, near, far: reachable, odd: 0, empties: 0, anchorMisses: 0, hollow: 0, gone: false };
-}
-
-/** The question for what is left of the hole below `to`, by the window rules as they stand. */
-function askBelow({ rules, task, hole, far }: Walk, to: EpochNs, near: Edge | null): Ask {
-  const live = to === task.limit && near === null;
-  const left = { from: hole.from, to };
-  return askFor({ deviceId: task.deviceId, hole: left, near, far, live }, rules.limits());
-}
-
-/** The same question from its first page: a chain of cursors is begun anew. */
-function fromFirstPage(ask: Ask): Ask {
-  return { ...ask, cursor: null, nearSeen: ask.near === null };
-}
-
 /** Walks one hole until its window was read to the end, it has a name, or the device is gone. */
 async function walkHole(walk: Walk, signal: AbortSignal): Promise<void> {
   let ask: Ask | null = askBelow(walk, walk.hole.to, walk.near);
-  while (ask !== null && !walk.task.isPaused()) {
+  while (ask !== null && !isStopped(walk.context, walk.task)) {
     const answer: PageAnswer = await askPage(walk, ask, signal);
     ask = answer.kind === 'page' ? await takePage(walk, { ask, answer }, signal) : takeRefusal(walk, ask, answer);
   }
@@ -185,59 +161,4 @@ async function takePage(
     return null;
   }
   return nextAsk(ask, judged, { page, hole: walk.hole, far: walk.far, limits: rules.limits() });
-}
-
-/** What to do about an answer that proved nothing: the same question, the walk from its start, or a name for the hole. */
-async function askAgain(
-  walk: Walk,
-  { ask, judged, page }: { ask: Ask; judged: Judgement; page: TelemetryPage },
-  signal: AbortSignal,
-): Promise<Ask | null> {
-  const { context, task } = walk;
-  const isEmpty = page.readings.length === 0 && (page.deviceId === null || page.deviceId === task.deviceId);
-  if (isEmpty) walk.empties += 1;
-  if (isEmpty && !judged.anchorMissing && walk.empties === 1) return ask;
-  walk.odd += 1;
-  const reason = judged.reason ?? '';
-  context.observe({ type: 'page-distrusted', deviceId: task.deviceId, reason, attempt: walk.odd });
-  if (judged.anchorMissing) {
-    walk.anchorMisses += 1;
-    if (walk.anchorMisses === TRIES) {
-      const at = formatExact((ask.near ?? ask.far)?.at ?? ask.hole.to);
-      context.observe({ type: 'restatement', deviceId: task.deviceId, at });
-    }
-  } else if (walk.odd >= TRIES) {
-    nameGap(walk, ask.hole, 'page not understood');
-    return null;
-  }
-  await context.clock.sleep(AGAIN_MS, signal);
-  return judged.anchorMissing ? fromFirstPage(ask) : ask;
-}
-
-function takeRefusal(walk: Walk, ask: Ask, answer: Exclude<PageAnswer, { kind: 'page' }>): Ask | null {
-  const { context, task } = walk;
-  const { deviceId } = task;
-  if (answer.kind === 'changed') return askBelow(walk, ask.hole.to, ask.near);
-  // The walk ends; what is left of the hole is looked for anew, as far back as may be asked.
-  if (answer.kind === 'too-old') return null;
-  if (answer.kind === 'odd') {
-    walk.odd += 1;
-    context.observe({ type: 'page-distrusted', deviceId, reason: answer.reason, attempt: walk.odd });
-    if (walk.odd < TRIES) return fromFirstPage(ask);
-    nameGap(walk, ask.hole, 'page not understood');
-  } else if (answer.kind === 'gone') {
-    walk.gone = true;
-    context.store.markGone(deviceId, context.serverClock.nowMs());
-    context.observe({ type: 'device-gone', deviceId });
-  } else {
-    nameGap(walk, walk.hole, 'device unreachable');
-  }
-  return null;
-}
-
-function nameGap({ context, task }: Pick<Walk, 'context' | 'task'>, { from, to }: Interval, reason: GapReason): void {
-  const retryAtMs = context.serverClock.nowMs() + RETRY_MS[reason];
-  const { deviceId } = task;
-  context.store.nameGap({ deviceId, fromNs: from, toNs: to, reason, retryAtMs });
-  context.observe({ type: 'gap-named', deviceId, reason, from: formatExact(from), to: formatExact(to) });
 }

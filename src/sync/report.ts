@@ -6,11 +6,13 @@
 import { holesIn } from '../core/coverage.ts';
 import { coveredShare, holdingsOf, wantedOf } from '../core/holdings.ts';
 import { lengthNs } from '../core/intervals.ts';
-import type { AllowanceStatus, DeviceStatus, ReadyReport, StatusReport } from '../core/status.ts';
+import type { AllowanceStatus, ArchiveStatus, DeviceStatus, ReadyReport, StatusReport } from '../core/status.ts';
 import { DAY_NS, formatExact, maxNs, msToNs, SECOND_NS } from '../core/time.ts';
 import type { Horizon, SyncContext } from './context.ts';
 import type { Deliverer } from './deliver.ts';
-import { horizonNow } from './horizon.ts';
+import { keptDevices } from './exclusion.ts';
+import { horizonNow, limitFor } from './horizon.ts';
+import type { Room } from './room.ts';
 import type { StreamNotes } from './stream-notes.ts';
 
 export interface ReportParts {
@@ -18,6 +20,7 @@ export interface ReportParts {
   readonly deliverers: readonly Deliverer[];
   readonly allowance: () => AllowanceStatus;
   readonly streams: StreamNotes;
+  readonly room: Pick<Room, 'status'>;
   readonly version: string;
 }
 
@@ -29,15 +32,19 @@ export function reportNow(parts: ReportParts): StatusReport {
   const totals = store.totals();
   const devices = horizon === null ? [] : deviceStatuses(context, horizon);
   const shares = horizon === null ? [] : shareOfEach(context, horizon);
-  const complete = devices.filter(({ lag_seconds, gaps }) => isDone(context, lag_seconds, gaps.length)).length;
+  // Excluded devices are told one by one; nothing is waited for of them, so no sum counts them.
+  const kept = keptDevices(context).length;
+  const complete = devices.filter(
+    ({ state, lag_seconds, gaps }) => state !== 'excluded' && isDone(context, lag_seconds, gaps.length),
+  ).length;
   return {
     version,
     generated_at: formatExact(msToNs(serverClock.nowMs())),
     workspace_id: store.workspaceTag(),
-    summary: summarize(parts, { devices: store.devices().length, complete }),
+    summary: summarize(parts, { devices: kept, complete, excluded: store.devices().length - kept }),
     streams: parts.streams.list(),
     totals: {
-      devices: store.devices().length,
+      devices: kept,
       devices_complete: complete,
       archived_readings: totals.readings,
       archived_points: totals.points,
@@ -56,16 +63,30 @@ export function reportNow(parts: ReportParts): StatusReport {
       };
     }),
     allowance: parts.allowance(),
+    archive: archiveStatus(parts),
   };
 }
 
-function deviceStatuses({ store }: ReportParts['context'], horizon: Horizon): DeviceStatus[] {
-  const span = { from: horizon.wantedFrom, to: horizon.limit };
+function archiveStatus({ context, room }: ReportParts): ArchiveStatus {
+  const { usedBytes, maxBytes, diskFreeBytes, full } = room.status();
+  return {
+    points: context.store.totals().lines,
+    state_bytes: usedBytes,
+    max_bytes: maxBytes,
+    disk_free_bytes: diskFreeBytes,
+    full,
+  };
+}
+
+function deviceStatuses({ store, settings }: ReportParts['context'], horizon: Horizon): DeviceStatus[] {
+  const from = horizon.wantedFrom;
   return store.devices().map((device) => {
     const { deviceId } = device.record;
-    const { spans } = store.telemetry(deviceId);
-    const wanted = wantedOf(device, span);
-    const holdings = holdingsOf(device, { spans, gaps: store.gaps(deviceId) }, wanted);
+    const telemetry = store.telemetry(deviceId);
+    const { spans } = telemetry;
+    const wanted = wantedOf(device, { from, to: limitFor(horizon, telemetry) });
+    const isExcluded = settings.filter.excludes(device.record);
+    const holdings = holdingsOf({ ...device, isExcluded }, { spans, gaps: store.gaps(deviceId) }, wanted);
     return {
       device_id: deviceId,
       device_name: device.name,
@@ -77,11 +98,12 @@ function deviceStatuses({ store }: ReportParts['context'], horizon: Horizon): De
   });
 }
 
-function shareOfEach({ store }: ReportParts['context'], horizon: Horizon): number[] {
-  const span = { from: horizon.wantedFrom, to: horizon.limit };
-  return store
-    .devices()
-    .map((device) => coveredShare(store.telemetry(device.record.deviceId).spans, wantedOf(device, span)));
+function shareOfEach(context: ReportParts['context'], horizon: Horizon): number[] {
+  const from = horizon.wantedFrom;
+  return keptDevices(context).map((device) => {
+    const telemetry = context.store.telemetry(device.record.deviceId);
+    return coveredShare(telemetry.spans, wantedOf(device, { from, to: limitFor(horizon, telemetry) }));
+  });
 }
 
 /** The stretch since the last look is open on every device all the time: that alone is not being behind. */
@@ -94,35 +116,41 @@ function isDone({ settings }: ReportParts['context'], lagSeconds: number | null,
 
 function summarize(
   { deliverers, allowance }: ReportParts,
-  { devices, complete }: { devices: number; complete: number },
+  { devices, complete, excluded }: { devices: number; complete: number; excluded: number },
 ): string {
+  const leftOut = excluded === 0 ? '' : ` (${excluded} excluded)`;
   const held = deliverers.find((deliverer) => deliverer.held() !== null);
   if (held !== undefined) return `Delivery to ${held.name} is held: ${held.held() ?? ''}`;
+  if (devices === 0 && excluded > 0) return `No device is synced: all ${excluded} are excluded.`;
   if (devices === 0) return 'Starting: the devices are not listed yet.';
-  if (complete === devices) return `All ${devices} devices are held in full.`;
+  if (complete === devices) return `All ${devices} devices are held in full${leftOut}.`;
   const { waiting_until } = allowance();
   const waiting = waiting_until === null ? '' : ` Waiting for allowance until ${waiting_until}.`;
-  return `Filling: ${complete} of ${devices} devices are held in full.${waiting}`;
+  return `Filling: ${complete} of ${devices} devices are held in full${leftOut}.${waiting}`;
 }
 
 /** Whether what is held can be relied on: every device's last day is there, and nothing that is needed is wrong. */
-export function readyNow({ context, deliverers, streams }: ReportParts): ReadyReport {
+export function readyNow({ context, deliverers, streams, room }: ReportParts): ReadyReport {
   const { store } = context;
   const reasons: string[] = [];
   const trouble = streams.trouble();
   if (trouble !== null) reasons.push(`api: ${trouble}`);
+  const { full } = room.status();
+  if (full !== null) reasons.push(`state: ${full}`);
   for (const { name, held } of deliverers.map((deliverer) => ({ name: deliverer.name, held: deliverer.held() }))) {
     if (held !== null) reasons.push(`destination ${name}: ${held}`);
   }
   const horizon = horizonNow(context);
-  const devices = store.devices().filter(({ goneSinceMs }) => goneSinceMs === null);
-  if (horizon === null || devices.length === 0) reasons.push('the devices are not listed yet');
+  const devices = keptDevices(context).filter(({ goneSinceMs }) => goneSinceMs === null);
+  if (horizon === null || store.devices().every(({ goneSinceMs }) => goneSinceMs !== null))
+    reasons.push('the devices are not listed yet');
   else {
-    const day = { from: maxNs(horizon.limit - DAY_NS, horizon.wantedFrom), to: horizon.limit };
+    const from = maxNs(horizon.limit - DAY_NS, horizon.wantedFrom);
     const mostNs = (BigInt(LIVE_LAG_SECONDS) + BigInt(Math.ceil(context.settings.settleMs / 1000))) * SECOND_NS;
-    const missing = devices.filter(
-      ({ record }) => lengthNs(holesIn(day, store.telemetry(record.deviceId).spans)) > mostNs,
-    ).length;
+    const missing = devices.filter(({ record }) => {
+      const telemetry = store.telemetry(record.deviceId);
+      return lengthNs(holesIn({ from, to: limitFor(horizon, telemetry) }, telemetry.spans)) > mostNs;
+    }).length;
     if (missing > 0) reasons.push(`the last day of ${missing} of ${devices.length} devices is not synced yet`);
   }
   return { ready: reasons.length === 0, reasons };

@@ -4,9 +4,10 @@
  * Databases tell of a batch, not of its lines, so a refused batch is halved until the lines at fault stand alone. What
  * it promises: a line is called bad only if it was refused alone *and* a line like it (same measurement, same fields)
  * was accepted after that. A full disk or a field that clashes as a whole refuses everything alike: then the
- * destination is held and nothing is put aside. Sending a line twice does no harm, so nothing is kept between calls.
+ * destination is held and nothing is put aside. Lines that a database calls too old are told apart by their time. Sending a line twice does no harm, so nothing is kept between calls.
  */
 import type { Sink, WriteAnswer } from '../core/ports.ts';
+import { type Ages, settleBeyond } from './beyond-retention.ts';
 import {
   collectEvidence,
   countSettled,
@@ -46,6 +47,8 @@ export interface SettleOptions {
    * `null` where there is none. It is sent again where nothing in the batch can show that the destination still works.
    */
   readonly witness: (line: string) => string | null;
+  /** Where points can be too old for the destination; left out, such lines are searched for like any others. */
+  readonly ages?: Ages;
   /** After how many requests a search is broken off so that what it found is recorded; 1000 if left out. */
   readonly maxRequests?: number;
 }
@@ -77,7 +80,8 @@ export async function settleBatch(
   };
   const evidence = collectEvidence(lines);
   const maxRequests = options.maxRequests ?? MAX_REQUESTS;
-  const hold = await narrow(evidence, { witness: options.witness, send, isEnough: () => requests >= maxRequests });
+  const isEnough = (): boolean => requests >= maxRequests;
+  const hold = await narrow(evidence, { witness: options.witness, ages: options.ages, send, isEnough });
   const settled = countSettled(evidence);
   const refused = listRefused(evidence, settled);
   return { settled, refused, acceptedLines: settled - refused.length, hold, requests, tooLarge };
@@ -92,6 +96,7 @@ interface Range {
 }
 
 interface Search extends Means {
+  readonly ages: Ages | undefined;
   /** Whether so many requests are made that what is known should be recorded first. */
   readonly isEnough: () => boolean;
 }
@@ -125,9 +130,13 @@ interface Finding {
 /** Draws from an answer about a range what it tells, and says what to send next. */
 async function weigh(evidence: Evidence, { range, answer, todo, search }: Finding): Promise<Hold | null> {
   if (answer.kind === 'accepted') {
-    noteAccepted(evidence, range.from, range.to);
+    noteAccepted(evidence, indexesOf(range));
     splitTheGuilty(todo, range);
     return null;
+  }
+  if (answer.kind === 'refused' && answer.retention && answer.dropped !== undefined) {
+    const outcome = await settleBeyond(evidence, { from: range.from, to: range.to, refusal: answer }, search);
+    if (outcome !== 'unclear') return outcome;
   }
   if (range.to - range.from > 1) {
     todo.push(...halves(range, answer.kind === 'refused'));
@@ -135,6 +144,10 @@ async function weigh(evidence: Evidence, { range, answer, todo, search }: Findin
   }
   noteSuspect(evidence, range.from, answer);
   return evidence.suspects.length < SUSPECTS_BEFORE_CONTROL ? null : await judge(evidence, search);
+}
+
+function indexesOf({ from, to }: Range): number[] {
+  return Array.from({ length: to - from }, (_, nth) => from + nth);
 }
 
 /** The right half first, so that the left one is taken from the stack first. */

@@ -4,15 +4,40 @@
  *
  * One device's trouble does not stop the others; trouble with several in a row is trouble with the service.
  */
+import { StateFullError } from '../core/archive-room.ts';
 import { ApiFault } from '../core/faults.ts';
 import type { KnownDevice } from '../core/inventory-state.ts';
-import { DAY_NS, type EpochNs, maxNs } from '../core/time.ts';
+import type { RequestLane } from '../core/ports.ts';
+import { DAY_NS, type EpochNs, maxNs, minNs } from '../core/time.ts';
 import type { Horizon, PullTask, SyncContext } from './context.ts';
+import { keptDevices } from './exclusion.ts';
+import { limitFor } from './horizon.ts';
 import { forEachAtOnce } from './pool.ts';
 import type { Puller } from './pull.ts';
 
-/** How far back each round reaches; the last one reaches as far as is wanted. */
-const ROUNDS_NS: readonly (bigint | null)[] = [DAY_NS, 7n * DAY_NS, null];
+/** One look at all devices: which stretch of each is closed, counted back from what can be claimed. */
+export interface Round {
+  /** `null`: as far back as is wanted. */
+  readonly reachNs: bigint | null;
+  /** What is newer than this is left to others. */
+  readonly restNs: bigint;
+  readonly lane: RequestLane;
+}
+
+/** The newest day of every device. */
+export const LIVE_ROUNDS: readonly Round[] = [{ reachNs: DAY_NS, restNs: 0n, lane: 'live' }];
+
+/** What is older, beside the live rounds. */
+export const HISTORY_ROUNDS: readonly Round[] = [
+  { reachNs: 7n * DAY_NS, restNs: DAY_NS, lane: 'first-history' },
+  { reachNs: null, restNs: DAY_NS, lane: 'first-history' },
+];
+
+/** Everything, one round after the other. */
+export const ALL_ROUNDS: readonly Round[] = [
+  ...LIVE_ROUNDS,
+  ...HISTORY_ROUNDS.map((round) => ({ ...round, restNs: 0n })),
+];
 
 /** Failures in a row, with no device answered between them, that speak of the service rather than of a device. */
 const FAILURES_IN_A_ROW = 3;
@@ -27,82 +52,74 @@ export interface TelemetryResult {
 /**
  * Closes the holes of all devices that are there.
  *
- * @param how `historyMs`: how long history may take before the newest readings get their turn again.
+ * @param how `isOver`: whether history is to stop where it is, so that something more urgent gets its turn.
  * @throws ApiFault where the service as a whole is in the way.
  */
 export async function syncTelemetry(
   context: SyncContext,
-  { puller, horizon, historyMs }: { puller: Puller; horizon: Horizon; historyMs: number },
+  {
+    puller,
+    horizon,
+    rounds,
+    isOver,
+  }: { puller: Puller; horizon: Horizon; rounds: readonly Round[]; isOver: () => boolean },
   signal: AbortSignal,
 ): Promise<TelemetryResult> {
   const failed = new Set<string>();
-  const round = { failed, inARow: 0 };
-  const beganMs = context.clock.monoMs();
-  const historyIsOver = (): boolean => context.clock.monoMs() - beganMs >= historyMs;
+  const tries = { failed, inARow: 0 };
   try {
-    for (const reachNs of ROUNDS_NS) {
+    for (const { reachNs, restNs, lane } of rounds) {
       const from = reachNs === null ? horizon.wantedFrom : maxNs(horizon.limit - reachNs, horizon.wantedFrom);
-      const devices = freshestFirst(context.store.devices());
+      const devices = freshestFirst(keptDevices(context));
       await forEachAtOnce(devices, context.settings.concurrency, async ({ record: { deviceId } }) => {
-        if (failed.has(deviceId)) return;
-        const span = { from, to: horizon.limit };
-        const task: PullTask =
-          reachNs === DAY_NS
-            ? { deviceId, span, limit: horizon.limit, lane: 'live', isPaused: () => false }
-            : { deviceId, span, limit: horizon.limit, lane: 'first-history', isPaused: historyIsOver };
-        await apart(round, deviceId, () => puller.pull(task, signal));
+        if (tries.failed.has(deviceId) || !context.room().ok) return;
+        const isPaused = lane === 'live' ? () => false : isOver;
+        const limit = limitFor(horizon, context.store.telemetry(deviceId));
+        const task: PullTask = {
+          deviceId,
+          span: { from, to: minNs(limit, horizon.limit - restNs) },
+          limit,
+          lane,
+          isPaused,
+        };
+        await apart(tries, deviceId, () => puller.pull(task, signal));
       });
     }
   } catch (error) {
+    if (error instanceof StateFullError) {
+      // Nothing of that page is there; what is held is delivered meanwhile.
+      context.stateFull(error);
+      return { failed, off: false };
+    }
     if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
     context.observe({ type: 'stream-off', stream: 'telemetry', scope: error.facts.scope ?? 'telemetry:read' });
     return { failed, off: true };
   }
+  context.filterNotes.telemetryRead();
   return { failed, off: false };
 }
 
 /** Keeps one device's failure from the others, unless it is one of several in a row. */
 async function apart(
-  round: { failed: Set<string>; inARow: number },
+  tries: { failed: Set<string>; inARow: number },
   deviceId: string,
   work: () => Promise<void>,
 ): Promise<void> {
   try {
     await work();
-    round.inARow = 0;
+    tries.inARow = 0;
   } catch (error) {
     const ofDevice = error instanceof ApiFault && (error.kind === 'server-fault' || error.kind === 'unreachable');
-    round.inARow += 1;
-    if (!ofDevice || round.inARow >= FAILURES_IN_A_ROW) throw error;
-    round.failed.add(deviceId);
+    tries.inARow += 1;
+    if (!ofDevice || tries.inARow >= FAILURES_IN_A_ROW) throw error;
+    tries.failed.add(deviceId);
   }
 }
 
 /** The devices that are there, those with the newest signs of life first. */
-function freshestFirst(devices: readonly KnownDevice[]): readonly KnownDevice[] {
+export function freshestFirst(devices: readonly KnownDevice[]): readonly KnownDevice[] {
   const seen = ({ record }: KnownDevice): EpochNs => record.lastSeenAt ?? 0n;
   return devices
     .filter(({ goneSinceMs }) => goneSinceMs === null)
     .toSorted((a, b) => (seen(a) > seen(b) ? -1 : seen(a) < seen(b) ? 1 : 0));
-}
-
-/**
- * Where the service sends no `Date`, the newest reading is what is known of its time (design 2.1): takes in the newest
- * page of one device after the other until one has a reading. As an empty answer alone proves nothing, a second look
- * comes before it is believed that there is none anywhere.
- */
-export async function learnTimeFromReadings(context: SyncContext, puller: Puller, signal: AbortSignal): Promise<void> {
-  if (await lookForReading(context, puller, signal)) return;
-  if (context.serverClock.claimableMs() === null) await lookForReading(context, puller, signal);
-}
-
-async function lookForReading(context: SyncContext, puller: Puller, signal: AbortSignal): Promise<boolean> {
-  for (const { record } of freshestFirst(context.store.devices())) {
-    try {
-      if (await puller.peek(record.deviceId, signal)) return true;
-    } catch (error) {
-      if (!(error instanceof ApiFault) || error.kind !== 'not-found') throw error;
-    }
-  }
-  return false;
 }

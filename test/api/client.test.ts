@@ -117,10 +117,17 @@ describe('a refusal for the allowance', () => {
   });
 });
 
-test.each([400, 401, 403, 404, 405])('a %i is thrown at once', async (status) => {
+test.each([401, 403, 404, 405])('a %i is thrown at once', async (status) => {
   const world = createClientWorld([{ status, body: { error: { code: 'x' } } }]);
   await faultOf(telemetry(world));
   expect([world.requests.length, world.ledger.bookings[0]?.outcome?.status]).toEqual([1, status]);
+});
+
+test('a 400 is thrown after one more try with the documented page size, as the limit may be at fault', async () => {
+  const world = createClientWorld([{ status: 400, body: { error: { code: 'invalid_request' } } }]);
+  await faultOf(telemetry(world));
+  expect(world.requests.map(({ url }) => new URL(url).searchParams.get('limit'))).toEqual(['200', '50']);
+  expect(world.ledger.bookings.map(({ outcome }) => outcome?.status)).toEqual([400, 400]);
 });
 
 test('an abort leaves no request under way: the booking is settled and the place is free', async () => {

@@ -119,8 +119,15 @@ describe('whatever answers tell', () => {
 
 describe('a limit in the headers', () => {
   const limitsAfter = (...limits: number[]): (number | null)[] => {
-    const allowance = allowanceOf();
-    for (const limit of limits) allowance.answered(answer(0, { limit, remaining: limit }));
+    let readings = 0;
+    const allowance = createAllowance({ share: 0.8, random: () => 0, planReadings: () => readings });
+    allowance.setPlan(PLAN);
+    for (const limit of limits) {
+      allowance.answered(answer(0, { limit, remaining: limit }));
+      // The account is read, and says the same as before: the header means it.
+      readings += 1;
+      allowance.answered(answer(0, { limit, remaining: limit }));
+    }
     return [allowance.minute(0).limit, allowance.day(0).limit];
   };
 
@@ -135,6 +142,32 @@ describe('a limit in the headers', () => {
     ['speaks of one window and leaves the other', [30, 5000], [30, 5000]],
   ])('%s', (_what, limits, expected) => {
     expect(limitsAfter(...limits)).toEqual(expected);
+  });
+
+  test('between the two may be that of a plan that has grown: it is doubted until the account was read', () => {
+    let readings = 0;
+    const allowance = createAllowance({ share: 0.8, random: () => 0, planReadings: () => readings });
+    allowance.setPlan(PLAN);
+    sendAll(allowance, 400);
+    const nowMs = 600_000;
+    allowance.answered(answer(nowMs, { limit: 300, remaining: 300 }));
+    expect(allowance.isPlanDoubted()).toBe(true);
+    expect(allowance.turn().atMs, 'nothing stops for a day').toBeLessThanOrEqual(nowMs);
+    readings += 1;
+    expect(allowance.isPlanDoubted()).toBe(false);
+    allowance.answered(answer(nowMs, { limit: 300, remaining: 300 }));
+    expect(allowance.day(nowMs).limit).toBe(300);
+    expect(allowance.turn()).toMatchObject({ reason: 'day' });
+    allowance.setPlan({ perMinute: 300, perDay: 50_000 });
+    expect(allowance.turn().atMs).toBeLessThanOrEqual(nowMs);
+  });
+
+  test('below the plan’s per minute lowers the minute at once, and is doubted too', () => {
+    const allowance = allowanceOf();
+    allowance.answered(answer(0, { limit: 30, remaining: 30 }));
+    expect([allowance.minute(0).limit, allowance.isPlanDoubted()]).toEqual([30, true]);
+    allowance.answered(answer(0, { limit: 60, remaining: 60 }));
+    expect(allowance.isPlanDoubted(), 'it is the plan’s again').toBe(false);
   });
 
   test('is forgotten with the plan that it corrected', () => {

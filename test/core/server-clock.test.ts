@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/core/ports.ts';
 import { createServerClock } from '../../src/core/server-clock.ts';
-import { HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
+import { HOUR_MS, MINUTE_MS, msToNs, SECOND_MS } from '../../src/core/time.ts';
 
 const T0 = Date.UTC(2026, 10, 21, 12);
 
@@ -196,6 +196,97 @@ describe('what may be claimed', () => {
       expect(w.serverClock.claimableMs()).toBeLessThanOrEqual(w.serverMs());
     }
     expect(w.serverClock.isDateAbsent()).toBe(false);
+  });
+});
+
+describe('a server that was put right', () => {
+  /** The server's clock was an hour behind since the start and is corrected. */
+  function corrected() {
+    const w = world({ skewMs: HOUR_MS });
+    w.ask();
+    w.pass(MINUTE_MS);
+    w.ask();
+    w.moveServer(HOUR_MS);
+    return w;
+  }
+
+  test('is believed once it has agreed with the local clock for ten minutes', () => {
+    const w = corrected();
+    for (let minute = 0; minute <= 10; minute += 1) {
+      w.ask();
+      const behindMs = w.serverMs() - (w.serverClock.claimableMs() ?? 0);
+      if (minute < 10) expect(behindMs).toBeGreaterThan(HOUR_MS - 2 * SECOND_MS);
+      else expect(behindMs).toBeLessThanOrEqual(1600);
+      w.pass(MINUTE_MS);
+    }
+    expect(w.serverMs() - w.serverClock.nowMs()).toBeLessThanOrEqual(61_100);
+  });
+
+  test('is not believed by two answers, however far apart', () => {
+    const w = corrected();
+    w.ask();
+    w.pass(HOUR_MS);
+    w.ask();
+    expect(w.serverMs() - (w.serverClock.claimableMs() ?? 0)).toBeGreaterThan(HOUR_MS - 10 * SECOND_MS);
+    w.ask();
+    // What two clocks may drift apart within the hour is left as room.
+    expect(w.serverMs() - (w.serverClock.claimableMs() ?? 0)).toBeLessThanOrEqual(1600 + 1800);
+  });
+
+  test('begins anew with every answer by the clock from before, and with one that does not agree', () => {
+    for (const lieMs of [-HOUR_MS, 30 * MINUTE_MS]) {
+      const w = corrected();
+      for (let minute = 0; minute < 30; minute += 1) {
+        w.ask({ lieMs: minute % 7 === 6 ? lieMs : 0 });
+        w.pass(MINUTE_MS);
+      }
+      expect(w.serverMs() - (w.serverClock.claimableMs() ?? 0)).toBeGreaterThan(HOUR_MS - 10 * SECOND_MS);
+    }
+  });
+
+  test('is not believed while it disagrees with the local clock by more than two minutes', () => {
+    const w = corrected();
+    w.moveServer(3 * MINUTE_MS);
+    for (let minute = 0; minute < 60; minute += 1) {
+      w.ask();
+      w.pass(MINUTE_MS);
+    }
+    expect(w.serverMs() - (w.serverClock.claimableMs() ?? 0)).toBeGreaterThan(HOUR_MS);
+  });
+});
+
+describe('the present', () => {
+  test('is not known from one answer, and lies ahead of the server’s clock', () => {
+    const w = world();
+    w.ask();
+    expect(w.serverClock.presentAtMostMs()).toBeNull();
+    for (let i = 0; i < 20; i += 1) {
+      w.pass(MINUTE_MS);
+      w.ask({ thereMs: 3000, backMs: 3000 });
+      const presentMs = w.serverClock.presentAtMostMs() ?? 0;
+      expect(presentMs).toBeGreaterThanOrEqual(w.serverMs());
+      expect(presentMs - w.serverMs()).toBeLessThan(10_000);
+    }
+  });
+
+  test('falls back when two answers say so, not for one stray Date; what has passed falls back at once', () => {
+    const w = world();
+    for (let i = 0; i < 5; i += 1) {
+      w.pass(MINUTE_MS);
+      w.ask();
+    }
+    w.ask({ lieMs: -HOUR_MS });
+    expect(w.serverClock.presentAtMostMs()).toBeGreaterThanOrEqual(w.serverMs());
+    expect(w.serverClock.passedMs()).toBeLessThan(w.serverMs() - HOUR_MS + SECOND_MS);
+    w.pass(MINUTE_MS);
+    w.moveServer(-HOUR_MS);
+    for (let i = 0; i < 2; i += 1) {
+      w.ask();
+      w.pass(MINUTE_MS);
+    }
+    const presentMs = w.serverClock.presentAtMostMs() ?? Number.POSITIVE_INFINITY;
+    expect(presentMs).toBeGreaterThanOrEqual(w.serverMs());
+    expect(presentMs - w.serverMs()).toBeLessThan(5000);
   });
 });
 

@@ -184,6 +184,60 @@ test('a service that lies where the rules can tell never makes a walk claim what
   );
 });
 
+describe('reaching back', () => {
+  const reaching = (scene: Scene): Scene => ({ ...scene, reachesBack: true });
+
+  test('never costs a request, whatever the habits of the service, and proves the same', () => {
+    let sawMore = 0;
+    fc.assert(
+      fc.property(anyScene, anyHabits, (scene, habits) => {
+        const service = createService(scene.readings, habits);
+        const plain = walkAll(scene, service, patience(scene));
+        const walked = walkAll(reaching(scene), service, patience(scene));
+        expect(walked.requests).toBeLessThanOrEqual(plain.requests);
+        expect(walked.spans).toEqual(plain.spans);
+        if (walked.served.size > plain.served.size) sawMore += 1;
+      }),
+      { numRuns: 3000 },
+    );
+    expect(sawMore).toBeGreaterThan(100);
+  });
+
+  test('brings as many of the newest readings as the page has room for', () => {
+    const readings = Array.from({ length: 500 }, (_, index) => readingAt(T0 + BigInt(index) * 60n * SECOND_NS));
+    const heldTo = T0 + 490n * 60n * SECOND_NS;
+    const wanted = { from: T0, to: T0 + 500n * 60n * SECOND_NS };
+    const held = [holdAll({ from: T0, to: heldTo }, readings)];
+    const limits = { spanNs: null, nowNs: wanted.to, bothBounds: false };
+    const habits = { pageSize: 200, afterIncluded: false, beforeIncluded: false, emptyLastPage: false } as const;
+    const service = createService(readings, { ...habits, rounding: 'none' });
+    const walked = walkAll({ readings, wanted, held, limits, reachesBack: true }, service, 5);
+    expect([walked.requests, walked.served.size, walked.spans.map(({ to }) => to)]).toEqual([1, 200, [wanted.to]]);
+  });
+
+  test('stops at what is held, and at half of the window that the plan allows', () => {
+    const readings = [readingAt(T0), readingAt(T0 + 20n * HOUR_NS), readingAt(T0 + 40n * HOUR_NS)];
+    const wanted = { from: T0 - HOUR_NS, to: T0 + 41n * HOUR_NS };
+    const held = [holdAll({ from: wanted.from, to: wanted.to - 60n * SECOND_NS }, readings)];
+    const askedAfter = (spanNs: bigint | null): EpochNs => {
+      const asks: Ask[] = [];
+      const habits = { pageSize: 200, afterIncluded: true, beforeIncluded: true, emptyLastPage: false } as const;
+      const service = createService(readings, { ...habits, rounding: 'none' });
+      const limits = { spanNs, nowNs: wanted.to, bothBounds: false };
+      walkAll(
+        { readings, wanted, held, limits, reachesBack: true },
+        (ask) => service(asks[asks.push(ask) - 1] ?? ask),
+        5,
+      );
+      return asks[0]?.after ?? 0n;
+    };
+    expect(askedAfter(null)).toBe(wanted.from);
+    expect(askedAfter(30n * HOUR_NS)).toBe(wanted.to + 2n * SECOND_NS - 15n * HOUR_NS);
+    // Where the anchor itself lies beyond that, it is reached for, as it is without reaching back.
+    expect(askedAfter(2n * HOUR_NS)).toBe(T0 + 40n * HOUR_NS - 2n * SECOND_NS);
+  });
+});
+
 describe('what a walk costs', () => {
   /** A reading about every second, never two in one second, some seconds without. */
   const anySteadyStream = fc

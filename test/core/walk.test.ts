@@ -3,14 +3,12 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { type JudgeContext, type Judgement, judgePage } from '../../src/core/judge-page.ts';
 import type { Cursor, Reading } from '../../src/core/records.ts';
 import { DAY_NS, type EpochNs, formatSeconds, HOUR_NS, SECOND_NS } from '../../src/core/time.ts';
 import {
   type Ask,
   askFor,
-  type JudgeContext,
-  type Judgement,
-  judgePage,
   nextAsk,
   type Question,
   SLACK_NS,

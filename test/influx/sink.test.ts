@@ -152,16 +152,18 @@ describe('the answer', () => {
       kind: 'refused',
       words,
       retention: true,
+      dropped: 1,
     });
     expect(await answerTo(400, body, { 'content-type': 'text/plain' })).toEqual({
       kind: 'refused',
       words,
       retention: true,
+      dropped: 1,
     });
     const { url } = await serve((response) =>
       response.writeHead(400, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(gzipSync(body)),
     );
-    expect(await sinkAt(url).write(LINES, never)).toEqual({ kind: 'refused', words, retention: true });
+    expect(await sinkAt(url).write(LINES, never)).toEqual({ kind: 'refused', words, retention: true, dropped: 1 });
   });
 
   test('"hinted handoff queue not empty" and a body that pretends success change nothing', async () => {

@@ -33,7 +33,7 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: ['killedAtAnyEffect'],
     edits: [
       {
-        file: 'core/walk.ts',
+        file: 'core/judge-page.ts',
         find: 'const span = { from: maxNs(oldest.recordedAt + 1n, ask.hole.from), to: ask.hole.to };',
         replace: 'const span = { from: ask.hole.from, to: ask.hole.to };',
       },
@@ -75,9 +75,9 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'core/landing.ts',
-        find: '    if (writer.write(reading) === 0) continue;',
+        find: '    const { fresh, known } = writer.write(reading);',
         replace: `    if (state.spans.some(({ from, to }) => from <= reading.recordedAt && reading.recordedAt < to)) continue;
-    if (writer.write(reading) === 0) continue;`,
+    const { fresh, known } = writer.write(reading);`,
       },
     ],
   },
@@ -86,12 +86,12 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: ['falseEmpties', 'laggingReplica'],
     edits: [
       {
-        file: 'core/walk.ts',
+        file: 'core/judge-page.ts',
         find: '  const { ask, page, nearSeen } = seen;\n',
         replace: '  const { ask, page, nearSeen } = seen;\n  if (ask.after >= 0n) return null;\n',
       },
       {
-        file: 'core/walk.ts',
+        file: 'core/judge-page.ts',
         find: 'const nearSeen = ask.nearSeen || ask.near === null || shows(readings, ask.near);',
         replace: 'const nearSeen = true;',
       },
@@ -102,7 +102,7 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: ['firstAnswerEmpty'],
     edits: [
       {
-        file: 'core/walk.ts',
+        file: 'core/judge-page.ts',
         find: 'if (readings.length === 0 && context.emptyBefore === 0) {',
         replace: 'if (readings.length === 0 && context.emptyBefore < 0) {',
       },

@@ -42,6 +42,7 @@ const REPORT: StatusReport = {
   },
   devices: [DEVICE],
   destinations: [{ name: 'influx', pending_points: 12, quarantined: 3, delivered_points: 45_678, held: null }],
+  archive: { points: 0, state_bytes: 4096, max_bytes: null, disk_free_bytes: null, full: null },
   allowance: {
     share: 0.8,
     minute: { limit: 60, budget: 48, spent: 5 },

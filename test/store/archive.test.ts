@@ -177,7 +177,7 @@ describe('the sums', () => {
     store.append(['d'], 'history');
     expect(store.backlog(id)).toEqual({ pendingLines: 4, quarantined: 0 });
     const from = store.position(id, 'live');
-    store.settle({ destinationId: id, lane: 'live', from, to: { block: 1, line: 2 }, refused: [], atMs: 1 });
+    store.settle({ destinationId: id, lane: 'live', from, to: { block: 1, line: 2 }, refused: [], lacks: [], atMs: 1 });
     expect(store.backlog(id).pendingLines).toBe(2);
     expect(store.totals()).toMatchObject({ readings: 2, points: 3, lines: 4, rejectedRecords: 0, requests: 0 });
     expect(store.totals().bytes).toBeGreaterThan(0);

@@ -1,6 +1,9 @@
+import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { StaleStateError } from '../../src/core/telemetry-state.ts';
-import { NO_LIMIT, type ScratchStore, scratchStore } from './support.ts';
+import { APPLICATION_ID, MIGRATIONS } from '../../src/store/migrations.ts';
+import { openStore } from '../../src/store/store.ts';
+import { landing, NO_LIMIT, type ScratchStore, scratch, scratchStore } from './support.ts';
 
 function filled(): ScratchStore {
   const state = scratchStore();
@@ -26,12 +29,96 @@ describe('a destination', () => {
     using state = filled();
     const { store } = state;
     const old = store.destination('influx', 'here');
-    store.settle({ destinationId: old.id, lane: 'live', from: START, to: { block: 2, line: 0 }, refused: [], atMs: 1 });
+    store.settle({
+      destinationId: old.id,
+      lane: 'live',
+      from: START,
+      to: { block: 2, line: 0 },
+      refused: [],
+      lacks: [],
+      atMs: 1,
+    });
     const moved = store.destination('influx', 'there');
     expect(moved).toMatchObject({ created: true });
     expect(moved.id).not.toBe(old.id);
     expect(store.read('live', store.position(moved.id, 'live'), NO_LIMIT).lines).toEqual(['a', 'b', 'c']);
     expect(store.position(store.destination('influx', 'here').id, 'live')).toEqual({ block: 2, line: 0 });
+  });
+});
+
+describe('the name of a destination', () => {
+  test('tells which identity had it before, until that has it again', () => {
+    using state = filled();
+    const { store } = state;
+    expect(store.destination('influx', 'a')).toMatchObject({ created: true, previous: null });
+    expect(store.destination('influx', 'a')).toMatchObject({ created: false, previous: null });
+    expect(store.destination('second', 'b')).toMatchObject({ created: true, previous: null });
+    expect(store.destination('influx', 'b')).toMatchObject({ created: true, previous: 'a' });
+    state.reopen();
+    expect(state.store.destination('influx', 'b')).toMatchObject({ created: false, previous: null });
+    expect(state.store.destination('influx', 'a')).toMatchObject({ created: false, previous: 'b' });
+  });
+
+  test('tells which of several identities it is known by: the one that has it, else the latest', () => {
+    using state = filled();
+    const { store } = state;
+    expect(store.knownIdentity('influx', ['a', 'b'])).toBeNull();
+    store.destination('influx', 'a');
+    store.destination('influx', 'b');
+    store.destination('influx', 'c');
+    expect(store.knownIdentity('influx', ['a', 'b'])).toBe('b');
+    store.destination('influx', 'a');
+    expect(store.knownIdentity('influx', ['a', 'b'])).toBe('a');
+    expect(store.knownIdentity('influx', ['x'])).toBeNull();
+    expect(store.knownIdentity('second', ['a', 'b'])).toBeNull();
+  });
+
+  test('goes from an identity that was not whole to the true one, with all that is known of it', () => {
+    using state = filled();
+    const { store } = state;
+    const { id } = store.destination('influx', 'auto');
+    expect(store.identify(id, 'true')).toEqual({ id, name: 'influx', created: true, previous: null });
+    expect(store.destination('influx', 'true')).toMatchObject({ id, created: false });
+    expect(store.knownIdentity('influx', ['auto'])).toBeNull();
+
+    const again = store.destination('influx', 'auto').id;
+    expect(again).not.toBe(id);
+    expect(store.identify(again, 'true')).toMatchObject({ id, created: false });
+    expect(state.rows('SELECT name, identity, is_current FROM destination')).toEqual([
+      { name: 'influx', identity: 'true', is_current: 1 },
+    ]);
+  });
+
+  test('of a state of version 1 belongs to the identity that was added last', () => {
+    using place = scratch();
+    const old = new Database(place.file);
+    old.exec(MIGRATIONS[0] ?? '');
+    old.exec("INSERT INTO destination (name, identity) VALUES ('influx', 'a'), ('influx', 'b'), ('other', 'c')");
+    old.pragma('user_version = 1');
+    old.pragma(`application_id = ${APPLICATION_ID}`);
+    old.close();
+    const { store, close } = openStore(place.path);
+    expect(store.destination('other', 'c')).toMatchObject({ created: false, previous: null });
+    expect(store.destination('influx', 'b')).toMatchObject({ created: false, previous: null });
+    expect(store.destination('influx', 'd')).toMatchObject({ created: true, previous: 'b' });
+    close();
+  });
+});
+
+describe('displaced values', () => {
+  test('are found by where they are written, to the nanosecond, of any device', () => {
+    using state = scratchStore();
+    const at = 1_700_000_000_123_456_789n;
+    const tie = (more: bigint) => ({ sensor: 's', recordedNs: at, field: `value=${more}`, writtenNs: at + more });
+    state.store.land(landing({ deviceId: 'a', ties: [tie(1n), tie(2n)] }));
+    state.store.land(landing({ deviceId: 'b', ties: [tie(2n)] }));
+    expect(state.store.displacedTo([at, at + 2n, at + 3n])).toEqual([
+      { deviceId: 'a', sensor: 's', recordedNs: at, writtenNs: at + 2n },
+      { deviceId: 'b', sensor: 's', recordedNs: at, writtenNs: at + 2n },
+    ]);
+    expect(state.store.displacedTo([])).toEqual([]);
+    const many = Array.from({ length: 5000 }, (_, n) => at + BigInt(n));
+    expect(state.store.displacedTo(many)).toHaveLength(3);
   });
 });
 
@@ -42,7 +129,7 @@ describe('a settlement', () => {
     using state = filled();
     const { id } = state.store.destination('influx', 'x');
     const to = { block: 1, line: 2 };
-    state.store.settle({ destinationId: id, lane: 'live', from: START, to, refused, atMs: 5 });
+    state.store.settle({ destinationId: id, lane: 'live', from: START, to, refused, lacks: [], atMs: 5 });
     state.reopen();
     expect(state.store.position(id, 'live')).toEqual(to);
     expect(state.store.position(id, 'history')).toEqual(START);
@@ -57,7 +144,7 @@ describe('a settlement', () => {
     const { store } = state;
     const { id } = store.destination('influx', 'x');
     const settle = (from: typeof START, to: typeof START): void =>
-      store.settle({ destinationId: id, lane: 'live', from, to, refused, atMs: 5 });
+      store.settle({ destinationId: id, lane: 'live', from, to, refused, lacks: [], atMs: 5 });
     for (const from of [
       { block: 1, line: 0 },
       { block: 0, line: 1 },
@@ -72,9 +159,9 @@ describe('a settlement', () => {
     using state = filled();
     const { id } = state.store.destination('influx', 'x');
     const to = { block: null as unknown as number, line: 0 };
-    expect(() => state.store.settle({ destinationId: id, lane: 'live', from: START, to, refused, atMs: 5 })).toThrow(
-      /NOT NULL/,
-    );
+    expect(() =>
+      state.store.settle({ destinationId: id, lane: 'live', from: START, to, refused, lacks: [], atMs: 5 }),
+    ).toThrow(/NOT NULL/);
     expect(state.rows('SELECT * FROM quarantine')).toEqual([]);
     expect(state.store.backlog(id)).toEqual({ pendingLines: 4, quarantined: 0 });
   });
@@ -84,9 +171,17 @@ describe('a settlement', () => {
     const { store } = state;
     const ids = ['x', 'y'].map((identity) => store.destination('influx', identity).id);
     for (const destinationId of ids) {
-      store.settle({ destinationId, lane: 'live', from: START, to: { block: 1, line: 2 }, refused, atMs: 5 });
+      store.settle({
+        destinationId,
+        lane: 'live',
+        from: START,
+        to: { block: 1, line: 2 },
+        refused,
+        lacks: [],
+        atMs: 5,
+      });
       const from = { block: 1, line: 2 };
-      store.settle({ destinationId, lane: 'live', from, to: { block: 2, line: 0 }, refused, atMs: 6 });
+      store.settle({ destinationId, lane: 'live', from, to: { block: 2, line: 0 }, refused, lacks: [], atMs: 6 });
     }
     expect(ids.map((id) => store.backlog(id).quarantined)).toEqual([1, 1]);
     expect(store.totals().rejectedRecords, 'lines of ours are no records of the API').toBe(0);
@@ -94,7 +189,15 @@ describe('a settlement', () => {
 
   test('of a destination that the state does not know is refused', () => {
     using state = filled();
-    const outcome = { destinationId: 99, lane: 'live', from: START, to: START, refused: [], atMs: 5 } as const;
+    const outcome = {
+      destinationId: 99,
+      lane: 'live',
+      from: START,
+      to: START,
+      refused: [],
+      lacks: [],
+      atMs: 5,
+    } as const;
     expect(() => state.store.settle(outcome)).toThrow(/FOREIGN KEY/);
   });
 });

@@ -59,14 +59,26 @@ describe('the inventory', () => {
     expect(state.store.devices()[0]).toMatchObject({ missedListings: 1, goneSinceMs: null, lastListedMs: 30 });
   });
 
-  test('counts a device as gone at once after its own 404, and takes it back when it is listed', () => {
+  test('counts a device as gone at once after its own 404, and takes it back when it answers, not when it is listed', () => {
     using state = scratchStore();
     keep(state, 10, ['a']);
     state.store.markGone('a', 15);
     state.store.markGone('a', 16);
     expect(state.store.devices()[0]?.goneSinceMs).toBe(15);
     keep(state, 20, ['a']);
+    expect(state.store.devices()[0]).toMatchObject({ goneSinceMs: 15, firstListedMs: 10, lastListedMs: 20 });
+    state.store.markBack('a');
     expect(state.store.devices()[0]).toMatchObject({ goneSinceMs: null, firstListedMs: 10, lastListedMs: 20 });
+  });
+
+  test('takes a device that was missing back when it is listed', () => {
+    using state = scratchStore();
+    keep(state, 10, ['a']);
+    keep(state, 20, [], ['a']);
+    keep(state, 30, [], ['a']);
+    expect(state.store.devices()[0]?.goneSinceMs).toBe(30);
+    keep(state, 40, ['a']);
+    expect(state.store.devices()[0]).toMatchObject({ goneSinceMs: null, missedListings: 0, lastListedMs: 40 });
   });
 
   test('keeps all that it holds of a device that is gone', () => {

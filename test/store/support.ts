@@ -8,7 +8,7 @@ import Database from 'better-sqlite3';
 import type { LogBatch, LogLane } from '../../src/core/log-state.ts';
 import type { DeviceRecord } from '../../src/core/records.ts';
 import type { Landing } from '../../src/core/telemetry-state.ts';
-import { type OpenStore, openStore } from '../../src/store/store.ts';
+import { type OpenStore, openStore, type StoreOptions } from '../../src/store/store.ts';
 
 export interface Scratch extends Disposable {
   readonly path: string;
@@ -35,9 +35,9 @@ export interface ScratchStore extends OpenStore, Disposable {
 }
 
 /** A new state in a directory of its own. */
-export function scratchStore(): ScratchStore {
+export function scratchStore(options: StoreOptions = {}): ScratchStore {
   const place = scratch();
-  let open = openStore(place.path);
+  let open = openStore(place.path, options);
   let isOpen = true;
   const close = (): void => {
     if (isOpen) open.close();
@@ -49,6 +49,9 @@ export function scratchStore(): ScratchStore {
     },
     get ledger() {
       return open.ledger;
+    },
+    get keeper() {
+      return open.keeper;
     },
     path: open.path,
     file: place.file,
@@ -63,7 +66,7 @@ export function scratchStore(): ScratchStore {
     },
     reopen: () => {
       close();
-      open = openStore(place.path);
+      open = openStore(place.path, options);
       isOpen = true;
     },
     [Symbol.dispose]: () => {

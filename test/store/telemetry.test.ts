@@ -51,6 +51,7 @@ describe('a landing', () => {
       revision: 1,
       spans: FULL.spans,
       names: [],
+      late: { readings: 0, worstMs: 0, settleMs: 0 },
       hourReadings: FULL.hourReadings,
       hoursWritten: FULL.hoursWritten,
     });

@@ -30,7 +30,7 @@ export const TABLE: ReadonlyMap<string, Allowance> = new Map([
   ['sync', part(['core'], [], false)],
   ['commands', part(['core', 'sync'], [], false)],
   ['cli', part(['core'], [])],
-  ['config', part(['core'], ['yaml'])],
+  ['config', part(['core', 'schedule'], ['yaml'])],
   ['real-clock', part(['core'], [])],
   ['version', part([], [])],
   ['app', part([...FOLDERS, 'cli', 'config', 'real-clock', 'version'], [])],

@@ -22,6 +22,35 @@ wins. \`config/tidemark.example.yaml\` is the file to copy. This page is made fr
 | --- | --- | --- | --- |
 `;
 
+const FILTERS = `
+## Leave things out
+
+\`\`\`yaml
+sync:
+  include: [greenhouse-*, Cold store]   # only these devices
+  exclude: [test]                       # but not those: exclude wins
+  exclude_sensors: [rssi, debug.*]
+  location: false
+\`\`\`
+
+- **Patterns**: \`*\` stands for any text, \`?\` for one character, all else for itself; upper and lower case differ. A
+  list in the file; in an environment variable, or as one text in the file, commas separate the patterns (for a name with
+  a comma write a list, or \`?\` in its place).
+- **A device** matches by its id, its name, its model or one of its tags, as it is listed now: one that is renamed or
+  tagged anew can begin or stop to match. An excluded device stays in the list of devices, is not asked for telemetry,
+  and gets no \`device\`, \`alert\` or \`telemetry\` points. Its \`coverage\` points have the state \`excluded\`, and status and
+  \`--json\` name what is not held of it with that reason. Neither \`--once\` nor \`/readyz\` waits for it.
+- **A sensor** matches by its name as the device reports it, a nested value by all names with dots between them: \`env\`
+  does not match \`env.temperature\`, \`env.*\` does. Its values are not written. What counts as held is not touched by that;
+  a reading of which nothing is written does not count in \`coverage_hour\`. Alerts about such a sensor are written.
+- **\`location: false\`** keeps latitude, longitude and the time of the location out of the points and out of the state.
+- **From then on**: a change acts from the next start. What is archived or in the database stays, also the position in
+  the record of a device that is not listed any more. A device that is included again is filled like any other, as far
+  back as \`sync.history\` reaches, its alerts too. A sensor that is written again is written from then on: values that
+  were left out are not fetched for their own sake, though some may come along with others.
+- **A pattern that matches nothing** is told in the log after the start: it is probably a typing error.
+`;
+
 const MIDDLE = `
 ## Not in this version yet
 
@@ -35,7 +64,8 @@ export function configurationPage(): string {
   const acting = keys.flatMap(([path, key]) => {
     if (!key.acts) return [];
     const fallback = key.secret || key.default === null ? '' : `\`${key.default}\``;
-    const rows = [`| \`${path}\` | \`${variableOf(path)}\` | ${fallback} | ${key.description} |`];
+    const variable = 'fileOnly' in key ? '' : `\`${variableOf(path)}\``;
+    const rows = [`| \`${path}\` | ${variable} | ${fallback} | ${key.description} |`];
     if (key.secret) {
       const file = fileForm(path);
       rows.push(`| \`${file}\` | \`${variableOf(file)}\` | | A file that holds it. |`);
@@ -43,5 +73,5 @@ export function configurationPage(): string {
     return rows;
   });
   const later = keys.flatMap(([path, key]) => (key.acts ? [] : [`- \`${path}\`: ${key.description}`]));
-  return `${HEAD}${acting.join('\n')}\n${MIDDLE}${later.join('\n')}\n`;
+  return `${HEAD}${acting.join('\n')}\n${FILTERS}${MIDDLE}${later.join('\n')}\n`;
 }

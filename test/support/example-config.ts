@@ -31,7 +31,7 @@ function entryText(path: string, key: Extract<Key, { acts: true }>): string {
   const name = (key.secret ? fileForm(path) : path).replace(/^.*\./, '');
   const indent = path.includes('.') ? '  ' : '';
   const about = `${key.description}${required || fallback !== null ? '' : ' Example:'}`;
-  return `${indent}# ${about}\n${indent}${required ? '' : '# '}${name}: ${quoted(fallback ?? key.example ?? '')}\n`;
+  return `${indent}# ${about}\n${indent}${required ? '' : '# '}${name}: ${'fileOnly' in key ? key.example : quoted(fallback ?? key.example ?? '')}\n`;
 }
 
 /** In quotes where YAML would read the plain text otherwise. */

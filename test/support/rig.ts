@@ -10,6 +10,7 @@ import * as app from '../../src/app.ts';
 import type { OnceSummary } from '../../src/commands/once.ts';
 import * as once from '../../src/commands/once.ts';
 import type { AppEvent } from '../../src/core/events.ts';
+import { createFilter, type FilterSpec, KEEP_ALL } from '../../src/core/filter.ts';
 import type { Sink } from '../../src/core/ports.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
@@ -61,6 +62,8 @@ export interface RigOptions {
   readonly share?: number;
   readonly concurrency?: number;
   readonly workspaceTag?: string | null;
+  /** What is left out; nothing by default. */
+  readonly filter?: Partial<FilterSpec>;
   /** How long a request waits for its answer; 30 s. */
   readonly transportTimeoutMs?: number;
 }
@@ -111,6 +114,7 @@ export async function openRig(bench: Bench, options: RigOptions): Promise<Rig> {
     settleMs,
     concurrency: options.concurrency ?? 4,
     workspaceTag: options.workspaceTag ?? null,
+    filter: createFilter({ ...KEEP_ALL.spec, ...options.filter }),
   };
   const open = (changes: Partial<SyncOptions> = {}): Sync =>
     openSync({

@@ -223,7 +223,7 @@ describe('a destination at fault', () => {
 
   test('passes on what the server asked for', async () => {
     const waiting = await settleBatch(modelSink({ trouble: () => LATER }), linesOf(3), noWitness, never);
-    expect(waiting.hold).toEqual({ words: 'HTTP 503', hint: '', waitMs: 7000 });
+    expect(waiting.hold).toEqual({ words: 'HTTP 503', hint: expect.stringContaining('by itself'), waitMs: 7000 });
     const held = await settleBatch(modelSink({ trouble: () => HELD }), linesOf(3), noWitness, never);
     expect(held.hold).toEqual({ words: 'HTTP 401', hint: 'influx.token', waitMs: null });
   });

@@ -4,7 +4,9 @@
  */
 
 import type { CoveredSpan } from '../../../src/core/coverage.ts';
+import type { DeviceFilter } from '../../../src/core/filter.ts';
 import { composeLanding, extentOf } from '../../../src/core/landing.ts';
+import { NEVER_LATE } from '../../../src/core/late.ts';
 import { TIE_REACH_NS } from '../../../src/core/placing.ts';
 import type { Reading, RejectedRecord } from '../../../src/core/records.ts';
 import type { DaySum, Landing, NameHold, TelemetryState, Tie } from '../../../src/core/telemetry-state.ts';
@@ -15,6 +17,9 @@ export interface MemoryPage {
   readonly readings: readonly Reading[];
   readonly proven?: CoveredSpan | null;
   readonly rejected?: readonly RejectedRecord[];
+  readonly filter?: Pick<DeviceFilter, 'keepsSensor' | 'wasLeftOut'>;
+  /** The server's time of the answer. */
+  readonly answeredAtMs?: number;
 }
 
 export interface Memory {
@@ -49,6 +54,7 @@ export function createMemory(names: readonly NameHold[] = [{ fromNs: 0n, name: '
     names,
     hourReadings: new Map(),
     hoursWritten: [],
+    late: NEVER_LATE,
   };
   const ties = (): readonly Tie[] => landings.flatMap((landing) => landing.ties);
   const held = (from: EpochNs, to: EpochNs): { lines: readonly string[]; ties: readonly Tie[] } => {
@@ -58,25 +64,40 @@ export function createMemory(names: readonly NameHold[] = [{ fromNs: 0n, name: '
       ties: ties().filter(({ recordedNs, writtenNs }) => within(recordedNs) || within(writtenNs)),
     };
   };
-  const compose = ({ readings, proven = null, rejected = [] }: MemoryPage): Landing => {
+  const compose = ({
+    readings,
+    proven = null,
+    rejected = [],
+    answeredAtMs = 1_768_478_400_000,
+    filter,
+  }: MemoryPage): Landing => {
     const extent = extentOf(readings);
     return composeLanding({
       state,
       workspaceId: 'w1',
       lane: 'live',
       requestId: 7,
-      answeredAtMs: 1_768_478_400_000,
+      answeredAtMs,
       readings,
       rejected,
       held: extent === null ? { lines: [], ties: [] } : held(extent.from - TIE_REACH_NS, extent.to + TIE_REACH_NS),
       proven,
+      ...(filter === undefined ? {} : { filter }),
+      settleMs: 120_000,
     });
   };
   const keep = (landing: Landing): void => {
     landings.push(landing);
     const { firstNs, lastNs, lines, sideLines, spans, hourReadings, hoursWritten } = landing;
     if (firstNs !== null && lastNs !== null) blocks.push({ firstNs, lastNs, lines: [...lines, ...sideLines] });
-    state = { ...state, revision: state.revision + 1, spans, hourReadings, hoursWritten };
+    state = {
+      ...state,
+      revision: state.revision + 1,
+      spans,
+      hourReadings,
+      hoursWritten,
+      late: landing.late?.record ?? state.late,
+    };
   };
   return {
     compose,

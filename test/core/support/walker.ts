@@ -4,9 +4,10 @@
  */
 import { addSpan, anchorsOf, type CoveredSpan, holesIn } from '../../../src/core/coverage.ts';
 import type { Interval } from '../../../src/core/intervals.ts';
+import { judgePage } from '../../../src/core/judge-page.ts';
 import type { Cursor, Reading, TelemetryPage } from '../../../src/core/records.ts';
 import { ceilToSecond, type EpochNs, floorToSecond } from '../../../src/core/time.ts';
-import { type Ask, askFor, judgePage, nextAsk, type WindowLimits } from '../../../src/core/walk.ts';
+import { type Ask, askFor, nextAsk, type WindowLimits } from '../../../src/core/walk.ts';
 import { edgeOf } from './readings.ts';
 
 /** What the API document leaves open, and a service may do either way. */
@@ -58,11 +59,15 @@ export interface Scene {
   readonly wanted: Interval;
   readonly held: readonly CoveredSpan[];
   readonly limits: WindowLimits;
+  /** Whether live requests reach back through what is held. */
+  readonly reachesBack?: boolean;
 }
 
 export interface Walked {
   readonly spans: readonly CoveredSpan[];
   readonly requests: number;
+  /** All readings that were served. */
+  readonly served: ReadonlySet<Reading>;
   /** The answers that proved nothing, each with its reason. */
   readonly distrusted: readonly string[];
 }
@@ -92,7 +97,9 @@ function walkHole(scene: Scene, { hole, run, service }: { hole: Interval; run: R
   const { near, far } = anchorsOf(hole, run.spans());
   const live = hole.to === scene.wanted.to && near === null;
   let empties = 0;
-  let ask: Ask | null = askFor({ deviceId: 'd1', hole, near, far, live }, scene.limits);
+  const below = scene.reachesBack === true ? run.spans().find(({ to }) => to === hole.from) : undefined;
+  const question = { deviceId: 'd1', hole, near, far, live, reachTo: below?.from ?? null };
+  let ask: Ask | null = askFor(question, scene.limits);
   while (ask !== null) {
     run.countRequest();
     const page: TelemetryPage = service(ask);
@@ -132,6 +139,6 @@ function createRun({ readings, wanted, held }: Scene, maxRequests: number) {
       check(ask, proven);
       spans = addSpan(spans, proven);
     },
-    result: (): Walked => ({ spans, requests, distrusted }),
+    result: (): Walked => ({ spans, requests, distrusted, served }),
   };
 }

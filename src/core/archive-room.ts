@@ -1,0 +1,95 @@
+/**
+ * Whether there is room for more (design 1.3, `archive.max_size`, and the last paragraph of 3): the size of the state,
+ * the free space of its disk, and what the disk said to the last write. Pure.
+ *
+ * Pulling stops before anything is full, so that delivery, bookings and clearing go on; it goes on only when there is
+ * clearly more room than where it stopped, so that it does not stop and go all the time.
+ */
+import type { StateSize } from './archive-keeper.ts';
+import { UserError } from './faults.ts';
+import { MINUTE_MS } from './time.ts';
+
+const MIB = 1024 * 1024;
+
+/** How far above `archive.max_size` the state file may grow at all: bookings and delivery still work at the limit. */
+export const HARD_LIMIT_ABOVE_BYTES = 64 * MIB;
+
+/** The state could not be written for lack of room or because the disk failed: nothing of that write is there. */
+export class StateFullError extends UserError {}
+
+export type RoomAnswer = { readonly ok: true } | { readonly ok: false; readonly reason: string };
+
+export interface RoomLimits {
+  /** `archive.max_size`; `null`: none. */
+  readonly maxBytes: number | null;
+  /** Pulling stops where less of the disk is free, or less than twice the write-ahead log. */
+  readonly minFreeBytes: number;
+}
+
+/** The least free space of a disk. */
+export const MIN_FREE_BYTES = 256 * MIB;
+
+export interface RoomFigures extends StateSize {
+  /** The directory of the state. */
+  readonly directory: string;
+  /** What is free on its disk; `null` where that cannot be told. */
+  readonly diskFreeBytes: number | null;
+  /** How long ago a write failed for lack of room, and what was said; `null`: not since the start. */
+  readonly refusal: { readonly agoMs: number; readonly message: string } | null;
+}
+
+/** Why there is no room. */
+export interface NoRoom {
+  readonly cause: 'size' | 'disk' | 'refused';
+  readonly reason: string;
+}
+
+/** After a write that failed, for so long nothing new is asked for. */
+const REST_AFTER_REFUSAL_MS = MINUTE_MS;
+
+/** Between the limit and where pulling goes on; and between that and where clearing stops. */
+function reserve(maxBytes: number): number {
+  return Math.min(maxBytes / 20, 32 * MIB);
+}
+
+/** The size above which the settled are cleared whatever `archive.keep` says, and down to which. */
+export function clearingMarks(maxBytes: number): { readonly above: number; readonly downTo: number } {
+  return { above: maxBytes - reserve(maxBytes), downTo: maxBytes - 2 * reserve(maxBytes) };
+}
+
+/** Judges the room. @param before the judgement so far: what has stopped goes on later than it stopped. */
+export function judgeRoom(before: NoRoom | null, figures: RoomFigures, limits: RoomLimits): NoRoom | null {
+  const { refusal } = figures;
+  if (refusal !== null && refusal.agoMs < REST_AFTER_REFUSAL_MS) return { cause: 'refused', reason: refusal.message };
+  return judgeDisk(before, figures, limits) ?? judgeSize(before, figures, limits);
+}
+
+function judgeSize(before: NoRoom | null, { usedBytes }: RoomFigures, { maxBytes }: RoomLimits): NoRoom | null {
+  if (maxBytes === null) return null;
+  const most = before?.cause === 'size' ? maxBytes - reserve(maxBytes) : maxBytes;
+  if (usedBytes <= most) return null;
+  return {
+    cause: 'size',
+    reason: `the archive is full: ${inUnits(usedBytes)} of archive.max_size ${inUnits(maxBytes)}, and nothing more may be cleared. Nothing new is pulled until a destination takes what waits for it, or archive.max_size is raised.`,
+  };
+}
+
+function judgeDisk(before: NoRoom | null, figures: RoomFigures, { minFreeBytes }: RoomLimits): NoRoom | null {
+  const { diskFreeBytes, directory, walBytes } = figures;
+  if (diskFreeBytes === null) return null;
+  const stopBelow = Math.max(minFreeBytes, 2 * walBytes);
+  const goAbove = stopBelow * 1.25;
+  if (diskFreeBytes >= (before?.cause === 'disk' ? goAbove : stopBelow)) return null;
+  return {
+    cause: 'disk',
+    reason: `${directory}: only ${inUnits(diskFreeBytes)} (${diskFreeBytes} bytes) of its disk are free. Nothing new is pulled until there are ${inUnits(goAbove)}: make room there.`,
+  };
+}
+
+/** A size for people. */
+export function inUnits(bytes: number): string {
+  const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
+  const step = Math.min(Math.max(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), 0), units.length - 1);
+  const value = bytes / 1024 ** step;
+  return `${step === 0 || value >= 100 ? Math.round(value) : Math.round(value * 10) / 10} ${units[step]}`;
+}

@@ -1,0 +1,149 @@
+/**
+ * What is left out: devices, sensors and positions (design 1.3: `sync.include`, `sync.exclude`, `sync.exclude_sensors`,
+ * `sync.location`).
+ *
+ * Pure, and the same answer for the same record whenever it is asked. Patterns are globs and nothing else: `*` stands
+ * for any run of characters, `?` for one; all other characters stand for themselves, upper and lower case differ. They
+ * are matched without regular expressions, in at most pattern times text steps, so that no pattern can stall the sync.
+ */
+import type { DeviceRecord, JsonValue, Reading } from './records.ts';
+
+/** What the configuration says is left out; empty lists leave nothing out. */
+export interface FilterSpec {
+  /** Globs: where there are any, only devices that match one are synced. */
+  readonly include: readonly string[];
+  /** Globs: devices that match one are not synced, whatever `include` says. */
+  readonly exclude: readonly string[];
+  /** Globs: sensors (dotted names, as the device reports them) whose values are not written. */
+  readonly excludeSensors: readonly string[];
+  readonly keepsLocation: boolean;
+}
+
+/** The rules of one configuration, ready to be asked. */
+export interface DeviceFilter {
+  readonly spec: FilterSpec;
+  /** Whether a device is left out, as it is listed now. */
+  excludes(record: DeviceRecord): boolean;
+  /** Whether the values of a sensor are written. */
+  keepsSensor(name: string): boolean;
+  /** Whether the values of a sensor that is written now were left out at some time before. */
+  wasLeftOut(name: string): boolean;
+  /** Whether positions are kept. */
+  readonly keepsLocation: boolean;
+}
+
+/** Whether a text fits one of the patterns. */
+export type Match = (text: string) => boolean;
+
+/** How many answers about sensors are remembered: a device may make up names without end. */
+const MEMORY = 10_000;
+
+/** The filter that leaves nothing out. */
+export const KEEP_ALL: DeviceFilter = createFilter({
+  include: [],
+  exclude: [],
+  excludeSensors: [],
+  keepsLocation: true,
+});
+
+/** Makes the filter of a configuration. */
+export function createFilter(spec: FilterSpec): DeviceFilter {
+  const included = matchAny(spec.include);
+  const excluded = matchAny(spec.exclude);
+  const sensorExcluded = matchAny(spec.excludeSensors);
+  return {
+    spec,
+    wasLeftOut: () => false,
+    keepsLocation: spec.keepsLocation,
+    excludes: (record) =>
+      matchesDevice(excluded, record) || (spec.include.length > 0 && !matchesDevice(included, record)),
+    keepsSensor: remembering((name) => !sensorExcluded(name)),
+  };
+}
+
+/** The same answer without looking again. */
+export function remembering(match: Match): Match {
+  const remembered = new Map<string, boolean>();
+  return (text) => {
+    const before = remembered.get(text);
+    if (before !== undefined) return before;
+    if (remembered.size >= MEMORY) remembered.clear();
+    const found = match(text);
+    remembered.set(text, found);
+    return found;
+  };
+}
+
+/** A device matches by its id, its name, its model or any of its tags. */
+export function matchesDevice(match: Match, { deviceId, name, modelId, tags }: DeviceRecord): boolean {
+  return [deviceId, name, modelId, ...tags].some((text) => text !== null && match(text));
+}
+
+/** A matcher of any of the patterns; nothing matches where there are none. */
+export function matchAny(patterns: readonly string[]): Match {
+  const exact = new Set(patterns.filter((pattern) => !isGlob(pattern)).map(composed));
+  const globs = patterns.filter(isGlob).map(characters);
+  return (text) => {
+    if (exact.has(composed(text))) return true;
+    if (globs.length === 0) return false;
+    const whole = characters(text);
+    return globs.some((glob) => fits(glob, whole));
+  };
+}
+
+function isGlob(pattern: string): boolean {
+  return /[*?]/.test(pattern);
+}
+
+/** Accents can be written in two ways that look the same; they are compared in one. */
+function composed(text: string): string {
+  return text.normalize('NFC');
+}
+
+function characters(text: string): readonly string[] {
+  return [...composed(text)];
+}
+
+/** Whether a text fits a glob: greedy, going back to the last `*` alone, as an earlier one cannot do better. */
+function fits(glob: readonly string[], text: readonly string[]): boolean {
+  let [at, next] = [0, 0];
+  let star: { readonly next: number; at: number } | null = null;
+  while (at < text.length) {
+    if (glob[next] === '*') {
+      next += 1;
+      star = { next, at };
+    } else if (next < glob.length && (glob[next] === '?' || glob[next] === text[at])) {
+      next += 1;
+      at += 1;
+    } else if (star === null) return false;
+    else {
+      star.at += 1;
+      at = star.at;
+      next = star.next;
+    }
+  }
+  return glob.slice(next).every((rest) => rest === '*');
+}
+
+/** A device as it may be kept: without its position where positions are not kept. */
+export function keptRecord({ keepsLocation }: Pick<DeviceFilter, 'keepsLocation'>, record: DeviceRecord): DeviceRecord {
+  return keepsLocation ? record : { ...record, latitude: null, longitude: null, locationUpdatedAt: null };
+}
+
+/** Nesting beyond this becomes no point (`flattenReading`) and is not looked into. */
+const MAX_DEPTH = 8;
+
+/**
+ * A reading without the values that are left out. They become `null`, which is what a sensor without a value has, so
+ * that the items of lists keep their numbers.
+ */
+export function keptReading({ keepsSensor }: Pick<DeviceFilter, 'keepsSensor'>, reading: Reading): Reading {
+  const prune = (sensor: string, value: JsonValue, depth: number): JsonValue => {
+    if (typeof value !== 'object' || value === null || depth >= MAX_DEPTH) return keepsSensor(sensor) ? value : null;
+    const inner = Object.entries(value).map(
+      ([key, item]) => [key, prune(`${sensor}.${key}`, item, depth + 1)] as const,
+    );
+    return Array.isArray(value) ? inner.map(([, item]) => item) : Object.fromEntries(inner);
+  };
+  return { ...reading, values: reading.values.map(([sensor, value]) => [sensor, prune(sensor, value, 0)] as const) };
+}

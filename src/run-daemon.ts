@@ -1,0 +1,68 @@
+/**
+ * The daemon put together: the API over HTTP, a key that may be exchanged by its file, the sync, the status page.
+ */
+import { createHttpTransport } from './api/transport.ts';
+import { openSync, type Sync, settingsOf } from './app.ts';
+import type { KeySource } from './commands/daemon.ts';
+import type { Config } from './config.ts';
+import { secretText, Unfit } from './config-values.ts';
+import { Secret } from './core/secret.ts';
+import { realClock, realRandom } from './real-clock.ts';
+import { runService } from './run-service.ts';
+import type { ProcessPorts, Voice } from './voice.ts';
+
+/** Runs the daemon until it is told to stop. @param secrets what must not be shown; a new key is added. @returns the exit code. */
+export async function runDaemonCommand(
+  { config, secrets, voice }: { config: Config; secrets: Secret[]; voice: Voice },
+  ports: ProcessPorts,
+): Promise<number> {
+  const { url, ca, timeoutMs, concurrency } = config.api;
+  const key = createKeySource(config.api, { readFile: ports.readFile, secrets });
+  const http = createHttpTransport({ timeoutMs, connections: concurrency, ...(ca === null ? {} : { ca }) });
+  let sync: Sync | null = null;
+  try {
+    sync = openSync({
+      ...settingsOf(config),
+      observe: voice.observe,
+      clock: realClock,
+      random: realRandom,
+      transport: http.transport,
+      api: { ...config.api, url, key: () => key.inUse().reveal() },
+      dataDir: config.dataDir,
+    });
+    const { schedules } = config.sync;
+    const onServed = (address: string): void => voice.logger.info('tidemark runs', { status_page: address });
+    await runService({ sync, voice, listen: config.listen, schedules, key, onServed }, ports.signal);
+    voice.logger.info('stopped');
+    return 0;
+  } finally {
+    sync?.close();
+    await http.close();
+  }
+}
+
+/** The key in use, and the file that may hold another one. */
+function createKeySource(
+  { key, keyFile }: Config['api'],
+  { readFile, secrets }: { readFile: (path: string) => string; secrets: Secret[] },
+): KeySource & { readonly inUse: () => Secret } {
+  let inUse = key;
+  const inFile = (): Secret => {
+    if (keyFile === null) return inUse;
+    try {
+      const text = secretText(readFile(keyFile));
+      // Half-written, or taken away for a moment: the key in use stands.
+      return text instanceof Unfit || text === inUse.reveal() ? inUse : new Secret(text);
+    } catch {
+      return inUse;
+    }
+  };
+  return {
+    inUse: () => inUse,
+    hasChanged: () => inFile() !== inUse,
+    adopt: () => {
+      inUse = inFile();
+      secrets.push(inUse);
+    },
+  };
+}

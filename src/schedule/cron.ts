@@ -1,0 +1,60 @@
+/**
+ * Cron expressions, as node-cron understands them, in UTC: which times an expression names.
+ *
+ * Only the reading and matching of expressions is node-cron's here, not its timers: time is an argument everywhere in
+ * this program, and a tick that was missed (the machine slept, the work took longer) has to be caught up, not skipped.
+ */
+import { createTask, parse, validateDetailed } from 'node-cron';
+import type { Schedule } from '../core/schedule.ts';
+import { DAY_MS, type EpochMs, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
+
+/** How far ahead is looked: beyond a leap day that lies eight years off. */
+const LOOK_AHEAD_DAYS = 9 * 366;
+
+/** What is wrong with an expression. */
+export interface CronMistake {
+  readonly mistake: string;
+}
+
+/** Reads an expression of five fields, or of six with seconds first. Such as `@hourly` are read too. */
+export function readCron(text: string): Schedule | CronMistake {
+  const { valid, errors } = validateDetailed(text);
+  if (!valid) return { mistake: errors.map(({ message }) => message).join(', ') };
+  const schedule = scheduleOf(text);
+  // 30 February, say: valid field by field, and never due.
+  return schedule.next(0) === null ? { mistake: 'it names no time at all' } : schedule;
+}
+
+function scheduleOf(text: string): Schedule {
+  const matcher = createTask(text, () => {}, { timezone: 'UTC' });
+  const { hour, minute, second } = parse(text);
+  const times = timesOfDay({ hour, minute, second });
+  /** Whether the day that begins at `dayMs` is one that the expression names. */
+  const isDay = (dayMs: EpochMs): boolean => times[0] !== undefined && matcher.match(new Date(dayMs + times[0]));
+  return {
+    text,
+    next: (afterMs) => {
+      const today = Math.floor(afterMs / DAY_MS) * DAY_MS;
+      for (let day = 0; day <= LOOK_AHEAD_DAYS; day += 1) {
+        const dayMs = today + day * DAY_MS;
+        const atMs = day === 0 ? times.find((ms) => dayMs + ms > afterMs) : times[0];
+        if (atMs !== undefined && isDay(dayMs)) return dayMs + atMs;
+      }
+      return null;
+    },
+  };
+}
+
+/** The times of a day that the fields name, in milliseconds from its beginning, ascending. */
+function timesOfDay(fields: {
+  readonly hour: readonly number[];
+  readonly minute: readonly number[];
+  readonly second: readonly number[];
+}): number[] {
+  const times = fields.hour.flatMap((hour) =>
+    fields.minute.flatMap((minute) =>
+      fields.second.map((second) => hour * HOUR_MS + minute * MINUTE_MS + second * SECOND_MS),
+    ),
+  );
+  return times.sort((a, b) => a - b);
+}

@@ -1,0 +1,37 @@
+/**
+ * What a destination will not get from the log any more, on its way into its lack-set.
+ */
+import type Database from 'better-sqlite3';
+import type { LineSpan } from '../core/archive-spans.ts';
+import type { LackReason } from '../core/log-state.ts';
+import type { EpochNs } from '../core/time.ts';
+import { createVoids } from './clear-void.ts';
+import type { Lacks } from './lack.ts';
+
+/** What is lost to a destination. */
+export interface Loss {
+  readonly deviceId: string;
+  readonly spans: readonly LineSpan[];
+  readonly reason: LackReason;
+}
+
+/** Prepares it for an open database. The call adds a loss, only inside a transaction. */
+export function createLosses(db: Database.Database, lacks: Lacks): (destinationId: number, loss: Loss) => void {
+  const ofReason = 'FROM lack WHERE destination_id = ? AND device_id = ? AND reason = ?';
+  const below = db
+    .prepare<[number, string, string, EpochNs], EpochNs | null>(`SELECT max(to_ns) ${ofReason} AND from_ns <= ?`)
+    .pluck();
+  const above = db
+    .prepare<[number, string, string, EpochNs], EpochNs | null>(`SELECT min(from_ns) ${ofReason} AND from_ns >= ?`)
+    .pluck();
+  const isVoid = createVoids(db);
+  return (id, { deviceId, spans, reason }) => {
+    for (const { kind, from, to, points } of spans) {
+      const last = below.get(id, deviceId, reason, from) ?? null;
+      const next = above.get(id, deviceId, reason, to) ?? null;
+      const fromNs = last !== null && last < from && isVoid(deviceId, kind, { from: last, to: from }) ? last : from;
+      const toNs = next !== null && isVoid(deviceId, kind, { from: to, to: next }) ? next : to;
+      lacks.add(id, [{ deviceId, fromNs, toNs, reason, points }]);
+    }
+  };
+}

@@ -1,0 +1,79 @@
+/**
+ * What each destination lacks for good: stretches of a device of which points were archived and are not there, with the
+ * reason.
+ *
+ * Promise: of one device and reason no two stretches touch or overlap, and none is ever forgotten by adding another.
+ */
+import type Database from 'better-sqlite3';
+import type { Lack, LackReason } from '../core/log-state.ts';
+import { DAY_NS, type EpochNs, maxNs, minNs } from '../core/time.ts';
+
+export interface Lacks {
+  /** Adds stretches; those of one device and reason that touch become one. Only inside a transaction. */
+  add(destinationId: number, lacks: readonly Lack[]): void;
+  /** By device, reason and time. */
+  list(destinationId: number): Lack[];
+}
+
+interface LackRow {
+  readonly device_id: string;
+  readonly reason: LackReason;
+  readonly from_ns: EpochNs;
+  readonly to_ns: EpochNs;
+  readonly points: bigint;
+}
+
+/**
+ * How far two stretches may lie apart to become one. A retention is an age: what lies between two points that were too
+ * old is too old as well, and a year of history is not to become a row for every page. The other reasons are exact.
+ */
+const BRIDGE_NS: Readonly<Record<LackReason, bigint>> = { 'beyond retention': DAY_NS, 'set aside': 0n, cleared: 0n };
+
+/** Prepares the lack-sets of an open database. */
+export function createLacks(db: Database.Database): Lacks {
+  const near = db.prepare<[number, string, string, EpochNs, EpochNs], LackRow>(
+    `SELECT device_id, reason, from_ns, to_ns, points FROM lack
+     WHERE destination_id = ? AND device_id = ? AND reason = ? AND from_ns <= ? AND to_ns >= ?`,
+  );
+  const remove = db.prepare<[number, string, string, EpochNs]>(
+    'DELETE FROM lack WHERE destination_id = ? AND device_id = ? AND reason = ? AND from_ns = ?',
+  );
+  const insert = db.prepare(
+    'INSERT INTO lack (destination_id, device_id, reason, from_ns, to_ns, points) VALUES (?, ?, ?, ?, ?, ?)',
+  );
+  const all = db.prepare<[number], LackRow>(
+    `SELECT device_id, reason, from_ns, to_ns, points FROM lack
+     WHERE destination_id = ? ORDER BY device_id, reason, from_ns`,
+  );
+  const addOne = (destinationId: number, lack: Lack): void => {
+    const { deviceId, reason } = lack;
+    if (lack.fromNs >= lack.toNs) return;
+    const bridge = BRIDGE_NS[reason];
+    let merged = lack;
+    for (const row of near.all(destinationId, deviceId, reason, lack.toNs + bridge, lack.fromNs - bridge)) {
+      remove.run(destinationId, deviceId, reason, row.from_ns);
+      merged = join(merged, toLack(row));
+    }
+    insert.run(destinationId, deviceId, reason, merged.fromNs, merged.toNs, merged.points);
+  };
+  return {
+    add: (destinationId, lacks) => {
+      for (const lack of lacks) addOne(destinationId, lack);
+    },
+    list: (destinationId) => all.all(destinationId).map(toLack),
+  };
+}
+
+function join(a: Lack, b: Lack): Lack {
+  return { ...a, fromNs: minNs(a.fromNs, b.fromNs), toNs: maxNs(a.toNs, b.toNs), points: a.points + b.points };
+}
+
+function toLack(row: LackRow): Lack {
+  return {
+    deviceId: row.device_id,
+    fromNs: row.from_ns,
+    toNs: row.to_ns,
+    reason: row.reason,
+    points: Number(row.points),
+  };
+}

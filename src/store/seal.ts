@@ -1,0 +1,109 @@
+/**
+ * Sealing: merges the settled blocks of a device into larger ones, in their place in the log.
+ *
+ * Promise: a sealed block holds, byte for byte and in order, the lines of those that it is made of, under the lowest of
+ * their numbers; it is there and they are gone in one transaction. Whoever reads the log from before them reads the
+ * same lines. No configured destination stands among them; one that is known but not configured any more and does so
+ * loses its place in that lane: it would be filled anew.
+ */
+import type Database from 'better-sqlite3';
+import type { Claims, SealGroup } from '../core/archive-keeper.ts';
+import { chooseRun, type HotBlock, SEAL_LOOK } from '../core/archive-sealing.ts';
+import type { LogLane } from '../core/log-state.ts';
+import type { EpochMs, EpochNs } from '../core/time.ts';
+import { pack, unpack } from './archive.ts';
+
+export interface Sealer {
+  groups(): SealGroup[];
+  /** Only inside a transaction. @returns whether there was something to seal. */
+  seal(group: SealGroup, claims: Claims, nowMs: EpochMs): boolean;
+}
+
+interface HotRow {
+  readonly seq: bigint;
+  readonly level: bigint;
+  readonly at_ms: bigint;
+  readonly bytes: bigint;
+}
+
+interface BlockRow {
+  readonly seq: bigint;
+  readonly first_ns: EpochNs | null;
+  readonly last_ns: EpochNs | null;
+  readonly at_ms: bigint;
+  readonly data: Buffer;
+}
+
+/** Prepares sealing in an open database. */
+export function createSealer(db: Database.Database): Sealer {
+  const groups = db.prepare<[], { lane: LogLane; device_id: string | null }>(
+    'SELECT DISTINCT lane, device_id FROM block INDEXED BY block_hot WHERE level < 2',
+  );
+  const hot = db.prepare<[string, string | null, number], HotRow>(
+    `SELECT seq, level, at_ms, bytes FROM block INDEXED BY block_hot
+     WHERE level < 2 AND lane = ? AND device_id IS ? AND seq < ? ORDER BY seq LIMIT ${SEAL_LOOK}`,
+  );
+  const settled = createSettledBelow(db);
+  const mark = db.prepare('UPDATE block SET level = ? WHERE seq = ?');
+  const merge = createMerge(db);
+  return {
+    groups: () => groups.all().map((row) => ({ lane: row.lane, deviceId: row.device_id })),
+    seal: ({ lane, deviceId }, { configured }, nowMs) => {
+      const below = settled(lane, configured) ?? Number.MAX_SAFE_INTEGER;
+      const run = chooseRun(hot.all(lane, deviceId, below).map(toHotBlock), nowMs);
+      if (run === null) return false;
+      if (run.seqs.length === 1) mark.run(run.level, run.seqs[0]);
+      else merge(lane, run.seqs, run.level);
+      return true;
+    },
+  };
+}
+
+/**
+ * Below which block everything is settled by some destinations, in a lane; `null` for none of them. One that has no
+ * place yet stands at the beginning.
+ */
+export function createSettledBelow(db: Database.Database) {
+  const position = db
+    .prepare<[number, string], bigint>('SELECT block FROM position WHERE destination_id = ? AND lane = ?')
+    .pluck();
+  return (lane: LogLane, destinations: readonly number[]): number | null =>
+    destinations.length === 0 ? null : Math.min(...destinations.map((id) => Number(position.get(id, lane) ?? 0n)));
+}
+
+function createMerge(db: Database.Database) {
+  const read = db.prepare<[number], BlockRow>('SELECT seq, first_ns, last_ns, at_ms, data FROM block WHERE seq = ?');
+  const write = db.prepare(
+    'UPDATE block SET first_ns = ?, last_ns = ?, lines = ?, bytes = ?, data = ?, at_ms = ?, level = ? WHERE seq = ?',
+  );
+  const remove = db.prepare('DELETE FROM block WHERE seq = ?');
+  // Whoever stands above the first and not above the last has some of the lines and lacks the others.
+  const forget = db.prepare('DELETE FROM position WHERE lane = ? AND block > ? AND block <= ?');
+  return (lane: LogLane, seqs: readonly number[], level: number): void => {
+    const rows = seqs.flatMap((seq) => read.get(seq) ?? []);
+    const [first, last] = [seqs[0], seqs.at(-1)];
+    if (first === undefined || last === undefined || rows.length !== seqs.length) {
+      throw new Error(`blocks to be sealed are gone: ${seqs.join(', ')}`);
+    }
+    const lines = rows.flatMap(({ data }) => unpack(data));
+    const { data, bytes } = pack(lines);
+    const firsts = rows.flatMap(({ first_ns }) => (first_ns === null ? [] : [first_ns]));
+    const lasts = rows.flatMap(({ last_ns }) => (last_ns === null ? [] : [last_ns]));
+    const atMs = rows.reduce((newest, { at_ms }) => (at_ms > newest ? at_ms : newest), 0n);
+    write.run(least(firsts), greatest(lasts), lines.length, bytes, data, atMs, level, first);
+    for (const seq of seqs.slice(1)) remove.run(seq);
+    forget.run(lane, first, last);
+  };
+}
+
+function least(values: readonly bigint[]): bigint | null {
+  return values.reduce<bigint | null>((found, value) => (found === null || value < found ? value : found), null);
+}
+
+function greatest(values: readonly bigint[]): bigint | null {
+  return values.reduce<bigint | null>((found, value) => (found === null || value > found ? value : found), null);
+}
+
+function toHotBlock(row: HotRow): HotBlock {
+  return { seq: Number(row.seq), level: Number(row.level), atMs: Number(row.at_ms), bytes: Number(row.bytes) };
+}

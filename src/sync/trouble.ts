@@ -1,0 +1,65 @@
+/**
+ * What all streams know together of a service that does not answer: while it is down, one of them tries, with waits
+ * that grow, and the others wait for the outcome. So an outage of hours costs a request now and then, not one for each
+ * stream and device.
+ */
+import type { AppEvent } from '../core/events.ts';
+import type { ApiFault, ApiFaultKind } from '../core/faults.ts';
+import type { Clock, Observe, Random } from '../core/ports.ts';
+import { backoffMs } from '../core/retry.ts';
+import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
+
+export interface Trouble {
+  /** Takes an event in: any request that the service has understood ends the trouble, if only by a refusal. */
+  observe(event: AppEvent): void;
+  /** Resolves when there is none, or when it is this caller's turn to try. */
+  pass(signal: AbortSignal): Promise<void>;
+  /** Takes in that a try has failed. */
+  note(fault: ApiFault): void;
+}
+
+const BACKOFF = { baseMs: 10 * SECOND_MS, maxMs: 5 * MINUTE_MS };
+
+/** What says that nobody is there who understands. */
+const SILENCE: ReadonlySet<ApiFaultKind> = new Set(['unreachable', 'server-fault', 'malformed', 'throttled']);
+
+/** Where others were answered so lately, a failure is that of one stream. */
+const ANSWERED_LATELY_MS = 90 * SECOND_MS;
+
+/** How often those who wait look whether it is over. */
+const LOOK_EVERY_MS = SECOND_MS;
+
+/** A service that is taken to be well. */
+export function createTrouble({ clock, random, observe }: { clock: Clock; random: Random; observe: Observe }): Trouble {
+  let failures = 0;
+  let retryAtMs = 0;
+  let answeredAtMs = Number.NEGATIVE_INFINITY;
+  return {
+    observe: (event) => {
+      if (event.type !== 'request-done' || (event.fault !== null && SILENCE.has(event.fault))) return;
+      answeredAtMs = clock.monoMs();
+      if (failures === 0) return;
+      failures = 0;
+      observe({ type: 'service-back' });
+    },
+    pass: async (signal) => {
+      while (failures > 0) {
+        const waitMs = retryAtMs - clock.monoMs();
+        if (waitMs <= 0) {
+          // Whoever comes next waits for this try: at the latest for as long as a try may take.
+          retryAtMs = clock.monoMs() + BACKOFF.maxMs;
+          return;
+        }
+        await clock.sleep(Math.min(waitMs, LOOK_EVERY_MS), signal);
+      }
+    },
+    note: ({ kind, message, facts }) => {
+      if (!SILENCE.has(kind)) return;
+      if (failures === 0 && clock.monoMs() - answeredAtMs < ANSWERED_LATELY_MS) return;
+      failures += 1;
+      const waitMs = backoffMs({ failures, policy: BACKOFF, random, askedMs: facts.waitMs ?? 0 });
+      retryAtMs = clock.monoMs() + waitMs;
+      observe({ type: 'service-trouble', message, waitMs });
+    },
+  };
+}

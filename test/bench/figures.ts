@@ -1,0 +1,157 @@
+/**
+ * The figures of issue 3, each one run of the real program, checked for being right before it is taken for fast.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { OriginCounts, WindowCount } from './origin.ts';
+import { type Ended, PROGRAM, runProgram, startNullInflux, startOrigin } from './parts.ts';
+import { expectedLines, type LineSum, oldestMs, SENSORS, WORKSPACE_ID, type WorkspaceSize } from './workspace.ts';
+
+/** One backfill, as it was measured. */
+export interface Backfill {
+  readonly readings: number;
+  readonly wallMs: number;
+  readonly cpuMs: number;
+  readonly peakBytes: number;
+  readonly counts: OriginCounts;
+}
+
+export interface BackfillOptions {
+  readonly size: WorkspaceSize;
+  /** Whether a destination takes the lines beside it. */
+  readonly delivers: boolean;
+  /** The program's file. */
+  readonly program?: string;
+  /** For `node` itself, as `--cpu-prof`. */
+  readonly nodeArgs?: readonly string[];
+}
+
+const MINUTE_MS = 60_000;
+
+/** The whole minute that is so old by now that everything up to it is settled, with room for long benches before it. */
+export function newestMsOf(nowMs: number): number {
+  return Math.floor(nowMs / MINUTE_MS) * MINUTE_MS - 10 * MINUTE_MS;
+}
+
+/**
+ * Runs `--once` over a workspace into an empty state.
+ *
+ * @throws Error where the program did not end in order, or not with what the workspace holds: then no figure counts.
+ */
+export async function backfill(options: BackfillOptions): Promise<Backfill> {
+  const { size, delivers } = options;
+  const dataDir = mkdtempSync(join(tmpdir(), 'tidemark-bench-'));
+  using origin = await startOrigin(size);
+  const sink = delivers ? await startNullInflux() : null;
+  try {
+    const env = {
+      TIDEMARK_API_URL: origin.url,
+      TIDEMARK_API_KEY: 'bench_key',
+      TIDEMARK_DATA_DIR: dataDir,
+      TIDEMARK_SYNC_HISTORY: new Date(oldestMs(size) - MINUTE_MS).toISOString(),
+      ...(sink === null ? {} : destination(sink.url)),
+    };
+    const { program = PROGRAM, nodeArgs } = options;
+    const ended = await runProgram(['--once', '--json'], { env, program, ...(nodeArgs ? { nodeArgs } : {}) });
+    checkEnd(ended, size);
+    if (sink !== null) checkLines((await sink.counts()).telemetry, expectedOf(size));
+    const { wallMs, cpuMs, peakBytes } = ended;
+    return { readings: size.devices * size.readings, wallMs, cpuMs, peakBytes, counts: await origin.counts() };
+  } finally {
+    sink?.[Symbol.dispose]();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+function destination(url: string): Readonly<Record<string, string>> {
+  return {
+    TIDEMARK_INFLUX_URL: url,
+    TIDEMARK_INFLUX_TOKEN: 'bench_token',
+    TIDEMARK_INFLUX_ORG: 'bench',
+    TIDEMARK_INFLUX_BUCKET: 'bench',
+  };
+}
+
+function checkEnd({ code, stdout, stderr }: Ended, size: WorkspaceSize): void {
+  const last = stderr.trimEnd().split('\n').slice(-5).join('\n');
+  if (code !== 0) throw new Error(`the program ended with ${code}:\n${last}`);
+  const summary: { points_archived: number; gaps: unknown[] } = JSON.parse(stdout);
+  const points = size.devices * size.readings * SENSORS.length;
+  if (summary.points_archived !== points || summary.gaps.length > 0) {
+    throw new Error(`${summary.points_archived} points archived of ${points}, ${summary.gaps.length} gaps:\n${last}`);
+  }
+}
+
+/** @throws Error where a line is missing, there twice or another one. */
+export function checkLines(sent: LineSum, expected: LineSum): void {
+  if (sent.lines === expected.lines && sent.sum === expected.sum) return;
+  throw new Error(
+    `the database was sent ${sent.lines} lines with the sum ${sent.sum}, not ${expected.lines} with ${expected.sum}`,
+  );
+}
+
+/** Counting takes seconds where there are millions: once for each size. */
+const expectations = new Map<string, LineSum>();
+
+function expectedOf(size: WorkspaceSize): LineSum {
+  const key = JSON.stringify(size);
+  const known = expectations.get(key) ?? expectedLines(size);
+  expectations.set(key, known);
+  return known;
+}
+
+/** Requests for telemetry against those that full pages alone would take. */
+export interface RequestUse {
+  readonly requests: number;
+  /** The sum over the windows of ceil(readings / 200). */
+  readonly full: number;
+  /** Windows that took more than ceil(readings / 196) + 2. */
+  readonly wasteful: number;
+}
+
+const PAGE = 200;
+
+export function requestUse(windows: readonly WindowCount[]): RequestUse {
+  const atLeastOne = (pages: number): number => Math.max(1, Math.ceil(pages));
+  const allowed = ({ readings }: WindowCount): number => Math.ceil(readings / 196) + 2;
+  return {
+    requests: windows.reduce((sum, { requests }) => sum + requests, 0),
+    full: windows.reduce((sum, window) => sum + window.windows * atLeastOne(window.readings / PAGE), 0),
+    wasteful: windows.filter((window) => window.most > allowed(window)).length,
+  };
+}
+
+/** Milliseconds from the start of the program's process to its first request, with a state or without. */
+export async function firstRequestMs(program: string, dataDir: string): Promise<number> {
+  const arrived = Promise.withResolvers<number>();
+  const server = createServer((request, response) => {
+    arrived.resolve(performance.now());
+    // The key is refused, so the program ends by itself.
+    request.resume();
+    response.writeHead(401, { 'Content-Type': 'application/json' }).end('{"error":{"code":"unauthorized","message":"no"}}');
+  });
+  const listening = Promise.withResolvers<void>();
+  server.listen(0, '127.0.0.1', listening.resolve);
+  await listening.promise;
+  try {
+    const { port } = server.address() as AddressInfo;
+    const env = {
+      TIDEMARK_API_URL: `http://127.0.0.1:${port}/external/v1`,
+      TIDEMARK_API_KEY: 'bench_key',
+      TIDEMARK_DATA_DIR: dataDir,
+    };
+    const startedMs = performance.now();
+    const ended = runProgram(['--once'], { env, program });
+    const first = await Promise.race([arrived.promise, ended.then(({ stderr }) => Promise.reject(new Error(stderr)))]);
+    await ended;
+    return first - startedMs;
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+export const WORKSPACE = WORKSPACE_ID;

@@ -1,0 +1,154 @@
+/**
+ * The API of the bench, as a process of its own: the six endpoints for one workspace, unthrottled, as cheap as can be,
+ * so that what is measured is the program. Counts what it was asked.
+ *
+ * Started by `parts.ts` with the size of the workspace as its argument; tells its port, and its counts when asked.
+ */
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import {
+  countWithin,
+  deviceIdOf,
+  deviceOf,
+  nameOf,
+  readingTexts,
+  WORKSPACE_ID,
+  type WorkspaceSize,
+} from './workspace.ts';
+
+/** What was asked. A window is what requests of one device with one `after` walk through. */
+export interface OriginCounts {
+  readonly requests: number;
+  readonly telemetryRequests: number;
+  readonly windows: readonly WindowCount[];
+  /** When the first request came, in milliseconds since 1970. */
+  readonly firstAtMs: number | null;
+}
+
+/** The windows of one extent, over all devices. */
+export interface WindowCount {
+  /** Readings in each of them. */
+  readonly readings: number;
+  readonly windows: number;
+  readonly requests: number;
+  /** The most requests that one of them took. */
+  readonly most: number;
+}
+
+interface Window {
+  readonly device: number;
+  readonly fromMs: number;
+  toMs: number;
+  requests: number;
+}
+
+const size: WorkspaceSize = JSON.parse(process.argv[2] ?? '{}');
+const windows = new Map<string, Window>();
+let requests = 0;
+let telemetryRequests = 0;
+let firstAtMs: number | null = null;
+
+const PLAN = {
+  plan_id: 'bench',
+  name: 'Bench',
+  max_api_keys: 5,
+  external_requests_per_minute: 50_000_000,
+  external_requests_per_day: 10_000_000_000,
+  history_max_days: null,
+  max_devices_per_page: 200,
+};
+
+const server = createServer({ keepAliveTimeout: 120_000 }, (request, response) => {
+  firstAtMs ??= performance.timeOrigin + performance.now();
+  requests += 1;
+  const { pathname, searchParams } = new URL(request.url ?? '', 'http://bench');
+  respond(response, pathname.replace('/external/v1', ''), searchParams);
+});
+
+function respond(response: ServerResponse, path: string, query: URLSearchParams): void {
+  const limit = Number(query.get('limit') ?? 50);
+  const deviceId = /^\/devices\/([^/]+)\/telemetry$/.exec(path)?.[1];
+  if (deviceId !== undefined) return send(response, telemetry(decodeURIComponent(deviceId), query, limit));
+  if (path === '/devices') return send(response, devices(query, limit));
+  if (path === '/alerts') return send(response, '{"data":[]}');
+  if (path === '/account') {
+    const usage = { devices: size.devices, open_alerts: 0 };
+    return send(response, JSON.stringify({ workspace_id: WORKSPACE_ID, name: 'Bench', plan: PLAN, usage }));
+  }
+  response.writeHead(404, { 'Content-Type': 'application/json' });
+  response.end('{"error":{"code":"not_found","message":"No such resource."}}');
+}
+
+function send(response: ServerResponse, text: string): void {
+  response.writeHead(200, {
+    'Content-Type': 'application/json',
+    'Content-Length': String(text.length),
+    'X-RateLimit-Limit': String(PLAN.external_requests_per_minute),
+    'X-RateLimit-Remaining': String(PLAN.external_requests_per_minute - 1),
+  });
+  // Nothing here is outside of ASCII.
+  response.end(text, 'latin1');
+}
+
+function devices(query: URLSearchParams, limit: number): string {
+  const from = Number(query.get('cursor') ?? 0);
+  const to = Math.min(from + limit, size.devices);
+  const data = Array.from({ length: to - from }, (_, index) => {
+    const deviceId = deviceIdOf(from + index);
+    return {
+      device_id: deviceId,
+      name: nameOf(deviceId),
+      model_id: 'bench-1',
+      lifecycle_status: 'active',
+      online: true,
+      last_seen_at: new Date(size.newestMs).toISOString(),
+    };
+  });
+  return JSON.stringify({ data, ...(to < size.devices ? { next_cursor: String(to) } : {}) });
+}
+
+/** The window is carried in the cursor: its beginning, and the time that the page ended above. */
+function telemetry(deviceId: string, query: URLSearchParams, limit: number): string {
+  const device = deviceOf(deviceId);
+  const [cursorFrom, cursorTo] = (query.get('cursor') ?? '').split('.');
+  const fromMs = cursorTo === undefined ? boundOf(query.get('after'), 0) : Number(cursorFrom);
+  const toMs = cursorTo === undefined ? boundOf(query.get('before'), size.newestMs) : Number(cursorTo);
+  count(device, fromMs, toMs);
+  const texts = readingTexts(size, device, { fromMs, toMs, limit });
+  const left = countWithin(size, fromMs, toMs) - texts.length;
+  const newestMs = Math.floor(Math.min(toMs, size.newestMs) / size.intervalMs) * size.intervalMs;
+  const next = left > 0 ? `,"next_cursor":"${fromMs}.${newestMs - texts.length * size.intervalMs}"` : '';
+  return `{"device_id":"${deviceId}","data":[${texts.join()}]${next}}`;
+}
+
+function boundOf(text: string | null, otherwise: number): number {
+  return text === null ? otherwise : Date.parse(text);
+}
+
+function count(device: number, fromMs: number, toMs: number): void {
+  telemetryRequests += 1;
+  const key = `${device} ${fromMs}`;
+  const window = windows.get(key);
+  if (window === undefined) windows.set(key, { device, fromMs, toMs, requests: 1 });
+  else {
+    window.requests += 1;
+    window.toMs = Math.max(window.toMs, toMs);
+  }
+}
+
+function countsNow(): OriginCounts {
+  const byReadings = new Map<number, { readings: number; windows: number; requests: number; most: number }>();
+  for (const window of windows.values()) {
+    const readings = countWithin(size, window.fromMs, window.toMs);
+    const sum = byReadings.get(readings) ?? { readings, windows: 0, requests: 0, most: 0 };
+    sum.windows += 1;
+    sum.requests += window.requests;
+    sum.most = Math.max(sum.most, window.requests);
+    byReadings.set(readings, sum);
+  }
+  return { requests, telemetryRequests, windows: [...byReadings.values()], firstAtMs };
+}
+
+process.on('message', () => process.send?.(countsNow()));
+process.on('disconnect', () => process.exit(0));
+server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as AddressInfo).port }));

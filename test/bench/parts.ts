@@ -1,0 +1,109 @@
+/**
+ * The processes of a measurement: the API, the database that keeps nothing, and the compiled program between them.
+ * Whatever is started here is ended when it is disposed.
+ */
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { SinkCounts } from './null-influx.ts';
+import type { OriginCounts } from './origin.ts';
+import type { WorkspaceSize } from './workspace.ts';
+
+/** A process that counts. */
+export interface Part<Counts> extends Disposable {
+  readonly url: string;
+  counts(): Promise<Counts>;
+}
+
+/** Starts the API of a workspace. */
+export async function startOrigin(size: WorkspaceSize): Promise<Part<OriginCounts>> {
+  return await startPart<OriginCounts>('origin.ts', '/external/v1', [JSON.stringify(size)]);
+}
+
+/** Starts the database that keeps nothing. */
+export async function startNullInflux(): Promise<Part<SinkCounts>> {
+  return await startPart<SinkCounts>('null-influx.ts', '', []);
+}
+
+async function startPart<Counts>(file: string, path: string, args: readonly string[]): Promise<Part<Counts>> {
+  const child = fork(join(import.meta.dirname, file), args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const [{ port }] = await once(child, 'message');
+  return {
+    url: `http://127.0.0.1:${port}${path}`,
+    counts: async () => {
+      const told = once(child, 'message');
+      child.send('counts');
+      const [counts] = await told;
+      return counts;
+    },
+    [Symbol.dispose]: () => void child.kill('SIGKILL'),
+  };
+}
+
+/** The program, as `npm run build` makes it. */
+export const PROGRAM = join(import.meta.dirname, '..', '..', 'dist', 'main.js');
+
+/** What a run of the program took. */
+export interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** From the start of the process to its end. */
+  readonly wallMs: number;
+  /** Of all its threads, user and system. */
+  readonly cpuMs: number;
+  /** The most memory that it held (VmHWM). */
+  readonly peakBytes: number;
+}
+
+export interface ProgramOptions {
+  readonly env: Readonly<Record<string, string>>;
+  /** Its file. */
+  readonly program: string;
+  readonly nodeArgs?: readonly string[];
+}
+
+/** Runs the program to its end, with nothing of this process's environment. */
+export async function runProgram(args: readonly string[], { env, program, nodeArgs = [] }: ProgramOptions): Promise<Ended> {
+  const startedMs = performance.now();
+  const child = spawn(process.execPath, [...nodeArgs, program, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const use = watchUse(child);
+  const texts = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (text: string) => {
+      texts[name] += text;
+    });
+  }
+  const [code] = await once(child, 'close');
+  return { code, ...texts, wallMs: performance.now() - startedMs, ...use.end() };
+}
+
+const LOOK_EVERY_MS = 50;
+/** The unit of `/proc/PID/stat`: 100 a second on every Linux that Node runs on. */
+const TICK_MS = 10;
+
+/** Looks at what a process uses until it ends. The peak only grows, so what is missed is its last moments. */
+function watchUse(child: ChildProcess): { end(): Pick<Ended, 'cpuMs' | 'peakBytes'> } {
+  let cpuMs = 0;
+  let peakBytes = 0;
+  const look = (): void => {
+    try {
+      const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
+      const stat = readFileSync(`/proc/${child.pid}/stat`, 'utf8');
+      peakBytes = Math.max(peakBytes, Number(/^VmHWM:\s*(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024);
+      // After the name, which may hold anything: the 12th and 13th field are the ticks of user and system.
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+      cpuMs = (Number(fields[11]) + Number(fields[12])) * TICK_MS;
+    } catch {
+      // It has ended, or this is no Linux.
+    }
+  };
+  const timer = setInterval(look, LOOK_EVERY_MS);
+  return {
+    end: () => {
+      clearInterval(timer);
+      return { cpuMs, peakBytes };
+    },
+  };
+}

@@ -1,0 +1,162 @@
+/** Which kind of database answers: asked of the real ones, and of what may stand before them. */
+import { createServer, type RequestListener } from 'node:http';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { KindAnswer } from '../../src/core/ports.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { createUnknownServer } from '../../src/influx/kind.ts';
+import { type Influxd, influxdAvailable, startInfluxd } from '../support/influxd.ts';
+import { startV2Proxy } from '../support/v2-proxy.ts';
+import { startVictoria, type Victoria, victoriaAvailable } from '../support/victoria.ts';
+
+const TOKEN = 'user:kind-secret';
+const never = new AbortController().signal;
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+async function ask(
+  url: string,
+  more: { name?: string; bucket?: string; token?: Secret | null } = {},
+): Promise<KindAnswer> {
+  const place = { url, org: '', bucket: 'b', token: null };
+  return await createUnknownServer({ name: 'influx', timeoutMs: 5000, ...place, ...more }).ask(never);
+}
+
+async function serve(listener: RequestListener): Promise<string> {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  closing.push(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const address = server.address();
+  return `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`;
+}
+
+/** A reverse proxy that hides what a server says of itself in headers. */
+async function behindProxy(upstream: string): Promise<string> {
+  return await serve((request, response) => {
+    void (async () => {
+      const { method = 'GET' } = request;
+      const answer = await fetch(`${upstream}${request.url ?? ''}`, { method });
+      const type = answer.headers.get('content-type');
+      response.writeHead(answer.status, type === null ? {} : { 'content-type': type });
+      response.end(answer.status === 204 ? undefined : await answer.text());
+    })();
+  });
+}
+
+const INFLUXDB = { kind: 'known', server: 'influxdb' };
+const VICTORIA = { kind: 'known', server: 'victoriametrics' };
+
+describe.runIf(influxdAvailable())('a real InfluxDB', () => {
+  let influxd: Influxd;
+  beforeAll(async () => {
+    influxd = await startInfluxd({ databases: ['b'] });
+  });
+  afterAll(async () => {
+    await influxd?.close();
+  });
+
+  test('is known by its own answers, also where it refuses the request', async () => {
+    expect(await ask(influxd.url)).toEqual(INFLUXDB);
+  });
+
+  test('is taken for one behind something that hides who answers, and nothing is written', async () => {
+    const proxy = await startV2Proxy({ upstream: influxd.url, token: TOKEN });
+    closing.push(proxy.close);
+    expect(await ask(proxy.url, { token: new Secret(TOKEN) })).toEqual(INFLUXDB);
+    expect(proxy.writes.map(({ lines }) => lines)).toEqual([[]]);
+    expect(await influxd.query('b', 'SHOW MEASUREMENTS')).toEqual([]);
+  });
+
+  test('that wants another token, or has no such bucket, is held with the remedy', async () => {
+    const proxy = await startV2Proxy({ upstream: influxd.url, token: TOKEN });
+    closing.push(proxy.close);
+    expect(await ask(proxy.url)).toMatchObject({ kind: 'held', hint: expect.stringContaining('influx.token') });
+    const named = await ask(proxy.url, { token: new Secret(TOKEN), bucket: 'none', name: 'second' });
+    expect(named).toMatchObject({ kind: 'held', hint: expect.stringMatching(/^destinations\.second\.bucket: /) });
+  });
+});
+
+describe.runIf(victoriaAvailable())('a real VictoriaMetrics', () => {
+  let victoria: Victoria;
+  beforeAll(async () => {
+    victoria = await startVictoria();
+  });
+  afterAll(async () => {
+    await victoria?.[Symbol.asyncDispose]();
+  });
+
+  test('is known by its own answers, and nothing is written', async () => {
+    expect(await ask(victoria.url)).toEqual(VICTORIA);
+    expect(await victoria.exported()).toEqual([]);
+  });
+
+  test('is known behind a proxy that takes its headers out', async () => {
+    expect(await ask(await behindProxy(victoria.url))).toEqual(VICTORIA);
+  });
+
+  test('that wants a user and a password is known before it lets anybody in, and is given them', async () => {
+    await using locked = await startVictoria('-httpAuth.username=user', '-httpAuth.password=kind-secret');
+    const token = new Secret(TOKEN);
+    const server = createUnknownServer({
+      name: 'influx',
+      timeoutMs: 5000,
+      url: locked.url,
+      org: '',
+      bucket: '',
+      token,
+    });
+    expect(await server.ask(never)).toEqual(VICTORIA);
+    expect(await server.sinkFor('victoriametrics').write(['m value=1 1700000000000'], never)).toEqual({
+      kind: 'accepted',
+    });
+    expect(await server.sinkFor('influxdb').write(['m value=1 1'], never)).toMatchObject({ kind: 'held' });
+  });
+});
+
+describe('what is no database, or none that answers', () => {
+  test('one that is down is asked again later', async () => {
+    const url = await serve(() => undefined);
+    await closing.pop()?.();
+    expect(await ask(url, { name: 'second' })).toEqual({
+      kind: 'later',
+      words: 'the database refuses the connection: is it running, and is destinations.second.url right?',
+      waitMs: null,
+    });
+  });
+
+  test.each<[string, number, Record<string, string>, string, string]>([
+    ['one that is starting', 503, { 'retry-after': '7' }, '', 'later'],
+    ['one that asks for patience', 429, {}, '{"error":"x"}', 'later'],
+    ['a log-in page', 200, { 'content-type': 'text/html' }, '<title>Sign in</title>', 'held'],
+    ['a redirect', 302, { location: 'https://elsewhere.test/' }, '', 'held'],
+    ['a wrong path', 404, {}, '404 page not found', 'held'],
+    ['a proxy that forbids it', 403, {}, 'no', 'held'],
+  ])('%s tells nothing: it is %j that decides', async (_what, status, headers, body, kind) => {
+    const url = await serve((_request, response) => response.writeHead(status, headers).end(body));
+    expect((await ask(url)).kind).toBe(kind);
+  });
+
+  test.each([400, 405, 422])('what minds an empty write (%i) is asked by its other side', async (status) => {
+    let asked = 0;
+    const url = await serve((request, response) => {
+      asked += 1;
+      if (request.method === 'POST') response.writeHead(status).end('{"error":"no lines"}');
+      else response.writeHead(404).end('not found');
+    });
+    expect(await ask(url)).toEqual(INFLUXDB);
+    expect(asked).toBe(2);
+  });
+
+  test('an abort is passed on', async () => {
+    const url = await serve(() => undefined);
+    const stop = new AbortController();
+    setTimeout(() => stop.abort(new Error('stopping')), 50);
+    const server = createUnknownServer({ name: 'influx', timeoutMs: 60_000, url, org: '', bucket: '', token: null });
+    await expect(server.ask(stop.signal)).rejects.toThrow('stopping');
+  });
+});

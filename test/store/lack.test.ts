@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'vitest';
+import type { Lack } from '../../src/core/log-state.ts';
+import { StaleStateError } from '../../src/core/telemetry-state.ts';
+import { DAY_NS } from '../../src/core/time.ts';
+import { type ScratchStore, scratchStore } from './support.ts';
+
+const START = { block: 0, line: 0 };
+
+const lack = (fromNs: bigint, toNs: bigint, changes: Partial<Lack> = {}): Lack => ({
+  deviceId: 'd',
+  fromNs,
+  toNs,
+  reason: 'set aside',
+  points: 1,
+  ...changes,
+});
+
+/** Settles one more line of the log, leaving `lacks` behind. */
+function leave({ store }: ScratchStore, id: number, lacks: readonly Lack[]): void {
+  store.append(['a'], 'live');
+  const from = store.position(id, 'live');
+  store.settle({
+    destinationId: id,
+    lane: 'live',
+    from,
+    to: { block: from.block + 1, line: 0 },
+    refused: [],
+    lacks,
+    atMs: 1,
+  });
+}
+
+describe('what a destination lacks', () => {
+  test('is kept with the position, by device, reason and time, and survives a restart', () => {
+    using state = scratchStore();
+    const { id } = state.store.destination('influx', 'x');
+    const cleared = lack(5n, 9n, { reason: 'cleared', points: 7 });
+    const ofNone = lack(1n, 2n, { deviceId: '' });
+    leave(state, id, [lack(30n, 40n), lack(5n, 9n), cleared, ofNone]);
+    state.reopen();
+    expect(state.store.lacks(id)).toEqual([ofNone, cleared, lack(5n, 9n), lack(30n, 40n)]);
+  });
+
+  test('becomes one stretch where stretches touch or overlap, with the sum of the points, now and later', () => {
+    using state = scratchStore();
+    const { id } = state.store.destination('influx', 'x');
+    leave(state, id, [lack(10n, 20n), lack(40n, 50n), lack(20n, 30n, { points: 4 })]);
+    expect(state.store.lacks(id)).toEqual([lack(10n, 30n, { points: 5 }), lack(40n, 50n)]);
+    leave(state, id, [lack(25n, 45n), lack(61n, 62n)]);
+    expect(state.store.lacks(id)).toEqual([lack(10n, 50n, { points: 7 }), lack(61n, 62n)]);
+  });
+
+  test('is apart for another destination, device and reason', () => {
+    using state = scratchStore();
+    const one = state.store.destination('influx', 'x').id;
+    const two = state.store.destination('second', 'x').id;
+    leave(state, one, [lack(10n, 20n), lack(10n, 20n, { deviceId: 'e' }), lack(10n, 20n, { reason: 'cleared' })]);
+    leave(state, two, [lack(15n, 25n)]);
+    expect(state.store.lacks(one)).toHaveLength(3);
+    expect(state.store.lacks(two)).toEqual([lack(15n, 25n)]);
+  });
+
+  test('beyond a retention is one stretch for a history that was refused page by page', () => {
+    using state = scratchStore();
+    const { id } = state.store.destination('influx', 'x');
+    const page = (day: bigint): Lack => lack(day * DAY_NS, day * DAY_NS + 1n, { reason: 'beyond retention' });
+    leave(state, id, [page(1n), page(3n), page(9n)]);
+    leave(state, id, [page(2n)]);
+    expect(state.store.lacks(id)).toEqual([{ ...page(1n), toNs: 3n * DAY_NS + 1n, points: 3 }, page(9n)]);
+  });
+
+  test('is not kept where the position is not moved', () => {
+    using state = scratchStore();
+    const { id } = state.store.destination('influx', 'x');
+    const stale = { destinationId: id, lane: 'live', from: { block: 7, line: 0 }, to: { block: 8, line: 0 } } as const;
+    expect(() => state.store.settle({ ...stale, refused: [], lacks: [lack(1n, 2n)], atMs: 1 })).toThrow(
+      StaleStateError,
+    );
+    expect(state.store.lacks(id)).toEqual([]);
+    expect(state.store.position(id, 'live')).toEqual(START);
+  });
+});

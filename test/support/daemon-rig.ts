@@ -1,0 +1,82 @@
+/**
+ * The daemon on a rig: the real loops on a virtual clock, so that a day of it, with faults, runs in seconds.
+ */
+import type { SyncOptions } from '../../src/app.ts';
+import { type DaemonParts, type KeySource, runDaemon } from '../../src/commands/daemon.ts';
+import type { AppEvent } from '../../src/core/events.ts';
+import type { Schedule, Schedules } from '../../src/core/schedule.ts';
+import type { ReadyReport, StatusReport } from '../../src/core/status.ts';
+import { readCron } from '../../src/schedule/cron.ts';
+import { createAgenda } from '../../src/sync/agenda.ts';
+import type { Rig } from './rig.ts';
+
+/** The schedules that a configuration has unless it says otherwise. */
+export const SCHEDULES: Schedules = {
+  devices: cron('*/5 * * * *'),
+  telemetry: cron('* * * * *'),
+  alerts: cron('*/2 * * * *'),
+  account: cron('0 * * * *'),
+};
+
+export function cron(text: string): Schedule {
+  const read = readCron(text);
+  if ('mistake' in read) throw new Error(read.mistake);
+  return read;
+}
+
+export interface DaemonOptions {
+  /** How long it runs, in virtual time. */
+  readonly forMs: number;
+  readonly changes?: Partial<SyncOptions>;
+  readonly schedules?: Partial<Schedules>;
+  readonly key?: KeySource;
+  /** What else happens meanwhile; given the parts. */
+  readonly meanwhile?: (watch: DaemonWatch) => Promise<void>;
+}
+
+/** What can be seen of a daemon that runs. */
+export interface DaemonWatch {
+  readonly events: readonly AppEvent[];
+  report(): StatusReport;
+  ready(): ReadyReport;
+}
+
+export interface DaemonLife extends DaemonWatch {
+  /** What it ended with, where it ended by itself. */
+  readonly error: unknown;
+  readonly lastReport: StatusReport;
+  readonly lastReady: ReadyReport;
+}
+
+const NEVER: KeySource = { hasChanged: () => false, adopt: () => {} };
+
+/** One life of the daemon, from its start to the signal that ends it. */
+export async function liveAsDaemon(rig: Rig, options: DaemonOptions): Promise<DaemonLife> {
+  const events: AppEvent[] = [];
+  const observe = (event: AppEvent): void => {
+    events.push(event);
+    options.changes?.observe?.(event);
+  };
+  const sync = rig.open({ ...options.changes, observe });
+  const stop = new AbortController();
+  const agenda = createAgenda(rig.clock, { ...SCHEDULES, ...options.schedules }, () => 0);
+  const parts: DaemonParts = { ...sync, agenda, key: options.key ?? NEVER, beside: [] };
+  const watch: DaemonWatch = { events, report: sync.report, ready: sync.ready };
+  let error: unknown = null;
+  try {
+    const running = runDaemon(parts, stop.signal).catch((cause: unknown) => {
+      error = cause;
+      stop.abort();
+    });
+    const meanwhile = options.meanwhile?.(watch);
+    await rig.clock.sleep(options.forMs, stop.signal).catch(() => {});
+    await meanwhile;
+    const last = { lastReport: sync.report(), lastReady: sync.ready() };
+    stop.abort();
+    await running;
+    return { ...watch, error, ...last };
+  } finally {
+    stop.abort();
+    sync.close();
+  }
+}

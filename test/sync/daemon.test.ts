@@ -1,0 +1,279 @@
+/**
+ * The daemon over hours and days of virtual time: on time, complete, and polite, whatever happens to it.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { UserError } from '../../src/core/faults.ts';
+import { always, betweenTimes, onPath } from '../../src/sim/faults.ts';
+import type { DeviceSpec } from '../../src/sim/spec.ts';
+import { createWorld, type World } from '../../src/sim/world.ts';
+import { cron, type DaemonLife, liveAsDaemon } from '../support/daemon-rig.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { type Bench, NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+const DEVICES: readonly DeviceSpec[] = [
+  { deviceId: 'often', intervalMs: 20 * SECOND, jitter: 0.5 },
+  { deviceId: 'tied', intervalMs: MINUTE, traits: ['ties'] },
+  { deviceId: 'seldom', intervalMs: 17 * MINUTE },
+];
+
+function worldOf(devices: readonly DeviceSpec[], historyMs = 3 * DAY): (nowMs: number) => World {
+  return (originMs) => createWorld({ seed: 33, originMs, historyMs, devices });
+}
+
+/** A key that is exchanged by its file. */
+function keyFile(secret: string) {
+  const held = { inUse: secret, inFile: secret };
+  return {
+    inUse: () => held.inUse,
+    write: (next: string): void => {
+      held.inFile = next;
+    },
+    hasChanged: () => held.inFile !== held.inUse,
+    adopt: (): void => {
+      held.inUse = held.inFile;
+    },
+  };
+}
+
+function told<T extends DaemonLife['events'][number]['type']>(life: Pick<DaemonLife, 'events'>, type: T) {
+  return life.events.filter(
+    (event): event is Extract<DaemonLife['events'][number], { type: T }> => event.type === type,
+  );
+}
+
+describe.runIf(influxdAvailable())('the daemon', () => {
+  let bench: Bench;
+  beforeAll(async () => {
+    bench = await openBench();
+  });
+  afterAll(async () => {
+    await bench[Symbol.asyncDispose]();
+  });
+
+  const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
+    await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY, ...options });
+
+  /** Everything from the start of the wanted span up to what could be claimed a few minutes before now. */
+  async function expectExact(rig: Rig, least = 1000, lagMs = 5 * MINUTE): Promise<void> {
+    const verdict = await rig.verdict(rig.clock.nowMs() - lagMs, {
+      fromNs: BigInt(NOW_MS - 2 * DAY + 10 * MINUTE) * 1_000_000n,
+    });
+    expect(verdict.missing.slice(0, 5)).toEqual([]);
+    expect(verdict.invented.slice(0, 5)).toEqual([]);
+    expect(verdict.expected).toBeGreaterThan(least);
+  }
+
+  test('fills the past and keeps up with the present', async () => {
+    using rig = await rigOf();
+    const life = await liveAsDaemon(rig, { forMs: 6 * HOUR });
+    expect(life.error).toBeNull();
+    await expectExact(rig, 20_000);
+    expect(life.lastReady).toEqual({ ready: true, reasons: [] });
+    for (const device of life.lastReport.devices) {
+      expect(device.state, device.device_id).toBe('catching-up');
+      // The stretch since the last look alone is open.
+      expect(device.lag_seconds, device.device_id).toBeLessThanOrEqual(70);
+    }
+    expect(told(life, 'gap-named')).toEqual([]);
+    expect(life.lastReport.destinations[0]).toMatchObject({ quarantined: 0, held: null });
+  });
+
+  test('asks each stream when its schedule says, and no more', async () => {
+    using rig = await rigOf();
+    const { log } = rig.simulator;
+    await liveAsDaemon(rig, { forMs: HOUR });
+    const before = log.total;
+    const startedMs = rig.clock.nowMs();
+    await liveAsDaemon(rig, { forMs: 2 * HOUR });
+    const asked = log.requests.filter(({ number }) => number > before);
+    const count = (path: RegExp): number => asked.filter((entry) => path.test(entry.path)).length;
+    expect(rig.clock.nowMs() - startedMs).toBeGreaterThanOrEqual(2 * HOUR);
+    // One at the start, and one whenever it is due.
+    expect(count(/\/account$/)).toBe(3);
+    expect(count(/\/devices$/)).toBe(25);
+    expect(count(/\/telemetry$/)).toBeGreaterThanOrEqual(3 * 121);
+    expect(count(/\/telemetry$/)).toBeLessThanOrEqual(3 * 121 + 3);
+  });
+
+  test('catches a missed tick up once, however many were missed', async () => {
+    using rig = await rigOf({ transportTimeoutMs: 200 * SECOND });
+    await liveAsDaemon(rig, { forMs: HOUR });
+    const before = rig.simulator.log.total;
+    // Answers so slow that several ticks pass while one turn is under way.
+    rig.simulator.settings.time.latencyMs = { min: 100 * SECOND, max: 100 * SECOND };
+    await liveAsDaemon(rig, {
+      forMs: 2 * HOUR,
+      changes: {
+        api: {
+          url: 'http://simulator.test/external/v1',
+          key: () => rig.simulator.settings.key.secret,
+          share: 0.8,
+          concurrency: 1,
+        },
+      },
+    });
+    const entries = rig.simulator.log.requests.filter(({ number }) => number > before);
+    // One request at a time: a hundred seconds each, and never a pause in between.
+    expect(entries.length).toBeGreaterThan(50);
+    expect(entries.length).toBeLessThanOrEqual(74);
+  });
+
+  test('turns off a stream whose scope is missing, tells it once, and takes it up again', async () => {
+    using rig = await rigOf();
+    rig.simulator.settings.key.scopes = ['devices:read', 'telemetry:read', 'account:read'];
+    const life = await liveAsDaemon(rig, {
+      forMs: 5 * HOUR,
+      meanwhile: async () => {
+        await rig.clock.sleep(3 * HOUR + 5 * MINUTE);
+        rig.simulator.settings.key.scopes.push('alerts:read');
+      },
+    });
+    expect(told(life, 'stream-off')).toMatchObject([{ stream: 'alerts', scope: 'alerts:read' }]);
+    expect(told(life, 'stream-on')).toMatchObject([{ stream: 'alerts' }]);
+    expect(life.lastReport.streams.find(({ name }) => name === 'alerts')).toMatchObject({ state: 'on' });
+    await expectExact(rig);
+  });
+
+  test('holds while the key is refused, and goes on with the one that its file has then', async () => {
+    using rig = await rigOf();
+    const { settings } = rig.simulator;
+    const file = keyFile(settings.key.secret);
+    const changes = {
+      api: { url: 'http://simulator.test/external/v1', key: file.inUse, share: 0.8, concurrency: 4 },
+    };
+    const seen: { requests: number; reasons: readonly string[] }[] = [];
+    const life = await liveAsDaemon(rig, {
+      forMs: 8 * HOUR,
+      changes,
+      key: file,
+      meanwhile: async ({ ready }) => {
+        await rig.clock.sleep(3 * HOUR);
+        settings.key.secret = 'sim_the-second-key';
+        const before = rig.simulator.log.total;
+        await rig.clock.sleep(3 * HOUR);
+        seen.push({ requests: rig.simulator.log.total - before, reasons: ready().reasons });
+        file.write('sim_the-second-key');
+        await rig.clock.sleep(2 * MINUTE);
+        seen.push({ requests: 0, reasons: ready().reasons });
+      },
+    });
+    expect(life.error).toBeNull();
+    const [refused, renewed] = seen;
+    // Looks now and then: a few in the first hour, four an hour after that.
+    expect(refused?.requests).toBeGreaterThan(8);
+    expect(refused?.requests).toBeLessThan(30);
+    expect(refused?.reasons.join()).toMatch(/refuses the key/);
+    expect(renewed?.reasons).toEqual([]);
+    expect(told(life, 'key-exchanged')).toHaveLength(1);
+    await expectExact(rig);
+  });
+
+  test('stops when there is another workspace behind the key, before anything of it is written', async () => {
+    using rig = await rigOf();
+    await liveAsDaemon(rig, { forMs: HOUR });
+    const other = createWorld({
+      seed: 99,
+      originMs: NOW_MS,
+      historyMs: DAY,
+      workspaceId: 'ws_other',
+      devices: [{ deviceId: 'stranger', intervalMs: MINUTE }],
+    });
+    const file = keyFile('old');
+    const life = await liveAsDaemon(rig, {
+      forMs: 3 * HOUR,
+      key: file,
+      meanwhile: async () => {
+        await rig.clock.sleep(HOUR);
+        file.write('new');
+        rig.simulator.world = other;
+      },
+    });
+    expect(life.error).toBeInstanceOf(UserError);
+    expect(life.error).toMatchObject({ exitCode: 1, message: expect.stringContaining('ws_other') });
+    const rows = await bench.influxd.query(rig.database, "SELECT * FROM telemetry WHERE device_id = 'stranger'");
+    expect(rows).toEqual([]);
+  });
+
+  test('waits for a service that does not answer with few requests, and catches up', async () => {
+    using rig = await rigOf();
+    await liveAsDaemon(rig, { forMs: 2 * HOUR });
+    const downMs = rig.clock.nowMs();
+    rig.simulator.faults = betweenTimes(downMs, downMs + 6 * HOUR, { kind: 'reset', when: 'before-headers' });
+    const before = rig.simulator.log.total;
+    let during = 0;
+    const life = await liveAsDaemon(rig, {
+      forMs: 7 * HOUR,
+      meanwhile: async ({ ready }) => {
+        await rig.clock.sleep(6 * HOUR - MINUTE);
+        during = rig.simulator.log.total - before;
+        expect(ready().reasons.join()).toMatch(/^api: /);
+      },
+    });
+    expect(life.error).toBeNull();
+    // Five tries every five minutes or so, by one stream alone.
+    expect(during).toBeGreaterThan(100);
+    expect(during).toBeLessThan(6 * 12 * 7);
+    expect(told(life, 'service-back').length).toBeGreaterThan(0);
+    await expectExact(rig);
+  });
+
+  test('keeps the other streams going when one alone fails', async () => {
+    using rig = await rigOf();
+    rig.simulator.faults = onPath(/alerts/, always({ kind: 'server-error' }));
+    const life = await liveAsDaemon(rig, { forMs: 4 * HOUR });
+    await expectExact(rig);
+    expect(told(life, 'stream-failed').every(({ stream }) => stream === 'alerts')).toBe(true);
+    expect(told(life, 'stream-failed').length).toBeLessThan(4 * 60);
+    expect(life.lastReport.streams.find(({ name }) => name === 'telemetry')).toMatchObject({ state: 'on' });
+  });
+
+  test('follows a plan that becomes narrower and wider while it runs', async () => {
+    using rig = await rigOf({ historyMs: 2 * DAY });
+    const { plan } = rig.simulator.settings;
+    const life = await liveAsDaemon(rig, {
+      forMs: 8 * HOUR,
+      meanwhile: async () => {
+        await rig.clock.sleep(20 * MINUTE);
+        Object.assign(plan, { historyMaxDays: 1, requestsPerMinute: 20, maxDevicesPerPage: 40 });
+        await rig.clock.sleep(4 * HOUR);
+        Object.assign(plan, { historyMaxDays: 90, requestsPerMinute: 300, maxDevicesPerPage: 200 });
+      },
+    });
+    expect(life.error).toBeNull();
+    expect(told(life, 'plan-changed')).toHaveLength(2);
+    await expectExact(rig);
+  });
+
+  test('does not ask a device every minute that answers 404 though it is listed, and takes it back when it answers', async () => {
+    using rig = await rigOf();
+    await liveAsDaemon(rig, { forMs: HOUR });
+    const brokenMs = rig.clock.nowMs();
+    rig.simulator.faults = onPath(
+      /seldom.telemetry/,
+      betweenTimes(brokenMs, brokenMs + 30 * HOUR, { kind: 'malformed' }),
+    );
+    const life = await liveAsDaemon(rig, { forMs: HOUR });
+    expect(life.error).toBeNull();
+    expect(told(life, 'gap-named').every(({ deviceId }) => deviceId === 'seldom')).toBe(true);
+  });
+
+  test('keeps a schedule of seconds, and one that is never due does no harm', async () => {
+    using rig = await rigOf({ historyMs: HOUR });
+    await liveAsDaemon(rig, { forMs: 10 * MINUTE });
+    const before = rig.simulator.log.total;
+    await liveAsDaemon(rig, {
+      forMs: 10 * MINUTE,
+      schedules: { telemetry: cron('*/20 * * * * *'), devices: cron('0 0 29 2 *') },
+    });
+    const asked = rig.simulator.log.requests.filter(({ number }) => number > before);
+    expect(asked.filter(({ path }) => path.endsWith('/devices'))).toHaveLength(1);
+    const telemetry = asked.filter(({ path }) => path.endsWith('/telemetry')).length;
+    expect(telemetry).toBeGreaterThanOrEqual(3 * 29);
+    expect(telemetry).toBeLessThanOrEqual(3 * 32);
+  });
+});
