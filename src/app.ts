@@ -204,7 +204,7 @@ function allowanceUse(pacer: Pacer): AllowanceUse {
 
 /** What the configuration says of a sync, the places of the API and of the state apart. */
 export function settingsOf(
-  config: Pick<DemoConfig, 'sync' | 'api' | 'influx' | 'destinations' | 'workspaceId' | 'archive'>,
+  config: Pick<DemoConfig, 'sync' | 'api' | 'influx' | 'destinations' | 'proxies' | 'workspaceId' | 'archive'>,
 ): Pick<SyncOptions, 'settings' | 'destinations' | 'archive'> {
   return {
     settings: {
@@ -219,10 +219,14 @@ export function settingsOf(
 }
 
 /** The databases of the configuration, each by its name. */
-function destinationsOf({ influx, destinations }: Pick<DemoConfig, 'influx' | 'destinations'>): DestinationOptions[] {
+function destinationsOf({
+  influx,
+  destinations,
+  proxies,
+}: Pick<DemoConfig, 'influx' | 'destinations' | 'proxies'>): DestinationOptions[] {
   const databases = [...(influx === null ? [] : [{ name: 'influx', ...influx }]), ...destinations];
   return databases.map(({ name, kind, url, token, org, bucket, timeoutMs, ca, batchLines }) => {
-    const to = { name, url, token, org, bucket, timeoutMs, ca: ca ?? undefined };
+    const to = { name, url, token, org, bucket, timeoutMs, ca: ca ?? undefined, proxies };
     const served = kind === 'auto' ? createUnknownServer(to) : kind;
     const sink = createInfluxSink(to, kind === 'auto' ? 'influxdb' : kind);
     return { sink, identity: identityOf({ kind, url, org, bucket }), batchLines, kind: served };

@@ -41,12 +41,17 @@ export interface ApiConfig {
   readonly ca: string | null;
 }
 
+/** The variables that name proxies, by their names. A proxy's address may hold a password: never shown. */
+export type Proxies = Readonly<Record<string, string | undefined>>;
+
 export interface Config {
   readonly api: ApiConfig;
   /** `null`: no database, the archive alone is filled. */
   readonly influx: InfluxConfig | null;
   /** Further databases, by their names. */
   readonly destinations: readonly NamedDatabase[];
+  /** `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` as they are set, for the databases; the API's transport reads its own. */
+  readonly proxies: Proxies;
   /** `null`: as the account says. */
   readonly workspaceId: string | null;
   readonly dataDir: string;
@@ -115,6 +120,7 @@ export function loadConfig(input: ConfigInput): Loaded<Config> {
     },
     dataDir: readValue(reading, 'data_dir'),
     listen: readValue(reading, 'listen'),
+    proxies: proxiesOf(input.environment),
     ...readShared(reading),
   };
   return finish(config, reading, input.environment);
@@ -136,9 +142,16 @@ export function loadDemoConfig(input: Omit<ConfigInput, 'file'>): Loaded<DemoCon
     api: readPace(reading),
     dataDir: isGiven(reading, 'data_dir') ? readValue(reading, 'data_dir') : null,
     listen: isGiven(reading, 'listen') ? readValue(reading, 'listen') : null,
+    proxies: proxiesOf(input.environment),
     ...readShared(reading),
   };
   return finish(config, reading, input.environment);
+}
+
+/** The usual variables, in either case of letters. */
+function proxiesOf(environment: ConfigInput['environment']): Proxies {
+  const names = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'].flatMap((name) => [name, name.toLowerCase()]);
+  return Object.fromEntries(names.flatMap((name) => (environment[name] ? [[name, environment[name]]] : [])));
 }
 
 /** What the file gives: nothing where the default one is missing. */

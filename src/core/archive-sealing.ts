@@ -47,13 +47,19 @@ export function chooseRun(blocks: readonly HotBlock[], nowMs: EpochMs): SealRun 
   if (first === undefined) return null;
   const ofDay = leading(blocks, (block) => dayOf(block) === dayOf(first));
   const whole = fitting(ofDay);
-  const isClosed = whole.length < ofDay.length || ofDay.length < blocks.length || dayOf(first) < dayOf({ atMs: nowMs });
-  // Large enough, or its day is over: for good. Many small ones are gathered before, so that each step stays small.
-  const isCrowded = whole.length === RUN_BLOCKS && whole.some(({ level }) => level === 0);
-  if (isClosed && !isCrowded) return { seqs: whole.map(({ seq }) => seq), level: 2 };
-  const fresh = fitting(ofDay.filter(({ level }) => level === 0));
-  if (fresh.length === RUN_BLOCKS) return { seqs: fresh.map(({ seq }) => seq), level: 1 };
-  return isClosed ? { seqs: whole.map(({ seq }) => seq), level: 2 } : null;
+  const fresh = ofDay.filter(({ level }) => level === 0);
+  const gathered = fitting(fresh);
+  const isLarge = whole.length < ofDay.length && whole.length < RUN_BLOCKS;
+  const isCrowded = whole.length === RUN_BLOCKS && whole.every(({ level }) => level > 0);
+  if (isLarge || isCrowded) return runOf(whole, 2);
+  // Many small ones are gathered first, so that each step stays small.
+  if (gathered.length === RUN_BLOCKS || gathered.length < fresh.length) return runOf(gathered, 1);
+  const isOver = ofDay.length < blocks.length || dayOf(first) < dayOf({ atMs: nowMs });
+  return isOver ? runOf(whole, 2) : null;
+}
+
+function runOf(blocks: readonly HotBlock[], level: SealRun['level']): SealRun {
+  return { seqs: blocks.map(({ seq }) => seq), level };
 }
 
 /** As many of the first blocks as one may hold; one is always taken. */

@@ -28,6 +28,8 @@ export interface LandingInput {
   /** The server's time of the answer. */
   readonly answeredAtMs: EpochMs;
   readonly readings: readonly Reading[];
+  /** Those of them that are not known to be held ({@link withoutEdges}); all where it is left out. */
+  readonly fresh?: readonly Reading[];
   readonly rejected: readonly RejectedRecord[];
   /** What is held around these readings: see `Store.held`. */
   readonly held: {
@@ -74,7 +76,7 @@ export function withoutEdges(readings: readonly Reading[], spans: readonly Cover
 
 /** Computes what a page changes. */
 export function composeLanding(input: LandingInput): Landing {
-  const { state, readings } = input;
+  const { state, fresh: readings = input.readings } = input;
   const extent = extentOf(readings) ?? { from: 0n, to: 0n };
   const places = createPlaces(input.held.lines, input.held.ties, extent);
   const writer = createWriter(input, places);

@@ -4,12 +4,13 @@
  *
  * The client's `WriteApi` is not used: its acknowledgement cannot be relied on, it retries from memory, and it reads
  * `Retry-After` as milliseconds. Its transport sends once and is told here what it lacks: a cap on what it reads.
- * It follows no redirect, and knows a plain forward proxy only (`proxyUrl`: no CONNECT, no NO_PROXY).
+ * It follows no redirect. Its own `proxyUrl` is not used (no CONNECT, no NO_PROXY): Node's agents know proxies.
  */
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, type RequestOptions, request } from 'node:http';
 import { Agent as HttpsAgent, request as requestTls } from 'node:https';
 import { Writable } from 'node:stream';
 import { HttpError, InfluxDB, setLogger } from '@influxdata/influxdb-client';
+import { UserError } from '../core/faults.ts';
 import type { ServerAnswer } from './answers.ts';
 
 /** Enough for every word that is shown, and for the errors of a hundred lines. */
@@ -27,6 +28,8 @@ export interface ConnectionOptions {
   readonly basic?: boolean | undefined;
   /** Certificates to trust beside nothing else, in PEM; the usual ones where undefined. */
   readonly ca?: string | undefined;
+  /** `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, in either case of letters; none where undefined. */
+  readonly proxies?: Readonly<Record<string, string | undefined>> | undefined;
 }
 
 /** One request. */
@@ -41,14 +44,16 @@ export interface Call {
 /** Sends a request. Resolves to the answer, whatever its status; rejects where no answer came, or the signal aborts. */
 export type Send = (call: Call, signal: AbortSignal) => Promise<ServerAnswer>;
 
-/** Connections are kept alive between requests; idle ones do not keep the process running. */
-export function createConnection({ url, token, basic = false, ca }: ConnectionOptions): Send {
+/**
+ * Connections are kept alive between requests; idle ones do not keep the process running.
+ *
+ * @throws UserError (exit 78) where a proxy is named that is none.
+ */
+export function createConnection({ url, token, basic = false, ca, proxies }: ConnectionOptions): Send {
   // The client would otherwise write to the console on its own.
   setLogger({ error() {}, warn() {} });
   const base = baseUrl(url);
-  const agent = base.startsWith('https:')
-    ? new HttpsAgent({ keepAlive: true, ca })
-    : new HttpAgent({ keepAlive: true });
+  const agent = openAgent(base, { ca, proxies });
   const authorization = basic && token.includes(':') ? { authorization: `Basic ${btoa(token)}` } : {};
   return async ({ method, path, body }, signal) => {
     const seen: Seen = { answer: null, chunks: [], bytes: 0 };
@@ -75,6 +80,16 @@ export function createConnection({ url, token, basic = false, ca }: ConnectionOp
     }
     return answerDespite(seen, null);
   };
+}
+
+function openAgent(base: string, { ca, proxies }: Pick<ConnectionOptions, 'ca' | 'proxies'>): HttpAgent {
+  try {
+    const options = { keepAlive: true, proxyEnv: proxies };
+    return base.startsWith('https:') ? new HttpsAgent({ ...options, ca }) : new HttpAgent(options);
+  } catch {
+    // The error quotes the URL, and a proxy's URL may hold a password.
+    throw new UserError('HTTPS_PROXY or HTTP_PROXY: not a URL. Set it as http://host:port, or unset it.', 78);
+  }
 }
 
 /** Origin and path, without what the client would trip over: query, fragment, credentials, `/api/v2` at the end. */

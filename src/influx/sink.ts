@@ -24,6 +24,8 @@ export interface InfluxSinkOptions {
   readonly timeoutMs: number;
   /** Certificates to trust, in PEM, instead of the usual ones. */
   readonly ca?: string | undefined;
+  /** `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, where they are to be honoured. */
+  readonly proxies?: Readonly<Record<string, string | undefined>>;
 }
 
 /**
@@ -59,12 +61,15 @@ export interface Talk {
 }
 
 /** @throws TypeError as {@link createInfluxSink} does. */
-export function createTalk({ name, url, token, timeoutMs, ca }: InfluxSinkOptions, kind: DestinationKind): Talk {
+export function createTalk(
+  { name, url, token, timeoutMs, ca, proxies }: InfluxSinkOptions,
+  kind: DestinationKind,
+): Talk {
   const secret = token?.reveal() ?? '';
   if (!/^[\x20-\x7e]*$/.test(secret)) {
     throw new TypeError(inSectionOf(name, 'influx.token: it has characters that no header can carry'));
   }
-  const send = createConnection({ url, token: secret, basic: kind === 'victoriametrics', ca });
+  const send = createConnection({ url, token: secret, basic: kind === 'victoriametrics', ca, proxies });
   const conceal: Conceal = concealing(secret);
   return {
     ask: async (call, signal) => {

@@ -17,6 +17,8 @@ const FAILURES: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'the host of influx.url does not answer',
   EHOSTUNREACH: 'the host of influx.url cannot be reached',
   ENETUNREACH: 'the network of influx.url cannot be reached',
+  ERR_PROXY_TUNNEL:
+    'the proxy (HTTPS_PROXY) opens no way to the database; where it is not meant for it, name its host in NO_PROXY',
   EPROTO: 'influx.url: what answers there does not speak TLS; http instead of https?',
   ERR_SSL_WRONG_VERSION_NUMBER: 'influx.url: what answers there does not speak TLS; http instead of https?',
   SELF_SIGNED_CERT_IN_CHAIN: 'the certificate of the database is not trusted: set influx.ca_file',

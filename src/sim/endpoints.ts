@@ -135,7 +135,11 @@ function createBorder(ties: Call['settings']['paging']['cursorTies'], belowPosit
       last = { at, position };
     },
     /** Whether the reading behind the page is left out. */
-    swallows: ({ recordedAtNs }: SimReading): boolean => ties === 'skips' && last?.at === recordedAtNs,
+    swallows: ({ recordedAtNs: at, position }: SimReading): boolean => {
+      if (ties !== 'skips' || last?.at !== at) return false;
+      last = { at, position };
+      return true;
+    },
     position: (): number => {
       if (last === null) return belowPosition;
       if (ties === 'repeats' && aboveTie !== null) return aboveTie;

@@ -6,11 +6,11 @@
  */
 import type Database from 'better-sqlite3';
 import type { ArchiveKeeper } from '../core/archive-keeper.ts';
-import { spansOf } from '../core/archive-spans.ts';
 import type { LogLane } from '../core/log-state.ts';
 import { unpack } from './archive.ts';
 import { STEP_BLOCKS, STEP_BYTES } from './clear.ts';
 import { createLosses } from './clear-lacks.ts';
+import { createStretches } from './clear-void.ts';
 import type { Lacks } from './lack.ts';
 
 const LANES: readonly LogLane[] = ['live', 'history'];
@@ -81,6 +81,7 @@ function createPass(db: Database.Database, lacks: Lacks) {
      WHERE lane = ? AND seq >= ? AND seq <= ? ORDER BY seq LIMIT ${STEP_BLOCKS + 1}`,
   );
   const place = db.prepare('INSERT OR REPLACE INTO position (destination_id, lane, block, line) VALUES (?, ?, ?, 0)');
+  const stretches = createStretches(db);
   const lose = createLosses(db, lacks);
   return (id: number, lane: LogLane, asideTo: number): boolean => {
     const { block, line } = position.get(id, lane) ?? { block: 0n, line: 0n };
@@ -93,7 +94,8 @@ function createPass(db: Database.Database, lacks: Lacks) {
         break;
       }
       const lines = unpack(row.data).slice(row.seq === block ? Number(line) : 0);
-      lose(id, { deviceId: row.device_id ?? '', spans: spansOf(lines), reason: 'set aside' });
+      const deviceId = row.device_id ?? '';
+      lose(id, { deviceId, spans: stretches.of(deviceId, lines), reason: 'set aside' });
       taken += 1;
       end = row.seq;
     }

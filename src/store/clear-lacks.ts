@@ -5,7 +5,7 @@ import type Database from 'better-sqlite3';
 import type { LineSpan } from '../core/archive-spans.ts';
 import type { LackReason } from '../core/log-state.ts';
 import type { EpochNs } from '../core/time.ts';
-import { createVoids } from './clear-void.ts';
+import { createStretches } from './clear-void.ts';
 import type { Lacks } from './lack.ts';
 
 /** What is lost to a destination. */
@@ -24,13 +24,13 @@ export function createLosses(db: Database.Database, lacks: Lacks): (destinationI
   const above = db
     .prepare<[number, string, string, EpochNs], EpochNs | null>(`SELECT min(from_ns) ${ofReason} AND from_ns >= ?`)
     .pluck();
-  const isVoid = createVoids(db);
+  const { isOne } = createStretches(db);
   return (id, { deviceId, spans, reason }) => {
     for (const { kind, from, to, points } of spans) {
       const last = below.get(id, deviceId, reason, from) ?? null;
       const next = above.get(id, deviceId, reason, to) ?? null;
-      const fromNs = last !== null && last < from && isVoid(deviceId, kind, { from: last, to: from }) ? last : from;
-      const toNs = next !== null && isVoid(deviceId, kind, { from: to, to: next }) ? next : to;
+      const fromNs = last !== null && last < from && isOne(deviceId, kind, { from: last, to: from }) ? last : from;
+      const toNs = next !== null && isOne(deviceId, kind, { from: to, to: next }) ? next : to;
       lacks.add(id, [{ deviceId, fromNs, toNs, reason, points }]);
     }
   };

@@ -1,15 +1,15 @@
 /**
  * What was cleared, for ever: of each device the stretches, readings apart from other lines.
  *
- * Two stretches become one where nothing can be missing between them (`clear-void.ts`): it is held in full and no kept
- * block reaches into it. So this stays small over years, and a hole between two stretches is never taken for one in
+ * Two stretches become one where nothing can be missing between them (`clear-void.ts`): all of it is held in full and no
+ * kept block reaches into it. So this stays small over years, and a hole between two stretches is never taken for one in
  * which something may have been held.
  */
 import type Database from 'better-sqlite3';
 import { joinSpans, type LineKind, type LineSpan } from '../core/archive-spans.ts';
 import type { Lack } from '../core/log-state.ts';
 import type { EpochNs } from '../core/time.ts';
-import { createVoids } from './clear-void.ts';
+import { createStretches } from './clear-void.ts';
 
 export interface Cleared {
   /** Only inside a transaction. */
@@ -38,7 +38,7 @@ export function createCleared(db: Database.Database): Cleared {
   const after = db.prepare<[string, string, EpochNs], ClearedRow>(
     `${columns} WHERE device_id = ? AND kind = ? AND from_ns >= ? ORDER BY from_ns LIMIT 1`,
   );
-  const isVoid = createVoids(db);
+  const { isOne } = createStretches(db);
   const remove = db.prepare('DELETE FROM cleared WHERE device_id = ? AND kind = ? AND from_ns = ?');
   const insert = db.prepare('INSERT INTO cleared (device_id, kind, from_ns, to_ns, points) VALUES (?, ?, ?, ?, ?)');
   const all = db.prepare<[], ClearedRow>(`${columns} ORDER BY device_id, kind, from_ns`);
@@ -47,10 +47,10 @@ export function createCleared(db: Database.Database): Cleared {
     const upper = after.get(deviceId, kind, to);
     return [
       ...touching.all(deviceId, kind, to, from),
-      ...(lower !== undefined && lower.to_ns < from && isVoid(deviceId, kind, { from: lower.to_ns, to: from })
+      ...(lower !== undefined && lower.to_ns < from && isOne(deviceId, kind, { from: lower.to_ns, to: from })
         ? [lower]
         : []),
-      ...(upper !== undefined && upper.from_ns > to && isVoid(deviceId, kind, { from: to, to: upper.from_ns })
+      ...(upper !== undefined && upper.from_ns > to && isOne(deviceId, kind, { from: to, to: upper.from_ns })
         ? [upper]
         : []),
     ];

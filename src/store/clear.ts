@@ -7,16 +7,16 @@
  */
 import type Database from 'better-sqlite3';
 import type { ArchiveKeeper, ClearOrder } from '../core/archive-keeper.ts';
-import { spansOf } from '../core/archive-spans.ts';
 import type { LogLane } from '../core/log-state.ts';
 import { unpack } from './archive.ts';
 import { createLosses, type Loss } from './clear-lacks.ts';
 import { createCleared } from './clear-memory.ts';
+import { createStretches } from './clear-void.ts';
 import type { Lacks } from './lack.ts';
 import { createSettledBelow } from './seal.ts';
 
 /** How many bytes of lines, uncompressed, one step goes through. One block is always taken. */
-export const STEP_BYTES = 512 * 1024;
+export const STEP_BYTES = 256 * 1024;
 
 /** How many blocks one step takes at most. */
 export const STEP_BLOCKS = 64;
@@ -50,6 +50,7 @@ export function createClearer(db: Database.Database, lacks: Lacks): ArchiveKeepe
   const read = db.prepare<[number], DoomedRow>('SELECT device_id, lines, bytes, data FROM block WHERE seq = ?');
   const remove = db.prepare('DELETE FROM block WHERE seq = ?');
   const settled = createSettledBelow(db);
+  const stretches = createStretches(db);
   const cleared = createCleared(db);
   const bereave = createBereavement(db, lacks);
   const candidates = ({ active, beforeMs }: ClearOrder): Doomed[] =>
@@ -68,7 +69,7 @@ export function createClearer(db: Database.Database, lacks: Lacks): ArchiveKeepe
       bytes += Number(row.bytes);
       if (done.blocks > 0 && bytes > STEP_BYTES) break;
       const deviceId = row.device_id ?? '';
-      const spans = spansOf(unpack(row.data));
+      const spans = stretches.of(deviceId, unpack(row.data));
       cleared.add(deviceId, spans);
       bereave(doomed, order, { deviceId, spans });
       remove.run(doomed.seq);

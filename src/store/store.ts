@@ -100,7 +100,7 @@ function assemble(
       if (apiId !== null) facts.write(API_WORKSPACE, apiId);
       facts.write(WORKSPACE_TAG, tag);
     }),
-    account: () => readAccount(facts.read(ACCOUNT)),
+    account: createAccountReader(() => facts.read(ACCOUNT)),
     keepAccount: guarded((account, lines) => {
       facts.write(ACCOUNT, JSON.stringify(account));
       archive.append({ lane: 'live', deviceId: null, firstNs: null, lastNs: null, lines });
@@ -175,10 +175,14 @@ function createFacts(db: Database.Database) {
   };
 }
 
-function readAccount(text: string | null): Account | null {
-  if (text === null) return null;
-  const account: Account = JSON.parse(text);
-  return account;
+/** Asked several times a request: the text is parsed when it has changed. */
+function createAccountReader(read: () => string | null): () => Account | null {
+  let last: { readonly text: string | null; readonly account: Account | null } = { text: null, account: null };
+  return () => {
+    const text = read();
+    if (text !== last.text) last = { text, account: text === null ? null : JSON.parse(text) };
+    return last.account;
+  };
 }
 
 function otherWorkspace(path: string, pinned: string, found: string): UserError {

@@ -64,15 +64,18 @@ function landOnce(context: SyncContext, page: JudgedPage, attempt: number): Land
   const workspaceId = store.workspaceTag();
   if (workspaceId === null) throw new Error('telemetry was read before the workspace was pinned');
   const state = store.telemetry(deviceId);
-  const readings = withoutEdges(page.readings, state.spans);
-  const extent = extentOf(readings);
+  const filter = context.filterNotes.touchesSensors ? context.settings.filter : undefined;
+  // A sensor that is written again may be missing of an edge, which is known by the whole of its reading.
+  const fresh = filter === undefined ? withoutEdges(page.readings, state.spans) : page.readings;
+  const extent = extentOf(fresh);
   const landing = composeLanding({
     state,
     workspaceId,
     lane: page.lane === 'live' ? 'live' : 'history',
     requestId: reply.requestId,
     answeredAtMs: reply.answeredAtMs,
-    readings,
+    readings: page.readings,
+    fresh,
     rejected: reply.value.rejected,
     held:
       extent === null
@@ -80,7 +83,7 @@ function landOnce(context: SyncContext, page: JudgedPage, attempt: number): Land
         : store.held(deviceId, maxNs(extent.from - TIE_REACH_NS, 0n), extent.to + TIE_REACH_NS),
     proven,
     settleMs,
-    ...(context.filterNotes.touchesSensors ? { filter: context.settings.filter } : {}),
+    ...(filter === undefined ? {} : { filter }),
   });
   try {
     store.land(landing);

@@ -20,6 +20,7 @@ import { lookAtTheGone } from './gone.ts';
 import { horizonNow } from './horizon.ts';
 import { learnTime } from './learn-time.ts';
 import type { Puller } from './pull.ts';
+import { rereadYesterday } from './reread-yesterday.ts';
 import { HISTORY_ROUNDS, LIVE_ROUNDS, syncTelemetry } from './telemetry.ts';
 import type { Trouble } from './trouble.ts';
 
@@ -35,6 +36,9 @@ export interface SessionParts {
 /** How long history rests when there is nothing to fill, and how long it may take before it looks anew. */
 const HISTORY_REST_MS = MINUTE_MS;
 const HISTORY_STRETCH_MS = 10 * MINUTE_MS;
+
+/** How often it is looked whether something is worth another look. */
+const REREAD_REST_MS = 10 * MINUTE_MS;
 
 /** How long a stream rests after a failure. */
 const BACKOFF = { baseMs: 5 * SECOND_MS, maxMs: 2 * MINUTE_MS };
@@ -67,6 +71,7 @@ export async function runSession(parts: SessionParts, signal: AbortSignal): Prom
     keepDoing(parts, { stream: 'alerts', work: work.alerts, isFresh: false }, end.signal),
     keepDoing(parts, { stream: 'telemetry', work: work.live, isFresh: false }, end.signal),
     keepFilling(parts, work.history, end.signal),
+    keepRereading(parts, work.reread, end.signal),
   ];
   try {
     return await Promise.race(loops);
@@ -80,7 +85,7 @@ export async function runSession(parts: SessionParts, signal: AbortSignal): Prom
 function streamsOf({
   context,
   puller,
-}: SessionParts): Readonly<Record<Exclude<Stream, 'telemetry'> | 'live' | 'history', Work>> {
+}: SessionParts): Readonly<Record<Exclude<Stream, 'telemetry'> | 'live' | 'history' | 'reread', Work>> {
   return {
     account: async (signal) => ((await syncAccount(context, signal)) ? 'done' : 'off'),
     devices: async (signal) => {
@@ -108,6 +113,10 @@ function streamsOf({
       if (off) return 'off';
       return isOver() ? 'more' : 'done';
     },
+    reread: async (signal) => {
+      await rereadYesterday(context, signal);
+      return 'done';
+    },
   };
 }
 
@@ -132,6 +141,14 @@ async function keepFilling(parts: SessionParts, work: Work, signal: AbortSignal)
   for (;;) {
     const outcome = await doIt(parts, { stream: 'telemetry', work }, signal);
     if (outcome !== 'more') await parts.context.clock.sleep(outcome === 'off' ? OFF_REST_MS : HISTORY_REST_MS, signal);
+  }
+}
+
+/** Yesterday is read again while there is allowance to spare. */
+async function keepRereading(parts: SessionParts, work: Work, signal: AbortSignal): Promise<never> {
+  for (;;) {
+    await parts.context.clock.sleep(REREAD_REST_MS, signal);
+    await doIt(parts, { stream: 'telemetry', work }, signal);
   }
 }
 

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { OriginCounts, WindowCount } from './origin.ts';
 import { type Ended, PROGRAM, runProgram, startNullInflux, startOrigin } from './parts.ts';
-import { expectedLines, type LineSum, oldestMs, SENSORS, WORKSPACE_ID, type WorkspaceSize } from './workspace.ts';
+import { expectedLines, type LineSum, oldestMs, SENSORS, type WorkspaceSize } from './workspace.ts';
 
 /** One backfill, as it was measured. */
 export interface Backfill {
@@ -108,19 +108,19 @@ export interface RequestUse {
   readonly requests: number;
   /** The sum over the windows of ceil(readings / 200). */
   readonly full: number;
-  /** Windows that took more than ceil(readings / 196) + 2. */
-  readonly wasteful: number;
+  /** The most that a window took of ceil(readings / 196) + 2. */
+  readonly worst: number;
 }
 
 const PAGE = 200;
 
 export function requestUse(windows: readonly WindowCount[]): RequestUse {
-  const atLeastOne = (pages: number): number => Math.max(1, Math.ceil(pages));
-  const allowed = ({ readings }: WindowCount): number => Math.ceil(readings / 196) + 2;
+  // An empty window takes a request as well.
+  const pages = (readings: number): number => Math.max(1, Math.ceil(readings / PAGE));
   return {
     requests: windows.reduce((sum, { requests }) => sum + requests, 0),
-    full: windows.reduce((sum, window) => sum + window.windows * atLeastOne(window.readings / PAGE), 0),
-    wasteful: windows.filter((window) => window.most > allowed(window)).length,
+    full: windows.reduce((sum, window) => sum + window.windows * pages(window.readings), 0),
+    worst: Math.max(...windows.map(({ readings, most }) => most / (Math.ceil(readings / 196) + 2))),
   };
 }
 
@@ -131,7 +131,9 @@ export async function firstRequestMs(program: string, dataDir: string): Promise<
     arrived.resolve(performance.now());
     // The key is refused, so the program ends by itself.
     request.resume();
-    response.writeHead(401, { 'Content-Type': 'application/json' }).end('{"error":{"code":"unauthorized","message":"no"}}');
+    response
+      .writeHead(401, { 'Content-Type': 'application/json' })
+      .end('{"error":{"code":"unauthorized","message":"no"}}');
   });
   const listening = Promise.withResolvers<void>();
   server.listen(0, '127.0.0.1', listening.resolve);
@@ -153,5 +155,3 @@ export async function firstRequestMs(program: string, dataDir: string): Promise<
     server.close();
   }
 }
-
-export const WORKSPACE = WORKSPACE_ID;

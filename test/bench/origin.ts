@@ -66,17 +66,22 @@ const server = createServer({ keepAliveTimeout: 120_000 }, (request, response) =
 });
 
 function respond(response: ServerResponse, path: string, query: URLSearchParams): void {
+  const text = bodyOf(path, query);
+  if (text === null) {
+    response.writeHead(404, { 'Content-Type': 'application/json' });
+    response.end('{"error":{"code":"not_found","message":"No such resource."}}');
+  } else send(response, text);
+}
+
+function bodyOf(path: string, query: URLSearchParams): string | null {
   const limit = Number(query.get('limit') ?? 50);
   const deviceId = /^\/devices\/([^/]+)\/telemetry$/.exec(path)?.[1];
-  if (deviceId !== undefined) return send(response, telemetry(decodeURIComponent(deviceId), query, limit));
-  if (path === '/devices') return send(response, devices(query, limit));
-  if (path === '/alerts') return send(response, '{"data":[]}');
-  if (path === '/account') {
-    const usage = { devices: size.devices, open_alerts: 0 };
-    return send(response, JSON.stringify({ workspace_id: WORKSPACE_ID, name: 'Bench', plan: PLAN, usage }));
-  }
-  response.writeHead(404, { 'Content-Type': 'application/json' });
-  response.end('{"error":{"code":"not_found","message":"No such resource."}}');
+  if (deviceId !== undefined) return telemetry(decodeURIComponent(deviceId), query, limit);
+  if (path === '/devices') return devices(query, limit);
+  if (path === '/alerts') return '{"data":[]}';
+  const usage = { devices: size.devices, open_alerts: 0 };
+  const account = { workspace_id: WORKSPACE_ID, name: 'Bench', plan: PLAN, usage };
+  return path === '/account' ? JSON.stringify(account) : null;
 }
 
 function send(response: ServerResponse, text: string): void {

@@ -65,7 +65,10 @@ export interface ProgramOptions {
 }
 
 /** Runs the program to its end, with nothing of this process's environment. */
-export async function runProgram(args: readonly string[], { env, program, nodeArgs = [] }: ProgramOptions): Promise<Ended> {
+export async function runProgram(
+  args: readonly string[],
+  { env, program, nodeArgs = [] }: ProgramOptions,
+): Promise<Ended> {
   const startedMs = performance.now();
   const child = spawn(process.execPath, [...nodeArgs, program, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const use = watchUse(child);

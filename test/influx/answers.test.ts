@@ -132,6 +132,39 @@ describe('400 and 422', () => {
     for (const status of [400, 422]) expect(read(status, body).kind).toBe('later');
   });
 
+  test.each([
+    [v1('partial write: points beyond retention policy dropped=1'), 1],
+    [
+      v2(
+        'unprocessable entity',
+        'failure writing points to database: partial write: points beyond retention policy dropped=5000',
+      ),
+      5000,
+    ],
+    [
+      v2(
+        'unprocessable entity',
+        'partial write: dropped 17 points outside retention policy of duration 720h0m0s - oldest point telemetry,device_id=dropped=3 at 1970-01-01T00:00:00Z dropped because it violates a Retention Policy Lower Bound at 2026-01-01T00:00:00Z',
+      ),
+      17,
+    ],
+  ])('%j tells how many points were too old', (body, dropped) => {
+    expect(read(422, body)).toMatchObject({ kind: 'refused', retention: true, dropped });
+  });
+
+  test('points too far ahead are not too old, and a count of other faults is not one of age', () => {
+    const ahead =
+      'partial write: dropped 2 points outside retention policy of duration 720h0m0s - newest point x at 2036-01-01T00:00:00Z dropped because it violates a Retention Policy Upper Bound at 2026-01-01T00:00:00Z';
+    expect(read(422, v2('unprocessable entity', ahead))).toEqual({
+      kind: 'refused',
+      words: expect.any(String),
+      retention: false,
+    });
+    const clash = read(400, v1('partial write: field type conflict: input field "value" dropped=4'));
+    expect(clash).not.toHaveProperty('dropped');
+    expect(read(422, v2('unprocessable entity', 'points outside retention policy'))).not.toHaveProperty('dropped');
+  });
+
   test('what a device is called does not make a refusal a fault of the server', () => {
     const named = "unable to parse 'telemetry,device_id=wal,sensor=no\\ space\\ left value=x 1': invalid number";
     expect(read(400, v1(`partial write: ${named} dropped=0`)).kind).toBe('refused');

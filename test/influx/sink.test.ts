@@ -116,6 +116,31 @@ describe('the request', () => {
   });
 });
 
+describe('a proxy', () => {
+  test('that the environment names carries the writes, unless NO_PROXY says otherwise', async () => {
+    const database = await serve((response) => response.writeHead(204).end());
+    const proxy = await serve((response) => response.writeHead(204).end());
+    for (const name of ['HTTP_PROXY', 'http_proxy']) {
+      const through = sinkAt('http://database.test:8086', { proxies: { [name]: proxy.url } });
+      expect(await through.write(LINES, never)).toEqual({ kind: 'accepted' });
+      expect(proxy.seen.pop()?.url).toMatch(/^http:\/\/database\.test:8086\/api\/v2\/write\?/);
+    }
+    const past = sinkAt(database.url, { proxies: { HTTP_PROXY: proxy.url, NO_PROXY: '127.0.0.1' } });
+    expect(await past.write(LINES, never)).toEqual({ kind: 'accepted' });
+    expect([database.seen.length, proxy.seen.length]).toEqual([1, 0]);
+  });
+
+  test('that opens no way, or is none, is told without its password', async () => {
+    const closed = await serve((response) => response.writeHead(403).end());
+    const { port } = new URL(closed.url);
+    const through = (address: string) => sinkAt('https://database.test:8086', { proxies: { HTTPS_PROXY: address } });
+    const answer = await through(`http://me:pass-word@127.0.0.1:${port}`).write(LINES, never);
+    expect(answer).toMatchObject({ kind: 'later', words: expect.stringContaining('NO_PROXY') });
+    expect(JSON.stringify(answer)).not.toContain('pass-word');
+    expect(() => through('http://me:pass-word@')).toThrow(/^HTTPS_PROXY or HTTP_PROXY: not a URL\. /);
+  });
+});
+
 describe('the answer', () => {
   test.each([
     [200, 'held'],

@@ -116,6 +116,52 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'claims by the time of the answer',
+    caughtBy: ['slowAnswers'],
+    edits: [
+      {
+        file: 'sync/pull.ts',
+        find: '  const judged = judgePage(ask, page, {',
+        replace: `  const answeredNs = BigInt(Math.floor(context.serverClock.nowMs() - 1000 - context.settings.settleMs)) * 1_000_000n;
+  const to = ask.before === null && answeredNs > ask.hole.to ? answeredNs : ask.hole.to;
+  const judged = judgePage({ ...ask, hole: { ...ask.hole, to } }, page, {`,
+      },
+    ],
+  },
+  {
+    name: 'Date believed when it jumps',
+    caughtBy: ['dateJumps'],
+    edits: [
+      {
+        file: 'core/server-clock.ts',
+        find: '  if (wallMadeItToo(samples, next)) return { samples: [next], ahead: null };',
+        replace: '  if (isAhead(samples, next)) return { samples: [next], ahead: null };',
+      },
+    ],
+  },
+  {
+    name: 'claims kept when Date falls back',
+    caughtBy: ['dateFallsBack'],
+    edits: [
+      {
+        file: 'sync/land.ts',
+        find: '  if (newest === undefined || newest.to <= msToNs(presentMs)) return;',
+        replace: '  if (newest === undefined || newest.to > 0n) return;',
+      },
+    ],
+  },
+  {
+    name: 'cursor trusted with ties',
+    caughtBy: ['cursorsThatSkip'],
+    edits: [
+      {
+        file: 'core/judge-page.ts',
+        find: "nearSeen && timeMovesOn(ask, readings, oldest.recordedAt) ? 'time' : 'cursor'",
+        replace: "nearSeen && ask.after < 0n && timeMovesOn(ask, readings, oldest.recordedAt) ? 'time' : 'cursor'",
+      },
+    ],
+  },
+  {
     name: 'names taken from today',
     caughtBy: ['renamed'],
     edits: [{ file: 'core/names.ts', find: 'if (hold.fromNs > at) break;', replace: 'if (hold.fromNs > at) void at;' }],

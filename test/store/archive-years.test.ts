@@ -143,7 +143,12 @@ describe('clearing', () => {
     deliver(state, id, 2);
     expect(state.keeper.clear({ ...claims, beforeMs: time.nowMs })).toEqual({ blocks: 1, lines: 2 });
     expect(readAll(state, 'live').lines).toHaveLength(1);
-    expect(state.store.held('a', 0n, 50n)).toMatchObject({ cleared: [{ from: 10n, to: 21n }] });
+    expect(state.store.held('a', 0n, 50n)).toMatchObject({
+      cleared: [
+        { from: 10n, to: 11n },
+        { from: 20n, to: 21n },
+      ],
+    });
     expect(state.keeper.clear({ ...claims, beforeMs: null }), 'the size asks for all that is settled').toEqual({
       blocks: 1,
       lines: 1,
@@ -152,7 +157,8 @@ describe('clearing', () => {
     const later = state.store.destination('later', 'later').id;
     expect(state.store.lacks(later)).toEqual([
       { deviceId: 'a', fromNs: 5n, toNs: 6n, reason: 'cleared', points: 1 },
-      { deviceId: 'a', fromNs: 10n, toNs: 21n, reason: 'cleared', points: 2 },
+      { deviceId: 'a', fromNs: 10n, toNs: 11n, reason: 'cleared', points: 1 },
+      { deviceId: 'a', fromNs: 20n, toNs: 21n, reason: 'cleared', points: 1 },
     ]);
   });
 

@@ -133,4 +133,17 @@ describe('what was cleared and is pulled again', () => {
     const fresh = landPage(state, [{ recordedAt: START_NS, values: [['a', 0]] }]);
     expect(fresh).toMatchObject({ newReadings: 1, daySums: [{ readings: 1 }] });
   });
+
+  test('does not let a further value at an instant take the place of one that was displaced and cleared', () => {
+    using state = scratchStore();
+    const { id } = state.store.destination('x', 'x');
+    const of = (value: number): Reading => ({ recordedAt: START_NS, values: [['a', value]] });
+    const points: Points = new Map();
+    landPage(state, [of(2), of(1)]);
+    deliver(state, id, points);
+    state.keeper.clear({ configured: [id], active: [id], beforeMs: null });
+    landPage(state, [of(3), of(2), of(1)]);
+    deliver(state, id, points);
+    expect([...points.values()].toSorted()).toEqual(['value=1', 'value=2', 'value=3']);
+  });
 });

@@ -190,3 +190,34 @@ describe('gaps', () => {
     expect(state.store.gaps()).toEqual([gap({ toNs: 15n, reason: 'device unreachable', retryAtMs: 5 })]);
   });
 });
+
+describe('late readings of a device', () => {
+  const record = { readings: 3, worstMs: 400_000, settleMs: 420_000 };
+
+  test('are remembered with the landing that brought them, and not at all where it is refused', () => {
+    using state = scratchStore();
+    const late = { count: 3, worstMs: 400_000, record };
+    expect(() => state.store.land(landing({ revision: 5, late }))).toThrow(StaleStateError);
+    expect(state.store.telemetry('d').late).toEqual({ readings: 0, worstMs: 0, settleMs: 0 });
+    state.store.land(landing({ late }));
+    state.store.land(landing({ revision: 1 }));
+    state.reopen();
+    expect(state.store.telemetry('d').late).toEqual(record);
+    expect(state.store.telemetry('other').late.readings).toBe(0);
+  });
+
+  test('the day that was last read again is remembered for each', () => {
+    using state = scratchStore();
+    expect(state.store.rereadDays()).toEqual(new Map());
+    state.store.keepReread('d', 20_000);
+    state.store.keepReread('e', 20_000);
+    state.store.keepReread('d', 20_001);
+    state.reopen();
+    expect(state.store.rereadDays()).toEqual(
+      new Map([
+        ['d', 20_001],
+        ['e', 20_000],
+      ]),
+    );
+  });
+});

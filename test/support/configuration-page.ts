@@ -15,7 +15,7 @@ wins. \`config/tidemark.example.yaml\` is the file to copy. This page is made fr
   \`TIDEMARK_PORT*\` are let pass: Kubernetes puts them there.) A key that does not act in this version is refused.
 - **Units**: \`s m h d w\`. A date without a time is 00:00 UTC. An empty variable counts as unset. Paths are relative to
   the working directory.
-- **Proxies**: \`HTTPS_PROXY\`, \`HTTP_PROXY\` and \`NO_PROXY\` are honoured for the API.
+- **Proxies**: \`HTTPS_PROXY\`, \`HTTP_PROXY\` and \`NO_PROXY\` are honoured for the API and the databases.
 - **\`--demo\`** reads no file; the variables act as usual, but for those of the API's address, key and certificates.
 
 | key | variable | default | meaning |

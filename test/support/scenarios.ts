@@ -7,6 +7,7 @@ import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import type { Verdict } from './judge.ts';
 import { countEffects, dieAtEffect, Killed, liveOn, mortalCommits, mortalSink, mortalTransport } from './mortality.ts';
+import { cursorsThatSkip, dateFallsBack, dateJumps, slowAnswers } from './quiet-scenarios.ts';
 import { type Bench, destinationOf, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 
 const SECOND = 1000;
@@ -238,6 +239,10 @@ export const SCENARIOS = {
   firstAnswerEmpty,
   lateInsideSettle,
   brokenDeliveries,
+  slowAnswers,
+  dateJumps,
+  dateFallsBack,
+  cursorsThatSkip,
 } as const;
 
 export type ScenarioName = keyof typeof SCENARIOS;

@@ -249,17 +249,62 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     await expectExact(rig);
   });
 
-  test('does not ask a device every minute that answers 404 though it is listed, and takes it back when it answers', async () => {
+  test('leaves a device alone that answers 404 though it is listed, looks at it daily, and takes it back', async () => {
     using rig = await rigOf();
     await liveAsDaemon(rig, { forMs: HOUR });
     const brokenMs = rig.clock.nowMs();
-    rig.simulator.faults = onPath(
-      /seldom.telemetry/,
-      betweenTimes(brokenMs, brokenMs + 30 * HOUR, { kind: 'malformed' }),
-    );
-    const life = await liveAsDaemon(rig, { forMs: HOUR });
+    rig.simulator.faults = onPath(/seldom.telemetry/, always({ kind: 'server-error', status: 404 }));
+    const life = await liveAsDaemon(rig, {
+      forMs: 50 * HOUR,
+      schedules: { telemetry: cron('*/20 * * * *'), alerts: cron('0 * * * *'), devices: cron('0 * * * *') },
+      meanwhile: async () => {
+        await rig.clock.sleep(30 * HOUR);
+        const asked = rig.simulator.log.requests.filter(({ atMs, path }) => atMs > brokenMs && path.includes('seldom'));
+        expect(asked.length, 'once, and a day later').toBeLessThanOrEqual(3);
+        rig.simulator.faults = null;
+      },
+    });
     expect(life.error).toBeNull();
-    expect(told(life, 'gap-named').every(({ deviceId }) => deviceId === 'seldom')).toBe(true);
+    expect(told(life, 'device-gone')).toMatchObject([{ deviceId: 'seldom' }]);
+    expect(told(life, 'device-returned')).toMatchObject([{ deviceId: 'seldom' }]);
+    await expectExact(rig, 1000, 30 * MINUTE);
+  });
+
+  test('follows devices that appear, vanish, come back, are renamed, move, fall silent and retire', async () => {
+    const at = (hours: number): number => NOW_MS + hours * HOUR;
+    const churn: DeviceSpec[] = [
+      { deviceId: 'hub-a', intervalMs: MINUTE },
+      { deviceId: 'late-comer', intervalMs: MINUTE, appearsAtMs: at(2) },
+      { deviceId: 'leaver', intervalMs: MINUTE, vanishesAtMs: at(3) },
+      { deviceId: 'returner', intervalMs: MINUTE, vanishesAtMs: at(2), returnsAtMs: at(5) },
+      { deviceId: 'renamed', name: 'Old', intervalMs: MINUTE, renames: [{ atMs: at(3), value: 'New' }] },
+      { deviceId: 'mover', intervalMs: MINUTE, parentDeviceId: 'hub-a', moves: [{ atMs: at(4), value: 'hub-b' }] },
+      { deviceId: 'silent', intervalMs: MINUTE, silences: [{ fromMs: at(1), toMs: at(20) }] },
+      { deviceId: 'retiree', intervalMs: MINUTE, lifecycle: [{ atMs: at(2), value: 'retired' }] },
+    ];
+    using rig = await rigOf({ world: worldOf(churn), historyMs: 6 * HOUR });
+    const schedules = { telemetry: cron('*/10 * * * *'), alerts: cron('0 * * * *') };
+    const life = await liveAsDaemon(rig, { forMs: 9 * HOUR, schedules });
+    expect(life.error).toBeNull();
+    const ids = (type: 'device-gone' | 'device-returned'): string[] => told(life, type).map(({ deviceId }) => deviceId);
+    expect(ids('device-gone').toSorted()).toEqual(['leaver', 'returner']);
+    expect(ids('device-returned')).toEqual(['returner']);
+    expect(told(life, 'device-appeared').map(({ deviceId }) => deviceId)).toContain('late-comer');
+    expect(told(life, 'device-renamed')).toMatchObject([{ deviceId: 'renamed', before: 'Old', after: 'New' }]);
+    const state = Object.fromEntries(life.lastReport.devices.map((device) => [device.device_id, device]));
+    expect(state['leaver']?.state).toBe('unreachable');
+    const query = async (influxql: string) => await bench.influxd.query(rig.database, influxql);
+    const parents = await query("SELECT parent_device_id FROM device WHERE device_id = 'mover'");
+    expect([...new Set(parents.map((row) => row.parent_device_id))]).toEqual(['hub-a', 'hub-b']);
+    const cycles = await query("SELECT lifecycle_status FROM device WHERE device_id = 'retiree'");
+    expect([...new Set(cycles.map((row) => row.lifecycle_status))]).toEqual(['active', 'retired']);
+    const verdict = await rig.verdict(rig.clock.nowMs() - 15 * MINUTE, {
+      fromNs: BigInt(NOW_MS - 5 * HOUR) * 1_000_000n,
+    });
+    // What the API itself does not show any more of a device that left is not to be had.
+    expect(verdict.missing.filter((point) => !/^(leaver|returner)/.test(point)).slice(0, 5)).toEqual([]);
+    expect(verdict.missing.filter((point) => point.startsWith('returner')).slice(0, 5)).toEqual([]);
+    expect(verdict.expected).toBeGreaterThan(5000);
   });
 
   test('keeps a schedule of seconds, and one that is never due does no harm', async () => {

@@ -10,6 +10,7 @@ import { falselyEmpty, lagging, outsideWindow, twoExchanged, upsideDown } from '
 import type { SettingsOverrides, SimSettings } from '../../src/sim/settings.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
+import { rereadDay } from '../../src/sync/reread.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { liveFor } from '../support/live.ts';
 import { type Bench, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
@@ -153,14 +154,22 @@ describe.runIf(influxdAvailable())('cursors', () => {
       burst: { every: 12, size: 230 },
     };
     using rig = await rigOf({ devices: [burst, TIED], settings: { paging: { cursorTies: 'skips' } } });
-    const startedMs = rig.clock.nowMs();
+    const seen = { fromNs: msToNs(NOW_MS - HISTORY_MS + 5 * MINUTE), toNs: msToNs(NOW_MS - 5 * MINUTE) };
     await rig.once();
-    const verdict = await rig.verdict(startedMs);
-    // Only instants that fill a page are lacking, and nobody can see it: this is what the document leaves open.
-    expect(verdict.invented).toEqual([]);
-    const instants = new Set(verdict.missingAt.map(({ at }) => at));
-    const sizes = [...instants].map((at) => [...rig.simulator.world.readings('often', at, at + 1n)].length);
-    for (const size of sizes) expect(size).toBeGreaterThan(200);
+    const { missingAt, invented } = await rig.verdict(NOW_MS, seen);
+    // Only instants that fill a page are lacking, and no answer shows it.
+    expect([invented, missingAt.length > 0]).toEqual([[], true]);
+    for (const { at } of missingAt) {
+      expect([...rig.simulator.world.readings('often', at, at + 1n)].length).toBeGreaterThan(200);
+    }
+    rig.simulator.settings.paging.cursorTies = 'exact';
+    const day = Math.floor(NOW_MS / DAY);
+    await rig.clock.sleep((day + 1) * DAY + HOUR - rig.clock.nowMs());
+    const sync = rig.open();
+    expect(await rereadDay(sync.context, { deviceId: 'often', day }, new AbortController().signal)).toBe(true);
+    sync.close();
+    await rig.once();
+    expect((await rig.verdict(NOW_MS, seen)).missing).toEqual([]);
   });
 
   test('that begin and end to misbehave in mid-run do not matter either', async () => {

@@ -22,6 +22,10 @@ const STORIES: Record<ScenarioName, string> = {
   firstAnswerEmpty: 'an empty answer alone proves nothing',
   lateInsideSettle: 'what may still appear is not claimed',
   brokenDeliveries: 'a lost answer of the database costs nothing but a repetition',
+  slowAnswers: 'an answer tells of the time at which it was asked for',
+  dateJumps: 'a Date that jumps ahead is not believed',
+  dateFallsBack: 'what was claimed by a clock that fell back is read again',
+  cursorsThatSkip: 'no cursor is trusted where time can move on',
 };
 
 describe.runIf(influxdAvailable())('safety', () => {

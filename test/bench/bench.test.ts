@@ -1,0 +1,141 @@
+/**
+ * The parts of the bench count right: a tiny run of the real program from its sources, and the arithmetic beside it.
+ * Nothing is timed here.
+ */
+import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { encodeLine } from '../../src/core/line-protocol.ts';
+import { identityTag } from '../../src/core/line-text.ts';
+import { backfill, checkLines, newestMsOf, requestUse } from './figures.ts';
+import { startNullInflux, startOrigin } from './parts.ts';
+import { formatTable, judgeFigure, median } from './table.ts';
+import {
+  countWithin,
+  deviceIdOf,
+  expectedLines,
+  nameOf,
+  oldestMs,
+  readingTexts,
+  type WorkspaceSize,
+} from './workspace.ts';
+
+const SOURCE = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
+const MINUTE = 60_000;
+const SIZE: WorkspaceSize = { devices: 2, readings: 450, intervalMs: MINUTE, newestMs: newestMsOf(Date.now()) };
+
+describe('the workspace of the bench', () => {
+  test('has the readings of a window, both ends included, newest first', () => {
+    const { newestMs } = SIZE;
+    const window = { fromMs: newestMs - 5 * MINUTE, toMs: newestMs - MINUTE, limit: 3 };
+    expect(countWithin(SIZE, window.fromMs, window.toMs)).toBe(5);
+    const times = readingTexts(SIZE, 1, window).map((text) => Date.parse(JSON.parse(text).recorded_at));
+    expect(times).toEqual([1, 2, 3].map((back) => newestMs - back * MINUTE));
+    expect(countWithin(SIZE, 0, newestMs + MINUTE), 'and none outside of its span').toBe(450);
+    expect(countWithin(SIZE, newestMs + 1, newestMs + MINUTE)).toBe(0);
+  });
+
+  test('expects the lines that the program would write', () => {
+    const all = { fromMs: oldestMs(SIZE), toMs: SIZE.newestMs, limit: SIZE.readings };
+    let sum = 0;
+    let lines = 0;
+    for (let device = 0; device < SIZE.devices; device += 1) {
+      for (const text of readingTexts(SIZE, device, all)) {
+        const { recorded_at, values }: { recorded_at: string; values: Record<string, number> } = JSON.parse(text);
+        for (const [sensor, value] of Object.entries(values)) {
+          sum = (sum + crc32(telemetryLine({ device, sensor, value, ms: Date.parse(recorded_at) }))) >>> 0;
+          lines += 1;
+        }
+      }
+    }
+    expect(expectedLines(SIZE)).toEqual({ lines, sum });
+  });
+});
+
+function telemetryLine(at: { device: number; sensor: string; value: number; ms: number }): string {
+  const deviceId = deviceIdOf(at.device);
+  const line = encodeLine({
+    measurement: 'telemetry',
+    tags: [
+      ['device_id', identityTag(deviceId)],
+      ['sensor', identityTag(at.sensor)],
+      ['device_name', identityTag(nameOf(deviceId))],
+      ['workspace_id', identityTag('bench')],
+    ],
+    fields: [['value', at.value]],
+    at: BigInt(at.ms) * 1_000_000n,
+  });
+  if (line === null) throw new Error('no line');
+  return line;
+}
+
+describe('a run of the bench', () => {
+  test('finds every line delivered, and the requests that were made', async () => {
+    const run = await backfill({ size: SIZE, delivers: true, program: SOURCE });
+    expect(run.readings).toBe(900);
+    expect(run.peakBytes).toBeGreaterThan(20_000_000);
+    const { requests, full, worst } = requestUse(run.counts.windows);
+    expect(requests).toBe(run.counts.telemetryRequests);
+    expect(requests).toBeGreaterThanOrEqual(full);
+    expect(full).toBe(2 * 3);
+    expect(worst).toBeLessThanOrEqual(1);
+  });
+
+  test('fails where a line is missing, there twice or another one', async () => {
+    using sink = await startNullInflux();
+    const expected = expectedLines({ ...SIZE, devices: 1, readings: 2 });
+    const lines = [0, 1].flatMap((back) => {
+      const [text = ''] = readingTexts(SIZE, 0, { fromMs: 0, toMs: SIZE.newestMs - back * MINUTE, limit: 1 });
+      const { values }: { values: Record<string, number> } = JSON.parse(text);
+      const ms = SIZE.newestMs - back * MINUTE;
+      return Object.entries(values).map(([sensor, value]) => telemetryLine({ device: 0, sensor, value, ms }));
+    });
+    const post = async (body: string): Promise<void> => {
+      expect((await fetch(`${sink.url}/api/v2/write`, { method: 'POST', body })).status).toBe(204);
+    };
+    await post(lines.slice(1).join('\n'));
+    expect(() => checkLines({ lines: 5, sum: 0 }, expected)).toThrow('5 lines');
+    await post(`${lines[0]}\nalert,alert_id=1 open=1 1\n`);
+    const whole = await sink.counts();
+    expect(whole.otherLines).toBe(1);
+    checkLines(whole.telemetry, expected);
+    await post(`${lines[0]}\n`);
+    const twice = await sink.counts();
+    expect(() => checkLines(twice.telemetry, expected)).toThrow('7 lines');
+    expect(() => checkLines({ ...whole.telemetry, sum: whole.telemetry.sum ^ 1 }, expected)).toThrow('the sum');
+  });
+
+  test('has an API that pages by cursor within the window of the first page', async () => {
+    using origin = await startOrigin(SIZE);
+    const headers = { authorization: 'Bearer bench_key' };
+    const before = new Date(SIZE.newestMs - MINUTE).toISOString();
+    let seen = 0;
+    let next = '';
+    do {
+      const url = `${origin.url}/devices/${deviceIdOf(1)}/telemetry?limit=200&before=${before}${next}`;
+      const page: { data: unknown[]; next_cursor?: string } = JSON.parse(await (await fetch(url, { headers })).text());
+      seen += page.data.length;
+      next = page.next_cursor === undefined ? '' : `&cursor=${page.next_cursor}`;
+    } while (next !== '');
+    expect(seen).toBe(449);
+    expect((await origin.counts()).windows).toEqual([{ readings: 449, windows: 1, requests: 3, most: 3 }]);
+  });
+});
+
+describe('the table of the bench', () => {
+  const figure = { figure: 'speed', unit: 'readings/s', wanted: 100, better: 'more', values: [90, 200, 110] } as const;
+
+  test('judges by the middle of the runs', () => {
+    expect(median([3, 1, 2])).toBe(2);
+    expect(median([1, 2])).toBe(1.5);
+    expect(judgeFigure(figure)).toMatchObject({ measured: 110, isMet: true, ratio: 1.1 });
+    expect(judgeFigure({ ...figure, better: 'less' })).toMatchObject({ isMet: false });
+    expect(judgeFigure({ ...figure, better: 'less', values: [100] })).toMatchObject({ isMet: true, ratio: 1 });
+  });
+
+  test('names what was missed', () => {
+    const table = formatTable([judgeFigure(figure), judgeFigure({ ...figure, figure: 'slow', values: [50] })]);
+    expect(table).toContain('at least 100 readings/s');
+    expect(table.split('\n').filter((line) => line.includes('MISS'))).toHaveLength(1);
+  });
+});

@@ -1,0 +1,189 @@
+/**
+ * `npm run bench`: the speed and the memory of the compiled program against the figures of issue 3.
+ *
+ * Prints a table and exits 1 on a miss. `--quick` takes fewer days and one run of each; `--only NAME` (again and again)
+ * takes some of the figures: archive, delivery, memory, start, requests; `--runs N`, `--devices N`, `--days N`,
+ * `--program FILE` do what they say.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { cpus, tmpdir, totalmem } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { type Backfill, backfill, firstRequestMs, newestMsOf, requestUse } from './figures.ts';
+import { PROGRAM } from './parts.ts';
+import { formatTable, judgeFigure, type Measured } from './table.ts';
+import type { WorkspaceSize } from './workspace.ts';
+
+const FIGURES = ['archive', 'delivery', 'memory', 'start', 'requests'] as const;
+type Figure = (typeof FIGURES)[number];
+
+/** What is run, and how often. */
+interface Plan {
+  readonly figures: ReadonlySet<Figure>;
+  readonly runs: number;
+  readonly devices: number;
+  readonly days: number;
+  readonly program: string;
+}
+
+const WANTED = {
+  archivePerS: 60_000,
+  deliveryPerS: 35_000,
+  peakMb: 200,
+  /** Of the peak of ten times the days to that of the days themselves. */
+  growth: 1.1,
+  startMs: 400,
+  requestShare: 1.01,
+};
+
+const MINUTES_A_DAY = 1440;
+const MB = 1_000_000;
+const STARTS = 7;
+
+function readPlan(args: readonly string[]): Plan {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      quick: { type: 'boolean', default: false },
+      only: { type: 'string', multiple: true },
+      runs: { type: 'string' },
+      devices: { type: 'string', default: '100' },
+      days: { type: 'string' },
+      program: { type: 'string', default: PROGRAM },
+    },
+  });
+  const { quick, only = FIGURES, program } = values;
+  const known = FIGURES.filter((figure) => only.includes(figure));
+  if (known.length < only.length) throw new Error(`--only: one of ${FIGURES.join(', ')}`);
+  return {
+    figures: new Set(known),
+    runs: count(values.runs ?? (quick ? '1' : '3')),
+    devices: count(values.devices),
+    days: count(values.days ?? (quick ? '3' : '30')),
+    program,
+  };
+}
+
+function count(text: string): number {
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new Error(`${text}: expected a whole number above 0`);
+  return Number(text);
+}
+
+/** @param times how many times the days of the plan. */
+function sizeOf({ devices, days }: Plan, newestMs: number, times = 1): WorkspaceSize {
+  return { devices, readings: days * times * MINUTES_A_DAY, intervalMs: 60_000, newestMs };
+}
+
+async function measure(plan: Plan): Promise<Measured[]> {
+  const newestMs = newestMsOf(Date.now());
+  const size = sizeOf(plan, newestMs);
+  const measured: Measured[] = [];
+  if (plan.figures.has('start')) measured.push(...(await measureStart(plan.program)));
+  const wantsArchive = plan.figures.has('archive') || plan.figures.has('requests') || plan.figures.has('memory');
+  const archived = wantsArchive ? await repeat(plan, { size, delivers: false }, 'archive') : [];
+  if (plan.figures.has('archive')) measured.push(speed('archive alone', archived, WANTED.archivePerS));
+  if (plan.figures.has('requests')) measured.push(...requestFigures(archived));
+  const delivered =
+    plan.figures.has('delivery') || plan.figures.has('memory')
+      ? await repeat(plan, { size, delivers: true }, 'delivery')
+      : [];
+  if (plan.figures.has('delivery')) measured.push(speed('with delivery', delivered, WANTED.deliveryPerS));
+  if (plan.figures.has('memory')) {
+    measured.push(peak('peak memory, archive alone', archived), peak('peak memory, with delivery', delivered));
+    // Once, as it takes ten times as long.
+    const long = await repeat({ ...plan, runs: 1 }, { size: sizeOf(plan, newestMs, 10), delivers: false }, 'ten times');
+    measured.push(peak(`peak memory, ${plan.days * 10} days`, long), growth(plan, archived, long));
+  }
+  return measured;
+}
+
+async function repeat(
+  { runs, program }: Plan,
+  what: { size: WorkspaceSize; delivers: boolean },
+  name: string,
+): Promise<readonly Backfill[]> {
+  const results: Backfill[] = [];
+  for (let run = 1; run <= runs; run += 1) {
+    const result = await backfill({ ...what, program });
+    results.push(result);
+    const { readings, wallMs, cpuMs, peakBytes } = result;
+    say(
+      `${name} ${run}/${runs}: ${readings} readings in ${(wallMs / 1000).toFixed(1)} s, ${(cpuMs / 1000).toFixed(1)} s of processor time, peak ${Math.round(peakBytes / MB)} MB`,
+    );
+  }
+  return results;
+}
+
+function speed(figure: string, runs: readonly Backfill[], wanted: number): Measured {
+  const values = runs.map(({ readings, wallMs }) => (readings / wallMs) * 1000);
+  return { figure, unit: 'readings/s', wanted, better: 'more', values };
+}
+
+function peak(figure: string, runs: readonly Backfill[]): Measured {
+  const values = runs.map(({ peakBytes }) => peakBytes / MB);
+  return { figure, unit: 'MB', wanted: WANTED.peakMb, better: 'less', values };
+}
+
+function growth({ days }: Plan, short: readonly Backfill[], long: readonly Backfill[]): Measured {
+  const most = Math.max(...short.map(({ peakBytes }) => peakBytes));
+  const values = long.map(({ peakBytes }) => peakBytes / most);
+  return {
+    figure: `memory of ${days * 10} days to ${days}`,
+    unit: 'times',
+    wanted: WANTED.growth,
+    better: 'less',
+    values,
+  };
+}
+
+function requestFigures(runs: readonly Backfill[]): Measured[] {
+  const uses = runs.map(({ counts }) => requestUse(counts.windows));
+  return [
+    {
+      figure: 'requests to full pages',
+      unit: 'times',
+      wanted: WANTED.requestShare,
+      better: 'less',
+      values: uses.map(({ requests, full }) => requests / full),
+    },
+    {
+      figure: 'most requests of a window to ceil(n/196)+2',
+      unit: 'times',
+      wanted: 1,
+      better: 'less',
+      values: uses.map(({ worst }) => worst),
+    },
+  ];
+}
+
+async function measureStart(program: string): Promise<Measured[]> {
+  const values = { empty: [] as number[], kept: [] as number[] };
+  const dataDir = mkdtempSync(join(tmpdir(), 'tidemark-bench-'));
+  try {
+    for (let start = 0; start < STARTS; start += 1) {
+      values.empty.push(await firstRequestMs(program, join(dataDir, String(start))));
+      values.kept.push(await firstRequestMs(program, join(dataDir, String(start))));
+    }
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+  const figure = { unit: 'ms', wanted: WANTED.startMs, better: 'less' } as const;
+  return [
+    { ...figure, figure: 'first request, no state yet', values: values.empty },
+    { ...figure, figure: 'first request, with a state', values: values.kept },
+  ];
+}
+
+function say(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+const [cpu] = cpus();
+say(
+  `${cpus().length} cores (${cpu?.model.trim() ?? 'unknown'}), ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`,
+);
+const plan = readPlan(process.argv.slice(2));
+say(`${plan.devices} devices, ${plan.days} days, a reading a minute of 3 values; ${plan.runs} runs, the middle counts`);
+const verdicts = (await measure(plan)).map(judgeFigure);
+process.stdout.write(formatTable(verdicts));
+process.exitCode = verdicts.every(({ isMet }) => isMet) ? 0 : 1;

@@ -1,0 +1,61 @@
+/**
+ * How the bench tells what it found: a line a figure, with what was wanted and whether it is met.
+ */
+
+/** What was measured of a figure: once for each run. */
+export interface Measured {
+  readonly figure: string;
+  readonly unit: string;
+  readonly wanted: number;
+  /** Whether more or less is better. */
+  readonly better: 'more' | 'less';
+  readonly values: readonly number[];
+}
+
+export interface Verdict extends Measured {
+  /** The middle one of the values. */
+  readonly measured: number;
+  /** How often the wanted figure fits: 1 and more is met. */
+  readonly ratio: number;
+  readonly isMet: boolean;
+}
+
+/** The middle one; of an even number, the mean of the two in the middle. @throws Error without values. */
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const upper = sorted[Math.floor(sorted.length / 2)];
+  const lower = sorted[Math.floor((sorted.length - 1) / 2)];
+  if (upper === undefined || lower === undefined) throw new Error('there is nothing to take the middle of');
+  return (lower + upper) / 2;
+}
+
+/** Judges a figure by the median of its runs. */
+export function judgeFigure(figure: Measured): Verdict {
+  const measured = median(figure.values);
+  const ratio = figure.better === 'more' ? measured / figure.wanted : figure.wanted / measured;
+  return { ...figure, measured, ratio, isMet: ratio >= 1 };
+}
+
+const HEAD = ['figure', 'measured', 'wanted', 'ratio', '', 'runs'] as const;
+
+/** The verdicts as a table of plain text. */
+export function formatTable(verdicts: readonly Verdict[]): string {
+  const rows = verdicts.map(({ figure, unit, wanted, better, values, measured, ratio, isMet }) => [
+    figure,
+    `${formatNumber(measured)} ${unit}`,
+    `${better === 'more' ? 'at least' : 'at most'} ${formatNumber(wanted)} ${unit}`,
+    ratio.toFixed(2),
+    isMet ? 'pass' : 'MISS',
+    values.map(formatNumber).join(' '),
+  ]);
+  const table = [HEAD, ...rows];
+  const widths = HEAD.map((_, column) => Math.max(...table.map((row) => (row[column] ?? '').length)));
+  const line = (row: readonly string[]): string =>
+    row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ');
+  return `${table.map((row) => line(row).trimEnd()).join('\n')}\n`;
+}
+
+function formatNumber(value: number): string {
+  const digits = Math.abs(value) < 10 ? 3 : Math.abs(value) < 1000 ? 1 : 0;
+  return Number(value.toFixed(digits)).toLocaleString('en-US', { maximumFractionDigits: digits });
+}

@@ -1,0 +1,130 @@
+/**
+ * The daemon as a real process: how it starts, what it serves, how it ends, and that nothing can kill a reading.
+ */
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { StatusReport } from '../../src/core/status.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { type Bench, KEY, openBench, openStage, type Run, start, until } from './support.ts';
+import { torment } from './torment.ts';
+
+let bench: Bench;
+beforeAll(async () => {
+  if (influxdAvailable()) bench = await openBench();
+});
+afterAll(async () => {
+  await bench?.[Symbol.asyncDispose]();
+});
+
+const ANY_PORT = { TIDEMARK_LISTEN: '127.0.0.1:0' };
+
+/** Waits for the address that it logs. */
+async function pageOf(run: Run): Promise<string> {
+  let url = '';
+  await until('it serves its page', () => {
+    url = /"status_page":"([^"]+)"/.exec(run.stderr())?.[1] ?? '';
+    return url !== '' || run.child.exitCode !== null;
+  });
+  return url;
+}
+
+async function isReady(url: string): Promise<boolean> {
+  return (await fetch(`${url}readyz`)).status === 200;
+}
+
+async function stop(run: Run): Promise<number | null> {
+  run.child.kill('SIGTERM');
+  return (await run.ended).code;
+}
+
+describe('the daemon as a process', () => {
+  test.runIf(influxdAvailable())(
+    'fills, is ready, serves what it holds, and stops with 0',
+    { timeout: 60_000 },
+    async () => {
+      await using stage = await openStage({ bench });
+      const startedMs = Date.now();
+      const run = stage.start([], { env: ANY_PORT });
+      const url = await pageOf(run);
+      await until('it is ready', async () => await isReady(url));
+      expect((await fetch(`${url}healthz`)).status).toBe(200);
+      await until('all is delivered', async () => {
+        const report = (await (await fetch(`${url}status.json`)).json()) as StatusReport;
+        return report.destinations[0]?.pending_points === 0;
+      });
+      const toldMs = performance.now();
+      expect(await stop(run)).toBe(0);
+      expect(performance.now() - toldMs).toBeLessThan(10_000);
+      expect(run.stdout(), 'a daemon has nothing to print').toBe('');
+      const verdict = await stage.verdict(startedMs);
+      expect([verdict.missing.slice(0, 5), verdict.invented.slice(0, 5)]).toEqual([[], []]);
+      expect(verdict.expected).toBeGreaterThan(300);
+    },
+  );
+
+  test('is the only one that writes its state', { timeout: 60_000 }, async () => {
+    await using stage = await openStage();
+    const run = stage.start([], { env: ANY_PORT });
+    await pageOf(run);
+    for (const args of [[], ['--once']]) {
+      const second = await stage.run(args, { env: ANY_PORT });
+      expect(second.code).toBe(1);
+      expect(second.stderr).toMatch(/another|in use|running/i);
+    }
+    expect(await stop(run)).toBe(0);
+  });
+
+  test('says which port is taken', { timeout: 60_000 }, async () => {
+    await using stage = await openStage();
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const address = server.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    const { code, stderr } = await stage.run([], { env: { TIDEMARK_LISTEN: `127.0.0.1:${port}` } });
+    server.close();
+    expect(code).toBe(1);
+    expect(stderr).toContain(`127.0.0.1:${port}`);
+    expect(stderr).toContain('listen');
+  });
+
+  test('takes a key that is exchanged by its file, without a restart', { timeout: 90_000 }, async () => {
+    await using stage = await openStage();
+    const keyFile = join(stage.directory, 'key');
+    writeFileSync(keyFile, KEY);
+    const env = { ...ANY_PORT, TIDEMARK_API_KEY: undefined, TIDEMARK_API_KEY_FILE: keyFile };
+    const run = stage.start([], { env, withinMs: 80_000 });
+    const url = await pageOf(run);
+    await until('it is ready', async () => await isReady(url));
+    const next = 'tmk_CANARYsecond/9+8%Qq~77';
+    stage.simulator.settings.key.secret = next;
+    await until('it notices that the key is refused', () => run.stderr().includes('refuses the key'), 70_000);
+    expect(await isReady(url)).toBe(false);
+    writeFileSync(keyFile, `${next}\n`);
+    await until('it takes the new key', () => run.stderr().includes('the key was exchanged'), 30_000);
+    await until('it is ready again', async () => await isReady(url));
+    expect(await stop(run)).toBe(0);
+    expect(run.stderr()).not.toContain('CANARYsecond');
+  });
+
+  test('does not start without a configuration, and says what is missing', async () => {
+    const { code, stderr } = await start([], { env: {} }).ended;
+    expect(code).toBe(78);
+    expect(stderr).toMatch(/api\.url: is missing/);
+    expect(stderr).toMatch(/api\.key: is missing/);
+  });
+
+  test.runIf(influxdAvailable())(
+    'loses and doubles nothing under faults on both sides and a kill every second for a minute',
+    { timeout: 240_000 },
+    async () => {
+      const { kills, verdict, lastReport, exitCode } = await torment({ bench, forMs: 60_000, seed: 20_261_121 });
+      expect(kills).toBeGreaterThan(30);
+      expect([verdict.missing.slice(0, 5), verdict.invented.slice(0, 5)]).toEqual([[], []]);
+      expect(verdict.expected).toBeGreaterThan(5000);
+      expect(lastReport.destinations[0]).toMatchObject({ quarantined: 0, pending_points: 0 });
+      expect(exitCode).toBe(0);
+    },
+  );
+});

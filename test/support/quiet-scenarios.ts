@@ -1,0 +1,100 @@
+/**
+ * Safety scenarios about quiet faults: clocks and cursors that are not what they seem. Part of `scenarios.ts`.
+ */
+import { onPath } from '../../src/sim/faults.ts';
+import type { DeviceSpec } from '../../src/sim/spec.ts';
+import { createWorld } from '../../src/sim/world.ts';
+import { type Bench, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
+import type { Scenario } from './scenarios.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const HISTORY_MS = 3 * HOUR;
+
+/** More readings an hour than a page holds: what a life has missed of it, the next one does not find by chance. */
+const OFTEN: DeviceSpec = { deviceId: 'often', intervalMs: 5 * SECOND };
+
+async function rigFor(
+  bench: Bench,
+  program: Program,
+  { devices = [OFTEN], ...changes }: Partial<RigOptions> & { readonly devices?: readonly DeviceSpec[] } = {},
+): Promise<Rig> {
+  const world = (originMs: number) => createWorld({ seed: 23, originMs, historyMs: 6 * HOUR, devices, alerts: [] });
+  return await openRig(bench, { world, historyMs: HISTORY_MS, program, ...changes });
+}
+
+/** @param fromMs from when on everything has to be there, up to what a life that began at `startedMs` can claim. */
+async function finish(rig: Rig, startedMs: number, fromMs = NOW_MS - HISTORY_MS + 10 * MINUTE): Promise<string[]> {
+  const { missing, invented, expected } = await rig.verdict(startedMs, { fromNs: BigInt(fromMs) * 1_000_000n });
+  return [
+    ...(expected > 1000 ? [] : [`the judge expected only ${expected} points`]),
+    ...(missing.length === 0 ? [] : [`${missing.length} missing, such as ${missing.slice(0, 3).join(' | ')}`]),
+    ...(invented.length === 0 ? [] : [`${invented.length} invented, such as ${invented.slice(0, 3).join(' | ')}`]),
+  ];
+}
+
+/** Answers that take half a minute, of a service that shows readings up to 25 s after their time. */
+export const slowAnswers: Scenario = async (bench, program) => {
+  using rig = await rigFor(bench, program, {
+    devices: [{ ...OFTEN, intervalMs: 2 * SECOND }],
+    settleMs: 30 * SECOND,
+    settings: { lateness: { share: 0.7, maxMs: 25 * SECOND, devices: null } },
+  });
+  rig.simulator.faults = onPath(/telemetry/, (_, { query }) =>
+    query.has('before') ? null : { kind: 'slow', delayMs: 28 * SECOND, part: 'headers' },
+  );
+  await rig.once();
+  await rig.clock.sleep(HOUR);
+  const startedMs = rig.clock.nowMs();
+  await rig.once();
+  return await finish(rig, startedMs);
+};
+
+/** In the middle of a life `Date` jumps an hour ahead; in the next one it is right again. */
+export const dateJumps: Scenario = async (bench, program) => {
+  using rig = await rigFor(bench, program);
+  const { time } = rig.simulator.settings;
+  rig.simulator.faults = (number) => {
+    time.jumpMs = number > 1 ? HOUR : 0;
+    return null;
+  };
+  await rig.once();
+  rig.simulator.faults = null;
+  time.jumpMs = 0;
+  await rig.clock.sleep(2 * HOUR);
+  const startedMs = rig.clock.nowMs();
+  await rig.once();
+  return await finish(rig, startedMs);
+};
+
+/** A server whose clock was an hour ahead, and has fallen back by the second of three lives. */
+export const dateFallsBack: Scenario = async (bench, program) => {
+  using rig = await rigFor(bench, program);
+  const { time } = rig.simulator.settings;
+  time.jumpMs = HOUR;
+  await rig.once();
+  time.jumpMs = 0;
+  await rig.clock.sleep(10 * MINUTE);
+  await rig.once();
+  await rig.clock.sleep(2 * HOUR);
+  const startedMs = rig.clock.nowMs();
+  await rig.once();
+  // The first life has counted what is wanted from an hour ahead.
+  return await finish(rig, startedMs, NOW_MS - HISTORY_MS + HOUR + 10 * MINUTE);
+};
+
+/** Cursors that leave out the readings of the instant at a page's end, of a device that has two at every instant. */
+export const cursorsThatSkip: Scenario = async (bench, program) => {
+  const times = Array.from({ length: 1000 }, (_, index) => BigInt(NOW_MS - index * 10 * SECOND) * 1_000_000n);
+  const readings = times.flatMap((recordedAtNs) =>
+    ['left', 'right'].map((sensor) => ({ recordedAtNs, values: [[sensor, '1'] as const] })),
+  );
+  const tied: DeviceSpec = { deviceId: 'tied', readings };
+  using rig = await rigFor(bench, program, {
+    devices: [tied],
+    settings: { paging: { cursorTies: 'skips' }, plan: { maxDevicesPerPage: 21 } },
+  });
+  await rig.once();
+  return await finish(rig, NOW_MS);
+};
