@@ -11,7 +11,8 @@
  *    the local wall clock has made the same jump (the host slept, and the monotonic clock stood still): then what was
  *    known before is dropped. Otherwise that answer is ignored, until such answers have agreed with the local wall
  *    clock, to two minutes, three times and over ten minutes: then it is the server that was put right.
- * 3. What may be claimed never falls back: it holds until the server's clock has caught up.
+ * 3. What may be claimed never falls back: it holds until the server's clock has caught up. What was claimed beyond its
+ *    present then (`presentAtMostMs`, by two answers) is for the pull to take back and read again.
  * 4. Without any `Date` the newest reading is the evidence, never beyond the local clock, and not carried on.
  */
 import type { Clock } from './ports.ts';

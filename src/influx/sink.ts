@@ -74,23 +74,21 @@ export function createTalk(
   return {
     ask: async (call, signal) => {
       signal.throwIfAborted();
-      // Neither `AbortSignal.any` nor `timeout`: they stay for as long as their sources, and with them what was sent.
+      // Not `AbortSignal.any`: joined signals stay as long as their sources, and with them what was sent.
       const whole = new AbortController();
       const onAbort = (): void => whole.abort(signal.reason);
-      let isLate = false;
-      const deadline = setTimeout(() => {
-        isLate = true;
-        whole.abort();
-      }, timeoutMs);
+      const deadline = AbortSignal.timeout(timeoutMs);
+      const onLate = (): void => whole.abort();
+      deadline.addEventListener('abort', onLate, { once: true });
       signal.addEventListener('abort', onAbort, { once: true });
       try {
         return await send(call, whole.signal);
       } catch (error) {
         signal.throwIfAborted();
-        const words = isLate ? 'no answer within influx.timeout' : readFailure(error).words;
+        const words = deadline.aborted ? 'no answer within influx.timeout' : readFailure(error).words;
         return { kind: 'later', words: inSectionOf(name, words), waitMs: null };
       } finally {
-        clearTimeout(deadline);
+        deadline.removeEventListener('abort', onLate);
         signal.removeEventListener('abort', onAbort);
       }
     },

@@ -1,11 +1,9 @@
 /**
  * The pull: closes the holes in the coverage of one device, page by page.
  *
- * `core/walk.ts` says what to ask and what an answer proves; here it is asked, landed and asked again. Every page that
- * was understood is landed before the next request, so that stopping anywhere costs at most the page in flight.
- *
- * An answer that proves nothing is asked for again; three of them make a named gap, which is tried again later. Only
- * where an anchor was missing three times is it taken as gone: a restatement, told and gone on from.
+ * `core/walk.ts` says what to ask and `core/judge-page.ts` what an answer proves; here it is asked, landed and asked
+ * again (for odd answers see `odd-answers.ts`). Every page that was understood is landed before the next request, so
+ * that stopping anywhere costs at most the page in flight.
  */
 import { holesIn } from '../core/coverage.ts';
 import { ApiFault } from '../core/faults.ts';

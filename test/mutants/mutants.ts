@@ -45,14 +45,14 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'sync/deliver.ts',
-        find: '      const settlement = await settleBatch(',
+        find: '      const settlement = await send(served, batch, signal);',
         replace: `      const all = positionAfter(batch, from, batch.lines.length);
-      store.settle({ destinationId: id, lane, from, to: all, refused: [], atMs: clock.nowMs() });
-      const settlement = await settleBatch(`,
+      store.settle({ destinationId: id, lane, from, to: all, refused: [], lacks: [], atMs: clock.nowMs() });
+      const settlement = await send(served, batch, signal);`,
       },
       {
         file: 'sync/deliver.ts',
-        find: '        store.settle({ destinationId: id, lane, from, to, refused: settlement.refused, atMs: clock.nowMs() });',
+        find: '        store.settle({ destinationId: id, lane, from, to, refused, lacks, atMs: clock.nowMs() });',
         replace: '        void to;',
       },
     ],
@@ -165,5 +165,28 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'names taken from today',
     caughtBy: ['renamed'],
     edits: [{ file: 'core/names.ts', find: 'if (hold.fromNs > at) break;', replace: 'if (hold.fromNs > at) void at;' }],
+  },
+  {
+    name: '400 taken as proof against a line',
+    caughtBy: ['fullDisk'],
+    edits: [
+      {
+        file: 'sync/evidence.ts',
+        find: '  evidence.suspects = [...evidence.suspects, { index, refusal, kind }];',
+        replace:
+          "  evidence.suspects = [...evidence.suspects, { index, refusal, kind }];\n  convict(evidence, evidence.lines[index] ?? '');",
+      },
+    ],
+  },
+  {
+    name: 'Retry-After in milliseconds',
+    caughtBy: ['allowanceSpent'],
+    edits: [
+      {
+        file: 'api/rate-headers.ts',
+        find: 'return clampWait(Math.ceil(Number(text)) * SECOND_MS);',
+        replace: 'return clampWait(Math.ceil(Number(text)));',
+      },
+    ],
   },
 ];

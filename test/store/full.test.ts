@@ -37,7 +37,7 @@ let made = 0;
 /** Appends lines that hardly compress until that is refused. @returns those that were taken, and the refusal. */
 function fill({ store }: OpenStore, linesEach: number): { taken: string[]; error: unknown } {
   const taken: string[] = [];
-  for (;;) {
+  for (let n = 0; n < 20_000; n += 1) {
     const lines = Array.from({ length: linesEach }, () => {
       made += 1;
       return `m v=${Math.sin(made)}${Math.cos(made * 3)} ${made}`;
@@ -49,6 +49,7 @@ function fill({ store }: OpenStore, linesEach: number): { taken: string[]; error
     }
     taken.push(...lines);
   }
+  throw new Error('it never was full');
 }
 
 /** Everything that a destination has not settled yet. */

@@ -8,6 +8,7 @@ import { createWorld, type World } from '../../src/sim/world.ts';
 import type { Verdict } from './judge.ts';
 import { countEffects, dieAtEffect, Killed, liveOn, mortalCommits, mortalSink, mortalTransport } from './mortality.ts';
 import { cursorsThatSkip, dateFallsBack, dateJumps, slowAnswers } from './quiet-scenarios.ts';
+import { allowanceSpent, fullDisk } from './refusal-scenarios.ts';
 import { type Bench, destinationOf, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 
 const SECOND = 1000;
@@ -243,6 +244,8 @@ export const SCENARIOS = {
   dateJumps,
   dateFallsBack,
   cursorsThatSkip,
+  fullDisk,
+  allowanceSpent,
 } as const;
 
 export type ScenarioName = keyof typeof SCENARIOS;

@@ -3,13 +3,14 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
-import { msToNs } from '../../src/core/time.ts';
+import { minNs, msToNs } from '../../src/core/time.ts';
 import { always, onPath } from '../../src/sim/faults.ts';
 import { falselyEmpty, outsideWindow, upsideDown } from '../../src/sim/quiet-faults.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import type { DeviceSpec, SimReading } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import { horizonNow, limitFor } from '../../src/sync/horizon.ts';
+import { createPuller } from '../../src/sync/pull.ts';
 import { rereadableDay, rereadDay, rereadDue } from '../../src/sync/reread.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { liveFor } from '../support/live.ts';
@@ -201,6 +202,60 @@ describe.runIf(influxdAvailable())('yesterday, read again', () => {
     expect(store.rereadDays()).toEqual(new Map([['often', TODAY]]));
     sync.close();
     await finish(rig);
+  });
+
+  test('closes no hole inside the day: what lies there is delivered, and still has to be proven', async () => {
+    using rig = await rigOf({ historyMs: HOUR });
+    await rig.once();
+    await rig.clock.sleep(4 * HOUR);
+    await rig.once();
+    const sync = rig.open();
+    const { store } = sync.context;
+    const { spans } = store.telemetry('often');
+    expect(spans).toHaveLength(2);
+    expect(await rereadDay(sync.context, { deviceId: 'often', day: TODAY }, signal)).toBe(true);
+    expect(store.telemetry('often').spans).toEqual(spans);
+    expect(store.telemetry('often').late.readings).toBe(0);
+    sync.close();
+    await rig.once();
+    const { missing } = await rig.verdict(NOW_MS, {
+      fromNs: msToNs(NOW_MS - 55 * MINUTE),
+      toNs: msToNs(NOW_MS + 4 * HOUR - 5 * MINUTE),
+    });
+    expect(missing.filter((point) => point.startsWith('often'))).toEqual([]);
+  });
+
+  test('leaves alone what is cleared away, as live requests do', async () => {
+    using rig = await rigOf({ historyMs: 10 * HOUR });
+    await rig.once();
+    await rig.clock.sleep(10 * MINUTE);
+    const sync = rig.open();
+    const { context } = sync;
+    const { store, serverClock } = context;
+    const clearedTo = msToNs(NOW_MS - HOUR);
+    const cleared: typeof store.cleared = (_, from, to) =>
+      from < clearedTo ? [{ from, to: minNs(clearedTo, to) }] : [];
+    const forgetful = { ...context, store: { ...store, cleared } };
+    expect(rereadDue(store, NEXT_DAY_MS + HOUR)).toEqual(['calm', 'often']);
+    expect(rereadDue(forgetful.store, NEXT_DAY_MS + HOUR)).toEqual([]);
+    await context.api.account({ lane: 'inventory', stream: 'account' }, signal);
+    const limit = msToNs((serverClock.passedMs() ?? 0) - 121 * SECOND);
+    const span = { from: limit - msToNs(9 * HOUR), to: limit };
+    for (const parts of [context, forgetful]) {
+      const task = {
+        deviceId: parts === context ? 'often' : 'calm',
+        span,
+        limit,
+        lane: 'live',
+        isPaused: () => false,
+      } as const;
+      await createPuller(parts).pull(task, signal);
+      const query = new URLSearchParams(rig.simulator.log.requests.at(-1)?.query);
+      const afterMs = Date.parse(query.get('after') ?? '');
+      if (parts === context) expect(afterMs).toBeLessThan(NOW_MS - 9 * HOUR);
+      else expect(Math.abs(afterMs - (NOW_MS - HOUR))).toBeLessThan(2 * SECOND);
+    }
+    sync.close();
   });
 
   test('stays due where it was broken off, or was answered oddly, and is cheap to begin again', async () => {

@@ -26,6 +26,8 @@ const STORIES: Record<ScenarioName, string> = {
   dateJumps: 'a Date that jumps ahead is not believed',
   dateFallsBack: 'what was claimed by a clock that fell back is read again',
   cursorsThatSkip: 'no cursor is trusted where time can move on',
+  fullDisk: 'a database that takes nothing speaks against no line',
+  allowanceSpent: 'a wait that the API asks for is kept',
 };
 
 describe.runIf(influxdAvailable())('safety', () => {

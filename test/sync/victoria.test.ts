@@ -14,7 +14,8 @@ import type { DeviceSpec } from '../../src/sim/spec.ts';
 import type { VirtualClock } from '../../src/sim/virtual-clock.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { type Bench, destinationOf, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { FAULTS } from '../support/v2-proxy.ts';
 import { judgeVictoria, startVictoria, type Victoria, victoriaAvailable } from '../support/victoria.ts';
 
 const SECOND = 1000;
@@ -49,9 +50,9 @@ function worldOf(precision: World['precision']): (nowMs: number) => World {
 type Destination = SyncOptions['destinations'][number];
 
 /** The real way to the database; virtual time stands still while it is at work. */
-function toVictoria(clock: VirtualClock, kind: DestinationKind | 'auto' = 'auto'): Destination {
+function toVictoria(clock: VirtualClock, kind: DestinationKind | 'auto' = 'auto', name = 'influx'): Destination {
   const place = { url: victoria.url, org: '', bucket: '' };
-  const options = { name: 'influx', ...place, token: null, timeoutMs: 30_000 };
+  const options = { name, ...place, token: null, timeoutMs: 30_000 };
   const onClock = (sink: Sink): Sink => ({
     name: sink.name,
     write: (lines, signal) => clock.busy(sink.write(lines, signal)),
@@ -103,4 +104,23 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('a VictoriaMetrics tha
       await expectExact(rig, 5000);
     },
   );
+
+  test('beside an InfluxDB that is down half of the time has the same, each in its own terms', async () => {
+    using rig = await openRig(bench, { world: worldOf('ns'), historyMs: HISTORY_MS });
+    const destinations = [
+      destinationOf(bench, rig.database, rig.clock),
+      toVictoria(rig.clock, 'victoriametrics', 'second'),
+    ];
+    bench.proxy.setFaults(({ nth }) => (nth % 2 === 0 ? FAULTS.cut : null));
+    const { summary, events } = await rig.once({ destinations });
+    bench.proxy.setFaults(null);
+    expect(summary).toMatchObject({ exit_code: 0, destinations: [{ name: 'influx' }, { name: 'second' }] });
+    const held = events.filter((event) => event.type === 'destination-held').map(({ destination }) => destination);
+    expect(new Set(held)).toEqual(new Set(['influx']));
+    await expectExact(rig, 5000);
+    const { missing, invented } = await rig.verdict(NOW_MS, {
+      fromNs: BigInt(NOW_MS - HISTORY_MS + 5 * MINUTE) * 1_000_000n,
+    });
+    expect([missing.slice(0, 3), invented.slice(0, 3)]).toEqual([[], []]);
+  });
 });

@@ -1,0 +1,69 @@
+/**
+ * Safety scenarios about refusals: of a database whose disk is full, and of an API whose allowance is spent. Part of
+ * `scenarios.ts`.
+ */
+import { createWorld } from '../../src/sim/world.ts';
+import { type Bench, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
+import type { Scenario } from './scenarios.ts';
+import { FAULTS } from './v2-proxy.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const HISTORY_MS = 3 * HOUR;
+
+async function rigFor(bench: Bench, program: Program, settings: RigOptions['settings'] = {}): Promise<Rig> {
+  const world = (originMs: number) =>
+    createWorld({ seed: 29, originMs, historyMs: 6 * HOUR, devices: [{ deviceId: 'often', intervalMs: 20_000 }] });
+  return await openRig(bench, { world, historyMs: HISTORY_MS, program, settings });
+}
+
+async function finish(rig: Rig): Promise<string[]> {
+  const fromNs = BigInt(NOW_MS - HISTORY_MS + 10 * MINUTE) * 1_000_000n;
+  const { missing, invented, expected } = await rig.verdict(NOW_MS, { fromNs });
+  return [
+    ...(expected > 300 ? [] : [`the judge expected only ${expected} points`]),
+    ...(missing.length === 0 ? [] : [`${missing.length} missing, such as ${missing.slice(0, 3).join(' | ')}`]),
+    ...(invented.length === 0 ? [] : [`${invented.length} invented, such as ${invented.slice(0, 3).join(' | ')}`]),
+  ];
+}
+
+/** For a while the database refuses every write with words about the data, as it does when its disk is full. */
+export const fullDisk: Scenario = async (bench, program) => {
+  using rig = await rigFor(bench, program);
+  let writes = 0;
+  bench.proxy.setFaults(() => {
+    writes += 1;
+    return writes > 3 && writes < 60 ? FAULTS.diskFull : null;
+  });
+  try {
+    const { summary } = await rig.once();
+    const quarantined = summary.destinations[0]?.quarantined ?? 0;
+    const found = quarantined === 0 ? [] : [`${quarantined} good points in quarantine`];
+    return [...found, ...(writes >= 60 ? [] : [`only ${writes} writes`]), ...(await finish(rig))];
+  } finally {
+    bench.proxy.setFaults(null);
+  }
+};
+
+/** Others spend what is left of the minute: the 429 tells how long to wait. */
+export const allowanceSpent: Scenario = async (bench, program) => {
+  // The headers speak of the day, so that the wait is all that is told of the minute.
+  using rig = await rigFor(bench, program, { allowance: { headers: 'day' } });
+  rig.simulator.faults = (number) => {
+    if (number === 6) rig.simulator.spend(rig.simulator.settings.plan.requestsPerMinute);
+    return null;
+  };
+  await rig.once();
+  const { requests } = rig.simulator.log;
+  const refused = requests.filter(({ status }) => status === 429);
+  // Windows are whole minutes of the server here, and the wait lasts to the end of one.
+  const tooSoon = refused.flatMap(({ atMs, number }) => {
+    const untilMs = (Math.floor(atMs / MINUTE) + 1) * MINUTE;
+    return requests.filter((later) => later.number > number && later.atMs < untilMs);
+  });
+  return [
+    ...(refused.length > 0 ? [] : ['nothing was refused']),
+    ...(tooSoon.length === 0 ? [] : [`${tooSoon.length} requests before the wait was over`]),
+    ...(await finish(rig)),
+  ];
+};
