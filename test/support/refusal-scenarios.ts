@@ -12,8 +12,8 @@ const HOUR = 60 * MINUTE;
 const HISTORY_MS = 3 * HOUR;
 
 async function rigFor(bench: Bench, program: Program, settings: RigOptions['settings'] = {}): Promise<Rig> {
-  const world = (originMs: number) =>
-    createWorld({ seed: 29, originMs, historyMs: 6 * HOUR, devices: [{ deviceId: 'often', intervalMs: 20_000 }] });
+  const devices = Array.from({ length: 8 }, (_, index) => ({ deviceId: `often-${index}`, intervalMs: 20_000 }));
+  const world = (originMs: number) => createWorld({ seed: 29, originMs, historyMs: 6 * HOUR, devices });
   return await openRig(bench, { world, historyMs: HISTORY_MS, program, settings });
 }
 
@@ -50,7 +50,8 @@ export const allowanceSpent: Scenario = async (bench, program) => {
   // The headers speak of the day, so that the wait is all that is told of the minute.
   using rig = await rigFor(bench, program, { allowance: { headers: 'day' } });
   rig.simulator.faults = (number) => {
-    if (number === 6) rig.simulator.spend(rig.simulator.settings.plan.requestsPerMinute);
+    // A while into a minute.
+    if (number === 16) rig.simulator.spend(rig.simulator.settings.plan.requestsPerMinute);
     return null;
   };
   await rig.once();
