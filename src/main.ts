@@ -45,7 +45,7 @@ process.on('SIGINT', onSignal);
 const YOUNG_BYTES = 8 * 1024 * 1024;
 const LOOK_EVERY_MS = 20;
 
-setFlagsFromString('--heap-growing-percent=50');
+setFlagsFromString('--heap-growing-percent=100');
 const growth = setInterval(() => {
   // The room for new objects doubles until told to stop; from the start on it would be far too small.
   const young = getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space');

@@ -10,6 +10,7 @@ import type { StatusReport } from './core/status.ts';
 import { type StatusServer, serveStatus } from './observe/server.ts';
 import { realClock } from './real-clock.ts';
 import { createAgenda, phaseOf } from './sync/agenda.ts';
+import { runHousekeeping } from './sync/housekeeping.ts';
 import type { Voice } from './voice.ts';
 
 /** A loop that has not moved for so long stands still. */
@@ -39,7 +40,10 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
       ...sync,
       agenda: createAgenda(realClock, schedules, phaseMs),
       key: options.key,
-      beside: [(stop) => tickAgainAndAgain({ tick: page.tick, sync, voice }, stop)],
+      beside: [
+        (stop) => tickAgainAndAgain({ tick: page.tick, sync, voice }, stop),
+        (stop) => runHousekeeping(sync.housekeeping, stop),
+      ],
     };
     await runDaemon(parts, signal);
   } finally {

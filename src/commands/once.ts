@@ -12,6 +12,7 @@ import { MINUTE_MS, parseTimestamp, SECOND_MS } from '../core/time.ts';
 import type { Horizon, SyncContext } from '../sync/context.ts';
 import type { Deliverer } from '../sync/deliver.ts';
 import { horizonNow, limitFor, stillWantedFrom } from '../sync/horizon.ts';
+import { type HousekeepingParts, housekeepOnce, runHousekeeping } from '../sync/housekeeping.ts';
 import { type PassResult, runPass } from '../sync/pass.ts';
 import type { ProgressWatch } from '../sync/progress-watch.ts';
 import type { Puller } from '../sync/pull.ts';
@@ -30,6 +31,7 @@ export interface OnceParts {
   readonly puller: Puller;
   readonly deliverers: readonly Deliverer[];
   readonly watch: ProgressWatch;
+  readonly housekeeping: HousekeepingParts;
 }
 
 /** What `--once --json` prints. */
@@ -88,10 +90,27 @@ interface Ending extends Readonly<Progress> {
 }
 
 async function pullAndDrain(parts: OnceParts, progress: Progress, signal: AbortSignal): Promise<OnceSummary> {
+  const stopHouse = new AbortController();
+  // Beside the work, for a state that is full: what may go makes room for what is still to come.
+  const house = runHousekeeping(parts.housekeeping, AbortSignal.any([signal, stopHouse.signal]));
+  const worked = await Promise.race([workOff(parts, progress, signal), house.then(() => never(signal))]).finally(() => {
+    stopHouse.abort();
+    return house.catch(() => {});
+  });
+  await housekeepOnce(parts.housekeeping, signal);
+  return summarize(parts, worked);
+}
+
+async function never(signal: AbortSignal): Promise<never> {
+  signal.throwIfAborted();
+  return await Promise.withResolvers<never>().promise;
+}
+
+async function workOff(parts: OnceParts, progress: Progress, signal: AbortSignal): Promise<Ending> {
   const ending = await pullAll(parts, progress, signal);
   const drained = await drain(parts, signal);
   const outcome = ending.outcome === 'complete' && !drained ? 'stalled' : ending.outcome;
-  return summarize(parts, { ...ending, outcome });
+  return { ...ending, outcome };
 }
 
 /** Passes until nothing is open, nothing can be mended, or nothing moves. */

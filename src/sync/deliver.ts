@@ -6,6 +6,7 @@
  * not answer is waited for; nothing is asked of the API meanwhile and nothing is lost.
  */
 
+import { StateFullError } from '../core/archive-room.ts';
 import { translate } from '../core/dialect.ts';
 import { kindOf } from '../core/line-reader.ts';
 import { identityTag } from '../core/line-text.ts';
@@ -13,6 +14,7 @@ import { type Lack, type LogBatch, type LogLane, positionAfter } from '../core/l
 import type { Clock, Observe, Random } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
 import type { Store } from '../core/state.ts';
+import { StaleStateError } from '../core/telemetry-state.ts';
 import { MINUTE_MS, msToNs, SECOND_MS } from '../core/time.ts';
 import { lacksBeyond, timeOf } from './beyond-retention.ts';
 import { type DestinationOptions, openDestination, type Served } from './destination.ts';
@@ -142,7 +144,7 @@ export function createDeliverer(
     ring: bell.ring,
     run: async (signal) => {
       while (!signal.aborted) {
-        const outcome = await deliverOnce(signal);
+        const outcome = await deliverOrHold(() => deliverOnce(signal));
         if (outcome !== null && outcome !== 'idle') {
           await clock.sleep(restAfter(outcome), signal);
           continue;
@@ -157,6 +159,18 @@ export function createDeliverer(
     deliveredLines: () => status.delivered,
     held: () => status.held,
   };
+}
+
+/** What the state says against recording a delivery: nothing is lost by it, the same lines are sent again. */
+async function deliverOrHold(deliver: () => Promise<Hold | null | 'idle'>): Promise<Hold | null | 'idle'> {
+  try {
+    return await deliver();
+  } catch (error) {
+    // It was set aside meanwhile: the position has moved.
+    if (error instanceof StaleStateError) return null;
+    if (error instanceof StateFullError) return { words: error.message, hint: '', waitMs: null };
+    throw error;
+  }
 }
 
 interface Outcome {

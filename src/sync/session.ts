@@ -6,6 +6,7 @@
  * anything is written; a stream whose scope is missing is off and the others run; a service that does not answer is
  * waited for. Live work goes before history at the gate of the allowance, by its lane.
  */
+import { StateFullError } from '../core/archive-room.ts';
 import { ApiFault } from '../core/faults.ts';
 import type { Stream } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
@@ -39,6 +40,9 @@ const HISTORY_STRETCH_MS = 10 * MINUTE_MS;
 
 /** How often it is looked whether something is worth another look. */
 const REREAD_REST_MS = 10 * MINUTE_MS;
+
+/** How often it is looked whether there is room again. */
+const ROOM_LOOK_MS = 5 * SECOND_MS;
 
 /** How long a stream rests after a failure. */
 const BACKOFF = { baseMs: 5 * SECOND_MS, maxMs: 2 * MINUTE_MS };
@@ -157,10 +161,15 @@ async function doIt(parts: SessionParts, { stream, work }: Task, signal: AbortSi
   const { context, trouble } = parts;
   const { clock, random, observe } = context;
   for (let failures = 1; ; failures += 1) {
+    await untilRoom(context, signal);
     await trouble.pass(signal);
     try {
       return await work(signal);
     } catch (error) {
+      if (error instanceof StateFullError) {
+        context.stateFull(error);
+        continue;
+      }
       if (!(error instanceof ApiFault) || endsSession(error)) throw error;
       observe({ type: 'stream-failed', stream, message: error.message });
       trouble.note(error);
@@ -168,6 +177,11 @@ async function doIt(parts: SessionParts, { stream, work }: Task, signal: AbortSi
       await clock.sleep(backoffMs({ failures, policy: BACKOFF, random }), signal);
     }
   }
+}
+
+/** Where the state is full, nothing is asked for that would make it grow; delivery goes on and makes room. */
+async function untilRoom({ room, clock }: SyncContext, signal: AbortSignal): Promise<void> {
+  while (!room().ok) await clock.sleep(ROOM_LOOK_MS, signal);
 }
 
 function endsSession({ kind }: ApiFault): boolean {

@@ -13,7 +13,14 @@ export function deliverBehind(gate: WorkspaceGate, deliverer: Deliverer): Delive
     await gate.pass(signal);
     await deliverer.run(signal);
   };
-  return { ...deliverer, run };
+  return {
+    ...deliverer,
+    run,
+    // Known only once the destination was asked what it is.
+    get destinationId() {
+      return deliverer.destinationId;
+    },
+  };
 }
 
 export interface WorkspaceGate {

@@ -77,6 +77,10 @@ describe('a ledger that is asked fast', () => {
       expect(state.rows(BOOKED)).toEqual([{ n: booked }]);
     }
     for (let booked = 0; booked < 50; booked += 1) state.ledger.book(200_000 + booked, LIVE);
+    const later = state.ledger.book(205_000, LIVE);
+    expect(state.rows(`SELECT at_ms FROM request WHERE id = ${later}`), 'no lease that is old').toEqual([
+      { at_ms: 205_000 },
+    ]);
     const id = state.ledger.book(50_000, LIVE);
     expect(state.rows(`SELECT at_ms FROM request WHERE id = ${id}`), 'no lease of another time').toEqual([
       { at_ms: 50_000 },

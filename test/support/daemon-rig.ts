@@ -8,6 +8,7 @@ import type { Schedule, Schedules } from '../../src/core/schedule.ts';
 import type { ReadyReport, StatusReport } from '../../src/core/status.ts';
 import { readCron } from '../../src/schedule/cron.ts';
 import { createAgenda } from '../../src/sync/agenda.ts';
+import { runHousekeeping } from '../../src/sync/housekeeping.ts';
 import type { Rig } from './rig.ts';
 
 /** The schedules that a configuration has unless it says otherwise. */
@@ -60,7 +61,8 @@ export async function liveAsDaemon(rig: Rig, options: DaemonOptions): Promise<Da
   const sync = rig.open({ ...options.changes, observe });
   const stop = new AbortController();
   const agenda = createAgenda(rig.clock, { ...SCHEDULES, ...options.schedules }, () => 0);
-  const parts: DaemonParts = { ...sync, agenda, key: options.key ?? NEVER, beside: [] };
+  const keepHouse = (signal: AbortSignal): Promise<void> => runHousekeeping(sync.housekeeping, signal);
+  const parts: DaemonParts = { ...sync, agenda, key: options.key ?? NEVER, beside: [keepHouse] };
   const watch: DaemonWatch = { events, report: sync.report, ready: sync.ready };
   let error: unknown = null;
   try {
