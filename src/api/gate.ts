@@ -1,6 +1,7 @@
 /**
  * A gate that lets those who wait through one by one, when their time has come and while there is room: the higher
- * priority first, then the one that came first.
+ * priority first, then the one that came first. Who has waited long goes before all others, so that a lower lane gets
+ * little where the higher ones want everything, but never nothing for ever (design 2.4).
  *
  * p-queue keeps the order and takes out those who give up; the loop here decides when the next one goes. Who goes is
  * decided in that moment only, so a late arrival of a higher lane is not kept waiting by a lower one.
@@ -8,6 +9,7 @@
 import PQueue from 'p-queue';
 import type { Turn, WaitReason } from '../core/allowance-terms.ts';
 import type { Clock } from '../core/ports.ts';
+import { MINUTE_MS } from '../core/time.ts';
 
 /** Timers are no more exact than this; with a large plan, sleeping for less would only cost time. */
 export const LEAST_WAIT_MS = 1;
@@ -35,6 +37,18 @@ export interface Gate {
   check(): void;
 }
 
+/** After so long a wait the lane no longer counts. */
+const AGED_MS = MINUTE_MS;
+const AGED_PRIORITY = 1000;
+
+/** Somebody who waits. */
+interface Waiter {
+  readonly id: string;
+  readonly sinceMs: number;
+  readonly signal: AbortSignal;
+  aged: boolean;
+}
+
 /** A gate before which nobody waits. */
 export function createGate({ clock, hasRoom, turn, longestSleepMs, onWait }: GateOptions): Gate {
   // Paused but for the moment in which one is let through.
@@ -43,8 +57,18 @@ export function createGate({ clock, hasRoom, turn, longestSleepMs, onWait }: Gat
   let isWaitTold = false;
   let wakeUp = new AbortController();
 
+  const waiters = new Set<Waiter>();
+  let came = 0;
+
   const letOneThrough = (): void => {
     isWaitTold = false;
+    // A set keeps the order in which they came.
+    for (const waiter of waiters) {
+      if (clock.monoMs() - waiter.sinceMs < AGED_MS) break;
+      // Who has given up is no longer in the queue.
+      if (!waiter.aged && !waiter.signal.aborted) waiting.setPriority(waiter.id, AGED_PRIORITY);
+      waiter.aged = true;
+    }
     waiting.start();
     // Whoever went has paused the queue already; this is for when all who waited turn out to have given up.
     waiting.pause();
@@ -74,15 +98,20 @@ export function createGate({ clock, hasRoom, turn, longestSleepMs, onWait }: Gat
 
   return {
     async pass(go, priority, signal) {
+      came += 1;
+      const waiter: Waiter = { id: String(came), sinceMs: clock.monoMs(), signal, aged: false };
       const task = () => {
         waiting.pause();
+        waiters.delete(waiter);
         return go();
       };
-      const passed = waiting.add(task, { priority, signal });
+      const passed = waiting.add(task, { priority, signal, id: waiter.id });
+      waiters.add(waiter);
       void run();
       try {
         return await passed;
       } finally {
+        waiters.delete(waiter);
         if (waiting.size === 0) wakeUp.abort();
       }
     },

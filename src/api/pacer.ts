@@ -77,6 +77,13 @@ const PRIORITIES: Readonly<Record<RequestLane, number>> = {
   sweep: 0,
 };
 
+/** The account is one request an hour, and what all others go by. */
+function priorityOf({ lane, stream }: Purpose): number {
+  return stream === 'account' ? ACCOUNT_PRIORITY : PRIORITIES[lane];
+}
+
+const ACCOUNT_PRIORITY = 6;
+
 const DEFAULT_CONCURRENCY = 4;
 const SLEEP_WITHOUT_PLAN_MS = 250;
 /** Shorter waits are the pace, and not worth telling. */
@@ -143,7 +150,7 @@ export function createPacer(options: PacerOptions): Pacer {
         return requestId;
       };
       try {
-        return await gate.pass(book, PRIORITIES[purpose.lane], signal);
+        return await gate.pass(book, priorityOf(purpose), signal);
       } catch (error) {
         // Aborted in the moment in which it was booked: it will not be sent.
         if (requestId !== null) answered({ ...NOTHING, requestId });

@@ -30,6 +30,8 @@ export interface HousekeepingParts {
   readonly limits: ArchiveLimits;
   readonly clock: Clock;
   readonly observe: Observe;
+  /** Resolves once it is sure that this is the right workspace: before that nothing is written. */
+  readonly mayBegin: (signal: AbortSignal) => Promise<void>;
 }
 
 /** How long one step may take, of which there are at most so many pieces. */
@@ -67,6 +69,9 @@ interface Round {
 export async function runHousekeeping(parts: HousekeepingParts, signal: AbortSignal): Promise<void> {
   const round = newRound();
   tellOfNoDestination(parts);
+  await parts.mayBegin(signal).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
   while (!signal.aborted) {
     const isBusy = step(parts, round);
     try {

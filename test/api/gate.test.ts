@@ -26,3 +26,58 @@ test('stays closed when all who waited gave up in the moment in which it opened'
   await gate.pass(() => 'passed', 0, new AbortController().signal);
   expect(clock.monoMs()).toBeGreaterThanOrEqual(5000);
 });
+
+test('lets a low lane through now and then, however many of a higher one come', async () => {
+  const clock = createVirtualClock(0);
+  let nextMs = 0;
+  const gate = createGate({
+    clock,
+    hasRoom: () => true,
+    turn: () => ({ atMs: nextMs, reason: 'pace' }),
+    longestSleepMs: () => 60_000,
+    onWait: () => {},
+  });
+  const stop = new AbortController();
+  const passed: { who: string; atMs: number }[] = [];
+  const keepComing = async (who: string, priority: number): Promise<void> => {
+    for (;;) {
+      await gate.pass(
+        () => {
+          passed.push({ who, atMs: clock.monoMs() });
+          nextMs = clock.monoMs() + 1000;
+        },
+        priority,
+        stop.signal,
+      );
+    }
+  };
+  const all = [keepComing('high', 5), keepComing('high', 5), keepComing('low', 0)];
+  await clock.sleep(600_000);
+  stop.abort();
+  await Promise.allSettled(all);
+  const low = passed.filter(({ who }) => who === 'low').map(({ atMs }) => atMs);
+  expect(passed.length).toBeGreaterThan(590);
+  expect(low.length, 'once a minute, and no more').toBeGreaterThanOrEqual(9);
+  expect(low.length).toBeLessThanOrEqual(11);
+  for (const [index, atMs] of low.entries()) expect(atMs - (low[index - 1] ?? 0)).toBeLessThanOrEqual(63_000);
+});
+
+test('goes on when one who has waited long gives up', async () => {
+  const clock = createVirtualClock(0);
+  let openAtMs = 100_000;
+  const gate = createGate({
+    clock,
+    hasRoom: () => true,
+    turn: () => ({ atMs: openAtMs, reason: 'day' }),
+    longestSleepMs: () => 60_000,
+    onWait: () => {},
+  });
+  const gone = new AbortController();
+  const gaveUp = gate.pass(() => 'passed', 0, gone.signal).catch(() => 'gave up');
+  const stayed = gate.pass(() => 'passed', 5, new AbortController().signal);
+  await clock.sleep(99_999);
+  gone.abort();
+  openAtMs = 0;
+  gate.check();
+  expect(await Promise.all([gaveUp, stayed])).toEqual(['gave up', 'passed']);
+});

@@ -204,7 +204,7 @@ describe('what it is given', () => {
       ['--once', '--once'],
       ['--once', 'now'],
       ['--once', '--config'],
-      [],
+      ['--json'],
     ];
     for (const args of wrong) expectTold(await stage.run(args), 2, /^tidemark: /);
     expect(existsSync(stage.dataDir)).toBe(false);

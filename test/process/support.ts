@@ -113,7 +113,7 @@ export interface Stage extends AsyncDisposable {
   /** The same, and waits for its end. */
   run(args: readonly string[], options?: RunOptions): Promise<Ended>;
   /** What the seed says against what the database has, for a run that began at `startedMs`. */
-  verdict(startedMs: number): Promise<Verdict>;
+  verdict(startedMs: number, fromMs?: number): Promise<Verdict>;
 }
 
 export interface StageOptions {
@@ -193,10 +193,10 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
     env,
     start: begin,
     run: async (args, more) => await begin(args, more).ended,
-    verdict: async (startedMs) => {
+    verdict: async (startedMs, fromMs = startedMs - historyMs + 5000) => {
       if (bench === undefined) throw new Error('a stage without a database');
       const span = {
-        fromNs: BigInt(startedMs - historyMs + 5000) * 1_000_000n,
+        fromNs: BigInt(fromMs) * 1_000_000n,
         toNs: BigInt(startedMs - SETTLE_MS - 2500) * 1_000_000n,
       };
       const ids = simulator.world.deviceIds(Date.now());

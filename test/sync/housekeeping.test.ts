@@ -47,6 +47,7 @@ function house({ keepMs = 30 * DAY_MS, maxBytes = null }: { keepMs?: number; max
     limits: { keepMs, maxBytes },
     clock,
     observe,
+    mayBegin: async () => {},
   };
   return {
     state,
