@@ -64,13 +64,22 @@ export interface ProgramOptions {
   readonly nodeArgs?: readonly string[];
 }
 
+/**
+ * What the program is run with wherever we start it (`npm start`, the image, the unit file): glibc otherwise keeps a pool of
+ * freed memory for each thread that compresses.
+ */
+const AS_SHIPPED = { MALLOC_ARENA_MAX: '1' };
+
 /** Runs the program to its end, with nothing of this process's environment. */
 export async function runProgram(
   args: readonly string[],
   { env, program, nodeArgs = [] }: ProgramOptions,
 ): Promise<Ended> {
   const startedMs = performance.now();
-  const child = spawn(process.execPath, [...nodeArgs, program, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [...nodeArgs, program, ...args], {
+    env: { ...AS_SHIPPED, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   const use = watchUse(child);
   const texts = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
