@@ -148,6 +148,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, close }: OpenSt
     serverClock,
     random,
     observe,
+    answeredAtMs: trouble.answeredAtMs,
     allowance: () => allowanceUse(pacer),
     settings: { ...options.settings, filter: filterNotes.filter },
     filterNotes,

@@ -106,7 +106,7 @@ export function createApiClient(options: ApiClientOptions): Api {
     telemetry: async (query, purpose, signal) => {
       const { deviceId, cursor } = query;
       const reply = await inPages(
-        { list: `telemetry ${deviceId}`, cursor },
+        { list: `telemetry ${deviceId} ${purpose.lane}`, cursor },
         async (limit) =>
           await ask({ target: telemetryTarget(limit, query), parse: parseTelemetryPage, purpose }, signal),
       );

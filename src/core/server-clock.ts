@@ -10,7 +10,8 @@
  * 2. A `Date` more than five seconds ahead of what all remembered answers allow is a jump ahead. It counts only where
  *    the local wall clock has made the same jump (the host slept, and the monotonic clock stood still): then what was
  *    known before is dropped. Otherwise that answer is ignored, until such answers have agreed with the local wall
- *    clock, to two minutes, three times and over ten minutes: then it is the server that was put right.
+ *    clock, or with what it said before it fell back, to two minutes, three times and over ten minutes: then it is the
+ *    server that was put right.
  * 3. What may be claimed never falls back: it holds until the server's clock has caught up. What was claimed beyond its
  *    present then (`presentAtMostMs`, by two answers) is for the pull to take back and read again.
  * 4. Without any `Date` the newest reading is the evidence, never beyond the local clock, and not carried on.
@@ -83,7 +84,7 @@ interface Sample {
 
 /** A clock that knows nothing yet. */
 export function createServerClock(clock: Clock): ServerClock {
-  let memory: Memory = { samples: [], ahead: null };
+  let memory: Memory = { samples: [], ahead: null, beforeFallMs: null };
   let answersWithout = 0;
   let newestReadingMs: EpochMs | null = null;
   let claimedMs: EpochMs | null = null;
@@ -131,19 +132,36 @@ interface Memory {
   readonly samples: readonly Sample[];
   /** Answers that are ahead of those and agree with the local wall clock, in a row. */
   readonly ahead: { readonly samples: readonly Sample[]; readonly sinceMonoMs: number; readonly times: number } | null;
+  /** What server's minus monotonic time was before `Date` fell back; `null` where it never did, or has come back. */
+  readonly beforeFallMs: number | null;
 }
 
 /** What is remembered after one more answer: rule 2. */
-function takeIn({ samples, ahead }: Memory, next: Sample, wallMs: EpochMs): Memory {
-  if (!isAhead(samples, next)) return { samples: remember(samples, next), ahead: null };
-  if (wallMadeItToo(samples, next)) return { samples: [next], ahead: null };
-  if (Math.abs(next.monoMs + next.bestMs - wallMs) > AGREES_MS) return { samples, ahead: null };
+function takeIn({ samples, ahead, beforeFallMs }: Memory, next: Sample, wallMs: EpochMs): Memory {
+  if (!isAhead(samples, next)) {
+    return { samples: remember(samples, next), ahead: null, beforeFallMs: fallenFromMs(samples, next, beforeFallMs) };
+  }
+  if (wallMadeItToo(samples, next)) return { samples: [next], ahead: null, beforeFallMs: null };
+  const agreesWithWall = Math.abs(next.monoMs + next.bestMs - wallMs) <= AGREES_MS;
+  // A fall that is put right: the local clock need not know the time for that.
+  const isAsBefore = beforeFallMs !== null && Math.abs(next.bestMs - beforeFallMs) <= AGREES_MS;
+  if (!agreesWithWall && !isAsBefore) return { samples, ahead: null, beforeFallMs };
   if (ahead === null || isAhead(ahead.samples, next)) {
-    return { samples, ahead: { samples: [next], sinceMonoMs: next.monoMs, times: 1 } };
+    return { samples, ahead: { samples: [next], sinceMonoMs: next.monoMs, times: 1 }, beforeFallMs };
   }
   const agreed = { ...ahead, samples: remember(ahead.samples, next), times: ahead.times + 1 };
   const isLongEnough = agreed.times >= AGREES_TIMES && next.monoMs - agreed.sinceMonoMs >= AGREES_FOR_MS;
-  return isLongEnough ? { samples: agreed.samples, ahead: null } : { samples, ahead: agreed };
+  return isLongEnough
+    ? { samples: agreed.samples, ahead: null, beforeFallMs: null }
+    : { samples, ahead: agreed, beforeFallMs };
+}
+
+/** The offset from before an answer that lies further back than the clocks' errors explain, or from before an earlier one. */
+function fallenFromMs(samples: readonly Sample[], next: Sample, beforeMs: number | null): number | null {
+  if (samples.length === 0) return beforeMs;
+  const bestMs = Math.max(...samples.map((sample) => sample.bestMs));
+  if (bestMs - highestMs([next], next.monoMs) <= JUMP_MS) return beforeMs;
+  return Math.max(bestMs, beforeMs ?? bestMs);
 }
 
 /** Whether an answer is further ahead than what is remembered allows. */

@@ -56,6 +56,11 @@ function workspacePoint(
   return [workspaceLine(account, allowance(), about)];
 }
 
+/** Which reading of the account is the last one, in the words of the state; `null` where it was never read. */
+export function accountReadAt(store: Pick<SyncContext['store'], 'fact'>): string | null {
+  return store.fact(LAST_POINT);
+}
+
 function tellPlanChange({ observe }: SyncContext, before: Plan | null, after: Plan): void {
   if (before === null) return;
   const [was, is] = [describePlan(before), describePlan(after)];

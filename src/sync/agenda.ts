@@ -16,6 +16,8 @@ import { type EpochMs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 export interface Agenda {
   /** Resolves when the stream is due; the first time at once. Rejects with the signal's reason when that aborts. */
   due(stream: Stream, signal: AbortSignal): Promise<void>;
+  /** Takes in that the stream has had a turn just now, for which nobody waited here. */
+  took(stream: Stream): void;
   /** Takes an event in: a refusal for what was asked, or another limit, may tell of a plan that has changed. */
   observe(event: AppEvent): void;
 }
@@ -31,6 +33,9 @@ const PLAN_DOUBTS: ReadonlySet<ApiFaultKind> = new Set(['invalid-request', 'rang
 
 /** The account is read out of turn for that no more often than this. */
 const DOUBT_EVERY_MS = 10 * MINUTE_MS;
+
+/** For a limit that the plan does not have it is read sooner: nothing but the account tells which one counts. */
+const LIMIT_DOUBT_EVERY_MS = MINUTE_MS;
 
 /** The phase of a workspace: always the same one, spread evenly over many workspaces. */
 export function phaseOf(workspace: string): number {
@@ -61,11 +66,13 @@ export function createAgenda(clock: Clock, schedules: Schedules, phaseMs: () => 
       }
       lastTurnMs.set(stream, clock.nowMs());
     },
+    took: (stream) => void lastTurnMs.set(stream, clock.nowMs()),
     observe: (event) => {
       const isRefusal = event.type === 'request-done' && event.fault !== null && PLAN_DOUBTS.has(event.fault);
       if (!isRefusal && event.type !== 'plan-doubted') return;
-      if (isRefusal && clock.monoMs() - doubtedAtMs < DOUBT_EVERY_MS) return;
-      if (isRefusal) doubtedAtMs = clock.monoMs();
+      const restMs = isRefusal ? DOUBT_EVERY_MS : LIMIT_DOUBT_EVERY_MS;
+      if (clock.monoMs() - doubtedAtMs < restMs) return;
+      doubtedAtMs = clock.monoMs();
       lastTurnMs.delete('account');
       waiting.get('account')?.abort();
     },

@@ -14,6 +14,7 @@ import { nameAt } from '../core/names.ts';
 import type { Purpose, Reply } from '../core/ports.ts';
 import type { AlertPage, AlertRecord, Cursor } from '../core/records.ts';
 import { type EpochNs, HOUR_MS, msToNs } from '../core/time.ts';
+import { accountReadAt } from './account.ts';
 import type { SyncContext } from './context.ts';
 import { exclusionNow } from './exclusion.ts';
 import { includedAgain, noteLeftOut, readAnew } from './left-out.ts';
@@ -28,6 +29,9 @@ const MAX_PAGES = 10_000;
 
 /** The count that everything was last listed for, and when: the same difference is not looked into again at once. */
 const LISTED_FOR = 'alerts_listed_for';
+
+/** Which reading of the account the alerts were last held against: an old one would differ by whatever came since. */
+const COUNTED_BY = 'alerts_counted_by';
 const LIST_AGAIN_MS = HOUR_MS;
 
 /**
@@ -155,8 +159,11 @@ async function followById(context: SyncContext, open: readonly KnownAlert[], sig
 /** Whether the account counts another number of open alerts than is known, and that was not looked into yet. */
 function countDiffers({ store, serverClock }: SyncContext): boolean {
   const counted = store.account()?.openAlerts ?? null;
+  const reading = accountReadAt(store);
+  if (counted === null || reading === null || reading === store.fact(COUNTED_BY)) return false;
+  store.keepFact(COUNTED_BY, reading);
   const known = store.alerts.open().length;
-  if (counted === null || counted === known) return false;
+  if (counted === known) return false;
   const [about, at] = (store.fact(LISTED_FOR) ?? '').split(' at ');
   const difference = `${counted} of ${known}`;
   if (about === difference && serverClock.nowMs() - Number(at) < LIST_AGAIN_MS) return false;

@@ -33,6 +33,8 @@ export interface SyncContext {
   readonly serverClock: ServerClock;
   readonly random: Random;
   readonly observe: Observe;
+  /** When the service has answered last, whoever asked, by the monotonic clock. */
+  readonly answeredAtMs: () => number;
   /** The allowance as it stands. */
   readonly allowance: () => AllowanceUse;
   readonly settings: SyncSettings;

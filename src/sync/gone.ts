@@ -20,13 +20,14 @@ export async function lookAtTheGone(context: SyncContext, puller: Puller, signal
   const last = store.fact(LOOKED_AT);
   if (last === null) return store.keepFact(LOOKED_AT, String(nowMs));
   if (nowMs - Number(last) < DAY_MS) return;
-  store.keepFact(LOOKED_AT, String(nowMs));
   for (const { record } of gone) {
     const { deviceId } = record;
     if (!(await answers(puller, deviceId, signal))) continue;
     store.markBack(deviceId);
     observe({ type: 'device-returned', deviceId });
   }
+  // Only now: what breaks a look off has the rest of them looked at with the next listing.
+  store.keepFact(LOOKED_AT, String(nowMs));
 }
 
 async function answers(puller: Puller, deviceId: string, signal: AbortSignal): Promise<boolean> {

@@ -19,9 +19,9 @@ export type PageAnswer =
   | { readonly kind: 'too-old' }
   /** The answer could not be understood, or the question was refused. */
   | { readonly kind: 'odd'; readonly reason: string }
-  /** 404, while the service answers about other devices. */
+  /** 404 again, while the service answers about other devices. */
   | { readonly kind: 'gone' }
-  /** 404, and nothing else has been answered yet: it may be the service. */
+  /** 404 for the first time, or nothing else has been answered since: it may be the service. */
   | { readonly kind: 'unreachable' };
 
 /**
@@ -38,7 +38,7 @@ export async function askPage(
   const purpose = { lane: task.lane, stream: 'telemetry', deviceId } as const;
   try {
     const reply = await context.api.telemetry({ deviceId, after, before, cursor }, purpose, signal);
-    rules.noteAnswered();
+    rules.noteAnswered(deviceId);
     return { kind: 'page', reply };
   } catch (error) {
     if (!(error instanceof ApiFault)) throw error;
@@ -65,7 +65,7 @@ function explainRefusal(fault: ApiFault, ask: Ask, rules: WindowRules): PageAnsw
     case 'malformed':
       return odd;
     case 'not-found':
-      return { kind: rules.hasAnswered() ? 'gone' : 'unreachable' };
+      return { kind: rules.noteMissing(ask.deviceId) ? 'gone' : 'unreachable' };
     default:
       throw fault;
   }

@@ -64,16 +64,18 @@ type Work = (signal: AbortSignal) => Promise<Outcome>;
 export async function runSession(parts: SessionParts, signal: AbortSignal): Promise<never> {
   const work = streamsOf(parts);
   await doIt(parts, { stream: 'account', work: work.account }, signal);
+  parts.agenda.took('account');
   await doIt(parts, { stream: 'devices', work: work.devices }, signal);
+  parts.agenda.took('devices');
   parts.onBegun?.();
   const end = new AbortController();
   const onAbort = (): void => end.abort(signal.reason);
   signal.addEventListener('abort', onAbort, { once: true });
   const loops = [
-    keepDoing(parts, { stream: 'account', work: work.account, isFresh: true }, end.signal),
-    keepDoing(parts, { stream: 'devices', work: work.devices, isFresh: true }, end.signal),
-    keepDoing(parts, { stream: 'alerts', work: work.alerts, isFresh: false }, end.signal),
-    keepDoing(parts, { stream: 'telemetry', work: work.live, isFresh: false }, end.signal),
+    keepDoing(parts, { stream: 'account', work: work.account }, end.signal),
+    keepDoing(parts, { stream: 'devices', work: work.devices }, end.signal),
+    keepDoing(parts, { stream: 'alerts', work: work.alerts }, end.signal),
+    keepDoing(parts, { stream: 'telemetry', work: work.live }, end.signal),
     keepFilling(parts, work.history, end.signal),
     keepRereading(parts, work.reread, end.signal),
   ];
@@ -117,10 +119,7 @@ function streamsOf({
       if (off) return 'off';
       return isOver() ? 'more' : 'done';
     },
-    reread: async (signal) => {
-      await rereadYesterday(context, signal);
-      return 'done';
-    },
+    reread: async (signal) => ((await rereadYesterday(context, signal)) ? 'done' : 'off'),
   };
 }
 
@@ -129,10 +128,9 @@ interface Task {
   readonly work: Work;
 }
 
-/** One stream on its schedule, for as long as the session lasts. @param task `isFresh`: it was done a moment ago. */
-async function keepDoing(parts: SessionParts, task: Task & { isFresh: boolean }, signal: AbortSignal): Promise<never> {
+/** One stream on its schedule, for as long as the session lasts. */
+async function keepDoing(parts: SessionParts, task: Task, signal: AbortSignal): Promise<never> {
   const { agenda, context } = parts;
-  if (task.isFresh) await agenda.due(task.stream, signal);
   for (;;) {
     await agenda.due(task.stream, signal);
     const outcome = await doIt(parts, task, signal);
@@ -152,7 +150,8 @@ async function keepFilling(parts: SessionParts, work: Work, signal: AbortSignal)
 async function keepRereading(parts: SessionParts, work: Work, signal: AbortSignal): Promise<never> {
   for (;;) {
     await parts.context.clock.sleep(REREAD_REST_MS, signal);
-    await doIt(parts, { stream: 'telemetry', work }, signal);
+    const outcome = await doIt(parts, { stream: 'telemetry', work }, signal);
+    if (outcome === 'off') await parts.context.clock.sleep(OFF_REST_MS, signal);
   }
 }
 
@@ -161,13 +160,17 @@ async function doIt(parts: SessionParts, { stream, work }: Task, signal: AbortSi
   const { context, trouble } = parts;
   const { clock, random, observe } = context;
   for (let failures = 1; ; failures += 1) {
-    await untilRoom(context, signal);
+    // The account is read all the same: it tells whose points are waiting, and delivering these is what makes room.
+    if (stream !== 'account') await untilRoom(context, signal);
     await trouble.pass(signal);
     try {
-      return await work(signal);
+      const outcome = await work(signal);
+      trouble.done();
+      return outcome;
     } catch (error) {
       if (error instanceof StateFullError) {
         context.stateFull(error);
+        await clock.sleep(backoffMs({ failures, policy: BACKOFF, random }), signal);
         continue;
       }
       if (!(error instanceof ApiFault) || endsSession(error)) throw error;

@@ -2,9 +2,11 @@
  * The telemetry of all devices: breadth first, so that a dashboard is of use within minutes: the last day of every
  * device, then the week, then the rest (design 2.4).
  *
- * One device's trouble does not stop the others; trouble with several in a row is trouble with the service.
+ * The trouble of some devices does not stop the others; trouble with several in a row, while nobody else is answered
+ * either, is trouble with the service.
  */
 import { StateFullError } from '../core/archive-room.ts';
+import { holesIn } from '../core/coverage.ts';
 import { ApiFault } from '../core/faults.ts';
 import type { KnownDevice } from '../core/inventory-state.ts';
 import type { RequestLane } from '../core/ports.ts';
@@ -14,6 +16,8 @@ import { keptDevices } from './exclusion.ts';
 import { limitFor } from './horizon.ts';
 import { forEachAtOnce } from './pool.ts';
 import type { Puller } from './pull.ts';
+import { ANSWERED_LATELY_MS } from './trouble.ts';
+import { nameGap } from './walking.ts';
 
 /** One look at all devices: which stretch of each is closed, counted back from what can be claimed. */
 export interface Round {
@@ -73,6 +77,7 @@ export async function syncTelemetry(
       const devices = freshestFirst(keptDevices(context));
       await forEachAtOnce(devices, context.settings.concurrency, async ({ record: { deviceId } }) => {
         if (tries.failed.has(deviceId) || !context.room().ok) return;
+        if (isResting(context, deviceId)) return void tries.failed.add(deviceId);
         const isPaused = lane === 'live' ? () => false : isOver;
         const limit = limitFor(horizon, context.store.telemetry(deviceId));
         const task: PullTask = {
@@ -82,7 +87,7 @@ export async function syncTelemetry(
           lane,
           isPaused,
         };
-        await apart(tries, deviceId, () => puller.pull(task, signal));
+        await apart(context, { tries, task }, () => puller.pull(task, signal));
       });
     }
   } catch (error) {
@@ -99,21 +104,34 @@ export async function syncTelemetry(
   return { failed, off: false };
 }
 
-/** Keeps one device's failure from the others, unless it is one of several in a row. */
+/** Keeps one device's failure from the others, unless it is one of several in a row and nobody else was answered. */
 async function apart(
-  tries: { failed: Set<string>; inARow: number },
-  deviceId: string,
+  context: SyncContext,
+  { tries, task }: { readonly tries: { failed: Set<string>; inARow: number }; readonly task: PullTask },
   work: () => Promise<void>,
 ): Promise<void> {
+  const { clock, store, answeredAtMs } = context;
+  const beganMs = clock.monoMs();
   try {
     await work();
     tries.inARow = 0;
   } catch (error) {
     const ofDevice = error instanceof ApiFault && (error.kind === 'server-fault' || error.kind === 'unreachable');
     tries.inARow += 1;
-    if (!ofDevice || tries.inARow >= FAILURES_IN_A_ROW) throw error;
-    tries.failed.add(deviceId);
+    const isAnswering = answeredAtMs() >= Math.min(beganMs, clock.monoMs() - ANSWERED_LATELY_MS);
+    if (!ofDevice || (tries.inARow >= FAILURES_IN_A_ROW && !isAnswering)) throw error;
+    tries.failed.add(task.deviceId);
+    // Others were answered while this one was not: it is asked again later, and meanwhile the hole has this name.
+    if (answeredAtMs() < beganMs) return;
+    const holes = holesIn(task.span, store.telemetry(task.deviceId).spans);
+    for (const hole of holes) nameGap({ context, task }, hole, 'device unreachable');
   }
+}
+
+/** Whether a device did not answer lately while others did. */
+function isResting({ store, serverClock }: SyncContext, deviceId: string): boolean {
+  const nowMs = serverClock.nowMs();
+  return store.gaps(deviceId).some(({ reason, retryAtMs }) => reason === 'device unreachable' && retryAtMs > nowMs);
 }
 
 /** The devices that are there, those with the newest signs of life first. */

@@ -16,6 +16,10 @@ export interface Trouble {
   pass(signal: AbortSignal): Promise<void>;
   /** Takes in that a try has failed. */
   note(fault: ApiFault): void;
+  /** Takes in that a try has come to its end. One that had nothing to ask leaves its turn to the next. */
+  done(): void;
+  /** When the service has answered last, whoever asked, by the monotonic clock. */
+  answeredAtMs(): number;
 }
 
 const BACKOFF = { baseMs: 10 * SECOND_MS, maxMs: 5 * MINUTE_MS };
@@ -24,7 +28,7 @@ const BACKOFF = { baseMs: 10 * SECOND_MS, maxMs: 5 * MINUTE_MS };
 const SILENCE: ReadonlySet<ApiFaultKind> = new Set(['unreachable', 'server-fault', 'malformed', 'throttled']);
 
 /** Where others were answered so lately, a failure is that of one stream. */
-const ANSWERED_LATELY_MS = 90 * SECOND_MS;
+export const ANSWERED_LATELY_MS = 90 * SECOND_MS;
 
 /** How often those who wait look whether it is over. */
 const LOOK_EVERY_MS = SECOND_MS;
@@ -33,10 +37,13 @@ const LOOK_EVERY_MS = SECOND_MS;
 export function createTrouble({ clock, random, observe }: { clock: Clock; random: Random; observe: Observe }): Trouble {
   let failures = 0;
   let retryAtMs = 0;
+  let hasAsked = false;
   let answeredAtMs = Number.NEGATIVE_INFINITY;
   return {
     observe: (event) => {
-      if (event.type !== 'request-done' || (event.fault !== null && SILENCE.has(event.fault))) return;
+      if (event.type !== 'request-done') return;
+      hasAsked = true;
+      if (event.fault !== null && SILENCE.has(event.fault)) return;
       answeredAtMs = clock.monoMs();
       if (failures === 0) return;
       failures = 0;
@@ -48,6 +55,7 @@ export function createTrouble({ clock, random, observe }: { clock: Clock; random
         if (waitMs <= 0) {
           // Whoever comes next waits for this try: at the latest for as long as a try may take.
           retryAtMs = clock.monoMs() + BACKOFF.maxMs;
+          hasAsked = false;
           return;
         }
         await clock.sleep(Math.min(waitMs, LOOK_EVERY_MS), signal);
@@ -61,5 +69,9 @@ export function createTrouble({ clock, random, observe }: { clock: Clock; random
       retryAtMs = clock.monoMs() + waitMs;
       observe({ type: 'service-trouble', message, waitMs });
     },
+    done: () => {
+      if (failures > 0 && !hasAsked) retryAtMs = clock.monoMs();
+    },
+    answeredAtMs: () => answeredAtMs,
   };
 }

@@ -5,7 +5,7 @@
  * end of the data older than that proves nothing, until a reading that old was served.
  */
 import type { Reading } from '../core/records.ts';
-import { DAY_NS, type EpochNs, HOUR_NS, msToNs, SECOND_NS } from '../core/time.ts';
+import { DAY_NS, type EpochNs, HOUR_NS, MINUTE_MS, msToNs, SECOND_NS } from '../core/time.ts';
 import { type Ask, type WindowLimits, windowSpanNs } from '../core/walk.ts';
 import { planOf } from './account.ts';
 import type { SyncContext } from './context.ts';
@@ -28,9 +28,15 @@ export interface WindowRules {
   servedFrom(): EpochNs | null;
   /** How old readings may be and still surely be shown, given what was just served; `null`: any age. */
   visibleFrom(served: readonly Reading[]): EpochNs | null;
-  /** Takes in that telemetry was answered, and tells whether any was since the start. */
-  noteAnswered(): void;
-  hasAnswered(): boolean;
+  /** Takes in that telemetry of a device was answered. */
+  noteAnswered(deviceId: string): void;
+  /**
+   * Takes in that telemetry of a device was answered by 404.
+   *
+   * @returns whether the device is gone: it was answered so a while ago already, and others were answered since. One 404
+   * alone may be the service's: a route that is lost for a minute must not make all devices gone.
+   */
+  noteMissing(deviceId: string): boolean;
 }
 
 /** Facts that outlive the process. */
@@ -54,7 +60,9 @@ const FIRST_LEAD_NS = 10n * SECOND_NS;
 export function createWindowRules({ store, serverClock }: Pick<SyncContext, 'store' | 'serverClock'>): WindowRules {
   let learnt: { planDays: number | null; spanNs: bigint } | null = null;
   let leadNs = FIRST_LEAD_NS;
-  let answered = false;
+  let answers = 0;
+  /** The devices that were answered by 404 last: when that was first, and how many answers had come by then. */
+  const missing = new Map<string, { readonly atMs: number; readonly answers: number }>();
   let bothBounds = store.fact(BOTH_BOUNDS) === 'yes';
   const nowNs = (): EpochNs => msToNs(serverClock.nowMs());
   const planDays = (): number | null => planOf(store.account()).historyMaxDays;
@@ -106,9 +114,16 @@ export function createWindowRules({ store, serverClock }: Pick<SyncContext, 'sto
       for (const { record } of store.devices()) store.clearGaps(record.deviceId);
       return null;
     },
-    noteAnswered: () => {
-      answered = true;
+    noteAnswered: (deviceId) => {
+      answers += 1;
+      missing.delete(deviceId);
     },
-    hasAnswered: () => answered,
+    noteMissing: (deviceId) => {
+      const nowMs = serverClock.nowMs();
+      const first = missing.get(deviceId);
+      if (first !== undefined) return answers > first.answers && nowMs - first.atMs >= MINUTE_MS;
+      missing.set(deviceId, { atMs: nowMs, answers });
+      return false;
+    },
   };
 }

@@ -253,6 +253,29 @@ describe('a server that was put right', () => {
     }
     expect(w.serverMs() - (w.serverClock.claimableMs() ?? 0)).toBeGreaterThan(HOUR_MS);
   });
+
+  test('is believed where it says again what it said before it fell back, whatever the local clock says', () => {
+    const w = world({ skewMs: 3 * MINUTE_MS });
+    const askFor = (minutes: number): void => {
+      for (let minute = 0; minute < minutes; minute += 1) {
+        w.ask();
+        w.pass(MINUTE_MS);
+      }
+    };
+    askFor(60);
+    w.moveServer(-HOUR_MS);
+    askFor(30);
+    w.moveServer(HOUR_MS);
+    askFor(9);
+    expect(w.serverMs() - w.serverClock.nowMs()).toBeGreaterThan(HOUR_MS - 10 * SECOND_MS);
+    askFor(6);
+    expect(w.serverMs() - w.serverClock.nowMs()).toBeLessThan(2 * SECOND_MS);
+    w.moveServer(HOUR_MS);
+    askFor(60);
+    expect(w.serverMs() - w.serverClock.nowMs(), 'and a time that it never said is not').toBeGreaterThan(
+      HOUR_MS - 10 * SECOND_MS,
+    );
+  });
 });
 
 describe('the present', () => {

@@ -139,6 +139,18 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     await expectExact(rig);
   });
 
+  test('goes on without the scope for telemetry while yesterday is to be read again', async () => {
+    using rig = await rigOf();
+    await liveAsDaemon(rig, { forMs: 20 * MINUTE });
+    await rig.clock.sleep(DAY);
+    rig.simulator.settings.key.scopes = ['devices:read', 'alerts:read', 'account:read'];
+    const life = await liveAsDaemon(rig, { forMs: 3 * HOUR });
+    expect(life.error).toBeNull();
+    expect(told(life, 'key-refused').slice(0, 1)).toEqual([]);
+    expect(told(life, 'stream-off')).toMatchObject([{ stream: 'telemetry', scope: 'telemetry:read' }]);
+    expect(life.lastReport.streams.find(({ name }) => name === 'alerts')).toMatchObject({ state: 'on' });
+  });
+
   test('holds while the key is refused, and goes on with the one that its file has then', async () => {
     using rig = await rigOf();
     const { settings } = rig.simulator;
@@ -171,6 +183,32 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     expect(renewed?.reasons).toEqual([]);
     expect(told(life, 'key-exchanged')).toHaveLength(1);
     await expectExact(rig);
+  });
+
+  test('skips no turn of a schedule when the key is exchanged', async () => {
+    using rig = await rigOf({ historyMs: HOUR });
+    const { settings, log } = rig.simulator;
+    const file = keyFile(settings.key.secret);
+    // The first session begins at 12:34:56, the second one an hour later.
+    const life = await liveAsDaemon(rig, {
+      forMs: 3 * HOUR,
+      changes: { api: { url: 'http://simulator.test/external/v1', key: file.inUse, share: 0.8, concurrency: 4 } },
+      key: file,
+      meanwhile: async () => {
+        await rig.clock.sleep(HOUR);
+        settings.key.secret = 'sim_the-second-key';
+        file.write('sim_the-second-key');
+      },
+    });
+    expect(life.error).toBeNull();
+    const read = log.requests.filter(({ path, status }) => path.endsWith('/account') && status === 200);
+    expect(read.map(({ atMs }) => new Date(atMs).toISOString().slice(11, 16))).toEqual([
+      '12:34',
+      '13:00',
+      expect.stringMatching(/^13:3[45]$/),
+      '14:00',
+      '15:00',
+    ]);
   });
 
   test('stops when there is another workspace behind the key, before anything of it is written', async () => {
@@ -222,6 +260,29 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     await expectExact(rig);
   });
 
+  test('notices that the service is back, whichever stream has the turn to try', async () => {
+    // One device, and history is full: most turns find nothing to ask.
+    using rig = await rigOf({ world: worldOf([{ deviceId: 'seldom', intervalMs: 5 * MINUTE }]) });
+    const late: number[] = [];
+    const life = await liveAsDaemon(rig, {
+      forMs: 8 * HOUR,
+      meanwhile: async () => {
+        await rig.clock.sleep(2 * HOUR);
+        for (const minutes of [35, 36, 37]) {
+          const downMs = rig.clock.nowMs();
+          const upMs = downMs + minutes * MINUTE;
+          rig.simulator.faults = betweenTimes(downMs, upMs, { kind: 'reset', when: 'before-headers' });
+          await rig.clock.sleep(95 * MINUTE);
+          const first = rig.simulator.log.requests.find(({ atMs }) => atMs >= upMs);
+          late.push((first?.atMs ?? Number.POSITIVE_INFINITY) - upMs);
+        }
+      },
+    });
+    expect(life.error).toBeNull();
+    expect(Math.max(...late)).toBeLessThan(6 * MINUTE);
+    await expectExact(rig, 500);
+  });
+
   test('keeps the other streams going when one alone fails', async () => {
     using rig = await rigOf();
     rig.simulator.faults = onPath(/alerts/, always({ kind: 'server-error' }));
@@ -230,6 +291,25 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     expect(told(life, 'stream-failed').every(({ stream }) => stream === 'alerts')).toBe(true);
     expect(told(life, 'stream-failed').length).toBeLessThan(4 * 60);
     expect(life.lastReport.streams.find(({ name }) => name === 'telemetry')).toMatchObject({ state: 'on' });
+  });
+
+  test('is not stopped by devices that never answer: names them, and asks them now and then', async () => {
+    const broken = ['a', 'b', 'c', 'd'];
+    const devices = [...broken, 'sound'].map((deviceId) => ({ deviceId, intervalMs: 10 * MINUTE }));
+    using rig = await rigOf({ world: worldOf(devices, 12 * DAY), historyMs: 10 * DAY });
+    rig.simulator.faults = onPath(/\/[abcd]\/telemetry/, always({ kind: 'server-error' }));
+    const life = await liveAsDaemon(rig, { forMs: 2 * HOUR });
+    expect(life.error).toBeNull();
+    const state = Object.fromEntries(life.lastReport.devices.map((device) => [device.device_id, device]));
+    // All of it, older than a week too, but for the stretch since the last look.
+    expect(state['sound']?.gaps.length).toBeLessThanOrEqual(1);
+    expect(state['sound']?.lag_seconds).toBeLessThan(2 * 60);
+    for (const id of broken) {
+      expect(state[id]?.gaps.map(({ reason }) => reason)).toContain('device unreachable');
+      const asked = rig.simulator.log.requests.filter(({ path }) => path.includes(`/${id}/telemetry`)).length;
+      // A try is five requests: at most one every five minutes in each lane.
+      expect(asked).toBeLessThan(2 * 5 * 30);
+    }
   });
 
   test('follows a plan that becomes narrower and wider while it runs', async () => {
@@ -268,6 +348,22 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     expect(told(life, 'device-gone')).toMatchObject([{ deviceId: 'seldom' }]);
     expect(told(life, 'device-returned')).toMatchObject([{ deviceId: 'seldom' }]);
     await expectExact(rig, 1000, 30 * MINUTE);
+  });
+
+  test('takes no device for gone where all answer 404 for a few minutes', async () => {
+    using rig = await rigOf({ historyMs: DAY });
+    const life = await liveAsDaemon(rig, {
+      forMs: 2 * HOUR,
+      meanwhile: async () => {
+        await rig.clock.sleep(HOUR);
+        const lostMs = rig.clock.nowMs();
+        const lost = betweenTimes(lostMs, lostMs + 3 * MINUTE, { kind: 'server-error', status: 404 });
+        rig.simulator.faults = onPath(/telemetry/, lost);
+      },
+    });
+    expect(life.error).toBeNull();
+    expect(told(life, 'device-gone')).toEqual([]);
+    expect(life.lastReady).toEqual({ ready: true, reasons: [] });
   });
 
   test('follows devices that appear, vanish, come back, are renamed, move, fall silent and retire', async () => {

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Sync, SyncOptions } from '../../src/app.ts';
 import { StateFullError } from '../../src/core/archive-room.ts';
 import { createWorld } from '../../src/sim/world.ts';
+import { liveAsDaemon } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { type Bench, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
 
@@ -54,6 +55,30 @@ describe.runIf(influxdAvailable())('a sync without room', () => {
     expect(asked.some((ms) => ms >= 3 * MINUTE)).toBe(true);
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
     expect(await rig.verdict(NOW_MS)).toMatchObject({ missing: [] });
+  });
+
+  test('that has none when the daemon starts delivers what waits, and goes on when there is', async () => {
+    using rig = await rigOfTwo();
+    await liveAsDaemon(rig, { forMs: 10 * MINUTE, changes: { destinations: [] } });
+    const startedMs = rig.clock.nowMs();
+    const before = rig.simulator.log.total;
+    const disk: SyncOptions['disk'] = {
+      directory: '/data',
+      freeBytes: () => (rig.clock.nowMs() - startedMs < HOUR ? 100 * MIB : 1000 * MIB),
+    };
+    const seen: unknown[] = [];
+    const life = await liveAsDaemon(rig, {
+      forMs: 2 * HOUR,
+      changes: { disk },
+      meanwhile: async ({ report }) => {
+        await rig.clock.sleep(30 * MINUTE);
+        seen.push(report().destinations[0]?.pending_points, rig.simulator.log.total - before);
+      },
+    });
+    // The account alone is asked for: it says that these points are of the right workspace.
+    expect(seen).toEqual([0, 1]);
+    expect(life.error).toBeNull();
+    expect(await rig.verdict(startedMs)).toMatchObject({ missing: [] });
   });
 
   test('whose write is refused for lack of room rests, is not ready, and has all of it in the end', async () => {
