@@ -1,15 +1,23 @@
 /**
  * The daemon on a rig: the real loops on a virtual clock, so that a day of it, with faults, runs in seconds.
  */
+
+import { expect } from 'vitest';
 import type { SyncOptions } from '../../src/app.ts';
 import { type DaemonParts, type KeySource, runDaemon } from '../../src/commands/daemon.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { Schedule, Schedules } from '../../src/core/schedule.ts';
 import type { ReadyReport, StatusReport } from '../../src/core/status.ts';
 import { readCron } from '../../src/schedule/cron.ts';
+import type { DeviceSpec } from '../../src/sim/spec.ts';
+import { createWorld, type World } from '../../src/sim/world.ts';
 import { createAgenda } from '../../src/sync/agenda.ts';
 import { runHousekeeping } from '../../src/sync/housekeeping.ts';
-import type { Rig } from './rig.ts';
+import { NOW_MS, type Rig } from './rig.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const DAY = 24 * 60 * MINUTE;
 
 /** The schedules that a configuration has unless it says otherwise. */
 export const SCHEDULES: Schedules = {
@@ -81,4 +89,33 @@ export async function liveAsDaemon(rig: Rig, options: DaemonOptions): Promise<Da
     stop.abort();
     sync.close();
   }
+}
+
+/** Devices of three kinds, for whoever needs no others. */
+export const DEVICES: readonly DeviceSpec[] = [
+  { deviceId: 'often', intervalMs: 20 * SECOND, jitter: 0.5 },
+  { deviceId: 'tied', intervalMs: MINUTE, traits: ['ties'] },
+  { deviceId: 'seldom', intervalMs: 17 * MINUTE },
+];
+
+/** A world of such devices. @param historyMs how far back it goes. */
+export function worldOf(devices: readonly DeviceSpec[], historyMs = 3 * DAY): (nowMs: number) => World {
+  return (originMs) => createWorld({ seed: 33, originMs, historyMs, devices });
+}
+
+/** The events of one kind, in their order. */
+export function told<T extends DaemonLife['events'][number]['type']>(life: Pick<DaemonLife, 'events'>, type: T) {
+  return life.events.filter(
+    (event): event is Extract<DaemonLife['events'][number], { type: T }> => event.type === type,
+  );
+}
+
+/** Everything from the start of the wanted span up to what could be claimed a few minutes before now. */
+export async function expectExact(rig: Rig, least = 1000, lagMs = 5 * MINUTE): Promise<void> {
+  const verdict = await rig.verdict(rig.clock.nowMs() - lagMs, {
+    fromNs: BigInt(NOW_MS - 2 * DAY + 10 * MINUTE) * 1_000_000n,
+  });
+  expect(verdict.missing.slice(0, 5)).toEqual([]);
+  expect(verdict.invented.slice(0, 5)).toEqual([]);
+  expect(verdict.expected).toBeGreaterThan(least);
 }

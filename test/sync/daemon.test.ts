@@ -3,10 +3,9 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { UserError } from '../../src/core/faults.ts';
-import { always, betweenTimes, onPath } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
-import { createWorld, type World } from '../../src/sim/world.ts';
-import { cron, type DaemonLife, liveAsDaemon } from '../support/daemon-rig.ts';
+import { createWorld } from '../../src/sim/world.ts';
+import { cron, DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { type Bench, NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 
@@ -14,16 +13,6 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-
-const DEVICES: readonly DeviceSpec[] = [
-  { deviceId: 'often', intervalMs: 20 * SECOND, jitter: 0.5 },
-  { deviceId: 'tied', intervalMs: MINUTE, traits: ['ties'] },
-  { deviceId: 'seldom', intervalMs: 17 * MINUTE },
-];
-
-function worldOf(devices: readonly DeviceSpec[], historyMs = 3 * DAY): (nowMs: number) => World {
-  return (originMs) => createWorld({ seed: 33, originMs, historyMs, devices });
-}
 
 /** A key that is exchanged by its file. */
 function keyFile(secret: string) {
@@ -40,12 +29,6 @@ function keyFile(secret: string) {
   };
 }
 
-function told<T extends DaemonLife['events'][number]['type']>(life: Pick<DaemonLife, 'events'>, type: T) {
-  return life.events.filter(
-    (event): event is Extract<DaemonLife['events'][number], { type: T }> => event.type === type,
-  );
-}
-
 describe.runIf(influxdAvailable())('the daemon', () => {
   let bench: Bench;
   beforeAll(async () => {
@@ -57,16 +40,6 @@ describe.runIf(influxdAvailable())('the daemon', () => {
 
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
     await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY, ...options });
-
-  /** Everything from the start of the wanted span up to what could be claimed a few minutes before now. */
-  async function expectExact(rig: Rig, least = 1000, lagMs = 5 * MINUTE): Promise<void> {
-    const verdict = await rig.verdict(rig.clock.nowMs() - lagMs, {
-      fromNs: BigInt(NOW_MS - 2 * DAY + 10 * MINUTE) * 1_000_000n,
-    });
-    expect(verdict.missing.slice(0, 5)).toEqual([]);
-    expect(verdict.invented.slice(0, 5)).toEqual([]);
-    expect(verdict.expected).toBeGreaterThan(least);
-  }
 
   test('fills the past and keeps up with the present', async () => {
     using rig = await rigOf();
@@ -235,135 +208,6 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     expect(life.error).toMatchObject({ exitCode: 1, message: expect.stringContaining('ws_other') });
     const rows = await bench.influxd.query(rig.database, "SELECT * FROM telemetry WHERE device_id = 'stranger'");
     expect(rows).toEqual([]);
-  });
-
-  test('waits for a service that does not answer with few requests, and catches up', async () => {
-    using rig = await rigOf();
-    await liveAsDaemon(rig, { forMs: 2 * HOUR });
-    const downMs = rig.clock.nowMs();
-    rig.simulator.faults = betweenTimes(downMs, downMs + 6 * HOUR, { kind: 'reset', when: 'before-headers' });
-    const before = rig.simulator.log.total;
-    let during = 0;
-    const life = await liveAsDaemon(rig, {
-      forMs: 7 * HOUR,
-      meanwhile: async ({ ready }) => {
-        await rig.clock.sleep(6 * HOUR - MINUTE);
-        during = rig.simulator.log.total - before;
-        expect(ready().reasons.join()).toMatch(/^api: /);
-      },
-    });
-    expect(life.error).toBeNull();
-    // Five tries every five minutes or so, by one stream alone.
-    expect(during).toBeGreaterThan(100);
-    expect(during).toBeLessThan(6 * 12 * 7);
-    expect(told(life, 'service-back').length).toBeGreaterThan(0);
-    await expectExact(rig);
-  });
-
-  test('notices that the service is back, whichever stream has the turn to try', async () => {
-    // One device, and history is full: most turns find nothing to ask.
-    using rig = await rigOf({ world: worldOf([{ deviceId: 'seldom', intervalMs: 5 * MINUTE }]) });
-    const late: number[] = [];
-    const life = await liveAsDaemon(rig, {
-      forMs: 8 * HOUR,
-      meanwhile: async () => {
-        await rig.clock.sleep(2 * HOUR);
-        for (const minutes of [35, 36, 37]) {
-          const downMs = rig.clock.nowMs();
-          const upMs = downMs + minutes * MINUTE;
-          rig.simulator.faults = betweenTimes(downMs, upMs, { kind: 'reset', when: 'before-headers' });
-          await rig.clock.sleep(95 * MINUTE);
-          const first = rig.simulator.log.requests.find(({ atMs }) => atMs >= upMs);
-          late.push((first?.atMs ?? Number.POSITIVE_INFINITY) - upMs);
-        }
-      },
-    });
-    expect(life.error).toBeNull();
-    expect(Math.max(...late)).toBeLessThan(6 * MINUTE);
-    await expectExact(rig, 500);
-  });
-
-  test('keeps the other streams going when one alone fails', async () => {
-    using rig = await rigOf();
-    rig.simulator.faults = onPath(/alerts/, always({ kind: 'server-error' }));
-    const life = await liveAsDaemon(rig, { forMs: 4 * HOUR });
-    await expectExact(rig);
-    expect(told(life, 'stream-failed').every(({ stream }) => stream === 'alerts')).toBe(true);
-    expect(told(life, 'stream-failed').length).toBeLessThan(4 * 60);
-    expect(life.lastReport.streams.find(({ name }) => name === 'telemetry')).toMatchObject({ state: 'on' });
-  });
-
-  test('is not stopped by devices that never answer: names them, and asks them now and then', async () => {
-    const broken = ['a', 'b', 'c', 'd'];
-    const devices = [...broken, 'sound'].map((deviceId) => ({ deviceId, intervalMs: 10 * MINUTE }));
-    using rig = await rigOf({ world: worldOf(devices, 12 * DAY), historyMs: 10 * DAY });
-    rig.simulator.faults = onPath(/\/[abcd]\/telemetry/, always({ kind: 'server-error' }));
-    const life = await liveAsDaemon(rig, { forMs: 2 * HOUR });
-    expect(life.error).toBeNull();
-    const state = Object.fromEntries(life.lastReport.devices.map((device) => [device.device_id, device]));
-    // All of it, older than a week too, but for the stretch since the last look.
-    expect(state['sound']?.gaps.length).toBeLessThanOrEqual(1);
-    expect(state['sound']?.lag_seconds).toBeLessThan(2 * 60);
-    for (const id of broken) {
-      expect(state[id]?.gaps.map(({ reason }) => reason)).toContain('device unreachable');
-      const asked = rig.simulator.log.requests.filter(({ path }) => path.includes(`/${id}/telemetry`)).length;
-      // A try is five requests: at most one every five minutes in each lane.
-      expect(asked).toBeLessThan(2 * 5 * 30);
-    }
-  });
-
-  test('follows a plan that becomes narrower and wider while it runs', async () => {
-    using rig = await rigOf({ historyMs: 2 * DAY });
-    const { plan } = rig.simulator.settings;
-    const life = await liveAsDaemon(rig, {
-      forMs: 8 * HOUR,
-      meanwhile: async () => {
-        await rig.clock.sleep(20 * MINUTE);
-        Object.assign(plan, { historyMaxDays: 1, requestsPerMinute: 20, maxDevicesPerPage: 40 });
-        await rig.clock.sleep(4 * HOUR);
-        Object.assign(plan, { historyMaxDays: 90, requestsPerMinute: 300, maxDevicesPerPage: 200 });
-      },
-    });
-    expect(life.error).toBeNull();
-    expect(told(life, 'plan-changed')).toHaveLength(2);
-    await expectExact(rig);
-  });
-
-  test('leaves a device alone that answers 404 though it is listed, looks at it daily, and takes it back', async () => {
-    using rig = await rigOf();
-    await liveAsDaemon(rig, { forMs: HOUR });
-    const brokenMs = rig.clock.nowMs();
-    rig.simulator.faults = onPath(/seldom.telemetry/, always({ kind: 'server-error', status: 404 }));
-    const life = await liveAsDaemon(rig, {
-      forMs: 50 * HOUR,
-      schedules: { telemetry: cron('*/20 * * * *'), alerts: cron('0 * * * *'), devices: cron('0 * * * *') },
-      meanwhile: async () => {
-        await rig.clock.sleep(30 * HOUR);
-        const asked = rig.simulator.log.requests.filter(({ atMs, path }) => atMs > brokenMs && path.includes('seldom'));
-        expect(asked.length, 'once, and a day later').toBeLessThanOrEqual(3);
-        rig.simulator.faults = null;
-      },
-    });
-    expect(life.error).toBeNull();
-    expect(told(life, 'device-gone')).toMatchObject([{ deviceId: 'seldom' }]);
-    expect(told(life, 'device-returned')).toMatchObject([{ deviceId: 'seldom' }]);
-    await expectExact(rig, 1000, 30 * MINUTE);
-  });
-
-  test('takes no device for gone where all answer 404 for a few minutes', async () => {
-    using rig = await rigOf({ historyMs: DAY });
-    const life = await liveAsDaemon(rig, {
-      forMs: 2 * HOUR,
-      meanwhile: async () => {
-        await rig.clock.sleep(HOUR);
-        const lostMs = rig.clock.nowMs();
-        const lost = betweenTimes(lostMs, lostMs + 3 * MINUTE, { kind: 'server-error', status: 404 });
-        rig.simulator.faults = onPath(/telemetry/, lost);
-      },
-    });
-    expect(life.error).toBeNull();
-    expect(told(life, 'device-gone')).toEqual([]);
-    expect(life.lastReady).toEqual({ ready: true, reasons: [] });
   });
 
   test('follows devices that appear, vanish, come back, are renamed, move, fall silent and retire', async () => {
