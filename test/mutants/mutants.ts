@@ -134,8 +134,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'core/server-clock.ts',
-        find: '  if (wallMadeItToo(samples, next)) return { samples: [next], ahead: null };',
-        replace: '  if (isAhead(samples, next)) return { samples: [next], ahead: null };',
+        find: '  if (wallMadeItToo(samples, next)) return { samples: [next], ahead: null, beforeFallMs: null };',
+        replace: '  if (isAhead(samples, next)) return { samples: [next], ahead: null, beforeFallMs: null };',
       },
     ],
   },

@@ -15,17 +15,25 @@ export class Killed extends Error {
 /** How many effects are left; `null`: immortal. */
 let left: number | null = null;
 let counted = 0;
+/** Which effects were those of a write to the database. */
+let writes: number[] = [];
 
 /** Lets the program die at the nth effect from now on. */
 export function dieAtEffect(nth: number): void {
   left = nth;
   counted = 0;
+  writes = [];
 }
 
 /** Ends it. @returns how many effects were counted. */
 export function liveOn(): number {
   left = null;
   return counted;
+}
+
+/** Which of the effects since then were writes to the database and their answers. */
+export function writeEffects(): readonly number[] {
+  return writes;
 }
 
 /** Counts without dying: to learn how many effects a life has. */
@@ -37,6 +45,11 @@ function effect(): void {
   if (left === null) return;
   counted += 1;
   if (counted >= left) throw new Killed(`killed at effect ${counted}`);
+}
+
+function writeEffect(): void {
+  if (left !== null) writes.push(counted + 1);
+  effect();
 }
 
 /** A transport whose requests and answers are effects. */
@@ -54,9 +67,9 @@ export function mortalSink(sink: Sink): Sink {
   return {
     name: sink.name,
     write: async (lines, signal) => {
-      effect();
+      writeEffect();
       const answer = await sink.write(lines, signal);
-      effect();
+      writeEffect();
       return answer;
     },
   };

@@ -6,7 +6,16 @@ import { type FaultPlan, onPath } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import type { Verdict } from './judge.ts';
-import { countEffects, dieAtEffect, Killed, liveOn, mortalCommits, mortalSink, mortalTransport } from './mortality.ts';
+import {
+  countEffects,
+  dieAtEffect,
+  Killed,
+  liveOn,
+  mortalCommits,
+  mortalSink,
+  mortalTransport,
+  writeEffects,
+} from './mortality.ts';
 import { cursorsThatSkip, dateFallsBack, dateJumps, slowAnswers } from './quiet-scenarios.ts';
 import { allowanceSpent, fullDisk } from './refusal-scenarios.ts';
 import { type Bench, destinationOf, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
@@ -80,8 +89,8 @@ export const killedAtAnyEffect: Scenario = async (bench, program) => {
   using _mortal = mortalCommits();
   const total = await countLife(bench, program);
   const found: string[] = [];
-  const step = Math.max(1, Math.floor(total / KILLS));
-  for (let nth = 1; nth <= total && found.length === 0; nth += nth < EVERY_EFFECT ? 1 : step) {
+  for (const nth of deathsOf(total, writeEffects())) {
+    if (found.length > 0) break;
     using rig = await rigFor(bench, program);
     await liveAndDie(rig, bench, nth);
     await rig.once();
@@ -100,8 +109,19 @@ export const killedAgainAndAgain: Scenario = async (bench, program) => {
 };
 
 /** How many deaths are tried, and up to which effect every single one is. */
-const KILLS = 60;
+const KILLS = 50;
 const EVERY_EFFECT = 12;
+const WRITES = 9;
+
+/** The first effects one by one, then evenly over the life, and some of the writes: an even step may miss them all. */
+function deathsOf(total: number, writes: readonly number[]): readonly number[] {
+  const step = Math.max(1, Math.floor(total / KILLS));
+  const even = Array.from({ length: KILLS }, (_, index) => EVERY_EFFECT + index * step);
+  const first = Array.from({ length: EVERY_EFFECT - 1 }, (_, index) => index + 1);
+  const apart = Math.max(1, Math.floor(writes.length / WRITES));
+  const written = writes.filter((_, index) => index % apart === 0).slice(0, WRITES);
+  return [...new Set([...first, ...even, ...written])].filter((nth) => nth <= total).sort((a, b) => a - b);
+}
 
 async function countLife(bench: Bench, program: Program): Promise<number> {
   using rig = await rigFor(bench, program);
