@@ -95,6 +95,9 @@ function demandPlace(reading: Reading, { section, first, kind }: Demand): void {
   for (const key of keys) {
     if (isGiven(reading, `${SECTION}.${key}`)) continue;
     const needed = keys.map((each) => `${section}.${each}`).join(' and ');
-    reading.mistakes.push(`${section}.${key}: is missing, although ${first} is given; a database needs ${needed}`);
+    const unless = key === 'bucket' ? ` (with ${section}.kind: victoriametrics no bucket)` : '';
+    reading.mistakes.push(
+      `${section}.${key}: is missing, although ${first} is given; a database needs ${needed}${unless}`,
+    );
   }
 }

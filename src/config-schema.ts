@@ -118,7 +118,7 @@ export function configKeys(nowMs: number) {
     'influx.org': optional(values.line, { description: 'Its organisation.', example: 'home' }),
     'influx.bucket': optional(values.line, {
       description:
-        'The bucket to write to; for InfluxDB 1.8 that is database/retention-policy. VictoriaMetrics needs none.',
+        'The bucket to write to; for InfluxDB 1.8 that is database/retention-policy. With influx.kind victoriametrics none is needed.',
       example: 'devices',
     }),
     'influx.kind': acting(values.influxKind, 'auto', {

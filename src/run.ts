@@ -84,7 +84,8 @@ function tellEnd(summary: OnceSummary, { logger }: Voice): void {
   const { outcome, exit_code, devices, points_archived, gaps, streams_off, rejected_records } = summary;
   const quarantined = summary.destinations.reduce((sum, { quarantined }) => sum + quarantined, rejected_records);
   const facts = { devices, points: points_archived, gaps: gaps.length, exit_code };
-  if (exit_code === 0) logger.info('all is in place', facts);
+  const all = streams_off.length === 0 ? 'all' : 'all that the key may read';
+  if (exit_code === 0) logger.info(`${all} is in place`, facts);
   else logger.warn(`ended before it was complete: ${outcome}`, facts);
   if (quarantined > 0) logger.warn(`${quarantined} records or points are in quarantine, with their reasons`);
   for (const { name, pending_points, held } of summary.destinations) {

@@ -92,7 +92,7 @@ describe('destinations', () => {
       expect.stringMatching(/^destinations.Two \(line 6\): expected a name of at most 32 small letters/),
       expect.stringMatching(/^destinations.four.url \(line 8\): expected an address/),
       expect.stringMatching(/^destinations.four.timeout \(line 8\): expected a time with its unit/),
-      'destinations.four.bucket: is missing, although destinations.four (line 8) is given; a database needs destinations.four.url and destinations.four.bucket',
+      'destinations.four.bucket: is missing, although destinations.four (line 8) is given; a database needs destinations.four.url and destinations.four.bucket (with destinations.four.kind: victoriametrics no bucket)',
       expect.stringMatching(/^destinations.five.url: is missing, although destinations.five \(line 9\) is given/),
       expect.stringMatching(/^destinations.five.bucket: is missing/),
       expect.stringMatching(/^destinations.six.url: is missing/),

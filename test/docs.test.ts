@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { VERSION } from '../src/version.ts';
 import { configurationPage } from './support/configuration-page.ts';
 
@@ -9,4 +9,34 @@ test('docs/configuration.md is what the schema says (renew it with npx vitest ru
 
 test('the version is that of package.json', () => {
   expect(VERSION).toBe(JSON.parse(readFileSync('package.json', 'utf8')).version);
+});
+
+describe('docs/troubleshooting.md', () => {
+  const page = readFileSync('docs/troubleshooting.md', 'utf8');
+  const events = [...readFileSync('src/core/events.ts', 'utf8').matchAll(/readonly type: '([a-z-]+)'/g)].map(
+    ([, name = '']) => name,
+  );
+  /** In brackets stands the name of the event behind the line that is quoted. */
+  const named = [...page.matchAll(/\(`([a-z-]+)`/g)].map(([, name = '']) => name);
+
+  test('names events that there are', () => {
+    expect(named.length).toBeGreaterThan(20);
+    expect(named.filter((name) => !events.includes(name))).toEqual([]);
+  });
+
+  test('tells of every event that an operator sees', () => {
+    const unseen = [
+      // On the level debug only.
+      'request-done',
+      'values-dropped',
+      'page-landed',
+      'lines-delivered',
+      'workspace-known',
+      'archive-cleared',
+      'pass-started',
+      // Says all itself.
+      'stopping',
+    ];
+    expect(events.filter((name) => !named.includes(name) && !unseen.includes(name))).toEqual([]);
+  });
 });

@@ -52,7 +52,9 @@ export function classifyAnswer(answer: HttpAnswer, asked: AskedFor): Classified 
   const error = readError(body, asked.secret);
   const kind = kindOf(answer.status, error, asked.hasCursor);
   const isRedirect = answer.status >= 300 && answer.status < 400;
-  const words = isRedirect ? 'answered with a redirect, which is not followed. Is api.url right?' : WORDS[kind];
+  const words = isRedirect
+    ? 'answered with a redirect, which is not followed. Is api.url right?'
+    : wordsOf(kind, asked);
   return fault(kind, answer, asked, { words, error });
 }
 
@@ -100,6 +102,12 @@ const WORDS: Readonly<Record<ApiFaultKind, string>> = {
   'server-fault': 'a fault on the side of the service',
   malformed: 'the answer is not what the API promises',
 };
+
+/** That an endpoint itself is not there says something of the address, not of the workspace. */
+function wordsOf(kind: ApiFaultKind, { request }: AskedFor): string {
+  const isEndpoint = /^GET \/[a-z]+$/.test(request);
+  return kind === 'not-found' && isEndpoint ? 'there is no such endpoint: is api.url right?' : WORDS[kind];
+}
 
 interface FaultWords {
   readonly words: string;

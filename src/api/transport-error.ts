@@ -7,7 +7,7 @@ import { TransportError, type TransportFailure } from '../core/faults.ts';
 
 type Finding = readonly [failure: TransportFailure, words: string];
 
-const REFUSED: Finding = ['refused', 'the connection was refused; is the address right and the server up?'];
+const REFUSED: Finding = ['refused', 'the connection was refused; is api.url right and the server up?'];
 const NO_ROUTE: Finding = ['refused', 'there is no route to the server'];
 const RESET: Finding = ['reset', 'the connection was closed before the whole answer had come'];
 const NOT_CONNECTED: Finding = ['timeout', 'the server did not take the connection in time'];

@@ -118,7 +118,7 @@ async function watchKey({ key, context }: DaemonParts, signal: AbortSignal): Pro
 
 function refusalWords({ kind, facts }: ApiFault): string {
   if (kind === 'unauthorized') {
-    return 'the API refuses the key: it is unknown, revoked or expired. Create one in the dashboard (Settings, then API) and put it where api.key_file points; it is noticed without a restart';
+    return 'the API refuses the key: it is unknown, revoked or expired. Create one in the dashboard (Settings, then API) and put it where api.key_file points: there it is noticed without a restart (given as api.key, restart Tidemark)';
   }
   if (kind === 'no-api-access')
     return 'the plan of this workspace has no access to the API. A plan that includes it is needed';

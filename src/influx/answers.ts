@@ -84,7 +84,7 @@ function readRefusal(status: number, said: Said, words: string): WriteAnswer {
 function hintFor(status: number, said: Said): string {
   switch (status) {
     case 401:
-      return 'influx.token: the database does not accept it; for InfluxDB 1.8 it is user:password (see also influx.org)';
+      return 'influx.token: the database does not accept it; for InfluxDB 1.8 and VictoriaMetrics it is user:password (see also influx.org)';
     case 403:
       return 'influx.token: it may not write to influx.bucket; give it write permission for that bucket';
     case 404:

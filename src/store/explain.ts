@@ -50,6 +50,8 @@ const TROUBLES: readonly (readonly [start: string, trouble: Trouble])[] = [
   ['SQLITE_BUSY', 'busy'],
   ['SQLITE_LOCKED', 'busy'],
   ['ENOTDIR', 'no-directory'],
+  // A link to what is not there, such as a disk that is not mounted.
+  ['ENOENT', 'no-directory'],
   ['EEXIST', 'no-directory'],
   ['SQLITE_READONLY', 'unwritable'],
   ['SQLITE_CANTOPEN', 'unwritable'],
@@ -69,7 +71,7 @@ const REMEDIES: Readonly<Record<Trouble, (words: string) => string>> = {
   busy: () =>
     'another program has the state file open and holds a lock on it. Close that one (a database browser, a copy under way?) and start again; what was held before is safe.',
   'no-directory': (words) =>
-    `the way to it leads through something that is no directory (${words}). Give data_dir another place.`,
+    `the way to it leads through something that is no directory (${words}). Give data_dir another place, or mount what is missing.`,
   unwritable: (words) =>
     `this user cannot write the state there (${words}). Give data_dir a directory that it owns, for example: chown -R "$(id -u)" the directory.`,
   io: (words) =>

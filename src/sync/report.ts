@@ -114,11 +114,16 @@ function isDone({ settings }: ReportParts['context'], lagSeconds: number | null,
   return lagSeconds !== null && lagSeconds <= due && holes <= (lagSeconds > 0 ? 1 : 0);
 }
 
+/** How it stands, in a sentence: what is wrong first, as nothing else counts then. */
 function summarize(
-  { deliverers, allowance }: ReportParts,
+  { deliverers, allowance, streams, room }: ReportParts,
   { devices, complete, excluded }: { devices: number; complete: number; excluded: number },
 ): string {
   const leftOut = excluded === 0 ? '' : ` (${excluded} excluded)`;
+  const trouble = streams.trouble();
+  if (trouble !== null) return `The API is not read: ${trouble}`;
+  const { full } = room.status();
+  if (full !== null) return `Nothing new is read: ${full}`;
   const held = deliverers.find((deliverer) => deliverer.held() !== null);
   if (held !== undefined) return `Delivery to ${held.name} is held: ${held.held() ?? ''}`;
   if (devices === 0 && excluded > 0) return `No device is synced: all ${excluded} are excluded.`;

@@ -25,6 +25,8 @@ export function createStreamNotes(serverNowMs: () => EpochMs): StreamNotes {
   return {
     observe: (event) => {
       if (event.type === 'pass-failed' || event.type === 'service-trouble') trouble = event.message;
+      // Before anything was answered at all: such as an address that is not the API's.
+      if (event.type === 'stream-failed' && readAtMs.size === 0) trouble = event.message;
       if (event.type === 'key-refused') refusal = event.message;
       if (event.type === 'stream-off') off.set(event.stream, `the key lacks the scope ${event.scope}`);
       if (event.type !== 'request-done' || event.fault !== null) return;

@@ -190,6 +190,14 @@ describe('the wait of a 429', () => {
 });
 
 describe('what a fault says', () => {
+  test('of a 404 is about the address where an endpoint itself is missing, else about the workspace', () => {
+    const said = (request: string): string => faultOf({ status: 404 }, { request }).message;
+    expect(said('GET /account')).toContain('is api.url right?');
+    expect(said('GET /devices')).toContain('is api.url right?');
+    expect(said('GET /devices/x/telemetry')).toContain('no such resource in the workspace of this key');
+    expect(said('GET /alerts/7')).toContain('no such resource in the workspace of this key');
+  });
+
   test('never has the key, nor anything that a terminal would obey', () => {
     const message = `bad key ${KEY}, \u001b[31mred\u202e ${'x'.repeat(5000)}`;
     const fault = faultOf({ status: 401, body: error({ code: KEY, message, required_scope: KEY }) });

@@ -194,6 +194,35 @@ describe('events', () => {
     expect(lines().at(-1)).toMatchObject({ level: 'error' });
   });
 
+  test('of a destination that stays held are told again every quarter of an hour, and at once when the words change', () => {
+    const { logger, lines } = openLog();
+    let nowMs = 0;
+    const observe = logEvents(logger, { monoMs: () => nowMs });
+    for (; nowMs < 30 * 60_000; nowMs += 60_000) observe(held(1000));
+    expect(lines()).toHaveLength(2);
+    observe({ ...held(1000), words: 'another' } as AppEvent);
+    observe({ ...held(1000), destination: 'j' } as AppEvent);
+    expect(lines()).toHaveLength(4);
+    observe({ type: 'destination-moving', destination: 'j' });
+    observe({ ...held(1000), destination: 'j' } as AppEvent);
+    expect(lines().map(({ event }) => event)).toEqual([
+      'destination-held',
+      'destination-held',
+      'destination-held',
+      'destination-held',
+      'destination-moving',
+      'destination-held',
+    ]);
+  });
+
+  test('are named for programs, and not for people', () => {
+    for (const format of ['json', 'pretty'] as const) {
+      const { logger, written } = openLog({ format });
+      logEvents(logger, { monoMs: () => 0 })({ type: 'device-gone', deviceId: 'd' });
+      expect(written.join('').includes('"event":"device-gone"')).toBe(format === 'json');
+    }
+  });
+
   test('of waiting are told once in a good while, by their reason', () => {
     const { logger, lines } = openLog();
     let nowMs = 0;

@@ -5,6 +5,7 @@ import {
   mkdirSync,
   readFileSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
@@ -309,6 +310,14 @@ describe('a place that cannot hold a state', () => {
       expect(error.message).toMatch(/leads through something that is no directory .* Give data_dir another place/);
     }
     expect(readFileSync(join(place.path, 'file'), 'utf8')).toBe('mine');
+  });
+
+  test('a link to what is not there, such as a disk that is not mounted', () => {
+    using place = scratch();
+    symlinkSync(join(place.path, 'not-mounted'), join(place.path, 'link'));
+    const error = refusal(join(place.path, 'link', 'state'));
+    expect(error.exitCode).toBe(1);
+    expect(error.message).toMatch(/leads through something .* mount what is missing/);
   });
 
   test('a directory in the place of the file', () => {

@@ -104,11 +104,12 @@ describe.runIf(influxdAvailable())('a sync without room', () => {
     const { runOnce } = await import('../../src/commands/once.ts');
     const reasons: string[] = [];
     sync.listen((event) => {
-      if (event.type === 'pulling-stopped') reasons.push(...sync.ready().reasons);
+      if (event.type === 'pulling-stopped') reasons.push(...sync.ready().reasons, sync.report().summary);
     });
     const summary = await runOnce(sync, new AbortController().signal);
     sync.close();
     expect(reasons).toContain('state: tidemark.db: the disk is full.');
+    expect(reasons).toContain('Nothing new is read: tidemark.db: the disk is full.');
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
     expect(await rig.verdict(NOW_MS)).toMatchObject({ missing: [] });
   });
