@@ -18,6 +18,7 @@ import type { AppEvent } from './core/events.ts';
 import type { AllowanceUse } from './core/fact-lines.ts';
 import { createFilter } from './core/filter.ts';
 import type { Clock, Disk, Observe, Random, Transport } from './core/ports.ts';
+import type { Secret } from './core/secret.ts';
 import { createServerClock } from './core/server-clock.ts';
 import type { Store } from './core/state.ts';
 import type { AllowanceStatus, ReadyReport, StatusReport } from './core/status.ts';
@@ -96,7 +97,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, close }: OpenSt
   const { clock, random } = options;
   const serverClock = createServerClock(clock);
   const watch = createProgressWatch(clock, serverClock.nowMs);
-  const streams = createStreamNotes(serverClock.nowMs);
+  const streams = createStreamNotes({ serverNowMs: serverClock.nowMs, monoMs: clock.monoMs });
   const deliverers: Deliverer[] = [];
   const workspaceKnown = createWorkspaceGate();
   let planReadings = 0;
@@ -139,7 +140,8 @@ function assemble(options: SyncOptions, { store, ledger, keeper, close }: OpenSt
   const filterNotes = createFilterNotes(options.settings.filter, { store, observe });
   const limits = options.archive ?? { keepMs: Number.POSITIVE_INFINITY, maxBytes: null };
   const disk = options.disk ?? createDisk(options.dataDir);
-  const roomLimits = { maxBytes: limits.maxBytes, minFreeBytes: MIN_FREE_BYTES };
+  const hasDestinations = options.destinations.length > 0;
+  const roomLimits = { maxBytes: limits.maxBytes, minFreeBytes: MIN_FREE_BYTES, hasDestinations };
   const room = createRoom({ keeper, disk, clock, observe, limits: roomLimits });
   const context: SyncContext = {
     api,
@@ -212,9 +214,10 @@ function allowanceUse(pacer: Pacer): AllowanceUse {
   return { spentMinute: minute.spent, leftMinute: left(minute), spentDay: day.spent, leftDay: left(day) };
 }
 
-/** What the configuration says of a sync, the places of the API and of the state apart. */
+/** What the configuration says of a sync, the places of the API and of the state apart. @param readSecret reads a secret again. */
 export function settingsOf(
   config: Pick<DemoConfig, 'sync' | 'api' | 'influx' | 'destinations' | 'proxies' | 'workspaceId' | 'archive'>,
+  readSecret: (file: string) => Secret | null = () => null,
 ): Pick<SyncOptions, 'settings' | 'destinations' | 'archive'> {
   return {
     settings: {
@@ -223,20 +226,20 @@ export function settingsOf(
       concurrency: config.api.concurrency,
       workspaceTag: config.workspaceId,
     },
-    destinations: destinationsOf(config),
+    destinations: destinationsOf(config, readSecret),
     archive: config.archive,
   };
 }
 
 /** The databases of the configuration, each by its name. */
-function destinationsOf({
-  influx,
-  destinations,
-  proxies,
-}: Pick<DemoConfig, 'influx' | 'destinations' | 'proxies'>): DestinationOptions[] {
+function destinationsOf(
+  { influx, destinations, proxies }: Pick<DemoConfig, 'influx' | 'destinations' | 'proxies'>,
+  readSecret: (file: string) => Secret | null,
+): DestinationOptions[] {
   const databases = [...(influx === null ? [] : [{ name: 'influx', ...influx }]), ...destinations];
-  return databases.map(({ name, kind, url, token, org, bucket, timeoutMs, ca, batchLines }) => {
-    const to = { name, url, token, org, bucket, timeoutMs, ca: ca ?? undefined, proxies };
+  return databases.map(({ name, kind, url, token, tokenFile, org, bucket, timeoutMs, ca, batchLines }) => {
+    const renewToken = tokenFile === null ? undefined : () => readSecret(tokenFile);
+    const to = { name, url, token, renewToken, org, bucket, timeoutMs, ca: ca ?? undefined, proxies };
     const served = kind === 'auto' ? createUnknownServer(to) : kind;
     const sink = createInfluxSink(to, kind === 'auto' ? 'influxdb' : kind);
     return { sink, identity: identityOf({ kind, url, org, bucket }), batchLines, kind: served };

@@ -8,6 +8,7 @@ import type { Config } from './config.ts';
 import { secretText, Unfit } from './config-values.ts';
 import { Secret } from './core/secret.ts';
 import { realClock, realRandom } from './real-clock.ts';
+import { createSecretReader } from './run-secrets.ts';
 import { runService } from './run-service.ts';
 import type { ProcessPorts, Voice } from './voice.ts';
 
@@ -22,7 +23,7 @@ export async function runDaemonCommand(
   let sync: Sync | null = null;
   try {
     sync = openSync({
-      ...settingsOf(config),
+      ...settingsOf(config, createSecretReader({ readFile: ports.readFile, secrets })),
       observe: voice.observe,
       clock: realClock,
       random: realRandom,

@@ -10,6 +10,7 @@ import type { StatusReport } from './core/status.ts';
 import { type StatusServer, serveStatus } from './observe/server.ts';
 import { realClock } from './real-clock.ts';
 import { createAgenda, phaseOf } from './sync/agenda.ts';
+import { createFirstFill } from './sync/first-fill.ts';
 import { runHousekeeping } from './sync/housekeeping.ts';
 import type { Voice } from './voice.ts';
 
@@ -36,12 +37,13 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
   try {
     options.onServed(page.url);
     const phaseMs = (): number => phaseOf(sync.context.store.workspaceTag() ?? '');
+    const look = createFirstFill({ ...sync, observe: sync.context.observe, clock: realClock, statusPage: page.url });
     const parts: DaemonParts = {
       ...sync,
       agenda: createAgenda(realClock, schedules, phaseMs),
       key: options.key,
       beside: [
-        (stop) => tickAgainAndAgain({ tick: page.tick, sync, voice }, stop),
+        (stop) => tickAgainAndAgain({ tick: page.tick, look, sync, voice }, stop),
         (stop) => runHousekeeping(sync.housekeeping, stop),
       ],
     };
@@ -53,12 +55,13 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
 }
 
 async function tickAgainAndAgain(
-  { tick, sync, voice }: { tick: () => void; sync: Sync; voice: Voice },
+  { tick, look, sync, voice }: { tick: () => void; look: () => void; sync: Sync; voice: Voice },
   signal: AbortSignal,
 ): Promise<never> {
   for (;;) {
     tick();
     voice.show(sync.report);
+    look();
     await realClock.sleep(TICK_MS, signal);
   }
 }

@@ -28,14 +28,12 @@ describe('docs/troubleshooting.md', () => {
     const unseen = [
       // On the level debug only.
       'request-done',
-      'values-dropped',
       'page-landed',
       'lines-delivered',
       'workspace-known',
+      'stream-read',
       'archive-cleared',
       'pass-started',
-      // Says all itself.
-      'stopping',
     ];
     expect(events.filter((name) => !named.includes(name) && !unseen.includes(name))).toEqual([]);
   });

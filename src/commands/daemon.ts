@@ -43,7 +43,11 @@ const HOLD = { baseMs: MINUTE_MS, maxMs: 15 * MINUTE_MS };
  */
 export async function runDaemon(parts: DaemonParts, signal: AbortSignal): Promise<void> {
   const stop = new AbortController();
-  const onAbort = (): void => stop.abort(signal.reason);
+  const onAbort = (): void => {
+    const { reason } = signal;
+    parts.context.observe({ type: 'stopping', reason: reason instanceof Error ? reason.message : 'told to stop' });
+    stop.abort(reason);
+  };
   signal.addEventListener('abort', onAbort, { once: true });
   if (signal.aborted) onAbort();
   parts.listen(parts.agenda.observe);

@@ -7,7 +7,8 @@
  */
 import { ApiFault, type ExitCode, UserError } from '../core/faults.ts';
 import { holdingsOf, wantedOf } from '../core/holdings.ts';
-import type { StatusGap } from '../core/status.ts';
+import { lackStatuses } from '../core/lacks.ts';
+import type { LackStatus, StatusGap } from '../core/status.ts';
 import { MINUTE_MS, parseTimestamp, SECOND_MS } from '../core/time.ts';
 import type { Horizon, SyncContext } from '../sync/context.ts';
 import type { Deliverer } from '../sync/deliver.ts';
@@ -49,6 +50,8 @@ export interface OnceSummary {
     readonly delivered_points: number;
     readonly pending_points: number;
     readonly quarantined: number;
+    /** What it will never have of what was archived, by reason. */
+    readonly lacks: readonly LackStatus[];
     readonly held: string | null;
   }[];
 }
@@ -237,6 +240,7 @@ function summarize(parts: OnceParts, { outcome, horizon, off }: Ending): OnceSum
         delivered_points: deliverer.deliveredLines(),
         pending_points: pendingLines,
         quarantined,
+        lacks: lackStatuses(store.lackSums(deliverer.destinationId)),
         held: deliverer.held(),
       };
     }),

@@ -24,6 +24,8 @@ export interface RoomLimits {
   readonly maxBytes: number | null;
   /** Pulling stops where less of the disk is free, or less than twice the write-ahead log. */
   readonly minFreeBytes: number;
+  /** Whether a database is configured, which could take something; yes where it is left out. */
+  readonly hasDestinations?: boolean;
 }
 
 /** The least free space of a disk. */
@@ -64,13 +66,20 @@ export function judgeRoom(before: NoRoom | null, figures: RoomFigures, limits: R
   return judgeDisk(before, figures, limits) ?? judgeSize(before, figures, limits);
 }
 
-function judgeSize(before: NoRoom | null, { usedBytes }: RoomFigures, { maxBytes }: RoomLimits): NoRoom | null {
+const WAITS_FOR_DESTINATION =
+  'and nothing more may be cleared. Nothing new is pulled until a destination takes what waits for it, or archive.max_size is raised.';
+
+const WITHOUT_DESTINATION =
+  'and without a database nothing of it is cleared. Nothing new is pulled until archive.max_size is raised, or a database is configured that takes it (influx).';
+
+function judgeSize(before: NoRoom | null, { usedBytes }: RoomFigures, limits: RoomLimits): NoRoom | null {
+  const { maxBytes, hasDestinations = true } = limits;
   if (maxBytes === null) return null;
   const most = before?.cause === 'size' ? maxBytes - reserve(maxBytes) : maxBytes;
   if (usedBytes <= most) return null;
   return {
     cause: 'size',
-    reason: `the archive is full: ${inUnits(usedBytes)} of archive.max_size ${inUnits(maxBytes)}, and nothing more may be cleared. Nothing new is pulled until a destination takes what waits for it, or archive.max_size is raised.`,
+    reason: `the archive is full: ${inUnits(usedBytes)} of archive.max_size ${inUnits(maxBytes)}, ${hasDestinations ? WAITS_FOR_DESTINATION : WITHOUT_DESTINATION}`,
   };
 }
 

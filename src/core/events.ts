@@ -67,6 +67,10 @@ export type AppEvent =
   | { readonly type: 'stream-on'; readonly stream: Stream }
   /** One stream could not be read this time; the others go on. */
   | { readonly type: 'stream-failed'; readonly stream: Stream; readonly message: string }
+  /** The work on a stream has come to its end, for now. */
+  | { readonly type: 'stream-read'; readonly stream: Stream }
+  /** One that had failed was read to its end. */
+  | { readonly type: 'stream-back'; readonly stream: Stream }
   | { readonly type: 'device-appeared'; readonly deviceId: string; readonly name: string }
   | { readonly type: 'device-renamed'; readonly deviceId: string; readonly before: string; readonly after: string }
   | { readonly type: 'device-gone'; readonly deviceId: string }
@@ -132,4 +136,16 @@ export type AppEvent =
   | { readonly type: 'key-exchanged' }
   | { readonly type: 'pass-started'; readonly devices: number }
   | { readonly type: 'pass-failed'; readonly message: string; readonly waitMs: number }
+  /** Told once in a life: everything that can be had is held, and is being kept up with from now on. */
+  | {
+      readonly type: 'first-fill-done';
+      readonly devices: number;
+      /** How many of them have gaps that cannot be closed now. */
+      readonly withGaps: number;
+      readonly points: number;
+      /** Points that the databases have not got yet. */
+      readonly pending: number;
+      /** Its address. */
+      readonly statusPage: string;
+    }
   | { readonly type: 'stopping'; readonly reason: string };

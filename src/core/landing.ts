@@ -180,7 +180,7 @@ function createWriter(input: LandingInput, places: Places): Writer {
     write: (served) => {
       const reading = input.filter === undefined ? served : keptReading(input.filter, served);
       const { values, dropped } = flattenReading(reading);
-      if (dropped.size > 0) rejected.push(rejectedReading(reading, [...dropped.keys()]));
+      if (dropped.size > 0) rejected.push(rejectedReading(reading, dropped));
       const at = reading.recordedAt;
       const instant: Instant = { at, stamp: `${at}`, day: days.of(at), seriesOf: seriesAt(at) };
       const written = values.filter((value) => writeValue(instant, value));
@@ -236,13 +236,14 @@ function addPoint(sum: GrowingSum, identity: string): void {
 
 const RECORD_LENGTH = 2000;
 
-function rejectedReading(reading: Reading, reasons: readonly DropReason[]): RejectedRecord {
+function rejectedReading(reading: Reading, dropped: ReadonlyMap<DropReason, number>): RejectedRecord {
   // JSON has no word for an infinite number; the text keeps what it was.
   const values = JSON.stringify(reading.values, (_, value) =>
     typeof value === 'number' && !Number.isFinite(value) ? String(value) : value,
   );
   const record = `{"recorded_at":"${formatExact(reading.recordedAt)}","values":${values}}`;
-  return { reason: reasons.join(', '), record: record.slice(0, RECORD_LENGTH) };
+  const droppedValues = [...dropped.values()].reduce((sum, count) => sum + count, 0);
+  return { reason: [...dropped.keys()].join(', '), record: record.slice(0, RECORD_LENGTH), droppedValues };
 }
 
 type SeriesOf = (sensor: string) => { readonly key: SeriesKey; readonly sensor: TagValue };

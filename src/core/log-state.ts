@@ -67,6 +67,17 @@ export interface Lack {
   readonly points: number;
 }
 
+/** All that a destination lacks for one reason. */
+export interface LackSum {
+  readonly reason: LackReason;
+  readonly points: number;
+  /** How many devices they are of. */
+  readonly devices: number;
+  /** From the first stretch to the end of the last; between them it may lack nothing. */
+  readonly fromNs: EpochNs;
+  readonly toNs: EpochNs;
+}
+
 /**
  * What became of a batch: the position moves to `to`, the refused lines go to quarantine and what was left out to the
  * lack-set, in one transaction.
@@ -92,7 +103,7 @@ export interface ArchiveTotals {
   readonly points: number;
   readonly lines: number;
   readonly bytes: number;
-  /** Records of the API that were not understood. */
+  /** Records of the API of which something was set aside. */
   readonly rejectedRecords: number;
   /** Requests booked since the state was made. */
   readonly requests: number;
@@ -116,5 +127,7 @@ export interface LogStore {
   backlog(destinationId: number): Backlog;
   /** What the destination lacks for good, by device, reason and time. */
   lacks(destinationId: number): readonly Lack[];
+  /** The same in sums, one for each reason there is. */
+  lackSums(destinationId: number): readonly LackSum[];
   totals(): ArchiveTotals;
 }

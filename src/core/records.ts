@@ -22,6 +22,8 @@ export interface RejectedRecord {
   readonly reason: string;
   /** The record as JSON, shortened. */
   readonly record: string;
+  /** Given where the record itself was taken: how many of its values could not be points. */
+  readonly droppedValues?: number;
 }
 
 export interface TelemetryPage {

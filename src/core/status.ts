@@ -30,11 +30,21 @@ export interface DeviceStatus {
 
 export interface StreamStatus {
   readonly name: 'account' | 'devices' | 'telemetry' | 'alerts';
-  /** `off`: the key lacks its scope, or this version does not read it; `reason` says which. */
-  readonly state: 'on' | 'waiting' | 'off';
+  /** `off`: the key lacks its scope; `failing`: the last tries have failed, with the last `reason`. */
+  readonly state: 'on' | 'waiting' | 'failing' | 'off';
   readonly reason: string | null;
   /** When the stream was last read with success; `null` where it has not been yet. */
   readonly last_read_at: string | null;
+}
+
+/** Archived points that a destination lacks for good, for one reason. */
+export interface LackStatus {
+  readonly reason: 'beyond retention' | 'set aside' | 'cleared';
+  readonly points: number;
+  readonly devices: number;
+  /** From the first to the last of them; between them not all are lacking. */
+  readonly from: string;
+  readonly to: string;
 }
 
 export interface DestinationStatus {
@@ -44,6 +54,8 @@ export interface DestinationStatus {
   /** Points that it refused, kept with its words. */
   readonly quarantined: number;
   readonly delivered_points: number;
+  /** What it will never have of what was archived, by reason; empty where it gets all. */
+  readonly lacks: readonly LackStatus[];
   /** Why nothing moves; `null` while it does. */
   readonly held: string | null;
 }
@@ -85,6 +97,8 @@ export interface StatusTotals {
   readonly archived_readings: number;
   readonly archived_points: number;
   readonly requests: number;
+  /** Records of the API of which something was set aside, with its reason: not understood, or no point can hold it. */
+  readonly rejected_records: number;
   /** The part of the wanted spans of all devices that is held, 0 to 1; `null` before anything is wanted. */
   readonly covered_share: number | null;
 }

@@ -113,8 +113,8 @@ export interface TelemetryStore {
   ): { lines: readonly string[]; ties: readonly Tie[]; cleared: Intervals };
   /** Where in the stretch lines were held that are cleared away, ascending. */
   cleared(deviceId: string, from: EpochNs, to: EpochNs): Intervals;
-  /** @throws StaleStateError */
-  land(landing: Landing): void;
+  /** @returns those of its `rejected` that were not set aside before. @throws StaleStateError */
+  land(landing: Landing): readonly RejectedRecord[];
   /** The named gaps of one device, or of all. */
   gaps(deviceId?: string): readonly Gap[];
   nameGap(gap: Gap): void;

@@ -5,6 +5,7 @@
  * the data, and that everything that it does not know keeps the lines. Servers differ (1.8, 2, 3, the clouds,
  * VictoriaMetrics, proxies in between): the rows below are what all of them are known to say.
  */
+import type { DestinationKind } from '../core/dialect.ts';
 import type { WriteAnswer } from '../core/ports.ts';
 import { plainText } from '../core/text.ts';
 
@@ -47,18 +48,23 @@ const QUOTED_DATA = /(?:'| - oldest point )[\s\S]*$/;
 const URL_HINT =
   'influx.url: what answers there is not the write API of a database (a log-in page, a proxy, another program?); it must be the base URL, such as http://host:8086';
 
+const KIND_HINT =
+  'influx.kind: it is victoriametrics, but an InfluxDB answers there; set influx.kind to influxdb (or leave it out) and name its influx.bucket';
+
 const LATER_STATUS = new Set([408, 425, 429]);
 
 /**
  * Reads an answer to `POST /api/v2/write`.
  *
  * @param conceal takes the token out of what is quoted from the answer.
+ * @param kind what the database was written to as.
  */
-export function readAnswer(answer: ServerAnswer, conceal: Conceal): WriteAnswer {
+export function readAnswer(answer: ServerAnswer, conceal: Conceal, kind: DestinationKind = 'influxdb'): WriteAnswer {
   const { status } = answer;
   const said = readBody(answer.body);
   const words = `HTTP ${status}${said.text === '' ? '' : `: ${plainText(conceal(said.text), 180)}`}`;
   if (status === 204) return { kind: 'accepted' };
+  if (kind === 'victoriametrics' && isInfluxDb(answer, said)) return { kind: 'held', words, hint: KIND_HINT };
   // Older clouds of InfluxDB answered 201 where they took a part only.
   if (status === 400 || status === 422 || (status === 201 && said.influxdb)) return readRefusal(status, said, words);
   if (status >= 200 && status < 400) return { kind: 'held', words, hint: URL_HINT };
@@ -67,6 +73,12 @@ export function readAnswer(answer: ServerAnswer, conceal: Conceal): WriteAnswer 
     return { kind: 'later', words, waitMs: readWaitMs(answer.headers) };
   }
   return { kind: 'held', words, hint: hintFor(status, said) };
+}
+
+/** Whether an InfluxDB misses what a VictoriaMetrics is not told: every one since 1.4 names its build. */
+function isInfluxDb({ status, headers }: ServerAnswer, said: Said): boolean {
+  if (![400, 404, 422].includes(status)) return false;
+  return headers['x-influxdb-build'] !== undefined || (said.influxdb && said.text === 'database is required');
 }
 
 /** 400 and 422 mean anything: lines at fault, a server at fault, a proxy that understood nothing. */
@@ -84,9 +96,9 @@ function readRefusal(status: number, said: Said, words: string): WriteAnswer {
 function hintFor(status: number, said: Said): string {
   switch (status) {
     case 401:
-      return 'influx.token: the database does not accept it; for InfluxDB 1.8 and VictoriaMetrics it is user:password (see also influx.org)';
+      return 'influx.token: the database does not accept it; for InfluxDB 1.8 and VictoriaMetrics it is user:password (see also influx.org). A new one in influx.token_file is taken by itself';
     case 403:
-      return 'influx.token: it may not write to influx.bucket; give it write permission for that bucket';
+      return 'influx.token: it may not write to influx.bucket; give it write permission for that bucket, or put another one into influx.token_file';
     case 404:
       return said.influxdb
         ? 'influx.bucket: no such bucket or database; create it, or correct influx.bucket and influx.org'

@@ -8,7 +8,7 @@ import type { DestinationKind } from '../core/dialect.ts';
 import type { Sink, WriteAnswer } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
 import { type Conceal, readAnswer, type ServerAnswer } from './answers.ts';
-import { type Call, createConnection } from './connection.ts';
+import { type Call, createConnection, type Send } from './connection.ts';
 import { concealing, inSectionOf, readFailure } from './trouble.ts';
 
 export interface InfluxSinkOptions {
@@ -17,6 +17,8 @@ export interface InfluxSinkOptions {
   readonly url: string;
   /** `null` where the database wants none; `user:password` for InfluxDB 1.8. */
   readonly token: Secret | null;
+  /** Reads the token again, where it came from a file: asked while the database refuses the one in use. */
+  readonly renewToken?: (() => Secret | null) | undefined;
   /** Empty where the database knows no organisations. */
   readonly org: string;
   readonly bucket: string;
@@ -61,16 +63,9 @@ export interface Talk {
 }
 
 /** @throws TypeError as {@link createInfluxSink} does. */
-export function createTalk(
-  { name, url, token, timeoutMs, ca, proxies }: InfluxSinkOptions,
-  kind: DestinationKind,
-): Talk {
-  const secret = token?.reveal() ?? '';
-  if (!/^[\x20-\x7e]*$/.test(secret)) {
-    throw new TypeError(inSectionOf(name, 'influx.token: it has characters that no header can carry'));
-  }
-  const send = createConnection({ url, token: secret, basic: kind === 'victoriametrics', ca, proxies });
-  const conceal: Conceal = concealing(secret);
+export function createTalk(options: InfluxSinkOptions, kind: DestinationKind): Talk {
+  const { name, timeoutMs } = options;
+  const line = createLine(options, kind);
   return {
     ask: async (call, signal) => {
       signal.throwIfAborted();
@@ -82,7 +77,7 @@ export function createTalk(
       deadline.addEventListener('abort', onLate, { once: true });
       signal.addEventListener('abort', onAbort, { once: true });
       try {
-        return await send(call, whole.signal);
+        return await line.send(call, whole.signal);
       } catch (error) {
         signal.throwIfAborted();
         const words = deadline.aborted ? 'no answer within influx.timeout' : readFailure(error).words;
@@ -93,10 +88,47 @@ export function createTalk(
       }
     },
     read: (answer, signal) => {
-      const said = readAnswer(answer, conceal);
+      const said = readAnswer(answer, line.conceal, kind);
       // An abort may have cut an answer short; one that says all in its status stands.
       if (said.kind !== 'accepted') signal.throwIfAborted();
       return 'hint' in said ? { ...said, hint: inSectionOf(name, said.hint) } : said;
     },
+  };
+}
+
+/** The connection with the token in use, and what keeps every token that was out of the words. */
+interface Line {
+  readonly send: Send;
+  readonly conceal: Conceal;
+}
+
+/** What a header can carry. */
+const SENDABLE = /^[\x20-\x7e]*$/;
+
+/** While the database refuses the token, it is read again before every request: another one is taken, and the line is new. */
+function createLine({ name, url, token, renewToken, ca, proxies }: InfluxSinkOptions, kind: DestinationKind): Line {
+  let inUse = token?.reveal() ?? '';
+  if (!SENDABLE.test(inUse)) {
+    throw new TypeError(inSectionOf(name, 'influx.token: it has characters that no header can carry'));
+  }
+  const connect = (): Send => createConnection({ url, token: inUse, basic: kind === 'victoriametrics', ca, proxies });
+  const concealers = [concealing(inUse)];
+  let send = connect();
+  let isRefused = false;
+  const renew = (): void => {
+    const next = renewToken?.()?.reveal() ?? inUse;
+    if (next === inUse || !SENDABLE.test(next)) return;
+    inUse = next;
+    concealers.push(concealing(next));
+    send = connect();
+  };
+  return {
+    send: async (call, signal) => {
+      if (isRefused) renew();
+      const answer = await send(call, signal);
+      isRefused = answer.status === 401 || answer.status === 403;
+      return answer;
+    },
+    conceal: (text) => concealers.reduce((left, conceal) => conceal(left), text),
   };
 }

@@ -49,7 +49,10 @@ const LINES: Lines = {
   'records-rejected': ({ stream, count, reason }) =>
     line('warn', `records were set aside: ${reason}`, { stream, count }),
   'values-dropped': ({ deviceId, count, reason }) =>
-    line('debug', `values were left out: ${reason}`, { device_id: deviceId, count }),
+    line('warn', `values were set aside, the others of their readings are written: ${reason}`, {
+      device_id: deviceId,
+      count,
+    }),
   'page-landed': ({ deviceId, lane, readings, newPoints }) =>
     line('debug', 'a page landed', { device_id: deviceId, lane, readings, new_points: newPoints }),
   'page-distrusted': ({ deviceId, reason, attempt }) =>
@@ -72,8 +75,14 @@ const LINES: Lines = {
   'gap-named': ({ deviceId, reason, from, to }) =>
     line('warn', `a gap is left: ${reason}`, { device_id: deviceId, from, to }),
   'stream-failed': ({ stream, message }) => line('warn', `${stream} could not be read: ${message}`, { stream }),
+  'stream-read': ({ stream }) => line('debug', 'a stream was read', { stream }),
+  'stream-back': ({ stream }) => line('info', `${stream} can be read again`, { stream }),
   'stream-off': ({ stream, scope }) =>
-    line('warn', `the key lacks the scope ${scope}: this stream is off, the others run`, { stream }),
+    line(
+      'warn',
+      `the key lacks the scope ${scope}: this stream is off, the others run. Give the key the scope (noticed within the hour), or exchange the key in api.key_file (noticed at once)`,
+      { stream },
+    ),
 
   'stream-on': ({ stream }) => line('info', 'the key has the scope of this stream now: it is on again', { stream }),
 
@@ -90,7 +99,7 @@ const LINES: Lines = {
   'destination-new': ({ destination, known, before, points }) =>
     line(
       before === null ? 'info' : 'warn',
-      `${known ? 'a destination that was left is taken up again' : 'a new destination'}: it is filled from the archive`,
+      `${known ? 'a destination that was left is taken up again' : 'a new destination'}: ${points > 0 ? 'it is filled from the archive' : 'nothing in the archive waits for it, it gets what is read from now on'}`,
       { destination, points, before },
     ),
   'destination-kind': ({ destination, kind }) =>
@@ -141,7 +150,15 @@ const LINES: Lines = {
 
   'pass-started': ({ devices }) => line('debug', 'a pass begins', { devices }),
   'pass-failed': ({ message, waitMs }) => line(loudness(waitMs), `a pass failed: ${message}`, seconds(waitMs)),
-  stopping: ({ reason }) => line('info', `stopping: ${reason}`, {}),
+  'first-fill-done': ({ devices, withGaps, points, pending, statusPage }) =>
+    line(
+      'info',
+      withGaps === 0
+        ? `all ${devices} devices are held in full`
+        : `all that can be had of ${devices} devices is held; ${withGaps} of them have gaps, with their reasons on the status page`,
+      { points, points_to_deliver: pending, status_page: statusPage },
+    ),
+  stopping: ({ reason }) => line('info', `${reason}: what is under way is brought to an end`, {}),
 };
 
 /** The line of an event. */

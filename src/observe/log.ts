@@ -6,11 +6,11 @@
  */
 import { pino } from 'pino';
 import { prettyFactory } from 'pino-pretty';
-import type { AppEvent } from '../core/events.ts';
 import type { Clock, Observe } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
 import { plainText } from '../core/text.ts';
 import { describeEvent, type LineLevel } from './event-lines.ts';
+import { createRepeats } from './repeats.ts';
 import { createScrub } from './scrub.ts';
 
 /** What a line says beside its message. Only plain values: no object from outside can ride along. */
@@ -85,41 +85,25 @@ const QUOTA: Quota = { lines: 10, windowMs: 60_000 };
 /** Waiting for allowance is a normal state: once is enough for a good while. */
 const WAIT_QUOTA: Quota = { lines: 1, windowMs: 15 * 60_000 };
 
-/** A destination that stays held is told again this often: it tries every minute, for days if need be. */
-const HELD_AGAIN_MS = 15 * 60_000;
-
 /**
  * An `Observe` that logs. What goes beyond a quota is written on the level `debug` only, and the next line of its
  * kind tells how many were held back. Each line carries the name of its event, for programs that read them.
  */
 export function logEvents(logger: Logger, clock: Pick<Clock, 'monoMs'>): Observe {
   const admit = createQuotas(clock);
-  const isRepeated = createHoldMemory(clock);
+  const repeats = createRepeats(clock);
   return (event) => {
     const { level, message, fields } = describeEvent(event);
     const named = { event: event.type, ...fields };
-    if (level === 'debug' || isRepeated(event, level)) return logger.debug(message, named);
+    const repeated = level === 'debug' ? null : repeats(event, level);
+    if (repeated === null) return logger.debug(message, named);
     const heldBack =
       event.type === 'allowance-wait'
         ? admit(`${event.type} ${event.reason}`, WAIT_QUOTA)
         : admit(`${event.type} ${level}`, QUOTA);
     if (heldBack === null) return logger.debug(message, named);
-    logger[level](message, heldBack > 0 ? { ...named, held_back: heldBack } : named);
-  };
-}
-
-/** @returns a function that says whether a destination is held by what was told of it lately, just as loudly. */
-function createHoldMemory(clock: Pick<Clock, 'monoMs'>): (event: AppEvent, level: LineLevel) => boolean {
-  const told = new Map<string, { readonly words: string; readonly level: LineLevel; readonly atMs: number }>();
-  return (event, level) => {
-    if (event.type === 'destination-moving') told.delete(event.destination);
-    if (event.type !== 'destination-held') return false;
-    const { destination, words } = event;
-    const last = told.get(destination);
-    const atMs = clock.monoMs();
-    if (last?.words === words && last.level === level && atMs - last.atMs < HELD_AGAIN_MS) return true;
-    told.set(destination, { words, level, atMs });
-    return false;
+    const notTold = repeated + heldBack;
+    logger[level](message, notTold > 0 ? { ...named, held_back: notTold } : named);
   };
 }
 

@@ -4,6 +4,7 @@
  * Promise: whatever a device, a destination or a server calls itself is shown as text and stays text.
  */
 import { createHash } from 'node:crypto';
+import { lackWords } from '../core/lacks.ts';
 import type { AllowanceWindow, DestinationStatus, DeviceStatus, StatusReport, StreamStatus } from '../core/status.ts';
 import { plainText } from '../core/text.ts';
 import { spanWords } from './progress.ts';
@@ -96,6 +97,7 @@ function numbers({ totals, allowance }: StatusReport): Html {
     [share === null ? 'not known' : `${Math.floor(share * 1000) / 10} %`, 'of the wanted history is held'],
     [`${grouped(totals.devices_complete)} of ${grouped(totals.devices)}`, 'devices are complete'],
     [grouped(totals.archived_readings), 'readings archived'],
+    [grouped(totals.rejected_records), 'records set aside'],
     [grouped(totals.requests), 'requests'],
     [windowWords(allowance.minute), 'requests this minute'],
     [windowWords(allowance.day), 'requests this day'],
@@ -118,7 +120,11 @@ function streamRow({ name, state, reason, last_read_at }: StreamStatus): Html {
 }
 
 function destinationTable({ destinations }: StatusReport): Html {
-  return table(['Name', 'State', 'Delivered', 'Pending', 'Quarantined'], destinations.map(destinationRow));
+  const rows = table(['Name', 'State', 'Delivered', 'Pending', 'Quarantined'], destinations.map(destinationRow));
+  const lacks = destinations.flatMap(({ name, lacks }) =>
+    lacks.map((lack) => html`<p class="soft">${lackWords(name, lack)}.</p>`),
+  );
+  return html`${rows}${lacks}`;
 }
 
 function destinationRow({ name, held, delivered_points, pending_points, quarantined }: DestinationStatus): Html {

@@ -5,7 +5,7 @@
  * Promise: of one device and reason no two stretches touch or overlap, and none is ever forgotten by adding another.
  */
 import type Database from 'better-sqlite3';
-import type { Lack, LackReason } from '../core/log-state.ts';
+import type { Lack, LackReason, LackSum } from '../core/log-state.ts';
 import { DAY_NS, type EpochNs, maxNs, minNs } from '../core/time.ts';
 
 export interface Lacks {
@@ -13,6 +13,12 @@ export interface Lacks {
   add(destinationId: number, lacks: readonly Lack[]): void;
   /** By device, reason and time. */
   list(destinationId: number): Lack[];
+  /** The sums of each reason, by reason. */
+  sums(destinationId: number): LackSum[];
+}
+
+interface SumRow extends Omit<LackRow, 'device_id'> {
+  readonly devices: bigint;
 }
 
 interface LackRow {
@@ -45,6 +51,11 @@ export function createLacks(db: Database.Database): Lacks {
     `SELECT device_id, reason, from_ns, to_ns, points FROM lack
      WHERE destination_id = ? ORDER BY device_id, reason, from_ns`,
   );
+  const sums = db.prepare<[number], SumRow>(
+    `SELECT reason, sum(points) AS points, count(DISTINCT nullif(device_id, '')) AS devices,
+       min(from_ns) AS from_ns, max(to_ns) AS to_ns
+     FROM lack WHERE destination_id = ? GROUP BY reason ORDER BY reason`,
+  );
   const addOne = (destinationId: number, lack: Lack): void => {
     const { deviceId, reason } = lack;
     if (lack.fromNs >= lack.toNs) return;
@@ -61,6 +72,14 @@ export function createLacks(db: Database.Database): Lacks {
       for (const lack of lacks) addOne(destinationId, lack);
     },
     list: (destinationId) => all.all(destinationId).map(toLack),
+    sums: (destinationId) =>
+      sums.all(destinationId).map(({ reason, points, devices, from_ns, to_ns }) => ({
+        reason,
+        points: Number(points),
+        devices: Number(devices),
+        fromNs: from_ns,
+        toNs: to_ns,
+      })),
   };
 }
 

@@ -8,7 +8,7 @@ import type { ArchiveKeeper } from '../core/archive-keeper.ts';
 import { HARD_LIMIT_ABOVE_BYTES } from '../core/archive-room.ts';
 import { UserError } from '../core/faults.ts';
 import type { Ledger } from '../core/ports.ts';
-import type { Account } from '../core/records.ts';
+import type { Account, RejectedRecord } from '../core/records.ts';
 import type { Store } from '../core/state.ts';
 import type { EpochMs } from '../core/time.ts';
 import { createAlertTable } from './alerts.ts';
@@ -83,9 +83,9 @@ function assemble(
   const quarantine = db.prepare(
     'INSERT OR IGNORE INTO quarantine (destination_id, source, content, reason, at_ms) VALUES (NULL, ?, ?, ?, ?)',
   );
-  const addRejected = (source: string, records: readonly { record: string; reason: string }[], atMs: number): void => {
-    for (const { record, reason } of records) quarantine.run(source, record, reason, Math.floor(atMs));
-  };
+  /** @returns those that are new there. */
+  const addRejected = (source: string, records: readonly RejectedRecord[], atMs: number): RejectedRecord[] =>
+    records.filter(({ record, reason }) => quarantine.run(source, record, reason, Math.floor(atMs)).changes > 0);
   const guarded = <A extends unknown[], R>(work: (...args: A) => R): ((...args: A) => R) => {
     const transaction = db.transaction(work);
     return (...args) => transaction.immediate(...args);
@@ -129,12 +129,14 @@ function assemble(
     cleared: archive.clearedAround,
     land: guarded((landing) => {
       telemetry.land(landing);
-      addRejected(landing.deviceId, landing.rejected, landing.atMs);
+      return addRejected(landing.deviceId, landing.rejected, landing.atMs);
     }),
     append: guarded((lines, lane) => {
       archive.append({ lane, deviceId: null, firstNs: null, lastNs: null, lines });
     }),
-    quarantineRecords: guarded(addRejected),
+    quarantineRecords: guarded((source, records, atMs) => {
+      addRejected(source, records, atMs);
+    }),
     gaps: telemetry.gaps,
     nameGap: guarded(telemetry.nameGap),
     clearGaps: guarded(telemetry.clearGaps),
@@ -155,6 +157,7 @@ function assemble(
     settle: guarded(delivery.settle),
     backlog: delivery.backlog,
     lacks: lacks.list,
+    lackSums: lacks.sums,
     totals: archive.totals,
   };
   return {

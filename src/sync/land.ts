@@ -6,7 +6,7 @@ import { composeLanding, extentOf, withoutEdges } from '../core/landing.ts';
 import { claimsEnd, composeWithdrawal, settleOf } from '../core/late.ts';
 import { TIE_REACH_NS } from '../core/placing.ts';
 import type { Reply, RequestLane } from '../core/ports.ts';
-import type { Reading, TelemetryPage } from '../core/records.ts';
+import type { Reading, RejectedRecord, TelemetryPage } from '../core/records.ts';
 import { type Landing, StaleStateError } from '../core/telemetry-state.ts';
 import { formatExact, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
 import type { SyncContext } from './context.ts';
@@ -25,9 +25,8 @@ export interface JudgedPage {
 /** Lands what a page is worth; a page that is worth nothing changes nothing. */
 export function landPage(context: SyncContext, page: JudgedPage): void {
   const { readings, reply, proven, deviceId } = page;
-  const { rejected } = reply.value;
-  if (readings.length === 0 && rejected.length === 0 && proven === null) return;
-  const { newReadings, lines, late } = landOnce(context, page, 1);
+  if (readings.length === 0 && reply.value.rejected.length === 0 && proven === null) return;
+  const { newReadings, lines, late, setAside } = landOnce(context, page, 1);
   const { observe, settings } = context;
   if (late !== undefined) {
     const { count, worstMs, record } = late;
@@ -41,20 +40,29 @@ export function landPage(context: SyncContext, page: JudgedPage): void {
     newPoints: lines,
     proven: proven !== null && proven.from < proven.to,
   });
-  if (rejected.length > 0) {
-    observe({
-      type: 'records-rejected',
-      stream: 'telemetry',
-      count: rejected.length,
-      reason: rejected[0]?.reason ?? '',
-    });
+  tellSetAside(context, deviceId, setAside);
+}
+
+/** What was set aside is told once: the same records come again whenever their time is read again. */
+function tellSetAside({ observe }: SyncContext, deviceId: string, records: readonly RejectedRecord[]): void {
+  const whole = records.filter(({ droppedValues }) => droppedValues === undefined);
+  const [unread] = whole;
+  if (unread !== undefined) {
+    observe({ type: 'records-rejected', stream: 'telemetry', count: whole.length, reason: unread.reason });
   }
+  const byReason = new Map<string, number>();
+  for (const { reason, droppedValues = 0 } of records) {
+    if (droppedValues > 0) byReason.set(reason, (byReason.get(reason) ?? 0) + droppedValues);
+  }
+  for (const [reason, count] of byReason) observe({ type: 'values-dropped', deviceId, count, reason });
 }
 
 interface Landed {
   readonly newReadings: number;
   readonly lines: number;
   readonly late: Landing['late'];
+  /** What was set aside for the first time. */
+  readonly setAside: readonly RejectedRecord[];
 }
 
 function landOnce(context: SyncContext, page: JudgedPage, attempt: number): Landed {
@@ -85,13 +93,14 @@ function landOnce(context: SyncContext, page: JudgedPage, attempt: number): Land
     settleMs,
     ...(filter === undefined ? {} : { filter }),
   });
+  let setAside: Landed['setAside'];
   try {
-    store.land(landing);
+    setAside = store.land(landing);
   } catch (error) {
     if (!(error instanceof StaleStateError) || attempt >= ATTEMPTS) throw error;
     return landOnce(context, page, attempt + 1);
   }
-  return { newReadings: landing.newReadings, lines: landing.lines.length, late: landing.late };
+  return { newReadings: landing.newReadings, lines: landing.lines.length, late: landing.late, setAside };
 }
 
 /**

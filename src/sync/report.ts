@@ -6,6 +6,7 @@
 import { holesIn } from '../core/coverage.ts';
 import { coveredShare, holdingsOf, wantedOf } from '../core/holdings.ts';
 import { lengthNs } from '../core/intervals.ts';
+import { lackStatuses } from '../core/lacks.ts';
 import type { AllowanceStatus, ArchiveStatus, DeviceStatus, ReadyReport, StatusReport } from '../core/status.ts';
 import { DAY_NS, formatExact, maxNs, msToNs, SECOND_NS } from '../core/time.ts';
 import type { Horizon, SyncContext } from './context.ts';
@@ -49,6 +50,7 @@ export function reportNow(parts: ReportParts): StatusReport {
       archived_readings: totals.readings,
       archived_points: totals.points,
       requests: totals.requests,
+      rejected_records: totals.rejectedRecords,
       covered_share: shares.length === 0 ? null : shares.reduce((sum, share) => sum + share, 0) / shares.length,
     },
     devices,
@@ -59,6 +61,7 @@ export function reportNow(parts: ReportParts): StatusReport {
         pending_points: pendingLines,
         quarantined,
         delivered_points: deliverer.deliveredLines(),
+        lacks: lackStatuses(store.lackSums(deliverer.destinationId)),
         held: deliverer.held(),
       };
     }),
@@ -125,6 +128,8 @@ function summarize(
   const { full } = room.status();
   if (full !== null) return `Nothing new is read: ${full}`;
   const held = deliverers.find((deliverer) => deliverer.held() !== null);
+  const failing = streams.failingLong()[0];
+  if (failing !== undefined) return `${failing.name} cannot be read: ${failing.reason}`;
   if (held !== undefined) return `Delivery to ${held.name} is held: ${held.held() ?? ''}`;
   if (devices === 0 && excluded > 0) return `No device is synced: all ${excluded} are excluded.`;
   if (devices === 0) return 'Starting: the devices are not listed yet.';
@@ -140,6 +145,7 @@ export function readyNow({ context, deliverers, streams, room }: ReportParts): R
   const reasons: string[] = [];
   const trouble = streams.trouble();
   if (trouble !== null) reasons.push(`api: ${trouble}`);
+  else for (const { name, reason } of streams.failingLong()) reasons.push(`stream ${name}: ${reason}`);
   const { full } = room.status();
   if (full !== null) reasons.push(`state: ${full}`);
   for (const { name, held } of deliverers.map((deliverer) => ({ name: deliverer.name, held: deliverer.held() }))) {

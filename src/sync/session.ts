@@ -166,6 +166,7 @@ async function doIt(parts: SessionParts, { stream, work }: Task, signal: AbortSi
     try {
       const outcome = await work(signal);
       trouble.done();
+      observe({ type: 'stream-read', stream });
       return outcome;
     } catch (error) {
       if (error instanceof StateFullError) {

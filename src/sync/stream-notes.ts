@@ -4,7 +4,7 @@
 import type { AppEvent } from '../core/events.ts';
 import type { Observe } from '../core/ports.ts';
 import type { StreamStatus } from '../core/status.ts';
-import { type EpochMs, formatExact, msToNs } from '../core/time.ts';
+import { type EpochMs, formatExact, MINUTE_MS, msToNs } from '../core/time.ts';
 
 export interface StreamNotes {
   observe(event: AppEvent): void;
@@ -12,18 +12,38 @@ export interface StreamNotes {
   /** What keeps the API from being read; `null` while it is. */
   trouble(): string | null;
   isOff(stream: Name): boolean;
+  /** Whether the last tries of a stream have failed, and it was not read to its end since. */
+  isFailing(stream: Name): boolean;
+  /** Streams that have done nothing but fail for so long that what is held of them cannot be relied on. */
+  failingLong(): readonly { readonly name: Name; readonly reason: string }[];
 }
 
 type Name = StreamStatus['name'];
 
-/** @param serverNowMs the server's time, for when a stream was last read. */
-export function createStreamNotes(serverNowMs: () => EpochMs): StreamNotes {
+/** What is known of a stream that fails. */
+interface Failing {
+  /** By the monotonic clock. */
+  readonly sinceMs: number;
+  readonly reason: string;
+  /** Whether a request of it was answered since it last failed. */
+  isAnswered: boolean;
+}
+
+/** For so long a stream may fail before that counts against what is held. */
+const FAILING_LONG_MS = 10 * MINUTE_MS;
+
+const NAMES: readonly Name[] = ['account', 'devices', 'telemetry', 'alerts'];
+
+/** @param clocks the server's time, for when a stream was last read; a clock that never jumps, for how long one fails. */
+export function createStreamNotes(clocks: { serverNowMs: () => EpochMs; monoMs: () => number }): StreamNotes {
   const readAtMs = new Map<Name, EpochMs>();
   const off = new Map<Name, string>();
+  const failing = createFailures(clocks.monoMs);
   let trouble: string | null = null;
   let refusal: string | null = null;
   return {
     observe: (event) => {
+      failing.observe(event);
       if (event.type === 'pass-failed' || event.type === 'service-trouble') trouble = event.message;
       // Before anything was answered at all: such as an address that is not the API's.
       if (event.type === 'stream-failed' && readAtMs.size === 0) trouble = event.message;
@@ -34,22 +54,63 @@ export function createStreamNotes(serverNowMs: () => EpochMs): StreamNotes {
       const name = streamOf(event.request);
       // The devices are what nothing can do without.
       if (name === 'devices') refusal = null;
-      readAtMs.set(name, serverNowMs());
+      readAtMs.set(name, clocks.serverNowMs());
       off.delete(name);
     },
     trouble: () => refusal ?? trouble,
     isOff: (stream) => off.has(stream),
+    isFailing: (stream) => failing.reasonOf(stream) !== null,
+    failingLong: () => failing.long().filter(({ name }) => !off.has(name)),
     list: () =>
-      (['account', 'devices', 'telemetry', 'alerts'] as const).map((name) => {
+      NAMES.map((name) => {
         const at = readAtMs.get(name);
-        const reason = off.get(name) ?? null;
+        const why = { off: off.get(name) ?? null, failing: failing.reasonOf(name) };
         return {
           name,
-          state: reason === null ? (at === undefined ? 'waiting' : 'on') : 'off',
-          reason,
+          state: stateOf(why, at !== undefined),
+          reason: why.off ?? why.failing,
           last_read_at: at === undefined ? null : formatExact(msToNs(at)),
         };
       }),
+  };
+}
+
+function stateOf(why: { off: string | null; failing: string | null }, wasRead: boolean): StreamStatus['state'] {
+  if (why.off !== null) return 'off';
+  if (why.failing !== null) return 'failing';
+  return wasRead ? 'on' : 'waiting';
+}
+
+interface Failures {
+  observe(event: AppEvent): void;
+  reasonOf(stream: Name): string | null;
+  long(): { name: Name; reason: string }[];
+}
+
+/**
+ * The last failure of each stream. That one of its requests is answered does not end it: a listing may fail at its
+ * second page for ever. That its work has come to an end does, if anything was answered for it.
+ */
+function createFailures(monoMs: () => number): Failures {
+  const failing = new Map<Name, Failing>();
+  return {
+    observe: (event) => {
+      if (event.type === 'stream-failed') {
+        const sinceMs = failing.get(event.stream)?.sinceMs ?? monoMs();
+        failing.set(event.stream, { sinceMs, reason: event.message, isAnswered: false });
+      }
+      if (event.type === 'stream-off') failing.delete(event.stream);
+      if (event.type === 'request-done' && event.fault === null) {
+        const failed = failing.get(streamOf(event.request));
+        if (failed !== undefined) failed.isAnswered = true;
+      }
+      if (event.type === 'stream-read' && failing.get(event.stream)?.isAnswered === true) failing.delete(event.stream);
+    },
+    reasonOf: (stream) => failing.get(stream)?.reason ?? null,
+    long: () =>
+      [...failing]
+        .filter(([, { sinceMs }]) => monoMs() - sinceMs >= FAILING_LONG_MS)
+        .map(([name, { reason }]) => ({ name, reason })),
   };
 }
 
@@ -61,16 +122,18 @@ function streamOf(request: string): Name {
 }
 
 /**
- * Lets a stream that is off be told once, and tells when it is on again.
+ * Lets a stream that is off be told once, and tells when it is on again, or read again after it had failed.
  *
  * @param notes what the events so far have told; takes part in `tell`.
  */
-export function oncePerStream(notes: Pick<StreamNotes, 'isOff'>, tell: Observe): Observe {
+export function oncePerStream(notes: Pick<StreamNotes, 'isOff' | 'isFailing'>, tell: Observe): Observe {
   return (event) => {
     if (event.type === 'stream-off' && notes.isOff(event.stream)) return;
     const stream = event.type === 'request-done' && event.fault === null ? streamOf(event.request) : null;
     const isBack = stream !== null && notes.isOff(stream);
+    const hadFailed = event.type === 'stream-read' && notes.isFailing(event.stream);
     tell(event);
     if (isBack) tell({ type: 'stream-on', stream });
+    if (hadFailed && !notes.isFailing(event.stream)) tell({ type: 'stream-back', stream: event.stream });
   };
 }

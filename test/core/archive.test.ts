@@ -131,6 +131,14 @@ describe('the room', () => {
     expect(judgeRoom(null, figures({ usedBytes: 1e15 }), { ...limits, maxBytes: null })).toBeNull();
   });
 
+  test('says who could make room, where anybody could', () => {
+    const reason = (hasDestinations: boolean) =>
+      judgeRoom(null, figures({ usedBytes: 101 * MIB }), { ...limits, hasDestinations })?.reason;
+    expect(reason(true)).toMatch(/until a destination takes what waits for it, or archive\.max_size is raised\.$/);
+    expect(reason(false)).toMatch(/^the archive is full: 101 MiB of archive\.max_size 100 MiB, and without a database/);
+    expect(reason(false)).not.toContain('destination');
+  });
+
   test('is cleared for before it ends, to below where it begins again', () => {
     const { above, downTo } = clearingMarks(100 * MIB);
     expect([above, downTo]).toEqual([95 * MIB, 90 * MIB]);

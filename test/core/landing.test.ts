@@ -133,7 +133,10 @@ describe('the lines of a reading', () => {
     const bad = readingAt(at(1), { t: Number.POSITIVE_INFINITY, h: 2 });
     const { lines, rejected } = createMemory().compose({ readings: [bad], rejected: [{ reason: 'x', record: '{}' }] });
     expect(lines).toHaveLength(1);
-    expect(rejected.map(({ reason }) => reason)).toEqual(['x', 'not a finite number']);
+    expect(rejected.map(({ reason, droppedValues }) => [reason, droppedValues])).toEqual([
+      ['x', undefined],
+      ['not a finite number', 1],
+    ]);
     expect(rejected[1]?.record).toContain('"recorded_at":"2026-01-15T12:00:01Z"');
     expect(rejected[1]?.record).toContain('"Infinity"');
   });

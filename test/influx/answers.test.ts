@@ -200,6 +200,21 @@ describe('what a person has to mend', () => {
     expect(answer).toHaveProperty('hint', expect.stringContaining(remedy));
   });
 
+  test('an InfluxDB that was taken for a VictoriaMetrics is held and names the kind', () => {
+    const readAs = (status: number, body: string, headers: ServerAnswer['headers'] = {}): WriteAnswer =>
+      readAnswer({ status, headers, body }, asIs, 'victoriametrics');
+    const held = { kind: 'held', hint: expect.stringMatching(/^influx\.kind: .*influx\.bucket/) };
+    const build = { 'x-influxdb-build': 'OSS' };
+    expect(readAs(400, v1('database is required'))).toMatchObject({ ...held, words: 'HTTP 400: database is required' });
+    expect(readAs(404, '404 page not found', build)).toMatchObject(held);
+    expect(readAs(400, v2('invalid', 'Please provide either orgID or org'), build)).toMatchObject(held);
+    // What it says of the token, or of its load, counts first.
+    expect(readAs(401, v1('authorization failed'), build)).toHaveProperty('hint', expect.stringContaining('token'));
+    expect(readAs(503, v1('timeout'), build).kind).toBe('later');
+    expect(readAs(400, 'cannot parse the line').kind).toBe('later');
+    expect(read(400, v1('database is required')).kind).toBe('later');
+  });
+
   test('413 asks for smaller requests', () => {
     expect(read(413, '{"error":"Request Entity Too Large"}')).toEqual({
       kind: 'too-large',

@@ -54,6 +54,12 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
   const sinkFor = (into: string, token = TOKEN, timeoutMs = 10_000): Sink =>
     createInfluxSink({ name: 'influx', url: proxy.url, token: new Secret(token), org: 'o', bucket: into, timeoutMs });
 
+  test('says of itself that it is no VictoriaMetrics', async () => {
+    const place = { name: 'influx', url: influxd.url, token: null, org: '', bucket: '', timeoutMs: 10_000 };
+    const answer = await createInfluxSink(place, 'victoriametrics').write([line(1, 1)], never);
+    expect(answer).toMatchObject({ kind: 'held', hint: expect.stringMatching(/^influx\.kind: /) });
+  });
+
   const stored = async (): Promise<(readonly [bigint, unknown])[]> => {
     const rows = await influxd.query(bucket, 'SELECT time, value FROM telemetry');
     return rows.map(({ time, value }) => [time as bigint, value]);

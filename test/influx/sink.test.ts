@@ -322,6 +322,41 @@ describe('the token', () => {
     expect(answer).toMatchObject({ words: 'HTTP 401: wrong password [secret] for user joe' });
   });
 
+  test('is read again while it is refused, and only then; the next request carries the new one', async () => {
+    const NEXT = 'the-next-token-987654';
+    const { url, seen } = await serve((response, { headers }) =>
+      headers.authorization === `Token ${NEXT}`
+        ? response.writeHead(204).end()
+        : response.writeHead(401).end(`no: ${NEXT}`),
+    );
+    let inFile: Secret | null = new Secret(TOKEN);
+    let looks = 0;
+    const renewToken = (): Secret | null => {
+      looks += 1;
+      return inFile;
+    };
+    const sink = sinkAt(url, { renewToken });
+    expect((await sink.write(LINES, never)).kind).toBe('held');
+    expect(looks).toBe(0);
+    for (inFile of [new Secret(TOKEN), null, new Secret('line\nbreak')]) {
+      expect((await sink.write(LINES, never)).kind).toBe('held');
+    }
+    expect(looks).toBe(3);
+    expect(new Set(seen.map(({ headers }) => headers.authorization))).toEqual(new Set([`Token ${TOKEN}`]));
+    inFile = new Secret(NEXT);
+    expect(await sink.write(LINES, never)).toEqual({ kind: 'accepted' });
+    expect(await sink.write(LINES, never)).toEqual({ kind: 'accepted' });
+    expect(looks).toBe(4);
+  });
+
+  test('appears in no answer, be it the one before or the one after', async () => {
+    const NEXT = 'the-next-token-987654';
+    const { url } = await serve((response) => response.writeHead(403).end(`${TOKEN} and ${NEXT} may not write`));
+    const sink = sinkAt(url, { renewToken: () => new Secret(NEXT) });
+    await sink.write(LINES, never);
+    expect(await sink.write(LINES, never)).toMatchObject({ words: 'HTTP 403: [secret] and [secret] may not write' });
+  });
+
   test('one that no header can carry is refused at once, without being shown', () => {
     for (const token of ['line\nbreak', 'ünï']) {
       expect(() => sinkAt('http://127.0.0.1:1', { token: new Secret(token) })).toThrow(

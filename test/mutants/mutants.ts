@@ -22,6 +22,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: `    land: (landing) => {
       guarded(() => telemetry.land({ ...landing, lines: [], sideLines: [] }))();
       guarded(() => archive.append({ ...landing, lines: [...landing.lines, ...landing.sideLines] }))();
+      return [];
     },
     landUnused: guarded((landing) => {
       telemetry.land(landing);`,

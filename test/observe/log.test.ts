@@ -173,6 +173,20 @@ describe('events', () => {
     expect(describeEvent(held(1000)).message).toBe('delivery is held: w; h');
   });
 
+  test('say what to do where the key lacks a scope', () => {
+    expect(describeEvent({ type: 'stream-off', stream: 'alerts', scope: 'alerts:read' }).message).toMatch(
+      /lacks the scope alerts:read: .* Give the key the scope \(noticed within the hour\), or exchange the key in api\.key_file \(noticed at once\)$/,
+    );
+  });
+
+  test('say of a new destination what it gets', () => {
+    const words = (points: number, known = false): string =>
+      describeEvent({ type: 'destination-new', destination: 'influx', known, before: null, points }).message;
+    expect(words(0)).toBe('a new destination: nothing in the archive waits for it, it gets what is read from now on');
+    expect(words(7)).toBe('a new destination: it is filled from the archive');
+    expect(words(7, true)).toBe('a destination that was left is taken up again: it is filled from the archive');
+  });
+
   test('that repeat themselves are written ten times a minute, then counted', () => {
     const { logger, lines } = openLog();
     let nowMs = 0;
@@ -212,6 +226,48 @@ describe('events', () => {
       'destination-held',
       'destination-moving',
       'destination-held',
+    ]);
+  });
+
+  test('of a stream that fails are told once, every hour with a count, and when it can be read again', () => {
+    const { logger, lines } = openLog();
+    let nowMs = 0;
+    const observe = logEvents(logger, { monoMs: () => nowMs });
+    const fail = (): void => observe({ type: 'stream-failed', stream: 'alerts', message: 'down' });
+    const said = () => lines().map(({ event, stream, held_back }) => [event, stream, held_back].filter(Boolean).join());
+    for (; nowMs < 90 * 60_000; nowMs += 60_000) fail();
+    observe({ type: 'stream-failed', stream: 'devices', message: 'down' });
+    expect(said()).toEqual(['stream-failed,alerts', 'stream-failed,alerts,59', 'stream-failed,devices']);
+    observe({ type: 'stream-back', stream: 'alerts' });
+    expect(said().at(-1)).toBe('stream-back,alerts');
+    nowMs += 60 * 60_000;
+    fail();
+    expect(said().at(-1)).toBe('stream-failed,alerts,29');
+  });
+
+  test('of a stream that comes and goes are told every ten minutes, both ways or not at all', () => {
+    const { logger, lines } = openLog();
+    let nowMs = 0;
+    const observe = logEvents(logger, { monoMs: () => nowMs });
+    for (; nowMs < 20 * 60_000; nowMs += 60_000) {
+      observe({ type: 'stream-failed', stream: 'alerts', message: 'down' });
+      observe({ type: 'stream-back', stream: 'alerts' });
+    }
+    expect(lines().map(({ event }) => event)).toEqual(['stream-failed', 'stream-back', 'stream-failed', 'stream-back']);
+  });
+
+  test('of values that no point can hold are told once an hour for each device and reason', () => {
+    const { logger, lines } = openLog();
+    let nowMs = 0;
+    const observe = logEvents(logger, { monoMs: () => nowMs });
+    for (; nowMs < 90 * 60_000; nowMs += 60_000) {
+      observe({ type: 'values-dropped', deviceId: 'd', count: 1, reason: 'not a finite number' });
+    }
+    observe({ type: 'values-dropped', deviceId: 'e', count: 1, reason: 'not a finite number' });
+    expect(lines().map(({ level, device_id, held_back }) => [level, device_id, held_back])).toEqual([
+      ['warn', 'd', undefined],
+      ['warn', 'd', 59],
+      ['warn', 'e', undefined],
     ]);
   });
 

@@ -7,7 +7,7 @@ import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { UserError } from '../../src/core/faults.ts';
-import type { DeviceStatus, StatusReport } from '../../src/core/status.ts';
+import type { DeviceStatus, LackStatus, StatusReport } from '../../src/core/status.ts';
 import { type StatusServer, type StatusServerOptions, serveStatus } from '../../src/observe/server.ts';
 import { PAGE_POLICY, statusPage } from '../../src/observe/status-page.ts';
 
@@ -21,6 +21,14 @@ const DEVICE: DeviceStatus = {
     ['2026-11-02T00:00:00Z', '2026-11-21T00:00:00.5Z'],
   ],
   gaps: [{ from: '2026-11-01T00:00:00Z', to: '2026-11-02T00:00:00Z', reason: 'malformed pages' }],
+};
+
+const LACK: LackStatus = {
+  reason: 'cleared',
+  points: 98_765,
+  devices: 2,
+  from: '2026-09-01T00:00:00Z',
+  to: '2026-10-01T00:00:00Z',
 };
 
 const REPORT: StatusReport = {
@@ -38,10 +46,13 @@ const REPORT: StatusReport = {
     archived_readings: 1_234_567,
     archived_points: 2_345_678,
     requests: 99,
+    rejected_records: 4321,
     covered_share: 0.99999,
   },
   devices: [DEVICE],
-  destinations: [{ name: 'influx', pending_points: 12, quarantined: 3, delivered_points: 45_678, held: null }],
+  destinations: [
+    { name: 'influx', pending_points: 12, quarantined: 3, delivered_points: 45_678, lacks: [LACK], held: null },
+  ],
   archive: { points: 0, state_bytes: 4096, max_bytes: null, disk_free_bytes: null, full: null },
   allowance: {
     share: 0.8,
@@ -130,8 +141,10 @@ describe('what is served', () => {
     for (const words of [
       'Everything is in place.',
       'Cellar',
+      '98,765 points are not in influx: the archive no longer kept them (from 2026-09-01T00:00:00Z to 2026-10-01T00:00:00Z).',
       'malformed pages',
       '1,234,567',
+      '<b>4,321</b>records set aside',
       '5 of 48 (plan: 60)',
       '3 min',
     ]) {
@@ -298,9 +311,11 @@ describe('the page', () => {
       summary: HOSTILE,
       devices: [device],
       streams: [{ name: 'alerts', state: 'off', reason: HOSTILE, last_read_at: HOSTILE }],
-      destinations: [{ name: HOSTILE, pending_points: 0, quarantined: 0, delivered_points: 0, held: HOSTILE }],
+      destinations: [
+        { name: HOSTILE, pending_points: 0, quarantined: 0, delivered_points: 0, lacks: [LACK], held: HOSTILE },
+      ],
     });
-    expect(page.split(SAFE).length - 1).toBe(12);
+    expect(page.split(SAFE).length - 1).toBe(13);
     expect(page).not.toMatch(/<script|<img|[\p{Cc}--\n]|\u202e/v);
     expect(page.match(/<\/title>/g)).toHaveLength(1);
     expect(page.match(/<\/style>/g)).toHaveLength(1);

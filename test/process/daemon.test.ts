@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { StatusReport } from '../../src/core/status.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, KEY, openBench, openStage, type Run, start, until } from './support.ts';
+import { type Bench, KEY, openBench, openStage, type Run, start, TOKEN, until } from './support.ts';
 import { torment } from './torment.ts';
 
 let bench: Bench;
@@ -28,6 +28,15 @@ async function pageOf(run: Run): Promise<string> {
     return url !== '' || run.child.exitCode !== null;
   });
   return url;
+}
+
+/** What it has logged. */
+function linesOf(run: Run): Record<string, unknown>[] {
+  return run
+    .stderr()
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
 }
 
 async function isReady(url: string): Promise<boolean> {
@@ -54,8 +63,14 @@ describe('the daemon as a process', () => {
         const report = (await (await fetch(`${url}status.json`)).json()) as StatusReport;
         return report.destinations[0]?.pending_points === 0;
       });
+      await until('it says that all is held', () => run.stderr().includes('"event":"first-fill-done"'), 20_000);
+      const fills = linesOf(run).filter(({ event }) => event === 'first-fill-done');
+      expect(fills).toMatchObject([{ level: 'info', msg: 'all 3 devices are held in full', status_page: url }]);
       const toldMs = performance.now();
       expect(await stop(run)).toBe(0);
+      expect(linesOf(run).filter(({ event }) => event === 'stopping')).toMatchObject([
+        { level: 'info', msg: 'stopped by SIGTERM: what is under way is brought to an end' },
+      ]);
       expect(performance.now() - toldMs).toBeLessThan(10_000);
       expect(run.stdout(), 'a daemon has nothing to print').toBe('');
       const verdict = await stage.verdict(startedMs);
@@ -107,6 +122,27 @@ describe('the daemon as a process', () => {
     expect(await stop(run)).toBe(0);
     expect(run.stderr()).not.toContain('CANARYsecond');
   });
+
+  test.runIf(influxdAvailable())(
+    'takes a token of the database that is exchanged by its file, without a restart',
+    { timeout: 60_000 },
+    async () => {
+      await using stage = await openStage({ bench });
+      const tokenFile = join(stage.directory, 'token');
+      writeFileSync(tokenFile, 'tok_CANARYwrong/4');
+      const env = { ...ANY_PORT, TIDEMARK_INFLUX_TOKEN: undefined, TIDEMARK_INFLUX_TOKEN_FILE: tokenFile };
+      const run = stage.start([], { env });
+      await until(
+        'it is refused',
+        () => run.stderr().includes('influx.token: the database does not accept it'),
+        20_000,
+      );
+      writeFileSync(tokenFile, `${TOKEN}\n`);
+      await until('it delivers', () => run.stderr().includes('"event":"destination-moving"'), 40_000);
+      expect(await stop(run)).toBe(0);
+      expect(run.stderr()).not.toContain('CANARY');
+    },
+  );
 
   test('does not start without a configuration, and says what is missing', async () => {
     const { code, stderr } = await start([], { env: {} }).ended;

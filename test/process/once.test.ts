@@ -251,6 +251,16 @@ describe('a state that cannot be used', () => {
     expectTold(await stage.run(['--once']), 1, /no directory .* Give data_dir another place/);
   });
 
+  test('is told by a last line of JSON where the log is to be JSON', async () => {
+    await using stage = await openStage();
+    writeFileSync(stage.dataDir, '');
+    const { code, stdout, stderr } = await stage.run(['--once', '--json'], { env: { TIDEMARK_LOG_FORMAT: 'json' } });
+    expect([code, stdout]).toEqual([1, '']);
+    const last = JSON.parse(stderr.trim().split('\n').at(-1) ?? '');
+    expect(last).toMatchObject({ level: 'error', exit_code: 1, msg: expect.stringContaining('Give data_dir another') });
+    expect(stderr).not.toContain('tidemark: ');
+  });
+
   test('that is damaged where it is used first ends it with 1 and the remedy', async () => {
     await using stage = await openStage();
     expect((await stage.run(['--once'])).code).toBe(0);

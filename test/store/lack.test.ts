@@ -50,6 +50,24 @@ describe('what a destination lacks', () => {
     expect(state.store.lacks(id)).toEqual([lack(10n, 50n, { points: 7 }), lack(61n, 62n)]);
   });
 
+  test('is summed by its reason', () => {
+    using state = scratchStore();
+    const { id } = state.store.destination('influx', 'x');
+    const cleared = lack(5n, 9n, { reason: 'cleared', points: 7 });
+    leave(state, id, [
+      cleared,
+      lack(1n, 2n, { deviceId: '' }),
+      lack(30n, 40n),
+      lack(5n, 9n),
+      lack(6n, 7n, { deviceId: 'e' }),
+    ]);
+    expect(state.store.lackSums(id)).toEqual([
+      { reason: 'cleared', points: 7, devices: 1, fromNs: 5n, toNs: 9n },
+      { reason: 'set aside', points: 4, devices: 2, fromNs: 1n, toNs: 40n },
+    ]);
+    expect(state.store.lackSums(state.store.destination('second', 'x').id)).toEqual([]);
+  });
+
   test('is apart for another destination, device and reason', () => {
     using state = scratchStore();
     const one = state.store.destination('influx', 'x').id;

@@ -78,6 +78,15 @@ describe('a landing', () => {
     expect(state.store.telemetry('d').revision).toBe(0);
   });
 
+  test('tells what it sets aside for the first time', () => {
+    using state = scratchStore();
+    const rejected = [{ reason: 'not a finite number', record: '{"x":2}', droppedValues: 3 }];
+    expect(state.store.land(FULL)).toEqual(FULL.rejected);
+    expect(state.store.land(landing({ revision: 1, rejected: [...FULL.rejected, ...rejected] }))).toEqual(rejected);
+    expect(state.store.land(landing({ revision: 2, rejected }))).toEqual([]);
+    expect(state.store.totals().rejectedRecords).toBe(2);
+  });
+
   test('moves the revision of its device alone', () => {
     using state = scratchStore();
     state.store.land(FULL);

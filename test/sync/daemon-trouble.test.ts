@@ -2,6 +2,7 @@
  * The daemon in trouble: a service that is down, devices that always fail, a plan that changes, 404 for everything.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { StatusReport } from '../../src/core/status.ts';
 import { always, betweenTimes, onPath } from '../../src/sim/faults.ts';
 import { cron, DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
@@ -73,8 +74,21 @@ describe.runIf(influxdAvailable())('the daemon in trouble', () => {
   test('keeps the other streams going when one alone fails', async () => {
     using rig = await rigOf();
     rig.simulator.faults = onPath(/alerts/, always({ kind: 'server-error' }));
-    const life = await liveAsDaemon(rig, { forMs: 4 * HOUR });
+    const alertsOf = ({ streams }: StatusReport) => streams.find(({ name }) => name === 'alerts');
+    const life = await liveAsDaemon(rig, {
+      forMs: 4 * HOUR,
+      meanwhile: async ({ ready, report }) => {
+        await rig.clock.sleep(3 * HOUR);
+        expect(alertsOf(report())).toMatchObject({ state: 'failing', reason: expect.stringContaining('500') });
+        expect(ready().reasons.join()).toMatch(/^stream alerts: .*500/);
+        expect(report().summary).toMatch(/^alerts cannot be read: .*500/);
+        rig.simulator.faults = null;
+      },
+    });
     await expectExact(rig);
+    expect(alertsOf(life.lastReport)).toMatchObject({ state: 'on', reason: null });
+    expect(life.lastReady).toEqual({ ready: true, reasons: [] });
+    expect(told(life, 'stream-back')).toEqual([{ type: 'stream-back', stream: 'alerts' }]);
     expect(told(life, 'stream-failed').every(({ stream }) => stream === 'alerts')).toBe(true);
     expect(told(life, 'stream-failed').length).toBeLessThan(4 * 60);
     expect(life.lastReport.streams.find(({ name }) => name === 'telemetry')).toMatchObject({ state: 'on' });

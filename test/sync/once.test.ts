@@ -136,10 +136,15 @@ describe.runIf(influxdAvailable())('--once ends with exactly what the seed says'
     const world = (originMs: number): World =>
       createWorld({ seed: 3, originMs, historyMs: 2 * DAY, devices, precision: 'us' });
     using rig = await openRig(bench, { world, historyMs: DAY });
-    const { summary } = await rig.once();
+    const { summary, events } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
-    // The numbers that no double holds are in quarantine, and nothing was refused by the database.
+    // The numbers that no double holds are in quarantine, which is told, and nothing was refused by the database.
     expect(summary.rejected_records).toBeGreaterThan(0);
+    const dropped = events.filter((event) => event.type === 'values-dropped');
+    expect(new Set(dropped.map(({ deviceId, reason }) => `${deviceId}: ${reason}`))).toEqual(
+      new Set(['odd/../?#%: not a finite number']),
+    );
+    expect(dropped.reduce((sum, { count }) => sum + count, 0)).toBeGreaterThanOrEqual(summary.rejected_records);
     expect(summary.destinations[0]).toMatchObject({ pending_points: 0, quarantined: 0 });
     await expectExact(rig, 2000);
   });

@@ -95,7 +95,7 @@ describe.runIf(influxdAvailable())('a sync without room', () => {
             refusals -= 1;
             throw new StateFullError('tidemark.db: the disk is full.', 1);
           }
-          land(landing);
+          return land(landing);
         },
       });
       return sync;

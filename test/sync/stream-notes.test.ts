@@ -3,7 +3,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
-import { createStreamNotes, type StreamNotes } from '../../src/sync/stream-notes.ts';
+import { createStreamNotes, oncePerStream, type StreamNotes } from '../../src/sync/stream-notes.ts';
 
 const answered: AppEvent = {
   type: 'request-done',
@@ -16,7 +16,7 @@ const answered: AppEvent = {
 const failed: AppEvent = { type: 'stream-failed', stream: 'account', message: 'GET /account: is api.url right?' };
 
 function notesOf(...events: readonly AppEvent[]): StreamNotes {
-  const notes = createStreamNotes(() => 0);
+  const notes = createStreamNotes({ serverNowMs: () => 0, monoMs: () => 0 });
   for (const event of events) notes.observe(event);
   return notes;
 }
@@ -38,5 +38,59 @@ describe('what keeps the API from being read', () => {
     expect(notesOf(outage, answered).trouble()).toBeNull();
     expect(notesOf(refused, { ...answered, request: 'GET /account' }).trouble()).toBe('no');
     expect(notesOf(refused, answered).trouble()).toBeNull();
+  });
+});
+
+describe('a stream that fails', () => {
+  const MINUTE = 60_000;
+  const alertsFailed: AppEvent = { type: 'stream-failed', stream: 'alerts', message: 'GET /alerts: malformed' };
+  const alertsAnswered: AppEvent = { ...answered, request: 'GET /alerts' };
+  const alertsRead: AppEvent = { type: 'stream-read', stream: 'alerts' };
+
+  function life() {
+    const clock = { nowMs: 0 };
+    const notes = createStreamNotes({ serverNowMs: () => 0, monoMs: () => clock.nowMs });
+    const told: string[] = [];
+    const observe = oncePerStream(notes, (event) => {
+      notes.observe(event);
+      told.push(event.type);
+    });
+    const state = () => notes.list().find(({ name }) => name === 'alerts');
+    return { clock, notes, told, observe, state };
+  }
+
+  test('is failing with its last reason until its work has come to an end, and has failed for long after ten minutes', () => {
+    const { clock, notes, told, observe, state } = life();
+    observe(alertsAnswered);
+    expect(state()).toMatchObject({ state: 'on', reason: null });
+    observe(alertsFailed);
+    expect(state()).toMatchObject({ state: 'failing', reason: 'GET /alerts: malformed' });
+    clock.nowMs = 9 * MINUTE;
+    // Its first page is answered each time.
+    observe(alertsAnswered);
+    observe({ ...alertsFailed, message: 'GET /alerts?cursor: malformed' } as AppEvent);
+    expect(notes.failingLong()).toEqual([]);
+    clock.nowMs = 10 * MINUTE;
+    expect(notes.failingLong()).toEqual([{ name: 'alerts', reason: 'GET /alerts?cursor: malformed' }]);
+    observe(alertsAnswered);
+    observe(alertsRead);
+    expect([state()?.state, notes.failingLong()]).toEqual(['on', []]);
+    observe(alertsRead);
+    expect(told.filter((type) => type === 'stream-back')).toHaveLength(1);
+  });
+
+  test('is not mended by work that had nothing to ask', () => {
+    const { told, observe, state } = life();
+    observe(alertsFailed);
+    observe(alertsRead);
+    expect([state()?.state, told.includes('stream-back')]).toEqual(['failing', false]);
+  });
+
+  test('is off and no more where the key lacks its scope', () => {
+    const { clock, notes, observe, state } = life();
+    observe(alertsFailed);
+    observe({ type: 'stream-off', stream: 'alerts', scope: 'alerts:read' });
+    clock.nowMs = 20 * MINUTE;
+    expect([state()?.state, notes.failingLong()]).toEqual(['off', []]);
   });
 });

@@ -1,0 +1,47 @@
+/** What a database lacks for good, told by the whole program. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createWorld } from '../../src/sim/world.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { type Bench, destinationOf, openBench, openRig } from '../support/rig.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+let bench: Bench;
+beforeAll(async () => {
+  if (influxdAvailable()) bench = await openBench();
+});
+afterAll(async () => {
+  await bench?.[Symbol.asyncDispose]();
+});
+
+describe.runIf(influxdAvailable())('a database that comes late', () => {
+  test('is told to lack what the archive no longer keeps, in the summary and in the report', async () => {
+    using rig = await openRig(bench, {
+      world: (originMs) =>
+        createWorld({ seed: 5, originMs, historyMs: 6 * HOUR, devices: [{ deviceId: 'd', intervalMs: MINUTE }] }),
+      historyMs: 3 * HOUR,
+    });
+    const archive = { keepMs: HOUR, maxBytes: null };
+    const first = await rig.once({ archive });
+    expect(first.summary.destinations).toMatchObject([{ pending_points: 0, lacks: [] }]);
+    await rig.clock.sleep(2 * HOUR);
+    await rig.once({ archive });
+
+    const late = destinationOf(bench, rig.database, rig.clock);
+    const changes = { archive, destinations: [{ ...late, identity: 'another' }] };
+    const { summary } = await rig.once(changes);
+    expect(summary.destinations).toMatchObject([
+      { pending_points: 0, lacks: [{ reason: 'cleared', devices: 1, from: expect.any(String) }] },
+    ]);
+    const lacks = summary.destinations[0]?.lacks ?? [];
+    const archived = first.summary.points_archived;
+    expect(lacks.reduce((sum, { points }) => sum + points, 0)).toBeGreaterThanOrEqual(archived);
+    const sync = rig.open(changes);
+    try {
+      expect(sync.report().destinations[0]?.lacks).toEqual(lacks);
+    } finally {
+      sync.close();
+    }
+  });
+});
