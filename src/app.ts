@@ -13,10 +13,12 @@ import { createApiClient } from './api/client.ts';
 import { createPacer, type Pacer } from './api/pacer.ts';
 import type { DemoConfig } from './config.ts';
 import { MIN_FREE_BYTES } from './core/archive-room.ts';
+import type { DayFigures } from './core/day-spread.ts';
 import { identityOf } from './core/dialect.ts';
 import type { AppEvent } from './core/events.ts';
 import type { AllowanceUse } from './core/fact-lines.ts';
 import { createFilter } from './core/filter.ts';
+import type { Rest } from './core/planner-terms.ts';
 import type { Clock, Disk, Observe, Random, Transport } from './core/ports.ts';
 import type { Secret } from './core/secret.ts';
 import { createServerClock } from './core/server-clock.ts';
@@ -31,6 +33,7 @@ import type { SyncContext, SyncSettings } from './sync/context.ts';
 import { createDeliverer, type Deliverer, type DestinationOptions } from './sync/deliver.ts';
 import { createFilterNotes } from './sync/filter-notes.ts';
 import type { ArchiveLimits, HousekeepingParts } from './sync/housekeeping.ts';
+import { createPlanning, type Planning } from './sync/planning.ts';
 import { createProgressWatch, type ProgressWatch } from './sync/progress-watch.ts';
 import { createPuller, type Puller } from './sync/pull.ts';
 import { type ReportParts, readyNow, reportNow } from './sync/report.ts';
@@ -68,6 +71,9 @@ export interface Sync {
   readonly deliverers: readonly Deliverer[];
   readonly watch: ProgressWatch;
   readonly trouble: Trouble;
+  readonly planning: Planning;
+  /** Resolves when a request could go at once. */
+  readonly untilTurn: (signal: AbortSignal) => Promise<void>;
   /** What `runHousekeeping` and `housekeepOnce` need. */
   readonly housekeeping: HousekeepingParts;
   /** Lets somebody hear of every event from now on. */
@@ -124,6 +130,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, close }: OpenSt
     serverClock,
     random,
     observe,
+    onBooked: (purpose) => planning.booked(purpose),
   });
   const api = createApiClient({
     transport: options.transport,
@@ -157,10 +164,17 @@ function assemble(options: SyncOptions, { store, ledger, keeper, close }: OpenSt
     room: room.answer,
     stateFull: room.refused,
   };
+  const { schedules, sweepMs } = options.settings;
+  const day = (): DayFigures => {
+    const { day: window, minute } = pacer.figures();
+    return { ...window, minuteBudget: minute.budget };
+  };
+  const planning = createPlanning({ context, schedules, sweepMs, share: options.api.share, day });
+  listeners.push(planning.observe);
   const deliver = { store, clock, random, observe };
   deliverers.push(...options.destinations.map((to) => deliverBehind(workspaceKnown, createDeliverer(deliver, to))));
   const allowance = (): AllowanceStatus =>
-    allowanceStatus(pacer, { share: options.api.share, nowMs: serverClock.nowMs() });
+    allowanceStatus(pacer, { share: options.api.share, nowMs: serverClock.nowMs(), rest: planning.rest() });
   const reported: ReportParts = { context, deliverers, allowance, streams, room, version: VERSION };
   return {
     context,
@@ -168,6 +182,8 @@ function assemble(options: SyncOptions, { store, ledger, keeper, close }: OpenSt
     deliverers,
     watch,
     trouble,
+    planning,
+    untilTurn: pacer.untilTurn,
     housekeeping: {
       store,
       keeper,
@@ -201,8 +217,13 @@ function planFigures(store: Store): { perMinute: number | null; perDay: number |
 /** Shorter waits are the even pace, and no waiting that anybody needs to know of. */
 const WAIT_TOLD_MS = 3000;
 
-function allowanceStatus(pacer: Pacer, { share, nowMs }: { share: number; nowMs: number }): AllowanceStatus {
-  const { minute, day, waitingUntilMs } = pacer.figures();
+function allowanceStatus(
+  pacer: Pacer,
+  { share, nowMs, rest }: { share: number; nowMs: number; rest: Rest | null },
+): AllowanceStatus {
+  const { minute, day, waitingUntilMs: pacedUntilMs } = pacer.figures();
+  // The day's budget is spread over the day.
+  const waitingUntilMs = pacedUntilMs ?? (rest?.reason === 'day' ? rest.untilMs : null);
   const told = waitingUntilMs !== null && waitingUntilMs - nowMs >= WAIT_TOLD_MS;
   return { share, minute, day, waiting_until: told ? formatExact(msToNs(waitingUntilMs)) : null };
 }

@@ -44,7 +44,7 @@ export interface FamilyKey {
   readonly example: string;
 }
 
-/** A key of the design that does nothing yet: giving it is a mistake. */
+/** A key that is promised and does nothing yet: giving it is a mistake. */
 export interface LaterKey {
   readonly acts: false;
   readonly secret: false;
@@ -73,6 +73,7 @@ function list<T>(parseItems: ParseItems<T>, about: { description: string; exampl
 const timeout = values.duration({ minMs: SECOND_MS, maxMs: 10 * MINUTE_MS, words: 'from 1s to 10m' });
 const settle = values.duration({ minMs: 0, maxMs: HOUR_MS, words: 'from 0s to 1h' });
 
+const sweep = values.duration({ minMs: 10 * MINUTE_MS, maxMs: 30 * DAY_MS, words: 'from 10m to 30d' });
 const keep = values.duration({ minMs: HOUR_MS, maxMs: 36_500 * DAY_MS, words: 'from 1h to 36500d' });
 const archiveSize = values.size({
   minBytes: 64 * 1024 ** 2,
@@ -182,7 +183,9 @@ export function configKeys(nowMs: number) {
     'sync.location': acting(values.flag, 'true', {
       description: 'Whether positions of devices are kept: true or false.',
     }),
-    'sync.sweep': later('How often unchanged devices are asked.'),
+    'sync.sweep': acting(sweep, '6h', {
+      description: 'How often a device is asked all the same of which the device list tells nothing new.',
+    }),
     'archive.keep': acting(keep, '30d', {
       description: 'How long points are kept in the archive once every database has settled them.',
     }),
@@ -193,6 +196,7 @@ export function configKeys(nowMs: number) {
     listen: acting(values.listen, '127.0.0.1:9464', {
       description: 'Where the status page is served: host:port. Port 0 takes a free one.',
     }),
+    'metrics.per_device': later('Whether metrics tell of each device.'),
     'log.level': acting(values.choice('error', 'warn', 'info', 'debug'), 'info', {
       description: 'error, warn, info or debug.',
     }),

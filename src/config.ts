@@ -58,6 +58,7 @@ export interface Config {
   readonly sync: {
     readonly history: History;
     readonly settleMs: number;
+    readonly sweepMs: number;
     /** When each stream is due. */
     readonly schedules: Schedules;
     readonly leftOut: FilterSpec;
@@ -205,6 +206,7 @@ function readShared(
     sync: {
       history: readValue(reading, 'sync.history'),
       settleMs: readValue(reading, 'sync.settle'),
+      sweepMs: readValue(reading, 'sync.sweep'),
       schedules: {
         devices: readValue(reading, 'sync.devices'),
         telemetry: readValue(reading, 'sync.telemetry'),

@@ -31,9 +31,8 @@ export async function runDaemonCommand(
       api: { ...config.api, url, key: () => key.inUse().reveal() },
       dataDir: config.dataDir,
     });
-    const { schedules } = config.sync;
     const onServed = (address: string): void => voice.logger.info('tidemark runs', { status_page: address });
-    await runService({ sync, voice, listen: config.listen, schedules, key, onServed }, ports.signal);
+    await runService({ sync, voice, listen: config.listen, key, onServed }, ports.signal);
     voice.logger.info('stopped');
     return 0;
   } finally {

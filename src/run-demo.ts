@@ -51,7 +51,10 @@ export async function runDemoCommand(config: DemoConfig, voice: Voice, ports: Pr
     });
     closers.push(http.close);
     const sync = openSync({
-      ...settingsOf(config),
+      ...settingsOf({
+        ...config,
+        sync: { ...config.sync, schedules: { ...config.sync.schedules, telemetry: OFTEN, devices: OFTEN } },
+      }),
       observe: voice.observe,
       clock: realClock,
       random: realRandom,
@@ -66,7 +69,6 @@ export async function runDemoCommand(config: DemoConfig, voice: Voice, ports: Pr
       sync,
       voice,
       listen: config.listen ?? { host: LOOPBACK, port: 0 },
-      schedules: { ...config.sync.schedules, telemetry: OFTEN, devices: OFTEN },
       key: { hasChanged: () => false, adopt: () => {} },
       onServed: (url: string): void => ports.print(`Status page: ${url}\n`),
     };

@@ -5,11 +5,9 @@
 import type { Sync } from './app.ts';
 import { type DaemonParts, type KeySource, runDaemon } from './commands/daemon.ts';
 import type { Listen } from './config-values.ts';
-import type { Schedules } from './core/schedule.ts';
 import type { StatusReport } from './core/status.ts';
 import { type StatusServer, serveStatus } from './observe/server.ts';
 import { realClock } from './real-clock.ts';
-import { createAgenda, phaseOf } from './sync/agenda.ts';
 import { createFirstFill } from './sync/first-fill.ts';
 import { runHousekeeping } from './sync/housekeeping.ts';
 import type { Voice } from './voice.ts';
@@ -24,7 +22,6 @@ export interface ServiceOptions {
   readonly sync: Sync;
   readonly voice: Voice;
   readonly listen: Listen;
-  readonly schedules: Schedules;
   readonly key: KeySource;
   /** Told the address of the status page once it is served. */
   readonly onServed: (url: string) => void;
@@ -32,15 +29,13 @@ export interface ServiceOptions {
 
 /** Runs until told to stop. @throws UserError where a person has to act. */
 export async function runService(options: ServiceOptions, signal: AbortSignal): Promise<void> {
-  const { sync, voice, schedules } = options;
+  const { sync, voice } = options;
   const page = await servePage(options);
   try {
     options.onServed(page.url);
-    const phaseMs = (): number => phaseOf(sync.context.store.workspaceTag() ?? '');
     const look = createFirstFill({ ...sync, observe: sync.context.observe, clock: realClock, statusPage: page.url });
     const parts: DaemonParts = {
       ...sync,
-      agenda: createAgenda(realClock, schedules, phaseMs),
       key: options.key,
       beside: [
         (stop) => tickAgainAndAgain({ tick: page.tick, look, sync, voice }, stop),

@@ -229,12 +229,12 @@ log: {level: debug, format: json}
 
 describe('mistakes', () => {
   test('all are told at once, from both sources, in one refusal', () => {
-    const yaml = 'api:\n  shar: 1\n  share: 2\nsync:\n  sweep: a\nlog:\n  level: loud\n';
+    const yaml = 'api:\n  shar: 1\n  share: 2\nmetrics:\n  per_device: a\nlog:\n  level: loud\n';
     const lines = mistakesOf(() => load({ yaml, environment: { TIDEMARK_API_TIMEOUT: '30', TIDEMARK_LISTN: 'x:1' } }));
     expect(lines).toEqual([
       'config/tidemark.yaml, line 2: there is no key api.shar; did you mean api.share?',
       'TIDEMARK_LISTN: there is no such variable; did you mean TIDEMARK_LISTEN?',
-      'sync.sweep (config/tidemark.yaml, line 5): is not in force in this version yet; remove it',
+      'metrics.per_device (config/tidemark.yaml, line 5): is not in force in this version yet; remove it',
       expect.stringMatching(/^api\.url: is missing; .*TIDEMARK_API_URL.*\/external\/v1$/),
       expect.stringMatching(/^api\.key: is missing; .*api\.key_file or TIDEMARK_API_KEY_FILE/),
       'api.share (config/tidemark.yaml, line 3): expected a number above 0 and up to 1, such as 0.8',

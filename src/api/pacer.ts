@@ -32,6 +32,8 @@ export interface PacerOptions {
   readonly serverClock: ServerClock;
   readonly random: Random;
   readonly observe: Observe;
+  /** Told of every request that is booked, in the same breath. */
+  readonly onBooked?: (purpose: Purpose) => void;
 }
 
 /** What became of a request that was let through. */
@@ -62,6 +64,8 @@ export interface Pacer {
    * @returns the id of the booking. Rejects with the signal's reason when that aborts first.
    */
   acquire(purpose: Purpose, signal: AbortSignal): Promise<number>;
+  /** Resolves when a request could go at once and nobody waits: for whoever decides then what to ask. Books nothing. */
+  untilTurn(signal: AbortSignal): Promise<void>;
   /** Settles a booking and takes what the answer tells of the allowance. */
   answered(answer: Answered): void;
   figures(): PacerFigures;
@@ -83,6 +87,8 @@ function priorityOf({ lane, stream }: Purpose): number {
 }
 
 const ACCOUNT_PRIORITY = 6;
+/** Whoever has yet to decide lets all others go first. */
+const LAST_PRIORITY = -1;
 
 const DEFAULT_CONCURRENCY = 4;
 const SLEEP_WITHOUT_PLAN_MS = 250;
@@ -147,6 +153,7 @@ export function createPacer(options: PacerOptions): Pacer {
         requestId = books.book(purpose);
         underWay.set(requestId, clock.monoMs());
         allowance.sent(clock.monoMs());
+        options.onBooked?.(purpose);
         return requestId;
       };
       try {
@@ -157,6 +164,7 @@ export function createPacer(options: PacerOptions): Pacer {
         throw error;
       }
     },
+    untilTurn: async (signal) => await gate.pass(() => {}, LAST_PRIORITY, signal),
     answered,
     figures() {
       allowance.setPlan(options.plan());

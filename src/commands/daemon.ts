@@ -50,7 +50,6 @@ export async function runDaemon(parts: DaemonParts, signal: AbortSignal): Promis
   };
   signal.addEventListener('abort', onAbort, { once: true });
   if (signal.aborted) onAbort();
-  parts.listen(parts.agenda.observe);
   const loops = [
     holdSessions(parts, stop.signal),
     ...parts.deliverers.map((deliverer) => deliverer.run(stop.signal)),

@@ -66,6 +66,7 @@ export function createAnswerBrake({ share, random, spent, planReadings }: BrakeO
   let pauseUntilMs = Number.NEGATIVE_INFINITY;
   let pauseStepMs = 0;
   let dayIsLow = false;
+  let dayToldMs = Number.NEGATIVE_INFINITY;
   const doubts = createDoubts(planReadings);
   const refusals = createRefusals(random);
 
@@ -77,6 +78,8 @@ export function createAnswerBrake({ share, random, spent, planReadings }: BrakeO
     limits = { ...limits, minute: limit < figure ? limit : null };
     const byOthers = Math.max(0, limit - remaining - spent(nowMs, MINUTE_MS + TRAVEL_MS));
     others = { ...others, minute: byOthers };
+    // Headers that tell of the tighter window have ceased to tell of the day: it has recovered.
+    if (nowMs - dayToldMs >= DAY_GUARD_EVERY_MS) dayIsLow = false;
     // What is low by our own use alone, our own ceilings take care of.
     if (byOthers === 0 || remaining > guard(Math.min(limit, figure))) return;
     // Answers may overtake each other: an earlier, worse one still counts.
@@ -87,6 +90,7 @@ export function createAnswerBrake({ share, random, spent, planReadings }: BrakeO
     limits = { ...limits, day: limit < figure ? limit : null };
     const byOthers = Math.max(0, limit - remaining - spent(nowMs, DAY_MS + TRAVEL_MS));
     others = { ...others, day: byOthers };
+    dayToldMs = nowMs;
     dayIsLow = byOthers > 0 && remaining <= guard(Math.min(limit, figure));
   };
   const takeUnknown = ({ nowMs, limit, remaining }: Sample): void => {
@@ -116,6 +120,10 @@ export function createAnswerBrake({ share, random, spent, planReadings }: BrakeO
     answered(facts) {
       const { limit, remaining, nowMs } = facts;
       if (limit !== null && limit > 0) take({ nowMs, limit, remaining: Math.min(remaining ?? limit, limit) });
+      const isDaySpent = facts.status === 429 && (facts.waitMs ?? 0) > MINUTE_WAIT_MS;
+      // Where no header tells of the day, its refusal does: what we have not used of it, others have.
+      if (isDaySpent && plan?.perDay != null)
+        others = { ...others, day: Math.max(others.day ?? 0, plan.perDay - spent(nowMs, DAY_MS + TRAVEL_MS)) };
       return refusals.answered(facts);
     },
     turn(lastSentMs) {

@@ -29,7 +29,7 @@ export interface ClearOrder extends Claims {
   readonly beforeMs: EpochMs | null;
 }
 
-/** One lane of one device, where there are blocks that are not sealed for good. */
+/** One lane of one device, where there may be something to merge. */
 export interface SealGroup {
   readonly lane: LogLane;
   readonly deviceId: string | null;
@@ -37,7 +37,8 @@ export interface SealGroup {
 
 export interface ArchiveKeeper {
   size(): StateSize;
-  sealGroups(): readonly SealGroup[];
+  /** Where something may be merged: of all others it is sure that nothing is. */
+  sealGroups(nowMs: EpochMs): readonly SealGroup[];
   /** Merges one run of settled blocks of a group. @returns whether there was one. */
   seal(group: SealGroup, claims: Claims, nowMs: EpochMs): boolean;
   /** Drops some of the oldest blocks that may go. @returns how many blocks and lines that were. */

@@ -125,6 +125,9 @@ export type AppEvent =
   | { readonly type: 'pulling-resumed' }
   /** It holds the log for too long while others move: what waits for it goes into its lack-set. */
   | { readonly type: 'destination-set-aside'; readonly destination: string; readonly lines: number }
+  /** The schedules, or even the readings, ask for more than the allowance carries; told again where that changes. */
+  | { readonly type: 'allowance-short'; readonly of: 'schedules' | 'readings'; readonly message: string }
+  | { readonly type: 'allowance-enough' }
   // Running
   /** The account was read, or cannot be: from now on it is sure which workspace is written. */
   | { readonly type: 'workspace-known' }

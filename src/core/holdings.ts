@@ -2,11 +2,11 @@
  * What is held of a device, in words and seconds: for the `coverage` points, the status and the end of a one-off.
  */
 import { type CoveredSpan, coveredIntervals, holesIn } from './coverage.ts';
-import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract } from './intervals.ts';
+import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract, union } from './intervals.ts';
 import type { KnownDevice } from './inventory-state.ts';
 import type { DeviceState, StatusGap } from './status.ts';
 import type { Gap } from './telemetry-state.ts';
-import { DAY_NS, type EpochNs, formatExact, SECOND_NS } from './time.ts';
+import { DAY_NS, type EpochNs, formatExact, maxNs, msToNs, SECOND_NS } from './time.ts';
 
 /** How long a device that does not say whether it is online may be without readings before it counts as silent. */
 const SILENT_AFTER_NS = DAY_NS;
@@ -26,14 +26,18 @@ export type HeldDevice = Pick<KnownDevice, 'record' | 'goneSinceMs'> & {
   readonly isExcluded?: boolean;
 };
 
+/** What of a device is held, and how far the list of devices says that nothing more is there. */
+export interface Held {
+  readonly spans: readonly CoveredSpan[];
+  readonly gaps: readonly Gap[];
+  /** See `toldEmpty`. Nothing where only proof is to count. */
+  readonly told?: Intervals;
+}
+
 /** What is held of a device of what is wanted. */
-export function holdingsOf(
-  device: HeldDevice,
-  held: { spans: readonly CoveredSpan[]; gaps: readonly Gap[] },
-  wanted: Interval,
-): Holdings {
+export function holdingsOf(device: HeldDevice, held: Held, wanted: Interval): Holdings {
   const reason = unreadReason(device);
-  const open = holesIn(wanted, held.spans);
+  const open = subtract(holesIn(wanted, held.spans), held.told ?? []);
   const newest = open.at(-1);
   const lag = newest?.to === wanted.to ? newest.to - newest.from : 0n;
   return {
@@ -77,11 +81,29 @@ function nameHoles(open: Intervals, gaps: readonly Gap[], otherwise: string): St
     .map(({ hole, reason }) => ({ from: formatExact(hole.from), to: formatExact(hole.to), reason }));
 }
 
-/** The part of what is wanted that is held, 0 to 1. */
-export function coveredShare(spans: readonly CoveredSpan[], wanted: Interval): number {
+/**
+ * The newest stretch of a device in which the last list of devices says that nothing is: it is asked for only at a sign of
+ * life or its sweep, and being open is no lag. No proof: it is never taken for held.
+ *
+ * @param newestNs the newest reading that is held, whether its stretch may be claimed yet or not.
+ */
+export function toldEmpty(
+  { record, lastListedMs }: Pick<KnownDevice, 'record' | 'lastListedMs'>,
+  { spans, newestNs }: { spans: readonly CoveredSpan[]; newestNs: EpochNs | null },
+): Intervals {
+  const newest = spans.at(-1);
+  const seenAt = record.lastSeenAt;
+  if (newest === undefined || seenAt === null) return [];
+  const knownTo = newestNs === null ? newest.to : maxNs(newest.to, newestNs + SECOND_NS);
+  return seenAt > knownTo ? [] : normalize([{ from: newest.to, to: msToNs(lastListedMs) }]);
+}
+
+/** The part of what is wanted that is held, 0 to 1. @param told what counts as held by hearsay. */
+export function coveredShare(spans: readonly CoveredSpan[], wanted: Interval, told: Intervals = []): number {
   const whole = wanted.to - wanted.from;
   if (whole <= 0n) return 1;
-  return Number(lengthNs(intersect(coveredIntervals(spans), normalize([wanted])))) / Number(whole);
+  const held = union(coveredIntervals(spans), told);
+  return Number(lengthNs(intersect(held, normalize([wanted])))) / Number(whole);
 }
 
 /** Where the wanted span of a device ends: at the limit of claims, or when it was gone. */

@@ -88,7 +88,12 @@ export class StaleStateError extends Error {
 }
 
 /** Why a stretch that is wanted is not held (design 1.1, promise 5). */
-export type GapReason = 'beyond plan' | 'page not understood' | 'device unreachable' | 'device gone';
+export type GapReason =
+  | 'beyond plan'
+  | 'beyond allowance'
+  | 'page not understood'
+  | 'device unreachable'
+  | 'device gone';
 
 export interface Gap {
   readonly deviceId: string;
@@ -102,6 +107,8 @@ export interface Gap {
 /** The telemetry of all devices. */
 export interface TelemetryStore {
   telemetry(deviceId: string): TelemetryState;
+  /** The newest reading that was archived of a device; `null` where none was. */
+  newestNs(deviceId: string): EpochNs | null;
   /**
    * Telemetry lines of a device in blocks that overlap the stretch, all ties recorded or written in it, and where in it
    * lines were held that are cleared away.

@@ -43,6 +43,8 @@ const LINES: Lines = {
       ...seconds(waitMs),
     }),
   'allowance-wait': ({ reason, untilMs }) => line('info', `waiting: ${WAITS[reason]}`, { until: instant(untilMs) }),
+  'allowance-short': ({ of, message }) => line('warn', `the allowance is short: ${message}`, { of }),
+  'allowance-enough': () => line('info', 'the allowance carries the schedules again', {}),
   'plan-doubted': ({ limit }) => line('info', 'the API speaks of a limit that the plan does not have', { limit }),
   'plan-changed': ({ before, after }) => line('warn', 'the plan of the workspace has changed', { before, after }),
 
@@ -73,7 +75,12 @@ const LINES: Lines = {
       to,
     }),
   'gap-named': ({ deviceId, reason, from, to }) =>
-    line('warn', `a gap is left: ${reason}`, { device_id: deviceId, from, to }),
+    // Where pages are what is short, there is one with every page, and one warning for them all.
+    line(reason === 'beyond allowance' ? 'debug' : 'warn', `a gap is left: ${reason}`, {
+      device_id: deviceId,
+      from,
+      to,
+    }),
   'stream-failed': ({ stream, message }) => line('warn', `${stream} could not be read: ${message}`, { stream }),
   'stream-read': ({ stream }) => line('debug', 'a stream was read', { stream }),
   'stream-back': ({ stream }) => line('info', `${stream} can be read again`, { stream }),

@@ -8,13 +8,14 @@
  */
 import type Database from 'better-sqlite3';
 import type { Claims, SealGroup } from '../core/archive-keeper.ts';
-import { chooseRun, type HotBlock, SEAL_LOOK } from '../core/archive-sealing.ts';
+import { chooseRun, type HotBlock, RUN_BLOCKS, SEAL_LOOK, SEALED_BYTES } from '../core/archive-sealing.ts';
 import type { LogLane } from '../core/log-state.ts';
-import type { EpochMs, EpochNs } from '../core/time.ts';
+import { DAY_MS, type EpochMs, type EpochNs } from '../core/time.ts';
 import { pack, unpack } from './archive.ts';
 
 export interface Sealer {
-  groups(): SealGroup[];
+  /** Those that a run may come of: of the others it is sure that none does. */
+  groups(nowMs: EpochMs): SealGroup[];
   /** Only inside a transaction. @returns whether there was something to seal. */
   seal(group: SealGroup, claims: Claims, nowMs: EpochMs): boolean;
 }
@@ -36,8 +37,11 @@ interface BlockRow {
 
 /** Prepares sealing in an open database. */
 export function createSealer(db: Database.Database): Sealer {
-  const groups = db.prepare<[], { lane: LogLane; device_id: string | null }>(
-    'SELECT DISTINCT lane, device_id FROM block INDEXED BY block_hot WHERE level < 2',
+  // What no run can come of is left out here: thousands of devices have a few small blocks each all day long.
+  const groups = db.prepare<[number], { lane: LogLane; device_id: string | null }>(
+    `SELECT lane, device_id FROM block INDEXED BY block_hot WHERE level < 2 GROUP BY lane, device_id
+     HAVING count(*) >= ${RUN_BLOCKS} OR sum(bytes) + count(*) > ${SEALED_BYTES}
+         OR min(at_ms) < ? OR min(at_ms) / ${DAY_MS} < max(at_ms) / ${DAY_MS}`,
   );
   const hot = db.prepare<[string, string | null, number], HotRow>(
     `SELECT seq, level, at_ms, bytes FROM block INDEXED BY block_hot
@@ -47,7 +51,8 @@ export function createSealer(db: Database.Database): Sealer {
   const mark = db.prepare('UPDATE block SET level = ? WHERE seq = ?');
   const merge = createMerge(db);
   return {
-    groups: () => groups.all().map((row) => ({ lane: row.lane, deviceId: row.device_id })),
+    groups: (nowMs) =>
+      groups.all(Math.floor(nowMs / DAY_MS) * DAY_MS).map((row) => ({ lane: row.lane, deviceId: row.device_id })),
     seal: ({ lane, deviceId }, { configured }, nowMs) => {
       const below = settled(lane, configured) ?? Number.MAX_SAFE_INTEGER;
       const run = chooseRun(hot.all(lane, deviceId, below).map(toHotBlock), nowMs);

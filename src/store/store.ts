@@ -121,6 +121,7 @@ function assemble(
       markListed: guarded(alerts.markListed),
     }),
     telemetry: telemetry.state,
+    newestNs: archive.newestNs,
     held: (deviceId, from, to) => ({
       lines: archive.linesAround(deviceId, from, to),
       ties: archive.tiesAround(deviceId, from, to),

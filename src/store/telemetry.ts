@@ -50,15 +50,17 @@ export function createTelemetryTables(db: Database.Database, archive: Archive): 
   const sums = createDaySums(db);
   const lateness = createLateness(db);
   const requestYield = db.prepare('UPDATE request SET new_readings = ifnull(new_readings, 0) + ? WHERE id = ?');
+  const readWhole = (deviceId: string, revision: number): TelemetryState => ({
+    deviceId,
+    revision,
+    spans: coverage.read(deviceId),
+    names: names.read(deviceId),
+    ...hours.read(deviceId),
+    late: lateness.read(deviceId),
+  });
+  const remember = createMemory(db, readWhole);
   return {
-    state: (deviceId) => ({
-      deviceId,
-      revision: revisions.read(deviceId),
-      spans: coverage.read(deviceId),
-      names: names.read(deviceId),
-      ...hours.read(deviceId),
-      late: lateness.read(deviceId),
-    }),
+    state: (deviceId) => remember(deviceId, revisions.read(deviceId)),
     land: (landing) => {
       const { deviceId } = landing;
       revisions.advance(deviceId, landing.revision);
@@ -82,6 +84,29 @@ export function createTelemetryTables(db: Database.Database, archive: Archive): 
     },
     ...createGaps(db),
     ...createRereads(db),
+  };
+}
+
+/** Devices of which the state is remembered at most: what asks for all of them again and again asks for that many. */
+const REMEMBERED = 4096;
+
+/**
+ * Remembers states by their revision, which moves with every change of them. Not inside a transaction: what that writes
+ * may be taken back, and another change may come to the same revision.
+ */
+function createMemory(
+  db: Database.Database,
+  read: (deviceId: string, revision: number) => TelemetryState,
+): (deviceId: string, revision: number) => TelemetryState {
+  const known = new Map<string, TelemetryState>();
+  return (deviceId, revision) => {
+    if (db.inTransaction) return read(deviceId, revision);
+    const before = known.get(deviceId);
+    if (before?.revision === revision) return before;
+    const state = read(deviceId, revision);
+    if (before === undefined && known.size >= REMEMBERED) known.clear();
+    known.set(deviceId, state);
+    return state;
   };
 }
 

@@ -6,6 +6,8 @@ import type { AllowanceUse } from '../core/fact-lines.ts';
 import type { DeviceFilter } from '../core/filter.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { Api, Clock, Observe, Random, RequestLane } from '../core/ports.ts';
+import type { Reading } from '../core/records.ts';
+import type { Schedules } from '../core/schedule.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state.ts';
 import type { EpochMs, EpochNs } from '../core/time.ts';
@@ -24,6 +26,10 @@ export interface SyncSettings {
   readonly workspaceTag: string | null;
   /** What is left out. */
   readonly filter: DeviceFilter;
+  /** When each stream is due, at the latest. */
+  readonly schedules: Schedules;
+  /** How often a device is asked that has nothing new, in ms. */
+  readonly sweepMs: number;
 }
 
 export interface SyncContext {
@@ -67,4 +73,15 @@ export interface PullTask {
   readonly lane: RequestLane;
   /** Whether to stop where it is, so that something more urgent gets its turn: stopping anywhere is free. */
   readonly isPaused: () => boolean;
+  /** Told of each page that was understood, once it has landed. */
+  readonly took?: (page: TakenPage) => void;
+}
+
+/** What a page was worth. */
+export interface TakenPage {
+  /** Its readings, newest first; those that were held before are among them. */
+  readonly readings: readonly Reading[];
+  readonly newReadings: number;
+  /** Whether a stretch of time is held by it that was not. */
+  readonly isProven: boolean;
 }

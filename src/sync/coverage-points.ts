@@ -4,7 +4,7 @@
  */
 import { holesIn } from '../core/coverage.ts';
 import { coverageLine } from '../core/fact-lines.ts';
-import { holdingsOf } from '../core/holdings.ts';
+import { holdingsOf, toldEmpty } from '../core/holdings.ts';
 import type { NewCoveragePoint } from '../core/inventory-state.ts';
 import { HOUR_NS, maxNs, msToNs } from '../core/time.ts';
 import type { Horizon, SyncContext } from './context.ts';
@@ -27,7 +27,8 @@ export function noteCoverage(context: SyncContext, horizon: Horizon): void {
     const { spans } = telemetry;
     const to = limitFor(horizon, telemetry);
     const isExcluded = settings.filter.excludes(device.record);
-    const holdings = holdingsOf({ ...device, isExcluded }, { spans, gaps }, { from: wantedFrom, to });
+    const told = toldEmpty(device, { spans, newestNs: store.newestNs(deviceId) });
+    const holdings = holdingsOf({ ...device, isExcluded }, { spans, gaps, told }, { from: wantedFrom, to });
     if (gaps.length > 0 && holesIn({ from: horizon.wantedFrom, to }, spans).length === 0) {
       store.clearGaps(deviceId);
     }

@@ -136,7 +136,7 @@ function lookRound(parts: HousekeepingParts, round: Round): void {
   // Where all are set aside there is none for whose sake anything may go.
   round.claims = { configured, active: active.length === 0 ? configured : active };
   round.ages = true;
-  round.groups = [...keeper.sealGroups()];
+  round.groups = [...keeper.sealGroups(clock.nowMs())];
   round.lookedAtMs = clock.monoMs();
 }
 

@@ -22,10 +22,10 @@ export interface JudgedPage {
   readonly proven: CoveredSpan | null;
 }
 
-/** Lands what a page is worth; a page that is worth nothing changes nothing. */
-export function landPage(context: SyncContext, page: JudgedPage): void {
+/** Lands what a page is worth; a page that is worth nothing changes nothing. @returns how many readings were new. */
+export function landPage(context: SyncContext, page: JudgedPage): number {
   const { readings, reply, proven, deviceId } = page;
-  if (readings.length === 0 && reply.value.rejected.length === 0 && proven === null) return;
+  if (readings.length === 0 && reply.value.rejected.length === 0 && proven === null) return 0;
   const { newReadings, lines, late, setAside } = landOnce(context, page, 1);
   const { observe, settings } = context;
   if (late !== undefined) {
@@ -41,6 +41,7 @@ export function landPage(context: SyncContext, page: JudgedPage): void {
     proven: proven !== null && proven.from < proven.to,
   });
   tellSetAside(context, deviceId, setAside);
+  return newReadings;
 }
 
 /** What was set aside is told once: the same records come again whenever their time is read again. */

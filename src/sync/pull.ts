@@ -147,7 +147,14 @@ async function takePage(
     anchorWaived: walk.anchorMisses >= TRIES,
   });
   const { readings, proven } = judged;
-  landPage(context, { deviceId: task.deviceId, lane: task.lane, reply: answer.reply, readings, proven });
+  const newReadings = landPage(context, {
+    deviceId: task.deviceId,
+    lane: task.lane,
+    reply: answer.reply,
+    readings,
+    proven,
+  });
+  task.took?.({ readings: page.readings, newReadings, isProven: proven !== null && proven.from < proven.to });
   if (judged.next === 'again') return await askAgain(walk, { ask, judged, page }, signal);
   if (judged.reason === 'beyond plan' && proven !== null) {
     nameGap(walk, { from: ask.hole.from, to: proven.from }, 'beyond plan');

@@ -4,8 +4,8 @@
  */
 
 import { holesIn } from '../core/coverage.ts';
-import { coveredShare, holdingsOf, wantedOf } from '../core/holdings.ts';
-import { lengthNs } from '../core/intervals.ts';
+import { coveredShare, holdingsOf, toldEmpty, wantedOf } from '../core/holdings.ts';
+import { lengthNs, subtract } from '../core/intervals.ts';
 import { lackStatuses } from '../core/lacks.ts';
 import type { AllowanceStatus, ArchiveStatus, DeviceStatus, ReadyReport, StatusReport } from '../core/status.ts';
 import { DAY_NS, formatExact, maxNs, msToNs, SECOND_NS } from '../core/time.ts';
@@ -89,7 +89,8 @@ function deviceStatuses({ store, settings }: ReportParts['context'], horizon: Ho
     const { spans } = telemetry;
     const wanted = wantedOf(device, { from, to: limitFor(horizon, telemetry) });
     const isExcluded = settings.filter.excludes(device.record);
-    const holdings = holdingsOf({ ...device, isExcluded }, { spans, gaps: store.gaps(deviceId) }, wanted);
+    const told = toldEmpty(device, { spans, newestNs: store.newestNs(deviceId) });
+    const holdings = holdingsOf({ ...device, isExcluded }, { spans, gaps: store.gaps(deviceId), told }, wanted);
     return {
       device_id: deviceId,
       device_name: device.name,
@@ -104,8 +105,10 @@ function deviceStatuses({ store, settings }: ReportParts['context'], horizon: Ho
 function shareOfEach(context: ReportParts['context'], horizon: Horizon): number[] {
   const from = horizon.wantedFrom;
   return keptDevices(context).map((device) => {
-    const telemetry = context.store.telemetry(device.record.deviceId);
-    return coveredShare(telemetry.spans, wantedOf(device, { from, to: limitFor(horizon, telemetry) }));
+    const { deviceId } = device.record;
+    const telemetry = context.store.telemetry(deviceId);
+    const told = toldEmpty(device, { spans: telemetry.spans, newestNs: context.store.newestNs(deviceId) });
+    return coveredShare(telemetry.spans, wantedOf(device, { from, to: limitFor(horizon, telemetry) }), told);
   });
 }
 
@@ -158,9 +161,12 @@ export function readyNow({ context, deliverers, streams, room }: ReportParts): R
   else {
     const from = maxNs(horizon.limit - DAY_NS, horizon.wantedFrom);
     const mostNs = (BigInt(LIVE_LAG_SECONDS) + BigInt(Math.ceil(context.settings.settleMs / 1000))) * SECOND_NS;
-    const missing = devices.filter(({ record }) => {
-      const telemetry = store.telemetry(record.deviceId);
-      return lengthNs(holesIn({ from, to: limitFor(horizon, telemetry) }, telemetry.spans)) > mostNs;
+    const missing = devices.filter((device) => {
+      const { deviceId } = device.record;
+      const telemetry = store.telemetry(deviceId);
+      const told = toldEmpty(device, { spans: telemetry.spans, newestNs: store.newestNs(deviceId) });
+      const open = subtract(holesIn({ from, to: limitFor(horizon, telemetry) }, telemetry.spans), told);
+      return lengthNs(open) > mostNs;
     }).length;
     if (missing > 0) reasons.push(`the last day of ${missing} of ${devices.length} devices is not synced yet`);
   }

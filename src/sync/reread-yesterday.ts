@@ -1,44 +1,32 @@
 /**
- * Reads yesterday again, device by device, while there is allowance to spare (design 2.1).
- *
- * To spare is what the day's share has left beyond what the rest of the day needs if it goes on as it did: live work
- * never waits for this, and history that is still missing comes first.
+ * Reads yesterday again, device by device (design 2.1): the planner gives it what all else leaves of the allowance.
  */
-import type { AllowanceUse } from '../core/fact-lines.ts';
-import { ApiFault } from '../core/faults.ts';
 import type { SyncContext } from './context.ts';
 import { exclusionNow } from './exclusion.ts';
 import { rereadableDay, rereadDay, rereadDue } from './reread.ts';
 
-/** The part of the day's allowance that has to be left. */
-const LEFT_AT_LEAST = 0.4;
-
-/**
- * Reads again what is due, and stops where the allowance is no longer to spare.
- *
- * @returns whether the key may read telemetry; without the scope that is told, as by every other reader of it.
- * @throws ApiFault of any other kind.
- */
-export async function rereadYesterday(context: SyncContext, signal: AbortSignal): Promise<boolean> {
-  const { store, serverClock, allowance, observe } = context;
-  const nowMs = serverClock.nowMs();
-  const day = rereadableDay(nowMs);
-  if (day === null) return true;
-  const isExcluded = exclusionNow(context);
-  try {
-    for (const deviceId of rereadDue(store, nowMs)) {
-      if (!hasToSpare(allowance())) return true;
-      if (!isExcluded(deviceId)) await rereadDay(context, { deviceId, day }, signal);
-    }
-  } catch (error) {
-    if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
-    observe({ type: 'stream-off', stream: 'telemetry', scope: error.facts.scope ?? 'telemetry:read' });
-    return false;
-  }
-  return true;
+export interface Rereading {
+  /** Looks anew which devices are due. Takes a look at each. @returns whether any is. */
+  look(): boolean;
+  /** Reads yesterday of the next device. @returns whether there is another. @throws ApiFault */
+  next(signal: AbortSignal): Promise<boolean>;
 }
 
-/** Where the day's limit is not known there is nothing to spare. */
-function hasToSpare({ spentDay, leftDay }: AllowanceUse): boolean {
-  return leftDay !== null && leftDay >= LEFT_AT_LEAST * (leftDay + spentDay);
+/** Nothing is known to be due before the first look. */
+export function createRereading(context: SyncContext): Rereading {
+  const { store, serverClock } = context;
+  let due: string[] = [];
+  return {
+    look: () => {
+      const isExcluded = exclusionNow(context);
+      due = rereadDue(store, serverClock.nowMs()).filter((deviceId) => !isExcluded(deviceId));
+      return due.length > 0;
+    },
+    next: async (signal) => {
+      const deviceId = due.shift();
+      const day = rereadableDay(serverClock.nowMs());
+      if (deviceId !== undefined && day !== null) await rereadDay(context, { deviceId, day }, signal);
+      return due.length > 0;
+    },
+  };
 }

@@ -1,10 +1,10 @@
 /**
- * A session: all streams on their schedules, with one key, side by side. It ends with what only somebody else can mend:
- * a key that is refused, another workspace behind it, a state that cannot be written.
+ * A session: everything that is read with one key, until something ends it that only somebody else can mend: a key that
+ * is refused, another workspace behind it, a state that cannot be written.
  *
  * Promises: the account is read before anything else, so that another workspace behind the key is noticed before
- * anything is written; a stream whose scope is missing is off and the others run; a service that does not answer is
- * waited for. Live work goes before history at the gate of the allowance, by its lane.
+ * anything is written; then the planner has the say (`dispatch.ts`). Beside it, once a minute, what needs no request; and
+ * yesterday is read again while there is allowance to spare.
  */
 import { StateFullError } from '../core/archive-room.ts';
 import { ApiFault } from '../core/faults.ts';
@@ -12,34 +12,27 @@ import type { Stream } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { syncAccount } from './account.ts';
-import type { Agenda } from './agenda.ts';
 import { syncAlerts } from './alerts.ts';
 import type { SyncContext } from './context.ts';
 import { noteCoverage } from './coverage-points.ts';
 import { syncDevices } from './devices.ts';
+import { type DispatchParts, endsSession, followPlan } from './dispatch.ts';
 import { lookAtTheGone } from './gone.ts';
 import { horizonNow } from './horizon.ts';
 import { learnTime } from './learn-time.ts';
-import type { Puller } from './pull.ts';
-import { rereadYesterday } from './reread-yesterday.ts';
-import { HISTORY_ROUNDS, LIVE_ROUNDS, syncTelemetry } from './telemetry.ts';
-import type { Trouble } from './trouble.ts';
+import { createRereading, type Rereading } from './reread-yesterday.ts';
 
-export interface SessionParts {
-  readonly context: SyncContext;
-  readonly puller: Puller;
-  readonly agenda: Agenda;
-  readonly trouble: Trouble;
+export interface SessionParts extends Omit<DispatchParts, 'readRound' | 'rereading'> {
   /** Called once the account and the devices were read: the key is one that works. */
   readonly onBegun?: () => void;
 }
 
-/** How long history rests when there is nothing to fill, and how long it may take before it looks anew. */
-const HISTORY_REST_MS = MINUTE_MS;
-const HISTORY_STRETCH_MS = 10 * MINUTE_MS;
-
 /** How often it is looked whether something is worth another look. */
 const REREAD_REST_MS = 10 * MINUTE_MS;
+
+/** How often the coverage is looked at: every minute for a few devices, every quarter of an hour for thousands. */
+const COVERAGE_MS_A_DEVICE = SECOND_MS;
+const LONGEST_COVERAGE_MS = 15 * MINUTE_MS;
 
 /** How often it is looked whether there is room again. */
 const ROOM_LOOK_MS = 5 * SECOND_MS;
@@ -50,10 +43,8 @@ const BACKOFF = { baseMs: 5 * SECOND_MS, maxMs: 2 * MINUTE_MS };
 /** How often a stream that is off is tried again: the key may have been given its scope. */
 const OFF_REST_MS = HOUR_MS;
 
-/** What a piece of work came to: done, something left to go on with at once, or off, as the key lacks the scope. */
-type Outcome = 'done' | 'more' | 'off';
-
-type Work = (signal: AbortSignal) => Promise<Outcome>;
+/** A piece of work. @returns whether the key may read the stream. */
+type Work = (signal: AbortSignal) => Promise<boolean>;
 
 /**
  * Runs until something ends it.
@@ -62,22 +53,23 @@ type Work = (signal: AbortSignal) => Promise<Outcome>;
  * UserError where a person has to act; the signal's reason when that aborts.
  */
 export async function runSession(parts: SessionParts, signal: AbortSignal): Promise<never> {
-  const work = streamsOf(parts);
-  await doIt(parts, { stream: 'account', work: work.account }, signal);
-  parts.agenda.took('account');
-  await doIt(parts, { stream: 'devices', work: work.devices }, signal);
-  parts.agenda.took('devices');
+  const { context, planning } = parts;
+  const read = roundsOf(parts);
+  await doIt(parts, { stream: 'account', work: read.account }, signal);
+  await doIt(parts, { stream: 'devices', work: read.devices }, signal);
+  const tidy = createTidy(parts);
+  // The planner goes by the server's time: that has to be known.
+  await doIt(parts, { stream: 'telemetry', work: tidy }, signal);
+  planning.begin();
   parts.onBegun?.();
   const end = new AbortController();
   const onAbort = (): void => end.abort(signal.reason);
   signal.addEventListener('abort', onAbort, { once: true });
+  const rereading = createRereading(context);
   const loops = [
-    keepDoing(parts, { stream: 'account', work: work.account }, end.signal),
-    keepDoing(parts, { stream: 'devices', work: work.devices }, end.signal),
-    keepDoing(parts, { stream: 'alerts', work: work.alerts }, end.signal),
-    keepDoing(parts, { stream: 'telemetry', work: work.live }, end.signal),
-    keepFilling(parts, work.history, end.signal),
-    keepRereading(parts, work.reread, end.signal),
+    followPlan({ ...parts, rereading, readRound: (kind, stop) => read[kind](stop) }, end.signal),
+    keepDoing(parts, { restMs: MINUTE_MS, work: tidy }, end.signal),
+    lookForRereads(parts, rereading, end.signal),
   ];
   try {
     return await Promise.race(loops);
@@ -88,38 +80,34 @@ export async function runSession(parts: SessionParts, signal: AbortSignal): Prom
   }
 }
 
-function streamsOf({
-  context,
-  puller,
-}: SessionParts): Readonly<Record<Exclude<Stream, 'telemetry'> | 'live' | 'history' | 'reread', Work>> {
+function roundsOf({ context, puller }: SessionParts): Readonly<Record<'account' | 'alerts' | 'devices', Work>> {
   return {
-    account: async (signal) => ((await syncAccount(context, signal)) ? 'done' : 'off'),
+    account: (signal) => syncAccount(context, signal),
+    alerts: (signal) => syncAlerts(context, signal),
     devices: async (signal) => {
       await syncDevices(context, signal);
       await lookAtTheGone(context, puller, signal);
-      return 'done';
+      return true;
     },
-    alerts: async (signal) => ((await syncAlerts(context, signal)) ? 'done' : 'off'),
-    live: async (signal) => {
-      await learnTime(context, puller, signal);
-      const horizon = horizonNow(context);
-      if (horizon === null) return 'done';
-      const plan = { puller, horizon, rounds: LIVE_ROUNDS, isOver: () => false };
-      const { off } = await syncTelemetry(context, plan, signal);
+  };
+}
+
+/** What is due now and then beside the requests: the points about coverage, and the time where no answer tells it. */
+function createTidy({ context, puller, planning }: SessionParts): Work {
+  const { clock } = context;
+  let notedAtMs = Number.NEGATIVE_INFINITY;
+  return async (signal) => {
+    await learnTime(context, puller, signal);
+    const horizon = horizonNow(context);
+    if (horizon === null) return true;
+    // A look at every device: the more there are, the less often.
+    const everyMs = Math.min(LONGEST_COVERAGE_MS, planning.figures().devices * COVERAGE_MS_A_DEVICE);
+    if (clock.monoMs() - notedAtMs >= everyMs) {
       noteCoverage(context, horizon);
-      return off ? 'off' : 'done';
-    },
-    history: async (signal) => {
-      const horizon = horizonNow(context);
-      if (horizon === null) return 'done';
-      const beganMs = context.clock.monoMs();
-      // Looked at anew now and then: the horizon moves, and devices come and go.
-      const isOver = (): boolean => context.clock.monoMs() - beganMs >= HISTORY_STRETCH_MS;
-      const { off } = await syncTelemetry(context, { puller, horizon, rounds: HISTORY_ROUNDS, isOver }, signal);
-      if (off) return 'off';
-      return isOver() ? 'more' : 'done';
-    },
-    reread: async (signal) => ((await rereadYesterday(context, signal)) ? 'done' : 'off'),
+      notedAtMs = clock.monoMs();
+    }
+    if (planning.rest() !== null) context.filterNotes.telemetryRead();
+    return true;
   };
 }
 
@@ -128,35 +116,35 @@ interface Task {
   readonly work: Work;
 }
 
-/** One stream on its schedule, for as long as the session lasts. */
-async function keepDoing(parts: SessionParts, task: Task, signal: AbortSignal): Promise<never> {
-  const { agenda, context } = parts;
+async function lookForRereads(
+  { context, planning }: SessionParts,
+  rereading: Rereading,
+  signal: AbortSignal,
+): Promise<never> {
   for (;;) {
-    await agenda.due(task.stream, signal);
-    const outcome = await doIt(parts, task, signal);
-    if (outcome === 'off') await context.clock.sleep(OFF_REST_MS, signal);
+    await context.clock.sleep(REREAD_REST_MS, signal);
+    // Where the allowance is short it is never its turn, and a look at every device would be for nothing.
+    if (planning.rest()?.reason !== 'idle') continue;
+    planning.planner().setReread(rereading.look());
+    planning.bell.ring();
   }
 }
 
-/** History has no schedule: it goes on as long as there is something to fill. */
-async function keepFilling(parts: SessionParts, work: Work, signal: AbortSignal): Promise<never> {
+/** Something about telemetry, again and again for as long as the session lasts. */
+async function keepDoing(
+  parts: SessionParts,
+  { restMs, work }: { restMs: number; work: Work },
+  signal: AbortSignal,
+): Promise<never> {
   for (;;) {
-    const outcome = await doIt(parts, { stream: 'telemetry', work }, signal);
-    if (outcome !== 'more') await parts.context.clock.sleep(outcome === 'off' ? OFF_REST_MS : HISTORY_REST_MS, signal);
-  }
-}
-
-/** Yesterday is read again while there is allowance to spare. */
-async function keepRereading(parts: SessionParts, work: Work, signal: AbortSignal): Promise<never> {
-  for (;;) {
-    await parts.context.clock.sleep(REREAD_REST_MS, signal);
-    const outcome = await doIt(parts, { stream: 'telemetry', work }, signal);
-    if (outcome === 'off') await parts.context.clock.sleep(OFF_REST_MS, signal);
+    await parts.context.clock.sleep(restMs, signal);
+    const mayRead = await doIt(parts, { stream: 'telemetry', work }, signal);
+    if (!mayRead) await parts.context.clock.sleep(OFF_REST_MS, signal);
   }
 }
 
 /** Does a piece of work, again and again until it comes to an end. */
-async function doIt(parts: SessionParts, { stream, work }: Task, signal: AbortSignal): Promise<Outcome> {
+async function doIt(parts: SessionParts, { stream, work }: Task, signal: AbortSignal): Promise<boolean> {
   const { context, trouble } = parts;
   const { clock, random, observe } = context;
   for (let failures = 1; ; failures += 1) {
@@ -164,10 +152,10 @@ async function doIt(parts: SessionParts, { stream, work }: Task, signal: AbortSi
     if (stream !== 'account') await untilRoom(context, signal);
     await trouble.pass(signal);
     try {
-      const outcome = await work(signal);
+      const mayRead = await work(signal);
       trouble.done();
       observe({ type: 'stream-read', stream });
-      return outcome;
+      return mayRead;
     } catch (error) {
       if (error instanceof StateFullError) {
         context.stateFull(error);
@@ -186,8 +174,4 @@ async function doIt(parts: SessionParts, { stream, work }: Task, signal: AbortSi
 /** Where the state is full, nothing is asked for that would make it grow; delivery goes on and makes room. */
 async function untilRoom({ room, clock }: SyncContext, signal: AbortSignal): Promise<void> {
   while (!room().ok) await clock.sleep(ROOM_LOOK_MS, signal);
-}
-
-function endsSession({ kind }: ApiFault): boolean {
-  return kind === 'unauthorized' || kind === 'no-api-access' || kind === 'scope-missing';
 }

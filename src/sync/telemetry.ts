@@ -110,7 +110,7 @@ async function apart(
   { tries, task }: { readonly tries: { failed: Set<string>; inARow: number }; readonly task: PullTask },
   work: () => Promise<void>,
 ): Promise<void> {
-  const { clock, store, answeredAtMs } = context;
+  const { clock, answeredAtMs } = context;
   const beganMs = clock.monoMs();
   try {
     await work();
@@ -122,10 +122,14 @@ async function apart(
     if (!ofDevice || (tries.inARow >= FAILURES_IN_A_ROW && !isAnswering)) throw error;
     tries.failed.add(task.deviceId);
     // Others were answered while this one was not: it is asked again later, and meanwhile the hole has this name.
-    if (answeredAtMs() < beganMs) return;
-    const holes = holesIn(task.span, store.telemetry(task.deviceId).spans);
-    for (const hole of holes) nameGap({ context, task }, hole, 'device unreachable');
+    if (answeredAtMs() >= beganMs) nameUnreachable(context, task);
   }
+}
+
+/** Names what is open of a device that did not answer while others did. */
+export function nameUnreachable(context: SyncContext, task: PullTask): void {
+  const holes = holesIn(task.span, context.store.telemetry(task.deviceId).spans);
+  for (const hole of holes) nameGap({ context, task }, hole, 'device unreachable');
 }
 
 /** Whether a device did not answer lately while others did. */

@@ -15,6 +15,7 @@ const RETRY_MS: Readonly<Record<GapReason, number>> = {
   'page not understood': 5 * MINUTE_MS,
   'device unreachable': 5 * MINUTE_MS,
   'beyond plan': DAY_MS,
+  'beyond allowance': DAY_MS,
   'device gone': DAY_MS,
 };
 

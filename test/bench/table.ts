@@ -32,7 +32,8 @@ export function median(values: readonly number[]): number {
 /** Judges a figure by the median of its runs. */
 export function judgeFigure(figure: Measured): Verdict {
   const measured = median(figure.values);
-  const ratio = figure.better === 'more' ? measured / figure.wanted : figure.wanted / measured;
+  const isExact = measured === figure.wanted;
+  const ratio = isExact ? 1 : figure.better === 'more' ? measured / figure.wanted : figure.wanted / measured;
   return { ...figure, measured, ratio, isMet: ratio >= 1 };
 }
 

@@ -187,7 +187,7 @@ describe('what it is given', () => {
       'api.share',
       'TIDEMARK_SYNC_HISTROY',
       'sync.settle',
-      'sync.sweep',
+      'metrics.per_device',
       'influx.url',
     ]) {
       expect(ended.stderr).toContain(words);

@@ -41,7 +41,8 @@ function live(place: Scratch, [whole, half]: readonly [number, number]): void {
   const { keeper, close } = openStore(place.path, { nowMs: () => DAY_MS });
   try {
     const configured = [whole, half];
-    for (const group of keeper.sealGroups()) while (keeper.seal(group, { configured, active: configured }, 3 * DAY_MS));
+    for (const group of keeper.sealGroups(3 * DAY_MS))
+      while (keeper.seal(group, { configured, active: configured }, 3 * DAY_MS));
     if (keeper.standing(half)?.asideTo == null) {
       keeper.keepStanding(half, { place: keeper.placeOf(half), stoodMs: 1, seenMs: 1, asideTo: keeper.endOfLog() });
     }

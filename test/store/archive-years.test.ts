@@ -19,7 +19,7 @@ function world(): { state: ScratchStore; time: { nowMs: number } } & Disposable 
 
 function sealAll({ keeper }: ScratchStore, claims: Claims, nowMs: number): number {
   let runs = 0;
-  for (const group of keeper.sealGroups()) while (keeper.seal(group, claims, nowMs)) runs += 1;
+  for (const group of keeper.sealGroups(nowMs)) while (keeper.seal(group, claims, nowMs)) runs += 1;
   return runs;
 }
 

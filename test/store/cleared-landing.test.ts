@@ -95,7 +95,8 @@ function live(state: ScratchStore, { served, story }: { served: Instants; story:
     const landed = landPage(state, served.slice(first, first + length).flat());
     if (after !== 'nothing') deliver(state, id, points);
     if (tidies && after === 'seal') {
-      for (const group of state.keeper.sealGroups()) state.keeper.seal(group, claims, Number.MAX_SAFE_INTEGER);
+      for (const group of state.keeper.sealGroups(Number.MAX_SAFE_INTEGER))
+        state.keeper.seal(group, claims, Number.MAX_SAFE_INTEGER);
     }
     if (tidies && after === 'clear') state.keeper.clear({ ...claims, beforeMs: null });
     return landed.newReadings;

@@ -6,32 +6,16 @@ import { expect } from 'vitest';
 import type { SyncOptions } from '../../src/app.ts';
 import { type DaemonParts, type KeySource, runDaemon } from '../../src/commands/daemon.ts';
 import type { AppEvent } from '../../src/core/events.ts';
-import type { Schedule, Schedules } from '../../src/core/schedule.ts';
+import type { Schedules } from '../../src/core/schedule.ts';
 import type { ReadyReport, StatusReport } from '../../src/core/status.ts';
-import { readCron } from '../../src/schedule/cron.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
-import { createAgenda } from '../../src/sync/agenda.ts';
 import { runHousekeeping } from '../../src/sync/housekeeping.ts';
 import { NOW_MS, type Rig } from './rig.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const DAY = 24 * 60 * MINUTE;
-
-/** The schedules that a configuration has unless it says otherwise. */
-export const SCHEDULES: Schedules = {
-  devices: cron('*/5 * * * *'),
-  telemetry: cron('* * * * *'),
-  alerts: cron('*/2 * * * *'),
-  account: cron('0 * * * *'),
-};
-
-export function cron(text: string): Schedule {
-  const read = readCron(text);
-  if ('mistake' in read) throw new Error(read.mistake);
-  return read;
-}
 
 export interface DaemonOptions {
   /** How long it runs, in virtual time. */
@@ -66,11 +50,12 @@ export async function liveAsDaemon(rig: Rig, options: DaemonOptions): Promise<Da
     events.push(event);
     options.changes?.observe?.(event);
   };
-  const sync = rig.open({ ...options.changes, observe });
+  const { settings } = { ...rig, ...options.changes };
+  const schedules = { ...settings.schedules, ...options.schedules };
+  const sync = rig.open({ ...options.changes, settings: { ...settings, schedules }, observe });
   const stop = new AbortController();
-  const agenda = createAgenda(rig.clock, { ...SCHEDULES, ...options.schedules }, () => 0);
   const keepHouse = (signal: AbortSignal): Promise<void> => runHousekeeping(sync.housekeeping, signal);
-  const parts: DaemonParts = { ...sync, agenda, key: options.key ?? NEVER, beside: [keepHouse] };
+  const parts: DaemonParts = { ...sync, key: options.key ?? NEVER, beside: [keepHouse] };
   const watch: DaemonWatch = { events, report: sync.report, ready: sync.ready };
   let error: unknown = null;
   try {

@@ -12,8 +12,10 @@ import * as once from '../../src/commands/once.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import { createFilter, type FilterSpec, KEEP_ALL } from '../../src/core/filter.ts';
 import type { Sink } from '../../src/core/ports.ts';
+import type { Schedule, Schedules } from '../../src/core/schedule.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
+import { readCron } from '../../src/schedule/cron.ts';
 import type { FaultPlan } from '../../src/sim/faults.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
@@ -24,6 +26,20 @@ import { judge, type Verdict } from './judge.ts';
 import { startV2Proxy, type V2Proxy } from './v2-proxy.ts';
 
 export const TOKEN = 'rig-token';
+
+/** The schedules that a configuration has unless it says otherwise. */
+export const SCHEDULES: Schedules = {
+  devices: cron('*/5 * * * *'),
+  telemetry: cron('* * * * *'),
+  alerts: cron('*/2 * * * *'),
+  account: cron('0 * * * *'),
+};
+
+export function cron(text: string): Schedule {
+  const read = readCron(text);
+  if ('mistake' in read) throw new Error(read.mistake);
+  return read;
+}
 
 /** A database shared by the tests of a file; each rig has a bucket of its own. */
 export interface Bench extends AsyncDisposable {
@@ -115,6 +131,8 @@ export async function openRig(bench: Bench, options: RigOptions): Promise<Rig> {
     concurrency: options.concurrency ?? 4,
     workspaceTag: options.workspaceTag ?? null,
     filter: createFilter({ ...KEEP_ALL.spec, ...options.filter }),
+    schedules: SCHEDULES,
+    sweepMs: 6 * 3_600_000,
   };
   const open = (changes: Partial<SyncOptions> = {}): Sync =>
     openSync({

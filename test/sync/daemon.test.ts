@@ -5,9 +5,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { UserError } from '../../src/core/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
-import { cron, DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { type Bench, cron, NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -47,16 +47,16 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     expect(life.error).toBeNull();
     await expectExact(rig, 20_000);
     expect(life.lastReady).toEqual({ ready: true, reasons: [] });
+    // What the list of devices says nothing of is not waited for.
     for (const device of life.lastReport.devices) {
-      expect(device.state, device.device_id).toBe('catching-up');
-      // The stretch since the last look alone is open.
       expect(device.lag_seconds, device.device_id).toBeLessThanOrEqual(70);
     }
+    expect(life.lastReport.devices.find(({ device_id }) => device_id === 'seldom')?.state).toBe('live');
     expect(told(life, 'gap-named')).toEqual([]);
     expect(life.lastReport.destinations[0]).toMatchObject({ quarantined: 0, held: null });
   });
 
-  test('asks each stream when its schedule says, and no more', async () => {
+  test('asks what its schedules ask for, the list of devices by what it is worth, and devices that have something', async () => {
     using rig = await rigOf();
     const { log } = rig.simulator;
     await liveAsDaemon(rig, { forMs: HOUR });
@@ -68,9 +68,18 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     expect(rig.clock.nowMs() - startedMs).toBeGreaterThanOrEqual(2 * HOUR);
     // One at the start, and one whenever it is due.
     expect(count(/\/account$/)).toBe(3);
-    expect(count(/\/devices$/)).toBe(25);
-    expect(count(/\/telemetry$/)).toBeGreaterThanOrEqual(3 * 121);
-    expect(count(/\/telemetry$/)).toBeLessThanOrEqual(3 * 121 + 3);
+    expect(count(/\/alerts$/)).toBe(61);
+    // With allowance to spare once a minute: one request tells of all devices.
+    expect(count(/\/devices$/)).toBeGreaterThanOrEqual(25);
+    expect(count(/\/devices$/)).toBeLessThanOrEqual(122);
+    const ofDevice = (deviceId: string): number => count(new RegExp(`/${deviceId}/telemetry$`));
+    // Two that speak every minute or oftener, and one that does every 17 minutes.
+    for (const deviceId of ['often', 'tied']) {
+      expect(ofDevice(deviceId), deviceId).toBeGreaterThanOrEqual(100);
+      expect(ofDevice(deviceId), deviceId).toBeLessThanOrEqual(124);
+    }
+    expect(ofDevice('seldom')).toBeGreaterThanOrEqual(7);
+    expect(ofDevice('seldom')).toBeLessThanOrEqual(12);
   });
 
   test('catches a missed tick up once, however many were missed', async () => {
@@ -256,9 +265,8 @@ describe.runIf(influxdAvailable())('the daemon', () => {
       schedules: { telemetry: cron('*/20 * * * * *'), devices: cron('0 0 29 2 *') },
     });
     const asked = rig.simulator.log.requests.filter(({ number }) => number > before);
-    expect(asked.filter(({ path }) => path.endsWith('/devices'))).toHaveLength(1);
-    const telemetry = asked.filter(({ path }) => path.endsWith('/telemetry')).length;
-    expect(telemetry).toBeGreaterThanOrEqual(3 * 29);
-    expect(telemetry).toBeLessThanOrEqual(3 * 32);
+    const often = asked.filter(({ path }) => path.endsWith('/often/telemetry')).length;
+    expect(often).toBeGreaterThanOrEqual(24);
+    expect(often).toBeLessThanOrEqual(33);
   });
 });

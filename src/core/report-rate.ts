@@ -1,0 +1,94 @@
+/**
+ * How often a device reports, as learnt from its readings and its signs of life: two numbers, kept for each device.
+ *
+ * A page of many readings settles it at once by the median of its gaps; single gaps move it a little, and no single one
+ * far, so that jitter, gaps and silence do not carry it away while a rate that has truly changed is followed within some
+ * twenty readings. Nothing here is relied on for what is held (coverage alone is): a wrong rate costs requests or freshness.
+ */
+
+export interface ReportRate {
+  /** From one reading to the next, in ms, as a rule; `null` where nothing is known yet. */
+  readonly intervalMs: number | null;
+  /** By how much single gaps differ from that, in the mean, in ms. */
+  readonly deviationMs: number;
+}
+
+export const UNKNOWN_RATE: ReportRate = { intervalMs: null, deviationMs: 0 };
+
+/** Gaps longer than so many intervals are silence, not a rate; what is shorter by that factor a repetition. */
+const OUTLIER = 4;
+/** So many gaps weigh as much as all that was learnt before. */
+const MEMORY_GAPS = 4;
+/** How many deviations of lateness are taken for chance. */
+const PATIENCE = 4;
+/** Served times may be cut to seconds. */
+const GRAIN_MS = 1000;
+/** A request that came too early says that the rate was taken for faster than it is. */
+const SLOWER = 1.5;
+
+/**
+ * Takes in the instants of a page.
+ *
+ * @param instantsMs of its readings, in order, newest or oldest first, with no others between them.
+ */
+export function learnFromPage(before: ReportRate, instantsMs: readonly number[]): ReportRate {
+  const gaps: number[] = [];
+  for (let at = 1; at < instantsMs.length; at += 1) {
+    const gap = Math.abs((instantsMs[at] ?? 0) - (instantsMs[at - 1] ?? 0));
+    if (gap > 0) gaps.push(gap);
+  }
+  if (gaps.length === 0) return before;
+  const middle = medianOf(gaps);
+  const deviation = deviationOf(gaps, middle);
+  if (before.intervalMs === null) return { intervalMs: middle, deviationMs: deviation };
+  const weight = gaps.length / (gaps.length + MEMORY_GAPS);
+  const known = before.intervalMs;
+  // Few gaps may be chance: they are not believed further than an outlier is.
+  const sample = gaps.length > MEMORY_GAPS ? middle : clamp(middle, known / OUTLIER, known * OUTLIER);
+  const own = Math.max(deviation, Math.abs(sample - known) * (1 - weight));
+  return {
+    intervalMs: known + (sample - known) * weight,
+    deviationMs: before.deviationMs + (own - before.deviationMs) * weight,
+  };
+}
+
+/**
+ * Takes in two successive `last_seen_at` of a device. Any number of readings may lie between them: the rate is at least
+ * one in that time.
+ */
+export function learnFromSeen(before: ReportRate, gapMs: number): ReportRate {
+  if (gapMs <= 0) return before;
+  if (before.intervalMs === null) return { intervalMs: gapMs, deviationMs: gapMs / 2 };
+  const readings = Math.max(1, Math.round(gapMs / before.intervalMs));
+  // Over many intervals the rounding says more than the time.
+  return readings > OUTLIER ? before : learnFromPage(before, [0, gapMs / readings]);
+}
+
+/** Takes in that a reading was expected and had not come. */
+export function learnFromEmpty(before: ReportRate): ReportRate {
+  return before.intervalMs === null ? before : { ...before, intervalMs: before.intervalMs * SLOWER };
+}
+
+/**
+ * From how long after a reading on the next one is there all but certainly, in ms; infinite where no rate is known.
+ * For an even rate that is shortly after the interval, for readings at random times four of them.
+ */
+export function surelyWithinMs({ intervalMs, deviationMs }: ReportRate): number {
+  return intervalMs === null ? Number.POSITIVE_INFINITY : intervalMs + PATIENCE * deviationMs + GRAIN_MS;
+}
+
+/** The mean of the distances from the middle; long gaps are silence and count as outliers only. */
+function deviationOf(gaps: readonly number[], middle: number): number {
+  let sum = 0;
+  for (const gap of gaps) sum += Math.min(Math.abs(gap - middle), (OUTLIER - 1) * middle);
+  return sum / gaps.length;
+}
+
+function medianOf(numbers: readonly number[]): number {
+  const sorted = Float64Array.from(numbers).sort();
+  return sorted[sorted.length >> 1] ?? 0;
+}
+
+function clamp(value: number, least: number, most: number): number {
+  return Math.min(most, Math.max(least, value));
+}

@@ -1,0 +1,81 @@
+/**
+ * An errand: what the planner has decided on about one device, carried out: one page of its newest end or its history.
+ *
+ * Each answer of the API is landed as by any other walk; what is new here is only where it stops: after the first page
+ * that proved something, so that the next request is the most valuable one again.
+ */
+import type { Interval } from '../core/intervals.ts';
+import type { Reach } from '../core/planner-history.ts';
+import type { TailAnswer } from '../core/planner-notes.ts';
+import type { HistoryDecision, TailDecision } from '../core/planner-terms.ts';
+import { DAY_NS, maxNs, minNs, msToNs, nsToMs, SECOND_NS } from '../core/time.ts';
+import type { PullTask, SyncContext, TakenPage } from './context.ts';
+import type { Planning, Viewed } from './planning.ts';
+import { nameGap } from './walking.ts';
+
+export interface ErrandParts {
+  readonly context: SyncContext;
+  readonly planning: Planning;
+}
+
+/** A pull that stops after one page, and what it has brought. */
+export interface Errand {
+  readonly task: PullTask;
+  readonly taken: TakenPage[];
+}
+
+/** The pull for a decision; `null` while nothing is known of the server's time. */
+export function errandFor({ planning }: ErrandParts, decision: TailDecision | HistoryDecision): Errand | null {
+  const { deviceId, lane } = decision;
+  const now = planning.view(deviceId);
+  if (now === null) return null;
+  const span = decision.kind === 'tail' ? tailSpan(now, decision) : reachSpan(now, decision.reach);
+  const taken: TakenPage[] = [];
+  const task: PullTask = {
+    deviceId,
+    lane,
+    limit: now.wanted.to,
+    span,
+    isPaused: () => taken.some(({ isProven }) => isProven),
+    took: (page) => void taken.push(page),
+  };
+  return { task, taken };
+}
+
+/** The newest end of a device, or the hole that was left there. */
+function tailSpan({ state, view, wanted }: Viewed, { untilMs }: TailDecision): Interval {
+  const newest = state.spans.at(-1);
+  const dayFrom = maxNs(wanted.to - DAY_NS, wanted.from);
+  if (newest !== undefined && view.hole !== null) return { from: msToNs(view.hole.fromMs), to: newest.from };
+  // Down to what is held, however long ago that was: one page tells of all that time where there was little.
+  const from = newest === undefined ? dayFrom : maxNs(minNs(newest.to, dayFrom), wanted.from);
+  const until = untilMs === null ? wanted.to : maxNs(msToNs(untilMs), from + SECOND_NS);
+  return { from, to: minNs(wanted.to, until) };
+}
+
+const WEEK_NS = 7n * DAY_NS;
+
+/** A stretch of history, below the newest end. */
+function reachSpan({ state, view, wanted }: Viewed, reach: Reach): Interval {
+  const newest = state.spans.at(-1);
+  const to = view.hole !== null ? msToNs(view.hole.fromMs) : (newest?.from ?? wanted.from);
+  const back = reach === 'day' ? DAY_NS : WEEK_NS;
+  const from = reach === 'rest' ? wanted.from : maxNs(wanted.to - back, wanted.from);
+  return { from: minNs(from, to), to };
+}
+
+/** What the newest end of a device turned out to be; what lies below it is given up where that was decided. */
+export function tailAnswer(
+  { context, planning }: ErrandParts,
+  { task, taken }: Errand,
+  { newestOnly }: TailDecision,
+): TailAnswer {
+  const newReadings = taken.reduce((sum, page) => sum + page.newReadings, 0);
+  const instantsMs = (taken.at(-1)?.readings ?? []).map(({ recordedAt }) => nsToMs(recordedAt));
+  const now = planning.view(task.deviceId);
+  const hole = now?.view.hole ?? null;
+  if (hole === null || !newestOnly) return { newReadings, instantsMs, hole };
+  const to = now?.state.spans.at(-1)?.from ?? 0n;
+  nameGap({ context, task }, { from: msToNs(hole.fromMs), to }, 'beyond allowance');
+  return { newReadings, instantsMs, hole: null };
+}

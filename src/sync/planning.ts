@@ -1,0 +1,255 @@
+/**
+ * The planner over the state: begun from what is held, told what comes and goes, and begun anew where time falls back.
+ *
+ * All its times are the server's. Promise: what the planner has forgotten or got wrong costs requests or freshness, never
+ * a reading: what is asked for is always a hole in the coverage.
+ */
+import type { CoveredSpan } from '../core/coverage.ts';
+import type { DayFigures } from '../core/day-spread.ts';
+import type { AppEvent } from '../core/events.ts';
+import type { ApiFaultKind } from '../core/faults.ts';
+import { hash64 } from '../core/hash.ts';
+import { type Interval, normalize } from '../core/intervals.ts';
+import type { KnownDevice } from '../core/inventory-state.ts';
+import { createPlanner } from '../core/planner.ts';
+import type { RoundKind } from '../core/planner-rounds.ts';
+import type { ListedTail } from '../core/planner-tails.ts';
+import type { Planner, PlannerFigures, Rest } from '../core/planner-terms.ts';
+import { type DeviceView, viewOf } from '../core/planner-view.ts';
+import type { Purpose } from '../core/ports.ts';
+import { UNKNOWN_RATE } from '../core/report-rate.ts';
+import type { Schedules } from '../core/schedule.ts';
+import type { TelemetryState } from '../core/telemetry-state.ts';
+import { type EpochMs, type EpochNs, MINUTE_MS, maxNs, minNs, nsToMs, SECOND_MS } from '../core/time.ts';
+import type { SyncContext } from './context.ts';
+import { createDemandWatch } from './demand-watch.ts';
+import { createDoorbell, type Doorbell } from './doorbell.ts';
+import { keptDevices } from './exclusion.ts';
+import { horizonNow, limitFor } from './horizon.ts';
+
+export interface PlanningParts {
+  readonly context: SyncContext;
+  readonly schedules: Schedules;
+  /** `sync.sweep`, in ms. */
+  readonly sweepMs: number;
+  /** `api.share`. */
+  readonly share: number;
+  /** The day's window of the allowance as it stands. */
+  readonly day: () => DayFigures;
+}
+
+/** The planner, and what it is told from outside of a decision. */
+export interface Planning {
+  /** The present, in the planner's time. Where it has fallen back, the planner begins anew. */
+  nowMs(): EpochMs;
+  /** The planner as it is now: not to be kept. */
+  planner(): Planner;
+  /** Begins from the state, when the account and the devices have just been read. */
+  begin(): void;
+  /** Takes in the list of devices as the state has it now. */
+  devicesRead(): void;
+  /** What is held of a device and what is open; `null` while nothing is known of the server's time. */
+  view(deviceId: string): Viewed | null;
+  /** Takes in a request that was booked, whoever made it. */
+  booked(purpose: Purpose): void;
+  /** Takes an event in: devices that are gone, refusals that may tell of a plan that has changed. */
+  observe(event: AppEvent): void;
+  /** Rings when something was told that may change what is worth asking next. */
+  readonly bell: Doorbell;
+  /** Until when nothing is asked, and why; `null` while something is. */
+  rest(): Rest | null;
+  resting(rest: Rest | null): void;
+  figures(): PlannerFigures;
+  /** Looks whether the allowance carries what is asked for, and tells where that has changed. */
+  weigh(): void;
+}
+
+/** A device as it is now. */
+export interface Viewed {
+  readonly view: DeviceView;
+  readonly state: TelemetryState;
+  /** What is wanted and can be claimed now. */
+  readonly wanted: Interval;
+}
+
+/** Times within this may fall back: clocks are known to a few seconds. */
+const FELL_BACK_MS = 10 * SECOND_MS;
+
+/** Phases lie within this, so that containers which all go by the minute do not all ask at its first second. */
+const PHASE_WITHIN_MS = MINUTE_MS;
+
+const USUAL_PAGE = 200;
+
+/** Refusals by which a plan that has changed shows itself. */
+const PLAN_DOUBTS: ReadonlySet<ApiFaultKind> = new Set(['invalid-request', 'range-too-large']);
+
+/** The account is read out of turn for a refusal no more often than this. */
+const DOUBT_EVERY_MS = 10 * MINUTE_MS;
+
+/** For a limit that the plan does not have it is read sooner: nothing but the account tells which one counts. */
+const LIMIT_DOUBT_EVERY_MS = MINUTE_MS;
+
+/** Life cycles in which no readings are expected. */
+const ASLEEP: ReadonlySet<string> = new Set(['paused', 'shelved', 'retired']);
+
+/** A planner over a state. It knows nothing before `begin`. */
+export function createPlanning(parts: PlanningParts): Planning {
+  const { context } = parts;
+  const { store, serverClock, clock } = context;
+  const bell = createDoorbell(clock);
+  let planner = createPlanner(settingsOf(parts));
+  let asked = new Set<string>();
+  let lastMs = Number.NEGATIVE_INFINITY;
+  let doubtedAtMs = Number.NEGATIVE_INFINITY;
+  let rest: Rest | null = null;
+
+  const demand = createDemandWatch(context, {
+    asked: () => settingsOf(parts),
+    rates: () => planner.rates(),
+    othersPerDay: () => parts.day().others ?? 0,
+  });
+
+  const view = (deviceId: string): Viewed | null => {
+    const horizon = horizonNow(context);
+    if (horizon === null) return null;
+    const state = store.telemetry(deviceId);
+    const nowMs = serverClock.nowMs();
+    const named = store.gaps(deviceId).filter(({ retryAtMs }) => retryAtMs > nowMs);
+    const resting = normalize(named.map(({ fromNs, toNs }) => ({ from: fromNs, to: toNs })));
+    const from = goesOnFrom(state.spans, horizon.wantedFrom);
+    const wanted = { from, to: maxNs(limitFor(horizon, state), from) };
+    return { state, wanted, view: viewOf({ spans: state.spans, wanted, resting }) };
+  };
+  const openHistory = (deviceId: string): void => {
+    const now = view(deviceId);
+    if (now !== null) planner.open('first-history', deviceId, now.view.open);
+  };
+  const takeIn = (deviceId: string): void => {
+    asked.add(deviceId);
+    const now = view(deviceId);
+    if (now === null) return;
+    const { newestMs, coveredToMs, hole, open } = now.view;
+    const newestNs = store.newestNs(deviceId);
+    planner.held(deviceId, {
+      hole,
+      newestMs: newestNs === null ? newestMs : Math.max(newestMs ?? 0, nsToMs(newestNs)),
+      // It was asked when the end of what is held was the settle ago.
+      askedMs: coveredToMs === null ? null : coveredToMs + context.settings.settleMs,
+      rate: UNKNOWN_RATE,
+    });
+    planner.open('first-history', deviceId, open);
+  };
+  const leave = (deviceId: string): void => {
+    asked.delete(deviceId);
+    planner.left(deviceId);
+  };
+  const devicesRead = (): void => {
+    const there = keptDevices(context).filter(({ goneSinceMs }) => goneSinceMs === null);
+    const ids = new Set(there.map(({ record }) => record.deviceId));
+    for (const deviceId of [...asked].filter((known) => !ids.has(known))) leave(deviceId);
+    for (const deviceId of [...ids].filter((listed) => !asked.has(listed))) takeIn(deviceId);
+    // A name that kept a hole closed has an end.
+    const named = new Set(store.gaps().map(({ deviceId }) => deviceId));
+    for (const deviceId of [...named].filter((each) => ids.has(each))) openHistory(deviceId);
+    planner.listed(there.map(toListed), { isLast: true }, serverClock.nowMs());
+    bell.ring();
+  };
+  const begin = (): void => {
+    planner = createPlanner(settingsOf(parts));
+    asked = new Set();
+    const nowMs = serverClock.nowMs();
+    lastMs = nowMs;
+    planner.setDay(parts.day(), nowMs);
+    planner.done('account', nowMs);
+    devicesRead();
+  };
+  const hastenAccount = (restMs: number): void => {
+    if (clock.monoMs() - doubtedAtMs < restMs) return;
+    doubtedAtMs = clock.monoMs();
+    planner.hasten('account');
+    bell.ring();
+  };
+
+  return {
+    bell,
+    nowMs: () => {
+      const nowMs = serverClock.nowMs();
+      if (nowMs < lastMs - FELL_BACK_MS) begin();
+      lastMs = Math.max(lastMs, nowMs);
+      planner.setPageSize(store.account()?.plan.maxDevicesPerPage ?? USUAL_PAGE);
+      planner.setDay(parts.day(), lastMs);
+      return lastMs;
+    },
+    planner: () => planner,
+    begin,
+    devicesRead,
+    view,
+    booked: (purpose) => planner.booked(purpose, Math.max(lastMs, serverClock.nowMs())),
+    observe: (event) => {
+      if (event.type === 'device-gone') leave(event.deviceId);
+      if (event.type === 'plan-doubted') hastenAccount(LIMIT_DOUBT_EVERY_MS);
+      const isRefusal = event.type === 'request-done' && event.fault !== null && PLAN_DOUBTS.has(event.fault);
+      if (isRefusal) hastenAccount(DOUBT_EVERY_MS);
+    },
+    rest: () => rest,
+    resting: (next) => {
+      rest = next;
+    },
+    figures: () => planner.figures(),
+    weigh: demand.look,
+  };
+}
+
+/**
+ * Where the wanted span of a device begins: what came after the newest that is held stays wanted, however long the
+ * allowance or an outage has kept it waiting.
+ */
+function goesOnFrom(spans: readonly CoveredSpan[], wantedFrom: EpochNs): EpochNs {
+  const held = spans.at(-2) ?? spans.at(-1);
+  return held === undefined ? wantedFrom : minNs(wantedFrom, held.to);
+}
+
+function settingsOf({ context, schedules, sweepMs, share }: PlanningParts) {
+  const { store, serverClock } = context;
+  const nowMs = serverClock.nowMs();
+  const phaseMs = phaseOf(store.workspaceTag() ?? '');
+  const turnAfter = (kind: RoundKind, lastMs: EpochMs): EpochMs =>
+    (schedules[kind].next(lastMs - phaseMs) ?? Number.POSITIVE_INFINITY) + phaseMs;
+  return {
+    freshnessMs: periodMs(schedules.telemetry.next, nowMs),
+    devicesMs: periodMs(schedules.devices.next, nowMs),
+    alertsMs: periodMs(schedules.alerts.next, nowMs),
+    accountMs: periodMs(schedules.account.next, nowMs),
+    turnAfter,
+    sweepMs,
+    pageSize: store.account()?.plan.maxDevicesPerPage ?? USUAL_PAGE,
+    share,
+  };
+}
+
+/** How many turns the distance of two is measured over. */
+const TURNS = 20;
+
+/** From one turn of a schedule to the next, in the mean; a century where it names none. */
+export function periodMs(next: (afterMs: EpochMs) => EpochMs | null, nowMs: EpochMs): number {
+  const first = next(nowMs);
+  let last = first;
+  for (let turn = 1; turn < TURNS && last !== null; turn += 1) last = next(last);
+  return first === null || last === null ? NEVER_MS : (last - first) / (TURNS - 1);
+}
+
+const NEVER_MS = 100 * 365 * 24 * 60 * MINUTE_MS;
+
+/** The phase of a workspace: always the same one, spread evenly over many workspaces. */
+export function phaseOf(workspace: string): number {
+  return hash64(workspace).lo % PHASE_WITHIN_MS;
+}
+
+function toListed({ record }: KnownDevice): ListedTail {
+  const { deviceId, lastSeenAt, lifecycleStatus } = record;
+  return {
+    deviceId,
+    seenMs: lastSeenAt === null ? null : nsToMs(lastSeenAt),
+    isActive: lifecycleStatus === null || !ASLEEP.has(lifecycleStatus),
+  };
+}

@@ -1,0 +1,163 @@
+/**
+ * The planner at work against the bench's service, through the real pace (issue 4, "Figures").
+ */
+import { createPlanner } from '../../../src/core/planner.ts';
+import {
+  type Decision,
+  type Planner,
+  type PlannerFigures,
+  purposeOf,
+  type Rest,
+} from '../../../src/core/planner-terms.ts';
+import { learnFromPage, UNKNOWN_RATE } from '../../../src/core/report-rate.ts';
+import type { Device } from './fleet.ts';
+import { countAnew, hold, takePage } from './holdings.ts';
+import { createPace, SHARE } from './pace.ts';
+import { type RunResult, resultOf } from './result.ts';
+import type { Service, ServicePlan } from './service.ts';
+import { createTiming, type Timing } from './timing.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+export const PAGE = 200;
+
+export interface RunOptions {
+  readonly fleet: readonly Device[];
+  readonly service: Service;
+  readonly plan: ServicePlan;
+  /** What came before is not counted. */
+  readonly fromMs: number;
+  readonly untilMs: number;
+  readonly seed: number;
+}
+
+export interface PlannerRun extends RunResult {
+  readonly figures: PlannerFigures;
+  /** When a request went or, where nothing was due, might have gone: the paced instants at which the oracle sends. */
+  readonly instantsMs: Float64Array;
+  readonly byLane: Readonly<Record<string, number>>;
+  readonly liveAsked: number;
+  readonly liveEmpty: number;
+  /** Of each decision, and of all that the planner is told for it. */
+  readonly deciding: Timing;
+  readonly telling: Timing;
+  readonly stepsPerDecision: number;
+  /** How long nothing was due although the allowance had something left. */
+  readonly idleMs: number;
+}
+
+export const SETTINGS = {
+  freshnessMs: MINUTE_MS,
+  devicesMs: 5 * MINUTE_MS,
+  alertsMs: 2 * MINUTE_MS,
+  accountMs: HOUR_MS,
+  sweepMs: 6 * HOUR_MS,
+  pageSize: PAGE,
+  share: SHARE,
+};
+
+/** Runs it. All is held when it begins. */
+export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunOptions): PlannerRun {
+  const pace = createPace(service, plan, seed);
+  const planner = createPlanner(SETTINGS);
+  const holdings = new Map(fleet.map((device) => [device.deviceId, hold(device, 0, device.newestAt(0))]));
+  for (const device of fleet) tellHeld(planner, device);
+  const figuresAt = (nowMs: number) => ({
+    ...pace.allowance.day(nowMs),
+    minuteBudget: pace.allowance.minute(nowMs).budget,
+  });
+  planner.setDay(figuresAt(0), 0);
+  const instants: number[] = [];
+  const deciding = createTiming();
+  const telling = createTiming();
+  const idleEveryMs = Math.max(MINUTE_MS / (plan.perMinute * SHARE), DAY_MS / (plan.perDay * SHARE));
+  let counts = { requests: 0, pages: 0, refused: 0 };
+  let byLane: Record<string, number> = {};
+  let before = planner.figures();
+  let isCounting = false;
+  let listFrom = 0;
+  let idleMs = 0;
+
+  const answer = (decision: Decision, nowMs: number): void => {
+    if (decision.kind === 'tail') {
+      const held = holdings.get(decision.deviceId);
+      if (held === undefined) throw new Error(`${decision.deviceId} is no device`);
+      counts.pages += 1;
+      const page = takePage(held, nowMs, { pageSize: PAGE, givesUp: decision.newestOnly, untilMs: decision.untilMs });
+      telling.time(() => planner.tailLanded(decision, page, nowMs));
+    } else if (decision.kind === 'devices') {
+      const page = fleet.slice(listFrom, listFrom + PAGE);
+      listFrom = listFrom + PAGE >= fleet.length ? 0 : listFrom + PAGE;
+      const listed = page.map(({ deviceId, seenAt }) => ({ deviceId, seenMs: seenAt(nowMs), isActive: true }));
+      telling.time(() => planner.listed(listed, { isLast: listFrom === 0 }, nowMs));
+    } else if (decision.kind !== 'history' && decision.kind !== 'reread') planner.done(decision.kind, nowMs);
+  };
+  const send = (decision: Decision, nowMs: number): void => {
+    telling.time(() => planner.began(decision, nowMs));
+    telling.time(() => planner.booked(purposeOf(decision), nowMs));
+    const { status } = pace.send(nowMs);
+    instants.push(nowMs);
+    counts.requests += 1;
+    byLane[decision.lane] = (byLane[decision.lane] ?? 0) + 1;
+    telling.time(() => planner.setDay(figuresAt(nowMs), nowMs));
+    if (status === 200) answer(decision, nowMs);
+    else {
+      counts.refused += 1;
+      planner.failed(decision, { isOwn: false }, nowMs);
+    }
+    telling.next();
+  };
+
+  const startCounting = (nowMs: number): void => {
+    if (isCounting || nowMs < fromMs) return;
+    for (const held of holdings.values()) countAnew(held, nowMs);
+    counts = { requests: 0, pages: 0, refused: 0 };
+    byLane = {};
+    before = planner.figures();
+    isCounting = true;
+  };
+  const rest = ({ untilMs: restMs, reason }: Rest, nowMs: number): number => {
+    const onMs = Math.min(untilMs, Math.max(nowMs + 1, Math.ceil(restMs)));
+    if (reason === 'day') return onMs;
+    idleMs += Math.max(0, onMs - Math.max(nowMs, fromMs));
+    // The oracle may use what the planner leaves.
+    const lastMs = Math.max(nowMs, (instants.at(-1) ?? 0) + idleEveryMs);
+    for (let atMs = lastMs; atMs < onMs; atMs += idleEveryMs) instants.push(atMs);
+    return onMs;
+  };
+
+  for (let nowMs = 0; ; ) {
+    nowMs = pace.freeAtMs(nowMs);
+    if (nowMs >= untilMs) break;
+    startCounting(nowMs);
+    const decision = deciding.time(() => planner.next(nowMs));
+    deciding.next();
+    if (decision.kind === 'rest') nowMs = rest(decision, nowMs);
+    else send(decision, nowMs);
+  }
+  const figures = planner.figures();
+  return {
+    ...resultOf([...holdings.values()], counts, { fromMs, untilMs }),
+    figures,
+    instantsMs: Float64Array.from(instants),
+    byLane,
+    liveAsked: figures.liveAsked - before.liveAsked,
+    liveEmpty: figures.liveEmpty - before.liveEmpty,
+    deciding: deciding.end(),
+    telling: telling.end(),
+    idleMs,
+    stepsPerDecision: planner.steps() / Math.max(1, deciding.end().count),
+  };
+}
+
+/** Tells what is held of a device: its newest reading, as of now, and the rate of the last ones. */
+export function tellHeld(planner: Planner, device: Device): void {
+  const newest = device.newestAt(0);
+  const instants = Array.from({ length: 20 }, (_, back) => device.timeOf(newest - back));
+  planner.held(device.deviceId, {
+    newestMs: instants[0] ?? null,
+    askedMs: 0,
+    rate: learnFromPage(UNKNOWN_RATE, instants),
+  });
+}

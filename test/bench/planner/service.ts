@@ -1,0 +1,58 @@
+/**
+ * The service as the bench needs it: an allowance of the simulator's kinds, another client, and answers that tell of it.
+ */
+import { createAllowance, type WindowState } from '../../../src/sim/allowance.ts';
+import { shareAllowance } from '../../../src/sim/foreign-load.ts';
+import { createSettings, type SimSettings } from '../../../src/sim/settings.ts';
+
+export interface ServicePlan {
+  readonly perMinute: number;
+  readonly perDay: number;
+}
+
+export interface ServiceOptions {
+  readonly plan: ServicePlan;
+  readonly window: SimSettings['allowance']['window'];
+  readonly headers: SimSettings['allowance']['headers'];
+  /** What another client uses of both limits: the lesser of the two, evenly. */
+  readonly others: number;
+}
+
+export interface Verdict {
+  readonly status: 200 | 429;
+  readonly limit: number;
+  readonly remaining: number;
+  readonly waitMs: number | null;
+}
+
+export interface Service {
+  request(atMs: number): Verdict;
+}
+
+/** So far before the beginning of the run does the service's clock begin: windows are under way by then. */
+const ORIGIN_MS = 1_000_000_000;
+
+export function createService({ plan, window, headers, others }: ServiceOptions): Service {
+  const perMinute = others * Math.min(plan.perMinute, plan.perDay / 1440);
+  const settings = createSettings({
+    allowance: { window, headers, refusals: 'free', foreign: { perMinute, everyMs: 15_000 } },
+    plan: { requestsPerMinute: plan.perMinute, requestsPerDay: plan.perDay },
+  });
+  const allowance = shareAllowance(createAllowance(settings), settings);
+  const told = (minute: WindowState, day: WindowState): WindowState => {
+    if (headers === 'minute') return minute;
+    return headers === 'day' || day.left < minute.left ? day : minute;
+  };
+  return {
+    request(atMs) {
+      const before = allowance.state(ORIGIN_MS + atMs);
+      const isRefused = before.minute.left === 0 || before.day.left === 0;
+      if (!isRefused) allowance.spend(1, ORIGIN_MS + atMs);
+      const { minute, day } = allowance.state(ORIGIN_MS + atMs);
+      const { limit, left } = told(minute, day);
+      if (!isRefused) return { status: 200, limit, remaining: left, waitMs: null };
+      const waitMs = Math.ceil(Math.max(minute.waitMs, day.waitMs, 1) / 1000) * 1000;
+      return { status: 429, limit, remaining: left, waitMs };
+    },
+  };
+}

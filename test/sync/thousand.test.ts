@@ -1,0 +1,70 @@
+/**
+ * A day of a thousand devices on a small plan, through the whole engine in virtual time: planner, pace, pull, landing,
+ * delivery to a real InfluxDB (issue 4).
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { DeviceSpec } from '../../src/sim/spec.ts';
+import { createWorld } from '../../src/sim/world.ts';
+import { liveAsDaemon, told } from '../support/daemon-rig.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { type Bench, openBench, openRig } from '../support/rig.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DEVICES = 1000;
+const SHARE = 0.8;
+const PLAN = { requestsPerMinute: 60, requestsPerDay: 5000 };
+
+/** From 5 minutes to 1 hour, evenly by their logarithm. */
+const FLEET: readonly DeviceSpec[] = Array.from({ length: DEVICES }, (_, index) => ({
+  deviceId: `d${String(index).padStart(4, '0')}`,
+  intervalMs: Math.round((5 * MINUTE * 12 ** ((index * 0.618_034) % 1)) / SECOND) * SECOND,
+}));
+
+/** The most requests in any stretch of that length. @param atMs ascending. */
+function mostWithin(atMs: readonly number[], lengthMs: number): number {
+  let most = 0;
+  let from = 0;
+  for (let to = 0; to < atMs.length; to += 1) {
+    while ((atMs[to] ?? 0) - (atMs[from] ?? 0) >= lengthMs) from += 1;
+    most = Math.max(most, to - from + 1);
+  }
+  return most;
+}
+
+describe.runIf(influxdAvailable())('a thousand devices on 5,000 requests a day', () => {
+  let bench: Bench;
+  beforeAll(async () => {
+    bench = await openBench();
+  });
+  afterAll(async () => {
+    await bench[Symbol.asyncDispose]();
+  });
+
+  test('are all kept fresh for a day, within the share, and what does not fit is told', async () => {
+    using rig = await openRig(bench, {
+      world: (originMs) => createWorld({ seed: 7, originMs, historyMs: 2 * HOUR, devices: FLEET }),
+      historyMs: HOUR,
+      settings: { plan: PLAN },
+      share: SHARE,
+    });
+    const life = await liveAsDaemon(rig, { forMs: 24 * HOUR });
+    expect(life.error).toBeNull();
+    const { requests, count } = rig.simulator.log;
+    const atMs = requests.map((request) => request.atMs);
+    expect(count(429)).toBe(0);
+    expect(mostWithin(atMs, MINUTE)).toBeLessThanOrEqual(PLAN.requestsPerMinute * SHARE);
+    expect(atMs.length).toBeLessThanOrEqual(PLAN.requestsPerDay * SHARE);
+    // All of it is of use: there is more to ask than may be asked.
+    expect(atMs.length).toBeGreaterThanOrEqual(0.9 * PLAN.requestsPerDay * SHARE);
+    expect(told(life, 'allowance-short')[0]).toMatchObject({ of: 'schedules' });
+    const verdict = await rig.verdict(rig.clock.nowMs() - 17 * HOUR);
+    expect(verdict.missing.slice(0, 5)).toEqual([]);
+    expect(verdict.invented.slice(0, 5)).toEqual([]);
+    const lags = life.lastReport.devices.map((device) => device.lag_seconds ?? Number.POSITIVE_INFINITY);
+    // Four requests a day for each: asked in turn, none is forgotten.
+    expect(lags.reduce((sum, lag) => sum + lag, 0) / lags.length).toBeLessThanOrEqual(5 * 3600);
+    expect(Math.max(...lags)).toBeLessThanOrEqual(17 * 3600);
+  });
+});
