@@ -19,6 +19,7 @@ import type { AppEvent } from './core/events.ts';
 import type { AllowanceUse } from './core/fact-lines.ts';
 import { createFilter } from './core/filter.ts';
 import type { Rest } from './core/planner-terms.ts';
+import type { JobQueue } from './core/jobs.ts';
 import type { Clock, Disk, Observe, Random, Transport } from './core/ports.ts';
 import type { Secret } from './core/secret.ts';
 import { createServerClock } from './core/server-clock.ts';
@@ -36,10 +37,12 @@ import type { ArchiveLimits, HousekeepingParts } from './sync/housekeeping.ts';
 import { createPlanning, type Planning } from './sync/planning.ts';
 import { createProgressWatch, type ProgressWatch } from './sync/progress-watch.ts';
 import { createPuller, type Puller } from './sync/pull.ts';
+import { takingTurns } from './sync/pull-turns.ts';
 import { type ReportParts, readyNow, reportNow } from './sync/report.ts';
 import { createRoom } from './sync/room.ts';
 import { createStreamNotes, oncePerStream } from './sync/stream-notes.ts';
 import { createTrouble, type Trouble } from './sync/trouble.ts';
+import { createTurns } from './sync/turns.ts';
 import { createWorkspaceGate, deliverBehind } from './sync/workspace-gate.ts';
 import { VERSION } from './version.ts';
 
@@ -76,6 +79,8 @@ export interface Sync {
   readonly untilTurn: (signal: AbortSignal) => Promise<void>;
   /** What `runHousekeeping` and `housekeepOnce` need. */
   readonly housekeeping: HousekeepingParts;
+  /** What commands have asked of whoever holds the state. */
+  readonly jobs: JobQueue;
   /** Lets somebody hear of every event from now on. */
   listen(listener: Observe): void;
   report(): StatusReport;
@@ -99,7 +104,7 @@ export function openSync(options: SyncOptions): Sync {
   }
 }
 
-function assemble(options: SyncOptions, { store, ledger, keeper, close }: OpenStore): Sync {
+function assemble(options: SyncOptions, { store, ledger, keeper, jobs, close }: OpenStore): Sync {
   const { clock, random } = options;
   const serverClock = createServerClock(clock);
   const watch = createProgressWatch(clock, serverClock.nowMs);
@@ -161,6 +166,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, close }: OpenSt
     allowance: () => allowanceUse(pacer),
     settings: { ...options.settings, filter: filterNotes.filter },
     filterNotes,
+    alone: createTurns(),
     room: room.answer,
     stateFull: room.refused,
   };
@@ -178,7 +184,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, close }: OpenSt
   const reported: ReportParts = { context, deliverers, allowance, streams, room, version: VERSION };
   return {
     context,
-    puller: createPuller(context),
+    puller: takingTurns(createPuller(context)),
     deliverers,
     watch,
     trouble,
@@ -194,6 +200,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, close }: OpenSt
       observe,
       mayBegin: workspaceKnown.pass,
     },
+    jobs,
     listen: (listener) => void listeners.push(listener),
     report: () => reportNow(reported),
     ready: () => readyNow(reported),

@@ -129,6 +129,9 @@ Closes every hole from now - sync.history up to what can be claimed at its
 start, delivers to the database and exits. It may be stopped at any time and
 run again: it goes on where it was.
 
+Where a daemon runs on the same data_dir, that one does the work, with its own
+configuration: this command follows it, and takes the work back when stopped.
+
 Prints nothing to standard output but, with --json, one summary object. Logs
 go to standard error.
 

@@ -4,12 +4,14 @@
 import { createHttpTransport } from './api/transport.ts';
 import { openSync, type Sync, settingsOf } from './app.ts';
 import type { KeySource } from './commands/daemon.ts';
+import { createOnceWorker } from './commands/once-job.ts';
 import type { Config } from './config.ts';
 import { secretText, Unfit } from './config-values.ts';
 import { Secret } from './core/secret.ts';
 import { realClock, realRandom } from './real-clock.ts';
 import { createSecretReader } from './run-secrets.ts';
 import { runService } from './run-service.ts';
+import { type JobParts, runJobs } from './sync/jobs.ts';
 import type { ProcessPorts, Voice } from './voice.ts';
 
 /** Runs the daemon until it is told to stop. @param secrets what must not be shown; a new key is added. @returns the exit code. */
@@ -32,13 +34,21 @@ export async function runDaemonCommand(
       dataDir: config.dataDir,
     });
     const onServed = (address: string): void => voice.logger.info('tidemark runs', { status_page: address });
-    await runService({ sync, voice, listen: config.listen, key, onServed }, ports.signal);
+    const jobs = jobPartsOf(sync, voice);
+    const beside = [(stop: AbortSignal) => runJobs(jobs, stop)];
+    await runService({ sync, voice, listen: config.listen, key, beside, onServed }, ports.signal);
     voice.logger.info('stopped');
     return 0;
   } finally {
     sync?.close();
     await http.close();
   }
+}
+
+/** What commands may ask of the daemon. */
+function jobPartsOf(sync: Sync, { scrub }: Voice): JobParts {
+  const { clock, observe } = sync.context;
+  return { queue: sync.jobs, workers: { once: createOnceWorker(sync) }, clock, observe, scrub };
 }
 
 /** The key in use, and the file that may hold another one. */

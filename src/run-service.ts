@@ -23,6 +23,8 @@ export interface ServiceOptions {
   readonly voice: Voice;
   readonly listen: Listen;
   readonly key: KeySource;
+  /** Further loops beside the sync. */
+  readonly beside?: DaemonParts['beside'];
   /** Told the address of the status page once it is served. */
   readonly onServed: (url: string) => void;
 }
@@ -40,6 +42,7 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
       beside: [
         (stop) => tickAgainAndAgain({ tick: page.tick, look, sync, voice }, stop),
         (stop) => runHousekeeping(sync.housekeeping, stop),
+        ...(options.beside ?? []),
       ],
     };
     await runDaemon(parts, signal);

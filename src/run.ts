@@ -3,21 +3,14 @@
  *
  * The process itself (argv, signals, streams) is handed in, so that tests can run the same program.
  */
-import { createHttpTransport } from './api/transport.ts';
-import { openSync, type Sync, settingsOf } from './app.ts';
 import type { Command } from './cli.ts';
-import { type OnceSummary, runOnce } from './commands/once.ts';
 import { type Config, loadConfig, loadDemoConfig } from './config.ts';
 import { UserError } from './core/faults.ts';
 import type { Secret } from './core/secret.ts';
-import { realClock, realRandom } from './real-clock.ts';
+import { realClock } from './real-clock.ts';
 import { runDaemonCommand } from './run-daemon.ts';
-import { tellEnd } from './run-end.ts';
-import { createSecretReader } from './run-secrets.ts';
-import { openVoice, type ProcessPorts, repeatWhile, type Voice } from './voice.ts';
-
-/** How often the progress is looked at. */
-const LOOK_EVERY_MS = 1000;
+import { runOnceCommand } from './run-once.ts';
+import { openVoice, type ProcessPorts, type Voice } from './voice.ts';
 
 /** Runs a command. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runCommand(
@@ -73,36 +66,7 @@ async function onceAndPrint(
   { voice, secrets, json }: { voice: Voice; secrets: Secret[]; json: boolean },
   ports: ProcessPorts,
 ): Promise<number> {
-  const summary = await once(config, { voice, secrets }, ports);
+  const summary = await runOnceCommand(config, { voice, secrets }, ports);
   if (json) ports.print(`${voice.scrub(JSON.stringify(summary))}\n`);
   return summary.exit_code;
-}
-
-async function once(
-  config: Config,
-  { voice, secrets }: { voice: Voice; secrets: Secret[] },
-  ports: ProcessPorts,
-): Promise<OnceSummary> {
-  const { url, key, ca, timeoutMs, concurrency } = config.api;
-  const http = createHttpTransport({ timeoutMs, connections: concurrency, ...(ca === null ? {} : { ca }) });
-  let sync: Sync | null = null;
-  try {
-    sync = openSync({
-      ...settingsOf(config, createSecretReader({ readFile: ports.readFile, secrets })),
-      observe: voice.observe,
-      clock: realClock,
-      random: realRandom,
-      transport: http.transport,
-      api: { ...config.api, url, key: () => key.reveal() },
-      dataDir: config.dataDir,
-    });
-    const { report } = sync;
-    const look = (): void => voice.show(report);
-    const summary = await repeatWhile(runOnce(sync, ports.signal), look, LOOK_EVERY_MS).finally(voice.endProgress);
-    tellEnd(summary, voice.logger);
-    return summary;
-  } finally {
-    sync?.close();
-    await http.close();
-  }
 }

@@ -4,7 +4,7 @@
 import type { Config } from './config.ts';
 import type { Observe } from './core/ports.ts';
 import type { Secret } from './core/secret.ts';
-import type { StatusReport } from './core/status.ts';
+import type { ProgressReport } from './core/status.ts';
 import { createLogger, type Logger, type LogStream, logEvents } from './observe/log.ts';
 import { createProgress, createTerminalLine, type ProgressFacts } from './observe/progress.ts';
 import { createScrub, type Scrub } from './observe/scrub.ts';
@@ -29,7 +29,7 @@ export interface Voice {
   /** Takes every secret out of a text that goes another way than through the log. */
   readonly scrub: Scrub;
   /** Shows how far the work is, if it is time to; only then the report is asked for. */
-  show(report: () => StatusReport): void;
+  show(report: () => ProgressReport): void;
   endProgress(): void;
 }
 
@@ -71,8 +71,8 @@ export function openVoice(options: {
   };
 }
 
-function progressFacts({ totals, destinations, allowance }: StatusReport): ProgressFacts {
-  const sum = (of: (destination: StatusReport['destinations'][number]) => number): number =>
+function progressFacts({ totals, destinations, allowance }: ProgressReport): ProgressFacts {
+  const sum = (of: (destination: ProgressReport['destinations'][number]) => number): number =>
     destinations.reduce((total, destination) => total + of(destination), 0);
   const waitMs =
     allowance.waiting_until === null ? 0 : Math.max(0, Date.parse(allowance.waiting_until) - realClock.nowMs());

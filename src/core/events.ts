@@ -3,7 +3,7 @@
  * what. No event carries a secret, a header or a body.
  */
 import type { DestinationKind } from './dialect.ts';
-import type { ApiFaultKind } from './faults.ts';
+import type { ApiFaultKind, ExitCode } from './faults.ts';
 import type { RequestLane, Stream } from './ports.ts';
 import type { EpochMs } from './time.ts';
 
@@ -128,6 +128,18 @@ export type AppEvent =
   /** The schedules, or even the readings, ask for more than the allowance carries; told again where that changes. */
   | { readonly type: 'allowance-short'; readonly of: 'schedules' | 'readings'; readonly message: string }
   | { readonly type: 'allowance-enough' }
+  // Jobs
+  | { readonly type: 'job-started'; readonly job: number; readonly kind: string; readonly askedBy: string }
+  | {
+      readonly type: 'job-ended';
+      readonly job: number;
+      readonly kind: string;
+      readonly state: 'done' | 'failed' | 'cancelled';
+      readonly exitCode: ExitCode;
+      /** Why, where it came to no summary. */
+      readonly message: string | null;
+      readonly durationMs: number;
+    }
   // Running
   /** The account was read, or cannot be: from now on it is sure which workspace is written. */
   | { readonly type: 'workspace-known' }

@@ -83,3 +83,10 @@ export class UserError extends Error {
 
 /** The exit codes of design 1.2. */
 export type ExitCode = 0 | 1 | 2 | 3 | 77 | 78;
+
+const EXIT_CODES: readonly number[] = [0, 1, 2, 3, 77, 78] satisfies ExitCode[];
+
+/** Whether a number is one of them. */
+export function isExitCode(code: unknown): code is ExitCode {
+  return typeof code === 'number' && EXIT_CODES.includes(code);
+}

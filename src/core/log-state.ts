@@ -122,6 +122,8 @@ export interface LogStore {
   /** The telemetry values that are displaced to any of the instants. */
   displacedTo(writtenAt: readonly EpochNs[]): readonly DisplacedValue[];
   position(destinationId: number, lane: LogLane): LogPosition;
+  /** The place behind everything that is archived in a lane so far. */
+  endOf(lane: LogLane): LogPosition;
   read(lane: LogLane, from: LogPosition, limits: { lines: number; bytes: number }): LogBatch;
   settle(outcome: DeliveryOutcome): void;
   backlog(destinationId: number): Backlog;

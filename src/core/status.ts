@@ -118,6 +118,16 @@ export interface StatusReport {
   readonly archive: ArchiveStatus;
 }
 
+/** What the progress of long work is told by. */
+export interface ProgressReport {
+  readonly totals: Pick<
+    StatusTotals,
+    'devices' | 'devices_complete' | 'archived_readings' | 'requests' | 'covered_share'
+  >;
+  readonly destinations: readonly Pick<DestinationStatus, 'pending_points' | 'delivered_points'>[];
+  readonly allowance: Pick<AllowanceStatus, 'waiting_until'>;
+}
+
 /** `/healthz`: whether the loops move. `reasons` name those that stand still. */
 export interface HealthReport {
   readonly healthy: boolean;

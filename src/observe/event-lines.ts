@@ -28,6 +28,8 @@ const WAITS = {
   asked: 'the API asked to wait',
 } as const;
 
+const JOB_ENDS = { done: 'is done', failed: 'has failed', cancelled: 'was cancelled' } as const;
+
 type Lines = { readonly [T in AppEvent['type']]: (event: Extract<AppEvent, { type: T }>) => EventLine };
 
 /** Total: a new kind of event does not compile without a line. */
@@ -130,6 +132,15 @@ const LINES: Lines = {
       },
     ),
   'destination-moving': ({ destination }) => line('info', 'delivery moves again', { destination }),
+
+  'job-started': ({ job, kind, askedBy }) =>
+    line('info', `a command asked for work, which is begun: ${kind}`, { job, asked_by: askedBy }),
+  'job-ended': ({ job, kind, state, exitCode, message, durationMs }) =>
+    line(
+      state === 'failed' ? 'warn' : 'info',
+      `the work that a command asked for ${JOB_ENDS[state]}: ${kind}${message === null ? '' : `: ${message}`}`,
+      { job, exit_code: exitCode, duration_ms: Math.round(durationMs) },
+    ),
 
   'workspace-known': () => line('debug', 'the workspace is known', {}),
   'service-trouble': ({ message, waitMs }) =>

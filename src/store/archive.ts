@@ -35,6 +35,8 @@ export interface Archive {
   newestNs(deviceId: string): EpochNs | null;
   /** Lines of a lane after a position. */
   linesAfter(lane: LogLane, position: LogPosition): number;
+  /** The place behind all of a lane. */
+  endOf(lane: LogLane): LogPosition;
   totals(): ArchiveTotals;
 }
 
@@ -106,6 +108,7 @@ export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Arc
     `SELECT from_ns AS "from", to_ns AS "to" FROM cleared
      WHERE device_id = ? AND kind = 'telemetry' AND from_ns <= ? AND to_ns > ? ORDER BY from_ns`,
   );
+  const last = db.prepare<[string], bigint | null>('SELECT max(seq) FROM block WHERE lane = ?').pluck();
   const { after, totals } = prepareSums(db);
   const ties = db.prepare<[string, bigint, bigint, bigint, bigint], TieRow>(
     `SELECT recorded_ns, sensor, field, written_ns FROM tie
@@ -129,6 +132,7 @@ export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Arc
     },
     clearedAround: (deviceId, from, to) => cleared.all(deviceId, to, from),
     newestNs: (deviceId) => newest.get(deviceId, deviceId) ?? null,
+    endOf: (lane) => ({ block: Number(last.get(lane) ?? -1n) + 1, line: 0 }),
     totals,
     linesAfter: after,
   };

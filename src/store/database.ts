@@ -17,7 +17,8 @@ import { createPrivate } from './private-file.ts';
 /** SQLite 3.7.0 to 3.51.2 can damage a WAL database that two connections checkpoint at once. */
 const OLDEST_SQLITE: readonly number[] = [3, 51, 3];
 
-const STATE_FILE = 'tidemark.db';
+export const STATE_FILE = 'tidemark.db';
+export const LOCK_FILE = 'tidemark.lock';
 
 export interface OpenDatabase {
   readonly db: Database.Database;
@@ -35,7 +36,7 @@ export function openDatabase(directory: string, maxBytes: number | null = null):
   const path = join(directory, STATE_FILE);
   return explained(path, () => {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
-    const lock = takeLock(join(directory, 'tidemark.lock'));
+    const lock = takeLock(join(directory, LOCK_FILE));
     try {
       return { ...openLocked(path, { lock, maxBytes }), path };
     } catch (error) {

@@ -4,6 +4,7 @@
  * The lock is an open exclusive transaction on a database of its own. A file with a process id would outlive a crash,
  * and in a container every process has the same id.
  */
+import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { UserError } from '../core/faults.ts';
 import { createPrivate } from './private-file.ts';
@@ -12,6 +13,19 @@ export interface Lock {
   release(): void;
 }
 
+/** Another process holds the lock. */
+export class HeldError extends UserError {
+  constructor(file: string) {
+    super(
+      `${file}: another process is working with this state. Only one may write it: stop that one, or give this one another data_dir.`,
+      1,
+    );
+  }
+}
+
+/** Longer than somebody takes who only looks whether it is held (`isHeld`). */
+const WAIT_MS = 200;
+
 /**
  * Takes the lock of a data directory.
  *
@@ -19,17 +33,14 @@ export interface Lock {
  */
 export function takeLock(file: string): Lock {
   createPrivate(file);
-  const handle = new Database(file, { timeout: 0 });
+  const handle = new Database(file, { timeout: WAIT_MS });
   try {
     handle.pragma('journal_mode = DELETE');
     handle.exec('BEGIN EXCLUSIVE');
   } catch (error) {
     handle.close();
     if (!isBusy(error)) throw error;
-    throw new UserError(
-      `${file}: another process is working with this state. Only one may write it: stop that one, or give this one another data_dir.`,
-      1,
-    );
+    throw new HeldError(file);
   }
   return {
     release: () => {
@@ -37,6 +48,21 @@ export function takeLock(file: string): Lock {
       handle.close();
     },
   };
+}
+
+/** Whether a process holds the lock. It is not taken for that, so that nobody who starts meanwhile is turned away. */
+export function isHeld(file: string): boolean {
+  if (!existsSync(file)) return false;
+  const handle = new Database(file, { timeout: 0, readonly: true });
+  try {
+    handle.prepare('SELECT count(*) FROM sqlite_master').get();
+    return false;
+  } catch (error) {
+    if (!isBusy(error)) throw error;
+    return true;
+  } finally {
+    handle.close();
+  }
 }
 
 function isBusy(error: unknown): boolean {

@@ -115,4 +115,30 @@ const DELIVERY = `
   ) WITHOUT ROWID;
 `;
 
-export const STEP_2 = [ARCHIVE, TELEMETRY, DELIVERY].join('\n');
+/**
+ * Jobs: what commands have asked of the daemon. Arguments, progress and summary are JSON; times are local ones. The beats
+ * are raised by who asked and by the daemon, for as long as each is there.
+ */
+const JOBS = `
+  CREATE TABLE job (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL,
+    args TEXT NOT NULL,
+    asked_by TEXT NOT NULL,
+    asked_ms INTEGER NOT NULL,
+    state TEXT NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'running', 'done', 'failed', 'cancelled')),
+    started_ms INTEGER,
+    ended_ms INTEGER,
+    is_cancel_asked INTEGER NOT NULL DEFAULT 0,
+    asker_beat INTEGER NOT NULL DEFAULT 0,
+    worker_beat INTEGER NOT NULL DEFAULT 0,
+    progress TEXT,
+    summary TEXT,
+    message TEXT,
+    exit_code INTEGER,
+    CHECK ((ended_ms IS NULL) = (state IN ('waiting', 'running')))
+  );
+  CREATE INDEX job_open ON job (id) WHERE ended_ms IS NULL;
+`;
+
+export const STEP_2 = [ARCHIVE, TELEMETRY, DELIVERY, JOBS].join('\n');

@@ -7,6 +7,7 @@ import type Database from 'better-sqlite3';
 import type { ArchiveKeeper } from '../core/archive-keeper.ts';
 import { HARD_LIMIT_ABOVE_BYTES } from '../core/archive-room.ts';
 import { UserError } from '../core/faults.ts';
+import type { JobQueue } from '../core/jobs.ts';
 import type { Ledger } from '../core/ports.ts';
 import type { Account, RejectedRecord } from '../core/records.ts';
 import type { Store } from '../core/state.ts';
@@ -19,6 +20,7 @@ import { openDatabase } from './database.ts';
 import { createDelivery } from './delivery.ts';
 import { explained, explainedCalls } from './explain.ts';
 import { createInventory } from './inventory.ts';
+import { createJobQueue } from './jobs.ts';
 import { createLacks } from './lack.ts';
 import { createLedger, type OwnedLedger } from './ledger.ts';
 import { createTelemetryTables } from './telemetry.ts';
@@ -28,6 +30,8 @@ export interface OpenStore {
   readonly ledger: Ledger;
   /** What keeps the archive small. */
   readonly keeper: ArchiveKeeper;
+  /** What commands have asked of whoever holds the state. */
+  readonly jobs: JobQueue;
   readonly path: string;
   close(): void;
 }
@@ -52,7 +56,7 @@ export function openStore(directory: string, { maxBytes = null, nowMs }: StoreOp
   const most = maxBytes === null ? null : maxBytes + HARD_LIMIT_ABOVE_BYTES;
   const { db, path, close } = openDatabase(directory, most);
   try {
-    const { store, ledger, keeper } = explained(path, () => assemble(db, { path, nowMs }));
+    const { store, ledger, keeper, jobs } = explained(path, () => assemble(db, { path, nowMs }));
     const closeAll = (): void => {
       try {
         explained(path, ledger.flush);
@@ -60,7 +64,7 @@ export function openStore(directory: string, { maxBytes = null, nowMs }: StoreOp
         close();
       }
     };
-    return { store, ledger, keeper, path, close: closeAll };
+    return { store, ledger, keeper, jobs, path, close: closeAll };
   } catch (error) {
     close();
     throw error;
@@ -70,7 +74,7 @@ export function openStore(directory: string, { maxBytes = null, nowMs }: StoreOp
 function assemble(
   db: Database.Database,
   { path, nowMs }: { path: string; nowMs: StoreOptions['nowMs'] },
-): { store: Store; ledger: OwnedLedger; keeper: ArchiveKeeper } {
+): { store: Store; ledger: OwnedLedger; keeper: ArchiveKeeper; jobs: JobQueue } {
   const archive = createArchive(db, nowMs);
   const telemetry = createTelemetryTables(db, archive);
   const inventory = createInventory(db, archive, telemetry);
@@ -154,6 +158,7 @@ function assemble(
     identify: guarded(delivery.identify),
     displacedTo: delivery.displacedTo,
     position: delivery.position,
+    endOf: archive.endOf,
     read: archive.read,
     settle: guarded(delivery.settle),
     backlog: delivery.backlog,
@@ -161,11 +166,19 @@ function assemble(
     lackSums: lacks.sums,
     totals: archive.totals,
   };
+  const jobs = createJobQueue(db);
+  // Whoever holds the lock now is another one than whoever did these.
+  jobs.recover(nowMs?.() ?? sqliteNowMs(db));
   return {
     store: explainedCalls(path, store),
     ledger: explainedCalls(path, createLedger(db)),
     keeper: explainedCalls(path, createKeeper(db, { lacks, path })),
+    jobs: explainedCalls(path, jobs),
   };
+}
+
+function sqliteNowMs(db: Database.Database): EpochMs {
+  return Number(db.prepare("SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)").pluck().get());
 }
 
 function createFacts(db: Database.Database) {

@@ -41,6 +41,10 @@ const LIST_AGAIN_MS = HOUR_MS;
  * @throws ApiFault of any other kind; what was read until then stays.
  */
 export async function syncAlerts(context: SyncContext, signal: AbortSignal): Promise<boolean> {
+  return await context.alone('alerts', async () => await syncAlone(context, signal), signal);
+}
+
+async function syncAlone(context: SyncContext, signal: AbortSignal): Promise<boolean> {
   try {
     const openBefore = context.store.alerts.open();
     const included = includedAgain(context);

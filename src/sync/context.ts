@@ -12,6 +12,7 @@ import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state.ts';
 import type { EpochMs, EpochNs } from '../core/time.ts';
 import type { FilterNotes } from './filter-notes.ts';
+import type { Turns } from './turns.ts';
 
 export interface SyncSettings {
   /** How far back the first sync goes: an age, or a fixed instant. */
@@ -48,6 +49,8 @@ export interface SyncContext {
   readonly room: () => RoomAnswer;
   /** Takes in that a write failed for lack of room, which is none for a while then. */
   readonly stateFull: (error: StateFullError) => void;
+  /** Keeps work of one kind from overlapping: the daemon's own and a job's. */
+  readonly alone: Turns;
   /** Is told what the filter was held against, and tells what of it matches nothing. */
   readonly filterNotes: Omit<FilterNotes, 'filter'>;
 }

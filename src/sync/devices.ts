@@ -28,6 +28,10 @@ const MAX_PAGES = 10_000;
  * @throws ApiFault where the listing could not be completed; nothing is changed then.
  */
 export async function syncDevices(context: SyncContext, signal: AbortSignal): Promise<void> {
+  await context.alone('devices', async () => await syncAlone(context, signal), signal);
+}
+
+async function syncAlone(context: SyncContext, signal: AbortSignal): Promise<void> {
   const { store, observe } = context;
   const { records, answeredAtMs, unreadable } = await listDevices(context, signal);
   const tag = store.workspaceTag();

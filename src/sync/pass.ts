@@ -35,6 +35,8 @@ export interface PassPlan {
   readonly historyMs: number;
   /** Told the horizon as soon as it is fixed: a pass that is broken off later has fixed it all the same. */
   readonly onHorizon?: (horizon: Horizon) => void;
+  /** Somebody else notes what is held, by a newer horizon. */
+  readonly isCoverageNoted?: boolean;
 }
 
 /**
@@ -44,7 +46,7 @@ export interface PassPlan {
  */
 export async function runPass(
   context: SyncContext,
-  { puller, fixed, historyMs, onHorizon }: PassPlan,
+  { puller, fixed, historyMs, onHorizon, isCoverageNoted }: PassPlan,
   signal: AbortSignal,
 ): Promise<PassResult> {
   const off: Stream[] = [];
@@ -64,7 +66,7 @@ export async function runPass(
   const isOver = (): boolean => context.clock.monoMs() - beganMs >= historyMs;
   const result = await syncTelemetry(context, { puller, horizon, rounds: ALL_ROUNDS, isOver }, signal);
   if (result.off) off.push('telemetry');
-  noteCoverage(context, horizon);
+  if (isCoverageNoted !== true) noteCoverage(context, horizon);
   return { horizon, failed: result.failed, off, unread };
 }
 

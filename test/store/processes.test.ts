@@ -206,7 +206,7 @@ describe('a file system that fails', () => {
       '/bin/sh',
       [
         '-c',
-        'trap "" XFSZ; ulimit -f 400; exec "$@"',
+        'trap "" XFSZ; ulimit -f 600; exec "$@"',
         'sh',
         process.execPath,
         '--input-type=module',

@@ -53,6 +53,9 @@ export function scratchStore(options: StoreOptions = {}): ScratchStore {
     get keeper() {
       return open.keeper;
     },
+    get jobs() {
+      return open.jobs;
+    },
     path: open.path,
     file: place.file,
     close,

@@ -3,7 +3,7 @@
  */
 
 import { expect } from 'vitest';
-import type { SyncOptions } from '../../src/app.ts';
+import type { Sync, SyncOptions } from '../../src/app.ts';
 import { type DaemonParts, type KeySource, runDaemon } from '../../src/commands/daemon.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { Schedules } from '../../src/core/schedule.ts';
@@ -23,6 +23,8 @@ export interface DaemonOptions {
   readonly changes?: Partial<SyncOptions>;
   readonly schedules?: Partial<Schedules>;
   readonly key?: KeySource;
+  /** Further loops of the daemon. */
+  readonly beside?: (sync: Sync) => DaemonParts['beside'];
   /** What else happens meanwhile; given the parts. */
   readonly meanwhile?: (watch: DaemonWatch) => Promise<void>;
 }
@@ -55,7 +57,11 @@ export async function liveAsDaemon(rig: Rig, options: DaemonOptions): Promise<Da
   const sync = rig.open({ ...options.changes, settings: { ...settings, schedules }, observe });
   const stop = new AbortController();
   const keepHouse = (signal: AbortSignal): Promise<void> => runHousekeeping(sync.housekeeping, signal);
-  const parts: DaemonParts = { ...sync, key: options.key ?? NEVER, beside: [keepHouse] };
+  const parts: DaemonParts = {
+    ...sync,
+    key: options.key ?? NEVER,
+    beside: [keepHouse, ...(options.beside?.(sync) ?? [])],
+  };
   const watch: DaemonWatch = { events, report: sync.report, ready: sync.ready };
   let error: unknown = null;
   try {

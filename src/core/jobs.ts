@@ -1,0 +1,142 @@
+/**
+ * Jobs: work that a command asks of the daemon which holds the state, because one process alone may spend the allowance
+ * and write (design 1.2). The command leaves a job in the state, the daemon takes it, and the command follows it.
+ *
+ * Each side shows that it is alive by a count that it raises, never by a time: clocks jump, and who counts on stands
+ * still or not by the other's own monotonic clock.
+ */
+import { type ExitCode, isExitCode } from './faults.ts';
+import type { ProgressReport } from './status.ts';
+import type { EpochMs } from './time.ts';
+
+/** What can be asked for. */
+export type JobKind = 'once';
+
+export type JobState = 'waiting' | 'running' | 'done' | 'failed' | 'cancelled';
+
+/** What a kind of job is like. */
+export interface JobRule {
+  /** Whether it is for its follower alone: without one it is cancelled. */
+  readonly isFollowed: boolean;
+  /** Whether it waits anew when the daemon that did it has died; otherwise it has failed. */
+  readonly isResumed: boolean;
+  /** Whether these are arguments of it. */
+  readonly takes: (args: unknown) => boolean;
+}
+
+export const JOB_RULES: Readonly<Record<JobKind, JobRule>> = {
+  once: { isFollowed: true, isResumed: false, takes: isEmptyObject },
+};
+
+/** The rule of a kind by the name that stands in the state; `null` for one that a newer version has left there. */
+export function ruleOf(kind: string): JobRule | null {
+  return Object.hasOwn(JOB_RULES, kind) ? JOB_RULES[kind as JobKind] : null;
+}
+
+function isEmptyObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).length === 0;
+}
+
+/** What a command asks for. */
+export interface JobRequest {
+  readonly kind: JobKind;
+  /** Of its kind; plain JSON. */
+  readonly args: Readonly<Record<string, unknown>>;
+  /** Who asks, in words for the log. */
+  readonly askedBy: string;
+  /** By the local clock of who asks. */
+  readonly askedMs: EpochMs;
+}
+
+/** How a job came to its end. */
+export interface JobEnd {
+  readonly state: 'done' | 'failed' | 'cancelled';
+  /** What the command that asked is to end with. */
+  readonly exitCode: ExitCode;
+  /** What it is to print; `null` where it came to none. */
+  readonly summary: unknown;
+  /** What it is to say where there is no summary. */
+  readonly message: string | null;
+}
+
+/** A job as it stands in the state. Kind, arguments, progress and summary are as somebody wrote them: to be checked. */
+export interface Job {
+  readonly id: number;
+  readonly kind: string;
+  readonly args: unknown;
+  readonly askedBy: string;
+  readonly state: JobState;
+  /** The figures of the progress line; `null` before there are any. */
+  readonly progress: unknown;
+  /** Whether its follower wants it to stop. */
+  readonly isCancelAsked: boolean;
+  /** Raised by who asked, while that follows. */
+  readonly askerBeat: number;
+  /** Raised by the daemon, from the first time that it saw the job. */
+  readonly workerBeat: number;
+  readonly end: JobEnd | null;
+}
+
+/** The jobs as the daemon sees them. */
+export interface JobQueue {
+  /** Those that have not ended, in the order in which they were asked for. Cheap: asked every second. */
+  open(): readonly Job[];
+  /** Raises the daemon's count on all of them. */
+  beat(): void;
+  /** Begins a waiting one. @returns whether it was still there. */
+  take(id: number, atMs: EpochMs): boolean;
+  tell(id: number, progress: ProgressReport): void;
+  /** Ends one; nothing where it has ended. */
+  end(id: number, end: JobEnd, atMs: EpochMs): void;
+  /** Removes those that ended before. */
+  clear(beforeMs: EpochMs): void;
+}
+
+/** The jobs as who asks sees them, from another process. */
+export interface JobBoard {
+  /** @returns the id of the job. */
+  ask(request: JobRequest): number;
+  /** `null` where it is not there any more. */
+  look(id: number): Job | null;
+  beat(id: number): void;
+  /** Takes back what nobody has begun. @returns whether that was so. */
+  withdraw(id: number): boolean;
+  /** Asks for the end of one that runs. */
+  cancel(id: number): void;
+}
+
+const DESTINATION_COUNTS = ['pending_points', 'delivered_points'] as const;
+const TOTAL_COUNTS = ['devices', 'devices_complete', 'archived_readings', 'requests'] as const;
+
+/** The figures that a daemon, maybe of another version, has left. @returns `null` where they cannot be shown. */
+export function readProgress(value: unknown): ProgressReport | null {
+  if (!isRecord(value)) return null;
+  const { totals, destinations, allowance } = value;
+  if (!isRecord(totals) || !isRecord(allowance) || !Array.isArray(destinations)) return null;
+  const share = totals['covered_share'];
+  const until = allowance['waiting_until'];
+  const fits =
+    areCounts(totals, TOTAL_COUNTS) &&
+    (share === null || typeof share === 'number') &&
+    (until === null || typeof until === 'string') &&
+    destinations.every((each) => isRecord(each) && areCounts(each, DESTINATION_COUNTS));
+  return fits ? (value as unknown as ProgressReport) : null;
+}
+
+/** An end as it stands in the state. @returns a failure where that makes no sense. */
+export function readEnd({
+  state,
+  exitCode,
+  summary,
+  message,
+}: Omit<JobEnd, 'exitCode'> & { exitCode: number }): JobEnd {
+  return { state, exitCode: isExitCode(exitCode) ? exitCode : 1, summary, message };
+}
+
+function areCounts(value: Readonly<Record<string, unknown>>, names: readonly string[]): boolean {
+  return names.every((name) => typeof value[name] === 'number');
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

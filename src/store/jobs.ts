@@ -1,0 +1,114 @@
+/**
+ * The jobs in the state (`core/jobs.ts`): the table as the daemon and as who asks uses it, each over its own connection.
+ *
+ * Promise: every change is one statement that names the states it may change, so that two processes which change one job
+ * at the same moment never undo each other: an end stays an end.
+ */
+import type Database from 'better-sqlite3';
+import { type Job, type JobBoard, type JobEnd, type JobQueue, type JobState, readEnd, ruleOf } from '../core/jobs.ts';
+import type { EpochMs } from '../core/time.ts';
+
+interface JobRow {
+  readonly id: bigint | number;
+  readonly kind: string;
+  readonly args: string;
+  readonly asked_by: string;
+  readonly state: JobState;
+  readonly is_cancel_asked: bigint | number;
+  readonly asker_beat: bigint | number;
+  readonly worker_beat: bigint | number;
+  readonly progress: string | null;
+  readonly summary: string | null;
+  readonly message: string | null;
+  readonly exit_code: bigint | number | null;
+}
+
+/** What a job ends with whose daemon has died. */
+export const DAEMON_GONE: JobEnd = {
+  state: 'failed',
+  exitCode: 3,
+  summary: null,
+  message: 'the daemon that did this work has died: what was reached stays. Run the command again',
+};
+
+/** The table as the one process uses it that holds the lock. */
+export function createJobQueue(db: Database.Database): JobQueue & {
+  /** What the last holder of the lock has left running is ended, or waits anew where it is of a kind that does. */
+  recover(atMs: EpochMs): void;
+} {
+  const open = db.prepare<[], JobRow>('SELECT * FROM job WHERE ended_ms IS NULL ORDER BY id');
+  const beat = db.prepare('UPDATE job SET worker_beat = worker_beat + 1 WHERE ended_ms IS NULL');
+  const take = db.prepare("UPDATE job SET state = 'running', started_ms = ? WHERE id = ? AND state = 'waiting'");
+  const release = db.prepare("UPDATE job SET state = 'waiting', started_ms = NULL WHERE id = ? AND state = 'running'");
+  const tell = db.prepare("UPDATE job SET progress = ? WHERE id = ? AND state = 'running'");
+  const end = db.prepare(
+    'UPDATE job SET state = ?, exit_code = ?, summary = ?, message = ?, ended_ms = ? WHERE id = ? AND ended_ms IS NULL',
+  );
+  const clear = db.prepare('DELETE FROM job WHERE ended_ms < ?');
+  const endJob: JobQueue['end'] = (id, { state, exitCode, summary, message }, atMs) => {
+    end.run(state, exitCode, summary === null ? null : JSON.stringify(summary), message, Math.floor(atMs), id);
+  };
+  return {
+    open: () => open.all().map(toJob),
+    beat: () => void beat.run(),
+    take: (id, atMs) => take.run(Math.floor(atMs), id).changes > 0,
+    tell: (id, progress) => void tell.run(JSON.stringify(progress), id),
+    end: endJob,
+    clear: (beforeMs) => void clear.run(Math.floor(beforeMs)),
+    recover: (atMs) => {
+      for (const { id, kind, state } of open.all().map(toJob)) {
+        if (state !== 'running') continue;
+        if (ruleOf(kind)?.isResumed === true) release.run(id);
+        else endJob(id, DAEMON_GONE, atMs);
+      }
+    },
+  };
+}
+
+/** The table as another process uses it. */
+export function createJobBoard(db: Database.Database): JobBoard {
+  const insert = db.prepare('INSERT INTO job (kind, args, asked_by, asked_ms) VALUES (?, ?, ?, ?)');
+  const look = db.prepare<[number], JobRow>('SELECT * FROM job WHERE id = ?');
+  const beat = db.prepare('UPDATE job SET asker_beat = asker_beat + 1 WHERE id = ? AND ended_ms IS NULL');
+  const withdraw = db.prepare("DELETE FROM job WHERE id = ? AND state = 'waiting'");
+  const cancel = db.prepare('UPDATE job SET is_cancel_asked = 1 WHERE id = ? AND ended_ms IS NULL');
+  return {
+    ask: ({ kind, args, askedBy, askedMs }) =>
+      Number(insert.run(kind, JSON.stringify(args), askedBy, Math.floor(askedMs)).lastInsertRowid),
+    look: (id) => {
+      const row = look.get(id);
+      return row === undefined ? null : toJob(row);
+    },
+    beat: (id) => void beat.run(id),
+    withdraw: (id) => withdraw.run(id).changes > 0,
+    cancel: (id) => void cancel.run(id),
+  };
+}
+
+function toJob(row: JobRow): Job {
+  const { state } = row;
+  const isOpen = state === 'waiting' || state === 'running';
+  const { message } = row;
+  return {
+    id: Number(row.id),
+    kind: row.kind,
+    args: fromJson(row.args),
+    askedBy: row.asked_by,
+    state,
+    progress: fromJson(row.progress),
+    isCancelAsked: Number(row.is_cancel_asked) !== 0,
+    askerBeat: Number(row.asker_beat),
+    workerBeat: Number(row.worker_beat),
+    end: isOpen ? null : readEnd({ state, exitCode: Number(row.exit_code), summary: fromJson(row.summary), message }),
+  };
+}
+
+/** What cannot be read is as good as nothing. */
+function fromJson(text: string | null): unknown {
+  if (text === null) return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,197 @@
+/**
+ * The jobs in the state, over two connections: the one that holds the lock, and the one of who asks.
+ */
+import { copyFileSync, rmSync } from 'node:fs';
+import Database from 'better-sqlite3';
+import { describe, expect, test } from 'vitest';
+import type { JobEnd, JobRequest } from '../../src/core/jobs.ts';
+import type { ProgressReport } from '../../src/core/status.ts';
+import { openJobBoard } from '../../src/store/job-board.ts';
+import { isHeld, takeLock } from '../../src/store/lock.ts';
+import { openStore } from '../../src/store/store.ts';
+import { scratch, scratchStore } from './support.ts';
+
+const REQUEST: JobRequest = { kind: 'once', args: {}, askedBy: '--once', askedMs: 1000.5 };
+
+const DONE: JobEnd = { state: 'done', exitCode: 0, summary: { outcome: 'complete' }, message: null };
+
+const PROGRESS: ProgressReport = {
+  totals: { devices: 3, devices_complete: 1, archived_readings: 5, requests: 7, covered_share: 0.5 },
+  destinations: [{ pending_points: 1, delivered_points: 2 }],
+  allowance: { waiting_until: null },
+};
+
+/** A state that one process holds and another one asks. */
+function bothSides() {
+  const state = scratchStore();
+  const opened = openJobBoard(state.file.replace(/\/tidemark\.db$/, ''));
+  if (opened === null) throw new Error('no jobs');
+  const { board } = opened;
+  return {
+    state,
+    board,
+    isHeld: opened.isHeld,
+    get queue() {
+      return state.jobs;
+    },
+    [Symbol.dispose]: () => {
+      opened.close();
+      state[Symbol.dispose]();
+    },
+  };
+}
+
+describe('a job', () => {
+  test('goes from who asks to who holds the state, and its end goes back', () => {
+    using sides = bothSides();
+    const { board, queue } = sides;
+    expect(queue.open()).toEqual([]);
+    const id = board.ask(REQUEST);
+    expect(queue.open()).toEqual([
+      {
+        id,
+        kind: 'once',
+        args: {},
+        askedBy: '--once',
+        state: 'waiting',
+        progress: null,
+        isCancelAsked: false,
+        askerBeat: 0,
+        workerBeat: 0,
+        end: null,
+      },
+    ]);
+    queue.beat();
+    expect(queue.take(id, 2000)).toBe(true);
+    queue.tell(id, PROGRESS);
+    board.beat(id);
+    expect(board.look(id)).toMatchObject({
+      state: 'running',
+      progress: PROGRESS,
+      workerBeat: 1,
+      askerBeat: 1,
+      end: null,
+    });
+    queue.end(id, DONE, 3000);
+    expect(queue.open()).toEqual([]);
+    expect(board.look(id)).toMatchObject({ state: 'done', end: DONE });
+    expect(sides.state.rows('SELECT asked_ms, started_ms, ended_ms FROM job')).toEqual([
+      { asked_ms: 1000, started_ms: 2000, ended_ms: 3000 },
+    ]);
+  });
+
+  test('is taken once, and not after it was taken back', () => {
+    using sides = bothSides();
+    const { board, queue } = sides;
+    const id = board.ask(REQUEST);
+    expect(queue.take(id, 1)).toBe(true);
+    expect(queue.take(id, 2)).toBe(false);
+    expect(board.withdraw(id), 'it runs').toBe(false);
+    board.cancel(id);
+    expect(board.look(id)).toMatchObject({ state: 'running', isCancelAsked: true });
+    const other = board.ask(REQUEST);
+    expect(board.withdraw(other)).toBe(true);
+    expect(queue.take(other, 3)).toBe(false);
+    expect(board.look(other)).toBeNull();
+    expect(board.ask(REQUEST), 'a number is not given twice').toBeGreaterThan(other);
+  });
+
+  test('has one end', () => {
+    using sides = bothSides();
+    const { board, queue } = sides;
+    const id = board.ask(REQUEST);
+    queue.take(id, 1);
+    queue.end(id, DONE, 2);
+    queue.end(id, { state: 'failed', exitCode: 3, summary: null, message: 'later' }, 3);
+    queue.tell(id, PROGRESS);
+    board.cancel(id);
+    expect(board.look(id)).toMatchObject({ end: DONE, progress: null, isCancelAsked: false });
+  });
+
+  test('that was left running has failed for whoever opens the state next, one that waits still waits', () => {
+    using sides = bothSides();
+    const { board } = sides;
+    const [first, second] = [board.ask(REQUEST), board.ask(REQUEST)];
+    sides.queue.take(first, 1);
+    sides.state.reopen();
+    expect(board.look(first)).toMatchObject({
+      state: 'failed',
+      end: { exitCode: 3, summary: null, message: expect.stringMatching(/the daemon .* has died/) },
+    });
+    expect(sides.queue.open().map(({ id }) => id)).toEqual([second]);
+  });
+
+  test('is removed a while after its end, and not before', () => {
+    using sides = bothSides();
+    const { board, queue } = sides;
+    const [old, young, open] = [board.ask(REQUEST), board.ask(REQUEST), board.ask(REQUEST)];
+    queue.end(old, DONE, 1000);
+    queue.end(young, DONE, 5000);
+    queue.clear(5000);
+    expect([old, young, open].map((id) => board.look(id)?.state)).toEqual([undefined, 'done', 'waiting']);
+  });
+
+  test('with what nobody can read in it is read as far as it goes', () => {
+    using sides = bothSides();
+    const { board } = sides;
+    const id = board.ask(REQUEST);
+    const db = new Database(sides.state.file);
+    db.exec("UPDATE job SET kind = 'hum', args = '{', progress = '[1'");
+    db.exec("UPDATE job SET state = 'done', ended_ms = 1, exit_code = 42, summary = '}'");
+    db.close();
+    expect(board.look(id)).toMatchObject({
+      kind: 'hum',
+      args: null,
+      progress: null,
+      end: { exitCode: 1, summary: null },
+    });
+  });
+});
+
+describe('who asks', () => {
+  test('needs no lock, changes no shape, and leaves the holder’s work alone', () => {
+    using sides = bothSides();
+    expect(sides.isHeld()).toBe(true);
+    for (let n = 0; n < 50; n += 1) {
+      sides.state.store.append([`m v=${n} ${n}`], 'live');
+      sides.board.ask(REQUEST);
+    }
+    expect(sides.state.store.totals().lines).toBe(50);
+    expect(sides.queue.open()).toHaveLength(50);
+    sides.state.close();
+    expect(sides.isHeld()).toBe(false);
+  });
+
+  test('finds no jobs where there is no state, or one of another version or program', () => {
+    using place = scratch();
+    expect(openJobBoard(place.path)).toBeNull();
+    openStore(place.path).close();
+    openJobBoard(place.path)?.close();
+    for (const spoil of ['user_version = 1', 'user_version = 3', 'application_id = 7']) {
+      copyFileSync(place.file, `${place.file}.whole`);
+      const db = new Database(place.file);
+      db.pragma(spoil);
+      db.close();
+      expect(openJobBoard(place.path), spoil).toBeNull();
+      copyFileSync(`${place.file}.whole`, place.file);
+      for (const tail of ['-wal', '-shm']) rmSync(`${place.file}${tail}`, { force: true });
+    }
+    const db = new Database(place.file);
+    db.exec('DROP TABLE job');
+    db.close();
+    expect(openJobBoard(place.path)).toBeNull();
+  });
+});
+
+describe('the lock', () => {
+  test('is seen to be held without being taken', () => {
+    using place = scratch();
+    const file = `${place.path}/tidemark.lock`;
+    expect(isHeld(file), 'there is none yet').toBe(false);
+    const lock = takeLock(file);
+    expect(isHeld(file)).toBe(true);
+    lock.release();
+    expect(isHeld(file)).toBe(false);
+    takeLock(file).release();
+  });
+});
