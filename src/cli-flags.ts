@@ -42,10 +42,10 @@ export type Mode =
 export const MODES: readonly ModeEntry[] = [
   { flag: 'once', value: 'none', works: true, does: 'closes every hole in the history, delivers, and exits' },
   { flag: 'demo', value: 'none', works: true, does: 'shows it all at work, with a simulated workspace' },
+  { flag: 'plan', value: 'none', works: true, does: 'tells what a sync would cost' },
   { flag: 'help', value: 'none', works: true, does: 'shows this, or with a mode more about that' },
   { flag: 'version', value: 'none', works: true, does: 'shows the version' },
   { flag: 'backfill', value: 'none', works: false, does: 'fills a span of history' },
-  { flag: 'plan', value: 'none', works: false, does: 'tells what a sync would cost' },
   { flag: 'status', value: 'none', works: false, does: 'tells what is held' },
   { flag: 'check', value: 'none', works: false, does: 'checks key, destination and state' },
   { flag: 'verify', value: 'none', works: false, does: 'compares a destination with what is held' },
@@ -65,6 +65,7 @@ export const FLAGS: readonly Flag[] = [
   { flag: 'from', value: 'required', hint: 'T' },
   { flag: 'to', value: 'required', hint: 'T' },
   { flag: 'device', value: 'required', hint: 'ID', repeatable: true },
+  { flag: 'what-if', value: 'required', hint: 'KEY=VALUE', repeatable: true },
   { flag: 'destination', value: 'required', hint: 'NAME' },
   { flag: 'repair', value: 'none' },
 ];
@@ -78,7 +79,7 @@ export const VALUE_FLAGS: Readonly<Record<Mode, readonly string[]>> = {
   help: [],
   version: [],
   backfill: [...COMMON, 'from', 'to', 'device'],
-  plan: [...COMMON, 'from', 'to', 'device'],
+  plan: [...COMMON, 'from', 'to', 'device', 'what-if'],
   status: [...COMMON, 'device'],
   check: COMMON,
   verify: [...COMMON, 'from', 'to', 'device', 'repair'],
@@ -101,7 +102,7 @@ Modes, one at a time:
 const FLAGS_AND_MORE = `
 Flags:
   --config FILE        the configuration file, else config/tidemark.yaml
-  --json               with --once: one summary object on standard output
+  --json               with --once, --plan: one object on standard output
   --log-level LEVEL    error, warn, info or debug; wins over log.level
 
 Configuration: a YAML file, see config/tidemark.example.yaml, and for every key
@@ -118,6 +119,7 @@ Exit codes:
 Examples:
   tidemark --demo
   tidemark --config /etc/tidemark.yaml
+  tidemark --plan --what-if share=0.5
   tidemark --once --config /etc/tidemark.yaml
   TIDEMARK_API_KEY_FILE=/run/key tidemark --once --json
 `;
@@ -142,6 +144,36 @@ configuration is wrong.
 Examples:
   tidemark --once
   tidemark --once --json --log-level warn > summary.json
+`,
+  plan: `tidemark --plan [--from T] [--to T] [--device ID]... [--what-if KEY=VALUE]...
+                [--config FILE] [--json] [--log-level LEVEL]
+
+Tells what the schedules and a stretch of history would cost, before anything is
+spent: devices and how often they report, requests a day, the share of the
+minute's and the day's allowance, how fresh readings come, the time it takes.
+
+It asks for the account and the device list only: one request, and one for every
+200 devices. Where a daemon runs on the same data_dir, it asks nothing and goes
+by what that has read. Nothing is fetched, kept or delivered.
+
+  --from T, --to T     the stretch: a date, an RFC 3339 time or an age (90d);
+                       else sync.history up to now
+  --device ID          the stretch of this device alone; may be repeated
+  --what-if KEY=VALUE  supposes something else; may be repeated:
+    api.share                          the part of the allowance, or share
+    sync.telemetry, sync.alerts,       cron expressions, or telemetry,
+    sync.devices, sync.account         alerts, account
+    devices                            how many devices, mixed as they are
+    requests_per_minute, requests_per_day    what another plan allows
+
+Exit codes: 0 told, whether it fits or not; 2 the command line is wrong; 3 the
+API did not answer, or the daemon has just begun: run it again; 77 the API
+refuses the key; 78 the configuration is wrong; 1 the state cannot be used.
+
+Examples:
+  tidemark --plan
+  tidemark --plan --from 90d --device hub-1 --json
+  tidemark --plan --what-if devices=2000 --what-if requests_per_day=20000
 `,
   demo: `tidemark --demo [--log-level LEVEL]
 

@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { FLAGS, type Flag, MODES, type Mode, VALUE_FLAGS } from './cli-flags.ts';
 import { UserError } from './core/faults.ts';
 import { nearest, plainText } from './core/text.ts';
+import { readWhatIf, type WhatIfText } from './core/what-if.ts';
 
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
 
@@ -25,12 +26,24 @@ export type Command =
       readonly logLevel: LogLevel | null;
     }
   | { readonly mode: 'demo'; readonly logLevel: LogLevel | null }
+  | {
+      readonly mode: 'plan';
+      readonly configFile: string | null;
+      readonly json: boolean;
+      readonly logLevel: LogLevel | null;
+      /** Times as they were written. */
+      readonly from: string | null;
+      readonly to: string | null;
+      /** Ids; none: all of them. */
+      readonly devices: readonly string[];
+      readonly whatIf: readonly WhatIfText[];
+    }
   /** `topic`: the mode that `--help` was given with, such as `--once --help`. */
   | { readonly mode: 'help'; readonly topic: Mode | null }
   | { readonly mode: 'version' };
 
-/** What was given, by flag. A flag without a value stands with an empty text. */
-type Given = ReadonlyMap<string, string>;
+/** What was given, by flag, in order: several values of flags that may be repeated. Without a value it is an empty text. */
+type Given = ReadonlyMap<string, readonly string[]>;
 
 const SEE_HELP = 'tidemark --help lists what there is.';
 
@@ -53,12 +66,13 @@ export function parseArguments(argv: readonly string[]): Command {
   if (mode === 'once') {
     return {
       mode,
-      configFile: given.get('config') ?? null,
+      configFile: single(given, 'config'),
       json: given.has('json'),
       logLevel: logLevel(given),
     };
   }
   if (mode === 'demo') return { mode, logLevel: logLevel(given) };
+  if (mode === 'plan') return plan(given);
   if (mode === 'version') return { mode };
   throw notYet(`${dashed(mode)} is not available in this version yet.`);
 }
@@ -75,13 +89,35 @@ function daemon(given: Given): Command {
       `${dashed(stray)} needs a mode beside it: ${listed((works.length > 0 ? works : modesOf(stray)).map(dashed), 'or')}.`,
     );
   }
-  return { mode: 'daemon', configFile: given.get('config') ?? null, logLevel: logLevel(given) };
+  return { mode: 'daemon', configFile: single(given, 'config'), logLevel: logLevel(given) };
+}
+
+function plan(given: Given): Command {
+  return {
+    mode: 'plan',
+    configFile: single(given, 'config'),
+    json: given.has('json'),
+    logLevel: logLevel(given),
+    from: single(given, 'from'),
+    to: single(given, 'to'),
+    devices: given.get('device') ?? [],
+    whatIf: (given.get('what-if') ?? []).map((text) => {
+      const read = readWhatIf(text);
+      if ('mistake' in read) throw mistake(`--what-if ${read.mistake}.`);
+      return read;
+    }),
+  };
 }
 
 const DAEMON_FLAGS: ReadonlySet<string> = new Set(['config', 'log-level']);
 
+/** The value of a flag that is given once. */
+function single(given: Given, flag: string): string | null {
+  return given.get(flag)?.[0] ?? null;
+}
+
 function notYet(what: string): UserError {
-  return mistake(`${what} What works today: the daemon (no mode), --once, --demo, --help and --version.`);
+  return mistake(`${what} What works today: the daemon (no mode), --once, --demo, --plan, --help and --version.`);
 }
 
 /** All flags with their values, each known and given once. */
@@ -90,7 +126,7 @@ function readFlags(argv: readonly string[]): Given {
     FLAGS.map(({ flag, value }) => [flag, { type: value === 'required' ? 'string' : 'boolean' } as const]),
   );
   const { tokens } = parseArgs({ args: [...argv], options, strict: false, tokens: true });
-  const given = new Map<string, string>();
+  const given = new Map<string, readonly string[]>();
   for (const token of tokens) {
     if (token.kind === 'option-terminator') continue;
     if (token.kind === 'positional') readPositional(token.value, given);
@@ -106,11 +142,11 @@ interface FlagToken {
   readonly inlineValue: boolean | undefined;
 }
 
-function readFlag({ name, rawName, value, inlineValue }: FlagToken, given: Map<string, string>): void {
+function readFlag({ name, rawName, value, inlineValue }: FlagToken, given: Map<string, readonly string[]>): void {
   const flag = rawName.startsWith('--') ? FLAGS.find((known) => known.flag === name) : undefined;
   if (flag === undefined) throw unknownFlag(rawName);
   if (given.has(name) && !flag.repeatable) throw mistake(`${dashed(name)} was given twice. Give it once.`);
-  given.set(name, flagValue(flag, value, inlineValue === true));
+  given.set(name, [...(given.get(name) ?? []), flagValue(flag, value, inlineValue === true)]);
 }
 
 function flagValue({ flag, value: wanted, hint }: Flag, value: string | undefined, inline: boolean): string {
@@ -126,11 +162,11 @@ function flagValue({ flag, value: wanted, hint }: Flag, value: string | undefine
 }
 
 /** The one bare word with a meaning is what `--quarantine` may be followed by. */
-function readPositional(word: string, given: Map<string, string>): void {
+function readPositional(word: string, given: Map<string, readonly string[]>): void {
   const last = [...given.keys()].at(-1);
   const optional = FLAGS.find(({ flag, value }) => flag === last && value === 'optional');
-  if (optional !== undefined && given.get(optional.flag) === '') {
-    given.set(optional.flag, word);
+  if (optional !== undefined && given.get(optional.flag)?.[0] === '') {
+    given.set(optional.flag, [word]);
     return;
   }
   const meant = nearest(word.replace(/^-+/, ''), FLAG_NAMES);
@@ -174,8 +210,8 @@ function modesOf(flag: string): Mode[] {
 }
 
 function logLevel(given: Given): LogLevel | null {
-  const text = given.get('log-level');
-  if (text === undefined) return null;
+  const text = single(given, 'log-level');
+  if (text === null) return null;
   const level = LOG_LEVELS.find((known) => known === text);
   if (level !== undefined) return level;
   const meant = nearest(text, LOG_LEVELS);

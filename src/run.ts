@@ -10,13 +10,13 @@ import type { Secret } from './core/secret.ts';
 import { realClock } from './real-clock.ts';
 import { runDaemonCommand } from './run-daemon.ts';
 import { runOnceCommand } from './run-once.ts';
+import { runPlanCommand } from './run-plan.ts';
 import { openVoice, type ProcessPorts, type Voice } from './voice.ts';
 
+type RunnableCommand = Extract<Command, { mode: 'daemon' | 'once' | 'demo' | 'plan' }>;
+
 /** Runs a command. @returns the exit code. @throws UserError with the exit code and what to do. */
-export async function runCommand(
-  command: Extract<Command, { mode: 'daemon' | 'once' | 'demo' }>,
-  ports: ProcessPorts,
-): Promise<number> {
+export async function runCommand(command: RunnableCommand, ports: ProcessPorts): Promise<number> {
   const { environment, readFile } = ports;
   const nowMs = realClock.nowMs();
   if (command.mode === 'demo') {
@@ -32,11 +32,27 @@ export async function runCommand(
   ports.forget(secretVariables);
   const known = [...secrets];
   const voice = openVoice({ ports, log: config.log, level: command.logLevel, secrets: known });
-  const work =
-    command.mode === 'daemon'
-      ? runDaemonCommand({ config, secrets: known, voice }, ports)
-      : onceAndPrint(config, { voice, secrets: known, json: command.json }, ports);
-  return await toldAtItsEnd({ voice, log: config.log }, work);
+  return await toldAtItsEnd({ voice, log: config.log }, commandOf({ command, config, secrets: known, voice }, ports));
+}
+
+/** What the command does, once everything that it needs is known. */
+async function commandOf(
+  {
+    command,
+    config,
+    secrets,
+    voice,
+  }: {
+    command: Exclude<RunnableCommand, { mode: 'demo' }>;
+    config: Config;
+    secrets: Secret[];
+    voice: Voice;
+  },
+  ports: ProcessPorts,
+): Promise<number> {
+  if (command.mode === 'daemon') return await runDaemonCommand({ config, secrets, voice }, ports);
+  if (command.mode === 'plan') return await runPlanCommand({ command, config, voice }, ports);
+  return await onceAndPrint(config, { voice, secrets, json: command.json }, ports);
 }
 
 /**

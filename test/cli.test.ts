@@ -32,6 +32,29 @@ describe('what is understood', () => {
     [['--once', '--help'], { mode: 'help', topic: 'once' }],
     [['--help', '--status'], { mode: 'help', topic: 'status' }],
     [['--version'], { mode: 'version' }],
+    [
+      ['--plan'],
+      { mode: 'plan', configFile: null, json: false, logLevel: null, from: null, to: null, devices: [], whatIf: [] },
+    ],
+    [
+      '--plan --json --from 90d --to 2026-06-01 --device a --device=b --what-if share=0.5 --what-if'
+        .split(' ')
+        .concat('telemetry=*/5 * * * *'),
+      {
+        mode: 'plan',
+        configFile: null,
+        json: true,
+        logLevel: null,
+        from: '90d',
+        to: '2026-06-01',
+        devices: ['a', 'b'],
+        whatIf: [
+          { key: 'api.share', value: '0.5' },
+          { key: 'sync.telemetry', value: '*/5 * * * *' },
+        ],
+      },
+    ],
+    [['--plan', '--help'], { mode: 'help', topic: 'plan' }],
   ])('%j', (argv, command) => {
     expect(parseArguments(argv)).toEqual(command);
   });
@@ -40,7 +63,6 @@ describe('what is understood', () => {
 describe('modes of later versions', () => {
   test.each([
     [['--backfill', '--from', '90d', '--device', 'a', '--device', 'b']],
-    [['--plan']],
     [['--status', '--json']],
     [['--check']],
     [['--verify', '--repair']],
@@ -52,7 +74,7 @@ describe('modes of later versions', () => {
     [['--forget', '--device', 'a']],
   ])('%j is known, and refused with what works today', (argv) => {
     expect(mistakeOf(...argv)).toBe(
-      `${argv[0]} is not available in this version yet. What works today: the daemon (no mode), --once, --demo, --help and --version.`,
+      `${argv[0]} is not available in this version yet. What works today: the daemon (no mode), --once, --demo, --plan, --help and --version.`,
     );
   });
 
@@ -100,10 +122,18 @@ describe('mistakes', () => {
     [['--once=yes'], /--once takes no value/],
     [['--once', '--json=true'], /--json takes no value/],
     [['--export'], /--export needs a value: --export csv\|ndjson\|lp/],
-    [['--once', '--from', '1d'], /--from means nothing with --once: it belongs to --backfill, --plan, --verify/],
+    [['--once', '--from', '1d'], /--from means nothing with --once: it belongs to --plan\.$/],
     [['--once', '--device', 'a', '--device', 'b'], /--device means nothing with --once/],
-    [['--from', '1d'], /--from needs a mode beside it: --backfill, /],
-    [['--demo', '--json'], /--json means nothing with --demo: it belongs to --once\./],
+    [['--from', '1d'], /--from needs a mode beside it: --plan\.$/],
+    [['--plan', '--from', '1d', '--from', '2d'], /--from was given twice/],
+    [['--plan', '--what-if'], /--what-if needs a value: --what-if KEY=VALUE/],
+    [['--plan', '--what-if', 'share'], /--what-if takes KEY=VALUE, such as share=0\.5\.$/],
+    [
+      ['--plan', '--what-if', 'shares=1'],
+      /--what-if does not know that key\. Did you mean share\? It knows api\.share, /,
+    ],
+    [['--once', '--what-if', 'share=1'], /--what-if means nothing with --once: it belongs to --plan\.$/],
+    [['--demo', '--json'], /--json means nothing with --demo: it belongs to --once and --plan\./],
     [['--demo', '--config', 'x'], /--demo reads no configuration file/],
     [['--version', '--json'], /--json means nothing with --version/],
     [['--quarantine', 'list', 'drop'], /One argument is no flag|two dashes/],
@@ -118,6 +148,8 @@ describe('mistakes', () => {
     [['sk_live_4242', '--once']],
     [['--once', '--log-level', 'sk_live_4242']],
     [['--json=sk_live_4242']],
+    [['--plan', '--what-if', 'sk_live_4242']],
+    [['--plan', '--what-if', 'sk_live_4242=1']],
     [['--once', '--', 'sk_live_4242']],
   ])('what could be a key is not repeated: %j', (argv) => {
     expect(mistakeOf(...argv)).not.toContain('4242');
@@ -133,12 +165,15 @@ describe('mistakes', () => {
 });
 
 describe('the help text', () => {
-  test.each([null, 'once', 'demo', 'status'] as const)('fits 80 columns and ends its last line (%s)', (topic) => {
-    const text = helpText(topic);
-    expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
-    expect(text.endsWith('\n')).toBe(true);
-    expect(text.endsWith('\n\n')).toBe(false);
-  });
+  test.each([null, 'once', 'demo', 'plan', 'status'] as const)(
+    'fits 80 columns and ends its last line (%s)',
+    (topic) => {
+      const text = helpText(topic);
+      expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
+      expect(text.endsWith('\n')).toBe(true);
+      expect(text.endsWith('\n\n')).toBe(false);
+    },
+  );
 
   test('the overview names every mode, every flag of today, every exit code, and shows examples', () => {
     const text = helpText();
@@ -149,10 +184,11 @@ describe('the help text', () => {
   });
 
   test('every example in it is understood', () => {
-    const texts = [helpText(), helpText('once'), helpText('demo')].join('\n');
+    const texts = [helpText(), helpText('once'), helpText('plan'), helpText('demo')].join('\n');
     const examples = texts.matchAll(/^ {2}(?:[A-Z_]+=\S+ )?tidemark (--[^>\n]+)/gm);
     const commands = [...examples].map(([, words]) => parseArguments((words ?? '').trim().split(' ')).mode);
-    expect(commands).toEqual(['demo', 'daemon', 'once', 'once', 'once', 'once', 'demo', 'demo']);
+    const plans = ['plan', 'plan', 'plan'];
+    expect(commands).toEqual(['demo', 'daemon', 'plan', 'once', 'once', 'once', 'once', ...plans, 'demo', 'demo']);
   });
 
   test('no flag stands in the table without a mode that takes it', () => {

@@ -121,11 +121,11 @@ export function allGaps(context: SyncContext, horizon: Horizon | null): readonly
   });
 }
 
-function isRefusal({ kind }: ApiFault): boolean {
+export function isRefusal({ kind }: ApiFault): boolean {
   return kind === 'unauthorized' || kind === 'no-api-access' || kind === 'scope-missing';
 }
 
-function refusalOf({ kind, facts }: ApiFault): UserError {
+export function refusalOf({ kind, facts }: ApiFault): UserError {
   if (kind === 'unauthorized') {
     return new UserError(
       'api.key: the API refuses the key: it is unknown, revoked or expired. Create one in the dashboard (Settings, then API) and give it as api.key.',

@@ -17,6 +17,7 @@ import { createPrivate } from './private-file.ts';
 /** SQLite 3.7.0 to 3.51.2 can damage a WAL database that two connections checkpoint at once. */
 const OLDEST_SQLITE: readonly number[] = [3, 51, 3];
 
+/** Both below the data directory. */
 export const STATE_FILE = 'tidemark.db';
 export const LOCK_FILE = 'tidemark.lock';
 

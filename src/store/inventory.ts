@@ -123,7 +123,8 @@ function writeBigint(_: string, value: unknown): unknown {
   return typeof value === 'bigint' ? value.toString() : value;
 }
 
-function readRecord(text: string): DeviceRecord {
+/** A device as it is kept. */
+export function readRecord(text: string): DeviceRecord {
   const kept: DeviceRecord & { lastSeenAt: string | null; locationUpdatedAt: string | null } = JSON.parse(text);
   const time = (digits: string | null): bigint | null => (digits === null ? null : BigInt(digits));
   return { ...kept, lastSeenAt: time(kept.lastSeenAt), locationUpdatedAt: time(kept.locationUpdatedAt) };

@@ -29,7 +29,7 @@ const WAIT_MS = 200;
 /**
  * Takes the lock of a data directory.
  *
- * @throws UserError (exit 1) where another process holds it.
+ * @throws HeldError (exit 1) where another process holds it.
  */
 export function takeLock(file: string): Lock {
   createPrivate(file);

@@ -5,7 +5,7 @@
  * Looked at whenever the account or the devices were read; told again only where it has become another matter.
  */
 import type { DemandInput } from '../core/demand.ts';
-import { ASSUMED_INTERVAL_MS } from '../core/forecast.ts';
+import { ASSUMED_INTERVAL_MS } from '../core/fleet-rates.ts';
 import type { PlannerSettings, Rates } from '../core/planner-terms.ts';
 import { type Shortfall, shortfallOf, shortfallText } from '../core/shortfall.ts';
 import { HOUR_MS } from '../core/time.ts';

@@ -52,7 +52,8 @@ async function syncAlone(context: SyncContext, signal: AbortSignal): Promise<voi
   }
 }
 
-interface Listing {
+/** A complete listing. */
+export interface Listing {
   readonly records: ReadonlyMap<string, DeviceRecord>;
   /** Records without a usable id. */
   readonly unreadable: number;
@@ -60,7 +61,8 @@ interface Listing {
   readonly answeredAtMs: EpochMs;
 }
 
-async function listDevices(context: SyncContext, signal: AbortSignal): Promise<Listing> {
+/** Lists all devices and takes nothing in. @throws ApiFault where the listing could not be completed. */
+export async function listDevices(context: SyncContext, signal: AbortSignal): Promise<Listing> {
   for (let start = 1; ; start += 1) {
     try {
       return await listOnce(context, signal);

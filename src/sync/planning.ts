@@ -19,6 +19,7 @@ import { type DeviceView, viewOf } from '../core/planner-view.ts';
 import type { Purpose } from '../core/ports.ts';
 import { UNKNOWN_RATE } from '../core/report-rate.ts';
 import type { Schedules } from '../core/schedule.ts';
+import { meanPeriodMs } from '../core/schedule-period.ts';
 import type { TelemetryState } from '../core/telemetry-state.ts';
 import { type EpochMs, type EpochNs, MINUTE_MS, maxNs, minNs, nsToMs, SECOND_MS } from '../core/time.ts';
 import type { SyncContext } from './context.ts';
@@ -216,29 +217,16 @@ function settingsOf({ context, schedules, sweepMs, share }: PlanningParts) {
   const turnAfter = (kind: RoundKind, lastMs: EpochMs): EpochMs =>
     (schedules[kind].next(lastMs - phaseMs) ?? Number.POSITIVE_INFINITY) + phaseMs;
   return {
-    freshnessMs: periodMs(schedules.telemetry.next, nowMs),
-    devicesMs: periodMs(schedules.devices.next, nowMs),
-    alertsMs: periodMs(schedules.alerts.next, nowMs),
-    accountMs: periodMs(schedules.account.next, nowMs),
+    freshnessMs: meanPeriodMs(schedules.telemetry, nowMs),
+    devicesMs: meanPeriodMs(schedules.devices, nowMs),
+    alertsMs: meanPeriodMs(schedules.alerts, nowMs),
+    accountMs: meanPeriodMs(schedules.account, nowMs),
     turnAfter,
     sweepMs,
     pageSize: store.account()?.plan.maxDevicesPerPage ?? USUAL_PAGE,
     share,
   };
 }
-
-/** How many turns the distance of two is measured over. */
-const TURNS = 20;
-
-/** From one turn of a schedule to the next, in the mean; a century where it names none. */
-export function periodMs(next: (afterMs: EpochMs) => EpochMs | null, nowMs: EpochMs): number {
-  const first = next(nowMs);
-  let last = first;
-  for (let turn = 1; turn < TURNS && last !== null; turn += 1) last = next(last);
-  return first === null || last === null ? NEVER_MS : (last - first) / (TURNS - 1);
-}
-
-const NEVER_MS = 100 * 365 * 24 * 60 * MINUTE_MS;
 
 /** The phase of a workspace: always the same one, spread evenly over many workspaces. */
 export function phaseOf(workspace: string): number {

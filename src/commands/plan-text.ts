@@ -1,0 +1,140 @@
+/**
+ * The answer of `--plan` for people: one screen, plain words, every number with its unit.
+ */
+import type { CostPlan } from '../core/cost-plan.ts';
+import { plainText } from '../core/text.ts';
+
+const WIDTH = 80;
+
+/** The answer as a text of several lines, at most 80 columns wide. */
+export function planText(plan: CostPlan): string {
+  const parts = [
+    headOf(plan),
+    tableOf(plan),
+    allowanceOf(plan),
+    verdictOf(plan),
+    backfillOf(plan),
+    plan.basis.assumptions.map((text) => `Assumed: ${text}`),
+  ];
+  return parts
+    .filter((lines) => lines.length > 0)
+    .map((lines) => lines.map(wrapped).join(''))
+    .join('\n');
+}
+
+function headOf({ basis, what_if, workspace, devices, readings_per_day: readings }: CostPlan): string[] {
+  const changes = Object.entries(what_if).map(([key, value]) => `${key}=${value}`);
+  const name = plainText(workspace.name ?? workspace.workspace_id ?? 'unknown', 60);
+  const source =
+    basis.source === 'api'
+      ? `${count(basis.requests_asked, 'request')} asked just now`
+      : `from the state of the process that works with it, as of ${basis.as_of}; nothing was asked`;
+  const leftOut = devices.left_out === 0 ? '' : `; ${number(devices.left_out)} more left out by the configuration`;
+  return [
+    `Workspace ${name} (${source})`,
+    ...(changes.length === 0 ? [] : [`What if: ${changes.join(', ')}`]),
+    `Devices: ${number(devices.total)} (${number(devices.reporting)} reporting, ${number(devices.quiet)} quiet)${leftOut}`,
+    `Readings: about ${number(readings.made)} a day (report rates${'devices' in what_if ? ' of the devices that there are' : ''}: ${number(devices.rates_measured)} measured, ${number(devices.rates_assumed)} assumed)`,
+  ];
+}
+
+const LANES = [
+  ['live', 'newest readings'],
+  ['alerts', 'alerts'],
+  ['device_list', 'device list'],
+  ['account', 'account'],
+  ['sweeps', 'looks at quiet devices'],
+  ['total', 'together'],
+] as const;
+
+function tableOf({ requests_per_day: { asked, planned, left_for_history }, schedules }: CostPlan): string[] {
+  const every: Readonly<Record<(typeof LANES)[number][0], number | null>> = {
+    live: schedules.telemetry.mean_seconds,
+    alerts: schedules.alerts.mean_seconds,
+    device_list: schedules.devices.mean_seconds,
+    account: schedules.account.mean_seconds,
+    sweeps: schedules.sweep.mean_seconds,
+    total: null,
+  };
+  const row = (cells: readonly [string, string, string, string]): string =>
+    `  ${cells[0].padEnd(24)}${cells[1].padStart(12)}${cells[2].padStart(14)}${cells[3].padStart(14)}`;
+  return [
+    row(['Requests a day', 'due every', 'asked for', 'planned']),
+    ...LANES.map(([lane, name]) => {
+      const due = every[lane];
+      return row([name, due === null ? '' : span(due), number(asked[lane]), number(planned[lane])]);
+    }),
+    row(['left for history', '', '', number(left_for_history)]),
+  ];
+}
+
+function allowanceOf({ allowance: { share, minute, day } }: CostPlan): string[] {
+  const part = percent(share);
+  const ofMinute = `of a minute: ${number(minute.limit)} requests, ${part} of them ${number(minute.budget)}; planned ${minute.planned} (${percent(minute.used_share)})`;
+  const spent = `in the last 24 hours ${count(day.spent_last_24h, 'own request')}`;
+  const others = day.used_by_others === null ? '' : `, others ${number(day.used_by_others)} so far`;
+  const ofDay =
+    day.limit === null || day.budget === null || day.used_share === null
+      ? 'of a day: no limit is known'
+      : `of a day: ${number(day.limit)} requests, ${part} of them ${number(day.budget)}; planned ${number(day.planned)} (${percent(day.used_share)})`;
+  return [`Allowance ${ofMinute}`, `Allowance ${ofDay}; ${spent}${others}`];
+}
+
+function verdictOf({ fits, warning, freshness, devices }: CostPlan): string[] {
+  const { median_seconds: median, p95_seconds: p95 } = freshness;
+  const fresh =
+    devices.reporting === 0
+      ? 'Freshness: no device reports.'
+      : `Freshness: readings are fetched at most ${span(median)} after their time (median of the devices; ${span(p95)} for 19 in 20).`;
+  return [fits ? 'It fits.' : `It does not fit. ${warning ?? ''}`, fresh];
+}
+
+function backfillOf({ backfill }: CostPlan): string[] {
+  const { from, to, devices, devices_open, open_share, readings, requests, beside_daemon, alone, note } = backfill;
+  const head = `History from ${from} to ${to}, ${count(devices, 'device')}`;
+  if (requests === 0) return [`${head}: all of it is held`];
+  const held = open_share < 1 ? ` (${percent(open_share)} is still open, of ${count(devices_open, 'device')})` : '';
+  const time = ({ seconds, until, requests_per_day }: typeof alone): string =>
+    seconds === null
+      ? 'never: nothing is left for it'
+      : `${span(seconds)}, until ${until} (${number(requests_per_day)} requests a day)`;
+  return [
+    `${head}: about ${count(readings, 'reading')} in ${count(requests, 'request')}${held}`,
+    `  beside the schedules, with what they leave: ${time(beside_daemon)}`,
+    `  alone, with the whole share: ${time(alone)}`,
+    ...(note === null ? [] : [`  ${note}`]),
+  ];
+}
+
+function number(value: number): string {
+  return value.toLocaleString('en-US');
+}
+
+function count(value: number, what: string): string {
+  return `${number(value)} ${what}${value === 1 ? '' : 's'}`;
+}
+
+function percent(part: number): string {
+  return `${(part * 100).toFixed(part < 0.1 && part > 0 ? 1 : 0)} %`;
+}
+
+/** A length of time as people say it. */
+function span(seconds: number): string {
+  if (seconds < 90) return `${number(seconds)} s`;
+  if (seconds < 90 * 60) return `${Math.round(seconds / 60)} min`;
+  return seconds < 48 * 3600 ? `${(seconds / 3600).toFixed(1)} h` : `${(seconds / 86_400).toFixed(1)} days`;
+}
+
+/** The line in lines of at most 80 columns, the later ones set in; each with its end. */
+function wrapped(line: string): string {
+  const indent = `${/^ */.exec(line)?.[0] ?? ''}  `;
+  let rest = line;
+  let text = '';
+  while (rest.length > WIDTH) {
+    const cut = rest.lastIndexOf(' ', WIDTH);
+    if (cut <= indent.length) break;
+    text += `${rest.slice(0, cut)}\n`;
+    rest = `${indent}${rest.slice(cut + 1)}`;
+  }
+  return `${text}${rest}\n`;
+}
