@@ -51,8 +51,8 @@ const UNKNOWN_PER_MINUTE = 10;
 const UNKNOWN_PER_MINUTE_AT_MOST = 30;
 /** Where the share leaves less room than a burst takes, what arrives closer together than it left would be too much. */
 const TRAVEL_MS = 2 * SECOND_MS;
-/** What whoever waits may be early by. */
-const EARLY_MS = 1;
+/** What whoever waits may be early by, and what one request takes longer to arrive than another as a rule. */
+const EARLY_MS = 250;
 
 export interface AllowanceOptions {
   /** The part of the plan's limits that may be used: above 0, at most 1. */

@@ -1,8 +1,9 @@
 /**
- * `npm run bench`: the speed and the memory of the compiled program against the figures of issue 3.
+ * `npm run bench`: the speed and the memory of the compiled program, and what the planner makes of an allowance, against
+ * the figures that they are to reach.
  *
  * Prints a table and exits 1 on a miss. `--quick` takes fewer days and one run of each; `--only NAME` (again and again)
- * takes some of the figures: archive, delivery, memory, start, requests; `--runs N`, `--devices N`, `--days N`,
+ * takes some of the figures: archive, delivery, memory, start, requests, planner; `--runs N`, `--devices N`, `--days N`,
  * `--program FILE` do what they say.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -11,10 +12,11 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type Backfill, backfill, firstRequestMs, newestMsOf, requestUse } from './figures.ts';
 import { PROGRAM } from './parts.ts';
+import { measurePlanner, plannerBench } from './planner/run.ts';
 import { formatTable, judgeFigure, type Measured } from './table.ts';
 import type { WorkspaceSize } from './workspace.ts';
 
-const FIGURES = ['archive', 'delivery', 'memory', 'start', 'requests'] as const;
+const FIGURES = ['archive', 'delivery', 'memory', 'start', 'requests', 'planner'] as const;
 type Figure = (typeof FIGURES)[number];
 
 /** What is run, and how often. */
@@ -24,6 +26,7 @@ interface Plan {
   readonly devices: number;
   readonly days: number;
   readonly program: string;
+  readonly isQuick: boolean;
 }
 
 const WANTED = {
@@ -61,6 +64,7 @@ function readPlan(args: readonly string[]): Plan {
     devices: count(values.devices),
     days: count(values.days ?? (quick ? '3' : '30')),
     program,
+    isQuick: quick,
   };
 }
 
@@ -94,6 +98,7 @@ async function measure(plan: Plan): Promise<Measured[]> {
     const long = await repeat({ ...plan, runs: 1 }, { size: sizeOf(plan, newestMs, 10), delivers: false }, 'ten times');
     measured.push(peak(`peak memory, ${plan.days * 10} days`, long), growth(plan, archived, long));
   }
+  if (plan.figures.has('planner')) measured.push(...measurePlanner(plannerBench(plan.isQuick), say));
   return measured;
 }
 

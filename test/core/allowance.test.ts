@@ -33,7 +33,8 @@ function sendAll(allowance: Allowance, count: number, fromMs = 0): number[] {
 describe('the pace', () => {
   test('is even after a burst of three', () => {
     const gaps = sendAll(allowanceOf(), 8).map((atMs, i, all) => Math.round(atMs - (all[i - 1] ?? 0)));
-    expect(gaps).toEqual([0, 0, 0, 1250, 1250, 1250, 1250, 1250]);
+    // 48 a minute, and what one may take longer to arrive than another.
+    expect(gaps).toEqual([0, 0, 0, 1255, 1255, 1255, 1255, 1255]);
   });
 
   test('of the smallest plan is one request a minute, of the smallest share too', () => {

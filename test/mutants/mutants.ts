@@ -190,4 +190,44 @@ export const MUTANTS: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: 'a ledger in memory only',
+    caughtBy: ['restartedWithinAMinute'],
+    edits: [
+      {
+        file: 'store/ledger.ts',
+        find: '      return since.all(Math.floor(sinceMs)).map(Number);',
+        replace: '      void since;\n      return [];',
+      },
+    ],
+  },
+  {
+    name: 'the share ignored by the first request',
+    caughtBy: ['restartedWithinAMinute'],
+    edits: [
+      {
+        file: 'api/pacer.ts',
+        find: '      allowance.setPlan(options.plan());\n      return allowance.turn();',
+        replace: `      allowance.setPlan(options.plan());
+      if (serverClock.skewMs() === null) return { atMs: clock.monoMs(), reason: 'pace' };
+      return allowance.turn();`,
+      },
+    ],
+  },
+  {
+    name: 'headers trusted upwards',
+    caughtBy: ['generousHeaders'],
+    edits: [
+      {
+        file: 'core/answer-brake.ts',
+        find: '    limits = { ...limits, seen: limit };\n    const windows',
+        replace: '    limits = { ...limits, minute: limit, seen: limit };\n    const windows',
+      },
+      {
+        file: 'core/answer-brake.ts',
+        find: '    if (windows.minute) takeMinute(sample);',
+        replace: '    void takeMinute;',
+      },
+    ],
+  },
 ];

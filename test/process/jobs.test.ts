@@ -139,14 +139,13 @@ describe('--once beside a daemon', () => {
     const daemon = stage.start([], { env: { ...ANY_PORT, ...half }, withinMs: 110_000 });
     await until('the daemon runs', () => daemon.stderr().includes('"status_page"'));
     // The share of the command's own configuration does not count either.
-    for (let time = 0; time < 3; time += 1) {
+    for (let time = 0; time < 5; time += 1) {
       const { code, stderr } = await stage.run(['--once'], { withinMs: 100_000 });
       expect(code, stderr).toBe(0);
     }
     expect(await stop(daemon)).toBe(0);
     const times = stage.simulator.log.requests.map(({ atMs }) => atMs);
-    // From its booking to its arrival one request takes a few milliseconds longer than another.
-    const inAMinute = times.map((at) => times.filter((other) => other > at - 59_500 && other <= at).length);
+    const inAMinute = times.map((at) => times.filter((other) => other > at - 60_000 && other <= at).length);
     expect(times.length, 'more than a minute holds').toBeGreaterThan(15);
     expect(Math.max(...inAMinute)).toBeLessThanOrEqual(15);
     expect(stage.simulator.log.count(429)).toBe(0);

@@ -176,7 +176,7 @@ describe('what it is given', () => {
       TIDEMARK_API_SHARE: '1.5',
       TIDEMARK_SYNC_HISTROY: '30d',
       TIDEMARK_SYNC_SETTLE: '2 fortnights',
-      TIDEMARK_SYNC_SWEEP: '6h',
+      TIDEMARK_METRICS_PER_DEVICE: 'yes',
       TIDEMARK_INFLUX_BUCKET: 'devices',
     };
     const ended = await stage.run(['--once'], { env });

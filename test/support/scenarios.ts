@@ -5,6 +5,7 @@
 import { type FaultPlan, onPath } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
+import { generousHeaders, restartedWithinAMinute } from './allowance-scenarios.ts';
 import type { Verdict } from './judge.ts';
 import {
   countEffects,
@@ -109,18 +110,23 @@ export const killedAgainAndAgain: Scenario = async (bench, program) => {
 };
 
 /** How many deaths are tried, and up to which effect every single one is. */
-const KILLS = 50;
+const KILLS = 36;
 const EVERY_EFFECT = 12;
 const WRITES = 9;
+const AMIDST = 20;
 
-/** The first effects one by one, then evenly over the life, and some of the writes: an even step may miss them all. */
+/**
+ * The first effects one by one, those of a few pages in the midst of it, then evenly over the life, and some of the writes: an
+ * even step alone may miss what is dangerous.
+ */
 function deathsOf(total: number, writes: readonly number[]): readonly number[] {
   const step = Math.max(1, Math.floor(total / KILLS));
   const even = Array.from({ length: KILLS }, (_, index) => EVERY_EFFECT + index * step);
   const first = Array.from({ length: EVERY_EFFECT - 1 }, (_, index) => index + 1);
   const apart = Math.max(1, Math.floor(writes.length / WRITES));
   const written = writes.filter((_, index) => index % apart === 0).slice(0, WRITES);
-  return [...new Set([...first, ...even, ...written])].filter((nth) => nth <= total).sort((a, b) => a - b);
+  const amidst = Array.from({ length: AMIDST }, (_, index) => Math.floor(total / 2) + index);
+  return [...new Set([...first, ...amidst, ...even, ...written])].filter((nth) => nth <= total).sort((a, b) => a - b);
 }
 
 async function countLife(bench: Bench, program: Program): Promise<number> {
@@ -266,6 +272,8 @@ export const SCENARIOS = {
   cursorsThatSkip,
   fullDisk,
   allowanceSpent,
+  restartedWithinAMinute,
+  generousHeaders,
 } as const;
 
 export type ScenarioName = keyof typeof SCENARIOS;

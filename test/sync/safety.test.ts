@@ -28,6 +28,8 @@ const STORIES: Record<ScenarioName, string> = {
   cursorsThatSkip: 'no cursor is trusted where time can move on',
   fullDisk: 'a database that takes nothing speaks against no line',
   allowanceSpent: 'a wait that the API asks for is kept',
+  restartedWithinAMinute: 'what was sent before a restart counts after it',
+  generousHeaders: 'headers can only slow it down',
 };
 
 describe.runIf(influxdAvailable())('safety', () => {
