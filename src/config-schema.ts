@@ -156,10 +156,12 @@ export function configKeys(nowMs: number) {
       description: 'How long after its time a reading may still appear in the API.',
     }),
     'sync.devices': acting(values.cron, '*/5 * * * *', {
-      description: 'When the device list is due: a cron expression, in UTC.',
+      description:
+        'When the device list is due at the latest: a cron expression, in UTC. With allowance to spare it is read more often, as it tells of news.',
     }),
     'sync.telemetry': acting(values.cron, '* * * * *', {
-      description: 'When the newest telemetry is due: a cron expression, in UTC.',
+      description:
+        'How often a device that has something new is asked: a cron expression, in UTC. Its mean distance counts.',
     }),
     'sync.alerts': acting(values.cron, '*/2 * * * *', {
       description: 'When alerts are due: a cron expression, in UTC.',
