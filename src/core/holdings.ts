@@ -70,15 +70,32 @@ function stateOf(
 /** Gaps may overlap, as they were named at different times; each instant is told once, under the first of its names. */
 function nameHoles(open: Intervals, gaps: readonly Gap[], otherwise: string): StatusGap[] {
   let left = open;
-  const named: { hole: Interval; reason: string }[] = [];
+  const named: NamedHole[] = [];
   for (const { fromNs, toNs, reason } of gaps) {
     const stretch = normalize([{ from: fromNs, to: toNs }]);
     named.push(...intersect(left, stretch).map((hole) => ({ hole, reason })));
     left = subtract(left, stretch);
   }
-  return [...named, ...left.map((hole) => ({ hole, reason: otherwise }))]
-    .sort((a, b) => (a.hole.from < b.hole.from ? -1 : 1))
-    .map(({ hole, reason }) => ({ from: formatExact(hole.from), to: formatExact(hole.to), reason }));
+  const sorted = [...named, ...left.map((hole) => ({ hole, reason: otherwise }))].sort((a, b) =>
+    a.hole.from < b.hole.from ? -1 : 1,
+  );
+  return joined(sorted).map(({ hole, reason }) => ({ from: formatExact(hole.from), to: formatExact(hole.to), reason }));
+}
+
+interface NamedHole {
+  readonly hole: Interval;
+  readonly reason: string;
+}
+
+/** One hole that was named piece by piece is told as one. */
+function joined(holes: readonly NamedHole[]): NamedHole[] {
+  const result: NamedHole[] = [];
+  for (const next of holes) {
+    const last = result.at(-1);
+    if (last?.reason !== next.reason || last.hole.to !== next.hole.from) result.push(next);
+    else result[result.length - 1] = { hole: { from: last.hole.from, to: next.hole.to }, reason: next.reason };
+  }
+  return result;
 }
 
 /**
