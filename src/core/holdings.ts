@@ -8,6 +8,9 @@ import type { DeviceState, StatusGap } from './status.ts';
 import type { Gap } from './telemetry-state.ts';
 import { DAY_NS, type EpochNs, formatExact, maxNs, msToNs, SECOND_NS } from './time.ts';
 
+/** The listing may be answered from somewhere that lags: what is younger than this it need not know. */
+const LISTING_LAG_NS = 60n * SECOND_NS;
+
 /** How long a device that does not say whether it is online may be without readings before it counts as silent. */
 const SILENT_AFTER_NS = DAY_NS;
 
@@ -111,8 +114,11 @@ export function toldEmpty(
   const newest = spans.at(-1);
   const seenAt = record.lastSeenAt;
   if (newest === undefined || seenAt === null) return [];
+  const listedNs = msToNs(lastListedMs);
+  const isDisproved = newestNs !== null && newestNs > seenAt + SECOND_NS && newestNs <= listedNs - LISTING_LAG_NS;
+  if (isDisproved) return [];
   const knownTo = newestNs === null ? newest.to : maxNs(newest.to, newestNs + SECOND_NS);
-  return seenAt > knownTo ? [] : normalize([{ from: newest.to, to: msToNs(lastListedMs) }]);
+  return seenAt > knownTo ? [] : normalize([{ from: newest.to, to: listedNs }]);
 }
 
 /** The part of what is wanted that is held, 0 to 1. @param told what counts as held by hearsay. */

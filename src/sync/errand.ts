@@ -24,7 +24,7 @@ export interface Errand {
   readonly taken: TakenPage[];
 }
 
-/** The pull for a decision; `null` while nothing is known of the server's time. */
+/** The pull for a decision; `null` while nothing is known of the server's time, and of a device that has left. */
 export function errandFor({ planning }: ErrandParts, decision: TailDecision | HistoryDecision): Errand | null {
   const { deviceId, lane } = decision;
   const now = planning.view(deviceId);

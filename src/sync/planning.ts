@@ -49,7 +49,10 @@ export interface Planning {
   begin(): void;
   /** Takes in the list of devices as the state has it now. */
   devicesRead(): void;
-  /** What is held of a device and what is open; `null` while nothing is known of the server's time. */
+  /**
+   * What is held of a device and what is open; `null` while nothing is known of the server's time, and of a device that
+   * is not to be asked: what has left while it was asked must not come back by what is open of it.
+   */
   view(deviceId: string): Viewed | null;
   /** Takes in a request that was booked, whoever made it. */
   booked(purpose: Purpose): void;
@@ -112,7 +115,7 @@ export function createPlanning(parts: PlanningParts): Planning {
 
   const view = (deviceId: string): Viewed | null => {
     const horizon = horizonNow(context);
-    if (horizon === null) return null;
+    if (horizon === null || !asked.has(deviceId)) return null;
     const state = store.telemetry(deviceId);
     const nowMs = serverClock.nowMs();
     const named = store.gaps(deviceId).filter(({ retryAtMs }) => retryAtMs > nowMs);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addSpan, type CoveredSpan, holesIn } from '../../src/core/coverage.ts';
-import { coveredShare, holdingsOf, wantedOf } from '../../src/core/holdings.ts';
+import { coveredShare, holdingsOf, toldEmpty, wantedOf } from '../../src/core/holdings.ts';
 import type { DeviceRecord } from '../../src/core/records.ts';
 import type { Gap, GapReason } from '../../src/core/telemetry-state.ts';
 import { DAY_NS, formatExact, nsToMs, parseTimestamp } from '../../src/core/time.ts';
@@ -157,5 +157,26 @@ describe('what is wanted of a device', () => {
       holes: [],
     });
     expect(coveredShare([], wanted)).toBe(1);
+  });
+});
+
+describe('what the list of devices says is empty', () => {
+  const listed = (seenSeconds: number | null, listedSeconds: number) => ({
+    record: { ...RECORD, lastSeenAt: seenSeconds === null ? null : at(seenSeconds) },
+    lastListedMs: nsToMs(at(listedSeconds)),
+  });
+  const spans = [span(0, 1000)];
+
+  test('lies between what is held and the listing, where nothing newer was seen', () => {
+    expect(toldEmpty(listed(990, 2000), { spans, newestNs: at(990) })).toEqual([{ from: at(1000), to: at(2000) }]);
+    expect(toldEmpty(listed(1500, 2000), { spans, newestNs: at(990) })).toEqual([]);
+    expect(toldEmpty(listed(null, 2000), { spans, newestNs: at(990) })).toEqual([]);
+  });
+
+  test('is nothing where the listing did not know of a reading that is held', () => {
+    expect(toldEmpty(listed(10, 2000), { spans, newestNs: at(990) })).toEqual([]);
+    // Too young for the listing to know, or a matter of fractions of a second.
+    expect(toldEmpty(listed(10, 1040), { spans, newestNs: at(990) })).toEqual([{ from: at(1000), to: at(1040) }]);
+    expect(toldEmpty(listed(989, 2000), { spans, newestNs: at(990) })).toEqual([{ from: at(1000), to: at(2000) }]);
   });
 });

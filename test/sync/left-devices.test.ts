@@ -1,0 +1,57 @@
+/**
+ * Devices that leave while they are being asked and have history open: gone by their 404, or excluded from then on.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { type Bench, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** When it leaves: its history is being filled. */
+const LEAVES_MS = NOW_MS + 10 * SECOND;
+
+function askedAfter(rig: Rig, path: RegExp, fromMs: number): number {
+  return rig.simulator.log.requests.filter((request) => request.atMs > fromMs && path.test(request.path)).length;
+}
+
+describe.runIf(influxdAvailable())('a device that leaves while its history is open', () => {
+  let bench: Bench;
+  beforeAll(async () => {
+    bench = await openBench();
+  });
+  afterAll(async () => {
+    await bench[Symbol.asyncDispose]();
+  });
+
+  test('is asked no more once it has answered 404, and told to be gone once', async () => {
+    const devices = [
+      { deviceId: 'lost', intervalMs: MINUTE, vanishesAtMs: LEAVES_MS },
+      { deviceId: 'stays', intervalMs: MINUTE },
+    ];
+    using rig = await openRig(bench, { world: worldOf(devices, 32 * DAY), historyMs: 30 * DAY });
+    const life = await liveAsDaemon(rig, { forMs: 30 * MINUTE });
+    expect(life.error).toBeNull();
+    expect(life.lastReport.devices.map(({ state }) => state)).toContain('unreachable');
+    // Those that were under way, of each lane.
+    expect(askedAfter(rig, /lost.telemetry/, LEAVES_MS)).toBeLessThanOrEqual(4);
+    expect(told(life, 'device-gone').length).toBeLessThanOrEqual(2);
+  });
+
+  test('is asked no more once it is excluded', async () => {
+    const renames = [{ atMs: LEAVES_MS, value: 'private' }];
+    const devices = [
+      ...['x', 'y', 'z'].map((deviceId) => ({ deviceId, intervalMs: 20 * SECOND, renames })),
+      { deviceId: 'stays', intervalMs: 20 * SECOND },
+    ];
+    const filter = { exclude: ['private'] };
+    using rig = await openRig(bench, { world: worldOf(devices, 32 * DAY), historyMs: 30 * DAY, filter });
+    const life = await liveAsDaemon(rig, { forMs: 30 * MINUTE });
+    expect(life.lastReport.devices.filter(({ state }) => state === 'excluded')).toHaveLength(3);
+    // The next listing tells of it.
+    expect(askedAfter(rig, /[xyz].telemetry/, LEAVES_MS + 6 * MINUTE)).toBe(0);
+  });
+});
