@@ -25,6 +25,8 @@ export interface ViewInput {
   readonly wanted: Interval;
   /** Named gaps that are not worth another try yet. */
   readonly resting: Intervals;
+  /** Named gaps that are worth another try by now; none where this is left out. */
+  readonly named?: Intervals;
 }
 
 /** How far back live work catches up by itself: what is older waits its turn with the history of all. */
@@ -34,7 +36,7 @@ const WEEK_NS = 7n * DAY_NS;
 const NOTHING: OpenHistory = { day: 0, week: 0, rest: 0 };
 
 /** Looks at one device. What lies above the newest stretch is no hole: the next live request brings it. */
-export function viewOf({ spans, wanted, resting }: ViewInput): DeviceView {
+export function viewOf({ spans, wanted, resting, named = [] }: ViewInput): DeviceView {
   const top = spans.at(-1);
   // Never asked: the newest page comes before any history.
   if (top === undefined) return { newestMs: null, coveredToMs: null, hole: null, open: NOTHING };
@@ -45,6 +47,8 @@ export function viewOf({ spans, wanted, resting }: ViewInput): DeviceView {
     newest !== undefined &&
     newest.to === top.from &&
     newest.from >= wanted.to - CATCH_UP_NS &&
+    // Its live walk was broken off: a device that is quiet by now would not be asked before its sweep.
+    intersect(named, [newest]).length === 0 &&
     spans.some(({ to }) => to === newest.from);
   const hole = isCatchingUp ? newest : null;
   return {

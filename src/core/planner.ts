@@ -63,8 +63,8 @@ export function createPlanner(settings: PlannerSettings): Planner {
   const everyMs = (kind: RoundKind): number => (kind === 'devices' ? bestListEveryMs() : scheduledMs(kind));
   const isDue = (kind: RoundKind, nowMs: number): boolean => rounds.dueMs(kind, everyMs(kind)) <= nowMs;
   const isOff = (nowMs: number): boolean => nowMs < telemetryOffMs;
-  const isListingOwed = (nowMs: number): boolean =>
-    rounds.dueMs('devices', Math.min(bestListEveryMs(), scheduledMs('devices'))) <= nowMs;
+  const listingOwedMs = (): number => rounds.dueMs('devices', Math.min(bestListEveryMs(), scheduledMs('devices')));
+  const isListingOwed = (nowMs: number): boolean => listingOwedMs() <= nowMs;
 
   const workOf =
     (nowMs: number) =>
@@ -100,6 +100,8 @@ export function createPlanner(settings: PlannerSettings): Planner {
     return Math.min(telemetryMs, ...ROUND_KINDS.map((kind) => rounds.dueMs(kind, everyMs(kind))));
   };
   const spareWork = (nowMs: number): (() => Decision | null) | null => {
+    // What is to spare costs nothing, however long ago the ages come from by which a listing is not worth it.
+    if (!commitment.isOver() && isListingOwed(nowMs)) return () => roundOf('devices');
     const lane = SPARE_LANES.find(workOf(nowMs));
     if (lane !== undefined) return () => decide(lane, nowMs);
     return reread.isDue && !reread.isUnderWay && !isOff(nowMs) ? () => ({ kind: 'reread', lane: 'sweep' }) : null;
@@ -112,7 +114,9 @@ export function createPlanner(settings: PlannerSettings): Planner {
   };
   const idle = (nowMs: number): Rest => {
     const spareMs = isOff(nowMs) ? NEVER : Math.min(tails.nextSweepMs(), ...queues.map((queue) => queue.nextMs()));
-    return { kind: 'rest', untilMs: Math.max(nowMs + 1, Math.min(nextDueMs(nowMs), spareMs)), reason: 'idle' };
+    const listingMs = commitment.isOver() ? NEVER : listingOwedMs();
+    const untilMs = Math.max(nowMs + 1, Math.min(nextDueMs(nowMs), spareMs, listingMs));
+    return { kind: 'rest', untilMs, reason: 'idle' };
   };
   const next = (nowMs: number): Decision | Rest => {
     const freeMs = spread.freeAtMs(true, nowMs);

@@ -17,6 +17,7 @@ import {
   type TailDecision,
 } from '../core/planner-terms.ts';
 import { HOUR_MS, SECOND_MS } from '../core/time.ts';
+import type { PullTask } from './context.ts';
 import { type ErrandParts, errandFor, tailAnswer } from './errand.ts';
 import type { Puller } from './pull.ts';
 import type { Rereading } from './reread-yesterday.ts';
@@ -143,7 +144,7 @@ function takeFault(
   if ('deviceId' in decision && isAnswering) {
     const errand = errandFor({ context, planning }, decision);
     // Others were answered while this one was not: meanwhile the hole has this name.
-    if (errand !== null && answeredAtMs() >= beganMs) nameUnreachable(context, errand.task);
+    if (errand !== null && answeredAtMs() >= beganMs) nameWhereThereIsRoom(context, errand.task);
     return;
   }
   observe({
@@ -152,6 +153,16 @@ function takeFault(
     message: error.message,
   });
   trouble.note(error);
+}
+
+/** Where the state is full a name is not worth the daemon: the device rests all the same. */
+function nameWhereThereIsRoom(context: DispatchParts['context'], task: PullTask): void {
+  try {
+    nameUnreachable(context, task);
+  } catch (error) {
+    if (!(error instanceof StateFullError)) throw error;
+    context.stateFull(error);
+  }
 }
 
 async function askTail(parts: DispatchParts, decision: TailDecision, signal: AbortSignal): Promise<void> {

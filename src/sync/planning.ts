@@ -20,7 +20,7 @@ import type { Purpose } from '../core/ports.ts';
 import { UNKNOWN_RATE } from '../core/report-rate.ts';
 import type { Schedules } from '../core/schedule.ts';
 import { meanPeriodMs } from '../core/schedule-period.ts';
-import type { TelemetryState } from '../core/telemetry-state.ts';
+import type { Gap, TelemetryState } from '../core/telemetry-state.ts';
 import { type EpochMs, type EpochNs, MINUTE_MS, maxNs, minNs, nsToMs, SECOND_MS } from '../core/time.ts';
 import type { SyncContext } from './context.ts';
 import { createDemandWatch } from './demand-watch.ts';
@@ -118,11 +118,14 @@ export function createPlanning(parts: PlanningParts): Planning {
     if (horizon === null || !asked.has(deviceId)) return null;
     const state = store.telemetry(deviceId);
     const nowMs = serverClock.nowMs();
-    const named = store.gaps(deviceId).filter(({ retryAtMs }) => retryAtMs > nowMs);
-    const resting = normalize(named.map(({ fromNs, toNs }) => ({ from: fromNs, to: toNs })));
+    const gaps = store.gaps(deviceId);
+    const stretches = (isOf: (gap: Gap) => boolean) =>
+      normalize(gaps.filter(isOf).map(({ fromNs, toNs }) => ({ from: fromNs, to: toNs })));
+    const resting = stretches(({ retryAtMs }) => retryAtMs > nowMs);
+    const named = stretches(({ retryAtMs }) => retryAtMs <= nowMs);
     const from = goesOnFrom(state.spans, horizon.wantedFrom);
     const wanted = { from, to: maxNs(limitFor(horizon, state), from) };
-    return { state, wanted, view: viewOf({ spans: state.spans, wanted, resting }) };
+    return { state, wanted, view: viewOf({ spans: state.spans, wanted, resting, named }) };
   };
   const openHistory = (deviceId: string): void => {
     const now = view(deviceId);

@@ -1,0 +1,46 @@
+/**
+ * The state is full in the moment in which a device that does not answer is to be named.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { StateFullError } from '../../src/core/archive-room.ts';
+import { always, onPath } from '../../src/sim/faults.ts';
+import { liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { type Bench, openBench, openRig } from '../support/rig.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+describe.runIf(influxdAvailable())('a state that is full', () => {
+  let bench: Bench;
+  beforeAll(async () => {
+    bench = await openBench();
+  });
+  afterAll(async () => {
+    await bench[Symbol.asyncDispose]();
+  });
+
+  test('does not end the daemon where a gap cannot be named for it', async () => {
+    const devices = ['broken', 'a', 'b'].map((deviceId) => ({ deviceId, intervalMs: MINUTE }));
+    using rig = await openRig(bench, { world: worldOf(devices, DAY), historyMs: DAY / 4 });
+    rig.simulator.faults = onPath(/broken.telemetry/, always({ kind: 'server-error' }));
+    let refused = 0;
+    const life = await liveAsDaemon(rig, {
+      forMs: HOUR,
+      beside: ({ context }) => {
+        const { nameGap } = context.store;
+        const full: typeof nameGap = (gap) => {
+          refused += 1;
+          if (refused > 1) return nameGap(gap);
+          throw new StateFullError('the state is full', 1);
+        };
+        Object.assign(context.store, { nameGap: full });
+        return [];
+      },
+    });
+    expect(refused).toBeGreaterThan(0);
+    expect(life.error).toBeNull();
+    expect(life.lastReport.devices.find((device) => device.device_id === 'a')?.lag_seconds).toBeLessThan(5 * 60);
+  });
+});

@@ -1,0 +1,42 @@
+/**
+ * A catch-up hole that got a name, of a device that is quiet by the time at which it is worth another try.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { type Bench, NOW_MS, openBench, openRig } from '../support/rig.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+describe.runIf(influxdAvailable())('a hole that has a name', () => {
+  let bench: Bench;
+  beforeAll(async () => {
+    bench = await openBench();
+  });
+  afterAll(async () => {
+    await bench[Symbol.asyncDispose]();
+  });
+
+  test('is tried again when its name says so, and not at the next sweep of a device that is quiet', async () => {
+    const silences = [{ fromMs: NOW_MS + 15 * HOUR, toMs: NOW_MS + 3 * DAY }];
+    const devices = [
+      { deviceId: 'quiet', intervalMs: MINUTE, silences },
+      { deviceId: 'steady', intervalMs: 5 * MINUTE },
+    ];
+    using rig = await openRig(bench, { world: worldOf(devices, DAY), historyMs: DAY / 2 });
+    await liveAsDaemon(rig, { forMs: HOUR });
+    await rig.clock.sleep(14 * HOUR + 5 * MINUTE);
+    let asked = 0;
+    // The newest page comes, the next one does not.
+    rig.simulator.faults = (_, { path }) => {
+      if (!path.includes('/quiet/telemetry')) return null;
+      asked += 1;
+      return asked > 1 && asked <= 6 ? { kind: 'server-error' } : null;
+    };
+    const life = await liveAsDaemon(rig, { forMs: 30 * MINUTE });
+    expect(told(life, 'gap-named').map(({ reason }) => reason)).toContain('device unreachable');
+    expect(life.lastReport.devices.find((device) => device.device_id === 'quiet')?.covered).toHaveLength(1);
+  });
+});
