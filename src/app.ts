@@ -181,7 +181,15 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, close }: 
   deliverers.push(...options.destinations.map((to) => deliverBehind(workspaceKnown, createDeliverer(deliver, to))));
   const allowance = (): AllowanceStatus =>
     allowanceStatus(pacer, { share: options.api.share, nowMs: serverClock.nowMs(), rest: planning.rest() });
-  const reported: ReportParts = { context, deliverers, allowance, streams, room, version: VERSION };
+  const reported: ReportParts = {
+    context,
+    deliverers,
+    allowance,
+    staleMs: planning.staleMs,
+    streams,
+    room,
+    version: VERSION,
+  };
   return {
     context,
     puller: takingTurns(createPuller(context)),

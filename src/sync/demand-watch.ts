@@ -13,6 +13,8 @@ import type { SyncContext } from './context.ts';
 
 export interface DemandWatch {
   look(): void;
+  /** How old readings become as a matter of course where the allowance is short, in ms; 0 where it is not. */
+  staleMs(): number;
 }
 
 /** By how much the figures have to move to be told again, and how often that is at most. */
@@ -49,6 +51,7 @@ export function createDemandWatch(
       told = { shortfall, atMs: clock.monoMs() };
       observe({ type: 'allowance-short', of: shortfall.of, message: shortfallText(shortfall) });
     },
+    staleMs: () => told?.shortfall.freshness.p95Ms ?? 0,
   };
 }
 

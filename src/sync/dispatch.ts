@@ -43,8 +43,18 @@ const ROOM_LOOK_MS = 5 * SECOND_MS;
 /** How often a stream that is off is tried again: the key may have been given its scope. */
 const OFF_REST_MS = HOUR_MS;
 
+/** So many failures about devices in a row, with no answer about any between them, are the stream's. */
+const FAILURES_IN_A_ROW = 3;
+
+/** The parts at work. */
+interface Running extends DispatchParts {
+  /** Failures about devices since the last answer about one. */
+  readonly failed: { inARow: number };
+}
+
 /** Follows the planner until the signal aborts. @throws what ends a session: see `endsSession`. */
-export async function followPlan(parts: DispatchParts, signal: AbortSignal): Promise<never> {
+export async function followPlan(given: DispatchParts, signal: AbortSignal): Promise<never> {
+  const parts: Running = { ...given, failed: { inARow: 0 } };
   const { planning, context, trouble } = parts;
   const underWay = new Set<Promise<void>>();
   const failure: { cause: unknown; isSet: boolean } = { cause: null, isSet: false };
@@ -88,7 +98,7 @@ async function rest({ planning, trouble }: DispatchParts, { untilMs }: Rest, sig
 }
 
 /** Carries a decision out and tells the planner what came of it. @throws what ends a session. */
-async function carryOut(parts: DispatchParts, decision: Decision, signal: AbortSignal): Promise<void> {
+async function carryOut(parts: Running, decision: Decision, signal: AbortSignal): Promise<void> {
   const { context, planning, trouble } = parts;
   const beganMs = context.clock.monoMs();
   const planner = planning.planner();
@@ -99,6 +109,7 @@ async function carryOut(parts: DispatchParts, decision: Decision, signal: AbortS
     else if (decision.kind === 'reread') planner.setReread(await parts.rereading.next(signal));
     else await readWhole(parts, decision, signal);
     trouble.done();
+    if (isTelemetry(decision)) parts.failed.inARow = 0;
     context.observe({ type: 'stream-read', stream: purposeOf(decision).stream });
   } catch (error) {
     if (!signal.aborted) takeError(parts, { decision, error, beganMs }, fail);
@@ -113,7 +124,7 @@ interface Failed<E> {
 }
 
 /** What an errand failed with. @throws what ends a session. */
-function takeError(parts: DispatchParts, failed: Failed<unknown>, fail: (isOwn: boolean) => void): void {
+function takeError(parts: Running, failed: Failed<unknown>, fail: (isOwn: boolean) => void): void {
   const { context, planning } = parts;
   const { decision, error } = failed;
   if (error instanceof StateFullError) {
@@ -134,7 +145,7 @@ function takeError(parts: DispatchParts, failed: Failed<unknown>, fail: (isOwn: 
 
 /** A fault of the service, or of one device or stream while others are answered. */
 function takeFault(
-  { context, trouble, planning }: DispatchParts,
+  { context, trouble, planning, failed }: Running,
   { decision, error, beganMs }: Failed<ApiFault>,
   fail: (isOwn: boolean) => void,
 ): void {
@@ -145,6 +156,9 @@ function takeFault(
     const errand = errandFor({ context, planning }, decision);
     // Others were answered while this one was not: meanwhile the hole has this name.
     if (errand !== null && answeredAtMs() >= beganMs) nameWhereThereIsRoom(context, errand.task);
+    failed.inARow += 1;
+    if (failed.inARow >= FAILURES_IN_A_ROW)
+      observe({ type: 'stream-failed', stream: 'telemetry', message: error.message });
     return;
   }
   observe({

@@ -66,6 +66,8 @@ export interface Planning {
   figures(): PlannerFigures;
   /** Looks whether the allowance carries what is asked for, and tells where that has changed. */
   weigh(): void;
+  /** How old readings become as a matter of course where the allowance is short, in ms; 0 where it is not. */
+  staleMs(): number;
 }
 
 /** A device as it is now. */
@@ -204,6 +206,7 @@ export function createPlanning(parts: PlanningParts): Planning {
     },
     figures: () => planner.figures(),
     weigh: demand.look,
+    staleMs: demand.staleMs,
   };
 }
 

@@ -20,6 +20,8 @@ export interface ReportParts {
   readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'settings'>;
   readonly deliverers: readonly Deliverer[];
   readonly allowance: () => AllowanceStatus;
+  /** How old readings become as a matter of course where the allowance is short, in ms. */
+  readonly staleMs: () => number;
   readonly streams: StreamNotes;
   readonly room: Pick<Room, 'status'>;
   readonly version: string;
@@ -36,7 +38,7 @@ export function reportNow(parts: ReportParts): StatusReport {
   // Excluded devices are told one by one; nothing is waited for of them, so no sum counts them.
   const kept = keptDevices(context).length;
   const complete = devices.filter(
-    ({ state, lag_seconds, gaps }) => state !== 'excluded' && isDone(context, lag_seconds, gaps.length),
+    ({ state, lag_seconds, gaps }) => state !== 'excluded' && isDone(lag_seconds, gaps.length, openSeconds(parts)),
   ).length;
   return {
     version,
@@ -115,9 +117,13 @@ function shareOfEach(context: ReportParts['context'], horizon: Horizon): number[
 /** The stretch since the last look is open on every device all the time: that alone is not being behind. */
 const LIVE_LAG_SECONDS = 5 * 60;
 
-function isDone({ settings }: ReportParts['context'], lagSeconds: number | null, holes: number): boolean {
-  const due = LIVE_LAG_SECONDS + settings.settleMs / 1000;
-  return lagSeconds !== null && lagSeconds <= due && holes <= (lagSeconds > 0 ? 1 : 0);
+/** For how long the newest stretch of a device may be open: until its next turn comes, and the turn after that. */
+function openSeconds({ context, staleMs }: Pick<ReportParts, 'context' | 'staleMs'>): number {
+  return Math.max(LIVE_LAG_SECONDS, (2 * staleMs()) / 1000) + context.settings.settleMs / 1000;
+}
+
+function isDone(lagSeconds: number | null, holes: number, mostSeconds: number): boolean {
+  return lagSeconds !== null && lagSeconds <= mostSeconds && holes <= (lagSeconds > 0 ? 1 : 0);
 }
 
 /** How it stands, in a sentence: what is wrong first, as nothing else counts then. */
@@ -143,7 +149,8 @@ function summarize(
 }
 
 /** Whether what is held can be relied on: every device's last day is there, and nothing that is needed is wrong. */
-export function readyNow({ context, deliverers, streams, room }: ReportParts): ReadyReport {
+export function readyNow(parts: ReportParts): ReadyReport {
+  const { context, deliverers, streams, room } = parts;
   const { store } = context;
   const reasons: string[] = [];
   const trouble = streams.trouble();
@@ -160,7 +167,7 @@ export function readyNow({ context, deliverers, streams, room }: ReportParts): R
     reasons.push('the devices are not listed yet');
   else {
     const from = maxNs(horizon.limit - DAY_NS, horizon.wantedFrom);
-    const mostNs = (BigInt(LIVE_LAG_SECONDS) + BigInt(Math.ceil(context.settings.settleMs / 1000))) * SECOND_NS;
+    const mostNs = BigInt(Math.ceil(openSeconds(parts))) * SECOND_NS;
     const missing = devices.filter((device) => {
       const { deviceId } = device.record;
       const telemetry = store.telemetry(deviceId);

@@ -113,6 +113,25 @@ describe.runIf(influxdAvailable())('the daemon in trouble', () => {
     }
   });
 
+  test('says that telemetry fails where it fails for every device, and that it can be read again', async () => {
+    using rig = await rigOf();
+    await liveAsDaemon(rig, { forMs: HOUR });
+    rig.simulator.faults = onPath(/telemetry$/, always({ kind: 'server-error' }));
+    const life = await liveAsDaemon(rig, {
+      forMs: 3 * HOUR,
+      meanwhile: async ({ report, ready }) => {
+        await rig.clock.sleep(HOUR);
+        expect(report().streams.find(({ name }) => name === 'telemetry')?.state).toBe('failing');
+        expect(ready().reasons.join()).toMatch(/stream telemetry/);
+        rig.simulator.faults = null;
+      },
+    });
+    expect(life.error).toBeNull();
+    expect(life.lastReport.streams.find(({ name }) => name === 'telemetry')?.state).toBe('on');
+    expect(life.lastReady).toEqual({ ready: true, reasons: [] });
+    await expectExact(rig);
+  });
+
   test('follows a plan that becomes narrower and wider while it runs', async () => {
     using rig = await rigOf({ historyMs: 2 * DAY });
     const { plan } = rig.simulator.settings;
