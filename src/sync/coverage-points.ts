@@ -2,28 +2,13 @@
  * The `coverage` points: what is held of each device, when its state changes and hourly (design 1.4), so that a
  * dashboard can tell a silent device from one that is not synced.
  */
-import { type CoveredSpan, holesIn } from '../core/coverage.ts';
+import { holesIn } from '../core/coverage.ts';
 import { coverageLine } from '../core/fact-lines.ts';
 import { holdingsOf, toldEmpty } from '../core/holdings.ts';
 import type { NewCoveragePoint } from '../core/inventory-state.ts';
-import type { Gap } from '../core/telemetry-state.ts';
-import { type EpochNs, HOUR_NS, maxNs, msToNs } from '../core/time.ts';
+import { HOUR_NS, maxNs, msToNs } from '../core/time.ts';
 import type { Horizon, SyncContext } from './context.ts';
 import { limitFor, stillWantedFrom } from './horizon.ts';
-
-/** Forgets the names of what is held by now, or wanted no more. */
-function dropClosed(
-  { store }: SyncContext,
-  { deviceId, gaps, wantedFrom }: { deviceId: string; gaps: readonly Gap[]; wantedFrom: EpochNs },
-  spans: readonly CoveredSpan[],
-): void {
-  const open = gaps.filter(
-    ({ fromNs, toNs }) => holesIn({ from: maxNs(fromNs, wantedFrom), to: toNs }, spans).length > 0,
-  );
-  if (open.length === gaps.length) return;
-  store.clearGaps(deviceId);
-  for (const gap of open) store.nameGap(gap);
-}
 
 /** Archives the `coverage` points that are due, and forgets named gaps that are closed. */
 export function noteCoverage(context: SyncContext, horizon: Horizon): void {
@@ -44,7 +29,9 @@ export function noteCoverage(context: SyncContext, horizon: Horizon): void {
     const isExcluded = settings.filter.excludes(device.record);
     const told = toldEmpty(device, { spans, newestNs: store.newestNs(deviceId) });
     const holdings = holdingsOf({ ...device, isExcluded }, { spans, gaps, told }, { from: wantedFrom, to });
-    dropClosed(context, { deviceId, gaps, wantedFrom }, spans);
+    if (gaps.length > 0 && holesIn({ from: horizon.wantedFrom, to }, spans).length === 0) {
+      store.clearGaps(deviceId);
+    }
     const before = last.get(deviceId);
     const due = before === undefined || before.state !== holdings.state || atNs - before.atNs >= HOUR_NS;
     if (!due || (before !== undefined && atNs <= before.atNs)) continue;
