@@ -7,6 +7,7 @@ import { holdingsOf, wantedOf } from '../core/holdings.ts';
 import type { StatusGap } from '../core/status.ts';
 import { MINUTE_MS, parseTimestamp, SECOND_MS } from '../core/time.ts';
 import type { Horizon, SyncContext } from '../sync/context.ts';
+import { endsSession } from '../sync/dispatch.ts';
 import { limitFor, stillWantedFrom } from '../sync/horizon.ts';
 import { type PassResult, runPass } from '../sync/pass.ts';
 import type { Puller } from '../sync/pull.ts';
@@ -80,7 +81,7 @@ async function passOnce(
     if (unread.length > 0) return null;
   } catch (error) {
     if (!(error instanceof ApiFault)) throw error;
-    if (isRefusal(error)) throw refusalOf(error);
+    if (endsSession(error)) throw refusalOf(error);
     others?.failed(error);
     context.observe({ type: 'pass-failed', message: error.message, waitMs: restMs });
     return null;
@@ -121,10 +122,7 @@ export function allGaps(context: SyncContext, horizon: Horizon | null): readonly
   });
 }
 
-export function isRefusal({ kind }: ApiFault): boolean {
-  return kind === 'unauthorized' || kind === 'no-api-access' || kind === 'scope-missing';
-}
-
+/** A fault that ends a session, as a one-off command tells it (exit 77). */
 export function refusalOf({ kind, facts }: ApiFault): UserError {
   if (kind === 'unauthorized') {
     return new UserError(

@@ -14,7 +14,8 @@ import type { Account, DeviceRecord } from '../core/records.ts';
 import { type EpochMs, nsToMs } from '../core/time.ts';
 import type { SyncContext } from '../sync/context.ts';
 import { listDevices } from '../sync/devices.ts';
-import { isRefusal, refusalOf } from './once-pull.ts';
+import { endsSession } from '../sync/dispatch.ts';
+import { refusalOf } from './once-pull.ts';
 
 /** What was asked for. */
 export interface AskedForPlan {
@@ -42,7 +43,7 @@ export async function askForPlan(context: SyncContext, signal: AbortSignal): Pro
     if (error instanceof UserError) throw error;
     if (signal.aborted) throw new UserError('Stopped before the plan could be told. Run it again.', 3);
     if (!(error instanceof ApiFault)) throw error;
-    if (isRefusal(error)) throw refusalOf(error);
+    if (endsSession(error)) throw refusalOf(error);
     throw new UserError(`The plan could not be told: ${error.message}. Run it again when the API answers.`, 3);
   }
 }

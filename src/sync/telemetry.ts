@@ -10,7 +10,7 @@ import { holesIn } from '../core/coverage.ts';
 import { ApiFault } from '../core/faults.ts';
 import type { KnownDevice } from '../core/inventory-state.ts';
 import type { RequestLane } from '../core/ports.ts';
-import { DAY_NS, type EpochNs, maxNs, minNs } from '../core/time.ts';
+import { DAY_NS, type EpochNs, maxNs } from '../core/time.ts';
 import type { Horizon, PullTask, SyncContext } from './context.ts';
 import { keptDevices } from './exclusion.ts';
 import { limitFor } from './horizon.ts';
@@ -23,24 +23,14 @@ import { nameGap } from './walking.ts';
 export interface Round {
   /** `null`: as far back as is wanted. */
   readonly reachNs: bigint | null;
-  /** What is newer than this is left to others. */
-  readonly restNs: bigint;
   readonly lane: RequestLane;
 }
 
-/** The newest day of every device. */
-export const LIVE_ROUNDS: readonly Round[] = [{ reachNs: DAY_NS, restNs: 0n, lane: 'live' }];
-
-/** What is older, beside the live rounds. */
-export const HISTORY_ROUNDS: readonly Round[] = [
-  { reachNs: 7n * DAY_NS, restNs: DAY_NS, lane: 'first-history' },
-  { reachNs: null, restNs: DAY_NS, lane: 'first-history' },
-];
-
 /** Everything, one round after the other. */
 export const ALL_ROUNDS: readonly Round[] = [
-  ...LIVE_ROUNDS,
-  ...HISTORY_ROUNDS.map((round) => ({ ...round, restNs: 0n })),
+  { reachNs: DAY_NS, lane: 'live' },
+  { reachNs: 7n * DAY_NS, lane: 'first-history' },
+  { reachNs: null, lane: 'first-history' },
 ];
 
 /** Failures in a row, with no device answered between them, that speak of the service rather than of a device. */
@@ -72,7 +62,7 @@ export async function syncTelemetry(
   const failed = new Set<string>();
   const tries = { failed, inARow: 0 };
   try {
-    for (const { reachNs, restNs, lane } of rounds) {
+    for (const { reachNs, lane } of rounds) {
       const from = reachNs === null ? horizon.wantedFrom : maxNs(horizon.limit - reachNs, horizon.wantedFrom);
       const devices = freshestFirst(keptDevices(context));
       await forEachAtOnce(devices, context.settings.concurrency, async ({ record: { deviceId } }) => {
@@ -82,7 +72,7 @@ export async function syncTelemetry(
         const limit = limitFor(horizon, context.store.telemetry(deviceId));
         const task: PullTask = {
           deviceId,
-          span: { from, to: minNs(limit, horizon.limit - restNs) },
+          span: { from, to: limit },
           limit,
           lane,
           isPaused,

@@ -7,7 +7,7 @@ import type { AppEvent } from '../../src/core/events.ts';
 import { noteCoverage } from '../../src/sync/coverage-points.ts';
 import { syncDevices } from '../../src/sync/devices.ts';
 import { horizonNow } from '../../src/sync/horizon.ts';
-import { LIVE_ROUNDS, syncTelemetry } from '../../src/sync/telemetry.ts';
+import { ALL_ROUNDS, syncTelemetry } from '../../src/sync/telemetry.ts';
 import type { Rig } from './rig.ts';
 
 const MINUTE = 60_000;
@@ -45,7 +45,7 @@ export async function liveFor(
       if (minute % 5 === 0) await syncDevices(context, signal);
       const horizon = horizonNow(context);
       if (horizon !== null) {
-        await syncTelemetry(context, { puller, horizon, rounds: LIVE_ROUNDS, isOver: () => false }, signal);
+        await syncTelemetry(context, { puller, horizon, rounds: ALL_ROUNDS.slice(0, 1), isOver: () => false }, signal);
         noteCoverage(context, horizon);
       }
       await rig.clock.sleep(Math.max(0, MINUTE - (rig.clock.monoMs() - beganMs)));
