@@ -5,45 +5,12 @@
  * words are never repeated in it: they may be keys. Nothing is read but the argument.
  */
 import { parseArgs } from 'node:util';
-import { FLAGS, type Flag, MODES, type Mode, VALUE_FLAGS } from './cli-flags.ts';
-import { UserError } from './core/faults.ts';
+import type { Command } from './cli/command.ts';
+import { FLAGS, type Flag, MODES, type Mode, VALUE_FLAGS } from './cli/flags.ts';
+import { dashed, type Given, listed, logLevel, mistake, single } from './cli/given.ts';
+import { READERS } from './cli/modes.ts';
+import type { UserError } from './core/faults.ts';
 import { nearest, plainText } from './core/text.ts';
-import { readWhatIf, type WhatIfText } from './core/what-if.ts';
-
-export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
-
-/** From the fewest lines to the most. */
-export type LogLevel = (typeof LOG_LEVELS)[number];
-
-/** What the program was asked to do. `null` stands for what was not given. */
-export type Command =
-  /** No mode at all. */
-  | { readonly mode: 'daemon'; readonly configFile: string | null; readonly logLevel: LogLevel | null }
-  | {
-      readonly mode: 'once';
-      readonly configFile: string | null;
-      readonly json: boolean;
-      readonly logLevel: LogLevel | null;
-    }
-  | { readonly mode: 'demo'; readonly logLevel: LogLevel | null }
-  | {
-      readonly mode: 'plan';
-      readonly configFile: string | null;
-      readonly json: boolean;
-      readonly logLevel: LogLevel | null;
-      /** Times as they were written. */
-      readonly from: string | null;
-      readonly to: string | null;
-      /** Ids; none: all of them. */
-      readonly devices: readonly string[];
-      readonly whatIf: readonly WhatIfText[];
-    }
-  /** `topic`: the mode that `--help` was given with, such as `--once --help`. */
-  | { readonly mode: 'help'; readonly topic: Mode | null }
-  | { readonly mode: 'version' };
-
-/** What was given, by flag, in order: several values of flags that may be repeated. Without a value it is an empty text. */
-type Given = ReadonlyMap<string, readonly string[]>;
 
 const SEE_HELP = 'tidemark --help lists what there is.';
 
@@ -63,18 +30,11 @@ export function parseArguments(argv: readonly string[]): Command {
   }
   if (mode === undefined) return daemon(given);
   refuseStrangers(mode, given);
-  if (mode === 'once') {
-    return {
-      mode,
-      configFile: single(given, 'config'),
-      json: given.has('json'),
-      logLevel: logLevel(given),
-    };
-  }
-  if (mode === 'demo') return { mode, logLevel: logLevel(given) };
-  if (mode === 'plan') return plan(given);
   if (mode === 'version') return { mode };
-  throw notYet(`${dashed(mode)} is not available in this version yet.`);
+  if (mode === 'help' || MODES.some(({ flag, works }) => flag === mode && !works)) {
+    throw notYet(`${dashed(mode)} is not available in this version yet.`);
+  }
+  return READERS[mode](given);
 }
 
 function helpTopic(modes: readonly Mode[]): Mode | null {
@@ -92,32 +52,11 @@ function daemon(given: Given): Command {
   return { mode: 'daemon', configFile: single(given, 'config'), logLevel: logLevel(given) };
 }
 
-function plan(given: Given): Command {
-  return {
-    mode: 'plan',
-    configFile: single(given, 'config'),
-    json: given.has('json'),
-    logLevel: logLevel(given),
-    from: single(given, 'from'),
-    to: single(given, 'to'),
-    devices: given.get('device') ?? [],
-    whatIf: (given.get('what-if') ?? []).map((text) => {
-      const read = readWhatIf(text);
-      if ('mistake' in read) throw mistake(`--what-if ${read.mistake}.`);
-      return read;
-    }),
-  };
-}
-
 const DAEMON_FLAGS: ReadonlySet<string> = new Set(['config', 'log-level']);
 
-/** The value of a flag that is given once. */
-function single(given: Given, flag: string): string | null {
-  return given.get(flag)?.[0] ?? null;
-}
-
 function notYet(what: string): UserError {
-  return mistake(`${what} What works today: the daemon (no mode), --once, --demo, --plan, --help and --version.`);
+  const works = MODES.filter((mode) => mode.works).map(({ flag }) => dashed(flag));
+  return mistake(`${what} What works today: ${listed(['the daemon (no mode)', ...works], 'and')}.`);
 }
 
 /** All flags with their values, each known and given once. */
@@ -207,26 +146,4 @@ function refuseStrangers(mode: Mode, given: Given): void {
 
 function modesOf(flag: string): Mode[] {
   return MODES.map((mode) => mode.flag).filter((mode) => VALUE_FLAGS[mode].includes(flag));
-}
-
-function logLevel(given: Given): LogLevel | null {
-  const text = single(given, 'log-level');
-  if (text === null) return null;
-  const level = LOG_LEVELS.find((known) => known === text);
-  if (level !== undefined) return level;
-  const meant = nearest(text, LOG_LEVELS);
-  throw mistake(`--log-level takes ${listed(LOG_LEVELS, 'or')}${meant === null ? '.' : `. Did you mean ${meant}?`}`);
-}
-
-function mistake(message: string): UserError {
-  return new UserError(message, 2);
-}
-
-function dashed(flag: string): string {
-  return `--${flag}`;
-}
-
-function listed(words: readonly string[], last: 'and' | 'or'): string {
-  if (words.length <= 1) return words.join('');
-  return `${words.slice(0, -1).join(', ')} ${last} ${words.at(-1)}`;
 }

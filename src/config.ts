@@ -72,6 +72,11 @@ export interface Config {
   readonly log: { readonly level: 'error' | 'warn' | 'info' | 'debug'; readonly format: 'auto' | 'json' | 'pretty' };
 }
 
+/** What commands go by that only look at what is held, or send it: they need no API (design 1.2). */
+export interface StateConfig extends Omit<Config, 'api'> {
+  readonly api: Pick<ApiConfig, 'share' | 'concurrency' | 'timeoutMs'>;
+}
+
 /** What `--demo` goes by: the simulated workspace stands for the API, and `null` leaves the place to the demo. */
 export interface DemoConfig extends Omit<Config, 'api' | 'dataDir' | 'listen'> {
   readonly api: Pick<ApiConfig, 'share' | 'concurrency' | 'timeoutMs'>;
@@ -99,15 +104,7 @@ export interface Loaded<C> {
 
 /** Reads the configuration. @throws UserError (exit 78) with every mistake. */
 export function loadConfig(input: ConfigInput): Loaded<Config> {
-  const keys = configKeys(input.nowMs);
-  const file = readConfigFile(input);
-  const environment = readEnvironment(input.environment, knownVariables(keys));
-  const reading = beginReading({
-    keys,
-    readFile: input.readFile,
-    given: new Map([...file.given, ...environment.given]),
-    mistakes: [...file.mistakes, ...environment.mistakes],
-  });
+  const { reading, file } = readSources(input);
   // What a file that could not be read would have given is not called missing.
   if (file.whole) demandApi(reading);
   const key = readSecret(reading, 'api.key');
@@ -119,12 +116,46 @@ export function loadConfig(input: ConfigInput): Loaded<Config> {
       keyFile: key.file,
       ca: readCertificates(reading, 'api.ca_file'),
     },
-    dataDir: readValue(reading, 'data_dir'),
-    listen: readValue(reading, 'listen'),
-    proxies: proxiesOf(input.environment),
-    ...readShared(reading),
+    ...readPlaces(reading, input),
   };
   return finish(config, reading, input.environment);
+}
+
+/**
+ * Reads the configuration of a command that does without the API: its address and key may be missing, and are not even
+ * looked at, so that a copy of the state can be read where no key is.
+ *
+ * @throws UserError (exit 78) with every mistake.
+ */
+export function loadStateConfig(input: ConfigInput): Loaded<StateConfig> {
+  const { reading } = readSources(input, NOT_OF_THE_STATE);
+  return finish({ api: readPace(reading), ...readPlaces(reading, input) }, reading, input.environment);
+}
+
+/** What tells where the API is and opens it. */
+const NOT_OF_THE_STATE = ['api.url', 'api.key', fileForm('api.key'), 'api.ca_file'];
+
+/** File and environment together. @param without keys that are left aside. */
+function readSources(
+  input: ConfigInput,
+  without: readonly string[] = [],
+): { readonly reading: Reading; readonly file: SourceReading } {
+  const keys = configKeys(input.nowMs);
+  const file = readConfigFile(input);
+  const environment = readEnvironment(input.environment, knownVariables(keys));
+  const given = new Map([...file.given, ...environment.given]);
+  for (const path of without) given.delete(path);
+  const mistakes = [...file.mistakes, ...environment.mistakes];
+  return { reading: beginReading({ keys, readFile: input.readFile, given, mistakes }), file };
+}
+
+function readPlaces(reading: Reading, { environment }: ConfigInput): Omit<Config, 'api'> {
+  return {
+    dataDir: readValue(reading, 'data_dir'),
+    listen: readValue(reading, 'listen'),
+    proxies: proxiesOf(environment),
+    ...readShared(reading),
+  };
 }
 
 /**
@@ -137,7 +168,7 @@ export function loadDemoConfig(input: Omit<ConfigInput, 'file'>): Loaded<DemoCon
   const keys = configKeys(input.nowMs);
   const { given, mistakes } = readEnvironment(input.environment, knownVariables(keys));
   const own = new Map(given);
-  for (const path of ['api.url', 'api.key', fileForm('api.key'), 'api.ca_file']) own.delete(path);
+  for (const path of NOT_OF_THE_STATE) own.delete(path);
   const reading = beginReading({ keys, readFile: input.readFile, given: own, mistakes });
   const config = {
     api: readPace(reading),

@@ -69,9 +69,9 @@ async function main(): Promise<number> {
   try {
     const { parseArguments } = await import('./cli.ts');
     const command = parseArguments(process.argv.slice(2));
-    if (command.mode === 'help') return tell((await import('./cli-flags.ts')).helpText(command.topic));
+    if (command.mode === 'help') return tell((await import('./cli/help.ts')).helpText(command.topic));
     if (command.mode === 'version') return tell(`${(await import('./version.ts')).VERSION}\n`);
-    stopExitCode = command.mode === 'once' || command.mode === 'plan' ? 3 : 0;
+    stopExitCode = command.mode === 'daemon' || command.mode === 'demo' ? 0 : 3;
     const { runCommand } = await import('./run.ts');
     return await runCommand(command, ports);
   } catch (error) {

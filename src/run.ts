@@ -3,17 +3,25 @@
  *
  * The process itself (argv, signals, streams) is handed in, so that tests can run the same program.
  */
-import type { Command } from './cli.ts';
-import { type Config, loadConfig, loadDemoConfig } from './config.ts';
+import type { Command, LogLevel } from './cli/command.ts';
+import { type Config, type Loaded, loadConfig, loadDemoConfig, loadStateConfig, type StateConfig } from './config.ts';
 import { UserError } from './core/faults.ts';
 import type { Secret } from './core/secret.ts';
 import { realClock } from './real-clock.ts';
-import { runDaemonCommand } from './run-daemon.ts';
-import { runOnceCommand } from './run-once.ts';
-import { runPlanCommand } from './run-plan.ts';
+import { runDaemonCommand } from './run/daemon.ts';
+import { runOnceCommand } from './run/once.ts';
+import { runPlanCommand } from './run/plan.ts';
 import { openVoice, type ProcessPorts, type Voice } from './voice.ts';
 
-type RunnableCommand = Extract<Command, { mode: 'daemon' | 'once' | 'demo' | 'plan' }>;
+type RunnableCommand = Exclude<Command, { mode: 'help' | 'version' }>;
+type FileCommand = Exclude<RunnableCommand, { mode: 'demo' }>;
+
+/** What a command works with, once everything that it needs is known. `secrets` grows as secrets are exchanged. */
+export interface CommandParts<C = Config> {
+  readonly config: C;
+  readonly secrets: Secret[];
+  readonly voice: Voice;
+}
 
 /** Runs a command. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runCommand(command: RunnableCommand, ports: ProcessPorts): Promise<number> {
@@ -21,38 +29,56 @@ export async function runCommand(command: RunnableCommand, ports: ProcessPorts):
   const nowMs = realClock.nowMs();
   if (command.mode === 'demo') {
     const loaded = loadDemoConfig({ readFile, environment, nowMs });
-    ports.forget(loaded.secretVariables);
-    const { config, secrets } = loaded;
-    const voice = openVoice({ ports, log: config.log, level: command.logLevel, secrets });
     // The simulator is loaded by the demo alone.
-    const { runDemoCommand } = await import('./run-demo.ts');
-    return await toldAtItsEnd({ voice, log: config.log }, runDemoCommand(config, voice, ports));
+    const { runDemoCommand } = await import('./run/demo.ts');
+    const parts = begin(loaded, command, ports);
+    return await toldAtItsEnd(parts, runDemoCommand(parts.config, parts.voice, ports));
   }
-  const { config, secrets, secretVariables } = loadConfig({ file: command.configFile, readFile, environment, nowMs });
-  ports.forget(secretVariables);
-  const known = [...secrets];
-  const voice = openVoice({ ports, log: config.log, level: command.logLevel, secrets: known });
-  return await toldAtItsEnd({ voice, log: config.log }, commandOf({ command, config, secrets: known, voice }, ports));
+  const input = { file: command.configFile, readFile, environment, nowMs };
+  if (asksTheApi(command)) {
+    const parts = begin(loadConfig(input), command, ports);
+    return await toldAtItsEnd(parts, runWithApi(command, parts, ports));
+  }
+  const parts = begin(loadStateConfig(input), command, ports);
+  return await toldAtItsEnd(parts, runOnState(command, parts, ports));
 }
 
-/** What the command does, once everything that it needs is known. */
-async function commandOf(
-  {
-    command,
-    config,
-    secrets,
-    voice,
-  }: {
-    command: Exclude<RunnableCommand, { mode: 'demo' }>;
-    config: Config;
-    secrets: Secret[];
-    voice: Voice;
-  },
+/** Opens the voice of a command whose configuration is read. */
+function begin<C extends Pick<Config, 'log'>>(
+  { config, secrets, secretVariables }: Loaded<C>,
+  command: { readonly logLevel: LogLevel | null },
   ports: ProcessPorts,
-): Promise<number> {
-  if (command.mode === 'daemon') return await runDaemonCommand({ config, secrets, voice }, ports);
-  if (command.mode === 'plan') return await runPlanCommand({ command, config, voice }, ports);
-  return await onceAndPrint(config, { voice, secrets, json: command.json }, ports);
+): CommandParts<C> {
+  ports.forget(secretVariables);
+  const known = [...secrets];
+  return {
+    config,
+    secrets: known,
+    voice: openVoice({ ports, log: config.log, level: command.logLevel, secrets: known }),
+  };
+}
+
+/** Whether a command needs the API's address and key; the others only look at what is held, or send it. */
+function asksTheApi(command: FileCommand): boolean {
+  return API_MODES.has(command.mode);
+}
+
+const API_MODES: ReadonlySet<FileCommand['mode']> = new Set(['daemon', 'once', 'plan', 'backfill', 'check']);
+
+async function runWithApi(command: FileCommand, parts: CommandParts, ports: ProcessPorts): Promise<number> {
+  if (command.mode === 'daemon') return await runDaemonCommand(parts, ports);
+  if (command.mode === 'plan') return await runPlanCommand({ command, ...parts }, ports);
+  if (command.mode === 'once') return await onceAndPrint(parts, command, ports);
+  throw unavailable(command);
+}
+
+/** Commands on what is held. Each is loaded when it is asked for. */
+function runOnState(command: FileCommand, _parts: CommandParts<StateConfig>, _ports: ProcessPorts): Promise<number> {
+  return Promise.reject(unavailable(command));
+}
+
+function unavailable({ mode }: FileCommand): UserError {
+  return new UserError(`--${mode} is not available in this version yet.`, 2);
 }
 
 /**
@@ -60,7 +86,7 @@ async function commandOf(
  * last line, which says what the program failed by; elsewhere it is left to the process, as plain text.
  */
 async function toldAtItsEnd(
-  { voice, log }: { voice: Voice; log: Config['log'] },
+  { voice, config: { log } }: CommandParts<Pick<Config, 'log'>>,
   work: Promise<number>,
 ): Promise<number> {
   try {
@@ -78,8 +104,8 @@ async function toldAtItsEnd(
 }
 
 async function onceAndPrint(
-  config: Config,
-  { voice, secrets, json }: { voice: Voice; secrets: Secret[]; json: boolean },
+  { config, voice, secrets }: CommandParts,
+  { json }: { readonly json: boolean },
   ports: ProcessPorts,
 ): Promise<number> {
   const summary = await runOnceCommand(config, { voice, secrets }, ports);

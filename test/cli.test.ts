@@ -2,8 +2,9 @@
  * The command line, as design 1.2 tells it: what is understood, and for every mistake the words that matter.
  */
 import { describe, expect, test } from 'vitest';
+import { FLAGS, MODES, VALUE_FLAGS } from '../src/cli/flags.ts';
+import { helpText } from '../src/cli/help.ts';
 import { parseArguments } from '../src/cli.ts';
-import { FLAGS, helpText, MODES, VALUE_FLAGS } from '../src/cli-flags.ts';
 import { UserError } from '../src/core/faults.ts';
 
 /** The message of the mistake, which must be one of the command line. */
@@ -34,7 +35,18 @@ describe('what is understood', () => {
     [['--version'], { mode: 'version' }],
     [
       ['--plan'],
-      { mode: 'plan', configFile: null, json: false, logLevel: null, from: null, to: null, devices: [], whatIf: [] },
+      {
+        mode: 'plan',
+        configFile: null,
+        json: false,
+        logLevel: null,
+        from: null,
+        to: null,
+        devices: [],
+        finishBy: null,
+        maxShare: null,
+        whatIf: [],
+      },
     ],
     [
       '--plan --json --from 90d --to 2026-06-01 --device a --device=b --what-if share=0.5 --what-if'
@@ -48,6 +60,8 @@ describe('what is understood', () => {
         from: '90d',
         to: '2026-06-01',
         devices: ['a', 'b'],
+        finishBy: null,
+        maxShare: null,
         whatIf: [
           { key: 'api.share', value: '0.5' },
           { key: 'sync.telemetry', value: '*/5 * * * *' },

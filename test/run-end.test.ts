@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { OnceSummary } from '../src/commands/once.ts';
 import type { LackStatus } from '../src/core/status.ts';
-import { tellEnd } from '../src/run-end.ts';
+import { tellEnd } from '../src/run/end.ts';
 
 const DESTINATION = { name: 'influx', delivered_points: 5, pending_points: 0, quarantined: 0, lacks: [], held: null };
 

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { Secret } from '../src/core/secret.ts';
 import { createScrub } from '../src/observe/scrub.ts';
-import { createSecretReader } from '../src/run-secrets.ts';
+import { createSecretReader } from '../src/run/secrets.ts';
 
 test('a secret that is read again is kept out of what is shown from then on, and known once', () => {
   const first = new Secret('the-first-one');

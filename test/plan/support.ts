@@ -11,7 +11,7 @@ import type { AppEvent } from '../../src/core/events.ts';
 import { createFilter, type FilterSpec, KEEP_ALL } from '../../src/core/filter.ts';
 import type { Schedules } from '../../src/core/schedule.ts';
 import { readWhatIf, type WhatIfText } from '../../src/core/what-if.ts';
-import { type PlanParts, planOf } from '../../src/run-plan.ts';
+import { type PlanParts, planOf } from '../../src/run/plan.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';

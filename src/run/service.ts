@@ -2,15 +2,15 @@
  * What the daemon and the demo have in common: the sync on its schedules, the status page over it, the progress, and
  * the closing of it all in reverse order.
  */
-import type { Sync } from './app.ts';
-import { type DaemonParts, type KeySource, runDaemon } from './commands/daemon.ts';
-import type { Listen } from './config-values.ts';
-import type { StatusReport } from './core/status.ts';
-import { type StatusServer, serveStatus } from './observe/server.ts';
-import { realClock } from './real-clock.ts';
-import { createFirstFill } from './sync/first-fill.ts';
-import { runHousekeeping } from './sync/housekeeping.ts';
-import type { Voice } from './voice.ts';
+import type { Sync } from '../app.ts';
+import { type DaemonParts, type KeySource, runDaemon } from '../commands/daemon.ts';
+import type { Listen } from '../config-values.ts';
+import type { StatusReport } from '../core/status.ts';
+import { type StatusServer, serveStatus } from '../observe/server.ts';
+import { realClock } from '../real-clock.ts';
+import { createFirstFill } from '../sync/first-fill.ts';
+import { runHousekeeping } from '../sync/housekeeping.ts';
+import type { Voice } from '../voice.ts';
 
 /** A loop that has not moved for so long stands still. */
 const STILL_AFTER_MS = 60_000;

@@ -1,21 +1,21 @@
 /**
  * `--once` put together: alone it does the work itself; where a daemon holds the state, that does it and this follows.
  */
-import { createHttpTransport } from './api/transport.ts';
-import { openSync, type Sync, settingsOf } from './app.ts';
-import { type FollowParts, followJob } from './commands/follow.ts';
-import { type OnceSummary, runOnce } from './commands/once.ts';
-import { readOnceSummary } from './commands/once-summary.ts';
-import type { Config } from './config.ts';
-import { UserError } from './core/faults.ts';
-import type { JobEnd } from './core/jobs.ts';
-import type { Secret } from './core/secret.ts';
-import { realClock, realRandom } from './real-clock.ts';
-import { tellEnd } from './run-end.ts';
-import { createSecretReader } from './run-secrets.ts';
-import { openJobBoard } from './store/job-board.ts';
-import { HeldError } from './store/lock.ts';
-import { type ProcessPorts, repeatWhile, type Voice } from './voice.ts';
+import { createHttpTransport } from '../api/transport.ts';
+import { openSync, type Sync, settingsOf } from '../app.ts';
+import { type FollowParts, followJob } from '../commands/follow.ts';
+import { type OnceSummary, runOnce } from '../commands/once.ts';
+import { readOnceSummary } from '../commands/once-summary.ts';
+import type { Config } from '../config.ts';
+import { UserError } from '../core/faults.ts';
+import type { JobEnd } from '../core/jobs.ts';
+import type { Secret } from '../core/secret.ts';
+import { realClock, realRandom } from '../real-clock.ts';
+import { openJobBoard } from '../store/job-board.ts';
+import { HeldError } from '../store/lock.ts';
+import { type ProcessPorts, repeatWhile, type Voice } from '../voice.ts';
+import { tellEnd } from './end.ts';
+import { createSecretReader } from './secrets.ts';
 
 /** How often the progress is looked at. */
 const LOOK_EVERY_MS = 1000;

@@ -4,18 +4,18 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createHttpTransport } from './api/transport.ts';
-import { openSync, settingsOf } from './app.ts';
-import type { DemoConfig } from './config.ts';
-import type { Schedule } from './core/schedule.ts';
-import type { Store } from './core/state.ts';
-import type { EpochMs } from './core/time.ts';
-import { realClock, realRandom } from './real-clock.ts';
-import { runService } from './run-service.ts';
-import { createDemoWorld } from './sim/demo-world.ts';
-import { serveSimulator } from './sim/server.ts';
-import { createSimulator } from './sim/simulator.ts';
-import type { ProcessPorts, Voice } from './voice.ts';
+import { createHttpTransport } from '../api/transport.ts';
+import { openSync, settingsOf } from '../app.ts';
+import type { DemoConfig } from '../config.ts';
+import type { Schedule } from '../core/schedule.ts';
+import type { Store } from '../core/state.ts';
+import type { EpochMs } from '../core/time.ts';
+import { realClock, realRandom } from '../real-clock.ts';
+import { createDemoWorld } from '../sim/demo-world.ts';
+import { serveSimulator } from '../sim/server.ts';
+import { createSimulator } from '../sim/simulator.ts';
+import type { ProcessPorts, Voice } from '../voice.ts';
+import { runService } from './service.ts';
 
 /** A plan that lets the demo fill in minutes, and still shows the allowance at work. */
 const PLAN = {

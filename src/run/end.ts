@@ -1,9 +1,9 @@
 /**
  * What `--once` says at its end, in the log: how it ended, and by name whatever is not in place.
  */
-import type { OnceSummary } from './commands/once.ts';
-import { lackWords } from './core/lacks.ts';
-import type { Logger } from './observe/log.ts';
+import type { OnceSummary } from '../commands/once.ts';
+import { lackWords } from '../core/lacks.ts';
+import type { Logger } from '../observe/log.ts';
 
 /** How many gaps are told one by one. */
 const GAPS_TOLD = 20;

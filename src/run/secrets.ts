@@ -1,8 +1,8 @@
 /**
  * Secrets that are read again while the program runs, from the files that they came from (design 1.2).
  */
-import { secretText, Unfit } from './config-values.ts';
-import { Secret } from './core/secret.ts';
+import { secretText, Unfit } from '../config-values.ts';
+import { Secret } from '../core/secret.ts';
 
 /** @param secrets what must not be shown: what is read joins it before anybody can use it. */
 export interface SecretParts {

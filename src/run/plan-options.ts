@@ -2,44 +2,27 @@
  * What the command line of `--plan` says in values: times, and what is to be supposed. Every mistake is one of the command
  * line (exit 2); values are not repeated.
  */
-import type { Command } from './cli.ts';
-import { count, cron, parseInstant, parseSpanMs, share, Unfit } from './config-values.ts';
-import { UserError } from './core/faults.ts';
-import type { Schedule } from './core/schedule.ts';
-import { type EpochMs, type EpochNs, msToNs } from './core/time.ts';
-import type { WhatIf, WhatIfText } from './core/what-if.ts';
-
-export type PlanCommand = Extract<Command, { mode: 'plan' }>;
+import type { PlanCommand } from '../cli/command.ts';
+import { count, cron, share, Unfit } from '../config-values.ts';
+import { UserError } from '../core/faults.ts';
+import type { Schedule } from '../core/schedule.ts';
+import type { EpochMs } from '../core/time.ts';
+import type { WhatIf, WhatIfText } from '../core/what-if.ts';
+import { type AskedSpan, readSpan } from './span.ts';
 
 /** More is no workspace, and no plan, that there is. */
 const MAX_DEVICES = 100_000;
 const MAX_REQUESTS = 100_000_000;
 
-export interface PlanOptions {
+/** `from`: `null` is as far back as `sync.history` says; `to`: `null` is now. */
+export interface PlanOptions extends AskedSpan {
   readonly whatIf: WhatIf;
-  /** `null`: as far back as `sync.history` says. */
-  readonly from: EpochNs | null;
-  /** `null`: up to now. */
-  readonly to: EpochNs | null;
 }
 
 /** Reads the values. @throws UserError (exit 2) for the first mistake. */
 export function readPlanOptions(command: Pick<PlanCommand, 'whatIf' | 'from' | 'to'>, nowMs: EpochMs): PlanOptions {
-  const from = command.from === null ? null : instant('--from', command.from, nowMs);
-  const to = command.to === null ? null : instant('--to', command.to, nowMs);
-  if (from !== null && from >= (to ?? msToNs(nowMs))) {
-    throw new UserError(`--from: expected a time before ${to === null ? 'now' : 'that of --to'}`, 2);
-  }
+  const { from, to } = readSpan(command, nowMs);
   return { whatIf: readSuppositions(command.whatIf), from, to };
-}
-
-/** A date, an RFC 3339 time or an age (design 1.2). */
-function instant(flag: string, text: string, nowMs: EpochMs): EpochNs {
-  const ageMs = parseSpanMs(text);
-  const at = ageMs === null ? parseInstant(text) : msToNs(Math.max(0, nowMs - ageMs));
-  if (at !== null && at <= msToNs(nowMs)) return at;
-  const expected = 'a date such as 2026-01-31, an RFC 3339 time or an age such as 90d';
-  throw new UserError(`${flag}: expected ${at === null ? expected : 'a time that is not in the future'}`, 2);
 }
 
 function readSuppositions(texts: readonly WhatIfText[]): WhatIf {

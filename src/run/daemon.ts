@@ -1,18 +1,18 @@
 /**
  * The daemon put together: the API over HTTP, a key that may be exchanged by its file, the sync, the status page.
  */
-import { createHttpTransport } from './api/transport.ts';
-import { openSync, type Sync, settingsOf } from './app.ts';
-import type { KeySource } from './commands/daemon.ts';
-import { createOnceWorker } from './commands/once-job.ts';
-import type { Config } from './config.ts';
-import { secretText, Unfit } from './config-values.ts';
-import { Secret } from './core/secret.ts';
-import { realClock, realRandom } from './real-clock.ts';
-import { createSecretReader } from './run-secrets.ts';
-import { runService } from './run-service.ts';
-import { type JobParts, runJobs } from './sync/jobs.ts';
-import type { ProcessPorts, Voice } from './voice.ts';
+import { createHttpTransport } from '../api/transport.ts';
+import { openSync, type Sync, settingsOf } from '../app.ts';
+import type { KeySource } from '../commands/daemon.ts';
+import { createOnceWorker } from '../commands/once-job.ts';
+import type { Config } from '../config.ts';
+import { secretText, Unfit } from '../config-values.ts';
+import { Secret } from '../core/secret.ts';
+import { realClock, realRandom } from '../real-clock.ts';
+import { type JobParts, runJobs } from '../sync/jobs.ts';
+import type { ProcessPorts, Voice } from '../voice.ts';
+import { createSecretReader } from './secrets.ts';
+import { runService } from './service.ts';
 
 /** Runs the daemon until it is told to stop. @param secrets what must not be shown; a new key is added. @returns the exit code. */
 export async function runDaemonCommand(

@@ -2,24 +2,25 @@
  * `--plan` put together: the account and the device list by the same client and gate as all else, or, where another
  * process works with the state, from that state; then the answer.
  */
-import { createHttpTransport } from './api/transport.ts';
-import { openSync, type Sync, type SyncOptions, settingsOf } from './app.ts';
-import { askForPlan, deviceFacts } from './commands/plan.ts';
-import { planText } from './commands/plan-text.ts';
-import type { Config } from './config.ts';
-import { type CostPlan, costPlan } from './core/cost-plan.ts';
-import { UserError } from './core/faults.ts';
-import { createFilter } from './core/filter.ts';
-import { MEASURED_DAYS } from './core/fleet-rates.ts';
-import type { PlanFacts, PlanSpan } from './core/plan-premises.ts';
-import type { Clock } from './core/ports.ts';
-import { DAY_MS, type EpochMs, msToNs } from './core/time.ts';
-import { realClock, realRandom } from './real-clock.ts';
-import { type PlanCommand, readPlanOptions } from './run-plan-options.ts';
-import { HeldError } from './store/lock.ts';
-import { lookAtState, type StateLook } from './store/reader.ts';
-import { wantedFrom } from './sync/horizon.ts';
-import type { ProcessPorts, Voice } from './voice.ts';
+import { createHttpTransport } from '../api/transport.ts';
+import { openSync, type Sync, type SyncOptions, settingsOf } from '../app.ts';
+import type { PlanCommand } from '../cli/command.ts';
+import { askForPlan, deviceFacts } from '../commands/plan.ts';
+import { planText } from '../commands/plan-text.ts';
+import type { Config } from '../config.ts';
+import { type CostPlan, costPlan } from '../core/cost-plan.ts';
+import { UserError } from '../core/faults.ts';
+import { createFilter } from '../core/filter.ts';
+import { MEASURED_DAYS } from '../core/fleet-rates.ts';
+import type { PlanFacts, PlanSpan } from '../core/plan-premises.ts';
+import type { Clock } from '../core/ports.ts';
+import { DAY_MS, type EpochMs, msToNs } from '../core/time.ts';
+import { realClock, realRandom } from '../real-clock.ts';
+import { HeldError } from '../store/lock.ts';
+import { lookAtState, type StateLook } from '../store/reader.ts';
+import { wantedFrom } from '../sync/horizon.ts';
+import type { ProcessPorts, Voice } from '../voice.ts';
+import { readPlanOptions } from './plan-options.ts';
 
 /** Works the plan out and prints it. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runPlanCommand(

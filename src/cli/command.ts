@@ -1,0 +1,109 @@
+/**
+ * What the program can be asked to do, as the command line says it. Times and figures are texts as they were written:
+ * what they mean is for the mode to read (`run/`). `null` stands for what was not given.
+ */
+import type { WhatIfText } from '../core/what-if.ts';
+import type { Mode } from './flags.ts';
+
+export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
+
+/** From the fewest lines to the most. */
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export const EXPORT_FORMATS = ['csv', 'ndjson', 'lp'] as const;
+
+export type ExportFormat = (typeof EXPORT_FORMATS)[number];
+
+export const QUARANTINE_ACTIONS = ['list', 'retry', 'drop'] as const;
+
+export type QuarantineAction = (typeof QUARANTINE_ACTIONS)[number];
+
+interface Common {
+  readonly configFile: string | null;
+  readonly logLevel: LogLevel | null;
+  readonly json: boolean;
+}
+
+interface Span {
+  readonly from: string | null;
+  readonly to: string | null;
+}
+
+interface Devices {
+  /** Ids; none: all of them. */
+  readonly devices: readonly string[];
+}
+
+interface BackfillPace {
+  readonly finishBy: string | null;
+  readonly maxShare: string | null;
+}
+
+export type PlanCommand = { readonly mode: 'plan'; readonly whatIf: readonly WhatIfText[] } & Common &
+  Span &
+  Devices &
+  BackfillPace;
+
+export type BackfillCommand = { readonly mode: 'backfill'; readonly dryRun: boolean } & Common &
+  Span &
+  Devices &
+  BackfillPace;
+
+export type StatusCommand = { readonly mode: 'status'; readonly device: string | null } & Common;
+
+export type CheckCommand = { readonly mode: 'check'; readonly writeProbe: boolean } & Common;
+
+export type VerifyCommand = {
+  readonly mode: 'verify';
+  readonly repair: boolean;
+  /** How many covered windows are read again from the API. */
+  readonly sample: string | null;
+  readonly destination: string | null;
+} & Common &
+  Span &
+  Devices;
+
+export type ExportCommand = { readonly mode: 'export'; readonly format: ExportFormat } & Common & Span & Devices;
+
+export type ReplayCommand = {
+  readonly mode: 'replay';
+  readonly destination: string | null;
+  /** Lines a second at most. */
+  readonly maxRate: string | null;
+} & Common &
+  Span &
+  Devices;
+
+export type QuarantineCommand = {
+  readonly mode: 'quarantine';
+  readonly action: QuarantineAction;
+  readonly destination: string | null;
+  /** A part of the words of the reason. */
+  readonly reason: string | null;
+} & Common &
+  Span &
+  Devices;
+
+export type BackupCommand = { readonly mode: 'backup'; readonly file: string } & Common;
+
+export type ForgetCommand = { readonly mode: 'forget'; readonly device: string } & Common;
+
+/** What the program was asked to do. */
+export type Command =
+  /** No mode at all. */
+  | ({ readonly mode: 'daemon' } & Omit<Common, 'json'>)
+  | ({ readonly mode: 'once' } & Common)
+  | { readonly mode: 'demo'; readonly logLevel: LogLevel | null }
+  | PlanCommand
+  | BackfillCommand
+  | StatusCommand
+  | CheckCommand
+  | VerifyCommand
+  | ExportCommand
+  | ReplayCommand
+  | QuarantineCommand
+  | BackupCommand
+  | ForgetCommand
+  /** `topic`: the mode that `--help` was given with, such as `--once --help`. */
+  | { readonly mode: 'help'; readonly topic: Mode | null }
+  | { readonly mode: 'version' };

@@ -1,0 +1,99 @@
+/**
+ * The table of modes and flags (design 1.2): what the command line is read by, and what the help text is made from.
+ */
+
+/** What a flag may be followed by. */
+type FlagValue = 'none' | 'required' | 'optional';
+
+export interface Flag {
+  /** Its name without the dashes. */
+  readonly flag: string;
+  readonly value: FlagValue;
+  /** How its value is written in the help text. */
+  readonly hint?: string;
+  readonly repeatable?: boolean;
+}
+
+/** A flag that decides what the program does. */
+interface ModeEntry extends Flag {
+  readonly flag: Mode;
+  readonly does: string;
+  /** Whether this version has it. */
+  readonly works: boolean;
+}
+
+export type Mode =
+  | 'once'
+  | 'demo'
+  | 'help'
+  | 'version'
+  | 'backfill'
+  | 'plan'
+  | 'status'
+  | 'check'
+  | 'verify'
+  | 'export'
+  | 'replay'
+  | 'quarantine'
+  | 'backup'
+  | 'forget';
+
+/** Every mode of design 1.2 but the daemon, which has no flag. */
+export const MODES: readonly ModeEntry[] = [
+  { flag: 'once', value: 'none', works: true, does: 'closes every hole in the history, delivers, and exits' },
+  { flag: 'demo', value: 'none', works: true, does: 'shows it all at work, with a simulated workspace' },
+  { flag: 'plan', value: 'none', works: true, does: 'tells what a sync would cost' },
+  { flag: 'help', value: 'none', works: true, does: 'shows this, or with a mode more about that' },
+  { flag: 'version', value: 'none', works: true, does: 'shows the version' },
+  { flag: 'backfill', value: 'none', works: false, does: 'fills a span of history' },
+  { flag: 'status', value: 'none', works: false, does: 'tells what is held' },
+  { flag: 'check', value: 'none', works: false, does: 'checks key, destination and state' },
+  { flag: 'verify', value: 'none', works: false, does: 'compares a destination with what is held' },
+  { flag: 'export', value: 'required', hint: 'csv|ndjson|lp', works: false, does: 'writes what is held' },
+  { flag: 'replay', value: 'none', works: false, does: 'delivers again, without asking the API' },
+  { flag: 'quarantine', value: 'optional', hint: '[list|retry|drop]', works: false, does: 'handles refused points' },
+  { flag: 'backup', value: 'required', hint: 'FILE', works: false, does: 'copies the state' },
+  { flag: 'forget', value: 'none', works: false, does: 'removes what is held of a device' },
+];
+
+/** All flags, modes included. */
+export const FLAGS: readonly Flag[] = [
+  ...MODES,
+  { flag: 'config', value: 'required', hint: 'FILE' },
+  { flag: 'json', value: 'none' },
+  { flag: 'log-level', value: 'required', hint: 'error|warn|info|debug' },
+  { flag: 'from', value: 'required', hint: 'T' },
+  { flag: 'to', value: 'required', hint: 'T' },
+  { flag: 'device', value: 'required', hint: 'ID', repeatable: true },
+  { flag: 'what-if', value: 'required', hint: 'KEY=VALUE', repeatable: true },
+  { flag: 'destination', value: 'required', hint: 'NAME' },
+  { flag: 'repair', value: 'none' },
+  { flag: 'sample', value: 'required', hint: 'N' },
+  { flag: 'finish-by', value: 'required', hint: 'T' },
+  { flag: 'max-share', value: 'required', hint: 'S' },
+  { flag: 'dry-run', value: 'none' },
+  { flag: 'write-probe', value: 'none' },
+  { flag: 'max-rate', value: 'required', hint: 'LINES' },
+  { flag: 'reason', value: 'required', hint: 'TEXT' },
+];
+
+const COMMON = ['config', 'json', 'log-level'];
+const SPAN = ['from', 'to'];
+
+/** Which flags mean something beside a mode. */
+export const VALUE_FLAGS: Readonly<Record<Mode, readonly string[]>> = {
+  once: COMMON,
+  demo: ['log-level'],
+  help: [],
+  version: [],
+  backfill: [...COMMON, ...SPAN, 'device', 'finish-by', 'max-share', 'dry-run'],
+  plan: [...COMMON, ...SPAN, 'device', 'what-if', 'finish-by', 'max-share'],
+  status: [...COMMON, 'device'],
+  check: [...COMMON, 'write-probe'],
+  verify: [...COMMON, ...SPAN, 'device', 'destination', 'repair', 'sample'],
+  export: [...COMMON, ...SPAN, 'device'],
+  replay: [...COMMON, ...SPAN, 'device', 'destination', 'max-rate'],
+  quarantine: [...COMMON, ...SPAN, 'device', 'destination', 'reason'],
+  backup: COMMON,
+  forget: [...COMMON, 'device'],
+};

@@ -1,0 +1,58 @@
+/**
+ * The help text, made from the table of modes: an overview, or what a mode has to tell of itself.
+ */
+import { MODES, type Mode } from './flags.ts';
+import { TOPICS } from './topics.ts';
+
+const OVERVIEW = `Tidemark keeps a complete and fresh copy of a device-monitoring workspace in
+the time-series database of its owner.
+
+Usage: tidemark [MODE] [FLAGS]
+       npm start -- [MODE] [FLAGS]      in a checkout
+
+Modes, one at a time:
+`;
+
+const FLAGS_AND_MORE = `
+Flags:
+  --config FILE        the configuration file, else config/tidemark.yaml
+  --json               with --once, --plan: one object on standard output
+  --log-level LEVEL    error, warn, info or debug; wins over log.level
+
+Configuration: a YAML file, see config/tidemark.example.yaml, and for every key
+an environment variable, which wins: api.url is TIDEMARK_API_URL, and so on.
+
+Exit codes:
+  0   done
+  1   failed: running it again will not mend it
+  2   the command line is wrong
+  3   ended before it was complete; progress is kept, run it again
+  77  the API refuses the key
+  78  the configuration is wrong
+
+Examples:
+  tidemark --demo
+  tidemark --config /etc/tidemark.yaml
+  tidemark --plan --what-if share=0.5
+  tidemark --once --config /etc/tidemark.yaml
+  TIDEMARK_API_KEY_FILE=/run/key tidemark --once --json
+`;
+
+/**
+ * The help text, at most 80 columns wide.
+ *
+ * @param topic a mode to tell more of; one without more to tell, and `null`, give the overview.
+ */
+export function helpText(topic: Mode | null = null): string {
+  const own = topic === null ? undefined : TOPICS[topic];
+  return own ?? `${OVERVIEW}${modeLines(true)}\nNot in this version yet:\n${modeLines(false)}${FLAGS_AND_MORE}`;
+}
+
+function modeLines(works: boolean): string {
+  const first = works ? `  ${'(no mode)'.padEnd(19)}  the daemon: syncs until it is told to stop\n` : '';
+  const lines = MODES.filter((mode) => mode.works === works).map(({ flag, hint, does }) => {
+    const left = hint === undefined ? `--${flag}` : `--${flag} ${hint}`;
+    return `  ${left.padEnd(works ? 19 : 31)}  ${does}\n`;
+  });
+  return first + lines.join('');
+}
