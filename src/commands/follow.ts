@@ -3,9 +3,8 @@
  * is told to stop (`core/jobs.ts`).
  */
 import { UserError } from '../core/faults.ts';
-import { type Job, type JobBoard, type JobEnd, type JobRequest, readProgress } from '../core/jobs.ts';
+import type { Job, JobBoard, JobEnd, JobRequest } from '../core/jobs.ts';
 import type { Clock } from '../core/ports.ts';
-import type { ProgressReport } from '../core/status.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
 export interface FollowParts {
@@ -15,7 +14,8 @@ export interface FollowParts {
   readonly clock: Clock;
   /** Called once it is sure that there is a daemon which takes jobs. */
   readonly onSeen: () => void;
-  readonly onProgress: (progress: ProgressReport) => void;
+  /** Called with what the daemon tells: as it stands in the state, unchecked. */
+  readonly onProgress: (progress: unknown) => void;
 }
 
 /** How often the job is looked at, and how often its follower counts on. */
@@ -86,8 +86,7 @@ function takeIn(parts: FollowParts, job: Job, seen: Seen): boolean {
     seen.movedAtMs = nowMs;
   }
   if (seen.beat === 0) return nowMs - seen.askedAtMs < SEEN_WITHIN_MS;
-  const progress = readProgress(job.progress);
-  if (progress !== null) onProgress(progress);
+  if (job.progress !== null) onProgress(job.progress);
   if (nowMs - seen.movedAtMs >= STILL_AFTER_MS) missDaemon(parts, job, nowMs - seen.movedAtMs);
   return true;
 }

@@ -66,7 +66,7 @@ export interface Job {
   readonly args: unknown;
   readonly askedBy: string;
   readonly state: JobState;
-  /** The figures of the progress line; `null` before there are any. */
+  /** How far it is, by its kind; `null` before there is anything to tell. */
   readonly progress: unknown;
   /** Whether its follower wants it to stop. */
   readonly isCancelAsked: boolean;
@@ -85,7 +85,8 @@ export interface JobQueue {
   beat(): void;
   /** Begins a waiting one. @returns whether it was still there. */
   take(id: number, atMs: EpochMs): boolean;
-  tell(id: number, progress: ProgressReport): void;
+  /** @param progress plain JSON, of its kind. */
+  tell(id: number, progress: unknown): void;
   /** Ends one; nothing where it has ended. */
   end(id: number, end: JobEnd, atMs: EpochMs): void;
   /** Removes those that ended before. */

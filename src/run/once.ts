@@ -3,17 +3,15 @@
  */
 import { createHttpTransport } from '../api/transport.ts';
 import { openSync, type Sync, settingsOf } from '../app.ts';
-import { type FollowParts, followJob } from '../commands/follow.ts';
 import { type OnceSummary, runOnce } from '../commands/once.ts';
 import { readOnceSummary } from '../commands/once-summary.ts';
 import type { Config } from '../config.ts';
 import { UserError } from '../core/faults.ts';
-import type { JobEnd } from '../core/jobs.ts';
+import { type JobEnd, readProgress } from '../core/jobs.ts';
 import type { Secret } from '../core/secret.ts';
 import { realClock, realRandom } from '../real-clock.ts';
-import { openJobBoard } from '../store/job-board.ts';
-import { HeldError } from '../store/lock.ts';
 import { type ProcessPorts, repeatWhile, type Voice } from '../voice.ts';
+import { doOrFollow } from './do-or-follow.ts';
 import { tellEnd } from './end.ts';
 import { createSecretReader } from './secrets.ts';
 
@@ -28,20 +26,11 @@ interface Speech {
 
 /** Runs it. @returns the summary, whoever did the work. @throws UserError with the exit code and what to do. */
 export async function runOnceCommand(config: Config, speech: Speech, ports: ProcessPorts): Promise<OnceSummary> {
-  const summary = await doOrFollow(config, speech, ports);
+  const request = { kind: 'once', args: {}, askedBy: '--once', askedMs: realClock.nowMs() } as const;
+  const work = { request, alone: () => once(config, speech, ports), summaryOf, show: showing(speech.voice) };
+  const summary = await doOrFollow(work, { dataDir: config.dataDir, voice: speech.voice }, ports);
   tellEnd(summary, speech.voice.logger);
   return summary;
-}
-
-async function doOrFollow(config: Config, speech: Speech, ports: ProcessPorts): Promise<OnceSummary> {
-  try {
-    return await once(config, speech, ports);
-  } catch (error) {
-    if (!(error instanceof HeldError)) throw error;
-    const end = await follow(config, speech.voice, ports);
-    // Whoever holds the state takes no jobs: it is free by now, or that is the answer.
-    return end === null ? await once(config, speech, ports) : summaryOf(end);
-  }
 }
 
 async function once(config: Config, { voice, secrets }: Speech, ports: ProcessPorts): Promise<OnceSummary> {
@@ -67,23 +56,12 @@ async function once(config: Config, { voice, secrets }: Speech, ports: ProcessPo
   }
 }
 
-/** Has the daemon do it. @returns `null` where there is none that takes jobs. */
-async function follow({ dataDir }: Config, voice: Voice, { signal }: ProcessPorts): Promise<JobEnd | null> {
-  const opened = openJobBoard(dataDir);
-  if (opened === null) return null;
-  const { board, isHeld, close } = opened;
-  const onSeen = (): void =>
-    voice.logger.info('a daemon works with this state: it does the work, with its own configuration', {
-      data_dir: dataDir,
-    });
-  const onProgress: FollowParts['onProgress'] = (progress) => voice.show(() => progress);
-  const request = { kind: 'once', args: {}, askedBy: '--once', askedMs: realClock.nowMs() } as const;
-  try {
-    return await followJob({ board, isHeld, clock: realClock, onSeen, onProgress }, request, signal);
-  } finally {
-    voice.endProgress();
-    close();
-  }
+/** Shows the figures that a daemon tells. */
+function showing(voice: Voice): (progress: unknown) => void {
+  return (told) => {
+    const progress = readProgress(told);
+    if (progress !== null) voice.show(() => progress);
+  };
 }
 
 function summaryOf({ exitCode, summary, message }: JobEnd): OnceSummary {

@@ -9,14 +9,14 @@ import { StateFullError } from '../core/archive-room.ts';
 import { UserError } from '../core/faults.ts';
 import { type Job, type JobEnd, type JobQueue, ruleOf } from '../core/jobs.ts';
 import type { Clock, Observe } from '../core/ports.ts';
-import type { ProgressReport } from '../core/status.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../core/time.ts';
 import { type Beats, createBeats } from './job-beats.ts';
 
 /** Work under way for a job. */
 export interface JobWork {
   readonly end: Promise<JobEnd>;
-  progress(): ProgressReport;
+  /** How far it is: plain JSON, of its kind. */
+  progress(): unknown;
 }
 
 export interface JobParts {

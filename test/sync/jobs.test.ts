@@ -49,7 +49,7 @@ async function follow(rig: Rig, signal = new AbortController().signal): Promise<
     ...opened,
     clock: rig.clock,
     onSeen: () => {},
-    onProgress: (one: ProgressReport) => void progress.push(one),
+    onProgress: (one: unknown) => void progress.push(one as ProgressReport),
   };
   try {
     const end = await followJob(parts, requestOf(rig), signal);
