@@ -67,16 +67,36 @@ export const pack = (lines: readonly string[]): { data: Buffer; bytes: number } 
   const joined = lines.join('\n');
   // A UTF-16 code unit takes at most three bytes of UTF-8.
   const fits = joined.length * 3 <= scratch.length;
-  const text = fits ? scratch.subarray(0, scratch.write(joined, 'utf8')) : Buffer.from(joined, 'utf8');
+  return compress(fits ? scratch.subarray(0, scratch.write(joined, 'utf8')) : Buffer.from(joined, 'utf8'));
+};
+
+/** One block of the lines of several, in their order: byte for byte, none of them is looked at. */
+export const repack = (blocks: readonly Buffer[]): { data: Buffer; bytes: number } => {
+  const texts = blocks.map(decompress);
+  const length = texts.reduce((sum, text) => sum + text.length + 1, -1);
+  const text = length <= scratch.length ? scratch : Buffer.allocUnsafe(length);
+  let at = 0;
+  for (const part of texts) {
+    if (at > 0) at = text.writeUInt8(NEWLINE, at);
+    at += part.copy(text, at);
+  }
+  return compress(text.subarray(0, at));
+};
+
+const NEWLINE = 0x0a;
+
+function compress(text: Buffer): { data: Buffer; bytes: number } {
   const bytes = text.length;
   return { data: zstdCompressSync(text, { ...COMPRESSION, pledgedSrcSize: bytes }), bytes };
-};
+}
 
 /** One piece holds most blocks. */
 const UNPACKING = { chunkSize: 128 * 1024 };
 
+const decompress = (data: Buffer): Buffer => zstdDecompressSync(data, UNPACKING);
+
 /** The lines of a block. @throws an error with a `ZSTD_` code where it is damaged. */
-export const unpack = (data: Buffer): string[] => zstdDecompressSync(data, UNPACKING).toString('utf8').split('\n');
+export const unpack = (data: Buffer): string[] => decompress(data).toString('utf8').split('\n');
 
 /** Blocks are summed up by so many places of the log (`log_sum`). */
 const PART = 1024;

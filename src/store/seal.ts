@@ -11,7 +11,7 @@ import type { Claims, SealGroup } from '../core/archive-keeper.ts';
 import { chooseRun, type HotBlock, RUN_BLOCKS, SEAL_LOOK, SEALED_BYTES } from '../core/archive-sealing.ts';
 import type { LogLane } from '../core/log-state.ts';
 import { DAY_MS, type EpochMs, type EpochNs } from '../core/time.ts';
-import { pack, unpack } from './archive.ts';
+import { repack } from './archive.ts';
 
 export interface Sealer {
   /** Those that a run may come of: of the others it is sure that none does. */
@@ -32,6 +32,7 @@ interface BlockRow {
   readonly first_ns: EpochNs | null;
   readonly last_ns: EpochNs | null;
   readonly at_ms: bigint;
+  readonly lines: bigint;
   readonly data: Buffer;
 }
 
@@ -77,7 +78,9 @@ export function createSettledBelow(db: Database.Database) {
 }
 
 function createMerge(db: Database.Database) {
-  const read = db.prepare<[number], BlockRow>('SELECT seq, first_ns, last_ns, at_ms, data FROM block WHERE seq = ?');
+  const read = db.prepare<[number], BlockRow>(
+    'SELECT seq, first_ns, last_ns, at_ms, lines, data FROM block WHERE seq = ?',
+  );
   const write = db.prepare(
     'UPDATE block SET first_ns = ?, last_ns = ?, lines = ?, bytes = ?, data = ?, at_ms = ?, level = ? WHERE seq = ?',
   );
@@ -90,12 +93,12 @@ function createMerge(db: Database.Database) {
     if (first === undefined || last === undefined || rows.length !== seqs.length) {
       throw new Error(`blocks to be sealed are gone: ${seqs.join(', ')}`);
     }
-    const lines = rows.flatMap(({ data }) => unpack(data));
-    const { data, bytes } = pack(lines);
+    const { data, bytes } = repack(rows.map((row) => row.data));
+    const lines = rows.reduce((sum, row) => sum + row.lines, 0n);
     const firsts = rows.flatMap(({ first_ns }) => (first_ns === null ? [] : [first_ns]));
     const lasts = rows.flatMap(({ last_ns }) => (last_ns === null ? [] : [last_ns]));
     const atMs = rows.reduce((newest, { at_ms }) => (at_ms > newest ? at_ms : newest), 0n);
-    write.run(least(firsts), greatest(lasts), lines.length, bytes, data, atMs, level, first);
+    write.run(least(firsts), greatest(lasts), lines, bytes, data, atMs, level, first);
     for (const seq of seqs.slice(1)) remove.run(seq);
     forget.run(lane, first, last);
   };
