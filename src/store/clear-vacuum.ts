@@ -7,16 +7,18 @@ import type { ArchiveKeeper } from '../core/archive-keeper.ts';
 
 /** Prepares it for an open database. */
 export function createVacuum(db: Database.Database, path: string): Pick<ArchiveKeeper, 'size' | 'vacuum'> {
-  const pragma = (name: string): number => Number(db.pragma(name, { simple: true }));
-  const pageBytes = pragma('page_size');
-  const freeBytes = (): number => pragma('freelist_count') * pageBytes;
+  const pageBytes = Number(db.pragma('page_size', { simple: true }));
+  // Prepared once: this is looked at all the time.
+  const pages = db.prepare<[], bigint>('PRAGMA page_count').pluck();
+  const freePages = db.prepare<[], bigint>('PRAGMA freelist_count').pluck();
+  const freeBytes = (): number => Number(freePages.get()) * pageBytes;
   return {
     size: () => {
       const free = freeBytes();
-      return { usedBytes: pragma('page_count') * pageBytes - free, freeBytes: free, walBytes: sizeOf(`${path}-wal`) };
+      return { usedBytes: Number(pages.get()) * pageBytes - free, freeBytes: free, walBytes: sizeOf(`${path}-wal`) };
     },
-    vacuum: (pages) => {
-      db.pragma(`incremental_vacuum(${pages})`);
+    vacuum: (most) => {
+      db.pragma(`incremental_vacuum(${most})`);
       return freeBytes();
     },
   };

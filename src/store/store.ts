@@ -11,6 +11,7 @@ import type { JobQueue } from '../core/jobs.ts';
 import type { Ledger } from '../core/ports.ts';
 import type { Account, RejectedRecord } from '../core/records.ts';
 import type { Store } from '../core/state.ts';
+import type { Landing } from '../core/telemetry-state.ts';
 import type { EpochMs } from '../core/time.ts';
 import { createAlertTable } from './alerts.ts';
 import { createArchive } from './archive.ts';
@@ -94,6 +95,10 @@ function assemble(
     const transaction = db.transaction(work);
     return (...args) => transaction.immediate(...args);
   };
+  const land = guarded((landing: Landing) => {
+    telemetry.land(landing);
+    return addRejected(landing.deviceId, landing.rejected, landing.atMs);
+  });
   const store: Store = {
     workspaceTag: () => facts.read(WORKSPACE_TAG),
     pinWorkspace: guarded(({ apiId, tag }) => {
@@ -132,10 +137,11 @@ function assemble(
       cleared: archive.clearedAround(deviceId, from, to),
     }),
     cleared: archive.clearedAround,
-    land: guarded((landing) => {
-      telemetry.land(landing);
-      return addRejected(landing.deviceId, landing.rejected, landing.atMs);
-    }),
+    land: (landing) => {
+      const setAside = land(landing);
+      telemetry.landed(landing);
+      return setAside;
+    },
     append: guarded((lines, lane) => {
       archive.append({ lane, deviceId: null, firstNs: null, lastNs: null, lines });
     }),
@@ -184,9 +190,18 @@ function sqliteNowMs(db: Database.Database): EpochMs {
 function createFacts(db: Database.Database) {
   const read = db.prepare<[string], string>('SELECT value FROM fact WHERE key = ?').pluck();
   const write = db.prepare('INSERT OR REPLACE INTO fact (key, value) VALUES (?, ?)');
+  // Asked for several times a request. What a transaction has written may be taken back: nothing is remembered inside.
+  const known = new Map<string, string | null>();
   return {
-    read: (key: string): string | null => read.get(key) ?? null,
+    read: (key: string): string | null => {
+      const remembered = known.get(key);
+      if (remembered !== undefined) return remembered;
+      const value = read.get(key) ?? null;
+      if (!db.inTransaction) known.set(key, value);
+      return value;
+    },
     write: (key: string, value: string): void => {
+      known.delete(key);
       write.run(key, value);
     },
   };

@@ -5,7 +5,6 @@
  * the landing was computed. So rows and coverage agree at every moment, whatever is killed when.
  */
 import type Database from 'better-sqlite3';
-import type { CoveredSpan, Edge } from '../core/coverage.ts';
 import { pinName } from '../core/names.ts';
 import {
   type Gap,
@@ -17,21 +16,16 @@ import {
 } from '../core/telemetry-state.ts';
 import type { EpochMs, EpochNs } from '../core/time.ts';
 import type { Archive } from './archive.ts';
+import { createCoverage } from './coverage.ts';
+import { createHours } from './hours.ts';
 import { createLateness, createRereads } from './lateness.ts';
-
-interface CoverageRow {
-  readonly from_ns: bigint;
-  readonly to_ns: bigint;
-  readonly first_ns: bigint | null;
-  readonly first_digest: string | null;
-  readonly last_ns: bigint | null;
-  readonly last_digest: string | null;
-}
 
 export interface TelemetryTables {
   state(deviceId: string): TelemetryState;
   /** Writes what a landing changes. Only inside a transaction. */
   land(landing: Landing): void;
+  /** Takes in that this landing is on the disk: what it has come to needs no look. */
+  landed(landing: Landing): void;
   /** Pins the name that a device was seen under. Only inside a transaction. */
   pin(deviceId: string, name: string, atNs: EpochNs): void;
   gaps(deviceId?: string): Gap[];
@@ -58,19 +52,40 @@ export function createTelemetryTables(db: Database.Database, archive: Archive): 
     ...hours.read(deviceId),
     late: lateness.read(deviceId),
   });
-  const remember = createMemory(db, readWhole);
+  const memory = createMemory();
   return {
-    state: (deviceId) => remember(deviceId, revisions.read(deviceId)),
+    state: (deviceId) => {
+      const revision = revisions.read(deviceId);
+      const known = memory.at(deviceId, revision);
+      if (known !== null) return known;
+      const state = readWhole(deviceId, revision);
+      // What a transaction has written may be taken back, and another change may come to the same revision.
+      if (!db.inTransaction) memory.keep(state);
+      return state;
+    },
     land: (landing) => {
-      const { deviceId } = landing;
-      revisions.advance(deviceId, landing.revision);
+      const { deviceId, revision } = landing;
+      revisions.advance(deviceId, revision);
+      const before = memory.at(deviceId, revision) ?? readWhole(deviceId, revision);
       archive.append({ ...landing, lines: [...landing.lines, ...landing.sideLines] });
       archive.addTies(deviceId, landing.ties);
-      coverage.replace(deviceId, landing.spans);
-      hours.replace(deviceId, landing);
+      coverage.replace(deviceId, before.spans, landing.spans);
+      hours.replace(deviceId, before, landing);
       sums.add(deviceId, landing.daySums);
       if (landing.late !== undefined) lateness.keep(deviceId, landing.late.record);
       requestYield.run(landing.newReadings, landing.requestId);
+    },
+    landed: ({ deviceId, revision, spans, hourReadings, hoursWritten, late }) => {
+      const before = memory.at(deviceId, revision);
+      if (before === null) return;
+      memory.keep({
+        ...before,
+        revision: revision + 1,
+        spans,
+        hourReadings,
+        hoursWritten,
+        late: late === undefined ? before.late : lateness.read(deviceId),
+      });
     },
     pin: (deviceId, name, atNs) => {
       const held = names.read(deviceId);
@@ -90,23 +105,18 @@ export function createTelemetryTables(db: Database.Database, archive: Archive): 
 /** Devices of which the state is remembered at most: what asks for all of them again and again asks for that many. */
 const REMEMBERED = 4096;
 
-/**
- * Remembers states by their revision, which moves with every change of them. Not inside a transaction: what that writes
- * may be taken back, and another change may come to the same revision.
- */
-function createMemory(
-  db: Database.Database,
-  read: (deviceId: string, revision: number) => TelemetryState,
-): (deviceId: string, revision: number) => TelemetryState {
+/** Remembers states by their revision, which moves with every change of them. */
+function createMemory() {
   const known = new Map<string, TelemetryState>();
-  return (deviceId, revision) => {
-    if (db.inTransaction) return read(deviceId, revision);
-    const before = known.get(deviceId);
-    if (before?.revision === revision) return before;
-    const state = read(deviceId, revision);
-    if (before === undefined && known.size >= REMEMBERED) known.clear();
-    known.set(deviceId, state);
-    return state;
+  return {
+    at: (deviceId: string, revision: number): TelemetryState | null => {
+      const state = known.get(deviceId);
+      return state?.revision === revision ? state : null;
+    },
+    keep: (state: TelemetryState): void => {
+      if (!known.has(state.deviceId) && known.size >= REMEMBERED) known.clear();
+      known.set(state.deviceId, state);
+    },
   };
 }
 
@@ -124,44 +134,6 @@ function createRevisions(db: Database.Database) {
   };
 }
 
-function createCoverage(db: Database.Database) {
-  const read = db.prepare<[string], CoverageRow>(
-    'SELECT from_ns, to_ns, first_ns, first_digest, last_ns, last_digest FROM coverage WHERE device_id = ? ORDER BY from_ns',
-  );
-  const remove = db.prepare('DELETE FROM coverage WHERE device_id = ?');
-  const insert = db.prepare(
-    `INSERT INTO coverage (device_id, from_ns, to_ns, first_ns, first_digest, last_ns, last_digest)
-     VALUES (?, ?, ?, ?, ?, ?, ?)`,
-  );
-  return {
-    read: (deviceId: string): CoveredSpan[] =>
-      read.all(deviceId).map((row) => ({
-        from: row.from_ns,
-        to: row.to_ns,
-        first: edge(row.first_ns, row.first_digest),
-        last: edge(row.last_ns, row.last_digest),
-      })),
-    replace: (deviceId: string, spans: readonly CoveredSpan[]): void => {
-      remove.run(deviceId);
-      for (const { from, to, first, last } of spans) {
-        insert.run(
-          deviceId,
-          from,
-          to,
-          first?.at ?? null,
-          first?.digest ?? null,
-          last?.at ?? null,
-          last?.digest ?? null,
-        );
-      }
-    },
-  };
-}
-
-function edge(at: EpochNs | null, digest: string | null): Edge | null {
-  return at === null || digest === null ? null : { at, digest };
-}
-
 function createNames(db: Database.Database) {
   const read = db.prepare<[string], { from_ns: bigint; name: string }>(
     'SELECT from_ns, name FROM device_name WHERE device_id = ? ORDER BY from_ns',
@@ -171,31 +143,6 @@ function createNames(db: Database.Database) {
     read: (deviceId: string): NameHold[] => read.all(deviceId).map((row) => ({ fromNs: row.from_ns, name: row.name })),
     add: (deviceId: string, hold: NameHold): void => {
       insert.run(deviceId, hold.fromNs, hold.name);
-    },
-  };
-}
-
-function createHours(db: Database.Database) {
-  const readings = db.prepare<[string], { hour: bigint; readings: bigint }>(
-    'SELECT hour, readings FROM hour_readings WHERE device_id = ?',
-  );
-  const written = db.prepare<[string], { from_hour: bigint; to_hour: bigint }>(
-    'SELECT from_hour, to_hour FROM hours_written WHERE device_id = ? ORDER BY from_hour',
-  );
-  const removeReadings = db.prepare('DELETE FROM hour_readings WHERE device_id = ?');
-  const removeWritten = db.prepare('DELETE FROM hours_written WHERE device_id = ?');
-  const addReadings = db.prepare('INSERT INTO hour_readings (device_id, hour, readings) VALUES (?, ?, ?)');
-  const addWritten = db.prepare('INSERT INTO hours_written (device_id, from_hour, to_hour) VALUES (?, ?, ?)');
-  return {
-    read: (deviceId: string): Pick<TelemetryState, 'hourReadings' | 'hoursWritten'> => ({
-      hourReadings: new Map(readings.all(deviceId).map((row) => [Number(row.hour), Number(row.readings)])),
-      hoursWritten: written.all(deviceId).map((row) => ({ from: row.from_hour, to: row.to_hour })),
-    }),
-    replace: (deviceId: string, hours: Pick<TelemetryState, 'hourReadings' | 'hoursWritten'>): void => {
-      removeReadings.run(deviceId);
-      removeWritten.run(deviceId);
-      for (const [hour, count] of hours.hourReadings) addReadings.run(deviceId, hour, count);
-      for (const { from, to } of hours.hoursWritten) addWritten.run(deviceId, from, to);
     },
   };
 }

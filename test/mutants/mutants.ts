@@ -18,14 +18,14 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'store/store.ts',
-        find: '    land: guarded((landing) => {\n      telemetry.land(landing);',
-        replace: `    land: (landing) => {
-      guarded(() => telemetry.land({ ...landing, lines: [], sideLines: [] }))();
-      guarded(() => archive.append({ ...landing, lines: [...landing.lines, ...landing.sideLines] }))();
-      return [];
-    },
-    landUnused: guarded((landing) => {
-      telemetry.land(landing);`,
+        find: '  const land = guarded((landing: Landing) => {\n    telemetry.land(landing);',
+        replace: `  const land = (landing: Landing): RejectedRecord[] => {
+    guarded(() => telemetry.land({ ...landing, lines: [], sideLines: [] }))();
+    guarded(() => archive.append({ ...landing, lines: [...landing.lines, ...landing.sideLines] }))();
+    return [];
+  };
+  const landUnused = guarded((landing: Landing) => {
+    telemetry.land(landing);`,
       },
     ],
   },
