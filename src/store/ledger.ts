@@ -34,6 +34,11 @@ const LEASE_AT_MOST = 32;
 
 /** The ledger, and what its owner does before the file is closed. */
 export interface OwnedLedger extends Ledger {
+  /**
+   * Inside a transaction of something else: writes with it what became of requests, so that this costs no commit of its
+   * own. @returns to be called once that is on disk.
+   */
+  ride(): () => void;
   /** Writes what is not written yet, and gives back what was booked in advance. */
   flush(): void;
 }
@@ -68,12 +73,15 @@ export function createLedger(db: Database.Database): OwnedLedger {
     if (id % CLEAR_EVERY === 0) clear.run(Math.floor(atMs), id - LOOK_BACK);
     return id;
   };
+  const writeSettled = (): void => {
+    for (const [id, { status, fault }] of settled) settle.run(status, fault, id);
+  };
   /** Writes what is owed, and with it `count` bookings. @returns their ids. */
   const write = db.transaction((booking: Booking | null, count: number): number[] => {
     for (const [id, { atMs, purpose }] of named) {
       name.run(Math.floor(atMs), purpose.lane, purpose.stream, purpose.deviceId ?? null, id);
     }
-    for (const [id, { status, fault }] of settled) settle.run(status, fault, id);
+    writeSettled();
     for (const id of lease.ids) remove.run(id);
     return booking === null ? [] : Array.from({ length: count }, () => bookRow(booking));
   });
@@ -105,8 +113,17 @@ export function createLedger(db: Database.Database): OwnedLedger {
     },
     settle: (requestId, settlement) => {
       settled.set(requestId, settlement);
-      // With the next booking, where that is near.
-      if (lease.ids.length === 0 && named.size === 0) flush();
+      // What was answered well is written with what the answer brings; a failure is looked for at once, and may be the last.
+      if (settlement.fault !== null && lease.ids.length === 0 && named.size === 0) flush();
+    },
+    ride: () => {
+      // Requests that follow fast are written with the next lease, many at once.
+      if (settled.size === 0 || named.size > 0 || lease.ids.length > 0) return () => {};
+      writeSettled();
+      const written = settled;
+      return () => {
+        if (settled === written) settled = new Map();
+      };
     },
     sentSince: (sinceMs) => {
       flush();

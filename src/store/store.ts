@@ -85,6 +85,7 @@ function assemble(
   // Whoever is known when something is cleared is told then (`clear.ts`); whoever is new, below.
   const delivery = createDelivery(db, { archive, lacks });
   const facts = createFacts(db);
+  const ledger = createLedger(db);
   const quarantine = db.prepare(
     'INSERT OR IGNORE INTO quarantine (destination_id, source, content, reason, at_ms) VALUES (NULL, ?, ?, ?, ?)',
   );
@@ -92,8 +93,12 @@ function assemble(
   const addRejected = (source: string, records: readonly RejectedRecord[], atMs: number): RejectedRecord[] =>
     records.filter(({ record, reason }) => quarantine.run(source, record, reason, Math.floor(atMs)).changes > 0);
   const guarded = <A extends unknown[], R>(work: (...args: A) => R): ((...args: A) => R) => {
-    const transaction = db.transaction(work);
-    return (...args) => transaction.immediate(...args);
+    const transaction = db.transaction((...args: A) => ({ result: work(...args), onDisk: ledger.ride() }));
+    return (...args) => {
+      const { result, onDisk } = transaction.immediate(...args);
+      onDisk();
+      return result;
+    };
   };
   const land = guarded((landing: Landing) => {
     telemetry.land(landing);
@@ -130,7 +135,7 @@ function assemble(
       markListed: guarded(alerts.markListed),
     }),
     telemetry: telemetry.state,
-    newestNs: archive.newestNs,
+    newestNs: telemetry.newestNs,
     held: (deviceId, from, to) => ({
       lines: archive.linesAround(deviceId, from, to),
       ties: archive.tiesAround(deviceId, from, to),
@@ -177,7 +182,7 @@ function assemble(
   jobs.recover(nowMs?.() ?? sqliteNowMs(db));
   return {
     store: explainedCalls(path, store),
-    ledger: explainedCalls(path, createLedger(db)),
+    ledger: explainedCalls(path, ledger),
     keeper: explainedCalls(path, createKeeper(db, { lacks, path })),
     jobs: explainedCalls(path, jobs),
   };

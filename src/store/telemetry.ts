@@ -6,31 +6,24 @@
  */
 import type Database from 'better-sqlite3';
 import { pinName } from '../core/names.ts';
-import {
-  type Gap,
-  type GapReason,
-  type Landing,
-  type NameHold,
-  StaleStateError,
-  type TelemetryState,
-} from '../core/telemetry-state.ts';
-import type { EpochMs, EpochNs } from '../core/time.ts';
+import { type Landing, type NameHold, StaleStateError, type TelemetryState } from '../core/telemetry-state.ts';
+import type { EpochNs } from '../core/time.ts';
 import type { Archive } from './archive.ts';
 import { createCoverage } from './coverage.ts';
+import { createGaps } from './gaps.ts';
 import { createHours } from './hours.ts';
 import { createLateness, createRereads } from './lateness.ts';
 
-export interface TelemetryTables {
+export interface TelemetryTables extends ReturnType<typeof createGaps> {
   state(deviceId: string): TelemetryState;
+  /** The time of the newest telemetry line of a device, cleared ones included. */
+  newestNs(deviceId: string): EpochNs | null;
   /** Writes what a landing changes. Only inside a transaction. */
   land(landing: Landing): void;
   /** Takes in that this landing is on the disk: what it has come to needs no look. */
   landed(landing: Landing): void;
   /** Pins the name that a device was seen under. Only inside a transaction. */
   pin(deviceId: string, name: string, atNs: EpochNs): void;
-  gaps(deviceId?: string): Gap[];
-  nameGap(gap: Gap): void;
-  clearGaps(deviceId: string): void;
   rereadDays(): ReadonlyMap<string, number>;
   keepReread(deviceId: string, day: number): void;
 }
@@ -53,6 +46,7 @@ export function createTelemetryTables(db: Database.Database, archive: Archive): 
     late: lateness.read(deviceId),
   });
   const memory = createMemory();
+  const newest = new Map<string, { readonly revision: number; readonly at: EpochNs | null }>();
   return {
     state: (deviceId) => {
       const revision = revisions.read(deviceId);
@@ -62,6 +56,15 @@ export function createTelemetryTables(db: Database.Database, archive: Archive): 
       // What a transaction has written may be taken back, and another change may come to the same revision.
       if (!db.inTransaction) memory.keep(state);
       return state;
+    },
+    newestNs: (deviceId) => {
+      // Only a landing adds lines.
+      const revision = revisions.read(deviceId);
+      const known = newest.get(deviceId);
+      if (known?.revision === revision) return known.at;
+      const at = archive.newestNs(deviceId);
+      if (!db.inTransaction) newest.set(deviceId, { revision, at });
+      return at;
     },
     land: (landing) => {
       const { deviceId, revision } = landing;
@@ -157,41 +160,6 @@ function createDaySums(db: Database.Database) {
   return {
     add: (deviceId: string, sums: Landing['daySums']): void => {
       for (const sum of sums) add.run(deviceId, sum.day, sum.readings, sum.points, sum.hashHigh, sum.hashLow);
-    },
-  };
-}
-
-interface GapRow {
-  readonly device_id: string;
-  readonly from_ns: EpochNs;
-  readonly to_ns: EpochNs;
-  readonly reason: GapReason;
-  readonly retry_at_ms: bigint;
-}
-
-function createGaps(db: Database.Database): Pick<TelemetryTables, 'gaps' | 'nameGap' | 'clearGaps'> {
-  const columns = 'SELECT device_id, from_ns, to_ns, reason, retry_at_ms FROM gap';
-  const all = db.prepare<[], GapRow>(`${columns} ORDER BY device_id, from_ns`);
-  const ofDevice = db.prepare<[string], GapRow>(`${columns} WHERE device_id = ? ORDER BY from_ns`);
-  const name = db.prepare(
-    'INSERT OR REPLACE INTO gap (device_id, from_ns, to_ns, reason, retry_at_ms) VALUES (?, ?, ?, ?, ?)',
-  );
-  const clear = db.prepare('DELETE FROM gap WHERE device_id = ?');
-  const toMs = (ms: bigint): EpochMs => Number(ms);
-  return {
-    gaps: (deviceId) =>
-      (deviceId === undefined ? all.all() : ofDevice.all(deviceId)).map((row) => ({
-        deviceId: row.device_id,
-        fromNs: row.from_ns,
-        toNs: row.to_ns,
-        reason: row.reason,
-        retryAtMs: toMs(row.retry_at_ms),
-      })),
-    nameGap: (gap) => {
-      name.run(gap.deviceId, gap.fromNs, gap.toNs, gap.reason, Math.ceil(gap.retryAtMs));
-    },
-    clearGaps: (deviceId) => {
-      clear.run(deviceId);
     },
   };
 }

@@ -29,6 +29,29 @@ describe('the ledger', () => {
     ]);
   });
 
+  test('writes a good answer with what it brings, at one go, or with the next booking', () => {
+    using state = scratchStore();
+    const answers = (): unknown[] => state.rows('SELECT status FROM request ORDER BY id');
+    const one = state.ledger.book(1, LIVE);
+    state.ledger.settle(one, { status: 200, fault: null });
+    state.store.append(['a v=1 1'], 'live');
+    expect(answers()).toEqual([{ status: 200 }]);
+    const two = state.ledger.book(2, LIVE);
+    state.ledger.settle(two, { status: 304, fault: null });
+    state.ledger.book(3, LIVE);
+    expect(answers()).toEqual([{ status: 200 }, { status: 304 }, { status: null }]);
+  });
+
+  test('does not take for written what was taken back with the transaction that it was written in', () => {
+    using state = scratchStore();
+    const one = state.ledger.book(1, LIVE);
+    state.store.pinWorkspace({ apiId: 'ws', tag: 'ws' });
+    state.ledger.settle(one, { status: 200, fault: null });
+    expect(() => state.store.pinWorkspace({ apiId: 'another', tag: 'ws' })).toThrow();
+    state.reopen();
+    expect(state.rows('SELECT status FROM request')).toEqual([{ status: 200 }]);
+  });
+
   test('tells what was sent later than a moment, in order, whatever the order of booking, after a restart too', () => {
     using state = scratchStore();
     for (const atMs of [3000, 1000, 2000, 2000]) state.ledger.book(atMs, LIVE);
