@@ -126,11 +126,20 @@ function createMemory() {
 function createRevisions(db: Database.Database) {
   const read = db.prepare<[string], bigint>('SELECT revision FROM device_revision WHERE device_id = ?').pluck();
   const write = db.prepare('INSERT OR REPLACE INTO device_revision (device_id, revision) VALUES (?, ?)');
-  const current = (deviceId: string): number => Number(read.get(deviceId) ?? 0n);
+  // Asked for of every device again and again. What a transaction has written may be taken back.
+  const known = new Map<string, number>();
+  const current = (deviceId: string): number => {
+    const remembered = known.get(deviceId);
+    if (remembered !== undefined) return remembered;
+    const revision = Number(read.get(deviceId) ?? 0n);
+    if (!db.inTransaction) known.set(deviceId, revision);
+    return revision;
+  };
   return {
     read: current,
     advance: (deviceId: string, from: number): void => {
-      const stored = current(deviceId);
+      const stored = Number(read.get(deviceId) ?? 0n);
+      known.delete(deviceId);
       if (stored !== from) throw new StaleStateError(`${deviceId}: computed from revision ${from}, now ${stored}`);
       write.run(deviceId, from + 1);
     },
