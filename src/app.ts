@@ -9,27 +9,27 @@
  *
  * `openSync` gives the parts that sync; a mode (`commands/`) moves them. What it opens it closes in reverse order.
  */
+import { createBudget } from './api/budget.ts';
 import { createApiClient } from './api/client.ts';
-import { createPacer, type Pacer } from './api/pacer.ts';
+import { createLearning } from './api/learning.ts';
+import { createPacer } from './api/pacer.ts';
+import { allowanceStatus, allowanceUse, planFigures } from './app-allowance.ts';
 import type { DemoConfig } from './config.ts';
 import { MIN_FREE_BYTES } from './core/archive-room.ts';
 import type { DayFigures } from './core/day-spread.ts';
 import { identityOf } from './core/dialect.ts';
 import type { AppEvent } from './core/events.ts';
-import type { AllowanceUse } from './core/fact-lines.ts';
 import { createFilter } from './core/filter.ts';
 import type { JobQueue } from './core/jobs.ts';
-import type { Rest } from './core/planner-terms.ts';
-import type { Clock, Disk, Observe, Random, Transport } from './core/ports.ts';
+import type { Learnt } from './core/learnt.ts';
+import type { Api, Clock, Disk, Observe, Random, Transport } from './core/ports.ts';
 import type { Secret } from './core/secret.ts';
 import { createServerClock } from './core/server-clock.ts';
-import type { Store } from './core/state.ts';
 import type { AllowanceStatus, ReadyReport, StatusReport } from './core/status.ts';
-import { formatExact, msToNs } from './core/time.ts';
 import { createUnknownServer } from './influx/kind.ts';
 import { createInfluxSink } from './influx/sink.ts';
 import { createDisk } from './store/disk.ts';
-import { type OpenStore, openStore } from './store/store.ts';
+import { API_WORKSPACE, type OpenStore, openStore } from './store/store.ts';
 import type { SyncContext, SyncSettings } from './sync/context.ts';
 import { createDeliverer, type Deliverer, type DestinationOptions } from './sync/deliver.ts';
 import { createFilterNotes } from './sync/filter-notes.ts';
@@ -81,6 +81,12 @@ export interface Sync {
   readonly housekeeping: HousekeepingParts;
   /** What commands have asked of whoever holds the state. */
   readonly jobs: JobQueue;
+  /** Asks through the same gate, each thing once, and no more often than is allowed. */
+  askerOf(requests: number): { readonly api: Api; readonly spent: () => number };
+  /** The id in the API of the workspace that the state belongs to; `null` where it belongs to none yet. */
+  pinnedWorkspace(): string | null;
+  /** What the API's answers have shown so far. */
+  learnt(): Learnt;
   /** Lets somebody hear of every event from now on. */
   listen(listener: Observe): void;
   report(): StatusReport;
@@ -137,8 +143,13 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, close }: 
     observe,
     onBooked: (purpose) => planning.booked(purpose),
   });
-  const api = createApiClient({
+  const learning = createLearning({
     transport: options.transport,
+    kept: store.fact(LEARNT),
+    keep: (text) => store.keepFact(LEARNT, text),
+  });
+  const asking = {
+    transport: learning.transport,
     baseUrl: options.api.url,
     key: options.api.key,
     pacer,
@@ -148,7 +159,8 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, close }: 
     observe,
     pageSize: () => store.account()?.plan.maxDevicesPerPage ?? null,
     version: VERSION,
-  });
+  };
+  const api = createApiClient(asking);
   const filterNotes = createFilterNotes(options.settings.filter, { store, observe });
   const limits = options.archive ?? { keepMs: Number.POSITIVE_INFINITY, maxBytes: null };
   const disk = options.disk ?? createDisk(options.dataDir);
@@ -209,12 +221,21 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, close }: 
       mayBegin: workspaceKnown.pass,
     },
     jobs,
+    askerOf: (requests) => {
+      const budget = createBudget(pacer, requests);
+      return { api: createApiClient({ ...asking, pacer: budget.pacer, retries: 0 }), spent: budget.spent };
+    },
+    pinnedWorkspace: () => store.fact(API_WORKSPACE),
+    learnt: learning.learnt,
     listen: (listener) => void listeners.push(listener),
     report: () => reportNow(reported),
     ready: () => readyNow(reported),
     close,
   };
 }
+
+/** The fact that holds what was learnt of the API. */
+const LEARNT = 'learnt';
 
 /** What shows that the workspace is the right one, or that the API is not there to tell. */
 const UNGATING: ReadonlySet<AppEvent['type']> = new Set([
@@ -223,32 +244,6 @@ const UNGATING: ReadonlySet<AppEvent['type']> = new Set([
   'stream-failed',
   'key-refused',
 ]);
-
-function planFigures(store: Store): { perMinute: number | null; perDay: number | null } | null {
-  const plan = store.account()?.plan;
-  return plan === undefined ? null : { perMinute: plan.requestsPerMinute, perDay: plan.requestsPerDay };
-}
-
-/** Shorter waits are the even pace, and no waiting that anybody needs to know of. */
-const WAIT_TOLD_MS = 3000;
-
-function allowanceStatus(
-  pacer: Pacer,
-  { share, nowMs, rest }: { share: number; nowMs: number; rest: Rest | null },
-): AllowanceStatus {
-  const { minute, day, waitingUntilMs: pacedUntilMs } = pacer.figures();
-  // The day's budget is spread over the day.
-  const waitingUntilMs = pacedUntilMs ?? (rest?.reason === 'day' ? rest.untilMs : null);
-  const told = waitingUntilMs !== null && waitingUntilMs - nowMs >= WAIT_TOLD_MS;
-  return { share, minute, day, waiting_until: told ? formatExact(msToNs(waitingUntilMs)) : null };
-}
-
-function allowanceUse(pacer: Pacer): AllowanceUse {
-  const { minute, day } = pacer.figures();
-  const left = ({ limit, spent, others }: typeof minute): number | null =>
-    limit === null ? null : Math.max(0, limit - spent - (others ?? 0));
-  return { spentMinute: minute.spent, leftMinute: left(minute), spentDay: day.spent, leftDay: left(day) };
-}
 
 /** What the configuration says of a sync, the places of the API and of the state apart. @param readSecret reads a secret again. */
 export function settingsOf(

@@ -102,7 +102,18 @@ export interface Loaded<C> {
   readonly secretVariables: readonly string[];
 }
 
-/** Reads the configuration. @throws UserError (exit 78) with every mistake. */
+/** The configuration cannot be used (exit 78). */
+export class ConfigError extends UserError {
+  /** A line each; it begins with the place. */
+  readonly mistakes: readonly string[];
+
+  constructor(mistakes: readonly string[]) {
+    super(['The configuration is not usable:', ...mistakes].join('\n  '), 78);
+    this.mistakes = mistakes;
+  }
+}
+
+/** Reads the configuration. @throws ConfigError with every mistake. */
 export function loadConfig(input: ConfigInput): Loaded<Config> {
   const { reading, file } = readSources(input);
   // What a file that could not be read would have given is not called missing.
@@ -260,7 +271,7 @@ function readShared(
 function finish<C>(config: C, reading: Reading, environment: ConfigInput['environment']): Loaded<C> {
   const mistakes = mistakesOf(reading);
   if (mistakes.length > 0) {
-    throw new UserError(['The configuration is not usable:', ...mistakes].join('\n  '), 78);
+    throw new ConfigError(mistakes);
   }
   const variables = [variableOf('api.key'), variableOf('influx.token')];
   return {

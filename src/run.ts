@@ -3,8 +3,16 @@
  *
  * The process itself (argv, signals, streams) is handed in, so that tests can run the same program.
  */
-import type { Command, LogLevel } from './cli/command.ts';
-import { type Config, type Loaded, loadConfig, loadDemoConfig, loadStateConfig, type StateConfig } from './config.ts';
+import type { CheckCommand, Command, LogLevel } from './cli/command.ts';
+import {
+  type Config,
+  type ConfigInput,
+  type Loaded,
+  loadConfig,
+  loadDemoConfig,
+  loadStateConfig,
+  type StateConfig,
+} from './config.ts';
 import { UserError } from './core/faults.ts';
 import type { Secret } from './core/secret.ts';
 import { realClock } from './real-clock.ts';
@@ -14,7 +22,7 @@ import { runPlanCommand } from './run/plan.ts';
 import { openVoice, type ProcessPorts, type Voice } from './voice.ts';
 
 type RunnableCommand = Exclude<Command, { mode: 'help' | 'version' }>;
-type FileCommand = Exclude<RunnableCommand, { mode: 'demo' }>;
+type FileCommand = Exclude<RunnableCommand, { mode: 'demo' | 'check' }>;
 
 /** What a command works with, once everything that it needs is known. `secrets` grows as secrets are exchanged. */
 export interface CommandParts<C = Config> {
@@ -35,12 +43,22 @@ export async function runCommand(command: RunnableCommand, ports: ProcessPorts):
     return await toldAtItsEnd(parts, runDemoCommand(parts.config, parts.voice, ports));
   }
   const input = { file: command.configFile, readFile, environment, nowMs };
+  if (command.mode === 'check') return await checkCommand(command, input, ports);
   if (asksTheApi(command)) {
     const parts = begin(loadConfig(input), command, ports);
     return await toldAtItsEnd(parts, runWithApi(command, parts, ports));
   }
   const parts = begin(loadStateConfig(input), command, ports);
   return await toldAtItsEnd(parts, runOnState(command, parts, ports));
+}
+
+/** `--check` alone goes on where the configuration cannot be used: to tell of it. */
+async function checkCommand(command: CheckCommand, input: ConfigInput, ports: ProcessPorts): Promise<number> {
+  const { readForCheck, runCheckCommand } = await import('./run/check.ts');
+  const { read, ...loaded } = readForCheck(input);
+  const parts = begin(loaded, command, ports);
+  const { secretVariables } = loaded;
+  return await toldAtItsEnd(parts, runCheckCommand({ command, read, secretVariables, voice: parts.voice }, ports));
 }
 
 /** Opens the voice of a command whose configuration is read. */
@@ -63,7 +81,7 @@ function asksTheApi(command: FileCommand): boolean {
   return API_MODES.has(command.mode);
 }
 
-const API_MODES: ReadonlySet<FileCommand['mode']> = new Set(['daemon', 'once', 'plan', 'backfill', 'check']);
+const API_MODES: ReadonlySet<FileCommand['mode']> = new Set(['daemon', 'once', 'plan', 'backfill']);
 
 async function runWithApi(command: FileCommand, parts: CommandParts, ports: ProcessPorts): Promise<number> {
   if (command.mode === 'daemon') return await runDaemonCommand(parts, ports);

@@ -30,6 +30,9 @@ export interface Voice {
   readonly scrub: Scrub;
   /** Shows how far the work is, if it is time to; only then the report is asked for. */
   show(report: () => ProgressReport): void;
+  /** Says on a terminal what is under way, where there are no figures to show; elsewhere nothing. */
+  hint(text: string): void;
+  /** Takes progress and hint away. */
   endProgress(): void;
 }
 
@@ -67,6 +70,7 @@ export function openVoice(options: {
       dueMs = nowMs + everyMs;
       progress.show(progressFacts(report()), nowMs);
     },
+    hint: (text) => line?.draw(text),
     endProgress: progress.end,
   };
 }

@@ -4,6 +4,7 @@
 import { describe, expect, test } from 'vitest';
 import { FLAGS, MODES, VALUE_FLAGS } from '../src/cli/flags.ts';
 import { helpText } from '../src/cli/help.ts';
+import { TOPICS } from '../src/cli/topics.ts';
 import { parseArguments } from '../src/cli.ts';
 import { UserError } from '../src/core/faults.ts';
 
@@ -69,13 +70,29 @@ describe('what is understood', () => {
       },
     ],
     [['--plan', '--help'], { mode: 'help', topic: 'plan' }],
+    [['--check'], { mode: 'check', configFile: null, json: false, logLevel: null, writeProbe: false }],
+    [
+      ['--check', '--write-probe', '--json', '--config', 'x.yaml'],
+      { mode: 'check', configFile: 'x.yaml', json: true, logLevel: null, writeProbe: true },
+    ],
   ])('%j', (argv, command) => {
     expect(parseArguments(argv)).toEqual(command);
   });
 });
 
+/** What this version can do, as a mistake lists it. */
+function workingNow(): string {
+  const modes = ['the daemon (no mode)', ...MODES.filter(({ works }) => works).map(({ flag }) => `--${flag}`)];
+  return `${modes.slice(0, -1).join(', ')} and ${modes.at(-1)}`;
+}
+
+/** Whether it asks for a mode that this version does not have. */
+function isLater([argv]: readonly [readonly string[]]): boolean {
+  return MODES.some(({ flag, works }) => argv[0] === `--${flag}` && !works);
+}
+
 describe('modes of later versions', () => {
-  test.each([
+  const LATER: [string[]][] = [
     [['--backfill', '--from', '90d', '--device', 'a', '--device', 'b']],
     [['--status', '--json']],
     [['--check']],
@@ -86,9 +103,10 @@ describe('modes of later versions', () => {
     [['--quarantine', 'retry']],
     [['--backup', 'copy.db']],
     [['--forget', '--device', 'a']],
-  ])('%j is known, and refused with what works today', (argv) => {
+  ];
+  test.each(LATER.filter(isLater))('%j is known, and refused with what works today', (argv) => {
     expect(mistakeOf(...argv)).toBe(
-      `${argv[0]} is not available in this version yet. What works today: the daemon (no mode), --once, --demo, --plan, --help and --version.`,
+      `${argv[0]} is not available in this version yet. What works today: ${workingNow()}.`,
     );
   });
 
@@ -147,8 +165,13 @@ describe('mistakes', () => {
       /--what-if does not know that key\. Did you mean share\? It knows api\.share, /,
     ],
     [['--once', '--what-if', 'share=1'], /--what-if means nothing with --once: it belongs to --plan\.$/],
-    [['--demo', '--json'], /--json means nothing with --demo: it belongs to --once and --plan\./],
+    [['--demo', '--json'], /--json means nothing with --demo: it belongs to --once, .*--plan/],
     [['--demo', '--config', 'x'], /--demo reads no configuration file/],
+    [['--check', '--from', '1d'], /--from means nothing with --check/],
+    [['--once', '--write-probe'], /--write-probe means nothing with --once: it belongs to --check\.$/],
+    [['--write-probe'], /--write-probe needs a mode beside it: --check\.$/],
+    [['--check', '--write-probe=yes'], /--write-probe takes no value/],
+    [['--check', '--write-probe', '--write-probe'], /--write-probe was given twice/],
     [['--version', '--json'], /--json means nothing with --version/],
     [['--quarantine', 'list', 'drop'], /One argument is no flag|two dashes/],
   ])('%j', (argv, words) => {
@@ -179,15 +202,12 @@ describe('mistakes', () => {
 });
 
 describe('the help text', () => {
-  test.each([null, 'once', 'demo', 'plan', 'status'] as const)(
-    'fits 80 columns and ends its last line (%s)',
-    (topic) => {
-      const text = helpText(topic);
-      expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
-      expect(text.endsWith('\n')).toBe(true);
-      expect(text.endsWith('\n\n')).toBe(false);
-    },
-  );
+  test.each([null, ...MODES.map(({ flag }) => flag)])('fits 80 columns and ends its last line (%s)', (topic) => {
+    const text = helpText(topic);
+    expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
+    expect(text.endsWith('\n')).toBe(true);
+    expect(text.endsWith('\n\n')).toBe(false);
+  });
 
   test('the overview names every mode, every flag of today, every exit code, and shows examples', () => {
     const text = helpText();
@@ -197,12 +217,17 @@ describe('the help text', () => {
     expect(text).toContain('Examples:');
   });
 
-  test('every example in it is understood', () => {
-    const texts = [helpText(), helpText('once'), helpText('plan'), helpText('demo')].join('\n');
-    const examples = texts.matchAll(/^ {2}(?:[A-Z_]+=\S+ )?tidemark (--[^>\n]+)/gm);
-    const commands = [...examples].map(([, words]) => parseArguments((words ?? '').trim().split(' ')).mode);
-    const plans = ['plan', 'plan', 'plan'];
-    expect(commands).toEqual(['demo', 'daemon', 'plan', 'once', 'once', 'once', 'once', ...plans, 'demo', 'demo']);
+  /** The modes of the examples in a text. */
+  const examplesIn = (text: string): string[] =>
+    [...text.matchAll(/^ {2}(?:[A-Z_]+=\S+ )?tidemark (--[^>\n]+)/gm)].map(
+      ([, words]) => parseArguments((words ?? '').trim().split(' ')).mode,
+    );
+
+  test('every example in it is understood, and those of a topic are of its mode', () => {
+    expect(examplesIn(helpText())).toEqual(expect.arrayContaining(['demo', 'daemon', 'plan', 'once']));
+    for (const mode of Object.keys(TOPICS) as (keyof typeof TOPICS)[]) {
+      expect(new Set(examplesIn(helpText(mode))), mode).toEqual(new Set([mode]));
+    }
   });
 
   test('no flag stands in the table without a mode that takes it', () => {

@@ -47,7 +47,7 @@ export const MODES: readonly ModeEntry[] = [
   { flag: 'version', value: 'none', works: true, does: 'shows the version' },
   { flag: 'backfill', value: 'none', works: false, does: 'fills a span of history' },
   { flag: 'status', value: 'none', works: false, does: 'tells what is held' },
-  { flag: 'check', value: 'none', works: false, does: 'checks key, destination and state' },
+  { flag: 'check', value: 'none', works: true, does: 'checks key, destination and state' },
   { flag: 'verify', value: 'none', works: false, does: 'compares a destination with what is held' },
   { flag: 'export', value: 'required', hint: 'csv|ndjson|lp', works: false, does: 'writes what is held' },
   { flag: 'replay', value: 'none', works: false, does: 'delivers again, without asking the API' },

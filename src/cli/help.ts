@@ -16,7 +16,7 @@ Modes, one at a time:
 const FLAGS_AND_MORE = `
 Flags:
   --config FILE        the configuration file, else config/tidemark.yaml
-  --json               with --once, --plan: one object on standard output
+  --json               what a command tells, as one object on standard output
   --log-level LEVEL    error, warn, info or debug; wins over log.level
 
 Configuration: a YAML file, see config/tidemark.example.yaml, and for every key

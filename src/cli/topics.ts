@@ -2,6 +2,7 @@
  * What `--help` tells beside a mode, one file a mode.
  */
 import type { Mode } from './flags.ts';
+import { CHECK_TOPIC } from './topics/check.ts';
 import { DEMO_TOPIC } from './topics/demo.ts';
 import { ONCE_TOPIC } from './topics/once.ts';
 import { PLAN_TOPIC } from './topics/plan.ts';
@@ -10,4 +11,5 @@ export const TOPICS: Partial<Record<Mode, string>> = {
   once: ONCE_TOPIC,
   plan: PLAN_TOPIC,
   demo: DEMO_TOPIC,
+  check: CHECK_TOPIC,
 };

@@ -10,7 +10,7 @@ import type { ProgressReport } from './status.ts';
 import type { EpochMs } from './time.ts';
 
 /** What can be asked for. */
-export type JobKind = 'once';
+export type JobKind = 'once' | 'check';
 
 export type JobState = 'waiting' | 'running' | 'done' | 'failed' | 'cancelled';
 
@@ -26,6 +26,7 @@ export interface JobRule {
 
 export const JOB_RULES: Readonly<Record<JobKind, JobRule>> = {
   once: { isFollowed: true, isResumed: false, takes: isEmptyObject },
+  check: { isFollowed: true, isResumed: false, takes: isEmptyObject },
 };
 
 /** The rule of a kind by the name that stands in the state; `null` for one that a newer version has left there. */

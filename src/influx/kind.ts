@@ -32,7 +32,7 @@ export function createUnknownServer(options: InfluxSinkOptions): UnknownServer {
 }
 
 /** @returns `null` where the headers tell nothing. */
-function readMarks({ headers }: ServerAnswer): KindAnswer | null {
+export function readMarks({ headers }: ServerAnswer): KindAnswer | null {
   if (headers['x-influxdb-build'] !== undefined) return { kind: 'known', server: 'influxdb' };
   const isVictoria = headers['x-server-hostname'] !== undefined || headers['x-influxdb-version'] === '1.8.0';
   return isVictoria ? { kind: 'known', server: 'victoriametrics' } : null;

@@ -3,6 +3,7 @@
  */
 import { createHttpTransport } from '../api/transport.ts';
 import { openSync, type Sync, settingsOf } from '../app.ts';
+import { createCheckWorker } from '../commands/check-job.ts';
 import type { KeySource } from '../commands/daemon.ts';
 import { createOnceWorker } from '../commands/once-job.ts';
 import type { Config } from '../config.ts';
@@ -34,7 +35,7 @@ export async function runDaemonCommand(
       dataDir: config.dataDir,
     });
     const onServed = (address: string): void => voice.logger.info('tidemark runs', { status_page: address });
-    const jobs = jobPartsOf(sync, voice);
+    const jobs = jobPartsOf(sync, voice, timeoutMs);
     const beside = [(stop: AbortSignal) => runJobs(jobs, stop)];
     await runService({ sync, voice, listen: config.listen, key, beside, onServed }, ports.signal);
     voice.logger.info('stopped');
@@ -46,9 +47,10 @@ export async function runDaemonCommand(
 }
 
 /** What commands may ask of the daemon. */
-function jobPartsOf(sync: Sync, { scrub }: Voice): JobParts {
+function jobPartsOf(sync: Sync, { scrub }: Voice, timeoutMs: number): JobParts {
   const { clock, observe } = sync.context;
-  return { queue: sync.jobs, workers: { once: createOnceWorker(sync) }, clock, observe, scrub };
+  const workers = { once: createOnceWorker(sync), check: createCheckWorker({ ...sync, timeoutMs }) };
+  return { queue: sync.jobs, workers, clock, observe, scrub };
 }
 
 /** The key in use, and the file that may hold another one. */

@@ -44,8 +44,9 @@ export interface StoreOptions {
   readonly nowMs?: () => EpochMs;
 }
 
-const API_WORKSPACE = 'workspace_id';
-const WORKSPACE_TAG = 'workspace_tag';
+/** Facts: the workspace that the state belongs to, by its id in the API, and the tag of its points. */
+export const API_WORKSPACE = 'workspace_id';
+export const WORKSPACE_TAG = 'workspace_tag';
 const ACCOUNT = 'account';
 
 /**

@@ -68,6 +68,8 @@ export interface RunOptions {
   /** Before the program's own file: `--import`. */
   readonly nodeArgs?: readonly string[];
   readonly cwd?: string;
+  /** Runs it as another user; this one has to be root. */
+  readonly uid?: number;
   /** It is killed after so long: sooner than its test is given up, so that nothing outlives a test that hangs. */
   readonly withinMs?: number;
 }
@@ -79,6 +81,7 @@ export function start(args: readonly string[], options: RunOptions = {}): Run {
   const { PATH } = process.env;
   const child = spawn(process.execPath, [...(options.nodeArgs ?? []), MAIN, ...args], {
     cwd: options.cwd ?? tmpdir(),
+    ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }),
     env: { PATH, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: options.withinMs ?? WITHIN_MS,

@@ -35,7 +35,7 @@ export const TABLE: ReadonlyMap<string, Allowance> = new Map([
   ['version', part([], [])],
   ['app', part([...FOLDERS, 'cli', 'config', 'real-clock', 'version'], [])],
   ['voice', part(['core', 'observe', 'config', 'real-clock'], [])],
-  ['run', part([...FOLDERS, 'cli', 'config', 'real-clock', 'app', 'voice'], [])],
+  ['run', part([...FOLDERS, 'cli', 'config', 'real-clock', 'version', 'app', 'voice'], [])],
   ['main', part([...FOLDERS, 'cli', 'config', 'real-clock', 'version', 'app', 'voice', 'run'], [])],
 ]);
 

@@ -1,0 +1,97 @@
+/**
+ * The way to the API, step by step, without a request: its name, a connection, TLS. It costs no allowance, and tells
+ * which step fails, which a request alone does not.
+ */
+import { lookup } from 'node:dns/promises';
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { TransportError } from '../core/faults.ts';
+import { toTransportError } from './transport-error.ts';
+
+/** What came of a step; `null` where there is none such, or an earlier one has failed. */
+export type Step<T> = { readonly ok: true; readonly found: T } | { readonly ok: false; readonly why: TransportError };
+
+export interface Reached {
+  readonly host: string;
+  readonly port: number;
+  /** The addresses of the name; `null` where the URL has an address. */
+  readonly name: Step<readonly string[]> | null;
+  /** The address that took the connection. */
+  readonly connection: Step<string> | null;
+  /** When the certificate ends, as an epoch in ms (`null`: it does not say), and the protocol. `null` for http. */
+  readonly tls: Step<{ readonly protocol: string; readonly endsMs: number | null }> | null;
+}
+
+export interface ReachOptions {
+  readonly url: string;
+  readonly ca: string | null;
+  /** For all steps together. */
+  readonly timeoutMs: number;
+}
+
+/** Goes as far as it can. Throws only the signal's reason, when that aborts. */
+export async function reach({ url, ca, timeoutMs }: ReachOptions, signal: AbortSignal): Promise<Reached> {
+  const { hostname, port: given, protocol } = new URL(url);
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const isTls = protocol === 'https:';
+  const port = given === '' ? (isTls ? 443 : 80) : Number(given);
+  const whole = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+  const step = async <T>(work: Promise<T>): Promise<Step<T>> => {
+    try {
+      return { ok: true, found: await work };
+    } catch (error) {
+      signal.throwIfAborted();
+      return { ok: false, why: whole.aborted ? new TransportError('timeout', LATE) : toTransportError(error) };
+    }
+  };
+  const name = isIP(host) === 0 ? await step(inTime(addressesOf(host), whole)) : null;
+  if (name?.ok === false) return { host, port, name, connection: null, tls: null };
+  const connection = await step(
+    withSocket(connectTcp({ host, port }), ['connect', whole], ({ remoteAddress = '' }) => remoteAddress),
+  );
+  if (!connection.ok || !isTls) return { host, port, name, connection, tls: null };
+  const options = { host, port, ...(isIP(host) === 0 ? { servername: host } : {}), ...(ca === null ? {} : { ca }) };
+  const tls = await step(withSocket(connectTls(options), ['secureConnect', whole], certificateOf));
+  return { host, port, name, connection, tls };
+}
+
+const LATE = 'no answer in time';
+
+async function addressesOf(host: string): Promise<string[]> {
+  return (await lookup(host, { all: true })).map(({ address }) => address);
+}
+
+/** What is wanted of a socket once it stands; it is ended in any case. */
+async function withSocket<S extends Socket, T>(
+  socket: S,
+  [event, signal]: readonly [event: string, signal: AbortSignal],
+  read: (socket: S) => T,
+): Promise<T> {
+  const standing = new Promise<T>((resolve, reject) => {
+    socket.once('error', reject);
+    socket.once(event, () => resolve(read(socket)));
+  });
+  try {
+    return await inTime(standing, signal);
+  } finally {
+    // Whatever comes after the answer is of no interest.
+    socket.on('error', () => {});
+    socket.destroy();
+  }
+}
+
+function certificateOf(socket: TLSSocket): { protocol: string; endsMs: number | null } {
+  const endsMs = Date.parse(socket.getPeerCertificate().valid_to ?? '');
+  return { protocol: socket.getProtocol() ?? 'TLS', endsMs: Number.isNaN(endsMs) ? null : endsMs };
+}
+
+async function inTime<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  // What comes too late is nobody's business any more.
+  work.catch(() => {});
+  return await new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}

@@ -1,0 +1,38 @@
+/**
+ * The allowance in the words of those who look at it: the gate's figures for the status and for points.
+ */
+import type { Pacer } from './api/pacer.ts';
+import type { AllowanceUse } from './core/fact-lines.ts';
+import type { Rest } from './core/planner-terms.ts';
+import type { Store } from './core/state.ts';
+import type { AllowanceStatus } from './core/status.ts';
+import { formatExact, msToNs } from './core/time.ts';
+
+/** What the gate goes by; `null` while the plan is not known. */
+export function planFigures(store: Store): { perMinute: number | null; perDay: number | null } | null {
+  const plan = store.account()?.plan;
+  return plan === undefined ? null : { perMinute: plan.requestsPerMinute, perDay: plan.requestsPerDay };
+}
+
+/** Shorter waits are the even pace, and no waiting that anybody needs to know of. */
+const WAIT_TOLD_MS = 3000;
+
+/** The allowance as the status shows it. */
+export function allowanceStatus(
+  pacer: Pacer,
+  { share, nowMs, rest }: { share: number; nowMs: number; rest: Rest | null },
+): AllowanceStatus {
+  const { minute, day, waitingUntilMs: pacedUntilMs } = pacer.figures();
+  // The day's budget is spread over the day.
+  const waitingUntilMs = pacedUntilMs ?? (rest?.reason === 'day' ? rest.untilMs : null);
+  const told = waitingUntilMs !== null && waitingUntilMs - nowMs >= WAIT_TOLD_MS;
+  return { share, minute, day, waiting_until: told ? formatExact(msToNs(waitingUntilMs)) : null };
+}
+
+/** The allowance as points tell of it. */
+export function allowanceUse(pacer: Pacer): AllowanceUse {
+  const { minute, day } = pacer.figures();
+  const left = ({ limit, spent, others }: typeof minute): number | null =>
+    limit === null ? null : Math.max(0, limit - spent - (others ?? 0));
+  return { spentMinute: minute.spent, leftMinute: left(minute), spentDay: day.spent, leftDay: left(day) };
+}

@@ -1,0 +1,158 @@
+/**
+ * What `--check` finds, line by line, and what it comes to (design 1.2). Pure.
+ *
+ * - `ok`: as it should be, or a fact worth knowing.
+ * - `warn`: it works, and somebody should look at it.
+ * - `fail`: it does not work, or not as promised; the remedy says what to do.
+ * - `skip`: it was not looked at, for the reason that the message gives.
+ */
+import type { ExitCode } from './faults.ts';
+
+const AREAS = ['configuration', 'state', 'api', 'destination'] as const;
+
+/** What a line is about, in the order in which it is told. */
+export type CheckArea = (typeof AREAS)[number];
+
+const STATUSES = ['ok', 'skip', 'warn', 'fail'] as const;
+
+/** From the best to the worst. */
+export type CheckStatus = (typeof STATUSES)[number];
+
+/** What a failure stands for: 1 anything, 77 the key, 78 the configuration. */
+export type CheckExit = Extract<ExitCode, 1 | 77 | 78>;
+
+const EXITS: readonly number[] = [1, 77, 78] satisfies CheckExit[];
+
+/** One thing that was looked at. */
+export interface CheckLine {
+  readonly area: CheckArea;
+  /** Of which destination of the configuration; `null` in other areas. */
+  readonly destination: string | null;
+  /** What was looked at, in a word or two: the same in every run. */
+  readonly name: string;
+  readonly status: CheckStatus;
+  /** What was found. */
+  readonly message: string;
+  /** What to do; `null` where there is nothing to do. */
+  readonly remedy: string | null;
+  /** What it makes the command end with; 0 unless it failed. */
+  readonly exit_code: CheckExit | 0;
+  /** Figures behind the message. */
+  readonly facts?: Readonly<Record<string, CheckFact>>;
+}
+
+export type CheckFact = string | number | boolean | null;
+
+/** The answer of `--check --json`. */
+export interface CheckReport {
+  readonly version: string;
+  readonly ok: boolean;
+  readonly exit_code: CheckExit | 0;
+  /** Requests of the allowance that it took, whoever sent them. */
+  readonly requests: number;
+  readonly checks: readonly CheckLine[];
+}
+
+/** What was found by asking the API. */
+export interface ApiFindings {
+  /** How many requests it took. */
+  readonly requests: number;
+  readonly checks: readonly CheckLine[];
+}
+
+/** The most requests that a check may take, whatever comes back. */
+export const CHECK_REQUESTS = 6;
+
+/** All requests that were allowed are sent. */
+export class RequestsSpentError extends Error {
+  override readonly name = 'RequestsSpentError';
+}
+
+/** Gathers the lines of one area: each call adds one, and gives it back. */
+export interface CheckNotes {
+  readonly lines: CheckLine[];
+  ok(name: string, message: string, facts?: CheckLine['facts']): CheckLine;
+  warn(name: string, told: Told): CheckLine;
+  fail(name: string, told: Told & { readonly exitCode?: CheckExit }): CheckLine;
+  skip(name: string, message: string): CheckLine;
+}
+
+interface Told {
+  readonly message: string;
+  readonly remedy: string;
+  readonly facts?: CheckLine['facts'];
+}
+
+/** Begins the lines of an area. @param destination of which destination they tell. */
+export function createNotes(area: CheckArea, destination: string | null = null): CheckNotes {
+  const lines: CheckLine[] = [];
+  const add = (line: Omit<CheckLine, 'area' | 'destination' | 'facts'>, facts: CheckLine['facts']): CheckLine => {
+    const added = { area, destination, ...line, ...(facts === undefined ? {} : { facts }) };
+    lines.push(added);
+    return added;
+  };
+  return {
+    lines,
+    ok: (name, message, facts) => add({ name, status: 'ok', message, remedy: null, exit_code: 0 }, facts),
+    warn: (name, { message, remedy, facts }) => add({ name, status: 'warn', message, remedy, exit_code: 0 }, facts),
+    fail: (name, { message, remedy, facts, exitCode = 1 }) =>
+      add({ name, status: 'fail', message, remedy, exit_code: exitCode }, facts),
+    skip: (name, message) => add({ name, status: 'skip', message, remedy: null, exit_code: 0 }, undefined),
+  };
+}
+
+/** The worst first: nothing starts with a wrong configuration, and nothing is read without a key. */
+const WORST_FIRST = [78, 77, 1] as const;
+
+/** What the lines come to. */
+export function checkReport(version: string, requests: number, checks: readonly CheckLine[]): CheckReport {
+  const exitCode = WORST_FIRST.find((code) => checks.some((line) => line.exit_code === code)) ?? 0;
+  return { version, ok: exitCode === 0, exit_code: exitCode, requests, checks: inOrder(checks) };
+}
+
+/** By area and destination as they came, in each the worst first, and among equals as they came. */
+function inOrder(checks: readonly CheckLine[]): CheckLine[] {
+  const places = [...new Set(checks.map(({ destination }) => destination))];
+  const rank = ({ area, destination, status }: CheckLine): number =>
+    (AREAS.indexOf(area) * (places.length + 1) + places.indexOf(destination)) * STATUSES.length +
+    (STATUSES.length - 1 - STATUSES.indexOf(plainer(status)));
+  return [...checks].sort((a, b) => rank(a) - rank(b));
+}
+
+/** What was not looked at stands where it would have stood. */
+function plainer(status: CheckStatus): CheckStatus {
+  return status === 'skip' ? 'ok' : status;
+}
+
+/** What a daemon, maybe of another version, has found at the API. @returns `null` where it cannot be understood. */
+export function readApiFindings(value: unknown): ApiFindings | null {
+  if (!isRecord(value)) return null;
+  const { requests, checks } = value;
+  if (typeof requests !== 'number' || !Array.isArray(checks) || !checks.every(isLine)) return null;
+  return { requests, checks };
+}
+
+function isLine(value: unknown): value is CheckLine {
+  if (!isRecord(value)) return false;
+  const { area, destination, name, status, message, remedy, exit_code: exitCode } = value;
+  return (
+    AREAS.some((known) => known === area) &&
+    STATUSES.some((known) => known === status) &&
+    typeof name === 'string' &&
+    typeof message === 'string' &&
+    (destination === null || typeof destination === 'string') &&
+    (remedy === null || typeof remedy === 'string') &&
+    (exitCode === 0 || EXITS.some((known) => known === exitCode))
+  );
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A message for people, in two: what is wrong, and what to do, which begins with the second sentence. */
+export function inTwo(message: string): { readonly message: string; readonly remedy: string } {
+  const cut = /[.:] (?=[A-Z])/.exec(message);
+  if (cut === null) return { message, remedy: 'See docs/troubleshooting.md.' };
+  return { message: message.slice(0, cut.index), remedy: message.slice(cut.index + 2) };
+}

@@ -1,0 +1,181 @@
+/**
+ * `--check` put together: configuration, state, API and destinations, one after the other, each as far as the one before
+ * allows it.
+ *
+ * Every request to the API is booked in the state first, so that it counts in every later run; where there is no state
+ * yet, one is made for that, and it stays. Beside a daemon that one asks (`commands/check-job.ts`).
+ */
+import type { CheckCommand } from '../cli/command.ts';
+import { type CheckedDestination, destinationLines } from '../commands/check-destination.ts';
+import { canBeWritten, type StateLook, stateLines } from '../commands/check-state.ts';
+import { checkText } from '../commands/check-text.ts';
+import {
+  type Config,
+  ConfigError,
+  type ConfigInput,
+  DEFAULT_FILE,
+  type Loaded,
+  loadConfig,
+  loadStateConfig,
+  type StateConfig,
+} from '../config.ts';
+import { inUnits } from '../core/archive-room.ts';
+import { type ApiFindings, type CheckLine, checkReport, createNotes, inTwo } from '../core/check.ts';
+import type { DestinationKind } from '../core/dialect.ts';
+import { UserError } from '../core/faults.ts';
+import { msToNs, nsToMs } from '../core/time.ts';
+import { probeDestination } from '../influx/probe.ts';
+import { realClock } from '../real-clock.ts';
+import { createDisk } from '../store/disk.ts';
+import { inspectState, isStateHeld, stateBytes } from '../store/inspect.ts';
+import { lookAtPlace, modeOf } from '../store/place.ts';
+import { wantedFrom } from '../sync/horizon.ts';
+import { VERSION } from '../version.ts';
+import type { ProcessPorts, Voice } from '../voice.ts';
+import { apiLines } from './check-api.ts';
+import { configLines } from './check-config.ts';
+
+/** The configuration as far as it can be read. */
+export interface ReadForCheck {
+  /** With the API; `null` where it cannot be used. */
+  readonly config: Config | null;
+  /** What the rest goes by; `null` where not even that can be used. */
+  readonly state: Config | StateConfig | null;
+  readonly mistakes: readonly string[];
+}
+
+/** Reads the configuration; one that cannot be used is no error here. */
+export function readForCheck(input: ConfigInput): Loaded<Pick<Config, 'log'>> & { readonly read: ReadForCheck } {
+  const whole = tryTo(() => loadConfig(input));
+  if (!(whole instanceof ConfigError)) {
+    return { ...whole, read: { config: whole.config, state: whole.config, mistakes: [] } };
+  }
+  const { mistakes } = whole;
+  const part = tryTo(() => loadStateConfig(input));
+  if (!(part instanceof ConfigError)) return { ...part, read: { config: null, state: part.config, mistakes } };
+  const log = { level: 'info', format: 'auto' } as const;
+  return { config: { log }, secrets: [], secretVariables: [], read: { config: null, state: null, mistakes } };
+}
+
+function tryTo<T>(work: () => T): T | ConfigError {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof ConfigError) return error;
+    throw error;
+  }
+}
+
+export interface CheckParts {
+  readonly command: CheckCommand;
+  readonly read: ReadForCheck;
+  readonly secretVariables: readonly string[];
+  readonly voice: Voice;
+}
+
+/** Checks all, prints it, and gives the exit code. @throws UserError (exit 3) where it is told to stop. */
+export async function runCheckCommand(parts: CheckParts, ports: ProcessPorts): Promise<number> {
+  const { command, voice } = parts;
+  try {
+    const { requests, checks } = await checkAll(parts, ports.signal);
+    const report = checkReport(VERSION, requests, checks);
+    ports.print(voice.scrub(command.json ? `${JSON.stringify(report)}\n` : checkText(report)));
+    return report.exit_code;
+  } catch (error) {
+    if (ports.signal.aborted) throw new UserError('Stopped before everything was looked at. Run it again.', 3);
+    throw error;
+  } finally {
+    voice.endProgress();
+  }
+}
+
+async function checkAll(parts: CheckParts, signal: AbortSignal): Promise<ApiFindings> {
+  const { command, read, secretVariables, voice } = parts;
+  const { config, state, mistakes } = read;
+  const file = command.configFile ?? (modeOf(DEFAULT_FILE) === null ? null : DEFAULT_FILE);
+  const checks: CheckLine[] = configLines({ file, mistakes, config: state, secretVariables });
+  if (state === null) return { requests: 0, checks };
+  voice.hint(`looking at the state (${inUnits(stateBytes(state.dataDir))}) …`);
+  const look = lookAt(state.dataDir);
+  const hasDestinations = state.influx !== null || state.destinations.length > 0;
+  const { maxBytes } = state.archive;
+  checks.push(...stateLines(look, { maxBytes, hasDestinations, workspaceId: state.workspaceId }));
+  let requests = 0;
+  if (config !== null) {
+    const found = await apiLines({ config, voice, canBook: canBeWritten(look) }, signal);
+    requests = found.requests;
+    checks.push(...found.checks);
+  }
+  checks.push(...(await askDestinations(parts, state, signal)));
+  return { requests, checks };
+}
+
+function lookAt(dataDir: string): StateLook {
+  const place = lookAtPlace(dataDir);
+  return {
+    place,
+    found: orTrouble(() => inspectState(dataDir)),
+    held: orTrouble(() => isStateHeld(dataDir)),
+    diskFreeBytes: place.nearest === null ? null : createDisk(place.nearest.path).freeBytes(),
+  };
+}
+
+function orTrouble<T>(look: () => T): T | { readonly trouble: string } {
+  try {
+    return look();
+  } catch (error) {
+    if (error instanceof UserError) return { trouble: error.message };
+    throw error;
+  }
+}
+
+const NO_DESTINATION: CheckLine = {
+  area: 'destination',
+  destination: null,
+  name: 'none',
+  status: 'ok',
+  message: 'no database is configured: the archive alone is filled, up to archive.max_size',
+  remedy: null,
+  exit_code: 0,
+};
+
+async function askDestinations(
+  { command, voice }: CheckParts,
+  config: Config | StateConfig,
+  signal: AbortSignal,
+): Promise<CheckLine[]> {
+  const databases = [...(config.influx === null ? [] : [{ name: 'influx', ...config.influx }]), ...config.destinations];
+  const nowMs = realClock.nowMs();
+  const historyMs = nowMs - nsToMs(wantedFrom(config.sync, nowMs));
+  const lines: CheckLine[] = [];
+  for (const database of databases) {
+    voice.hint(`asking ${database.name} …`);
+    const to: CheckedDestination = { ...database, historyMs };
+    const point = command.writeProbe ? probePoint(config.workspaceId, nowMs) : null;
+    const options = { ...database, ca: database.ca ?? undefined, proxies: config.proxies, point };
+    lines.push(...(await linesOf(to, options, signal)));
+  }
+  return databases.length === 0 ? [NO_DESTINATION] : lines;
+}
+
+async function linesOf(
+  to: CheckedDestination,
+  options: Parameters<typeof probeDestination>[0],
+  signal: AbortSignal,
+): Promise<readonly CheckLine[]> {
+  try {
+    return destinationLines(to, await probeDestination(options, signal));
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    const exitCode = error.exitCode === 78 ? 78 : 1;
+    const notes = createNotes('destination', to.name);
+    return [notes.fail('asking', { ...inTwo(error.message), exitCode })];
+  }
+}
+
+/** A point of a measurement of its own, which no dashboard of ours reads. */
+function probePoint(workspace: string | null, nowMs: number): Readonly<Record<DestinationKind, string>> {
+  const tag = workspace !== null && /^[\w.-]+$/.test(workspace) ? `,workspace_id=${workspace}` : '';
+  const line = `tidemark_probe${tag} value=1`;
+  return { influxdb: `${line} ${msToNs(nowMs)}`, victoriametrics: `${line} ${Math.floor(nowMs)}` };
+}

@@ -1,0 +1,78 @@
+/** What databases tell of themselves beside writes. */
+import { describe, expect, test } from 'vitest';
+import { readBucketRetention, readFlags, readRetentionPolicies } from '../../src/influx/told.ts';
+
+const DAY = 86_400_000;
+
+test.each([
+  ['{"buckets":[{"name":"b","retentionRules":[{"everySeconds":86400}]}]}', DAY],
+  ['{"buckets":[{"name":"b","retentionRules":[]}]}', Number.POSITIVE_INFINITY],
+  ['{"buckets":[{"name":"b","retentionRules":[{"everySeconds":0}]}]}', Number.POSITIVE_INFINITY],
+  ['{"buckets":[{"name":"another","retentionRules":[]}]}', null],
+  ['{"buckets":[]}', null],
+  ['{"buckets":[{"name":"b","retentionRules":[{"everySeconds":"x"}]}]}', null],
+  ['{"buckets":[null]}', null],
+  ['<html>', null],
+  ['null', null],
+  [null, null],
+])('InfluxDB 2: %s', (text, ms) => {
+  expect(readBucketRetention(text, 'b')).toBe(ms);
+});
+
+describe('InfluxDB 1', () => {
+  const policies = (rows: readonly (readonly unknown[])[]): string =>
+    JSON.stringify({ results: [{ series: [{ columns: ['name', 'duration', 'default'], values: rows }] }] });
+  test.each([
+    ['', 7 * DAY],
+    ['short', 90 * 60_000],
+    ['autogen', Number.POSITIVE_INFINITY],
+    ['missing', null],
+  ])('of the policy %j', (policy, ms) => {
+    const rows = [
+      ['autogen', '0s', false],
+      ['week', '168h0m0s', true],
+      ['short', '1h30m0s', false],
+    ];
+    expect(readRetentionPolicies(policies(rows), policy)).toBe(ms);
+  });
+
+  test.each(['{"results":[{"error":"no"}]}', '{"error":"unable to parse"}', '', null, '[]'])(
+    'nothing from %j',
+    (text) => {
+      expect(readRetentionPolicies(text, '')).toBeNull();
+    },
+  );
+});
+
+describe('VictoriaMetrics', () => {
+  const flag = (name: string, value: string): string => `flag{name="${name}", value="${value}", is_set="true"} 1\n`;
+
+  test.each([
+    ['1', 31 * DAY],
+    ['100y', 36_500 * DAY],
+    ['14d', 14 * DAY],
+    ['1.5', 46.5 * DAY],
+    ['soon', null],
+  ])('a retention of %s', (text, ms) => {
+    expect(readFlags({ metrics: flag('retentionPeriod', text), flags: null }).retentionMs).toBe(ms);
+  });
+
+  test.each<[string | null, string | null, number | null]>([
+    [flag('dedup.minScrapeInterval', '1ms'), null, 1],
+    [flag('dedup.minScrapeInterval', '0s'), null, 0],
+    [flag('dedup.minScrapeInterval', '1m30s'), null, 90_000],
+    [null, '-dedup.minScrapeInterval="1ms"\n-storageDataPath="/x"\n', 1],
+    [null, '-storageDataPath="/x"\n', 0],
+    ['', '-auth.config="/etc/x"\n', null],
+    ['vm_other 1\n', '-remoteWrite.url="secret"\n', null],
+    [null, null, null],
+  ])('a deduplication by %j and %j', (metrics, flags, ms) => {
+    expect(readFlags({ metrics, flags }).dedupMs).toBe(ms);
+  });
+
+  test('its version, where it tells one', () => {
+    const told = (short: string) =>
+      readFlags({ metrics: `vm_app_version{version="x", short_version="${short}"} 1`, flags: null }).version;
+    expect([told('v1.101.0'), told(''), told('<b>')]).toEqual(['v1.101.0', null, null]);
+  });
+});

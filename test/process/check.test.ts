@@ -1,0 +1,78 @@
+/**
+ * `--check` as a process: beside a daemon, which asks for it, and how its output looks to people.
+ */
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { expect, test } from 'vitest';
+import type { CheckReport } from '../../src/core/check.ts';
+import { bad, line } from '../check/support.ts';
+import { KEY, openStage, type Run, type Stage, until } from './support.ts';
+
+const ENV = { TIDEMARK_LISTEN: '127.0.0.1:0' };
+
+async function startDaemon(stage: Stage): Promise<Run> {
+  const run = stage.start([], { env: ENV });
+  await until('the daemon runs', () => run.stderr().includes('"status_page"') || run.child.exitCode !== null);
+  expect(run.child.exitCode, run.stderr()).toBeNull();
+  return run;
+}
+
+function count(stage: Stage, sql: string): number {
+  const db = new Database(join(stage.dataDir, 'tidemark.db'), { readonly: true });
+  try {
+    return Number(db.prepare(sql).pluck().get());
+  } finally {
+    db.close();
+  }
+}
+
+test('beside a daemon: that asks, with its own key, and both are one allowance', { timeout: 60_000 }, async () => {
+  await using stage = await openStage();
+  const daemon = await startDaemon(stage);
+  await until('all is held', () => daemon.stderr().includes('first-fill-done'));
+  const check = await stage.run(['--check', '--json'], { env: { TIDEMARK_API_KEY: 'tmk_CANARYanother' } });
+  expect(check.code, check.stderr).toBe(0);
+  const report = JSON.parse(check.stdout) as CheckReport;
+  expect([bad(report), report.ok]).toEqual([[], true]);
+  expect(report.requests).toBeLessThanOrEqual(6);
+  expect(line(report, 'holder').facts).toEqual({ held: true });
+  expect(line(report, 'workspace').message).toMatch(/that of the state$/);
+  expect(line(report, 'page size').facts).toMatchObject({ accepted: 200 });
+  expect(check.stdout + check.stderr + daemon.stderr()).not.toContain('CANARY');
+  expect(daemon.child.exitCode, 'the daemon goes on').toBeNull();
+  daemon.child.kill('SIGTERM');
+  expect((await daemon.ended).code).toBe(0);
+  expect(count(stage, 'SELECT count(*) FROM request')).toBe(stage.simulator.log.total);
+});
+
+test('beside a daemon whose key is refused: 77', { timeout: 60_000 }, async () => {
+  await using stage = await openStage();
+  const daemon = await startDaemon(stage);
+  await until('something is read', () => stage.simulator.log.total > 3);
+  stage.simulator.settings.key.revoked = true;
+  const check = await stage.run(['--check', '--json']);
+  expect(check.code, check.stderr).toBe(77);
+  expect(bad(JSON.parse(check.stdout) as CheckReport, 'api')[0]).toBe('fail key');
+  daemon.child.kill('SIGTERM');
+  expect((await daemon.ended).code).toBe(0);
+});
+
+test('people read it in 80 columns, whatever is wrong; a closed pipe is no failure', { timeout: 60_000 }, async () => {
+  await using stage = await openStage({ settings: { plan: { name: `\u202e${'Long plan '.repeat(30)}\u001b[31m` } } });
+  const long = join(stage.directory, 'd'.repeat(120), 'e'.repeat(100));
+  const runs = await Promise.all([
+    stage.run(['--check']),
+    stage.run(['--check'], { env: { TIDEMARK_DATA_DIR: long, TIDEMARK_API_KEY: 'tmk_CANARYanother' } }),
+    stage.run(['--check'], { env: { TIDEMARK_API_URL: 'x', TIDEMARK_SYNC_INCLUDE: ',' } }),
+    stage.run(['--check'], { env: { TIDEMARK_API_URL: `https://${'a.'.repeat(100)}invalid/external/v1` } }),
+  ]);
+  for (const { stdout, stderr } of runs) {
+    expect(stdout, stderr).toMatch(/^Configuration\n/);
+    expect(Math.max(...stdout.split('\n').map((each) => each.length))).toBeLessThanOrEqual(80);
+    expect(stdout).toMatch(/\n\n.*(All that is needed works|not in order)/);
+    for (const hostile of ['\u001b', '\u202e', 'undefined', 'NaN', '[object']) expect(stdout).not.toContain(hostile);
+    expect(stdout + stderr).not.toMatch(new RegExp(`CANARY|${KEY.slice(0, 8)}`));
+  }
+  expect(runs.map(({ code }) => code)).toEqual([0, 77, 78, 1]);
+  expect(runs[0]?.stdout).toMatch(/\n {2}ok {4}devices:read {8}granted: 3 devices listed\n/);
+});
