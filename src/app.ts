@@ -26,10 +26,12 @@ import type { Api, Clock, Disk, Observe, Random, Transport } from './core/ports.
 import type { Secret } from './core/secret.ts';
 import { createServerClock } from './core/server-clock.ts';
 import type { AllowanceStatus, ReadyReport, StatusReport } from './core/status.ts';
+import { DAY_MS, type EpochMs } from './core/time.ts';
 import { createUnknownServer } from './influx/kind.ts';
 import { createInfluxSink } from './influx/sink.ts';
 import { createDisk } from './store/disk.ts';
 import { API_WORKSPACE, type OpenStore, openStore } from './store/store.ts';
+import type { BackfillSettings } from './sync/backfill.ts';
 import type { SyncContext, SyncSettings } from './sync/context.ts';
 import { createDeliverer, type Deliverer, type DestinationOptions } from './sync/deliver.ts';
 import { createFilterNotes } from './sync/filter-notes.ts';
@@ -87,6 +89,13 @@ export interface Sync {
   pinnedWorkspace(): string | null;
   /** What the API's answers have shown so far. */
   learnt(): Learnt;
+  /** What a backfill's pace goes by. */
+  readonly backfill: Pick<BackfillSettings, 'budgets'> & {
+    /** Its requests of the last day, in server time, ascending. */
+    sentMs(): EpochMs[];
+  };
+  /** Until when nothing may be asked for lack of allowance, RFC 3339; `null` while something may. */
+  waitingUntil(): string | null;
   /** Lets somebody hear of every event from now on. */
   listen(listener: Observe): void;
   report(): StatusReport;
@@ -227,6 +236,14 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, close }: 
     },
     pinnedWorkspace: () => store.fact(API_WORKSPACE),
     learnt: learning.learnt,
+    backfill: {
+      budgets: () => {
+        const { minute, day: window } = pacer.figures();
+        return { perMinute: minute.budget, perDay: window.budget };
+      },
+      sentMs: () => ledger.sentSince(serverClock.nowMs() - DAY_MS, 'backfill'),
+    },
+    waitingUntil: () => allowance().waiting_until,
     listen: (listener) => void listeners.push(listener),
     report: () => reportNow(reported),
     ready: () => readyNow(reported),

@@ -87,6 +87,10 @@ async function runWithApi(command: FileCommand, parts: CommandParts, ports: Proc
   if (command.mode === 'daemon') return await runDaemonCommand(parts, ports);
   if (command.mode === 'plan') return await runPlanCommand({ command, ...parts }, ports);
   if (command.mode === 'once') return await onceAndPrint(parts, command, ports);
+  if (command.mode === 'backfill') {
+    const { runBackfillCommand } = await import('./run/backfill.ts');
+    return await runBackfillCommand({ command, ...parts }, ports);
+  }
   throw unavailable(command);
 }
 

@@ -75,7 +75,7 @@ export function openVoice(options: {
   };
 }
 
-function progressFacts({ totals, destinations, allowance }: ProgressReport): ProgressFacts {
+function progressFacts({ totals, destinations, allowance, eta = null }: ProgressReport): ProgressFacts {
   const sum = (of: (destination: ProgressReport['destinations'][number]) => number): number =>
     destinations.reduce((total, destination) => total + of(destination), 0);
   const waitMs =
@@ -88,6 +88,7 @@ function progressFacts({ totals, destinations, allowance }: ProgressReport): Pro
     pointsPending: sum(({ pending_points }) => pending_points),
     requests: totals.requests,
     coveredShare: totals.covered_share,
+    eta: eta === null ? null : { ms: eta.seconds * 1000, basis: eta.basis },
     // The even pace is no waiting that anybody needs to know of.
     waitMs: waitMs > WAIT_TOLD_MS ? waitMs : null,
   };

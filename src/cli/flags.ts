@@ -45,7 +45,7 @@ export const MODES: readonly ModeEntry[] = [
   { flag: 'plan', value: 'none', works: true, does: 'tells what a sync would cost' },
   { flag: 'help', value: 'none', works: true, does: 'shows this, or with a mode more about that' },
   { flag: 'version', value: 'none', works: true, does: 'shows the version' },
-  { flag: 'backfill', value: 'none', works: false, does: 'fills a span of history' },
+  { flag: 'backfill', value: 'none', works: true, does: 'fills a span of history' },
   { flag: 'status', value: 'none', works: false, does: 'tells what is held' },
   { flag: 'check', value: 'none', works: true, does: 'checks key, destination and state' },
   { flag: 'verify', value: 'none', works: false, does: 'compares a destination with what is held' },

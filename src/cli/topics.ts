@@ -2,12 +2,14 @@
  * What `--help` tells beside a mode, one file a mode.
  */
 import type { Mode } from './flags.ts';
+import { BACKFILL_TOPIC } from './topics/backfill.ts';
 import { CHECK_TOPIC } from './topics/check.ts';
 import { DEMO_TOPIC } from './topics/demo.ts';
 import { ONCE_TOPIC } from './topics/once.ts';
 import { PLAN_TOPIC } from './topics/plan.ts';
 
 export const TOPICS: Partial<Record<Mode, string>> = {
+  backfill: BACKFILL_TOPIC,
   once: ONCE_TOPIC,
   plan: PLAN_TOPIC,
   demo: DEMO_TOPIC,

@@ -14,6 +14,10 @@ export interface FollowParts {
   readonly clock: Clock;
   /** Called once it is sure that there is a daemon which takes jobs. */
   readonly onSeen: () => void;
+  /** Called once where the daemon is at other work of this kind first. */
+  readonly onWaiting?: () => void;
+  /** For how long it is waited for a daemon that has let go of the state: it may be one that restarts. */
+  readonly awaitMs?: number;
   /** Called with what the daemon tells: as it stands in the state, unchecked. */
   readonly onProgress: (progress: unknown) => void;
 }
@@ -29,6 +33,9 @@ const SEEN_WITHIN_MS = 5 * SECOND_MS;
 const STILL_AFTER_MS = 5 * SECOND_MS;
 const LOST_AFTER_MS = MINUTE_MS;
 
+/** After so long it is told that other work comes first. */
+const WAITING_AFTER_MS = 3 * SECOND_MS;
+
 /** How long the end is waited for of what was cancelled: a command that is told to stop ends within ten seconds. */
 const CANCEL_WITHIN_MS = 8 * SECOND_MS;
 
@@ -42,7 +49,7 @@ export async function followJob(parts: FollowParts, request: JobRequest, signal:
   const { board, clock } = parts;
   const id = board.ask(request);
   const askedAtMs = clock.monoMs();
-  const seen: Seen = { askedAtMs, beat: 0, movedAtMs: askedAtMs, beatAtMs: askedAtMs };
+  const seen: Seen = { askedAtMs, beat: 0, movedAtMs: askedAtMs, beatAtMs: askedAtMs, isWaitTold: false };
   try {
     for (;;) {
       signal.throwIfAborted();
@@ -63,6 +70,7 @@ interface Seen {
   beat: number;
   movedAtMs: number;
   beatAtMs: number;
+  isWaitTold: boolean;
 }
 
 function lookAt({ board }: FollowParts, id: number): Job {
@@ -87,13 +95,17 @@ function takeIn(parts: FollowParts, job: Job, seen: Seen): boolean {
   }
   if (seen.beat === 0) return nowMs - seen.askedAtMs < SEEN_WITHIN_MS;
   if (job.progress !== null) onProgress(job.progress);
+  if (job.state === 'waiting' && !seen.isWaitTold && nowMs - seen.askedAtMs >= WAITING_AFTER_MS) {
+    seen.isWaitTold = true;
+    parts.onWaiting?.();
+  }
   if (nowMs - seen.movedAtMs >= STILL_AFTER_MS) missDaemon(parts, job, nowMs - seen.movedAtMs);
   return true;
 }
 
 /** @throws UserError where the daemon is gone. */
 function missDaemon(parts: FollowParts, { id }: Job, stillMs: number): void {
-  if (parts.isHeld() && stillMs < LOST_AFTER_MS) return;
+  if (stillMs < LOST_AFTER_MS && (parts.isHeld() || stillMs < (parts.awaitMs ?? 0))) return;
   // It may have ended the job as it stopped, just now.
   if (lookAt(parts, id).end !== null) return;
   if (!parts.board.withdraw(id)) parts.board.cancel(id);

@@ -135,8 +135,8 @@ async function inTime(
 }
 
 /** Waits until every destination has what was archived so far. @returns whether that was reached. */
-async function drain(
-  { context, deliverers }: OnceJobParts,
+export async function drain(
+  { context, deliverers }: Pick<OnceJobParts, 'context' | 'deliverers'>,
   watch: ProgressWatch,
   signal: AbortSignal,
 ): Promise<boolean> {

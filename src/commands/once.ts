@@ -34,18 +34,36 @@ export interface OnceParts {
  * @throws UserError where a person has to act (exit 77 for the key, 1 for the state).
  */
 export async function runOnce(parts: OnceParts, signal: AbortSignal): Promise<OnceSummary> {
-  const stop = new AbortController();
-  const both = AbortSignal.any([signal, stop.signal]);
-  const deliveries = parts.deliverers.map((deliverer) => deliverer.run(both));
-  // A state that cannot be written ends the deliveries: then there is nothing to wait for.
-  for (const delivery of deliveries) delivery.catch((error: unknown) => stop.abort(error));
   const progress: Progress = { horizon: null, off: [] };
   try {
-    return await pullAndDrain(parts, progress, both);
+    const worked = await besideDeliveries(parts, (both) => workOff(parts, progress, both), signal);
+    return summarize(parts, worked);
   } catch (error) {
     if (signal.aborted && !(error instanceof UserError))
       return summarize(parts, { ...progress, outcome: 'interrupted' });
-    if (stop.signal.aborted && !(error instanceof UserError)) throw stop.signal.reason;
+    throw error;
+  }
+}
+
+/**
+ * Does work that archives and waits for delivery, with the deliveries and the housekeeping beside it.
+ *
+ * @throws what the work throws; what ended the deliveries, where the state cannot be written.
+ */
+export async function besideDeliveries<T>(
+  { deliverers, housekeeping }: Pick<OnceParts, 'deliverers' | 'housekeeping'>,
+  work: (signal: AbortSignal) => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  const stop = new AbortController();
+  const both = AbortSignal.any([signal, stop.signal]);
+  const deliveries = deliverers.map((deliverer) => deliverer.run(both));
+  // A state that cannot be written ends the deliveries: then there is nothing to wait for.
+  for (const delivery of deliveries) delivery.catch((error: unknown) => stop.abort(error));
+  try {
+    return await besideHouse(housekeeping, work, both);
+  } catch (error) {
+    if (!signal.aborted && stop.signal.aborted && !(error instanceof UserError)) throw stop.signal.reason;
     throw error;
   } finally {
     stop.abort();
@@ -53,16 +71,20 @@ export async function runOnce(parts: OnceParts, signal: AbortSignal): Promise<On
   }
 }
 
-async function pullAndDrain(parts: OnceParts, progress: Progress, signal: AbortSignal): Promise<OnceSummary> {
+async function besideHouse<T>(
+  housekeeping: HousekeepingParts,
+  work: (signal: AbortSignal) => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
   const stopHouse = new AbortController();
   // Beside the work, for a state that is full: what may go makes room for what is still to come.
-  const house = runHousekeeping(parts.housekeeping, AbortSignal.any([signal, stopHouse.signal]));
-  const worked = await Promise.race([workOff(parts, progress, signal), house.then(() => never(signal))]).finally(() => {
+  const house = runHousekeeping(housekeeping, AbortSignal.any([signal, stopHouse.signal]));
+  const worked = await Promise.race([work(signal), house.then(() => never(signal))]).finally(() => {
     stopHouse.abort();
     return house.catch(() => {});
   });
-  await housekeepOnce(parts.housekeeping, signal);
-  return summarize(parts, worked);
+  await housekeepOnce(housekeeping, signal);
+  return worked;
 }
 
 async function never(signal: AbortSignal): Promise<never> {

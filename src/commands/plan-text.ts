@@ -3,8 +3,7 @@
  */
 import type { CostPlan } from '../core/cost-plan.ts';
 import { plainText } from '../core/text.ts';
-
-const WIDTH = 80;
+import { count, number, span, wrapped } from './words.ts';
 
 /** The answer as a text of several lines, at most 80 columns wide. */
 export function planText(plan: CostPlan): string {
@@ -25,13 +24,9 @@ export function planText(plan: CostPlan): string {
 function headOf({ basis, what_if, workspace, devices, readings_per_day: readings }: CostPlan): string[] {
   const changes = Object.entries(what_if).map(([key, value]) => `${key}=${value}`);
   const name = plainText(workspace.name ?? workspace.workspace_id ?? 'unknown', 60);
-  const source =
-    basis.source === 'api'
-      ? `${count(basis.requests_asked, 'request')} asked just now`
-      : `from the state of the process that works with it, as of ${basis.as_of}; nothing was asked`;
   const leftOut = devices.left_out === 0 ? '' : `; ${number(devices.left_out)} more left out by the configuration`;
   return [
-    `Workspace ${name} (${source})`,
+    `Workspace ${name} (${sourceOf(basis)})`,
     ...(changes.length === 0 ? [] : [`What if: ${changes.join(', ')}`]),
     `Devices: ${number(devices.total)} (${number(devices.reporting)} reporting, ${number(devices.quiet)} quiet)${leftOut}`,
     `Readings: about ${number(readings.made)} a day (report rates${'devices' in what_if ? ' of the devices that there are' : ''}: ${number(devices.rates_measured)} measured, ${number(devices.rates_assumed)} assumed)`,
@@ -89,8 +84,28 @@ function verdictOf({ fits, warning, freshness, devices }: CostPlan): string[] {
   return [fits ? 'It fits.' : `It does not fit. ${warning ?? ''}`, fresh];
 }
 
+/** What the history alone costs: what `--backfill --dry-run` prints. */
+export function backfillText(plan: CostPlan): string {
+  const { basis, workspace } = plan;
+  const name = plainText(workspace.name ?? workspace.workspace_id ?? 'unknown', 60);
+  const lines = [
+    `Workspace ${name} (${sourceOf(basis)})`,
+    ...backfillOf(plan),
+    ...basis.assumptions.map((text) => `Assumed: ${text}`),
+    'Nothing was fetched.',
+  ];
+  return lines.map(wrapped).join('');
+}
+
+function sourceOf({ source, requests_asked: asked, as_of }: CostPlan['basis']): string {
+  return source === 'api'
+    ? `${count(asked, 'request')} asked just now`
+    : `from the state of the process that works with it, as of ${as_of}; nothing was asked`;
+}
+
 function backfillOf({ backfill }: CostPlan): string[] {
-  const { from, to, devices, devices_open, open_share, readings, requests, beside_daemon, alone, note } = backfill;
+  const { from, to, devices, devices_open, open_share, readings, requests, beside_daemon, alone, pace, note } =
+    backfill;
   const head = `History from ${from} to ${to}, ${count(devices, 'device')}`;
   if (requests === 0) return [`${head}: all of it is held`];
   const held = open_share < 1 ? ` (${percent(open_share)} is still open, of ${count(devices_open, 'device')})` : '';
@@ -98,43 +113,25 @@ function backfillOf({ backfill }: CostPlan): string[] {
     seconds === null
       ? 'never: nothing is left for it'
       : `${span(seconds)}, until ${until} (${number(requests_per_day)} requests a day)`;
+  const paced = ({ seconds, until, in_time: inTime }: NonNullable<typeof pace>['alone']): string => {
+    if (seconds === null) return 'never: nothing is left for it';
+    return `${span(seconds)}, until ${until}${inTime === false ? ': NOT by the time that was asked for' : ''}`;
+  };
   return [
     `${head}: about ${count(readings, 'reading')} in ${count(requests, 'request')}${held}`,
     `  beside the schedules, with what they leave: ${time(beside_daemon)}`,
     `  alone, with the whole share: ${time(alone)}`,
+    ...(pace === null
+      ? []
+      : [
+          `  at ${pace.max_share === null ? `--finish-by ${pace.finish_by}` : `--max-share ${pace.max_share}`}: ${number(pace.requests_per_day)} requests a day${pace.share_of_budget === null ? '' : ` (${percent(pace.share_of_budget)} of the share)`}`,
+          `    beside the schedules: ${paced(pace.beside_daemon)}`,
+          `    alone: ${paced(pace.alone)}`,
+        ]),
     ...(note === null ? [] : [`  ${note}`]),
   ];
 }
 
-function number(value: number): string {
-  return value.toLocaleString('en-US');
-}
-
-function count(value: number, what: string): string {
-  return `${number(value)} ${what}${value === 1 ? '' : 's'}`;
-}
-
 function percent(part: number): string {
   return `${(part * 100).toFixed(part < 0.1 && part > 0 ? 1 : 0)} %`;
-}
-
-/** A length of time as people say it. */
-function span(seconds: number): string {
-  if (seconds < 90) return `${number(seconds)} s`;
-  if (seconds < 90 * 60) return `${Math.round(seconds / 60)} min`;
-  return seconds < 48 * 3600 ? `${(seconds / 3600).toFixed(1)} h` : `${(seconds / 86_400).toFixed(1)} days`;
-}
-
-/** The line in lines of at most 80 columns, the later ones set in; each with its end. */
-function wrapped(line: string): string {
-  const indent = `${/^ */.exec(line)?.[0] ?? ''}  `;
-  let rest = line;
-  let text = '';
-  while (rest.length > WIDTH) {
-    const cut = rest.lastIndexOf(' ', WIDTH);
-    if (cut <= indent.length) break;
-    text += `${rest.slice(0, cut)}\n`;
-    rest = `${indent}${rest.slice(cut + 1)}`;
-  }
-  return `${text}${rest}\n`;
 }

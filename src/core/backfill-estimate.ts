@@ -6,7 +6,7 @@
  */
 import type { DeviceRate } from './fleet-rates.ts';
 import { type Interval, type Intervals, lengthNs, subtract } from './intervals.ts';
-import { DAY_MS, DAY_NS, type EpochNs, HOUR_NS, MS_NS, maxNs, minNs, msToNs } from './time.ts';
+import { DAY_MS, DAY_NS, type EpochNs, HOUR_NS, MINUTE_MS, MS_NS, maxNs, minNs, msToNs } from './time.ts';
 import { SLACK_NS } from './walk.ts';
 
 /** What an empty stretch takes: nothing anchors the first answer. */
@@ -49,7 +49,7 @@ export function backfillNeed(input: BackfillInput): BackfillNeed {
       for (const hole of within(missing, piece)) {
         const expected = readingsIn(hole, device);
         readings += expected;
-        requests += requestsFor(expected, device.intervalMs, input.pageSize);
+        requests += requestsFor({ readings: expected, hole, device }, input);
       }
     }
   }
@@ -80,16 +80,33 @@ export function finishMs(requests: number, perDay: number): number | null {
   return perDay > 0 ? (requests / perDay) * DAY_MS : null;
 }
 
-/** The span in the pieces that are asked for one by one, newest first. */
-function piecesOf({ span, now, windowNs }: BackfillInput): Interval[] {
+/**
+ * How long so many requests take with the whole share: at the pace of the minute until the day's budget is spent, and so
+ * on every day.
+ *
+ * @param budgets in requests; `spent`: what of the last day's is gone. @returns milliseconds.
+ */
+export function aloneFinishMs(
+  requests: number,
+  { perMinute, perDay, spent }: { perMinute: number; perDay: number | null; spent: number },
+): number {
+  if (requests === 0) return 0;
+  const atPace = (count: number): number => (count / perMinute) * MINUTE_MS;
+  if (perDay === null || perDay >= perMinute * (DAY_MS / MINUTE_MS)) return atPace(requests);
+  const left = Math.max(0, perDay - spent);
+  if (requests <= left) return atPace(requests);
+  const days = Math.floor((requests - left - 1) / perDay) + 1;
+  return days * DAY_MS + atPace(requests - left - (days - 1) * perDay);
+}
+
+/** The span in the reaches that are asked for one after the other, newest first. */
+function piecesOf({ span, now }: BackfillInput): Interval[] {
   const pieces: Interval[] = [];
   let to = minNs(span.to, now);
   for (const reach of [...REACH_NS.map((ns) => maxNs(now - ns, span.from)), span.from]) {
-    while (to > reach) {
-      const from = windowNs === null ? reach : maxNs(to - windowNs, reach);
-      pieces.push({ from, to });
-      to = from;
-    }
+    if (to <= reach) continue;
+    pieces.push({ from: reach, to });
+    to = reach;
   }
   return pieces;
 }
@@ -110,10 +127,23 @@ function readingsIn(
   return end <= from ? 0 : Number((end - from) / MS_NS) / intervalMs;
 }
 
-function requestsFor(readings: number, intervalMs: number, pageSize: number): number {
-  if (readings === 0) return EMPTY_REQUESTS;
+interface Part {
+  readonly readings: number;
+  readonly hole: Interval;
+  readonly device: Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'heardMs'>;
+}
+
+/** Full pages, where windows are wide enough for them; a window with less is one, and an empty one takes two. */
+function requestsFor({ readings, hole, device }: Part, { pageSize, windowNs }: BackfillInput): number {
+  const windows = (from: EpochNs, to: EpochNs): number =>
+    windowNs === null || to <= from ? 1 : Math.max(1, Math.ceil(Number(to - from) / Number(windowNs)));
+  if (readings === 0) return EMPTY_REQUESTS * windows(hole.from, hole.to);
+  const { intervalMs, isQuiet, heardMs } = device;
   const overlap = 1 + Math.floor(Number(SLACK_NS / MS_NS) / intervalMs);
   // Where the slack is most of a page, a cursor is used in its place.
   const perPage = Math.max(1, pageSize - Math.min(overlap, Math.floor(pageSize / 2)));
-  return Math.max(1, Math.ceil(readings / perPage));
+  const end = isQuiet && heardMs !== null ? minNs(hole.to, msToNs(heardMs)) : hole.to;
+  const silent =
+    end < hole.to && windowNs !== null ? EMPTY_REQUESTS * Math.floor(Number(hole.to - end) / Number(windowNs)) : 0;
+  return silent + Math.max(windows(hole.from, end), Math.ceil(readings / perPage));
 }

@@ -3,9 +3,9 @@
  *
  * Pure: facts, settings and suppositions in, one object out. `--plan --json` serves its member names: they stay.
  */
-import { backfillNeed, finishMs, scaleNeed } from './backfill-estimate.ts';
+import { aloneFinishMs, backfillNeed, finishMs, scaleNeed } from './backfill-estimate.ts';
 import { type Demand, type DemandByLane, type DemandInput, demandOf } from './demand.ts';
-import type { PlanFacts, PlanQuestion, PlanSpan, Premises } from './plan-premises.ts';
+import type { PlanFacts, PlanPace, PlanQuestion, PlanSpan, Premises } from './plan-premises.ts';
 import { premisesOf } from './plan-premises.ts';
 import { shortfallOf, shortfallText } from './shortfall.ts';
 import { DAY_MS, formatSeconds, MINUTE_MS, MS_NS, msToNs } from './time.ts';
@@ -17,7 +17,7 @@ export type CostPlan = ReturnType<typeof costPlan>;
 
 /** Works the answer out. */
 export function costPlan(question: PlanQuestion) {
-  const { facts, whatIf, span } = question;
+  const { facts, whatIf, span, pace = NO_PACE } = question;
   const premises = premisesOf(question);
   const { input, assumptions } = premises;
   const demand = demandOf(input);
@@ -48,9 +48,11 @@ export function costPlan(question: PlanQuestion) {
     stretch: round(demand.stretch, 2),
     warning: warningOf(input),
     freshness: { median_seconds: seconds(freshness.medianMs), p95_seconds: seconds(freshness.p95Ms) },
-    backfill: backfillOf({ facts, span, premises, demand }),
+    backfill: backfillOf({ facts, span, premises, demand, pace }),
   };
 }
+
+const NO_PACE: PlanPace = { maxShare: null, finishByMs: null };
 
 function warningOf(input: DemandInput): string | null {
   const shortfall = shortfallOf(input);
@@ -139,9 +141,11 @@ function allowanceOf(demand: Demand, facts: PlanFacts, { input: { share }, limit
 function backfillOf({
   facts,
   span,
-  premises: { fleet, input, scale },
+  premises: { fleet, input, scale, limits },
   demand,
+  pace,
 }: {
+  readonly pace: PlanPace;
   readonly facts: PlanFacts;
   readonly span: PlanSpan;
   readonly premises: Premises;
@@ -156,6 +160,8 @@ function backfillOf({
     backfillNeed({ ...stretch, devices: devices.map((device) => ({ ...device, held: [] })) }),
   );
   const { requests } = need;
+  const { nowMs } = facts;
+  const aloneMs = aloneFinishMs(requests, budgetsOf(limits, input.share, facts.spentDay));
   const isOld = maxDays !== null && Number((now - from) / MS_NS) > maxDays * DAY_MS;
   return {
     from: formatSeconds(from),
@@ -165,19 +171,69 @@ function backfillOf({
     open_share: round(need.openShare, 4),
     readings: need.readings,
     requests,
-    beside_daemon: timeOf({ requests, perDay: demand.leftForHistory, nowMs: facts.nowMs }),
-    alone: timeOf({ requests, perDay: demand.budget, nowMs: facts.nowMs }),
-    note: isOld
-      ? `The plan speaks of ${maxDays} days of history: whether older readings are served shows when they are asked for.`
-      : null,
+    beside_daemon: timeOf({ requests, perDay: demand.leftForHistory, nowMs }),
+    alone: { ...toldTime(aloneMs, nowMs), requests_per_day: Math.round(demand.budget) },
+    pace: pacedOf(pace, { requests, demand, nowMs, aloneMs, budgets: budgetsOf(limits, input.share, 0) }),
+    note: noteOf(span.isAll === true, isOld ? maxDays : null),
+  };
+}
+
+function noteOf(isAll: boolean, hiddenDays: number | null): string | null {
+  const all =
+    'How far back the history goes shows when it is asked for: these are the figures of the last 365 days. Of each device the search ends after 400 days in a row without a reading.';
+  const old = `The plan speaks of ${hiddenDays} days of history: whether older readings are served shows when they are asked for.`;
+  if (isAll) return hiddenDays === null ? all : `${all} ${old}`;
+  return hiddenDays === null ? null : old;
+}
+
+/** The share of the limits, and what of the day's is spent. */
+function budgetsOf({ perMinute, perDay }: Premises['limits'], share: number, spent: number) {
+  const part = (limit: number): number => Math.max(1, Math.floor(limit * share));
+  return { perMinute: part(perMinute), perDay: perDay === null ? null : part(perDay), spent };
+}
+
+interface Paced {
+  readonly requests: number;
+  readonly demand: Demand;
+  readonly nowMs: number;
+  /** With the whole share. */
+  readonly aloneMs: number | null;
+  readonly budgets: ReturnType<typeof budgetsOf>;
+}
+
+/** What a pace comes to; `null` where none was asked for. */
+function pacedOf({ maxShare, finishByMs }: PlanPace, { requests, demand, nowMs, aloneMs, budgets }: Paced) {
+  if (maxShare === null && finishByMs === null) return null;
+  const besideMs = finishMs(requests, demand.leftForHistory);
+  const slowest = (ms: number | null, paceMs: number | null) =>
+    ms === null || paceMs === null ? null : Math.max(ms, paceMs);
+  const aheadMs = finishByMs === null ? null : Math.max(1, finishByMs - nowMs);
+  const perDay = aheadMs === null ? demand.budget * (maxShare ?? 1) : (requests * DAY_MS) / aheadMs;
+  const ofShare = maxShare ?? 1;
+  const part = {
+    perMinute: budgets.perMinute * ofShare,
+    perDay: budgets.perDay === null ? null : Math.max(1, Math.floor(budgets.perDay * ofShare)),
+    spent: 0,
+  };
+  const paceMs = aheadMs ?? aloneFinishMs(requests, part);
+  const inTime = (ms: number | null): boolean | null => (aheadMs === null ? null : ms !== null && ms <= aheadMs);
+  return {
+    max_share: maxShare,
+    finish_by: finishByMs === null ? null : formatSeconds(msToNs(finishByMs)),
+    requests_per_day: Math.round(perDay),
+    share_of_budget: demand.budget > 0 ? round(perDay / demand.budget, 4) : null,
+    beside_daemon: { ...toldTime(slowest(besideMs, paceMs), nowMs), in_time: inTime(besideMs) },
+    alone: { ...toldTime(slowest(aloneMs, paceMs), nowMs), in_time: inTime(aloneMs) },
   };
 }
 
 function timeOf({ requests, perDay, nowMs }: { requests: number; perDay: number; nowMs: number }) {
-  const ms = finishMs(requests, perDay);
+  return { requests_per_day: Math.round(perDay), ...toldTime(finishMs(requests, perDay), nowMs) };
+}
+
+function toldTime(ms: number | null, nowMs: number) {
   const isTold = ms !== null && ms < LONGEST_TOLD_MS;
   return {
-    requests_per_day: Math.round(perDay),
     seconds: isTold ? seconds(ms) : null,
     until: isTold ? formatSeconds(msToNs(nowMs + ms)) : null,
   };

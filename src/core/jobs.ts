@@ -5,12 +5,13 @@
  * Each side shows that it is alive by a count that it raises, never by a time: clocks jump, and who counts on stands
  * still or not by the other's own monotonic clock.
  */
+import { isBackfillArgs } from './backfill-ask.ts';
 import { type ExitCode, isExitCode } from './faults.ts';
 import type { ProgressReport } from './status.ts';
 import type { EpochMs } from './time.ts';
 
 /** What can be asked for. */
-export type JobKind = 'once' | 'check';
+export type JobKind = 'once' | 'check' | 'backfill';
 
 export type JobState = 'waiting' | 'running' | 'done' | 'failed' | 'cancelled';
 
@@ -18,15 +19,19 @@ export type JobState = 'waiting' | 'running' | 'done' | 'failed' | 'cancelled';
 export interface JobRule {
   /** Whether it is for its follower alone: without one it is cancelled. */
   readonly isFollowed: boolean;
-  /** Whether it waits anew when the daemon that did it has died; otherwise it has failed. */
+  /** Whether it waits anew when the daemon that did it has stopped or died; otherwise it has failed. */
   readonly isResumed: boolean;
+  /** Whether it may take days: it is done beside all others, one of its kind at a time. The others follow each other. */
+  readonly isLong: boolean;
   /** Whether these are arguments of it. */
   readonly takes: (args: unknown) => boolean;
 }
 
 export const JOB_RULES: Readonly<Record<JobKind, JobRule>> = {
-  once: { isFollowed: true, isResumed: false, takes: isEmptyObject },
-  check: { isFollowed: true, isResumed: false, takes: isEmptyObject },
+  once: { isFollowed: true, isResumed: false, isLong: false, takes: isEmptyObject },
+  check: { isFollowed: true, isResumed: false, isLong: false, takes: isEmptyObject },
+  // It goes on where its follower has lost the connection.
+  backfill: { isFollowed: false, isResumed: true, isLong: true, takes: isBackfillArgs },
 };
 
 /** The rule of a kind by the name that stands in the state; `null` for one that a newer version has left there. */
@@ -84,6 +89,8 @@ export interface JobQueue {
   open(): readonly Job[];
   /** Raises the daemon's count on all of them. */
   beat(): void;
+  /** Lets one wait anew that was begun: whoever takes jobs next goes on with it. */
+  release(id: number): void;
   /** Begins a waiting one. @returns whether it was still there. */
   take(id: number, atMs: EpochMs): boolean;
   /** @param progress plain JSON, of its kind. */
@@ -117,10 +124,12 @@ export function readProgress(value: unknown): ProgressReport | null {
   if (!isRecord(totals) || !isRecord(allowance) || !Array.isArray(destinations)) return null;
   const share = totals['covered_share'];
   const until = allowance['waiting_until'];
+  const { eta = null } = value;
   const fits =
     areCounts(totals, TOTAL_COUNTS) &&
     (share === null || typeof share === 'number') &&
     (until === null || typeof until === 'string') &&
+    (eta === null || (isRecord(eta) && typeof eta['seconds'] === 'number' && typeof eta['basis'] === 'string')) &&
     destinations.every((each) => isRecord(each) && areCounts(each, DESTINATION_COUNTS));
   return fits ? (value as unknown as ProgressReport) : null;
 }

@@ -52,6 +52,14 @@ export interface PlanSpan {
   readonly to: EpochNs;
   /** `null`: of all devices. */
   readonly deviceIds: ReadonlySet<string> | null;
+  /** Whether all there is was asked for: then `from` is what is told of for an example. */
+  readonly isAll?: boolean;
+}
+
+/** The pace that a backfill is to keep. */
+export interface PlanPace {
+  readonly maxShare: number | null;
+  readonly finishByMs: EpochMs | null;
 }
 
 export interface PlanQuestion {
@@ -59,6 +67,7 @@ export interface PlanQuestion {
   readonly settings: PlanSettings;
   readonly whatIf: WhatIf;
   readonly span: PlanSpan;
+  readonly pace?: PlanPace;
 }
 
 export interface Limits {

@@ -192,10 +192,13 @@ export function createTails(first: StandingRules): Tails {
       bySlot[tail.slot] = undefined;
       freeSlots.push(tail.slot);
     },
-    began: (deviceId) =>
+    began(deviceId) {
+      // Of one that is asked for its history alone nothing else is wanted.
+      if (!tails.has(deviceId)) return;
       change(deviceId, (tail) => {
         tail.isUnderWay = true;
-      }),
+      });
+    },
     landed(deviceId, answer, nowMs) {
       // It may have left while it was being asked.
       if (!tails.has(deviceId)) return;

@@ -129,6 +129,8 @@ export interface Planner {
   left(deviceId: string): void;
   /** What is open of a device's history. */
   open(lane: 'first-history' | 'backfill', deviceId: string, open: OpenHistory): void;
+  /** No backfill is begun before that time: it has a pace of its own. */
+  restBackfill(untilMs: number): void;
   /** It is due now: the plan is doubted, an owner asks. */
   hasten(kind: RoundKind): void;
   /** The key lacks the scope: nothing of that stream before then. */

@@ -63,7 +63,8 @@ function newestReading(spans: readonly CoveredSpan[]): EpochNs | null {
   return spans.findLast(({ last }) => last !== null)?.last?.at ?? null;
 }
 
-function openOf(missing: Intervals, to: EpochNs): OpenHistory {
+/** How much of what is missing lies how far back from a time. */
+export function openOf(missing: Intervals, to: EpochNs): OpenHistory {
   const within = (fromNs: bigint, toNs: bigint): number => {
     const stretch = normalize([{ from: maxNs(to - toNs, 0n), to: maxNs(to - fromNs, 0n) }]);
     return nsToMs(lengthNs(intersect(missing, stretch)));

@@ -17,7 +17,7 @@ import { createSurprises, listEveryMs } from './planner-listing.ts';
 import { createRounds, ROUND_KINDS, type RoundKind } from './planner-rounds.ts';
 import { createTails, type TailPick } from './planner-tails.ts';
 import type { Decision, Planner, PlannerSettings, Rest, RoundDecision, TailDecision } from './planner-terms.ts';
-import { DAY_MS } from './time.ts';
+import { DAY_MS, MINUTE_MS } from './time.ts';
 
 /** The age at which devices are asked moves by this part with each. */
 const LEARN_AGE = 0.02;
@@ -25,6 +25,8 @@ const LEARN_AGE = 0.02;
 const UNSTRETCHED = 2;
 /** What is not live, in the order in which it gets what the day has to spare. */
 const SPARE_LANES = ['first-history', 'backfill', 'sweep'] as const;
+/** How long a backfill leaves a device alone of which nothing was understood. */
+const BACKFILL_REST_MS = MINUTE_MS;
 const NEVER = Number.POSITIVE_INFINITY;
 
 /** A planner that knows no device. */
@@ -42,6 +44,7 @@ export function createPlanner(settings: PlannerSettings): Planner {
   const counts = { liveAsked: 0, liveEmpty: 0 };
   const reread = { isDue: false, isUnderWay: false };
   let telemetryOffMs = Number.NEGATIVE_INFINITY;
+  let backfillRestMs = Number.NEGATIVE_INFINITY;
   let liveAgeMs = freshnessMs;
 
   /** The age that devices are asked at; how many wait tells of it before the first of them is asked. */
@@ -71,7 +74,7 @@ export function createPlanner(settings: PlannerSettings): Planner {
     (lane: FloorLane): boolean => {
       if (lane === 'alerts' || lane === 'account') return isDue(lane, nowMs);
       if (lane === 'devices') return isListingOwed(nowMs);
-      if (isOff(nowMs)) return false;
+      if (isOff(nowMs) || (lane === 'backfill' && nowMs < backfillRestMs)) return false;
       return lane === 'sweep' ? tails.sweep(nowMs) !== null : histories[lane].next(nowMs) !== null;
     };
   const tailOf = (lane: TailDecision['lane'], pick: Omit<TailPick, 'ageMs'>): TailDecision => {
@@ -113,7 +116,9 @@ export function createPlanner(settings: PlannerSettings): Planner {
     return { kind: 'rest', untilMs: Math.max(nowMs + 1, Math.min(freeMs, nextDueMs(nowMs))), reason: 'day' };
   };
   const idle = (nowMs: number): Rest => {
-    const spareMs = isOff(nowMs) ? NEVER : Math.min(tails.nextSweepMs(), ...queues.map((queue) => queue.nextMs()));
+    const queued = queues.map((queue) => queue.nextMs());
+    const pacedMs = nowMs < backfillRestMs && histories.backfill.next(nowMs) !== null ? backfillRestMs : NEVER;
+    const spareMs = isOff(nowMs) ? NEVER : Math.min(tails.nextSweepMs(), pacedMs, ...queued);
     const listingMs = commitment.isOver() ? NEVER : listingOwedMs();
     const untilMs = Math.max(nowMs + 1, Math.min(nextDueMs(nowMs), spareMs, listingMs));
     return { kind: 'rest', untilMs, reason: 'idle' };
@@ -183,6 +188,13 @@ export function createPlanner(settings: PlannerSettings): Planner {
         return;
       }
       const { deviceId } = decision;
+      if (decision.lane === 'backfill') {
+        // Its newest end is asked as ever: only a backfill is not worth another try at once.
+        release(deviceId);
+        tails.released(deviceId);
+        if (isOwn) histories.backfill.release(deviceId, false, nowMs + BACKFILL_REST_MS);
+        return;
+      }
       const restMs = isOwn ? tails.failed(deviceId, nowMs) : undefined;
       if (!isOwn) tails.released(deviceId);
       for (const queue of queues) queue.release(deviceId, false, restMs);
@@ -210,6 +222,9 @@ export function createPlanner(settings: PlannerSettings): Planner {
       for (const queue of queues) queue.gone(deviceId);
     },
     open: (lane, deviceId, open) => histories[lane].open(deviceId, open),
+    restBackfill(untilMs) {
+      backfillRestMs = untilMs;
+    },
     hasten: rounds.hasten,
     off(stream, untilMs) {
       if (stream === 'telemetry') telemetryOffMs = untilMs;

@@ -126,6 +126,8 @@ export interface ProgressReport {
   >;
   readonly destinations: readonly Pick<DestinationStatus, 'pending_points' | 'delivered_points'>[];
   readonly allowance: Pick<AllowanceStatus, 'waiting_until'>;
+  /** How long it will take, where whoever does the work can tell, and by what; else it is guessed from how it moves. */
+  readonly eta?: { readonly seconds: number; readonly basis: string } | null;
 }
 
 /** `/healthz`: whether the loops move. `reasons` name those that stand still. */

@@ -17,6 +17,8 @@ export interface ProgressFacts {
   readonly requests: number;
   /** The part of the wanted spans that is held, 0 to 1; `null` while nothing is wanted yet. */
   readonly coveredShare: number | null;
+  /** How long it will take and by what, where that is known; else it is guessed from how it moves. */
+  readonly eta?: { readonly ms: number; readonly basis: string } | null;
   /** How long nothing will be asked, for lack of allowance; `null` while requests may go out. */
   readonly waitMs: number | null;
 }
@@ -134,6 +136,8 @@ export function progressWords(facts: ProgressFacts, remainingMs: number | null):
   // Rounded down: 100 % is said when it is true.
   if (facts.coveredShare !== null) words.unshift(`${Math.floor(facts.coveredShare * 100)} %`);
   if (facts.waitMs !== null) words.push(`waiting ${spanWords(facts.waitMs)} for allowance`);
+  else if (facts.eta != null && facts.coveredShare !== 1)
+    words.push(`ETA ${spanWords(facts.eta.ms)} (${facts.eta.basis})`);
   else if (remainingMs !== null && facts.coveredShare !== 1) words.push(`ETA ${spanWords(remainingMs)}`);
   words.push(`${grouped(facts.pointsDelivered)} points delivered`);
   if (facts.pointsPending > 0) words.push(`${grouped(facts.pointsPending)} to deliver`);

@@ -3,6 +3,7 @@
  */
 import { createHttpTransport } from '../api/transport.ts';
 import { openSync, type Sync, settingsOf } from '../app.ts';
+import { createBackfillWorker } from '../commands/backfill-job.ts';
 import { createCheckWorker } from '../commands/check-job.ts';
 import type { KeySource } from '../commands/daemon.ts';
 import { createOnceWorker } from '../commands/once-job.ts';
@@ -12,6 +13,7 @@ import { Secret } from '../core/secret.ts';
 import { realClock, realRandom } from '../real-clock.ts';
 import { type JobParts, runJobs } from '../sync/jobs.ts';
 import type { ProcessPorts, Voice } from '../voice.ts';
+import { ratesOfState } from './backfill-rates.ts';
 import { createSecretReader } from './secrets.ts';
 import { runService } from './service.ts';
 
@@ -35,7 +37,7 @@ export async function runDaemonCommand(
       dataDir: config.dataDir,
     });
     const onServed = (address: string): void => voice.logger.info('tidemark runs', { status_page: address });
-    const jobs = jobPartsOf(sync, voice, timeoutMs);
+    const jobs = jobPartsOf(sync, voice, { timeoutMs, dataDir: config.dataDir });
     const beside = [(stop: AbortSignal) => runJobs(jobs, stop)];
     await runService({ sync, voice, listen: config.listen, key, beside, onServed }, ports.signal);
     voice.logger.info('stopped');
@@ -47,9 +49,14 @@ export async function runDaemonCommand(
 }
 
 /** What commands may ask of the daemon. */
-function jobPartsOf(sync: Sync, { scrub }: Voice, timeoutMs: number): JobParts {
+function jobPartsOf(sync: Sync, { scrub }: Voice, place: { timeoutMs: number; dataDir: string }): JobParts {
   const { clock, observe } = sync.context;
-  const workers = { once: createOnceWorker(sync), check: createCheckWorker({ ...sync, timeoutMs }) };
+  const rates = ratesOfState(place.dataDir, sync.context.settings.filter);
+  const workers = {
+    once: createOnceWorker(sync),
+    check: createCheckWorker({ ...sync, timeoutMs: place.timeoutMs }),
+    backfill: createBackfillWorker({ ...sync, rates }),
+  };
   return { queue: sync.jobs, workers, clock, observe, scrub };
 }
 

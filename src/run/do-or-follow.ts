@@ -3,7 +3,7 @@
  * and follows it.
  */
 import { followJob } from '../commands/follow.ts';
-import type { JobEnd, JobRequest } from '../core/jobs.ts';
+import { type JobEnd, type JobRequest, readProgress } from '../core/jobs.ts';
 import { realClock } from '../real-clock.ts';
 import { openJobBoard } from '../store/job-board.ts';
 import { HeldError } from '../store/lock.ts';
@@ -16,6 +16,8 @@ export interface Work<T> {
   readonly alone: () => Promise<T>;
   /** What the end of the job comes to. @throws UserError where it came to nothing that can be shown. */
   readonly summaryOf: (end: JobEnd) => T;
+  /** For how long a daemon that has stopped is waited for to come back. */
+  readonly awaitMs?: number;
   /** Shows what the daemon tells of its progress: unchecked, maybe of another version. */
   readonly show: (progress: unknown) => void;
 }
@@ -36,9 +38,17 @@ export async function doOrFollow<T>(
   }
 }
 
+/** Shows the figures that a daemon tells. */
+export function showProgress(voice: Voice): (progress: unknown) => void {
+  return (told) => {
+    const progress = readProgress(told);
+    if (progress !== null) voice.show(() => progress);
+  };
+}
+
 /** @returns `null` where there is no daemon that takes jobs. */
 async function follow<T>(
-  { request, show }: Work<T>,
+  { request, show, awaitMs }: Work<T>,
   { dataDir, voice }: { readonly dataDir: string; readonly voice: Voice },
   { signal }: Pick<ProcessPorts, 'signal'>,
 ): Promise<JobEnd | null> {
@@ -49,8 +59,11 @@ async function follow<T>(
     voice.logger.info('a daemon works with this state: it does the work, with its own configuration', {
       data_dir: dataDir,
     });
+  const onWaiting = (): void =>
+    voice.logger.info('the daemon is at other work of this kind, which a command asked for before: this one waits');
+  const parts = { board, isHeld, clock: realClock, onSeen, onWaiting, onProgress: show };
   try {
-    return await followJob({ board, isHeld, clock: realClock, onSeen, onProgress: show }, request, signal);
+    return await followJob({ ...parts, ...(awaitMs === undefined ? {} : { awaitMs }) }, request, signal);
   } finally {
     voice.endProgress();
     close();

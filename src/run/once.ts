@@ -7,11 +7,11 @@ import { type OnceSummary, runOnce } from '../commands/once.ts';
 import { readOnceSummary } from '../commands/once-summary.ts';
 import type { Config } from '../config.ts';
 import { UserError } from '../core/faults.ts';
-import { type JobEnd, readProgress } from '../core/jobs.ts';
+import type { JobEnd } from '../core/jobs.ts';
 import type { Secret } from '../core/secret.ts';
 import { realClock, realRandom } from '../real-clock.ts';
 import { type ProcessPorts, repeatWhile, type Voice } from '../voice.ts';
-import { doOrFollow } from './do-or-follow.ts';
+import { doOrFollow, showProgress } from './do-or-follow.ts';
 import { tellEnd } from './end.ts';
 import { createSecretReader } from './secrets.ts';
 
@@ -27,7 +27,7 @@ interface Speech {
 /** Runs it. @returns the summary, whoever did the work. @throws UserError with the exit code and what to do. */
 export async function runOnceCommand(config: Config, speech: Speech, ports: ProcessPorts): Promise<OnceSummary> {
   const request = { kind: 'once', args: {}, askedBy: '--once', askedMs: realClock.nowMs() } as const;
-  const work = { request, alone: () => once(config, speech, ports), summaryOf, show: showing(speech.voice) };
+  const work = { request, alone: () => once(config, speech, ports), summaryOf, show: showProgress(speech.voice) };
   const summary = await doOrFollow(work, { dataDir: config.dataDir, voice: speech.voice }, ports);
   tellEnd(summary, speech.voice.logger);
   return summary;
@@ -54,14 +54,6 @@ async function once(config: Config, { voice, secrets }: Speech, ports: ProcessPo
     sync?.close();
     await http.close();
   }
-}
-
-/** Shows the figures that a daemon tells. */
-function showing(voice: Voice): (progress: unknown) => void {
-  return (told) => {
-    const progress = readProgress(told);
-    if (progress !== null) voice.show(() => progress);
-  };
 }
 
 function summaryOf({ exitCode, summary, message }: JobEnd): OnceSummary {

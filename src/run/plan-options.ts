@@ -8,6 +8,7 @@ import { UserError } from '../core/faults.ts';
 import type { Schedule } from '../core/schedule.ts';
 import type { EpochMs } from '../core/time.ts';
 import type { WhatIf, WhatIfText } from '../core/what-if.ts';
+import { ALL, type PaceOptions, readPace } from './backfill-options.ts';
 import { type AskedSpan, readSpan } from './span.ts';
 
 /** More is no workspace, and no plan, that there is. */
@@ -17,12 +18,20 @@ const MAX_REQUESTS = 100_000_000;
 /** `from`: `null` is as far back as `sync.history` says; `to`: `null` is now. */
 export interface PlanOptions extends AskedSpan {
   readonly whatIf: WhatIf;
+  /** Whether it is about all there is; then `from` says nothing. */
+  readonly isAll: boolean;
+  readonly pace: PaceOptions;
 }
 
 /** Reads the values. @throws UserError (exit 2) for the first mistake. */
-export function readPlanOptions(command: Pick<PlanCommand, 'whatIf' | 'from' | 'to'>, nowMs: EpochMs): PlanOptions {
-  const { from, to } = readSpan(command, nowMs);
-  return { whatIf: readSuppositions(command.whatIf), from, to };
+export function readPlanOptions(
+  command: Pick<PlanCommand, 'whatIf' | 'from' | 'to' | 'finishBy' | 'maxShare'>,
+  nowMs: EpochMs,
+): PlanOptions {
+  const isAll = command.from === ALL;
+  const { from, to } = readSpan(isAll ? { ...command, from: null } : command, nowMs);
+  const pace = readPace(command, nowMs);
+  return { whatIf: readSuppositions(command.whatIf), from, to, isAll, pace };
 }
 
 function readSuppositions(texts: readonly WhatIfText[]): WhatIf {

@@ -14,7 +14,7 @@ import { createFilter } from '../core/filter.ts';
 import { MEASURED_DAYS } from '../core/fleet-rates.ts';
 import type { PlanFacts, PlanSpan } from '../core/plan-premises.ts';
 import type { Clock } from '../core/ports.ts';
-import { DAY_MS, type EpochMs, msToNs } from '../core/time.ts';
+import { DAY_MS, DAY_NS, type EpochMs, maxNs, msToNs } from '../core/time.ts';
 import { realClock, realRandom } from '../real-clock.ts';
 import { HeldError } from '../store/lock.ts';
 import { lookAtState, type StateLook } from '../store/reader.ts';
@@ -24,9 +24,25 @@ import { readPlanOptions } from './plan-options.ts';
 
 /** Works the plan out and prints it. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runPlanCommand(
-  { command, config, voice }: { readonly command: PlanCommand; readonly config: Config; readonly voice: Voice },
+  parts: CostParts & { readonly command: PlanCommand },
   ports: ProcessPorts,
 ): Promise<number> {
+  const plan = await costOf(parts, ports);
+  ports.print(parts.voice.scrub(parts.command.json ? `${JSON.stringify(plan)}\n` : planText(plan)));
+  return 0;
+}
+
+interface CostParts {
+  readonly command: PlanParts['command'];
+  readonly config: Config;
+  readonly voice: Voice;
+}
+
+/** Works it out over HTTP. @throws UserError with the exit code and what to do. */
+export async function costOf(
+  { command, config, voice }: CostParts,
+  ports: Pick<ProcessPorts, 'signal'>,
+): Promise<CostPlan> {
   const { url, key, ca, timeoutMs, concurrency } = config.api;
   const http = createHttpTransport({ timeoutMs, connections: concurrency, ...(ca === null ? {} : { ca }) });
   try {
@@ -40,9 +56,7 @@ export async function runPlanCommand(
         api: { ...config.api, url, key: () => key.reveal() },
         dataDir: config.dataDir,
       });
-    const plan = await planOf({ command, config, open, clock: realClock }, ports.signal);
-    ports.print(voice.scrub(command.json ? `${JSON.stringify(plan)}\n` : planText(plan)));
-    return 0;
+    return await planOf({ command, config, open, clock: realClock }, ports.signal);
   } finally {
     await http.close();
   }
@@ -56,7 +70,7 @@ export function planSyncOptions(
 }
 
 export interface PlanParts {
-  readonly command: Pick<PlanCommand, 'from' | 'to' | 'devices' | 'whatIf'>;
+  readonly command: Pick<PlanCommand, 'from' | 'to' | 'devices' | 'whatIf' | 'finishBy' | 'maxShare'>;
   readonly config: Pick<Config, 'dataDir'> & {
     readonly api: Pick<Config['api'], 'share'>;
     readonly sync: Pick<Config['sync'], 'history' | 'schedules' | 'sweepMs' | 'leftOut'>;
@@ -70,10 +84,10 @@ export interface PlanParts {
 export async function planOf(parts: PlanParts, signal: AbortSignal): Promise<CostPlan> {
   const { command, config, clock } = parts;
   // Mistakes are told before anything is asked; what ages mean, the server's time tells.
-  const { whatIf } = readPlanOptions(command, clock.nowMs());
+  const { whatIf, pace } = readPlanOptions(command, clock.nowMs());
   const facts = await factsNow(parts, signal);
   const settings = { share: config.api.share, schedules: config.sync.schedules, sweepMs: config.sync.sweepMs };
-  return costPlan({ facts, settings, whatIf, span: spanOf(parts, facts) });
+  return costPlan({ facts, settings, whatIf, pace, span: spanOf(parts, facts) });
 }
 
 async function factsNow(parts: PlanParts, signal: AbortSignal): Promise<PlanFacts> {
@@ -153,11 +167,14 @@ function look(dataDir: string, nowMs: EpochMs): StateLook | null {
   return lookAtState(dataDir, { day: Math.floor(nowMs / DAY_MS) - MEASURED_DAYS, requestsMs: nowMs - DAY_MS });
 }
 
+/** What is told of where all there is was asked for. */
+const EXAMPLE_NS = 365n * DAY_NS;
+
 /** The stretch that is asked about, and whether it is one of devices that there are. */
 function spanOf({ command, config }: PlanParts, facts: PlanFacts): PlanSpan {
   const options = readPlanOptions(command, facts.nowMs);
   const to = options.to ?? msToNs(facts.nowMs);
-  const from = options.from ?? wantedFrom(config.sync, facts.nowMs);
+  const from = options.isAll ? maxNs(to - EXAMPLE_NS, 0n) : (options.from ?? wantedFrom(config.sync, facts.nowMs));
   if (from >= to)
     throw new UserError('--to: expected a time after the beginning of sync.history, or --from beside it', 2);
   const known = new Map(facts.devices.map(({ deviceId, isLeftOut }) => [deviceId, isLeftOut]));
@@ -169,5 +186,5 @@ function spanOf({ command, config }: PlanParts, facts: PlanFacts): PlanSpan {
       throw new UserError(`${which}: sync.include or sync.exclude leaves that device out: nothing of it is read.`, 2);
     }
   });
-  return { from, to, deviceIds: command.devices.length === 0 ? null : new Set(command.devices) };
+  return { from, to, isAll: options.isAll, deviceIds: command.devices.length === 0 ? null : new Set(command.devices) };
 }

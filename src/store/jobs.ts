@@ -51,6 +51,7 @@ export function createJobQueue(db: Database.Database): JobQueue & {
   return {
     open: () => open.all().map(toJob),
     beat: () => void beat.run(),
+    release: (id) => void release.run(id),
     take: (id, atMs) => take.run(Math.floor(atMs), id).changes > 0,
     tell: (id, progress) => void tell.run(JSON.stringify(progress), id),
     end: endJob,

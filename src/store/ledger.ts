@@ -57,6 +57,9 @@ export function createLedger(db: Database.Database): OwnedLedger {
   const settle = db.prepare('UPDATE request SET status = ?, fault = ? WHERE id = ?');
   const remove = db.prepare('DELETE FROM request WHERE id = ?');
   const since = db.prepare<[number], bigint>('SELECT at_ms FROM request WHERE at_ms > ? ORDER BY at_ms').pluck();
+  const sinceIn = db
+    .prepare<[number, string], bigint>('SELECT at_ms FROM request WHERE at_ms > ? AND lane = ? ORDER BY at_ms')
+    .pluck();
   const clear = db.prepare(
     `DELETE FROM request WHERE at_ms < min(?, (SELECT at_ms FROM request WHERE id <= ? ORDER BY id DESC LIMIT 1)) - ${KEPT_MS}`,
   );
@@ -125,9 +128,10 @@ export function createLedger(db: Database.Database): OwnedLedger {
         if (settled === written) settled = new Map();
       };
     },
-    sentSince: (sinceMs) => {
+    sentSince: (sinceMs, lane) => {
       flush();
-      return since.all(Math.floor(sinceMs)).map(Number);
+      const from = Math.floor(sinceMs);
+      return (lane === undefined ? since.all(from) : sinceIn.all(from, lane)).map(Number);
     },
     blockedUntilMs: (): EpochMs => Number(readFact.get(BLOCKED_UNTIL) ?? 0),
     block: (untilMs) => {

@@ -187,8 +187,7 @@ async function askTail(parts: DispatchParts, decision: TailDecision, signal: Abo
   // Nothing could be asked, or nothing was understood: it has a name now, and rests.
   if (errand === null || errand.taken.length === 0) planner.failed(decision, { isOwn: true }, planning.nowMs());
   else planner.tailLanded(decision, tailAnswer(parts, errand, decision), planning.nowMs());
-  const open = planning.view(decision.deviceId)?.view.open;
-  if (open !== undefined) planner.open('first-history', decision.deviceId, open);
+  planning.reopen(decision.deviceId);
 }
 
 async function askHistory(parts: DispatchParts, decision: HistoryDecision, signal: AbortSignal): Promise<void> {
@@ -196,11 +195,10 @@ async function askHistory(parts: DispatchParts, decision: HistoryDecision, signa
   const errand = errandFor(parts, decision);
   if (errand !== null) await puller.pull(errand.task, signal);
   const planner = planning.planner();
-  const open = planning.view(decision.deviceId)?.view.open;
-  if (errand === null || open === undefined || errand.taken.length === 0) {
-    planner.failed(decision, { isOwn: true }, planning.nowMs());
-    if (open !== undefined) planner.open('first-history', decision.deviceId, open);
-  } else planner.historyLanded(decision, open);
+  // Nothing was left of it, or nothing was understood: what that is called now rests.
+  if (errand === null || errand.taken.length === 0) planner.failed(decision, { isOwn: true }, planning.nowMs());
+  else planner.historyLanded(decision, planning.openIn(decision.lane, decision.deviceId));
+  planning.reopen(decision.deviceId);
 }
 
 async function readWhole(parts: DispatchParts, decision: RoundDecision, signal: AbortSignal): Promise<void> {

@@ -5,7 +5,6 @@
  * that proved something, so that the next request is the most valuable one again.
  */
 import type { Interval } from '../core/intervals.ts';
-import type { Reach } from '../core/planner-history.ts';
 import type { TailAnswer } from '../core/planner-notes.ts';
 import type { HistoryDecision, TailDecision } from '../core/planner-terms.ts';
 import { DAY_NS, maxNs, minNs, msToNs, nsToMs, SECOND_NS } from '../core/time.ts';
@@ -29,12 +28,14 @@ export function errandFor({ planning }: ErrandParts, decision: TailDecision | Hi
   const { deviceId, lane } = decision;
   const now = planning.view(deviceId);
   if (now === null) return null;
-  const span = decision.kind === 'tail' ? tailSpan(now, decision) : reachSpan(now, decision.reach);
+  const span = decision.kind === 'tail' ? tailSpan(now, decision) : planning.historySpan(decision);
+  if (span === null) return null;
   const taken: TakenPage[] = [];
   const task: PullTask = {
     deviceId,
     lane,
-    limit: now.wanted.to,
+    // What a backfill asks for has an end of its own, also where that is all that can be claimed.
+    limit: lane === 'backfill' ? now.wanted.to + 1n : now.wanted.to,
     span,
     isPaused: () => taken.some(({ isProven }) => isProven),
     took: (page) => void taken.push(page),
@@ -51,17 +52,6 @@ function tailSpan({ state, view, wanted }: Viewed, { untilMs }: TailDecision): I
   const from = newest === undefined ? dayFrom : maxNs(minNs(newest.to, dayFrom), wanted.from);
   const until = untilMs === null ? wanted.to : maxNs(msToNs(untilMs), from + SECOND_NS);
   return { from, to: minNs(wanted.to, until) };
-}
-
-const WEEK_NS = 7n * DAY_NS;
-
-/** A stretch of history, below the newest end. */
-function reachSpan({ state, view, wanted }: Viewed, reach: Reach): Interval {
-  const newest = state.spans.at(-1);
-  const to = view.hole !== null ? msToNs(view.hole.fromMs) : (newest?.from ?? wanted.from);
-  const back = reach === 'day' ? DAY_NS : WEEK_NS;
-  const from = reach === 'rest' ? wanted.from : maxNs(wanted.to - back, wanted.from);
-  return { from: minNs(from, to), to };
 }
 
 /** What the newest end of a device turned out to be; what lies below it is given up where that was decided. */

@@ -1,5 +1,6 @@
 /**
- * The daemon's side of jobs (`core/jobs.ts`): takes what commands have left in the state, one after the other.
+ * The daemon's side of jobs (`core/jobs.ts`): takes what commands have left in the state, one after the other, and what is
+ * long beside that.
  *
  * Promises: a job has an end, whatever happens to it; one that is for its follower alone is cancelled when that has
  * vanished; while there is none this costs one look at an empty index a second. What goes wrong with a job is told to
@@ -10,6 +11,7 @@ import { UserError } from '../core/faults.ts';
 import { type Job, type JobEnd, type JobQueue, ruleOf } from '../core/jobs.ts';
 import type { Clock, Observe } from '../core/ports.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../core/time.ts';
+import { createDoorbell } from './doorbell.ts';
 import { type Beats, createBeats } from './job-beats.ts';
 
 /** Work under way for a job. */
@@ -59,33 +61,65 @@ const BEFORE_BEGUN: JobEnd = { state: 'cancelled', exitCode: 3, summary: null, m
 export async function runJobs(parts: JobParts, signal: AbortSignal): Promise<never> {
   const { queue, clock } = parts;
   const beats = createBeats(clock, queue.open());
+  /** By place: long work has one of its kind, all other work shares one. */
+  const underWay = new Map<string, Promise<void>>();
+  const end = new AbortController();
+  const both = AbortSignal.any([signal, end.signal]);
+  const bell = createDoorbell(clock);
+  const failure: { cause: unknown; isSet: boolean } = { cause: null, isSet: false };
   let clearedAtMs = Number.NEGATIVE_INFINITY;
-  for (;;) {
-    signal.throwIfAborted();
-    const job = withRoom(null, () => {
-      if (clock.monoMs() - clearedAtMs >= CLEAR_EVERY_MS) {
-        queue.clear(clock.nowMs() - KEPT_MS);
-        clearedAtMs = clock.monoMs();
-      }
-      return nextJob(parts, beats);
-    });
-    if (job === null) await clock.sleep(LOOK_EVERY_MS, signal);
-    else await doJob(parts, { job, beats }, signal);
+  const begin = (job: Job): void => {
+    const place = placeOf(job);
+    const work = doJob(parts, { job, beats }, both)
+      .catch((cause: unknown) => {
+        if (!failure.isSet) Object.assign(failure, { cause, isSet: true });
+      })
+      .finally(() => {
+        underWay.delete(place);
+        bell.ring();
+      });
+    underWay.set(place, work);
+  };
+  try {
+    for (;;) {
+      both.throwIfAborted();
+      withRoom(null, () => {
+        if (clock.monoMs() - clearedAtMs >= CLEAR_EVERY_MS) {
+          queue.clear(clock.nowMs() - KEPT_MS);
+          clearedAtMs = clock.monoMs();
+        }
+        for (const job of lookAfter(parts, beats)) if (mayBegin(parts, { job, beats, underWay })) begin(job);
+        return null;
+      });
+      await bell.wait(LOOK_EVERY_MS, both);
+      if (failure.isSet) throw failure.cause;
+    }
+  } finally {
+    end.abort(signal.reason ?? new Error('jobs are taken no more'));
+    await Promise.allSettled(underWay.values());
   }
 }
 
-/** Looks after all jobs. @returns one to begin, begun. */
-function nextJob(parts: JobParts, beats: Beats): Job | null {
+function placeOf({ kind }: Job): string {
+  return ruleOf(kind)?.isLong === true ? kind : '';
+}
+
+interface Waiting {
+  readonly job: Job;
+  readonly beats: Beats;
+  readonly underWay: ReadonlyMap<string, unknown>;
+}
+
+/** Whether a waiting job is to be begun, and is still there. One that is not understood is ended. */
+function mayBegin(parts: JobParts, { job, beats, underWay }: Waiting): boolean {
   const { queue, clock, workers } = parts;
-  for (const job of lookAfter(parts, beats)) {
-    const rule = ruleOf(job.kind);
-    if (rule === null || workers[job.kind] === undefined || !rule.takes(job.args)) {
-      endJob(parts, { job, beganMs: clock.monoMs(), end: notUnderstood(job) });
-    } else if (!rule.isFollowed || beats.isAlive(job)) {
-      if (queue.take(job.id, clock.nowMs())) return job;
-    }
+  const rule = ruleOf(job.kind);
+  if (rule === null || workers[job.kind] === undefined || !rule.takes(job.args)) {
+    endJob(parts, { job, beganMs: clock.monoMs(), end: notUnderstood(job) });
+    return false;
   }
-  return null;
+  if (underWay.has(placeOf(job)) || (rule.isFollowed && !beats.isAlive(job))) return false;
+  return queue.take(job.id, clock.nowMs());
 }
 
 /** Ends those waiting jobs that nobody wants any more. @returns those that are left. */
@@ -110,7 +144,7 @@ function reasonToEnd(job: Job, beats: Beats, cancelled: JobEnd): JobEnd | null {
 
 /** Does a job to its end. */
 async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }, signal: AbortSignal): Promise<void> {
-  const { clock, observe, workers } = parts;
+  const { queue, clock, observe, workers } = parts;
   const beganMs = clock.monoMs();
   observe({ type: 'job-started', job: job.id, kind: job.kind, askedBy: job.askedBy });
   const stop = new AbortController();
@@ -128,8 +162,14 @@ async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }
     const end = await work.end.finally(() => over.abort());
     await watching;
     if (seen.failure !== null) throw seen.failure.error;
+    if (end.state === 'cancelled') signal.throwIfAborted();
     await endSurely(parts, { job, beganMs, end: whyCut(end, seen, signal) }, signal);
   } catch (error) {
+    if (signal.aborted && ruleOf(job.kind)?.isResumed === true) {
+      // Whoever takes jobs next goes on with it.
+      queue.release(job.id);
+      throw error;
+    }
     const end = signal.aborted ? STOPPED : endOf(error);
     await endSurely(parts, { job, beganMs, end }, signal).catch(() => {});
     if (signal.aborted || !isOfTheJob(error)) throw error;
@@ -166,7 +206,6 @@ async function watchOver(
   let tookMs = 0;
   while (!over.aborted) {
     withRoom(null, () => {
-      lookAfter(parts, beats);
       const now = queue.open().find(({ id }) => id === job.id);
       const end = now === undefined ? VANISHED : reasonToEnd(now, beats, BEFORE_BEGUN);
       if (end !== null) {
@@ -229,7 +268,9 @@ function endOf(error: unknown): JobEnd {
   return { state: 'failed', exitCode: 1, summary: null, message };
 }
 
-/** What the daemon goes on after: a key that is refused, for which it waits, and a state that is full for the moment. */
+/** What the daemon goes on after: a key that is refused, for which it waits, what was asked wrongly or can be asked again. */
+const OF_THE_JOB: ReadonlySet<number> = new Set([2, 3, 77]);
+
 function isOfTheJob(error: unknown): boolean {
-  return error instanceof StateFullError || (error instanceof UserError && error.exitCode === 77);
+  return error instanceof StateFullError || (error instanceof UserError && OF_THE_JOB.has(error.exitCode));
 }

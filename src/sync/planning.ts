@@ -4,29 +4,31 @@
  * All its times are the server's. Promise: what the planner has forgotten or got wrong costs requests or freshness, never
  * a reading: what is asked for is always a hole in the coverage.
  */
-import type { CoveredSpan } from '../core/coverage.ts';
+
+import { NOTHING_OPEN } from '../core/backfill-ask.ts';
 import type { DayFigures } from '../core/day-spread.ts';
 import type { AppEvent } from '../core/events.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
-import { hash64 } from '../core/hash.ts';
-import { type Interval, normalize } from '../core/intervals.ts';
+import { type Interval, type Intervals, normalize } from '../core/intervals.ts';
 import type { KnownDevice } from '../core/inventory-state.ts';
 import { createPlanner } from '../core/planner.ts';
-import type { RoundKind } from '../core/planner-rounds.ts';
+import type { OpenHistory } from '../core/planner-history.ts';
 import type { ListedTail } from '../core/planner-tails.ts';
-import type { Planner, PlannerFigures, Rest } from '../core/planner-terms.ts';
+import type { HistoryDecision, Planner, PlannerFigures, Rest } from '../core/planner-terms.ts';
 import { type DeviceView, viewOf } from '../core/planner-view.ts';
 import type { Purpose } from '../core/ports.ts';
 import { UNKNOWN_RATE } from '../core/report-rate.ts';
 import type { Schedules } from '../core/schedule.ts';
-import { meanPeriodMs } from '../core/schedule-period.ts';
 import type { Gap, TelemetryState } from '../core/telemetry-state.ts';
-import { type EpochMs, type EpochNs, MINUTE_MS, maxNs, minNs, nsToMs, SECOND_MS } from '../core/time.ts';
+import { type EpochMs, MINUTE_MS, maxNs, nsToMs, SECOND_MS } from '../core/time.ts';
+import { goesOnFrom } from './apart.ts';
+import type { Backfill } from './backfill.ts';
 import type { SyncContext } from './context.ts';
 import { createDemandWatch } from './demand-watch.ts';
 import { createDoorbell, type Doorbell } from './doorbell.ts';
 import { keptDevices } from './exclusion.ts';
 import { horizonNow, limitFor } from './horizon.ts';
+import { reachSpan, settingsOf, USUAL_PAGE } from './planning-settings.ts';
 
 export interface PlanningParts {
   readonly context: SyncContext;
@@ -54,6 +56,18 @@ export interface Planning {
    * is not to be asked: what has left while it was asked must not come back by what is open of it.
    */
   view(deviceId: string): Viewed | null;
+  /** What of a stretch of history is to be asked next; `null` where there is nothing, or the device is not to be asked. */
+  historySpan(decision: Pick<HistoryDecision, 'lane' | 'deviceId' | 'reach'>): Interval | null;
+  /** What is open of a device in a lane. */
+  openIn(lane: HistoryDecision['lane'], deviceId: string): OpenHistory;
+  /** Takes in what is open of a device now. */
+  reopen(deviceId: string): void;
+  /** Sets what is filled in the lowest lane; `null`: nothing any more. */
+  setBackfill(backfill: Backfill | null): void;
+  /** Whether it has begun, so that there is somebody who follows it. */
+  hasBegun(): boolean;
+  /** Begins with a backfill and nothing beside it but the account, which has just been read. */
+  beginAlone(backfill: Backfill): void;
   /** Takes in a request that was booked, whoever made it. */
   booked(purpose: Purpose): void;
   /** Takes an event in: devices that are gone, refusals that may tell of a plan that has changed. */
@@ -81,11 +95,6 @@ export interface Viewed {
 /** Times within this may fall back: clocks are known to a few seconds. */
 const FELL_BACK_MS = 10 * SECOND_MS;
 
-/** Phases lie within this, so that containers which all go by the minute do not all ask at its first second. */
-const PHASE_WITHIN_MS = MINUTE_MS;
-
-const USUAL_PAGE = 200;
-
 /** Refusals by which a plan that has changed shows itself. */
 const PLAN_DOUBTS: ReadonlySet<ApiFaultKind> = new Set(['invalid-request', 'range-too-large']);
 
@@ -108,6 +117,8 @@ export function createPlanning(parts: PlanningParts): Planning {
   let lastMs = Number.NEGATIVE_INFINITY;
   let doubtedAtMs = Number.NEGATIVE_INFINITY;
   let rest: Rest | null = null;
+  let backfill: Backfill | null = null;
+  let isAlone = false;
 
   const demand = createDemandWatch(context, {
     asked: () => settingsOf(parts),
@@ -125,13 +136,26 @@ export function createPlanning(parts: PlanningParts): Planning {
       normalize(gaps.filter(isOf).map(({ fromNs, toNs }) => ({ from: fromNs, to: toNs })));
     const resting = stretches(({ retryAtMs }) => retryAtMs > nowMs);
     const named = stretches(({ retryAtMs }) => retryAtMs <= nowMs);
-    const from = goesOnFrom(state.spans, horizon.wantedFrom);
+    const from = goesOnFrom(store, state, horizon.wantedFrom);
     const wanted = { from, to: maxNs(limitFor(horizon, state), from) };
     return { state, wanted, view: viewOf({ spans: state.spans, wanted, resting, named }) };
   };
-  const openHistory = (deviceId: string): void => {
-    const now = view(deviceId);
-    if (now !== null) planner.open('first-history', deviceId, now.view.open);
+  /** What the daemon is at by itself, whatever is asked of it beside that. */
+  const ownOf = (deviceId: string): Intervals => {
+    const now = isAlone ? null : view(deviceId);
+    return now === null ? [] : [now.wanted];
+  };
+  const openIn: Planning['openIn'] = (lane, deviceId) => {
+    if (!asked.has(deviceId)) return NOTHING_OPEN;
+    if (lane === 'backfill') return backfill?.open(deviceId, ownOf(deviceId)) ?? NOTHING_OPEN;
+    return isAlone ? NOTHING_OPEN : (view(deviceId)?.view.open ?? NOTHING_OPEN);
+  };
+  const openBackfill = (deviceId: string): void => {
+    if (backfill !== null && asked.has(deviceId)) planner.open('backfill', deviceId, openIn('backfill', deviceId));
+  };
+  const reopen = (deviceId: string): void => {
+    if (!isAlone && view(deviceId) !== null) planner.open('first-history', deviceId, openIn('first-history', deviceId));
+    openBackfill(deviceId);
   };
   const takeIn = (deviceId: string): void => {
     asked.add(deviceId);
@@ -147,6 +171,7 @@ export function createPlanning(parts: PlanningParts): Planning {
       rate: UNKNOWN_RATE,
     });
     planner.open('first-history', deviceId, open);
+    openBackfill(deviceId);
   };
   const leave = (deviceId: string): void => {
     asked.delete(deviceId);
@@ -159,18 +184,35 @@ export function createPlanning(parts: PlanningParts): Planning {
     for (const deviceId of [...ids].filter((listed) => !asked.has(listed))) takeIn(deviceId);
     // A name that kept a hole closed has an end.
     const named = new Set(store.gaps().map(({ deviceId }) => deviceId));
-    for (const deviceId of [...named].filter((each) => ids.has(each))) openHistory(deviceId);
+    for (const deviceId of [...named].filter((each) => ids.has(each))) reopen(deviceId);
     planner.listed(there.map(toListed), { isLast: true }, serverClock.nowMs());
     bell.ring();
   };
   const begin = (): void => {
     planner = createPlanner(settingsOf(parts));
     asked = new Set();
+    isAlone = false;
     const nowMs = serverClock.nowMs();
     lastMs = nowMs;
     planner.setDay(parts.day(), nowMs);
     planner.done('account', nowMs);
     devicesRead();
+  };
+  const beginAlone = (whole: Backfill): void => {
+    planner = createPlanner(settingsOf(parts));
+    const nowMs = serverClock.nowMs();
+    lastMs = nowMs;
+    isAlone = true;
+    backfill = whole;
+    planner.done('account', nowMs);
+    for (const stream of ['alerts', 'devices'] as const) planner.off(stream, Number.POSITIVE_INFINITY);
+    const isThere = new Set(
+      keptDevices(context)
+        .filter(({ goneSinceMs }) => goneSinceMs === null)
+        .map(({ record }) => record.deviceId),
+    );
+    asked = new Set(whole.deviceIds.filter((deviceId) => isThere.has(deviceId)));
+    for (const deviceId of asked) openBackfill(deviceId);
   };
   const hastenAccount = (restMs: number): void => {
     if (clock.monoMs() - doubtedAtMs < restMs) return;
@@ -183,17 +225,38 @@ export function createPlanning(parts: PlanningParts): Planning {
     bell,
     nowMs: () => {
       const nowMs = serverClock.nowMs();
-      if (nowMs < lastMs - FELL_BACK_MS) begin();
+      if (nowMs < lastMs - FELL_BACK_MS) isAlone && backfill !== null ? beginAlone(backfill) : begin();
       lastMs = Math.max(lastMs, nowMs);
       planner.setPageSize(store.account()?.plan.maxDevicesPerPage ?? USUAL_PAGE);
-      planner.setDay(parts.day(), lastMs);
+      if (!isAlone) planner.setDay(parts.day(), lastMs);
+      if (backfill !== null) planner.restBackfill(backfill.pace.freeAtMs(lastMs));
       return lastMs;
     },
     planner: () => planner,
     begin,
     devicesRead,
     view,
-    booked: (purpose) => planner.booked(purpose, Math.max(lastMs, serverClock.nowMs())),
+    historySpan: ({ lane, deviceId, reach }) => {
+      if (lane === 'backfill') return backfill?.next(deviceId, reach, ownOf(deviceId)) ?? null;
+      const now = view(deviceId);
+      return now === null ? null : reachSpan(now, reach);
+    },
+    openIn,
+    reopen,
+    setBackfill: (next) => {
+      for (const deviceId of backfill?.deviceIds ?? []) planner.open('backfill', deviceId, NOTHING_OPEN);
+      planner.restBackfill(Number.NEGATIVE_INFINITY);
+      backfill = next;
+      for (const deviceId of next?.deviceIds ?? []) openBackfill(deviceId);
+      bell.ring();
+    },
+    beginAlone,
+    hasBegun: () => Number.isFinite(lastMs),
+    booked: (purpose) => {
+      const nowMs = Math.max(lastMs, serverClock.nowMs());
+      if (purpose.lane === 'backfill') backfill?.pace.sent(nowMs);
+      planner.booked(purpose, nowMs);
+    },
     observe: (event) => {
       if (event.type === 'device-gone') leave(event.deviceId);
       if (event.type === 'plan-doubted') hastenAccount(LIMIT_DOUBT_EVERY_MS);
@@ -208,38 +271,6 @@ export function createPlanning(parts: PlanningParts): Planning {
     weigh: demand.look,
     staleMs: demand.staleMs,
   };
-}
-
-/**
- * Where the wanted span of a device begins: what came after the newest that is held stays wanted, however long the
- * allowance or an outage has kept it waiting.
- */
-function goesOnFrom(spans: readonly CoveredSpan[], wantedFrom: EpochNs): EpochNs {
-  const held = spans.at(-2) ?? spans.at(-1);
-  return held === undefined ? wantedFrom : minNs(wantedFrom, held.to);
-}
-
-function settingsOf({ context, schedules, sweepMs, share }: PlanningParts) {
-  const { store, serverClock } = context;
-  const nowMs = serverClock.nowMs();
-  const phaseMs = phaseOf(store.workspaceTag() ?? '');
-  const turnAfter = (kind: RoundKind, lastMs: EpochMs): EpochMs =>
-    (schedules[kind].next(lastMs - phaseMs) ?? Number.POSITIVE_INFINITY) + phaseMs;
-  return {
-    freshnessMs: meanPeriodMs(schedules.telemetry, nowMs),
-    devicesMs: meanPeriodMs(schedules.devices, nowMs),
-    alertsMs: meanPeriodMs(schedules.alerts, nowMs),
-    accountMs: meanPeriodMs(schedules.account, nowMs),
-    turnAfter,
-    sweepMs,
-    pageSize: store.account()?.plan.maxDevicesPerPage ?? USUAL_PAGE,
-    share,
-  };
-}
-
-/** The phase of a workspace: always the same one, spread evenly over many workspaces. */
-export function phaseOf(workspace: string): number {
-  return hash64(workspace).lo % PHASE_WITHIN_MS;
 }
 
 function toListed({ record }: KnownDevice): ListedTail {

@@ -10,7 +10,7 @@ import { ApiFault } from '../core/faults.ts';
 import { type Interval, normalize, subtract } from '../core/intervals.ts';
 import { judgePage } from '../core/judge-page.ts';
 import { settleOf } from '../core/late.ts';
-import type { Reply } from '../core/ports.ts';
+import type { Reply, RequestLane } from '../core/ports.ts';
 import type { TelemetryPage } from '../core/records.ts';
 import type { Gap } from '../core/telemetry-state.ts';
 import { ceilToSecond, type EpochNs, HOUR_NS, maxNs, minNs, msToNs } from '../core/time.ts';
@@ -111,12 +111,17 @@ function nextHole(context: SyncContext, rules: WindowRules, task: PullTask): Int
   if (open.length === 0) return null;
   const nowMs = serverClock.nowMs();
   const hiddenTo = rules.visibleFrom([]);
-  const resting = store.gaps(deviceId).filter((gap) => gap.retryAtMs > nowMs);
+  const resting = store.gaps(deviceId).filter((gap) => isResting(gap, task.lane, nowMs));
   const hole = subtract(open, normalize(resting.map((gap) => restOf(gap, hiddenTo)))).at(-1);
   const servedFrom = rules.servedFrom();
   if (hole === undefined || servedFrom === null || hole.from >= servedFrom) return hole ?? null;
   nameGap({ context, task }, { from: hole.from, to: minNs(servedFrom, hole.to) }, 'beyond plan');
   return hole.to <= servedFrom ? null : { from: servedFrom, to: hole.to };
+}
+
+/** Whether a name keeps its hole closed: what was given up for the newest pages is what a backfill is asked for. */
+export function isResting({ retryAtMs, reason }: Gap, lane: RequestLane, nowMs: number): boolean {
+  return retryAtMs > nowMs && (lane !== 'backfill' || reason !== 'beyond allowance');
 }
 
 /** What of a named gap is left alone for now. A plan that has grown, or an age that does not matter, opens what it hid. */

@@ -92,7 +92,7 @@ export function openPlanRig(options: PlanRigOptions = {}): PlanRig {
     plan: async (asked = {}, { schedules } = {}) => {
       const sync = { history, schedules: { ...SCHEDULES, ...schedules }, sweepMs: 6 * 3_600_000, leftOut };
       const config = { dataDir, api: { share }, sync };
-      const command = { from: null, to: null, devices: [], whatIf: [], ...asked };
+      const command = { from: null, to: null, devices: [], whatIf: [], finishBy: null, maxShare: null, ...asked };
       return await planOf({ command, config, open, clock }, new AbortController().signal);
     },
     once: async (changes = {}) => {

@@ -1,6 +1,7 @@
 /** `--plan --help`. At most 80 columns wide. */
 export const PLAN_TOPIC = `tidemark --plan [--from T] [--to T] [--device ID]... [--what-if KEY=VALUE]...
-                [--config FILE] [--json] [--log-level LEVEL]
+                [--max-share S | --finish-by T] [--config FILE] [--json]
+                [--log-level LEVEL]
 
 Tells what the schedules and a stretch of history would cost, before anything is
 spent: devices and how often they report, requests a day, the share of the
@@ -11,8 +12,11 @@ It asks for the account and the device list only: one request, and one for every
 by what that has read. Nothing is fetched, kept or delivered.
 
   --from T, --to T     the stretch: a date, an RFC 3339 time or an age (90d);
-                       else sync.history up to now
+                       else sync.history up to now; --from all for all there is
   --device ID          the stretch of this device alone; may be repeated
+  --max-share S        the stretch at a part of the share, such as 0.25
+  --finish-by T        the stretch done by a time to come: a date, an RFC 3339
+                       time, or a length of time from now on (12h)
   --what-if KEY=VALUE  supposes something else; may be repeated:
     api.share                          the part of the allowance, or share
     sync.telemetry, sync.alerts,       cron expressions, or telemetry,
