@@ -143,6 +143,12 @@ export function loadStateConfig(input: ConfigInput): Loaded<StateConfig> {
   return finish({ api: readPace(reading), ...readPlaces(reading, input) }, reading, input.environment);
 }
 
+/** Whether anything is said of the API: for commands that can do without it, and do more with it. */
+export function isApiGiven(input: ConfigInput): boolean {
+  const { reading } = readSources(input);
+  return isGiven(reading, 'api.url') || isGiven(reading, 'api.key');
+}
+
 /** What tells where the API is and opens it. */
 const NOT_OF_THE_STATE = ['api.url', 'api.key', fileForm('api.key'), 'api.ca_file'];
 

@@ -7,6 +7,7 @@ import type { CheckCommand, Command, LogLevel } from './cli/command.ts';
 import {
   type Config,
   type ConfigInput,
+  isApiGiven,
   type Loaded,
   loadConfig,
   loadDemoConfig,
@@ -47,6 +48,11 @@ export async function runCommand(command: RunnableCommand, ports: ProcessPorts):
   if (asksTheApi(command)) {
     const parts = begin(loadConfig(input), command, ports);
     return await toldAtItsEnd(parts, runWithApi(command, parts, ports));
+  }
+  // What reads again from the API needs its key; sending again does without, and does more with it.
+  if (command.mode === 'verify' && (command.sample !== null || (command.repair && isApiGiven(input)))) {
+    const parts = begin(loadConfig(input), command, ports);
+    return await toldAtItsEnd(parts, verify(command, parts, { api: parts.config, ports }));
   }
   const parts = begin(loadStateConfig(input), command, ports);
   return await toldAtItsEnd(parts, runOnState(command, parts, ports));
@@ -95,8 +101,22 @@ async function runWithApi(command: FileCommand, parts: CommandParts, ports: Proc
 }
 
 /** Commands on what is held. Each is loaded when it is asked for. */
-function runOnState(command: FileCommand, _parts: CommandParts<StateConfig>, _ports: ProcessPorts): Promise<number> {
-  return Promise.reject(unavailable(command));
+async function runOnState(
+  command: FileCommand,
+  parts: CommandParts<StateConfig>,
+  ports: ProcessPorts,
+): Promise<number> {
+  if (command.mode === 'verify') return await verify(command, parts, { api: null, ports });
+  throw unavailable(command);
+}
+
+async function verify(
+  command: Extract<Command, { mode: 'verify' }>,
+  parts: CommandParts<StateConfig>,
+  { api, ports }: { readonly api: Config | null; readonly ports: ProcessPorts },
+): Promise<number> {
+  const { runVerifyCommand } = await import('./run/verify.ts');
+  return await runVerifyCommand({ command, ...parts, api }, ports);
 }
 
 function unavailable({ mode }: FileCommand): UserError {

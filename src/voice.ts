@@ -6,7 +6,7 @@ import type { Observe } from './core/ports.ts';
 import type { Secret } from './core/secret.ts';
 import type { ProgressReport } from './core/status.ts';
 import { createLogger, type Logger, type LogStream, logEvents } from './observe/log.ts';
-import { createProgress, createTerminalLine, type ProgressFacts } from './observe/progress.ts';
+import { createProgress, createTerminalLine, type ProgressFacts, type TerminalLine } from './observe/progress.ts';
 import { createScrub, type Scrub } from './observe/scrub.ts';
 import { realClock } from './real-clock.ts';
 
@@ -32,9 +32,14 @@ export interface Voice {
   show(report: () => ProgressReport): void;
   /** Says on a terminal what is under way, where there are no figures to show; elsewhere nothing. */
   hint(text: string): void;
+  /** Shows in words how far other long work is: on a terminal at once, in the log once a minute. */
+  showWords(words: () => string): void;
   /** Takes progress and hint away. */
   endProgress(): void;
 }
+
+/** How often a log is told of work that is shown in words. */
+const LOG_WORDS_MS = 60_000;
 
 /** A report is a look at every device: made no more often than it takes. */
 const LOOK_FOR_TERMINAL_MS = 1000;
@@ -71,7 +76,20 @@ export function openVoice(options: {
       progress.show(progressFacts(report()), nowMs);
     },
     hint: (text) => line?.draw(text),
+    showWords: wordsShower(line ?? logger),
     endProgress: progress.end,
+  };
+}
+
+function wordsShower(target: TerminalLine | Logger): Voice['showWords'] {
+  const everyMs = 'draw' in target ? LOOK_FOR_TERMINAL_MS : LOG_WORDS_MS;
+  let dueMs = 'draw' in target ? Number.NEGATIVE_INFINITY : realClock.monoMs() + everyMs;
+  return (words) => {
+    const nowMs = realClock.monoMs();
+    if (nowMs < dueMs) return;
+    dueMs = nowMs + everyMs;
+    if ('draw' in target) target.draw(words());
+    else target.info(`progress: ${words()}`);
   };
 }
 

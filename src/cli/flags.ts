@@ -48,7 +48,7 @@ export const MODES: readonly ModeEntry[] = [
   { flag: 'backfill', value: 'none', works: true, does: 'fills a span of history' },
   { flag: 'status', value: 'none', works: false, does: 'tells what is held' },
   { flag: 'check', value: 'none', works: true, does: 'checks key, destination and state' },
-  { flag: 'verify', value: 'none', works: false, does: 'compares a destination with what is held' },
+  { flag: 'verify', value: 'none', works: true, does: 'compares a destination with what is held' },
   { flag: 'export', value: 'required', hint: 'csv|ndjson|lp', works: false, does: 'writes what is held' },
   { flag: 'replay', value: 'none', works: false, does: 'delivers again, without asking the API' },
   { flag: 'quarantine', value: 'optional', hint: '[list|retry|drop]', works: false, does: 'handles refused points' },

@@ -7,6 +7,7 @@ import { CHECK_TOPIC } from './topics/check.ts';
 import { DEMO_TOPIC } from './topics/demo.ts';
 import { ONCE_TOPIC } from './topics/once.ts';
 import { PLAN_TOPIC } from './topics/plan.ts';
+import { VERIFY_TOPIC } from './topics/verify.ts';
 
 export const TOPICS: Partial<Record<Mode, string>> = {
   backfill: BACKFILL_TOPIC,
@@ -14,4 +15,5 @@ export const TOPICS: Partial<Record<Mode, string>> = {
   plan: PLAN_TOPIC,
   demo: DEMO_TOPIC,
   check: CHECK_TOPIC,
+  verify: VERIFY_TOPIC,
 };

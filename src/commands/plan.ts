@@ -48,7 +48,11 @@ export async function askForPlan(context: SyncContext, signal: AbortSignal): Pro
   }
 }
 
-async function askForAccount({ api, store, observe }: SyncContext, signal: AbortSignal): Promise<Account | null> {
+/** Asks for the account, so that the plan's figures are known and no other workspace is behind the key. @throws ApiFault UserError */
+export async function askForAccount(
+  { api, store, observe }: SyncContext,
+  signal: AbortSignal,
+): Promise<Account | null> {
   try {
     const { value: account } = await api.account({ lane: 'inventory', stream: 'account' }, signal);
     const tag = store.workspaceTag();

@@ -7,11 +7,12 @@
  */
 import { isBackfillArgs } from './backfill-ask.ts';
 import { type ExitCode, isExitCode } from './faults.ts';
+import { isMending, isSampling } from './mending.ts';
 import type { ProgressReport } from './status.ts';
 import type { EpochMs } from './time.ts';
 
 /** What can be asked for. */
-export type JobKind = 'once' | 'check' | 'backfill';
+export type JobKind = 'once' | 'check' | 'backfill' | 'mend' | 'sample';
 
 export type JobState = 'waiting' | 'running' | 'done' | 'failed' | 'cancelled';
 
@@ -32,6 +33,9 @@ export const JOB_RULES: Readonly<Record<JobKind, JobRule>> = {
   check: { isFollowed: true, isResumed: false, isLong: false, takes: isEmptyObject },
   // It goes on where its follower has lost the connection.
   backfill: { isFollowed: false, isResumed: true, isLong: true, takes: isBackfillArgs },
+  // What `--verify` cannot do from beside: fetching again and changing lack-sets; reading windows again.
+  mend: { isFollowed: true, isResumed: false, isLong: true, takes: isMending },
+  sample: { isFollowed: true, isResumed: false, isLong: true, takes: isSampling },
 };
 
 /** The rule of a kind by the name that stands in the state; `null` for one that a newer version has left there. */

@@ -6,7 +6,6 @@
  */
 import type { CoveredSpan } from './coverage.ts';
 import { type DeviceFilter, keptReading } from './filter.ts';
-import { hash64 } from './hash.ts';
 import { hourOf, hourStart, hoursToWrite } from './hours.ts';
 import { type Intervals, includes } from './intervals.ts';
 import { claimAfter, isCovered } from './late.ts';
@@ -15,6 +14,7 @@ import { descriptiveTag, identityTag, type TagValue } from './line-text.ts';
 import type { LogLane } from './log-state.ts';
 import { nameAt } from './names.ts';
 import { createPlaces, type Places } from './placing.ts';
+import { addPoint, pointIdentity } from './point-sum.ts';
 import { type DropReason, flattenReading, readingDigest, type SensorValue } from './points.ts';
 import type { Reading, RejectedRecord } from './records.ts';
 import type { DaySum, Landing, TelemetryState, Tie } from './telemetry-state.ts';
@@ -136,7 +136,7 @@ function hourLine({ state, workspaceId }: LandingInput, hour: number, readings: 
   return line;
 }
 
-type Written = Pick<Landing, 'lines' | 'firstNs' | 'lastNs' | 'daySums' | 'rejected'>;
+type Written = Pick<Landing, 'lines' | 'firstNs' | 'lastNs' | 'daySums' | 'dayTexts' | 'rejected'>;
 
 interface Writer {
   /**
@@ -152,6 +152,7 @@ function createWriter(input: LandingInput, places: Places): Writer {
   const lines: string[] = [];
   const rejected = [...input.rejected];
   const days = createDays();
+  const texts = new Map<number, number>();
   let firstNs: EpochNs | null = null;
   let lastNs: EpochNs | null = null;
   const gone = input.held.cleared ?? [];
@@ -173,7 +174,9 @@ function createWriter(input: LandingInput, places: Places): Writer {
     lines.push(`${key} ${field} ${stamp}`);
     reach(at);
     if (isInPlace && isUntold(at)) return false;
-    addPoint(isInPlace ? instant.day : days.of(at), `${stamp} ${sensor} ${field}`);
+    const day = isInPlace ? instant.day : days.of(at);
+    addPoint(day, pointIdentity(stamp, sensor, field));
+    if (value.field === 'text') texts.set(day.day, (texts.get(day.day) ?? 0) + 1);
     return true;
   };
   return {
@@ -194,7 +197,10 @@ function createWriter(input: LandingInput, places: Places): Writer {
       if (fresh > 0) instant.day.readings += 1;
       return { fresh, known };
     },
-    result: () => ({ lines, firstNs, lastNs, daySums: days.sums(), rejected }),
+    result: () => ({
+      ...{ lines, firstNs, lastNs, daySums: days.sums(), rejected },
+      ...(texts.size === 0 ? {} : { dayTexts: texts }),
+    }),
   };
 }
 
@@ -224,14 +230,6 @@ function createDays(): { of(at: EpochNs): GrowingSum; sums(): readonly DaySum[] 
     },
     sums: () => [...days.values()].filter(({ readings, points }) => readings > 0 || points > 0),
   };
-}
-
-/** Adds a point by the identity that it counts with in the sum of its day: what a database gives back, nothing more. */
-function addPoint(sum: GrowingSum, identity: string): void {
-  const { hi, lo } = hash64(identity);
-  sum.points += 1;
-  sum.hashHigh = (sum.hashHigh + hi) % 2 ** 32;
-  sum.hashLow = (sum.hashLow + lo) % 2 ** 32;
 }
 
 const RECORD_LENGTH = 2000;

@@ -67,6 +67,16 @@ export interface Lack {
   readonly points: number;
 }
 
+/** A stretch of which a destination was found to have so many points. */
+export type FoundStretch = Pick<Lack, 'deviceId' | 'fromNs' | 'toNs' | 'points'>;
+
+/** What comparing a destination with what is kept has brought to light of what it lacks. */
+export interface LackChange {
+  /** What is beyond a retention stays in its lack-set all the same. */
+  readonly found: readonly FoundStretch[];
+  readonly missed: readonly Lack[];
+}
+
 /** All that a destination lacks for one reason. */
 export interface LackSum {
   readonly reason: LackReason;
@@ -129,6 +139,8 @@ export interface LogStore {
   backlog(destinationId: number): Backlog;
   /** What the destination lacks for good, by device, reason and time. */
   lacks(destinationId: number): readonly Lack[];
+  /** Takes out of what a destination lacks what it was found to have, and adds what it was found not to have. */
+  amendLacks(destinationId: number, change: LackChange): void;
   /** The same in sums, one for each reason there is. */
   lackSums(destinationId: number): readonly LackSum[];
   totals(): ArchiveTotals;

@@ -71,6 +71,8 @@ export interface Landing {
   readonly newReadings: number;
   readonly ties: readonly Tie[];
   readonly daySums: readonly DaySum[];
+  /** How many of their points are texts, by day; without an entry none. */
+  readonly dayTexts?: ReadonlyMap<number, number>;
   /** The coverage after this page. */
   readonly spans: readonly CoveredSpan[];
   readonly hourReadings: ReadonlyMap<number, number>;

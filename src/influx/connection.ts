@@ -82,7 +82,7 @@ export function createConnection({ url, token, basic = false, ca, proxies }: Con
   };
 }
 
-function openAgent(base: string, { ca, proxies }: Pick<ConnectionOptions, 'ca' | 'proxies'>): HttpAgent {
+export function openAgent(base: string, { ca, proxies }: Pick<ConnectionOptions, 'ca' | 'proxies'>): HttpAgent {
   try {
     const options = { keepAlive: true, proxyEnv: proxies };
     return base.startsWith('https:') ? new HttpsAgent({ ...options, ca }) : new HttpAgent(options);
@@ -93,7 +93,7 @@ function openAgent(base: string, { ca, proxies }: Pick<ConnectionOptions, 'ca' |
 }
 
 /** Origin and path, without what the client would trip over: query, fragment, credentials, `/api/v2` at the end. */
-function baseUrl(url: string): string {
+export function baseUrl(url: string): string {
   const { origin, pathname } = new URL(url);
   return origin + pathname.replace(/\/+$/, '').replace(/\/api\/v2(?:\/write)?$/, '');
 }

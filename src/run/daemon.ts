@@ -56,8 +56,30 @@ function jobPartsOf(sync: Sync, { scrub }: Voice, place: { timeoutMs: number; da
     once: createOnceWorker(sync),
     check: createCheckWorker({ ...sync, timeoutMs: place.timeoutMs }),
     backfill: createBackfillWorker({ ...sync, rates }),
+    mend: lazily(async () => (await import('../commands/mend.ts')).createMendWorker(sync)),
+    sample: lazily(async () => {
+      const [{ createSampleWorker }, { openVerifyState }] = await Promise.all([
+        import('../commands/sample-job.ts'),
+        import('../store/verify-look.ts'),
+      ]);
+      return createSampleWorker(sync.context, () => openVerifyState(place.dataDir));
+    }),
   };
   return { queue: sync.jobs, workers, clock, observe, scrub };
+}
+
+type Worker = JobParts['workers'][string];
+
+/** A worker that is loaded when there is work for it: a daemon that is never asked starts without. */
+function lazily(load: () => Promise<Worker>): Worker {
+  return (args, signal) => {
+    let work: ReturnType<Worker> | null = null;
+    const end = load().then(async (begin) => {
+      work = begin(args, signal);
+      return await work.end;
+    });
+    return { end, progress: () => work?.progress() ?? null };
+  };
 }
 
 /** The key in use, and the file that may hold another one. */

@@ -120,7 +120,8 @@ interface DisplacedRow {
   readonly written_ns: bigint;
 }
 
-function createDisplacedSearch(db: Database.Database): Delivery['displacedTo'] {
+/** Finds the telemetry values that are displaced to some instants, in an open database. */
+export function createDisplacedSearch(db: Database.Database): Delivery['displacedTo'] {
   const find = db.prepare<[string], DisplacedRow>(
     `SELECT device_id, sensor, recorded_ns, written_ns FROM tie
      WHERE written_ns IN (SELECT CAST(value AS INTEGER) FROM json_each(?))`,

@@ -5,12 +5,17 @@
  * Promise: of one device and reason no two stretches touch or overlap, and none is ever forgotten by adding another.
  */
 import type Database from 'better-sqlite3';
-import type { Lack, LackReason, LackSum } from '../core/log-state.ts';
+import type { FoundStretch, Lack, LackReason, LackSum } from '../core/log-state.ts';
 import { DAY_NS, type EpochNs, maxNs, minNs } from '../core/time.ts';
 
 export interface Lacks {
   /** Adds stretches; those of one device and reason that touch become one. Only inside a transaction. */
   add(destinationId: number, lacks: readonly Lack[]): void;
+  /**
+   * Takes out what was found to be there, of what it was set aside with or came too late for; a stretch of which nothing
+   * is left goes. Only inside a transaction.
+   */
+  take(destinationId: number, found: FoundStretch): void;
   /** By device, reason and time. */
   list(destinationId: number): Lack[];
   /** The sums of each reason, by reason. */
@@ -67,7 +72,18 @@ export function createLacks(db: Database.Database): Lacks {
     }
     insert.run(destinationId, deviceId, reason, merged.fromNs, merged.toNs, merged.points);
   };
+  const takeOne = (destinationId: number, { deviceId, fromNs, toNs, points }: FoundStretch): void => {
+    let left = BigInt(points);
+    for (const reason of MENDED) {
+      for (const row of near.all(destinationId, deviceId, reason, toNs - 1n, fromNs + 1n)) {
+        remove.run(destinationId, deviceId, reason, row.from_ns);
+        if (row.points > left) insert.run(destinationId, deviceId, reason, row.from_ns, row.to_ns, row.points - left);
+        left = row.points > left ? 0n : left - row.points;
+      }
+    }
+  };
   return {
+    take: takeOne,
     add: (destinationId, lacks) => {
       for (const lack of lacks) addOne(destinationId, lack);
     },
@@ -82,6 +98,9 @@ export function createLacks(db: Database.Database): Lacks {
       })),
   };
 }
+
+/** What can be mended: what is older than a destination keeps stays so. */
+const MENDED: readonly LackReason[] = ['set aside', 'cleared'];
 
 function join(a: Lack, b: Lack): Lack {
   return { ...a, fromNs: minNs(a.fromNs, b.fromNs), toNs: maxNs(a.toNs, b.toNs), points: a.points + b.points };

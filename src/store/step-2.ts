@@ -141,4 +141,14 @@ const JOBS = `
   CREATE INDEX job_open ON job (id) WHERE ended_ms IS NULL;
 `;
 
-export const STEP_2 = [ARCHIVE, TELEMETRY, DELIVERY, JOBS].join('\n');
+/** How many points of a day are texts, which some databases do not keep. Of days before this step none are counted. */
+const TEXTS = `
+  CREATE TABLE day_text (
+    device_id TEXT NOT NULL,
+    day INTEGER NOT NULL,
+    points INTEGER NOT NULL,
+    PRIMARY KEY (device_id, day)
+  ) WITHOUT ROWID;
+`;
+
+export const STEP_2 = [ARCHIVE, TELEMETRY, DELIVERY, JOBS, TEXTS].join('\n');

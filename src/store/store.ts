@@ -175,6 +175,10 @@ function assemble(
     settle: guarded(delivery.settle),
     backlog: delivery.backlog,
     lacks: lacks.list,
+    amendLacks: guarded((destinationId, { found, missed }) => {
+      for (const stretch of found) lacks.take(destinationId, stretch);
+      lacks.add(destinationId, missed);
+    }),
     lackSums: lacks.sums,
     totals: archive.totals,
   };

@@ -75,6 +75,7 @@ export function createTelemetryTables(db: Database.Database, archive: Archive): 
       coverage.replace(deviceId, before.spans, landing.spans);
       hours.replace(deviceId, before, landing);
       sums.add(deviceId, landing.daySums);
+      sums.addTexts(deviceId, landing.dayTexts ?? []);
       if (landing.late !== undefined) lateness.keep(deviceId, landing.late.record);
       requestYield.run(landing.newReadings, landing.requestId);
     },
@@ -166,9 +167,16 @@ function createDaySums(db: Database.Database) {
        hash_high = (hash_high + excluded.hash_high) % 4294967296,
        hash_low = (hash_low + excluded.hash_low) % 4294967296`,
   );
+  const addText = db.prepare(
+    `INSERT INTO day_text (device_id, day, points) VALUES (?, ?, ?)
+     ON CONFLICT DO UPDATE SET points = points + excluded.points`,
+  );
   return {
     add: (deviceId: string, sums: Landing['daySums']): void => {
       for (const sum of sums) add.run(deviceId, sum.day, sum.readings, sum.points, sum.hashHigh, sum.hashLow);
+    },
+    addTexts: (deviceId: string, texts: Iterable<readonly [number, number]>): void => {
+      for (const [day, points] of texts) addText.run(deviceId, day, points);
     },
   };
 }

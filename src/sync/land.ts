@@ -20,6 +20,8 @@ export interface JudgedPage {
   readonly reply: Reply<TelemetryPage>;
   readonly readings: readonly Reading[];
   readonly proven: CoveredSpan | null;
+  /** Whether what lies in cleared stretches is to be written again, the readings at the edges of what is held too. */
+  readonly isAgain?: boolean;
 }
 
 /** Lands what a page is worth; a page that is worth nothing changes nothing. @returns how many readings were new. */
@@ -75,7 +77,8 @@ function landOnce(context: SyncContext, page: JudgedPage, attempt: number): Land
   const state = store.telemetry(deviceId);
   const filter = context.filterNotes.touchesSensors ? context.settings.filter : undefined;
   // A sensor that is written again may be missing of an edge, which is known by the whole of its reading.
-  const fresh = filter === undefined ? withoutEdges(page.readings, state.spans) : page.readings;
+  const isWhole = filter !== undefined || page.isAgain === true;
+  const fresh = isWhole ? page.readings : withoutEdges(page.readings, state.spans);
   const extent = extentOf(fresh);
   const landing = composeLanding({
     state,

@@ -6,16 +6,11 @@
  */
 import { coveredIntervals } from '../core/coverage.ts';
 import { type Interval, intersect } from '../core/intervals.ts';
-import { judgePage } from '../core/judge-page.ts';
 import type { Store } from '../core/state.ts';
 import { DAY_MS, DAY_NS, type EpochMs, HOUR_MS } from '../core/time.ts';
-import { type Ask, askFor, nextAsk } from '../core/walk.ts';
-import type { PullTask, SyncContext } from './context.ts';
+import type { SyncContext } from './context.ts';
 import { landPage } from './land.ts';
-import { TRIES } from './odd-answers.ts';
-import { askPage } from './page.ts';
-import { fromFirstPage } from './walking.ts';
-import { createWindowRules, type WindowRules } from './window-rules.ts';
+import { readWindow, type WindowPage } from './read-window.ts';
 
 /** How long after midnight the day before is read again at the earliest: what comes within this is awaited. */
 const AFTER_MIDNIGHT_MS = HOUR_MS;
@@ -57,16 +52,6 @@ function heldOf(store: Pick<Store, 'telemetry'>, deviceId: string, day: number):
   return first === undefined || last === undefined ? null : { from: first.from, to: last.to };
 }
 
-interface Reread {
-  readonly context: SyncContext;
-  readonly rules: WindowRules;
-  readonly task: PullTask;
-  /** What is read again. */
-  readonly hole: Interval;
-  odd: number;
-  empties: number;
-}
-
 /**
  * Reads what is held of a day of a device again.
  *
@@ -78,51 +63,11 @@ export async function rereadDay(
   { deviceId, day }: { readonly deviceId: string; readonly day: number },
   signal: AbortSignal,
 ): Promise<boolean> {
-  const hole = heldOf(context.store, deviceId, day);
-  if (hole !== null) {
-    const task: PullTask = { deviceId, span: hole, limit: hole.to, lane: 'sweep', isPaused: () => signal.aborted };
-    const reread: Reread = { context, rules: createWindowRules(context), task, hole, odd: 0, empties: 0 };
-    let ask: Ask | null | 'given up' = askBelow(reread, hole.to);
-    while (ask !== null) {
-      ask = await step(reread, ask, signal);
-      if (ask === 'given up') return false;
-    }
-  }
+  const window = heldOf(context.store, deviceId, day);
+  const land = (page: WindowPage): void => {
+    landPage(context, { deviceId, lane: 'sweep', proven: null, ...page });
+  };
+  if (window !== null && !(await readWindow(context, { deviceId, window, take: land }, signal))) return false;
   context.store.keepReread(deviceId, day);
   return true;
-}
-
-/** The question for what is left below `to`. Nothing is claimed by its answers, so that they need no anchors. */
-function askBelow({ task, hole, rules }: Reread, to: bigint): Ask | null {
-  if (to <= hole.from) return null;
-  const { deviceId } = task;
-  return askFor({ deviceId, hole: { from: hole.from, to }, near: null, far: null, live: false }, rules.limits());
-}
-
-/** Asks and lands one page. @returns the next question; `null` at the end of the day. */
-async function step(reread: Reread, ask: Ask, signal: AbortSignal): Promise<Ask | null | 'given up'> {
-  const { context, rules, task, hole } = reread;
-  signal.throwIfAborted();
-  const answer = await askPage(reread, ask, signal);
-  if (answer.kind === 'changed') return askBelow(reread, ask.hole.to);
-  if (answer.kind === 'too-old') return null;
-  if (answer.kind !== 'page') return answer.kind === 'odd' ? again(reread, fromFirstPage(ask)) : 'given up';
-  const page = answer.reply.value;
-  const known = { visibleFromNs: null, emptyBefore: reread.empties, anchorWaived: true };
-  const judged = judgePage(ask, page, known);
-  const { readings } = judged;
-  landPage(context, { deviceId: task.deviceId, lane: task.lane, reply: answer.reply, readings, proven: null });
-  if (readings.length === 0) reread.empties += 1;
-  if (judged.next === 'again') return again(reread, ask);
-  const isHollow = judged.next === 'cursor' && readings.length === 0;
-  if (isHollow && reread.empties >= TRIES) return 'given up';
-  if (!isHollow) Object.assign(reread, { odd: 0, empties: 0 });
-  const next = nextAsk(ask, judged, { page, hole, far: null, limits: rules.limits() });
-  // A window of the plan may be narrower than a day.
-  return next ?? askBelow(reread, ask.hole.from);
-}
-
-function again(reread: Reread, ask: Ask): Ask | 'given up' {
-  reread.odd += 1;
-  return reread.odd >= TRIES ? 'given up' : ask;
 }

@@ -1,0 +1,139 @@
+/**
+ * Reading from a database: one GET request, its answer line by line as it comes, never a whole one in memory.
+ *
+ * The same agents, proxies, certificates and tokens as for writing (`connection.ts`); the client's transport cannot be
+ * used, as it gathers what it reads. The deadline is one of silence: an answer may take long as long as it goes on.
+ */
+import { type IncomingMessage, type RequestOptions, request } from 'node:http';
+import { request as requestTls } from 'node:https';
+import { StringDecoder } from 'node:string_decoder';
+import { plainText } from '../core/text.ts';
+import type { ReadTrouble } from '../core/verify-ports.ts';
+import type { Conceal } from './answers.ts';
+import { baseUrl, openAgent } from './connection.ts';
+import type { InfluxSinkOptions } from './sink.ts';
+import { concealing, inSectionOf, readFailure } from './trouble.ts';
+
+/** A line this long is no line of an answer that was asked for in pieces. */
+const MAX_LINE_CHARS = 32 * 1024 * 1024;
+
+/** Of a refusal. */
+const MAX_WORDS_BYTES = 64 * 1024;
+
+/** What a line of an answer brought: `null`, or what was in the way, which ends the reading. */
+export type TakeLine = (line: string) => ReadTrouble | null;
+
+/** Asks and hands on line by line. @returns what was in the way; `null` for nothing. Throws only on abort. */
+export type ReadLines = (path: string, take: TakeLine, signal: AbortSignal) => Promise<ReadTrouble | null>;
+
+/** Opens it. @param basic whether `user:password` is sent the way that web servers know. @throws UserError (exit 78) */
+export function createReader(options: InfluxSinkOptions & { readonly basic: boolean }): ReadLines {
+  const { name, timeoutMs, ca, proxies } = options;
+  const base = baseUrl(options.url);
+  const agent = openAgent(base, { ca, proxies });
+  const token = options.token?.reveal() ?? '';
+  const conceal = concealing(token);
+  const headers = {
+    accept: 'application/json',
+    ...(token === '' ? {} : { authorization: authorizationOf(token, options.basic) }),
+  };
+  const begin = base.startsWith('https:') ? requestTls : request;
+  return async (path, take, signal) => {
+    signal.throwIfAborted();
+    try {
+      const answer = await answerTo(begin, `${base}${path}`, { agent, headers, signal, timeoutMs });
+      if (answer.statusCode !== 200) return await refusalOf(answer, { conceal, name });
+      return await handOn(answer, take);
+    } catch (error) {
+      signal.throwIfAborted();
+      const words = error instanceof Silence ? 'no answer within influx.timeout' : readFailure(error).words;
+      return { kind: 'down', words: inSectionOf(name, words), hint: '' };
+    }
+  };
+}
+
+function authorizationOf(token: string, basic: boolean): string {
+  return basic && token.includes(':') ? `Basic ${btoa(token)}` : `Token ${token}`;
+}
+
+class Silence extends Error {}
+
+interface Asking extends Pick<RequestOptions, 'agent' | 'headers' | 'signal'> {
+  readonly timeoutMs: number;
+}
+
+async function answerTo(
+  begin: typeof request,
+  url: string,
+  { timeoutMs, ...options }: Asking,
+): Promise<IncomingMessage> {
+  return await new Promise((resolve, reject) => {
+    // Of the socket's silence, before and while the answer comes.
+    const asked = begin(url, { ...options, timeout: timeoutMs, method: 'GET' }, resolve);
+    asked.on('error', reject);
+    asked.on('timeout', () => asked.destroy(new Silence()));
+    asked.end();
+  });
+}
+
+async function handOn(answer: IncomingMessage, take: TakeLine): Promise<ReadTrouble | null> {
+  const decoder = new StringDecoder('utf8');
+  let rest = '';
+  for await (const chunk of answer) {
+    const lines = (rest + decoder.write(chunk as Buffer)).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      const trouble = line === '' ? null : take(line);
+      // Leaving the loop ends the connection.
+      if (trouble !== null) return trouble;
+    }
+    if (rest.length > MAX_LINE_CHARS) return TOO_LONG;
+  }
+  rest += decoder.end();
+  return rest.trim() === '' ? null : take(rest);
+}
+
+const TOO_LONG: ReadTrouble = {
+  kind: 'refused',
+  words: 'the answer does not come in pieces as it was asked for, and is too long to be read as one',
+  hint: 'look at what stands between Tidemark and the database: it has to pass answers on as they come',
+};
+
+/** A refusal in words, and what to do about it. */
+async function refusalOf(
+  answer: IncomingMessage,
+  { conceal, name }: { readonly conceal: Conceal; readonly name: string },
+): Promise<ReadTrouble> {
+  let body = '';
+  for await (const chunk of answer) {
+    body += (chunk as Buffer).toString('utf8');
+    if (body.length > MAX_WORDS_BYTES) break;
+  }
+  const status = answer.statusCode ?? 0;
+  const said = plainText(conceal(saidIn(body)), 180);
+  const words = `HTTP ${status}${said === '' ? '' : `: ${said}`}`;
+  if (status >= 500 || status === 429 || status === 408) return { kind: 'down', words, hint: '' };
+  return { kind: 'refused', words, hint: inSectionOf(name, hintFor(status)) };
+}
+
+function saidIn(body: string): string {
+  try {
+    const json: unknown = JSON.parse(body);
+    const { error, message } = { ...(json as Readonly<Record<string, unknown>>) };
+    return typeof error === 'string' ? error : typeof message === 'string' ? message : body;
+  } catch {
+    return body;
+  }
+}
+
+/** What reading takes that writing does not. */
+export const MAY_READ =
+  'influx.token has to be allowed to read influx.bucket, not only to write: in InfluxDB 2 and 3 give it read permission for that bucket; in 1.8 GRANT READ (or ALL) on the database to its user';
+
+function hintFor(status: number): string {
+  if (status === 401 || status === 403) return MAY_READ;
+  if (status === 404) {
+    return `influx.url, influx.bucket: nothing answers queries for that bucket there. ${MAY_READ}; InfluxDB 2 also needs a DBRP mapping for a bucket that another version made (influx v1 dbrp create)`;
+  }
+  return `influx.url: what answers there does not take queries. ${MAY_READ}`;
+}

@@ -1,0 +1,175 @@
+/**
+ * The part of `--verify` that asks the API or writes to the state: alone it opens the sync itself; beside a daemon that
+ * does it, as a job.
+ */
+import { createHttpTransport } from '../api/transport.ts';
+import { openSync, type Sync, settingsOf } from '../app.ts';
+import { mend } from '../commands/mend.ts';
+import { refusalOf } from '../commands/once-pull.ts';
+import { askForAccount } from '../commands/plan.ts';
+import { sample } from '../commands/sample.ts';
+import type { Config } from '../config.ts';
+import { ApiFault, UserError } from '../core/faults.ts';
+import type { JobEnd, JobKind } from '../core/jobs.ts';
+import { lackChangeOf, type MendArgs, type MendSummary, type SampleArgs } from '../core/mending.ts';
+import type { SampleVerdict } from '../core/verify-sample.ts';
+import { realClock, realRandom } from '../real-clock.ts';
+import { openStore } from '../store/store.ts';
+import { openVerifyState } from '../store/verify-look.ts';
+import { endsSession } from '../sync/dispatch.ts';
+import type { ProcessPorts, Voice } from '../voice.ts';
+import { doOrFollow } from './do-or-follow.ts';
+
+export interface ApiRun {
+  /** With the API; `null`: only a daemon can do it. */
+  readonly config: Config | null;
+  readonly dataDir: string;
+  readonly voice: Voice;
+}
+
+/** Neither is the API configured nor is there a daemon that could ask it. */
+export class NoApiError extends Error {
+  override readonly name = 'NoApiError';
+}
+
+/** Brings a lack-set up to date; nothing is asked of the API. */
+export async function keepLacks(
+  run: ApiRun,
+  args: MendArgs,
+  of: { destinationId: number },
+  ports: ProcessPorts,
+): Promise<void> {
+  const alone = (): Promise<MendSummary> => {
+    const { store, close } = openStore(run.dataDir);
+    try {
+      store.amendLacks(of.destinationId, lackChangeOf(args));
+      return Promise.resolve({ read: 0, requests: 0, delivered: true, reason: null });
+    } finally {
+      close();
+    }
+  };
+  const what = 'lack-sets brought up to date';
+  await doIt<MendSummary>(run, { kind: 'mend', args: { ...args }, alone, done: { windows: 0 }, total: 1, what }, ports);
+}
+
+/** Fetches again, delivers and keeps what is lacking. @throws UserError with the exit code and what to do, NoApiError */
+export async function runMend(run: ApiRun, args: MendArgs, ports: ProcessPorts): Promise<MendSummary> {
+  const done = { windows: 0 };
+  const total = args.windows.length;
+  const alone = async (): Promise<MendSummary> =>
+    await withSync(run, true, ports, async (sync) => {
+      const stop = new AbortController();
+      const both = AbortSignal.any([ports.signal, stop.signal]);
+      const deliveries = sync.deliverers.map(async (deliverer) => await deliverer.run(both));
+      for (const delivery of deliveries) delivery.catch((error: unknown) => stop.abort(error));
+      try {
+        return await mend(sync, args, done, both);
+      } finally {
+        stop.abort();
+        await Promise.allSettled(deliveries);
+      }
+    });
+  return await doIt<MendSummary>(
+    run,
+    { kind: 'mend', args: { ...args }, alone, done, total, what: 'windows fetched' },
+    ports,
+  );
+}
+
+/** Reads windows again and compares. @throws UserError with the exit code and what to do. */
+export async function runSample(run: ApiRun, args: SampleArgs, ports: ProcessPorts): Promise<SampleVerdict> {
+  const done = { windows: 0 };
+  const alone = async (): Promise<SampleVerdict> =>
+    await withSync(run, false, ports, async ({ context }) => {
+      const state = openVerifyState(run.dataDir);
+      if (state === null) throw new UserError('There is nothing held yet to be read again.', 1);
+      try {
+        return await sample({ context, state }, args, done, ports.signal);
+      } finally {
+        state.close();
+      }
+    });
+  const total = args.windows;
+  return await doIt<SampleVerdict>(
+    run,
+    { kind: 'sample', args: { ...args }, alone, done, total, what: 'windows read again' },
+    ports,
+  );
+}
+
+interface Doing<T> {
+  readonly kind: JobKind;
+  readonly args: Readonly<Record<string, unknown>>;
+  readonly alone: () => Promise<T>;
+  readonly done: { readonly windows: number };
+  readonly total: number;
+  readonly what: string;
+}
+
+async function doIt<T extends object>(
+  { dataDir, voice }: ApiRun,
+  { kind, args, alone, done, total, what }: Doing<T>,
+  ports: ProcessPorts,
+): Promise<T> {
+  const request = { kind, args, askedBy: '--verify', askedMs: realClock.nowMs() };
+  const show = (progress: unknown): void => {
+    const { done: told } = { ...(progress as { readonly done?: unknown }) };
+    if (typeof told === 'number') voice.showWords(() => `${told}/${total} ${what}`);
+  };
+  voice.showWords(() => `${done.windows}/${total} ${what}`);
+  const work = { request, alone, summaryOf: (end: JobEnd) => summaryOf<T>(end), show };
+  return await doOrFollow(work, { dataDir, voice }, ports);
+}
+
+/** What the daemon has left: an object of the same version of this program. */
+function summaryOf<T extends object>({ exitCode, summary, message }: JobEnd): T {
+  if (typeof summary === 'object' && summary !== null && 'requests' in summary) return summary as T;
+  const words = message ?? 'it has left no summary that this version understands';
+  throw new UserError(`The daemon did not do it: ${words}`, exitCode === 0 ? 1 : exitCode);
+}
+
+async function withSync<T>(
+  { config, dataDir, voice }: ApiRun,
+  delivers: boolean,
+  ports: ProcessPorts,
+  work: (sync: Sync) => Promise<T>,
+): Promise<T> {
+  if (config === null) {
+    // Where a daemon holds the state, that can do it.
+    openStore(dataDir).close();
+    throw new NoApiError();
+  }
+  const { url, key, ca, timeoutMs, concurrency } = config.api;
+  const http = createHttpTransport({ timeoutMs, connections: concurrency, ...(ca === null ? {} : { ca }) });
+  let sync: Sync | null = null;
+  try {
+    const settings = settingsOf(config);
+    sync = openSync({
+      ...settings,
+      destinations: delivers ? settings.destinations : [],
+      observe: voice.observe,
+      clock: realClock,
+      random: realRandom,
+      transport: http.transport,
+      api: { ...config.api, url, key: () => key.reveal() },
+      dataDir,
+    });
+    await knowWorkspace(sync, ports.signal);
+    return await work(sync);
+  } finally {
+    sync?.close();
+    await http.close();
+  }
+}
+
+/** Whoever asks has to ask in the workspace that the state belongs to. */
+async function knowWorkspace({ context }: Sync, signal: AbortSignal): Promise<void> {
+  try {
+    await askForAccount(context, signal);
+    context.observe({ type: 'workspace-known' });
+  } catch (error) {
+    if (!(error instanceof ApiFault)) throw error;
+    if (endsSession(error)) throw refusalOf(error);
+    throw new UserError(`The API could not be asked: ${error.message}. Run it again when it answers.`, 3);
+  }
+}

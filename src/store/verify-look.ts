@@ -1,0 +1,241 @@
+/**
+ * The state as `--verify` looks at it, beside whoever works with it: no lock, nothing written, each look one moment.
+ */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { UserError } from '../core/faults.ts';
+import { type Interval, includes, intersect, normalize } from '../core/intervals.ts';
+import { encodeSeries } from '../core/line-protocol.ts';
+import { descriptiveTag, identityTag, type TagValue } from '../core/line-text.ts';
+import type { Lack, LackReason, LogLane } from '../core/log-state.ts';
+import { nameAt } from '../core/names.ts';
+import type { EpochNs } from '../core/time.ts';
+import type { KeptDay, KeptLine, KeptStretch, VerifyState } from '../core/verify-ports.ts';
+import { unpack } from './archive.ts';
+import { STATE_FILE } from './database.ts';
+import { createDisplacedSearch } from './delivery.ts';
+import { explained, explainedCalls } from './explain.ts';
+import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
+
+/**
+ * Opens the state in a directory for looking.
+ *
+ * @returns `null` where there is none, or nothing in it yet. @throws UserError (exit 1) where it cannot be read.
+ */
+export function openVerifyState(directory: string): VerifyState | null {
+  const path = join(directory, STATE_FILE);
+  if (!existsSync(path)) return null;
+  return explained(path, () => {
+    const db = new Database(path, { readonly: true, fileMustExist: true });
+    try {
+      if (!isReadable(db, path)) {
+        db.close();
+        return null;
+      }
+      db.defaultSafeIntegers(true);
+      return explainedCalls(path, lookOver(db));
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+  });
+}
+
+function isReadable(db: Database.Database, path: string): boolean {
+  const version = Number(db.pragma('user_version', { simple: true }));
+  if (version === 0) return false;
+  const isOurs = Number(db.pragma('application_id', { simple: true })) === APPLICATION_ID;
+  if (isOurs && version === MIGRATIONS.length) return true;
+  const advice =
+    isOurs && version < MIGRATIONS.length
+      ? 'this state was written by an older version. Start the daemon or --once of this version on it first'
+      : 'this is no state that this version can read. Run the version that wrote it, or give data_dir another place';
+  throw new UserError(`${path}: ${advice}; nothing was changed.`, 1);
+}
+
+function lookOver(db: Database.Database): VerifyState {
+  const fact = db.prepare<[string], string>('SELECT value FROM fact WHERE key = ?').pluck();
+  const account = fact.get('account');
+  const first = db.prepare<[], bigint | null>('SELECT min(day) FROM day_sum').pluck();
+  const last = db.prepare<[], bigint | null>('SELECT max(day) FROM day_sum').pluck();
+  const ids = db
+    .prepare<[], string>('SELECT device_id FROM device UNION SELECT device_id FROM device_revision ORDER BY 1')
+    .pluck();
+  const covered = db.prepare<[string], Interval>(
+    'SELECT from_ns AS "from", to_ns AS "to" FROM coverage WHERE device_id = ? ORDER BY from_ns',
+  );
+  return {
+    workspaceTag: fact.get('workspace_tag') ?? null,
+    plan: account === undefined ? null : JSON.parse(account).plan,
+    destination: createDestinationSearch(db),
+    extent: () => {
+      const [from, to] = [first.get() ?? null, last.get() ?? null];
+      return from === null || to === null ? null : { from: Number(from), to: Number(to) };
+    },
+    deviceIds: () => ids.all(),
+    days: createDays(db),
+    covered: (deviceId) => normalize(covered.all(deviceId)),
+    positions: createPositions(db),
+    lacks: createLackLook(db),
+    stretch: createStretchLook(db, fact.get('workspace_tag') ?? ''),
+    displacedTo: createDisplacedSearch(db),
+    close: () => void db.close(),
+  };
+}
+
+function createDestinationSearch(db: Database.Database): VerifyState['destination'] {
+  const named = db.prepare<[string], { id: bigint; identity: string }>(
+    'SELECT id, identity FROM destination WHERE name = ? ORDER BY is_current DESC, id DESC',
+  );
+  return (name, candidates) => {
+    for (const { id, identity } of named.all(name)) {
+      const known = candidates.find((candidate) => candidate.identity === identity);
+      if (known !== undefined) return { id: Number(id), kind: known.kind };
+    }
+    return null;
+  };
+}
+
+function createDays(db: Database.Database): VerifyState['days'] {
+  const read = db.prepare<[string, number, number], Readonly<Record<string, bigint | null>>>(
+    `SELECT day, readings, points, hash_high, hash_low,
+       (SELECT points FROM day_text WHERE day_text.device_id = day_sum.device_id AND day_text.day = day_sum.day) AS texts
+     FROM day_sum WHERE device_id = ? AND day >= ? AND day < ? ORDER BY day`,
+  );
+  return (deviceId, from, to) =>
+    read.all(deviceId, from, to).map((row): KeptDay => {
+      const of = (column: string): number => Number(row[column] ?? 0n);
+      return {
+        day: of('day'),
+        readings: of('readings'),
+        points: of('points'),
+        hashHigh: of('hash_high'),
+        hashLow: of('hash_low'),
+        texts: of('texts'),
+      };
+    });
+}
+
+function createPositions(db: Database.Database): VerifyState['positions'] {
+  const read = db.prepare<[number], { lane: LogLane; block: bigint; line: bigint }>(
+    'SELECT lane, block, line FROM position WHERE destination_id = ?',
+  );
+  return (destinationId) => {
+    const positions = { live: { block: 0, line: 0 }, history: { block: 0, line: 0 } };
+    for (const { lane, block, line } of read.all(destinationId)) {
+      positions[lane] = { block: Number(block), line: Number(line) };
+    }
+    return positions;
+  };
+}
+
+interface LackRow {
+  readonly reason: LackReason;
+  readonly from_ns: EpochNs;
+  readonly to_ns: EpochNs;
+  readonly points: bigint;
+}
+
+function createLackLook(db: Database.Database): VerifyState['lacks'] {
+  const read = db.prepare<[number, string, EpochNs, EpochNs], LackRow>(
+    `SELECT reason, from_ns, to_ns, points FROM lack
+     WHERE destination_id = ? AND device_id = ? AND from_ns < ? AND to_ns > ? ORDER BY from_ns`,
+  );
+  return (destinationId, deviceId, { from, to }) =>
+    read.all(destinationId, deviceId, to, from).map(
+      (row): Lack => ({
+        deviceId,
+        fromNs: row.from_ns,
+        toNs: row.to_ns,
+        reason: row.reason,
+        points: Number(row.points),
+      }),
+    );
+}
+
+interface BlockRow {
+  readonly seq: bigint;
+  readonly lane: LogLane;
+  readonly data: Buffer;
+}
+
+function createStretchLook(db: Database.Database, workspaceTag: string): VerifyState['stretch'] {
+  const blocks = db.prepare<[string, EpochNs, EpochNs], BlockRow>(
+    `SELECT seq, lane, data FROM block
+     WHERE device_id = ? AND first_ns < ? AND last_ns >= ? AND first_ns IS NOT NULL ORDER BY seq`,
+  );
+  const cleared = db.prepare<[string, EpochNs, EpochNs], Interval>(
+    `SELECT from_ns AS "from", to_ns AS "to" FROM cleared
+     WHERE device_id = ? AND kind = 'telemetry' AND from_ns < ? AND to_ns > ? ORDER BY from_ns`,
+  );
+  // The range of the lines of a device: the index is by destination, source and line.
+  const quarantined = db
+    .prepare<[number, string, string], string>(
+      `SELECT content FROM quarantine
+       WHERE ifnull(destination_id, 0) = ? AND source = 'destination' AND content >= ? AND content < ?`,
+    )
+    .pluck();
+  const displaced = createDisplacedLines(db, workspaceTag);
+  return (of, at): KeptStretch =>
+    db.transaction((): KeptStretch => {
+      const { deviceId, destinationId, from, to } = of;
+      const lines: KeptLine[] = [];
+      const isWithin = createWithin(of);
+      for (const { seq, lane, data } of blocks.iterate(deviceId, to, from)) {
+        const position = at[lane];
+        unpack(data).forEach((line, index) => {
+          if (!line.startsWith('telemetry,') || !isWithin(line)) return;
+          const isSettled = seq < position.block || (Number(seq) === position.block && index < position.line);
+          lines.push({ line, isSettled });
+        });
+      }
+      const gone = intersect(normalize(cleared.all(deviceId, to, from)), [{ from, to }]);
+      for (const { line, at: written } of gone.length === 0 ? [] : displaced(of)) {
+        if (includes(gone, written)) lines.push({ line, isSettled: true });
+      }
+      const series = encodeSeries('telemetry', [['device_id', identityTag(deviceId)]]);
+      const refused = quarantined.all(destinationId, `${series},`, `${series}-`).filter(isWithin);
+      return { lines, quarantined: refused, cleared: gone };
+    })();
+}
+
+/** Whether a line's time lies in a stretch, by its last word. */
+function createWithin({ from, to }: Interval): (line: string) => boolean {
+  const [low, high] = [`${from}`, `${to}`];
+  return (line) => {
+    const stamp = line.slice(line.lastIndexOf(' ') + 1);
+    if (stamp.length === low.length && stamp.length === high.length) return low <= stamp && stamp < high;
+    const at = BigInt(stamp);
+    return from <= at && at < to;
+  };
+}
+
+interface TieRow {
+  readonly recorded_ns: EpochNs;
+  readonly sensor: TagValue;
+  readonly field: string;
+  readonly written_ns: EpochNs;
+}
+
+/** What stands beside its instant is remembered for ever: its lines can be made again when their blocks are gone. */
+function createDisplacedLines(db: Database.Database, workspaceTag: string) {
+  const ties = db.prepare<[string, EpochNs, EpochNs], TieRow>(
+    'SELECT recorded_ns, sensor, field, written_ns FROM tie WHERE device_id = ? AND written_ns >= ? AND written_ns < ?',
+  );
+  const names = db.prepare<[string], { fromNs: EpochNs; name: string }>(
+    'SELECT from_ns AS fromNs, name FROM device_name WHERE device_id = ? ORDER BY from_ns',
+  );
+  return ({ deviceId, from, to }: Interval & { readonly deviceId: string }): { line: string; at: EpochNs }[] => {
+    const held = names.all(deviceId);
+    return ties.all(deviceId, from, to).map(({ recorded_ns, sensor, field, written_ns }) => {
+      const series = encodeSeries('telemetry', [
+        ['device_id', identityTag(deviceId)],
+        ['sensor', sensor],
+        ['device_name', descriptiveTag(nameAt(held, recorded_ns) ?? deviceId)],
+        ['workspace_id', identityTag(workspaceTag)],
+      ]);
+      return { line: `${series} ${field} ${written_ns}`, at: written_ns };
+    });
+  };
+}
