@@ -20,7 +20,7 @@ import type { Purpose } from '../core/ports.ts';
 import { UNKNOWN_RATE } from '../core/report-rate.ts';
 import type { Schedules } from '../core/schedule.ts';
 import type { Gap, TelemetryState } from '../core/telemetry-state.ts';
-import { type EpochMs, MINUTE_MS, maxNs, nsToMs, SECOND_MS } from '../core/time.ts';
+import { type EpochMs, MINUTE_MS, maxNs, minNs, nsToMs, SECOND_MS } from '../core/time.ts';
 import { goesOnFrom } from './apart.ts';
 import type { Backfill } from './backfill.ts';
 import type { SyncContext } from './context.ts';
@@ -140,10 +140,12 @@ export function createPlanning(parts: PlanningParts): Planning {
     const wanted = { from, to: maxNs(limitFor(horizon, state), from) };
     return { state, wanted, view: viewOf({ spans: state.spans, wanted, resting, named }) };
   };
-  /** What the daemon is at by itself, whatever is asked of it beside that. */
+  /** What the daemon is at by itself; above what is held it may wait for a sign of life, or a sweep. */
   const ownOf = (deviceId: string): Intervals => {
     const now = isAlone ? null : view(deviceId);
-    return now === null ? [] : [now.wanted];
+    if (now === null) return [];
+    const { from, to } = now.wanted;
+    return normalize([{ from, to: minNs(now.state.spans.at(-1)?.to ?? from, to) }]);
   };
   const openIn: Planning['openIn'] = (lane, deviceId) => {
     if (!asked.has(deviceId)) return NOTHING_OPEN;
