@@ -136,6 +136,11 @@ function refuseStrangers(mode: Mode, given: Given): void {
     if (mode === 'demo' && flag === 'config') {
       throw mistake('--demo reads no configuration file: leave --config out, or set TIDEMARK_ variables for it.');
     }
+    if (mode === 'export' && flag === 'json') {
+      throw mistake(
+        '--export takes its form by name: --export ndjson writes one JSON object a line. Leave --json out.',
+      );
+    }
     const where = modesOf(flag);
     const working = where.filter((other) => MODES.some(({ flag: name, works }) => name === other && works));
     throw mistake(

@@ -29,9 +29,11 @@ function onSignal(name: NodeJS.Signals): void {
 /** What a second signal ends with: a one-off that was cut short has something left to do. */
 let stopExitCode = 0;
 
-// A reader that closes the pipe is no failure.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
+// A reader that closes the pipe is no failure; anything else, such as a full disk behind it, is.
+process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
+  if (code === 'EPIPE') return;
+  process.stderr.write(`tidemark: standard output could not be written (${code ?? 'unknown'}).\n`);
+  process.exit(1);
 });
 process.stderr.on('error', () => {});
 process.umask(0o077);
@@ -61,6 +63,7 @@ const ports: ProcessPorts = {
   },
   readFile: (path) => readFileSync(path, 'utf8'),
   print: (text) => void process.stdout.write(text),
+  stdout: { isTTY: process.stdout.isTTY, write: writeOut },
   stderr: process.stderr,
   signal: stop.signal,
 };
@@ -81,13 +84,26 @@ async function main(): Promise<number> {
   }
 }
 
+/** Writes a piece and waits until the reader has taken it. @returns whether there is still a reader. */
+async function writeOut(text: string): Promise<boolean> {
+  return await new Promise((resolve) => {
+    // What else goes wrong there ends the process, above.
+    process.stdout.write(text, (error) => resolve(error === undefined || error === null));
+  });
+}
+
 function tell(text: string): number {
   process.stdout.write(text);
   return 0;
 }
 
 main().then(
-  (code) => process.exit(code),
+  async (code) => {
+    // A pipe takes what was printed at its reader's pace; whoever is told to stop waits for no reader.
+    const stopped = new Promise((resolve) => stop.signal.addEventListener('abort', resolve, { once: true }));
+    if (!stop.signal.aborted) await Promise.race([writeOut(''), stopped]);
+    process.exit(code);
+  },
   (error: unknown) => {
     const words = error instanceof Error ? error.message : 'unknown';
     process.stderr.write(`tidemark: an error that should not happen: ${plainText(words)}\n`);

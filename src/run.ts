@@ -107,6 +107,14 @@ async function runOnState(
   ports: ProcessPorts,
 ): Promise<number> {
   if (command.mode === 'verify') return await verify(command, parts, { api: null, ports });
+  if (command.mode === 'export') {
+    const { runExportCommand } = await import('./run/export.ts');
+    return await runExportCommand({ command, ...parts }, ports);
+  }
+  if (command.mode === 'replay') {
+    const { runReplayCommand } = await import('./run/replay.ts');
+    return await runReplayCommand({ command, ...parts }, ports);
+  }
   throw unavailable(command);
 }
 

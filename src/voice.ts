@@ -18,9 +18,18 @@ export interface ProcessPorts {
   readonly readFile: (path: string) => string;
   /** Writes to standard output: what a command was asked for. */
   readonly print: (text: string) => void;
+  /** Standard output for what is long and comes piece by piece. */
+  readonly stdout: OutputStream;
   readonly stderr: LogStream & { readonly columns?: number };
   /** Aborts when the process is told to stop. */
   readonly signal: AbortSignal;
+}
+
+/** Where pieces are written, each once whoever reads has room for it. */
+export interface OutputStream {
+  readonly isTTY: boolean;
+  /** Resolves when the next piece may come. @returns whether anybody reads on. */
+  write(text: string): Promise<boolean>;
 }
 
 export interface Voice {
@@ -30,8 +39,8 @@ export interface Voice {
   readonly scrub: Scrub;
   /** Shows how far the work is, if it is time to; only then the report is asked for. */
   show(report: () => ProgressReport): void;
-  /** Says on a terminal what is under way, where there are no figures to show; elsewhere nothing. */
-  hint(text: string): void;
+  /** Says on a terminal what is under way, in words of its own; elsewhere nothing. @returns whether it is a terminal. */
+  hint(text: string): boolean;
   /** Shows in words how far other long work is: on a terminal at once, in the log once a minute. */
   showWords(words: () => string): void;
   /** Takes progress and hint away. */
@@ -75,7 +84,10 @@ export function openVoice(options: {
       dueMs = nowMs + everyMs;
       progress.show(progressFacts(report()), nowMs);
     },
-    hint: (text) => line?.draw(text),
+    hint: (text) => {
+      line?.draw(text);
+      return line !== null;
+    },
     showWords: wordsShower(line ?? logger),
     endProgress: progress.end,
   };

@@ -98,8 +98,6 @@ describe('modes of later versions', () => {
     [['--status', '--json']],
     [['--check']],
     [['--verify', '--repair']],
-    [['--export', 'csv']],
-    [['--replay', '--destination', 'influx']],
     [['--quarantine']],
     [['--quarantine', 'retry']],
     [['--backup', 'copy.db']],
@@ -122,7 +120,7 @@ describe('modes of later versions', () => {
 
   test('every mode is known to work or refused, none forgotten', () => {
     for (const { flag, works, value } of MODES) {
-      const argv = value === 'required' ? [`--${flag}`, 'x'] : [`--${flag}`];
+      const argv = value === 'required' ? [`--${flag}`, flag === 'export' ? 'csv' : 'x'] : [`--${flag}`];
       if (works) expect(parseArguments(argv).mode).toBe(flag);
       else expect(mistakeOf(...argv)).toContain('not available in this version yet');
     }
@@ -154,6 +152,9 @@ describe('mistakes', () => {
     [['--once', '--log-level', 'verbose'], /--log-level takes error, warn, info or debug\.$/],
     [['--once=yes'], /--once takes no value/],
     [['--once', '--json=true'], /--json takes no value/],
+    [['--export', 'xml'], /--export takes csv, ndjson or lp\.$/],
+    [['--export', 'cvs'], /--export takes csv, ndjson or lp\. Did you mean csv\?/],
+    [['--export', 'csv', '--json'], /--export ndjson writes one JSON object a line\. Leave --json out\./],
     [['--export'], /--export needs a value: --export csv\|ndjson\|lp/],
     [
       ['--once', '--from', '1d'],
@@ -226,7 +227,7 @@ describe('the help text', () => {
 
   /** The modes of the examples in a text. */
   const examplesIn = (text: string): string[] =>
-    [...text.matchAll(/^ {2}(?:[A-Z_]+=\S+ )?tidemark (--[^>\n]+)/gm)].map(
+    [...text.matchAll(/^ {2}(?:[A-Z_]+=\S+ )?tidemark (--[^>|\n]+)/gm)].map(
       ([, words]) => parseArguments((words ?? '').trim().split(' ')).mode,
     );
 

@@ -45,9 +45,9 @@ describe('the end of --once', () => {
     const span = '(from 2026-01-01T00:00:00Z to 2026-02-01T00:00:00.5Z)';
     expect(linesOf({ destinations: [{ ...DESTINATION, lacks }] })).toEqual([
       'info: all is in place',
-      `warn: 12,345 points are not in influx: beyond its retention ${span}`,
-      `warn: 12,345 points are not in influx: it was set aside ${span}`,
-      `warn: 12,345 points are not in influx: the archive no longer kept them ${span}`,
+      `warn: 12,345 points are not in influx: beyond its retention ${span}; once it keeps them for longer, --replay --destination influx sends what the archive has of them`,
+      `warn: 12,345 points are not in influx: it was set aside ${span}; --verify --repair --destination influx brings them there`,
+      `warn: 12,345 points are not in influx: the archive no longer kept them ${span}; --verify --repair --destination influx fetches them again`,
     ]);
   });
 

@@ -5,8 +5,10 @@ import type { Mode } from './flags.ts';
 import { BACKFILL_TOPIC } from './topics/backfill.ts';
 import { CHECK_TOPIC } from './topics/check.ts';
 import { DEMO_TOPIC } from './topics/demo.ts';
+import { EXPORT_TOPIC } from './topics/export.ts';
 import { ONCE_TOPIC } from './topics/once.ts';
 import { PLAN_TOPIC } from './topics/plan.ts';
+import { REPLAY_TOPIC } from './topics/replay.ts';
 import { VERIFY_TOPIC } from './topics/verify.ts';
 
 export const TOPICS: Partial<Record<Mode, string>> = {
@@ -15,5 +17,7 @@ export const TOPICS: Partial<Record<Mode, string>> = {
   plan: PLAN_TOPIC,
   demo: DEMO_TOPIC,
   check: CHECK_TOPIC,
+  export: EXPORT_TOPIC,
+  replay: REPLAY_TOPIC,
   verify: VERIFY_TOPIC,
 };

@@ -54,7 +54,11 @@ export async function followJob(parts: FollowParts, request: JobRequest, signal:
     for (;;) {
       signal.throwIfAborted();
       const job = lookAt(parts, id);
-      if (job.end !== null) return job.end;
+      if (job.end !== null) {
+        // Short work may be over before it was seen under way.
+        if (seen.beat === 0) parts.onSeen();
+        return job.end;
+      }
       if (!takeIn(parts, job, seen) && board.withdraw(id)) return null;
       await clock.sleep(LOOK_EVERY_MS, signal);
     }

@@ -36,6 +36,18 @@ export function spansOf(lines: readonly string[], covered: Intervals): LineSpan[
   return spans;
 }
 
+/** The times of the first and the last line that is no telemetry; `null` where there is none. */
+export function sideReach(lines: readonly string[]): { readonly first: EpochNs; readonly last: EpochNs } | null {
+  const times: EpochNs[] = [];
+  for (const line of lines) {
+    if (line.startsWith('telemetry,')) continue;
+    const digits = line.slice(line.lastIndexOf(' ') + 1);
+    if (/^-?\d{1,19}$/.test(digits)) times.push(BigInt(digits));
+  }
+  const [one] = times;
+  return one === undefined ? null : { first: times.reduce(minNs, one), last: times.reduce(maxNs, one) };
+}
+
 /** Whether lines of a kind before and after a gap may be told as one stretch. */
 export function isOneStretch(kind: LineKind, { from, to }: Interval, covered: Intervals): boolean {
   // Facts are told every hour or so, and none of them is ever looked for by its time.

@@ -111,6 +111,16 @@ export type AppEvent =
       readonly waitMs: number;
     }
   | { readonly type: 'destination-moving'; readonly destination: string }
+  /** Archived points are sent to a destination once more. */
+  | {
+      readonly type: 'replay-begun';
+      readonly destination: string;
+      /** Whether it goes on with one that was broken off, after so many lines. */
+      readonly resumedAfter: number | null;
+      readonly from: string;
+      readonly to: string | null;
+    }
+  | { readonly type: 'replay-ended'; readonly destination: string; readonly outcome: string; readonly lines: number }
   // The archive
   /** There is no database: the archive is filled up to this size. */
   | { readonly type: 'archive-only'; readonly maxBytes: number }

@@ -8,11 +8,12 @@
 import { isBackfillArgs } from './backfill-ask.ts';
 import { type ExitCode, isExitCode } from './faults.ts';
 import { isMending, isSampling } from './mending.ts';
+import { takesReplay } from './replay.ts';
 import type { ProgressReport } from './status.ts';
 import type { EpochMs } from './time.ts';
 
 /** What can be asked for. */
-export type JobKind = 'once' | 'check' | 'backfill' | 'mend' | 'sample';
+export type JobKind = 'once' | 'check' | 'backfill' | 'mend' | 'sample' | 'replay';
 
 export type JobState = 'waiting' | 'running' | 'done' | 'failed' | 'cancelled';
 
@@ -36,6 +37,7 @@ export const JOB_RULES: Readonly<Record<JobKind, JobRule>> = {
   // What `--verify` cannot do from beside: fetching again and changing lack-sets; reading windows again.
   mend: { isFollowed: true, isResumed: false, isLong: true, takes: isMending },
   sample: { isFollowed: true, isResumed: false, isLong: true, takes: isSampling },
+  replay: { isFollowed: false, isResumed: true, isLong: true, takes: takesReplay },
 };
 
 /** The rule of a kind by the name that stands in the state; `null` for one that a newer version has left there. */

@@ -22,7 +22,17 @@ const WHY: Readonly<Record<LackReason, string>> = {
   cleared: 'the archive no longer kept them',
 };
 
-/** A sentence for people, without its end: how many points are not in the destination, and why. */
+/** The command that brings them there. */
+const REMEDIES: Partial<Readonly<Record<LackReason, (destination: string) => string>>> = {
+  'beyond retention': (name) =>
+    `once it keeps them for longer, --replay --destination ${name} sends what the archive has of them`,
+  'set aside': (name) => `--verify --repair --destination ${name} brings them there`,
+  cleared: (name) => `--verify --repair --destination ${name} fetches them again`,
+};
+
+/** A sentence for people, without its end: how many points are not in the destination, why, and what to do. */
 export function lackWords(destination: string, { reason, points, from, to }: LackStatus): string {
-  return `${points.toLocaleString('en-GB')} points are not in ${destination}: ${WHY[reason]} (from ${from} to ${to})`;
+  const remedy = REMEDIES[reason]?.(destination);
+  const words = `${points.toLocaleString('en-GB')} points are not in ${destination}: ${WHY[reason]} (from ${from} to ${to})`;
+  return remedy === undefined ? words : `${words}; ${remedy}`;
 }

@@ -36,6 +36,13 @@ export function readLine(line: string): ReadLine {
   };
 }
 
+/** The tags of a series as {@link seriesOf} gave it, the values without their escapes. */
+export function readSeries(series: string): readonly (readonly [string, string])[] {
+  return splitUnescaped(series)
+    .slice(1)
+    .map((tag) => readTag(tag, series));
+}
+
 /** The series of a line of ours: measurement and tags as they stand in it. */
 export function seriesOf(line: string): string {
   return line.slice(0, endOfSeries(line));

@@ -7,6 +7,7 @@
 import type { AlertStore, InventoryStore } from './inventory-state.ts';
 import type { LogStore } from './log-state.ts';
 import type { Account, RejectedRecord } from './records.ts';
+import type { ReplayStore } from './replay.ts';
 import type { TelemetryStore } from './telemetry-state.ts';
 import type { EpochMs } from './time.ts';
 
@@ -23,6 +24,7 @@ export interface Store extends TelemetryStore, InventoryStore, LogStore {
   keepAccount(account: Account, lines: readonly string[]): void;
 
   readonly alerts: AlertStore;
+  readonly replays: ReplayStore;
 
   /** Puts records of the API that could not be understood aside. */
   quarantineRecords(source: string, records: readonly RejectedRecord[], atMs: EpochMs): void;

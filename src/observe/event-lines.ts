@@ -132,6 +132,14 @@ const LINES: Lines = {
       },
     ),
   'destination-moving': ({ destination }) => line('info', 'delivery moves again', { destination }),
+  'replay-begun': ({ destination, resumedAfter, from, to }) =>
+    line(
+      'info',
+      resumedAfter === null ? 'archived points are sent again' : 'goes on with sending archived points again',
+      { destination, from, to: to ?? 'now', ...(resumedAfter === null ? {} : { after_lines: resumedAfter }) },
+    ),
+  'replay-ended': ({ destination, outcome, lines }) =>
+    line(outcome === 'complete' ? 'info' : 'warn', `sending archived points again: ${outcome}`, { destination, lines }),
 
   'job-started': ({ job, kind, askedBy }) =>
     line('info', `a command asked for work, which is begun: ${kind}`, { job, asked_by: askedBy }),

@@ -7,6 +7,7 @@ import { createBackfillWorker } from '../commands/backfill-job.ts';
 import { createCheckWorker } from '../commands/check-job.ts';
 import type { KeySource } from '../commands/daemon.ts';
 import { createOnceWorker } from '../commands/once-job.ts';
+import { createReplayWorker } from '../commands/replay.ts';
 import type { Config } from '../config.ts';
 import { secretText, Unfit } from '../config-values.ts';
 import { Secret } from '../core/secret.ts';
@@ -64,6 +65,7 @@ function jobPartsOf(sync: Sync, { scrub }: Voice, place: { timeoutMs: number; da
       ]);
       return createSampleWorker(sync.context, () => openVerifyState(place.dataDir));
     }),
+    replay: createReplayWorker({ ...sync.context, deliverers: sync.deliverers }),
   };
   return { queue: sync.jobs, workers, clock, observe, scrub };
 }

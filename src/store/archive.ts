@@ -7,6 +7,7 @@
  */
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import type Database from 'better-sqlite3';
+import { sideReach } from '../core/archive-spans.ts';
 import type { Interval, Intervals } from '../core/intervals.ts';
 import type { ArchiveTotals, LogBatch, LogLane, LogPosition, LogSegment } from '../core/log-state.ts';
 import type { Tie } from '../core/telemetry-state.ts';
@@ -108,8 +109,8 @@ const PART = 1024;
  */
 export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Archive {
   const insert = db.prepare(
-    `INSERT INTO block (lane, device_id, first_ns, last_ns, lines, bytes, data, at_ms)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ifnull(?, CAST(unixepoch('subsec') * 1000 AS INTEGER)))`,
+    `INSERT INTO block (lane, device_id, first_ns, last_ns, lines, bytes, data, at_ms, side_from_ns, side_to_ns)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ifnull(?, CAST(unixepoch('subsec') * 1000 AS INTEGER)), ?, ?)`,
   );
   const next = db.prepare<[string, number], BlockRow>(
     'SELECT seq, lines, data FROM block WHERE lane = ? AND seq >= ? ORDER BY seq',
@@ -142,7 +143,9 @@ export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Arc
       if (lines.length === 0) return;
       const { data, bytes } = pack(lines);
       const atMs = nowMs === undefined ? null : Math.floor(nowMs());
-      insert.run(lane, deviceId, firstNs, lastNs, lines.length, bytes, data, atMs);
+      const side = sideReach(lines);
+      const sides = [side?.first ?? null, side?.last ?? null];
+      insert.run(lane, deviceId, firstNs, lastNs, lines.length, bytes, data, atMs, ...sides);
     },
     read: (lane, from, limits) => readBatch(next.iterate(lane, from.block), from, limits),
     linesAround: (deviceId, from, to) => around.all(deviceId, to, from).flatMap(({ data }) => unpack(data)),

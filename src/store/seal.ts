@@ -31,6 +31,8 @@ interface BlockRow {
   readonly seq: bigint;
   readonly first_ns: EpochNs | null;
   readonly last_ns: EpochNs | null;
+  readonly side_from_ns: EpochNs | null;
+  readonly side_to_ns: EpochNs | null;
   readonly at_ms: bigint;
   readonly lines: bigint;
   readonly data: Buffer;
@@ -79,10 +81,11 @@ export function createSettledBelow(db: Database.Database) {
 
 function createMerge(db: Database.Database) {
   const read = db.prepare<[number], BlockRow>(
-    'SELECT seq, first_ns, last_ns, at_ms, lines, data FROM block WHERE seq = ?',
+    'SELECT seq, first_ns, last_ns, side_from_ns, side_to_ns, at_ms, lines, data FROM block WHERE seq = ?',
   );
   const write = db.prepare(
-    'UPDATE block SET first_ns = ?, last_ns = ?, lines = ?, bytes = ?, data = ?, at_ms = ?, level = ? WHERE seq = ?',
+    `UPDATE block SET first_ns = ?, last_ns = ?, side_from_ns = ?, side_to_ns = ?,
+       lines = ?, bytes = ?, data = ?, at_ms = ?, level = ? WHERE seq = ?`,
   );
   const remove = db.prepare('DELETE FROM block WHERE seq = ?');
   // Whoever stands above the first and not above the last has some of the lines and lacks the others.
@@ -95,21 +98,22 @@ function createMerge(db: Database.Database) {
     }
     const { data, bytes } = repack(rows.map((row) => row.data));
     const lines = rows.reduce((sum, row) => sum + row.lines, 0n);
-    const firsts = rows.flatMap(({ first_ns }) => (first_ns === null ? [] : [first_ns]));
-    const lasts = rows.flatMap(({ last_ns }) => (last_ns === null ? [] : [last_ns]));
+    const firstNs = least(rows.map((row) => row.first_ns));
+    const lastNs = greatest(rows.map((row) => row.last_ns));
+    const sides = [least(rows.map((row) => row.side_from_ns)), greatest(rows.map((row) => row.side_to_ns))];
     const atMs = rows.reduce((newest, { at_ms }) => (at_ms > newest ? at_ms : newest), 0n);
-    write.run(least(firsts), greatest(lasts), lines, bytes, data, atMs, level, first);
+    write.run(firstNs, lastNs, ...sides, lines, bytes, data, atMs, level, first);
     for (const seq of seqs.slice(1)) remove.run(seq);
     forget.run(lane, first, last);
   };
 }
 
-function least(values: readonly bigint[]): bigint | null {
-  return values.reduce<bigint | null>((found, value) => (found === null || value < found ? value : found), null);
+function least(values: readonly (bigint | null)[]): bigint | null {
+  return values.reduce((found, value) => (found === null || (value !== null && value < found) ? value : found), null);
 }
 
-function greatest(values: readonly bigint[]): bigint | null {
-  return values.reduce<bigint | null>((found, value) => (found === null || value > found ? value : found), null);
+function greatest(values: readonly (bigint | null)[]): bigint | null {
+  return values.reduce((found, value) => (found === null || (value !== null && value > found) ? value : found), null);
 }
 
 function toHotBlock(row: HotRow): HotBlock {

@@ -151,4 +151,24 @@ const TEXTS = `
   ) WITHOUT ROWID;
 `;
 
-export const STEP_2 = [ARCHIVE, TELEMETRY, DELIVERY, JOBS, TEXTS].join('\n');
+/**
+ * Going through the archive by time, and sending it again. side_*: the times of the first and the last line of a block
+ * that is no telemetry, NULL where it has none; of what was archived before this step it is not known.
+ */
+const WALK = `
+  ALTER TABLE block ADD COLUMN side_from_ns INTEGER;
+  ALTER TABLE block ADD COLUMN side_to_ns INTEGER;
+  UPDATE block SET side_from_ns = 0, side_to_ns = 9223372036854775807;
+  CREATE INDEX block_side ON block (device_id, side_from_ns, side_to_ns) WHERE side_from_ns IS NOT NULL;
+
+  -- Replays that have not come to their end: what was asked for, where each stands, what it has come to. All JSON.
+  CREATE TABLE replay (
+    destination_id INTEGER PRIMARY KEY REFERENCES destination (id) ON DELETE CASCADE,
+    asked TEXT NOT NULL,
+    place TEXT NOT NULL,
+    counts TEXT NOT NULL,
+    begun_ms INTEGER NOT NULL
+  );
+`;
+
+export const STEP_2 = [ARCHIVE, TELEMETRY, DELIVERY, JOBS, TEXTS, WALK].join('\n');

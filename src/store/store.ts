@@ -10,6 +10,7 @@ import { UserError } from '../core/faults.ts';
 import type { JobQueue } from '../core/jobs.ts';
 import type { Ledger } from '../core/ports.ts';
 import type { Account, RejectedRecord } from '../core/records.ts';
+import type { ReplayStore } from '../core/replay.ts';
 import type { Store } from '../core/state.ts';
 import type { Landing } from '../core/telemetry-state.ts';
 import type { EpochMs } from '../core/time.ts';
@@ -24,6 +25,7 @@ import { createInventory } from './inventory.ts';
 import { createJobQueue } from './jobs.ts';
 import { createLacks } from './lack.ts';
 import { createLedger, type OwnedLedger } from './ledger.ts';
+import { createReplays, type ReplayParts } from './replay.ts';
 import { createTelemetryTables } from './telemetry.ts';
 
 export interface OpenStore {
@@ -180,6 +182,7 @@ function assemble(
       lacks.add(destinationId, missed);
     }),
     lackSums: lacks.sums,
+    replays: createGuardedReplays(db, path, { archive, position: delivery.position, addLacks: lacks.add }),
     totals: archive.totals,
   };
   const jobs = createJobQueue(db);
@@ -190,6 +193,19 @@ function assemble(
     ledger: explainedCalls(path, ledger),
     keeper: explainedCalls(path, createKeeper(db, { lacks, path })),
     jobs: explainedCalls(path, jobs),
+  };
+}
+
+function createGuardedReplays(db: Database.Database, path: string, parts: ReplayParts): ReplayStore {
+  const replays = createReplays(db, parts);
+  const settle = db.transaction(replays.settle);
+  const { walker, ...calls } = replays;
+  return {
+    ...explainedCalls(path, { ...calls, settle: (outcome) => settle.immediate(outcome) } satisfies Omit<
+      ReplayStore,
+      'walker'
+    >),
+    walker: explainedCalls(path, walker),
   };
 }
 

@@ -7,19 +7,16 @@
  */
 
 import { StateFullError } from '../core/archive-room.ts';
-import { translate } from '../core/dialect.ts';
-import { kindOf } from '../core/line-reader.ts';
-import { identityTag } from '../core/line-text.ts';
-import { type Lack, type LogBatch, type LogLane, positionAfter } from '../core/log-state.ts';
+import { type LogLane, positionAfter } from '../core/log-state.ts';
 import type { Clock, Observe, Random } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
 import type { Store } from '../core/state.ts';
 import { StaleStateError } from '../core/telemetry-state.ts';
-import { MINUTE_MS, msToNs, SECOND_MS } from '../core/time.ts';
-import { lacksBeyond, timeOf } from './beyond-retention.ts';
-import { type DestinationOptions, openDestination, type Served } from './destination.ts';
+import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
+import { createBatchSender, type Sent } from './batch-sender.ts';
+import { type DestinationOptions, openDestination } from './destination.ts';
 import { createDoorbell } from './doorbell.ts';
-import { type Hold, type RefusedLine, type Settlement, settleBatch } from './settle.ts';
+import type { Hold } from './settle.ts';
 
 export type { DestinationOptions } from './destination.ts';
 
@@ -36,6 +33,11 @@ export interface Deliverer {
   deliveredLines(): number;
   /** Why nothing moves; `null` while it does. */
   held(): string | null;
+  /**
+   * Sends lines of the log once more, beside its course, by the same rules. @returns what became of them, or why nothing
+   * can be sent; nothing is recorded of it.
+   */
+  resend(lines: readonly string[], signal: AbortSignal): Promise<Sent | Hold>;
 }
 
 /** A batch's size in characters: some 5,000 lines, which InfluxDB advises; larger ones bring nothing but garbage. */
@@ -59,7 +61,7 @@ export function createDeliverer(
   const { name } = options.sink;
   const destination = openDestination({ store, observe }, options);
   const bell = createDoorbell(clock);
-  const witnesses = createWitnesses();
+  const sender = createBatchSender({ store, clock });
   const status = { delivered: 0, failures: 0, held: null as string | null };
   let maxLines = options.batchLines;
 
@@ -73,12 +75,11 @@ export function createDeliverer(
       const batch = store.read(lane, from, { lines: maxLines, bytes: BATCH_BYTES });
       if (batch.lines.length === 0) continue;
       const startedMs = clock.monoMs();
-      const settlement = await send(served, batch, signal);
+      const { settlement, refused, lacks } = await sender(served, batch.lines, signal);
       // What was too large once would be again: smaller batches spare the requests that find that out.
       if (settlement.tooLarge) maxLines = Math.max(1, Math.floor(batch.lines.length / 2));
       if (settlement.settled > 0) {
         const to = positionAfter(batch, from, settlement.settled);
-        const { quarantined: refused, lacks } = sorted(settlement.refused);
         store.settle({ destinationId: id, lane, from, to, refused, lacks, atMs: clock.nowMs() });
         status.delivered += settlement.acceptedLines;
         tell({ settlement, refused, lacks }, clock.monoMs() - startedMs);
@@ -86,28 +87,6 @@ export function createDeliverer(
       return settlement.hold;
     }
     return 'idle';
-  };
-
-  /** Settles a batch in the destination's own dialect. @returns it in terms of the lines of the log. */
-  const send = async ({ kind, sink }: Served, { lines }: LogBatch, signal: AbortSignal): Promise<Settlement> => {
-    const sent = translate(kind, lines, store.displacedTo);
-    const ages = { newestAccepted: witnesses.newest, now: () => msToNs(clock.nowMs()) };
-    const settlement = await settleBatch(sink, sent.lines, { witness: witnesses.find, ages }, signal);
-    witnesses.remember(sent.lines, settlement);
-    const unsent = lines.length - sent.lines.length;
-    if (unsent === 0) return settlement;
-    const refused = settlement.refused.map((each) => {
-      const index = sent.origins[each.index] ?? 0;
-      return { ...each, index, line: lines[index] ?? '' };
-    });
-    // Lines that are not for this destination are settled with those before them.
-    return { ...settlement, refused, settled: sent.origins[settlement.settled] ?? lines.length };
-  };
-
-  const sorted = (refused: readonly RefusedLine[]): { quarantined: readonly RefusedLine[]; lacks: Lack[] } => {
-    const beyond = refused.filter(({ retention }) => retention).map(({ line }) => line);
-    const lacks = beyond.length === 0 ? [] : lacksBeyond(beyond, (tag) => deviceOf(store, tag));
-    return { quarantined: refused.filter(({ retention }) => !retention), lacks };
   };
 
   const restAfter = ({ words, hint, waitMs: asked }: Hold): number => {
@@ -118,7 +97,7 @@ export function createDeliverer(
     return waitMs;
   };
 
-  const tell = ({ settlement, refused, lacks }: Outcome, durationMs: number): void => {
+  const tell = ({ settlement, refused, lacks }: Sent, durationMs: number): void => {
     observe({ type: 'lines-delivered', destination: name, lines: settlement.acceptedLines, durationMs });
     if (refused.length > 0) {
       const words = refused[0]?.words ?? '';
@@ -158,6 +137,10 @@ export function createDeliverer(
     pendingLines: () => store.backlog(destination.id()).pendingLines,
     deliveredLines: () => status.delivered,
     held: () => status.held,
+    resend: async (lines, signal) => {
+      const served = await destination.open(signal);
+      return 'sink' in served ? await sender(served, lines, signal) : served;
+    },
   };
 }
 
@@ -171,47 +154,4 @@ async function deliverOrHold(deliver: () => Promise<Hold | null | 'idle'>): Prom
     if (error instanceof StateFullError) return { words: error.message, hint: '', waitMs: null };
     throw error;
   }
-}
-
-interface Outcome {
-  readonly settlement: Settlement;
-  readonly refused: readonly RefusedLine[];
-  readonly lacks: readonly Lack[];
-}
-
-/** The device of a `device_id` tag: its id, unless that cannot stand in a line as it is. */
-function deviceOf(store: Store, tag: string): string {
-  // What was altered carries a mark at its end.
-  if (!/~[0-9a-f]{8}$/.test(tag)) return tag;
-  return store.devices().find(({ record }) => identityTag(record.deviceId) === tag)?.record.deviceId ?? tag;
-}
-
-/** Lines that the destination has accepted: controls for the next refusal. */
-interface Witnesses {
-  /** The latest one like `line`. */
-  find(line: string): string | null;
-  /** The newest one by time. */
-  newest(): string | null;
-  remember(lines: readonly string[], settlement: Settlement): void;
-}
-
-/** How many of the last lines of a batch are looked at for witnesses. */
-const WITNESSES_FROM = 50;
-
-function createWitnesses(): Witnesses {
-  const byKind = new Map<string, string>();
-  let newest: string | null = null;
-  return {
-    find: (line) => byKind.get(kindOf(line)) ?? null,
-    newest: () => newest,
-    remember: (lines, { settled, refused }) => {
-      const isRefused = new Set(refused.map(({ index }) => index));
-      for (let index = settled - 1; index >= 0 && index >= settled - WITNESSES_FROM; index -= 1) {
-        const line = lines[index];
-        if (line === undefined || isRefused.has(index)) continue;
-        byKind.set(kindOf(line), line);
-        if (newest === null || timeOf(line) > timeOf(newest)) newest = line;
-      }
-    },
-  };
 }

@@ -62,6 +62,8 @@ export interface ProgramOptions {
   /** Its file. */
   readonly program: string;
   readonly nodeArgs?: readonly string[];
+  /** Takes what it writes to standard output, which is not kept then. */
+  readonly onOutput?: (chunk: Buffer) => void;
 }
 
 /**
@@ -77,7 +79,7 @@ const AS_SHIPPED = {
 /** Runs the program to its end, with nothing of this process's environment. */
 export async function runProgram(
   args: readonly string[],
-  { env, program, nodeArgs = [] }: ProgramOptions,
+  { env, program, nodeArgs = [], onOutput }: ProgramOptions,
 ): Promise<Ended> {
   const startedMs = performance.now();
   const child = spawn(process.execPath, [...nodeArgs, program, ...args], {
@@ -86,7 +88,8 @@ export async function runProgram(
   });
   const use = watchUse(child);
   const texts = { stdout: '', stderr: '' };
-  for (const name of ['stdout', 'stderr'] as const) {
+  if (onOutput !== undefined) child.stdout.on('data', onOutput);
+  for (const name of onOutput === undefined ? (['stdout', 'stderr'] as const) : (['stderr'] as const)) {
     child[name].setEncoding('utf8').on('data', (text: string) => {
       texts[name] += text;
     });

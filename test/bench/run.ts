@@ -3,7 +3,7 @@
  * the figures that they are to reach.
  *
  * Prints a table and exits 1 on a miss. `--quick` takes fewer days and one run of each; `--only NAME` (again and again)
- * takes some of the figures: archive, delivery, memory, start, requests, planner; `--runs N`, `--devices N`, `--days N`,
+ * takes some of the figures: archive, delivery, memory, start, requests, planner, export, replay; `--runs N`, `--devices N`, `--days N`,
  * `--program FILE` do what they say.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -11,12 +11,13 @@ import { cpus, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type Backfill, backfill, firstRequestMs, newestMsOf, requestUse } from './figures.ts';
+import { measureExport, measureReplay } from './held.ts';
 import { PROGRAM } from './parts.ts';
 import { measurePlanner, plannerBench } from './planner/run.ts';
 import { formatTable, judgeFigure, type Measured } from './table.ts';
 import type { WorkspaceSize } from './workspace.ts';
 
-const FIGURES = ['archive', 'delivery', 'memory', 'start', 'requests', 'planner'] as const;
+const FIGURES = ['archive', 'delivery', 'memory', 'start', 'requests', 'planner', 'export', 'replay'] as const;
 type Figure = (typeof FIGURES)[number];
 
 /** What is run, and how often. */
@@ -98,6 +99,9 @@ async function measure(plan: Plan): Promise<Measured[]> {
     const long = await repeat({ ...plan, runs: 1 }, { size: sizeOf(plan, newestMs, 10), delivers: false }, 'ten times');
     measured.push(peak(`peak memory, ${plan.days * 10} days`, long), growth(plan, archived, long));
   }
+  const archiveOf = { ...plan, newestMs };
+  if (plan.figures.has('export')) measured.push(...(await measureExport(archiveOf, say)));
+  if (plan.figures.has('replay')) measured.push(...(await measureReplay(archiveOf, say)));
   if (plan.figures.has('planner')) measured.push(...measurePlanner(plannerBench(plan.isQuick), say));
   return measured;
 }

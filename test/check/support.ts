@@ -136,6 +136,7 @@ export async function runHere(
     print: (text: string) => {
       texts.stdout += text;
     },
+    stdout: { isTTY: false, write: () => Promise.resolve(true) },
     stderr: {
       isTTY,
       columns: 80,

@@ -141,7 +141,7 @@ describe('what is served', () => {
     for (const words of [
       'Everything is in place.',
       'Cellar',
-      '98,765 points are not in influx: the archive no longer kept them (from 2026-09-01T00:00:00Z to 2026-10-01T00:00:00Z).',
+      '98,765 points are not in influx: the archive no longer kept them (from 2026-09-01T00:00:00Z to 2026-10-01T00:00:00Z); --verify --repair --destination influx fetches them again.',
       'malformed pages',
       '1,234,567',
       '<b>4,321</b>records set aside',

@@ -1,0 +1,50 @@
+/**
+ * What `--replay` says: how far it is, and at its end what has become of the points, what is wrong first.
+ */
+import type { ReplayReport, ReplaySummary } from '../core/replay.ts';
+import { plainText } from '../core/text.ts';
+import type { Logger } from '../observe/log.ts';
+
+const figure = (value: number): string => Math.round(value).toLocaleString('en-GB');
+
+/** How far it is, in one line; the most telling first, as a narrow terminal cuts the end. */
+export function replayWords(reports: readonly ReplayReport[], linesPerS: number): string {
+  const words = reports.map(({ name, lines, devices_done, devices, held }) => {
+    const where = reports.length > 1 ? `${name}: ` : '';
+    const why = held === null ? '' : `, held: ${plainText(held, 40)}`;
+    return `${where}${figure(lines)} points sent, ${figure(devices_done)} of ${figure(devices)} devices${why}`;
+  });
+  return `${words.join('; ')}, ${figure(linesPerS)} points/s`;
+}
+
+/** Says how it ended. */
+export function tellReplayEnd({ destinations }: ReplaySummary, logger: Pick<Logger, 'info' | 'warn'>): void {
+  for (const report of destinations) {
+    tellOutcome(report, logger);
+    tellCounts(report, logger);
+  }
+}
+
+const AGAIN = 'run it again with the same words: it goes on from there';
+
+function tellOutcome(
+  { name, outcome, lines, accepted, held }: ReplayReport,
+  logger: Pick<Logger, 'info' | 'warn'>,
+): void {
+  const sums = `${figure(lines)} points sent to ${name}: ${figure(accepted)} accepted`;
+  if (outcome === 'interrupted') logger.warn(`stopped before the end: ${sums}; ${AGAIN}`);
+  else if (outcome === 'stalled') {
+    logger.warn(`ended after ten minutes without progress: ${sums}. ${plainText(held ?? '')}. Mend that and ${AGAIN}`);
+  } else if (lines > 0) logger.info(sums);
+  else logger.warn(`nothing was sent to ${name}: the archive holds nothing of what was asked for`);
+}
+
+function tellCounts(
+  { name, refused, known, beyond, released }: ReplayReport,
+  logger: Pick<Logger, 'info' | 'warn'>,
+): void {
+  if (refused > 0) logger.warn(`${figure(refused)} points were refused by ${name} and are in quarantine now`);
+  if (known > 0) logger.warn(`${figure(known)} points were refused again by ${name}: they were in quarantine before`);
+  if (beyond > 0) logger.warn(`${figure(beyond)} points are older than ${name} keeps: they are not there`);
+  if (released > 0) logger.info(`${figure(released)} points of the quarantine were accepted and have left it`);
+}
