@@ -46,10 +46,10 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'sync/deliver.ts',
-        find: '      const settlement = await send(served, batch, signal);',
+        find: '      const { settlement, refused, lacks } = await sender(served, batch.lines, signal);',
         replace: `      const all = positionAfter(batch, from, batch.lines.length);
       store.settle({ destinationId: id, lane, from, to: all, refused: [], lacks: [], atMs: clock.nowMs() });
-      const settlement = await send(served, batch, signal);`,
+      const { settlement, refused, lacks } = await sender(served, batch.lines, signal);`,
       },
       {
         file: 'sync/deliver.ts',
