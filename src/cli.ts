@@ -64,7 +64,7 @@ function readFlags(argv: readonly string[]): Given {
   const options = Object.fromEntries(
     FLAGS.map(({ flag, value }) => [flag, { type: value === 'required' ? 'string' : 'boolean' } as const]),
   );
-  const { tokens } = parseArgs({ args: [...argv], options, strict: false, tokens: true });
+  const { tokens } = parseArgs({ args: argv.map(withValueForHelp), options, strict: false, tokens: true });
   const given = new Map<string, readonly string[]>();
   for (const token of tokens) {
     if (token.kind === 'option-terminator') continue;
@@ -72,6 +72,14 @@ function readFlags(argv: readonly string[]): Given {
     else readFlag(token, given);
   }
   return given;
+}
+
+/** `--export --help` asks about a mode: that it lacks its value does not matter. */
+function withValueForHelp(word: string, index: number, argv: readonly string[]): string {
+  const next = argv[index + 1];
+  const asks = argv.includes('--help') && (next === undefined || next === '--help');
+  const lacks = asks && MODES.some(({ flag, value }) => value === 'required' && dashed(flag) === word);
+  return lacks ? `${word}=?` : word;
 }
 
 interface FlagToken {

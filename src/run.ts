@@ -115,6 +115,15 @@ async function runOnState(
     const { runReplayCommand } = await import('./run/replay.ts');
     return await runReplayCommand({ command, ...parts }, ports);
   }
+  if (command.mode === 'quarantine') {
+    return await (await import('./run/quarantine.ts')).runQuarantineCommand({ command, ...parts }, ports);
+  }
+  if (command.mode === 'backup') {
+    return await (await import('./run/backup.ts')).runBackupCommand({ command, ...parts }, ports);
+  }
+  if (command.mode === 'forget') {
+    return await (await import('./run/forget.ts')).runForgetCommand({ command, ...parts }, ports);
+  }
   throw unavailable(command);
 }
 

@@ -78,6 +78,8 @@ describe('what is understood', () => {
       },
     ],
     [['--plan', '--help'], { mode: 'help', topic: 'plan' }],
+    [['--backup', '--help'], { mode: 'help', topic: 'backup' }],
+    [['--help', '--export'], { mode: 'help', topic: 'export' }],
     [['--check'], { mode: 'check', configFile: null, json: false, logLevel: null, writeProbe: false }],
     [
       ['--check', '--write-probe', '--json', '--config', 'x.yaml'],
@@ -119,8 +121,13 @@ describe('modes of later versions', () => {
   });
 
   test('every mode is known to work or refused, none forgotten', () => {
-    for (const { flag, works, value } of MODES) {
-      const argv = value === 'required' ? [`--${flag}`, flag === 'export' ? 'csv' : 'x'] : [`--${flag}`];
+    const more: Partial<Record<string, readonly string[]>> = {
+      export: ['csv'],
+      backup: ['x'],
+      forget: ['--device', 'x'],
+    };
+    for (const { flag, works } of MODES) {
+      const argv = [`--${flag}`, ...(more[flag] ?? [])];
       if (works) expect(parseArguments(argv).mode).toBe(flag);
       else expect(mistakeOf(...argv)).toContain('not available in this version yet');
     }

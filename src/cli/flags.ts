@@ -51,9 +51,9 @@ export const MODES: readonly ModeEntry[] = [
   { flag: 'verify', value: 'none', works: true, does: 'compares a destination with what is held' },
   { flag: 'export', value: 'required', hint: 'csv|ndjson|lp', works: true, does: 'writes what is held' },
   { flag: 'replay', value: 'none', works: true, does: 'delivers again, without asking the API' },
-  { flag: 'quarantine', value: 'optional', hint: '[list|retry|drop]', works: false, does: 'handles refused points' },
-  { flag: 'backup', value: 'required', hint: 'FILE', works: false, does: 'copies the state' },
-  { flag: 'forget', value: 'none', works: false, does: 'removes what is held of a device' },
+  { flag: 'quarantine', value: 'optional', hint: '[list|retry|drop]', works: true, does: 'handles refused points' },
+  { flag: 'backup', value: 'required', hint: 'FILE', works: true, does: 'copies the state' },
+  { flag: 'forget', value: 'none', works: true, does: 'removes what is held of a device' },
 ];
 
 /** All flags, modes included. */

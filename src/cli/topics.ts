@@ -3,11 +3,14 @@
  */
 import type { Mode } from './flags.ts';
 import { BACKFILL_TOPIC } from './topics/backfill.ts';
+import { BACKUP_TOPIC } from './topics/backup.ts';
 import { CHECK_TOPIC } from './topics/check.ts';
 import { DEMO_TOPIC } from './topics/demo.ts';
 import { EXPORT_TOPIC } from './topics/export.ts';
+import { FORGET_TOPIC } from './topics/forget.ts';
 import { ONCE_TOPIC } from './topics/once.ts';
 import { PLAN_TOPIC } from './topics/plan.ts';
+import { QUARANTINE_TOPIC } from './topics/quarantine.ts';
 import { REPLAY_TOPIC } from './topics/replay.ts';
 import { VERIFY_TOPIC } from './topics/verify.ts';
 
@@ -20,4 +23,7 @@ export const TOPICS: Partial<Record<Mode, string>> = {
   export: EXPORT_TOPIC,
   replay: REPLAY_TOPIC,
   verify: VERIFY_TOPIC,
+  quarantine: QUARANTINE_TOPIC,
+  backup: BACKUP_TOPIC,
+  forget: FORGET_TOPIC,
 };

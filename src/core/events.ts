@@ -121,6 +121,9 @@ export type AppEvent =
       readonly to: string | null;
     }
   | { readonly type: 'replay-ended'; readonly destination: string; readonly outcome: string; readonly lines: number }
+  // Upkeep
+  /** What is held of a device was removed, because a person asked for it. */
+  | { readonly type: 'device-forgotten'; readonly deviceId: string; readonly points: number }
   // The archive
   /** There is no database: the archive is filled up to this size. */
   | { readonly type: 'archive-only'; readonly maxBytes: number }

@@ -11,9 +11,19 @@ import { isMending, isSampling } from './mending.ts';
 import { takesReplay } from './replay.ts';
 import type { ProgressReport } from './status.ts';
 import type { EpochMs } from './time.ts';
+import { isForgetOrder, isQuarantineFilter } from './upkeep-jobs.ts';
 
 /** What can be asked for. */
-export type JobKind = 'once' | 'check' | 'backfill' | 'mend' | 'sample' | 'replay';
+export type JobKind =
+  | 'once'
+  | 'check'
+  | 'backfill'
+  | 'mend'
+  | 'sample'
+  | 'replay'
+  | 'quarantine-retry'
+  | 'quarantine-drop'
+  | 'forget';
 
 export type JobState = 'waiting' | 'running' | 'done' | 'failed' | 'cancelled';
 
@@ -38,6 +48,9 @@ export const JOB_RULES: Readonly<Record<JobKind, JobRule>> = {
   mend: { isFollowed: true, isResumed: false, isLong: true, takes: isMending },
   sample: { isFollowed: true, isResumed: false, isLong: true, takes: isSampling },
   replay: { isFollowed: false, isResumed: true, isLong: true, takes: takesReplay },
+  'quarantine-retry': { isFollowed: true, isResumed: false, isLong: false, takes: isQuarantineFilter },
+  'quarantine-drop': { isFollowed: true, isResumed: false, isLong: false, takes: isQuarantineFilter },
+  forget: { isFollowed: true, isResumed: false, isLong: false, takes: isForgetOrder },
 };
 
 /** The rule of a kind by the name that stands in the state; `null` for one that a newer version has left there. */

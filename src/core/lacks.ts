@@ -20,6 +20,7 @@ const WHY: Readonly<Record<LackReason, string>> = {
   'beyond retention': 'beyond its retention',
   'set aside': 'it was set aside',
   cleared: 'the archive no longer kept them',
+  dropped: 'it refused them, and they were given up',
 };
 
 /** The command that brings them there. */

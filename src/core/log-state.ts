@@ -51,9 +51,9 @@ export interface DestinationState {
 
 /**
  * Why a destination lacks points for good: they are older than it keeps, it blocked the log for too long, or the log no
- * longer kept them when it came to them.
+ * longer kept them when it came to them, or it refused them and a person has given them up.
  */
-export type LackReason = 'beyond retention' | 'set aside' | 'cleared';
+export type LackReason = 'beyond retention' | 'set aside' | 'cleared' | 'dropped';
 
 /** A stretch of which a destination lacks points that were archived. */
 export interface Lack {

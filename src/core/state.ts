@@ -4,8 +4,10 @@
  * Invariant of every writing call: it is one transaction. What a page brought and the coverage that it proves move
  * together or not at all, and only if what they were computed from still holds (`StaleStateError`).
  */
+import type { ForgetStore } from './forget-state.ts';
 import type { AlertStore, InventoryStore } from './inventory-state.ts';
 import type { LogStore } from './log-state.ts';
+import type { QuarantineStore } from './quarantine-state.ts';
 import type { Account, RejectedRecord } from './records.ts';
 import type { ReplayStore } from './replay.ts';
 import type { TelemetryStore } from './telemetry-state.ts';
@@ -25,6 +27,8 @@ export interface Store extends TelemetryStore, InventoryStore, LogStore {
 
   readonly alerts: AlertStore;
   readonly replays: ReplayStore;
+  readonly quarantine: QuarantineStore;
+  readonly forgetting: ForgetStore;
 
   /** Puts records of the API that could not be understood aside. */
   quarantineRecords(source: string, records: readonly RejectedRecord[], atMs: EpochMs): void;

@@ -39,7 +39,7 @@ export interface StreamStatus {
 
 /** Archived points that a destination lacks for good, for one reason. */
 export interface LackStatus {
-  readonly reason: 'beyond retention' | 'set aside' | 'cleared';
+  readonly reason: 'beyond retention' | 'set aside' | 'cleared' | 'dropped';
   readonly points: number;
   readonly devices: number;
   /** From the first to the last of them; between them not all are lacking. */

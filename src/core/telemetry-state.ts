@@ -89,6 +89,11 @@ export class StaleStateError extends Error {
   override readonly name = 'StaleStateError';
 }
 
+/** A landing on a device that was forgotten while the page was under way. Nothing was written, and nothing is to be. */
+export class ForgottenError extends Error {
+  override readonly name = 'ForgottenError';
+}
+
 /** Why a stretch that is wanted is not held (design 1.1, promise 5). */
 export type GapReason =
   | 'beyond plan'
@@ -122,7 +127,7 @@ export interface TelemetryStore {
   ): { lines: readonly string[]; ties: readonly Tie[]; cleared: Intervals };
   /** Where in the stretch lines were held that are cleared away, ascending. */
   cleared(deviceId: string, from: EpochNs, to: EpochNs): Intervals;
-  /** @returns those of its `rejected` that were not set aside before. @throws StaleStateError */
+  /** @returns those of its `rejected` that were not set aside before. @throws StaleStateError, ForgottenError */
   land(landing: Landing): readonly RejectedRecord[];
   /** The named gaps of one device, or of all. */
   gaps(deviceId?: string): readonly Gap[];

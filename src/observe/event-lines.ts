@@ -141,6 +141,9 @@ const LINES: Lines = {
   'replay-ended': ({ destination, outcome, lines }) =>
     line(outcome === 'complete' ? 'info' : 'warn', `sending archived points again: ${outcome}`, { destination, lines }),
 
+  'device-forgotten': ({ deviceId, points }) =>
+    line('info', 'what was held of a device is removed, as was asked for', { device: deviceId, points }),
+
   'job-started': ({ job, kind, askedBy }) =>
     line('info', `a command asked for work, which is begun: ${kind}`, { job, asked_by: askedBy }),
   'job-ended': ({ job, kind, state, exitCode, message, durationMs }) =>

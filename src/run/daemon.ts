@@ -12,11 +12,13 @@ import type { Config } from '../config.ts';
 import { secretText, Unfit } from '../config-values.ts';
 import { Secret } from '../core/secret.ts';
 import { realClock, realRandom } from '../real-clock.ts';
+import type { DestinationOptions } from '../sync/destination.ts';
 import { type JobParts, runJobs } from '../sync/jobs.ts';
 import type { ProcessPorts, Voice } from '../voice.ts';
 import { ratesOfState } from './backfill-rates.ts';
 import { createSecretReader } from './secrets.ts';
 import { runService } from './service.ts';
+import { upkeepWorkers } from './upkeep.ts';
 
 /** Runs the daemon until it is told to stop. @param secrets what must not be shown; a new key is added. @returns the exit code. */
 export async function runDaemonCommand(
@@ -38,7 +40,8 @@ export async function runDaemonCommand(
       dataDir: config.dataDir,
     });
     const onServed = (address: string): void => voice.logger.info('tidemark runs', { status_page: address });
-    const jobs = jobPartsOf(sync, voice, { timeoutMs, dataDir: config.dataDir });
+    const { destinations } = settingsOf(config, createSecretReader({ readFile: ports.readFile, secrets }));
+    const jobs = jobPartsOf(sync, voice, { timeoutMs, dataDir: config.dataDir, destinations });
     const beside = [(stop: AbortSignal) => runJobs(jobs, stop)];
     await runService({ sync, voice, listen: config.listen, key, beside, onServed }, ports.signal);
     voice.logger.info('stopped');
@@ -49,8 +52,15 @@ export async function runDaemonCommand(
   }
 }
 
+/** What jobs go by beside the sync. */
+interface JobPlace {
+  readonly timeoutMs: number;
+  readonly dataDir: string;
+  readonly destinations: readonly DestinationOptions[];
+}
+
 /** What commands may ask of the daemon. */
-function jobPartsOf(sync: Sync, { scrub }: Voice, place: { timeoutMs: number; dataDir: string }): JobParts {
+function jobPartsOf(sync: Sync, { scrub }: Voice, place: JobPlace): JobParts {
   const { clock, observe } = sync.context;
   const rates = ratesOfState(place.dataDir, sync.context.settings.filter);
   const workers = {
@@ -66,6 +76,7 @@ function jobPartsOf(sync: Sync, { scrub }: Voice, place: { timeoutMs: number; da
       return createSampleWorker(sync.context, () => openVerifyState(place.dataDir));
     }),
     replay: createReplayWorker({ ...sync.context, deliverers: sync.deliverers }),
+    ...upkeepWorkers(sync, place.destinations),
   };
   return { queue: sync.jobs, workers, clock, observe, scrub };
 }

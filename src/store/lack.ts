@@ -38,13 +38,21 @@ interface LackRow {
  * How far two stretches may lie apart to become one. A retention is an age: what lies between two points that were too
  * old is too old as well, and a year of history is not to become a row for every page. The other reasons are exact.
  */
-const BRIDGE_NS: Readonly<Record<LackReason, bigint>> = { 'beyond retention': DAY_NS, 'set aside': 0n, cleared: 0n };
+const BRIDGE_NS: Readonly<Record<LackReason, bigint>> = {
+  'beyond retention': DAY_NS,
+  'set aside': 0n,
+  cleared: 0n,
+  dropped: 0n,
+};
 
 /** Prepares the lack-sets of an open database. */
 export function createLacks(db: Database.Database): Lacks {
-  const near = db.prepare<[number, string, string, EpochNs, EpochNs], LackRow>(
+  // No two of them overlap: of those that begin before, only the last one can reach so far.
+  const near = db.prepare<{ id: number; device: string; reason: string; from: EpochNs; to: EpochNs }, LackRow>(
     `SELECT device_id, reason, from_ns, to_ns, points FROM lack
-     WHERE destination_id = ? AND device_id = ? AND reason = ? AND from_ns <= ? AND to_ns >= ?`,
+     WHERE destination_id = @id AND device_id = @device AND reason = @reason AND from_ns <= @to AND to_ns >= @from
+       AND from_ns >= ifnull((SELECT max(from_ns) FROM lack
+         WHERE destination_id = @id AND device_id = @device AND reason = @reason AND from_ns <= @from), @from)`,
   );
   const remove = db.prepare<[number, string, string, EpochNs]>(
     'DELETE FROM lack WHERE destination_id = ? AND device_id = ? AND reason = ? AND from_ns = ?',
@@ -61,12 +69,14 @@ export function createLacks(db: Database.Database): Lacks {
        min(from_ns) AS from_ns, max(to_ns) AS to_ns
      FROM lack WHERE destination_id = ? GROUP BY reason ORDER BY reason`,
   );
+  const nearTo = (id: number, { deviceId, reason, fromNs, toNs }: Omit<Lack, 'points'>, bridge: bigint): LackRow[] =>
+    near.all({ id, device: deviceId, reason, from: fromNs - bridge, to: toNs + bridge });
   const addOne = (destinationId: number, lack: Lack): void => {
     const { deviceId, reason } = lack;
     if (lack.fromNs >= lack.toNs) return;
     const bridge = BRIDGE_NS[reason];
     let merged = lack;
-    for (const row of near.all(destinationId, deviceId, reason, lack.toNs + bridge, lack.fromNs - bridge)) {
+    for (const row of nearTo(destinationId, lack, bridge)) {
       remove.run(destinationId, deviceId, reason, row.from_ns);
       merged = join(merged, toLack(row));
     }
@@ -75,7 +85,8 @@ export function createLacks(db: Database.Database): Lacks {
   const takeOne = (destinationId: number, { deviceId, fromNs, toNs, points }: FoundStretch): void => {
     let left = BigInt(points);
     for (const reason of MENDED) {
-      for (const row of near.all(destinationId, deviceId, reason, toNs - 1n, fromNs + 1n)) {
+      const found = { deviceId, reason, fromNs: fromNs + 1n, toNs: toNs - 1n };
+      for (const row of nearTo(destinationId, found, 0n)) {
         remove.run(destinationId, deviceId, reason, row.from_ns);
         if (row.points > left) insert.run(destinationId, deviceId, reason, row.from_ns, row.to_ns, row.points - left);
         left = row.points > left ? 0n : left - row.points;

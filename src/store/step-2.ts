@@ -171,4 +171,25 @@ const WALK = `
   );
 `;
 
-export const STEP_2 = [ARCHIVE, TELEMETRY, DELIVERY, JOBS, TEXTS, WALK].join('\n');
+/**
+ * Upkeep: records of the API that were given up (a digest each, by which one that comes again is known), and devices whose
+ * forgetting is under way: up to which block and which number of the quarantine it has come.
+ */
+const UPKEEP = `
+  CREATE TABLE dropped_record (
+    source TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    at_ms INTEGER NOT NULL,
+    dropped_ms INTEGER NOT NULL,
+    PRIMARY KEY (source, digest)
+  ) WITHOUT ROWID;
+  CREATE TABLE forgetting (
+    device_id TEXT PRIMARY KEY,
+    tag TEXT NOT NULL,
+    block INTEGER NOT NULL DEFAULT 0,
+    item INTEGER NOT NULL DEFAULT 0
+  ) WITHOUT ROWID;
+`;
+
+export const STEP_2 = [ARCHIVE, TELEMETRY, DELIVERY, JOBS, TEXTS, WALK, UPKEEP].join('\n');

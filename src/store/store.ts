@@ -9,7 +9,7 @@ import { HARD_LIMIT_ABOVE_BYTES } from '../core/archive-room.ts';
 import { UserError } from '../core/faults.ts';
 import type { JobQueue } from '../core/jobs.ts';
 import type { Ledger } from '../core/ports.ts';
-import type { Account, RejectedRecord } from '../core/records.ts';
+import type { Account } from '../core/records.ts';
 import type { ReplayStore } from '../core/replay.ts';
 import type { Store } from '../core/state.ts';
 import type { Landing } from '../core/telemetry-state.ts';
@@ -21,10 +21,12 @@ import { createCleared } from './clear-memory.ts';
 import { openDatabase } from './database.ts';
 import { createDelivery } from './delivery.ts';
 import { explained, explainedCalls } from './explain.ts';
+import { createForgetting } from './forget.ts';
 import { createInventory } from './inventory.ts';
 import { createJobQueue } from './jobs.ts';
 import { createLacks } from './lack.ts';
 import { createLedger, type OwnedLedger } from './ledger.ts';
+import { createQuarantine } from './quarantine.ts';
 import { createReplays, type ReplayParts } from './replay.ts';
 import { createTelemetryTables } from './telemetry.ts';
 
@@ -89,12 +91,8 @@ function assemble(
   const delivery = createDelivery(db, { archive, lacks });
   const facts = createFacts(db);
   const ledger = createLedger(db);
-  const quarantine = db.prepare(
-    'INSERT OR IGNORE INTO quarantine (destination_id, source, content, reason, at_ms) VALUES (NULL, ?, ?, ?, ?)',
-  );
-  /** @returns those that are new there. */
-  const addRejected = (source: string, records: readonly RejectedRecord[], atMs: number): RejectedRecord[] =>
-    records.filter(({ record, reason }) => quarantine.run(source, record, reason, Math.floor(atMs)).changes > 0);
+  const quarantine = createQuarantine(db, lacks);
+  const forgetting = createForgetting(db, { quarantine, dropMemory: telemetry.dropMemory });
   const guarded = <A extends unknown[], R>(work: (...args: A) => R): ((...args: A) => R) => {
     const transaction = db.transaction((...args: A) => ({ result: work(...args), onDisk: ledger.ride() }));
     return (...args) => {
@@ -105,7 +103,7 @@ function assemble(
   };
   const land = guarded((landing: Landing) => {
     telemetry.land(landing);
-    return addRejected(landing.deviceId, landing.rejected, landing.atMs);
+    return quarantine.add(landing.deviceId, landing.rejected, landing.atMs);
   });
   const store: Store = {
     workspaceTag: () => facts.read(WORKSPACE_TAG),
@@ -124,7 +122,10 @@ function assemble(
     }),
     devices: inventory.all,
     lastDevicePoint: inventory.lastPoint,
-    keepInventory: guarded(inventory.keep),
+    keepInventory: guarded((change) => {
+      inventory.keep(change);
+      for (const { record } of change.listed) forgetting.listed(record.deviceId);
+    }),
     markGone: guarded(inventory.markGone),
     markBack: guarded(inventory.markBack),
     coveragePoints: inventory.coveragePoints,
@@ -137,6 +138,22 @@ function assemble(
       }),
       markListed: guarded(alerts.markListed),
     }),
+    quarantine: explainedCalls(path, {
+      ...quarantine,
+      settle: guarded(quarantine.settle),
+      takeOut: guarded(quarantine.takeOut),
+      drop: guarded(quarantine.drop),
+      add: guarded(quarantine.add),
+    }),
+    forgetting: explainedCalls(path, {
+      ...forgetting,
+      begin: (deviceId, keepsAlerts) => {
+        // Bookings that are not written yet name devices too.
+        ledger.flush();
+        return guarded(forgetting.begin)(deviceId, keepsAlerts);
+      },
+      step: guarded(forgetting.step),
+    }),
     telemetry: telemetry.state,
     newestNs: telemetry.newestNs,
     held: (deviceId, from, to) => ({
@@ -146,6 +163,7 @@ function assemble(
     }),
     cleared: archive.clearedAround,
     land: (landing) => {
+      forgetting.guard(landing.deviceId);
       const setAside = land(landing);
       telemetry.landed(landing);
       return setAside;
@@ -154,13 +172,17 @@ function assemble(
       archive.append({ lane, deviceId: null, firstNs: null, lastNs: null, lines });
     }),
     quarantineRecords: guarded((source, records, atMs) => {
-      addRejected(source, records, atMs);
+      quarantine.add(source, records, atMs);
     }),
     gaps: telemetry.gaps,
-    nameGap: guarded(telemetry.nameGap),
+    nameGap: guarded((gap) => {
+      if (!forgetting.isForgotten(gap.deviceId)) telemetry.nameGap(gap);
+    }),
     clearGaps: guarded(telemetry.clearGaps),
     rereadDays: telemetry.rereadDays,
-    keepReread: guarded(telemetry.keepReread),
+    keepReread: guarded((deviceId, day) => {
+      if (!forgetting.isForgotten(deviceId)) telemetry.keepReread(deviceId, day);
+    }),
     fact: facts.read,
     keepFact: guarded(facts.write),
     destination: guarded((name, identity) => {
@@ -188,6 +210,7 @@ function assemble(
   const jobs = createJobQueue(db);
   // Whoever holds the lock now is another one than whoever did these.
   jobs.recover(nowMs?.() ?? sqliteNowMs(db));
+  finishForgetting(store);
   return {
     store: explainedCalls(path, store),
     ledger: explainedCalls(path, ledger),
@@ -207,6 +230,15 @@ function createGuardedReplays(db: Database.Database, path: string, parts: Replay
     >),
     walker: explainedCalls(path, walker),
   };
+}
+
+/** What a process that died was forgetting is forgotten to the end: nothing of it is ever half there. */
+function finishForgetting({ forgetting, quarantine }: Pick<Store, 'forgetting' | 'quarantine'>): void {
+  const unfinished = forgetting.unfinished();
+  if (unfinished.length === 0) return;
+  const current = quarantine.destinations().flatMap(({ id, isCurrent }) => (isCurrent ? [id] : []));
+  for (const deviceId of unfinished) while (forgetting.step(deviceId, current).state === 'going-on');
+  forgetting.emptyLog();
 }
 
 function sqliteNowMs(db: Database.Database): EpochMs {

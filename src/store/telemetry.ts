@@ -18,6 +18,8 @@ export interface TelemetryTables extends ReturnType<typeof createGaps> {
   state(deviceId: string): TelemetryState;
   /** The time of the newest telemetry line of a device, cleared ones included. */
   newestNs(deviceId: string): EpochNs | null;
+  /** Drops all that is remembered of a device, whose rows are removed. Only inside a transaction. */
+  dropMemory(deviceId: string): void;
   /** Writes what a landing changes. Only inside a transaction. */
   land(landing: Landing): void;
   /** Takes in that this landing is on the disk: what it has come to needs no look. */
@@ -46,6 +48,7 @@ export function createTelemetryTables(db: Database.Database, archive: Archive): 
     late: lateness.read(deviceId),
   });
   const memory = createMemory();
+  const gaps = createGaps(db);
   const newest = new Map<string, { readonly revision: number; readonly at: EpochNs | null }>();
   return {
     state: (deviceId) => {
@@ -65,6 +68,12 @@ export function createTelemetryTables(db: Database.Database, archive: Archive): 
       const at = archive.newestNs(deviceId);
       if (!db.inTransaction) newest.set(deviceId, { revision, at });
       return at;
+    },
+    dropMemory: (deviceId) => {
+      memory.drop(deviceId);
+      newest.delete(deviceId);
+      revisions.drop(deviceId);
+      gaps.clearGaps(deviceId);
     },
     land: (landing) => {
       const { deviceId, revision } = landing;
@@ -101,7 +110,7 @@ export function createTelemetryTables(db: Database.Database, archive: Archive): 
       // Lines that were computed under the old name must not land any more.
       revisions.advance(deviceId, revisions.read(deviceId));
     },
-    ...createGaps(db),
+    ...gaps,
     ...createRereads(db),
   };
 }
@@ -117,6 +126,7 @@ function createMemory() {
       const state = known.get(deviceId);
       return state?.revision === revision ? state : null;
     },
+    drop: (deviceId: string): void => void known.delete(deviceId),
     keep: (state: TelemetryState): void => {
       if (!known.has(state.deviceId) && known.size >= REMEMBERED) known.clear();
       known.set(state.deviceId, state);
@@ -138,6 +148,7 @@ function createRevisions(db: Database.Database) {
   };
   return {
     read: current,
+    drop: (deviceId: string): void => void known.delete(deviceId),
     advance: (deviceId: string, from: number): void => {
       const stored = Number(read.get(deviceId) ?? 0n);
       known.delete(deviceId);

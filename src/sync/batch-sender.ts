@@ -57,7 +57,7 @@ export function createBatchSender({ store, clock }: { store: Store; clock: Clock
 }
 
 /** The device of a `device_id` tag: its id, unless that cannot stand in a line as it is. */
-function deviceOf(store: Store, tag: string): string {
+export function deviceOf(store: Pick<Store, 'devices'>, tag: string): string {
   // What was altered carries a mark at its end.
   if (!/~[0-9a-f]{8}$/.test(tag)) return tag;
   return store.devices().find(({ record }) => identityTag(record.deviceId) === tag)?.record.deviceId ?? tag;

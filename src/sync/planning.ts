@@ -260,7 +260,7 @@ export function createPlanning(parts: PlanningParts): Planning {
       planner.booked(purpose, nowMs);
     },
     observe: (event) => {
-      if (event.type === 'device-gone') leave(event.deviceId);
+      if (event.type === 'device-gone' || event.type === 'device-forgotten') leave(event.deviceId);
       if (event.type === 'plan-doubted') hastenAccount(LIMIT_DOUBT_EVERY_MS);
       const isRefusal = event.type === 'request-done' && event.fault !== null && PLAN_DOUBTS.has(event.fault);
       if (isRefusal) hastenAccount(DOUBT_EVERY_MS);

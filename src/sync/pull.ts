@@ -12,7 +12,7 @@ import { judgePage } from '../core/judge-page.ts';
 import { settleOf } from '../core/late.ts';
 import type { Reply, RequestLane } from '../core/ports.ts';
 import type { TelemetryPage } from '../core/records.ts';
-import type { Gap } from '../core/telemetry-state.ts';
+import { ForgottenError, type Gap } from '../core/telemetry-state.ts';
 import { ceilToSecond, type EpochNs, HOUR_NS, maxNs, minNs, msToNs } from '../core/time.ts';
 import { type Ask, nextAsk, SLACK_NS } from '../core/walk.ts';
 import type { PullTask, SyncContext } from './context.ts';
@@ -49,10 +49,7 @@ export function createPuller(context: SyncContext): Puller {
         const hole = nextHole(context, rules, task);
         if (hole === null || isStopped(context, task)) return;
         const walk = beginWalk({ context, rules, task, hole });
-        // A walk that changed nothing would be walked for ever.
-        if (last?.from === hole.from && last.to === hole.to) nameGap(walk, hole, 'page not understood');
-        else await walkHole(walk, signal);
-        if (walk.gone) return;
+        if (!(await unlessForgotten(walkUnless(walk, last, signal))) || walk.gone) return;
         last = hole;
       }
     },
@@ -60,10 +57,29 @@ export function createPuller(context: SyncContext): Puller {
       const reply = await askNewest(context, rules, deviceId, signal);
       if (reply.value.deviceId !== null && reply.value.deviceId !== deviceId) return false;
       const { readings } = reply.value;
-      landPage(context, { deviceId, lane: 'live', reply, readings, proven: null });
-      return readings.length > 0;
+      const land = async (): Promise<void> =>
+        void landPage(context, { deviceId, lane: 'live', reply, readings, proven: null });
+      return (await unlessForgotten(land())) && readings.length > 0;
     },
   };
+}
+
+/** Walks a hole, but gives it a name where it is the last one still: a walk that changed nothing would be for ever. */
+async function walkUnless(walk: Walk, last: Interval | null, signal: AbortSignal): Promise<void> {
+  const { hole } = walk;
+  if (last?.from === hole.from && last.to === hole.to) nameGap(walk, hole, 'page not understood');
+  else await walkHole(walk, signal);
+}
+
+/** @returns whether it was done: not where the device was forgotten meanwhile, of which nothing may come back. */
+async function unlessForgotten(work: Promise<void>): Promise<boolean> {
+  try {
+    await work;
+    return true;
+  } catch (error) {
+    if (error instanceof ForgottenError) return false;
+    throw error;
+  }
 }
 
 /** Whether to stop where it is: something more urgent has its turn, or there is no room for another page. */

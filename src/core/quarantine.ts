@@ -1,0 +1,170 @@
+/**
+ * The quarantine in terms of people: what a filter selects, what belongs together, and what is lost by giving it up. Pure.
+ *
+ * Words of servers repeat the value or the line that they are about, so that every refusal reads differently: what
+ * belongs together is told by their shape, without figures and without what is quoted.
+ */
+import { readLine } from './line-reader.ts';
+import { identityTag } from './line-text.ts';
+import type { Lack } from './log-state.ts';
+import type { QuarantinedItem } from './quarantine-state.ts';
+import { type EpochNs, msToNs } from './time.ts';
+
+/** Which of it is meant: all that fits every member that is given. */
+export interface QuarantineFilter {
+  /** The name of a destination: only its lines. */
+  readonly destination: string | null;
+  /** Ids; none: of all. */
+  readonly devices: readonly string[];
+  /** A part of the words, upper and lower case alike. */
+  readonly reason: string | null;
+  /** Half-open; of the points, and for records of the API of when they were set aside. */
+  readonly from: EpochNs | null;
+  readonly to: EpochNs | null;
+}
+
+/** Whether a filter selects less than all. */
+export function isNarrow({ destination, devices, reason, from, to }: QuarantineFilter): boolean {
+  return destination !== null || devices.length > 0 || reason !== null || from !== null || to !== null;
+}
+
+/** What a line or a record is about. */
+export interface About {
+  /** The `device_id` tag as it reads; `null` where there is none. */
+  readonly deviceTag: string | null;
+  readonly at: EpochNs;
+}
+
+/** What an item is about: of a line its point, of a record when it was set aside. */
+export function aboutItem({ destinationId, content, source, atMs }: QuarantinedItem): About {
+  if (destinationId === null) {
+    return { deviceTag: STREAMS.has(source) ? null : identityTag(source), at: msToNs(atMs) };
+  }
+  return aboutLine(content) ?? { deviceTag: null, at: msToNs(atMs) };
+}
+
+/** Sources that are no devices. */
+const STREAMS: ReadonlySet<string> = new Set(['devices', 'alerts']);
+
+/** What a line is about; `null` for what is no line of ours. */
+export function aboutLine(line: string): About | null {
+  try {
+    const { tags, at } = readLine(line);
+    return { deviceTag: tags.find(([key]) => key === 'device_id')?.[1] ?? null, at };
+  } catch {
+    return null;
+  }
+}
+
+/** @param destinations the numbers that the filter's destination has in the state. */
+export function createMatcher(
+  filter: QuarantineFilter,
+  destinations: ReadonlySet<number>,
+): (item: QuarantinedItem) => boolean {
+  const { devices, from, to } = filter;
+  const part = filter.reason?.toLowerCase() ?? '';
+  const tags = new Set<string>(devices.map(identityTag));
+  const mentions = devices.map((deviceId) => JSON.stringify(deviceId));
+  const isOfDevice = (item: QuarantinedItem, { deviceTag }: About): boolean => {
+    if (deviceTag !== null) return tags.has(deviceTag);
+    return item.destinationId === null && mentions.some((mention) => item.content.includes(mention));
+  };
+  const isOfDestination = ({ destinationId }: QuarantinedItem): boolean =>
+    filter.destination === null || (destinationId !== null && destinations.has(destinationId));
+  const isInTime = ({ at }: About): boolean => (from === null || at >= from) && (to === null || at < to);
+  const looksInside = devices.length > 0 || from !== null || to !== null;
+  return (item) => {
+    if (!isOfDestination(item) || !item.reason.toLowerCase().includes(part)) return false;
+    if (!looksInside) return true;
+    const about = aboutItem(item);
+    return isInTime(about) && (devices.length === 0 || isOfDevice(item, about));
+  };
+}
+
+/** What a destination lacks once a line is given up; `null` for what is no line. @param deviceOf the id by its tag. */
+export function lackOf(line: string, deviceOf: (tag: string) => string): Lack | null {
+  const about = aboutLine(line);
+  if (about === null) return null;
+  const { deviceTag, at } = about;
+  const deviceId = deviceTag === null ? '' : deviceOf(deviceTag);
+  return { deviceId, fromNs: at, toNs: at + 1n, reason: 'dropped', points: 1 };
+}
+
+/** What belongs together. */
+export interface QuarantineGroup {
+  readonly destinationId: number | null;
+  /** The words of one of them. */
+  readonly reason: string;
+  /** Parts of the words that all of them have, safe to be typed into a shell, the most telling first. */
+  readonly parts: readonly string[];
+  count: number;
+  from: EpochNs;
+  to: EpochNs;
+  /** The first few. */
+  readonly samples: string[];
+}
+
+/** How many groups are told apart; what would be one more goes into the last one of its destination. */
+const MAX_GROUPS = 200;
+const SAMPLES = 3;
+
+/** Gathers groups in constant memory. */
+export function createGroups(): { add(item: QuarantinedItem): void; all(): readonly QuarantineGroup[] } {
+  const groups = new Map<string, QuarantineGroup>();
+  return {
+    add: (item) => {
+      const { destinationId, reason, content } = item;
+      const shape = shapeOf(reason);
+      const own = `${destinationId} ${shape}`;
+      const isRoom = groups.size < MAX_GROUPS || groups.has(own);
+      const key = isRoom ? own : `${destinationId} `;
+      const { at } = aboutItem(item);
+      const known = groups.get(key);
+      if (known === undefined) {
+        const told = isRoom ? { reason, parts: partsOf(shape) } : { reason: 'many other reasons', parts: [] };
+        groups.set(key, { destinationId, ...told, count: 1, from: at, to: at, samples: [content] });
+        return;
+      }
+      known.count += 1;
+      if (at < known.from) known.from = at;
+      if (at > known.to) known.to = at;
+      if (known.samples.length < SAMPLES) known.samples.push(content);
+    },
+    all: () => [...groups.values()].toSorted((a, b) => b.count - a.count),
+  };
+}
+
+/** Stands for what differs from one refusal to the next. */
+const GAP = '\u0000';
+
+/** How much of the words tells refusals apart. */
+const SHAPE_LENGTH = 400;
+
+/** The words without figures, and without what is quoted at length. */
+function shapeOf(words: string): string {
+  return words
+    .slice(0, 4 * SHAPE_LENGTH)
+    .replace(/'[^']{25,}'|"[^"]{25,}"/g, GAP)
+    .replace(/\d[\d.:TZ+-]*/g, GAP)
+    .slice(0, SHAPE_LENGTH);
+}
+
+/** Long enough to tell one reason from another, short enough for a line. */
+const PART_LENGTH = { least: 6, most: 40 };
+
+/** The runs of the shape that mean nothing to a shell inside of quotes, the longest first. */
+function partsOf(shape: string): string[] {
+  const runs = shape.match(/[A-Za-z][A-Za-z _.,:=/()-]*/g) ?? [];
+  return runs
+    .flatMap((run) => run.split(': '))
+    .map((run) => wholeWords(run.trim()))
+    .filter((run) => run.length >= PART_LENGTH.least && /^[A-Za-z]/.test(run))
+    .toSorted((a, b) => b.length - a.length);
+}
+
+/** As many whole words as fit. */
+function wholeWords(run: string): string {
+  if (run.length <= PART_LENGTH.most) return run;
+  const cut = run.slice(0, PART_LENGTH.most + 1);
+  return cut.slice(0, cut.includes(' ') ? cut.lastIndexOf(' ') : PART_LENGTH.most);
+}

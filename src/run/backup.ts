@@ -1,0 +1,52 @@
+/**
+ * `--backup FILE` put together: over a connection of its own, beside a daemon or alone.
+ */
+import type { BackupCommand } from '../cli/command.ts';
+import { UserError } from '../core/faults.ts';
+import { plainText } from '../core/text.ts';
+import { realClock, realRandom } from '../real-clock.ts';
+import { type Backup, backUpState } from '../store/backup.ts';
+import { STATE_FILE } from '../store/database.ts';
+import type { ProcessPorts } from '../voice.ts';
+import type { UpkeepRun } from './upkeep.ts';
+
+/** How often it is told how far it is. */
+const TELL_EVERY_MS = 2000;
+
+/** Runs it and prints what it comes to. @returns the exit code. @throws UserError with the exit code and what to do. */
+export async function runBackupCommand(
+  { command, config, voice }: UpkeepRun<BackupCommand>,
+  ports: ProcessPorts,
+): Promise<number> {
+  const { file, json } = command;
+  const beganMs = realClock.monoMs();
+  let toldMs = beganMs;
+  const onProgress = (share: number, bytes: number): void => {
+    const nowMs = realClock.monoMs();
+    if (nowMs - toldMs < TELL_EVERY_MS) return;
+    toldMs = nowMs;
+    const leftSeconds = Math.ceil(((nowMs - beganMs) * (1 - share)) / Math.max(share, 0.001) / 1000);
+    voice.logger.info(`progress: ${Math.floor(share * 100)} %, ${megabytes(bytes)} copied, ETA ${leftSeconds} s`);
+  };
+  const options = { directory: config.dataDir, file, random: realRandom, onProgress };
+  let backup: Backup;
+  try {
+    backup = await backUpState(options, ports.signal);
+  } catch (error) {
+    if (!ports.signal.aborted || error instanceof UserError) throw error;
+    throw new UserError('Stopped before the copy was whole. Nothing is left of it; run it again.', 3);
+  }
+  const seconds = Math.round(realClock.monoMs() - beganMs) / 1000;
+  const { bytes, stateVersion } = backup;
+  const summary = { file, bytes, state_version: stateVersion, seconds };
+  const shown = plainText(file);
+  const text = `${shown}: ${megabytes(bytes)} in ${seconds.toFixed(1)} s, whole and checked.
+To restore it, copy it as ${STATE_FILE} into an empty data_dir and start there.
+`;
+  ports.print(voice.scrub(json ? `${JSON.stringify(summary)}\n` : text));
+  return 0;
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toLocaleString('en-GB', { maximumFractionDigits: 1 })} MB`;
+}

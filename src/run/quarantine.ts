@@ -1,0 +1,124 @@
+/**
+ * `--quarantine` put together: the list over a connection of its own; retry and drop alone under the lock, or by the
+ * daemon that holds it.
+ */
+import { openSync, settingsOf } from '../app.ts';
+import type { QuarantineCommand } from '../cli/command.ts';
+import { dropQuarantine, type QuarantineSummary, retryQuarantine } from '../commands/quarantine.ts';
+import { dropAdvice, listQuarantine } from '../commands/quarantine-list.ts';
+import { quarantineListText, quarantineSummaryText } from '../commands/upkeep-text.ts';
+import type { StateConfig } from '../config.ts';
+import { type ExitCode, UserError } from '../core/faults.ts';
+import type { JobEnd } from '../core/jobs.ts';
+import { isNarrow, type QuarantineFilter } from '../core/quarantine.ts';
+import type { KnownDestination } from '../core/quarantine-state.ts';
+import { nearest } from '../core/text.ts';
+import { filterArgs } from '../core/upkeep-jobs.ts';
+import { realClock, realRandom } from '../real-clock.ts';
+import { readQuarantine, requireState } from '../store/quarantine-reader.ts';
+import type { DestinationOptions } from '../sync/destination.ts';
+import { reachableOf } from '../sync/known-destinations.ts';
+import type { ProcessPorts, Voice } from '../voice.ts';
+import { doOrFollow } from './do-or-follow.ts';
+import { createSecretReader } from './secrets.ts';
+import { readSpan } from './span.ts';
+import { quarantineParts, type UpkeepRun } from './upkeep.ts';
+
+/** Runs it and prints what it comes to. @returns the exit code. @throws UserError with the exit code and what to do. */
+export async function runQuarantineCommand(
+  { command, config, voice, secrets }: UpkeepRun<QuarantineCommand>,
+  ports: ProcessPorts,
+): Promise<number> {
+  const print = (value: unknown, text: string): void =>
+    ports.print(voice.scrub(command.json ? `${JSON.stringify(value)}\n` : text));
+  const span = readSpan(command, realClock.nowMs());
+  const filter = { destination: command.destination, devices: command.devices, reason: command.reason, ...span };
+  requireState(config.dataDir);
+  const destinations = settingsOf(config, createSecretReader({ readFile: ports.readFile, secrets })).destinations;
+  const list = readQuarantine(config.dataDir, (quarantine) => {
+    requireDestination(filter, { known: quarantine.destinations(), destinations });
+    return listQuarantine(quarantine, filter, (known) => new Set(reachableOf(known, destinations).map(({ id }) => id)));
+  });
+  if (command.action === 'list') {
+    print(list, quarantineListText(list));
+    return 0;
+  }
+  if (command.action === 'drop' && !isNarrow(filter)) throw new UserError(dropAdvice(list), 2);
+  const summary = await act({ action: command.action, filter, config, voice, destinations }, ports);
+  print(summary, quarantineSummaryText(summary));
+  return summary.exit_code;
+}
+
+/** @throws UserError (exit 2) for a name that neither the configuration nor the state knows. */
+function requireDestination(
+  { destination }: QuarantineFilter,
+  { known, destinations }: { known: readonly KnownDestination[]; destinations: readonly DestinationOptions[] },
+): void {
+  if (destination === null) return;
+  const names = [...new Set([...destinations.map(({ sink }) => sink.name), ...known.map(({ name }) => name)])];
+  if (names.includes(destination)) return;
+  const meant = nearest(destination, names);
+  const advice = names.length === 0 ? 'There is none.' : `There is ${names.join(', ')}.`;
+  throw new UserError(
+    `--destination: there is no destination of that name. ${meant === null ? advice : `Did you mean ${meant}?`}`,
+    2,
+  );
+}
+
+interface Act {
+  readonly action: 'retry' | 'drop';
+  readonly filter: QuarantineFilter;
+  readonly config: StateConfig;
+  readonly voice: Voice;
+  readonly destinations: readonly DestinationOptions[];
+}
+
+async function act(
+  { action, filter, config, voice, destinations }: Act,
+  ports: ProcessPorts,
+): Promise<QuarantineSummary> {
+  const request = {
+    kind: `quarantine-${action}`,
+    args: filterArgs(filter),
+    askedBy: `--quarantine ${action}`,
+    askedMs: realClock.nowMs(),
+  } as const;
+  const alone = async (): Promise<QuarantineSummary> => {
+    const sync = openSync({
+      ...settingsOf(config),
+      destinations: [],
+      observe: voice.observe,
+      clock: realClock,
+      random: realRandom,
+      transport: () => Promise.reject(new Error('the quarantine asks nothing of the API')),
+      api: { ...config.api, url: 'http://127.0.0.1/external/v1', key: () => '' },
+      dataDir: config.dataDir,
+    });
+    try {
+      const work = action === 'retry' ? retryQuarantine : dropQuarantine;
+      const parts = quarantineParts(sync.context, destinations);
+      return await work(parts, { filter, tell: () => {} }, ports.signal);
+    } finally {
+      sync.close();
+    }
+  };
+  return await doOrFollow({ request, alone, summaryOf, show: () => {} }, { dataDir: config.dataDir, voice }, ports);
+}
+
+function summaryOf({ exitCode, summary, message }: JobEnd): QuarantineSummary {
+  if (isSummary(summary)) return summary;
+  const words = message ?? 'it has left no summary that this version understands';
+  throw new UserError(`The daemon did not do it: ${words}`, failed(exitCode));
+}
+
+function failed(exitCode: ExitCode): ExitCode {
+  return exitCode === 0 ? 1 : exitCode;
+}
+
+function isSummary(value: unknown): value is QuarantineSummary {
+  if (typeof value !== 'object' || value === null) return false;
+  const { destinations, records, exit_code } = value as Partial<Record<string, unknown>>;
+  return (
+    Array.isArray(destinations) && typeof records === 'object' && records !== null && typeof exit_code === 'number'
+  );
+}

@@ -1,0 +1,53 @@
+/**
+ * What the upkeep commands need of the state, in a daemon and alone.
+ */
+import type { Sync } from '../app.ts';
+import { createForgetWorker, type ForgetParts } from '../commands/forget.ts';
+import { createQuarantineWorkers, type QuarantineParts } from '../commands/quarantine.ts';
+import type { StateConfig } from '../config.ts';
+import type { Secret } from '../core/secret.ts';
+import type { SyncContext } from '../sync/context.ts';
+import type { DestinationOptions } from '../sync/destination.ts';
+import type { JobParts } from '../sync/jobs.ts';
+import { reachableOf } from '../sync/known-destinations.ts';
+import { createRecordRetry } from '../sync/retry-records.ts';
+import type { Voice } from '../voice.ts';
+import { reparse } from './reparse.ts';
+
+/** One run of an upkeep command. */
+export interface UpkeepRun<C> {
+  readonly command: C;
+  readonly config: StateConfig;
+  readonly voice: Voice;
+  readonly secrets: Secret[];
+}
+
+/** What the work needs, in a daemon and alone. */
+export function quarantineParts(context: SyncContext, destinations: readonly DestinationOptions[]): QuarantineParts {
+  const { store, clock } = context;
+  return {
+    store,
+    clock,
+    reachable: () => reachableOf(store.quarantine.destinations(), destinations),
+    records: () => createRecordRetry(context, reparse),
+  };
+}
+
+export function forgetParts(context: SyncContext, destinations: readonly DestinationOptions[]): ForgetParts {
+  const { store, clock, observe, settings } = context;
+  return {
+    store,
+    clock,
+    observe,
+    filter: settings.filter,
+    configured: () => reachableOf(store.quarantine.destinations(), destinations),
+  };
+}
+
+/** What a daemon does of it for commands. */
+export function upkeepWorkers({ context }: Sync, destinations: readonly DestinationOptions[]): JobParts['workers'] {
+  return {
+    ...createQuarantineWorkers(quarantineParts(context, destinations)),
+    forget: createForgetWorker(forgetParts(context, destinations)),
+  };
+}
