@@ -196,8 +196,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'store/ledger.ts',
-        find: '      return since.all(Math.floor(sinceMs)).map(Number);',
-        replace: '      void since;\n      return [];',
+        find: '      return (lane === undefined ? since.all(from) : sinceIn.all(from, lane)).map(Number);',
+        replace: '      void [since, sinceIn, from, lane];\n      return [];',
       },
     ],
   },
