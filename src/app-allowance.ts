@@ -21,7 +21,7 @@ const WAIT_TOLD_MS = 3000;
 export function allowanceStatus(
   pacer: Pacer,
   { share, nowMs, rest }: { share: number; nowMs: number; rest: Rest | null },
-): AllowanceStatus {
+): Omit<AllowanceStatus, 'lanes'> {
   const { minute, day, waitingUntilMs: pacedUntilMs } = pacer.figures();
   // The day's budget is spread over the day.
   const waitingUntilMs = pacedUntilMs ?? (rest?.reason === 'day' ? rest.untilMs : null);

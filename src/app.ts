@@ -30,7 +30,8 @@ import { DAY_MS, type EpochMs } from './core/time.ts';
 import { createUnknownServer } from './influx/kind.ts';
 import { createInfluxSink } from './influx/sink.ts';
 import { createDisk } from './store/disk.ts';
-import { API_WORKSPACE, type OpenStore, openStore } from './store/store.ts';
+import { API_WORKSPACE } from './store/facts.ts';
+import { type OpenStore, openStore } from './store/store.ts';
 import type { BackfillSettings } from './sync/backfill.ts';
 import type { SyncContext, SyncSettings } from './sync/context.ts';
 import { createDeliverer, type Deliverer, type DestinationOptions } from './sync/deliver.ts';
@@ -40,7 +41,8 @@ import { createPlanning, type Planning } from './sync/planning.ts';
 import { createProgressWatch, type ProgressWatch } from './sync/progress-watch.ts';
 import { createPuller, type Puller } from './sync/pull.ts';
 import { takingTurns } from './sync/pull-turns.ts';
-import { type ReportParts, readyNow, reportNow } from './sync/report.ts';
+import { readyNow } from './sync/ready.ts';
+import { type ReportParts, reportNow } from './sync/report.ts';
 import { createRoom } from './sync/room.ts';
 import { createStreamNotes, oncePerStream } from './sync/stream-notes.ts';
 import { createTrouble, type Trouble } from './sync/trouble.ts';
@@ -119,7 +121,7 @@ export function openSync(options: SyncOptions): Sync {
   }
 }
 
-function assemble(options: SyncOptions, { store, ledger, keeper, jobs, close }: OpenStore): Sync {
+function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, close }: OpenStore): Sync {
   const { clock, random } = options;
   const serverClock = createServerClock(clock);
   const watch = createProgressWatch(clock, serverClock.nowMs);
@@ -200,7 +202,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, close }: 
   listeners.push(planning.observe);
   const deliver = { store, clock, random, observe };
   deliverers.push(...options.destinations.map((to) => deliverBehind(workspaceKnown, createDeliverer(deliver, to))));
-  const allowance = (): AllowanceStatus =>
+  const allowance = (): Omit<AllowanceStatus, 'lanes'> =>
     allowanceStatus(pacer, { share: options.api.share, nowMs: serverClock.nowMs(), rest: planning.rest() });
   const reported: ReportParts = {
     context,
@@ -209,6 +211,8 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, close }: 
     staleMs: planning.staleMs,
     streams,
     room,
+    facts,
+    isRunning: () => true,
     version: VERSION,
   };
   return {

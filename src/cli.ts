@@ -18,7 +18,7 @@ const SEE_HELP = 'tidemark --help lists what there is.';
  * Reads the command line.
  *
  * @param argv what follows the program's name.
- * @throws UserError (exit 2) for the first mistake found, and for a mode that this version does not have yet.
+ * @throws UserError (exit 2) for the first mistake found.
  */
 export function parseArguments(argv: readonly string[]): Command {
   const given = readFlags(argv);
@@ -31,10 +31,7 @@ export function parseArguments(argv: readonly string[]): Command {
   if (mode === undefined) return daemon(given);
   refuseStrangers(mode, given);
   if (mode === 'version') return { mode };
-  if (mode === 'help' || MODES.some(({ flag, works }) => flag === mode && !works)) {
-    throw notYet(`${dashed(mode)} is not available in this version yet.`);
-  }
-  return READERS[mode](given);
+  return mode === 'help' ? { mode, topic: null } : READERS[mode](given);
 }
 
 function helpTopic(modes: readonly Mode[]): Mode | null {
@@ -44,20 +41,12 @@ function helpTopic(modes: readonly Mode[]): Mode | null {
 function daemon(given: Given): Command {
   const stray = [...given.keys()].find((flag) => !DAEMON_FLAGS.has(flag));
   if (stray !== undefined) {
-    const works = modesOf(stray).filter((mode) => MODES.some(({ flag, works: yes }) => flag === mode && yes));
-    throw mistake(
-      `${dashed(stray)} needs a mode beside it: ${listed((works.length > 0 ? works : modesOf(stray)).map(dashed), 'or')}.`,
-    );
+    throw mistake(`${dashed(stray)} needs a mode beside it: ${listed(modesOf(stray).map(dashed), 'or')}.`);
   }
   return { mode: 'daemon', configFile: single(given, 'config'), logLevel: logLevel(given) };
 }
 
 const DAEMON_FLAGS: ReadonlySet<string> = new Set(['config', 'log-level']);
-
-function notYet(what: string): UserError {
-  const works = MODES.filter((mode) => mode.works).map(({ flag }) => dashed(flag));
-  return mistake(`${what} What works today: ${listed(['the daemon (no mode)', ...works], 'and')}.`);
-}
 
 /** All flags with their values, each known and given once. */
 function readFlags(argv: readonly string[]): Given {
@@ -149,11 +138,8 @@ function refuseStrangers(mode: Mode, given: Given): void {
         '--export takes its form by name: --export ndjson writes one JSON object a line. Leave --json out.',
       );
     }
-    const where = modesOf(flag);
-    const working = where.filter((other) => MODES.some(({ flag: name, works }) => name === other && works));
-    throw mistake(
-      `${dashed(flag)} means nothing with ${dashed(mode)}: it belongs to ${listed((working.length > 0 ? working : where).map(dashed), 'and')}.`,
-    );
+    const where = listed(modesOf(flag).map(dashed), 'and');
+    throw mistake(`${dashed(flag)} means nothing with ${dashed(mode)}: it belongs to ${where}.`);
   }
 }
 

@@ -17,13 +17,12 @@ import {
 import { UserError } from './core/faults.ts';
 import type { Secret } from './core/secret.ts';
 import { realClock } from './real-clock.ts';
-import { runDaemonCommand } from './run/daemon.ts';
-import { runOnceCommand } from './run/once.ts';
-import { runPlanCommand } from './run/plan.ts';
 import { openVoice, type ProcessPorts, type Voice } from './voice.ts';
 
 type RunnableCommand = Exclude<Command, { mode: 'help' | 'version' }>;
 type FileCommand = Exclude<RunnableCommand, { mode: 'demo' | 'check' }>;
+type ApiCommand = Extract<FileCommand, { mode: 'daemon' | 'once' | 'plan' | 'backfill' }>;
+type StateCommand = Exclude<FileCommand, ApiCommand>;
 
 /** What a command works with, once everything that it needs is known. `secrets` grows as secrets are exchanged. */
 export interface CommandParts<C = Config> {
@@ -83,37 +82,37 @@ function begin<C extends Pick<Config, 'log'>>(
 }
 
 /** Whether a command needs the API's address and key; the others only look at what is held, or send it. */
-function asksTheApi(command: FileCommand): boolean {
+function asksTheApi(command: FileCommand): command is ApiCommand {
   return API_MODES.has(command.mode);
 }
 
 const API_MODES: ReadonlySet<FileCommand['mode']> = new Set(['daemon', 'once', 'plan', 'backfill']);
 
-async function runWithApi(command: FileCommand, parts: CommandParts, ports: ProcessPorts): Promise<number> {
-  if (command.mode === 'daemon') return await runDaemonCommand(parts, ports);
-  if (command.mode === 'plan') return await runPlanCommand({ command, ...parts }, ports);
+/** Each command is loaded when it is asked for: whoever only looks starts faster, and smaller. */
+async function runWithApi(command: ApiCommand, parts: CommandParts, ports: ProcessPorts): Promise<number> {
+  if (command.mode === 'daemon') return await (await import('./run/daemon.ts')).runDaemonCommand(parts, ports);
   if (command.mode === 'once') return await onceAndPrint(parts, command, ports);
-  if (command.mode === 'backfill') {
-    const { runBackfillCommand } = await import('./run/backfill.ts');
-    return await runBackfillCommand({ command, ...parts }, ports);
+  if (command.mode === 'plan') {
+    return await (await import('./run/plan.ts')).runPlanCommand({ command, ...parts }, ports);
   }
-  throw unavailable(command);
+  return await (await import('./run/backfill.ts')).runBackfillCommand({ command, ...parts }, ports);
 }
 
-/** Commands on what is held. Each is loaded when it is asked for. */
+/** Commands on what is held. */
 async function runOnState(
-  command: FileCommand,
+  command: StateCommand,
   parts: CommandParts<StateConfig>,
   ports: ProcessPorts,
 ): Promise<number> {
+  if (command.mode === 'status') {
+    return await (await import('./run/status.ts')).runStatusCommand({ command, ...parts }, ports);
+  }
   if (command.mode === 'verify') return await verify(command, parts, { api: null, ports });
   if (command.mode === 'export') {
-    const { runExportCommand } = await import('./run/export.ts');
-    return await runExportCommand({ command, ...parts }, ports);
+    return await (await import('./run/export.ts')).runExportCommand({ command, ...parts }, ports);
   }
   if (command.mode === 'replay') {
-    const { runReplayCommand } = await import('./run/replay.ts');
-    return await runReplayCommand({ command, ...parts }, ports);
+    return await (await import('./run/replay.ts')).runReplayCommand({ command, ...parts }, ports);
   }
   if (command.mode === 'quarantine') {
     return await (await import('./run/quarantine.ts')).runQuarantineCommand({ command, ...parts }, ports);
@@ -121,10 +120,7 @@ async function runOnState(
   if (command.mode === 'backup') {
     return await (await import('./run/backup.ts')).runBackupCommand({ command, ...parts }, ports);
   }
-  if (command.mode === 'forget') {
-    return await (await import('./run/forget.ts')).runForgetCommand({ command, ...parts }, ports);
-  }
-  throw unavailable(command);
+  return await (await import('./run/forget.ts')).runForgetCommand({ command, ...parts }, ports);
 }
 
 async function verify(
@@ -134,10 +130,6 @@ async function verify(
 ): Promise<number> {
   const { runVerifyCommand } = await import('./run/verify.ts');
   return await runVerifyCommand({ command, ...parts, api }, ports);
-}
-
-function unavailable({ mode }: FileCommand): UserError {
-  return new UserError(`--${mode} is not available in this version yet.`, 2);
 }
 
 /**
@@ -167,6 +159,7 @@ async function onceAndPrint(
   { json }: { readonly json: boolean },
   ports: ProcessPorts,
 ): Promise<number> {
+  const { runOnceCommand } = await import('./run/once.ts');
   const summary = await runOnceCommand(config, { voice, secrets }, ports);
   if (json) ports.print(`${voice.scrub(JSON.stringify(summary))}\n`);
   return summary.exit_code;

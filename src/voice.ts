@@ -114,7 +114,7 @@ function progressFacts({ totals, destinations, allowance, eta = null }: Progress
     devicesDone: totals.devices_complete,
     devicesTotal: totals.devices,
     readings: totals.archived_readings,
-    pointsDelivered: sum(({ delivered_points }) => delivered_points),
+    pointsDelivered: sum(({ delivered_points }) => delivered_points ?? 0),
     pointsPending: sum(({ pending_points }) => pending_points),
     requests: totals.requests,
     coveredShare: totals.covered_share,

@@ -18,8 +18,6 @@ export interface Flag {
 interface ModeEntry extends Flag {
   readonly flag: Mode;
   readonly does: string;
-  /** Whether this version has it. */
-  readonly works: boolean;
 }
 
 export type Mode =
@@ -40,20 +38,20 @@ export type Mode =
 
 /** Every mode of design 1.2 but the daemon, which has no flag. */
 export const MODES: readonly ModeEntry[] = [
-  { flag: 'once', value: 'none', works: true, does: 'closes every hole in the history, delivers, and exits' },
-  { flag: 'demo', value: 'none', works: true, does: 'shows it all at work, with a simulated workspace' },
-  { flag: 'plan', value: 'none', works: true, does: 'tells what a sync would cost' },
-  { flag: 'help', value: 'none', works: true, does: 'shows this, or with a mode more about that' },
-  { flag: 'version', value: 'none', works: true, does: 'shows the version' },
-  { flag: 'backfill', value: 'none', works: true, does: 'fills a span of history' },
-  { flag: 'status', value: 'none', works: false, does: 'tells what is held' },
-  { flag: 'check', value: 'none', works: true, does: 'checks key, destination and state' },
-  { flag: 'verify', value: 'none', works: true, does: 'compares a destination with what is held' },
-  { flag: 'export', value: 'required', hint: 'csv|ndjson|lp', works: true, does: 'writes what is held' },
-  { flag: 'replay', value: 'none', works: true, does: 'delivers again, without asking the API' },
-  { flag: 'quarantine', value: 'optional', hint: '[list|retry|drop]', works: true, does: 'handles refused points' },
-  { flag: 'backup', value: 'required', hint: 'FILE', works: true, does: 'copies the state' },
-  { flag: 'forget', value: 'none', works: true, does: 'removes what is held of a device' },
+  { flag: 'once', value: 'none', does: 'closes every hole in the history, delivers, and exits' },
+  { flag: 'demo', value: 'none', does: 'shows it all at work, with a simulated workspace' },
+  { flag: 'plan', value: 'none', does: 'tells what a sync would cost' },
+  { flag: 'help', value: 'none', does: 'shows this, or with a mode more about that' },
+  { flag: 'version', value: 'none', does: 'shows the version' },
+  { flag: 'backfill', value: 'none', does: 'fills a span of history' },
+  { flag: 'status', value: 'none', does: 'tells what is held' },
+  { flag: 'check', value: 'none', does: 'checks key, destination and state' },
+  { flag: 'verify', value: 'none', does: 'compares a destination with what is held' },
+  { flag: 'export', value: 'required', hint: 'csv|ndjson|lp', does: 'writes what is held' },
+  { flag: 'replay', value: 'none', does: 'delivers again, without asking the API' },
+  { flag: 'quarantine', value: 'optional', hint: '[list|retry|drop]', does: 'handles refused points' },
+  { flag: 'backup', value: 'required', hint: 'FILE', does: 'copies the state' },
+  { flag: 'forget', value: 'none', does: 'removes what is held of a device' },
 ];
 
 /** All flags, modes included. */

@@ -45,14 +45,17 @@ Examples:
  */
 export function helpText(topic: Mode | null = null): string {
   const own = topic === null ? undefined : TOPICS[topic];
-  return own ?? `${OVERVIEW}${modeLines(true)}\nNot in this version yet:\n${modeLines(false)}${FLAGS_AND_MORE}`;
+  return own ?? `${OVERVIEW}${modeLines()}${FLAGS_AND_MORE}`;
 }
 
-function modeLines(works: boolean): string {
-  const first = works ? `  ${'(no mode)'.padEnd(19)}  the daemon: syncs until it is told to stop\n` : '';
-  const lines = MODES.filter((mode) => mode.works === works).map(({ flag, hint, does }) => {
-    const left = hint === undefined ? `--${flag}` : `--${flag} ${hint}`;
-    return `  ${left.padEnd(works ? 19 : 31)}  ${does}\n`;
-  });
-  return first + lines.join('');
+function modeLines(): string {
+  const lines = MODES.map(({ flag, hint, does }) => line(hint === undefined ? `--${flag}` : `--${flag} ${hint}`, does));
+  return [line('(no mode)', 'the daemon: syncs until it is told to stop'), ...lines].join('');
+}
+
+const LEFT = 22;
+
+/** What is longer on the left has its words on the next line. */
+function line(left: string, does: string): string {
+  return `  ${left.length > LEFT ? `${left}\n  ${' '.repeat(LEFT)}` : left.padEnd(LEFT)}  ${does}\n`;
 }

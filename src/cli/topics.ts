@@ -12,6 +12,7 @@ import { ONCE_TOPIC } from './topics/once.ts';
 import { PLAN_TOPIC } from './topics/plan.ts';
 import { QUARANTINE_TOPIC } from './topics/quarantine.ts';
 import { REPLAY_TOPIC } from './topics/replay.ts';
+import { STATUS_TOPIC } from './topics/status.ts';
 import { VERIFY_TOPIC } from './topics/verify.ts';
 
 export const TOPICS: Partial<Record<Mode, string>> = {
@@ -26,4 +27,5 @@ export const TOPICS: Partial<Record<Mode, string>> = {
   quarantine: QUARANTINE_TOPIC,
   backup: BACKUP_TOPIC,
   forget: FORGET_TOPIC,
+  status: STATUS_TOPIC,
 };

@@ -45,9 +45,9 @@ export function createOnceWorker(parts: OnceJobParts): (args: unknown, signal: A
     watch = createProgressWatch(context.clock, context.serverClock.nowMs);
     // Counts of the daemon's whole life would tell nobody what this job has brought.
     const before = deliverers.map((deliverer) => deliverer.deliveredLines());
-    const ofThisJob = <T extends { readonly delivered_points: number }>(destination: T, index: number): T => ({
+    const ofThisJob = <T extends { readonly delivered_points: number | null }>(destination: T, index: number) => ({
       ...destination,
-      delivered_points: destination.delivered_points - (before[index] ?? 0),
+      delivered_points: (destination.delivered_points ?? 0) - (before[index] ?? 0),
     });
     const end = work(parts, watch, signal).then((summary): JobEnd => {
       const state = summary.outcome === 'interrupted' ? 'cancelled' : 'done';

@@ -13,6 +13,8 @@ export interface Standing {
   readonly seenMs: EpochMs;
   /** Set aside: the last block of what goes to its lack-set, and on to which everything may be dropped; else `null`. */
   readonly asideTo: number | null;
+  /** Why nothing moves, as its delivery says; none while it does, or where nobody said. */
+  readonly held?: string | null;
 }
 
 /**
@@ -27,13 +29,20 @@ const MOVING_MS = HOUR_MS;
 /** Looks at a destination again. @param before `null` at the first look: nothing is known of it yet. */
 export function lookAgain(
   before: Standing | null,
-  { place, pendingLines, nowMs }: { place: string; pendingLines: number; nowMs: EpochMs },
+  {
+    place,
+    pendingLines,
+    nowMs,
+    held = null,
+  }: { place: string; pendingLines: number; nowMs: EpochMs; held?: string | null },
 ): Standing {
   // Whoever was never seen to move does not count as moving.
-  if (before === null) return { place, stoodMs: pendingLines === 0 ? 0 : MOVING_MS, seenMs: nowMs, asideTo: null };
-  if (before.place !== place) return { place, stoodMs: 0, seenMs: nowMs, asideTo: null };
+  if (before === null) {
+    return { place, stoodMs: pendingLines === 0 ? 0 : MOVING_MS, seenMs: nowMs, asideTo: null, held };
+  }
+  if (before.place !== place) return { place, stoodMs: 0, seenMs: nowMs, asideTo: null, held };
   const passed = Math.min(Math.max(nowMs - before.seenMs, 0), MOST_AT_ONCE_MS);
-  return { ...before, stoodMs: pendingLines === 0 ? 0 : before.stoodMs + passed, seenMs: nowMs };
+  return { ...before, stoodMs: pendingLines === 0 ? 0 : before.stoodMs + passed, seenMs: nowMs, held };
 }
 
 /** Which destinations are to be set aside now. */

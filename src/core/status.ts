@@ -5,6 +5,8 @@
  * Times are RFC 3339 UTC with as many digits as they have; a span is half-open.
  */
 
+import type { RequestLane } from './ports.ts';
+
 /** From (included) and to (not included). */
 export type StatusSpan = readonly [from: string, to: string];
 
@@ -26,6 +28,57 @@ export interface DeviceStatus {
   readonly lag_seconds: number | null;
   readonly covered: readonly StatusSpan[];
   readonly gaps: readonly StatusGap[];
+}
+
+/** All stretches of one reason, of all devices together. */
+export interface GapSum {
+  readonly reason: string;
+  readonly devices: number;
+  readonly seconds: number;
+  /** From the first to the end of the last of them. */
+  readonly from: string;
+  readonly to: string;
+}
+
+/** How far the devices that are read lie behind what could be claimed, in seconds; `null` without any. */
+export interface FreshnessStatus {
+  /** How often `sync.telemetry` is due. */
+  readonly target_seconds: number;
+  /** How old readings become as a matter of course: more than that where the allowance does not carry the schedules. */
+  readonly expected_seconds: number;
+  /** From when on a device counts as being behind. */
+  readonly behind_after_seconds: number;
+  readonly behind_devices: number;
+  readonly median_seconds: number | null;
+  readonly p95_seconds: number | null;
+  readonly worst_seconds: number | null;
+}
+
+/** Who works with the state. */
+export interface ProcessStatus {
+  /** Whether a process holds the state: a daemon, or a one-off. */
+  readonly running: boolean;
+  readonly last_request_at: string | null;
+  readonly last_archived_at: string | null;
+}
+
+/** Work that a command has asked of the daemon and that has not ended. */
+export interface JobStatus {
+  readonly id: number;
+  readonly kind: string;
+  readonly state: string;
+  readonly asked_by: string;
+  readonly asked_at: string;
+  readonly started_at: string | null;
+}
+
+/** What comes next, as far as schedules and coverage tell. Nothing of it is done while no process is running. */
+export interface NextStatus {
+  /** When each stream is due next; in the past: overdue. */
+  readonly streams: readonly { readonly name: StreamStatus['name']; readonly due_at: string | null }[];
+  /** Devices of which something is open that can be asked for. */
+  readonly devices_open: number;
+  readonly open_seconds: number;
 }
 
 export interface StreamStatus {
@@ -60,6 +113,14 @@ export interface DestinationStatus {
   readonly held: string | null;
 }
 
+/** A destination as the status report tells of it. */
+export interface DestinationReport extends Omit<DestinationStatus, 'delivered_points'> {
+  /** Since the process was started; `null` where no process tells. */
+  readonly delivered_points: number | null;
+  /** Since when the oldest point waits that it has not settled; `null` where none waits. */
+  readonly oldest_pending_at: string | null;
+}
+
 /** One of the two windows of the allowance, in requests. `null`: not known yet. */
 export interface AllowanceWindow {
   readonly limit: number | null;
@@ -68,8 +129,16 @@ export interface AllowanceWindow {
   readonly spent: number;
 }
 
+/** Own requests by what they were for, of the last minute and of the last 24 hours. */
+export interface LaneStatus {
+  readonly lane: RequestLane;
+  readonly minute: number;
+  readonly day: number;
+}
+
 export interface AllowanceStatus {
   readonly share: number;
+  readonly lanes: readonly LaneStatus[];
   readonly minute: AllowanceWindow;
   readonly day: AllowanceWindow;
   /** Until when the program waits for allowance; `null` while it may ask. */
@@ -110,12 +179,18 @@ export interface StatusReport {
   readonly workspace_id: string | null;
   /** The state of things in one sentence, for people. */
   readonly summary: string;
+  readonly process: ProcessStatus;
   readonly streams: readonly StreamStatus[];
+  readonly freshness: FreshnessStatus;
+  /** What is wanted and not held, by reason, the most first; the newest end of a device that is not behind is left out. */
+  readonly gaps: readonly GapSum[];
   readonly totals: StatusTotals;
   readonly devices: readonly DeviceStatus[];
-  readonly destinations: readonly DestinationStatus[];
+  readonly destinations: readonly DestinationReport[];
   readonly allowance: AllowanceStatus;
   readonly archive: ArchiveStatus;
+  readonly jobs: readonly JobStatus[];
+  readonly next: NextStatus;
 }
 
 /** What the progress of long work is told by. */
@@ -124,7 +199,7 @@ export interface ProgressReport {
     StatusTotals,
     'devices' | 'devices_complete' | 'archived_readings' | 'requests' | 'covered_share'
   >;
-  readonly destinations: readonly Pick<DestinationStatus, 'pending_points' | 'delivered_points'>[];
+  readonly destinations: readonly Pick<DestinationReport, 'pending_points' | 'delivered_points'>[];
   readonly allowance: Pick<AllowanceStatus, 'waiting_until'>;
   /** How long it will take, where whoever does the work can tell, and by what; else it is guessed from how it moves. */
   readonly eta?: { readonly seconds: number; readonly basis: string } | null;

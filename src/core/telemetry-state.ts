@@ -3,7 +3,7 @@
  */
 import type { CoveredSpan } from './coverage.ts';
 import type { Intervals } from './intervals.ts';
-import type { LateFound, LateRecord } from './late.ts';
+import { type LateFound, type LateRecord, NEVER_LATE } from './late.ts';
 import type { LogLane } from './log-state.ts';
 import type { RejectedRecord } from './records.ts';
 import type { EpochMs, EpochNs } from './time.ts';
@@ -111,9 +111,22 @@ export interface Gap {
   readonly retryAtMs: EpochMs;
 }
 
+/** What is held of a device, as far as reports go by it. */
+export interface HeldNow {
+  readonly spans: readonly CoveredSpan[];
+  readonly late: LateRecord;
+  readonly gaps: readonly Gap[];
+  /** See `newestNs` below. */
+  readonly newestNs: EpochNs | null;
+}
+
+export const NOTHING_HELD: HeldNow = { spans: [], late: NEVER_LATE, gaps: [], newestNs: null };
+
 /** The telemetry of all devices. */
 export interface TelemetryStore {
   telemetry(deviceId: string): TelemetryState;
+  /** What is held of all devices, by their ids, at once: much cheaper than asking for each. */
+  heldOfAll(): ReadonlyMap<string, HeldNow>;
   /** The newest reading that was archived of a device; `null` where none was. */
   newestNs(deviceId: string): EpochNs | null;
   /**

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { lackWords } from '../core/lacks.ts';
-import type { AllowanceWindow, DestinationStatus, DeviceStatus, StatusReport, StreamStatus } from '../core/status.ts';
+import type { AllowanceWindow, DestinationReport, DeviceStatus, StatusReport, StreamStatus } from '../core/status.ts';
 import { plainText } from '../core/text.ts';
 import { spanWords } from './progress.ts';
 
@@ -127,8 +127,8 @@ function destinationTable({ destinations }: StatusReport): Html {
   return html`${rows}${lacks}`;
 }
 
-function destinationRow({ name, held, delivered_points, pending_points, quarantined }: DestinationStatus): Html {
-  const counts = [delivered_points, pending_points, quarantined].map(
+function destinationRow({ name, held, delivered_points, pending_points, quarantined }: DestinationReport): Html {
+  const counts = [delivered_points ?? 0, pending_points, quarantined].map(
     (count) => html`<td class="number">${grouped(count)}</td>`,
   );
   return html`<tr><td><bdi>${name}</bdi></td><td>${held === null ? 'moving' : `held: ${held}`}</td>${counts}</tr>`;

@@ -22,6 +22,7 @@ interface StandingRow {
   readonly stood_ms: bigint;
   readonly seen_ms: bigint;
   readonly aside_to: bigint | null;
+  readonly held: string | null;
 }
 
 interface PassedRow {
@@ -35,8 +36,8 @@ interface PassedRow {
 export function createAsides(db: Database.Database, lacks: Lacks): Asides {
   const read = db.prepare<[number], StandingRow>('SELECT * FROM standing WHERE destination_id = ?');
   const write = db.prepare(
-    `INSERT OR REPLACE INTO standing (destination_id, place, stood_ms, seen_ms, aside_to)
-     SELECT id, ?, ?, ?, ? FROM destination WHERE id = ?`,
+    `INSERT OR REPLACE INTO standing (destination_id, place, stood_ms, seen_ms, aside_to, held)
+     SELECT id, ?, ?, ?, ?, ? FROM destination WHERE id = ?`,
   );
   const move = db.prepare('UPDATE standing SET place = ? WHERE destination_id = ?');
   const place = db
@@ -52,11 +53,11 @@ export function createAsides(db: Database.Database, lacks: Lacks): Asides {
       const row = read.get(id);
       if (row === undefined) return null;
       const asideTo = row.aside_to === null ? null : Number(row.aside_to);
-      return { place: row.place, stoodMs: Number(row.stood_ms), seenMs: Number(row.seen_ms), asideTo };
+      return { place: row.place, stoodMs: Number(row.stood_ms), seenMs: Number(row.seen_ms), asideTo, held: row.held };
     },
     keepStanding: (id, standing) => {
-      const { stoodMs, seenMs, asideTo } = standing;
-      write.run(standing.place, Math.floor(stoodMs), Math.floor(seenMs), asideTo, id);
+      const { stoodMs, seenMs, asideTo, held } = standing;
+      write.run(standing.place, Math.floor(stoodMs), Math.floor(seenMs), asideTo, held ?? null, id);
     },
     placeOf,
     passBy: (id) => {

@@ -12,7 +12,8 @@ export interface CoverageTable {
   replace(deviceId: string, before: readonly CoveredSpan[], spans: readonly CoveredSpan[]): void;
 }
 
-interface CoverageRow {
+/** A stretch as it is kept. */
+export interface CoverageRow {
   readonly from_ns: bigint;
   readonly to_ns: bigint;
   readonly first_ns: bigint | null;
@@ -32,13 +33,7 @@ export function createCoverage(db: Database.Database): CoverageTable {
      VALUES (?, ?, ?, ?, ?, ?, ?)`,
   );
   return {
-    read: (deviceId) =>
-      read.all(deviceId).map((row) => ({
-        from: row.from_ns,
-        to: row.to_ns,
-        first: edge(row.first_ns, row.first_digest),
-        last: edge(row.last_ns, row.last_digest),
-      })),
+    read: (deviceId) => read.all(deviceId).map(toSpan),
     replace: (deviceId, before, spans) => {
       const stands = new Map(before.map((span) => [span.from, span]));
       const wanted = new Map(spans.map((span) => [span.from, span]));
@@ -60,6 +55,15 @@ function isSame(one: CoveredSpan, other: CoveredSpan | undefined): boolean {
 
 function sameEdge(one: Edge | null, other: Edge | null): boolean {
   return one?.at === other?.at && one?.digest === other?.digest;
+}
+
+export function toSpan(row: CoverageRow): CoveredSpan {
+  return {
+    from: row.from_ns,
+    to: row.to_ns,
+    first: edge(row.first_ns, row.first_digest),
+    last: edge(row.last_ns, row.last_digest),
+  };
 }
 
 function edge(at: EpochNs | null, digest: string | null): Edge | null {

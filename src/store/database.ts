@@ -80,7 +80,8 @@ function openLocked(
  * over into the file as it closes, also into one that is another program's, newer or damaged.
  */
 function inspectLeftovers(path: string): void {
-  const isLogged = existsSync(`${path}-wal`);
+  // Whoever has only looked at it leaves an empty one.
+  const isLogged = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
   if (!existsSync(path) || !(isLogged || existsSync(`${path}-journal`))) return;
   const db = new Database(path, { readonly: true });
   try {

@@ -53,7 +53,7 @@ export function createForgetting(
   const lines = createLineRemoval(db, { rows: STEP_ROWS, bytes: STEP_BYTES });
   const forgotten = new Set<string>(all.all());
   // What the last process has passed over, because it waited, was remembered by nobody.
-  db.exec('UPDATE forgetting SET block = 0, item = 0');
+  if (!db.readonly) db.exec('UPDATE forgetting SET block = 0, item = 0');
 
   const freePages = (): number => Number(db.pragma('freelist_count', { simple: true }));
   const stepQuarantine = (deviceId: string, { item }: Marker): number | null => {

@@ -15,9 +15,9 @@ import { unpack } from './archive.ts';
 import { createVacuum } from './clear-vacuum.ts';
 import { LOCK_FILE, STATE_FILE } from './database.ts';
 import { explained } from './explain.ts';
+import { API_WORKSPACE, WORKSPACE_TAG } from './facts.ts';
 import { isHeld } from './lock.ts';
 import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
-import { API_WORKSPACE, WORKSPACE_TAG } from './store.ts';
 
 export interface StateFindings {
   /** The version of its shape, and the one that this program brings it to. */

@@ -192,4 +192,9 @@ const UPKEEP = `
   ) WITHOUT ROWID;
 `;
 
-export const STEP_2 = [ARCHIVE, TELEMETRY, DELIVERY, JOBS, TEXTS, WALK, UPKEEP].join('\n');
+/** Status: why nothing moves to a destination, as its delivery said when it was last looked at (`seen_ms`). */
+const STATUS = `
+  ALTER TABLE standing ADD COLUMN held TEXT;
+`;
+
+export const STEP_2 = [ARCHIVE, TELEMETRY, DELIVERY, JOBS, TEXTS, WALK, UPKEEP, STATUS].join('\n');

@@ -6,12 +6,11 @@
 import type Database from 'better-sqlite3';
 import type { ArchiveKeeper } from '../core/archive-keeper.ts';
 import { HARD_LIMIT_ABOVE_BYTES } from '../core/archive-room.ts';
-import { UserError } from '../core/faults.ts';
 import type { JobQueue } from '../core/jobs.ts';
 import type { Ledger } from '../core/ports.ts';
-import type { Account } from '../core/records.ts';
 import type { ReplayStore } from '../core/replay.ts';
 import type { Store } from '../core/state.ts';
+import type { StateFacts } from '../core/state-facts.ts';
 import type { Landing } from '../core/telemetry-state.ts';
 import type { EpochMs } from '../core/time.ts';
 import { createAlertTable } from './alerts.ts';
@@ -21,13 +20,24 @@ import { createCleared } from './clear-memory.ts';
 import { openDatabase } from './database.ts';
 import { createDelivery } from './delivery.ts';
 import { explained, explainedCalls } from './explain.ts';
+import {
+  ACCOUNT,
+  API_WORKSPACE,
+  createAccountReader,
+  createFacts,
+  otherTag,
+  otherWorkspace,
+  WORKSPACE_TAG,
+} from './facts.ts';
 import { createForgetting } from './forget.ts';
+import { createHeldOfAll } from './held-of-all.ts';
 import { createInventory } from './inventory.ts';
 import { createJobQueue } from './jobs.ts';
 import { createLacks } from './lack.ts';
 import { createLedger, type OwnedLedger } from './ledger.ts';
 import { createQuarantine } from './quarantine.ts';
 import { createReplays, type ReplayParts } from './replay.ts';
+import { createStateFacts } from './state-facts.ts';
 import { createTelemetryTables } from './telemetry.ts';
 
 export interface OpenStore {
@@ -37,6 +47,8 @@ export interface OpenStore {
   readonly keeper: ArchiveKeeper;
   /** What commands have asked of whoever holds the state. */
   readonly jobs: JobQueue;
+  /** What the state tells of the work itself. */
+  readonly facts: StateFacts;
   readonly path: string;
   close(): void;
 }
@@ -48,11 +60,6 @@ export interface StoreOptions {
   readonly nowMs?: () => EpochMs;
 }
 
-/** Facts: the workspace that the state belongs to, by its id in the API, and the tag of its points. */
-export const API_WORKSPACE = 'workspace_id';
-export const WORKSPACE_TAG = 'workspace_tag';
-const ACCOUNT = 'account';
-
 /**
  * Opens the state in a directory, making it where there is none.
  *
@@ -62,7 +69,7 @@ export function openStore(directory: string, { maxBytes = null, nowMs }: StoreOp
   const most = maxBytes === null ? null : maxBytes + HARD_LIMIT_ABOVE_BYTES;
   const { db, path, close } = openDatabase(directory, most);
   try {
-    const { store, ledger, keeper, jobs } = explained(path, () => assemble(db, { path, nowMs }));
+    const { store, ledger, keeper, jobs, facts } = explained(path, () => assemble(db, { path, nowMs }));
     const closeAll = (): void => {
       try {
         explained(path, ledger.flush);
@@ -70,17 +77,21 @@ export function openStore(directory: string, { maxBytes = null, nowMs }: StoreOp
         close();
       }
     };
-    return { store, ledger, keeper, jobs, path, close: closeAll };
+    return { store, ledger, keeper, jobs, facts, path, close: closeAll };
   } catch (error) {
     close();
     throw error;
   }
 }
 
-function assemble(
+/**
+ * Prepares everything over an open database. @param isLook it is only looked at, and cannot be written: nothing is put in
+ * order here, and whatever writes is refused by the database.
+ */
+export function assemble(
   db: Database.Database,
-  { path, nowMs }: { path: string; nowMs: StoreOptions['nowMs'] },
-): { store: Store; ledger: OwnedLedger; keeper: ArchiveKeeper; jobs: JobQueue } {
+  { path, nowMs, isLook = false }: { path: string; nowMs?: StoreOptions['nowMs']; isLook?: boolean },
+): { store: Store; ledger: OwnedLedger; keeper: ArchiveKeeper; jobs: JobQueue; facts: StateFacts } {
   const archive = createArchive(db, nowMs);
   const telemetry = createTelemetryTables(db, archive);
   const inventory = createInventory(db, archive, telemetry);
@@ -155,6 +166,7 @@ function assemble(
       step: guarded(forgetting.step),
     }),
     telemetry: telemetry.state,
+    heldOfAll: createHeldOfAll(db, () => telemetry.gaps()),
     newestNs: telemetry.newestNs,
     held: (deviceId, from, to) => ({
       lines: archive.linesAround(deviceId, from, to),
@@ -209,13 +221,16 @@ function assemble(
   };
   const jobs = createJobQueue(db);
   // Whoever holds the lock now is another one than whoever did these.
-  jobs.recover(nowMs?.() ?? sqliteNowMs(db));
-  finishForgetting(store);
+  if (!isLook) {
+    jobs.recover(nowMs?.() ?? sqliteNowMs(db));
+    finishForgetting(store);
+  }
   return {
     store: explainedCalls(path, store),
     ledger: explainedCalls(path, ledger),
     keeper: explainedCalls(path, createKeeper(db, { lacks, path })),
     jobs: explainedCalls(path, jobs),
+    facts: explainedCalls(path, createStateFacts(db)),
   };
 }
 
@@ -243,48 +258,4 @@ function finishForgetting({ forgetting, quarantine }: Pick<Store, 'forgetting' |
 
 function sqliteNowMs(db: Database.Database): EpochMs {
   return Number(db.prepare("SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)").pluck().get());
-}
-
-function createFacts(db: Database.Database) {
-  const read = db.prepare<[string], string>('SELECT value FROM fact WHERE key = ?').pluck();
-  const write = db.prepare('INSERT OR REPLACE INTO fact (key, value) VALUES (?, ?)');
-  // Asked for several times a request. What a transaction has written may be taken back: nothing is remembered inside.
-  const known = new Map<string, string | null>();
-  return {
-    read: (key: string): string | null => {
-      const remembered = known.get(key);
-      if (remembered !== undefined) return remembered;
-      const value = read.get(key) ?? null;
-      if (!db.inTransaction) known.set(key, value);
-      return value;
-    },
-    write: (key: string, value: string): void => {
-      known.delete(key);
-      write.run(key, value);
-    },
-  };
-}
-
-/** Asked several times a request: the text is parsed when it has changed. */
-function createAccountReader(read: () => string | null): () => Account | null {
-  let last: { readonly text: string | null; readonly account: Account | null } = { text: null, account: null };
-  return () => {
-    const text = read();
-    if (text !== last.text) last = { text, account: text === null ? null : JSON.parse(text) };
-    return last.account;
-  };
-}
-
-function otherWorkspace(path: string, pinned: string, found: string): UserError {
-  return new UserError(
-    `${path}: this state belongs to the workspace ${JSON.stringify(pinned)}, but the key is of ${JSON.stringify(found)}. Use the right key, or give this workspace a data_dir of its own. Nothing was written.`,
-    1,
-  );
-}
-
-function otherTag(path: string, pinned: string, found: string): UserError {
-  return new UserError(
-    `workspace.id: the points of this state carry ${JSON.stringify(pinned)}, not ${JSON.stringify(found)} (${path}). The tag is pinned for the life of a state: take workspace.id back, or give data_dir a new directory.`,
-    78,
-  );
 }

@@ -8,6 +8,7 @@ import type { DemandInput } from '../core/demand.ts';
 import { ASSUMED_INTERVAL_MS } from '../core/fleet-rates.ts';
 import type { PlannerSettings, Rates } from '../core/planner-terms.ts';
 import { type Shortfall, shortfallOf, shortfallText } from '../core/shortfall.ts';
+import type { Store } from '../core/state.ts';
 import { HOUR_MS } from '../core/time.ts';
 import type { SyncContext } from './context.ts';
 
@@ -15,6 +16,20 @@ export interface DemandWatch {
   look(): void;
   /** How old readings become as a matter of course where the allowance is short, in ms; 0 where it is not. */
   staleMs(): number;
+}
+
+/** The fact that holds `staleMs` as it was told last, for whoever looks at the state alone. */
+const STALE = 'stale_ms';
+
+/** How old readings become as a matter of course, as the last process that weighed it has left it, in ms. */
+export function staleMsOf(store: Pick<Store, 'fact'>): number {
+  const ms = Number(store.fact(STALE) ?? 0);
+  return Number.isFinite(ms) ? ms : 0;
+}
+
+function noteStale(store: Pick<Store, 'fact' | 'keepFact'>, ms: number): void {
+  const text = String(Math.round(ms));
+  if ((store.fact(STALE) ?? '0') !== text) store.keepFact(STALE, text);
 }
 
 /** By how much the figures have to move to be told again, and how often that is at most. */
@@ -26,6 +41,7 @@ export function createDemandWatch(
   { store, observe, clock }: Pick<SyncContext, 'store' | 'observe' | 'clock'>,
   { asked, rates, othersPerDay }: { asked: () => PlannerSettings; rates: () => Rates; othersPerDay: () => number },
 ): DemandWatch {
+  const note = (): void => noteStale(store, told?.shortfall.freshness.p95Ms ?? 0);
   let told: { readonly shortfall: Shortfall; readonly atMs: number } | null = null;
   const now = (): Shortfall | null => {
     const plan = store.account()?.plan;
@@ -45,10 +61,12 @@ export function createDemandWatch(
       if (shortfall === null) {
         if (told !== null) observe({ type: 'allowance-enough' });
         told = null;
+        note();
         return;
       }
       if (told !== null && !isNews(told, { shortfall, atMs: clock.monoMs() })) return;
       told = { shortfall, atMs: clock.monoMs() };
+      note();
       observe({ type: 'allowance-short', of: shortfall.of, message: shortfallText(shortfall) });
     },
     staleMs: () => told?.shortfall.freshness.p95Ms ?? 0,

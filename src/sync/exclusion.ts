@@ -5,7 +5,7 @@ import type { KnownDevice } from '../core/inventory-state.ts';
 import type { DeviceRecord } from '../core/records.ts';
 import type { SyncContext } from './context.ts';
 
-type Parts = Pick<SyncContext, 'store' | 'settings'>;
+type Parts = Pick<SyncContext, 'store'> & { readonly settings: Pick<SyncContext['settings'], 'filter'> };
 
 /** The devices of the inventory that are to be asked, those that are gone included. */
 export function keptDevices({ store, settings }: Parts): readonly KnownDevice[] {

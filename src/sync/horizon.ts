@@ -7,7 +7,13 @@ import { type EpochNs, maxNs, msToNs, SECOND_MS } from '../core/time.ts';
 import type { Horizon, SyncContext, SyncSettings } from './context.ts';
 
 /** The horizon of a pass that begins now; `null` while nothing is known of the server's time. */
-export function horizonNow({ serverClock, settings }: Pick<SyncContext, 'serverClock' | 'settings'>): Horizon | null {
+export function horizonNow({
+  serverClock,
+  settings,
+}: {
+  readonly serverClock: Pick<SyncContext['serverClock'], 'claimableMs' | 'passedMs'>;
+  readonly settings: Pick<SyncSettings, 'history' | 'settleMs'>;
+}): Horizon | null {
   const heldMs = serverClock.claimableMs();
   // Where `Date` has fallen back nothing is claimed anew, and what lies beyond is read again once it has passed.
   const claimableMs = serverClock.passedMs();

@@ -26,7 +26,12 @@ export interface HousekeepingParts {
   readonly keeper: ArchiveKeeper;
   readonly room: Room;
   /** All that are configured. */
-  readonly destinations: () => readonly { readonly destinationId: number; readonly name: string }[];
+  readonly destinations: () => readonly {
+    readonly destinationId: number;
+    readonly name: string;
+    /** Why nothing moves to it; nobody knows of a reason where this is left out. */
+    readonly held?: () => string | null;
+  }[];
   readonly limits: ArchiveLimits;
   readonly clock: Clock;
   readonly observe: Observe;
@@ -145,9 +150,10 @@ function lookAtDestinations(parts: HousekeepingParts): ReadonlyMap<number, Stand
   const { store, keeper, destinations, limits, clock, observe } = parts;
   const nowMs = clock.nowMs();
   const standings = new Map<number, Standing>();
-  for (const { destinationId: id } of destinations()) {
+  for (const { destinationId: id, held } of destinations()) {
     const { pendingLines } = store.backlog(id);
-    standings.set(id, lookAgain(keeper.standing(id), { place: keeper.placeOf(id), pendingLines, nowMs }));
+    const now = { place: keeper.placeOf(id), pendingLines, nowMs, held: held?.() ?? null };
+    standings.set(id, lookAgain(keeper.standing(id), now));
   }
   for (const id of dueAside(standings, limits.keepMs)) {
     const standing = standings.get(id);

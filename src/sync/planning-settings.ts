@@ -47,6 +47,6 @@ export function settingsOf({ context, schedules, sweepMs, share }: PlanningParts
 }
 
 /** The phase of a workspace: always the same one, spread evenly over many workspaces. */
-function phaseOf(workspace: string): number {
+export function phaseOf(workspace: string): number {
   return hash64(workspace).lo % PHASE_WITHIN_MS;
 }

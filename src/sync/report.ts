@@ -1,74 +1,157 @@
 /**
- * What Tidemark says of itself, from the state and the parts that run: one object for the page, for scripts and for
- * the progress line (design 1.5).
+ * What Tidemark says of itself: one object for the page, for scripts, for the progress line and for `--status`
+ * (design 1.5). From the state and the parts that run, or, beside them or without them, from the state alone.
  */
 
-import { holesIn } from '../core/coverage.ts';
-import { coveredShare, holdingsOf, toldEmpty, wantedOf } from '../core/holdings.ts';
-import { lengthNs, subtract } from '../core/intervals.ts';
+import type { KnownDevice } from '../core/inventory-state.ts';
 import { lackStatuses } from '../core/lacks.ts';
-import type { AllowanceStatus, ArchiveStatus, DeviceStatus, ReadyReport, StatusReport } from '../core/status.ts';
-import { DAY_NS, formatExact, maxNs, msToNs, SECOND_NS } from '../core/time.ts';
-import type { Horizon, SyncContext } from './context.ts';
-import type { Deliverer } from './deliver.ts';
+import type { Schedules } from '../core/schedule.ts';
+import { meanPeriodMs } from '../core/schedule-period.ts';
+import type { ServerClock } from '../core/server-clock.ts';
+import type { StateFacts } from '../core/state-facts.ts';
+import type {
+  AllowanceStatus,
+  ArchiveStatus,
+  DestinationReport,
+  NextStatus,
+  ProcessStatus,
+  StatusReport,
+} from '../core/status.ts';
+import { NOTHING_HELD } from '../core/telemetry-state.ts';
+import { type EpochMs, formatExact, msToNs } from '../core/time.ts';
+import type { Horizon, SyncContext, SyncSettings } from './context.ts';
 import { keptDevices } from './exclusion.ts';
-import { horizonNow, limitFor } from './horizon.ts';
+import { horizonNow } from './horizon.ts';
+import { phaseOf } from './planning-settings.ts';
+import { type DeviceSums, lookAtDevice, sumUp } from './report-devices.ts';
 import type { Room } from './room.ts';
 import type { StreamNotes } from './stream-notes.ts';
 
+/** A destination, as its deliverer or the state tells of it. */
+export interface ReportedDestination {
+  readonly name: string;
+  /** Its number in the state; `null` where that does not know it yet: everything waits for it. */
+  readonly destinationId: number | null;
+  /** `null` where no process tells. */
+  deliveredLines(): number | null;
+  held(): string | null;
+}
+
 export interface ReportParts {
-  readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'settings'>;
-  readonly deliverers: readonly Deliverer[];
-  readonly allowance: () => AllowanceStatus;
+  readonly context: {
+    readonly store: SyncContext['store'];
+    readonly serverClock: Pick<ServerClock, 'nowMs' | 'claimableMs' | 'passedMs'>;
+    readonly settings: Pick<SyncSettings, 'history' | 'settleMs' | 'filter' | 'schedules'>;
+  };
+  readonly deliverers: readonly ReportedDestination[];
+  readonly allowance: () => Omit<AllowanceStatus, 'lanes'>;
   /** How old readings become as a matter of course where the allowance is short, in ms. */
   readonly staleMs: () => number;
-  readonly streams: StreamNotes;
+  readonly streams: Pick<StreamNotes, 'list' | 'trouble' | 'failingLong'>;
   readonly room: Pick<Room, 'status'>;
+  readonly facts: Omit<StateFacts, 'streams' | 'requestsOf' | 'daysOf'>;
+  /** Whether a process works with the state. */
+  readonly isRunning: () => boolean;
   readonly version: string;
 }
 
 /** Puts the report together. Costs a look at every device: made when asked for, not kept. */
 export function reportNow(parts: ReportParts): StatusReport {
-  const { context, deliverers, version } = parts;
+  const { context, version, facts } = parts;
   const { store, serverClock } = context;
   const horizon = horizonNow(context);
   const totals = store.totals();
-  const devices = horizon === null ? [] : deviceStatuses(context, horizon);
-  const shares = horizon === null ? [] : shareOfEach(context, horizon);
-  // Excluded devices are told one by one; nothing is waited for of them, so no sum counts them.
-  const kept = keptDevices(context).length;
-  const complete = devices.filter(
-    ({ state, lag_seconds, gaps }) => state !== 'excluded' && isDone(lag_seconds, gaps.length, openSeconds(parts)),
-  ).length;
+  const known = store.devices();
+  const looks = horizon === null ? [] : looksAt(context, known, horizon);
+  const behindAfter = openSeconds(parts);
+  const sums = sumUp(looks, behindAfter);
+  const nowMs = serverClock.nowMs();
+  // While nothing is known of the time nothing is told of devices, but how many there are.
+  const kept = horizon === null ? keptDevices(context).length : sums.devices;
+  const counts = { devices: kept, complete: sums.complete, excluded: known.length - kept };
   return {
     version,
-    generated_at: formatExact(msToNs(serverClock.nowMs())),
+    generated_at: formatExact(msToNs(nowMs)),
     workspace_id: store.workspaceTag(),
-    summary: summarize(parts, { devices: kept, complete, excluded: store.devices().length - kept }),
+    summary: summarize(parts, counts),
+    process: processStatus(parts),
     streams: parts.streams.list(),
+    freshness: {
+      ...freshnessOf(parts, nowMs),
+      behind_after_seconds: behindAfter,
+      ...sums.lag,
+    },
+    gaps: sums.gaps,
     totals: {
       devices: kept,
-      devices_complete: complete,
+      devices_complete: sums.complete,
       archived_readings: totals.readings,
       archived_points: totals.points,
       requests: totals.requests,
       rejected_records: totals.rejectedRecords,
-      covered_share: shares.length === 0 ? null : shares.reduce((sum, share) => sum + share, 0) / shares.length,
+      covered_share: sums.coveredShare,
     },
-    devices,
-    destinations: deliverers.map((deliverer) => {
-      const { pendingLines, quarantined } = store.backlog(deliverer.destinationId);
-      return {
-        name: deliverer.name,
-        pending_points: pendingLines,
-        quarantined,
-        delivered_points: deliverer.deliveredLines(),
-        lacks: lackStatuses(store.lackSums(deliverer.destinationId)),
-        held: deliverer.held(),
-      };
-    }),
-    allowance: parts.allowance(),
+    devices: looks.map(({ status }) => status),
+    destinations: parts.deliverers.map((each) => destinationReport(parts, each)),
+    allowance: { ...parts.allowance(), lanes: facts.spending(nowMs) },
     archive: archiveStatus(parts),
+    jobs: facts.jobs().map(({ id, kind, state, askedBy, askedMs, startedMs }) => ({
+      id,
+      kind,
+      state,
+      asked_by: askedBy,
+      asked_at: timeText(askedMs) ?? '',
+      started_at: timeText(startedMs),
+    })),
+    next: nextStatus(parts, sums, nowMs),
+  };
+}
+
+function looksAt(
+  { store, settings: { filter } }: ReportParts['context'],
+  devices: readonly KnownDevice[],
+  horizon: Horizon,
+) {
+  const held = store.heldOfAll();
+  return devices.map((each) => lookAtDevice({ filter, horizon }, each, held.get(each.record.deviceId) ?? NOTHING_HELD));
+}
+
+function timeText(ms: EpochMs | null): string | null {
+  return ms === null ? null : formatExact(msToNs(ms));
+}
+
+function processStatus({ facts, isRunning }: ReportParts): ProcessStatus {
+  return {
+    running: isRunning(),
+    last_request_at: timeText(facts.lastRequestMs()),
+    last_archived_at: timeText(facts.lastArchivedMs()),
+  };
+}
+
+function freshnessOf({ context, staleMs }: ReportParts, nowMs: EpochMs) {
+  const targetMs = meanPeriodMs(context.settings.schedules.telemetry, nowMs);
+  const seconds = (ms: number): number => (Number.isFinite(ms) ? Math.round(ms / 1000) : 0);
+  return { target_seconds: seconds(targetMs), expected_seconds: seconds(Math.max(targetMs, staleMs())) };
+}
+
+function destinationReport(
+  { context: { store }, facts }: ReportParts,
+  { name, destinationId: id, deliveredLines, held }: ReportedDestination,
+): DestinationReport {
+  if (id === null) {
+    const { lines } = store.totals();
+    const common = { quarantined: 0, lacks: [], oldest_pending_at: null };
+    return { name, pending_points: lines, delivered_points: deliveredLines(), held: held(), ...common };
+  }
+  const { pendingLines, quarantined } = store.backlog(id);
+  return {
+    name,
+    pending_points: pendingLines,
+    quarantined,
+    delivered_points: deliveredLines(),
+    oldest_pending_at: pendingLines === 0 ? null : timeText(facts.oldestPendingMs(id)),
+    lacks: lackStatuses(store.lackSums(id)),
+    held: held(),
   };
 }
 
@@ -83,52 +166,43 @@ function archiveStatus({ context, room }: ReportParts): ArchiveStatus {
   };
 }
 
-function deviceStatuses({ store, settings }: ReportParts['context'], horizon: Horizon): DeviceStatus[] {
-  const from = horizon.wantedFrom;
-  return store.devices().map((device) => {
-    const { deviceId } = device.record;
-    const telemetry = store.telemetry(deviceId);
-    const { spans } = telemetry;
-    const wanted = wantedOf(device, { from, to: limitFor(horizon, telemetry) });
-    const isExcluded = settings.filter.excludes(device.record);
-    const told = toldEmpty(device, { spans, newestNs: store.newestNs(deviceId) });
-    const holdings = holdingsOf({ ...device, isExcluded }, { spans, gaps: store.gaps(deviceId), told }, wanted);
-    return {
-      device_id: deviceId,
-      device_name: device.name,
-      state: holdings.state,
-      lag_seconds: spans.length === 0 ? null : holdings.lagSeconds,
-      covered: spans.map(({ from, to }) => [formatExact(from), formatExact(to)] as const),
-      gaps: holdings.holes,
-    };
-  });
+function nextStatus({ context, streams }: ReportParts, { open }: DeviceSums, nowMs: EpochMs): NextStatus {
+  const { store, settings } = context;
+  const after = dueAfter(settings.schedules, store.workspaceTag() ?? '');
+  return {
+    streams: streams.list().map(({ name, state, last_read_at }) => {
+      // Each device has a turn of its own: of telemetry only the schedule is told.
+      const fromMs = name === 'telemetry' || last_read_at === null ? nowMs : Date.parse(last_read_at);
+      return { name, due_at: state === 'off' ? null : timeText(after(name, fromMs)) };
+    }),
+    devices_open: open.devices,
+    open_seconds: open.seconds,
+  };
 }
 
-function shareOfEach(context: ReportParts['context'], horizon: Horizon): number[] {
-  const from = horizon.wantedFrom;
-  return keptDevices(context).map((device) => {
-    const { deviceId } = device.record;
-    const telemetry = context.store.telemetry(deviceId);
-    const told = toldEmpty(device, { spans: telemetry.spans, newestNs: context.store.newestNs(deviceId) });
-    return coveredShare(telemetry.spans, wantedOf(device, { from, to: limitFor(horizon, telemetry) }), told);
-  });
+/** The first turn of a stream after a time, in the phase of the workspace. */
+export function dueAfter(
+  schedules: Schedules,
+  workspace: string,
+): (name: keyof Schedules, fromMs: EpochMs) => EpochMs | null {
+  const phaseMs = phaseOf(workspace);
+  return (name, fromMs) => {
+    const at = schedules[name].next(fromMs - phaseMs);
+    return at === null ? null : at + phaseMs;
+  };
 }
 
 /** The stretch since the last look is open on every device all the time: that alone is not being behind. */
 const LIVE_LAG_SECONDS = 5 * 60;
 
 /** For how long the newest stretch of a device may be open: until its next turn comes, and the turn after that. */
-function openSeconds({ context, staleMs }: Pick<ReportParts, 'context' | 'staleMs'>): number {
+export function openSeconds({ context, staleMs }: Pick<ReportParts, 'context' | 'staleMs'>): number {
   return Math.max(LIVE_LAG_SECONDS, (2 * staleMs()) / 1000) + context.settings.settleMs / 1000;
-}
-
-function isDone(lagSeconds: number | null, holes: number, mostSeconds: number): boolean {
-  return lagSeconds !== null && lagSeconds <= mostSeconds && holes <= (lagSeconds > 0 ? 1 : 0);
 }
 
 /** How it stands, in a sentence: what is wrong first, as nothing else counts then. */
 function summarize(
-  { deliverers, allowance, streams, room }: ReportParts,
+  { deliverers, allowance, streams, room, isRunning }: ReportParts,
   { devices, complete, excluded }: { devices: number; complete: number; excluded: number },
 ): string {
   const leftOut = excluded === 0 ? '' : ` (${excluded} excluded)`;
@@ -141,41 +215,11 @@ function summarize(
   if (failing !== undefined) return `${failing.name} cannot be read: ${failing.reason}`;
   if (held !== undefined) return `Delivery to ${held.name} is held: ${held.held() ?? ''}`;
   if (devices === 0 && excluded > 0) return `No device is synced: all ${excluded} are excluded.`;
-  if (devices === 0) return 'Starting: the devices are not listed yet.';
+  const isAtWork = isRunning();
+  if (devices === 0) return isAtWork ? 'Starting: the devices are not listed yet.' : 'No devices are listed yet.';
   if (complete === devices) return `All ${devices} devices are held in full${leftOut}.`;
+  if (!isAtWork) return `${complete} of ${devices} devices are held in full${leftOut}.`;
   const { waiting_until } = allowance();
   const waiting = waiting_until === null ? '' : ` Waiting for allowance until ${waiting_until}.`;
   return `Filling: ${complete} of ${devices} devices are held in full${leftOut}.${waiting}`;
-}
-
-/** Whether what is held can be relied on: every device's last day is there, and nothing that is needed is wrong. */
-export function readyNow(parts: ReportParts): ReadyReport {
-  const { context, deliverers, streams, room } = parts;
-  const { store } = context;
-  const reasons: string[] = [];
-  const trouble = streams.trouble();
-  if (trouble !== null) reasons.push(`api: ${trouble}`);
-  else for (const { name, reason } of streams.failingLong()) reasons.push(`stream ${name}: ${reason}`);
-  const { full } = room.status();
-  if (full !== null) reasons.push(`state: ${full}`);
-  for (const { name, held } of deliverers.map((deliverer) => ({ name: deliverer.name, held: deliverer.held() }))) {
-    if (held !== null) reasons.push(`destination ${name}: ${held}`);
-  }
-  const horizon = horizonNow(context);
-  const devices = keptDevices(context).filter(({ goneSinceMs }) => goneSinceMs === null);
-  if (horizon === null || store.devices().every(({ goneSinceMs }) => goneSinceMs !== null))
-    reasons.push('the devices are not listed yet');
-  else {
-    const from = maxNs(horizon.limit - DAY_NS, horizon.wantedFrom);
-    const mostNs = BigInt(Math.ceil(openSeconds(parts))) * SECOND_NS;
-    const missing = devices.filter((device) => {
-      const { deviceId } = device.record;
-      const telemetry = store.telemetry(deviceId);
-      const told = toldEmpty(device, { spans: telemetry.spans, newestNs: store.newestNs(deviceId) });
-      const open = subtract(holesIn({ from, to: limitFor(horizon, telemetry) }, telemetry.spans), told);
-      return lengthNs(open) > mostNs;
-    }).length;
-    if (missing > 0) reasons.push(`the last day of ${missing} of ${devices.length} devices is not synced yet`);
-  }
-  return { ready: reasons.length === 0, reasons };
 }

@@ -3,7 +3,8 @@
  * the figures that they are to reach.
  *
  * Prints a table and exits 1 on a miss. `--quick` takes fewer days and one run of each; `--only NAME` (again and again)
- * takes some of the figures: archive, delivery, memory, start, requests, planner, export, replay; `--runs N`, `--devices N`, `--days N`,
+ * takes some of the figures: archive, delivery, memory, start, requests, planner, export, replay, status (on a state of 10,000
+ * devices and 100 million readings that it fills first, in minutes; `--quick`: a hundredth of it); `--runs N`, `--devices N`, `--days N`,
  * `--program FILE` do what they say.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -14,10 +15,21 @@ import { type Backfill, backfill, firstRequestMs, newestMsOf, requestUse } from 
 import { measureExport, measureReplay } from './held.ts';
 import { PROGRAM } from './parts.ts';
 import { measurePlanner, plannerBench } from './planner/run.ts';
+import { statusLooks } from './scale/status.ts';
 import { formatTable, judgeFigure, type Measured } from './table.ts';
 import type { WorkspaceSize } from './workspace.ts';
 
-const FIGURES = ['archive', 'delivery', 'memory', 'start', 'requests', 'planner', 'export', 'replay'] as const;
+const FIGURES = [
+  'archive',
+  'delivery',
+  'memory',
+  'start',
+  'requests',
+  'planner',
+  'export',
+  'replay',
+  'status',
+] as const;
 type Figure = (typeof FIGURES)[number];
 
 /** What is run, and how often. */
@@ -38,6 +50,8 @@ const WANTED = {
   growth: 1.1,
   startMs: 400,
   requestShare: 1.01,
+  statusS: 2,
+  statusMb: 150,
 };
 
 const MINUTES_A_DAY = 1440;
@@ -102,6 +116,7 @@ async function measure(plan: Plan): Promise<Measured[]> {
   const archiveOf = { ...plan, newestMs };
   if (plan.figures.has('export')) measured.push(...(await measureExport(archiveOf, say)));
   if (plan.figures.has('replay')) measured.push(...(await measureReplay(archiveOf, say)));
+  if (plan.figures.has('status')) measured.push(...(await measureStatus(plan)));
   if (plan.figures.has('planner')) measured.push(...measurePlanner(plannerBench(plan.isQuick), say));
   return measured;
 }
@@ -181,6 +196,26 @@ async function measureStart(program: string): Promise<Measured[]> {
     { ...figure, figure: 'first request, no state yet', values: values.empty },
     { ...figure, figure: 'first request, with a state', values: values.kept },
   ];
+}
+
+async function measureStatus({ program, runs, isQuick }: Plan): Promise<Measured[]> {
+  const looks = await statusLooks({ program, runs: Math.max(runs, 3), part: isQuick ? 0.01 : 1, say });
+  return looks.flatMap(({ name, wallMs, peakBytes }): Measured[] => [
+    {
+      figure: `${name}, time`,
+      unit: 's',
+      wanted: WANTED.statusS,
+      better: 'less',
+      values: wallMs.map((ms) => ms / 1000),
+    },
+    {
+      figure: `${name}, peak memory`,
+      unit: 'MB',
+      wanted: WANTED.statusMb,
+      better: 'less',
+      values: peakBytes.map((each) => each / MB),
+    },
+  ]);
 }
 
 function say(text: string): void {

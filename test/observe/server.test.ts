@@ -36,6 +36,19 @@ const REPORT: StatusReport = {
   generated_at: '2026-11-21T00:00:01Z',
   workspace_id: 'ws-1',
   summary: 'Everything is in place.',
+  process: { running: true, last_request_at: null, last_archived_at: null },
+  freshness: {
+    target_seconds: 60,
+    expected_seconds: 60,
+    behind_after_seconds: 420,
+    behind_devices: 0,
+    median_seconds: null,
+    p95_seconds: null,
+    worst_seconds: null,
+  },
+  gaps: [],
+  jobs: [],
+  next: { streams: [], devices_open: 0, open_seconds: 0 },
   streams: [
     { name: 'telemetry', state: 'on', reason: null, last_read_at: '2026-11-21T00:00:00Z' },
     { name: 'alerts', state: 'off', reason: 'not read by this version yet', last_read_at: null },
@@ -51,11 +64,20 @@ const REPORT: StatusReport = {
   },
   devices: [DEVICE],
   destinations: [
-    { name: 'influx', pending_points: 12, quarantined: 3, delivered_points: 45_678, lacks: [LACK], held: null },
+    {
+      name: 'influx',
+      pending_points: 12,
+      quarantined: 3,
+      delivered_points: 45_678,
+      oldest_pending_at: null,
+      lacks: [LACK],
+      held: null,
+    },
   ],
   archive: { points: 0, state_bytes: 4096, max_bytes: null, disk_free_bytes: null, full: null },
   allowance: {
     share: 0.8,
+    lanes: [],
     minute: { limit: 60, budget: 48, spent: 5 },
     day: { limit: null, budget: null, spent: 77 },
     waiting_until: null,
@@ -312,7 +334,15 @@ describe('the page', () => {
       devices: [device],
       streams: [{ name: 'alerts', state: 'off', reason: HOSTILE, last_read_at: HOSTILE }],
       destinations: [
-        { name: HOSTILE, pending_points: 0, quarantined: 0, delivered_points: 0, lacks: [LACK], held: HOSTILE },
+        {
+          name: HOSTILE,
+          pending_points: 0,
+          quarantined: 0,
+          delivered_points: 0,
+          oldest_pending_at: null,
+          lacks: [LACK],
+          held: HOSTILE,
+        },
       ],
     });
     expect(page.split(SAFE).length - 1).toBe(13);

@@ -56,6 +56,9 @@ export function scratchStore(options: StoreOptions = {}): ScratchStore {
     get jobs() {
       return open.jobs;
     },
+    get facts() {
+      return open.facts;
+    },
     path: open.path,
     file: place.file,
     close,

@@ -1,0 +1,167 @@
+/**
+ * The state opened to be looked at: no lock, nothing written, all of it as one moment shows it, beside the process that
+ * works with it or without one.
+ *
+ * The whole store over a connection that cannot write: who looks goes by the same rules as who works. A state of another
+ * version has other tables, and is told as such.
+ */
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { UserError } from '../core/faults.ts';
+import type { Ledger } from '../core/ports.ts';
+import type { EpochMs } from '../core/time.ts';
+import { LOCK_FILE, STATE_FILE } from './database.ts';
+import { explained } from './explain.ts';
+import { isHeld } from './lock.ts';
+import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
+import { assemble, type OpenStore } from './store.ts';
+
+/** A destination that the state knows. */
+export interface KnownDestination {
+  readonly id: number;
+  readonly name: string;
+  readonly identity: string;
+  /** Whether it is the one that has its name now. */
+  readonly isCurrent: boolean;
+}
+
+/** A state that can be looked at. What would write is refused by the database. */
+export interface ReadState extends Disposable {
+  readonly store: OpenStore['store'];
+  readonly facts: OpenStore['facts'];
+  readonly keeper: Pick<OpenStore['keeper'], 'size' | 'standing'>;
+  readonly ledger: Pick<Ledger, 'sentSince' | 'blockedUntilMs'>;
+  readonly destinations: readonly KnownDestination[];
+  /** The newest time that the state has seen, by the server's clock; 0 where it has seen none. */
+  readonly newestMs: EpochMs;
+  /** Whether a process works with it. */
+  readonly isHeld: boolean;
+  readonly path: string;
+}
+
+/**
+ * Opens the state in a directory to be looked at.
+ *
+ * @returns `null` where there is none, or nothing in it yet. @throws UserError (exit 1) where it cannot be read.
+ */
+export function openToRead(directory: string): ReadState | null {
+  const path = join(directory, STATE_FILE);
+  return explainedReading(path, () => {
+    const file = statSync(path, { throwIfNoEntry: false });
+    if (file === undefined) return null;
+    if (!file.isFile()) throw new UserError(`${path}: this is no file. data_dir names the wrong directory.`, 1);
+    const db = new Database(path, { readonly: true, fileMustExist: true });
+    try {
+      db.defaultSafeIntegers(true);
+      // Each page is looked at once: a large cache would be memory for nothing.
+      db.pragma('cache_size = -4096');
+      // One moment for all that is read, however long it takes: whoever writes is not held up by it.
+      db.exec('BEGIN');
+      if (!hasShape(db, path)) {
+        db.close();
+        return null;
+      }
+      return readStateOf(db, directory, path);
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+  });
+}
+
+function readStateOf(db: Database.Database, directory: string, path: string): ReadState {
+  const { store, facts, keeper, ledger } = assemble(db, { path, isLook: true });
+  const destinations = db
+    .prepare<[], { id: bigint; name: string; identity: string; is_current: bigint }>(
+      'SELECT id, name, identity, is_current FROM destination ORDER BY id',
+    )
+    .all();
+  const newest = db
+    .prepare<[], bigint | null>(
+      'SELECT max(at) FROM (SELECT max(last_listed_ms) AS at FROM device UNION ALL SELECT max(at_ms) FROM request)',
+    )
+    .pluck();
+  return {
+    store,
+    facts,
+    keeper,
+    ledger,
+    destinations: destinations.map(({ id, name, identity, is_current }) => ({
+      id: Number(id),
+      name,
+      identity,
+      isCurrent: is_current === 1n,
+    })),
+    newestMs: Number(newest.get() ?? 0n),
+    isHeld: isHeld(join(directory, LOCK_FILE)),
+    path,
+    [Symbol.dispose]: () => db.close(),
+  };
+}
+
+/** @returns whether there is anything yet. @throws UserError where it is of another shape. */
+function hasShape(db: Database.Database, path: string): boolean {
+  const version = Number(db.pragma('user_version', { simple: true }));
+  const isOurs = Number(db.pragma('application_id', { simple: true })) === APPLICATION_ID;
+  // Whoever makes it has not got further yet.
+  if (version === 0 && (isOurs || isEmpty(db))) return false;
+  if (!isOurs) {
+    throw new UserError(`${path}: this is a database of another program. data_dir names the wrong directory.`, 1);
+  }
+  if (version > MIGRATIONS.length) {
+    throw new UserError(
+      `${path}: this state was written by a newer Tidemark (state version ${version}, this one knows ${MIGRATIONS.length}). Look at it with that version; nothing was changed.`,
+      1,
+    );
+  }
+  if (version < MIGRATIONS.length) {
+    throw new UserError(
+      `${path}: this state was written by an older Tidemark (state version ${version}, this one reads ${MIGRATIONS.length}). Start the daemon of this version, or run --once, which bring it up to date; or look at it with the version that wrote it. Nothing was changed.`,
+      1,
+    );
+  }
+  return true;
+}
+
+function isEmpty(db: Database.Database): boolean {
+  return Number(db.prepare('SELECT count(*) FROM sqlite_master').pluck().get()) === 0;
+}
+
+/** What is said where this user may not read; the rest is as for whoever writes. */
+function explainedReading<T>(path: string, work: () => T): T {
+  return explained(path, () => {
+    try {
+      return work();
+    } catch (error) {
+      if (isRefusal(error)) throw unreadable(path, error.code);
+      if (isOtherShape(error)) throw otherBuild(path, error.message);
+      throw error;
+    }
+  });
+}
+
+const REFUSALS = /^(?:SQLITE_READONLY|SQLITE_CANTOPEN|SQLITE_PERM|SQLITE_AUTH|EACCES|EPERM|EROFS)/;
+
+function isRefusal(error: unknown): error is Error & { readonly code: string } {
+  return error instanceof Error && 'code' in error && REFUSALS.test(String(error.code));
+}
+
+function unreadable(path: string, code: string): UserError {
+  return new UserError(
+    `${path}: this user cannot read the state there (${code}). SQLite needs to make a small file beside it for that. Run this as the user of the daemon, or copy ${STATE_FILE} and, where there is one, ${STATE_FILE}-wal to a directory of your own and name that by data_dir.`,
+    1,
+  );
+}
+
+/** Something that was asked for is not there: the number of a version says nothing of what is being made. */
+function isOtherShape(error: unknown): error is Error {
+  return error instanceof Database.SqliteError && error.code === 'SQLITE_ERROR' && /^no such /.test(error.message);
+}
+
+function otherBuild(path: string, words: string): UserError {
+  return new UserError(
+    `${path}: this state lacks something that this version reads (${words}). It was made by another build: look at it with that one. Nothing was changed.`,
+    1,
+  );
+}
