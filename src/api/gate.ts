@@ -49,6 +49,9 @@ interface Waiter {
   aged: boolean;
 }
 
+/** Made once: an error with its stack costs more than all else of a wake. */
+const AWAKE = new Error('awake');
+
 /** A gate before which nobody waits. */
 export function createGate({ clock, hasRoom, turn, longestSleepMs, onWait }: GateOptions): Gate {
   // Paused but for the moment in which one is let through.
@@ -112,7 +115,7 @@ export function createGate({ clock, hasRoom, turn, longestSleepMs, onWait }: Gat
         return await passed;
       } finally {
         waiters.delete(waiter);
-        if (waiting.size === 0) wakeUp.abort();
+        if (waiting.size === 0) wakeUp.abort(AWAKE);
       }
     },
     check: () => void run(),

@@ -10,6 +10,9 @@ export interface Doorbell {
   wait(maxMs: number, signal: AbortSignal): Promise<void>;
 }
 
+/** Made once: an error with its stack costs more than all else of a ring. */
+const AWAKE = new Error('awake');
+
 export function createDoorbell(clock: Clock): Doorbell {
   let rung = false;
   let wake = (): void => {};
@@ -22,7 +25,7 @@ export function createDoorbell(clock: Clock): Doorbell {
       signal.throwIfAborted();
       // Not `AbortSignal.any`: joined signals stay registered with a signal that lives as long as the process.
       const nap = new AbortController();
-      const onAbort = (): void => nap.abort();
+      const onAbort = (): void => nap.abort(AWAKE);
       signal.addEventListener('abort', onAbort, { once: true });
       wake = onAbort;
       try {
