@@ -20,6 +20,8 @@ export interface NewBlock {
   readonly firstNs: EpochNs | null;
   readonly lastNs: EpochNs | null;
   readonly lines: readonly string[];
+  /** Those of them that are no telemetry; looked for where they are not given. */
+  readonly sideLines?: readonly string[];
 }
 
 export interface Archive {
@@ -139,11 +141,11 @@ export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Arc
     'INSERT INTO tie (device_id, recorded_ns, sensor, field, written_ns) VALUES (?, ?, ?, ?, ?)',
   );
   return {
-    append: ({ lane, deviceId, firstNs, lastNs, lines }) => {
+    append: ({ lane, deviceId, firstNs, lastNs, lines, sideLines = lines }) => {
       if (lines.length === 0) return;
       const { data, bytes } = pack(lines);
       const atMs = nowMs === undefined ? null : Math.floor(nowMs());
-      const side = sideReach(lines);
+      const side = sideReach(sideLines);
       const sides = [side?.first ?? null, side?.last ?? null];
       insert.run(lane, deviceId, firstNs, lastNs, lines.length, bytes, data, atMs, ...sides);
     },
