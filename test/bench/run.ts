@@ -4,13 +4,15 @@
  *
  * Prints a table and exits 1 on a miss. `--quick` takes fewer days and one run of each; `--only NAME` (again and again)
  * takes some of the figures: archive, delivery, memory, start, requests, planner, export, replay, status (on a state of 10,000
- * devices and 100 million readings that it fills first, in minutes; `--quick`: a hundredth of it); `--runs N`, `--devices N`, `--days N`,
+ * devices and 100 million readings that it fills first, in minutes; `--quick`: a hundredth of it), grafana (15 million points, in minutes; `--quick`: a million);
+ * `--runs N`, `--devices N`, `--days N`,
  * `--program FILE` do what they say.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { cpus, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { dashboardBench, measureDashboards } from './dashboards.ts';
 import { type Backfill, backfill, firstRequestMs, newestMsOf, requestUse } from './figures.ts';
 import { measureExport, measureReplay } from './held.ts';
 import { PROGRAM } from './parts.ts';
@@ -29,6 +31,7 @@ const FIGURES = [
   'export',
   'replay',
   'status',
+  'grafana',
 ] as const;
 type Figure = (typeof FIGURES)[number];
 
@@ -118,6 +121,7 @@ async function measure(plan: Plan): Promise<Measured[]> {
   if (plan.figures.has('replay')) measured.push(...(await measureReplay(archiveOf, say)));
   if (plan.figures.has('status')) measured.push(...(await measureStatus(plan)));
   if (plan.figures.has('planner')) measured.push(...measurePlanner(plannerBench(plan.isQuick), say));
+  if (plan.figures.has('grafana')) measured.push(...(await measureDashboards(dashboardBench(plan.isQuick), say)));
   return measured;
 }
 

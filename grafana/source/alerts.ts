@@ -1,0 +1,222 @@
+/** The dashboard "Alerts": what is open, what was, and what keeps coming back. */
+import { chosen, DAILY, FACTS, IN_RANGE, lines, newest, OF_DEVICE, OF_WORKSPACE, tables } from './influxql.ts';
+import { ALERT_STATUS, BAD_IF_ANY, type Column, join, PLAIN, TO_DEVICE, words } from './looks.ts';
+import type { DashboardSpec, PanelSpec, Transformation } from './model.ts';
+import { bars, grid, lineChart, stat, timeline } from './panels.ts';
+import { deviceVariable, HUB, KIND, MODEL, WORKSPACE } from './variables.ts';
+
+const OF_KIND = chosen('kind');
+const CHOSEN = `${OF_WORKSPACE} AND ${OF_DEVICE} AND ${OF_KIND}`;
+const STATES = `alert_state WHERE ${DAILY} AND ${CHOSEN}`;
+const OPENED = `alert WHERE ${IN_RANGE} AND ${CHOSEN}`;
+const NONE = 'No alerts in this range. Where alerts are expected: may the key read them (alerts:read)?';
+
+const EACH = 'alert_id, device_name, sensor';
+
+const OPEN = `SELECT last(open) AS open FROM ${STATES} GROUP BY alert_id, device_id`;
+
+const NUMBERS: readonly PanelSpec[] = [
+  stat({
+    title: 'Open',
+    description: 'Alerts that are not resolved at the end of the range.',
+    w: 6,
+    h: 4,
+    targets: lines([`SELECT sum(open) FROM (${OPEN})`, 'Open']),
+    noValue: '0',
+    unit: 'none',
+    thresholds: BAD_IF_ANY,
+  }),
+  stat({
+    title: 'Devices with open alerts',
+    description: 'Devices that at least one open alert is about.',
+    w: 6,
+    h: 4,
+    targets: lines([
+      `SELECT count(open) FROM (SELECT max(open) AS open FROM (${OPEN}) GROUP BY device_id) WHERE open = 1`,
+      'Devices',
+    ]),
+    noValue: '0',
+    unit: 'none',
+    thresholds: BAD_IF_ANY,
+  }),
+  stat({
+    title: 'Opened in this range',
+    description: 'Alerts that were opened within the range, whatever became of them.',
+    w: 6,
+    h: 4,
+    targets: lines([`SELECT count(rule_name) FROM ${OPENED}`, 'Opened']),
+    noValue: '0',
+    unit: 'none',
+    thresholds: PLAIN,
+  }),
+  stat({
+    title: 'Fired most often',
+    description: 'The greatest number of times that a rule fired on one alert.',
+    w: 6,
+    h: 4,
+    targets: lines([`SELECT max(fire_count) FROM ${STATES}`, 'Fired']),
+    noValue: '0',
+    unit: 'none',
+    thresholds: PLAIN,
+  }),
+];
+
+const COLUMNS: Readonly<Record<string, Column>> = {
+  device_name: { title: 'Device', links: [TO_DEVICE], width: 200 },
+  rule_name: { title: 'Rule' },
+  status: { title: 'Status', mappings: [ALERT_STATUS], colored: true, width: 120 },
+  kind: { title: 'Kind' },
+  sensor: { title: 'Sensor' },
+  value: { title: 'Value', decimals: 2 },
+  threshold: { title: 'Threshold', decimals: 2 },
+  condition: { title: 'Condition' },
+  fire_count: { title: 'Fired' },
+  alert_id: { title: 'Alert' },
+  device_id: { title: 'Device id' },
+  open: { title: 'Is open', hidden: true },
+};
+
+function only(fieldName: string, id: 'equal' | 'isNotNull', value?: number): Transformation {
+  const config = { id, options: value === undefined ? {} : { value } };
+  return { id: 'filterByValue', options: { type: 'include', match: 'all', filters: [{ fieldName, config }] } };
+}
+
+const LAST_STATES = newest(
+  ['device_id', 'device_name', 'kind', 'sensor', 'status', 'open', 'value', 'fire_count'],
+  STATES,
+  'alert_id',
+);
+
+const TABLES: readonly PanelSpec[] = [
+  grid({
+    title: 'Open now',
+    description: 'Every alert that is not resolved, the oldest first, with how long it has been open.',
+    w: 24,
+    h: 10,
+    targets: tables(
+      LAST_STATES,
+      newest(['rule_name', 'condition', 'threshold'], `alert WHERE ${FACTS} AND ${CHOSEN}`, 'alert_id'),
+    ),
+    noValue: 'No open alerts.',
+    transformations: [join('alert_id'), only('open', 'equal', 1)],
+    columns: {
+      'Time 2': { title: 'Opened', unit: 'dateTimeFromNow' },
+      ...COLUMNS,
+      'Time 1': { title: 'Seen', hidden: true },
+    },
+    sortBy: [{ displayName: 'Opened' }],
+  }),
+];
+
+/** Alerts of the range, counted by a tag. */
+function counted(tag: string, title: string, description: string): PanelSpec {
+  return bars({
+    title,
+    description,
+    w: 8,
+    h: 9,
+    targets: tables(`SELECT count(rule_name) AS alerts FROM ${OPENED} GROUP BY ${tag}`),
+    noValue: NONE,
+    unit: 'none',
+    decimals: 0,
+    thresholds: PLAIN,
+    transformations: [
+      {
+        id: 'organize',
+        options: { excludeByName: { Time: true }, indexByName: {}, renameByName: {}, includeByName: {} },
+      },
+      { id: 'sortBy', options: { sort: [{ field: 'alerts', desc: true }] } },
+    ],
+  });
+}
+
+const COUNTS: readonly PanelSpec[] = [
+  bars({
+    title: 'By rule',
+    description: 'How many alerts each rule opened in this range.',
+    w: 8,
+    h: 9,
+    targets: tables(`SELECT rule_name, threshold FROM ${OPENED}`),
+    noValue: NONE,
+    unit: 'none',
+    decimals: 0,
+    thresholds: PLAIN,
+    transformations: [
+      {
+        id: 'groupBy',
+        options: {
+          fields: {
+            rule_name: { operation: 'groupby', aggregations: [] },
+            Time: { operation: 'aggregate', aggregations: ['count'] },
+          },
+        },
+      },
+      { id: 'sortBy', options: { sort: [{ field: 'Time (count)', desc: true }] } },
+    ],
+  }),
+  counted('device_name', 'By device', 'How many alerts there were about each device in this range.'),
+  counted('kind', 'By kind', 'How many alerts of each kind were opened in this range.'),
+];
+
+const HISTORY: readonly PanelSpec[] = [
+  lineChart({
+    title: 'Opened over time',
+    description: 'Alerts opened, by kind.',
+    w: 24,
+    h: 7,
+    interval: '10m',
+    targets: lines([`SELECT count(rule_name) FROM ${OPENED} GROUP BY time($__interval), kind fill(none)`, '$tag_kind']),
+    noValue: NONE,
+    unit: 'none',
+    decimals: 0,
+    breakMs: 0,
+    draw: 'bars',
+    stack: true,
+    min: 0,
+  }),
+  timeline({
+    title: 'Timeline',
+    description: 'Each alert that was open in this range, from when it was seen so first: red while it was open.',
+    w: 24,
+    h: 10,
+    interval: '1m',
+    maxDataPoints: 200,
+    // The outer query leaves out those that were never open: at the first sync all of the past are seen, once.
+    targets: lines([
+      `SELECT max(open) FROM (SELECT last(open) AS open FROM ${STATES} GROUP BY time($__interval), ${EACH} fill(previous)) WHERE open = 1 AND ${IN_RANGE} GROUP BY time($__interval), ${EACH} fill(0)`,
+      '$tag_device_name: $tag_sensor ($tag_alert_id)',
+    ]),
+    noValue: NONE,
+    mappings: [words({ '0': ['not open', 'text'], '1': ['open', 'red'] })],
+  }),
+  grid({
+    title: 'History',
+    description: 'Every alert that was opened in this range, the newest first, with its last state in it.',
+    w: 24,
+    h: 12,
+    targets: tables(newest(['rule_name', 'condition', 'threshold'], OPENED, 'alert_id'), LAST_STATES),
+    noValue: NONE,
+    transformations: [join('alert_id'), only('rule_name', 'isNotNull')],
+    columns: {
+      'Time 1': { title: 'Opened', unit: 'dateTimeAsLocal' },
+      ...COLUMNS,
+      'Time 2': { title: 'Last change', unit: 'dateTimeAsLocal' },
+    },
+    sortBy: [{ displayName: 'Opened', desc: true }],
+  }),
+];
+
+export const ALERTS: DashboardSpec = {
+  uid: 'tidemark-alerts',
+  title: 'Tidemark / Alerts',
+  description: 'What is open and for how long, what was, and what keeps coming back?',
+  source: 'influxdb',
+  from: 'now-24h',
+  refresh: '1m',
+  variables: [WORKSPACE, HUB, MODEL, deviceVariable('any'), KIND],
+  sections: [
+    { title: 'Now', panels: [...NUMBERS, ...TABLES] },
+    { title: 'What is it about', panels: COUNTS },
+    { title: 'History', panels: HISTORY },
+  ],
+};

@@ -1,0 +1,253 @@
+/** The dashboard "Device": everything about one device, or several side by side. */
+import { chosen, FACTS, HOURLY, IN_RANGE, lines, newest, OF_DEVICE, OF_SENSOR, tables } from './influxql.ts';
+import { ALERT_STATUS, COVERAGE_STATE, HELD, join, LAG, LIFECYCLE, ONLINE, TO_DEVICE, words } from './looks.ts';
+import type { Annotation, DashboardSpec, PanelSpec } from './model.ts';
+import { grid, lineChart, NO_DEVICES, NO_READINGS, timeline } from './panels.ts';
+import { SENSOR_UNITS } from './sensor-units.ts';
+import { deviceVariable, HUB, MODEL, PARENT, SENSORS, WORKSPACE } from './variables.ts';
+
+const EACH = 'device_id, device_name';
+const HOUR_MS = 3_600_000;
+
+const FACTS_NOW: PanelSpec = grid({
+  title: 'The device',
+  description: 'What the workspace says of the chosen devices, and how far they are synced.',
+  w: 24,
+  h: 5,
+  targets: tables(
+    newest(
+      [
+        'device_name',
+        'online',
+        'presence',
+        'lifecycle_status',
+        'last_seen_ms',
+        'parent_device_id',
+        'model_id',
+        'firmware_version',
+        'tags',
+        'location_updated_at',
+      ],
+      `device WHERE ${HOURLY} AND ${OF_DEVICE}`,
+      'device_id',
+    ),
+    newest(['state', 'lag_seconds', 'gap_seconds'], `coverage WHERE ${HOURLY} AND ${OF_DEVICE}`, 'device_id'),
+  ),
+  noValue: NO_DEVICES,
+  transformations: [join('device_id')],
+  columns: {
+    device_name: { title: 'Name', width: 200 },
+    online: { title: 'Online', mappings: [ONLINE], colored: true, width: 110 },
+    presence: { title: 'Presence' },
+    last_seen_ms: { title: 'Last seen', unit: 'dateTimeFromNow' },
+    state: { title: 'Sync', mappings: [COVERAGE_STATE], colored: true, width: 110 },
+    lag_seconds: { title: 'Behind by', unit: 's', decimals: 0, thresholds: LAG, colored: true },
+    gap_seconds: { title: 'Missing', unit: 's', decimals: 0 },
+    lifecycle_status: { title: 'Lifecycle', mappings: [LIFECYCLE], colored: true },
+    parent_device_id: { title: 'Hub' },
+    model_id: { title: 'Model' },
+    firmware_version: { title: 'Firmware' },
+    tags: { title: 'Tags' },
+    location_updated_at: { title: 'Place set' },
+    device_id: { title: 'Id' },
+    'Time 1': { title: 'Listed', hidden: true },
+    'Time 2': { title: 'Noted', hidden: true },
+  },
+});
+
+const TELEMETRY = `telemetry WHERE ${IN_RANGE} AND ${OF_DEVICE} AND ${OF_SENSOR}`;
+
+const VALUES: readonly PanelSpec[] = [
+  grid({
+    title: 'Values in this range',
+    description: 'For each sensor the newest value, the least, the mean and the greatest one, and how many there are.',
+    w: 24,
+    h: 7,
+    targets: tables(
+      `SELECT last(value) AS now, min(value) AS least, mean(value) AS mean, max(value) AS greatest, count(value) AS count FROM ${TELEMETRY} GROUP BY sensor, ${EACH}`,
+    ),
+    noValue: NO_READINGS,
+    columns: {
+      sensor: { title: 'Sensor' },
+      device_name: { title: 'Device' },
+      now: { title: 'Now', decimals: 2 },
+      least: { title: 'Least', decimals: 2 },
+      mean: { title: 'Mean', decimals: 2 },
+      greatest: { title: 'Greatest', decimals: 2 },
+      count: { title: 'Values', decimals: 0 },
+      device_id: { title: 'Id', hidden: true },
+      Time: { title: 'Time', hidden: true },
+    },
+    sortBy: [{ displayName: 'Sensor' }],
+  }),
+  lineChart({
+    title: '$sensor',
+    description: 'The mean of each interval, a line for each device. A line breaks where nothing came for an hour.',
+    w: 12,
+    h: 8,
+    repeat: 'sensor',
+    interval: '1s',
+    // Named after the sensor, so that the rules for units fit; shown by the name of the device.
+    targets: lines([
+      `SELECT mean(value) FROM ${TELEMETRY} GROUP BY time($__interval), sensor, ${EACH} fill(none)`,
+      '$tag_sensor',
+    ]),
+    displayName: `\${__field.labels.device_name}`,
+    overrides: SENSOR_UNITS,
+    noValue: NO_READINGS,
+    unit: 'none',
+    breakMs: HOUR_MS,
+    legend: 'table',
+  }),
+];
+
+const STATES: readonly PanelSpec[] = [
+  timeline({
+    title: 'Online and presence',
+    description: 'Whether each device was online, and the reason that the workspace gave.',
+    w: 24,
+    h: 7,
+    targets: lines(
+      [
+        `SELECT min(online) FROM device WHERE ${HOURLY} AND ${OF_DEVICE} GROUP BY time($__interval), ${EACH} fill(none)`,
+        '$tag_device_name: online',
+      ],
+      [
+        `SELECT last(presence) FROM device WHERE ${HOURLY} AND ${OF_DEVICE} GROUP BY time($__interval), ${EACH} fill(none)`,
+        '$tag_device_name: presence',
+      ],
+      [
+        `SELECT last(state) FROM coverage WHERE ${HOURLY} AND ${OF_DEVICE} GROUP BY time($__interval), ${EACH} fill(none)`,
+        '$tag_device_name: sync',
+      ],
+    ),
+    noValue: NO_DEVICES,
+    mappings: [ONLINE, COVERAGE_STATE],
+  }),
+  timeline({
+    title: 'Coverage, hour by hour',
+    description:
+      'Green: held, with readings. Blue: held, and the device sent nothing. Pale: not synced yet, so nothing can be said. The running hour settles a little later. Where a step is longer than an hour, one hour with readings makes it green.',
+    w: 24,
+    h: 5,
+    interval: '1h',
+    targets: lines([
+      `SELECT sum(readings) FROM coverage_hour WHERE ${IN_RANGE} AND ${OF_DEVICE} GROUP BY time($__interval), ${EACH} fill(-1)`,
+      '$tag_device_name',
+    ]),
+    noValue: 'Not synced in this range: no hour of it is held in full yet.',
+    mappings: HELD,
+  }),
+  timeline({
+    title: 'Switches and texts',
+    description: 'Sensors that report true or false, or words.',
+    w: 24,
+    h: 5,
+    targets: lines(
+      [
+        `SELECT last(flag) FROM ${TELEMETRY} GROUP BY time($__interval), sensor, ${EACH} fill(none)`,
+        '$tag_device_name: $tag_sensor',
+      ],
+      [
+        `SELECT last(text) FROM ${TELEMETRY} GROUP BY time($__interval), sensor, ${EACH} fill(none)`,
+        '$tag_device_name: $tag_sensor (text)',
+      ],
+    ),
+    noValue: 'No sensor of the device reports true, false or words in this range.',
+    mappings: [words({ true: ['true', 'green'], false: ['false', 'text'] })],
+  }),
+];
+
+const OF_HUB = `(${chosen('parent_device_id', 'parent')} OR ${chosen('device_id', 'parent')} OR ${chosen('parent_device_id', 'device')})`;
+
+const AROUND: readonly PanelSpec[] = [
+  grid({
+    title: 'Alerts of the device',
+    description: 'Alerts that were opened in this range or the 90 days before it, with their last state.',
+    w: 12,
+    h: 8,
+    targets: tables(
+      newest(
+        ['sensor', 'kind', 'status', 'value', 'fire_count'],
+        `alert_state WHERE ${FACTS} AND ${OF_DEVICE}`,
+        'alert_id',
+      ),
+      newest(['rule_name', 'condition', 'threshold'], `alert WHERE ${FACTS} AND ${OF_DEVICE}`, 'alert_id'),
+    ),
+    noValue: 'No alerts in this range and the 90 days before it.',
+    transformations: [
+      join('alert_id'),
+      {
+        id: 'filterByValue',
+        options: {
+          type: 'include',
+          match: 'all',
+          filters: [{ fieldName: 'rule_name', config: { id: 'isNotNull', options: {} } }],
+        },
+      },
+    ],
+    columns: {
+      'Time 2': { title: 'Opened', unit: 'dateTimeAsLocal' },
+      rule_name: { title: 'Rule' },
+      status: { title: 'Status', mappings: [ALERT_STATUS], colored: true },
+      sensor: { title: 'Sensor' },
+      value: { title: 'Value', decimals: 2 },
+      condition: { title: 'Condition' },
+      threshold: { title: 'Threshold', decimals: 2 },
+      fire_count: { title: 'Fired' },
+      kind: { title: 'Kind' },
+      'Time 1': { title: 'Seen', hidden: true },
+      alert_id: { title: 'Alert', hidden: true },
+    },
+    sortBy: [{ displayName: 'Opened', desc: true }],
+  }),
+  grid({
+    title: 'Neighbours',
+    description: 'The hub of the device, and what else reports to it: are they silent together?',
+    w: 12,
+    h: 8,
+    targets: tables(
+      newest(
+        ['device_name', 'online', 'presence', 'last_seen_ms', 'model_id'],
+        `device WHERE ${HOURLY} AND ${OF_HUB}`,
+        'device_id',
+      ),
+    ),
+    noValue: 'The device has no neighbours.',
+    columns: {
+      device_name: { title: 'Name', links: [TO_DEVICE] },
+      online: { title: 'Online', mappings: [ONLINE], colored: true },
+      presence: { title: 'Presence' },
+      last_seen_ms: { title: 'Last seen', unit: 'dateTimeFromNow' },
+      model_id: { title: 'Model' },
+      device_id: { title: 'Id' },
+      Time: { title: 'Listed', hidden: true },
+    },
+    sortBy: [{ displayName: 'Name' }],
+  }),
+];
+
+const ALERTS: Annotation = {
+  name: 'Alerts',
+  iconColor: 'red',
+  query: `SELECT rule_name, device_name, sensor FROM alert WHERE ${IN_RANGE} AND ${OF_DEVICE}`,
+  textColumn: 'rule_name',
+  tagsColumn: 'device_name,sensor',
+};
+
+export const DEVICE: DashboardSpec = {
+  uid: 'tidemark-device',
+  title: 'Tidemark / Device',
+  description: 'Everything about one device, or several side by side: values, states, coverage, alerts, neighbours.',
+  source: 'influxdb',
+  from: 'now-24h',
+  refresh: '1m',
+  variables: [WORKSPACE, HUB, MODEL, deviceVariable('none'), SENSORS, PARENT],
+  annotations: [ALERTS],
+  sections: [
+    { title: 'Now', panels: [FACTS_NOW] },
+    { title: 'Values', panels: VALUES },
+    { title: 'States', panels: STATES },
+    { title: 'Around it', panels: AROUND },
+  ],
+};

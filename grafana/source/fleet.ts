@@ -1,0 +1,270 @@
+/** The dashboard "Fleet": is everything there, and where is what is not? */
+import { DAILY, HOURLY, IN_RANGE, lines, newest, OF_FLEET, OF_WORKSPACE, tables } from './influxql.ts';
+import { BAD_IF_ANY, COVERAGE_STATE, join, LAG, LIFECYCLE, ONLINE, PLAIN, steps, TO_DEVICE } from './looks.ts';
+import type { DashboardSpec, PanelOf, PanelSpec } from './model.ts';
+import { grid, lineChart, NO_DEVICES, stat } from './panels.ts';
+import { HUB, MODEL, WORKSPACE } from './variables.ts';
+
+const STATES = `SELECT last(online) AS online, last(lifecycle_status) AS lifecycle FROM device WHERE ${HOURLY} AND ${OF_FLEET} GROUP BY device_id`;
+
+/** How many devices there are of which the last state is such. */
+function counted(condition: string): string {
+  return `SELECT count(online) AS devices FROM (${STATES}) WHERE ${condition}`;
+}
+
+const COVERED = `coverage WHERE ${HOURLY} AND ${OF_WORKSPACE}`;
+
+const NUMBERS: readonly PanelSpec[] = [
+  stat({
+    title: 'Online',
+    description: 'Devices of which the workspace says that they report.',
+    w: 4,
+    h: 4,
+    targets: lines([counted('online = 1'), 'Online']),
+    noValue: '0',
+    unit: 'none',
+    thresholds: steps('red', [1, 'green']),
+  }),
+  stat({
+    title: 'Silent',
+    description: 'Active devices that do not report. The table below shows which, and since when.',
+    w: 4,
+    h: 4,
+    targets: lines([counted("online = 0 AND lifecycle = 'active'"), 'Silent']),
+    noValue: '0',
+    unit: 'none',
+    thresholds: BAD_IF_ANY,
+  }),
+  stat({
+    title: 'Paused, shelved, retired',
+    description: 'Devices that were taken out of service, and are not expected to report.',
+    w: 4,
+    h: 4,
+    targets: lines([counted('lifecycle =~ /^(paused|shelved|retired)$/'), 'Out of service']),
+    noValue: '0',
+    unit: 'none',
+    thresholds: PLAIN,
+  }),
+  stat({
+    title: 'Open alerts',
+    description: 'Alerts that are not resolved. The dashboard "Tidemark / Alerts" lists them.',
+    w: 4,
+    h: 4,
+    targets: lines([
+      `SELECT sum(open) AS alerts FROM (SELECT last(open) AS open FROM alert_state WHERE ${DAILY} AND ${OF_WORKSPACE} GROUP BY alert_id)`,
+      'Open',
+    ]),
+    noValue: '0',
+    unit: 'none',
+    thresholds: BAD_IF_ANY,
+  }),
+  stat({
+    title: 'Behind by',
+    description:
+      'How old the copy in this database is: the newest stretch that is not held yet, for the middle device and for all but the worst 5 %.',
+    w: 8,
+    h: 4,
+    targets: lines([
+      `SELECT percentile(lag, 50) AS middle, percentile(lag, 95) AS most FROM (SELECT last(lag_seconds) AS lag FROM ${COVERED} GROUP BY device_id)`,
+      '$col',
+    ]),
+    noValue: NO_DEVICES,
+    unit: 's',
+    decimals: 0,
+    thresholds: LAG,
+  }),
+];
+
+const MAP: PanelOf<'geomap'> = {
+  type: 'geomap',
+  title: 'Hubs',
+  description: 'Hubs that have a place, green while they are online. Empty where sync.location is off.',
+  w: 12,
+  h: 12,
+  targets: tables(
+    newest(
+      ['latitude', 'longitude', 'online', 'presence', 'firmware_version', 'device_name'],
+      `device WHERE ${HOURLY} AND ${OF_FLEET} AND is_addon = 0`,
+      'device_id',
+    ),
+  ),
+  defaults: {
+    noValue: NO_DEVICES,
+    unit: 'none',
+    mappings: [ONLINE],
+    thresholds: steps('red', [1, 'green']),
+    color: { mode: 'thresholds' },
+  },
+  overrides: [{ matcher: { id: 'byName', options: 'device_name' }, properties: [{ id: 'links', value: [TO_DEVICE] }] }],
+  options: {
+    view: { id: 'fit', allLayers: true, padding: 20, maxZoom: 15, lat: 0, lon: 0, zoom: 4 },
+    controls: { showZoom: true, mouseWheelZoom: false, showAttribution: true, showScale: false, showMeasure: false },
+    basemap: { type: 'default', name: 'Map', config: {} },
+    layers: [
+      {
+        type: 'markers',
+        name: 'Hubs',
+        location: { mode: 'coords', latitude: 'latitude', longitude: 'longitude' },
+        tooltip: true,
+        config: {
+          showLegend: true,
+          style: {
+            color: { field: 'online', fixed: 'gray' },
+            opacity: 0.8,
+            size: { fixed: 8, min: 4, max: 12 },
+            symbol: { mode: 'fixed', fixed: 'img/icons/marker/circle.svg' },
+            text: { mode: 'field', field: 'device_name', fixed: '' },
+            textConfig: { fontSize: 12, offsetX: 0, offsetY: 14, textAlign: 'center', textBaseline: 'middle' },
+          },
+        },
+      },
+    ],
+    tooltip: { mode: 'details' },
+  },
+};
+
+const OVER_TIME: readonly PanelSpec[] = [
+  lineChart({
+    title: 'Online over time',
+    description: 'Devices online, in steps of two hours or more.',
+    w: 12,
+    h: 6,
+    interval: '2h',
+    // States are written hourly, so each step of two hours, counted from the beginning of the range, has all devices.
+    targets: lines([
+      `SELECT sum(online) AS online FROM (SELECT last(online) AS online FROM device WHERE ${IN_RANGE} AND ${OF_FLEET} GROUP BY time($__interval, \${__from}ms), device_id fill(none)) WHERE ${IN_RANGE} GROUP BY time($__interval, \${__from}ms) fill(none)`,
+      'Online',
+    ]),
+    noValue: NO_DEVICES,
+    unit: 'none',
+    decimals: 0,
+    breakMs: 3 * 3_600_000,
+    legend: 'none',
+    min: 0,
+  }),
+  lineChart({
+    title: 'Behind over time',
+    description: 'How old the copy in this database was, hour by hour: the middle device, all but 5 %, the worst one.',
+    w: 12,
+    h: 6,
+    interval: '1h',
+    targets: lines([
+      `SELECT percentile(lag_seconds, 50) AS middle, percentile(lag_seconds, 95) AS most, max(lag_seconds) AS worst FROM ${COVERED} GROUP BY time($__interval) fill(none)`,
+      '$col',
+    ]),
+    noValue: NO_DEVICES,
+    unit: 's',
+    decimals: 0,
+    breakMs: 3 * 3_600_000,
+    min: 0,
+  }),
+];
+
+const TABLES: readonly PanelSpec[] = [
+  grid({
+    title: 'Devices',
+    description: 'Every device once, as listed last, with how far it is synced. Click a name to open the device.',
+    w: 24,
+    h: 14,
+    targets: tables(
+      newest(
+        [
+          'device_name',
+          'online',
+          'presence',
+          'lifecycle_status',
+          'last_seen_ms',
+          'parent_device_id',
+          'model_id',
+          'firmware_version',
+          'tags',
+        ],
+        `device WHERE ${HOURLY} AND ${OF_FLEET}`,
+        'device_id',
+      ),
+      newest(['state', 'lag_seconds', 'gap_seconds'], COVERED, 'device_id'),
+    ),
+    noValue: NO_DEVICES,
+    transformations: [
+      join('device_id'),
+      // Of devices that the choice of hubs and models leaves out, coverage alone would remain.
+      {
+        id: 'filterByValue',
+        options: {
+          type: 'include',
+          match: 'all',
+          filters: [{ fieldName: 'device_name', config: { id: 'isNotNull', options: {} } }],
+        },
+      },
+    ],
+    columns: {
+      device_name: { title: 'Name', links: [TO_DEVICE], width: 220 },
+      online: { title: 'Online', mappings: [ONLINE], colored: true, width: 110 },
+      presence: { title: 'Presence' },
+      last_seen_ms: { title: 'Last seen', unit: 'dateTimeFromNow' },
+      state: { title: 'Sync', mappings: [COVERAGE_STATE], colored: true, width: 110 },
+      lag_seconds: { title: 'Behind by', unit: 's', decimals: 0, thresholds: LAG, colored: true },
+      gap_seconds: { title: 'Missing', unit: 's', decimals: 0 },
+      lifecycle_status: { title: 'Lifecycle', mappings: [LIFECYCLE], colored: true },
+      parent_device_id: { title: 'Hub' },
+      model_id: { title: 'Model' },
+      firmware_version: { title: 'Firmware' },
+      tags: { title: 'Tags' },
+      device_id: { title: 'Id' },
+      'Time 1': { title: 'Listed', hidden: true },
+      'Time 2': { title: 'Noted', hidden: true },
+    },
+    sortBy: [{ displayName: 'Name' }],
+  }),
+  grid({
+    title: 'Add-ons under their hubs',
+    description:
+      'The add-ons of each hub by name, and whether the hub itself is online: a hub that is not silences all below it.',
+    w: 24,
+    h: 12,
+    targets: tables(
+      newest(
+        ['parent_device_id', 'device_name', 'online', 'presence', 'last_seen_ms'],
+        `device WHERE ${HOURLY} AND ${OF_FLEET} AND is_addon = 1`,
+        'device_id',
+      ),
+      newest(
+        ['device_id AS parent_device_id', 'device_name AS hub', 'online AS hub_online'],
+        `device WHERE ${HOURLY} AND ${OF_WORKSPACE} AND is_addon = 0`,
+        'device_id',
+      ),
+    ),
+    noValue: NO_DEVICES,
+    transformations: [join('parent_device_id', 'inner')],
+    columns: {
+      hub: { title: 'Hub' },
+      hub_online: { title: 'Hub online', mappings: [ONLINE], colored: true, width: 110 },
+      device_name: { title: 'Add-on', links: [TO_DEVICE] },
+      online: { title: 'Online', mappings: [ONLINE], colored: true, width: 110 },
+      presence: { title: 'Presence' },
+      last_seen_ms: { title: 'Last seen', unit: 'dateTimeFromNow' },
+      parent_device_id: { title: 'Hub id', hidden: true },
+      // Of the add-on (the link takes the first of that name) and of the hub.
+      'device_id 1': { title: 'Id' },
+      'device_id 2': { title: 'Id of the hub', hidden: true },
+      'Time 1': { title: 'Listed', hidden: true },
+      'Time 2': { title: 'Hub listed', hidden: true },
+    },
+    sortBy: [{ displayName: 'Hub' }],
+  }),
+];
+
+export const FLEET: DashboardSpec = {
+  uid: 'tidemark-fleet',
+  title: 'Tidemark / Fleet',
+  description: 'Is every device there, where is what is not, and how fresh is this copy?',
+  source: 'influxdb',
+  from: 'now-24h',
+  refresh: '1m',
+  variables: [WORKSPACE, HUB, MODEL],
+  sections: [
+    { title: 'Now', panels: NUMBERS },
+    { title: 'Where and when', panels: [MAP, ...OVER_TIME] },
+    { title: 'Devices', panels: TABLES },
+  ],
+};

@@ -1,0 +1,133 @@
+/**
+ * How things look: the colours of states, thresholds, legends and tooltips, links to a device. The same everywhere.
+ */
+import type { DataLink, Mapping, Override, Thresholds, Transformation } from './model.ts';
+
+/** Numbers or words as text in a colour. */
+export function words(meaning: Readonly<Record<string, readonly [text: string, color: string]>>): Mapping {
+  return {
+    type: 'value',
+    options: Object.fromEntries(
+      Object.entries(meaning).map(([value, [text, color]], index) => [value, { text, color, index }]),
+    ),
+  };
+}
+
+export const ONLINE = words({ '0': ['Not online', 'red'], '1': ['Online', 'green'] });
+
+export const COVERAGE_STATE = words({
+  live: ['live', 'green'],
+  'catching-up': ['catching up', 'blue'],
+  silent: ['silent', 'orange'],
+  unreachable: ['unreachable', 'red'],
+  excluded: ['excluded', 'text'],
+});
+
+export const LIFECYCLE = words({
+  active: ['active', 'green'],
+  paused: ['paused', 'blue'],
+  shelved: ['shelved', 'purple'],
+  retired: ['retired', 'text'],
+});
+
+export const ALERT_STATUS = words({
+  open: ['open', 'red'],
+  acknowledged: ['acknowledged', 'orange'],
+  resolved: ['resolved', 'green'],
+});
+
+/** What an hour is worth: -1 stands for an hour of which there is no point. */
+export const HELD: readonly Mapping[] = [
+  words({ '-1': ['not synced yet', 'super-light-orange'], '0': ['no data', 'semi-dark-blue'] }),
+  { type: 'range', options: { from: 1, to: 1e12, result: { text: 'held', color: 'green', index: 2 } } },
+];
+
+/** Green below the first step; each further one begins at its value. */
+export function steps(first: string, ...further: readonly (readonly [value: number, color: string])[]): Thresholds {
+  return {
+    mode: 'absolute',
+    steps: [{ value: null, color: first }, ...further.map(([value, color]) => ({ value, color }))],
+  };
+}
+
+export const PLAIN = steps('blue');
+export const BAD_IF_ANY = steps('green', [1, 'orange']);
+/** A lag in seconds: a quarter of an hour is usual, an hour is not. */
+export const LAG = steps('green', [900, 'yellow'], [3600, 'red']);
+/** Percent of an allowance. */
+export const SPENT = steps('green', [80, 'yellow'], [95, 'red']);
+
+export const LEGEND_LIST = { displayMode: 'list', placement: 'bottom', showLegend: true, calcs: [] } as const;
+export const LEGEND_TABLE = {
+  displayMode: 'table',
+  placement: 'bottom',
+  showLegend: true,
+  calcs: ['lastNotNull', 'min', 'mean', 'max'],
+} as const;
+export const TOOLTIP = { mode: 'multi', sort: 'desc' } as const;
+
+/** A link to the dashboard of a device, from a row that has its id among its columns. */
+export const TO_DEVICE: DataLink = {
+  title: 'Open the device',
+  url: `/d/tidemark-device?\${datasource:queryparam}&var-device=\${__data.fields.device_id:percentencode}&\${__url_time_range}`,
+};
+
+/** What a column of a table is called and how it is shown. */
+export interface Column {
+  readonly title: string;
+  readonly unit?: string;
+  readonly decimals?: number;
+  readonly width?: number;
+  readonly mappings?: readonly Mapping[];
+  readonly thresholds?: Thresholds;
+  readonly links?: readonly DataLink[];
+  /** Colours the cell by its mapping or threshold. */
+  readonly colored?: boolean;
+  /** Takes it out of the table altogether: then no link can use it either. */
+  readonly hidden?: boolean;
+}
+
+/** How the columns of a table are shown, by their names in the answer; in this order, and no others. */
+export function columns(shown: Readonly<Record<string, Column>>): { overrides: Override[]; last: Transformation } {
+  const names = Object.keys(shown);
+  const isHidden = (name: string): boolean => shown[name]?.hidden === true;
+  return {
+    overrides: Object.values(shown).flatMap((column) => {
+      const properties = propertiesOf(column);
+      const matcher = { id: 'byName', options: column.title } as const;
+      return properties.length === 0 ? [] : [{ matcher, properties }];
+    }),
+    last: {
+      id: 'organize',
+      options: {
+        indexByName: Object.fromEntries(names.map((name, index) => [name, index])),
+        renameByName: Object.fromEntries(names.map((name) => [name, shown[name]?.title ?? name])),
+        // Where one of several tables is empty yet, the time of the other has no number.
+        excludeByName: {
+          ...('Time' in shown ? {} : { Time: true }),
+          ...Object.fromEntries(names.filter(isHidden).map((name) => [name, true])),
+        },
+        includeByName: {},
+      },
+    },
+  };
+}
+
+function propertiesOf({ unit, decimals, width, mappings, thresholds, links, colored, hidden }: Column) {
+  if (hidden === true) return [];
+  const given = {
+    unit,
+    decimals,
+    mappings,
+    thresholds,
+    links,
+    'custom.width': width,
+    'custom.cellOptions': colored === true ? { type: 'color-text' } : undefined,
+  };
+  return Object.entries(given).flatMap(([id, value]) => (value === undefined ? [] : [{ id, value }]));
+}
+
+/** Puts tables together that have a column in common. */
+export function join(byField: string, mode: 'outer' | 'inner' = 'outer'): Transformation {
+  return { id: 'joinByField', options: { byField, mode } };
+}

@@ -1,0 +1,67 @@
+/**
+ * The page that tells what each dashboard answers and what each panel means: made from what the dashboards say of
+ * themselves, so that it is never behind them.
+ */
+import type { DashboardSpec, PanelSpec, Variable } from './model.ts';
+
+const INTRODUCTION = `# Dashboards
+
+<!-- Made by \`npm run dashboards\` from grafana/source: change it there. -->
+
+Six dashboards for Grafana 11 and later, with the data sources and alert rules that go with them. \`docker compose --profile
+demo up\` shows them with a simulated workspace; [docs/databases.md](../docs/databases.md) tells how to use them with the
+InfluxDB and the Grafana that you have.
+
+- \`dashboards/\`: the dashboards, as Grafana provisions or imports them. All are generated from \`source/\`.
+- \`provisioning/\`: data sources with the uids \`tidemark-influxdb\` and \`tidemark-prometheus\`, the provider of the
+  dashboards, and three alert rules. Whom they tell is yours to say: they go where your notification policy sends everything.
+- \`prometheus.yml\`: what the Prometheus of \`compose.yaml\` reads.
+
+Five of them ask the database that Tidemark fills, in InfluxQL, so that one set serves InfluxDB 1.8, 2 (the bucket is the
+database) and 3. The sixth asks a Prometheus that reads Tidemark's own metrics. Data in VictoriaMetrics can be looked at in
+PromQL ([what is there](../docs/schema.md#victoriametrics)); there is no set of dashboards for it.
+
+**Choosing.** Devices are chosen by name and looked for by id, so a device that was renamed stays one device; its lines carry
+the name that held when they were measured. Hubs and models narrow the list of devices. The lists hold what was seen in the
+range that is shown. A device whose id contains a bracket after a space cannot be told from its name and is not found.
+
+**Ranges.** All begin with the last day or less, in the time zone of the browser. States are written when they change and
+hourly, so panels of states look up to three hours before the range (alerts: 26 hours; their rules: 90 days).
+
+**Nothing to see?** Each panel says what to do where it has nothing to show.
+`;
+
+/** The page as a whole. */
+export function readmeFile(dashboards: readonly DashboardSpec[]): string {
+  return `${[INTRODUCTION, ...dashboards.map(section), RULES_SECTION].join('\n')}`;
+}
+
+const RULES_SECTION = `## Alert rules
+
+| rule | fires |
+| --- | --- |
+| Device silent | when the workspace has said for an hour that an active device is not online |
+| Alert open for long | when an alert of the workspace has been open for 12 hours |
+| Sync stale | when one device in ten is more than two hours behind for half an hour, or nothing was written for three hours |
+`;
+
+function section({ title, description, variables, sections }: DashboardSpec): string {
+  const choices = variables.filter(isShown).map(({ label, name }) => label ?? name);
+  const rows = sections.flatMap(({ title: heading, panels }) => panels.map((panel) => row(heading, panel)));
+  return `## ${title.replace('Tidemark / ', '')}
+
+${description} To choose: ${choices.join(', ').toLowerCase()}.
+
+| part | panel | what it tells |
+| --- | --- | --- |
+${rows.join('\n')}
+`;
+}
+
+function isShown({ hide }: Variable): boolean {
+  return hide !== 2;
+}
+
+function row(heading: string, { title, description }: PanelSpec): string {
+  return `| ${heading} | ${title.replace('$sensor', '*the sensor*')} | ${description} |`;
+}

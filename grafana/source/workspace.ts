@@ -1,0 +1,224 @@
+/** The dashboard "Workspace and allowance": what the plan gives, what of it is used, and what it buys. */
+import { HOURLY, IN_RANGE, lines, newest, OF_WORKSPACE, tables } from './influxql.ts';
+import { COVERAGE_STATE, LAG, PLAIN, SPENT } from './looks.ts';
+import type { DashboardSpec, PanelSpec } from './model.ts';
+import { bars, grid, lineChart, NO_DEVICES, stat } from './panels.ts';
+import { WORKSPACE } from './variables.ts';
+
+const ACCOUNT = `workspace WHERE ${HOURLY} AND ${OF_WORKSPACE}`;
+const COVERED = `coverage WHERE ${HOURLY} AND ${OF_WORKSPACE}`;
+const NO_ACCOUNT = 'The account was not read in this range: it is read hourly, with the scope account:read.';
+const HOUR_MS = 3_600_000;
+
+const NUMBERS: readonly PanelSpec[] = [
+  stat({
+    title: "Day's allowance used",
+    description: 'Requests of Tidemark in the last day, of what the plan allows the workspace in a day.',
+    w: 6,
+    h: 4,
+    targets: lines([
+      `SELECT last(requests_spent_day) / last(external_requests_per_day) * 100 FROM ${ACCOUNT} GROUP BY workspace_id`,
+      '$tag_workspace_id',
+    ]),
+    noValue: NO_ACCOUNT,
+    unit: 'percent',
+    decimals: 1,
+    thresholds: SPENT,
+  }),
+  stat({
+    title: 'Left today',
+    description: 'Requests that were left of the day when the account was read last, for all clients of the workspace.',
+    w: 6,
+    h: 4,
+    targets: lines([`SELECT last(requests_left_day) FROM ${ACCOUNT} GROUP BY workspace_id`, '$tag_workspace_id']),
+    noValue: NO_ACCOUNT,
+    unit: 'none',
+    decimals: 0,
+    thresholds: PLAIN,
+  }),
+  stat({
+    title: 'Devices',
+    description: 'Devices in the workspace, by its own count.',
+    w: 6,
+    h: 4,
+    targets: lines([`SELECT last(devices) FROM ${ACCOUNT} GROUP BY workspace_id`, '$tag_workspace_id']),
+    noValue: NO_ACCOUNT,
+    unit: 'none',
+    decimals: 0,
+    thresholds: PLAIN,
+  }),
+  stat({
+    title: 'Behind by',
+    description: 'The freshness that the allowance buys: how old the copy is of the middle device, and of all but 5 %.',
+    w: 6,
+    h: 4,
+    targets: lines([
+      `SELECT percentile(lag, 50) AS middle, percentile(lag, 95) AS most FROM (SELECT last(lag_seconds) AS lag FROM ${COVERED} GROUP BY device_id)`,
+      '$col',
+    ]),
+    noValue: NO_DEVICES,
+    unit: 's',
+    decimals: 0,
+    thresholds: LAG,
+  }),
+];
+
+const PLAN: PanelSpec = grid({
+  title: 'Plan',
+  description: 'The workspace and the limits of its plan, as the account told last.',
+  w: 24,
+  h: 5,
+  targets: tables(
+    newest(
+      [
+        '"name"',
+        'plan_name',
+        'plan_id',
+        'external_requests_per_minute',
+        'external_requests_per_day',
+        'history_max_days',
+        'max_devices_per_page',
+        'max_api_keys',
+        'devices',
+        'open_alerts',
+      ],
+      ACCOUNT,
+      'workspace_id',
+    ),
+  ),
+  noValue: NO_ACCOUNT,
+  columns: {
+    name: { title: 'Workspace' },
+    plan_name: { title: 'Plan' },
+    external_requests_per_minute: { title: 'Requests a minute' },
+    external_requests_per_day: { title: 'Requests a day' },
+    history_max_days: { title: 'History', unit: 'd' },
+    max_devices_per_page: { title: 'Largest page' },
+    max_api_keys: { title: 'Keys' },
+    devices: { title: 'Devices' },
+    open_alerts: { title: 'Open alerts' },
+    plan_id: { title: 'Plan id' },
+    workspace_id: { title: 'Workspace id' },
+    Time: { title: 'Read', unit: 'dateTimeFromNow' },
+  },
+});
+
+/** Figures of the account over time. */
+function figures(
+  panel: Pick<PanelSpec, 'title' | 'description'>,
+  ...fields: readonly (readonly [field: string, name: string])[]
+): PanelSpec {
+  const selected = fields.map(([field, name]) => `last(${field}) AS "${name}"`).join(', ');
+  return lineChart({
+    ...panel,
+    w: 12,
+    h: 8,
+    interval: '10m',
+    targets: lines([
+      `SELECT ${selected} FROM ${ACCOUNT} GROUP BY time($__interval), workspace_id fill(none)`,
+      '$tag_workspace_id: $col',
+    ]),
+    noValue: NO_ACCOUNT,
+    unit: 'none',
+    decimals: 0,
+    breakMs: 3 * HOUR_MS,
+    min: 0,
+  });
+}
+
+const USE: readonly PanelSpec[] = [
+  figures(
+    {
+      title: 'Requests in a day',
+      description: 'Own requests of the last day, what was left of the day for all clients, and the limit of the plan.',
+    },
+    ['requests_spent_day', 'spent'],
+    ['requests_left_day', 'left'],
+    ['external_requests_per_day', 'limit'],
+  ),
+  figures(
+    {
+      title: 'Requests in a minute',
+      description: 'The same of the minute in which the account was read.',
+    },
+    ['requests_spent_minute', 'spent'],
+    ['requests_left_minute', 'left'],
+    ['external_requests_per_minute', 'limit'],
+  ),
+  figures(
+    { title: 'Devices and open alerts', description: 'As the account counts them.' },
+    ['devices', 'devices'],
+    ['open_alerts', 'open alerts'],
+  ),
+];
+
+/** How many devices are in a state of sync. */
+function inState(state: string): readonly [query: string, alias: string] {
+  return [
+    `SELECT count(lag) FROM (SELECT last(lag_seconds) AS lag, last(state) AS state FROM ${COVERED} GROUP BY device_id) WHERE state = '${state}'`,
+    state,
+  ];
+}
+
+const BOUGHT: readonly PanelSpec[] = [
+  lineChart({
+    title: 'Behind over time',
+    description: 'How old the copy was, hour by hour: the middle device, all but 5 %, the worst one.',
+    w: 12,
+    h: 8,
+    interval: '1h',
+    targets: lines([
+      `SELECT percentile(lag_seconds, 50) AS middle, percentile(lag_seconds, 95) AS most, max(lag_seconds) AS worst FROM ${COVERED} GROUP BY time($__interval) fill(none)`,
+      '$col',
+    ]),
+    noValue: NO_DEVICES,
+    unit: 's',
+    decimals: 0,
+    breakMs: 3 * HOUR_MS,
+    min: 0,
+  }),
+  bars({
+    title: 'Devices by state of sync',
+    description:
+      'live: held up to now. catching-up: something that is wanted is missing yet. silent: held, and nothing new comes. unreachable: gone from the workspace. excluded: left out by the configuration.',
+    w: 12,
+    h: 8,
+    targets: lines(...Object.keys(COVERAGE_STATE.type === 'value' ? COVERAGE_STATE.options : {}).map(inState)),
+    noValue: NO_DEVICES,
+    unit: 'none',
+    decimals: 0,
+    thresholds: PLAIN,
+  }),
+  lineChart({
+    title: 'Readings held',
+    description: 'Readings of all devices in the hours that are held in full. The newest hours fill up as they settle.',
+    w: 12,
+    h: 8,
+    interval: '1h',
+    targets: lines([
+      `SELECT sum(readings) FROM coverage_hour WHERE ${IN_RANGE} AND ${OF_WORKSPACE} GROUP BY time($__interval) fill(none)`,
+      'Readings',
+    ]),
+    noValue: 'No hour of this range is held in full yet.',
+    unit: 'short',
+    breakMs: 0,
+    draw: 'bars',
+    legend: 'none',
+    min: 0,
+  }),
+];
+
+export const WORKSPACE_BOARD: DashboardSpec = {
+  uid: 'tidemark-workspace',
+  title: 'Tidemark / Workspace and allowance',
+  description: 'What the plan gives, what of it is used and left, and the freshness that it buys.',
+  source: 'influxdb',
+  from: 'now-24h',
+  refresh: '5m',
+  variables: [WORKSPACE],
+  sections: [
+    { title: 'Now', panels: [...NUMBERS, PLAN] },
+    { title: 'Use', panels: [...USE.slice(0, 2)] },
+    { title: 'What it buys', panels: [...BOUGHT.slice(0, 2), ...BOUGHT.slice(2), ...USE.slice(2)] },
+  ],
+};

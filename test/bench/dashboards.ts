@@ -1,0 +1,86 @@
+/**
+ * How quickly an InfluxDB answers what the dashboards ask: a large fleet with a month of readings, and each query of each
+ * panel several times over the range that a dashboard opens with.
+ */
+import { asksInflux, readBoards, shownPanels } from '../grafana/support/boards.ts';
+import { writeFleet } from '../grafana/support/fleet-lines.ts';
+import { openBoard } from '../grafana/support/viewer.ts';
+import { startInfluxd } from '../support/influxd.ts';
+import type { Measured } from './table.ts';
+
+const DAY_MS = 86_400_000;
+const INTERVAL_MS = 600_000;
+/** The newest of the readings; any round time does. */
+const NOW_MS = Date.UTC(2026, 5, 15, 12);
+const LOOKS = 20;
+const WANTED_MS = 1000;
+const SLOWEST = 5;
+
+interface Timed {
+  readonly name: string;
+  readonly p95Ms: number;
+}
+
+export interface DashboardBench {
+  readonly devices: number;
+  readonly days: number;
+  readonly looks: number;
+}
+
+export function dashboardBench(isQuick: boolean): DashboardBench {
+  return isQuick ? { devices: 1000, days: 2, looks: 5 } : { devices: 1000, days: 30, looks: LOOKS };
+}
+
+/** Fills a database and asks it. @returns the slowest query of all panels, by its 95th percentile. */
+export async function measureDashboards(
+  { devices, days, looks }: DashboardBench,
+  say: (text: string) => void,
+): Promise<Measured[]> {
+  await using influxd = await startInfluxd({ databases: ['fleet'] });
+  const points = await writeFleet(influxd, 'fleet', { devices, days, intervalMs: INTERVAL_MS, nowMs: NOW_MS });
+  say(`dashboards: ${points} points of ${devices} devices over ${days} days`);
+  const timed: Timed[] = [];
+  for (const [name, text] of await queriesOf(influxd.url)) {
+    timed.push({ name, p95Ms: await percentile(looks, () => answered(influxd.url, text)) });
+  }
+  const slowest = timed.toSorted((a, b) => b.p95Ms - a.p95Ms);
+  for (const { name, p95Ms } of slowest.slice(0, SLOWEST)) say(`dashboards: ${p95Ms.toFixed(0)} ms ${name}`);
+  const values = [slowest[0]?.p95Ms ?? Infinity];
+  return [{ figure: 'slowest panel query, 95 %', unit: 'ms', wanted: WANTED_MS, better: 'less', values }];
+}
+
+/** Every query of every panel, as Grafana would send it; of a repeated panel the first. */
+async function queriesOf(url: string): Promise<(readonly [name: string, text: string])[]> {
+  const range = { fromMs: NOW_MS - DAY_MS, toMs: NOW_MS };
+  const queries: (readonly [name: string, text: string])[] = [];
+  for (const board of readBoards().filter(asksInflux)) {
+    const viewer = await openBoard(board, { place: { url, database: 'fleet' }, range });
+    for (const panel of shownPanels(board)) {
+      const { repeat, targets = [] } = panel;
+      const first = repeat === undefined ? undefined : viewer.lists.get(repeat)?.[0]?.value;
+      const scoped = new Map(repeat === undefined || first === undefined ? [] : [[repeat, first]]);
+      for (const { refId, query = '' } of targets) {
+        queries.push([`${board.uid}: ${panel.title} ${refId}`, viewer.text(query, panel, scoped)]);
+      }
+    }
+  }
+  return queries;
+}
+
+/** The database's own time and that of its answer's way; not what a browser makes of it. */
+async function answered(url: string, query: string): Promise<void> {
+  const body = new URLSearchParams({ db: 'fleet', q: query, epoch: 'ms' });
+  const answer = await fetch(`${url}/query`, { method: 'POST', body });
+  const bytes = await answer.arrayBuffer();
+  if (answer.status !== 200) throw new Error(`${new TextDecoder().decode(bytes).slice(0, 300)}: ${query}`);
+}
+
+async function percentile(times: number, run: () => Promise<void>): Promise<number> {
+  const tookMs: number[] = [];
+  for (let time = 0; time < times; time += 1) {
+    const began = performance.now();
+    await run();
+    tookMs.push(performance.now() - began);
+  }
+  return tookMs.toSorted((a, b) => a - b)[Math.ceil(times * 0.95) - 1] ?? Infinity;
+}

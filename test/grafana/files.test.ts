@@ -1,0 +1,186 @@
+/** The dashboards as files: what is committed is what is generated, Grafana reads it, and an owner finds the way. */
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { generatedFiles } from '../../grafana/source/all.ts';
+import { asksInflux, type Board, boardFiles, queryOf, readBoards, shownPanels } from './support/boards.ts';
+import { knownUnits, readSchema, schemasAvailable, violations } from './support/schema.ts';
+
+const boards = readBoards();
+const panels = boards.flatMap((board) => shownPanels(board).map((panel) => ({ board, panel })));
+
+test.each([...generatedFiles()])('grafana/%s is what is generated (npm run dashboards)', (name, text) => {
+  expect(readFileSync(`grafana/${name}`, 'utf8')).toBe(text);
+});
+
+test('there is no file of a dashboard that is gone', () => {
+  const generated = [...generatedFiles().keys()].filter((name) => name.startsWith('dashboards/'));
+  expect(boardFiles().map((name) => `dashboards/${name}`)).toEqual(generated.sort());
+});
+
+describe.runIf(schemasAvailable())("Grafana's schemas", () => {
+  const FILES: Record<string, string> = { 'state-timeline': 'statetimeline' };
+  const dashboard = readSchema('dashboard');
+
+  test.each(boards.map((board) => [board.uid, board] as const))('hold for %s', (_, board) => {
+    expect(violations(dashboard, 'Dashboard', board)).toEqual([]);
+    for (const panel of board.panels) {
+      expect(violations(dashboard, panel.type === 'row' ? 'RowPanel' : 'Panel', panel), panel.title).toEqual([]);
+    }
+  });
+
+  test.each(panels.map(({ board, panel }) => [`${board.uid}: ${panel.title}`, panel] as const))(
+    'hold for the options of %s',
+    (_, panel) => {
+      const schema = readSchema(FILES[panel.type] ?? panel.type);
+      expect(violations(schema, 'Options', panel.options)).toEqual([]);
+      const own = panel.fieldConfig?.defaults['custom'];
+      const hasOwn = 'FieldConfig' in (schema['definitions'] as object);
+      expect(own === undefined || hasOwn).toBe(true);
+      if (own !== undefined) expect(violations(schema, 'FieldConfig', own)).toEqual([]);
+    },
+  );
+
+  test('would find a member too many, one too few, a wrong word and a wrong type', () => {
+    const valid = { alignValue: 'left', legend: LEGEND, rowHeight: 0.9, showValue: 'never', tooltip: TOOLTIP };
+    const schema = readSchema('statetimeline');
+    expect(violations(schema, 'Options', valid)).toEqual([]);
+    for (const broken of [
+      { ...valid, rowHight: 1 },
+      { ...valid, legend: undefined },
+      { ...valid, showValue: 'ever' },
+    ]) {
+      expect(violations(schema, 'Options', broken)).not.toEqual([]);
+    }
+    const { legend: _without, ...rest } = valid;
+    expect(violations(schema, 'Options', rest)).toEqual(['/legend: is missing']);
+    expect(violations(schema, 'Options', { ...valid, rowHeight: 2 })).toEqual(['/rowHeight: expected at most 1']);
+  });
+
+  test('know every unit that is used', () => {
+    const units = knownUnits();
+    const used = panels.flatMap(({ panel }) => [
+      panel.fieldConfig?.defaults['unit'],
+      ...(panel.fieldConfig?.overrides ?? []).flatMap(({ properties }) =>
+        properties.filter(({ id }) => id === 'unit').map(({ value }) => value),
+      ),
+    ]);
+    expect(used.length).toBeGreaterThan(50);
+    expect(used.filter((unit) => !units.has(String(unit)))).toEqual([]);
+  });
+});
+
+const LEGEND = { displayMode: 'list', placement: 'bottom', showLegend: true, calcs: [] };
+const TOOLTIP = { mode: 'single', sort: 'none' };
+
+test('uids are those that links and bookmarks know, for ever', () => {
+  expect(boards.map(({ uid }) => uid)).toEqual(KNOWN_UIDS);
+});
+
+const KNOWN_UIDS = [
+  'tidemark-alerts',
+  'tidemark-device',
+  'tidemark-fleet',
+  'tidemark-sensors',
+  'tidemark-sync',
+  'tidemark-workspace',
+];
+
+test.each(boards.map((board) => [board.uid, board] as const))('the panels of %s do not overlap', (_, board) => {
+  const taken = new Map<string, string>();
+  for (const { title, gridPos } of board.panels) {
+    expect(gridPos.x + gridPos.w, title).toBeLessThanOrEqual(24);
+    for (let x = gridPos.x; x < gridPos.x + gridPos.w; x += 1) {
+      for (let y = gridPos.y; y < gridPos.y + gridPos.h; y += 1) {
+        expect(taken.get(`${x},${y}`), title).toBeUndefined();
+        taken.set(`${x},${y}`, title);
+      }
+    }
+  }
+  const ids = board.panels.map(({ id }) => id);
+  expect(new Set(ids).size).toBe(ids.length);
+});
+
+test.each(boards.map((board) => [board.uid, board] as const))('%s says what it is, and leads on', (_, board) => {
+  expect(board.description.length).toBeGreaterThan(30);
+  expect(board.timezone).toBe('browser');
+  expect(['now-24h', 'now-6h', 'now-3h', 'now-1h']).toContain(board.time.from);
+  expect(board.tags).toContain('tidemark');
+  expect(board.links).toMatchObject([{ type: 'dashboards', tags: ['tidemark'], keepTime: true, includeVars: true }]);
+  for (const panel of shownPanels(board)) {
+    expect(panel.title, panel.title).not.toBe('');
+    expect(panel.description?.length, panel.title).toBeGreaterThan(20);
+    expect(panel.fieldConfig?.defaults['noValue'], panel.title).toBeTypeOf('string');
+    expect(panel.targets?.length, panel.title).toBeGreaterThan(0);
+  }
+});
+
+test('links to a dashboard lead to one, and carry the data source and the range', () => {
+  const urls = panels
+    .flatMap(({ panel }) => [...JSON.stringify(panel).matchAll(/"url":"([^"]+)"/g)])
+    .map(([, url]) => url);
+  expect(urls.length).toBeGreaterThan(3);
+  for (const url of urls) {
+    expect(KNOWN_UIDS).toContain(/^\/d\/([\w-]+)\?/.exec(url ?? '')?.[1]);
+    expect(url).toMatch(/\$\{datasource:queryparam\}.*\$\{__url_time_range\}/);
+  }
+});
+
+test.each(boards.map((board) => [board.uid, board] as const))(
+  '%s knows no host, no id, and asks what is chosen',
+  (_, board) => {
+    const text = JSON.stringify(board);
+    expect(/https?:|localhost|127\.0\.0\.1|ws-demo|hub-ham|add-ham/.exec(text)).toBeNull();
+    const uids = [...text.matchAll(/"uid":"([^"]*)"/g)].map(([, uid]) => uid);
+    expect(new Set(uids)).toEqual(new Set([board.uid, `\${datasource}`]));
+    const variables = new Set(board.templating.list.map(({ name }) => name));
+    const used = new Set([...text.matchAll(/\$\{?([a-z]\w*)/g)].map(([, name]) => name ?? ''));
+    for (const own of [
+      'timeFilter',
+      'tag_device_name',
+      'tag_sensor',
+      'tag_kind',
+      'tag_workspace_id',
+      'tag_alert_id',
+      'col',
+    ]) {
+      used.delete(own);
+    }
+    expect([...used].filter((name) => !variables.has(name))).toEqual([]);
+    const chained = board.templating.list.map((variable) => queryOf(variable) ?? '');
+    // Each list depends on those before it only.
+    chained.forEach((query, index) => {
+      const before = new Set(board.templating.list.slice(0, index).map(({ name }) => name));
+      for (const [, name = ''] of query.matchAll(/\$\{([a-z]\w*)/g)) expect(before).toContain(name);
+    });
+    for (const { type, refresh } of board.templating.list) if (type === 'query') expect(refresh).toBe(2);
+  },
+);
+
+/** All texts that InfluxDB is asked. */
+function queriesOf(board: Board): string[] {
+  return [
+    ...shownPanels(board).flatMap(({ targets = [] }) => targets.map(({ query = '' }) => query)),
+    ...board.templating.list.flatMap((variable) => queryOf(variable) ?? []),
+    ...board.annotations.list.map(({ target }) => target.query ?? ''),
+  ];
+}
+
+test.each(boards.filter(asksInflux).map((board) => [board.uid, board] as const))(
+  '%s asks what every InfluxDB understands, within a range, and no finer than it shows',
+  (_, board) => {
+    for (const query of queriesOf(board)) {
+      expect(query).not.toMatch(
+        /SHOW (?:SERIES|DATABASES)|CARDINALITY|SLIMIT|SOFFSET|SAMPLE\(|HOLT_WINTERS|SELECT \*|INTO /i,
+      );
+      const measured = [...query.matchAll(/FROM ([a-z]\w*)/g)];
+      const bounded = [
+        ...query.matchAll(/FROM [a-z]\w*(?: WITH KEY = "\w+")? WHERE (?:\$timeFilter|time >= \$\{__from\}ms)/g),
+      ];
+      expect(bounded.length, query).toBe(measured.length);
+      for (const [, step] of query.matchAll(/GROUP BY time\(([^),]+)/g)) expect(step).toBe('$__interval');
+      // A choice is put in where Grafana escapes it, and nowhere else.
+      for (const [found] of query.matchAll(/\$\{[a-z]\w*[^}]*\}/g)) expect(found).toMatch(/:regex\}$/);
+      expect(query.replace(/=~ \/\^\$\{\w+:regex\}\$\//g, '')).not.toMatch(/\$\{[a-z]/);
+    }
+  },
+);

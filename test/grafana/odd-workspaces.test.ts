@@ -1,0 +1,79 @@
+/** The dashboards of workspaces that are odd: without anything, with one device, with hostile names, with a thousand. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { influxdAvailable } from '../support/influxd.ts';
+import { type Bench, NOW_MS, openBench } from '../support/rig.ts';
+import { askRules, board, lookAtAll, panelOf } from './support/asked.ts';
+import { writeFleet } from './support/fleet-lines.ts';
+import { column } from './support/shapes.ts';
+import { type Choose, openBoard, type Place } from './support/viewer.ts';
+import { fill, HOSTILE, hostile, single } from './support/workspaces.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
+  let bench: Bench;
+  const place = (database: string): Place => ({ url: bench.influxd.url, database });
+  beforeAll(async () => {
+    bench = await openBench();
+  });
+  afterAll(async () => {
+    await bench[Symbol.asyncDispose]();
+  });
+
+  test('an empty database: nothing to show, and no error', async () => {
+    await bench.influxd.query('', 'CREATE DATABASE nothing');
+    const seen = await lookAtAll({ place: place('nothing'), nowMs: NOW_MS });
+    expect([...seen.values()].flat()).toEqual([]);
+    expect([...(await askRules(place('nothing'), NOW_MS)).values()]).toEqual([0, 0, 0]);
+  });
+
+  test('one device that has just begun', async () => {
+    using alone = await fill(bench, single, { forMs: 12 * MINUTE, historyMs: HOUR });
+    const seen = await lookAtAll({ place: place(alone.database), nowMs: alone.nowMs });
+    expect(seen.get('tidemark-fleet: Online')?.[0]?.fields[1]?.values).toEqual([1]);
+    expect(seen.get('tidemark-device: $sensor temperature')?.[0]?.length).toBeGreaterThan(30);
+  });
+
+  test('hostile names: each device is found by name, and what is asked of it is its own', async () => {
+    using odd = await fill(bench, hostile, { forMs: 12 * MINUTE });
+    const all = await lookAtAll({ place: place(odd.database), nowMs: odd.nowMs });
+    expect(all.get('tidemark-fleet: Devices')?.[0]?.length).toBe(HOSTILE.length);
+    for (const { deviceId, name } of HOSTILE) {
+      const choose: Choose = (variable) => (variable === 'device' ? [deviceId] : undefined);
+      const range = { fromMs: odd.nowMs - DAY, toMs: odd.nowMs };
+      const viewer = await openBoard(board('device'), { place: place(odd.database), range, choose });
+      expect(viewer.lists.get('device')).toContainEqual({ value: deviceId, text: name?.replaceAll('\n', ' ') });
+      const [facts] = await viewer.look(panelOf('device', 'The device'));
+      expect(column(facts, 'device_id')).toEqual([deviceId]);
+      const [values] = await viewer.look(panelOf('device', 'Values in this range'));
+      const rows = values === undefined ? [] : column(values, 'device_id');
+      expect(rows.filter((id) => id !== deviceId)).toEqual([]);
+      expect(rows.length > 0).toBe(deviceId !== HOSTILE[9]?.deviceId);
+      for (const { value: sensor } of viewer.lists.get('sensor') ?? []) {
+        const frames = await viewer.look(panelOf('device', '$sensor'), sensor);
+        for (const { fields } of frames) expect(fields[1]?.labels).toMatchObject({ sensor, device_id: deviceId });
+      }
+    }
+    const flags = await openBoard(board('device'), {
+      place: place(odd.database),
+      range: { fromMs: odd.nowMs - DAY, toMs: odd.nowMs },
+      choose: (variable) => (variable === 'device' ? HOSTILE.map(({ deviceId }) => deviceId) : undefined),
+    });
+    const types = (await flags.look(panelOf('device', 'Switches and texts'))).map(({ fields }) => fields[1]?.type);
+    expect(new Set(types)).toEqual(new Set(['boolean', 'string']));
+  });
+
+  test('a thousand devices: every panel, one row for each where it says so', async () => {
+    await bench.influxd.query('', 'CREATE DATABASE large');
+    const size = { devices: 1000, days: 0.25, intervalMs: 10 * MINUTE, nowMs: Date.UTC(2026, 5, 15, 12) };
+    await writeFleet(bench.influxd, 'large', size);
+    const seen = await lookAtAll({ place: place('large'), nowMs: size.nowMs });
+    for (const name of ['tidemark-fleet: Devices', 'tidemark-sensors: All devices']) {
+      expect(new Set(column(seen.get(name)?.[0], 'device_id')).size, name).toBe(1000);
+      expect(seen.get(name)?.[0]?.length, name).toBe(1000);
+    }
+    expect(seen.get('tidemark-sensors: $sensor by device')).toHaveLength(1000);
+  });
+});

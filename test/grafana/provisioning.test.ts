@@ -1,0 +1,196 @@
+/**
+ * The files around the dashboards: what Grafana, Prometheus and Compose read. Their own programs are not at hand here, so
+ * each key is held against the ones that their documentation names.
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { SOURCES } from '../../grafana/source/layout.ts';
+import { configKeys } from '../../src/config-schema.ts';
+import { boardFiles } from './support/boards.ts';
+import { readSchema, schemasAvailable, violations } from './support/schema.ts';
+
+type Tree = Readonly<Record<string, unknown>>;
+
+function readYaml(path: string): Tree {
+  return parse(readFileSync(path, 'utf8'), { merge: true }) as Tree;
+}
+
+function strangers(tree: unknown, known: readonly string[]): string[] {
+  return Object.keys(tree as object).filter((key) => !known.includes(key));
+}
+
+describe('data sources', () => {
+  const { apiVersion, datasources } = readYaml('grafana/provisioning/datasources/tidemark.yaml') as {
+    apiVersion: number;
+    datasources: (Tree & { uid: string; type: string; url: string; jsonData: Tree; secureJsonData?: Tree })[];
+  };
+
+  test('have the uids that dashboards and rules know, and keys that Grafana knows', () => {
+    expect(apiVersion).toBe(1);
+    expect(datasources.map(({ name, uid, type }) => ({ name, uid, type }))).toEqual(Object.values(SOURCES));
+    for (const source of datasources) {
+      expect(strangers(source, SOURCE_KEYS)).toEqual([]);
+      expect(strangers(source.jsonData, SOURCE_OPTIONS[source.type] ?? [])).toEqual([]);
+    }
+  });
+
+  test('ask the database in InfluxQL, with the token of a file, and in the body', () => {
+    expect(datasources[0]).toMatchObject({
+      access: 'proxy',
+      isDefault: true,
+      jsonData: { version: 'InfluxQL', httpMode: 'POST', httpHeaderName1: 'Authorization' },
+      secureJsonData: { httpHeaderValue1: 'Token $__file{/run/tidemark/influx-token}' },
+    });
+  });
+
+  const SOURCE_KEYS = [
+    ...['name', 'uid', 'type', 'access', 'orgId', 'url', 'isDefault', 'editable', 'jsonData', 'secureJsonData'],
+    ...['user', 'database', 'basicAuth', 'basicAuthUser', 'withCredentials', 'version'],
+  ];
+  const SOURCE_OPTIONS: Readonly<Record<string, readonly string[]>> = {
+    influxdb: ['version', 'dbName', 'httpMode', 'timeInterval', 'httpHeaderName1', 'maxSeries', 'tlsSkipVerify'],
+    prometheus: ['httpMethod', 'timeInterval', 'queryTimeout', 'manageAlerts', 'prometheusType'],
+  };
+});
+
+test('the provider of the dashboards reads the folder that Compose mounts', () => {
+  const { apiVersion, providers } = readYaml('grafana/provisioning/dashboards/tidemark.yaml') as {
+    apiVersion: number;
+    providers: (Tree & { options: Tree })[];
+  };
+  expect(apiVersion).toBe(1);
+  const known = [
+    ...['name', 'orgId', 'folder', 'folderUid', 'type', 'disableDeletion', 'updateIntervalSeconds', 'allowUiUpdates'],
+    'options',
+  ];
+  for (const provider of providers) expect(strangers(provider, known)).toEqual([]);
+  expect(providers[0]).toMatchObject({ type: 'file', options: { path: '/etc/grafana/dashboards' } });
+});
+
+describe('alert rules', () => {
+  const { apiVersion, groups } = readYaml('grafana/provisioning/alerting/tidemark.yaml') as {
+    apiVersion: number;
+    groups: { rules: (Tree & { uid: string; data: { refId: string; datasourceUid: string; model: Tree }[] })[] }[];
+  };
+  const rules = groups.flatMap((group) => group.rules);
+
+  test('have keys that Grafana knows, and lead to a dashboard', () => {
+    expect(apiVersion).toBe(1);
+    for (const group of groups) expect(strangers(group, ['orgId', 'name', 'folder', 'interval', 'rules'])).toEqual([]);
+    const known = [
+      ...['uid', 'title', 'condition', 'data', 'dashboardUid', 'panelId', 'noDataState', 'execErrState', 'for'],
+      ...['keep_firing_for', 'annotations', 'labels', 'isPaused', 'notification_settings'],
+    ];
+    for (const rule of rules) {
+      expect(strangers(rule, known)).toEqual([]);
+      expect(boardFiles()).toContain(`${rule['dashboardUid']}.json`);
+    }
+    expect(new Set(rules.map(({ uid }) => uid)).size).toBe(3);
+  });
+
+  test('ask the provisioned database, and compare by the expressions after it', () => {
+    for (const { data, condition } of rules) {
+      expect(data.map(({ refId, datasourceUid }) => [refId, datasourceUid])).toEqual([
+        ['A', SOURCES.influxdb.uid],
+        ['B', '__expr__'],
+        ['C', '__expr__'],
+      ]);
+      expect(condition).toBe('C');
+      expect(data.map(({ model }) => [model['type'], model['expression']])).toEqual([
+        [undefined, undefined],
+        ['reduce', 'A'],
+        ['threshold', 'B'],
+      ]);
+    }
+  });
+
+  test('say nothing that Grafana would take for a variable of its environment', () => {
+    for (const { annotations, labels } of rules) expect(JSON.stringify([annotations, labels])).not.toContain('$');
+  });
+
+  test.runIf(schemasAvailable())("hold against Grafana's schema", () => {
+    const schema = readSchema('alerting');
+    for (const { dashboardUid: _, ...rule } of rules) {
+      // What the group says in a file, a rule says itself where it is alone; times are durations as words in a file.
+      expect(violations(schema, 'Rule', { ...rule, folderUID: 'f', orgID: 1, ruleGroup: 'g' })).toEqual([]);
+    }
+  });
+});
+
+describe('compose.yaml', () => {
+  const compose = readYaml('compose.yaml') as {
+    services: Record<string, Tree & { environment?: Record<string, string>; volumes?: string[]; image?: string }>;
+    volumes: Tree;
+    secrets: Tree;
+  };
+  const services = Object.entries(compose.services);
+
+  test('has keys that Compose knows', () => {
+    expect(strangers(compose, ['name', 'services', 'volumes', 'secrets', 'x-tidemark', 'x-influx-access'])).toEqual([]);
+    const known = [
+      ...[
+        'build',
+        'image',
+        'restart',
+        'stop_grace_period',
+        'networks',
+        'depends_on',
+        'healthcheck',
+        'ports',
+        'profiles',
+      ],
+      ...['command', 'entrypoint', 'environment', 'volumes', 'secrets', 'user', 'network_mode'],
+    ];
+    for (const [name, service] of services) expect(strangers(service, known), name).toEqual([]);
+  });
+
+  test('pins each image to a version, and opens ports on this machine only', () => {
+    for (const [name, { image, ports = [] }] of services) {
+      if (!name.startsWith('tidemark')) expect(image, name).toMatch(/:v?\d+\.\d+\.\d+$/);
+      for (const port of ports as string[]) expect(port, name).toMatch(/^127\.0\.0\.1:/);
+    }
+  });
+
+  test('starts each service once what it needs is well', () => {
+    for (const [name, { depends_on: needs = {}, healthcheck }] of services) {
+      for (const [other, how] of Object.entries(needs as Record<string, { condition: string }>)) {
+        const once = compose.services[other]?.['healthcheck'] === undefined;
+        expect(how.condition, name).toBe(once ? 'service_completed_successfully' : 'service_healthy');
+      }
+      expect(healthcheck === undefined, name).toBe(name === 'generate');
+    }
+  });
+
+  test('mounts what there is, and every named volume is declared and used', () => {
+    const mounts = services.flatMap(([, { volumes = [] }]) => volumes.map((volume) => volume.split(':')[0] ?? ''));
+    for (const mount of mounts.filter((source) => source.startsWith('.'))) expect(existsSync(mount), mount).toBe(true);
+    const named = mounts.filter((source) => !source.startsWith('.'));
+    expect(new Set(named)).toEqual(new Set(Object.keys(compose.volumes)));
+  });
+
+  test('gives secrets as files alone', () => {
+    for (const [name, { environment = {} }] of services) {
+      for (const [variable, value] of Object.entries(environment)) {
+        if (/TOKEN|PASSWORD|_KEY/.test(variable))
+          expect(`${variable}=${value}`, name).toMatch(/FILE=\/run\/(?:tidemark|secrets)\//);
+      }
+    }
+  });
+
+  test("speaks of Tidemark's keys, and of the database that Grafana asks", () => {
+    const keys = new Set(
+      Object.keys(configKeys(0)).map((path) => `TIDEMARK_${path.toUpperCase().replaceAll('.', '_')}`),
+    );
+    const { environment = {} } = compose.services['tidemark-workspace'] ?? {};
+    const own = Object.keys(environment).map((name) => name.replace(/_FILE$/, ''));
+    expect(own.filter((name) => !keys.has(name))).toEqual([]);
+    const source = readFileSync('grafana/provisioning/datasources/tidemark.yaml', 'utf8');
+    expect(source).toContain(`dbName: ${environment['TIDEMARK_INFLUX_BUCKET']}\n`);
+    expect(source).toContain(`url: ${environment['TIDEMARK_INFLUX_URL']}\n`);
+    const influx = compose.services['influxdb']?.environment ?? {};
+    expect(influx['DOCKER_INFLUXDB_INIT_BUCKET']).toBe(environment['TIDEMARK_INFLUX_BUCKET']);
+    expect(influx['DOCKER_INFLUXDB_INIT_ORG']).toBe(environment['TIDEMARK_INFLUX_ORG']);
+    expect(influx['DOCKER_INFLUXDB_INIT_ADMIN_TOKEN_FILE']).toBe(environment['TIDEMARK_INFLUX_TOKEN_FILE']);
+  });
+});

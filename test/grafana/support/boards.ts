@@ -1,0 +1,89 @@
+/**
+ * The dashboards as they are committed, and every query in them.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+
+export const FOLDER = 'grafana/dashboards';
+
+export interface Target {
+  readonly refId: string;
+  readonly query?: string;
+  readonly expr?: string;
+  readonly resultFormat?: string;
+  readonly alias?: string;
+  readonly datasource: { readonly type: string; readonly uid: string };
+}
+
+export interface Panel {
+  readonly id: number;
+  readonly type: string;
+  readonly title: string;
+  readonly description?: string;
+  readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
+  readonly targets?: readonly Target[];
+  readonly repeat?: string;
+  readonly interval?: string;
+  readonly maxDataPoints?: number;
+  readonly options?: Readonly<Record<string, unknown>>;
+  readonly fieldConfig?: {
+    readonly defaults: Readonly<Record<string, unknown>>;
+    readonly overrides: readonly {
+      readonly matcher: { id: string; options: string };
+      readonly properties: readonly { id: string; value: unknown }[];
+    }[];
+  };
+  readonly transformations?: readonly { readonly id: string; readonly options: Readonly<Record<string, unknown>> }[];
+}
+
+export interface Variable {
+  readonly name: string;
+  readonly type: string;
+  readonly query: string | { readonly query: string };
+  readonly regex?: string;
+  readonly multi: boolean;
+  readonly includeAll: boolean;
+  readonly allValue?: string;
+  readonly refresh: number;
+}
+
+export interface Board {
+  readonly uid: string;
+  readonly title: string;
+  readonly description: string;
+  readonly time: { readonly from: string; readonly to: string };
+  readonly timezone: string;
+  readonly links: readonly { readonly type: string; readonly tags: readonly string[] }[];
+  readonly tags: readonly string[];
+  readonly templating: { readonly list: readonly Variable[] };
+  readonly annotations: {
+    readonly list: readonly {
+      readonly name: string;
+      readonly target: Target & { readonly textColumn: string; readonly tagsColumn: string };
+    }[];
+  };
+  readonly panels: readonly Panel[];
+}
+
+/** The files of the dashboards. */
+export function boardFiles(): string[] {
+  return readdirSync(FOLDER).sort();
+}
+
+export function readBoards(): Board[] {
+  return boardFiles().map((name) => JSON.parse(readFileSync(`${FOLDER}/${name}`, 'utf8')) as Board);
+}
+
+/** The panels that show something. */
+export function shownPanels(board: Board): readonly Panel[] {
+  return board.panels.filter(({ type }) => type !== 'row');
+}
+
+/** Whether a dashboard asks an InfluxDB. */
+export function asksInflux(board: Board): boolean {
+  return board.templating.list.some(({ type, query }) => type === 'datasource' && query === 'influxdb');
+}
+
+/** The query of a variable; `null` where it has none. */
+export function queryOf({ type, query }: Variable): string | null {
+  return type !== 'query' ? null : typeof query === 'string' ? query : query.query;
+}

@@ -1,0 +1,136 @@
+/**
+ * What Grafana makes of a query before a database sees it: its variables and macros, told again from Grafana's own code
+ * (`templateSrv`, `formatRegistry`, `rangeUtil.calculateInterval`; `pkg/tsdb/influxdb/models/query.go`). First the browser
+ * puts variables in, each in its format, then the server its macros.
+ */
+
+/** What is chosen of a variable. `options`: the values of its list, which "All" stands for without a value of its own. */
+export interface Chosen {
+  readonly value: string | readonly string[];
+  readonly options: readonly string[];
+  readonly allValue?: string;
+}
+
+export type Choices = ReadonlyMap<string, Chosen>;
+
+/** The range that is shown. */
+export interface Range {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+export const ALL = '$__all';
+
+/** `$name`, `[[name:format]]`, `${name.path:format}`: the three forms, as one pattern. */
+const VARIABLE = /\$(\w+)|\[\[(\w+?)(?::(\w+))?\]\]|\$\{(\w+)(?:\.([^:^}]+))?(?::([^}]+))?\}/g;
+
+/** Puts the variables of a dashboard and of Grafana into a text; what it does not know it leaves as it is. */
+export function replaceVariables(text: string, choices: Choices, range: Range): string {
+  return text.replace(VARIABLE, (match, plain, bracketed, format1, braced, _path, format2) => {
+    const name: string = plain ?? bracketed ?? braced;
+    const format: string | undefined = format1 ?? format2;
+    if (name === '__from') return String(range.fromMs);
+    if (name === '__to') return String(range.toMs);
+    const chosen = choices.get(name);
+    return chosen === undefined ? match : formatChosen(chosen, format, { choices, range });
+  });
+}
+
+function formatChosen(
+  { value, options, allValue }: Chosen,
+  format: string | undefined,
+  { choices, range }: { choices: Choices; range: Range },
+): string {
+  const isAll = value === ALL || (Array.isArray(value) && value.length === 1 && value[0] === ALL);
+  // A value of its own for "All" is put in as it stands.
+  if (isAll && allValue !== undefined) return replaceVariables(allValue, choices, range);
+  const values = isAll ? options : value;
+  if (format === 'regex') return regexOf(values);
+  if (format === undefined) return typeof values === 'string' ? values : `{${values.join(',')}}`;
+  throw new Error(`no such format in the tests: ${format}`);
+}
+
+function regexOf(values: string | readonly string[]): string {
+  if (typeof values === 'string') return escapeRegex(values);
+  const escaped = values.map(escapeRegex);
+  return escaped.length === 1 ? (escaped[0] ?? '') : `(${escaped.join('|')})`;
+}
+
+function escapeRegex(text: string): string {
+  return text.replace(/[\\^$*+?.()|[\]{}/]/g, '\\$&');
+}
+
+/** The macros of the server, in its order: plain texts, wherever they stand. */
+export function replaceMacros(query: string, range: Range, intervalMs: number): string {
+  const interval = formatInterval(intervalMs);
+  return query
+    .replaceAll('$timeFilter', `time >= ${range.fromMs}ms and time <= ${range.toMs}ms`)
+    .replaceAll('$interval', interval)
+    .replaceAll('$__interval_ms', String(intervalMs))
+    .replaceAll('$__interval', interval);
+}
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** Intervals that Grafana rounds to: below the first of a pair, the second. */
+const ROUNDED: readonly (readonly [below: number, interval: number])[] = [
+  [10, 1],
+  [15, 10],
+  [35, 20],
+  [75, 50],
+  [150, 100],
+  [350, 200],
+  [750, 500],
+  [1500, SECOND],
+  [3500, 2 * SECOND],
+  [7500, 5 * SECOND],
+  [12_500, 10 * SECOND],
+  [17_500, 15 * SECOND],
+  [25_000, 20 * SECOND],
+  [45_000, 30 * SECOND],
+  [90_000, MINUTE],
+  [210_000, 2 * MINUTE],
+  [450_000, 5 * MINUTE],
+  [750_000, 10 * MINUTE],
+  [1_050_000, 15 * MINUTE],
+  [1_500_000, 20 * MINUTE],
+  [2_700_000, 30 * MINUTE],
+  [5_400_000, HOUR],
+  [9_000_000, 2 * HOUR],
+  [16_200_000, 3 * HOUR],
+  [32_400_000, 6 * HOUR],
+  [86_400_000, 12 * HOUR],
+  [604_800_000, DAY],
+  [1_814_400_000, 7 * DAY],
+  [3_628_800_000, 30 * DAY],
+];
+
+/** `$__interval` in milliseconds: a step of the range for each point that the panel has room for, not below its least. */
+export function intervalOf({ fromMs, toMs }: Range, maxDataPoints: number, least: string | undefined): number {
+  const exact = (toMs - fromMs) / maxDataPoints;
+  const rounded = ROUNDED.find(([below]) => exact < below)?.[1] ?? 365 * DAY;
+  return Math.max(rounded, least === undefined ? 1 : durationMs(least));
+}
+
+/** `90s` in milliseconds. */
+export function durationMs(text: string): number {
+  const match = /^(\d+)(ms|s|m|h|d)$/.exec(text);
+  const unit = { ms: 1, s: SECOND, m: MINUTE, h: HOUR, d: DAY }[match?.[2] ?? ''];
+  if (match === null || unit === undefined) throw new Error(`not a duration: ${text}`);
+  return Number(match[1]) * unit;
+}
+
+function formatInterval(ms: number): string {
+  for (const [unit, name] of [
+    [DAY, 'd'],
+    [HOUR, 'h'],
+    [MINUTE, 'm'],
+    [SECOND, 's'],
+  ] as const) {
+    if (ms >= unit) return `${Math.floor(ms / unit)}${name}`;
+  }
+  return `${ms}ms`;
+}

@@ -1,0 +1,98 @@
+/**
+ * Databases as the real daemon fills them, for the queries of the dashboards: simulated workspaces, in virtual time.
+ */
+import { createDemoWorld } from '../../../src/sim/demo-world.ts';
+import { sensorsOf } from '../../../src/sim/sensors.ts';
+import type { DeviceSpec, ReadingSpec } from '../../../src/sim/spec.ts';
+import { createWorld, type World } from '../../../src/sim/world.ts';
+import { liveAsDaemon } from '../../support/daemon-rig.ts';
+import type { Influxd } from '../../support/influxd.ts';
+import { type Bench, NOW_MS, openRig, type Rig } from '../../support/rig.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+/** A database, and what was in the workspace that it was filled from. */
+export interface Filled extends Disposable {
+  readonly influxd: Influxd;
+  readonly database: string;
+  readonly simulator: Rig['simulator'];
+  /** Where the range of a viewer who looks now ends. */
+  readonly nowMs: number;
+}
+
+const PLAN = { planId: 'demo', name: 'Demo', requestsPerMinute: 900, requestsPerDay: 200_000, historyMaxDays: 31 };
+
+/** Lets the daemon live in a workspace for a while. */
+export async function fill(
+  bench: Bench,
+  world: (nowMs: number) => World,
+  { forMs = 70 * MINUTE, historyMs = 26 * HOUR }: { forMs?: number; historyMs?: number } = {},
+): Promise<Filled> {
+  const rig = await openRig(bench, { world, historyMs, settings: { plan: PLAN } });
+  const life = await liveAsDaemon(rig, { forMs });
+  if (life.error !== null) throw life.error;
+  return {
+    influxd: bench.influxd,
+    database: rig.database,
+    simulator: rig.simulator,
+    nowMs: rig.clock.nowMs(),
+    [Symbol.dispose]: () => rig[Symbol.dispose](),
+  };
+}
+
+/** The workspace of the demo. */
+export const demo = (originMs: number): World => createDemoWorld(originMs);
+
+const NAMES = [
+  `O'Brien's "cold" room`,
+  'slash / back \\ slash',
+  '(brackets) [of] {all} kinds',
+  '^start.*end$ | or + what?',
+  `$timeFilter $__interval $\{device:raw}`,
+  'comma, equals = and space ',
+  'Kühlraum №7 🧊 (ганза)',
+  '$tag_device_id [[tag_sensor]]',
+  '; DROP MEASUREMENT telemetry --',
+  '<b>bold</b>',
+];
+
+/** Readings of a device that reports no numbers. */
+const SWITCHES: readonly ReadingSpec[] = Array.from({ length: 60 }, (_, index) => ({
+  recordedAtNs: BigInt(NOW_MS - index * 10 * MINUTE) * 1_000_000n,
+  values: [
+    ['relay', String(index % 7 === 0)],
+    ['mode', index % 9 === 0 ? '"defrost; \\"now\\""' : '"cool"'],
+  ],
+}));
+
+/** Devices whose names and ids break whoever forgets to escape; the first two share a name. */
+export const HOSTILE: readonly DeviceSpec[] = NAMES.map((name, index) => ({
+  deviceId: `id-${index}-${name.slice(0, 9)}`,
+  name: index === 1 ? (NAMES[0] ?? '') : name,
+  modelId: `model/${name.slice(0, 5)}`,
+  parentDeviceId: index === 0 ? null : `id-0-${(NAMES[0] ?? '').slice(0, 9)}`,
+  intervalMs: 5 * MINUTE,
+  location: { latitude: -33.9, longitude: 151.2, updatedAtMs: NOW_MS - 24 * HOUR },
+  ...(index === 9 ? { readings: SWITCHES } : { traits: ['hostile', 'ties'] }),
+}));
+
+export const hostile = (originMs: number): World =>
+  createWorld({
+    seed: 5,
+    originMs,
+    historyMs: 30 * HOUR,
+    workspaceId: `w's "own" /id/`,
+    name: 'Hostile $workspace',
+    devices: HOSTILE,
+    alerts: { everyMs: 3 * HOUR },
+  });
+
+/** One hub that has hardly begun. */
+export const single = (originMs: number): World =>
+  createWorld({
+    seed: 6,
+    originMs,
+    historyMs: HOUR,
+    devices: [{ deviceId: 'only', parentDeviceId: null, intervalMs: MINUTE, sensors: sensorsOf(1) }],
+  });
