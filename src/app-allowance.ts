@@ -1,7 +1,8 @@
 /**
- * The allowance in the words of those who look at it: the gate's figures for the status and for points.
+/**
+ * The allowance in the words of those who look at it: the gate's figures for the status, for the metrics and for points.
  */
-import type { Pacer } from './api/pacer.ts';
+import type { Pacer, PacerFigures } from './api/pacer.ts';
 import type { AllowanceUse } from './core/fact-lines.ts';
 import type { Rest } from './core/planner-terms.ts';
 import type { Store } from './core/state.ts';
@@ -17,16 +18,20 @@ export function planFigures(store: Store): { perMinute: number | null; perDay: n
 /** Shorter waits are the even pace, and no waiting that anybody needs to know of. */
 const WAIT_TOLD_MS = 3000;
 
-/** The allowance as the status shows it. */
-export function allowanceStatus(
-  pacer: Pacer,
-  { share, nowMs, rest }: { share: number; nowMs: number; rest: Rest | null },
-): Omit<AllowanceStatus, 'lanes'> {
+/** Both windows, and until when the program waits, where that is worth telling. */
+export function allowanceNow(pacer: Pacer, { nowMs, rest }: { nowMs: number; rest: Rest | null }): PacerFigures {
   const { minute, day, waitingUntilMs: pacedUntilMs } = pacer.figures();
   // The day's budget is spread over the day.
-  const waitingUntilMs = pacedUntilMs ?? (rest?.reason === 'day' ? rest.untilMs : null);
-  const told = waitingUntilMs !== null && waitingUntilMs - nowMs >= WAIT_TOLD_MS;
-  return { share, minute, day, waiting_until: told ? formatExact(msToNs(waitingUntilMs)) : null };
+  const untilMs = pacedUntilMs ?? (rest?.reason === 'day' ? rest.untilMs : null);
+  return { minute, day, waitingUntilMs: untilMs !== null && untilMs - nowMs >= WAIT_TOLD_MS ? untilMs : null };
+}
+
+/** The allowance as the status shows it. @param share `api.share`. */
+export function allowanceStatus(
+  { minute, day, waitingUntilMs }: PacerFigures,
+  share: number,
+): Omit<AllowanceStatus, 'lanes'> {
+  return { share, minute, day, waiting_until: waitingUntilMs === null ? null : formatExact(msToNs(waitingUntilMs)) };
 }
 
 /** The allowance as points tell of it. */

@@ -13,29 +13,27 @@ import { createBudget } from './api/budget.ts';
 import { createApiClient } from './api/client.ts';
 import { createLearning } from './api/learning.ts';
 import { createPacer } from './api/pacer.ts';
-import { allowanceStatus, allowanceUse, planFigures } from './app-allowance.ts';
-import type { DemoConfig } from './config.ts';
+import { allowanceNow, allowanceStatus, allowanceUse, planFigures } from './app-allowance.ts';
+import { watchedDelivery, watchRequests } from './app-watch.ts';
 import { MIN_FREE_BYTES } from './core/archive-room.ts';
 import type { DayFigures } from './core/day-spread.ts';
-import { identityOf } from './core/dialect.ts';
 import type { AppEvent } from './core/events.ts';
-import { createFilter } from './core/filter.ts';
+import { createHeartbeats, type Heartbeats, type Pulse } from './core/heartbeats.ts';
 import type { JobQueue } from './core/jobs.ts';
 import type { Learnt } from './core/learnt.ts';
 import type { Api, Clock, Disk, Observe, Random, Transport } from './core/ports.ts';
-import type { Secret } from './core/secret.ts';
 import { createServerClock } from './core/server-clock.ts';
-import type { AllowanceStatus, ReadyReport, StatusReport } from './core/status.ts';
+import type { ReadyReport, StatusReport } from './core/status.ts';
 import { DAY_MS, type EpochMs } from './core/time.ts';
-import { createUnknownServer } from './influx/kind.ts';
-import { createInfluxSink } from './influx/sink.ts';
 import { createDisk } from './store/disk.ts';
 import { API_WORKSPACE } from './store/facts.ts';
 import { type OpenStore, openStore } from './store/store.ts';
 import type { BackfillSettings } from './sync/backfill.ts';
 import type { SyncContext, SyncSettings } from './sync/context.ts';
 import { createDeliverer, type Deliverer, type DestinationOptions } from './sync/deliver.ts';
+import { createFigures, type FigureSource } from './sync/figures.ts';
 import { createFilterNotes } from './sync/filter-notes.ts';
+import { createFleetLook, type FleetLook } from './sync/fleet-look.ts';
 import type { ArchiveLimits, HousekeepingParts } from './sync/housekeeping.ts';
 import { createPlanning, type Planning } from './sync/planning.ts';
 import { createProgressWatch, type ProgressWatch } from './sync/progress-watch.ts';
@@ -58,6 +56,8 @@ export interface SyncOptions {
     readonly key: () => string;
     readonly share: number;
     readonly concurrency: number;
+    /** How long one request may take, in ms. */
+    readonly timeoutMs?: number;
   };
   readonly settings: SyncSettings;
   readonly destinations: readonly DestinationOptions[];
@@ -72,7 +72,7 @@ export interface SyncOptions {
 }
 
 /** The parts of a running sync. */
-export interface Sync {
+export interface Sync extends FigureSource {
   readonly context: SyncContext;
   readonly puller: Puller;
   readonly deliverers: readonly Deliverer[];
@@ -98,6 +98,11 @@ export interface Sync {
   };
   /** Until when nothing may be asked for lack of allowance, RFC 3339; `null` while something may. */
   waitingUntil(): string | null;
+  /** Of all loops, and of the one that makes the requests. */
+  readonly heartbeats: Heartbeats;
+  readonly pulse: Pulse;
+  /** The look at every device that metrics and readiness go by. */
+  readonly fleet: FleetLook;
   /** Lets somebody hear of every event from now on. */
   listen(listener: Observe): void;
   report(): StatusReport;
@@ -128,6 +133,9 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
   const streams = createStreamNotes({ serverNowMs: serverClock.nowMs, monoMs: clock.monoMs });
   const deliverers: Deliverer[] = [];
   const workspaceKnown = createWorkspaceGate();
+  const heartbeats = createHeartbeats(clock);
+  const pulse = heartbeats.pulse('requests');
+  const requests = watchRequests(heartbeats, pulse, options.api.timeoutMs);
   let planReadings = 0;
   const tell = (event: AppEvent): void => {
     watch.observe(event);
@@ -139,7 +147,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
     for (const hear of listeners) hear(event);
     options.observe(event);
   };
-  const listeners: Observe[] = [];
+  const listeners: Observe[] = [requests.observe];
   const observe = oncePerStream(streams, tell);
   const trouble = createTrouble({ clock, random, observe });
   const pacer = createPacer({
@@ -152,7 +160,11 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
     serverClock,
     random,
     observe,
-    onBooked: (purpose) => planning.booked(purpose),
+    onLook: requests.onLook,
+    onBooked: (purpose) => {
+      requests.onBooked();
+      planning.booked(purpose);
+    },
   });
   const learning = createLearning({
     transport: options.transport,
@@ -200,14 +212,28 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
   };
   const planning = createPlanning({ context, schedules, sweepMs, share: options.api.share, day });
   listeners.push(planning.observe);
-  const deliver = { store, clock, random, observe };
-  deliverers.push(...options.destinations.map((to) => deliverBehind(workspaceKnown, createDeliverer(deliver, to))));
-  const allowance = (): Omit<AllowanceStatus, 'lanes'> =>
-    allowanceStatus(pacer, { share: options.api.share, nowMs: serverClock.nowMs(), rest: planning.rest() });
-  const reported: ReportParts = {
+  for (const each of options.destinations) {
+    const { to, clock: beating } = watchedDelivery(heartbeats, clock, each);
+    const deliverer = createDeliverer({ store, clock: beating, random, observe }, to);
+    deliverers.push(deliverBehind(workspaceKnown, deliverer));
+  }
+  const fleet = createFleetLook({ context, staleMs: planning.staleMs, pulse: heartbeats.pulse('figures') });
+  const allowance = () => allowanceNow(pacer, { nowMs: serverClock.nowMs(), rest: planning.rest() });
+  const source = createFigures({
     context,
     deliverers,
     allowance,
+    planning,
+    streams,
+    room,
+    fleet,
+    jobs,
+    facts,
+  });
+  const reported: ReportParts = {
+    context,
+    deliverers,
+    allowance: () => allowanceStatus(allowance(), options.api.share),
     staleMs: planning.staleMs,
     streams,
     room,
@@ -223,6 +249,10 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
     trouble,
     planning,
     untilTurn: pacer.untilTurn,
+    heartbeats,
+    pulse,
+    fleet,
+    ...source,
     housekeeping: {
       store,
       keeper,
@@ -247,10 +277,10 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
       },
       sentMs: () => ledger.sentSince(serverClock.nowMs() - DAY_MS, 'backfill'),
     },
-    waitingUntil: () => allowance().waiting_until,
+    waitingUntil: () => allowanceStatus(allowance(), options.api.share).waiting_until,
     listen: (listener) => void listeners.push(listener),
     report: () => reportNow(reported),
-    ready: () => readyNow(reported),
+    ready: () => readyNow({ deliverers, streams, room, fleet: fleet.latest }),
     close,
   };
 }
@@ -265,35 +295,3 @@ const UNGATING: ReadonlySet<AppEvent['type']> = new Set([
   'stream-failed',
   'key-refused',
 ]);
-
-/** What the configuration says of a sync, the places of the API and of the state apart. @param readSecret reads a secret again. */
-export function settingsOf(
-  config: Pick<DemoConfig, 'sync' | 'api' | 'influx' | 'destinations' | 'proxies' | 'workspaceId' | 'archive'>,
-  readSecret: (file: string) => Secret | null = () => null,
-): Pick<SyncOptions, 'settings' | 'destinations' | 'archive'> {
-  return {
-    settings: {
-      ...config.sync,
-      filter: createFilter(config.sync.leftOut),
-      concurrency: config.api.concurrency,
-      workspaceTag: config.workspaceId,
-    },
-    destinations: destinationsOf(config, readSecret),
-    archive: config.archive,
-  };
-}
-
-/** The databases of the configuration, each by its name. */
-function destinationsOf(
-  { influx, destinations, proxies }: Pick<DemoConfig, 'influx' | 'destinations' | 'proxies'>,
-  readSecret: (file: string) => Secret | null,
-): DestinationOptions[] {
-  const databases = [...(influx === null ? [] : [{ name: 'influx', ...influx }]), ...destinations];
-  return databases.map(({ name, kind, url, token, tokenFile, org, bucket, timeoutMs, ca, batchLines }) => {
-    const renewToken = tokenFile === null ? undefined : () => readSecret(tokenFile);
-    const to = { name, url, token, renewToken, org, bucket, timeoutMs, ca: ca ?? undefined, proxies };
-    const served = kind === 'auto' ? createUnknownServer(to) : kind;
-    const sink = createInfluxSink(to, kind === 'auto' ? 'influxdb' : kind);
-    return { sink, identity: identityOf({ kind, url, org, bucket }), batchLines, kind: served };
-  });
-}

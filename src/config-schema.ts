@@ -53,10 +53,6 @@ export interface LaterKey {
 
 export type Key = ActingKey<unknown> | SecretKey | FamilyKey | LaterKey;
 
-function later(description: string): LaterKey {
-  return { acts: false, secret: false, description };
-}
-
 function acting<T>(parse: Parse<T>, fallback: string, about: { description: string }): DefaultedKey<T> {
   return { acts: true, secret: false, parse, default: fallback, ...about };
 }
@@ -198,7 +194,9 @@ export function configKeys(nowMs: number) {
     listen: acting(values.listen, '127.0.0.1:9464', {
       description: 'Where the status page is served: host:port. Port 0 takes a free one.',
     }),
-    'metrics.per_device': later('Whether metrics tell of each device.'),
+    'metrics.per_device': acting(values.flag, 'false', {
+      description: 'Whether /metrics tells of each device, of 1,000 at most: true or false.',
+    }),
     'log.level': acting(values.choice('error', 'warn', 'info', 'debug'), 'info', {
       description: 'error, warn, info or debug.',
     }),

@@ -4,7 +4,7 @@
  * Promises: the same text is read the same way from the file and from the environment; a reason says what was
  * expected and never repeats the value, which may be a secret that went astray. Pure.
  */
-import { isIPv6 } from 'node:net';
+import { readPlace } from './config-place.ts';
 import type { Schedule } from './core/schedule.ts';
 import {
   DAY_MS,
@@ -155,11 +155,8 @@ export const influxKind: Parse<'auto' | 'influxdb' | 'victoriametrics'> = choice
 
 /** `host:port`, IPv6 in brackets. */
 export const listen: Parse<Listen> = (text) => {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+)):(\d{1,5})$/.exec(text);
-  const host = match?.[1] ?? match?.[2];
-  const port = Number(match?.[3]);
-  const unfit = host === undefined || port > 65_535 || (match?.[1] !== undefined && !isIPv6(host));
-  return unfit ? expected('host:port, such as 127.0.0.1:9464 or [::1]:9464, the port from 0 to 65535') : { host, port };
+  const place = readPlace(text);
+  return place ?? expected('host:port, such as 127.0.0.1:9464 or [::1]:9464, the port from 0 to 65535');
 };
 
 /** The fewest characters of a secret: what is shorter could not be searched for in the logs. */

@@ -69,6 +69,7 @@ export interface Config {
     readonly maxBytes: number;
   };
   readonly listen: Listen;
+  readonly metrics: { readonly perDevice: boolean };
   readonly log: { readonly level: 'error' | 'warn' | 'info' | 'debug'; readonly format: 'auto' | 'json' | 'pretty' };
 }
 
@@ -204,7 +205,7 @@ function proxiesOf(environment: ConfigInput['environment']): Proxies {
 }
 
 /** What the file gives: nothing where the default one is missing. */
-function readConfigFile({ file, readFile, nowMs }: ConfigInput): SourceReading {
+export function readConfigFile({ file, readFile, nowMs }: ConfigInput): SourceReading {
   const path = file ?? DEFAULT_FILE;
   let text: string;
   try {
@@ -246,7 +247,7 @@ function readPace(reading: Reading): Pick<ApiConfig, 'share' | 'concurrency' | '
 
 function readShared(
   reading: Reading,
-): Pick<Config, 'influx' | 'destinations' | 'workspaceId' | 'sync' | 'archive' | 'log'> {
+): Pick<Config, 'influx' | 'destinations' | 'workspaceId' | 'sync' | 'archive' | 'metrics' | 'log'> {
   return {
     influx: readInflux(reading),
     destinations: readDestinations(reading),
@@ -269,6 +270,7 @@ function readShared(
       },
     },
     archive: { keepMs: readValue(reading, 'archive.keep'), maxBytes: readValue(reading, 'archive.max_size') },
+    metrics: { perDevice: readValue(reading, 'metrics.per_device') },
     log: { level: readValue(reading, 'log.level'), format: readValue(reading, 'log.format') },
   };
 }

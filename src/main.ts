@@ -74,6 +74,7 @@ async function main(): Promise<number> {
     const command = parseArguments(process.argv.slice(2));
     if (command.mode === 'help') return tell((await import('./cli/help.ts')).helpText(command.topic));
     if (command.mode === 'version') return tell(`${(await import('./version.ts')).VERSION}\n`);
+    if (command.mode === 'health') return await (await import('./run/health.ts')).runHealthCommand(command, ports);
     stopExitCode = command.mode === 'daemon' || command.mode === 'demo' ? 0 : 3;
     const { runCommand } = await import('./run.ts');
     return await runCommand(command, ports);

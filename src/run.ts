@@ -19,7 +19,7 @@ import type { Secret } from './core/secret.ts';
 import { realClock } from './real-clock.ts';
 import { openVoice, type ProcessPorts, type Voice } from './voice.ts';
 
-type RunnableCommand = Exclude<Command, { mode: 'help' | 'version' }>;
+type RunnableCommand = Exclude<Command, { mode: 'help' | 'version' | 'health' }>;
 type FileCommand = Exclude<RunnableCommand, { mode: 'demo' | 'check' }>;
 type ApiCommand = Extract<FileCommand, { mode: 'daemon' | 'once' | 'plan' | 'backfill' }>;
 type StateCommand = Exclude<FileCommand, ApiCommand>;

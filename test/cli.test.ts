@@ -42,6 +42,8 @@ describe('what is understood', () => {
     [['--once', '--help'], { mode: 'help', topic: 'once' }],
     [['--help', '--status'], { mode: 'help', topic: 'status' }],
     [['--version'], { mode: 'version' }],
+    [['--health'], { mode: 'health', configFile: null, json: false }],
+    [['--health', '--config', 'x.yaml', '--json'], { mode: 'health', configFile: 'x.yaml', json: true }],
     [
       ['--plan'],
       {

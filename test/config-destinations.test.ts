@@ -1,6 +1,6 @@
 /** Several databases: `destinations` in the file, each by a name of its own. */
 import { describe, expect, test } from 'vitest';
-import { settingsOf } from '../src/app.ts';
+import { settingsOf } from '../src/app-settings.ts';
 import { loadConfig } from '../src/config.ts';
 import { UserError } from '../src/core/faults.ts';
 

@@ -2,9 +2,14 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { VERSION } from '../src/version.ts';
 import { configurationPage } from './support/configuration-page.ts';
+import { metricsPage } from './support/metrics-page.ts';
 
 test('docs/configuration.md is what the schema says (renew it with npx vitest run test/docs.test.ts -u)', async () => {
   await expect(configurationPage()).toMatchFileSnapshot('../docs/configuration.md');
+});
+
+test('docs/metrics.md is what the table says (renew it with npx vitest run test/docs.test.ts -u)', async () => {
+  await expect(metricsPage()).toMatchFileSnapshot('../docs/metrics.md');
 });
 
 test('the version is that of package.json', () => {

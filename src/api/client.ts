@@ -161,7 +161,8 @@ function createAttempt(options: ApiClientOptions): Attempt {
       const waitMs = fault?.facts.waitMs ?? null;
       pacer.answered({ requestId, status, fault: kind, ...readRateLimit(headers), waitMs });
       const durationMs = clock.monoMs() - sentMonoMs;
-      observe({ type: 'request-done', request, lane: purpose.lane, status, durationMs, fault: kind });
+      const { stream, lane } = purpose;
+      observe({ type: 'request-done', request, stream, lane, status, durationMs, fault: kind });
     }
   };
 }

@@ -22,6 +22,8 @@ export interface GateOptions {
   readonly turn: () => Turn;
   /** Long waits are slept in pieces of this: what is waited for may change, and timers end at 24.8 days. */
   readonly longestSleepMs: () => number;
+  /** Told of each look while somebody waits, and when the next one is at the latest; of `null` when nobody does. */
+  readonly onLook?: (restMs: number | null) => void;
   /** Told once for each one that has to wait. */
   readonly onWait: (waitMs: number, reason: WaitReason) => void;
 }
@@ -53,7 +55,7 @@ interface Waiter {
 const AWAKE = new Error('awake');
 
 /** A gate before which nobody waits. */
-export function createGate({ clock, hasRoom, turn, longestSleepMs, onWait }: GateOptions): Gate {
+export function createGate({ clock, hasRoom, turn, longestSleepMs, onLook, onWait }: GateOptions): Gate {
   // Paused but for the moment in which one is let through.
   const waiting = new PQueue({ autoStart: false });
   let isRunning = false;
@@ -78,8 +80,10 @@ export function createGate({ clock, hasRoom, turn, longestSleepMs, onWait }: Gat
   };
   const rest = async (waitMs: number): Promise<void> => {
     wakeUp = new AbortController();
+    const restMs = Math.min(waitMs, longestSleepMs());
+    onLook?.(restMs);
     // Rejects when woken, which is what it is for.
-    await clock.sleep(Math.min(waitMs, longestSleepMs()), wakeUp.signal).catch(() => {});
+    await clock.sleep(restMs, wakeUp.signal).catch(() => {});
   };
   const run = async (): Promise<void> => {
     if (isRunning) return;
@@ -97,6 +101,7 @@ export function createGate({ clock, hasRoom, turn, longestSleepMs, onWait }: Gat
     }
     // In the same breath as the last look, so that no change falls in between.
     isRunning = false;
+    onLook?.(null);
   };
 
   return {

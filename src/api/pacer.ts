@@ -32,6 +32,8 @@ export interface PacerOptions {
   readonly serverClock: ServerClock;
   readonly random: Random;
   readonly observe: Observe;
+  /** Told of each look at those who wait: see `GateOptions`. */
+  readonly onLook?: (restMs: number | null) => void;
   /** Told of every request that is booked, in the same breath. */
   readonly onBooked?: (purpose: Purpose) => void;
 }
@@ -120,6 +122,7 @@ export function createPacer(options: PacerOptions): Pacer {
       allowance.setPlan(options.plan());
       return allowance.turn();
     },
+    ...(options.onLook === undefined ? {} : { onLook: options.onLook }),
     // Nobody tells when a plan becomes known, and the first requests should not wait for long.
     longestSleepMs: () => (options.plan() === null ? SLEEP_WITHOUT_PLAN_MS : MINUTE_MS),
     onWait: (waitMs, reason) => {

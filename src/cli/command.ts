@@ -88,12 +88,15 @@ export type BackupCommand = { readonly mode: 'backup'; readonly file: string } &
 
 export type ForgetCommand = { readonly mode: 'forget'; readonly device: string } & Common;
 
+export type HealthCommand = { readonly mode: 'health' } & Pick<Common, 'configFile' | 'json'>;
+
 /** What the program was asked to do. */
 export type Command =
   /** No mode at all. */
   | ({ readonly mode: 'daemon' } & Omit<Common, 'json'>)
   | ({ readonly mode: 'once' } & Common)
   | { readonly mode: 'demo'; readonly logLevel: LogLevel | null }
+  | HealthCommand
   | PlanCommand
   | BackfillCommand
   | StatusCommand

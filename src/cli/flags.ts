@@ -23,6 +23,7 @@ interface ModeEntry extends Flag {
 export type Mode =
   | 'once'
   | 'demo'
+  | 'health'
   | 'help'
   | 'version'
   | 'backfill'
@@ -43,6 +44,7 @@ export const MODES: readonly ModeEntry[] = [
   { flag: 'plan', value: 'none', does: 'tells what a sync would cost' },
   { flag: 'help', value: 'none', does: 'shows this, or with a mode more about that' },
   { flag: 'version', value: 'none', does: 'shows the version' },
+  { flag: 'health', value: 'none', does: 'asks the running daemon whether it is well: 0 or 1' },
   { flag: 'backfill', value: 'none', does: 'fills a span of history' },
   { flag: 'status', value: 'none', does: 'tells what is held' },
   { flag: 'check', value: 'none', does: 'checks key, destination and state' },
@@ -82,6 +84,7 @@ const SPAN = ['from', 'to'];
 export const VALUE_FLAGS: Readonly<Record<Mode, readonly string[]>> = {
   once: COMMON,
   demo: ['log-level'],
+  health: ['config', 'json'],
   help: [],
   version: [],
   backfill: [...COMMON, ...SPAN, 'device', 'finish-by', 'max-share', 'dry-run'],

@@ -12,6 +12,7 @@ type Readable = Exclude<Mode, 'help' | 'version'>;
 export const READERS: { readonly [M in Readable]: (given: Given) => Command } = {
   once: (given) => ({ mode: 'once', ...common(given) }),
   demo: (given) => ({ mode: 'demo', logLevel: logLevel(given) }),
+  health: (given) => ({ mode: 'health', configFile: single(given, 'config'), json: given.has('json') }),
   plan: (given) => ({
     mode: 'plan',
     ...common(given),

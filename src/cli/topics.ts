@@ -8,6 +8,7 @@ import { CHECK_TOPIC } from './topics/check.ts';
 import { DEMO_TOPIC } from './topics/demo.ts';
 import { EXPORT_TOPIC } from './topics/export.ts';
 import { FORGET_TOPIC } from './topics/forget.ts';
+import { HEALTH_TOPIC } from './topics/health.ts';
 import { ONCE_TOPIC } from './topics/once.ts';
 import { PLAN_TOPIC } from './topics/plan.ts';
 import { QUARANTINE_TOPIC } from './topics/quarantine.ts';
@@ -28,4 +29,5 @@ export const TOPICS: Partial<Record<Mode, string>> = {
   backup: BACKUP_TOPIC,
   forget: FORGET_TOPIC,
   status: STATUS_TOPIC,
+  health: HEALTH_TOPIC,
 };

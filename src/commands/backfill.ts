@@ -7,6 +7,7 @@
  */
 import type { BackfillArgs } from '../core/backfill-ask.ts';
 import { ApiFault, UserError } from '../core/faults.ts';
+import { NO_PULSE } from '../core/heartbeats.ts';
 import { SECOND_MS } from '../core/time.ts';
 import { syncAccount } from '../sync/account.ts';
 import { beginBackfill } from '../sync/backfill.ts';
@@ -99,7 +100,7 @@ async function untilFirst<T>(
 async function askOn(parts: BackfillParts, signal: AbortSignal): Promise<never> {
   const readRound = async (): Promise<boolean> => await syncAccount(parts.context, signal);
   try {
-    return await followPlan({ ...parts, rereading: NOTHING_TO_REREAD, readRound }, signal);
+    return await followPlan({ ...parts, rereading: NOTHING_TO_REREAD, readRound, pulse: NO_PULSE }, signal);
   } catch (error) {
     throw error instanceof ApiFault ? refusalOf(error) : error;
   }

@@ -100,7 +100,15 @@ function pullPartsOf(
 }
 
 /** What the watch takes for progress. */
-const MOVED: AppEvent = { type: 'page-landed', deviceId: '', lane: 'live', readings: 0, newPoints: 0, proven: true };
+const MOVED: AppEvent = {
+  type: 'page-landed',
+  deviceId: '',
+  lane: 'live',
+  served: 0,
+  readings: 0,
+  newPoints: 0,
+  proven: true,
+};
 
 function lengthOf(gaps: readonly { readonly from: string; readonly to: string }[]): bigint {
   return gaps.reduce((sum, { from, to }) => sum + (parseTimestamp(to) ?? 0n) - (parseTimestamp(from) ?? 0n), 0n);

@@ -12,6 +12,7 @@ export type AppEvent =
   | {
       readonly type: 'request-done';
       readonly request: string;
+      readonly stream: Stream;
       readonly lane: RequestLane;
       readonly status: number | null;
       readonly durationMs: number;
@@ -37,6 +38,9 @@ export type AppEvent =
       readonly type: 'page-landed';
       readonly deviceId: string;
       readonly lane: RequestLane;
+      /** Readings of the page, known ones included. */
+      readonly served: number;
+      /** Those that brought something new. */
       readonly readings: number;
       readonly newPoints: number;
       /** Whether more is held in full than before. */
@@ -106,6 +110,8 @@ export type AppEvent =
   | {
       readonly type: 'destination-held';
       readonly destination: string;
+      /** Points that were sent and are kept for another try. */
+      readonly lines: number;
       readonly words: string;
       readonly hint: string;
       readonly waitMs: number;

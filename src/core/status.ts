@@ -205,14 +205,32 @@ export interface ProgressReport {
   readonly eta?: { readonly seconds: number; readonly basis: string } | null;
 }
 
-/** `/healthz`: whether the loops move. `reasons` name those that stand still. */
+/** `/healthz`: whether the loops move. `reasons` name those that stand still; `codes` are the same for programs. */
 export interface HealthReport {
   readonly healthy: boolean;
   readonly reasons: readonly string[];
+  readonly codes: readonly HealthCode[];
 }
 
-/** `/readyz`: whether what is held can be relied on. `reasons` say what is missing. */
+/** What a restart can mend. */
+export type HealthCode = 'loop_stands_still';
+
+/** `/readyz`: whether what is held can be relied on. `reasons` say what is missing; each has its code, in their order. */
 export interface ReadyReport {
   readonly ready: boolean;
   readonly reasons: readonly string[];
+  readonly codes: readonly ReadyCode[];
 }
+
+/** What can stand in the way of being ready, by the names that programs know it by. */
+export const READY_CODES = [
+  'key_refused',
+  'api_unreachable',
+  'stream_failing',
+  'state_full',
+  'destination_held',
+  'devices_not_listed',
+  'last_day_missing',
+] as const;
+
+export type ReadyCode = (typeof READY_CODES)[number];

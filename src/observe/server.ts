@@ -1,5 +1,6 @@
 /**
- * What is served over HTTP (design 1.5): the status page, the same as JSON, and the two questions of whoever runs it.
+ * What is served over HTTP (design 1.5): the status page, the same as JSON, the metrics, and the two
+ * questions of whoever runs it.
  *
  * Promises: GET and HEAD only; an answer is made from the reports alone and never from an error's text; slow, large and
  * endless requests are cut off; nothing is cached, framed or run.
@@ -16,6 +17,8 @@ export interface StatusServerOptions {
   readonly status: () => StatusReport;
   readonly health: () => HealthReport;
   readonly ready: () => ReadyReport;
+  /** What a scrape gets. */
+  readonly metrics: { readonly text: () => Promise<string>; readonly contentType: string };
   /** Hears of an error in making an answer; the one who asked is told nothing of it. */
   readonly onError: (message: string) => void;
 }
@@ -43,6 +46,9 @@ const LIMITS = {
 
 const MAX_CONNECTIONS = 100;
 
+/** A connection on which nothing moves ends after so long: of one that does not read its answer, say. */
+const SILENT_MS = 10_000;
+
 /**
  * Starts to serve.
  *
@@ -50,9 +56,10 @@ const MAX_CONNECTIONS = 100;
  */
 export async function serveStatus(options: StatusServerOptions): Promise<StatusServer> {
   const server = createServer(LIMITS, (request, response) => {
-    send(request, response, answerSafely(request, options));
+    void answerSafely(request, options).then((made) => send(request, response, made));
   });
   server.maxConnections = MAX_CONNECTIONS;
+  server.timeout = SILENT_MS;
   // What is no HTTP gets its refusal, and the connection ends: no words of the parser.
   server.on('clientError', (_error, socket) => {
     if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
@@ -108,16 +115,19 @@ function urlOf(server: Server, host: string): string {
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}/`;
 }
 
-function answerSafely(request: IncomingMessage, options: StatusServerOptions): Answer {
+async function answerSafely(request: IncomingMessage, options: StatusServerOptions): Promise<Answer> {
   try {
-    return answer(request, options);
+    return await answer(request, options);
   } catch (error) {
     options.onError(error instanceof Error ? error.message : 'unknown error');
     return json(500, { error: 'The answer could not be made. The log says why.' });
   }
 }
 
-function answer({ method, url }: IncomingMessage, { status, health, ready }: StatusServerOptions): Answer {
+async function answer(
+  { method, url }: IncomingMessage,
+  { status, health, ready, metrics }: StatusServerOptions,
+): Promise<Answer> {
   if (method !== 'GET' && method !== 'HEAD') return json(405, { error: 'Only GET and HEAD are served here.' });
   switch ((url ?? '').replace(/\?.*$/s, '')) {
     case '/':
@@ -133,9 +143,9 @@ function answer({ method, url }: IncomingMessage, { status, health, ready }: Sta
       return json(report.ready ? 200 : 503, report);
     }
     case '/metrics':
-      return json(404, { error: 'Metrics are not in this version yet; /status.json has the figures.' });
+      return { status: 200, type: metrics.contentType, body: await metrics.text() };
     default:
-      return json(404, { error: 'There is nothing here. Served: /, /status.json, /healthz and /readyz.' });
+      return json(404, { error: 'There is nothing here. Served: /, /status.json, /metrics, /healthz and /readyz.' });
   }
 }
 

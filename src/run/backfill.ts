@@ -3,7 +3,8 @@
  * this follows.
  */
 import { createHttpTransport } from '../api/transport.ts';
-import { openSync, type Sync, settingsOf } from '../app.ts';
+import { openSync, type Sync } from '../app.ts';
+import { settingsOf } from '../app-settings.ts';
 import type { BackfillCommand } from '../cli/command.ts';
 import { runBackfill } from '../commands/backfill.ts';
 import { type BackfillSummary, readBackfillSummary } from '../commands/backfill-summary.ts';

@@ -4,7 +4,8 @@
  */
 import { type Reached, reach, type Step } from '../api/reach.ts';
 import { createHttpTransport } from '../api/transport.ts';
-import { openSync, type Sync, settingsOf } from '../app.ts';
+import { openSync, type Sync } from '../app.ts';
+import { settingsOf } from '../app-settings.ts';
 import { createApiCheck, SCOPES } from '../commands/check-api.ts';
 import { spanWords } from '../commands/check-words.ts';
 import type { Config } from '../config.ts';

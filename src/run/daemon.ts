@@ -2,7 +2,8 @@
  * The daemon put together: the API over HTTP, a key that may be exchanged by its file, the sync, the status page.
  */
 import { createHttpTransport } from '../api/transport.ts';
-import { openSync, type Sync, settingsOf } from '../app.ts';
+import { openSync, type Sync } from '../app.ts';
+import { settingsOf } from '../app-settings.ts';
 import { createBackfillWorker } from '../commands/backfill-job.ts';
 import { createCheckWorker } from '../commands/check-job.ts';
 import type { KeySource } from '../commands/daemon.ts';
@@ -10,6 +11,7 @@ import { createOnceWorker } from '../commands/once-job.ts';
 import { createReplayWorker } from '../commands/replay.ts';
 import type { Config } from '../config.ts';
 import { secretText, Unfit } from '../config-values.ts';
+import { beatingClock } from '../core/heartbeats.ts';
 import { Secret } from '../core/secret.ts';
 import { realClock, realRandom } from '../real-clock.ts';
 import type { DestinationOptions } from '../sync/destination.ts';
@@ -43,7 +45,8 @@ export async function runDaemonCommand(
     const { destinations } = settingsOf(config, createSecretReader({ readFile: ports.readFile, secrets }));
     const jobs = jobPartsOf(sync, voice, { timeoutMs, dataDir: config.dataDir, destinations });
     const beside = [(stop: AbortSignal) => runJobs(jobs, stop)];
-    await runService({ sync, voice, listen: config.listen, key, beside, onServed }, ports.signal);
+    const { perDevice } = config.metrics;
+    await runService({ sync, voice, listen: config.listen, key, perDevice, beside, onServed }, ports.signal);
     voice.logger.info('stopped');
     return 0;
   } finally {
@@ -61,7 +64,8 @@ interface JobPlace {
 
 /** What commands may ask of the daemon. */
 function jobPartsOf(sync: Sync, { scrub }: Voice, place: JobPlace): JobParts {
-  const { clock, observe } = sync.context;
+  const { observe } = sync.context;
+  const clock = beatingClock(sync.context.clock, sync.heartbeats.pulse('jobs'));
   const rates = ratesOfState(place.dataDir, sync.context.settings.filter);
   const workers = {
     once: createOnceWorker(sync),

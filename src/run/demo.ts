@@ -5,7 +5,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createHttpTransport } from '../api/transport.ts';
-import { openSync, settingsOf } from '../app.ts';
+import { openSync } from '../app.ts';
+import { settingsOf } from '../app-settings.ts';
 import type { DemoConfig } from '../config.ts';
 import type { Schedule } from '../core/schedule.ts';
 import type { Store } from '../core/state.ts';
@@ -70,6 +71,7 @@ export async function runDemoCommand(config: DemoConfig, voice: Voice, ports: Pr
       voice,
       listen: config.listen ?? { host: LOOPBACK, port: 0 },
       key: { hasChanged: () => false, adopt: () => {} },
+      perDevice: config.metrics.perDevice,
       onServed: (url: string): void => ports.print(`Status page: ${url}\n`),
     };
     await runService(service, ports.signal);

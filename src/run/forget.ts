@@ -1,7 +1,8 @@
 /**
  * `--forget --device ID` put together: alone under the lock, or by the daemon that holds it.
  */
-import { openSync, settingsOf } from '../app.ts';
+import { openSync } from '../app.ts';
+import { settingsOf } from '../app-settings.ts';
 import type { ForgetCommand } from '../cli/command.ts';
 import { type ForgetSummary, forgetDevice } from '../commands/forget.ts';
 import { forgetText } from '../commands/forget-text.ts';

@@ -2,7 +2,8 @@
  * `--once` put together: alone it does the work itself; where a daemon holds the state, that does it and this follows.
  */
 import { createHttpTransport } from '../api/transport.ts';
-import { openSync, type Sync, settingsOf } from '../app.ts';
+import { openSync, type Sync } from '../app.ts';
+import { settingsOf } from '../app-settings.ts';
 import { type OnceSummary, runOnce } from '../commands/once.ts';
 import { readOnceSummary } from '../commands/once-summary.ts';
 import type { Config } from '../config.ts';

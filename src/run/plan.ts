@@ -3,7 +3,8 @@
  * process works with the state, from that state; then the answer.
  */
 import { createHttpTransport } from '../api/transport.ts';
-import { openSync, type Sync, type SyncOptions, settingsOf } from '../app.ts';
+import { openSync, type Sync, type SyncOptions } from '../app.ts';
+import { settingsOf } from '../app-settings.ts';
 import type { PlanCommand } from '../cli/command.ts';
 import { askForPlan, deviceFacts } from '../commands/plan.ts';
 import { planText } from '../commands/plan-text.ts';

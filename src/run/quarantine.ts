@@ -2,7 +2,8 @@
  * `--quarantine` put together: the list over a connection of its own; retry and drop alone under the lock, or by the
  * daemon that holds it.
  */
-import { openSync, settingsOf } from '../app.ts';
+import { openSync } from '../app.ts';
+import { settingsOf } from '../app-settings.ts';
 import type { QuarantineCommand } from '../cli/command.ts';
 import { dropQuarantine, type QuarantineSummary, retryQuarantine } from '../commands/quarantine.ts';
 import { dropAdvice, listQuarantine } from '../commands/quarantine-list.ts';

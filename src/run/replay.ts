@@ -2,7 +2,7 @@
  * `--replay` put together: alone it sends the archive itself; where a daemon holds the state, that does it and this
  * follows.
  */
-import { settingsOf } from '../app.ts';
+import { settingsOf } from '../app-settings.ts';
 import type { ReplayCommand } from '../cli/command.ts';
 import { openReplays, requireDestination } from '../commands/replay.ts';
 import type { StateConfig } from '../config.ts';

@@ -5,17 +5,18 @@
 import type { Sync } from '../app.ts';
 import { type DaemonParts, type KeySource, runDaemon } from '../commands/daemon.ts';
 import type { Listen } from '../config-values.ts';
-import type { StatusReport } from '../core/status.ts';
+import { beatingClock, healthOf } from '../core/heartbeats.ts';
+import type { HealthReport, ReadyReport, StatusReport } from '../core/status.ts';
+import { createMetrics } from '../observe/metrics.ts';
+import { MOST_DEVICES } from '../observe/metrics-table.ts';
 import { type StatusServer, serveStatus } from '../observe/server.ts';
 import { realClock } from '../real-clock.ts';
 import { createFirstFill } from '../sync/first-fill.ts';
 import { runHousekeeping } from '../sync/housekeeping.ts';
+import { VERSION } from '../version.ts';
 import type { Voice } from '../voice.ts';
 
-/** A loop that has not moved for so long stands still. */
-const STILL_AFTER_MS = 60_000;
-
-/** How often the main loop shows that it moves. */
+/** How often the main loop turns. */
 const TICK_MS = 250;
 
 export interface ServiceOptions {
@@ -23,6 +24,8 @@ export interface ServiceOptions {
   readonly voice: Voice;
   readonly listen: Listen;
   readonly key: KeySource;
+  /** `metrics.per_device`. */
+  readonly perDevice: boolean;
   /** Further loops beside the sync. */
   readonly beside?: DaemonParts['beside'];
   /** Told the address of the status page once it is served. */
@@ -36,12 +39,14 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
   try {
     options.onServed(page.url);
     const look = createFirstFill({ ...sync, observe: sync.context.observe, clock: realClock, statusPage: page.url });
+    const houseClock = beatingClock(realClock, sync.heartbeats.pulse('housekeeping'));
     const parts: DaemonParts = {
       ...sync,
       key: options.key,
       beside: [
-        (stop) => tickAgainAndAgain({ tick: page.tick, look, sync, voice }, stop),
-        (stop) => runHousekeeping(sync.housekeeping, stop),
+        (stop) => tickAgainAndAgain({ look, sync, voice }, stop),
+        (stop) => runHousekeeping({ ...sync.housekeeping, clock: houseClock }, stop),
+        sync.fleet.run,
         ...(options.beside ?? []),
       ],
     };
@@ -53,39 +58,46 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
 }
 
 async function tickAgainAndAgain(
-  { tick, look, sync, voice }: { tick: () => void; look: () => void; sync: Sync; voice: Voice },
+  { look, sync, voice }: { look: () => void; sync: Sync; voice: Voice },
   signal: AbortSignal,
 ): Promise<never> {
+  const pulse = sync.heartbeats.pulse('main');
   for (;;) {
-    tick();
-    voice.show(sync.report);
+    sync.heartbeats.tick();
+    pulse.beat(TICK_MS);
+    voice.show(sync.progress);
     look();
     await realClock.sleep(TICK_MS, signal);
   }
 }
 
-/** Serves the status page; the main loop has to `tick` for it, or it is told to stand still. */
-async function servePage({
-  listen,
-  sync: { report, ready },
-  voice: { scrub, logger },
-}: ServiceOptions): Promise<StatusServer & { readonly tick: () => void }> {
-  let tickedAtMs = realClock.monoMs();
-  const server = await serveStatus({
+/** Serves the status page, and counts for its metrics from now on. */
+async function servePage({ listen, sync, voice: { scrub, logger }, perDevice }: ServiceOptions): Promise<StatusServer> {
+  const { report, figures, deliverers, fleet, heartbeats } = sync;
+  const health = (): HealthReport => healthOf(heartbeats.loops());
+  const ready = (): ReadyReport => {
+    const now = sync.ready();
+    return { ...now, reasons: now.reasons.map(scrub) };
+  };
+  if (perDevice) fleet.tellOf(MOST_DEVICES);
+  const metrics = createMetrics({
+    figures,
+    health,
+    ready,
+    loops: heartbeats.loops,
+    clock: realClock,
+    version: VERSION,
+    perDevice,
+    destinations: deliverers.map(({ name }) => name),
+    scrub,
+  });
+  sync.listen(metrics.observe);
+  return await serveStatus({
     listen,
     status: (): StatusReport => JSON.parse(scrub(JSON.stringify(report()))),
-    health: () => {
-      const healthy = realClock.monoMs() - tickedAtMs < STILL_AFTER_MS;
-      return { healthy, reasons: healthy ? [] : ['the main loop stands still'] };
-    },
-    ready: () => {
-      const now = ready();
-      return { ...now, reasons: now.reasons.map(scrub) };
-    },
+    health,
+    ready,
+    metrics,
     onError: (message) => logger.error(`status page: ${message}`),
   });
-  const tick = (): void => {
-    tickedAtMs = realClock.monoMs();
-  };
-  return { ...server, tick };
 }

@@ -3,7 +3,8 @@
  * does it, as a job.
  */
 import { createHttpTransport } from '../api/transport.ts';
-import { openSync, type Sync, settingsOf } from '../app.ts';
+import { openSync, type Sync } from '../app.ts';
+import { settingsOf } from '../app-settings.ts';
 import { mend } from '../commands/mend.ts';
 import { refusalOf } from '../commands/once-pull.ts';
 import { askForAccount } from '../commands/plan.ts';

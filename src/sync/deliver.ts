@@ -62,11 +62,13 @@ export function createDeliverer(
   const destination = openDestination({ store, observe }, options);
   const bell = createDoorbell(clock);
   const sender = createBatchSender({ store, clock });
-  const status = { delivered: 0, failures: 0, held: null as string | null };
+  /** `kept`: lines of the last batch that wait for another try. */
+  const status = { delivered: 0, failures: 0, kept: 0, held: null as string | null };
   let maxLines = options.batchLines;
 
   /** Delivers one batch. @returns why the rest of it is kept, `null` where it moved, 'idle' where there was none. */
   const deliverOnce = async (signal: AbortSignal): Promise<Hold | null | 'idle'> => {
+    status.kept = 0;
     const served = await destination.open(signal);
     if (!('sink' in served)) return served;
     const id = destination.id();
@@ -75,6 +77,7 @@ export function createDeliverer(
       const batch = store.read(lane, from, { lines: maxLines, bytes: BATCH_BYTES });
       if (batch.lines.length === 0) continue;
       const startedMs = clock.monoMs();
+      status.kept = batch.lines.length;
       const { settlement, refused, lacks } = await sender(served, batch.lines, signal);
       // What was too large once would be again: smaller batches spare the requests that find that out.
       if (settlement.tooLarge) maxLines = Math.max(1, Math.floor(batch.lines.length / 2));
@@ -84,6 +87,7 @@ export function createDeliverer(
         status.delivered += settlement.acceptedLines;
         tell({ settlement, refused, lacks }, clock.monoMs() - startedMs);
       }
+      status.kept = batch.lines.length - settlement.settled;
       return settlement.hold;
     }
     return 'idle';
@@ -93,7 +97,7 @@ export function createDeliverer(
     status.failures += 1;
     status.held = words;
     const waitMs = backoffMs({ failures: status.failures, policy: BACKOFF, random, askedMs: asked ?? 0 });
-    observe({ type: 'destination-held', destination: name, words, hint, waitMs });
+    observe({ type: 'destination-held', destination: name, lines: status.kept, words, hint, waitMs });
     return waitMs;
   };
 

@@ -17,6 +17,8 @@ export interface DestinationOptions {
   /** Kind, URL, organisation and bucket (`identityOf`): change one and it is another destination. */
   readonly identity: string;
   readonly batchLines: number;
+  /** How long one write may take, in ms. */
+  readonly timeoutMs?: number;
   /**
    * What kind of database it is; left out: InfluxDB. Where it is not known, `identity` is of the kind `auto`, and
    * `sink` is not used.

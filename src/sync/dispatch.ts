@@ -8,6 +8,7 @@
  */
 import { StateFullError } from '../core/archive-room.ts';
 import { ApiFault } from '../core/faults.ts';
+import type { Pulse } from '../core/heartbeats.ts';
 import {
   type Decision,
   type HistoryDecision,
@@ -30,6 +31,8 @@ export interface DispatchParts extends ErrandParts {
   /** Resolves when a request could go at once and nobody else waits for it. */
   readonly untilTurn: (signal: AbortSignal) => Promise<void>;
   readonly rereading: Rereading;
+  /** Shows that this loop moves. */
+  readonly pulse: Pulse;
   /** Reads a stream as a whole. @returns whether the key may read it. */
   readonly readRound: (kind: RoundDecision['kind'], signal: AbortSignal) => Promise<boolean>;
 }
@@ -55,7 +58,7 @@ interface Running extends DispatchParts {
 /** Follows the planner until the signal aborts. @throws what ends a session: see `endsSession`. */
 export async function followPlan(given: DispatchParts, signal: AbortSignal): Promise<never> {
   const parts: Running = { ...given, failed: { inARow: 0 } };
-  const { planning, context, trouble } = parts;
+  const { planning, context, trouble, pulse } = parts;
   const underWay = new Set<Promise<void>>();
   const failure: { cause: unknown; isSet: boolean } = { cause: null, isSet: false };
   const begin = (decision: Decision): void => {
@@ -74,11 +77,13 @@ export async function followPlan(given: DispatchParts, signal: AbortSignal): Pro
     for (;;) {
       if (failure.isSet) throw failure.cause;
       if (underWay.size >= context.settings.concurrency) {
+        // No beat: as long as none of them comes to its end, only their requests show that something moves.
         await planning.bell.wait(LONGEST_REST_MS, signal);
         continue;
       }
-      while (!context.room().ok) await context.clock.sleep(ROOM_LOOK_MS, signal);
-      await trouble.pass(signal);
+      pulse.beat(LONGEST_REST_MS);
+      await untilRoom(parts, signal);
+      await trouble.pass(signal, pulse.beat);
       await parts.untilTurn(signal);
       const next = planning.planner().next(planning.nowMs());
       planning.resting(next.kind === 'rest' ? next : null);
@@ -87,6 +92,14 @@ export async function followPlan(given: DispatchParts, signal: AbortSignal): Pro
     }
   } finally {
     await Promise.allSettled(underWay);
+    pulse.rest();
+  }
+}
+
+async function untilRoom({ context, pulse }: DispatchParts, signal: AbortSignal): Promise<void> {
+  while (!context.room().ok) {
+    pulse.beat(ROOM_LOOK_MS);
+    await context.clock.sleep(ROOM_LOOK_MS, signal);
   }
 }
 

@@ -5,8 +5,9 @@ import type { Clock, Observe } from '../core/ports.ts';
 import type { ReadyReport, StatusReport } from '../core/status.ts';
 import { SECOND_MS } from '../core/time.ts';
 
-/** How often it is looked; a look costs a look at every device, and none once it is told. */
+/** How often it is looked; none once it is told. A look at every device takes no more than this part of the time. */
 const LOOK_EVERY_MS = 10 * SECOND_MS;
+const LOOK_PART = 0.02;
 
 export interface FirstFillParts {
   readonly report: () => StatusReport;
@@ -26,6 +27,7 @@ export function createFirstFill({ report, ready, observe, clock, statusPage }: F
     dueMs = nowMs + LOOK_EVERY_MS;
     if (!ready().ready) return;
     const { devices, totals, destinations } = report();
+    dueMs = Math.max(dueMs, nowMs + (clock.monoMs() - nowMs) / LOOK_PART);
     const kept = devices.filter(({ state }) => state !== 'excluded');
     if (kept.length === 0 || !kept.every(isFilled)) return;
     dueMs = Number.POSITIVE_INFINITY;

@@ -38,6 +38,7 @@ export function landPage(context: SyncContext, page: JudgedPage): number {
     type: 'page-landed',
     deviceId,
     lane: page.lane,
+    served: readings.length,
     readings: newReadings,
     newPoints: lines,
     proven: proven !== null && proven.from < proven.to,

@@ -1,43 +1,50 @@
 /**
- * Whether what is held can be relied on (`/readyz`, design 1.5).
+ * Whether what is held can be relied on (design 1.5, `/readyz`): every device's last day is there, and nothing that is
+ * needed is wrong. Waiting for allowance is neither.
  */
-import { holesIn } from '../core/coverage.ts';
-import { toldEmpty } from '../core/holdings.ts';
-import { lengthNs, subtract } from '../core/intervals.ts';
-import type { ReadyReport } from '../core/status.ts';
-import { DAY_NS, maxNs, SECOND_NS } from '../core/time.ts';
-import { keptDevices } from './exclusion.ts';
-import { horizonNow, limitFor } from './horizon.ts';
-import { openSeconds, type ReportParts } from './report.ts';
+import type { FleetFigures } from '../core/figures.ts';
+import type { ReadyCode, ReadyReport } from '../core/status.ts';
+import type { Deliverer } from './deliver.ts';
+import type { Room } from './room.ts';
+import type { StreamNotes } from './stream-notes.ts';
 
-/** Whether what is held can be relied on: every device's last day is there, and nothing that is needed is wrong. */
-export function readyNow(parts: ReportParts): ReadyReport {
-  const { context, deliverers, streams, room } = parts;
-  const { store } = context;
-  const reasons: string[] = [];
-  const trouble = streams.trouble();
-  if (trouble !== null) reasons.push(`api: ${trouble}`);
-  else for (const { name, reason } of streams.failingLong()) reasons.push(`stream ${name}: ${reason}`);
+export interface ReadyParts {
+  readonly deliverers: readonly Pick<Deliverer, 'name' | 'held'>[];
+  readonly streams: Pick<StreamNotes, 'trouble' | 'isRefused' | 'failingLong'>;
+  readonly room: Pick<Room, 'status'>;
+  /** What a look at every device has found; `null` before the first one. */
+  readonly fleet: () => FleetFigures | null;
+}
+
+type Reason = readonly [code: ReadyCode, words: string];
+
+/** The answer, with a code for each reason. Cheap: devices are looked at elsewhere. */
+export function readyNow(parts: ReadyParts): ReadyReport {
+  const { deliverers, room } = parts;
   const { full } = room.status();
-  if (full !== null) reasons.push(`state: ${full}`);
-  for (const { name, held } of deliverers.map((deliverer) => ({ name: deliverer.name, held: deliverer.held() }))) {
-    if (held !== null) reasons.push(`destination ${name}: ${held}`);
-  }
-  const horizon = horizonNow(context);
-  const devices = keptDevices(context).filter(({ goneSinceMs }) => goneSinceMs === null);
-  if (horizon === null || store.devices().every(({ goneSinceMs }) => goneSinceMs !== null))
-    reasons.push('the devices are not listed yet');
-  else {
-    const from = maxNs(horizon.limit - DAY_NS, horizon.wantedFrom);
-    const mostNs = BigInt(Math.ceil(openSeconds(parts))) * SECOND_NS;
-    const missing = devices.filter((device) => {
-      const { deviceId } = device.record;
-      const telemetry = store.telemetry(deviceId);
-      const told = toldEmpty(device, { spans: telemetry.spans, newestNs: store.newestNs(deviceId) });
-      const open = subtract(holesIn({ from, to: limitFor(horizon, telemetry) }, telemetry.spans), told);
-      return lengthNs(open) > mostNs;
-    }).length;
-    if (missing > 0) reasons.push(`the last day of ${missing} of ${devices.length} devices is not synced yet`);
-  }
-  return { ready: reasons.length === 0, reasons };
+  const held = deliverers.flatMap(({ name, held }): Reason[] => {
+    const why = held();
+    return why === null ? [] : [['destination_held', `destination ${name}: ${why}`]];
+  });
+  const found: Reason[] = [
+    ...apiReasons(parts),
+    ...(full === null ? [] : [['state_full', `state: ${full}`] as const]),
+    ...held,
+    ...deviceReasons(parts),
+  ];
+  return { ready: found.length === 0, reasons: found.map(([, words]) => words), codes: found.map(([code]) => code) };
+}
+
+function apiReasons({ streams }: ReadyParts): Reason[] {
+  const trouble = streams.trouble();
+  if (trouble !== null) return [[streams.isRefused() ? 'key_refused' : 'api_unreachable', `api: ${trouble}`]];
+  return streams.failingLong().map(({ name, reason }) => ['stream_failing', `stream ${name}: ${reason}`]);
+}
+
+function deviceReasons({ fleet }: ReadyParts): Reason[] {
+  const seen = fleet();
+  if (seen === null || seen.listed === 0) return [['devices_not_listed', 'the devices are not listed yet']];
+  const { lastDayMissing, present } = seen;
+  if (lastDayMissing === 0) return [];
+  return [['last_day_missing', `the last day of ${lastDayMissing} of ${present} devices is not synced yet`]];
 }

@@ -72,11 +72,11 @@ export function createLoadSender(
     return settlement;
   };
 
-  const rest = async ({ words, hint, waitMs: askedMs }: Hold, signal: AbortSignal): Promise<void> => {
+  const rest = async ({ words, hint, waitMs: askedMs }: Hold, lines: number, signal: AbortSignal): Promise<void> => {
     status.failures += 1;
     status.held = words;
     const waitMs = backoffMs({ failures: status.failures, policy: BACKOFF, random, askedMs: askedMs ?? 0 });
-    observe({ type: 'destination-held', destination: target.name, words, hint, waitMs });
+    observe({ type: 'destination-held', destination: target.name, lines, words, hint, waitMs });
     await clock.sleep(waitMs, signal);
   };
 
@@ -98,7 +98,7 @@ export function createLoadSender(
         if (settled > 0) movedMs = clock.monoMs();
         if (hold === null) moves();
         else if (clock.monoMs() - movedMs >= STALLED_AFTER_MS) return null;
-        else await rest(hold, signal);
+        else await rest(hold, batch.length - settled, signal);
       }
       return sent;
     },

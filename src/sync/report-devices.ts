@@ -98,7 +98,8 @@ export function worthTelling({ gaps, lag_seconds }: DeviceStatus, behindAfterSec
   return isLive ? gaps.slice(0, -1) : gaps;
 }
 
-function isDone({ lag_seconds, gaps }: DeviceStatus, mostSeconds: number): boolean {
+/** Whether all that is wanted is held, but for the newest stretch. */
+export function isDone({ lag_seconds, gaps }: DeviceStatus, mostSeconds: number): boolean {
   return lag_seconds !== null && lag_seconds <= mostSeconds && gaps.length <= (lag_seconds > 0 ? 1 : 0);
 }
 

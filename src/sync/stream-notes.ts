@@ -11,6 +11,8 @@ export interface StreamNotes {
   list(): readonly StreamStatus[];
   /** What keeps the API from being read; `null` while it is. */
   trouble(): string | null;
+  /** Whether that is a key or a plan that is refused. */
+  isRefused(): boolean;
   isOff(stream: Name): boolean;
   /** Whether the last tries of a stream have failed, and it was not read to its end since. */
   isFailing(stream: Name): boolean;
@@ -58,6 +60,7 @@ export function createStreamNotes(clocks: { serverNowMs: () => EpochMs; monoMs: 
       off.delete(name);
     },
     trouble: () => refusal ?? trouble,
+    isRefused: () => refusal !== null,
     isOff: (stream) => off.has(stream),
     isFailing: (stream) => failing.reasonOf(stream) !== null,
     failingLong: () => failing.long().filter(({ name }) => !off.has(name)),

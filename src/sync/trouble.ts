@@ -12,8 +12,8 @@ import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 export interface Trouble {
   /** Takes an event in: any request that the service has understood ends the trouble, if only by a refusal. */
   observe(event: AppEvent): void;
-  /** Resolves when there is none, or when it is this caller's turn to try. */
-  pass(signal: AbortSignal): Promise<void>;
+  /** Resolves when there is none, or when it is this caller's turn to try. @param turned told of each look meanwhile. */
+  pass(signal: AbortSignal, turned?: () => void): Promise<void>;
   /** Takes in that a try has failed. */
   note(fault: ApiFault): void;
   /** Takes in that a try has come to its end. One that had nothing to ask leaves its turn to the next. */
@@ -49,7 +49,7 @@ export function createTrouble({ clock, random, observe }: { clock: Clock; random
       failures = 0;
       observe({ type: 'service-back' });
     },
-    pass: async (signal) => {
+    pass: async (signal, turned) => {
       while (failures > 0) {
         const waitMs = retryAtMs - clock.monoMs();
         if (waitMs <= 0) {
@@ -59,6 +59,7 @@ export function createTrouble({ clock, random, observe }: { clock: Clock; random
           return;
         }
         await clock.sleep(Math.min(waitMs, LOOK_EVERY_MS), signal);
+        turned?.();
       }
     },
     note: ({ kind, message, facts }) => {

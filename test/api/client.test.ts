@@ -21,7 +21,15 @@ describe('an answer', () => {
     expect(Math.abs(reply.answeredAtMs - START_MS)).toBeLessThan(1100);
     expect(world.ledger.bookings).toMatchObject([{ purpose: PURPOSE, outcome: { status: 200, fault: null } }]);
     expect(world.events).toEqual([
-      { type: 'request-done', request: 'GET /devices', lane: 'live', status: 200, durationMs: 40, fault: null },
+      {
+        type: 'request-done',
+        request: 'GET /devices',
+        stream: 'telemetry',
+        lane: 'live',
+        status: 200,
+        durationMs: 40,
+        fault: null,
+      },
     ]);
   });
 

@@ -3,9 +3,9 @@
  * the figures that they are to reach.
  *
  * Prints a table and exits 1 on a miss. `--quick` takes fewer days and one run of each; `--only NAME` (again and again)
- * takes some of the figures: archive, delivery, memory, start, requests, planner, export, replay, status (on a state of 10,000
- * devices and 100 million readings that it fills first, in minutes; `--quick`: a hundredth of it), grafana (15 million points, in minutes; `--quick`: a million);
- * `--runs N`, `--devices N`, `--days N`,
+ * takes some of the figures: archive, delivery, memory, start, requests, planner, metrics, export, replay, status (on a state of
+ * 10,000 devices and 100 million readings that it fills first, in minutes; `--quick`: a hundredth of it), grafana (15 million
+ * points, in minutes; `--quick`: a million); `--runs N`, `--devices N`, `--days N`,
  * `--program FILE` do what they say.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -18,6 +18,7 @@ import { measureExport, measureReplay } from './held.ts';
 import { PROGRAM } from './parts.ts';
 import { measurePlanner, plannerBench } from './planner/run.ts';
 import { statusLooks } from './scale/status.ts';
+import { scrapeMs } from './scrape.ts';
 import { formatTable, judgeFigure, type Measured } from './table.ts';
 import type { WorkspaceSize } from './workspace.ts';
 
@@ -28,6 +29,7 @@ const FIGURES = [
   'start',
   'requests',
   'planner',
+  'metrics',
   'export',
   'replay',
   'status',
@@ -55,11 +57,15 @@ const WANTED = {
   requestShare: 1.01,
   statusS: 2,
   statusMb: 150,
+  scrapeMs: 20,
+  healthMs: 300,
 };
 
 const MINUTES_A_DAY = 1440;
 const MB = 1_000_000;
 const STARTS = 7;
+/** The fleet that is scraped. */
+const SCRAPED = { devices: 10_000, quick: 1000, readings: 10 };
 
 function readPlan(args: readonly string[]): Plan {
   const { values } = parseArgs({
@@ -122,7 +128,21 @@ async function measure(plan: Plan): Promise<Measured[]> {
   if (plan.figures.has('status')) measured.push(...(await measureStatus(plan)));
   if (plan.figures.has('planner')) measured.push(...measurePlanner(plannerBench(plan.isQuick), say));
   if (plan.figures.has('grafana')) measured.push(...(await measureDashboards(dashboardBench(plan.isQuick), say)));
+  if (plan.figures.has('metrics')) measured.push(...(await measureMetrics(plan, newestMs)));
   return measured;
+}
+
+async function measureMetrics({ program, isQuick }: Plan, newestMs: number): Promise<Measured[]> {
+  const devices = isQuick ? SCRAPED.quick : SCRAPED.devices;
+  const size = { devices, readings: SCRAPED.readings, intervalMs: 60_000, newestMs };
+  const { scrapes, perDevice, healthChecks } = await scrapeMs(program, size);
+  const figure = { unit: 'ms', wanted: WANTED.scrapeMs, better: 'less' } as const;
+  const fleet = `${devices.toLocaleString('en-US')} devices`;
+  return [
+    { ...figure, figure: `a scrape of ${fleet}`, values: scrapes },
+    { ...figure, figure: 'the same with metrics.per_device', values: perDevice },
+    { ...figure, figure: '--health', wanted: WANTED.healthMs, values: healthChecks },
+  ];
 }
 
 async function repeat(

@@ -128,7 +128,8 @@ export async function runHere(
 ): Promise<CheckRun> {
   const texts = { stdout: '', stderr: '' };
   const command = parseArguments(argv);
-  if (command.mode === 'help' || command.mode === 'version') throw new Error('nothing to run');
+  if (command.mode === 'help' || command.mode === 'version' || command.mode === 'health')
+    throw new Error('nothing to run');
   const ports = {
     environment: env,
     forget: () => {},

@@ -137,6 +137,7 @@ describe('events', () => {
   const held = (waitMs: number): AppEvent => ({
     type: 'destination-held',
     destination: 'i',
+    lines: 5,
     words: 'w',
     hint: 'h',
     waitMs,

@@ -7,7 +7,7 @@ import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { UserError } from '../../src/core/faults.ts';
-import type { DeviceStatus, LackStatus, StatusReport } from '../../src/core/status.ts';
+import type { DeviceStatus, HealthReport, LackStatus, ReadyReport, StatusReport } from '../../src/core/status.ts';
 import { type StatusServer, type StatusServerOptions, serveStatus } from '../../src/observe/server.ts';
 import { PAGE_POLICY, statusPage } from '../../src/observe/status-page.ts';
 
@@ -84,6 +84,18 @@ const REPORT: StatusReport = {
   },
 };
 
+const HEALTH: HealthReport = {
+  healthy: false,
+  reasons: ['the loop "delivery influx" stands still for 75 s'],
+  codes: ['loop_stands_still'],
+};
+
+const READY: ReadyReport = {
+  ready: false,
+  reasons: ['the last day of 3 of 40 devices is not synced yet', 'destination influx: 401'],
+  codes: ['last_day_missing', 'destination_held'],
+};
+
 const open: StatusServer[] = [];
 
 afterEach(async () => {
@@ -94,8 +106,12 @@ async function serve(options: Partial<StatusServerOptions> = {}): Promise<Status
   const server = await serveStatus({
     listen: { host: '127.0.0.1', port: 0 },
     status: () => REPORT,
-    health: () => ({ healthy: true, reasons: [] }),
-    ready: () => ({ ready: true, reasons: [] }),
+    health: () => ({ healthy: true, reasons: [], codes: [] }),
+    ready: () => ({ ready: true, reasons: [], codes: [] }),
+    metrics: {
+      text: async () => await Promise.resolve('tidemark_ready 1\n'),
+      contentType: 'text/plain; version=0.0.4',
+    },
     onError: () => undefined,
     ...options,
   });
@@ -175,25 +191,22 @@ describe('what is served', () => {
   });
 
   test.each([
-    ['/healthz', { healthy: false, reasons: ['the delivery loop stands still'] }],
-    ['/readyz', { ready: false, reasons: ['first sync: 3 of 40 devices', 'destination influx: 401'] }],
-  ])('%s is 200 while all is well and 503 with reasons while not', async (path, bad) => {
+    ['/healthz', HEALTH],
+    ['/readyz', READY],
+  ])('%s is 200 while all is well and 503 with reasons and their codes while not', async (path, bad) => {
     expect(await ask(await serve(), path)).toMatchObject({ status: 200 });
-    const troubled = await serve({
-      health: () => ({ healthy: false, reasons: bad.reasons }),
-      ready: () => ({ ready: false, reasons: bad.reasons }),
-    });
+    const troubled = await serve({ health: () => HEALTH, ready: () => READY });
     const { status, body } = await ask(troubled, path);
     expect([status, JSON.parse(body)]).toEqual([503, bad]);
   });
 
-  test('/metrics is not there yet and says so; nothing else is there at all', async () => {
+  test('/metrics is text for Prometheus; nothing else is there at all', async () => {
     const server = await serve();
-    const metrics = await ask(server, '/metrics');
-    expect([metrics.status, JSON.parse(metrics.body).error]).toEqual([
-      404,
-      expect.stringContaining('not in this version yet'),
-    ]);
+    expect(await ask(server, '/metrics')).toMatchObject({
+      status: 200,
+      headers: { 'content-type': 'text/plain; version=0.0.4' },
+      body: 'tidemark_ready 1\n',
+    });
     for (const path of [
       '/favicon.ico',
       '/status.json/',
@@ -311,6 +324,58 @@ describe('trouble', () => {
   test('listening everywhere, it names an address that can be opened', async () => {
     const server = await serve({ listen: { host: '0.0.0.0', port: 0 } });
     expect(server.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/$/);
+    expect((await ask(server, '/healthz')).status).toBe(200);
+  });
+});
+
+describe('limits', () => {
+  test('a head that is sent drop by drop is cut off, and so is a connection that says nothing', async () => {
+    const server = await serve();
+    const beganMs = performance.now();
+    const drops = setInterval(() => sockets.forEach((socket) => void (socket.writable && socket.write('X'))), 200);
+    const sockets = [0, 1].map(() => connect({ host: '127.0.0.1', port: Number(new URL(server.url).port) }));
+    for (const socket of sockets) socket.resume();
+    sockets[0]?.write('GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ');
+    try {
+      await Promise.all(
+        sockets.map((socket) => new Promise((resolve) => socket.on('error', resolve).on('close', resolve))),
+      );
+    } finally {
+      clearInterval(drops);
+    }
+    expect(performance.now() - beganMs).toBeLessThan(40_000);
+    expect((await ask(server, '/healthz')).status).toBe(200);
+  });
+
+  test('more connections than it takes are closed, and those that it has are served', async () => {
+    const server = await serve();
+    const port = Number(new URL(server.url).port);
+    const sockets = Array.from({ length: 130 }, () => connect({ host: '127.0.0.1', port }));
+    let closed = 0;
+    for (const socket of sockets) socket.on('error', () => {}).on('close', () => (closed += 1));
+    await new Promise<void>((resolve) => {
+      const look = setInterval(() => {
+        if (closed < 30) return;
+        clearInterval(look);
+        resolve();
+      }, 20);
+    });
+    expect(closed).toBe(30);
+    const heard = new Promise<string>((resolve) => {
+      const open = sockets.find((socket) => !socket.destroyed);
+      open?.once('data', (piece) => resolve(String(piece)));
+      open?.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
+    });
+    expect(await heard).toMatch(/^HTTP\/1\.1 200 OK/);
+    for (const socket of sockets) socket.destroy();
+  });
+
+  test('very many heads in one request are refused or ignored, never kept', async () => {
+    const server = await serve();
+    const heads = Array.from({ length: 500 }, (_, index) => `h${index}: x\r\n`).join('');
+    expect(await speak(server, `GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${heads}\r\n`)).toMatch(
+      /^HTTP\/1\.1 (?:200 OK|400 Bad Request)\r\n/,
+    );
     expect((await ask(server, '/healthz')).status).toBe(200);
   });
 });

@@ -51,7 +51,8 @@ sync:
 - **A pattern that matches nothing** is told in the log after the start: it is probably a typing error.
 `;
 
-const MIDDLE = `
+/** Where there is a key that does not act. */
+const LATER = `
 ## Not in this version yet
 
 These keys of the design are known and refused until they act:
@@ -73,5 +74,5 @@ export function configurationPage(): string {
     return rows;
   });
   const later = keys.flatMap(([path, key]) => (key.acts ? [] : [`- \`${path}\`: ${key.description}`]));
-  return `${HEAD}${acting.join('\n')}\n${FILTERS}${MIDDLE}${later.join('\n')}\n`;
+  return `${HEAD}${acting.join('\n')}\n${FILTERS}${later.length === 0 ? '' : `${LATER}${later.join('\n')}\n`}`;
 }

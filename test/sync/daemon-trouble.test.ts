@@ -87,7 +87,7 @@ describe.runIf(influxdAvailable())('the daemon in trouble', () => {
     });
     await expectExact(rig);
     expect(alertsOf(life.lastReport)).toMatchObject({ state: 'on', reason: null });
-    expect(life.lastReady).toEqual({ ready: true, reasons: [] });
+    expect(life.lastReady).toEqual({ ready: true, reasons: [], codes: [] });
     expect(told(life, 'stream-back')).toEqual([{ type: 'stream-back', stream: 'alerts' }]);
     expect(told(life, 'stream-failed').every(({ stream }) => stream === 'alerts')).toBe(true);
     expect(told(life, 'stream-failed').length).toBeLessThan(4 * 60);
@@ -128,7 +128,7 @@ describe.runIf(influxdAvailable())('the daemon in trouble', () => {
     });
     expect(life.error).toBeNull();
     expect(life.lastReport.streams.find(({ name }) => name === 'telemetry')?.state).toBe('on');
-    expect(life.lastReady).toEqual({ ready: true, reasons: [] });
+    expect(life.lastReady).toEqual({ ready: true, reasons: [], codes: [] });
     await expectExact(rig);
   });
 
@@ -184,6 +184,6 @@ describe.runIf(influxdAvailable())('the daemon in trouble', () => {
     });
     expect(life.error).toBeNull();
     expect(told(life, 'device-gone')).toEqual([]);
-    expect(life.lastReady).toEqual({ ready: true, reasons: [] });
+    expect(life.lastReady).toEqual({ ready: true, reasons: [], codes: [] });
   });
 });

@@ -46,7 +46,7 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     const life = await liveAsDaemon(rig, { forMs: 6 * HOUR });
     expect(life.error).toBeNull();
     await expectExact(rig, 20_000);
-    expect(life.lastReady).toEqual({ ready: true, reasons: [] });
+    expect(life.lastReady).toEqual({ ready: true, reasons: [], codes: [] });
     // What the list of devices says nothing of is not waited for.
     for (const device of life.lastReport.devices) {
       expect(device.lag_seconds, device.device_id).toBeLessThanOrEqual(70);

@@ -203,7 +203,7 @@ describe.runIf(influxdAvailable())('an excluded device', () => {
   test('is in the status with its reason, in no sum, and nothing waits for it', async () => {
     using rig = await rigOf({ exclude: ['d-shed'] });
     const { report, ready } = await lookAfterOnce(rig, (sync) => ({ report: sync.report(), ready: sync.ready() }));
-    expect(ready).toEqual({ ready: true, reasons: [] });
+    expect(ready).toEqual({ ready: true, reasons: [], codes: [] });
     expect(report.summary).toBe('All 2 devices are held in full (1 excluded).');
     expect(report.totals).toMatchObject({ devices: 2, devices_complete: 2 });
     expect(report.totals.covered_share).toBeGreaterThan(0.999);

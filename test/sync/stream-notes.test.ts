@@ -8,6 +8,7 @@ import { createStreamNotes, oncePerStream, type StreamNotes } from '../../src/sy
 const answered: AppEvent = {
   type: 'request-done',
   request: 'GET /devices',
+  stream: 'devices',
   lane: 'inventory',
   status: 200,
   durationMs: 1,

@@ -1,0 +1,23 @@
+/**
+ * Where the status page is served, read from the configuration by itself: a health check must not fail by a key that
+ * somebody has just got wrong, and which the running program does not know of.
+ */
+import { type ConfigInput, readConfigFile } from './config.ts';
+import { beginReading, mistakesOf, readValue } from './config-reader.ts';
+import { configKeys, knownVariables } from './config-schema.ts';
+import { readEnvironment } from './config-sources.ts';
+import type { Listen } from './config-values.ts';
+import { UserError } from './core/faults.ts';
+
+/** Reads `listen` and nothing else. @throws UserError (exit 78) where the file cannot be read, or `listen` in it. */
+export function loadListen(input: ConfigInput): Listen {
+  const keys = configKeys(input.nowMs);
+  const file = readConfigFile(input);
+  const { given } = readEnvironment(input.environment, knownVariables(keys));
+  const own = new Map([...file.given, ...given].filter(([path]) => path === 'listen'));
+  const reading = beginReading({ keys, readFile: input.readFile, given: own, mistakes: [] });
+  const listen = readValue(reading, 'listen');
+  const mistakes = file.whole ? mistakesOf(reading) : file.mistakes;
+  if (mistakes.length > 0) throw new UserError(['The configuration is not usable:', ...mistakes].join('\n  '), 78);
+  return listen;
+}

@@ -1,0 +1,98 @@
+/**
+ * Signs of life of the loops: how `/healthz` tells a loop that stands still from one that rests (design 1.5).
+ *
+ * A loop says with each turn for how long it will rest at most. What is overdue by more than `STILL_AFTER_MS` stands
+ * still: it waits for something that does not come, and a restart is what mends that. A loop that has not begun, or has
+ * ended in good order, is not watched. All times are those of the monotonic clock.
+ */
+import type { Clock } from './ports.ts';
+import type { HealthReport } from './status.ts';
+import { MINUTE_MS, SECOND_MS } from './time.ts';
+
+/** A loop that is overdue for so long stands still. */
+export const STILL_AFTER_MS = MINUTE_MS;
+
+/** The main loop ticks several times a second; what is longer is a process that was stopped or had no processor. */
+const PAUSED_FROM_MS = 5 * SECOND_MS;
+
+/** The life of one loop. */
+export interface Pulse {
+  /** The loop has turned, and will again within this; from the first time on it is watched. */
+  beat(withinMs?: number): void;
+  /** Something that the loop has begun has moved: counts while it is watched. */
+  sign(withinMs?: number): void;
+  /** It has ended, or has nothing to do: it is not watched until it beats again. */
+  rest(): void;
+}
+
+/** Of a loop that nobody watches. */
+export const NO_PULSE: Pulse = { beat: () => {}, sign: () => {}, rest: () => {} };
+
+/** How a loop stands. */
+export interface LoopStanding {
+  readonly loop: string;
+  /** Since it should have turned; 0 while it is in time or not watched. */
+  readonly idleMs: number;
+}
+
+export interface Heartbeats {
+  /** The pulse of a loop, made where there is none of that name. */
+  pulse(loop: string): Pulse;
+  /** Says that the process runs. After a pause (a stopped process) each loop is given its time anew. */
+  tick(): void;
+  loops(): readonly LoopStanding[];
+}
+
+/** No loops. */
+export function createHeartbeats({ monoMs }: Pick<Clock, 'monoMs'>): Heartbeats {
+  /** By when each loop is to have turned; infinite where it is not watched. */
+  const due = new Map<string, number>();
+  let tickedAtMs = monoMs();
+  const put = (loop: string, withinMs: number): void => void due.set(loop, monoMs() + withinMs);
+  return {
+    pulse: (loop) => {
+      if (!due.has(loop)) due.set(loop, Number.POSITIVE_INFINITY);
+      return {
+        beat: (withinMs = 0) => put(loop, withinMs),
+        sign: (withinMs = 0) => {
+          const now = due.get(loop) ?? Number.POSITIVE_INFINITY;
+          if (Number.isFinite(now)) due.set(loop, Math.max(now, monoMs() + withinMs));
+        },
+        rest: () => void due.set(loop, Number.POSITIVE_INFINITY),
+      };
+    },
+    tick: () => {
+      const pausedMs = monoMs() - tickedAtMs;
+      tickedAtMs += pausedMs;
+      if (pausedMs < PAUSED_FROM_MS) return;
+      for (const [loop, dueMs] of due) due.set(loop, dueMs + pausedMs);
+    },
+    loops: () => [...due].map(([loop, dueMs]) => ({ loop, idleMs: Math.max(0, monoMs() - dueMs) })),
+  };
+}
+
+/** A clock whose sleeps are the rests of a loop: whoever sleeps by it shows that it is alive. */
+export function beatingClock(clock: Clock, pulse: Pick<Pulse, 'beat'>): Clock {
+  return {
+    nowMs: clock.nowMs,
+    monoMs: clock.monoMs,
+    sleep: async (ms, signal) => {
+      pulse.beat(ms);
+      try {
+        await clock.sleep(ms, signal);
+      } finally {
+        pulse.beat();
+      }
+    },
+  };
+}
+
+/** What `/healthz` answers: only what a restart can mend is unhealthy. */
+export function healthOf(loops: readonly LoopStanding[]): HealthReport {
+  const still = loops.filter(({ idleMs }) => idleMs >= STILL_AFTER_MS);
+  return {
+    healthy: still.length === 0,
+    reasons: still.map(({ loop, idleMs }) => `the loop "${loop}" stands still for ${Math.floor(idleMs / SECOND_MS)} s`),
+    codes: still.map(() => 'loop_stands_still' as const),
+  };
+}

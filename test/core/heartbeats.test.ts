@@ -1,0 +1,87 @@
+/**
+ * Signs of life of loops: who stands still, who rests, and what a process that was stopped for a while makes of it.
+ */
+import { describe, expect, test } from 'vitest';
+import { beatingClock, createHeartbeats, healthOf, STILL_AFTER_MS } from '../../src/core/heartbeats.ts';
+import type { Clock } from '../../src/core/ports.ts';
+
+function open() {
+  const time = { ms: 1000 };
+  const beats = createHeartbeats({ monoMs: () => time.ms });
+  return { time, beats, isHealthy: () => healthOf(beats.loops()).healthy };
+}
+
+describe('a loop', () => {
+  test('that turns in time is alive, and stands still a minute after it should have turned', () => {
+    const { time, beats, isHealthy } = open();
+    const pulse = beats.pulse('delivery influx');
+    pulse.beat(5000);
+    time.ms += 5000 + STILL_AFTER_MS - 1;
+    expect(isHealthy()).toBe(true);
+    time.ms += 1;
+    expect(healthOf(beats.loops())).toEqual({
+      healthy: false,
+      reasons: ['the loop "delivery influx" stands still for 60 s'],
+      codes: ['loop_stands_still'],
+    });
+    pulse.beat();
+    expect(isHealthy()).toBe(true);
+  });
+
+  test('that has not begun, or has ended in good order, is not watched', () => {
+    const { time, beats, isHealthy } = open();
+    const [never, ended] = [beats.pulse('never'), beats.pulse('ended')];
+    ended.beat();
+    ended.rest();
+    never.sign();
+    ended.sign();
+    time.ms += 1e9;
+    expect(isHealthy()).toBe(true);
+  });
+
+  test('is kept alive by what it has begun, for as long as that takes at most, and never shortened by it', () => {
+    const { time, beats, isHealthy } = open();
+    const pulse = beats.pulse('requests');
+    pulse.beat(15_000);
+    pulse.sign(600_000);
+    pulse.sign(1);
+    time.ms += 600_000 + STILL_AFTER_MS - 1;
+    expect(isHealthy()).toBe(true);
+    time.ms += 1;
+    expect(isHealthy()).toBe(false);
+  });
+
+  test('gets its time anew when the whole process stood still', () => {
+    const { time, beats, isHealthy } = open();
+    const pulse = beats.pulse('main');
+    pulse.beat();
+    beats.tick();
+    time.ms += 3_600_000;
+    beats.tick();
+    expect(isHealthy()).toBe(true);
+    // Short of a pause, ticks forgive nothing.
+    for (let tick = 0; tick < 70; tick += 1) {
+      time.ms += 1000;
+      beats.tick();
+    }
+    expect(isHealthy()).toBe(false);
+  });
+});
+
+test('who sleeps by a beating clock shows that it lives, also when it is woken', async () => {
+  const { time, beats } = open();
+  const clock: Clock = {
+    nowMs: () => 0,
+    monoMs: () => time.ms,
+    sleep: (ms) => {
+      time.ms += ms;
+      return ms > 5000 ? Promise.reject(new Error('woken')) : Promise.resolve();
+    },
+  };
+  const beating = beatingClock(clock, beats.pulse('jobs'));
+  await beating.sleep(4000);
+  expect(beats.loops()).toEqual([{ loop: 'jobs', idleMs: 0 }]);
+  await expect(beating.sleep(9000)).rejects.toThrow('woken');
+  time.ms += 7;
+  expect(beats.loops()).toEqual([{ loop: 'jobs', idleMs: 7 }]);
+});

@@ -1,0 +1,103 @@
+/**
+ * `config/prometheus`: promtool's own judgement of the rules and their unit tests, and that they speak of metrics and
+ * pages that there are.
+ */
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { METRICS, type MetricRow } from '../../src/observe/metrics-table.ts';
+import { prometheusAvailable, promtool } from '../support/prometheus.ts';
+
+const DIR = 'config/prometheus';
+const ROWS: Readonly<Record<string, MetricRow>> = METRICS;
+const RULES = ['tidemark-alerts.yml', 'tidemark-recording.yml'];
+
+interface Rule {
+  readonly alert?: string;
+  readonly record?: string;
+  readonly expr: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
+function rulesOf(file: string): Rule[] {
+  const { groups } = parse(readFileSync(`${DIR}/${file}`, 'utf8')) as { groups: { rules: Rule[] }[] };
+  return groups.flatMap(({ rules }) => rules);
+}
+
+/** A metric and the labels that are asked of it. */
+function usesOf(expr: string): { name: string; labels: string[] }[] {
+  return [...expr.matchAll(/(?<![\w:])(tidemark_\w+)(?:\{([^}]*)\})?/g)].map(([, name = '', matchers = '']) => ({
+    name,
+    labels: [...matchers.matchAll(/(\w+)\s*[=!]~?/g)].map(([, label = '']) => label),
+  }));
+}
+
+/** The row behind a series: a histogram has several. */
+function rowOf(name: string): MetricRow | undefined {
+  return ROWS[name] ?? ROWS[name.replace(/_(?:bucket|sum|count)$/, '')];
+}
+
+const rules = RULES.flatMap(rulesOf);
+const alerts = rules.filter(({ alert }) => alert !== undefined);
+
+describe('the rules', () => {
+  test('speak of metrics and labels that are in the table', () => {
+    const uses = rules.flatMap(({ expr }) => usesOf(expr));
+    expect(uses.length).toBeGreaterThan(30);
+    for (const { name, labels } of uses) {
+      expect(rowOf(name), name).toBeDefined();
+      const known = [...(rowOf(name)?.labels ?? []), 'le'];
+      expect([name, labels.filter((label) => !known.includes(label))]).toEqual([name, []]);
+    }
+  });
+
+  test('each alert has a severity, what is wrong, what to do, and a page that there is', () => {
+    const page = readFileSync('docs/troubleshooting.md', 'utf8');
+    const anchors = [...page.matchAll(/^#{2,3} (.+)$/gm)].map(
+      ([, title = '']) =>
+        `docs/troubleshooting.md#${title
+          .toLowerCase()
+          .replace(/[^\w -]/g, '')
+          .replaceAll(' ', '-')}`,
+    );
+    for (const { alert, labels, annotations } of alerts) {
+      expect(['critical', 'warning', 'info'], alert).toContain(labels?.['severity']);
+      expect(anchors, alert).toContain(annotations?.['runbook']);
+      expect(annotations?.['summary']?.length, alert).toBeGreaterThan(20);
+      expect(annotations?.['description']?.length, alert).toBeGreaterThan(40);
+    }
+  });
+
+  test('each alert has a unit test in which it fires and one in which it is silent', () => {
+    const { tests } = parse(readFileSync(`${DIR}/tidemark.test.yml`, 'utf8')) as {
+      tests: { alert_rule_test?: { alertname: string; exp_alerts: unknown[] }[] }[];
+    };
+    const cases = tests.flatMap(({ alert_rule_test: each = [] }) => each);
+    for (const { alert } of alerts) {
+      const told = cases.filter(({ alertname }) => alertname === alert).map(({ exp_alerts }) => exp_alerts.length);
+      expect([alert, told.includes(0), told.includes(1)]).toEqual([alert, true, true]);
+    }
+  });
+
+  test('the page about metrics names every alert', () => {
+    const page = readFileSync('docs/metrics.md', 'utf8');
+    expect(alerts.map(({ alert }) => alert).filter((alert) => !page.includes(`\`${alert}\``))).toEqual([]);
+  });
+});
+
+describe.runIf(prometheusAvailable())('promtool', () => {
+  test('finds the rules and the example right', () => {
+    const checked = promtool(['check', 'rules', ...RULES], '', DIR);
+    expect(checked).toMatchObject({ code: 0 });
+    expect(checked.said).not.toMatch(/FAILED|lint/i);
+    expect(promtool(['check', 'config', 'prometheus.yml'], '', DIR)).toMatchObject({ code: 0 });
+  });
+
+  test('passes their unit tests', () => {
+    expect(promtool(['test', 'rules', 'tidemark.test.yml'], '', DIR)).toMatchObject({
+      code: 0,
+      said: expect.stringContaining('SUCCESS'),
+    });
+  });
+});

@@ -1,0 +1,119 @@
+/**
+ * A real Prometheus for a test, Debian's, on a free port of loopback in a temporary directory; and `promtool`, which
+ * judges metrics and rules.
+ *
+ * It promises to leave nothing behind, as `influxd.ts` does.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const PROMETHEUS = '/usr/bin/prometheus';
+const PROMTOOL = '/usr/bin/promtool';
+
+/** Kills the server and removes its files when its standard input ends, so also when the test process dies. */
+const KEEPER = '"$@" </dev/null & child=$!; read -r word; kill -9 $child; wait $child; rm -rf "$DIR"';
+
+/** Whether tests with a real Prometheus can run here; where it is missing: an error in CI, elsewhere a word about it. */
+export function prometheusAvailable(): boolean {
+  if (existsSync(PROMETHEUS) && existsSync(PROMTOOL)) return true;
+  const advice = `${PROMETHEUS} is missing: the tests with a real Prometheus need it (apt-get install prometheus)`;
+  const { CI } = process.env;
+  if (CI !== undefined && CI !== '') throw new Error(advice);
+  process.stderr.write(`${advice}; they are left out\n`);
+  return false;
+}
+
+/** Runs promtool. @returns its exit code and everything that it said. */
+export function promtool(
+  args: readonly string[],
+  input = '',
+  cwd = process.cwd(),
+): { readonly code: number | null; readonly said: string } {
+  const { status, stdout, stderr } = spawnSync(PROMTOOL, args, { input, cwd, encoding: 'utf8' });
+  return { code: status, said: `${stdout}${stderr}` };
+}
+
+/** An alert that is pending or fires. */
+export interface SeenAlert {
+  readonly state: 'pending' | 'firing';
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+export interface Prometheus extends AsyncDisposable {
+  /** The values of an instant query, by their labels as JSON. */
+  query(promql: string): Promise<ReadonlyMap<string, number>>;
+  alerts(): Promise<readonly SeenAlert[]>;
+}
+
+export interface PrometheusOptions {
+  /** What is scraped every second, as `host:port`. */
+  readonly target: string;
+  /** Rule files, by their names. */
+  readonly rules: Readonly<Record<string, string>>;
+}
+
+/** Starts one that scrapes and judges every second, and waits until it answers. */
+export async function startPrometheus({ target, rules }: PrometheusOptions): Promise<Prometheus> {
+  const dir = mkdtempSync(join(tmpdir(), 'tidemark-prometheus-'));
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  for (const [name, text] of Object.entries(rules)) writeFileSync(join(dir, name), text);
+  writeFileSync(
+    join(dir, 'prometheus.yml'),
+    `global: {scrape_interval: 1s, evaluation_interval: 1s}
+rule_files: ${JSON.stringify(Object.keys(rules))}
+scrape_configs:
+  - job_name: tidemark
+    static_configs: [{targets: ['${target}']}]
+`,
+  );
+  const command = [
+    PROMETHEUS,
+    `--config.file=${join(dir, 'prometheus.yml')}`,
+    `--storage.tsdb.path=${join(dir, 'data')}`,
+    `--web.listen-address=127.0.0.1:${port}`,
+    '--log.level=error',
+  ];
+  const child = spawn('/bin/sh', ['-c', KEEPER, 'sh', ...command], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    env: { ...process.env, DIR: dir },
+  });
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  const ask = async <T>(path: string): Promise<T> => {
+    const { data } = (await (await fetch(`${url}/api/v1/${path}`)).json()) as { data: T };
+    return data;
+  };
+  for (let attempt = 0; ; attempt += 1) {
+    const answer = await fetch(`${url}/-/ready`).catch(() => null);
+    if (answer?.status === 200) break;
+    if (child.exitCode !== null || attempt > 1500) throw new Error('prometheus did not start');
+    await sleep(20);
+  }
+  return {
+    query: async (promql) => {
+      const { result } = await ask<{ result: { metric: object; value: [number, string] }[] }>(
+        `query?query=${encodeURIComponent(promql)}`,
+      );
+      return new Map(result.map(({ metric, value }) => [JSON.stringify(metric), Number(value[1])]));
+    },
+    alerts: async () => (await ask<{ alerts: SeenAlert[] }>('alerts')).alerts,
+    [Symbol.asyncDispose]: async () => {
+      child.stdin?.end('end\n');
+      await ended;
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
