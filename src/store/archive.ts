@@ -43,10 +43,9 @@ export interface Archive {
   totals(): ArchiveTotals;
 }
 
-interface BlockRow {
+interface BlockRow extends PackedBlock {
   readonly seq: bigint;
   readonly lines: bigint;
-  readonly data: Buffer;
 }
 
 interface TieRow {
@@ -74,8 +73,8 @@ export const pack = (lines: readonly string[]): { data: Buffer; bytes: number } 
 };
 
 /** One block of the lines of several, in their order: byte for byte, none of them is looked at. */
-export const repack = (blocks: readonly Buffer[]): { data: Buffer; bytes: number } => {
-  const texts = blocks.map(decompress);
+export const repack = (blocks: readonly PackedBlock[]): { data: Buffer; bytes: number } => {
+  const texts = blocks.map(({ data, bytes }) => decompress(data, Number(bytes)));
   const length = texts.reduce((sum, text) => sum + text.length + 1, -1);
   const text = length <= scratch.length ? scratch : Buffer.allocUnsafe(length);
   let at = 0;
@@ -93,13 +92,23 @@ function compress(text: Buffer): { data: Buffer; bytes: number } {
   return { data: zstdCompressSync(text, { ...COMPRESSION, pledgedSrcSize: bytes }), bytes };
 }
 
-/** One piece holds most blocks. */
-const UNPACKING = { chunkSize: 128 * 1024 };
+/** What holds most blocks, where it is not known how much a block holds. */
+const PIECE_BYTES = 128 * 1024;
 
-const decompress = (data: Buffer): Buffer => zstdDecompressSync(data, UNPACKING);
+/** A block as its row has it: `bytes` is what its lines take. */
+interface PackedBlock {
+  readonly data: Buffer;
+  readonly bytes: bigint;
+}
 
-/** The lines of a block. @throws an error with a `ZSTD_` code where it is damaged. */
-export const unpack = (data: Buffer): string[] => decompress(data).toString('utf8').split('\n');
+/** In one piece of the right size: what is too large lies about outside of the heap until the collector comes. */
+function decompress(data: Buffer, bytes: number): Buffer {
+  return zstdDecompressSync(data, { chunkSize: bytes + 64 });
+}
+
+/** The lines of a block. @param bytes what they take. @throws an error with a `ZSTD_` code where it is damaged. */
+export const unpack = (data: Buffer, bytes = PIECE_BYTES): string[] =>
+  decompress(data, bytes).toString('utf8').split('\n');
 
 /** Blocks are summed up by so many places of the log (`log_sum`). */
 const PART = 1024;
@@ -115,10 +124,10 @@ export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Arc
      VALUES (?, ?, ?, ?, ?, ?, ?, ifnull(?, CAST(unixepoch('subsec') * 1000 AS INTEGER)), ?, ?)`,
   );
   const next = db.prepare<[string, number], BlockRow>(
-    'SELECT seq, lines, data FROM block WHERE lane = ? AND seq >= ? ORDER BY seq',
+    'SELECT seq, lines, bytes, data FROM block WHERE lane = ? AND seq >= ? ORDER BY seq',
   );
-  const around = db.prepare<[string, bigint, bigint], { data: Buffer }>(
-    'SELECT data FROM block WHERE device_id = ? AND first_ns <= ? AND last_ns >= ? AND first_ns IS NOT NULL ORDER BY seq',
+  const around = db.prepare<[string, bigint, bigint], PackedBlock>(
+    'SELECT data, bytes FROM block WHERE device_id = ? AND first_ns <= ? AND last_ns >= ? AND first_ns IS NOT NULL ORDER BY seq',
   );
   const newest = db
     .prepare<[string, string], bigint | null>(
@@ -150,7 +159,8 @@ export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Arc
       insert.run(lane, deviceId, firstNs, lastNs, lines.length, bytes, data, atMs, ...sides);
     },
     read: (lane, from, limits) => readBatch(next.iterate(lane, from.block), from, limits),
-    linesAround: (deviceId, from, to) => around.all(deviceId, to, from).flatMap(({ data }) => unpack(data)),
+    linesAround: (deviceId, from, to) =>
+      around.all(deviceId, to, from).flatMap(({ data, bytes }) => unpack(data, Number(bytes))),
     tiesAround: (deviceId, from, to) => ties.all(deviceId, from, to, from, to).map(toTie),
     addTies: (deviceId, added) => {
       for (const tie of added) addTie.run(deviceId, tie.recordedNs, tie.sensor, tie.field, tie.writtenNs);
@@ -219,7 +229,7 @@ function readBatch(
   for (const row of rows) {
     const block = Number(row.seq);
     const start = block === from.block ? from.line : 0;
-    const all = unpack(row.data);
+    const all = unpack(row.data, Number(row.bytes));
     let end = start;
     for (let line = all[end]; line !== undefined && room(line); line = all[end]) {
       lines.push(line);

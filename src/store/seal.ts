@@ -35,6 +35,7 @@ interface BlockRow {
   readonly side_to_ns: EpochNs | null;
   readonly at_ms: bigint;
   readonly lines: bigint;
+  readonly bytes: bigint;
   readonly data: Buffer;
 }
 
@@ -81,7 +82,7 @@ export function createSettledBelow(db: Database.Database) {
 
 function createMerge(db: Database.Database) {
   const read = db.prepare<[number], BlockRow>(
-    'SELECT seq, first_ns, last_ns, side_from_ns, side_to_ns, at_ms, lines, data FROM block WHERE seq = ?',
+    'SELECT seq, first_ns, last_ns, side_from_ns, side_to_ns, at_ms, lines, bytes, data FROM block WHERE seq = ?',
   );
   const write = db.prepare(
     `UPDATE block SET first_ns = ?, last_ns = ?, side_from_ns = ?, side_to_ns = ?,
@@ -96,7 +97,7 @@ function createMerge(db: Database.Database) {
     if (first === undefined || last === undefined || rows.length !== seqs.length) {
       throw new Error(`blocks to be sealed are gone: ${seqs.join(', ')}`);
     }
-    const { data, bytes } = repack(rows.map((row) => row.data));
+    const { data, bytes } = repack(rows);
     const lines = rows.reduce((sum, row) => sum + row.lines, 0n);
     const firstNs = least(rows.map((row) => row.first_ns));
     const lastNs = greatest(rows.map((row) => row.last_ns));
