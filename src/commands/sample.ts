@@ -24,6 +24,7 @@ import type { SyncContext } from '../sync/context.ts';
 import { endsSession } from '../sync/dispatch.ts';
 import { landPage } from '../sync/land.ts';
 import { readWindow } from '../sync/read-window.ts';
+import { createWindowRules } from '../sync/window-rules.ts';
 import { refusalOf } from './once-pull.ts';
 
 export interface SampleParts {
@@ -121,7 +122,18 @@ async function auditWindow(
   return compareValues(served, own);
 }
 
-const NOTHING = 'nothing that could be compared is held of that span (of what the archive has let go: whole days only)';
+const NOTHING =
+  'nothing that could be compared is held of that span (of what the archive has let go: whole days only; nothing that the plan may hide for its age)';
+
+/** A window takes some requests, which may wait for their turn while the plan's age goes on. */
+const AGE_MARGIN_NS = HOUR_NS;
+
+/** From when on the API surely shows what it has: what it does not show of older times tells nothing. */
+function shownFrom(context: SyncContext): EpochNs {
+  const rules = createWindowRules(context);
+  const edges = [rules.visibleFrom([]), rules.servedFrom()].flatMap((edge) => edge ?? []);
+  return edges.reduce((latest, edge) => maxNs(latest, edge + AGE_MARGIN_NS), 0n);
+}
 
 /** How often it is drawn anew where nothing can be compared. */
 const DRAWS = 200;
@@ -133,7 +145,8 @@ const HALF_NS = HOUR_NS / 2n;
 function draw({ context, state }: SampleParts, { devices, from, to }: SampleArgs): Drawn | null {
   const { random } = context;
   const ids = devices.length > 0 ? devices : state.deviceIds();
-  const span = { from: BigInt(from ?? '0'), to: to === null ? 2n ** 63n - 1n : BigInt(to) };
+  const span = { from: maxNs(BigInt(from ?? '0'), shownFrom(context)), to: to === null ? 2n ** 63n - 1n : BigInt(to) };
+  if (span.from >= span.to) return null;
   for (let nth = 0; nth < DRAWS && ids.length > 0; nth += 1) {
     const deviceId = ids[Math.floor(random() * ids.length)] ?? '';
     const covered = intersect(state.covered(deviceId), [span]);

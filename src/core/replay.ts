@@ -58,6 +58,8 @@ export interface ReplayState {
   readonly args: ReplayArgs;
   readonly place: WalkPlace;
   readonly counts: ReplayCounts;
+  /** Behind the newest of its lines that were older than the destination keeps; `null` while there was none. */
+  readonly tooOldTo: EpochNs | null;
   readonly begunMs: EpochMs;
 }
 
@@ -88,6 +90,8 @@ export interface ReplayOutcome {
   readonly accepted: readonly string[];
   /** What the destination lacks no more, but for what is not in the archive. */
   readonly sent: readonly SentStretch[];
+  /** As in `ReplayState`: before it nothing is known to be kept now that was too old before. */
+  readonly tooOldTo: EpochNs | null;
   readonly atMs: EpochMs;
 }
 

@@ -3,9 +3,10 @@
  * lack-set. Pure.
  */
 import { backfillNeed } from './backfill-estimate.ts';
+import { type Interval, intersect, subtract } from './intervals.ts';
 import type { Lack } from './log-state.ts';
-import { type MendArgs, type PointsText, stretchText } from './mending.ts';
-import { DAY_MS, DAY_NS, type EpochMs, maxNs, minNs, msToNs } from './time.ts';
+import { type MendArgs, stretchText } from './mending.ts';
+import { DAY_MS, DAY_NS, type EpochMs, msToNs } from './time.ts';
 import type { KeptDay, VerifyState } from './verify-ports.ts';
 import { type DayDifference, dayStart, dayText, type FetchCost, type GoneStretch } from './verify-report.ts';
 import { windowSpanNs } from './walk.ts';
@@ -57,19 +58,38 @@ export function missedOf(gone: readonly GoneStretch[]): MendArgs['missed'] {
   });
 }
 
-/** Of what a device lacks, what was found to be there: whole days without a difference. @param days what is kept of it. */
+/**
+ * Of what a device lacks, what was found to be there: all that was compared of it, but for the days with a difference.
+ * Where nothing is kept nothing was found.
+ *
+ * @param days what is kept of it. @param compared the days that were compared, the last one not included.
+ */
 export function foundOf(
   lacks: readonly Lack[],
-  { days, differences }: { readonly days: readonly KeptDay[]; readonly differences: readonly DayDifference[] },
+  {
+    days,
+    differences,
+    compared,
+  }: {
+    readonly days: readonly KeptDay[];
+    readonly differences: readonly DayDifference[];
+    readonly compared: { readonly fromDay: number; readonly toDay: number };
+  },
 ): MendArgs['found'] {
+  const bounds = { from: dayStart(compared.fromDay), to: dayStart(compared.toDay) };
   return lacks
     .filter(({ reason }) => reason === 'cleared' || reason === 'set aside')
     .flatMap(({ deviceId, fromNs, toNs }) => {
-      const unsound = new Set(differences.filter(({ device_id }) => device_id === deviceId).map(({ day }) => day));
-      return days
-        .filter(({ day, points }) => points > 0 && !unsound.has(dayText(day)))
-        .map(({ day, points }) => ({ from: maxNs(dayStart(day), fromNs), to: minNs(dayStart(day + 1), toNs), points }))
-        .filter(({ from, to }) => from < to)
-        .map(({ from, to, points }): PointsText => [deviceId, `${from}`, `${to}`, points]);
-    });
+      const own = differences.filter(({ device_id }) => device_id === deviceId).map(({ day }) => day);
+      const unsound = days.filter(({ day }) => own.includes(dayText(day))).map(({ day }) => wholeDay(day));
+      return subtract(intersect([{ from: fromNs, to: toNs }], [bounds]), unsound).map(({ from, to }) => {
+        const within = days.filter(({ day }) => intersect([wholeDay(day)], [{ from, to }]).length > 0);
+        return [deviceId, `${from}`, `${to}`, within.reduce((sum, { points }) => sum + points, 0)] as const;
+      });
+    })
+    .filter(([, , , points]) => points > 0);
+}
+
+function wholeDay(day: number): Interval {
+  return { from: dayStart(day), to: dayStart(day + 1) };
 }

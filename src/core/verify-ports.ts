@@ -5,6 +5,7 @@ import type { DestinationKind, FindDisplaced } from './dialect.ts';
 import type { Interval, Intervals } from './intervals.ts';
 import type { Lack, LogLane, LogPosition } from './log-state.ts';
 import type { PointSum } from './point-sum.ts';
+import type { EpochMs } from './time.ts';
 
 /** Why a destination could not be read. */
 export interface ReadTrouble {
@@ -53,7 +54,16 @@ export interface KnownDestination {
   readonly kind: DestinationKind;
 }
 
-export type LogPositions = Readonly<Record<LogLane, LogPosition>>;
+/** How far a destination has come, at some moment. */
+export type LogPositions = Readonly<Record<LogLane, SettledTo>>;
+
+export interface SettledTo extends LogPosition {
+  /**
+   * When the newest of the blocks before it was archived. What is settled later may be sealed into a block before it: that
+   * block is as new as its newest part.
+   */
+  readonly newestMs: EpochMs;
+}
 
 /** A telemetry line of the archive, and whether the destination had settled it at the positions that were given. */
 export interface KeptLine {

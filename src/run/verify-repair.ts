@@ -41,7 +41,7 @@ export async function repairRest(
   const found = span.deviceIds.flatMap((deviceId) => {
     const lacks = state.lacks(destination.id, deviceId, bounds);
     const days = lacks.length === 0 ? [] : state.days(deviceId, span.fromDay, span.toDay);
-    return foundOf(lacks, { days, differences: verdict.differences });
+    return foundOf(lacks, { days, differences: verdict.differences, compared: span });
   });
   const missed = missedOf(gone);
   if (found.length + missed.length > 0) {

@@ -2,6 +2,7 @@
  * What is known of a device outside of the archive and the quarantine: which tables hold it, and its removal from them.
  */
 import type Database from 'better-sqlite3';
+import type { createFacts } from './facts.ts';
 
 /** The tables that hold nothing of a device but by its id. */
 const TABLES = [
@@ -27,14 +28,22 @@ const LEFT_OUT = 'alerts_left_out';
 /** Stretches that were backfilled by themselves, with the devices that they were asked for (`sync/apart.ts`). */
 const APART = 'backfilled_apart';
 
+interface Apart {
+  readonly devices: readonly string[] | null;
+  readonly except?: readonly string[];
+}
+
 export interface KnowledgeRemoval {
   knows(deviceId: string): boolean;
   /** Only inside a transaction. @returns how many alerts that were. */
   remove(deviceId: string, keepsAlerts: boolean): number;
 }
 
+/** The facts by whoever remembers them: a row that was changed past it would be read, and written, as it was before. */
+export type Facts = Pick<ReturnType<typeof createFacts>, 'read' | 'write'>;
+
 /** Prepares it for an open database. */
-export function createKnowledgeRemoval(db: Database.Database): KnowledgeRemoval {
+export function createKnowledgeRemoval(db: Database.Database, facts: Facts): KnowledgeRemoval {
   const removals = TABLES.map((table) => db.prepare(`DELETE FROM ${table} WHERE device_id = ?`));
   const known = TABLES.map((table) =>
     // Lack-sets are by destination first: what they hold was in one of the others too.
@@ -54,22 +63,26 @@ export function createKnowledgeRemoval(db: Database.Database): KnowledgeRemoval 
   );
   // A replay that was broken off over it begins anew.
   const replays = db.prepare('DELETE FROM replay WHERE instr(asked, @quoted) > 0 OR instr(place, @quoted) > 0');
-  const readFact = db.prepare<[string], string>('SELECT value FROM fact WHERE key = ?').pluck();
-  const writeFact = db.prepare('INSERT OR REPLACE INTO fact (key, value) VALUES (?, ?)');
   const forgetLeftOut = (deviceId: string, isExcluded: boolean, hadAlerts: boolean): void => {
-    const before: readonly string[] = JSON.parse(readFact.get(LEFT_OUT) ?? '[]');
+    const before: readonly string[] = JSON.parse(facts.read(LEFT_OUT) ?? '[]');
     const others = before.filter((each) => each !== deviceId);
     const after = isExcluded && (hadAlerts || others.length < before.length) ? [...others, deviceId] : others;
-    if (after.length > 0 || before.length > 0) writeFact.run(LEFT_OUT, JSON.stringify(after));
+    if (after.length > 0 || before.length > 0) facts.write(LEFT_OUT, JSON.stringify(after));
   };
   const forgetApart = (deviceId: string): void => {
-    const before: readonly { readonly devices: readonly string[] | null }[] = JSON.parse(readFact.get(APART) ?? '[]');
-    if (!before.some(({ devices }) => devices?.includes(deviceId) === true)) return;
+    const before: readonly Apart[] = JSON.parse(facts.read(APART) ?? '[]');
+    const isOther = (each: string): boolean => each !== deviceId;
+    const names = ({ devices, except }: Apart): boolean => ![...(devices ?? []), ...(except ?? [])].every(isOther);
+    if (!before.some(names)) return;
     const after = before
-      .map((each) => ({ ...each, devices: each.devices?.filter((other) => other !== deviceId) ?? null }))
+      .map((each) => ({
+        ...each,
+        devices: each.devices?.filter(isOther) ?? null,
+        except: each.except?.filter(isOther),
+      }))
       // Without any device it would be one of all.
       .filter(({ devices }) => devices === null || devices.length > 0);
-    writeFact.run(APART, JSON.stringify(after));
+    facts.write(APART, JSON.stringify(after));
   };
   return {
     knows: (deviceId) => known.some((look) => look?.get(deviceId) !== undefined),

@@ -14,7 +14,7 @@ import { aboutItem } from '../core/quarantine.ts';
 import { ForgottenError } from '../core/telemetry-state.ts';
 import { unpack } from './archive.ts';
 import { createLineRemoval, linesOf } from './forget-lines.ts';
-import { createKnowledgeRemoval } from './forget-tables.ts';
+import { createKnowledgeRemoval, type Facts } from './forget-tables.ts';
 import type { QuarantineReader } from './quarantine.ts';
 
 /** What one step goes through: rows of the log, bytes of lines, rows of the quarantine, free pages. */
@@ -32,6 +32,8 @@ export interface Forgetting extends ForgetStore {
   /** @throws ForgottenError for a device that is being forgotten, or was and has not been listed since. */
   guard(deviceId: string): void;
   isForgotten(deviceId: string): boolean;
+  /** The same by the `device_id` tag of a line. */
+  isForgottenTag(tag: string): boolean;
   /** Says that a device is listed: it may be synced, unless its forgetting is under way. */
   listed(deviceId: string): void;
 }
@@ -39,7 +41,7 @@ export interface Forgetting extends ForgetStore {
 /** Prepares it for an open database. What writes only inside a transaction, but `emptyLog`. */
 export function createForgetting(
   db: Database.Database,
-  parts: { quarantine: QuarantineReader; dropMemory: (deviceId: string) => void },
+  parts: { quarantine: QuarantineReader; facts: Facts; dropMemory: (deviceId: string) => void },
 ): Forgetting {
   const marker = db.prepare<[string], Marker>('SELECT tag, block, item FROM forgetting WHERE device_id = ?');
   const mark = db.prepare('INSERT OR IGNORE INTO forgetting (device_id, tag) VALUES (?, ?)');
@@ -49,7 +51,7 @@ export function createForgetting(
   const all = db.prepare<[], string>('SELECT device_id FROM forgetting ORDER BY device_id').pluck();
   const removeItem = db.prepare('DELETE FROM quarantine WHERE id = ?');
   const isListed = db.prepare<[string], bigint>('SELECT 1 FROM device WHERE device_id = ?').pluck();
-  const knowledge = createKnowledgeRemoval(db);
+  const knowledge = createKnowledgeRemoval(db, parts.facts);
   const lines = createLineRemoval(db, { rows: STEP_ROWS, bytes: STEP_BYTES });
   const forgotten = new Set<string>(all.all());
   // What the last process has passed over, because it waited, was remembered by nobody.
@@ -106,6 +108,7 @@ export function createForgetting(
   return {
     guard,
     isForgotten: (deviceId) => forgotten.has(deviceId),
+    isForgottenTag: (tag) => forgotten.size > 0 && [...forgotten].some((deviceId) => identityTag(deviceId) === tag),
     listed: (deviceId) => {
       if (forgotten.has(deviceId) && marker.get(deviceId) === undefined) forgotten.delete(deviceId);
     },

@@ -12,10 +12,14 @@ export interface Lacks {
   /** Adds stretches; those of one device and reason that touch become one. Only inside a transaction. */
   add(destinationId: number, lacks: readonly Lack[]): void;
   /**
-   * Takes out what was found to be there, of what it was set aside with or came too late for; a stretch of which nothing
-   * is left goes. Only inside a transaction.
+   * Takes out what was found to be there, of what it was set aside with or came too late for. Only inside a transaction.
    */
   take(destinationId: number, found: FoundStretch): void;
+  /**
+   * Takes a stretch out of those that `among` names: what they have before and after it is lacking still. Only inside a
+   * transaction.
+   */
+  cut(destinationId: number, found: FoundStretch, among: (lack: Lack) => boolean): void;
   /** By device, reason and time. */
   list(destinationId: number): Lack[];
   /** The sums of each reason, by reason. */
@@ -60,6 +64,10 @@ export function createLacks(db: Database.Database): Lacks {
   const insert = db.prepare(
     'INSERT INTO lack (destination_id, device_id, reason, from_ns, to_ns, points) VALUES (?, ?, ?, ?, ?, ?)',
   );
+  const across = db.prepare<[number, string, EpochNs, EpochNs], LackRow>(
+    `SELECT device_id, reason, from_ns, to_ns, points FROM lack
+     WHERE destination_id = ? AND device_id = ? AND from_ns < ? AND to_ns > ?`,
+  );
   const all = db.prepare<[number], LackRow>(
     `SELECT device_id, reason, from_ns, to_ns, points FROM lack
      WHERE destination_id = ? ORDER BY device_id, reason, from_ns`,
@@ -82,19 +90,25 @@ export function createLacks(db: Database.Database): Lacks {
     }
     insert.run(destinationId, deviceId, reason, merged.fromNs, merged.toNs, merged.points);
   };
-  const takeOne = (destinationId: number, { deviceId, fromNs, toNs, points }: FoundStretch): void => {
-    let left = BigInt(points);
-    for (const reason of MENDED) {
-      const found = { deviceId, reason, fromNs: fromNs + 1n, toNs: toNs - 1n };
-      for (const row of nearTo(destinationId, found, 0n)) {
-        remove.run(destinationId, deviceId, reason, row.from_ns);
-        if (row.points > left) insert.run(destinationId, deviceId, reason, row.from_ns, row.to_ns, row.points - left);
-        left = row.points > left ? 0n : left - row.points;
-      }
+  const cut: Lacks['cut'] = (destinationId, { deviceId, fromNs, toNs, points }, among) => {
+    for (const row of across.all(destinationId, deviceId, toNs, fromNs)) {
+      const lack = toLack(row);
+      if (!among(lack)) continue;
+      remove.run(destinationId, deviceId, lack.reason, lack.fromNs);
+      const rests = [
+        { from: lack.fromNs, to: fromNs },
+        { from: toNs, to: lack.toNs },
+      ].filter(({ from, to }) => from < to);
+      // How many of its points lie where is not known to the point: what was found is not lacking, the rest may be.
+      const left = Math.max(lack.points - points, rests.length);
+      rests.forEach(({ from, to }, index) => {
+        insert.run(destinationId, deviceId, lack.reason, from, to, index === 0 ? left - (rests.length - 1) : 1);
+      });
     }
   };
   return {
-    take: takeOne,
+    cut,
+    take: (destinationId, found) => cut(destinationId, found, ({ reason }) => MENDED.includes(reason)),
     add: (destinationId, lacks) => {
       for (const lack of lacks) addOne(destinationId, lack);
     },

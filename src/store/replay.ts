@@ -5,17 +5,22 @@
  * every line of it that was ever archived has been sent and accepted: none that was cleared lies in it.
  */
 import type Database from 'better-sqlite3';
+import { readLine } from '../core/line-reader.ts';
+import { identityTag } from '../core/line-text.ts';
 import type { Lack, LogLane, LogPosition } from '../core/log-state.ts';
 import type { ReplayArgs, ReplayCounts, ReplayState, ReplayStore, SentStretch } from '../core/replay.ts';
 import { type EpochNs, maxNs, minNs } from '../core/time.ts';
 import type { Archive } from './archive.ts';
 import { createArchiveWalker } from './archive-walker.ts';
+import type { Lacks } from './lack.ts';
 
 export interface ReplayParts {
   readonly archive: Pick<Archive, 'linesAfter'>;
   readonly position: (destinationId: number, lane: LogLane) => LogPosition;
-  /** Adds to the lack-set, inside a transaction. */
-  readonly addLacks: (destinationId: number, lacks: readonly Lack[]) => void;
+  /** Whether a device was forgotten, by its tag: what is under way of it leaves nothing behind. */
+  readonly isForgottenTag: (tag: string) => boolean;
+  /** For the inside of a transaction. */
+  readonly lacks: Pick<Lacks, 'add' | 'cut'>;
 }
 
 interface ReplayRow {
@@ -26,7 +31,7 @@ interface ReplayRow {
 }
 
 /** Prepares it for an open database. `settle` only inside a transaction. */
-export function createReplays(db: Database.Database, { archive, position, addLacks }: ReplayParts): ReplayStore {
+export function createReplays(db: Database.Database, parts: ReplayParts): ReplayStore {
   const read = db.prepare<[number], ReplayRow>('SELECT * FROM replay WHERE destination_id = ?');
   const write = db.prepare(
     'INSERT OR REPLACE INTO replay (destination_id, asked, place, counts, begun_ms) VALUES (?, ?, ?, ?, ?)',
@@ -42,15 +47,20 @@ export function createReplays(db: Database.Database, { archive, position, addLac
   const release = db.prepare(
     "DELETE FROM quarantine WHERE ifnull(destination_id, 0) = ? AND source = 'destination' AND content = ?",
   );
-  const lacks = prepareLacks(db);
+  const { archive, position, isForgottenTag } = parts;
+  // An id that nobody knows any more is told by its tag.
+  const isOfForgotten = ({ deviceId }: Lack): boolean => [deviceId, identityTag(deviceId)].some(isForgottenTag);
+  const isForgotten = (line: string): boolean =>
+    readLine(line).tags.some(([key, value]) => key === 'device_id' && isForgottenTag(value));
+  const lacks = prepareLacks(db, parts.lacks);
   return {
     walker: createArchiveWalker(db),
     unfinished: (id) => {
       const row = read.get(id);
       return row === undefined ? null : toState(row);
     },
-    keep: (id, { args, place, counts, begunMs }) => {
-      const at = { ...place, from: String(place.from) };
+    keep: (id, { args, place, counts, tooOldTo, begunMs }) => {
+      const at = { ...place, from: String(place.from), tooOldTo: tooOldTo === null ? null : String(tooOldTo) };
       write.run(id, JSON.stringify(args), JSON.stringify(at), JSON.stringify(counts), Math.floor(begunMs));
     },
     forget: (id) => void remove.run(id),
@@ -58,16 +68,16 @@ export function createReplays(db: Database.Database, { archive, position, addLac
       const lines = quarantined.all(id, most + 1);
       return lines.length > most ? null : new Set(lines);
     },
-    settle: ({ destinationId, refused, lacks: beyond, accepted, sent, atMs }) => {
+    settle: ({ destinationId, refused, lacks: beyond, accepted, sent, tooOldTo, atMs }) => {
       const changes = { added: 0, released: 0 };
-      for (const { line, words } of refused)
+      for (const { line, words } of refused.filter((each) => !isForgotten(each.line)))
         changes.added += add.run(destinationId, line, words, Math.floor(atMs)).changes;
       for (const line of accepted) changes.released += release.run(destinationId, line).changes;
-      addLacks(
+      parts.lacks.add(
         destinationId,
-        beyond.filter((lack) => !lacks.has(destinationId, lack)),
+        beyond.filter((lack) => !isOfForgotten(lack) && !lacks.has(destinationId, lack)),
       );
-      for (const stretch of sent) lacks.takeOut(destinationId, stretch);
+      for (const stretch of sent) lacks.takeOut(destinationId, stretch, tooOldTo);
       return changes;
     },
     pendingLines: (id) =>
@@ -79,11 +89,12 @@ export function createReplays(db: Database.Database, { archive, position, addLac
 function toState({ asked, place, counts, begun_ms }: ReplayRow): ReplayState | null {
   try {
     const args = JSON.parse(asked) as ReplayArgs;
-    const at = JSON.parse(place) as { deviceId: string | null; from: string };
+    const at = JSON.parse(place) as { deviceId: string | null; from: string; tooOldTo: string | null };
     return {
       args,
       place: { deviceId: at.deviceId, from: BigInt(at.from) },
       counts: JSON.parse(counts) as ReplayCounts,
+      tooOldTo: at.tooOldTo === null ? null : BigInt(at.tooOldTo),
       begunMs: Number(begun_ms),
     };
   } catch {
@@ -91,18 +102,7 @@ function toState({ asked, place, counts, begun_ms }: ReplayRow): ReplayState | n
   }
 }
 
-interface LackRow {
-  readonly reason: string;
-  readonly from_ns: EpochNs;
-  readonly to_ns: EpochNs;
-  readonly points: bigint;
-}
-
-function prepareLacks(db: Database.Database) {
-  const around = db.prepare<[number, string, EpochNs, EpochNs], LackRow>(
-    `SELECT reason, from_ns, to_ns, points FROM lack
-     WHERE destination_id = ? AND device_id = ? AND from_ns < ? AND to_ns > ?`,
-  );
+function prepareLacks(db: Database.Database, { cut }: Pick<Lacks, 'cut'>) {
   const within = db
     .prepare<[number, string, string, EpochNs, EpochNs], bigint>(
       'SELECT 1 FROM lack WHERE destination_id = ? AND device_id = ? AND reason = ? AND from_ns <= ? AND to_ns >= ?',
@@ -113,32 +113,18 @@ function prepareLacks(db: Database.Database) {
       'SELECT 1 FROM cleared WHERE device_id = ? AND from_ns < ? AND to_ns > ? LIMIT 1',
     )
     .pluck();
-  const remove = db.prepare(
-    'DELETE FROM lack WHERE destination_id = ? AND device_id = ? AND reason = ? AND from_ns = ?',
-  );
-  const insert = db.prepare(
-    'INSERT INTO lack (destination_id, device_id, reason, from_ns, to_ns, points) VALUES (?, ?, ?, ?, ?, ?)',
-  );
   return {
     /** Whether all of it is known to be lacking already, for that reason. */
     has: (id: number, { deviceId, reason, fromNs, toNs }: Lack): boolean =>
       within.get(id, deviceId, reason, fromNs, toNs) !== undefined,
-    takeOut: (id: number, { deviceId, from, to, lines }: SentStretch): void => {
-      for (const row of around.all(id, deviceId, to, from)) {
-        const [first, end] = [maxNs(row.from_ns, from), minNs(row.to_ns, to)];
-        if (cleared.get(deviceId, end, first) !== undefined) continue;
-        remove.run(id, deviceId, row.reason, row.from_ns);
-        const rests = [
-          { from: row.from_ns, to: first },
-          { from: end, to: row.to_ns },
-        ].filter((rest) => rest.from < rest.to);
-        // How many of its points lie where is not known to the point: what was sent is not lacking, the rest may be.
-        const left = Math.max(Number(row.points) - lines, rests.length);
-        rests.forEach((rest, index) => {
-          const points = index === 0 ? left - (rests.length - 1) : 1;
-          insert.run(id, deviceId, row.reason, rest.from, rest.to, points);
-        });
-      }
+    takeOut: (id: number, { deviceId, from, to, lines }: SentStretch, tooOldTo: EpochNs | null): void => {
+      const isKept = (lack: Lack): boolean =>
+        cleared.get(deviceId, minNs(lack.toNs, to), maxNs(lack.fromNs, from)) === undefined;
+      const found = { deviceId, fromNs: from, toNs: to, points: lines };
+      cut(id, found, (lack) => lack.reason !== 'beyond retention' && isKept(lack));
+      // Facts of a device stand in blocks of many: what was refused of them is older than all that was accepted of it.
+      const young = { ...found, fromNs: maxNs(from, tooOldTo ?? from) };
+      if (young.fromNs < to) cut(id, young, (lack) => lack.reason === 'beyond retention' && isKept(lack));
     },
   };
 }

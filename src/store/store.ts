@@ -103,7 +103,7 @@ export function assemble(
   const facts = createFacts(db);
   const ledger = createLedger(db);
   const quarantine = createQuarantine(db, lacks);
-  const forgetting = createForgetting(db, { quarantine, dropMemory: telemetry.dropMemory });
+  const forgetting = createForgetting(db, { quarantine, facts, dropMemory: telemetry.dropMemory });
   const guarded = <A extends unknown[], R>(work: (...args: A) => R): ((...args: A) => R) => {
     const transaction = db.transaction((...args: A) => ({ result: work(...args), onDisk: ledger.ride() }));
     return (...args) => {
@@ -212,11 +212,18 @@ export function assemble(
     backlog: delivery.backlog,
     lacks: lacks.list,
     amendLacks: guarded((destinationId, { found, missed }) => {
-      for (const stretch of found) lacks.take(destinationId, stretch);
-      lacks.add(destinationId, missed);
+      const lacking = missed.filter(({ deviceId }) => !forgetting.isForgotten(deviceId));
+      // What is missed anew takes the place of what was known of it: it is not lacking twice.
+      for (const stretch of [...found, ...lacking]) lacks.take(destinationId, stretch);
+      lacks.add(destinationId, lacking);
     }),
     lackSums: lacks.sums,
-    replays: createGuardedReplays(db, path, { archive, position: delivery.position, addLacks: lacks.add }),
+    replays: createGuardedReplays(db, path, {
+      archive,
+      position: delivery.position,
+      lacks,
+      isForgottenTag: forgetting.isForgottenTag,
+    }),
     totals: archive.totals,
   };
   const jobs = createJobQueue(db);

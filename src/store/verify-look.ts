@@ -121,13 +121,21 @@ function createPositions(db: Database.Database): VerifyState['positions'] {
   const read = db.prepare<[number], { lane: LogLane; block: bigint; line: bigint }>(
     'SELECT lane, block, line FROM position WHERE destination_id = ?',
   );
-  return (destinationId) => {
-    const positions = { live: { block: 0, line: 0 }, history: { block: 0, line: 0 } };
+  const newest = db
+    .prepare<[LogLane, bigint], bigint>(
+      'SELECT at_ms FROM block INDEXED BY block_age WHERE lane = ? AND seq < ? ORDER BY at_ms DESC LIMIT 1',
+    )
+    .pluck();
+  // As one moment shows it: nothing is sealed between two of these looks.
+  return db.transaction((destinationId: number) => {
+    const start = { block: 0, line: 0, newestMs: 0 };
+    const positions = { live: start, history: start };
     for (const { lane, block, line } of read.all(destinationId)) {
-      positions[lane] = { block: Number(block), line: Number(line) };
+      const newestMs = Number(newest.get(lane, block) ?? 0n);
+      positions[lane] = { block: Number(block), line: Number(line), newestMs };
     }
     return positions;
-  };
+  });
 }
 
 interface LackRow {
@@ -157,12 +165,13 @@ function createLackLook(db: Database.Database): VerifyState['lacks'] {
 interface BlockRow {
   readonly seq: bigint;
   readonly lane: LogLane;
+  readonly at_ms: bigint;
   readonly data: Buffer;
 }
 
 function createStretchLook(db: Database.Database, workspaceTag: string): VerifyState['stretch'] {
   const blocks = db.prepare<[string, EpochNs, EpochNs], BlockRow>(
-    `SELECT seq, lane, data FROM block
+    `SELECT seq, lane, at_ms, data FROM block
      WHERE device_id = ? AND first_ns < ? AND last_ns >= ? AND first_ns IS NOT NULL ORDER BY seq`,
   );
   const cleared = db.prepare<[string, EpochNs, EpochNs], Interval>(
@@ -182,11 +191,13 @@ function createStretchLook(db: Database.Database, workspaceTag: string): VerifyS
       const { deviceId, destinationId, from, to } = of;
       const lines: KeptLine[] = [];
       const isWithin = createWithin(of);
-      for (const { seq, lane, data } of blocks.iterate(deviceId, to, from)) {
+      for (const { seq, lane, at_ms, data } of blocks.iterate(deviceId, to, from)) {
         const position = at[lane];
+        // Of a block that was sealed since nothing tells what of it was settled then.
+        const isBefore = seq < position.block && at_ms <= position.newestMs;
         unpack(data).forEach((line, index) => {
           if (!line.startsWith('telemetry,') || !isWithin(line)) return;
-          const isSettled = seq < position.block || (Number(seq) === position.block && index < position.line);
+          const isSettled = isBefore || (Number(seq) === position.block && index < position.line);
           lines.push({ line, isSettled });
         });
       }

@@ -65,7 +65,9 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
     throw new UserError('--from: expected a time before the newest that can be claimed yet (sync.settle ago)', 2);
   }
   const devices = new Map(chosenDevices(context, args.devices).map((device) => [device.record.deviceId, device]));
-  if (to < horizon.limit) noteApart(store, from, to, args.devices);
+  if (to < horizon.limit) {
+    noteApart(store, { from, to, devices: args.devices, held: [...devices.keys()].map(store.telemetry) });
+  }
   const startedMs = serverClock.nowMs();
   const fromOf = (deviceId: string): EpochNs => {
     if (args.from !== 'all') return from;

@@ -35,8 +35,7 @@ export function createBatchSender({ store, clock }: { store: Store; clock: Clock
     const sent = translate(kind, lines, store.displacedTo);
     const settlement = await settleBatch(sink, sent.lines, { witness: witnesses.find, ages }, signal);
     witnesses.remember(sent.lines, settlement);
-    const unsent = lines.length - sent.lines.length;
-    if (unsent === 0) return settlement;
+    if (sent.lines === lines) return settlement;
     const refused = settlement.refused.map((each) => {
       const index = sent.origins[each.index] ?? 0;
       return { ...each, index, line: lines[index] ?? '' };

@@ -7,6 +7,7 @@ import type { Interval } from '../core/intervals.ts';
 import { judgePage } from '../core/judge-page.ts';
 import type { Reply } from '../core/ports.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
+import { ForgottenError } from '../core/telemetry-state.ts';
 import { type Ask, askFor, nextAsk } from '../core/walk.ts';
 import type { PullTask, SyncContext } from './context.ts';
 import { TRIES } from './odd-answers.ts';
@@ -34,7 +35,7 @@ interface WindowReading {
 /**
  * Reads a window, in the lane of what can wait.
  *
- * @returns whether it was read to its end; not where answers are odd or the device is gone.
+ * @returns whether it was read to its end; not where answers are odd, or the device is gone or was forgotten meanwhile.
  * @throws ApiFault where the fault is not about this device.
  */
 export async function readWindow(
@@ -47,7 +48,7 @@ export async function readWindow(
   const reading: WindowReading = { context, rules, task, hole: window, take, odd: 0, empties: 0 };
   let ask: Ask | null | 'given up' = askBelow(reading, window.to);
   while (ask !== null) {
-    ask = await step(reading, ask, signal);
+    ask = await step(reading, ask, signal).catch(givenUpWhereForgotten);
     if (ask === 'given up') return false;
   }
   return true;
@@ -81,6 +82,12 @@ async function step(reading: WindowReading, ask: Ask, signal: AbortSignal): Prom
   const next = nextAsk(ask, judged, { page, hole, far: null, limits: rules.limits() });
   // A window of the plan may be narrower.
   return next ?? askBelow(reading, ask.hole.from);
+}
+
+/** Of a device that was forgotten while a page of it was under way, nothing is taken any more. */
+function givenUpWhereForgotten(error: unknown): 'given up' {
+  if (error instanceof ForgottenError) return 'given up';
+  throw error;
 }
 
 function again(reading: WindowReading, ask: Ask): Ask | 'given up' {

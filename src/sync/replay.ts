@@ -9,7 +9,7 @@
 import { END_OF_TIME, type WalkPiece, type WalkPlace, type WalkSpan } from '../core/archive-walk.ts';
 import { isSameReplay, NO_COUNTS, type ReplayArgs, type ReplayReport, type ReplayState } from '../core/replay.ts';
 import type { Store } from '../core/state.ts';
-import { formatExact, SECOND_MS } from '../core/time.ts';
+import { type EpochNs, formatExact, SECOND_MS } from '../core/time.ts';
 import type { Deliverer } from './deliver.ts';
 import { createLoadSender, type LoadSender, type LoadSent, type SendParts } from './replay-send.ts';
 
@@ -51,7 +51,13 @@ export function openReplay(target: Target, args: ReplayArgs, parts: ReplayParts)
   const job: Job = {
     target,
     span,
-    state: resumed ?? { args, place: { deviceId: null, from: span.from }, counts: NO_COUNTS, begunMs: nowMs },
+    state: resumed ?? {
+      args,
+      place: { deviceId: null, from: span.from },
+      counts: NO_COUNTS,
+      tooOldTo: null,
+      begunMs: nowMs,
+    },
     send: createLoadSender(target, parts),
     devicesDone: resumed === null ? 0 : passed(store, resumed),
     outcome: 'running',
@@ -170,13 +176,23 @@ function record(
   const hasLacks = store.lackSums(destinationId).length > 0;
   const stretches = hasLacks ? sentWhole(load, sent, job.span) : [];
   const { refused, lacks } = sent;
+  const tooOldTo = latest([job.state.tooOldTo, ...lacks.map(({ toNs }) => toNs)]);
   const changes =
     refused.length + lacks.length + accepted.length + stretches.length === 0
       ? { added: 0, released: 0 }
-      : store.replays.settle({ destinationId, refused, lacks, accepted, sent: stretches, atMs: clock.nowMs() });
+      : store.replays.settle({
+          destinationId,
+          refused,
+          lacks,
+          accepted,
+          sent: stretches,
+          tooOldTo,
+          atMs: clock.nowMs(),
+        });
   const { counts } = job.state;
   job.state = {
     ...job.state,
+    tooOldTo,
     counts: {
       lines: counts.lines + load.lines.length,
       accepted: counts.accepted + load.lines.length - refused.length - sent.beyond,
@@ -186,6 +202,10 @@ function record(
       released: counts.released + changes.released,
     },
   };
+}
+
+function latest(times: readonly (EpochNs | null)[]): EpochNs | null {
+  return times.reduce((last, at) => (last === null || (at !== null && at > last) ? at : last), null);
 }
 
 /** The stretches of a load of which every line was accepted. */

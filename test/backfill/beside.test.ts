@@ -9,6 +9,7 @@ import { type Bench, NOW_MS, openBench, openRig, type Rig, type RigOptions } fro
 import {
   type Asked,
   argsOf,
+  backfillAlone,
   coverageOf,
   DAY,
   type Followed,
@@ -235,6 +236,18 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     expect(more).toEqual([]);
     expect(island).toEqual([NOW_MS - 20 * DAY, NOW_MS - 15 * DAY]);
     expect(now?.[0]).toBeGreaterThan(NOW_MS - 2.1 * DAY);
+  });
+
+  test('a stretch that holds the end of what was broken off leaves all after it wanted', async () => {
+    using rig = await rigOf();
+    await live(rig, 20 * MINUTE);
+    await rig.clock.sleep(10 * DAY);
+    const asked = { fromMs: NOW_MS - 5 * DAY, toMs: NOW_MS + 5 * DAY };
+    // Once more, and a smaller one in it: what was noted of the first holds for these too.
+    for (const toMs of [asked.toMs, asked.toMs, NOW_MS + 4 * DAY]) await backfillAlone(rig, { ...asked, toMs });
+    await live(rig, 4 * HOUR);
+    for (const deviceId of ['often', 'tied', 'seldom']) expect(coverageOf(rig, deviceId)).toHaveLength(1);
+    await expectThere(rig, NOW_MS - 5 * DAY, NOW_MS + 10 * DAY);
   });
 
   test('tells who asked of a key that is refused, and of a device that is not there', async () => {

@@ -132,6 +132,27 @@ function sentNext({ store }: Pick<OpenStore, 'store'>, id: number): string[] {
 }
 
 describe('what is forgotten', () => {
+  test('is forgotten by what is remembered beside the database too', () => {
+    using state = scratchStore();
+    fill(state);
+    const apart = [
+      { from: '1', to: '2', devices: [DOOMED, 'stays'] },
+      { from: '1', to: '2', devices: null, except: ['stays', DOOMED] },
+    ];
+    state.store.keepFact('backfilled_apart', JSON.stringify(apart));
+    const facts = ['alerts_left_out', 'backfilled_apart'];
+    // Whoever works has read them before.
+    for (const key of facts) expect(state.store.fact(key)).toContain('CANARY');
+    forget(state, [], true);
+    expect(facts.map((key) => JSON.parse(state.store.fact(key) ?? ''))).toEqual([
+      ['another'],
+      [
+        { from: '1', to: '2', devices: ['stays'] },
+        { from: '1', to: '2', devices: null, except: ['stays'] },
+      ],
+    ]);
+  });
+
   test('nothing of the device is left, and nothing of others is gone', () => {
     using state = scratchStore();
     fill(state);

@@ -99,6 +99,50 @@ describe('what a destination lacks', () => {
   });
 });
 
+describe('what was found to be there', () => {
+  const found = (fromNs: bigint, toNs: bigint, points: number) => ({ deviceId: 'd', fromNs, toNs, points });
+  const amend = ({ store }: ScratchStore, id: number, ...stretches: ReturnType<typeof found>[]): void =>
+    store.amendLacks(id, { found: stretches, missed: [] });
+
+  test('is lacking no more, and what lies before and after it is still', () => {
+    using state = scratchStore();
+    const { id } = state.store.destination('influx', 'x');
+    leave(state, id, [lack(10n, 100n, { points: 9 })]);
+    // Of the stretch that was looked at many more points are held than were lacking.
+    amend(state, id, found(40n, 60n, 5000));
+    expect(state.store.lacks(id).map(({ fromNs, toNs }) => [fromNs, toNs])).toEqual([
+      [10n, 40n],
+      [60n, 100n],
+    ]);
+    expect(state.store.lacks(id).every(({ points }) => points > 0)).toBe(true);
+    amend(state, id, found(0n, 40n, 1), found(60n, 200n, 1));
+    expect(state.store.lacks(id)).toEqual([]);
+  });
+
+  test('and what was found to be lacking counts once, however often it is found', () => {
+    using state = scratchStore();
+    const { id } = state.store.destination('influx', 'x');
+    const missed = [lack(10n, 20n, { reason: 'cleared', points: 7 }), lack(30n, 40n, { reason: 'cleared', points: 0 })];
+    leave(state, id, [lack(5n, 20n, { points: 9 })]);
+    for (let time = 0; time < 3; time += 1) {
+      state.store.amendLacks(id, { found: [], missed });
+      expect(state.store.lacks(id)).toEqual([...missed, lack(5n, 10n, { points: 2 })]);
+    }
+  });
+
+  test('takes nothing from other reasons, devices and destinations', () => {
+    using state = scratchStore();
+    const { id } = state.store.destination('influx', 'x');
+    const other = state.store.destination('second', 'y').id;
+    const stay = [lack(1n, 9n, { reason: 'beyond retention' }), lack(1n, 9n, { deviceId: 'e' })];
+    leave(state, id, [lack(1n, 9n), lack(1n, 9n, { reason: 'cleared' }), ...stay]);
+    leave(state, other, [lack(1n, 9n)]);
+    amend(state, id, found(1n, 9n, 1));
+    expect(state.store.lacks(id)).toEqual(stay);
+    expect(state.store.lacks(other)).toEqual([lack(1n, 9n)]);
+  });
+});
+
 describe('many lacks', () => {
   test('single points without end are added in a time that grows with their number alone', () => {
     using state = scratchStore();

@@ -3,11 +3,16 @@
  * later begins anew and is whole.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { SyncOptions } from '../../src/app.ts';
+import type { Sync, SyncOptions } from '../../src/app.ts';
 import { createForgetWorker, type ForgetParts, forgetDevice } from '../../src/commands/forget.ts';
+import { createMendWorker } from '../../src/commands/mend.ts';
+import { createSampleWorker } from '../../src/commands/sample-job.ts';
 import { UserError } from '../../src/core/faults.ts';
 import type { Transport } from '../../src/core/ports.ts';
+import { DAY_NS } from '../../src/core/time.ts';
 import { forgetParts } from '../../src/run/upkeep.ts';
+import { openVerifyState } from '../../src/store/verify-look.ts';
+import { rereadDay } from '../../src/sync/reread.ts';
 import { DEVICES, expectExact, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { type Bench, destinationOf, openBench, openRig, type Rig } from '../support/rig.ts';
@@ -81,6 +86,39 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     // Listed again it is a new device: read from the start, the identical lines.
     await rig.once();
     await expectExact(rig);
+  });
+
+  test('ends no daemon that reads something of it again at that moment, by itself or for a job', async () => {
+    using rig = await rigOf();
+    await rig.once();
+    const day = Math.floor(rig.clock.nowMs() / (24 * HOUR)) - 1;
+    const [from, to] = [day, day + 1].map((each) => String(BigInt(each) * DAY_NS));
+    const window = ['often', from ?? '', to ?? ''] as const;
+    const mending = { windows: [window], destination: 'influx', found: [], missed: [] };
+    const sampling = { windows: 1, from: from ?? null, to: to ?? null, devices: ['often'], repair: true };
+    const works = {
+      reread: async ({ context }: Sync) => await rereadDay(context, { deviceId: 'often', day }, NEVER),
+      mend: async (sync: Sync) => await createMendWorker(sync)(mending, NEVER).end,
+      sample: async ({ context }: Sync) =>
+        await createSampleWorker(context, () => openVerifyState(rig.dataDir))(sampling, NEVER).end,
+    };
+    const ends: unknown[] = [];
+    for (const work of Object.values(works)) {
+      const hold = holding(rig.simulator.transport, 'often');
+      const sync = rig.open({ transport: hold.transport, destinations: [] });
+      const { store, clock } = sync.context;
+      const end = work(sync);
+      await rig.clock.busy(hold.asked);
+      store.markGone('often', clock.nowMs());
+      const parts = forgetParts(sync.context, destinationsOf(rig));
+      await forgetDevice(parts, { deviceId: 'often' }, NEVER);
+      hold.release();
+      ends.push(await end);
+      expect(tracesOf(parts, 'often')).toEqual(NOTHING);
+      sync.close();
+      await rig.once();
+    }
+    expect(ends).toMatchObject([false, { state: 'done' }, { state: 'done' }]);
   });
 
   test('of a job: what must not be forgotten is refused, and the daemon goes on', async () => {

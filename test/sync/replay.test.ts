@@ -243,6 +243,67 @@ describe('what a destination does not take', () => {
     expect(state.store.lacks(destinationId)).toMatchObject([{ deviceId: 'a' }, { deviceId: 'c', toNs: BigInt(half) }]);
   });
 
+  test('of facts that stand in blocks of many is lacking still when all other lines of the device are taken', async () => {
+    using state = filledState(['a']);
+    const fact = `device,device_id=a online=1 ${BASE - 200n * 60_000_000_000n}`;
+    // So many of no device that those of the device are a load of their own.
+    const others = Array.from(
+      { length: 30 },
+      (_, nth) => `workspace,workspace_id=w devices=1 ${BASE - BigInt(nth + 1)}`,
+    );
+    state.store.append([fact, ...others], 'live');
+    const clock = createVirtualClock(START_MS + 2 * DAY_MS);
+    let oldestKept = BASE - 150n * 60_000_000_000n;
+    const stop = new AbortController();
+    const timeOf = (line: string): bigint => BigInt(line.slice(line.lastIndexOf(' ') + 1));
+    const db = database(clock, (lines) => {
+      const dropped = lines.filter((line) => timeOf(line) < oldestKept).length;
+      if (dropped === 0 && lines.some((line) => line.startsWith('telemetry,'))) stop.abort(new Error('stopped'));
+      return dropped === 0 ? ACCEPTED : { kind: 'refused', words: 'beyond retention', retention: true, dropped };
+    });
+    const life = lifeOf(state, () => db.sink, clock);
+    const { destinationId } = life.deliverer;
+    const lacking = () => state.store.lacks(destinationId);
+    const asked = args({ maxRate: 50 });
+    // Broken off and gone on with: what was too old is known still.
+    await life.run(asked, { signal: stop.signal });
+    expect(await life.run(asked)).toMatchObject({ outcome: 'complete', destinations: [{ resumed: true, beyond: 1 }] });
+    expect(lacking()).toMatchObject([{ deviceId: 'a', fromNs: timeOf(fact), points: 1 }]);
+    oldestKept = 0n;
+    await life.run();
+    expect(db.lines()).toContain(fact);
+    expect(lacking()).toEqual([]);
+  });
+
+  test('of a device that is forgotten meanwhile leaves nothing of it in the state', async () => {
+    using state = filledState();
+    const { forgetting, quarantine } = state.store;
+    const clock = createVirtualClock(START_MS + 2 * DAY_MS);
+    const [bad, old] = [reading('b', 3), reading('b', 99)];
+    let ids: readonly number[] = [];
+    let isBegun = false;
+    const db = database(clock, (lines) => {
+      if (!isBegun) {
+        isBegun = true;
+        forgetting.begin('b', true);
+        while (forgetting.step('b', ids).state === 'going-on');
+      }
+      if (lines.includes(bad)) return { kind: 'refused', words: 'HTTP 400: no', retention: false };
+      if (!lines.includes(old)) return ACCEPTED;
+      return { kind: 'refused', words: 'beyond retention', retention: true, dropped: 1 };
+    });
+    const life = lifeOf(state, () => db.sink, clock);
+    ids = [life.deliverer.destinationId];
+    expect((await life.run()).outcome).toBe('complete');
+    expect(db.lines()).toContain(reading('b', 50));
+    expect(archived(state).filter((line) => line.includes('device_id=b'))).toEqual([]);
+    expect(quarantine.page(0)).toEqual([]);
+    expect(state.store.lacks(life.deliverer.destinationId)).toEqual([]);
+    const points = { deviceId: 'b', fromNs: 1n, toNs: 2n, points: 1 };
+    state.store.amendLacks(life.deliverer.destinationId, { found: [], missed: [{ ...points, reason: 'cleared' }] });
+    expect(state.store.lacks(life.deliverer.destinationId)).toEqual([]);
+  });
+
   test('stays lacking where some of it is not in the archive any more', async () => {
     using state = filledState(['a']);
     const clock = createVirtualClock(START_MS);
