@@ -5,7 +5,9 @@
  * Promises: all mistakes are collected, none thrown; a mistake names a place, never a value. YAML scalars are read as
  * the text that stands there (no number, date or boolean is guessed), so that both sources mean the same.
  */
-import { isAlias, isMap, isScalar, isSeq, LineCounter, type Pair, parseDocument, type YAMLError } from 'yaml';
+import { createRequire } from 'node:module';
+import type * as Yaml from 'yaml';
+import type { LineCounter, Pair, YAMLError } from 'yaml';
 import { nearest, plainText } from './core/text.ts';
 
 /** One value as it was given. */
@@ -36,6 +38,13 @@ export interface KnownNames {
   readonly families: ReadonlyMap<string, string>;
 }
 
+const require = createRequire(import.meta.url);
+
+/** Loaded with the first file: it is a third of what a start loads, and a container is configured by its environment. */
+function yaml(): typeof Yaml {
+  return require('yaml');
+}
+
 /** Words for YAML's own errors. The parser's are not used: some of them repeat the text at fault. */
 const YAML_WORDS: Readonly<Partial<Record<YAMLError['code'], string>>> = {
   BAD_INDENT: 'the indentation does not fit',
@@ -63,8 +72,8 @@ interface Walk {
  * @param file its path, and its whole text.
  */
 export function readYaml({ path, text }: { path: string; text: string }, known: KnownNames): SourceReading {
-  const lines = new LineCounter();
-  const document = parseDocument(text.replace(/^\uFEFF/, ''), {
+  const lines = new (yaml().LineCounter)();
+  const document = yaml().parseDocument(text.replace(/^\uFEFF/, ''), {
     prettyErrors: false,
     schema: 'failsafe',
     lineCounter: lines,
@@ -87,7 +96,7 @@ export function readYaml({ path, text }: { path: string; text: string }, known: 
 /** Takes in what stands in a section. @returns false where it is none. */
 function visitSection(walk: Walk, node: unknown, prefix: string): boolean {
   if (isNothing(node)) return true;
-  if (!isMap(node)) return false;
+  if (!yaml().isMap(node)) return false;
   for (const pair of node.items) visitPair(walk, pair, prefix);
   return true;
 }
@@ -113,7 +122,7 @@ function visitPair(walk: Walk, { key, value }: Pair, prefix: string): void {
 /** Takes in sections by their names: `destinations.second` is given, and its keys below it. @returns false for none. */
 function visitFamily(walk: Walk, node: unknown, { path, family }: { path: string; family: string }): boolean {
   if (isNothing(node)) return true;
-  if (!isMap(node)) return false;
+  if (!yaml().isMap(node)) return false;
   for (const { key, value } of node.items) {
     const at = `${walk.file}, line ${lineOf(key, walk.lines)}`;
     const name = scalarText(key) ?? '';
@@ -155,12 +164,12 @@ function takeValue(
 /** The text of a scalar; `null` where there is none, or something else. */
 function scalarText(node: unknown): string | null {
   if (isNothing(node)) return '';
-  return isScalar(node) && typeof node.value === 'string' ? node.value : null;
+  return yaml().isScalar(node) && typeof node.value === 'string' ? node.value : null;
 }
 
 /** The texts of a list; `null` where there is none, or something else in it. */
 function itemTexts(node: unknown): string[] | null {
-  if (!isSeq(node)) return null;
+  if (!yaml().isSeq(node)) return null;
   const items = node.items.map(scalarText);
   return items.every((item) => item !== null) ? items : null;
 }
@@ -168,11 +177,11 @@ function itemTexts(node: unknown): string[] | null {
 /** Nothing after the colon, or YAML's plain words for it. */
 function isNothing(node: unknown): boolean {
   if (node === null) return true;
-  return isScalar(node) && node.type === 'PLAIN' && ['', '~', 'null'].includes(String(node.value));
+  return yaml().isScalar(node) && node.type === 'PLAIN' && ['', '~', 'null'].includes(String(node.value));
 }
 
 function lineOf(node: unknown, lines: LineCounter): number {
-  const range = isScalar(node) || isMap(node) || isAlias(node) ? node.range : undefined;
+  const range = yaml().isScalar(node) || yaml().isMap(node) || yaml().isAlias(node) ? node.range : undefined;
   return lines.linePos(range?.[0] ?? 0).line;
 }
 

@@ -4,8 +4,9 @@
  * Promises: no line holds a secret; text from outside is shortened and can neither break a line nor steer a terminal;
  * what repeats itself is told a few times a minute and then counted.
  */
+import { createRequire } from 'node:module';
 import { pino } from 'pino';
-import { prettyFactory } from 'pino-pretty';
+import type * as Pretty from 'pino-pretty';
 import type { Clock, Observe } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
 import { plainText } from '../core/text.ts';
@@ -37,6 +38,13 @@ export interface LoggerOptions {
 
 const MAX_MESSAGE_LENGTH = 1000;
 
+const require = createRequire(import.meta.url);
+
+/** Loaded where somebody looks on: it is thirty files, and no program reads its lines. */
+function layer(): typeof Pretty {
+  return require('pino-pretty');
+}
+
 /** Opens a log. */
 export function createLogger({ level, format, stream, secrets, clock }: LoggerOptions): Logger {
   const scrub = createScrub(secrets);
@@ -44,7 +52,7 @@ export function createLogger({ level, format, stream, secrets, clock }: LoggerOp
   const pretty = format === 'pretty' || (format === 'auto' && terminal);
   const layOut = pretty
     ? // A person reads the sentence; the name of the event is for programs.
-      prettyFactory({
+      layer().prettyFactory({
         colorize: terminal,
         singleLine: true,
         translateTime: 'UTC:yyyy-mm-dd HH:MM:ss',
