@@ -161,7 +161,7 @@ describe('mistakes', () => {
       ['--demo', '--json'],
       new RegExp(`--json means nothing with --demo: it belongs to ${listed(working('json'), 'and')}\\.`),
     ],
-    [['--status', '--device', 'a', '--device', 'b'], /--status tells of one device at a time\. Give --device once\./],
+    [['--status', '--device', 'a', '--device', 'b'], /--status takes one device at a time\. Give --device once\./],
     [['--status', '--device'], /--device needs a value: --device ID/],
     [['--status', '--from', '1d'], /--from means nothing with --status/],
     [['--demo', '--config', 'x'], /--demo reads no configuration file/],

@@ -92,7 +92,7 @@ function pace(given: Given) {
 /** Of a mode that is about one device. */
 function onlyDevice(given: Given, mode: Mode): string | null {
   const [device, ...others] = given.get('device') ?? [];
-  if (others.length > 0) throw mistake(`${dashed(mode)} tells of one device at a time. Give --device once.`);
+  if (others.length > 0) throw mistake(`${dashed(mode)} takes one device at a time. Give --device once.`);
   return device ?? null;
 }
 

@@ -47,7 +47,10 @@ function head(report: DeviceReport): string {
       'Listed',
       `${life === '' ? 'without a word of its life' : life}; last seen ${when(report, listed.last_seen_at)}; listed ${when(report, listed.last_listed_at)}`,
     ),
-    row('Newest', `reading of ${when(report, report.newest_reading_at)}`),
+    row(
+      'Newest',
+      report.newest_reading_at === null ? 'no reading is held' : `reading of ${when(report, report.newest_reading_at)}`,
+    ),
   ].join('');
 }
 

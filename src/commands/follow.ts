@@ -14,7 +14,7 @@ export interface FollowParts {
   readonly clock: Clock;
   /** Called once it is sure that there is a daemon which takes jobs. */
   readonly onSeen: () => void;
-  /** Called once where the daemon is at other work of this kind first. */
+  /** Called where the daemon is at other work of this kind first: soon, and then every minute while that lasts. */
   readonly onWaiting?: () => void;
   /** For how long it is waited for a daemon that has let go of the state: it may be one that restarts. */
   readonly awaitMs?: number;
@@ -33,8 +33,9 @@ const SEEN_WITHIN_MS = 5 * SECOND_MS;
 const STILL_AFTER_MS = 5 * SECOND_MS;
 const LOST_AFTER_MS = MINUTE_MS;
 
-/** After so long it is told that other work comes first. */
+/** After so long it is told that other work comes first, and so often it is told again: silence looks like a standstill. */
 const WAITING_AFTER_MS = 3 * SECOND_MS;
+const WAITING_AGAIN_MS = MINUTE_MS;
 
 /** How long the end is waited for of what was cancelled: a command that is told to stop ends within ten seconds. */
 const CANCEL_WITHIN_MS = 8 * SECOND_MS;
@@ -49,7 +50,13 @@ export async function followJob(parts: FollowParts, request: JobRequest, signal:
   const { board, clock } = parts;
   const id = board.ask(request);
   const askedAtMs = clock.monoMs();
-  const seen: Seen = { askedAtMs, beat: 0, movedAtMs: askedAtMs, beatAtMs: askedAtMs, isWaitTold: false };
+  const seen: Seen = {
+    askedAtMs,
+    beat: 0,
+    movedAtMs: askedAtMs,
+    beatAtMs: askedAtMs,
+    tellWaitAtMs: askedAtMs + WAITING_AFTER_MS,
+  };
   try {
     for (;;) {
       signal.throwIfAborted();
@@ -74,7 +81,8 @@ interface Seen {
   beat: number;
   movedAtMs: number;
   beatAtMs: number;
-  isWaitTold: boolean;
+  /** When it is due to tell that other work comes first. */
+  tellWaitAtMs: number;
 }
 
 function lookAt({ board }: FollowParts, id: number): Job {
@@ -99,8 +107,8 @@ function takeIn(parts: FollowParts, job: Job, seen: Seen): boolean {
   }
   if (seen.beat === 0) return nowMs - seen.askedAtMs < SEEN_WITHIN_MS;
   if (job.progress !== null) onProgress(job.progress);
-  if (job.state === 'waiting' && !seen.isWaitTold && nowMs - seen.askedAtMs >= WAITING_AFTER_MS) {
-    seen.isWaitTold = true;
+  if (job.state === 'waiting' && nowMs >= seen.tellWaitAtMs) {
+    seen.tellWaitAtMs = nowMs + WAITING_AGAIN_MS;
     parts.onWaiting?.();
   }
   if (nowMs - seen.movedAtMs >= STILL_AFTER_MS) missDaemon(parts, job, nowMs - seen.movedAtMs);

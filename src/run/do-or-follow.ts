@@ -60,7 +60,9 @@ async function follow<T>(
       data_dir: dataDir,
     });
   const onWaiting = (): void =>
-    voice.logger.info('the daemon is at other work of this kind, which a command asked for before: this one waits');
+    voice.logger.info(
+      'the daemon is at other work of this kind, which a command asked for before: this one waits (--status tells of both)',
+    );
   const parts = { board, isHeld, clock: realClock, onSeen, onWaiting, onProgress: show };
   try {
     return await followJob({ ...parts, ...(awaitMs === undefined ? {} : { awaitMs }) }, request, signal);

@@ -157,7 +157,10 @@ function dueNext(parts: DeviceReportParts, known: Knowledge): Due {
   if (look.isExcluded) return { askedMs, atMs: null, as: null, rest: null };
   const rest = gaps.find(({ toNs, retryAtMs }) => retryAtMs > nowMs && (top === undefined || toNs > top.to)) ?? null;
   if (rest !== null) return { askedMs, atMs: rest.retryAtMs, as: 'newest readings', rest };
-  const isQuiet = toldEmpty(device, { spans: telemetry.spans, newestNs }).length > 0;
+  // One that the list has never seen and that never had a reading is left to the sweep as well, once it was asked.
+  const isQuiet =
+    toldEmpty(device, { spans: telemetry.spans, newestNs }).length > 0 ||
+    (device.record.lastSeenAt === null && newestNs === null && top !== undefined);
   if (isQuiet && askedMs !== null) return { askedMs, atMs: askedMs + parts.sweepMs, as: 'sweep', rest: null };
   const after = dueAfter(settings.schedules, store.workspaceTag() ?? '');
   return { askedMs, atMs: askedMs === null ? nowMs : after('telemetry', askedMs), as: 'newest readings', rest: null };
@@ -207,6 +210,9 @@ function whyBehind({ telemetry, look, device, behindAfter }: Knowledge, { as, at
   const named = namedAtTheEnd(look.status.gaps);
   if (named !== null) return `Its newest stretch could not be had: ${named}.`;
   const seen = device.record.lastSeenAt;
+  if (as === 'sweep' && seen === null) {
+    return 'The list of devices has never seen it: it is asked when that changes, or at its next sweep.';
+  }
   if (as === 'sweep' && seen !== null) {
     return `The list of devices tells nothing new of it since ${formatExact(seen)}: it is asked when that changes, or at its next sweep.`;
   }

@@ -128,11 +128,12 @@ test('the newest minutes of a device that is read as it should be are no hole, a
 describe('one device', () => {
   test('that is behind: never asked, due, quiet, failing', () => {
     using open = scratchStore();
-    hold(open, ['due', 'quiet']);
+    hold(open, ['due', 'quiet', 'unseen']);
+    const seenMs = (id: string): number => (id === 'quiet' ? ON_TIME_MS - 1000 : NOW_MS + HOUR_MS);
     open.store.keepInventory({
-      listed: ['due', 'new', 'quiet'].map((id) => ({
-        // Seen a minute ago, but for the quiet one.
-        record: device(id, { lastSeenAt: msToNs(id === 'quiet' ? ON_TIME_MS - 1000 : NOW_MS + HOUR_MS) }),
+      listed: ['due', 'new', 'quiet', 'unseen'].map((id) => ({
+        // Seen a minute ago, but for the quiet one, and the one that was never seen.
+        record: device(id, { lastSeenAt: id === 'unseen' ? null : msToNs(seenMs(id)) }),
         name: id,
         line: null,
         digest: 'x',
@@ -143,12 +144,16 @@ describe('one device', () => {
     const clock = createVirtualClock(NOW_MS + 2 * HOUR_MS);
     const config = configOfDirectory(dirname(open.file));
     expect(deviceOf(config, clock, 'new').reasons).toEqual(['It was never asked yet.']);
+    expect(textOf(config, clock, 'new')).toMatch(/^Newest {6}no reading is held$/m);
     const due = deviceOf(config, clock, 'due');
     expect(due).toMatchObject({ fresh: false, next_as: 'newest readings', last_asked_at: '2026-06-15T11:59:00Z' });
     expect(due.reasons.join(' ')).toMatch(/open for \d+ s, more than 420 s\. It is due since 2026-06-15T1[12]:/);
     const quiet = deviceOf(config, clock, 'quiet');
     expect(quiet).toMatchObject({ next_as: 'sweep', next_due_at: '2026-06-15T17:59:00Z' });
     expect(quiet.reasons.join(' ')).toContain('The list of devices tells nothing new of it since');
+    const unseen = deviceOf(config, clock, 'unseen');
+    expect(unseen).toMatchObject({ next_as: 'sweep', next_due_at: '2026-06-15T17:59:00Z' });
+    expect(unseen.reasons.join(' ')).toContain('The list of devices has never seen it');
     const failed = open.ledger.book(NOW_MS + HOUR_MS, { lane: 'live', stream: 'telemetry', deviceId: 'due' });
     open.ledger.settle(failed, { status: null, fault: 'unreachable' });
     expect(deviceOf(config, clock, 'due')).toMatchObject({

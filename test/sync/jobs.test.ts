@@ -360,6 +360,31 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     expect(JSON.stringify(row)).not.toContain('rig-token');
   });
 
+  test('that waits for other work is told of soon, and then every minute', async () => {
+    using rig = await rigOf();
+    const sync = rig.open();
+    const stop = new AbortController();
+    const end: JobEnd = { state: 'done', exitCode: 0, summary: null, message: null };
+    const longWork = () => ({ end: rig.clock.sleep(200 * SECOND).then(() => end), progress: () => sync.report() });
+    const [loop] = takingJobs(sync, { once: longWork });
+    const running = loop?.(stop.signal).catch(() => {});
+    const first = follow(rig);
+    await rig.clock.sleep(2 * SECOND);
+    const opened = openJobBoard(rig.dataDir);
+    if (opened === null) throw new Error('no state to ask');
+    const askedMs = rig.clock.monoMs();
+    const toldAfterS: number[] = [];
+    const onWaiting = (): void => void toldAfterS.push(Math.round((rig.clock.monoMs() - askedMs) / SECOND));
+    const parts = { ...opened, clock: rig.clock, onSeen: () => {}, onWaiting, onProgress: () => {} };
+    expect(await followJob(parts, requestOf(rig), stop.signal)).toEqual(end);
+    expect((await first).end).toEqual(end);
+    expect(toldAfterS).toEqual([3, 63, 123, 183]);
+    opened.close();
+    stop.abort(new Error('over'));
+    await running;
+    sync.close();
+  });
+
   test('is kept for a day', async () => {
     using rig = await rigOf();
     const sync = rig.open();
