@@ -4,6 +4,8 @@
  * Total over what can go wrong with a file from outside; what is left over is a mistake of this program and stays as
  * it is.
  */
+import { statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { StateFullError } from '../core/archive-room.ts';
 import { UserError } from '../core/faults.ts';
 import { plainText } from '../core/text.ts';
@@ -64,7 +66,7 @@ const TROUBLES: readonly (readonly [start: string, trouble: Trouble])[] = [
   ['EIO', 'io'],
 ];
 
-const REMEDIES: Readonly<Record<Trouble, (words: string) => string>> = {
+const REMEDIES: Readonly<Record<Trouble, (words: string, path: string) => string>> = {
   damaged: (words) =>
     `the state file is damaged (${words}). Restore a backup, or move tidemark.db, tidemark.db-wal and tidemark.db-shm away together and start anew: the history is then read from the API again.`,
   full: () => 'the disk is full. Make room and start again; what was held before is safe.',
@@ -72,8 +74,10 @@ const REMEDIES: Readonly<Record<Trouble, (words: string) => string>> = {
     'another program has the state file open and holds a lock on it. Close that one (a database browser, a copy under way?) and start again; what was held before is safe.',
   'no-directory': (words) =>
     `the way to it leads through something that is no directory (${words}). Give data_dir another place, or mount what is missing.`,
-  unwritable: (words) =>
-    `this user cannot write the state there (${words}). Give data_dir a directory that it owns, for example: chown -R "$(id -u)" the directory.`,
+  unwritable: (words, path) => {
+    const user = ownUser();
+    return `this user (${user}) cannot write the state there (${words}). Make it the owner: chown -R ${user} '${dirname(path)}' (in a container: of the volume or directory that is mounted there), or give data_dir another place.`;
+  },
   io: (words) =>
     `the file system failed (${words}). Look after the disk (its room, its quota, its health) and start again; what was held before is safe.`,
 };
@@ -83,6 +87,15 @@ function explain(path: string, error: unknown): unknown {
   const code = String(error.code);
   const trouble = TROUBLES.find(([start]) => code.startsWith(start))?.[1];
   if (trouble === undefined) return error;
-  const message = `${path}: ${REMEDIES[trouble](plainText(error.message))}`;
+  const message = `${path}: ${REMEDIES[trouble](plainText(error.message), path)}`;
   return trouble === 'full' || trouble === 'io' ? new StateFullError(message, 1) : new UserError(message, 1);
+}
+
+/** The user of this process, as `chown` takes it: in a container it need not have a name. */
+function ownUser(): string {
+  try {
+    return String(statSync('/proc/self').uid);
+  } catch {
+    return '"$(id -u)"';
+  }
 }

@@ -1,0 +1,60 @@
+# Tidemark: one container for each workspace (docs/container.md).
+#
+#   docker build -t tidemark .
+#   docker buildx build --platform linux/amd64,linux/arm64 -t tidemark .
+#
+# Everything is built on the machine that builds, whatever the platform of the image: it is JavaScript, and the one native
+# module (SQLite) comes ready for both. The last stage runs no command, so that nothing is emulated.
+#
+# For builds that must repeat to the byte, name both images by digest:
+#   --build-arg NODE_IMAGE=docker.io/library/node@sha256:... --build-arg BASE_IMAGE=docker.io/library/debian@sha256:...
+ARG NODE_IMAGE=docker.io/library/node:24.21.0-bookworm-slim
+ARG BASE_IMAGE=docker.io/library/debian:bookworm-slim
+
+FROM --platform=${BUILDPLATFORM:-linux/amd64} ${NODE_IMAGE} AS build
+WORKDIR /build
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci
+COPY tsconfig.json README.md CHANGELOG.md ./
+COPY config/image ./config/image
+COPY src ./src
+RUN npm run build
+# What runs, and nothing else: no development dependency, no Node of its own (the image brings it), no other platform's SQLite.
+ARG TARGETARCH=amd64
+RUN npm sbom --omit dev --omit optional --sbom-format cyclonedx > /tmp/sbom.cdx.json \
+ && npm ci --omit=dev --omit=optional \
+ && node config/image/assemble.mjs /out "${TARGETARCH}" /tmp/sbom.cdx.json
+
+FROM ${NODE_IMAGE} AS node
+
+# Smaller than Node's own image by npm, yarn and their kin: a program that is installed needs none of them.
+FROM ${BASE_IMAGE}
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+ARG CREATED=unknown
+LABEL org.opencontainers.image.title="Tidemark" \
+      org.opencontainers.image.description="Keeps a complete and fresh copy of a device-monitoring workspace in the time-series database of its owner" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.created="${CREATED}" \
+      org.opencontainers.image.base.name="docker.io/library/debian:bookworm-slim"
+COPY --from=node /usr/local/bin/node /usr/local/bin/node
+COPY --from=build /out/app /app
+# /data, of root's group and open to it: any user without a group of its own (--user 4242, OpenShift) can write there too.
+COPY --from=build --chown=1000:0 /out/root /
+# SQLite's temporary files: there may be no other place that can be written. What glibc keeps of freed memory is bounded.
+ENV NODE_ENV=production \
+    PATH=/app/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    TIDEMARK_DATA_DIR=/data \
+    TIDEMARK_LISTEN=0.0.0.0:9464 \
+    SQLITE_TMPDIR=/data \
+    MALLOC_ARENA_MAX=1 \
+    MALLOC_MMAP_THRESHOLD_=131072 \
+    MALLOC_TRIM_THRESHOLD_=131072
+WORKDIR /app
+USER 1000:1000
+VOLUME /data
+EXPOSE 9464
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=30s --timeout=5s --start-period=20s --retries=3 CMD ["tidemark", "--health"]
+ENTRYPOINT ["tidemark"]

@@ -1,0 +1,49 @@
+/**
+ * `npm run test:image`: builds the image by the Dockerfile and runs it, without a Docker engine (buildah, podman, runc and
+ * debootstrap from Debian; root). The base images are stand-ins, unless the real ones are in the store already.
+ *
+ * The store is kept in `TIDEMARK_IMAGE_STORE`, or in a temporary directory: about 2 GB.
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openBench, openStage, ROOT } from '../process/support.ts';
+import { BASE, makeBases } from './base.ts';
+import { IMAGE, imageChecks } from './checks.ts';
+import { openEngine } from './engine.ts';
+
+const TOOLS = ['/usr/bin/buildah', '/usr/bin/podman', '/usr/sbin/runc', '/usr/sbin/debootstrap', '/usr/bin/influxd'];
+
+const missing = TOOLS.filter((tool) => !existsSync(tool));
+if (missing.length > 0) {
+  process.stderr.write(`missing: ${missing.join(', ')} (apt-get install buildah podman runc debootstrap influxdb)\n`);
+  process.exit(1);
+}
+
+const nodeImage = /^ARG NODE_IMAGE=(\S+)$/m.exec(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'))?.[1];
+if (nodeImage === undefined) throw new Error('the Dockerfile names no NODE_IMAGE');
+const engine = openEngine(process.env['TIDEMARK_IMAGE_STORE'] ?? join(tmpdir(), 'tidemark-image-store'));
+const counts = { passed: 0, failed: 0 };
+
+await check('the images that it begins with are there', () => makeBases(engine, nodeImage));
+await check('the Dockerfile builds', async () => {
+  const how = ['--isolation=chroot', '--network=host', '--pull-never', '--format=docker'];
+  await engine.build(['bud', ...how, '-t', IMAGE, ROOT]);
+});
+await using bench = await openBench();
+await using stage = await openStage({ bench });
+for (const { name, run } of imageChecks(engine, stage, [BASE, nodeImage])) await check(name, run);
+process.stdout.write(`${counts.passed} passed, ${counts.failed} failed\n`);
+process.exitCode = counts.failed === 0 ? 0 : 1;
+
+async function check(name: string, work: () => Promise<unknown>): Promise<void> {
+  const beganMs = performance.now();
+  try {
+    await work();
+    counts.passed += 1;
+    process.stdout.write(`ok ${name} (${((performance.now() - beganMs) / 1000).toFixed(1)} s)\n`);
+  } catch (error) {
+    counts.failed += 1;
+    process.stdout.write(`NOT ${name}\n${error instanceof Error ? error.message : String(error)}\n`);
+  }
+}
