@@ -4,8 +4,7 @@
 import { plainText } from '../core/text.ts';
 import { type DayDifference, type DestinationVerdict, worstFirst } from '../core/verify-report.ts';
 import type { SampleVerdict } from '../core/verify-sample.ts';
-
-const WIDTH = 80;
+import { wrapped } from './words.ts';
 
 /** How many days are told one by one. */
 const DAYS_TOLD = 20;
@@ -156,18 +155,4 @@ function number(value: number): string {
 
 function count(value: number, what: string): string {
   return `${number(value)} ${what}${value === 1 ? '' : 's'}`;
-}
-
-/** The line in lines of at most 80 columns, the later ones set in; each with its end. */
-function wrapped(line: string): string {
-  const indent = `${/^ */.exec(line)?.[0] ?? ''}  `;
-  let rest = line;
-  let text = '';
-  while (rest.length > WIDTH) {
-    const cut = rest.lastIndexOf(' ', WIDTH);
-    if (cut <= indent.length) break;
-    text += `${rest.slice(0, cut)}\n`;
-    rest = `${indent}${rest.slice(cut + 1)}`;
-  }
-  return `${text}${rest}\n`;
 }

@@ -1,8 +1,7 @@
 /**
  * The daemon put together: the API over HTTP, a key that may be exchanged by its file, the sync, the status page.
  */
-import { createHttpTransport } from '../api/transport.ts';
-import { openSync, type Sync } from '../app.ts';
+import type { Sync } from '../app.ts';
 import { settingsOf } from '../app-settings.ts';
 import { createBackfillWorker } from '../commands/backfill-job.ts';
 import { createCheckWorker } from '../commands/check-job.ts';
@@ -13,7 +12,6 @@ import type { Config } from '../config.ts';
 import { secretText, Unfit } from '../config-values.ts';
 import { beatingClock } from '../core/heartbeats.ts';
 import { Secret } from '../core/secret.ts';
-import { realClock, realRandom } from '../real-clock.ts';
 import type { DestinationOptions } from '../sync/destination.ts';
 import { type JobParts, runJobs } from '../sync/jobs.ts';
 import type { ProcessPorts, Voice } from '../voice.ts';
@@ -21,38 +19,24 @@ import { ratesOfState } from './backfill-rates.ts';
 import { createSecretReader } from './secrets.ts';
 import { runService } from './service.ts';
 import { upkeepWorkers } from './upkeep.ts';
+import { withSync } from './with-sync.ts';
 
 /** Runs the daemon until it is told to stop. @param secrets what must not be shown; a new key is added. @returns the exit code. */
 export async function runDaemonCommand(
   { config, secrets, voice }: { config: Config; secrets: Secret[]; voice: Voice },
   ports: ProcessPorts,
 ): Promise<number> {
-  const { url, ca, timeoutMs, concurrency } = config.api;
   const key = createKeySource(config.api, { readFile: ports.readFile, secrets });
-  const http = createHttpTransport({ timeoutMs, connections: concurrency, ...(ca === null ? {} : { ca }) });
-  let sync: Sync | null = null;
-  try {
-    sync = openSync({
-      ...settingsOf(config, createSecretReader({ readFile: ports.readFile, secrets })),
-      observe: voice.observe,
-      clock: realClock,
-      random: realRandom,
-      transport: http.transport,
-      api: { ...config.api, url, key: () => key.inUse().reveal() },
-      dataDir: config.dataDir,
-    });
+  return await withSync({ config, voice, secrets, key: key.inUse }, ports, async (sync) => {
     const onServed = (address: string): void => voice.logger.info('tidemark runs', { status_page: address });
     const { destinations } = settingsOf(config, createSecretReader({ readFile: ports.readFile, secrets }));
-    const jobs = jobPartsOf(sync, voice, { timeoutMs, dataDir: config.dataDir, destinations });
+    const jobs = jobPartsOf(sync, voice, { timeoutMs: config.api.timeoutMs, dataDir: config.dataDir, destinations });
     const beside = [(stop: AbortSignal) => runJobs(jobs, stop)];
     const { perDevice } = config.metrics;
     await runService({ sync, voice, listen: config.listen, key, perDevice, beside, onServed }, ports.signal);
     voice.logger.info('stopped');
     return 0;
-  } finally {
-    sync?.close();
-    await http.close();
-  }
+  });
 }
 
 /** What jobs go by beside the sync. */

@@ -3,6 +3,7 @@
  * and follows it.
  */
 import { followJob } from '../commands/follow.ts';
+import { UserError } from '../core/faults.ts';
 import { type JobEnd, type JobRequest, readProgress } from '../core/jobs.ts';
 import { realClock } from '../real-clock.ts';
 import { openJobBoard } from '../store/job-board.ts';
@@ -70,4 +71,14 @@ async function follow<T>(
     voice.endProgress();
     close();
   }
+}
+
+/** What the end of a job comes to: its summary, checked, or a mistake that tells why there is none. */
+export function summaryBy<T>(read: (summary: unknown) => T | null): (end: JobEnd) => T {
+  return ({ exitCode, summary, message }) => {
+    const known = read(summary);
+    if (known !== null) return known;
+    const words = message ?? 'it has left no summary that this version understands';
+    throw new UserError(`The daemon did not do it: ${words}`, exitCode === 0 ? 1 : exitCode);
+  };
 }

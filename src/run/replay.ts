@@ -9,7 +9,6 @@ import type { StateConfig } from '../config.ts';
 import { count, Unfit } from '../config-values.ts';
 import { END_OF_TIME } from '../core/archive-walk.ts';
 import { UserError } from '../core/faults.ts';
-import type { JobEnd } from '../core/jobs.ts';
 import {
   type ReplayArgs,
   type ReplayReport,
@@ -23,7 +22,7 @@ import { openArchiveView } from '../store/archive-view.ts';
 import { openStore } from '../store/store.ts';
 import { createDeliverer } from '../sync/deliver.ts';
 import { type ProcessPorts, repeatWhile, type Voice } from '../voice.ts';
-import { doOrFollow } from './do-or-follow.ts';
+import { doOrFollow, summaryBy } from './do-or-follow.ts';
 import { noState, requireKnown } from './export.ts';
 import { replayWords, tellReplayEnd } from './replay-words.ts';
 import { createSecretReader } from './secrets.ts';
@@ -48,7 +47,7 @@ export async function runReplayCommand(run: ReplayRun, ports: ProcessPorts): Pro
   const work = {
     request,
     alone: () => replay(run, { args, show }, ports),
-    summaryOf,
+    summaryOf: summaryBy(readReplaySummary),
     show: (progress: unknown) => {
       const reports = readReplayReports(progress);
       if (reports !== null) show(reports);
@@ -108,13 +107,6 @@ async function replay(
   } finally {
     opened.close();
   }
-}
-
-function summaryOf({ exitCode, summary, message }: JobEnd): ReplaySummary {
-  const read = readReplaySummary(summary);
-  if (read !== null) return read;
-  const words = message ?? 'it has left no summary that this version understands';
-  throw new UserError(`The daemon did not do it: ${words}`, exitCode === 0 ? 1 : exitCode);
 }
 
 /** How often the log is told how far it is, where there is no terminal. */

@@ -2,24 +2,23 @@
  * The part of `--verify` that asks the API or writes to the state: alone it opens the sync itself; beside a daemon that
  * does it, as a job.
  */
-import { createHttpTransport } from '../api/transport.ts';
-import { openSync, type Sync } from '../app.ts';
-import { settingsOf } from '../app-settings.ts';
+import type { Sync } from '../app.ts';
 import { mend } from '../commands/mend.ts';
 import { refusalOf } from '../commands/once-pull.ts';
 import { askForAccount } from '../commands/plan.ts';
 import { sample } from '../commands/sample.ts';
 import type { Config } from '../config.ts';
 import { ApiFault, UserError } from '../core/faults.ts';
-import type { JobEnd, JobKind } from '../core/jobs.ts';
+import type { JobKind } from '../core/jobs.ts';
 import { lackChangeOf, type MendArgs, type MendSummary, type SampleArgs } from '../core/mending.ts';
 import type { SampleVerdict } from '../core/verify-sample.ts';
-import { realClock, realRandom } from '../real-clock.ts';
+import { realClock } from '../real-clock.ts';
 import { openStore } from '../store/store.ts';
 import { openVerifyState } from '../store/verify-look.ts';
 import { endsSession } from '../sync/dispatch.ts';
 import type { ProcessPorts, Voice } from '../voice.ts';
-import { doOrFollow } from './do-or-follow.ts';
+import { doOrFollow, summaryBy } from './do-or-follow.ts';
+import { withSync } from './with-sync.ts';
 
 export interface ApiRun {
   /** With the API; `null`: only a daemon can do it. */
@@ -58,7 +57,7 @@ export async function runMend(run: ApiRun, args: MendArgs, ports: ProcessPorts):
   const done = { windows: 0 };
   const total = args.windows.length;
   const alone = async (): Promise<MendSummary> =>
-    await withSync(run, true, ports, async (sync) => {
+    await withApi(run, true, ports, async (sync) => {
       const stop = new AbortController();
       const both = AbortSignal.any([ports.signal, stop.signal]);
       const deliveries = sync.deliverers.map(async (deliverer) => await deliverer.run(both));
@@ -81,7 +80,7 @@ export async function runMend(run: ApiRun, args: MendArgs, ports: ProcessPorts):
 export async function runSample(run: ApiRun, args: SampleArgs, ports: ProcessPorts): Promise<SampleVerdict> {
   const done = { windows: 0 };
   const alone = async (): Promise<SampleVerdict> =>
-    await withSync(run, false, ports, async ({ context }) => {
+    await withApi(run, false, ports, async ({ context }) => {
       const state = openVerifyState(run.dataDir);
       if (state === null) throw new UserError('There is nothing held yet to be read again.', 1);
       try {
@@ -118,18 +117,16 @@ async function doIt<T extends object>(
     if (typeof told === 'number') voice.showWords(() => `${told}/${total} ${what}`);
   };
   voice.showWords(() => `${done.windows}/${total} ${what}`);
-  const work = { request, alone, summaryOf: (end: JobEnd) => summaryOf<T>(end), show };
+  const work = { request, alone, summaryOf: summaryBy(asSummary<T>), show };
   return await doOrFollow(work, { dataDir, voice }, ports);
 }
 
 /** What the daemon has left: an object of the same version of this program. */
-function summaryOf<T extends object>({ exitCode, summary, message }: JobEnd): T {
-  if (typeof summary === 'object' && summary !== null && 'requests' in summary) return summary as T;
-  const words = message ?? 'it has left no summary that this version understands';
-  throw new UserError(`The daemon did not do it: ${words}`, exitCode === 0 ? 1 : exitCode);
+function asSummary<T extends object>(summary: unknown): T | null {
+  return typeof summary === 'object' && summary !== null && 'requests' in summary ? (summary as T) : null;
 }
 
-async function withSync<T>(
+async function withApi<T>(
   { config, dataDir, voice }: ApiRun,
   delivers: boolean,
   ports: ProcessPorts,
@@ -140,27 +137,10 @@ async function withSync<T>(
     openStore(dataDir).close();
     throw new NoApiError();
   }
-  const { url, key, ca, timeoutMs, concurrency } = config.api;
-  const http = createHttpTransport({ timeoutMs, connections: concurrency, ...(ca === null ? {} : { ca }) });
-  let sync: Sync | null = null;
-  try {
-    const settings = settingsOf(config);
-    sync = openSync({
-      ...settings,
-      destinations: delivers ? settings.destinations : [],
-      observe: voice.observe,
-      clock: realClock,
-      random: realRandom,
-      transport: http.transport,
-      api: { ...config.api, url, key: () => key.reveal() },
-      dataDir,
-    });
+  return await withSync({ config, voice, secrets: [], delivers }, ports, async (sync) => {
     await knowWorkspace(sync, ports.signal);
     return await work(sync);
-  } finally {
-    sync?.close();
-    await http.close();
-  }
+  });
 }
 
 /** Whoever asks has to ask in the workspace that the state belongs to. */

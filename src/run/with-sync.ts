@@ -1,0 +1,50 @@
+/**
+ * A sync over real HTTP, for the length of some work: opened in order, closed in reverse.
+ */
+import { createHttpTransport } from '../api/transport.ts';
+import { openSync, type Sync } from '../app.ts';
+import { settingsOf } from '../app-settings.ts';
+import type { Config } from '../config.ts';
+import type { Secret } from '../core/secret.ts';
+import { realClock, realRandom } from '../real-clock.ts';
+import type { ProcessPorts, Voice } from '../voice.ts';
+import { createSecretReader } from './secrets.ts';
+
+export interface SyncNeeds {
+  readonly config: Config;
+  readonly voice: Voice;
+  /** What must not be shown; a secret that is exchanged is added. */
+  readonly secrets: Secret[];
+  /** The key in use; that of the configuration where it is left out. */
+  readonly key?: () => Secret;
+  /** Whether anything is delivered; that is so where it is left out. */
+  readonly delivers?: boolean;
+}
+
+/** Opens it, does the work, closes it. @throws UserError where the state cannot be used, and whatever the work throws. */
+export async function withSync<T>(
+  { config, voice, secrets, key = () => config.api.key, delivers = true }: SyncNeeds,
+  { readFile }: Pick<ProcessPorts, 'readFile'>,
+  work: (sync: Sync) => Promise<T>,
+): Promise<T> {
+  const { ca, timeoutMs, concurrency } = config.api;
+  const http = createHttpTransport({ timeoutMs, connections: concurrency, ...(ca === null ? {} : { ca }) });
+  let sync: Sync | null = null;
+  try {
+    const settings = settingsOf(config, createSecretReader({ readFile, secrets }));
+    sync = openSync({
+      ...settings,
+      destinations: delivers ? settings.destinations : [],
+      observe: voice.observe,
+      clock: realClock,
+      random: realRandom,
+      transport: http.transport,
+      api: { ...config.api, key: () => key().reveal() },
+      dataDir: config.dataDir,
+    });
+    return await work(sync);
+  } finally {
+    sync?.close();
+    await http.close();
+  }
+}
