@@ -6,12 +6,12 @@
  * `Retry-After` as milliseconds. Its transport sends once and is told here what it lacks: a cap on what it reads.
  * It follows no redirect. Its own `proxyUrl` is not used (no CONNECT, no NO_PROXY): Node's agents know proxies.
  */
-import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, type RequestOptions, request } from 'node:http';
-import { Agent as HttpsAgent, request as requestTls } from 'node:https';
+import type { ClientRequest, Agent as HttpAgent, IncomingMessage, RequestOptions } from 'node:http';
 import { Writable } from 'node:stream';
 import { HttpError, InfluxDB, setLogger } from '@influxdata/influxdb-client';
 import { UserError } from '../core/faults.ts';
 import type { ServerAnswer } from './answers.ts';
+import { http, https } from './node-http.ts';
 
 /** Enough for every word that is shown, and for the errors of a hundred lines. */
 const MAX_BODY_BYTES = 64 * 1024;
@@ -65,7 +65,10 @@ export function createConnection({ url, token, basic = false, ca, proxies }: Con
       transportOptions: {
         agent,
         // The client's own way to name the functions that send; nothing here follows anything.
-        'follow-redirects': { http: { request: watch(seen, request) }, https: { request: watch(seen, requestTls) } },
+        'follow-redirects': {
+          http: { request: watch(seen, http.request) },
+          https: { request: watch(seen, https.request) },
+        },
       },
     });
     try {
@@ -85,7 +88,7 @@ export function createConnection({ url, token, basic = false, ca, proxies }: Con
 export function openAgent(base: string, { ca, proxies }: Pick<ConnectionOptions, 'ca' | 'proxies'>): HttpAgent {
   try {
     const options = { keepAlive: true, proxyEnv: proxies };
-    return base.startsWith('https:') ? new HttpsAgent({ ...options, ca }) : new HttpAgent(options);
+    return base.startsWith('https:') ? new https.Agent({ ...options, ca }) : new http.Agent(options);
   } catch {
     // The error quotes the URL, and a proxy's URL may hold a password.
     throw new UserError('HTTPS_PROXY or HTTP_PROXY: not a URL. Set it as http://host:port, or unset it.', 78);

@@ -4,13 +4,13 @@
  * The same agents, proxies, certificates and tokens as for writing (`connection.ts`); the client's transport cannot be
  * used, as it gathers what it reads. The deadline is one of silence: an answer may take long as long as it goes on.
  */
-import { type IncomingMessage, type RequestOptions, request } from 'node:http';
-import { request as requestTls } from 'node:https';
+import type { IncomingMessage, RequestOptions } from 'node:http';
 import { StringDecoder } from 'node:string_decoder';
 import { plainText } from '../core/text.ts';
 import type { ReadTrouble } from '../core/verify-ports.ts';
 import type { Conceal } from './answers.ts';
 import { baseUrl, openAgent } from './connection.ts';
+import { http, https } from './node-http.ts';
 import type { InfluxSinkOptions } from './sink.ts';
 import { concealing, inSectionOf, readFailure } from './trouble.ts';
 
@@ -37,7 +37,7 @@ export function createReader(options: InfluxSinkOptions & { readonly basic: bool
     accept: 'application/json',
     ...(token === '' ? {} : { authorization: authorizationOf(token, options.basic) }),
   };
-  const begin = base.startsWith('https:') ? requestTls : request;
+  const begin = base.startsWith('https:') ? https.request : http.request;
   return async (path, take, signal) => {
     signal.throwIfAborted();
     try {
@@ -63,7 +63,7 @@ interface Asking extends Pick<RequestOptions, 'agent' | 'headers' | 'signal'> {
 }
 
 async function answerTo(
-  begin: typeof request,
+  begin: typeof http.request,
   url: string,
   { timeoutMs, ...options }: Asking,
 ): Promise<IncomingMessage> {

@@ -27,10 +27,13 @@ export function readCron(text: string): Schedule | CronMistake {
 
 function scheduleOf(text: string): Schedule {
   const matcher = createTask(text, () => {}, { timezone: 'UTC' });
-  const { hour, minute, second } = parse(text);
+  const { hour, minute, second, dayOfMonth, month, dayOfWeek } = parse(text);
   const times = timesOfDay({ hour, minute, second });
+  // Most schedules name every day; to ask the matcher of each day of a year takes longer than all else of a start.
+  const isDaily = dayOfMonth.length === 31 && month.length === 12 && dayOfWeek.length === 7;
   /** Whether the day that begins at `dayMs` is one that the expression names. */
-  const isDay = (dayMs: EpochMs): boolean => times[0] !== undefined && matcher.match(new Date(dayMs + times[0]));
+  const isDay = (dayMs: EpochMs): boolean =>
+    times[0] !== undefined && (isDaily || matcher.match(new Date(dayMs + times[0])));
   return {
     text,
     next: (afterMs) => {
