@@ -44,7 +44,7 @@ process.on('SIGINT', onSignal);
  * Memory for speed is V8's choice and not that of a daemon on a small machine: half a gigabyte where a third will do.
  * V8 reads both figures anew whenever it decides how far to grow.
  */
-const YOUNG_BYTES = 8 * 1024 * 1024;
+const YOUNG_BYTES = 5 * 1024 * 1024;
 const LOOK_EVERY_MS = 20;
 
 setFlagsFromString('--heap-growing-percent=100');
