@@ -13,6 +13,7 @@ import { DAY_MS, nsToMs, SECOND_MS } from '../core/time.ts';
 import type { SyncSettings } from '../sync/context.ts';
 import { wantedFrom } from '../sync/horizon.ts';
 import { countWords, numberWords, spanWords } from './check-words.ts';
+import { span } from './words.ts';
 
 /** The plan and its limits. */
 export function notePlan(notes: CheckNotes, { plan, devices, openAlerts }: Account): CheckLine {
@@ -84,7 +85,7 @@ export function noteClock(
   }
   const seconds = Math.round(skewMs / SECOND_MS);
   const facts = { skew_seconds: seconds };
-  const words = `${spanWords(Math.abs(seconds) * SECOND_MS)} ${skewMs > 0 ? 'ahead of' : 'behind'}`;
+  const words = `${span(Math.abs(seconds))} ${skewMs > 0 ? 'ahead of' : 'behind'}`;
   if (Math.abs(skewMs) <= SKEW_TOLD_MS) {
     const close = Math.abs(seconds) <= 1 ? 'to the second' : `it is ${words} that`;
     return notes.ok('clock', `this machine's clock agrees with the API's: ${close}`, facts);
