@@ -61,7 +61,7 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
 
 describe('a user without the right to write', () => {
   const WORDS =
-    /^UserError 1 .*tidemark\.db: this user cannot write the state there \(.*\)\. Make it the owner: chown -R \d+ /;
+    /^UserError 1 .*tidemark\.db: this user \(\d+\) cannot write the state there \(.*\)\. Make it the owner: chown -R \d+ '/;
 
   function forNobody(): Scratch {
     const place = scratch();
