@@ -11,6 +11,7 @@ import type { Config } from '../config.ts';
 import { ApiFault, UserError } from '../core/faults.ts';
 import type { JobKind } from '../core/jobs.ts';
 import { lackChangeOf, type MendArgs, type MendSummary, type SampleArgs } from '../core/mending.ts';
+import type { Secret } from '../core/secret.ts';
 import type { SampleVerdict } from '../core/verify-sample.ts';
 import { realClock } from '../real-clock.ts';
 import { openStore } from '../store/store.ts';
@@ -25,6 +26,8 @@ export interface ApiRun {
   readonly config: Config | null;
   readonly dataDir: string;
   readonly voice: Voice;
+  /** What must not be shown; a secret that is exchanged is added. */
+  readonly secrets: Secret[];
 }
 
 /** Neither is the API configured nor is there a daemon that could ask it. */
@@ -127,7 +130,7 @@ function asSummary<T extends object>(summary: unknown): T | null {
 }
 
 async function withApi<T>(
-  { config, dataDir, voice }: ApiRun,
+  { config, dataDir, voice, secrets }: ApiRun,
   delivers: boolean,
   ports: ProcessPorts,
   work: (sync: Sync) => Promise<T>,
@@ -137,7 +140,7 @@ async function withApi<T>(
     openStore(dataDir).close();
     throw new NoApiError();
   }
-  return await withSync({ config, voice, secrets: [], delivers }, ports, async (sync) => {
+  return await withSync({ config, voice, secrets, delivers }, ports, async (sync) => {
     await knowWorkspace(sync, ports.signal);
     return await work(sync);
   });

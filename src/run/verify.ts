@@ -8,6 +8,7 @@ import { verifyText } from '../commands/verify-text.ts';
 import type { Config, StateConfig } from '../config.ts';
 import { UserError } from '../core/faults.ts';
 import { identityTag } from '../core/line-text.ts';
+import type { Secret } from '../core/secret.ts';
 import { formatExact } from '../core/time.ts';
 import { noFindings } from '../core/verify-day.ts';
 import { fetchCost } from '../core/verify-gone.ts';
@@ -29,6 +30,7 @@ export interface VerifyRun {
   readonly command: VerifyCommand;
   readonly config: StateConfig;
   readonly voice: Voice;
+  readonly secrets: Secret[];
   /** With the API: where it is configured and may be needed. */
   readonly api: Config | null;
 }
@@ -84,7 +86,7 @@ function outcomeOf({ missing, gone, reason }: SampleVerdict): DestinationVerdict
 }
 
 async function takeSample(
-  { command, config, voice, api }: VerifyRun,
+  { command, config, voice, secrets, api }: VerifyRun,
   { windows, asked: { from, to } }: { readonly windows: number; readonly asked: AskedSpan },
   ports: ProcessPorts,
 ): Promise<SampleVerdict> {
@@ -95,7 +97,7 @@ async function takeSample(
     devices: command.devices,
     repair: command.repair,
   };
-  return await runSample({ config: api, dataDir: config.dataDir, voice }, args, ports);
+  return await runSample({ config: api, dataDir: config.dataDir, voice, secrets }, args, ports);
 }
 
 function readSample(text: string): number {
@@ -112,7 +114,7 @@ interface Comparison {
 }
 
 async function compare(run: VerifyRun, comparison: Comparison, ports: ProcessPorts): Promise<DestinationVerdict> {
-  const { command, config, voice, api } = run;
+  const { command, config, voice, secrets, api } = run;
   const { state, database, span } = comparison;
   const { options, candidates, batchLines } = database;
   const destination = state.destination(options.name, candidates);
@@ -134,7 +136,7 @@ async function compare(run: VerifyRun, comparison: Comparison, ports: ProcessPor
     return { ...first.verdict, to_fetch: fetchCost(first.sums.gone, state.plan, realClock.nowMs()) };
   }
   const parts = {
-    run: { config: api, dataDir: config.dataDir, voice },
+    run: { config: api, dataDir: config.dataDir, voice, secrets },
     ...{ state, destination, span },
     compare: (deviceIds: readonly string[]) => of(deviceIds, false),
   };
