@@ -323,7 +323,10 @@ describe('a place that cannot hold a state', () => {
   test('a directory in the place of the file', () => {
     using place = scratch();
     mkdirSync(place.file);
-    expect(refusal(place.path)).toMatchObject({ exitCode: 1, message: expect.stringContaining('or give data_dir another place') });
+    expect(refusal(place.path)).toMatchObject({
+      exitCode: 1,
+      message: expect.stringContaining('or give data_dir another place'),
+    });
   });
 
   test('a state that another program has locked for itself', { timeout: 20_000 }, () => {
