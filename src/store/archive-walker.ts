@@ -13,7 +13,7 @@ import { seriesOf } from '../core/line-reader.ts';
 import { identityTag } from '../core/line-text.ts';
 import { type EpochNs, minNs } from '../core/time.ts';
 import { gatherLines, type TimedLines } from '../core/timed-lines.ts';
-import { unpack } from './archive.ts';
+import { unpack } from './block-codec.ts';
 
 /** A block that may hold lines of a stretch, from `at` on. */
 interface Candidate {

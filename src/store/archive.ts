@@ -5,13 +5,13 @@
  * has settled may be sealed into larger blocks (`seal.ts`) and cleared (`clear.ts`). It promises that what is read back
  * is, byte for byte, what was appended.
  */
-import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import type Database from 'better-sqlite3';
 import { sideReach } from '../core/archive-spans.ts';
 import type { Interval, Intervals } from '../core/intervals.ts';
 import type { ArchiveTotals, LogBatch, LogLane, LogPosition, LogSegment } from '../core/log-state.ts';
 import type { Tie } from '../core/telemetry-state.ts';
 import type { EpochMs, EpochNs } from '../core/time.ts';
+import { type PackedBlock, pack, release, unpack } from './block-codec.ts';
 
 /** What one block holds. `firstNs` and `lastNs` bound its telemetry lines; `null` where it has none. */
 export interface NewBlock {
@@ -54,61 +54,6 @@ interface TieRow {
   readonly field: string;
   readonly written_ns: bigint;
 }
-
-/**
- * Level 1: half the size of deflate at half its time, on lines that repeat as ours do. With a checksum: SQLite has none,
- * and two bits in three that flip in a block would give other lines without a word.
- */
-const COMPRESSION = { params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 } };
-
-/** Lines are made into bytes here, over and over: garbage outside of the heap waits long for its collector. */
-const scratch = Buffer.allocUnsafeSlow(256 * 1024);
-
-/** Lines as a block keeps them; `bytes` is their length before. */
-export const pack = (lines: readonly string[]): { data: Buffer; bytes: number } => {
-  const joined = lines.join('\n');
-  // A UTF-16 code unit takes at most three bytes of UTF-8.
-  const fits = joined.length * 3 <= scratch.length;
-  return compress(fits ? scratch.subarray(0, scratch.write(joined, 'utf8')) : Buffer.from(joined, 'utf8'));
-};
-
-/** One block of the lines of several, in their order: byte for byte, none of them is looked at. */
-export const repack = (blocks: readonly PackedBlock[]): { data: Buffer; bytes: number } => {
-  const texts = blocks.map(({ data, bytes }) => decompress(data, Number(bytes)));
-  const length = texts.reduce((sum, text) => sum + text.length + 1, -1);
-  const text = length <= scratch.length ? scratch : Buffer.allocUnsafe(length);
-  let at = 0;
-  for (const part of texts) {
-    if (at > 0) at = text.writeUInt8(NEWLINE, at);
-    at += part.copy(text, at);
-  }
-  return compress(text.subarray(0, at));
-};
-
-const NEWLINE = 0x0a;
-
-function compress(text: Buffer): { data: Buffer; bytes: number } {
-  const bytes = text.length;
-  return { data: zstdCompressSync(text, { ...COMPRESSION, pledgedSrcSize: bytes }), bytes };
-}
-
-/** What holds most blocks, where it is not known how much a block holds. */
-const PIECE_BYTES = 128 * 1024;
-
-/** A block as its row has it: `bytes` is what its lines take. */
-interface PackedBlock {
-  readonly data: Buffer;
-  readonly bytes: bigint;
-}
-
-/** In one piece of the right size: what is too large lies about outside of the heap until the collector comes. */
-function decompress(data: Buffer, bytes: number): Buffer {
-  return zstdDecompressSync(data, { chunkSize: bytes + 64 });
-}
-
-/** The lines of a block. @param bytes what they take. @throws an error with a `ZSTD_` code where it is damaged. */
-export const unpack = (data: Buffer, bytes = PIECE_BYTES): string[] =>
-  decompress(data, bytes).toString('utf8').split('\n');
 
 /** Blocks are summed up by so many places of the log (`log_sum`). */
 const PART = 1024;
@@ -157,6 +102,7 @@ export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Arc
       const side = sideReach(sideLines);
       const sides = [side?.first ?? null, side?.last ?? null];
       insert.run(lane, deviceId, firstNs, lastNs, lines.length, bytes, data, atMs, ...sides);
+      release(data);
     },
     read: (lane, from, limits) => readBatch(next.iterate(lane, from.block), from, limits),
     linesAround: (deviceId, from, to) =>
@@ -230,6 +176,7 @@ function readBatch(
     const block = Number(row.seq);
     const start = block === from.block ? from.line : 0;
     const all = unpack(row.data, Number(row.bytes));
+    release(row.data);
     let end = start;
     for (let line = all[end]; line !== undefined && room(line); line = all[end]) {
       lines.push(line);

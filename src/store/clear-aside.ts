@@ -7,7 +7,7 @@
 import type Database from 'better-sqlite3';
 import type { ArchiveKeeper } from '../core/archive-keeper.ts';
 import type { LogLane } from '../core/log-state.ts';
-import { unpack } from './archive.ts';
+import { unpack } from './block-codec.ts';
 import { STEP_BLOCKS, STEP_BYTES } from './clear.ts';
 import { createLosses } from './clear-lacks.ts';
 import { createStretches } from './clear-void.ts';

@@ -8,7 +8,7 @@
 import type Database from 'better-sqlite3';
 import type { ArchiveKeeper, ClearOrder } from '../core/archive-keeper.ts';
 import type { LogLane } from '../core/log-state.ts';
-import { unpack } from './archive.ts';
+import { unpack } from './block-codec.ts';
 import { createLosses, type Loss } from './clear-lacks.ts';
 import { createCleared } from './clear-memory.ts';
 import { createStretches } from './clear-void.ts';

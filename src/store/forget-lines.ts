@@ -8,7 +8,7 @@
 import type Database from 'better-sqlite3';
 import { readLine } from '../core/line-reader.ts';
 import type { LogLane } from '../core/log-state.ts';
-import { pack, unpack } from './archive.ts';
+import { pack, unpack } from './block-codec.ts';
 
 interface BlockRow {
   readonly seq: bigint;

@@ -12,7 +12,7 @@ import { identityTag } from '../core/line-text.ts';
 import type { LogLane } from '../core/log-state.ts';
 import { aboutItem } from '../core/quarantine.ts';
 import { ForgottenError } from '../core/telemetry-state.ts';
-import { unpack } from './archive.ts';
+import { unpack } from './block-codec.ts';
 import { createLineRemoval, linesOf } from './forget-lines.ts';
 import { createKnowledgeRemoval, type Facts } from './forget-tables.ts';
 import type { QuarantineReader } from './quarantine.ts';

@@ -11,7 +11,7 @@ import Database from 'better-sqlite3';
 import type { StateSize } from '../core/archive-keeper.ts';
 import { UserError } from '../core/faults.ts';
 import { plainText } from '../core/text.ts';
-import { unpack } from './archive.ts';
+import { unpack } from './block-codec.ts';
 import { createVacuum } from './clear-vacuum.ts';
 import { LOCK_FILE, STATE_FILE } from './database.ts';
 import { explained } from './explain.ts';

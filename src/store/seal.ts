@@ -11,7 +11,7 @@ import type { Claims, SealGroup } from '../core/archive-keeper.ts';
 import { chooseRun, type HotBlock, RUN_BLOCKS, SEAL_LOOK, SEALED_BYTES } from '../core/archive-sealing.ts';
 import type { LogLane } from '../core/log-state.ts';
 import { DAY_MS, type EpochMs, type EpochNs } from '../core/time.ts';
-import { repack } from './archive.ts';
+import { release, repack } from './block-codec.ts';
 
 export interface Sealer {
   /** Those that a run may come of: of the others it is sure that none does. */
@@ -104,6 +104,7 @@ function createMerge(db: Database.Database) {
     const sides = [least(rows.map((row) => row.side_from_ns)), greatest(rows.map((row) => row.side_to_ns))];
     const atMs = rows.reduce((newest, { at_ms }) => (at_ms > newest ? at_ms : newest), 0n);
     write.run(firstNs, lastNs, ...sides, lines, bytes, data, atMs, level, first);
+    for (const each of [data, ...rows.map((row) => row.data)]) release(each);
     for (const seq of seqs.slice(1)) remove.run(seq);
     forget.run(lane, first, last);
   };

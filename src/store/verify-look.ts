@@ -12,7 +12,7 @@ import type { Lack, LackReason, LogLane } from '../core/log-state.ts';
 import { nameAt } from '../core/names.ts';
 import type { EpochNs } from '../core/time.ts';
 import type { KeptDay, KeptLine, KeptStretch, VerifyState } from '../core/verify-ports.ts';
-import { unpack } from './archive.ts';
+import { unpack } from './block-codec.ts';
 import { STATE_FILE } from './database.ts';
 import { createDisplacedSearch } from './delivery.ts';
 import { explained, explainedCalls } from './explain.ts';

@@ -7,7 +7,7 @@ import { identityOf } from '../../../src/core/dialect.ts';
 import { encodeSeries } from '../../../src/core/line-protocol.ts';
 import { descriptiveTag, identityTag } from '../../../src/core/line-text.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../../src/core/time.ts';
-import { pack } from '../../../src/store/archive.ts';
+import { pack } from '../../../src/store/block-codec.ts';
 import { openDatabase } from '../../../src/store/database.ts';
 import { createDevices, type Fill, type FilledDevice } from './devices.ts';
 import { createValues } from './values.ts';
