@@ -70,7 +70,7 @@ export interface ProgramOptions {
  * What the program is run with wherever we start it (`npm start`, the image, the unit file): glibc otherwise keeps a pool of
  * freed memory for each thread that compresses, and the larger what is freed is, the more of it.
  */
-const AS_SHIPPED = {
+export const AS_SHIPPED = {
   MALLOC_ARENA_MAX: '1',
   MALLOC_MMAP_THRESHOLD_: '131072',
   MALLOC_TRIM_THRESHOLD_: '131072',

@@ -1,0 +1,35 @@
+/**
+ * The API of a fleet, as a process of its own: the simulator with a plan that is kept to, in real time.
+ *
+ * Started by `run.ts` with what the fleet is as its argument; tells its port, and how many requests it answered when asked.
+ */
+import { DAY_MS, MINUTE_MS } from '../../../src/core/time.ts';
+import { realClock } from '../../../src/real-clock.ts';
+import { serveSimulator } from '../../../src/sim/server.ts';
+import { createSimulator } from '../../../src/sim/simulator.ts';
+import { createWorld } from '../../../src/sim/world.ts';
+import type { FleetPlan } from './run.ts';
+
+const { devices, reportMinutes, requestsPerMinute }: FleetPlan = JSON.parse(process.argv[2] ?? '{}');
+
+const simulator = createSimulator({
+  world: createWorld({
+    seed: 'fleet',
+    originMs: realClock.nowMs(),
+    historyMs: 2 * DAY_MS,
+    fleet: { devices, intervalsMs: [reportMinutes * MINUTE_MS], sensors: [3, 3], silentShare: 0.02 },
+  }),
+  clock: realClock,
+  settings: {
+    plan: {
+      planId: 'fleet',
+      name: 'Fleet',
+      requestsPerMinute,
+      requestsPerDay: requestsPerMinute * 1440,
+      historyMaxDays: 31,
+    },
+  },
+});
+const { url } = await serveSimulator(simulator);
+process.on('disconnect', () => process.exit(0));
+process.send?.({ url, key: simulator.settings.key.secret });
