@@ -217,9 +217,8 @@ function summarize(
   if (devices === 0 && excluded > 0) return `No device is synced: all ${excluded} are excluded.`;
   const isAtWork = isRunning();
   if (devices === 0) return isAtWork ? 'Starting: the devices are not listed yet.' : 'No devices are listed yet.';
-  if (complete === devices) return `All ${devices} devices are held in full${leftOut}.`;
-  if (!isAtWork) return `${complete} of ${devices} devices are held in full${leftOut}.`;
   const { waiting_until } = allowance();
-  const waiting = waiting_until === null ? '' : ` Waiting for allowance until ${waiting_until}.`;
-  return `Filling: ${complete} of ${devices} devices are held in full${leftOut}.${waiting}`;
+  const waiting = waiting_until === null || !isAtWork ? '' : ` Waiting for allowance until ${waiting_until}.`;
+  if (complete === devices) return `All ${devices} devices are held in full${leftOut}.${waiting}`;
+  return `${isAtWork ? 'Filling: ' : ''}${complete} of ${devices} devices are held in full${leftOut}.${waiting}`;
 }

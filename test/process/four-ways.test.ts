@@ -1,0 +1,228 @@
+/**
+ * An operator looks at Tidemark in four ways: health and status, metrics, log, page; and Prometheus judges the metrics.
+ * Each trouble, switched on and off beside a running daemon, shows in all of them within its time and clears by itself.
+ */
+import { execFileSync } from 'node:child_process';
+import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ReadyCode } from '../../src/core/status.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { prometheusAvailable, startPrometheus } from '../support/prometheus.ts';
+import { type Bench, KEY, openBench, openStage, type Stage, until } from './support.ts';
+
+const RULES = 'tidemark-alerts.yml';
+
+/** The rules with the times that an alert has to hold, and those that it looks back, made short. */
+function impatientRules(): string {
+  return readFileSync(`config/prometheus/${RULES}`, 'utf8')
+    .replace(/^(\s+for:) \w+$/gm, '$1 1s')
+    .replace(/\[1h\]\) > 10$/gm, '[75s]) > 0');
+}
+
+interface Place {
+  readonly stage: Stage;
+  readonly bench: Bench;
+  readonly keyFile: string;
+}
+
+/** A trouble: how it comes and goes, and how it shows. */
+interface Trouble {
+  readonly name: string;
+  readonly on: (place: Place) => void | Promise<void>;
+  readonly off: (place: Place) => void | Promise<void>;
+  /** What the log calls it, and its end. */
+  readonly events: readonly [begins: string, ends: string];
+  /** Why it is not ready; `null` where it stays ready. */
+  readonly code: ReadyCode | null;
+  /** A line of the metrics that is there while it lasts, and only then. */
+  readonly metric: RegExp;
+  readonly alert: string;
+  /** The sentence of the page. */
+  readonly says: RegExp;
+  /** Within how long it is told, and over: what the documentation promises, with something for a slow machine. */
+  readonly withinMs: readonly [told: number, over: number];
+}
+
+const MINUTE = 60_000;
+
+const TROUBLES: readonly Trouble[] = [
+  {
+    name: 'an API that is down',
+    on: ({ stage }) => {
+      stage.simulator.faults = () => ({ kind: 'server-error', status: 503 });
+    },
+    off: ({ stage }) => {
+      stage.simulator.faults = null;
+    },
+    events: ['service-trouble', 'service-back'],
+    code: 'api_unreachable',
+    metric: /^tidemark_not_ready\{code="api_unreachable"\} 1$/m,
+    alert: 'TidemarkStreamNotRead',
+    says: /The API is not read: /,
+    withinMs: [3 * MINUTE, 2 * MINUTE],
+  },
+  {
+    name: 'a key that is revoked, and exchanged by its file',
+    on: ({ stage }) => {
+      stage.simulator.settings.key.secret = `${KEY}-next`;
+    },
+    off: ({ keyFile }) => writeFileSync(keyFile, `${KEY}-next\n`),
+    events: ['key-refused', 'key-exchanged'],
+    code: 'key_refused',
+    metric: /^tidemark_not_ready\{code="key_refused"\} 1$/m,
+    alert: 'TidemarkKeyRefused',
+    says: /The API is not read: .*key/i,
+    withinMs: [2 * MINUTE, MINUTE],
+  },
+  {
+    name: 'a database that is down',
+    on: async ({ bench }) => await bench.influxd.kill(),
+    off: async ({ bench }) => await bench.influxd.restart(),
+    events: ['destination-held', 'destination-moving'],
+    code: 'destination_held',
+    metric: /^tidemark_destination_up\{destination="influx"\} 0$/m,
+    alert: 'TidemarkDestinationDown',
+    says: /Delivery to influx is held: /,
+    withinMs: [2 * MINUTE, 2 * MINUTE],
+  },
+  {
+    name: 'a disk that is full',
+    on: ({ stage }) => writeUntilFull(join(stage.dataDir, '..', 'ballast')),
+    off: ({ stage }) => rmSync(join(stage.dataDir, '..', 'ballast')),
+    events: ['pulling-stopped', 'pulling-resumed'],
+    code: 'state_full',
+    metric: /^tidemark_pulling_stopped 1$/m,
+    alert: 'TidemarkPullingStopped',
+    says: /Nothing new is read: /,
+    withinMs: [MINUTE, MINUTE],
+  },
+  {
+    name: 'an allowance that others have spent',
+    on: ({ stage }) => {
+      stage.simulator.settings.allowance.foreign = { perMinute: 1_000_000_000, everyMs: 1000 };
+    },
+    off: ({ stage }) => {
+      stage.simulator.settings.allowance.foreign = { perMinute: 0, everyMs: 1000 };
+    },
+    events: ['allowance-wait', 'stream-read'],
+    code: null,
+    metric: /^tidemark_allowance_wait_until_timestamp_seconds [1-9]/m,
+    alert: 'TidemarkThrottled',
+    says: /Waiting for allowance until /,
+    withinMs: [2 * MINUTE, 3 * MINUTE],
+  },
+];
+
+/** Takes what is free on a small disk. */
+function writeUntilFull(path: string): void {
+  try {
+    for (;;) appendFileSync(path, Buffer.alloc(8 * 1024 * 1024, 1));
+  } catch {
+    // That is what full means; what was written stays.
+  }
+}
+
+/** A disk of its own below the stage's directory, where one may be mounted. */
+function mountSmallDisk(at: string): boolean {
+  mkdirSync(at, { recursive: true });
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=512m', 'tmpfs', at], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const canMount = (() => {
+  const at = `/tmp/tidemark-mount-${process.pid}`;
+  const can = mountSmallDisk(at);
+  if (can) execFileSync('umount', [at]);
+  rmSync(at, { recursive: true });
+  return can;
+})();
+
+describe.runIf(prometheusAvailable() && influxdAvailable())('seen from outside', () => {
+  const benches: Bench[] = [];
+  beforeAll(async () => {
+    for (const _ of TROUBLES) benches.push(await openBench());
+  });
+  afterAll(async () => {
+    for (const bench of benches) await bench[Symbol.asyncDispose]();
+  });
+
+  const tried = TROUBLES.filter(({ code }) => code !== 'state_full' || canMount);
+  test.concurrent.each(tried.map((trouble) => [trouble.name, trouble] as const))(
+    '%s shows in all four ways and clears by itself',
+    async (_, trouble) => {
+      const bench = benches[TROUBLES.indexOf(trouble)];
+      if (bench === undefined) throw new Error('no bench');
+      await using stage = await openStage({ bench });
+      using disk = trouble.code === 'state_full' ? diskOf(stage) : null;
+      const keyFile = join(stage.directory, 'key');
+      writeFileSync(keyFile, KEY);
+      const run = stage.start([], {
+        env: {
+          TIDEMARK_API_KEY: undefined,
+          TIDEMARK_API_KEY_FILE: keyFile,
+          TIDEMARK_LISTEN: '127.0.0.1:0',
+          TIDEMARK_LOG_FORMAT: 'json',
+          TIDEMARK_LOG_LEVEL: 'debug',
+          TIDEMARK_SYNC_TELEMETRY: '*/5 * * * * *',
+          ...(disk === null ? {} : { TIDEMARK_DATA_DIR: disk.dataDir }),
+        },
+        withinMs: 480_000,
+      });
+      const address = (): string => /"status_page":"http:\/\/([^/"]+)/.exec(run.stderr())?.[1] ?? '';
+      await until('the page is served', () => address() !== '');
+      await using prometheus = await startPrometheus({ target: address(), rules: { [RULES]: impatientRules() } });
+      const get = async (path: string): Promise<string> => await (await fetch(`http://${address()}${path}`)).text();
+      const codes = async (): Promise<readonly string[]> => JSON.parse(await get('/readyz')).codes;
+      const fires = async (): Promise<boolean> =>
+        (await prometheus.alerts()).some(
+          ({ state, labels }) => state === 'firing' && labels['alertname'] === trouble.alert,
+        );
+      const logged = (event: string, from: number): boolean => run.stderr().slice(from).includes(`"event":"${event}"`);
+      const shows = async (): Promise<readonly boolean[]> => [
+        trouble.code === null || (await codes()).includes(trouble.code),
+        trouble.metric.test(await get('/metrics')),
+        trouble.says.test(JSON.parse(await get('/status.json')).summary),
+        trouble.says.test((await get('/')).replaceAll('&#39;', "'")),
+        await fires(),
+      ];
+      await until('it is ready', async () => (await codes()).length === 0, 2 * MINUTE);
+      await until('nothing is wrong', async () => !(await shows()).slice(1).includes(true), MINUTE);
+
+      const place: Place = {
+        bench,
+        keyFile,
+        stage: disk === null ? stage : { ...stage, dataDir: disk.dataDir },
+      };
+      let from = run.stderr().length;
+      await trouble.on(place);
+      const [told, over] = trouble.withinMs;
+      await until(`${trouble.name} shows`, async () => !(await shows()).includes(false), told);
+      expect(logged(trouble.events[0], from), 'the log tells it').toBe(true);
+      expect(JSON.parse(await get('/healthz')), 'no restart mends it').toMatchObject({ healthy: true });
+
+      from = run.stderr().length;
+      await trouble.off(place);
+      const clear = async (): Promise<boolean> =>
+        !(await shows()).slice(1).includes(true) && (await codes()).length === 0;
+      await until(`${trouble.name} is over`, clear, over);
+      expect(logged(trouble.events[1], from), 'the log tells its end').toBe(true);
+      run.child.kill('SIGTERM');
+      expect((await run.ended).code).toBe(0);
+    },
+    480_000,
+  );
+});
+
+function diskOf(stage: Stage): Disposable & { readonly dataDir: string } {
+  const at = join(stage.directory, 'disk');
+  mountSmallDisk(at);
+  return {
+    dataDir: join(at, 'state'),
+    [Symbol.dispose]: () => void execFileSync('umount', ['-l', at]),
+  };
+}
