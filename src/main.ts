@@ -45,9 +45,11 @@ process.on('SIGINT', onSignal);
  * V8 reads both figures anew whenever it decides how far to grow.
  */
 const YOUNG_BYTES = 5 * 1024 * 1024;
+/** How far the heap grows beyond what is in use: a daemon has its allowance to wait for, a one-off wants to be done. */
+const GROWTH_PERCENT = { daemon: 40, oneOff: 100 };
 const LOOK_EVERY_MS = 20;
 
-setFlagsFromString('--heap-growing-percent=100');
+setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT.oneOff}`);
 const growth = setInterval(() => {
   // The room for new objects doubles until told to stop; from the start on it would be far too small.
   const young = getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space');
@@ -75,7 +77,9 @@ async function main(): Promise<number> {
     if (command.mode === 'help') return tell((await import('./cli/help.ts')).helpText(command.topic));
     if (command.mode === 'version') return tell(`${(await import('./version.ts')).VERSION}\n`);
     if (command.mode === 'health') return await (await import('./run/health.ts')).runHealthCommand(command, ports);
-    stopExitCode = command.mode === 'daemon' || command.mode === 'demo' ? 0 : 3;
+    const isDaemon = command.mode === 'daemon' || command.mode === 'demo';
+    stopExitCode = isDaemon ? 0 : 3;
+    if (isDaemon) setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT.daemon}`);
     const { runCommand } = await import('./run.ts');
     return await runCommand(command, ports);
   } catch (error) {
