@@ -21,6 +21,7 @@ import type { AppEvent } from './core/events.ts';
 import { createHeartbeats, type Heartbeats, type Pulse } from './core/heartbeats.ts';
 import type { JobQueue } from './core/jobs.ts';
 import type { Learnt } from './core/learnt.ts';
+import type { PageFacts, RecentEvent } from './core/page-facts.ts';
 import type { Api, Clock, Disk, Observe, Random, Transport } from './core/ports.ts';
 import { createServerClock } from './core/server-clock.ts';
 import type { ReadyReport, StatusReport } from './core/status.ts';
@@ -31,16 +32,18 @@ import { type OpenStore, openStore } from './store/store.ts';
 import type { BackfillSettings } from './sync/backfill.ts';
 import type { SyncContext, SyncSettings } from './sync/context.ts';
 import { createDeliverer, type Deliverer, type DestinationOptions } from './sync/deliver.ts';
+import type { DeviceReportParts } from './sync/device-report.ts';
 import { createFigures, type FigureSource } from './sync/figures.ts';
 import { createFilterNotes } from './sync/filter-notes.ts';
 import { createFleetLook, type FleetLook } from './sync/fleet-look.ts';
 import type { ArchiveLimits, HousekeepingParts } from './sync/housekeeping.ts';
+import { createPageFacts } from './sync/page-facts.ts';
 import { createPlanning, type Planning } from './sync/planning.ts';
 import { createProgressWatch, type ProgressWatch } from './sync/progress-watch.ts';
 import { createPuller, type Puller } from './sync/pull.ts';
 import { takingTurns } from './sync/pull-turns.ts';
 import { readyNow } from './sync/ready.ts';
-import { type ReportParts, reportNow } from './sync/report.ts';
+import { reportNow } from './sync/report.ts';
 import { createRoom } from './sync/room.ts';
 import { createStreamNotes, oncePerStream } from './sync/stream-notes.ts';
 import { createTrouble, type Trouble } from './sync/trouble.ts';
@@ -106,6 +109,8 @@ export interface Sync extends FigureSource {
   /** Lets somebody hear of every event from now on. */
   listen(listener: Observe): void;
   report(): StatusReport;
+  /** What the status page shows beside the report. @param recentEvents the newest first. */
+  pageFacts(recentEvents: () => readonly RecentEvent[]): PageFacts;
   ready(): ReadyReport;
   close(): void;
 }
@@ -219,18 +224,8 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
   }
   const fleet = createFleetLook({ context, staleMs: planning.staleMs, pulse: heartbeats.pulse('figures') });
   const allowance = () => allowanceNow(pacer, { nowMs: serverClock.nowMs(), rest: planning.rest() });
-  const source = createFigures({
-    context,
-    deliverers,
-    allowance,
-    planning,
-    streams,
-    room,
-    fleet,
-    jobs,
-    facts,
-  });
-  const reported: ReportParts = {
+  const source = createFigures({ context, deliverers, allowance, planning, streams, room, fleet, jobs, facts });
+  const reported: DeviceReportParts = {
     context,
     deliverers,
     allowance: () => allowanceStatus(allowance(), options.api.share),
@@ -240,6 +235,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
     facts,
     isRunning: () => true,
     version: VERSION,
+    sweepMs,
   };
   return {
     context,
@@ -280,6 +276,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
     waitingUntil: () => allowanceStatus(allowance(), options.api.share).waiting_until,
     listen: (listener) => void listeners.push(listener),
     report: () => reportNow(reported),
+    pageFacts: (recentEvents) => createPageFacts({ ...reported, fleet, clock, recentEvents }),
     ready: () => readyNow({ deliverers, streams, room, fleet: fleet.latest }),
     close,
   };

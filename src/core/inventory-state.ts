@@ -71,6 +71,8 @@ export interface AlertStore {
 /** The devices of the workspace. */
 export interface InventoryStore {
   devices(): readonly KnownDevice[];
+  /** One of them; `null` where nothing is known of it. */
+  device(deviceId: string): KnownDevice | null;
   lastDevicePoint(deviceId: string): DevicePoint | null;
   /** Takes a complete listing in: records, names, who is missing, and the `device` lines. */
   keepInventory(change: InventoryChange): void;

@@ -1,13 +1,35 @@
 /**
  * What the status page is made of beside the status report: devices a page at a time, one device with its readings,
- * alerts and what happened last. Types only; member names are the served ones. Times are RFC 3339 UTC.
+ * alerts and what happened last. Types and bounds only; member names are the served ones. Times are RFC 3339 UTC.
  *
  * Each is what `/devices.json`, `/device.json?id=`, `/alerts.json` and `/events.json` serve and what the page shows.
+ * Names, sensors and texts come as they are, whatever they hold, shortened to `MAX_SHOWN_LENGTH`; ids stay whole.
  */
 import type { DeviceReport } from './device-report.ts';
 import type { DeviceState } from './status.ts';
 
-/** By what the list of devices can be put in order. `lag` and `state`: the worst first, unless reversed. */
+/** Rows on a page of devices, and of alerts. */
+export const DEVICES_A_PAGE = 25;
+export const ALERTS_SHOWN = 50;
+/** How many days the bar of a device has. */
+export const BAR_DAYS = 30;
+/** How many sensors a row shows, and a device's page. */
+export const VALUES_A_ROW = 6;
+export const MAX_SENSORS = 24;
+/** A series has about so many cells. */
+export const SERIES_CELLS = 300;
+/** The shortest and the longest span that a device's page shows; others are drawn in to them. */
+export const LEAST_SPAN_SECONDS = 60;
+export const MOST_SPAN_SECONDS = 31 * 86_400;
+/** How many characters of a name, a sensor or a message are shown, and of a value that is a text. */
+export const MAX_SHOWN_LENGTH = 200;
+export const MAX_VALUE_LENGTH = 100;
+
+/**
+ * By what the list of devices can be put in order. `name`: from A to Z. All others: the worst first (the least held, the
+ * longest without a reading), those that are left out last. `reversed` turns that round, but leaves the same ones last;
+ * what is equal stays in the order of names.
+ */
 export const DEVICE_SORTS = ['state', 'name', 'lag', 'held', 'reading'] as const;
 
 export type DeviceSort = (typeof DEVICE_SORTS)[number];
@@ -48,7 +70,7 @@ export interface DeviceRow {
   /** The part of what is wanted that is held, 0 to 1. */
   readonly covered_share: number;
   readonly newest_reading_at: string | null;
-  /** Of the last 30 days, the oldest first. */
+  /** Of 30 days (UTC) from `bar_from` on, the oldest first. */
   readonly bar: DayBar;
   /** Of the newest reading that the archive keeps, the first few sensors by name. */
   readonly values: readonly LastValue[];
@@ -56,12 +78,16 @@ export interface DeviceRow {
 
 export interface DevicesPage {
   readonly query: DevicesQuery;
-  /** All devices, those that fit, and how many of them there are of each state. */
+  /** All devices, and those that fit. */
   readonly devices: number;
   readonly matching: number;
+  /** How many there are of each state, of those that fit the search, whatever state is asked for. */
   readonly states: Readonly<Record<DeviceState, number>>;
   readonly page: number;
+  /** At least 1. */
   readonly pages: number;
+  /** Midnight (UTC) at which the first day of every bar begins. */
+  readonly bar_from: string;
   readonly rows: readonly DeviceRow[];
 }
 
@@ -70,7 +96,7 @@ export interface SensorSeries {
   readonly sensor: string;
   readonly values: number;
   readonly last: LastValue;
-  /** Middle of the cell in epoch seconds; `null` between them: a cell without a value. */
+  /** The middle of every cell in epoch seconds, the same for all sensors. Below, `null`: a cell without a value. */
   readonly times: readonly number[];
   readonly min: readonly (number | null)[];
   readonly mean: readonly (number | null)[];
@@ -85,7 +111,7 @@ export interface DevicePage {
   readonly to: string;
   /** Numbers only, by name; at most `MAX_SENSORS`. */
   readonly sensors: readonly SensorSeries[];
-  /** How many more there are. */
+  /** How many more there are; of very many no more than 10,000 are told. */
   readonly sensors_left_out: number;
   /** Since when the archive keeps readings of it: before that they are in the databases alone; `null`: none kept. */
   readonly archived_since: string | null;
@@ -125,7 +151,8 @@ export interface RecentEvent {
 /** What the page asks of the program. A device of no such id: `null`. */
 export interface PageFacts {
   readonly devices: (query: DevicesQuery) => DevicesPage;
-  readonly device: (deviceId: string, spanSeconds: number) => DevicePage | null;
+  /** The span ends now; it is drawn in to `LEAST_SPAN_SECONDS` and `MOST_SPAN_SECONDS`. Takes turns with other work. */
+  readonly device: (deviceId: string, spanSeconds: number) => Promise<DevicePage | null>;
   readonly alerts: () => AlertsView;
   /** The newest first, at most 100, since the start of the process. */
   readonly events: () => readonly RecentEvent[];

@@ -3,6 +3,7 @@
  * since when, jobs. For the status report, whoever makes it; the port that `store/` fills with SQLite.
  */
 import type { DayReadings } from './fleet-rates.ts';
+import type { PageState } from './page-state.ts';
 import type { RequestLane, Stream } from './ports.ts';
 import type { EpochMs } from './time.ts';
 
@@ -50,7 +51,7 @@ export interface DeviceRequests {
   readonly failed: number;
 }
 
-export interface StateFacts {
+export interface StateFacts extends PageState {
   /** All lanes, in the order of precedence. May be a few seconds old. */
   spending(nowMs: EpochMs): readonly LaneSpending[];
   streams(): readonly StreamFacts[];

@@ -23,6 +23,13 @@ export function plainText(text: string, maxLength = 200): string {
   return cut ? `${points.slice(0, maxLength - 1).join('')}…` : points.join('');
 }
 
+/** A text as it is, but no longer than so many characters; one that was cut ends in `…`. For what escapes by itself. */
+export function shortened(text: string, maxLength = 200): string {
+  if (text.length <= maxLength) return text;
+  const points = [...text.slice(0, maxLength * 2 + 2)];
+  return points.length > maxLength ? `${points.slice(0, maxLength - 1).join('')}…` : points.join('');
+}
+
 /**
  * What was probably meant by a misspelt word.
  *

@@ -36,7 +36,8 @@ export interface LoggerOptions {
   readonly clock: Pick<Clock, 'nowMs'>;
 }
 
-const MAX_MESSAGE_LENGTH = 1000;
+/** How much of a message is told. */
+export const MAX_MESSAGE_LENGTH = 1000;
 
 const require = createRequire(import.meta.url);
 

@@ -20,7 +20,7 @@ export interface AlertTable {
   forget(alertId: number): void;
 }
 
-interface AlertRow {
+export interface AlertRow {
   readonly alert_id: bigint;
   readonly device_id: string | null;
   readonly device_name: string | null;
@@ -49,9 +49,9 @@ export function createAlertTable(db: Database.Database): AlertTable {
   return {
     find: (alertId) => {
       const row = find.get(alertId);
-      return row === undefined ? null : toKnown(row);
+      return row === undefined ? null : toKnownAlert(row);
     },
-    open: () => open.all().map(toKnown),
+    open: () => open.all().map(toKnownAlert),
     countFrom: ({ openedAt }) => Number(countFrom.get(openedAt) ?? 0n),
     keep: (alerts) => {
       for (const { alertId, deviceId, deviceName, kind, sensor, ...rest } of alerts) {
@@ -69,7 +69,8 @@ export function createAlertTable(db: Database.Database): AlertTable {
   };
 }
 
-function toKnown(row: AlertRow): KnownAlert {
+/** An alert as it is kept. */
+export function toKnownAlert(row: AlertRow): KnownAlert {
   return {
     alertId: Number(row.alert_id),
     deviceId: row.device_id,

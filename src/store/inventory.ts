@@ -34,6 +34,7 @@ interface DeviceRow {
 
 export interface Inventory {
   all(): KnownDevice[];
+  find(deviceId: string): KnownDevice | null;
   lastPoint(deviceId: string): DevicePoint | null;
   /** Takes a complete listing in. Only inside a transaction. */
   keep(change: InventoryChange): void;
@@ -46,10 +47,9 @@ export interface Inventory {
 
 /** Prepares the inventory of an open database. */
 export function createInventory(db: Database.Database, archive: Archive, telemetry: TelemetryTables): Inventory {
-  const all = db.prepare<[], DeviceRow>(
-    `SELECT device_id, name, record, first_listed_ms, last_listed_ms, missed_listings, gone_since_ms
-     FROM device ORDER BY device_id`,
-  );
+  const columns = 'device_id, name, record, first_listed_ms, last_listed_ms, missed_listings, gone_since_ms';
+  const all = db.prepare<[], DeviceRow>(`SELECT ${columns} FROM device ORDER BY device_id`);
+  const find = db.prepare<[string], DeviceRow>(`SELECT ${columns} FROM device WHERE device_id = ?`);
   const point = db.prepare<[string], { point_digest: string | null; point_ns: bigint | null }>(
     'SELECT point_digest, point_ns FROM device WHERE device_id = ?',
   );
@@ -80,6 +80,10 @@ export function createInventory(db: Database.Database, archive: Archive, telemet
   };
   return {
     all: () => all.all().map(toKnownDevice),
+    find: (deviceId) => {
+      const row = find.get(deviceId);
+      return row === undefined ? null : toKnownDevice(row);
+    },
     lastPoint: (deviceId) => {
       const row = point.get(deviceId);
       if (row === undefined || row.point_digest === null || row.point_ns === null) return null;

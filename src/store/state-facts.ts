@@ -6,6 +6,7 @@ import type { LogLane } from '../core/log-state.ts';
 import type { Stream } from '../core/ports.ts';
 import { type AskedRequest, LANES, type LaneSpending, type StateFacts, type StreamFacts } from '../core/state-facts.ts';
 import { DAY_MS, type EpochMs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
+import { createPageState } from './page-state.ts';
 
 const STREAMS: readonly Stream[] = ['account', 'devices', 'telemetry', 'alerts'];
 const LOG_LANES: readonly LogLane[] = ['live', 'history'];
@@ -29,6 +30,7 @@ export function createStateFacts(db: Database.Database): StateFacts {
     'SELECT day, readings FROM day_sum WHERE device_id = ? AND day >= ? AND readings > 0 ORDER BY day',
   );
   return {
+    ...createPageState(db),
     spending: createSpending(db),
     streams: createStreams(db),
     lastRequestMs: () => number(lastRequest.get()),

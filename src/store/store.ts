@@ -132,6 +132,7 @@ export function assemble(
       archive.append({ lane: 'live', deviceId: null, firstNs: null, lastNs: null, lines });
     }),
     devices: inventory.all,
+    device: inventory.find,
     lastDevicePoint: inventory.lastPoint,
     keepInventory: guarded((change) => {
       inventory.keep(change);

@@ -7,6 +7,7 @@
  * milliseconds with rests between them, so that no scrape and no request waits for it. It takes a twentieth of a processor; whoever asks gets the last one that came to its end.
  */
 
+import type { ListedLook } from '../core/device-list.ts';
 import type { FleetFigures } from '../core/figures.ts';
 import { beatingClock, type Pulse } from '../core/heartbeats.ts';
 import type { KnownDevice } from '../core/inventory-state.ts';
@@ -17,6 +18,7 @@ import type { SyncContext } from './context.ts';
 import { createFleetTally, type FleetTally } from './fleet-tally.ts';
 import { horizonNow } from './horizon.ts';
 import { openSeconds } from './report.ts';
+import { toListedLook } from './report-devices.ts';
 
 export interface FleetLookParts {
   readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'settings' | 'clock'>;
@@ -27,6 +29,8 @@ export interface FleetLookParts {
 export interface FleetLook {
   /** What was found last; `null` before the first look came to its end. */
   latest(): FleetFigures | null;
+  /** All devices as they were found then, by their ids; the same list until the next look. */
+  listing(): readonly ListedLook[] | null;
   /** How long ago that was, in ms; 0 before. */
   ageMs(): number;
   /** Also keeps the figures of so many devices, one by one. */
@@ -49,6 +53,7 @@ interface Look {
   readonly devices: readonly KnownDevice[];
   readonly held: ReadonlyMap<string, HeldNow>;
   readonly tally: FleetTally;
+  readonly listing: ListedLook[];
   readonly beganMs: number;
   at: number;
   workedMs: number;
@@ -56,6 +61,7 @@ interface Look {
 
 interface Found {
   readonly figures: FleetFigures;
+  readonly listing: readonly ListedLook[];
   readonly atMs: number;
   readonly workedMs: number;
 }
@@ -75,13 +81,16 @@ export function createFleetLook(parts: FleetLookParts): FleetLook {
     const beganMs = clock.monoMs();
     while (look.at < look.devices.length && clock.monoMs() - beganMs < mostMs) {
       const device = look.devices[look.at];
-      if (device !== undefined) look.tally.add(device, look.held.get(device.record.deviceId) ?? NOTHING_HELD);
+      if (device !== undefined) {
+        const held = look.held.get(device.record.deviceId) ?? NOTHING_HELD;
+        look.listing.push(toListedLook(device, held, look.tally.add(device, held)));
+      }
       look.at += 1;
     }
     const nowMs = clock.monoMs();
     look.workedMs += nowMs - beganMs;
     if (look.at < look.devices.length) return false;
-    last = { figures: look.tally.sum(), atMs: look.beganMs, workedMs: look.workedMs };
+    last = { figures: look.tally.sum(), listing: look.listing, atMs: look.beganMs, workedMs: look.workedMs };
     return true;
   };
   /** @returns `null` while nothing is known of the server's time. */
@@ -93,7 +102,7 @@ export function createFleetLook(parts: FleetLookParts): FleetLook {
     const held = context.store.heldOfAll();
     const { settings } = context;
     const tally = createFleetTally({ settings, horizon, openSeconds: openSeconds(parts), told });
-    return { devices, held, tally, at: 0, beganMs, workedMs: clock.monoMs() - beganMs };
+    return { devices, held, tally, listing: [], at: 0, beganMs, workedMs: clock.monoMs() - beganMs };
   };
   const lookAtOnce = (): void => {
     const nowMs = clock.monoMs();
@@ -118,6 +127,10 @@ export function createFleetLook(parts: FleetLookParts): FleetLook {
     latest: () => {
       lookAtOnce();
       return last?.figures ?? null;
+    },
+    listing: () => {
+      lookAtOnce();
+      return last?.listing ?? null;
     },
     ageMs: () => (last === null ? 0 : clock.monoMs() - last.atMs),
     tellOf: (devices) => {

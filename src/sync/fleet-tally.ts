@@ -14,7 +14,8 @@ import { limitFor } from './horizon.ts';
 import { type DeviceLook, isDone, lookAtDevice } from './report-devices.ts';
 
 export interface FleetTally {
-  add(device: KnownDevice, held: HeldNow): void;
+  /** @returns how it was found. */
+  add(device: KnownDevice, held: HeldNow): DeviceLook;
   sum(): FleetFigures;
 }
 
@@ -73,9 +74,9 @@ export function createFleetTally({ settings, horizon, openSeconds, told: most }:
         gapSeconds.set(gap.reason, (gapSeconds.get(gap.reason) ?? 0) + seconds);
       }
       const freshnessSeconds = look.isExcluded ? null : addRead({ device, held, look });
-      if (devices.length >= most) return;
       const { deviceId } = device.record;
-      devices.push({ deviceId, name: device.name, freshnessSeconds, gapSeconds: openGap });
+      if (devices.length < most) devices.push({ deviceId, name: device.name, freshnessSeconds, gapSeconds: openGap });
+      return look;
     },
     sum: () => ({
       states,

@@ -3,7 +3,7 @@
  */
 import { CLOCK_GRAIN_MS, settleOf } from '../core/late.ts';
 import type { TelemetryState } from '../core/telemetry-state.ts';
-import { type EpochNs, maxNs, msToNs, SECOND_MS } from '../core/time.ts';
+import { type EpochMs, type EpochNs, maxNs, msToNs, SECOND_MS } from '../core/time.ts';
 import type { Horizon, SyncContext, SyncSettings } from './context.ts';
 
 /** The horizon of a pass that begins now; `null` while nothing is known of the server's time. */
@@ -17,10 +17,17 @@ export function horizonNow({
   const heldMs = serverClock.claimableMs();
   // Where `Date` has fallen back nothing is claimed anew, and what lies beyond is read again once it has passed.
   const claimableMs = serverClock.passedMs();
-  if (heldMs === null || claimableMs === null) return null;
+  return heldMs === null || claimableMs === null ? null : horizonAt(settings, { nowMs: heldMs, claimableMs });
+}
+
+/** The horizon by times that are known. */
+export function horizonAt(
+  settings: Pick<SyncSettings, 'history' | 'settleMs'>,
+  { nowMs, claimableMs }: { nowMs: EpochMs; claimableMs: EpochMs },
+): Horizon {
   return {
-    nowMs: heldMs,
-    wantedFrom: wantedFrom(settings, heldMs),
+    nowMs,
+    wantedFrom: wantedFrom(settings, nowMs),
     settleMs: settings.settleMs,
     limit: maxNs(msToNs(claimableMs - CLOCK_GRAIN_MS - settings.settleMs), 0n),
   };

@@ -2,11 +2,13 @@
  * The part of the report that looks at every device: what is held of each, and the sums over all of them. One look at a
  * device tells all: there may be ten thousand of them.
  */
+import type { ListedLook } from '../core/device-list.ts';
 import type { DeviceFilter } from '../core/filter.ts';
 import { coveredShare, holdingsOf, toldEmpty, wantedOf } from '../core/holdings.ts';
 import type { KnownDevice } from '../core/inventory-state.ts';
+import type { Store } from '../core/state.ts';
 import type { DeviceStatus, FreshnessStatus, GapSum } from '../core/status.ts';
-import type { HeldNow } from '../core/telemetry-state.ts';
+import { type HeldNow, NOTHING_HELD } from '../core/telemetry-state.ts';
 import { formatExact } from '../core/time.ts';
 import type { Horizon } from './context.ts';
 import { limitFor } from './horizon.ts';
@@ -45,6 +47,29 @@ export function lookAtDevice({ filter, horizon }: DeviceView, device: KnownDevic
       covered: spans.map(({ from, to }) => [formatExact(from), formatExact(to)] as const),
       gaps: holdings.holes,
     },
+  };
+}
+
+/** Looks at all devices, without a rest: where there are ten thousand of them that takes a part of a second. */
+export function listAtOnce(view: DeviceView, store: Pick<Store, 'devices' | 'heldOfAll'>): readonly ListedLook[] {
+  const held = store.heldOfAll();
+  return store.devices().map((device) => {
+    const of = held.get(device.record.deviceId) ?? NOTHING_HELD;
+    return toListedLook(device, of, lookAtDevice(view, device, of));
+  });
+}
+
+/** What is kept of a look where many are kept. */
+export function toListedLook({ record, name }: KnownDevice, held: HeldNow, { status, share }: DeviceLook): ListedLook {
+  return {
+    deviceId: record.deviceId,
+    name,
+    modelId: record.modelId,
+    parentId: record.parentDeviceId,
+    state: status.state,
+    lagSeconds: status.lag_seconds,
+    share,
+    newestNs: held.newestNs,
   };
 }
 

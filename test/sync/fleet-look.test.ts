@@ -124,6 +124,36 @@ describe('what is found', () => {
   });
 });
 
+describe('the list of what was found', () => {
+  test('has every device as it was found, those that are left out and gone as well, until the next look', () => {
+    const specs = [
+      { id: 'a', heldToAgoMs: 61_000 },
+      { id: 'excluded', heldToAgoMs: null },
+      { id: 'gone', heldToAgoMs: 10 * HOUR_MS, goneSinceMs: NOW_MS - 10 * HOUR_MS },
+    ];
+    const { look, time } = lookAt(specs, 0, ['excluded']);
+    const found = look.listing();
+    expect(found).toMatchObject([
+      { deviceId: 'a', name: 'a', state: 'catching-up', lagSeconds: 60, newestNs: null },
+      { deviceId: 'excluded', state: 'excluded', lagSeconds: null, share: 0 },
+      { deviceId: 'gone', state: 'unreachable', share: 1 },
+    ]);
+    expect(look.listing()).toBe(found);
+    time.ms += 1000;
+    expect(look.listing()).not.toBe(found);
+    expect(look.listing()).toEqual(found);
+  });
+
+  test('is none before the first look has come to its end', () => {
+    const { look, time } = lookAt(
+      ['a', 'b', 'c'].map((id) => ({ id, heldToAgoMs: 61_000 })),
+      100,
+    );
+    expect(look.listing()).toBeNull();
+    expect(time.ms).toBe(100);
+  });
+});
+
 describe('what it costs', () => {
   const many = Array.from({ length: 1000 }, (_, index) => ({ id: `d${index}`, heldToAgoMs: 61_000 }));
 

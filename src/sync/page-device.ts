@@ -1,0 +1,79 @@
+/**
+ * One device of the status page (`DevicePage`): its report, and what its sensors told over a span.
+ *
+ * Goes through the archive in its order, each block once, and gives others their turn in between: a span may hold a
+ * million lines.
+ */
+import type { ArchiveWalker, WalkSpan } from '../core/archive-walk.ts';
+import type { DeviceReport } from '../core/device-report.ts';
+import type { KnownDevice } from '../core/inventory-state.ts';
+import { type DevicePage, LEAST_SPAN_SECONDS, MAX_SHOWN_LENGTH, MOST_SPAN_SECONDS } from '../core/page-facts.ts';
+import type { Clock } from '../core/ports.ts';
+import { createSeriesCells, gridOf, type SeriesCells } from '../core/series-cells.ts';
+import { shortened } from '../core/text.ts';
+import { DAY_MS, formatExact, msToNs, SECOND_MS } from '../core/time.ts';
+import { deviceReport } from './device-report.ts';
+import type { PageParts } from './page-facts.ts';
+
+/** About how much is read in one step, in characters, and how long it goes on without giving others their turn. */
+const STEP_BYTES = 256 * 1024;
+const TURN_MS = 12;
+
+/** Puts it together. @returns `null` where nothing can be told of it. */
+export async function devicePage(
+  parts: PageParts,
+  device: KnownDevice,
+  spanSeconds: number,
+): Promise<DevicePage | null> {
+  const report = deviceReport(parts, device);
+  if (report === null) return null;
+  const { deviceId } = device.record;
+  const toMs = Math.floor(parts.context.serverClock.nowMs());
+  const spanMs = drawnIn(spanSeconds) * SECOND_MS;
+  const fromMs = Math.max(0, toMs - spanMs);
+  const span: WalkSpan = { from: msToNs(fromMs), to: msToNs(toMs), devices: [deviceId], kinds: 'telemetry' };
+  const cells = createSeriesCells(gridOf(fromMs, toMs));
+  await fill(cells, { walker: parts.context.store.replays.walker, span, clock: parts.clock });
+  const { sensors, leftOut } = cells.result();
+  const since = parts.facts.archivedSince(deviceId);
+  return {
+    device: withShortNames(report),
+    span_seconds: spanMs / SECOND_MS,
+    from: formatExact(span.from),
+    to: formatExact(span.to),
+    sensors,
+    sensors_left_out: leftOut,
+    archived_since: since === null ? null : formatExact(since),
+  };
+}
+
+function drawnIn(seconds: number): number {
+  const asked = Number.isNaN(seconds) ? DAY_MS / SECOND_MS : seconds;
+  return Math.floor(Math.min(MOST_SPAN_SECONDS, Math.max(LEAST_SPAN_SECONDS, asked)));
+}
+
+interface Reading {
+  readonly walker: ArchiveWalker;
+  readonly span: WalkSpan;
+  readonly clock: Pick<Clock, 'monoMs' | 'sleep'>;
+}
+
+async function fill(cells: SeriesCells, { walker, span, clock }: Reading): Promise<void> {
+  let turnMs = clock.monoMs();
+  for (let place = walker.begin(span); place !== null; ) {
+    const { lines, next } = walker.read(span, place, STEP_BYTES);
+    cells.add(lines);
+    place = next;
+    if (place === null || clock.monoMs() - turnMs < TURN_MS) continue;
+    await clock.sleep(1);
+    turnMs = clock.monoMs();
+  }
+}
+
+function withShortNames(report: DeviceReport): DeviceReport {
+  return {
+    ...report,
+    device_name: shortened(report.device_name, MAX_SHOWN_LENGTH),
+    names: report.names.map(({ from, name }) => ({ from, name: shortened(name, MAX_SHOWN_LENGTH) })),
+  };
+}

@@ -1,0 +1,104 @@
+/**
+ * What happened last: the log's lines, kept for the page.
+ */
+import { describe, expect, test } from 'vitest';
+import type { AppEvent } from '../../src/core/events.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { createLogger, logEvents } from '../../src/observe/log.ts';
+import { createRecentEvents, MOST_RECENT } from '../../src/observe/recent-events.ts';
+import { createScrub } from '../../src/observe/scrub.ts';
+
+const NOW_MS = Date.UTC(2026, 10, 21, 12);
+const MINUTE = 60_000;
+
+function openEar(secrets: readonly Secret[] = []) {
+  const time = { ms: 0 };
+  const clock = { nowMs: () => NOW_MS + time.ms, monoMs: () => time.ms };
+  const recent = createRecentEvents({ clock, scrub: createScrub(secrets) });
+  return { ...recent, clock, time };
+}
+
+const appeared = (at: number): AppEvent => ({ type: 'device-appeared', deviceId: `d${at}`, name: `Name ${at}` });
+
+describe('recent events', () => {
+  test('are the lines of the log, in its words, the newest first, with their time', () => {
+    const { observe, latest, time } = openEar();
+    expect(latest()).toEqual([]);
+    observe(appeared(1));
+    time.ms += 1500;
+    observe({ type: 'destination-held', destination: 'influx', words: 'it is full', waitMs: 10 * MINUTE } as AppEvent);
+    expect(latest()).toMatchObject([
+      { at: '2026-11-21T12:00:01.500Z', level: 'error', event: 'destination-held' },
+      {
+        at: '2026-11-21T12:00:00.000Z',
+        level: 'info',
+        event: 'device-appeared',
+        message: 'a new device',
+        details: 'device_id d1, device_name Name 1',
+      },
+    ]);
+    expect(latest()[0]?.message).toContain('it is full');
+  });
+
+  test('are no others than the log has at its level info', () => {
+    const { observe, latest, time, clock } = openEar();
+    const written: string[] = [];
+    const stream = { write: (text: string) => written.push(text) };
+    const log = logEvents(createLogger({ level: 'info', format: 'json', secrets: [], stream, clock }), clock);
+    for (let at = 0; at < 60; at += 1) {
+      for (const event of [
+        appeared(at),
+        { type: 'workspace-known' },
+        { type: 'stream-failed', stream: 'telemetry', message: 'no answer' },
+        { type: 'destination-held', destination: 'influx', words: 'it is full', waitMs: 10 * MINUTE },
+        { type: 'pass-started', devices: 3 },
+      ] as AppEvent[]) {
+        observe(event);
+        log(event);
+      }
+      time.ms += 20_000;
+    }
+    const lines = written.map((text) => JSON.parse(text)).toReversed();
+    expect(lines.length).toBeGreaterThan(60);
+    expect(latest().map(({ event, level, at, message }) => [event, level, at, message])).toEqual(
+      lines.slice(0, MOST_RECENT).map(({ event, level, time: at, msg }) => [event, level, at, msg]),
+    );
+  });
+
+  test('the last hundred are kept; what repeats itself does not push others out', () => {
+    const { observe, latest, time } = openEar();
+    for (let at = 0; at < 150; at += 1) {
+      observe(appeared(at));
+      time.ms += 10_000;
+    }
+    expect(latest()).toHaveLength(MOST_RECENT);
+    expect([latest()[0]?.details, latest().at(-1)?.details].map((text) => text?.split(',')[0])).toEqual([
+      'device_id d149',
+      'device_id d50',
+    ]);
+    for (let at = 0; at < 1000; at += 1) {
+      observe({ type: 'stream-failed', stream: 'telemetry', message: 'no answer' } as AppEvent);
+      observe({ type: 'device-gone', deviceId: 'd' } as AppEvent);
+    }
+    expect(latest().filter(({ event }) => event === 'device-appeared')).toHaveLength(MOST_RECENT - 11);
+    time.ms += 61 * MINUTE;
+    observe({ type: 'device-gone', deviceId: 'd' } as AppEvent);
+    expect(latest()[0]?.details).toBe('device_id d, held_back 990');
+  });
+
+  test('hold no secret, no control character, and no text without end', () => {
+    const { observe, latest } = openEar([new Secret('canary-4242')]);
+    const name = `canary-4242\u001b[31m\u202e<b>${'x'.repeat(5000)}`;
+    observe({ type: 'device-appeared', deviceId: 'canary-4242', name });
+    observe({
+      type: 'destination-held',
+      destination: 'influx',
+      words: `${'y'.repeat(990)}canary-4242`,
+      waitMs: 10 * MINUTE,
+    } as AppEvent);
+    const text = JSON.stringify(latest());
+    expect(text).not.toContain('canary');
+    expect(latest()[1]?.details).toMatch(/^device_id \S+, device_name [^\p{Cc}\u202e]*<b>x+…$/u);
+    expect(text.length).toBeLessThan(2500);
+  });
+});
