@@ -35,6 +35,8 @@ export interface Held {
   readonly gaps: readonly Gap[];
   /** See `toldEmpty`. Nothing where only proof is to count. */
   readonly told?: Intervals;
+  /** For how long the newest stretch may be open without a word: until its next turn comes, it always is. 0. */
+  readonly openSeconds?: number;
 }
 
 /** What is held of a device of what is wanted. */
@@ -44,12 +46,17 @@ export function holdingsOf(device: HeldDevice, held: Held, wanted: Interval): Ho
   const newest = open.at(-1);
   const lag = newest?.to === wanted.to ? newest.to - newest.from : 0n;
   return {
-    state: stateOf(device, { spans: held.spans, open, wanted }),
+    state: stateOf(device, { spans: held.spans, open: isOpenAnyway(held, lag) ? open.slice(0, -1) : open, wanted }),
     lagSeconds: seconds(lag),
     gapSeconds: seconds(lengthNs(open)),
     // Whatever the reason was while it was read.
     holes: reason === null ? nameHoles(open, held.gaps, 'not reached yet') : nameHoles(open, [], reason),
   };
+}
+
+/** Whether the newest stretch is open as a matter of course; never where nothing is held yet. */
+function isOpenAnyway({ spans, openSeconds = 0 }: Held, lag: bigint): boolean {
+  return spans.length > 0 && lag > 0n && seconds(lag) <= openSeconds;
 }
 
 /** Why nothing of a device can be read at all; `null` where it can. */

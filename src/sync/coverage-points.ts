@@ -8,7 +8,9 @@ import { holdingsOf, toldEmpty } from '../core/holdings.ts';
 import type { NewCoveragePoint } from '../core/inventory-state.ts';
 import { HOUR_NS, maxNs, msToNs } from '../core/time.ts';
 import type { Horizon, SyncContext } from './context.ts';
+import { staleMsOf } from './demand-watch.ts';
 import { limitFor, stillWantedFrom } from './horizon.ts';
+import { openSeconds } from './report.ts';
 
 /** Archives the `coverage` points that are due, and forgets named gaps that are closed. */
 export function noteCoverage(context: SyncContext, horizon: Horizon): void {
@@ -19,6 +21,7 @@ export function noteCoverage(context: SyncContext, horizon: Horizon): void {
   const atNs = msToNs(serverClock.nowMs());
   // What has left the wanted span since the pass began is no hole any more.
   const wantedFrom = maxNs(horizon.wantedFrom, stillWantedFrom(context));
+  const mostOpen = openSeconds({ context, staleMs: () => staleMsOf(store) });
   const points: NewCoveragePoint[] = [];
   for (const device of store.devices()) {
     const { deviceId } = device.record;
@@ -28,7 +31,11 @@ export function noteCoverage(context: SyncContext, horizon: Horizon): void {
     const to = limitFor(horizon, telemetry);
     const isExcluded = settings.filter.excludes(device.record);
     const told = toldEmpty(device, { spans, newestNs: store.newestNs(deviceId) });
-    const holdings = holdingsOf({ ...device, isExcluded }, { spans, gaps, told }, { from: wantedFrom, to });
+    const holdings = holdingsOf(
+      { ...device, isExcluded },
+      { spans, gaps, told, openSeconds: mostOpen },
+      { from: wantedFrom, to },
+    );
     if (gaps.length > 0 && holesIn({ from: horizon.wantedFrom, to }, spans).length === 0) {
       store.clearGaps(deviceId);
     }

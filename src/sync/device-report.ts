@@ -52,7 +52,11 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
   const [gaps, newestNs] = [store.gaps(deviceId), store.newestNs(deviceId)];
   const known: Knowledge = {
     device,
-    look: lookAtDevice({ filter: settings.filter, horizon }, device, { ...telemetry, gaps, newestNs }),
+    look: lookAtDevice({ filter: settings.filter, horizon, openSeconds: openSeconds(parts) }, device, {
+      ...telemetry,
+      gaps,
+      newestNs,
+    }),
     telemetry,
     gaps,
     newestNs,

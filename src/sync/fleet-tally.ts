@@ -62,7 +62,7 @@ export function createFleetTally({ settings, horizon, openSeconds, told: most }:
 
   return {
     add: (device, held) => {
-      const look = lookAtDevice({ filter: settings.filter, horizon }, device, held);
+      const look = lookAtDevice({ filter: settings.filter, horizon, openSeconds }, device, held);
       const { state, gaps } = look.status;
       counts.all += 1;
       states[state] += 1;

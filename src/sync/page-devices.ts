@@ -54,7 +54,8 @@ export function createPageDevices(parts: TimedParts): (query: DevicesQuery) => D
   };
 }
 
-function createLooks({ context, fleet, clock, horizon }: TimedParts): () => readonly ListedLook[] {
+function createLooks(parts: TimedParts): () => readonly ListedLook[] {
+  const { context, fleet, clock, horizon } = parts;
   let own: { readonly looks: readonly ListedLook[]; readonly atMs: number } | null = null;
   return () => {
     const latest = fleet.listing();
@@ -64,7 +65,7 @@ function createLooks({ context, fleet, clock, horizon }: TimedParts): () => read
     }
     const nowMs = clock.monoMs();
     if (own === null || nowMs - own.atMs >= OWN_LOOK_MS) {
-      const view = { filter: context.settings.filter, horizon: horizon() };
+      const view = { filter: context.settings.filter, horizon: horizon(), openSeconds: openSeconds(parts) };
       own = { looks: listAtOnce(view, context.store), atMs: nowMs };
     }
     return own.looks;

@@ -17,6 +17,8 @@ import { limitFor } from './horizon.ts';
 export interface DeviceView {
   readonly filter: DeviceFilter;
   readonly horizon: Horizon;
+  /** For how long the newest stretch of a device may be open. */
+  readonly openSeconds: number;
 }
 
 /** A device as the report tells of it. */
@@ -29,12 +31,16 @@ export interface DeviceLook {
 }
 
 /** Looks at one device. */
-export function lookAtDevice({ filter, horizon }: DeviceView, device: KnownDevice, held: HeldNow): DeviceLook {
+export function lookAtDevice(
+  { filter, horizon, openSeconds }: DeviceView,
+  device: KnownDevice,
+  held: HeldNow,
+): DeviceLook {
   const { spans, gaps } = held;
   const wanted = wantedOf(device, { from: horizon.wantedFrom, to: limitFor(horizon, held) });
   const isExcluded = filter.excludes(device.record);
   const told = toldEmpty(device, held);
-  const holdings = holdingsOf({ ...device, isExcluded }, { spans, gaps, told }, wanted);
+  const holdings = holdingsOf({ ...device, isExcluded }, { spans, gaps, told, openSeconds }, wanted);
   return {
     isExcluded,
     isGone: device.goneSinceMs !== null,

@@ -19,11 +19,11 @@ import type {
 } from '../core/status.ts';
 import { NOTHING_HELD } from '../core/telemetry-state.ts';
 import { type EpochMs, formatExact, msToNs } from '../core/time.ts';
-import type { Horizon, SyncContext, SyncSettings } from './context.ts';
+import type { SyncContext, SyncSettings } from './context.ts';
 import { keptDevices } from './exclusion.ts';
 import { horizonNow } from './horizon.ts';
 import { phaseOf } from './planning-settings.ts';
-import { type DeviceSums, lookAtDevice, sumUp } from './report-devices.ts';
+import { type DeviceSums, type DeviceView, lookAtDevice, sumUp } from './report-devices.ts';
 import type { Room } from './room.ts';
 import type { StreamNotes } from './stream-notes.ts';
 
@@ -62,8 +62,9 @@ export function reportNow(parts: ReportParts): StatusReport {
   const horizon = horizonNow(context);
   const totals = store.totals();
   const known = store.devices();
-  const looks = horizon === null ? [] : looksAt(context, known, horizon);
   const behindAfter = openSeconds(parts);
+  const view = { filter: context.settings.filter, openSeconds: behindAfter };
+  const looks = horizon === null ? [] : looksAt(store, known, { ...view, horizon });
   const sums = sumUp(looks, behindAfter);
   const nowMs = serverClock.nowMs();
   // While nothing is known of the time nothing is told of devices, but how many there are.
@@ -107,13 +108,9 @@ export function reportNow(parts: ReportParts): StatusReport {
   };
 }
 
-function looksAt(
-  { store, settings: { filter } }: ReportParts['context'],
-  devices: readonly KnownDevice[],
-  horizon: Horizon,
-) {
+function looksAt(store: ReportParts['context']['store'], devices: readonly KnownDevice[], view: DeviceView) {
   const held = store.heldOfAll();
-  return devices.map((each) => lookAtDevice({ filter, horizon }, each, held.get(each.record.deviceId) ?? NOTHING_HELD));
+  return devices.map((each) => lookAtDevice(view, each, held.get(each.record.deviceId) ?? NOTHING_HELD));
 }
 
 function timeText(ms: EpochMs | null): string | null {

@@ -126,6 +126,16 @@ describe('the state of a device', () => {
   test('is catching up while anything wanted is open, whatever the device says', () => {
     expect(holdingsOf(device(true), { spans: [span(1, 100)], gaps: [] }, WANTED).state).toBe('catching-up');
   });
+
+  test('is not catching up for the newest stretch alone, which is open until the next turn comes', () => {
+    const stateOf = (spans: readonly CoveredSpan[], openSeconds: number): string =>
+      holdingsOf(device(true), { spans, gaps: [], openSeconds }, WANTED).state;
+    expect(stateOf([span(0, 90)], 10)).toBe('live');
+    expect(stateOf([span(0, 90)], 9)).toBe('catching-up');
+    expect(stateOf([span(1, 90)], 10), 'with a hole further back').toBe('catching-up');
+    expect(stateOf([span(0, 90), span(91, 100)], 10), 'a hole is no newest stretch').toBe('catching-up');
+    expect(stateOf([], 1000), 'nothing is held yet').toBe('catching-up');
+  });
 });
 
 describe('the share that is covered', () => {

@@ -105,7 +105,7 @@ describe('what is found', () => {
       lastDayMissing: 2,
       // A new device counts from when it was listed first: ten minutes ago.
       freshness: { p50: 120, p90: 5 * 3600 - 1, worst: 5 * 3600 - 1 },
-      states: { excluded: 1, unreachable: 1, 'catching-up': 4 },
+      states: { excluded: 1, unreachable: 1, live: 2, 'catching-up': 2 },
       devices: [],
       leftOut: 0,
     });
@@ -134,7 +134,7 @@ describe('the list of what was found', () => {
     const { look, time } = lookAt(specs, 0, ['excluded']);
     const found = look.listing();
     expect(found).toMatchObject([
-      { deviceId: 'a', name: 'a', state: 'catching-up', lagSeconds: 60, newestNs: null },
+      { deviceId: 'a', name: 'a', state: 'live', lagSeconds: 60, newestNs: null },
       { deviceId: 'excluded', state: 'excluded', lagSeconds: null, share: 0 },
       { deviceId: 'gone', state: 'unreachable', share: 1 },
     ]);
