@@ -107,10 +107,13 @@ export interface Loaded<C> {
 export class ConfigError extends UserError {
   /** A line each; it begins with the place. */
   readonly mistakes: readonly string[];
+  /** Whether it is to be told as the log is, as far as that could be read: `log.format` is `json`. */
+  readonly isJson: boolean;
 
-  constructor(mistakes: readonly string[]) {
+  constructor(mistakes: readonly string[], isJson: boolean) {
     super(['The configuration is not usable:', ...mistakes].join('\n  '), 78);
     this.mistakes = mistakes;
+    this.isJson = isJson;
   }
 }
 
@@ -279,7 +282,7 @@ function readShared(
 function finish<C>(config: C, reading: Reading, environment: ConfigInput['environment']): Loaded<C> {
   const mistakes = mistakesOf(reading);
   if (mistakes.length > 0) {
-    throw new ConfigError(mistakes);
+    throw new ConfigError(mistakes, reading.given.get('log.format')?.text.trim() === 'json');
   }
   const variables = [variableOf('api.key'), variableOf('influx.token')];
   return {

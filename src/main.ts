@@ -63,6 +63,12 @@ const ports: ProcessPorts = {
   forget: (names) => {
     for (const name of names) delete process.env[name];
   },
+  runtime: () => ({
+    node: process.version,
+    libraries: { v8: process.versions.v8, openssl: process.versions.openssl, uv: process.versions.uv },
+    architecture: `${process.platform} ${process.arch}`,
+    memoryLimitBytes: process.constrainedMemory() || null,
+  }),
   readFile: (path) => readFileSync(path, 'utf8'),
   print: (text) => void process.stdout.write(text),
   stdout: { isTTY: process.stdout.isTTY, write: writeOut },

@@ -6,6 +6,7 @@
 import type { CheckCommand, Command, LogLevel } from './cli/command.ts';
 import {
   type Config,
+  ConfigError,
   type ConfigInput,
   isApiGiven,
   type Loaded,
@@ -16,6 +17,7 @@ import {
 } from './config.ts';
 import { UserError } from './core/faults.ts';
 import type { Secret } from './core/secret.ts';
+import { createLogger } from './observe/log.ts';
 import { realClock } from './real-clock.ts';
 import { openVoice, type ProcessPorts, type Voice } from './voice.ts';
 
@@ -33,6 +35,26 @@ export interface CommandParts<C = Config> {
 
 /** Runs a command. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runCommand(command: RunnableCommand, ports: ProcessPorts): Promise<number> {
+  try {
+    return await runConfigured(command, ports);
+  } catch (error) {
+    if (!(error instanceof ConfigError && error.isJson)) throw error;
+    tellMistakes(error, ports);
+    return error.exitCode;
+  }
+}
+
+/** Where the log is to be JSON, so are the mistakes of the configuration; no log is open yet. */
+function tellMistakes({ mistakes, exitCode }: ConfigError, { stderr }: ProcessPorts): void {
+  const logger = createLogger({ level: 'error', format: 'json', stream: stderr, secrets: [], clock: realClock });
+  logger.error(`The configuration is not usable: ${mistakes.join('; ')}`, {
+    event: 'configuration-invalid',
+    mistakes: mistakes.length,
+    exit_code: exitCode,
+  });
+}
+
+async function runConfigured(command: RunnableCommand, ports: ProcessPorts): Promise<number> {
   const { environment, readFile } = ports;
   const nowMs = realClock.nowMs();
   if (command.mode === 'demo') {
@@ -147,7 +169,10 @@ async function toldAtItsEnd(
     const words = known ? error.message : error instanceof Error ? `${error.name}: ${error.message}` : 'unknown';
     const exitCode = known ? error.exitCode : 1;
     if (log.format === 'json') {
-      voice.logger.error(known ? words : `an error that should not happen: ${words}`, { exit_code: exitCode });
+      voice.logger.error(known ? words : `an error that should not happen: ${words}`, {
+        event: 'failed',
+        exit_code: exitCode,
+      });
       return exitCode;
     }
     throw known ? new UserError(voice.scrub(words), exitCode) : new Error(voice.scrub(words));

@@ -15,6 +15,8 @@ export interface ProcessPorts {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Takes variables that held secrets out of the environment. */
   readonly forget: (names: readonly string[]) => void;
+  /** What the program runs on, for a support bundle. */
+  readonly runtime?: () => RuntimeFacts;
   readonly readFile: (path: string) => string;
   /** Writes to standard output: what a command was asked for. */
   readonly print: (text: string) => void;
@@ -23,6 +25,14 @@ export interface ProcessPorts {
   readonly stderr: LogStream & { readonly columns?: number };
   /** Aborts when the process is told to stop. */
   readonly signal: AbortSignal;
+}
+
+export interface RuntimeFacts {
+  readonly node: string;
+  readonly libraries: Readonly<Record<string, string | undefined>>;
+  readonly architecture: string;
+  /** What the container may take; `null` where nothing limits it. */
+  readonly memoryLimitBytes: number | null;
 }
 
 /** Where pieces are written, each once whoever reads has room for it. */
@@ -73,7 +83,7 @@ export function openVoice(options: {
   });
   const everyMs = line === null ? LOOK_FOR_LOG_MS : LOOK_FOR_TERMINAL_MS;
   let dueMs = Number.NEGATIVE_INFINITY;
-  const progress = createProgress(line ?? ((message) => logger.info(message)));
+  const progress = createProgress(line ?? ((message) => logger.info(message, { event: 'progress' })));
   return {
     logger,
     observe: logEvents(logger, realClock),
@@ -101,7 +111,7 @@ function wordsShower(target: TerminalLine | Logger): Voice['showWords'] {
     if (nowMs < dueMs) return;
     dueMs = nowMs + everyMs;
     if ('draw' in target) target.draw(words());
-    else target.info(`progress: ${words()}`);
+    else target.info(`progress: ${words()}`, { event: 'progress' });
   };
 }
 

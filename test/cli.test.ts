@@ -84,10 +84,14 @@ describe('what is understood', () => {
     [['--help', '--export'], { mode: 'help', topic: 'export' }],
     [['--status', '--json'], { mode: 'status', configFile: null, json: true, logLevel: null, device: null }],
     [['--status', '--device', 'a'], { mode: 'status', configFile: null, json: false, logLevel: null, device: 'a' }],
-    [['--check'], { mode: 'check', configFile: null, json: false, logLevel: null, writeProbe: false }],
+    [
+      ['--check', '--bundle', 'b.json'],
+      { mode: 'check', configFile: null, json: false, logLevel: null, writeProbe: false, bundle: 'b.json' },
+    ],
+    [['--check'], { mode: 'check', configFile: null, json: false, logLevel: null, writeProbe: false, bundle: null }],
     [
       ['--check', '--write-probe', '--json', '--config', 'x.yaml'],
-      { mode: 'check', configFile: 'x.yaml', json: true, logLevel: null, writeProbe: true },
+      { mode: 'check', configFile: 'x.yaml', json: true, logLevel: null, writeProbe: true, bundle: null },
     ],
   ])('%j', (argv, command) => {
     expect(parseArguments(argv)).toEqual(command);

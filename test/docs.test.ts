@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { SAID_ROWS } from '../src/observe/log-table.ts';
 import { VERSION } from '../src/version.ts';
 import { configurationPage } from './support/configuration-page.ts';
+import { logsPage } from './support/logs-page.ts';
 import { metricsPage } from './support/metrics-page.ts';
 
 test('docs/configuration.md is what the schema says (renew it with npx vitest run test/docs.test.ts -u)', async () => {
@@ -10,6 +12,10 @@ test('docs/configuration.md is what the schema says (renew it with npx vitest ru
 
 test('docs/metrics.md is what the table says (renew it with npx vitest run test/docs.test.ts -u)', async () => {
   await expect(metricsPage()).toMatchFileSnapshot('../docs/metrics.md');
+});
+
+test('docs/logs.md is what the tables say (renew it with npx vitest run test/docs.test.ts -u)', async () => {
+  await expect(logsPage()).toMatchFileSnapshot('../docs/logs.md');
 });
 
 test('the version is that of package.json', () => {
@@ -21,12 +27,13 @@ describe('docs/troubleshooting.md', () => {
   const events = [...readFileSync('src/core/events.ts', 'utf8').matchAll(/readonly type: '([a-z-]+)'/g)].map(
     ([, name = '']) => name,
   );
+  const lines = [...events, ...Object.keys(SAID_ROWS)];
   /** In brackets stands the name of the event behind the line that is quoted. */
   const named = [...page.matchAll(/\(`([a-z-]+)`/g)].map(([, name = '']) => name);
 
   test('names events that there are', () => {
     expect(named.length).toBeGreaterThan(20);
-    expect(named.filter((name) => !events.includes(name))).toEqual([]);
+    expect(named.filter((name) => !lines.includes(name))).toEqual([]);
   });
 
   test('tells of every event that an operator sees', () => {
@@ -37,6 +44,7 @@ describe('docs/troubleshooting.md', () => {
       'lines-delivered',
       'workspace-known',
       'stream-read',
+      'listing-landed',
       'archive-cleared',
       'pass-started',
     ];

@@ -51,7 +51,12 @@ export type BackfillCommand = { readonly mode: 'backfill'; readonly dryRun: bool
 
 export type StatusCommand = { readonly mode: 'status'; readonly device: string | null } & Common;
 
-export type CheckCommand = { readonly mode: 'check'; readonly writeProbe: boolean } & Common;
+export type CheckCommand = {
+  readonly mode: 'check';
+  readonly writeProbe: boolean;
+  /** Where a support bundle is written. */
+  readonly bundle: string | null;
+} & Common;
 
 export type VerifyCommand = {
   readonly mode: 'verify';

@@ -73,6 +73,7 @@ export const FLAGS: readonly Flag[] = [
   { flag: 'max-share', value: 'required', hint: 'S' },
   { flag: 'dry-run', value: 'none' },
   { flag: 'write-probe', value: 'none' },
+  { flag: 'bundle', value: 'required', hint: 'FILE' },
   { flag: 'max-rate', value: 'required', hint: 'LINES' },
   { flag: 'reason', value: 'required', hint: 'TEXT' },
 ];
@@ -90,7 +91,7 @@ export const VALUE_FLAGS: Readonly<Record<Mode, readonly string[]>> = {
   backfill: [...COMMON, ...SPAN, 'device', 'finish-by', 'max-share', 'dry-run'],
   plan: [...COMMON, ...SPAN, 'device', 'what-if', 'finish-by', 'max-share'],
   status: [...COMMON, 'device'],
-  check: [...COMMON, 'write-probe'],
+  check: [...COMMON, 'write-probe', 'bundle'],
   verify: [...COMMON, ...SPAN, 'device', 'destination', 'repair', 'sample'],
   export: ['config', 'log-level', ...SPAN, 'device'],
   replay: [...COMMON, ...SPAN, 'device', 'destination', 'max-rate'],

@@ -30,7 +30,12 @@ export const READERS: { readonly [M in Readable]: (given: Given) => Command } = 
     dryRun: given.has('dry-run'),
   }),
   status: (given) => ({ mode: 'status', ...common(given), device: onlyDevice(given, 'status') }),
-  check: (given) => ({ mode: 'check', ...common(given), writeProbe: given.has('write-probe') }),
+  check: (given) => ({
+    mode: 'check',
+    ...common(given),
+    writeProbe: given.has('write-probe'),
+    bundle: single(given, 'bundle'),
+  }),
   verify: (given) => ({
     mode: 'verify',
     ...common(given),

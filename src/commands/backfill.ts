@@ -112,6 +112,7 @@ const NOTHING_TO_REREAD: DispatchParts['rereading'] = { look: () => false, next:
 async function begin({ context, puller, trouble }: BackfillParts, signal: AbortSignal): Promise<Horizon> {
   const { clock, observe } = context;
   const beganMs = clock.monoMs();
+  let hasFailed = false;
   for (;;) {
     await trouble.pass(signal);
     const words = await tryToBegin(async () => {
@@ -119,6 +120,8 @@ async function begin({ context, puller, trouble }: BackfillParts, signal: AbortS
       await syncDevices(context, signal);
       await learnTime(context, puller, signal);
     }, trouble.note);
+    if (words === null && hasFailed) observe({ type: 'pass-back' });
+    hasFailed = words !== null;
     const horizon = words === null ? horizonNow(context) : null;
     if (horizon !== null) return horizon;
     if (words === null)

@@ -68,7 +68,7 @@ export async function runDaemon(parts: DaemonParts, signal: AbortSignal): Promis
 
 async function holdSessions(parts: DaemonParts, signal: AbortSignal): Promise<never> {
   const { observe, clock, random } = parts.context;
-  const progress = { answered: false };
+  const progress = { answered: false, wasRefused: false };
   for (let refusals = 1; ; refusals += 1) {
     const end = await oneSession(parts, progress, signal);
     if (progress.answered) refusals = 1;
@@ -76,6 +76,7 @@ async function holdSessions(parts: DaemonParts, signal: AbortSignal): Promise<ne
     if (end !== 'key exchanged') {
       const waitMs = backoffMs({ failures: refusals, policy: HOLD, random, askedMs: end.facts.waitMs ?? 0 });
       observe({ type: 'key-refused', message: refusalWords(end), waitMs });
+      progress.wasRefused = true;
       const untilMs = clock.monoMs() + waitMs;
       while (clock.monoMs() < untilMs && !parts.key.hasChanged()) {
         await clock.sleep(Math.min(KEY_LOOK_MS, Math.max(1, untilMs - clock.monoMs())), signal);
@@ -90,7 +91,7 @@ async function holdSessions(parts: DaemonParts, signal: AbortSignal): Promise<ne
 /** One session, from the account to what ends it. @param progress set where the key was accepted at all. */
 async function oneSession(
   parts: DaemonParts,
-  progress: { answered: boolean },
+  progress: { answered: boolean; wasRefused: boolean },
   signal: AbortSignal,
 ): Promise<ApiFault | 'key exchanged'> {
   const end = new AbortController();
@@ -98,6 +99,8 @@ async function oneSession(
   signal.addEventListener('abort', onAbort, { once: true });
   const onBegun = (): void => {
     progress.answered = true;
+    if (progress.wasRefused) parts.context.observe({ type: 'key-accepted' });
+    progress.wasRefused = false;
   };
   const session = runSession({ ...parts, onBegun }, end.signal);
   const watch = watchKey(parts, end.signal);

@@ -36,6 +36,8 @@ export interface PullParts {
 export interface Progress {
   horizon: Horizon | null;
   off: PassResult['off'];
+  /** Whether the last pass has failed, and that was told. */
+  hasFailed?: boolean;
 }
 
 /** How it ended. */
@@ -78,11 +80,14 @@ async function passOnce(
     const { off, unread } = await runPass(context, plan, signal);
     progress.off = off;
     others?.answered();
+    if (progress.hasFailed === true) context.observe({ type: 'pass-back' });
+    progress.hasFailed = false;
     if (unread.length > 0) return null;
   } catch (error) {
     if (!(error instanceof ApiFault)) throw error;
     if (endsSession(error)) throw refusalOf(error);
     others?.failed(error);
+    progress.hasFailed = true;
     context.observe({ type: 'pass-failed', message: error.message, waitMs: restMs });
     return null;
   }

@@ -66,6 +66,30 @@ export type AppEvent =
       readonly from: string;
       readonly to: string;
     }
+  /** A page of a listing was taken in. */
+  | {
+      readonly type: 'listing-landed';
+      readonly stream: 'devices' | 'alerts';
+      /** Records of it that could be read. */
+      readonly records: number;
+      readonly newPoints: number;
+    }
+  /** What a stream has brought since it was told last: made of the others by the log. */
+  | {
+      readonly type: 'round-done';
+      readonly stream: Stream;
+      /** How often its work came to an end. */
+      readonly runs: number;
+      readonly requests: number;
+      /** Requests among them that did not bring what they were sent for. */
+      readonly failed: number;
+      /** Devices that were asked for readings. */
+      readonly devices: number;
+      /** New readings; of a listing all its records. */
+      readonly records: number;
+      readonly newPoints: number;
+      readonly durationMs: number;
+    }
   /** Told once, until the stream is on again. */
   | { readonly type: 'stream-off'; readonly stream: Stream; readonly scope: string }
   | { readonly type: 'stream-on'; readonly stream: Stream }
@@ -97,6 +121,8 @@ export type AppEvent =
       /** How many points will be sent. */
       readonly points: number;
     }
+  /** The state was empty, and the database has telemetry of this workspace already. */
+  | { readonly type: 'destination-older'; readonly destination: string }
   /** A database has said what it is. */
   | { readonly type: 'destination-kind'; readonly destination: string; readonly kind: DestinationKind }
   | {
@@ -168,8 +194,12 @@ export type AppEvent =
   /** The key or the plan is refused: nothing is asked until it is mended, but for a look now and then. */
   | { readonly type: 'key-refused'; readonly message: string; readonly waitMs: number }
   | { readonly type: 'key-exchanged' }
+  /** A key that was refused is taken again, or the one that has come in its place. */
+  | { readonly type: 'key-accepted' }
   | { readonly type: 'pass-started'; readonly devices: number }
   | { readonly type: 'pass-failed'; readonly message: string; readonly waitMs: number }
+  /** One that came after it went through. */
+  | { readonly type: 'pass-back' }
   /** Told once in a life: everything that can be had is held, and is being kept up with from now on. */
   | {
       readonly type: 'first-fill-done';

@@ -31,6 +31,8 @@ export interface PointSource {
   points(of: { readonly device: string } & Interval, take: TakePoint, signal: AbortSignal): Promise<ReadTrouble | null>;
   /** The tag values of all devices that it has telemetry of. */
   devices(signal: AbortSignal): Promise<readonly string[] | ReadTrouble>;
+  /** Whether it has any telemetry of the workspace: asked of its index alone. */
+  hasAny(signal: AbortSignal): Promise<boolean | ReadTrouble>;
 }
 
 /** What the state keeps of a day of a device. */

@@ -57,6 +57,14 @@ export function createInfluxSource({ name, bucket, workspace }: InfluxPlace, rea
       );
       return trouble ?? found;
     },
+    hasAny: async (signal) => {
+      let rows = 0;
+      const query = `SHOW TAG VALUES FROM "telemetry" WITH KEY = "workspace_id" WHERE ${own} LIMIT 1`;
+      const count: TakeSeries = ({ values }) => {
+        rows += values.length;
+      };
+      return (await ask(query, count, signal)) ?? rows > 0;
+    },
   };
 }
 

@@ -69,6 +69,21 @@ export function createVictoriaSource({ name, workspace }: VictoriaPlace, read: R
       );
       return trouble ?? found;
     },
+    hasAny: async (signal) => {
+      let isFound = false;
+      const query = new URLSearchParams({ 'match[]': `{${own}}`, start: '0' });
+      const trouble = await read(
+        `/api/v1/label/workspace_id/values?${query}`,
+        (line) => {
+          const data = parsed(line)?.['data'];
+          if (!Array.isArray(data)) return notUnderstood(name);
+          isFound ||= data.length > 0;
+          return null;
+        },
+        signal,
+      );
+      return trouble ?? isFound;
+    },
   };
 }
 

@@ -1,9 +1,17 @@
 /**
- * What each event says in the log, and how loudly: a blip whispers, an outage shouts. Pure; text from outside is made
- * safe by the log itself.
+ * What each event says in the log, and how loudly. Pure; text from outside is made safe by the log itself.
+ *
+ * - `error`: a person has to act; it does not heal by itself.
+ * - `warn`: it heals by itself, or somebody should know.
+ * - `info`: a round of the sync, or a change of state.
+ * - `debug`: a request, a page, a write.
+ *
+ * `log-table.ts` has the same for readers.
  */
 import type { AppEvent } from '../core/events.ts';
-import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
+import { LATER_HINT } from '../core/held-hint.ts';
+import { SECOND_MS } from '../core/time.ts';
+import type { FieldValues } from './log-fields.ts';
 
 export type LineLevel = 'error' | 'warn' | 'info' | 'debug';
 
@@ -11,14 +19,13 @@ export type LineLevel = 'error' | 'warn' | 'info' | 'debug';
 export interface EventLine {
   readonly level: LineLevel;
   readonly message: string;
-  readonly fields: Readonly<Record<string, string | number | boolean | null>>;
+  readonly fields: FieldValues;
 }
 
-/** How loud a failure is, by how long the wait is that it leads to. */
-export function loudness(waitMs: number): LineLevel {
+/** How loud it is that a request will be tried again: a blip is nothing but that request's own matter. */
+function loudness(waitMs: number): LineLevel {
   if (waitMs < 5 * SECOND_MS) return 'debug';
-  if (waitMs < 20 * SECOND_MS) return 'info';
-  return waitMs < 2 * MINUTE_MS ? 'warn' : 'error';
+  return waitMs < 20 * SECOND_MS ? 'info' : 'warn';
 }
 
 const WAITS = {
@@ -58,7 +65,12 @@ const LINES: Lines = {
       count,
     }),
   'page-landed': ({ deviceId, lane, readings, newPoints }) =>
-    line('debug', 'a page landed', { device_id: deviceId, lane, readings, new_points: newPoints }),
+    line('debug', 'a page landed', {
+      device_id: deviceId,
+      lane,
+      new_readings: readings,
+      new_points: newPoints,
+    }),
   'page-distrusted': ({ deviceId, reason, attempt }) =>
     line(attempt > 1 ? 'warn' : 'info', `a page proves nothing: ${reason}`, { device_id: deviceId, attempt }),
   restatement: ({ deviceId, at }) =>
@@ -84,13 +96,16 @@ const LINES: Lines = {
       to,
     }),
   'stream-failed': ({ stream, message }) => line('warn', `${stream} could not be read: ${message}`, { stream }),
+  'listing-landed': ({ stream, records, newPoints }) =>
+    line('debug', 'a page of a listing was taken in', { stream, records, new_points: newPoints }),
+  'round-done': roundLine,
   'stream-read': ({ stream }) => line('debug', 'a stream was read', { stream }),
   'stream-back': ({ stream }) => line('info', `${stream} can be read again`, { stream }),
   'stream-off': ({ stream, scope }) =>
     line(
       'warn',
       `the key lacks the scope ${scope}: this stream is off, the others run. Give the key the scope (noticed within the hour), or exchange the key in api.key_file (noticed at once)`,
-      { stream },
+      { stream, scope },
     ),
 
   'stream-on': ({ stream }) => line('info', 'the key has the scope of this stream now: it is on again', { stream }),
@@ -111,6 +126,12 @@ const LINES: Lines = {
       `${known ? 'a destination that was left is taken up again' : 'a new destination'}: ${points > 0 ? 'it is filled from the archive' : 'nothing in the archive waits for it, it gets what is read from now on'}`,
       { destination, points, before },
     ),
+  'destination-older': ({ destination }) =>
+    line(
+      'warn',
+      'the state is empty, but the database has telemetry of this workspace already: devices that were renamed since are written anew, under the names that they have today. If there is an older state, or a copy of one (--backup), stop, put that into data_dir and start again; else there is nothing to do',
+      { destination },
+    ),
   'destination-kind': ({ destination, kind }) =>
     line('info', `the database says that it is ${kind === 'influxdb' ? 'an InfluxDB' : 'a VictoriaMetrics'}`, {
       destination,
@@ -122,14 +143,12 @@ const LINES: Lines = {
     line('warn', `points were refused and are kept in quarantine: ${words}`, { destination, lines }),
   'lines-beyond-retention': ({ destination, lines }) =>
     line('info', 'points are older than the database keeps: they are not there', { destination, lines }),
-  'destination-held': ({ destination, words, hint, waitMs }) =>
+  'destination-held': ({ destination, lines, words, hint, waitMs }) =>
     line(
-      loudness(waitMs) === 'error' ? 'error' : 'warn',
+      // Where it says what a person can do, nothing but that helps.
+      hint === '' || hint === LATER_HINT ? 'warn' : 'error',
       `delivery is held: ${words}${hint === '' ? '' : `; ${hint}`}`,
-      {
-        destination,
-        ...seconds(waitMs),
-      },
+      { destination, lines, ...seconds(waitMs) },
     ),
   'destination-moving': ({ destination }) => line('info', 'delivery moves again', { destination }),
   'replay-begun': ({ destination, resumedAfter, from, to }) =>
@@ -142,22 +161,22 @@ const LINES: Lines = {
     line(outcome === 'complete' ? 'info' : 'warn', `sending archived points again: ${outcome}`, { destination, lines }),
 
   'device-forgotten': ({ deviceId, points }) =>
-    line('info', 'what was held of a device is removed, as was asked for', { device: deviceId, points }),
+    line('info', 'what was held of a device is removed, as was asked for', { device_id: deviceId, points }),
 
   'job-started': ({ job, kind, askedBy }) =>
-    line('info', `a command asked for work, which is begun: ${kind}`, { job, asked_by: askedBy }),
+    line('info', `a command asked for work, which is begun: ${kind}`, { job, kind, asked_by: askedBy }),
   'job-ended': ({ job, kind, state, exitCode, message, durationMs }) =>
     line(
       state === 'failed' ? 'warn' : 'info',
       `the work that a command asked for ${JOB_ENDS[state]}: ${kind}${message === null ? '' : `: ${message}`}`,
-      { job, exit_code: exitCode, duration_ms: Math.round(durationMs) },
+      { job, kind, state, exit_code: exitCode, duration_ms: Math.round(durationMs) },
     ),
 
   'workspace-known': () => line('debug', 'the workspace is known', {}),
-  'service-trouble': ({ message, waitMs }) =>
-    line(loudness(waitMs), `the API does not answer: ${message}`, seconds(waitMs)),
+  'service-trouble': ({ message, waitMs }) => line('warn', `the API does not answer: ${message}`, seconds(waitMs)),
   'service-back': () => line('info', 'the API answers again', {}),
   'key-refused': ({ message, waitMs }) => line('error', message, seconds(waitMs)),
+  'key-accepted': () => line('info', 'the API takes the key again: the sync goes on', {}),
   'key-exchanged': () => line('info', 'the key was exchanged: going on with the new one', {}),
   'archive-only': ({ maxBytes }) =>
     line('info', 'no database is configured: the archive alone is filled, and pulling stops at archive.max_size', {
@@ -178,7 +197,8 @@ const LINES: Lines = {
     ),
 
   'pass-started': ({ devices }) => line('debug', 'a pass begins', { devices }),
-  'pass-failed': ({ message, waitMs }) => line(loudness(waitMs), `a pass failed: ${message}`, seconds(waitMs)),
+  'pass-failed': ({ message, waitMs }) => line('warn', `a pass failed: ${message}`, seconds(waitMs)),
+  'pass-back': () => line('info', 'a pass went through again', {}),
   'first-fill-done': ({ devices, withGaps, points, pending, statusPage }) =>
     line(
       'info',
@@ -190,13 +210,32 @@ const LINES: Lines = {
   stopping: ({ reason }) => line('info', `${reason}: what is under way is brought to an end`, {}),
 };
 
+function roundLine(event: Extract<AppEvent, { type: 'round-done' }>): EventLine {
+  const { stream, runs, requests, failed, devices, records, newPoints, durationMs } = event;
+  const counts = { stream, runs, requests, failed_requests: failed, duration_ms: Math.round(durationMs) };
+  const news = `${newPoints} new points`;
+  switch (stream) {
+    case 'telemetry':
+      return line('info', `telemetry: ${records} new readings of ${devices} devices, ${news}`, {
+        ...counts,
+        devices,
+        new_readings: records,
+        new_points: newPoints,
+      });
+    case 'account':
+      return line('info', 'the account was read', counts);
+    default:
+      return line('info', `${stream}: ${records} listed, ${news}`, { ...counts, records, new_points: newPoints });
+  }
+}
+
 /** The line of an event. */
 export function describeEvent(event: AppEvent): EventLine {
   // The table's type ties every kind of event to its line; only a call by name loses sight of that.
   return (LINES[event.type] as (event: AppEvent) => EventLine)(event);
 }
 
-function line(level: LineLevel, message: string, fields: EventLine['fields']): EventLine {
+function line(level: LineLevel, message: string, fields: FieldValues): EventLine {
   return { level, message, fields };
 }
 

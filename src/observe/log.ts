@@ -7,19 +7,34 @@
 import { createRequire } from 'node:module';
 import { pino } from 'pino';
 import type * as Pretty from 'pino-pretty';
+import type { AppEvent } from '../core/events.ts';
 import type { Clock, Observe } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
 import { plainText } from '../core/text.ts';
 import { describeEvent, type LineLevel } from './event-lines.ts';
+import type { FieldValue, FieldValues } from './log-fields.ts';
+import type { SaidName } from './log-table.ts';
 import { createRepeats } from './repeats.ts';
-import { createScrub } from './scrub.ts';
+import { createRounds } from './rounds.ts';
+import { createScrub, withoutQueries } from './scrub.ts';
 
-/** What a line says beside its message. Only plain values: no object from outside can ride along. */
-export type LogFields = Readonly<Record<string, string | number | boolean | null>>;
+/** What a line says beside its message: its name, by which programs know it, and fields of the table. */
+export type LogFields = { readonly event: SaidName } & FieldValues;
 
-type Write = (message: string, fields?: LogFields) => void;
+/** A log that takes any fields: what is behind {@link Logger}. */
+type Sink = Readonly<Record<LineLevel, (message: string, fields?: Readonly<Record<string, FieldValue>>) => void>>;
 
-export type Logger = Readonly<Record<LineLevel, Write>>;
+export type Logger = Readonly<Record<LineLevel, (message: string, fields: LogFields) => void>> & {
+  /** Writes the line of an event. */
+  readonly line: LineWriter;
+};
+
+/** Takes the line of an event. */
+export type LineWriter = (
+  level: LineLevel,
+  message: string,
+  fields: { readonly event: AppEvent['type'] } & FieldValues,
+) => void;
 
 export interface LogStream {
   write(text: string): unknown;
@@ -70,9 +85,9 @@ export function createLogger({ level, format, stream, secrets, clock }: LoggerOp
     { write: (line: string) => stream.write(scrub(layOut(scrub(line)))) },
   );
   // Scrubbed before it is cut, or the head of a secret would be left; and again as a line, before and after its layout.
-  const clean = (text: string, maxLength?: number): string => plainText(scrub(text), maxLength);
+  const clean = (text: string, maxLength?: number): string => plainText(withoutQueries(scrub(text)), maxLength);
   const writer =
-    (name: LineLevel): Write =>
+    (name: LineLevel): Sink[LineLevel] =>
     (message, fields = {}) => {
       const shown = Object.entries(fields).map(([key, value]) => [
         clean(key),
@@ -80,46 +95,45 @@ export function createLogger({ level, format, stream, secrets, clock }: LoggerOp
       ]);
       sink[name](Object.fromEntries(shown), clean(message, MAX_MESSAGE_LENGTH));
     };
-  return { error: writer('error'), warn: writer('warn'), info: writer('info'), debug: writer('debug') };
+  const log: Sink = { error: writer('error'), warn: writer('warn'), info: writer('info'), debug: writer('debug') };
+  return { ...log, line: (level, message, fields) => log[level](message, fields) };
 }
 
 /** How many lines of one kind are written within how long, before they are only counted. */
-interface Quota {
-  readonly lines: number;
-  readonly windowMs: number;
-}
-
-const QUOTA: Quota = { lines: 10, windowMs: 60_000 };
-
-/** Waiting for allowance is a normal state: once is enough for a good while. */
-const WAIT_QUOTA: Quota = { lines: 1, windowMs: 15 * 60_000 };
+const QUOTA = { lines: 10, windowMs: 60_000 };
 
 /**
- * An `Observe` that logs. What goes beyond a quota is written on the level `debug` only, and the next line of its
- * kind tells how many were held back. Each line carries the name of its event, for programs that read them.
+ * An `Observe` that logs. What was told before, and what goes beyond a quota, is written on the level `debug` only, and
+ * the next line of its kind tells how many were held back. Each line carries the name of its event, for programs that
+ * read them.
  */
-export function logEvents(logger: Logger, clock: Pick<Clock, 'monoMs'>): Observe {
+export function logEvents(logger: Pick<Logger, 'line'>, clock: Pick<Clock, 'monoMs'>): Observe {
   const admit = createQuotas(clock);
   const repeats = createRepeats(clock);
-  return (event) => {
+  const rounds = createRounds(clock);
+  const write = (event: AppEvent): void => {
     const { level, message, fields } = describeEvent(event);
     const named = { event: event.type, ...fields };
     const repeated = level === 'debug' ? null : repeats(event, level);
-    if (repeated === null) return logger.debug(message, named);
-    const heldBack =
-      event.type === 'allowance-wait'
-        ? admit(`${event.type} ${event.reason}`, WAIT_QUOTA)
-        : admit(`${event.type} ${level}`, QUOTA);
-    if (heldBack === null) return logger.debug(message, named);
+    const heldBack = repeated === null ? null : admit(`${event.type} ${level}`);
+    if (repeated === null || heldBack === null) {
+      logger.line('debug', message, named);
+      return;
+    }
     const notTold = repeated + heldBack;
-    logger[level](message, notTold > 0 ? { ...named, held_back: notTold } : named);
+    logger.line(level, message, notTold > 0 ? { ...named, held_back: notTold } : named);
+  };
+  return (event) => {
+    write(event);
+    for (const round of rounds(event)) write(round);
   };
 }
 
 /** @returns a function that lets a line of some kind pass, telling how many were not let before it, or gives `null`. */
-function createQuotas(clock: Pick<Clock, 'monoMs'>): (kind: string, quota: Quota) => number | null {
+function createQuotas(clock: Pick<Clock, 'monoMs'>): (kind: string) => number | null {
   const windows = new Map<string, { sinceMs: number; written: number; held: number }>();
-  return (kind, { lines, windowMs }) => {
+  const { lines, windowMs } = QUOTA;
+  return (kind) => {
     const nowMs = clock.monoMs();
     const current = windows.get(kind);
     if (current === undefined || nowMs - current.sinceMs >= windowMs) {

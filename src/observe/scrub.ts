@@ -17,6 +17,14 @@ export function createScrub(secrets: readonly Secret[]): Scrub {
   };
 }
 
+/** A text whose URLs end before their query, and name no user: a server's words may quote what it was asked. */
+export function withoutQueries(text: string): string {
+  return text.replace(
+    /(https?:\/\/)(?:[^\s/"'<>@]*@)?([^\s"'<>?#]*)([?#][^\s"'<>]*)?/gi,
+    (_all, scheme, place, query) => (query === undefined ? `${scheme}${place}` : `${scheme}${place}…`),
+  );
+}
+
 /** Longest first, so that no secret that begins like another leaves its rest behind. */
 function allForms(secrets: readonly Secret[]): string[] {
   return [...new Set(secrets.flatMap((secret) => formsOf(secret.reveal())))].sort((a, b) => b.length - a.length);

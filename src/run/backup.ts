@@ -26,7 +26,9 @@ export async function runBackupCommand(
     if (nowMs - toldMs < TELL_EVERY_MS) return;
     toldMs = nowMs;
     const leftSeconds = Math.ceil(((nowMs - beganMs) * (1 - share)) / Math.max(share, 0.001) / 1000);
-    voice.logger.info(`progress: ${Math.floor(share * 100)} %, ${megabytes(bytes)} copied, ETA ${leftSeconds} s`);
+    voice.logger.info(`progress: ${Math.floor(share * 100)} %, ${megabytes(bytes)} copied, ETA ${leftSeconds} s`, {
+      event: 'progress',
+    });
   };
   const options = { directory: config.dataDir, file, random: realRandom, onProgress };
   let backup: Backup;

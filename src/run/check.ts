@@ -19,6 +19,7 @@ import {
   loadStateConfig,
   type StateConfig,
 } from '../config.ts';
+import { type ConfigTold, tellConfig } from '../config-told.ts';
 import { inUnits } from '../core/archive-room.ts';
 import { type ApiFindings, type CheckLine, checkReport, createNotes, inTwo } from '../core/check.ts';
 import type { DestinationKind } from '../core/dialect.ts';
@@ -26,12 +27,14 @@ import { UserError } from '../core/faults.ts';
 import { msToNs, nsToMs } from '../core/time.ts';
 import { probeDestination } from '../influx/probe.ts';
 import { realClock } from '../real-clock.ts';
+import { requireBundlePlace } from '../store/bundle-file.ts';
 import { createDisk } from '../store/disk.ts';
 import { inspectState, isStateHeld, stateBytes } from '../store/inspect.ts';
 import { lookAtPlace, modeOf } from '../store/place.ts';
 import { wantedFrom } from '../sync/horizon.ts';
 import { VERSION } from '../version.ts';
 import type { ProcessPorts, Voice } from '../voice.ts';
+import type { BundleParts } from './bundle.ts';
 import { apiLines } from './check-api.ts';
 import { configLines } from './check-config.ts';
 
@@ -42,19 +45,23 @@ export interface ReadForCheck {
   /** What the rest goes by; `null` where not even that can be used. */
   readonly state: Config | StateConfig | null;
   readonly mistakes: readonly string[];
+  /** As it may be shown to others, whether it can be used or not. */
+  readonly told: ConfigTold;
 }
 
 /** Reads the configuration; one that cannot be used is no error here. */
 export function readForCheck(input: ConfigInput): Loaded<Pick<Config, 'log'>> & { readonly read: ReadForCheck } {
+  // Before secrets are taken out of the environment: what is not known to be one could be shown.
+  const told = tellConfig(input);
   const whole = tryTo(() => loadConfig(input));
   if (!(whole instanceof ConfigError)) {
-    return { ...whole, read: { config: whole.config, state: whole.config, mistakes: [] } };
+    return { ...whole, read: { config: whole.config, state: whole.config, mistakes: [], told } };
   }
   const { mistakes } = whole;
   const part = tryTo(() => loadStateConfig(input));
-  if (!(part instanceof ConfigError)) return { ...part, read: { config: null, state: part.config, mistakes } };
+  if (!(part instanceof ConfigError)) return { ...part, read: { config: null, state: part.config, mistakes, told } };
   const log = { level: 'info', format: 'auto' } as const;
-  return { config: { log }, secrets: [], secretVariables: [], read: { config: null, state: null, mistakes } };
+  return { config: { log }, secrets: [], secretVariables: [], read: { config: null, state: null, mistakes, told } };
 }
 
 function tryTo<T>(work: () => T): T | ConfigError {
@@ -76,10 +83,12 @@ export interface CheckParts {
 /** Checks all, prints it, and gives the exit code. @throws UserError (exit 3) where it is told to stop. */
 export async function runCheckCommand(parts: CheckParts, ports: ProcessPorts): Promise<number> {
   const { command, voice } = parts;
+  if (command.bundle !== null) requireBundlePlace(command.bundle);
   try {
-    const { requests, checks } = await checkAll(parts, ports.signal);
+    const { requests, checks } = await bundledWhereItFails(parts, ports);
     const report = checkReport(VERSION, requests, checks);
     ports.print(voice.scrub(command.json ? `${JSON.stringify(report)}\n` : checkText(report)));
+    await bundled(parts, report, ports);
     return report.exit_code;
   } catch (error) {
     if (ports.signal.aborted) throw new UserError('Stopped before everything was looked at. Run it again.', 3);
@@ -87,6 +96,25 @@ export async function runCheckCommand(parts: CheckParts, ports: ProcessPorts): P
   } finally {
     voice.endProgress();
   }
+}
+
+/** A check that fails where it should not is what a bundle is needed for most: then it is written, and says so. */
+async function bundledWhereItFails(parts: CheckParts, ports: ProcessPorts): Promise<ApiFindings> {
+  try {
+    return await checkAll(parts, ports.signal);
+  } catch (error) {
+    if (!ports.signal.aborted && !(error instanceof UserError)) {
+      await bundled(parts, { unavailable: error instanceof Error ? error.message : 'unknown' }, ports);
+    }
+    throw error;
+  }
+}
+
+async function bundled(parts: CheckParts, check: BundleParts['check'], ports: ProcessPorts): Promise<void> {
+  const { bundle } = parts.command;
+  if (bundle === null) return;
+  const { writeSupportBundle } = await import('./bundle.ts');
+  await writeSupportBundle(bundle, { ...parts, check }, ports);
 }
 
 async function checkAll(parts: CheckParts, signal: AbortSignal): Promise<ApiFindings> {

@@ -28,13 +28,14 @@ export async function runDaemonCommand(
 ): Promise<number> {
   const key = createKeySource(config.api, { readFile: ports.readFile, secrets });
   return await withSync({ config, voice, secrets, key: key.inUse }, ports, async (sync) => {
-    const onServed = (address: string): void => voice.logger.info('tidemark runs', { status_page: address });
+    const onServed = (address: string): void =>
+      voice.logger.info('tidemark runs', { event: 'started', status_page: address });
     const { destinations } = settingsOf(config, createSecretReader({ readFile: ports.readFile, secrets }));
     const jobs = jobPartsOf(sync, voice, { timeoutMs: config.api.timeoutMs, dataDir: config.dataDir, destinations });
     const beside = [(stop: AbortSignal) => runJobs(jobs, stop)];
     const { perDevice } = config.metrics;
     await runService({ sync, voice, listen: config.listen, key, perDevice, beside, onServed }, ports.signal);
-    voice.logger.info('stopped');
+    voice.logger.info('stopped', { event: 'stopped' });
     return 0;
   });
 }

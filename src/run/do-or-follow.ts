@@ -58,11 +58,13 @@ async function follow<T>(
   const { board, isHeld, close } = opened;
   const onSeen = (): void =>
     voice.logger.info('a daemon works with this state: it does the work, with its own configuration', {
+      event: 'job-followed',
       data_dir: dataDir,
     });
   const onWaiting = (): void =>
     voice.logger.info(
       'the daemon is at other work of this kind, which a command asked for before: this one waits (--status tells of both)',
+      { event: 'job-queued' },
     );
   const parts = { board, isHeld, clock: realClock, onSeen, onWaiting, onProgress: show };
   try {

@@ -93,6 +93,8 @@ function drawing(view: ArchiveView, span: WalkSpan, { voice, ports }: Speech) {
   };
 }
 
+const TOLD = { event: 'export-told' } as const;
+
 function tellEnd(
   { outcome, lines, devices }: ExportEnd,
   { view, span }: { readonly view: ArchiveView; readonly span: WalkSpan },
@@ -100,16 +102,17 @@ function tellEnd(
 ): void {
   if (outcome === 'unread') return;
   if (outcome === 'interrupted') {
-    logger.warn(`stopped before the end: what was written (${figure(lines)} lines) is not all`);
+    logger.warn(`stopped before the end: what was written (${figure(lines)} lines) is not all`, TOLD);
     return;
   }
   const stretch = `from ${formatExact(span.from)}${span.to === END_OF_TIME ? '' : ` to ${formatExact(span.to)}`}`;
-  if (lines === 0) logger.warn(`the archive holds nothing of what was asked for (${stretch})`);
-  else logger.info(`exported ${figure(lines)} lines of ${figure(devices)} devices`);
+  if (lines === 0) logger.warn(`the archive holds nothing of what was asked for (${stretch})`, TOLD);
+  else logger.info(`exported ${figure(lines)} lines of ${figure(devices)} devices`, TOLD);
   const cleared = view.cleared(span);
   if (cleared === null) return;
   logger.warn(
     `not in the archive any more: up to ${figure(cleared.points)} points of ${figure(cleared.devices)} devices, between ${formatExact(cleared.from)} and ${formatExact(cleared.to)} (archive.keep, archive.max_size). A database that received them has them still.`,
+    TOLD,
   );
 }
 

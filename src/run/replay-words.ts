@@ -25,6 +25,8 @@ export function tellReplayEnd({ destinations }: ReplaySummary, logger: Pick<Logg
   }
 }
 
+const TOLD = { event: 'replay-told' } as const;
+
 const AGAIN = 'run it again with the same words: it goes on from there';
 
 function tellOutcome(
@@ -32,19 +34,23 @@ function tellOutcome(
   logger: Pick<Logger, 'info' | 'warn'>,
 ): void {
   const sums = `${figure(lines)} points sent to ${name}: ${figure(accepted)} accepted`;
-  if (outcome === 'interrupted') logger.warn(`stopped before the end: ${sums}; ${AGAIN}`);
+  if (outcome === 'interrupted') logger.warn(`stopped before the end: ${sums}; ${AGAIN}`, TOLD);
   else if (outcome === 'stalled') {
-    logger.warn(`ended after ten minutes without progress: ${sums}. ${plainText(held ?? '')}. Mend that and ${AGAIN}`);
-  } else if (lines > 0) logger.info(sums);
-  else logger.warn(`nothing was sent to ${name}: the archive holds nothing of what was asked for`);
+    logger.warn(
+      `ended after ten minutes without progress: ${sums}. ${plainText(held ?? '')}. Mend that and ${AGAIN}`,
+      TOLD,
+    );
+  } else if (lines > 0) logger.info(sums, TOLD);
+  else logger.warn(`nothing was sent to ${name}: the archive holds nothing of what was asked for`, TOLD);
 }
 
 function tellCounts(
   { name, refused, known, beyond, released }: ReplayReport,
   logger: Pick<Logger, 'info' | 'warn'>,
 ): void {
-  if (refused > 0) logger.warn(`${figure(refused)} points were refused by ${name} and are in quarantine now`);
-  if (known > 0) logger.warn(`${figure(known)} points were refused again by ${name}: they were in quarantine before`);
-  if (beyond > 0) logger.warn(`${figure(beyond)} points are older than ${name} keeps: they are not there`);
-  if (released > 0) logger.info(`${figure(released)} points of the quarantine were accepted and have left it`);
+  if (refused > 0) logger.warn(`${figure(refused)} points were refused by ${name} and are in quarantine now`, TOLD);
+  if (known > 0)
+    logger.warn(`${figure(known)} points were refused again by ${name}: they were in quarantine before`, TOLD);
+  if (beyond > 0) logger.warn(`${figure(beyond)} points are older than ${name} keeps: they are not there`, TOLD);
+  if (released > 0) logger.info(`${figure(released)} points of the quarantine were accepted and have left it`, TOLD);
 }

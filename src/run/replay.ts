@@ -123,6 +123,6 @@ function createShow({ hint, logger }: Voice): (reports: readonly ReplayReport[])
     const words = replayWords(reports, ((lines - first) / Math.max(nowMs - beganMs, 1)) * 1000);
     if (hint(words) || nowMs - loggedMs < LOG_EVERY_MS) return;
     loggedMs = nowMs;
-    logger.info(words);
+    logger.info(words, { event: 'progress' });
   };
 }

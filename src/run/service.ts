@@ -98,6 +98,6 @@ async function servePage({ listen, sync, voice: { scrub, logger }, perDevice }: 
     health,
     ready,
     metrics,
-    onError: (message) => logger.error(`status page: ${message}`),
+    onError: (message) => logger.error(`status page: ${message}`, { event: 'status-page-failed' }),
   });
 }

@@ -8,7 +8,9 @@ import type { Config } from '../config.ts';
 import type { Secret } from '../core/secret.ts';
 import { realClock, realRandom } from '../real-clock.ts';
 import type { ProcessPorts, Voice } from '../voice.ts';
+import { lookingBack } from './old-points.ts';
 import { createSecretReader } from './secrets.ts';
+import { databasesOf } from './verify-databases.ts';
 
 export interface SyncNeeds {
   readonly config: Config;
@@ -30,11 +32,17 @@ export async function withSync<T>(
   const { ca, timeoutMs, concurrency } = config.api;
   const http = createHttpTransport({ timeoutMs, connections: concurrency, ...(ca === null ? {} : { ca }) });
   let sync: Sync | null = null;
+  let wasEmpty = false;
   try {
     const settings = settingsOf(config, createSecretReader({ readFile, secrets }));
+    const looking = {
+      places: databasesOf(config, null).map(({ options }) => options),
+      workspace: () => (wasEmpty ? (sync?.context.store.workspaceTag() ?? null) : null),
+      observe: voice.observe,
+    };
     sync = openSync({
       ...settings,
-      destinations: delivers ? settings.destinations : [],
+      destinations: delivers ? settings.destinations.map((to) => lookingBack(to, looking)) : [],
       observe: voice.observe,
       clock: realClock,
       random: realRandom,
@@ -42,6 +50,8 @@ export async function withSync<T>(
       api: { ...config.api, key: () => key().reveal() },
       dataDir: config.dataDir,
     });
+    const { points, lines } = sync.context.store.totals();
+    wasEmpty = points === 0 && lines === 0;
     return await work(sync);
   } finally {
     sync?.close();

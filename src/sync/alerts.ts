@@ -142,10 +142,12 @@ function keep(context: SyncContext, alerts: readonly AlertRecord[], atNs: EpochN
     return isExcluded(alert.deviceId) ? observeLeftOut(alert, seen) : observeKept(alert, seen);
   });
   const changed = observed.filter((one) => one.changed);
+  const lines = changed.flatMap((one) => one.lines);
   store.alerts.keep(
     changed.map(({ known }) => known),
-    changed.flatMap(({ lines }) => lines),
+    lines,
   );
+  context.observe({ type: 'listing-landed', stream: 'alerts', records: alerts.length, newPoints: lines.length });
 }
 
 async function followById(context: SyncContext, open: readonly KnownAlert[], signal: AbortSignal): Promise<void> {

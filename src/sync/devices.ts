@@ -41,6 +41,8 @@ async function syncAlone(context: SyncContext, signal: AbortSignal): Promise<voi
   // A record that could not be read may be any of the known devices.
   const missing = unreadable > 0 ? [] : [...known.keys()].filter((deviceId) => !records.has(deviceId));
   store.keepInventory({ listed, missing, atMs: answeredAtMs });
+  const newPoints = listed.filter(({ line }) => line !== null).length;
+  observe({ type: 'listing-landed', stream: 'devices', records: listed.length, newPoints });
   context.filterNotes.devicesListed(listed.map(({ record }) => record));
   for (const { record, name } of listed) tellChange(context, known.get(record.deviceId), record, name);
   for (const device of store.devices()) {

@@ -5,6 +5,7 @@
  * then it may be the destination that fails. "Like it" is the same measurement and the same fields, because databases
  * keep types there; for a line that was too large it is any line.
  */
+import { LATER_HINT } from '../core/held-hint.ts';
 import { kindOf } from '../core/line-reader.ts';
 import type { WriteAnswer } from '../core/ports.ts';
 
@@ -53,10 +54,6 @@ export interface Means {
   readonly witness: (line: string) => string | null;
   readonly send: (part: readonly string[]) => Promise<WriteAnswer>;
 }
-
-/** What a person can do where the destination asks for patience, or does not answer at all. */
-const LATER_HINT =
-  'delivery goes on by itself once the database takes writes, and nothing is lost meanwhile; if this lasts, look at its log, its disk and what stands between';
 
 /** How many other lines of the batch are tried, spread over it, where no line is known that would be accepted. */
 const PROBES = 12;

@@ -127,12 +127,15 @@ export async function runHere(
   { env = {}, isTTY = false, signal = new AbortController().signal }: RunOptions,
 ): Promise<CheckRun> {
   const texts = { stdout: '', stderr: '' };
+  const own = { ...env };
   const command = parseArguments(argv);
   if (command.mode === 'help' || command.mode === 'version' || command.mode === 'health')
     throw new Error('nothing to run');
   const ports = {
-    environment: env,
-    forget: () => {},
+    environment: own,
+    forget: (names: readonly string[]) => {
+      for (const name of names) delete own[name];
+    },
     readFile: (path: string) => readFileSync(path, 'utf8'),
     print: (text: string) => {
       texts.stdout += text;

@@ -65,6 +65,18 @@ describe('recent events', () => {
     );
   });
 
+  test('are not the rounds of the sync, which come minute by minute', () => {
+    const { observe, latest, time } = openEar();
+    const asked = { type: 'request-done', request: 'GET /account', stream: 'account', status: 200, fault: null };
+    for (let at = 0; at < 10; at += 1) {
+      observe(asked as AppEvent);
+      observe({ type: 'stream-read', stream: 'account' });
+      time.ms += 2 * MINUTE;
+    }
+    observe(appeared(1));
+    expect(latest().map(({ event }) => event)).toEqual(['device-appeared']);
+  });
+
   test('the last hundred are kept; what repeats itself does not push others out', () => {
     const { observe, latest, time } = openEar();
     for (let at = 0; at < 150; at += 1) {

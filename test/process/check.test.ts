@@ -1,6 +1,7 @@
 /**
  * `--check` as a process: beside a daemon, which asks for it, and how its output looks to people.
  */
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
@@ -43,6 +44,35 @@ test('beside a daemon: that asks, with its own key, and both are one allowance',
   daemon.child.kill('SIGTERM');
   expect((await daemon.ended).code).toBe(0);
   expect(count(stage, 'SELECT count(*) FROM request')).toBe(stage.simulator.log.total);
+});
+
+test('a bundle beside a daemon has what that tells of itself, and no secret', { timeout: 60_000 }, async () => {
+  await using stage = await openStage();
+  const port = 20_000 + (process.pid % 20_000);
+  const env = { TIDEMARK_LISTEN: `127.0.0.1:${port}` };
+  const daemon = stage.start([], { env });
+  await until(
+    'all is held',
+    () => daemon.stderr().includes('first-fill-done') || daemon.child.exitCode !== null,
+    40_000,
+  );
+  const file = join(stage.directory, 'bundle.json');
+  const check = await stage.run(['--check', '--json', '--bundle', file], { env });
+  expect(check.code, check.stderr).toBe(0);
+  expect(check.stderr).toContain('"event":"bundle-written"');
+  const text = readFileSync(file, 'utf8');
+  const { versions, daemon: told, configuration, state } = JSON.parse(text);
+  expect(versions).toMatchObject({ node: process.version, os: expect.any(String) });
+  expect(versions).toHaveProperty('memory_limit_bytes');
+  expect(told).toMatchObject({ health: { healthy: true }, ready: { ready: expect.any(Boolean) } });
+  expect(told.metrics).toContainEqual(
+    expect.stringMatching(/^tidemark_api_request_duration_seconds_sum\{stream="devices"\} /),
+  );
+  expect(configuration.values['api.key']).toBe('(given, not shown)   (environment)');
+  expect(state.requests.length).toBeGreaterThan(5);
+  for (const word of ['CANARY', 'walk', 'tied', 'burst']) expect(text).not.toContain(word);
+  daemon.child.kill('SIGTERM');
+  expect((await daemon.ended).code).toBe(0);
 });
 
 test('beside a daemon whose key is refused: 77', { timeout: 60_000 }, async () => {

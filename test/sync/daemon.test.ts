@@ -164,6 +164,7 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     expect(refused?.reasons.join()).toMatch(/refuses the key/);
     expect(renewed?.reasons).toEqual([]);
     expect(told(life, 'key-exchanged')).toHaveLength(1);
+    expect(told(life, 'key-accepted')).toHaveLength(1);
     await expectExact(rig);
   });
 

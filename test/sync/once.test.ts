@@ -3,11 +3,13 @@
  * document leaves open, and says what it could not have.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { atRate, type Fault } from '../../src/sim/faults.ts';
+import { createLogger, logEvents } from '../../src/observe/log.ts';
+import { atRate, type Fault, type FaultPlan } from '../../src/sim/faults.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { influxdAvailable } from '../support/influxd.ts';
+import { mistakesOfLine } from '../support/log-lines.ts';
 import { type Bench, NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 
 const SECOND = 1000;
@@ -147,6 +149,23 @@ describe.runIf(influxdAvailable())('--once ends with exactly what the seed says'
     expect(dropped.reduce((sum, { count }) => sum + count, 0)).toBeGreaterThanOrEqual(summary.rejected_records);
     expect(summary.destinations[0]).toMatchObject({ pending_points: 0, quarantined: 0 });
     await expectExact(rig, 2000);
+  });
+
+  test('and says of an API that is down for a while what a person needs to know, once', async () => {
+    const upMs = NOW_MS + 8 * MINUTE;
+    const faults: FaultPlan = (_number, { atMs }) => (atMs < upMs ? { kind: 'server-error' } : null);
+    using rig = await openRig(bench, { world: hardWorld(), faults, historyMs: 3 * HOUR });
+    const written: string[] = [];
+    const stream = { write: (text: string) => written.push(text) };
+    const logger = createLogger({ level: 'info', format: 'json', secrets: [], clock: rig.clock, stream });
+    const { summary, events } = await rig.once({ observe: logEvents(logger, rig.clock) });
+    expect(summary).toMatchObject({ outcome: 'complete' });
+    expect(events.filter(({ type }) => type === 'pass-failed').length).toBeGreaterThan(2);
+    expect(events.filter(({ type }) => type === 'pass-back')).toHaveLength(1);
+    expect(written.flatMap(mistakesOfLine)).toEqual([]);
+    const lines = written.map((text) => JSON.parse(text)).filter(({ event }) => event.startsWith('pass-'));
+    expect(lines.map(({ event }) => event)).toEqual(['pass-failed', 'pass-back']);
+    expect(lines[1].held_back).toBeGreaterThan(1);
   });
 
   test('a second run brings nothing twice, and only what is new since', async () => {

@@ -1,0 +1,132 @@
+/**
+ * A database that has telemetry of the workspace before anything was sent to it: found by one query, on real databases.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { DestinationKind } from '../../src/core/dialect.ts';
+import type { AppEvent } from '../../src/core/events.ts';
+import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
+import { createPointSource } from '../../src/influx/queries.ts';
+import type { InfluxSinkOptions } from '../../src/influx/sink.ts';
+import { lookingBack } from '../../src/run/old-points.ts';
+import { type Influxd, influxdAvailable, startInfluxd } from '../support/influxd.ts';
+import { startVictoria, type Victoria, victoriaAvailable } from '../support/victoria.ts';
+
+const signal = new AbortController().signal;
+const LINES = [
+  "telemetry,workspace_id=it's\\ mine,device_id=d,sensor=a value=1 1700000000000000000",
+  'device,workspace_id=other,device_id=d name="n" 1700000000000000000',
+].join('\n');
+
+let influxd: Influxd;
+let victoria: Victoria;
+beforeAll(async () => {
+  if (influxdAvailable()) {
+    influxd = await startInfluxd();
+    for (const name of ['full', 'empty']) await influxd.query('', `CREATE DATABASE ${name}`);
+    expect(await influxd.write('full', LINES)).toBe(204);
+  }
+  if (victoriaAvailable()) {
+    victoria = await startVictoria();
+    await fetch(`${victoria.url}/write`, { method: 'POST', body: LINES });
+    // Asked for an export it makes visible what it has.
+    await victoria.exported();
+  }
+});
+afterAll(async () => {
+  await influxd?.[Symbol.asyncDispose]();
+  await victoria?.[Symbol.asyncDispose]();
+});
+
+const at = (url: string, bucket = ''): InfluxSinkOptions => ({
+  name: 'influx',
+  url,
+  token: null,
+  org: '',
+  bucket,
+  timeoutMs: 5000,
+});
+
+describe('whether a database has telemetry of a workspace', () => {
+  test.runIf(influxdAvailable())('is told by InfluxDB', async () => {
+    const has = async (bucket: string, tag: string) =>
+      await createPointSource(at(influxd.url, bucket), 'influxdb', tag).hasAny(signal);
+    expect(await has('full', "it's mine")).toBe(true);
+    expect(await has('full', 'other')).toBe(false);
+    expect(await has('empty', "it's mine")).toBe(false);
+    expect(await has('none', "it's mine")).toMatchObject({ kind: 'refused' });
+  });
+
+  test.runIf(victoriaAvailable())('is told by VictoriaMetrics', async () => {
+    const has = async (tag: string) => await createPointSource(at(victoria.url), 'victoriametrics', tag).hasAny(signal);
+    expect(await has("it's mine")).toBe(true);
+    expect(await has('other')).toBe(false);
+  });
+});
+
+/** Writes through a sink that looks back first. @returns the databases that were warned of, and how often it was written. */
+async function written(
+  options: InfluxSinkOptions,
+  {
+    kind = 'influxdb',
+    workspace = "it's mine",
+    answers = ['accepted'],
+  }: { kind?: DestinationKind; workspace?: string | null; answers?: string[] } = {},
+) {
+  const told: AppEvent[] = [];
+  const left = [...answers];
+  const sink: Sink = {
+    name: 'influx',
+    write: () => Promise.resolve({ kind: left.shift(), words: '', waitMs: null } as unknown as WriteAnswer),
+  };
+  const parts = { places: [options], workspace: () => workspace, observe: (event: AppEvent) => told.push(event) };
+  const to = lookingBack({ sink, identity: '', batchLines: 1, kind }, parts);
+  const got: string[] = [];
+  for (const _ of answers) got.push((await to.sink.write([], signal)).kind);
+  expect(got).toEqual(answers);
+  return told;
+}
+
+describe.runIf(influxdAvailable())('before the first write', () => {
+  const WARNED = [{ type: 'destination-older', destination: 'influx' }];
+
+  test('it is warned of once, also where the write has to wait', async () => {
+    expect(await written(at(influxd.url, 'full'), { answers: ['later', 'accepted', 'accepted'] })).toEqual(WARNED);
+  });
+
+  test.runIf(victoriaAvailable())('it is warned of by VictoriaMetrics too', async () => {
+    expect(await written(at(victoria.url), { kind: 'victoriametrics' })).toEqual(WARNED);
+  });
+
+  test.each([
+    ['where there is nothing', () => at(influxd.url, 'empty'), {}],
+    ['where the state was not empty', () => at(influxd.url, 'full'), { workspace: null }],
+    ['where it may not be asked', () => at(influxd.url, 'none'), {}],
+    ['where nobody answers the query', () => at('http://127.0.0.1:9'), {}],
+  ] as const)('nothing is said %s', async (_what, place, more) => {
+    expect(await written(place(), more)).toEqual([]);
+  });
+
+  test('what was down is asked again, but not for what was written meanwhile', async () => {
+    const down = { ...at('http://127.0.0.1:9', 'full') };
+    const told: AppEvent[] = [];
+    const answers = ['later', 'accepted', 'accepted'];
+    const sink: Sink = {
+      name: 'influx',
+      write: () => Promise.resolve({ kind: answers.shift() } as unknown as WriteAnswer),
+    };
+    let place: InfluxSinkOptions = down;
+    const parts = {
+      get places() {
+        return [place];
+      },
+      workspace: () => "it's mine",
+      observe: (event: AppEvent) => told.push(event),
+    };
+    const to = lookingBack({ sink, identity: '', batchLines: 1 }, parts);
+    await to.sink.write([], signal);
+    await to.sink.write([], signal);
+    place = at(influxd.url, 'full');
+    await to.sink.write([], signal);
+    expect(told, 'it was accepted while nobody could tell').toEqual([]);
+  });
+});

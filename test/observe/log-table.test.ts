@@ -1,0 +1,81 @@
+/**
+ * The table of the log against what is really written: every event in each of its ways, and every line that is said
+ * beside them.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { AppEvent } from '../../src/core/events.ts';
+import { describeEvent } from '../../src/observe/event-lines.ts';
+import { createLogger, logEvents } from '../../src/observe/log.ts';
+import { FIELDS } from '../../src/observe/log-fields.ts';
+import { EVENT_ROWS, SAID_ROWS } from '../../src/observe/log-table.ts';
+import { SAMPLES } from '../support/event-samples.ts';
+import { mistakesOfLine } from '../support/log-lines.ts';
+
+const ALL: readonly AppEvent[] = Object.values(SAMPLES).flat();
+
+describe('the table', () => {
+  test.each(ALL.map((event, index) => [`${event.type} ${index}`, event] as const))(
+    'has the line of %s',
+    (_name, event) => {
+      const written: string[] = [];
+      const stream = { write: (text: string) => written.push(text) };
+      const logger = createLogger({ level: 'debug', format: 'json', secrets: [], clock: { nowMs: () => 0 }, stream });
+      logEvents(logger, { monoMs: () => 0 })(event);
+      expect(written.flatMap(mistakesOfLine)).toEqual([]);
+      expect(written.length).toBeGreaterThan(0);
+    },
+  );
+
+  test.each(Object.entries(EVENT_ROWS))('says no more of %s than what it can have', (type, row) => {
+    const told = SAMPLES[type as AppEvent['type']].map((event) => describeEvent(event));
+    expect(new Set(told.map(({ level }) => level))).toEqual(new Set(row.levels));
+    expect([...new Set(told.flatMap(({ fields }) => Object.keys(fields)))].sort()).toEqual([...row.fields].sort());
+  });
+
+  test('knows the unit of every field, and has no field that no line has', () => {
+    const used = Object.values({ ...EVENT_ROWS, ...SAID_ROWS }).flatMap(({ fields }) => fields);
+    expect(used.filter((name) => !Object.hasOwn(FIELDS, name))).toEqual([]);
+    expect(Object.keys(FIELDS).filter((name) => name !== 'held_back' && !used.some((each) => each === name))).toEqual(
+      [],
+    );
+    expect(Object.keys(FIELDS).filter((name) => !/^[a-z]+(_[a-z]+)*$/.test(name))).toEqual([]);
+    expect(Object.keys(FIELDS)).toEqual(Object.keys(FIELDS).toSorted());
+  });
+
+  test('has every line that is said beside the events, and no other', () => {
+    const source = readdirSync('src', { recursive: true, encoding: 'utf8' })
+      .filter((path) => path.endsWith('.ts') && !path.endsWith('log-table.ts'))
+      .map((path) => readFileSync(join('src', path), 'utf8'))
+      .join('\n');
+    const unused = Object.keys(SAID_ROWS).filter((name) => !source.includes(`event: '${name}'`));
+    expect(unused).toEqual([]);
+  });
+
+  test('would be missed by a line that is not as it says', () => {
+    const line = {
+      level: 'info',
+      time: '2026-11-21T00:00:00.000Z',
+      event: 'device-gone',
+      device_id: 'd',
+      msg: 'a device is gone',
+    };
+    const wrong = (more: Record<string, unknown>): number =>
+      mistakesOfLine(JSON.stringify({ ...line, ...more })).length;
+    expect(wrong({})).toBe(0);
+    for (const more of [
+      { event: 'unheard-of' },
+      { event: undefined },
+      { level: 'error' },
+      { time: 'today' },
+      { msg: 'another' },
+      { device: 'd' },
+      { device_id: { id: 'd' } },
+      { device_id: 'https://host/x?key=1' },
+    ]) {
+      expect(wrong(more), JSON.stringify(more)).toBe(1);
+    }
+    expect(mistakesOfLine('tidemark: text')).toHaveLength(1);
+  });
+});

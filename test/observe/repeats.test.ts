@@ -1,0 +1,249 @@
+/**
+ * What repeats itself in the log: told at once, then every hour with a count, then its end, in virtual time. And what the
+ * rounds of the sync say.
+ */
+import { describe, expect, test } from 'vitest';
+import type { AppEvent } from '../../src/core/events.ts';
+import { LATER_HINT } from '../../src/core/held-hint.ts';
+import { createLogger, logEvents } from '../../src/observe/log.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+/** A log whose clock stands still until it is moved. */
+function openLog() {
+  const written: string[] = [];
+  const clock = { ms: 0 };
+  const stream = { write: (text: string) => written.push(text) };
+  const logger = createLogger({ level: 'info', format: 'json', secrets: [], clock: { nowMs: () => clock.ms }, stream });
+  const observe = logEvents(logger, { monoMs: () => clock.ms });
+  return {
+    clock,
+    observe,
+    /** What was written since the last look: event, level, how many were held back. */
+    told: () =>
+      written.splice(0).map((text) => {
+        const { event, level, held_back } = JSON.parse(text);
+        return [event, level, held_back ?? 0].join(' ');
+      }),
+    lines: () => written.splice(0).map((text) => JSON.parse(text)),
+  };
+}
+
+const held = (more: Partial<Extract<AppEvent, { type: 'destination-held' }>> = {}): AppEvent => ({
+  type: 'destination-held',
+  destination: 'influx',
+  lines: 5,
+  words: 'HTTP 503',
+  hint: LATER_HINT,
+  waitMs: 60_000,
+  ...more,
+});
+
+/** Each kind of trouble that has an end, and what ends it. */
+const TROUBLES: readonly (readonly [level: string, AppEvent, AppEvent])[] = [
+  ['warn', { type: 'stream-failed', stream: 'alerts', message: 'down' }, { type: 'stream-back', stream: 'alerts' }],
+  ['warn', { type: 'service-trouble', message: 'down', waitMs: 10_000 }, { type: 'service-back' }],
+  ['warn', { type: 'pass-failed', message: 'down', waitMs: 10_000 }, { type: 'pass-back' }],
+  ['error', { type: 'key-refused', message: 'the key is revoked', waitMs: 60_000 }, { type: 'key-accepted' }],
+  ['error', { type: 'key-refused', message: 'the key is revoked', waitMs: 60_000 }, { type: 'key-exchanged' }],
+  ['warn', held(), { type: 'destination-moving', destination: 'influx' }],
+  ['error', held({ words: 'HTTP 401', hint: 'the token' }), { type: 'destination-moving', destination: 'influx' }],
+  ['error', { type: 'pulling-stopped', reason: 'the archive is full' }, { type: 'pulling-resumed' }],
+];
+
+describe.each(
+  TROUBLES.map(([level, trouble, end]) => [`${trouble.type} until ${end.type}`, level, trouble, end] as const),
+)('a trouble that stays: %s', (_name, level, trouble, end) => {
+  test('is told at once, every hour with its count, and at its end; begun anew it is told at once', () => {
+    const { clock, observe, told } = openLog();
+    observe(trouble);
+    expect(told()).toEqual([`${trouble.type} ${level} 0`]);
+    for (let minute = 1; minute < 60; minute += 1) {
+      clock.ms = minute * MINUTE;
+      observe(trouble);
+    }
+    expect(told()).toEqual([]);
+    clock.ms = HOUR;
+    observe(trouble);
+    expect(told()).toEqual([`${trouble.type} ${level} 59`]);
+    clock.ms += MINUTE;
+    observe(trouble);
+    observe(end);
+    expect(told()).toEqual([`${end.type} info 1`]);
+    clock.ms += MINUTE;
+    observe(trouble);
+    expect(told()).toEqual([`${trouble.type} ${level} 0`]);
+  });
+
+  test('that comes and goes is told both ways, a few times in ten minutes', () => {
+    const { clock, observe, told } = openLog();
+    for (; clock.ms < 20 * MINUTE; clock.ms += MINUTE) {
+      observe(trouble);
+      observe(end);
+    }
+    const lines = told().map((line) => line.split(' ')[0]);
+    expect(lines.filter((type) => type === trouble.type)).toHaveLength(4);
+    // Another key is news whatever was told before.
+    if (end.type !== 'key-exchanged') expect(lines.filter((type) => type === end.type)).toHaveLength(4);
+  });
+});
+
+describe('a trouble', () => {
+  test('whose reason changes is told at once, but not for each of a server that never says the same', () => {
+    const { clock, observe, told } = openLog();
+    observe(held());
+    observe(held({ words: 'HTTP 401', hint: 'the token' }));
+    observe(held());
+    expect(told()).toEqual(['destination-held warn 0', 'destination-held error 0']);
+    for (let id = 0; id < 50; id += 1) {
+      clock.ms += MINUTE;
+      observe(held({ words: `HTTP 503: request ${id}` }));
+    }
+    expect(told()).toHaveLength(3);
+  });
+
+  test('of one destination says nothing of another', () => {
+    const { observe, told } = openLog();
+    observe(held());
+    observe(held({ destination: 'second' }));
+    observe({ type: 'destination-moving', destination: 'second' });
+    observe(held());
+    expect(told()).toEqual(['destination-held warn 0', 'destination-held warn 0', 'destination-moving info 0']);
+  });
+
+  test('that was never told has no end to tell', () => {
+    const { observe, told } = openLog();
+    observe({ type: 'service-back' });
+    observe({ type: 'destination-moving', destination: 'influx' });
+    expect(told()).toEqual([]);
+  });
+
+  test('of a stream that goes off for its scope is over', () => {
+    const { observe, told } = openLog();
+    observe({ type: 'stream-failed', stream: 'alerts', message: 'down' });
+    observe({ type: 'stream-off', stream: 'alerts', scope: 'alerts:read' });
+    observe({ type: 'stream-back', stream: 'alerts' });
+    expect(told()).toEqual(['stream-failed warn 0', 'stream-off warn 0']);
+  });
+});
+
+/** Each kind that has no end of its own. */
+const SINGLE: readonly AppEvent[] = [
+  { type: 'allowance-wait', untilMs: 8e9, reason: 'day' },
+  { type: 'records-rejected', stream: 'alerts', count: 1, reason: 'no id' },
+  { type: 'values-dropped', deviceId: 'd', count: 1, reason: 'not a finite number' },
+  { type: 'page-distrusted', deviceId: 'd', reason: 'its next page is itself', attempt: 2 },
+  { type: 'restatement', deviceId: 'd', at: 'T' },
+  { type: 'readings-late', deviceId: 'd', count: 1, worstMs: 1, settleMs: 1 },
+  { type: 'gap-named', deviceId: 'd', reason: 'device unreachable', from: 'F', to: 'T' },
+  { type: 'lines-quarantined', destination: 'influx', lines: 1, words: 'partial write' },
+  { type: 'lines-beyond-retention', destination: 'influx', lines: 1 },
+  { type: 'request-retried', request: 'GET /account', fault: 'unreachable', attempt: 1, waitMs: 30_000, message: 'm' },
+];
+
+describe.each(SINGLE.map((event) => [event.type, event] as const))('what comes again and again: %s', (_type, event) => {
+  test('is told at once, and every hour with its count', () => {
+    const { clock, observe, lines } = openLog();
+    for (; clock.ms < 90 * MINUTE; clock.ms += MINUTE) observe(event);
+    expect(lines().map(({ event: name, held_back }) => [name, held_back])).toEqual([
+      [event.type, undefined],
+      [event.type, 59],
+    ]);
+    if ('deviceId' in event) observe({ ...event, deviceId: 'another' } as AppEvent);
+    expect(lines()).toHaveLength('deviceId' in event ? 1 : 0);
+  });
+});
+
+test('requests that are tried again are told anew once it was calm', () => {
+  const { clock, observe, told } = openLog();
+  const retried = (waitMs: number): AppEvent => ({
+    type: 'request-retried',
+    request: 'GET /account',
+    fault: 'unreachable',
+    attempt: 1,
+    waitMs,
+    message: 'm',
+  });
+  observe(retried(30_000));
+  observe(retried(1000));
+  clock.ms += 11 * MINUTE;
+  observe(retried(30_000));
+  expect(told()).toEqual(['request-retried warn 0', 'request-retried warn 0']);
+});
+
+describe('a round', () => {
+  const asked = (stream: 'telemetry' | 'devices' | 'account', fault: 'throttled' | null = null): AppEvent => ({
+    type: 'request-done',
+    request: 'GET /',
+    stream,
+    lane: 'live',
+    status: 200,
+    durationMs: 1,
+    fault,
+  });
+  const landed = (deviceId: string, newPoints: number): AppEvent => ({
+    type: 'page-landed',
+    deviceId,
+    lane: 'live',
+    served: 50,
+    readings: newPoints / 2,
+    newPoints,
+    proven: true,
+  });
+
+  test('of telemetry is a minute: one line, however many devices', () => {
+    const { clock, observe, lines } = openLog();
+    for (; clock.ms < 2.5 * MINUTE; clock.ms += 1000) {
+      observe(asked('telemetry'));
+      observe(landed(`d-${clock.ms % 7}`, 4));
+      observe({ type: 'stream-read', stream: 'telemetry' });
+    }
+    expect(lines()).toMatchObject([
+      {
+        event: 'round-done',
+        level: 'info',
+        msg: 'telemetry: 120 new readings of 7 devices, 240 new points',
+        stream: 'telemetry',
+        requests: 60,
+        failed_requests: 0,
+        devices: 7,
+        new_readings: 120,
+        new_points: 240,
+        duration_ms: 60_000,
+      },
+      { requests: 60 },
+    ]);
+    observe({ type: 'stopping', reason: 'told to stop' });
+    expect(lines().map(({ event }) => event)).toEqual(['stopping', 'round-done']);
+  });
+
+  test('of a listing is told at its end, with what it brought and what failed', () => {
+    const { clock, observe, lines } = openLog();
+    const round = (): void => {
+      observe(asked('devices', 'throttled'));
+      observe(asked('devices'));
+      observe({ type: 'listing-landed', stream: 'devices', records: 31, newPoints: 2 });
+      observe({ type: 'stream-read', stream: 'devices' });
+    };
+    round();
+    expect(lines()).toMatchObject([
+      { msg: 'devices: 31 listed, 2 new points', requests: 2, failed_requests: 1, records: 31, runs: 1 },
+    ]);
+    // More often than once a minute they share a line.
+    for (let second = 10; second <= 60; second += 10) {
+      clock.ms = second * 1000;
+      round();
+    }
+    expect(lines()).toMatchObject([{ requests: 10, runs: 5, duration_ms: 50_000 }]);
+  });
+
+  test('in which nothing was asked is none', () => {
+    const { clock, observe, lines } = openLog();
+    observe({ type: 'stream-read', stream: 'telemetry' });
+    clock.ms += 10 * MINUTE;
+    observe({ type: 'stream-read', stream: 'telemetry' });
+    observe({ type: 'stopping', reason: 'told to stop' });
+    expect(lines().map(({ event }) => event)).toEqual(['stopping']);
+  });
+});

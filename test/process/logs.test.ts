@@ -1,0 +1,167 @@
+/**
+ * The log of the real program through faults: every line is as the table says, and none holds a secret, a URL with a query
+ * or a body.
+ */
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { influxdAvailable } from '../support/influxd.ts';
+import { mistakesOfLine } from '../support/log-lines.ts';
+import { type Bench, KEY, openBench, openStage, type Run, TOKEN, until } from './support.ts';
+
+let bench: Bench;
+beforeAll(async () => {
+  if (influxdAvailable()) bench = await openBench();
+});
+afterAll(async () => {
+  await bench?.[Symbol.asyncDispose]();
+});
+
+const linesOf = (stderr: string): string[] => stderr.split('\n').filter((line) => line !== '');
+
+/** How often each event was told on a level that is written by default. */
+function toldIn(stderr: string): Record<string, number> {
+  const told: Record<string, number> = {};
+  for (const line of linesOf(stderr)) {
+    const { event, level } = JSON.parse(line);
+    if (level !== 'debug') told[event] = (told[event] ?? 0) + 1;
+  }
+  return told;
+}
+
+/** Waits for an event to be told above `debug`. */
+async function hears(run: Run, event: string): Promise<void> {
+  const isTold = (): boolean =>
+    linesOf(run.stderr()).some((line) => line.includes(`"event":"${event}"`) && !line.includes('"level":"debug"'));
+  await until(event, () => isTold() || run.child.exitCode !== null, 60_000);
+}
+
+describe('the log of a daemon', () => {
+  test.runIf(influxdAvailable())('that meets faults is as its table says', { timeout: 150_000 }, async () => {
+    await using stage = await openStage({ bench });
+    const env = {
+      TIDEMARK_LISTEN: '127.0.0.1:0',
+      TIDEMARK_SYNC_SETTLE: '0s',
+      TIDEMARK_SYNC_INCLUDE: 'no-such-device,*',
+      TIDEMARK_LOG_LEVEL: 'debug',
+      TIDEMARK_LOG_FORMAT: 'json',
+      TIDEMARK_API_KEY: undefined,
+      TIDEMARK_API_KEY_FILE: join(stage.directory, 'key'),
+    };
+    writeFileSync(join(stage.directory, 'key'), 'tmk_revoked_CANARYold');
+    // The key is revoked, and another one comes by its file; the database is down, and repeats the token.
+    const down = `down for ${TOKEN} at http://x/?token=${TOKEN}`;
+    bench.proxy.setFaults(() => ({ kind: 'answer', status: 503, body: down }));
+    const run = stage.start([], { env, withinMs: 140_000 });
+    await hears(run, 'key-refused');
+    writeFileSync(join(stage.directory, 'key'), KEY);
+    await hears(run, 'key-exchanged');
+    await hears(run, 'destination-held');
+    await until('all is archived', () => run.stderr().includes('"event":"page-landed"'));
+    bench.proxy.setFaults(null);
+    await hears(run, 'destination-moving');
+    await hears(run, 'first-fill-done');
+    run.child.kill('SIGTERM');
+    const { stderr, code } = await run.ended;
+    expect(code).toBe(0);
+    expect(linesOf(stderr).flatMap(mistakesOfLine)).toEqual([]);
+    for (const secret of [KEY, TOKEN, 'CANARY', encodeURIComponent(TOKEN), '?token', 'limit='])
+      expect(stderr).not.toContain(secret);
+    const told = toldIn(stderr);
+    for (const event of ['started', 'round-done', 'filter-matches-nothing', 'stopping', 'stopped'])
+      expect(told, event).toHaveProperty(event);
+    expect(told).toMatchObject({
+      'destination-held': 1,
+      'destination-moving': 1,
+      'key-refused': 1,
+      'key-exchanged': 1,
+    });
+    expect(told['round-done']).toBeLessThan(15);
+  });
+
+  test('whose API is down says so once, and when it is over', { timeout: 150_000 }, async () => {
+    await using stage = await openStage();
+    stage.simulator.faults = () => ({ kind: 'html', status: 502 });
+    const env = { TIDEMARK_LISTEN: '127.0.0.1:0', TIDEMARK_LOG_LEVEL: 'debug', TIDEMARK_LOG_FORMAT: 'json' };
+    // A request is tried five times, with growing pauses, before it counts as failed.
+    const run = stage.start([], { env, withinMs: 140_000 });
+    await hears(run, 'service-trouble');
+    stage.simulator.faults = null;
+    await hears(run, 'service-back');
+    await hears(run, 'round-done');
+    run.child.kill('SIGTERM');
+    const { stderr } = await run.ended;
+    expect(linesOf(stderr).flatMap(mistakesOfLine)).toEqual([]);
+    expect(toldIn(stderr)).toMatchObject({ 'service-trouble': 1, 'service-back': 1, 'stream-failed': 1 });
+    expect(stderr).not.toContain(KEY);
+  });
+});
+
+describe('the log of a one-off', () => {
+  test('is as its table says, also where it ends with an error', async () => {
+    await using stage = await openStage({ settings: { key: { scopes: ['devices:read', 'telemetry:read'] } } });
+    const env = { TIDEMARK_LOG_FORMAT: 'json', TIDEMARK_LOG_LEVEL: 'debug' };
+    const once = await stage.run(['--once', '--json'], { env });
+    expect(once.code).toBe(0);
+    expect(linesOf(once.stderr).flatMap(mistakesOfLine)).toEqual([]);
+    expect(toldIn(once.stderr)).toMatchObject({ 'run-ended': 1, 'run-lacks': 1, 'stream-off': 2 });
+    const exported = await stage.run(['--export', 'lp'], { env });
+    expect(linesOf(exported.stderr).flatMap(mistakesOfLine)).toEqual([]);
+    expect(toldIn(exported.stderr)).toMatchObject({ 'export-told': 1 });
+    stage.simulator.settings.key.revoked = true;
+    const refused = await stage.run(['--once', '--json'], { env });
+    expect(refused.code).toBe(77);
+    expect(linesOf(refused.stderr).flatMap(mistakesOfLine)).toEqual([]);
+    expect(toldIn(refused.stderr)).toMatchObject({ failed: 1 });
+  });
+});
+
+describe('an empty state before a database that is not', () => {
+  test.runIf(influxdAvailable())('is warned of once, before the first points', { timeout: 60_000 }, async () => {
+    await using stage = await openStage({ bench });
+    const env = { TIDEMARK_LOG_FORMAT: 'json' };
+    const once = async (): Promise<Record<string, number>> => {
+      const { code, stderr } = await stage.run(['--once'], { env });
+      expect(code, stderr).toBe(0);
+      return toldIn(stderr);
+    };
+    expect(await once()).not.toHaveProperty('destination-older');
+    expect(await once(), 'the state is not empty').not.toHaveProperty('destination-older');
+    rmSync(stage.dataDir, { recursive: true });
+    expect(await once()).toMatchObject({ 'destination-older': 1 });
+  });
+});
+
+describe('a configuration that cannot be used', () => {
+  test('is one line of JSON where the log is JSON', async () => {
+    await using stage = await openStage();
+    writeFileSync(join(stage.directory, 'c.yaml'), `log:\n  format: json\nlisten: "nowhere"\napi:\n  share: ${KEY}\n`);
+    const ways: readonly (readonly [string[], Record<string, string>])[] = [
+      [['--config', 'c.yaml'], {}],
+      [[], { TIDEMARK_LOG_FORMAT: 'json', TIDEMARK_LISTEN: 'nowhere', TIDEMARK_SYNC_SETTLE: 'x' }],
+      [['--once'], { TIDEMARK_LOG_FORMAT: 'json', TIDEMARK_LISTEN: 'nowhere', TIDEMARK_NO_SUCH: 'x' }],
+    ];
+    for (const [args, env] of ways) {
+      const { code, stderr } = await stage.run(args, {
+        env: { TIDEMARK_API_SHARE: undefined, ...env },
+      });
+      expect(code, stderr).toBe(78);
+      const lines = linesOf(stderr);
+      expect(lines.flatMap(mistakesOfLine)).toEqual([]);
+      expect(lines.map((line) => JSON.parse(line))).toMatchObject(
+        [{ level: 'error', event: 'configuration-invalid', exit_code: 78, mistakes: 2, msg: /listen/ }].map(
+          ({ msg, ...line }) => ({ ...line, msg: expect.stringMatching(msg) }),
+        ),
+      );
+      expect(stderr).not.toContain('CANARY');
+    }
+  });
+
+  test('is text for people elsewhere, a line for each mistake', async () => {
+    await using stage = await openStage();
+    const { code, stderr } = await stage.run([], { env: { TIDEMARK_LISTEN: 'nowhere', TIDEMARK_LOG_FORMAT: 'jsn' } });
+    expect(code).toBe(78);
+    expect(stderr).toMatch(/^tidemark: The configuration is not usable:\n {2}log\.format .*|listen/);
+    expect(stderr.trim().split('\n')).toHaveLength(3);
+  });
+});

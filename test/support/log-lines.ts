@@ -1,0 +1,44 @@
+/** What is wrong with lines of a JSON log, held against the table of the log. */
+import { FIELDS } from '../../src/observe/log-fields.ts';
+import { EVENT_ROWS, type LineRow, SAID_ROWS } from '../../src/observe/log-table.ts';
+
+const ROWS: Readonly<Record<string, LineRow>> = { ...EVENT_ROWS, ...SAID_ROWS };
+
+/** A pattern of the table as a regular expression. */
+export function messagePattern(message: string): RegExp {
+  const parts = message.split('…').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  return new RegExp(`^${parts.join('.*')}$`, 's');
+}
+
+/** @returns what is wrong with a line, in words; empty where it is as the table says. */
+export function mistakesOfLine(text: string): string[] {
+  const line = parsed(text);
+  if (line === null) return [`no JSON: ${text}`];
+  const { time, level, event, msg, ...fields } = line;
+  const row = typeof event === 'string' && Object.hasOwn(ROWS, event) ? ROWS[event] : undefined;
+  if (row === undefined) return [`not in the table: ${text}`];
+  const wrong = mistakesOfFields(row, fields);
+  if (typeof time !== 'string' || !/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(time)) wrong.push('its time');
+  // Held back, any line is told on the level debug.
+  if (level !== 'debug' && !row.levels.some((each) => each === level)) wrong.push(`its level ${String(level)}`);
+  if (typeof msg !== 'string' || !messagePattern(row.message).test(msg)) wrong.push('its message');
+  if (/https?:\/\/[^\s"]*[?@]/.test(text)) wrong.push('a URL with a query or a user');
+  return wrong.map((what) => `${what}: ${text}`);
+}
+
+function mistakesOfFields(row: LineRow, fields: Readonly<Record<string, unknown>>): string[] {
+  return Object.entries(fields).flatMap(([name, value]) => {
+    const isKnown = name === 'held_back' || row.fields.some((each) => each === name);
+    if (!isKnown || !Object.hasOwn(FIELDS, name)) return [`the field ${name}`];
+    return value !== null && typeof value === 'object' ? [`${name} is no plain value`] : [];
+  });
+}
+
+function parsed(text: string): Record<string, unknown> | null {
+  try {
+    const line: unknown = JSON.parse(text);
+    return typeof line === 'object' && line !== null ? (line as Record<string, unknown>) : null;
+  } catch {
+    return null;
+  }
+}
