@@ -24,7 +24,7 @@ import type { Learnt } from './core/learnt.ts';
 import type { PageFacts, RecentEvent } from './core/page-facts.ts';
 import type { Api, Clock, Disk, Observe, Random, Transport } from './core/ports.ts';
 import { createServerClock } from './core/server-clock.ts';
-import type { ReadyReport, StatusReport } from './core/status.ts';
+import type { ReadyReport, StatusOverview, StatusReport } from './core/status.ts';
 import { DAY_MS, type EpochMs } from './core/time.ts';
 import { createDisk } from './store/disk.ts';
 import { API_WORKSPACE } from './store/facts.ts';
@@ -43,7 +43,7 @@ import { createProgressWatch, type ProgressWatch } from './sync/progress-watch.t
 import { createPuller, type Puller } from './sync/pull.ts';
 import { takingTurns } from './sync/pull-turns.ts';
 import { readyNow } from './sync/ready.ts';
-import { reportNow } from './sync/report.ts';
+import { overviewNow, reportNow } from './sync/report.ts';
 import { createRoom } from './sync/room.ts';
 import { createStreamNotes, oncePerStream } from './sync/stream-notes.ts';
 import { createTrouble, type Trouble } from './sync/trouble.ts';
@@ -109,6 +109,8 @@ export interface Sync extends FigureSource {
   /** Lets somebody hear of every event from now on. */
   listen(listener: Observe): void;
   report(): StatusReport;
+  /** The report without its devices, by the last look at all of them: it costs nothing. */
+  overview(): StatusOverview;
   /** What the status page shows beside the report. @param recentEvents the newest first. */
   pageFacts(recentEvents: () => readonly RecentEvent[]): PageFacts;
   ready(): ReadyReport;
@@ -276,6 +278,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
     waitingUntil: () => allowanceStatus(allowance(), options.api.share).waiting_until,
     listen: (listener) => void listeners.push(listener),
     report: () => reportNow(reported),
+    overview: () => overviewNow(reported, fleet.sums()),
     pageFacts: (recentEvents) => createPageFacts({ ...reported, fleet, clock, recentEvents }),
     ready: () => readyNow({ deliverers, streams, room, fleet: fleet.latest }),
     close,

@@ -127,6 +127,8 @@ export interface AllowanceWindow {
   /** The configured share of it: the most that this program takes. */
   readonly budget: number | null;
   readonly spent: number;
+  /** What other clients have used, as of the last answer that told of this window; absent where no process tells. */
+  readonly others?: number | null;
 }
 
 /** Own requests by what they were for, of the last minute and of the last 24 hours. */
@@ -192,6 +194,9 @@ export interface StatusReport {
   readonly jobs: readonly JobStatus[];
   readonly next: NextStatus;
 }
+
+/** The report without its devices, which may be very many. */
+export type StatusOverview = Omit<StatusReport, 'devices'>;
 
 /** What the progress of long work is told by. */
 export interface ProgressReport {

@@ -3,18 +3,24 @@
  * questions of whoever runs it.
  *
  * Promises: GET and HEAD only; an answer is made from the reports alone and never from an error's text; slow, large and
- * endless requests are cut off; nothing is cached, framed or run.
+ * endless requests are cut off; nothing is framed, nothing of the reports is cached, and only the program's own script runs.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { UserError } from '../core/faults.ts';
+import type { Served } from '../core/served.ts';
 import type { HealthReport, ReadyReport, StatusReport } from '../core/status.ts';
-import { PAGE_POLICY, statusPage } from './status-page.ts';
+
+/** What a page may use: what this server serves, and nothing else at all; no script or style inside of the markup. */
+export const PAGE_POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 export interface StatusServerOptions {
   /** Where to listen; port 0 takes a free one. IPv6 without brackets. */
   readonly listen: { readonly host: string; readonly port: number };
   readonly status: () => StatusReport;
+  /** The pages, and what belongs to them; `null` for an address that is none of theirs. */
+  readonly page: (path: string, params: URLSearchParams) => Promise<Served | null>;
   readonly health: () => HealthReport;
   readonly ready: () => ReadyReport;
   /** What a scrape gets. */
@@ -28,12 +34,6 @@ export interface StatusServer {
   readonly url: string;
   /** Ends at once, open connections included. */
   close(): Promise<void>;
-}
-
-interface Answer {
-  readonly status: number;
-  readonly type: string;
-  readonly body: string;
 }
 
 const LIMITS = {
@@ -115,7 +115,7 @@ function urlOf(server: Server, host: string): string {
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}/`;
 }
 
-async function answerSafely(request: IncomingMessage, options: StatusServerOptions): Promise<Answer> {
+async function answerSafely(request: IncomingMessage, options: StatusServerOptions): Promise<Served> {
   try {
     return await answer(request, options);
   } catch (error) {
@@ -124,14 +124,22 @@ async function answerSafely(request: IncomingMessage, options: StatusServerOptio
   }
 }
 
+const NOTHING_HERE =
+  'There is nothing here. Served: /, /device, /alerts, /events, /status.json, /devices.json, /device.json, /alerts.json, /events.json, /metrics, /healthz and /readyz.';
+
+/** What stands before and after the first of a sign. */
+function splitAt(text: string, sign: string): readonly [string, string] {
+  const index = text.indexOf(sign);
+  return index < 0 ? [text, ''] : [text.slice(0, index), text.slice(index + 1)];
+}
+
 async function answer(
   { method, url }: IncomingMessage,
-  { status, health, ready, metrics }: StatusServerOptions,
-): Promise<Answer> {
+  { status, page, health, ready, metrics }: StatusServerOptions,
+): Promise<Served> {
   if (method !== 'GET' && method !== 'HEAD') return json(405, { error: 'Only GET and HEAD are served here.' });
-  switch ((url ?? '').replace(/\?.*$/s, '')) {
-    case '/':
-      return { status: 200, type: 'text/html; charset=utf-8', body: statusPage(status()) };
+  const [path, query] = splitAt(url ?? '', '?');
+  switch (path) {
     case '/status.json':
       return json(200, status());
     case '/healthz': {
@@ -145,20 +153,22 @@ async function answer(
     case '/metrics':
       return { status: 200, type: metrics.contentType, body: await metrics.text() };
     default:
-      return json(404, { error: 'There is nothing here. Served: /, /status.json, /metrics, /healthz and /readyz.' });
+      return (await page(path, new URLSearchParams(query))) ?? json(404, { error: NOTHING_HERE });
   }
 }
 
-function json(status: number, value: unknown): Answer {
+function json(status: number, value: unknown): Served {
   return { status, type: 'application/json; charset=utf-8', body: `${JSON.stringify(value)}\n` };
 }
 
-function send(request: IncomingMessage, response: ServerResponse, { status, type, body }: Answer): void {
+function send(request: IncomingMessage, response: ServerResponse, { status, type, body, etag }: Served): void {
+  const isKnown = etag !== undefined && request.headers['if-none-match'] === etag;
   const hasBody = request.headers['content-length'] !== undefined || request.headers['transfer-encoding'] !== undefined;
-  response.writeHead(status, {
+  response.writeHead(isKnown ? 304 : status, {
     'Content-Type': type,
-    'Content-Length': Buffer.byteLength(body),
-    'Cache-Control': 'no-store',
+    ...(isKnown ? {} : { 'Content-Length': Buffer.byteLength(body) }),
+    // What has a tag is the program's own: it may be kept, and is asked for again each time.
+    ...(etag === undefined ? { 'Cache-Control': 'no-store' } : { 'Cache-Control': 'no-cache', ETag: etag }),
     'Content-Security-Policy': PAGE_POLICY,
     'X-Content-Type-Options': 'nosniff',
     'X-Frame-Options': 'DENY',
@@ -167,5 +177,5 @@ function send(request: IncomingMessage, response: ServerResponse, { status, type
     // What somebody sends along is not read; the connection ends instead.
     ...(hasBody ? { Connection: 'close' } : {}),
   });
-  response.end(request.method === 'HEAD' ? undefined : body);
+  response.end(isKnown || request.method === 'HEAD' ? undefined : body);
 }

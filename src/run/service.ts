@@ -6,15 +6,18 @@ import type { Sync } from '../app.ts';
 import { type DaemonParts, type KeySource, runDaemon } from '../commands/daemon.ts';
 import type { Listen } from '../config-values.ts';
 import { beatingClock, healthOf } from '../core/heartbeats.ts';
-import type { HealthReport, ReadyReport, StatusReport } from '../core/status.ts';
+import type { HealthReport, ReadyReport } from '../core/status.ts';
 import { createMetrics } from '../observe/metrics.ts';
 import { MOST_DEVICES } from '../observe/metrics-table.ts';
 import { type StatusServer, serveStatus } from '../observe/server.ts';
+import { createStatusPage } from '../page/page.ts';
 import { realClock } from '../real-clock.ts';
 import { createFirstFill } from '../sync/first-fill.ts';
 import { runHousekeeping } from '../sync/housekeeping.ts';
 import { VERSION } from '../version.ts';
 import type { Voice } from '../voice.ts';
+import { createLooks } from './looks.ts';
+import { pageFactsOf } from './page-facts.ts';
 
 /** How often the main loop turns. */
 const TICK_MS = 250;
@@ -73,7 +76,7 @@ async function tickAgainAndAgain(
 
 /** Serves the status page, and counts for its metrics from now on. */
 async function servePage({ listen, sync, voice: { scrub, logger }, perDevice }: ServiceOptions): Promise<StatusServer> {
-  const { report, figures, deliverers, fleet, heartbeats } = sync;
+  const { report, overview, figures, deliverers, fleet, heartbeats } = sync;
   const health = (): HealthReport => healthOf(heartbeats.loops());
   const ready = (): ReadyReport => {
     const now = sync.ready();
@@ -92,9 +95,11 @@ async function servePage({ listen, sync, voice: { scrub, logger }, perDevice }: 
     scrub,
   });
   sync.listen(metrics.observe);
+  const looks = createLooks({ report, overview, ageMs: fleet.ageMs, health, ready, scrub, clock: realClock });
   return await serveStatus({
     listen,
-    status: (): StatusReport => JSON.parse(scrub(JSON.stringify(report()))),
+    status: looks.report,
+    page: createStatusPage({ look: looks.look, facts: pageFactsOf(sync, scrub) }),
     health,
     ready,
     metrics,

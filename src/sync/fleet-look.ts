@@ -18,7 +18,7 @@ import type { SyncContext } from './context.ts';
 import { createFleetTally, type FleetTally } from './fleet-tally.ts';
 import { horizonNow } from './horizon.ts';
 import { openSeconds } from './report.ts';
-import { toListedLook } from './report-devices.ts';
+import { type DeviceSums, toListedLook } from './report-devices.ts';
 
 export interface FleetLookParts {
   readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'settings' | 'clock'>;
@@ -31,6 +31,8 @@ export interface FleetLook {
   latest(): FleetFigures | null;
   /** All devices as they were found then, by their ids; the same list until the next look. */
   listing(): readonly ListedLook[] | null;
+  /** The sums over all devices as they were found then, as the status report tells them. */
+  sums(): DeviceSums | null;
   /** How long ago that was, in ms; 0 before. */
   ageMs(): number;
   /** Also keeps the figures of so many devices, one by one. */
@@ -62,6 +64,7 @@ interface Look {
 interface Found {
   readonly figures: FleetFigures;
   readonly listing: readonly ListedLook[];
+  readonly sums: DeviceSums;
   readonly atMs: number;
   readonly workedMs: number;
 }
@@ -90,7 +93,8 @@ export function createFleetLook(parts: FleetLookParts): FleetLook {
     const nowMs = clock.monoMs();
     look.workedMs += nowMs - beganMs;
     if (look.at < look.devices.length) return false;
-    last = { figures: look.tally.sum(), listing: look.listing, atMs: look.beganMs, workedMs: look.workedMs };
+    const { tally, listing, beganMs: atMs, workedMs } = look;
+    last = { figures: tally.sum(), sums: tally.told(), listing, atMs, workedMs };
     return true;
   };
   /** @returns `null` while nothing is known of the server's time. */
@@ -131,6 +135,10 @@ export function createFleetLook(parts: FleetLookParts): FleetLook {
     listing: () => {
       lookAtOnce();
       return last?.listing ?? null;
+    },
+    sums: () => {
+      lookAtOnce();
+      return last?.sums ?? null;
     },
     ageMs: () => (last === null ? 0 : clock.monoMs() - last.atMs),
     tellOf: (devices) => {

@@ -11,12 +11,14 @@ import type { HeldNow } from '../core/telemetry-state.ts';
 import { DAY_NS, maxNs, SECOND_NS } from '../core/time.ts';
 import type { Horizon, SyncSettings } from './context.ts';
 import { limitFor } from './horizon.ts';
-import { type DeviceLook, isDone, lookAtDevice } from './report-devices.ts';
+import { createDeviceSums, type DeviceLook, type DeviceSums, isDone, lookAtDevice } from './report-devices.ts';
 
 export interface FleetTally {
   /** @returns how it was found. */
   add(device: KnownDevice, held: HeldNow): DeviceLook;
   sum(): FleetFigures;
+  /** The same as the status report tells it. */
+  told(): DeviceSums;
 }
 
 /** A device as it is looked at. */
@@ -43,6 +45,7 @@ export function createFleetTally({ settings, horizon, openSeconds, told: most }:
   const ages: number[] = [];
   const gapSeconds = new Map<string, number>();
   const devices: DeviceFigures[] = [];
+  const sums = createDeviceSums(openSeconds);
 
   /** A device that is read: whether it was read to its end, and how old what is missing may be. */
   const addRead = (seen: Seen): number | null => {
@@ -65,6 +68,7 @@ export function createFleetTally({ settings, horizon, openSeconds, told: most }:
       const look = lookAtDevice({ filter: settings.filter, horizon, openSeconds }, device, held);
       const { state, gaps } = look.status;
       counts.all += 1;
+      sums.add(look);
       states[state] += 1;
       if (!look.isGone) counts.listed += 1;
       let openGap = 0;
@@ -91,6 +95,7 @@ export function createFleetTally({ settings, horizon, openSeconds, told: most }:
       devices,
       leftOut: most === 0 ? 0 : counts.all - devices.length,
     }),
+    told: sums.sum,
   };
 }
 

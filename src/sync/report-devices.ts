@@ -7,7 +7,7 @@ import type { DeviceFilter } from '../core/filter.ts';
 import { coveredShare, holdingsOf, toldEmpty, wantedOf } from '../core/holdings.ts';
 import type { KnownDevice } from '../core/inventory-state.ts';
 import type { Store } from '../core/state.ts';
-import type { DeviceStatus, FreshnessStatus, GapSum } from '../core/status.ts';
+import type { DeviceStatus, FreshnessStatus, GapSum, StatusGap } from '../core/status.ts';
 import { type HeldNow, NOTHING_HELD } from '../core/telemetry-state.ts';
 import { formatExact } from '../core/time.ts';
 import type { Horizon } from './context.ts';
@@ -92,33 +92,60 @@ export interface DeviceSums {
   readonly lag: Pick<FreshnessStatus, 'behind_devices' | 'median_seconds' | 'p95_seconds' | 'worst_seconds'>;
 }
 
+/** Sums that grow by one device after the other. */
+export interface DeviceSummer {
+  add(look: DeviceLook): void;
+  sum(): DeviceSums;
+}
+
 /** Adds the looks up. @param behindAfterSeconds for how long the newest stretch of a device may be open. */
 export function sumUp(looks: readonly DeviceLook[], behindAfterSeconds: number): DeviceSums {
-  const kept = looks.filter(({ isExcluded }) => !isExcluded);
-  const there = kept.filter(({ isGone }) => !isGone);
-  const lags = there.flatMap(({ status: { lag_seconds } }) => lag_seconds ?? []).sort((a, b) => a - b);
-  const at = (part: number): number | null => lags[Math.min(lags.length - 1, Math.floor(lags.length * part))] ?? null;
-  const isBehind = ({ lag_seconds }: DeviceStatus): boolean => lag_seconds === null || lag_seconds > behindAfterSeconds;
-  const gaps = looks.flatMap(({ status }) =>
-    worthTelling(status, behindAfterSeconds).map((gap) => ({ ...gap, device_id: status.device_id })),
-  );
-  const openIds = new Set(there.map(({ status }) => status.device_id));
-  const open = gaps.filter(({ device_id }) => openIds.has(device_id));
+  const summer = createDeviceSums(behindAfterSeconds);
+  for (const look of looks) summer.add(look);
+  return summer.sum();
+}
+
+/** Sums of no device. @param behindAfterSeconds for how long the newest stretch of a device may be open. */
+export function createDeviceSums(behindAfterSeconds: number): DeviceSummer {
+  const counts = { all: 0, kept: 0, complete: 0, behind: 0, share: 0, openDevices: 0, openSeconds: 0 };
+  const lags: number[] = [];
+  const sums = new Map<string, GrowingSum>();
+
+  const addThere = ({ lag_seconds }: DeviceStatus, gaps: readonly StatusGap[]): void => {
+    if (lag_seconds !== null) lags.push(lag_seconds);
+    if (lag_seconds === null || lag_seconds > behindAfterSeconds) counts.behind += 1;
+    if (gaps.length > 0) counts.openDevices += 1;
+    for (const gap of gaps) counts.openSeconds += secondsOf(gap);
+  };
   return {
-    devices: kept.length,
-    excluded: looks.length - kept.length,
-    complete: kept.filter(({ status }) => isDone(status, behindAfterSeconds)).length,
-    coveredShare: kept.length === 0 ? null : kept.reduce((sum, { share }) => sum + share, 0) / kept.length,
-    gaps: sumsOfGaps(gaps),
-    open: {
-      devices: new Set(open.map(({ device_id }) => device_id)).size,
-      seconds: Math.round(open.reduce((sum, gap) => sum + secondsOf(gap), 0)),
+    add: ({ status, isExcluded, isGone, share }) => {
+      counts.all += 1;
+      const gaps = worthTelling(status, behindAfterSeconds);
+      addGaps(sums, gaps);
+      if (isExcluded) return;
+      counts.kept += 1;
+      counts.share += share;
+      if (isDone(status, behindAfterSeconds)) counts.complete += 1;
+      if (!isGone) addThere(status, gaps);
     },
-    lag: {
-      behind_devices: there.filter(({ status }) => isBehind(status)).length,
-      median_seconds: at(0.5),
-      p95_seconds: at(0.95),
-      worst_seconds: lags.at(-1) ?? null,
+    sum: () => {
+      const sorted = lags.toSorted((a, b) => a - b);
+      const at = (part: number): number | null =>
+        sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? null;
+      return {
+        devices: counts.kept,
+        excluded: counts.all - counts.kept,
+        complete: counts.complete,
+        coveredShare: counts.kept === 0 ? null : counts.share / counts.kept,
+        gaps: inOrder(sums),
+        open: { devices: counts.openDevices, seconds: Math.round(counts.openSeconds) },
+        lag: {
+          behind_devices: counts.behind,
+          median_seconds: at(0.5),
+          p95_seconds: at(0.95),
+          worst_seconds: sorted.at(-1) ?? null,
+        },
+      };
     },
   };
 }
@@ -134,34 +161,35 @@ export function isDone({ lag_seconds, gaps }: DeviceStatus, mostSeconds: number)
   return lag_seconds !== null && lag_seconds <= mostSeconds && gaps.length <= (lag_seconds > 0 ? 1 : 0);
 }
 
-interface OwnedGap {
-  readonly device_id: string;
-  readonly from: string;
-  readonly to: string;
-  readonly reason: string;
+interface GrowingSum {
+  devices: number;
+  seconds: number;
+  from: string;
+  to: string;
 }
 
-function sumsOfGaps(gaps: readonly OwnedGap[]): GapSum[] {
-  const sums = new Map<string, { devices: Set<string>; seconds: number; from: string; to: string }>();
+/** Adds the gaps of one device. */
+function addGaps(sums: Map<string, GrowingSum>, gaps: readonly StatusGap[]): void {
+  const seen = new Set<string>();
   for (const gap of gaps) {
-    const sum = sums.get(gap.reason) ?? { devices: new Set(), seconds: 0, from: gap.from, to: gap.to };
-    sum.devices.add(gap.device_id);
+    const { reason, from, to } = gap;
+    const sum = sums.get(reason) ?? { devices: 0, seconds: 0, from, to };
+    if (!seen.has(reason)) sum.devices += 1;
+    seen.add(reason);
     sum.seconds += secondsOf(gap);
-    if (Date.parse(gap.from) < Date.parse(sum.from)) sum.from = gap.from;
-    if (Date.parse(gap.to) > Date.parse(sum.to)) sum.to = gap.to;
-    sums.set(gap.reason, sum);
+    if (Date.parse(from) < Date.parse(sum.from)) sum.from = from;
+    if (Date.parse(to) > Date.parse(sum.to)) sum.to = to;
+    sums.set(reason, sum);
   }
+}
+
+/** The most first. */
+function inOrder(sums: ReadonlyMap<string, GrowingSum>): GapSum[] {
   return [...sums]
-    .map(([reason, { devices, seconds, from, to }]) => ({
-      reason,
-      devices: devices.size,
-      seconds: Math.round(seconds),
-      from,
-      to,
-    }))
+    .map(([reason, { devices, seconds, from, to }]) => ({ reason, devices, seconds: Math.round(seconds), from, to }))
     .sort((a, b) => b.seconds - a.seconds);
 }
 
-function secondsOf({ from, to }: Pick<OwnedGap, 'from' | 'to'>): number {
+function secondsOf({ from, to }: StatusGap): number {
   return (Date.parse(to) - Date.parse(from)) / 1000;
 }

@@ -15,6 +15,7 @@ import type {
   DestinationReport,
   NextStatus,
   ProcessStatus,
+  StatusOverview,
   StatusReport,
 } from '../core/status.ts';
 import { NOTHING_HELD } from '../core/telemetry-state.ts';
@@ -57,19 +58,36 @@ export interface ReportParts {
 
 /** Puts the report together. Costs a look at every device: made when asked for, not kept. */
 export function reportNow(parts: ReportParts): StatusReport {
+  const { store, settings } = parts.context;
+  const horizon = horizonNow(parts.context);
+  const behindAfter = openSeconds(parts);
+  const view = { filter: settings.filter, openSeconds: behindAfter };
+  const looks = horizon === null ? [] : looksAt(store, store.devices(), { ...view, horizon });
+  const overview = overviewOf(parts, sumUp(looks, behindAfter), horizon !== null);
+  return { ...overview, devices: looks.map(({ status }) => status) };
+}
+
+/**
+ * The report without its devices.
+ *
+ * @param found the sums of a look that was made before, which costs nothing; `null`: a look is made now.
+ */
+export function overviewNow(parts: ReportParts, found: DeviceSums | null): StatusOverview {
+  if (found !== null) return overviewOf(parts, found, true);
+  const { devices: _, ...overview } = reportNow(parts);
+  return overview;
+}
+
+/** @param isTimeKnown while nothing is known of the time nothing is told of devices, but how many there are. */
+function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean): StatusOverview {
   const { context, version, facts } = parts;
   const { store, serverClock } = context;
-  const horizon = horizonNow(context);
   const totals = store.totals();
-  const known = store.devices();
   const behindAfter = openSeconds(parts);
-  const view = { filter: context.settings.filter, openSeconds: behindAfter };
-  const looks = horizon === null ? [] : looksAt(store, known, { ...view, horizon });
-  const sums = sumUp(looks, behindAfter);
   const nowMs = serverClock.nowMs();
-  // While nothing is known of the time nothing is told of devices, but how many there are.
-  const kept = horizon === null ? keptDevices(context).length : sums.devices;
-  const counts = { devices: kept, complete: sums.complete, excluded: known.length - kept };
+  const kept = isTimeKnown ? sums.devices : keptDevices(context).length;
+  const excluded = isTimeKnown ? sums.excluded : store.devices().length - kept;
+  const counts = { devices: kept, complete: sums.complete, excluded };
   return {
     version,
     generated_at: formatExact(msToNs(nowMs)),
@@ -92,7 +110,6 @@ export function reportNow(parts: ReportParts): StatusReport {
       rejected_records: totals.rejectedRecords,
       covered_share: sums.coveredShare,
     },
-    devices: looks.map(({ status }) => status),
     destinations: parts.deliverers.map((each) => destinationReport(parts, each)),
     allowance: { ...parts.allowance(), lanes: facts.spending(nowMs) },
     archive: archiveStatus(parts),

@@ -3,7 +3,7 @@
  * the figures that they are to reach.
  *
  * Prints a table and exits 1 on a miss. `--quick` takes fewer days and one run of each; `--only NAME` (again and again)
- * takes some of the figures: archive, delivery, memory, start, requests, planner, metrics, export, replay, status (on a state of
+ * takes some of the figures: archive, delivery, memory, start, requests, planner, metrics, page, export, replay, status (on a state of
  * 10,000 devices and 100 million readings that it fills first, in minutes; `--quick`: a hundredth of it), grafana (15 million
  * points, in minutes; `--quick`: a million); `--runs N`, `--devices N`, `--days N`,
  * `--program FILE` do what they say.
@@ -15,6 +15,7 @@ import { parseArgs } from 'node:util';
 import { dashboardBench, measureDashboards } from './dashboards.ts';
 import { type Backfill, backfill, firstRequestMs, newestMsOf, requestUse } from './figures.ts';
 import { measureExport, measureReplay } from './held.ts';
+import { measurePage } from './page.ts';
 import { PROGRAM } from './parts.ts';
 import { measurePlanner, plannerBench } from './planner/run.ts';
 import { statusLooks } from './scale/status.ts';
@@ -30,6 +31,7 @@ const FIGURES = [
   'requests',
   'planner',
   'metrics',
+  'page',
   'export',
   'replay',
   'status',
@@ -128,16 +130,28 @@ async function measure(plan: Plan): Promise<Measured[]> {
   if (plan.figures.has('status')) measured.push(...(await measureStatus(plan)));
   if (plan.figures.has('planner')) measured.push(...measurePlanner(plannerBench(plan.isQuick), say));
   if (plan.figures.has('grafana')) measured.push(...(await measureDashboards(dashboardBench(plan.isQuick), say)));
-  if (plan.figures.has('metrics')) measured.push(...(await measureMetrics(plan, newestMs)));
+  measured.push(...(await measureAsked(plan, newestMs)));
   return measured;
 }
 
-async function measureMetrics({ program, isQuick }: Plan, newestMs: number): Promise<Measured[]> {
+/** The fleet beside which metrics and pages are asked for. */
+function scrapedFleet({ isQuick }: Pick<Plan, 'isQuick'>, newestMs: number): WorkspaceSize {
   const devices = isQuick ? SCRAPED.quick : SCRAPED.devices;
-  const size = { devices, readings: SCRAPED.readings, intervalMs: 60_000, newestMs };
+  return { devices, readings: SCRAPED.readings, intervalMs: 60_000, newestMs };
+}
+
+/** What a daemon with very many devices is asked for. */
+async function measureAsked(plan: Plan, newestMs: number): Promise<Measured[]> {
+  const page = plan.figures.has('page') ? await measurePage(plan.program, scrapedFleet(plan, newestMs)) : [];
+  const metrics = plan.figures.has('metrics') ? await measureMetrics(plan, newestMs) : [];
+  return [...page, ...metrics];
+}
+
+async function measureMetrics({ program, isQuick }: Plan, newestMs: number): Promise<Measured[]> {
+  const size = scrapedFleet({ isQuick }, newestMs);
   const { scrapes, perDevice, healthChecks } = await scrapeMs(program, size);
   const figure = { unit: 'ms', wanted: WANTED.scrapeMs, better: 'less' } as const;
-  const fleet = `${devices.toLocaleString('en-US')} devices`;
+  const fleet = `${size.devices.toLocaleString('en-US')} devices`;
   return [
     { ...figure, figure: `a scrape of ${fleet}`, values: scrapes },
     { ...figure, figure: 'the same with metrics.per_device', values: perDevice },

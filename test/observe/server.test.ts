@@ -1,15 +1,13 @@
 /**
- * What is served over HTTP (design 1.5), against a real server on loopback: the answers, who is turned away, and that
- * hostile names stay text.
+ * What is served over HTTP (design 1.5), against a real server on loopback: the answers and who is turned away. The pages
+ * themselves: `test/page/`.
  */
-import { createHash } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { UserError } from '../../src/core/faults.ts';
 import type { DeviceStatus, HealthReport, LackStatus, ReadyReport, StatusReport } from '../../src/core/status.ts';
-import { type StatusServer, type StatusServerOptions, serveStatus } from '../../src/observe/server.ts';
-import { PAGE_POLICY, statusPage } from '../../src/observe/status-page.ts';
+import { PAGE_POLICY, type StatusServer, type StatusServerOptions, serveStatus } from '../../src/observe/server.ts';
 
 const DEVICE: DeviceStatus = {
   device_id: 'dev-1',
@@ -106,6 +104,7 @@ async function serve(options: Partial<StatusServerOptions> = {}): Promise<Status
   const server = await serveStatus({
     listen: { host: '127.0.0.1', port: 0 },
     status: () => REPORT,
+    page: async () => await Promise.resolve(null),
     health: () => ({ healthy: true, reasons: [], codes: [] }),
     ready: () => ({ ready: true, reasons: [], codes: [] }),
     metrics: {
@@ -172,22 +171,40 @@ describe('what is served', () => {
     );
   });
 
-  test('/ is the page, and renews itself', async () => {
-    const { status, headers, body } = await ask(await serve(), '/?x=1');
-    expect([status, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
-    expect(body).toContain('<meta http-equiv="refresh" content="5">');
-    for (const words of [
-      'Everything is in place.',
-      'Cellar',
-      '98,765 points are not in influx: the archive no longer kept them (from 2026-09-01T00:00:00Z to 2026-10-01T00:00:00Z); --verify --repair --destination influx fetches them again.',
-      'malformed pages',
-      '1,234,567',
-      '<b>4,321</b>records set aside',
-      '5 of 48 (plan: 60)',
-      '3 min',
-    ]) {
-      expect(body).toContain(words);
-    }
+  test('a page gets its path and what was asked; what it does not know is not there', async () => {
+    const asked: string[] = [];
+    const server = await serve({
+      page: async (path, params) => {
+        asked.push(`${path} ${params.getAll('x').join(' ')}`);
+        return await Promise.resolve(
+          path === '/device' ? { status: 200, type: 'text/html; charset=utf-8', body: '<p>ü' } : null,
+        );
+      },
+    });
+    expect(await ask(server, '/device?x=1&x=a%20b%3F&y?')).toMatchObject({
+      status: 200,
+      headers: { 'content-type': 'text/html; charset=utf-8', 'content-length': '5' },
+      body: '<p>ü',
+    });
+    expect((await ask(server, '/device/?x=%zz')).status).toBe(404);
+    expect(asked).toEqual(['/device 1 a b?', '/device/ %zz']);
+  });
+
+  test('what has a tag may be kept, and is sent again only when it has changed', async () => {
+    const body = 'p { color: red }';
+    const page = async () => await Promise.resolve({ status: 200, type: 'text/css', body, etag: '"v1"' });
+    const server = await serve({ page });
+    expect((await ask(server, '/assets/x')).headers).toMatchObject({ 'cache-control': 'no-cache', etag: '"v1"' });
+    const ifChanged = async (tag: string) =>
+      await fetch(`${server.url}assets/x`, { headers: { 'If-None-Match': tag } });
+    const same = await ifChanged('"v1"');
+    expect([same.status, await same.text(), same.headers.get('content-security-policy')]).toEqual([
+      304,
+      '',
+      PAGE_POLICY,
+    ]);
+    const changed = await ifChanged('"v0"');
+    expect([changed.status, await changed.text()]).toEqual([200, body]);
   });
 
   test.each([
@@ -224,7 +241,7 @@ describe('what is served', () => {
 
   test('HEAD gets the head of GET and no body', async () => {
     const server = await serve();
-    for (const path of ['/', '/status.json', '/healthz', '/nothing']) {
+    for (const path of ['/status.json', '/healthz', '/nothing']) {
       const [got, head] = [await ask(server, path), await ask(server, path, 'HEAD')];
       expect([head.status, head.body]).toEqual([got.status, '']);
       expect(head.headers['content-length']).toBe(String(Buffer.byteLength(got.body)));
@@ -265,6 +282,7 @@ describe('trouble', () => {
       status: () => {
         throw new Error('SQLITE_CORRUPT at /data/state.db');
       },
+      page: () => Promise.reject(new Error('SQLITE_CORRUPT at /data/state.db')),
       onError: (message) => heard.push(message),
     });
     for (const path of ['/', '/status.json']) {
@@ -377,81 +395,5 @@ describe('limits', () => {
       /^HTTP\/1\.1 (?:200 OK|400 Bad Request)\r\n/,
     );
     expect((await ask(server, '/healthz')).status).toBe(200);
-  });
-});
-
-describe('the page', () => {
-  const HOSTILE = `<script>alert(1)</script>"'&<img src=x onerror=alert(1)>\u202e\u0000</title></style>`;
-  const SAFE =
-    '&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;&lt;img src=x onerror=alert(1)&gt;&lt;/title&gt;&lt;/style&gt;';
-
-  test('hostile text of any origin stays text', () => {
-    const device = {
-      ...DEVICE,
-      device_id: HOSTILE,
-      device_name: `${HOSTILE}2`,
-      gaps: [{ from: HOSTILE, to: HOSTILE, reason: HOSTILE }],
-    };
-    const page = statusPage({
-      ...REPORT,
-      workspace_id: HOSTILE,
-      summary: HOSTILE,
-      devices: [device],
-      streams: [{ name: 'alerts', state: 'off', reason: HOSTILE, last_read_at: HOSTILE }],
-      destinations: [
-        {
-          name: HOSTILE,
-          pending_points: 0,
-          quarantined: 0,
-          delivered_points: 0,
-          oldest_pending_at: null,
-          lacks: [LACK],
-          held: HOSTILE,
-        },
-      ],
-    });
-    expect(page.split(SAFE).length - 1).toBe(13);
-    expect(page).not.toMatch(/<script|<img|[\p{Cc}--\n]|\u202e/v);
-    expect(page.match(/<\/title>/g)).toHaveLength(1);
-    expect(page.match(/<\/style>/g)).toHaveLength(1);
-  });
-
-  test('carries no script and asks for nothing from outside', () => {
-    const page = statusPage(REPORT);
-    expect(page).not.toMatch(/<script|<link|<img|<iframe|\ssrc=|\son\w+=|url\(|@import|https?:/i);
-    expect(PAGE_POLICY).toMatch(
-      /^default-src 'none'; style-src 'sha256-[^']+'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'$/,
-    );
-  });
-
-  test('its policy allows exactly its own style', () => {
-    const style = /<style>([\s\S]*)<\/style>/.exec(statusPage(REPORT))?.[1] ?? '';
-    expect(PAGE_POLICY).toContain(`'sha256-${createHash('sha256').update(style).digest('base64')}'`);
-    expect(style).toContain('color-scheme: light dark');
-    expect(statusPage(REPORT)).not.toMatch(/\sstyle=/);
-  });
-
-  test('before anything is known it says so', () => {
-    const page = statusPage({
-      ...REPORT,
-      workspace_id: null,
-      devices: [{ ...DEVICE, lag_seconds: null, covered: [], gaps: [] }],
-      destinations: [],
-      totals: { ...REPORT.totals, covered_share: null },
-    });
-    for (const words of ['not known yet', 'nothing yet', 'the archive alone is filled']) expect(page).toContain(words);
-    expect(page).not.toMatch(/null|undefined|NaN/);
-  });
-
-  test('rounds down: 100 % is said when it is true', () => {
-    expect(statusPage(REPORT)).toContain('99.9 %');
-    expect(statusPage({ ...REPORT, totals: { ...REPORT.totals, covered_share: 1 } })).toContain('100 %');
-  });
-
-  test('stays readable with very many devices, and says where the others are', () => {
-    const devices = Array.from({ length: 2000 }, (_, index) => ({ ...DEVICE, device_id: `dev-${index}` }));
-    const page = statusPage({ ...REPORT, devices });
-    expect(page).toContain('1500 more are in <a href="/status.json">');
-    expect(page.match(/dev-\d+</g)).toHaveLength(500);
   });
 });

@@ -207,10 +207,12 @@ describe.runIf(influxdAvailable())('the key and the token appear nowhere', () =>
         await until('it shows itself', () => run.stdout().includes('\n'));
         const url = run.stdout().slice('Status page: '.length).trim();
         const shown = async () => {
-          const texts = ['', 'status.json', 'readyz', 'healthz'].map(async (path) => {
-            const answer = await fetch(`${url}${path}`);
-            return [path, `${JSON.stringify([...answer.headers])}${await answer.text()}`] as const;
-          });
+          const texts = ['', 'alerts', 'events', 'status.json', 'events.json', 'devices.json', 'readyz', 'healthz'].map(
+            async (path) => {
+              const answer = await fetch(`${url}${path}`);
+              return [path, `${JSON.stringify([...answer.headers])}${await answer.text()}`] as const;
+            },
+          );
           return Object.fromEntries(await Promise.all(texts));
         };
         await until('it is held', async () => String((await shown())['status.json']).includes('HTTP 500'));

@@ -12,7 +12,7 @@ interface Allowance {
   readonly node: boolean;
 }
 
-const FOLDERS = ['core', 'api', 'store', 'influx', 'schedule', 'observe', 'sim', 'sync', 'commands'];
+const FOLDERS = ['core', 'api', 'store', 'influx', 'schedule', 'observe', 'page', 'sim', 'sync', 'commands'];
 
 function part(parts: readonly string[], packages: readonly string[], node = true): Allowance {
   return { parts, packages, node };
@@ -26,6 +26,7 @@ export const TABLE: ReadonlyMap<string, Allowance> = new Map([
   ['influx', part(['core'], ['@influxdata/influxdb-client'])],
   ['schedule', part(['core'], ['node-cron'], false)],
   ['observe', part(['core'], ['pino', 'pino-pretty', 'prom-client'])],
+  ['page', part(['core'], ['uplot'])],
   ['sim', part(['core'], [])],
   ['sync', part(['core'], [], false)],
   ['commands', part(['core', 'sync'], [], false)],
@@ -47,8 +48,12 @@ export function partOf(path: string): string {
   return TABLE.has(name) ? name : (name.split('-')[0] ?? name);
 }
 
-/** Files that may read a clock, set timers or draw at random. Everything else takes these as arguments. */
-const WORLDLY = /^(?:main\.ts|real-clock\.ts|api\/transport\.ts|sim\/(?:server[\w-]*|virtual-clock)\.ts)$/;
+/**
+ * Files that may read a clock, set timers or draw at random; in the browser there is nobody to give them. Everything else
+ * takes these as arguments.
+ */
+const WORLDLY =
+  /^(?:main\.ts|real-clock\.ts|page\/client\/[\w-]+\.js|api\/transport\.ts|sim\/(?:server[\w-]*|virtual-clock)\.ts)$/;
 
 const WORLD =
   /\b(?:Date\.now|Math\.random|performance\.(?:now|timeOrigin)|(?:set|clear)(?:Timeout|Interval|Immediate)|randomUUID|randomBytes|randomInt|getRandomValues)\b|\bnew Date\(\s*\)|\bDate\(\s*\)/g;

@@ -1,0 +1,142 @@
+/**
+ * Keeps the page up to date: asks for it again every few seconds and exchanges what has changed, in place. Rests while
+ * nobody looks, tells when the program cannot be reached, and goes on by itself when it can be again.
+ *
+ * Everything works without this; it only saves the reloading.
+ */
+import { drawCharts } from './charts.js';
+import { morph } from './morph.js';
+
+const EVERY_MS = 5000;
+const PATIENCE_MS = 10_000;
+const TYPING_MS = 250;
+
+const pause = document.querySelector('#pause');
+const connection = document.querySelector('#connection');
+
+/** @type {Date | null} */
+let lostAt = null;
+/** @type {AbortController | null} */
+let asking = null;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let timer;
+
+const isPaused = () => pause?.getAttribute('aria-pressed') === 'true';
+
+/** Exchanges what has changed. @param {Document} fresh */
+function take(fresh) {
+  const { version } = fresh.body.dataset;
+  // Another version of the program may come with another script and style.
+  if (version !== undefined && version !== document.body.dataset.version) location.reload();
+  document.title = fresh.title;
+  const focused = document.activeElement;
+  const main = document.querySelector('main');
+  const part = fresh.querySelector('main');
+  if (main !== null && part !== null) morph(main, part);
+  const asOf = document.querySelector('#asof');
+  const newer = fresh.querySelector('#asof');
+  if (asOf !== null && newer !== null) morph(asOf, newer);
+  // What was moved has lost the focus on its way.
+  if (focused instanceof HTMLElement && focused.isConnected && focused !== document.activeElement)
+    focused.focus({ preventScroll: true });
+}
+
+/** @param {boolean} isLost */
+function tellConnection(isLost) {
+  if (connection === null || isLost === (lostAt !== null)) return;
+  lostAt = isLost ? new Date() : null;
+  document.body.classList.toggle('stale', isLost);
+  connection.toggleAttribute('hidden', !isLost);
+  connection.textContent =
+    lostAt === null
+      ? ''
+      : `Tidemark is not reachable since ${lostAt.toISOString().slice(11, 19)} UTC. What is shown is older than that.`;
+}
+
+async function refresh() {
+  asking?.abort();
+  const mine = new AbortController();
+  asking = mine;
+  const signal = AbortSignal.any([mine.signal, AbortSignal.timeout(PATIENCE_MS)]);
+  try {
+    const answer = await fetch(location.pathname + location.search, { signal, cache: 'no-store' });
+    const body = await answer.text();
+    // A device that is no longer known has a page that says so; anything else that is no page is no answer.
+    if (!/^text\/html/.test(answer.headers.get('content-type') ?? '')) throw new Error(String(answer.status));
+    if (mine !== asking) return;
+    take(new DOMParser().parseFromString(body, 'text/html'));
+    await drawCharts(signal);
+    tellConnection(false);
+  } catch {
+    // A newer question has taken the place of this one.
+    if (mine === asking) tellConnection(true);
+  }
+}
+
+function schedule() {
+  clearTimeout(timer);
+  timer = setTimeout(async () => {
+    if (!document.hidden && !isPaused()) await refresh();
+    schedule();
+  }, EVERY_MS);
+}
+
+/** Shows another address of the same page. @param {URL} address @param {boolean} isStep whether "back" leads back here */
+async function go(address, isStep) {
+  if (isStep) history.pushState(null, '', address);
+  else history.replaceState(null, '', address);
+  await refresh();
+}
+
+document.addEventListener('click', (event) => {
+  const link = event.target instanceof Element ? event.target.closest('a[data-nav]') : null;
+  const isPlain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
+  if (!(link instanceof HTMLAnchorElement) || !isPlain) return;
+  event.preventDefault();
+  void go(new URL(link.href), true);
+});
+
+/** The address that the form stands for. @param {HTMLFormElement} form */
+function addressOf(form) {
+  const address = new URL('/', location.href);
+  for (const [key, value] of new FormData(form)) {
+    if (typeof value === 'string' && value !== '') address.searchParams.set(key, value);
+  }
+  return address;
+}
+
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let typing;
+document.addEventListener('input', ({ target }) => {
+  if (!(target instanceof HTMLInputElement) || target.type !== 'search' || target.form === null) return;
+  const { form } = target;
+  clearTimeout(typing);
+  typing = setTimeout(() => void go(addressOf(form), false), TYPING_MS);
+});
+
+document.addEventListener('submit', (event) => {
+  if (!(event.target instanceof HTMLFormElement)) return;
+  event.preventDefault();
+  clearTimeout(typing);
+  void go(addressOf(event.target), true);
+});
+
+addEventListener('popstate', () => {
+  const field = document.querySelector('#search');
+  if (field instanceof HTMLInputElement) field.value = new URL(location.href).searchParams.get('search') ?? '';
+  void refresh();
+});
+
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden && !isPaused()) void refresh();
+});
+
+pause?.removeAttribute('hidden');
+pause?.addEventListener('click', () => {
+  pause.setAttribute('aria-pressed', String(!isPaused()));
+  if (!isPaused()) void refresh();
+});
+
+// What depends on its width is drawn once the page stands.
+void drawCharts(AbortSignal.timeout(PATIENCE_MS)).catch(() => {});
+schedule();

@@ -1,0 +1,80 @@
+/**
+ * The bar that shows what is held of a span, as an image that needs no colour to be understood: full height is held,
+ * half height is held and empty, an empty frame is a hole. Its words say the same.
+ */
+import { type Html, html, literal, NOTHING } from './html.ts';
+import { counted } from './words.ts';
+
+/** A run of cells that are alike. */
+interface Run {
+  readonly cell: string;
+  readonly start: number;
+  readonly length: number;
+}
+
+const HEIGHT = 10;
+
+function runsOf(cells: string): Run[] {
+  return [...cells.matchAll(/(.)\1*/gs)].map(([run, cell = ' '], index, all) => ({
+    cell,
+    start: all[index]?.index ?? 0,
+    length: run.length,
+  }));
+}
+
+function shape({ cell, start, length }: Run): Html {
+  switch (cell) {
+    case '#':
+      return html`<rect class="held" x="${start}" width="${length}" height="${HEIGHT}"/>`;
+    case '-':
+      return html`<rect class="empty" x="${start}" y="6" width="${length}" height="4"/>`;
+    case '.':
+      return html`<rect class="hole" x="${start}" width="${length}" height="${HEIGHT}"/><rect class="void" x="${start}" y="1.2" width="${length}" height="7.6"/>`;
+    default:
+      return NOTHING;
+  }
+}
+
+/** A bar and what to call it. */
+export interface Bar {
+  readonly cells: string;
+  /** What a cell is: a day. */
+  readonly one: string;
+  readonly many: string;
+  /** What the bar is of. */
+  readonly label: string;
+}
+
+/** What a bar says, in words. */
+export function barWords({ cells, one, many }: Omit<Bar, 'label'>): string {
+  const count = (sign: string): number => cells.split(sign).length - 1;
+  const parts = [
+    [count('#'), 'held'],
+    [count('-'), 'held and empty'],
+    [count('.'), 'not held in full'],
+  ] as const;
+  const told = parts
+    .filter(([cellsOfIt]) => cellsOfIt > 0)
+    .map(([found, words]) => `${counted(found, one, many)} ${words}`);
+  return told.length === 0 ? 'nothing of it is wanted' : told.join(', ');
+}
+
+export function coverageBar(bar: Bar): Html {
+  const { cells, label } = bar;
+  return html`<svg class="bar" viewBox="0 0 ${Math.max(1, cells.length)} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}: ${barWords(bar)}">${runsOf(cells).map(shape)}</svg>`;
+}
+
+const SAMPLES = [
+  ['#', 'held'],
+  ['-', 'held, no reading'],
+  ['.', 'not held in full'],
+] as const;
+
+/** What the bars mean. */
+export function legend(): Html {
+  const items = SAMPLES.map(
+    ([cell, words]) =>
+      html`<li><svg class="bar" viewBox="0 0 1 ${HEIGHT}" preserveAspectRatio="none" aria-hidden="true">${runsOf(cell).map(shape)}</svg> ${words}</li>`,
+  );
+  return html`<ul class="legend" aria-label="What the coverage bars mean">${items}${literal('<li class="soft">nothing drawn: not wanted</li>')}</ul>`;
+}

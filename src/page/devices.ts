@@ -1,0 +1,129 @@
+/**
+ * The table of devices: searched, filtered, sorted and paged by plain links and one form, so that it needs no script.
+ */
+import type { DeviceRow, DeviceSort, DevicesPage, DevicesQuery } from '../core/page-facts.ts';
+import { coverageBar, legend } from './coverage.ts';
+import { type Html, html, NOTHING, name, target, text } from './html.ts';
+import { devicesTarget } from './query.ts';
+import { wide } from './table.ts';
+import { ago, grouped, percent, STATE_ORDER, span, stateMark, stateWords } from './words.ts';
+
+interface Column {
+  readonly head: string;
+  readonly sort: DeviceSort | null;
+  /** Which way it goes unless reversed. */
+  readonly order: 'ascending' | 'descending';
+  readonly isNumber?: true;
+}
+
+const COLUMNS: readonly Column[] = [
+  { head: 'Device', sort: 'name', order: 'ascending' },
+  { head: 'State', sort: 'state', order: 'descending' },
+  { head: 'Lag', sort: 'lag', order: 'descending', isNumber: true },
+  { head: 'Held', sort: 'held', order: 'ascending', isNumber: true },
+  { head: 'Last 30 days', sort: null, order: 'ascending' },
+  { head: 'Newest reading', sort: 'reading', order: 'ascending' },
+  { head: 'Last values', sort: null, order: 'ascending' },
+];
+
+const OTHER_WAY = { ascending: 'descending', descending: 'ascending' } as const;
+
+function headCell({ head, sort, order, isNumber }: Column, query: DevicesQuery): Html {
+  const kind = isNumber === true ? html` class="number"` : NOTHING;
+  if (sort === null) return html`<th scope="col"${kind}>${head}</th>`;
+  const isSorted = query.sort === sort;
+  const way = query.reversed ? OTHER_WAY[order] : order;
+  const link = devicesTarget({ ...query, sort, reversed: isSorted && !query.reversed, page: 1 });
+  const sign = way === 'ascending' ? '▲' : '▼';
+  const told = isSorted ? html` aria-sort="${way}"` : NOTHING;
+  return html`<th scope="col"${kind}${told}><a href="${link}" data-nav data-key="sort-${sort}">${head}${isSorted && html` <span aria-hidden="true">${sign}</span>`}</a></th>`;
+}
+
+const NAME_LENGTH = 60;
+const SENSOR_LENGTH = 40;
+const VALUE_LENGTH = 24;
+
+function row(
+  {
+    device_id,
+    device_name,
+    model_id,
+    hub_name,
+    state,
+    lag_seconds,
+    covered_share,
+    newest_reading_at,
+    bar,
+    values,
+  }: DeviceRow,
+  now: string,
+): Html {
+  const details = [
+    ...(device_name === device_id ? [] : [name(device_id, NAME_LENGTH)]),
+    ...(model_id === null ? [] : [name(model_id, SENSOR_LENGTH)]),
+    ...(hub_name === null ? [] : [html`on ${name(hub_name, SENSOR_LENGTH)}`]),
+  ].map((each, index) => (index === 0 ? each : html` · ${each}`));
+  const shown = values.map(
+    ({ sensor, value }) =>
+      html`<span class="value">${name(sensor, SENSOR_LENGTH)} <b>${text(value, VALUE_LENGTH)}</b></span> `,
+  );
+  const when =
+    newest_reading_at === null
+      ? NOTHING
+      : html`<time datetime="${newest_reading_at}" title="${newest_reading_at}">${ago(newest_reading_at, now)}</time>`;
+  return html`<tr data-key="${device_id}"><th scope="row"><a href="${target('/device', { id: device_id })}">${name(device_name, NAME_LENGTH)}</a><div class="soft">${details}</div></th><td>${stateMark(state)}</td><td class="number">${lag_seconds === null ? '' : span(lag_seconds)}</td><td class="number">${percent(covered_share)}</td><td>${coverageBar({ cells: bar, one: 'day', many: 'days', label: 'Last 30 days' })}</td><td>${when}</td><td class="values">${shown}</td></tr>
+`;
+}
+
+function stateLinks({ query, states }: DevicesPage): Html {
+  const all = STATE_ORDER.reduce((sum, state) => sum + states[state], 0);
+  const link = (state: DevicesQuery['state'], words: string, count: number): Html => {
+    const current = query.state === state ? html` aria-current="true"` : NOTHING;
+    const mark = state === null ? '' : `state s-${state}`;
+    return html`<li><a href="${devicesTarget({ ...query, state, page: 1 })}" data-nav data-key="state-${state ?? 'all'}"${current}><span class="${mark}">${words}</span> <b>${grouped(count)}</b></a></li>`;
+  };
+  const links = STATE_ORDER.filter((state) => states[state] > 0 || query.state === state).map((state) =>
+    link(state, stateWords(state), states[state]),
+  );
+  return html`<ul class="filters" aria-label="Devices by state">${link(null, 'all', all)}${links}</ul>`;
+}
+
+function searchForm({ search, state, sort, reversed }: DevicesQuery): Html {
+  const hidden = (key: string, value: string | null): Html =>
+    value === null ? NOTHING : html`<input type="hidden" name="${key}" value="${value}">`;
+  return html`<form action="/#devices" method="get" role="search"><label for="search">Search</label><input id="search" type="search" name="search" value="${search}" maxlength="200" placeholder="name, id, model or hub" autocomplete="off" spellcheck="false">${hidden('state', state)}${hidden('sort', sort === 'state' ? null : sort)}${hidden('reversed', reversed ? '1' : null)}<button type="submit">Find</button></form>`;
+}
+
+function pager({ query, page, pages }: DevicesPage): Html {
+  if (pages <= 1) return NOTHING;
+  const link = (to: number, words: string, key: string): Html =>
+    to === page
+      ? html`<span class="soft">${words}</span>`
+      : html`<a href="${devicesTarget({ ...query, page: to })}" data-nav data-key="page-${key}">${words}</a>`;
+  return html`<nav class="pager" aria-label="Pages of devices">${link(1, 'First', 'first')}${link(Math.max(1, page - 1), 'Previous', 'previous')}<span>Page ${grouped(page)} of ${grouped(pages)}</span>${link(Math.min(pages, page + 1), 'Next', 'next')}${link(pages, 'Last', 'last')}</nav>`;
+}
+
+/** A look that is older than this is told with its age: it takes a while where there are very many devices. */
+const TOLD_AGE_SECONDS = 5;
+
+interface View {
+  /** The page's time. */
+  readonly now: string;
+  /** How old the look at the devices is. */
+  readonly ageSeconds: number;
+}
+
+export function devicesSection(devices: DevicesPage, { now, ageSeconds }: View): Html {
+  const { query, matching, rows } = devices;
+  const heads = COLUMNS.map((column) => headCell(column, query));
+  const empty = html`<p>${devices.devices === 0 ? 'No devices are listed yet.' : 'No device fits.'}</p>`;
+  const list = wide(
+    'Table of devices',
+    html`<table class="devices"><thead><tr>${heads}</tr></thead><tbody>
+${rows.map((each) => row(each, now))}</tbody></table>`,
+  );
+  return html`<section id="devices" class="panel"><h2>Devices <small role="status">${grouped(matching)} of ${grouped(devices.devices)}${ageSeconds > TOLD_AGE_SECONDS && ` as of ${span(ageSeconds)} ago`}</small></h2>
+<div class="tools">${searchForm(query)}${stateLinks(devices)}</div>
+${rows.length === 0 ? empty : list}
+<div class="tools">${legend()}${pager(devices)}</div></section>`;
+}

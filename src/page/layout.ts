@@ -1,0 +1,86 @@
+/**
+ * What every page has around it: head, title bar, the line that tells of a lost connection, and the foot.
+ */
+import { type Html, html, NOTHING, name } from './html.ts';
+import { moment } from './words.ts';
+
+/** How often a page without scripts renews itself. */
+const RENEW_SECONDS = 15;
+
+export interface Frame {
+  /** What stands before "Tidemark" in the browser's title. */
+  readonly title: string;
+  readonly workspace: string | null;
+  readonly version: string;
+  /** When what it shows was put together. */
+  readonly generatedAt: string;
+  /** Which of the pages of the title bar this is. */
+  readonly here: 'overview' | 'alerts' | 'events' | null;
+  readonly main: Html;
+  /** Whether it draws charts. */
+  readonly hasCharts?: boolean;
+  /** Whether it renews itself. */
+  readonly isLive?: boolean;
+}
+
+const PAGES = [
+  ['overview', '/', 'Overview'],
+  ['alerts', '/alerts', 'Alerts'],
+  ['events', '/events', 'Events'],
+] as const;
+
+/** The small picture of the title bar and of the browser's tab. */
+export const MARK =
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32" width="24" height="24" aria-hidden="true"><rect width="32" height="32" rx="7" fill="#14707d"/><path d="M4 13c4-5 8-5 12 0s8 5 12 0M4 21c4-5 8-5 12 0s8 5 12 0" fill="none" stroke="#fff" stroke-width="3" stroke-linecap="round"/></svg>';
+
+function navigation(here: Frame['here']): Html {
+  const links = PAGES.map(
+    ([key, path, words]) => html`<a href="${path}"${key === here && html` aria-current="page"`}>${words}</a>`,
+  );
+  return html`<nav aria-label="Pages">${links}</nav>`;
+}
+
+/** The whole document. */
+export function documentOf({
+  title,
+  workspace,
+  version,
+  generatedAt,
+  here,
+  main,
+  hasCharts,
+  isLive = true,
+}: Frame): string {
+  const charts =
+    hasCharts === true
+      ? html`<link rel="stylesheet" href="/assets/uplot.css"><script src="/assets/uplot.js" defer></script>`
+      : NOTHING;
+  const live = isLive
+    ? html`<noscript><meta http-equiv="refresh" content="${RENEW_SECONDS}"></noscript>${charts}<script type="module" src="/assets/live.js"></script>`
+    : NOTHING;
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title} – Tidemark</title>
+<link rel="icon" href="/assets/mark.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/assets/page.css">
+${live}
+</head>
+<body data-version="${version}">
+<a class="skip" href="#main">To the content</a>
+<header class="top"><a class="brand" href="/">${{ html: MARK }}<span>Tidemark</span></a>
+<span class="workspace">Workspace ${workspace === null ? 'not known yet' : name(workspace)}</span>
+${navigation(here)}
+<span class="asof" id="asof">as of ${moment(generatedAt, generatedAt)} UTC</span>${isLive && html`<button type="button" id="pause" aria-pressed="false" hidden>Pause</button>`}</header>
+<p id="connection" role="alert" hidden></p>
+<main id="main" tabindex="-1">
+${main}
+</main>
+<footer><span>Tidemark ${version}. All times are UTC.</span> <nav aria-label="For programs"><a href="/status.json">status.json</a> <a href="/devices.json">devices.json</a> <a href="/alerts.json">alerts.json</a> <a href="/events.json">events.json</a> <a href="/metrics">metrics</a> <a href="/healthz">healthz</a> <a href="/readyz">readyz</a></nav></footer>
+</body>
+</html>
+`.html;
+}

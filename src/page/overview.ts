@@ -1,0 +1,119 @@
+/**
+ * The top of the page: how it stands in a sentence, what stands in the way, and the figures that answer "how far behind".
+ */
+import type { HealthReport, ReadyReport, StatusOverview } from '../core/status.ts';
+import { type Html, html, NOTHING, text } from './html.ts';
+import { counted, grouped, percent, span } from './words.ts';
+
+/** How serious it is: a person must act, it will pass by itself, or all is well. */
+export type Tone = 'ok' | 'busy' | 'bad';
+
+export interface StandingParts {
+  readonly report: StatusOverview;
+  /** How old the look at the devices is that it goes by. */
+  readonly ageSeconds: number;
+  readonly ready: ReadyReport;
+  readonly health: HealthReport;
+}
+
+/** Codes that pass by themselves while the work goes on. */
+const PASSING: ReadonlySet<string> = new Set(['devices_not_listed', 'last_day_missing']);
+
+export function toneOf({ report, ready, health }: StandingParts): Tone {
+  const stuck =
+    !health.healthy ||
+    report.archive.full !== null ||
+    report.streams.some(({ state }) => state === 'failing') ||
+    report.destinations.some(({ held }) => held !== null) ||
+    ready.codes.some((code) => !PASSING.has(code));
+  if (stuck) return 'bad';
+  const { devices, devices_complete } = report.totals;
+  return ready.ready && devices_complete === devices && report.freshness.behind_devices === 0 ? 'ok' : 'busy';
+}
+
+const TONES: Readonly<Record<Tone, string>> = { ok: 'In order', busy: 'At work', bad: 'Trouble' };
+
+export function toneWords(tone: Tone): string {
+  return TONES[tone];
+}
+
+/** The state in a sentence, and what is missing. */
+export function standing(parts: StandingParts): Html {
+  const { report, ready, health } = parts;
+  const tone = toneOf(parts);
+  // What the sentence says already is not said again, nor is it under the name of what it is about.
+  const isSaid = (reason: string): boolean => report.summary.includes(reason.replace(/^[^:]*: /, ''));
+  const reasons = [...health.reasons, ...ready.reasons].filter((reason) => !isSaid(reason));
+  const list =
+    reasons.length === 0
+      ? NOTHING
+      : html`<ul class="reasons">${reasons.map((reason) => html`<li>${text(reason, 500)}</li>`)}</ul>`;
+  return html`<section id="standing" class="standing ${tone}" aria-label="State"><p class="tone">${TONES[tone]}</p><p class="summary" role="status">${text(report.summary, 600)}</p>${list}</section>`;
+}
+
+interface Tile {
+  readonly title: string;
+  readonly value: string;
+  readonly words: string;
+  readonly tone?: Tone;
+}
+
+function freshness({
+  freshness: {
+    target_seconds,
+    expected_seconds,
+    behind_devices,
+    behind_after_seconds,
+    median_seconds,
+    p95_seconds,
+    worst_seconds,
+  },
+}: StatusOverview): Tile {
+  const stretched = expected_seconds > target_seconds ? `, ${span(expected_seconds)} as the allowance goes` : '';
+  const rest =
+    worst_seconds === null || p95_seconds === null
+      ? ''
+      : `95 % within ${span(p95_seconds)}, worst ${span(worst_seconds)}; `;
+  const behind =
+    behind_devices === 0
+      ? ''
+      : `; ${counted(behind_devices, 'device')} behind by more than ${span(behind_after_seconds)}`;
+  return {
+    title: 'Freshness, median',
+    value: median_seconds === null ? 'not known' : span(median_seconds),
+    words: `${rest}read every ${span(target_seconds)}${stretched}${behind}`,
+    ...(behind_devices > 0 ? { tone: 'busy' } : {}),
+  };
+}
+
+function tiles(report: StatusOverview): Tile[] {
+  const { totals } = report;
+  const share = totals.covered_share;
+  return [
+    freshness(report),
+    {
+      title: 'Wanted history held',
+      value: share === null ? 'not known' : percent(share),
+      words: `${grouped(totals.devices_complete)} of ${counted(totals.devices, 'device')} complete`,
+    },
+    {
+      title: 'Readings archived',
+      value: grouped(totals.archived_readings),
+      words: `${grouped(totals.archived_points)} points, ${counted(totals.requests, 'request')}`,
+    },
+    {
+      title: 'Records set aside',
+      value: grouped(totals.rejected_records),
+      words:
+        totals.rejected_records === 0 ? 'every record was understood' : 'not understood, or no point can hold them',
+    },
+  ];
+}
+
+export function tileSection(report: StatusOverview): Html {
+  const items = tiles(report).map(
+    ({ title, value, words, tone }) =>
+      html`<div class="tile ${tone ?? ''}"><dt>${title}</dt><dd><b>${value}</b><span>${words}</span></dd></div>`,
+  );
+  return html`<dl class="tiles" id="tiles">${items}</dl>`;
+}

@@ -1,0 +1,139 @@
+/**
+ * The status page and what belongs to it: which address shows what. Reads the address at the border, asks for the facts
+ * and puts them into markup or JSON; keeps nothing.
+ */
+import type { PageFacts } from '../core/page-facts.ts';
+import type { Served } from '../core/served.ts';
+import { alertsSection } from './alerts.ts';
+import { allowanceSection } from './allowance.ts';
+import { assetAt } from './assets.ts';
+import { deliverySection } from './delivery.ts';
+import { deviceMain } from './device.ts';
+import { devicesSection } from './devices.ts';
+import { eventsSection } from './events.ts';
+import { type Html, html } from './html.ts';
+import { documentOf, type Frame } from './layout.ts';
+import { type StandingParts, standing, tileSection, toneOf, toneWords } from './overview.ts';
+import { readDevicesQuery, readSpan, SPANS } from './query.ts';
+import { streamsSection, workSection } from './work.ts';
+
+export interface StatusPageParts {
+  /** How it stands, one look for a whole page. */
+  readonly look: () => StandingParts;
+  readonly facts: PageFacts;
+}
+
+/** @returns the answer to an address, or `null` for one that is not of the page. */
+export type StatusPage = (path: string, params: URLSearchParams) => Promise<Served | null>;
+
+export function createStatusPage(parts: StatusPageParts): StatusPage {
+  return async (path, params) => {
+    if (path.startsWith('/assets/')) return assetAt(path);
+    return (await pageAt(parts, path, params)) ?? (await jsonAt(parts.facts, path, params));
+  };
+}
+
+async function pageAt(parts: StatusPageParts, path: string, params: URLSearchParams): Promise<Served | null> {
+  const { look, facts } = parts;
+  switch (path) {
+    case '/':
+      return overview(parts, params);
+    case '/device':
+      return await devicePage(parts, params);
+    case '/alerts': {
+      const seen = look();
+      const main = html`<h1 class="hidden">Alerts</h1>${alertsSection(facts.alerts(), { now: seen.report.generated_at, isWhole: true })}`;
+      return shown(seen, { title: 'Alerts', here: 'alerts', main });
+    }
+    case '/events': {
+      const seen = look();
+      const main = html`<h1 class="hidden">Events</h1>${eventsSection(facts.events(), seen.report.generated_at, true)}`;
+      return shown(seen, { title: 'Events', here: 'events', main });
+    }
+    default:
+      return null;
+  }
+}
+
+function overview({ look, facts }: StatusPageParts, params: URLSearchParams): Served {
+  const seen = look();
+  const { report } = seen;
+  const now = report.generated_at;
+  const main = html`<h1 class="hidden">Overview</h1>
+${standing(seen)}
+${tileSection(report)}
+<div class="columns">
+${allowanceSection(report.allowance, now)}
+${deliverySection({ ...report, now })}
+${streamsSection(report)}
+${workSection(report)}
+</div>
+${devicesSection(facts.devices(readDevicesQuery(params)), { now, ageSeconds: seen.ageSeconds })}
+<div class="columns">
+${alertsSection(facts.alerts(), { now, isWhole: false })}
+${eventsSection(facts.events(), now)}
+</div>`;
+  return shown(seen, {
+    title: `${toneWords(toneOf(seen))}: ${report.workspace_id ?? 'starting'}`,
+    here: 'overview',
+    main,
+  });
+}
+
+async function devicePage({ look, facts }: StatusPageParts, params: URLSearchParams): Promise<Served> {
+  const id = params.get('id') ?? '';
+  if (id === '') return refusal(look(), 400, 'The address names no device: /device?id=… does.');
+  const span = readSpan(params);
+  const page = await facts.device(id, SPANS[span]);
+  if (page === null) return refusal(look(), 404, 'No device of this id is known.');
+  const { device } = page;
+  return pageOf(200, {
+    title: device.device_name,
+    workspace: device.workspace_id,
+    version: device.version,
+    generatedAt: device.generated_at,
+    here: null,
+    main: deviceMain(page, span),
+    hasCharts: true,
+  });
+}
+
+function refusal(seen: StandingParts, status: number, words: string): Served {
+  const main: Html = html`<section class="standing busy"><h1>${status === 404 ? 'Not found' : 'Not understood'}</h1><p class="summary">${words}</p><p><a href="/#devices">All devices</a></p></section>`;
+  return pageOf(status, { ...frameOf(seen), title: words, here: null, main, isLive: false });
+}
+
+function shown(seen: StandingParts, frame: Pick<Frame, 'title' | 'here' | 'main'>): Served {
+  return pageOf(200, { ...frameOf(seen), ...frame });
+}
+
+function frameOf({ report }: StandingParts): Pick<Frame, 'workspace' | 'version' | 'generatedAt'> {
+  return { workspace: report.workspace_id, version: report.version, generatedAt: report.generated_at };
+}
+
+function pageOf(status: number, frame: Frame): Served {
+  return { status, type: 'text/html; charset=utf-8', body: documentOf(frame) };
+}
+
+async function jsonAt(facts: PageFacts, path: string, params: URLSearchParams): Promise<Served | null> {
+  switch (path) {
+    case '/devices.json':
+      return json(200, facts.devices(readDevicesQuery(params)));
+    case '/device.json': {
+      const id = params.get('id') ?? '';
+      if (id === '') return json(400, { error: 'The address names no device: /device.json?id=… does.' });
+      const page = await facts.device(id, SPANS[readSpan(params)]);
+      return page === null ? json(404, { error: 'No device of this id is known.' }) : json(200, page);
+    }
+    case '/alerts.json':
+      return json(200, facts.alerts());
+    case '/events.json':
+      return json(200, facts.events());
+    default:
+      return null;
+  }
+}
+
+function json(status: number, value: unknown): Served {
+  return { status, type: 'application/json; charset=utf-8', body: `${JSON.stringify(value)}\n` };
+}

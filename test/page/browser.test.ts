@@ -1,0 +1,242 @@
+/**
+ * The pages in a real browser: what somebody sees and hears, with and without scripts, and what happens while they look.
+ * The facts are fixed; the same over a real daemon: `daemon.test.ts`.
+ */
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { isChromiumHere, startChromium, watchedPage } from '../support/chromium.ts';
+import { factsOf, HOSTILE, REPORT, rowOf } from './facts.ts';
+import { servePage, standingWith, violations } from './support.ts';
+
+const isHere = isChromiumHere();
+let browser: Browser;
+beforeAll(async () => {
+  if (isHere) browser = await startChromium();
+});
+afterAll(async () => {
+  await browser?.close();
+});
+
+/** The page renews itself every five seconds. */
+const SOON = { timeout: 15_000 };
+
+const PATHS = ['', 'device?id=dev-00003', 'alerts', 'events', 'device?id=none'];
+
+async function names(page: Page): Promise<string[]> {
+  return await page.locator('.devices tbody th a').allInnerTexts();
+}
+
+/** How far the page is wider than the window. */
+async function overflow(page: Page): Promise<number> {
+  return await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
+}
+
+/** How many points of a chart have a colour. */
+async function inkOf(page: Page, chart: number): Promise<number> {
+  return await page.evaluate(
+    `(() => { const canvas = document.querySelectorAll('.plot canvas')[${chart}]; const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height); return data.filter((value, index) => index % 4 === 3 && value > 0).length; })()`,
+  );
+}
+
+describe.runIf(isHere)('looked at', () => {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    test(`nothing is odd, and no rule of accessibility is broken (${colorScheme})`, async () => {
+      await using served = await servePage();
+      for (const viewport of [
+        { width: 1280, height: 900 },
+        { width: 360, height: 740 },
+      ]) {
+        await using watched = await watchedPage(browser, served.url, { colorScheme, viewport });
+        for (const path of PATHS) {
+          await watched.page.goto(`${served.url}${path}`, { waitUntil: 'networkidle' });
+          expect([path, await violations(watched.page)]).toEqual([path, []]);
+          expect([path, await overflow(watched.page)]).toEqual([path, 0]);
+        }
+        expect(watched.oddities.filter((each) => !each.includes('404'))).toEqual([]);
+      }
+    });
+  }
+
+  test('light and dark differ, and a change of it is followed', async () => {
+    await using served = await servePage();
+    await using watched = await watchedPage(browser, served.url, { colorScheme: 'light' });
+    const { page } = watched;
+    await page.goto(served.url);
+    const background = async (): Promise<string> =>
+      await page.evaluate('getComputedStyle(document.body).backgroundColor');
+    const light = await background();
+    await page.emulateMedia({ colorScheme: 'dark' });
+    expect(await background()).not.toBe(light);
+  });
+
+  test('without scripts all facts are there, and search, states, sorting and paging work', async () => {
+    await using served = await servePage();
+    await using watched = await watchedPage(browser, served.url, { javaScriptEnabled: false });
+    const { page } = watched;
+    await page.goto(served.url);
+    for (const words of [
+      'All 60 devices are held in full.',
+      '408 left',
+      'malformed pages',
+      '2 open of 12 seen',
+      'requests 41',
+    ]) {
+      await expect.poll(() => page.locator('body').innerText()).toContain(words);
+    }
+    await page.getByRole('searchbox').fill('roof');
+    await page.getByRole('button', { name: 'Find' }).click();
+    expect(await names(page)).toHaveLength(15);
+    await page.getByRole('link', { name: /^Device/ }).click();
+    expect((await names(page))[0]).toBe('Sensor 1, roof');
+    await page.getByRole('link', { name: 'live' }).click();
+    expect(new URL(page.url()).search).toBe('?search=roof&state=live&sort=name');
+    await page.goto(served.url);
+    await page.getByRole('link', { name: 'Next' }).click();
+    expect(await page.locator('.pager').innerText()).toContain('Page 2 of 3');
+    await page.locator('.devices tbody th a').first().click();
+    expect(await page.locator('#sensors tbody tr').count()).toBe(3);
+    expect(await page.locator('.plot').first().isVisible()).toBe(false);
+  });
+
+  test('a device has a chart of each sensor with something in it, drawn anew for another span', async () => {
+    await using served = await servePage();
+    await using watched = await watchedPage(browser, served.url);
+    const { page } = watched;
+    await page.goto(`${served.url}device?id=dev-00003`);
+    await page.locator('.plot canvas').nth(2).waitFor();
+    for (const chart of [0, 1, 2]) expect(await inkOf(page, chart)).toBeGreaterThan(500);
+    expect(await page.locator('#sensors tbody tr').first().innerText()).toMatch(/battery\s+21.52/);
+    await page.getByRole('link', { name: '7 days' }).click();
+    await expect.poll(() => page.locator('#sensors caption').innerText()).toBe('Each sensor over the last 7 days');
+    expect(new URL(page.url()).searchParams.get('span')).toBe('7d');
+    await page.locator('.plot').first().hover();
+    await expect
+      .poll(() => page.locator('.chart output').first().innerText())
+      .toMatch(/^\d\d-\d\d \d\d:\d\d: [\d.]+ \([\d.]+ to [\d.]+\)$/);
+    await page.goBack();
+    await expect.poll(() => page.locator('#sensors caption').innerText()).toBe('Each sensor over the last 24 hours');
+    expect(watched.oddities).toEqual([]);
+  });
+});
+
+describe.runIf(isHere)('while somebody looks', () => {
+  test('what changes appears by itself; what is typed, focus, scrolling and order stay', async () => {
+    await using served = await servePage();
+    await using watched = await watchedPage(browser, served.url);
+    const { page } = watched;
+    await page.goto(`${served.url}?sort=name`);
+    await page.evaluate('window.mark = 1; document.querySelector(".devices tbody tr").mark = 1');
+    const link = page.locator('.devices tbody th a').nth(5);
+    await link.focus();
+    await page.evaluate('scrollTo(0, 700)');
+    const before = await names(page);
+    const place = (await link.boundingBox())?.y ?? 0;
+    served.shown.standing = standingWith({
+      summary: 'Delivery to influx is held: no connection.',
+      destinations: REPORT.destinations.map((each) => ({ ...each, held: 'no connection' })),
+    });
+    await expect
+      .poll(() => page.locator('.summary').innerText(), SOON)
+      .toBe('Delivery to influx is held: no connection.');
+    expect(await page.locator('.tone').innerText()).toMatch(/trouble/i);
+    expect(await page.title()).toMatch(/^Trouble/);
+    expect(await page.evaluate('[window.mark, document.querySelector(".devices tbody tr").mark]')).toEqual([1, 1]);
+    // What is above has grown, and what is looked at has stayed where it was.
+    expect(Math.abs(((await link.boundingBox())?.y ?? 0) - place)).toBeLessThan(2);
+    expect(await link.evaluate((element) => element.ownerDocument.activeElement === element)).toBe(true);
+    expect(await names(page)).toEqual(before);
+    served.shown.standing = standingWith({});
+    await expect.poll(() => page.locator('.summary').innerText(), SOON).toBe('All 60 devices are held in full.');
+    expect(watched.oddities).toEqual([]);
+  });
+
+  test('by keyboard alone: search while typing, sort, turn pages', async () => {
+    await using served = await servePage();
+    await using watched = await watchedPage(browser, served.url);
+    const { page } = watched;
+    await page.goto(served.url);
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('To the content');
+    await page.getByRole('searchbox').focus();
+    await page.keyboard.type('cellar', { delay: 30 });
+    await expect.poll(() => page.locator('#devices h2').innerText(), SOON).toMatch(/15 of 60/);
+    expect(await page.evaluate('[document.activeElement.id, document.activeElement.value]')).toEqual([
+      'search',
+      'cellar',
+    ]);
+    expect(page.url()).toContain('search=cellar');
+    await page.keyboard.press('Control+A');
+    await page.keyboard.press('Delete');
+    await expect.poll(() => page.locator('#devices h2').innerText(), SOON).toMatch(/60 of 60/);
+    await page.locator('[data-key="sort-name"]').focus();
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.locator('th[aria-sort]').innerText()).toMatch(/^Device/);
+    expect(await page.locator('th[aria-sort]').getAttribute('aria-sort')).toBe('ascending');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.locator('th[aria-sort]').getAttribute('aria-sort')).toBe('descending');
+    expect(await page.evaluate('document.activeElement.dataset.key')).toBe('sort-name');
+    await page.locator('[data-key="page-next"]').focus();
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.locator('.pager').innerText()).toContain('Page 2 of 3');
+    expect(await page.evaluate('document.activeElement.dataset.key')).toBe('page-next');
+    expect(watched.oddities).toEqual([]);
+  });
+
+  test('says since when the program is not reachable, and goes on by itself when it is back', async () => {
+    const served = await servePage();
+    const port = Number(new URL(served.url).port);
+    await using watched = await watchedPage(browser, served.url);
+    const { page } = watched;
+    await page.goto(served.url);
+    expect(await page.locator('#connection').isVisible()).toBe(false);
+    await served.server.close();
+    await expect
+      .poll(() => page.locator('#connection').innerText(), SOON)
+      .toMatch(/^Tidemark is not reachable since \d\d:\d\d:\d\d UTC\./);
+    expect(await page.locator('.summary').innerText()).toBe('All 60 devices are held in full.');
+    await using back = await servePage({ standing: standingWith({ summary: 'Back.' }) }, port);
+    await expect.poll(() => page.locator('.summary').innerText(), SOON).toBe('Back.');
+    await expect.poll(() => page.locator('#connection').isVisible()).toBe(false);
+    expect(back.url).toBe(served.url);
+    // The browser itself logs each connection that is refused, and nothing else is odd.
+    expect(watched.oddities.filter((each) => !each.includes('ERR_'))).toEqual([]);
+  });
+
+  test('rests while it is paused', async () => {
+    await using served = await servePage();
+    await using watched = await watchedPage(browser, served.url);
+    const { page } = watched;
+    await page.goto(served.url);
+    await page.getByRole('button', { name: 'Pause' }).click();
+    served.shown.standing = standingWith({ summary: 'Changed.' });
+    await page.waitForTimeout(6500);
+    expect(await page.locator('.summary').innerText()).toBe('All 60 devices are held in full.');
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await expect.poll(() => page.locator('.summary').innerText()).toBe('Changed.');
+  });
+});
+
+describe.runIf(isHere)('names that mean no good', () => {
+  test.each(HOSTILE.map((text, index) => [index, text] as const))(
+    'number %i does nothing but show itself',
+    async (_index, hostile) => {
+      const rows = [0, 1, 2].map((index) => rowOf(index, hostile));
+      const standing = standingWith({
+        workspace_id: hostile,
+        summary: hostile,
+        destinations: REPORT.destinations.map((each) => ({ ...each, name: hostile })),
+      });
+      await using served = await servePage({ standing, facts: factsOf(rows, hostile) });
+      await using watched = await watchedPage(browser, served.url, { viewport: { width: 390, height: 844 } });
+      const { page } = watched;
+      await page.goto(served.url, { waitUntil: 'networkidle' });
+      expect(await page.locator('.devices tbody tr').count()).toBe(3);
+      expect(await overflow(page)).toBe(0);
+      await page.locator('.devices tbody th a').first().click();
+      await page.locator('.plot canvas').nth(2).waitFor();
+      expect(await overflow(page)).toBe(0);
+      expect(await page.locator('script').count()).toBe(2);
+      expect(watched.oddities).toEqual([]);
+    },
+  );
+});

@@ -1,0 +1,121 @@
+/**
+ * The pages of a real daemon in a real browser: the demo as a newcomer sees it, and what somebody sees of a database and of
+ * an API that go away and come back.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { serveSimulator } from '../../src/sim/server.ts';
+import type { Simulator } from '../../src/sim/simulator.ts';
+import { type Bench, openBench, openStage, type Run, start, until } from '../process/support.ts';
+import { isChromiumHere, startChromium, watchedPage } from '../support/chromium.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { violations } from './support.ts';
+
+const isHere = isChromiumHere();
+let browser: Browser;
+beforeAll(async () => {
+  if (isHere) browser = await startChromium();
+});
+afterAll(async () => {
+  await browser?.close();
+});
+
+/** The API again at its old address. */
+async function serveAgain(simulator: Simulator, port: number): Promise<AsyncDisposable> {
+  const server = await serveSimulator(simulator, { port });
+  return { [Symbol.asyncDispose]: async () => await server.close() };
+}
+
+async function pageOf(run: Run, words: RegExp): Promise<string> {
+  let url = '';
+  await until('it serves its page', () => {
+    url = words.exec(run.stdout() + run.stderr())?.[1] ?? '';
+    return url !== '' || run.child.exitCode !== null;
+  });
+  return url;
+}
+
+describe.runIf(isHere)('the demo', () => {
+  test('fills itself before the eyes of whoever looks, and shows each device', async () => {
+    const temporary = mkdtempSync(join(tmpdir(), 'tidemark-page-'));
+    const run = start(['--demo'], { cwd: temporary, env: { TMPDIR: temporary }, withinMs: 150_000 });
+    try {
+      const url = await pageOf(run, /^Status page: (http:\S+\/)\n/);
+      await using watched = await watchedPage(browser, url);
+      const { page } = watched;
+      await page.goto(url);
+      await expect.poll(() => page.locator('.devices tbody tr').count(), { timeout: 30_000 }).toBe(25);
+      const readings = async (): Promise<number> =>
+        Number((await page.locator('.tile:nth-of-type(3) b').innerText()).replaceAll(',', ''));
+      const first = await readings();
+      await expect.poll(readings, { timeout: 30_000 }).toBeGreaterThan(first);
+      await expect.poll(() => page.locator('#events li').count(), { timeout: 30_000 }).toBeGreaterThan(3);
+      await expect.poll(() => page.locator('#alerts tbody tr').count(), { timeout: 30_000 }).toBeGreaterThan(3);
+      expect(await violations(page)).toEqual([]);
+      await page.getByRole('searchbox').fill('incubator');
+      await expect.poll(() => page.locator('.devices tbody tr').count()).toBe(1);
+      await page.locator('.devices tbody th a').click();
+      await page.locator('.plot canvas').first().waitFor({ timeout: 30_000 });
+      expect(await page.locator('h1').innerText()).toBe('Incubator room');
+      await expect
+        .poll(() => page.locator('#sensors tbody tr').allInnerTexts())
+        .toEqual(expect.arrayContaining([expect.stringMatching(/^temperature\s+-?[\d.]+/)]));
+      expect(await violations(page)).toEqual([]);
+      expect(watched.oddities).toEqual([]);
+    } finally {
+      run.child.kill('SIGKILL');
+      await run.ended;
+      rmSync(temporary, { recursive: true, force: true });
+    }
+  });
+});
+
+describe.runIf(isHere && influxdAvailable())('trouble of a real daemon', () => {
+  let bench: Bench;
+  beforeAll(async () => {
+    bench = await openBench();
+  });
+  afterAll(async () => {
+    await bench?.[Symbol.asyncDispose]();
+  });
+
+  /** What of a page tells of trouble, and how soon it has to. */
+  const SOON = { timeout: 60_000, interval: 250 };
+
+  test('a database and an API that go away, and come back', async () => {
+    await using stage = await openStage({ bench });
+    const env = {
+      TIDEMARK_LISTEN: '127.0.0.1:0',
+      TIDEMARK_SYNC_TELEMETRY: '*/5 * * * * *',
+      TIDEMARK_SYNC_DEVICES: '*/5 * * * * *',
+    };
+    const run = stage.start([], { env, withinMs: 170_000 });
+    const url = await pageOf(run, /"status_page":"([^"]+)"/);
+    await using watched = await watchedPage(browser, url);
+    const { page } = watched;
+    await page.goto(url);
+    const tone = async (): Promise<string> => (await page.locator('.tone').innerText()).toLowerCase();
+    await expect.poll(tone, SOON).toBe('in order');
+
+    await bench.influxd.kill();
+    await expect.poll(tone, SOON).toBe('trouble');
+    await expect.poll(() => page.locator('#delivery tbody tr').innerText(), SOON).toMatch(/held/);
+    expect(await page.locator('.summary').innerText()).toMatch(/^Delivery to .* is held: /);
+    await bench.influxd.restart();
+    await expect.poll(tone, SOON).toBe('in order');
+    expect(await page.locator('#delivery tbody tr').innerText()).toMatch(/moving/);
+
+    const port = Number(new URL(stage.server.url).port);
+    await stage.server.close();
+    await expect.poll(tone, SOON).toBe('trouble');
+    expect(await page.locator('#streams tbody').innerText()).toMatch(/failing/);
+    await using _back = await serveAgain(stage.simulator, port);
+    await expect.poll(tone, SOON).toBe('in order');
+    expect(watched.oddities).toEqual([]);
+    const text = await page.locator('body').innerText();
+    expect(text).not.toContain('CANARY');
+  });
+});

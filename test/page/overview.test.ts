@@ -1,0 +1,71 @@
+/**
+ * What the page begins with is the status report without its devices, though it is made from sums of an earlier look.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createLooks } from '../../src/run/looks.ts';
+import { DEVICES, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { type Bench, openBench, openRig } from '../support/rig.ts';
+import { REPORT } from './facts.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+describe.runIf(influxdAvailable())('the overview', () => {
+  let bench: Bench;
+  beforeAll(async () => {
+    bench = await openBench();
+  });
+  afterAll(async () => {
+    await bench[Symbol.asyncDispose]();
+  });
+
+  test('is the report at every moment of a first fill and after it', async () => {
+    using rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: 48 * HOUR });
+    const shares = new Set<number | null>();
+    let compared = 0;
+    await liveAsDaemon(rig, {
+      forMs: 3 * HOUR,
+      beside: (sync) => [
+        async (signal) => {
+          for (;;) {
+            const overview = sync.overview();
+            const { devices, ...rest } = sync.report();
+            expect(overview).toEqual(rest);
+            expect('devices' in overview).toBe(false);
+            if (devices.length === DEVICES.length) compared += 1;
+            shares.add(overview.totals.covered_share);
+            await rig.clock.sleep(compared < 100 ? 1000 : 5 * MINUTE, signal);
+          }
+        },
+      ],
+    }).then(({ error }) => expect(error).toBeNull());
+    expect(compared).toBeGreaterThan(100);
+    expect(shares.size, 'it has moved').toBeGreaterThan(3);
+  });
+});
+
+describe('looks', () => {
+  test('a report is made once for those who ask within a second, and what is shown bears no secret', () => {
+    let [nowMs, made] = [0, 0];
+    const { devices: _, ...overview } = { ...REPORT, summary: 'held: token s3cret' };
+    const looks = createLooks({
+      report: () => {
+        made += 1;
+        return { ...REPORT, summary: `${made} s3cret` };
+      },
+      overview: () => overview,
+      ageMs: () => 7400,
+      health: () => ({ healthy: true, reasons: [], codes: [] }),
+      ready: () => ({ ready: true, reasons: [], codes: [] }),
+      scrub: (text) => text.replaceAll('s3cret', '***'),
+      clock: { monoMs: () => nowMs },
+    });
+    const told = (): string => {
+      nowMs += 400;
+      return looks.report().summary;
+    };
+    expect([told(), told(), told(), told(), told()]).toEqual(['1 ***', '1 ***', '1 ***', '2 ***', '2 ***']);
+    expect(looks.look()).toMatchObject({ ageSeconds: 7, report: { summary: 'held: token ***' } });
+  });
+});

@@ -1,0 +1,319 @@
+/**
+ * The pages as a server sends them, without a browser: what stands in them, what an address may ask, what they weigh, and
+ * that hostile text of any origin stays text.
+ */
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { DevicesPage } from '../../src/core/page-facts.ts';
+import { windowWords } from '../../src/page/allowance.ts';
+import { barWords } from '../../src/page/coverage.ts';
+import { devicesTarget, readDevicesQuery, readSpan } from '../../src/page/query.ts';
+import { ago, bytes, figure, momentText, percent, span } from '../../src/page/words.ts';
+import { factsOf, HOSTILE, NOW, REPORT, rowOf } from './facts.ts';
+import { servePage, standingWith } from './support.ts';
+
+async function textOf(url: string): Promise<string> {
+  return await (await fetch(url)).text();
+}
+
+describe('the overview', () => {
+  test('tells without any script what the page is for', async () => {
+    await using served = await servePage();
+    const page = await textOf(served.url);
+    for (const words of [
+      'All 60 devices are held in full.',
+      '312 of 720 (plan 900, others about 40), 408 left',
+      '98,765 points are not in influx: the archive no longer kept them (from 2026-09-01T00:00:00Z to 2026-10-01T00:00:00Z); --verify --repair --destination influx fetches them again.',
+      'malformed pages',
+      '1,234,567',
+      'the key lacks the scope alerts:read',
+      '<b>backfill</b>',
+      '2 open of 12 seen',
+      '<noscript><meta http-equiv="refresh" content="15"></noscript>',
+    ]) {
+      expect(page).toContain(words);
+    }
+    expect(page).not.toMatch(/undefined|NaN|\[object/);
+  });
+
+  test('asks for nothing from outside, and carries no script or style inside', async () => {
+    await using served = await servePage();
+    for (const path of ['', 'device?id=dev-00003', 'alerts', 'events', 'device?id=none']) {
+      const page = await textOf(`${served.url}${path}`);
+      expect(page).not.toMatch(
+        /\son\w+=|\sstyle=|<style|<script(?! type="module" src="\/assets\/| src="\/assets\/)|<iframe|<img|url\(|@import/i,
+      );
+      expect(
+        [...page.matchAll(/(?:src|href|action)="([^"]*)"/g)]
+          .map(([, to]) => to)
+          .filter((to) => !/^[/#]/.test(to ?? '')),
+      ).toEqual([]);
+      expect(page.replaceAll('http://www.w3.org/2000/svg', '')).not.toMatch(/https?:/);
+    }
+  });
+
+  test('before anything is known it says so', async () => {
+    const nothing = {
+      workspace_id: null,
+      destinations: [],
+      streams: [],
+      jobs: [],
+      gaps: [],
+      totals: { ...REPORT.totals, devices: 0, devices_complete: 0, covered_share: null },
+      freshness: { ...REPORT.freshness, median_seconds: null, p95_seconds: null, worst_seconds: null },
+      allowance: { ...REPORT.allowance, minute: { limit: null, budget: null, spent: 1 }, lanes: [] },
+    };
+    await using served = await servePage({ standing: standingWith(nothing), facts: factsOf([]) });
+    const page = await textOf(served.url);
+    for (const words of [
+      'not known yet',
+      'the archive alone is filled',
+      'No devices are listed yet',
+      '1 request; the limit is not known yet',
+    ]) {
+      expect(page).toContain(words);
+    }
+    expect(page).not.toMatch(/>null<|undefined|NaN/);
+  });
+
+  test.each([
+    [
+      'a destination that is held',
+      { destinations: REPORT.destinations.map((each) => ({ ...each, held: 'no connection' })) },
+      'Trouble',
+    ],
+    [
+      'a stream that fails',
+      { streams: REPORT.streams.map((each) => ({ ...each, state: 'failing' as const })) },
+      'Trouble',
+    ],
+    ['a state that is full', { archive: { ...REPORT.archive, full: 'the disk is full' } }, 'Trouble'],
+    ['history that is being filled', { totals: { ...REPORT.totals, devices_complete: 7 } }, 'At work'],
+    ['nothing to do', {}, 'In order'],
+  ])('%s decides how serious it looks', async (_what, report, tone) => {
+    await using served = await servePage({ standing: standingWith(report) });
+    const page = await textOf(served.url);
+    expect(/<p class="tone">([^<]*)/.exec(page)?.[1]).toBe(tone);
+    expect(page).toContain(`<title>${tone}: ws-1 – Tidemark</title>`);
+  });
+
+  test('what is missing is said beside the sentence, once', async () => {
+    const reasons = ['destination influx: 401', 'All 60 devices are held in full.'];
+    const ready = { ready: false, reasons, codes: ['destination_held' as const, 'last_day_missing' as const] };
+    await using served = await servePage({ standing: standingWith({}, { ready }) });
+    const page = await textOf(served.url);
+    expect(/<ul class="reasons">(.*?)<\/ul>/.exec(page)?.[1]).toBe('<li>destination influx: 401</li>');
+  });
+
+  test('stays under 300 KB with ten thousand devices, whatever they are called', async () => {
+    for (const hostile of [undefined, 'ﷺ'.repeat(3000)]) {
+      // Of names that are long the stand-in's own search would be what takes the time.
+      const rows = Array.from({ length: hostile === undefined ? 10_000 : 500 }, (_, index) => rowOf(index, hostile));
+      await using served = await servePage({ facts: factsOf(rows, hostile) });
+      const startedMs = performance.now();
+      const answer = await fetch(served.url);
+      const firstByteMs = performance.now() - startedMs;
+      const size = (await answer.bytes()).length;
+      process.stderr.write(`${rows.length} devices: ${size} bytes, first byte after ${Math.round(firstByteMs)} ms\n`);
+      expect(size).toBeLessThan(300_000);
+      expect(firstByteMs).toBeLessThan(1000);
+    }
+  });
+});
+
+describe('addresses', () => {
+  const ask = (query: string) => readDevicesQuery(new URLSearchParams(query));
+
+  test('what cannot be meant falls back', () => {
+    const usual = { search: '', state: null, sort: 'state', reversed: false, page: 1 };
+    for (const query of [
+      '',
+      'page=0&sort=size&state=dead&reversed=yes',
+      'page=-1',
+      'page=1e9',
+      'page=99999999',
+      'search=%20%20',
+      'sort=__proto__',
+    ]) {
+      expect(ask(query)).toEqual(usual);
+    }
+    expect(ask('search=+a%3Cb+&state=silent&sort=lag&reversed=1&page=12')).toEqual({
+      search: 'a<b',
+      state: 'silent',
+      sort: 'lag',
+      reversed: true,
+      page: 12,
+    });
+    expect([...ask(`search=${'😀'.repeat(1000)}`).search]).toHaveLength(200);
+    expect(['6h', '30d', '31d', 'constructor'].map((name) => readSpan(new URLSearchParams({ span: name })))).toEqual([
+      '6h',
+      '30d',
+      '24h',
+      '24h',
+    ]);
+  });
+
+  test('a query is the same after it went through a link', () => {
+    for (const search of ['', 'a&b=c #?%', '"><script>', '\u202e', "it's"]) {
+      const query = { search, state: 'live', sort: 'held', reversed: true, page: 3 } as const;
+      const link = devicesTarget(query).html.replaceAll('&amp;', '&').replaceAll('&#39;', "'");
+      expect(link).not.toMatch(/[<>"]/);
+      expect(readDevicesQuery(new URL(link, 'http://x').searchParams)).toEqual(query);
+    }
+  });
+
+  test('the JSON is what the page shows', async () => {
+    await using served = await servePage();
+    const devices = JSON.parse(await textOf(`${served.url}devices.json?search=roof&sort=name`)) as DevicesPage;
+    expect([devices.matching, devices.rows[0]?.device_name]).toEqual([15, 'Sensor 1, roof']);
+    expect(JSON.parse(await textOf(`${served.url}alerts.json`))).toMatchObject({ alerts: 12, open: 2 });
+    expect(JSON.parse(await textOf(`${served.url}events.json`))).toHaveLength(30);
+    expect(JSON.parse(await textOf(`${served.url}device.json?id=dev-00003&span=6h`))).toMatchObject({
+      span_seconds: 21_600,
+    });
+  });
+
+  test.each([
+    ['device', 400, 'text/html; charset=utf-8'],
+    ['device?id=none', 404, 'text/html; charset=utf-8'],
+    ['device?id=%00%ff%zz', 404, 'text/html; charset=utf-8'],
+    ['device.json', 400, 'application/json; charset=utf-8'],
+    ['device.json?id=none', 404, 'application/json; charset=utf-8'],
+    ['assets/nothing.js', 404, 'application/json; charset=utf-8'],
+    ['assets/..%2f..%2fpackage.json', 404, 'application/json; charset=utf-8'],
+    ['devices', 404, 'application/json; charset=utf-8'],
+  ])('/%s is answered with %i', async (path, status, type) => {
+    await using served = await servePage();
+    const answer = await fetch(`${served.url}${path}`);
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([status, type]);
+    expect(served.errors).toEqual([]);
+  });
+
+  test('what the pages load is there, of the right type, and sent again only when it has changed', async () => {
+    await using served = await servePage();
+    const pages = (await textOf(served.url)) + (await textOf(`${served.url}device?id=dev-00003`));
+    const paths = new Set([...pages.matchAll(/"(\/assets\/[^"]+)"/g)].map(([, path]) => path ?? ''));
+    for (const path of [...paths, '/assets/morph.js', '/assets/charts.js']) {
+      const answer = await fetch(new URL(path, served.url));
+      const type = path.endsWith('.css')
+        ? 'text/css; charset=utf-8'
+        : path.endsWith('.svg')
+          ? 'image/svg+xml'
+          : 'text/javascript; charset=utf-8';
+      expect([path, answer.status, answer.headers.get('content-type')]).toEqual([path, 200, type]);
+      const again = await fetch(new URL(path, served.url), {
+        headers: { 'If-None-Match': answer.headers.get('etag') ?? '' },
+      });
+      expect([path, again.status]).toEqual([path, 304]);
+    }
+    expect(paths.size).toBeGreaterThanOrEqual(5);
+  });
+});
+
+/** Everything is called the same, wherever something can be called anything. */
+async function pagesNaming(name: string): Promise<readonly string[]> {
+  const rows = [0, 1, 2].map((index) => rowOf(index, name));
+  const report = {
+    workspace_id: name,
+    summary: name,
+    streams: [{ name: 'alerts' as const, state: 'failing' as const, reason: name, last_read_at: name }],
+    destinations: REPORT.destinations.map((each) => ({ ...each, name, held: name })),
+    gaps: REPORT.gaps.map((each) => ({ ...each, reason: name })),
+    archive: { ...REPORT.archive, full: name },
+    jobs: REPORT.jobs.map((each) => ({ ...each, asked_by: name })),
+  };
+  const ready = { ready: false, reasons: [`${name}!`], codes: ['destination_held' as const] };
+  await using served = await servePage({ standing: standingWith(report, { ready }), facts: factsOf(rows, name) });
+  const id = encodeURIComponent(rows[0]?.device_id ?? '');
+  const search = encodeURIComponent(name.toWellFormed().slice(0, 200));
+  const paths = [
+    '',
+    `?search=${search}&state=${search}&page=${search}`,
+    `device?id=${id}&span=${search}`,
+    'alerts',
+    'events',
+  ];
+  const pages = await Promise.all(paths.map((path) => textOf(`${served.url}${path}`)));
+  expect(served.errors).toEqual([]);
+  return pages;
+}
+
+/** The elements and their attributes, without what stands in them. */
+function skeletonOf(page: string): string {
+  return (page.replace(/="[^"]*"/g, '=""').match(/<[^>]*>/g) ?? []).join('');
+}
+
+/** What no page may hold: control characters (line breaks are the markup's own), those that turn text round, halves. */
+const HARMFUL = /[[\p{Cc}--\n]\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ud800-\udfff]/v;
+
+describe('text from outside', () => {
+  test.each(HOSTILE.map((text, index) => [index, text] as const))(
+    'number %i stays text wherever it stands',
+    async (_index, hostile) => {
+      const [expected, pages] = [await pagesNaming('plain'), await pagesNaming(hostile)];
+      for (const [index, page] of pages.entries()) {
+        // The search finds others or none; what it shows of them has been compared.
+        if (index !== 1) expect(skeletonOf(page) === skeletonOf(expected[index] ?? ''), `page ${index}`).toBe(true);
+        expect(HARMFUL.exec(page)?.index, `page ${index}`).toBeUndefined();
+        expect(page.match(/<script/g)?.length, `page ${index}`).toBe(expected[index]?.match(/<script/g)?.length);
+        expect(page.length, `page ${index}`).toBeLessThan(100_000);
+      }
+    },
+  );
+});
+
+describe('words', () => {
+  test('of the allowance, as far as it is known', () => {
+    expect(windowWords({ limit: 900, budget: 720, spent: 312, others: 40 })).toBe(
+      '312 of 720 (plan 900, others about 40), 408 left',
+    );
+    expect(windowWords({ limit: 900, budget: 720, spent: 312, others: 500 })).toBe(
+      '312 of 720 (plan 900, others about 500), 88 left',
+    );
+    expect(windowWords({ limit: 60, budget: 48, spent: 50, others: null })).toBe('50 of 48 (plan 60), 0 left');
+    expect(windowWords({ limit: null, budget: 10, spent: 0 })).toBe('0 of 10, 10 left');
+    expect(windowWords({ limit: null, budget: null, spent: 77 })).toBe('77 requests; the limit is not known yet');
+  });
+
+  test('of numbers, lengths and moments', () => {
+    expect([0, 0.99999, 0.5, 1].map(percent)).toEqual(['0 %', '99.9 %', '50.0 %', '100 %']);
+    expect([0, 89, 90, 5399, 5400, 129_600].map(span)).toEqual(['0 s', '89 s', '2 min', '90 min', '1.5 h', '1.5 d']);
+    expect([0, 999, 1000, 412_000_000, 9.9e15].map(bytes)).toEqual([
+      '0 bytes',
+      '999 bytes',
+      '1.0 kB',
+      '412 MB',
+      '9900 TB',
+    ]);
+    expect([0, 21.5237, -1234.5678, 1e12, 0.00001].map(figure)).toEqual([
+      '0',
+      '21.524',
+      '-1234.568',
+      '1.000e+12',
+      '1.000e-5',
+    ]);
+    expect(momentText('2026-11-21T06:00:00.123Z', NOW)).toBe('06:00:00');
+    expect(momentText('2026-11-01T06:00:00Z', NOW)).toBe('1 Nov 06:00');
+    expect(momentText('2025-02-01T06:00:00Z', NOW)).toBe('1 Feb 2025');
+    expect(momentText('soon', NOW)).toBe('soon');
+    expect([ago('2026-11-21T22:14:03Z', NOW), ago('2026-11-21T22:16:03Z', NOW), ago('soon', NOW)]).toEqual([
+      '61 s ago',
+      'in 60 s',
+      null,
+    ]);
+  });
+
+  test('of a bar', () => {
+    expect(barWords({ cells: '  ##-.#', one: 'day', many: 'days' })).toBe(
+      '3 days held, 1 day held and empty, 1 day not held in full',
+    );
+    expect(barWords({ cells: '   ', one: 'day', many: 'days' })).toBe('nothing of it is wanted');
+  });
+});
+
+test('the script of the browser keeps its types', () => {
+  const tsc = join(import.meta.dirname, '..', '..', 'node_modules', '.bin', 'tsc');
+  const { status, stdout } = spawnSync(process.execPath, [tsc, '-p', import.meta.dirname], { encoding: 'utf8' });
+  expect([stdout, status]).toEqual(['', 0]);
+});

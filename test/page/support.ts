@@ -1,0 +1,73 @@
+/**
+ * The page on the real server with fixed facts, and the rules of accessibility run over what a browser made of it.
+ */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Page } from 'playwright-core';
+import type { PageFacts } from '../../src/core/page-facts.ts';
+import type { StatusReport } from '../../src/core/status.ts';
+import { type StatusServer, serveStatus } from '../../src/observe/server.ts';
+import type { StandingParts } from '../../src/page/overview.ts';
+import { createStatusPage } from '../../src/page/page.ts';
+import { factsOf, REPORT, rowOf, STANDING } from './facts.ts';
+
+/** What is served; a test changes it while it runs. */
+export interface Shown {
+  standing: StandingParts;
+  facts: PageFacts;
+}
+
+export interface Served extends AsyncDisposable {
+  readonly url: string;
+  readonly shown: Shown;
+  readonly server: StatusServer;
+  /** What went wrong in making answers. */
+  readonly errors: readonly string[];
+}
+
+/** @param port 0: a free one. */
+export async function servePage(shown: Partial<Shown> = {}, port = 0): Promise<Served> {
+  const facts = shown.facts ?? factsOf(Array.from({ length: 60 }, (_, index) => rowOf(index)));
+  const now: Shown = { standing: STANDING, ...shown, facts };
+  const errors: string[] = [];
+  const current: PageFacts = {
+    devices: (query) => now.facts.devices(query),
+    device: async (id, span) => await now.facts.device(id, span),
+    alerts: () => now.facts.alerts(),
+    events: () => now.facts.events(),
+  };
+  const server = await serveStatus({
+    listen: { host: '127.0.0.1', port },
+    status: () => REPORT,
+    page: createStatusPage({ look: () => now.standing, facts: current }),
+    health: () => now.standing.health,
+    ready: () => now.standing.ready,
+    metrics: { text: async () => await Promise.resolve(''), contentType: 'text/plain' },
+    onError: (message) => errors.push(message),
+  });
+  return { url: server.url, shown: now, server, errors, [Symbol.asyncDispose]: async () => await server.close() };
+}
+
+/** The same standing with parts of its report changed. */
+export function standingWith(report: Partial<StatusReport>, more: Partial<StandingParts> = {}): StandingParts {
+  return { ...STANDING, ...more, report: { ...REPORT, ...report } };
+}
+
+interface AxeResults {
+  readonly violations: readonly {
+    readonly id: string;
+    readonly nodes: readonly { readonly target: readonly string[]; readonly failureSummary: string }[];
+  }[];
+}
+
+const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+
+/** Every rule of axe that the page breaks, with where. */
+export async function violations(page: Page): Promise<string[]> {
+  // Past the page's policy, by the way that a debugger takes.
+  await page.evaluate(readFileSync(AXE, 'utf8'));
+  const found = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })")) as AxeResults;
+  return found.violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ target, failureSummary }) => `${id} at ${target.join(' ')}: ${failureSummary}`),
+  );
+}
