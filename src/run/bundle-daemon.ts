@@ -1,17 +1,22 @@
 /**
  * What a running daemon tells of itself for a support bundle: its health, and its metrics, which know how long requests
- * and writes take. Asked over its own status page, on this machine.
+ * and writes take, and what happened last. Asked over its own status page, on this machine.
  */
 import { get } from 'node:http';
 import type { Listen } from '../config-values.ts';
+import type { RecentEvent } from '../core/page-facts.ts';
 
 /** What was answered; or why nothing was. */
 export interface DaemonTold {
   readonly health: unknown;
   readonly ready: unknown;
+  /** What happened last, the newest first, in the log's words: without what it tells beside them, which has names in it. */
+  readonly events: readonly EventTold[];
   /** Lines of `/metrics`: those of Tidemark, none of a device. */
   readonly metrics: readonly string[];
 }
+
+type EventTold = Pick<RecentEvent, 'at' | 'level' | 'event' | 'message'>;
 
 /** A page that does not come within this does not come. */
 const WITHIN_MS = 5000;
@@ -28,10 +33,19 @@ export async function askDaemon({ host, port }: Listen): Promise<DaemonTold | nu
     const metrics = (await page(there, '/metrics'))
       .split('\n')
       .filter((line) => /^(?:tidemark|process|nodejs)_/.test(line) && !line.includes('device_id='));
-    return { health, ready, metrics };
+    return { health, ready, events: eventsOf(parsed(await page(there, '/events.json'))), metrics };
   } catch {
     return null;
   }
+}
+
+function eventsOf(served: unknown): EventTold[] {
+  const list: unknown[] = Array.isArray(served) ? served : [];
+  return list.filter(isEvent).map(({ at, level, event, message }) => ({ at, level, event, message }));
+}
+
+function isEvent(each: unknown): each is EventTold {
+  return typeof each === 'object' && each !== null && 'event' in each && 'message' in each;
 }
 
 /** "Every address" is no place to go to: of these, this machine is one. */

@@ -68,6 +68,7 @@ test('a bundle beside a daemon has what that tells of itself, and no secret', { 
   expect(told.metrics).toContainEqual(
     expect.stringMatching(/^tidemark_api_request_duration_seconds_sum\{stream="devices"\} /),
   );
+  expect(told.events).toContainEqual(expect.objectContaining({ level: 'info', event: 'first-fill-done' }));
   expect(configuration.values['api.key']).toBe('(given, not shown)   (environment)');
   expect(state.requests.length).toBeGreaterThan(5);
   for (const word of ['CANARY', 'walk', 'tied', 'burst']) expect(text).not.toContain(word);
