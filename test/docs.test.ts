@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import type { ExitCode } from '../src/core/faults.ts';
 import { SAID_ROWS } from '../src/observe/log-table.ts';
 import { VERSION } from '../src/version.ts';
 import { configurationPage } from './support/configuration-page.ts';
@@ -20,6 +21,12 @@ test('docs/logs.md is what the tables say (renew it with npx vitest run test/doc
 
 test('the version is that of package.json', () => {
   expect(VERSION).toBe(JSON.parse(readFileSync('package.json', 'utf8')).version);
+});
+
+test('the README tells every exit code', () => {
+  const codes = [0, 1, 2, 3, 77, 78] satisfies ExitCode[];
+  const table = readFileSync('README.md', 'utf8').split('### How it ends')[1] ?? '';
+  expect([...table.matchAll(/^\| (\d+) \| /gm)].map(([, code]) => Number(code))).toEqual(codes);
 });
 
 describe('docs/troubleshooting.md', () => {

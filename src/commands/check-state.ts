@@ -12,6 +12,7 @@ interface Placed {
   readonly path: string;
   readonly mode: number;
   readonly ownerUid: number;
+  readonly groupGid: number;
   readonly refusal: string | null;
 }
 
@@ -107,10 +108,18 @@ function noteRefusal(notes: CheckNotes, { directory, kind, uid }: StateLook['pla
   });
 }
 
-function notePermissions(notes: CheckNotes, { directory, kind, nearest, files }: StateLook['place']): void {
+/**
+ * Whether others may look into a directory. A group that has nobody else in it is no other: root's, as the container's volume has
+ * it, and the user's own, as Kubernetes gives it (`fsGroup`).
+ */
+function isOpenToOthers({ mode, groupGid }: Placed, uid: number): boolean {
+  return (mode & (groupGid === 0 || groupGid === uid ? 0o007 : 0o077)) !== 0;
+}
+
+function notePermissions(notes: CheckNotes, { directory, kind, nearest, files, uid }: StateLook['place']): void {
   if (kind !== 'there' || nearest === null) return;
   const open = files.filter(({ mode }) => (mode & 0o077) !== 0);
-  const isOpen = (nearest.mode & 0o077) !== 0;
+  const isOpen = isOpenToOthers(nearest, uid);
   if (!isOpen && open.length === 0) {
     notes.ok('permissions', 'only this user can look into it');
     return;

@@ -6,12 +6,11 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { ArchiveWalker, WalkSpan } from '../core/archive-walk.ts';
-import { UserError } from '../core/faults.ts';
 import type { EpochNs } from '../core/time.ts';
 import { createArchiveWalker } from './archive-walker.ts';
 import { STATE_FILE } from './database.ts';
 import { explained, explainedCalls } from './explain.ts';
-import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
+import { hasShape } from './shape.ts';
 
 /** Points that were archived and are not any more. */
 export interface ClearedPoints {
@@ -45,7 +44,7 @@ export function openArchiveView(directory: string): ArchiveView | null {
     const db = new Database(path, { readonly: true, fileMustExist: true });
     try {
       db.defaultSafeIntegers(true);
-      if (!isReadable(db, path)) {
+      if (!hasShape(db, path)) {
         db.close();
         return null;
       }
@@ -55,26 +54,6 @@ export function openArchiveView(directory: string): ArchiveView | null {
       throw error;
     }
   });
-}
-
-/** @returns whether there is anything in it. @throws UserError for what this version cannot read. */
-function isReadable(db: Database.Database, path: string): boolean {
-  const version = Number(db.pragma('user_version', { simple: true }));
-  // Whoever makes it has not got further yet.
-  if (version === 0) return false;
-  if (Number(db.pragma('application_id', { simple: true })) !== APPLICATION_ID || version > MIGRATIONS.length) {
-    throw new UserError(
-      `${path}: this is no state that this version can read. Run the version that wrote it, or give data_dir another place; nothing was changed.`,
-      1,
-    );
-  }
-  if (version < MIGRATIONS.length) {
-    throw new UserError(
-      `${path}: this state was written by an older version. Start the daemon of this version on it once (or --once), which brings it up to date; then run this again. Nothing was changed.`,
-      1,
-    );
-  }
-  return true;
 }
 
 interface ClearedRow {

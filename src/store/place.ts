@@ -12,6 +12,7 @@ export interface Placed {
   /** The nine bits of permission, such as 0o700. */
   readonly mode: number;
   readonly ownerUid: number;
+  readonly groupGid: number;
   /** Why this user may not write it, as an error code; `null` where it may. */
   readonly refusal: string | null;
 }
@@ -75,7 +76,7 @@ export function modeOf(path: string): number | null {
 function placed(path: string): Placed | null {
   const { stats } = look(path);
   if (stats === null) return null;
-  return { path, mode: stats.mode & 0o777, ownerUid: stats.uid, refusal: refusalOf(path, stats) };
+  return { path, mode: stats.mode & 0o777, ownerUid: stats.uid, groupGid: stats.gid, refusal: refusalOf(path, stats) };
 }
 
 function refusalOf(path: string, stats: Stats): string | null {

@@ -8,13 +8,17 @@ import { UserError } from '../core/faults.ts';
 import { plainText } from '../core/text.ts';
 import { STATE_FILE } from './database.ts';
 import { explained } from './explain.ts';
-import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
 import { createQuarantineReader, type QuarantineReader } from './quarantine.ts';
+import { hasShape } from './shape.ts';
 
 /** @throws UserError (exit 1) where there is no state in a directory. */
 export function requireState(directory: string): void {
   if (existsSync(join(directory, STATE_FILE))) return;
-  throw new UserError(
+  throw noState(directory);
+}
+
+function noState(directory: string): UserError {
+  return new UserError(
     `There is no state in ${plainText(directory)}: nothing was read yet. Is data_dir the one of your daemon?`,
     1,
   );
@@ -33,22 +37,11 @@ export function readQuarantine<T>(directory: string, read: (quarantine: Quaranti
     try {
       db.defaultSafeIntegers(true);
       return db.transaction(() => {
-        requireVersion(db, path);
+        if (!hasShape(db, path)) throw noState(directory);
         return read(createQuarantineReader(db));
       })();
     } finally {
       db.close();
     }
   });
-}
-
-function requireVersion(db: Database.Database, path: string): void {
-  const version = Number(db.pragma('user_version', { simple: true }));
-  const isOurs = Number(db.pragma('application_id', { simple: true })) === APPLICATION_ID;
-  if (isOurs && version === MIGRATIONS.length) return;
-  const advice =
-    isOurs && version < MIGRATIONS.length
-      ? 'it was written by an older version: start the daemon, or --once, of this one, which brings it up to date'
-      : 'run the version that wrote it, or give data_dir another place';
-  throw new UserError(`${path}: this is no state that this version can read: ${advice}. Nothing was changed.`, 1);
 }

@@ -14,7 +14,7 @@ import type { EpochMs } from '../core/time.ts';
 import { LOCK_FILE, STATE_FILE } from './database.ts';
 import { explained } from './explain.ts';
 import { isHeld } from './lock.ts';
-import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
+import { hasShape } from './shape.ts';
 import { assemble, type OpenStore } from './store.ts';
 
 /** A destination that the state knows. */
@@ -98,34 +98,6 @@ function readStateOf(db: Database.Database, directory: string, path: string): Re
     path,
     [Symbol.dispose]: () => db.close(),
   };
-}
-
-/** @returns whether there is anything yet. @throws UserError where it is of another shape. */
-function hasShape(db: Database.Database, path: string): boolean {
-  const version = Number(db.pragma('user_version', { simple: true }));
-  const isOurs = Number(db.pragma('application_id', { simple: true })) === APPLICATION_ID;
-  // Whoever makes it has not got further yet.
-  if (version === 0 && (isOurs || isEmpty(db))) return false;
-  if (!isOurs) {
-    throw new UserError(`${path}: this is a database of another program. data_dir names the wrong directory.`, 1);
-  }
-  if (version > MIGRATIONS.length) {
-    throw new UserError(
-      `${path}: this state was written by a newer Tidemark (state version ${version}, this one knows ${MIGRATIONS.length}). Look at it with that version; nothing was changed.`,
-      1,
-    );
-  }
-  if (version < MIGRATIONS.length) {
-    throw new UserError(
-      `${path}: this state was written by an older Tidemark (state version ${version}, this one reads ${MIGRATIONS.length}). Start the daemon of this version, or run --once, which bring it up to date; or look at it with the version that wrote it. Nothing was changed.`,
-      1,
-    );
-  }
-  return true;
-}
-
-function isEmpty(db: Database.Database): boolean {
-  return Number(db.prepare('SELECT count(*) FROM sqlite_master').pluck().get()) === 0;
 }
 
 /** What is said where this user may not read; the rest is as for whoever writes. */

@@ -6,7 +6,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { UserError } from '../core/faults.ts';
 import type { DayReadings } from '../core/fleet-rates.ts';
 import { type Interval, type Intervals, normalize } from '../core/intervals.ts';
 import type { Account, DeviceRecord } from '../core/records.ts';
@@ -14,7 +13,10 @@ import { type EpochMs, nsToMs } from '../core/time.ts';
 import { STATE_FILE } from './database.ts';
 import { explained } from './explain.ts';
 import { readRecord } from './inventory.ts';
-import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
+import { hasShape } from './shape.ts';
+
+/** The oldest state version that is read here. */
+const FIRST_STEP = 1;
 
 /** What is held of a device. */
 export interface HeldTelemetry {
@@ -56,15 +58,7 @@ export function lookAtState(directory: string, since: { day: number; requestsMs:
 }
 
 function look(db: Database.Database, path: string, since: { day: number; requestsMs: EpochMs }): StateLook | null {
-  const version = Number(db.pragma('user_version', { simple: true }));
-  // Whoever makes it has not got further yet.
-  if (version === 0) return null;
-  if (Number(db.pragma('application_id', { simple: true })) !== APPLICATION_ID || version > MIGRATIONS.length) {
-    throw new UserError(
-      `${path}: this is no state that this version can read. Run the version that wrote it, or give data_dir another place; nothing was changed.`,
-      1,
-    );
-  }
+  if (!hasShape(db, path, FIRST_STEP)) return null;
   const account = db.prepare<[], string>("SELECT value FROM fact WHERE key = 'account'").pluck().get();
   const rows = db
     .prepare<[], { record: string; last_listed_ms: bigint }>(

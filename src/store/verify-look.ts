@@ -4,7 +4,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { UserError } from '../core/faults.ts';
 import { type Interval, includes, intersect, normalize } from '../core/intervals.ts';
 import { encodeSeries } from '../core/line-protocol.ts';
 import { descriptiveTag, identityTag, type TagValue } from '../core/line-text.ts';
@@ -16,7 +15,7 @@ import { unpack } from './block-codec.ts';
 import { STATE_FILE } from './database.ts';
 import { createDisplacedSearch } from './delivery.ts';
 import { explained, explainedCalls } from './explain.ts';
-import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
+import { hasShape } from './shape.ts';
 
 /**
  * Opens the state in a directory for looking.
@@ -29,7 +28,7 @@ export function openVerifyState(directory: string): VerifyState | null {
   return explained(path, () => {
     const db = new Database(path, { readonly: true, fileMustExist: true });
     try {
-      if (!isReadable(db, path)) {
+      if (!hasShape(db, path)) {
         db.close();
         return null;
       }
@@ -40,18 +39,6 @@ export function openVerifyState(directory: string): VerifyState | null {
       throw error;
     }
   });
-}
-
-function isReadable(db: Database.Database, path: string): boolean {
-  const version = Number(db.pragma('user_version', { simple: true }));
-  if (version === 0) return false;
-  const isOurs = Number(db.pragma('application_id', { simple: true })) === APPLICATION_ID;
-  if (isOurs && version === MIGRATIONS.length) return true;
-  const advice =
-    isOurs && version < MIGRATIONS.length
-      ? 'this state was written by an older version. Start the daemon or --once of this version on it first'
-      : 'this is no state that this version can read. Run the version that wrote it, or give data_dir another place';
-  throw new UserError(`${path}: ${advice}; nothing was changed.`, 1);
 }
 
 function lookOver(db: Database.Database): VerifyState {

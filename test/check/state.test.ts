@@ -150,6 +150,19 @@ describe('the place of the state', () => {
     expect([report.requests, stage.simulator.log.total], 'nothing is asked that cannot be booked').toEqual([0, 0]);
   });
 
+  test.runIf(process.getuid?.() === 0)(
+    'a volume that is open to a group: only where somebody else may be in it',
+    async () => {
+      await using stage = await openStage();
+      fill(stage);
+      chmodSync(stage.dataDir, 0o770);
+      // As the container's volume is, and as Kubernetes makes one.
+      expect(bad(await stage.report(ALONE), 'state')).toEqual([]);
+      chownSync(stage.dataDir, 0, 100);
+      expect(bad(await stage.report(ALONE), 'state')).toEqual(['warn permissions']);
+    },
+  );
+
   test.runIf(process.getuid?.() === 0)('a volume of another user: who owns it, and what mends it', async () => {
     await using stage = await openStage();
     fill(stage);

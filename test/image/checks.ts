@@ -2,19 +2,15 @@
  * What the image has to be, one check after the other; each throws where it is not so.
  */
 import assert from 'node:assert/strict';
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, chownSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { KEY, type Stage, TOKEN } from '../process/support.ts';
-import { type Done, type Engine, HARDENED } from './engine.ts';
-
-export const IMAGE = 'localhost/tidemark:test';
+import { type Done, type Engine, HARDENED, run } from './engine.ts';
+import { fleet } from './fleet.ts';
+import { detached, directory, IMAGE } from './life.ts';
 
 /** What the image may be larger than its base and Node, uncompressed. */
 const MOST_BYTES = 60_000_000;
-
-const DAEMON_MS = 60_000;
 
 export interface Check {
   readonly name: string;
@@ -34,6 +30,8 @@ export function imageChecks(engine: Engine, stage: Stage, bases: readonly string
     { name: 'tells the command that mends a volume which it cannot write', run: () => wrongVolume(engine) },
     { name: 'runs as any user without a group (--user 4242)', run: () => anyUser(engine) },
     { name: 'syncs, survives a kill, and goes on where it was', run: () => killed(engine, stage) },
+    { name: 'is healthy, not healthy while it hangs, and healthy again', run: () => health(engine) },
+    { name: 'carries 2,000 devices within 180 MB', run: () => fleet(engine) },
     { name: 'shows no secret in its inspection, history or layers', run: () => secrets(engine) },
   ];
 }
@@ -107,46 +105,12 @@ async function wrongVolume(engine: Engine): Promise<void> {
 }
 
 async function anyUser(engine: Engine): Promise<void> {
-  await using demo = await detached(engine, ['--user=4242', '--env=TIDEMARK_LISTEN=127.0.0.1:0'], ['--demo']);
+  await using demo = await detached(engine, {
+    flags: ['--user=4242', '--env=TIDEMARK_LISTEN=127.0.0.1:0'],
+    args: ['--demo'],
+  });
   await demo.until(/Status page: http/);
   assert.equal(await demo.stop(), 0);
-}
-
-/** A container that runs on its own until it is stopped. */
-interface Detached extends AsyncDisposable {
-  until(words: RegExp): Promise<string>;
-  exec(args: readonly string[]): Promise<Done>;
-  kill(): Promise<void>;
-  /** SIGTERM. @returns its exit code. */
-  stop(): Promise<number>;
-}
-
-async function detached(engine: Engine, flags: readonly string[], args: readonly string[]): Promise<Detached> {
-  const started = await engine.podman(['run', '--detach', ...HARDENED, ...flags, IMAGE, ...args]);
-  assert.equal(started.code, 0, started.stderr);
-  const id = started.stdout.trim();
-  const logs = async (): Promise<string> => {
-    const { stdout, stderr } = await engine.podman(['logs', id]);
-    return stdout + stderr;
-  };
-  return {
-    until: async (words) => {
-      const untilMs = performance.now() + DAEMON_MS;
-      for (;;) {
-        const text = await logs();
-        if (words.test(text)) return text;
-        assert.ok(performance.now() < untilMs, `no ${words} within a minute:\n${text}`);
-        await sleep(500);
-      }
-    },
-    exec: (command) => engine.podman(['exec', id, ...command]),
-    kill: async () => void (await engine.podman(['kill', '--signal=KILL', id])),
-    stop: async () => {
-      await engine.podman(['stop', '--time=10', id]);
-      return Number((await engine.podman(['inspect', '--format={{.State.ExitCode}}', id])).stdout);
-    },
-    [Symbol.asyncDispose]: async () => void (await engine.podman(['rm', '--force', '--time=0', id])),
-  };
 }
 
 async function killed(engine: Engine, stage: Stage): Promise<void> {
@@ -169,43 +133,46 @@ async function killed(engine: Engine, stage: Stage): Promise<void> {
   ];
   const startedMs = Date.now();
   {
-    await using first = await detached(engine, flags, []);
-    await first.until(/tidemark runs/);
-    await sleep(1500);
-    await first.kill();
+    await using first = await detached(engine, { flags, args: [] });
+    await first.until(/first-fill-done/);
+    await first.signal('KILL');
   }
   const asked = stage.simulator.log.total;
-  await using second = await detached(engine, flags, []);
+  await using second = await detached(engine, { flags, args: [] });
   await second.until(/first-fill-done/);
-  assert.equal((await second.exec(['tidemark', '--health'])).code, 0);
   const inspected = await engine.podman(['inspect', '--latest']);
   assert.ok(!inspected.stdout.includes(KEY) && !inspected.stdout.includes(TOKEN), 'a secret in podman inspect');
   assert.equal(await second.stop(), 0);
-  assert.notEqual((await second.exec(['tidemark', '--health'])).code, 0);
+  const again = stage.simulator.log.requests.slice(asked).filter(({ query }) => query.includes('cursor='));
+  assert.deepEqual(again, [], 'pages below the newest are asked for once more');
   const verdict = await stage.verdict(startedMs);
   assert.deepEqual([verdict.missing, verdict.invented], [[], []]);
   assert.ok(verdict.expected > 0);
   process.stdout.write(`   ${asked} requests before the kill, ${stage.simulator.log.total - asked} after it\n`);
 }
 
+/** The check of the image itself, with its own words and its own time. */
+async function health(engine: Engine): Promise<void> {
+  // The last flag holds: this one is looked after.
+  const flags = ['--no-healthcheck=false', '--env=TIDEMARK_LISTEN=127.0.0.1:19465'];
+  await using demo = await detached(engine, { flags, args: ['--demo'] });
+  await demo.until(/Status page: http/);
+  assert.equal(await demo.isHealthy(), true, 'it runs');
+  await demo.signal('STOP');
+  assert.equal(await demo.isHealthy(), false, 'it hangs');
+  await demo.signal('CONT');
+  assert.equal(await demo.isHealthy(), true, 'it runs again');
+  assert.equal(await demo.stop(), 0);
+}
+
 async function secrets(engine: Engine): Promise<void> {
   const { stdout: history } = await engine.podman(['history', '--no-trunc', IMAGE]);
   const { stdout: inspected } = await engine.podman(['image', 'inspect', IMAGE]);
   assert.doesNotMatch(history + inspected, /NPM_CONFIG_REGISTRY|api_key|_token=/i);
-  const host = (process.env['npm_config_registry'] ?? '').replace(/^https?:\/\//, '').replace(/\/.*$/, '');
-  if (host !== '') {
-    const found = await shell(engine, `grep -rlF '${host}' /app || true`);
-    assert.equal(found.trim(), '');
-  }
-}
-
-function directory(): Disposable & { readonly path: string } {
-  const path = mkdtempSync(join(tmpdir(), 'tidemark-image-'));
-  mkdirSync(path, { recursive: true });
-  return {
-    path,
-    [Symbol.dispose]: () => {
-      if (existsSync(path) && readdirSync(path).length >= 0) rmSync(path, { recursive: true, force: true });
-    },
-  };
+  // What the builder has in its settings, and the image must not tell: where packages come from.
+  const { host } = new URL((await run('npm', ['config', 'get', 'registry'])).stdout.trim());
+  assert.ok(!`${history}${inspected}`.includes(host), 'in the history');
+  // The public one is named by libraries themselves.
+  const app = host === 'registry.npmjs.org' ? '/app/dist /app/bin /app/sbom.cdx.json' : '/app';
+  assert.equal(await shell(engine, `grep -rlF '${host}' ${app} /data /etc /home || true`), '');
 }

@@ -9,8 +9,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openBench, openStage, ROOT } from '../process/support.ts';
 import { BASE, makeBases } from './base.ts';
-import { IMAGE, imageChecks } from './checks.ts';
+import { imageChecks } from './checks.ts';
 import { openEngine } from './engine.ts';
+import { IMAGE } from './life.ts';
 
 const TOOLS = ['/usr/bin/buildah', '/usr/bin/podman', '/usr/sbin/runc', '/usr/sbin/debootstrap', '/usr/bin/influxd'];
 

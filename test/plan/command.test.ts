@@ -466,7 +466,10 @@ describe('what is wrong', () => {
     db.close();
     const error = await refusalOf(rig.plan());
     daemon.close();
-    expect([error.exitCode, error.message]).toEqual([1, expect.stringMatching(/no state that this version can read/)]);
+    expect([error.exitCode, error.message]).toEqual([
+      1,
+      expect.stringMatching(/written by a newer Tidemark \(state version 99,/),
+    ]);
     rmSync(rig.dataDir, { recursive: true });
   });
 });

@@ -1,0 +1,61 @@
+/**
+ * The image for each platform holds SQLite's binding of that platform, and no program of another: looked at without a machine
+ * of that kind, by what `assemble.mjs` puts together and what the files say of themselves.
+ */
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+
+/** What an ELF file says of the processor that it is for. */
+const MACHINES: Readonly<Record<number, string>> = { 62: 'amd64', 183: 'arm64' };
+
+function machineOf(file: string): string {
+  const bytes = readFileSync(file);
+  expect(bytes.subarray(0, 4).toString('latin1'), file).toBe('\x7fELF');
+  return MACHINES[bytes.readUInt16LE(18)] ?? 'another';
+}
+
+let place: string;
+beforeAll(() => {
+  place = mkdtempSync(join(tmpdir(), 'tidemark-platforms-'));
+  mkdirSync(join(place, 'dist'));
+  writeFileSync(join(place, 'dist', 'main.js'), '');
+  writeFileSync(join(place, 'sbom.json'), '{}');
+  for (const name of ['package.json', 'README.md', 'CHANGELOG.md', join('node_modules', 'better-sqlite3')]) {
+    cpSync(join(ROOT, name), join(place, name), { recursive: true });
+  }
+});
+afterAll(() => rmSync(place, { recursive: true, force: true }));
+
+/** Runs it as the Dockerfile does, for the native library alone. @returns the files of the image's application. */
+function assemble(architecture: string): string[] {
+  const script = join(ROOT, 'config', 'image', 'assemble.mjs');
+  const out = join(place, architecture);
+  const { status, stderr } = spawnSync(process.execPath, [script, out, architecture, 'sbom.json'], { cwd: place });
+  expect(status, stderr.toString()).toBe(0);
+  const entries = readdirSync(join(out, 'app'), { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+}
+
+test.each(['amd64', 'arm64'])('for %s', (architecture) => {
+  const natives = assemble(architecture).filter((file) =>
+    readFileSync(file).subarray(0, 4).equals(Buffer.from('\x7fELF', 'latin1')),
+  );
+  expect(natives.map(machineOf)).toEqual([architecture]);
+});
+
+test('nothing else that runs is native', () => {
+  const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'));
+  const shipped = Object.entries<{ dev?: true; optional?: true }>(packages)
+    .filter(([path, { dev, optional }]) => path !== '' && dev === undefined && optional === undefined)
+    .map(([path]) => path);
+  expect(shipped.length).toBeGreaterThan(10);
+  const native = shipped.filter((path) =>
+    readdirSync(join(ROOT, path), { recursive: true, encoding: 'utf8' }).some((file) => /\.node$/.test(file)),
+  );
+  expect(native).toEqual(['node_modules/better-sqlite3']);
+});
