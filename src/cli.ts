@@ -133,11 +133,6 @@ function refuseStrangers(mode: Mode, given: Given): void {
     if (mode === 'demo' && flag === 'config') {
       throw mistake('--demo reads no configuration file: leave --config out, or set TIDEMARK_ variables for it.');
     }
-    if (mode === 'export' && flag === 'json') {
-      throw mistake(
-        '--export takes its form by name: --export ndjson writes one JSON object a line. Leave --json out.',
-      );
-    }
     const where = listed(modesOf(flag).map(dashed), 'and');
     throw mistake(`${dashed(flag)} means nothing with ${dashed(mode)}: it belongs to ${where}.`);
   }

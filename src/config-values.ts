@@ -141,7 +141,9 @@ export const apiUrl: Parse<string> = (text) => {
 export function history(nowMs: EpochMs): Parse<History> {
   return (text) => {
     if (text === 'all')
-      return new Unfit('all is not in force in this version yet: give an age such as 365d, or a date');
+      return new Unfit(
+        'all is not in force in this version yet: give an age such as 365d, or a date; --backfill --from all brings in all there is, once',
+      );
     const ageMs = parseSpanMs(text);
     if (ageMs !== null && ageMs > 0 && ageMs <= nowMs) return { kind: 'age', ageMs };
     const since = parseInstant(text);

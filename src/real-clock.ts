@@ -1,7 +1,7 @@
 /**
  * The real clock and the real dice: the only place where the program reads the time, sets a timer or draws at random.
  */
-import { setTimeout as sleepFor } from 'node:timers/promises';
+import { setTimeout as sleepFor, setImmediate as turn } from 'node:timers/promises';
 import type { Clock, Random } from './core/ports.ts';
 
 /** Timers end at 2^31 - 1 ms and fire at once beyond it; a longer sleep is slept in pieces. */
@@ -11,12 +11,15 @@ export const realClock: Clock = {
   nowMs: () => Date.now(),
   monoMs: () => performance.now(),
   sleep: async (ms, signal) => {
-    for (let left = ms; left > 0; left -= LONGEST_TIMER_MS) {
-      try {
-        await sleepFor(Math.min(left, LONGEST_TIMER_MS), undefined, signal === undefined ? {} : { signal });
-      } catch (error) {
-        throw signal?.aborted === true ? signal.reason : error;
+    const options = signal === undefined ? {} : { signal };
+    try {
+      // No time at all is a turn for others: timers, signals, whatever has come in.
+      if (ms <= 0) await turn(undefined, options);
+      for (let left = ms; left > 0; left -= LONGEST_TIMER_MS) {
+        await sleepFor(Math.min(left, LONGEST_TIMER_MS), undefined, options);
       }
+    } catch (error) {
+      throw signal?.aborted === true ? signal.reason : error;
     }
   },
 };

@@ -5,8 +5,15 @@ import type { Config } from './config.ts';
 import type { Observe } from './core/ports.ts';
 import type { Secret } from './core/secret.ts';
 import type { ProgressReport } from './core/status.ts';
+import { plainText } from './core/text.ts';
 import { createLogger, type Logger, type LogStream, logEvents } from './observe/log.ts';
-import { createProgress, createTerminalLine, type ProgressFacts, type TerminalLine } from './observe/progress.ts';
+import {
+  createProgress,
+  createTerminalLine,
+  createWorkProgress,
+  type ProgressFacts,
+  type WorkFacts,
+} from './observe/progress.ts';
 import { createScrub, type Scrub } from './observe/scrub.ts';
 import { realClock } from './real-clock.ts';
 
@@ -51,14 +58,11 @@ export interface Voice {
   show(report: () => ProgressReport): void;
   /** Says on a terminal what is under way, in words of its own; elsewhere nothing. @returns whether it is a terminal. */
   hint(text: string): boolean;
-  /** Shows in words how far other long work is: on a terminal at once, in the log once a minute. */
-  showWords(words: () => string): void;
+  /** Shows how far other long work is: a bar on a terminal, a line a minute in the log. Cheap to be called often. */
+  showWork(look: () => WorkFacts): void;
   /** Takes progress and hint away. */
   endProgress(): void;
 }
-
-/** How often a log is told of work that is shown in words. */
-const LOG_WORDS_MS = 60_000;
 
 /** A report is a look at every device: made no more often than it takes. */
 const LOOK_FOR_TERMINAL_MS = 1000;
@@ -83,7 +87,9 @@ export function openVoice(options: {
   });
   const everyMs = line === null ? LOOK_FOR_LOG_MS : LOOK_FOR_TERMINAL_MS;
   let dueMs = Number.NEGATIVE_INFINITY;
-  const progress = createProgress(line ?? ((message) => logger.info(message, { event: 'progress' })));
+  const target = line ?? ((message: string) => logger.info(message, { event: 'progress' }));
+  const progress = createProgress(target);
+  const showWork = createWorkProgress(target);
   return {
     logger,
     observe: logEvents(logger, realClock),
@@ -98,24 +104,12 @@ export function openVoice(options: {
       line?.draw(text);
       return line !== null;
     },
-    showWords: wordsShower(line ?? logger),
+    showWork: (look) => showWork(look, realClock.monoMs()),
     endProgress: progress.end,
   };
 }
 
-function wordsShower(target: TerminalLine | Logger): Voice['showWords'] {
-  const everyMs = 'draw' in target ? LOOK_FOR_TERMINAL_MS : LOG_WORDS_MS;
-  let dueMs = 'draw' in target ? Number.NEGATIVE_INFINITY : realClock.monoMs() + everyMs;
-  return (words) => {
-    const nowMs = realClock.monoMs();
-    if (nowMs < dueMs) return;
-    dueMs = nowMs + everyMs;
-    if ('draw' in target) target.draw(words());
-    else target.info(`progress: ${words()}`, { event: 'progress' });
-  };
-}
-
-function progressFacts({ totals, destinations, allowance, eta = null }: ProgressReport): ProgressFacts {
+function progressFacts({ totals, destinations, allowance, eta = null, waits = null }: ProgressReport): ProgressFacts {
   const sum = (of: (destination: ProgressReport['destinations'][number]) => number): number =>
     destinations.reduce((total, destination) => total + of(destination), 0);
   const waitMs =
@@ -129,6 +123,7 @@ function progressFacts({ totals, destinations, allowance, eta = null }: Progress
     requests: totals.requests,
     coveredShare: totals.covered_share,
     eta: eta === null ? null : { ms: eta.seconds * 1000, basis: eta.basis },
+    waitsFor: waits === null ? null : plainText(waits),
     // The even pace is no waiting that anybody needs to know of.
     waitMs: waitMs > WAIT_TOLD_MS ? waitMs : null,
   };

@@ -145,7 +145,6 @@ describe('mistakes', () => {
     [['--once', '--json=true'], /--json takes no value/],
     [['--export', 'xml'], /--export takes csv, ndjson or lp\.$/],
     [['--export', 'cvs'], /--export takes csv, ndjson or lp\. Did you mean csv\?/],
-    [['--export', 'csv', '--json'], /--export ndjson writes one JSON object a line\. Leave --json out\./],
     [['--export'], /--export needs a value: --export csv\|ndjson\|lp/],
     [
       ['--once', '--from', '1d'],

@@ -93,7 +93,7 @@ export const VALUE_FLAGS: Readonly<Record<Mode, readonly string[]>> = {
   status: [...COMMON, 'device'],
   check: [...COMMON, 'write-probe', 'bundle'],
   verify: [...COMMON, ...SPAN, 'device', 'destination', 'repair', 'sample'],
-  export: ['config', 'log-level', ...SPAN, 'device'],
+  export: [...COMMON, ...SPAN, 'device'],
   replay: [...COMMON, ...SPAN, 'device', 'destination', 'max-rate'],
   quarantine: [...COMMON, ...SPAN, 'device', 'destination', 'reason'],
   backup: COMMON,

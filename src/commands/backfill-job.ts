@@ -10,7 +10,7 @@ import { SECOND_MS } from '../core/time.ts';
 import { type BackfillSettings, beginBackfill } from '../sync/backfill.ts';
 import type { Horizon } from '../sync/context.ts';
 import { horizonNow } from '../sync/horizon.ts';
-import type { JobWork } from '../sync/jobs.ts';
+import type { JobWorker } from '../sync/jobs.ts';
 import { createBackfillNotes } from './backfill-notes.ts';
 import type { BackfillOutcome } from './backfill-summary.ts';
 import { type BackfillRun, type BackfillWorkParts, createBackfillRun } from './backfill-work.ts';
@@ -24,25 +24,27 @@ export interface BackfillJobParts extends Omit<BackfillWorkParts, 'notes'> {
 const LOOK_EVERY_MS = SECOND_MS;
 
 /** The worker for `runJobs`; one job at a time. */
-export function createBackfillWorker(parts: BackfillJobParts): (args: unknown, signal: AbortSignal) => JobWork {
+export function createBackfillWorker(parts: BackfillJobParts): JobWorker {
   const notes = createBackfillNotes(parts.context.clock);
   parts.listen(notes.observe);
-  return (args, signal) => {
+  return (args, signal, keep) => {
     const own: BackfillWorkParts = { ...parts, notes };
     let run: BackfillRun | null = null;
     const begun = (next: BackfillRun): void => {
       run = next;
     };
-    const end = work(parts, { own, args: args as BackfillArgs, begun }, signal).catch((error: unknown): JobEnd => {
-      if (!signal.aborted || error instanceof UserError) throw error;
-      const summary = run?.summary('interrupted') ?? null;
-      return {
-        state: 'cancelled',
-        exitCode: 3,
-        summary,
-        message: summary === null ? 'cancelled before it began' : null,
-      };
-    });
+    const end = work(parts, { own, args: args as BackfillArgs, begun, keep }, signal).catch(
+      (error: unknown): JobEnd => {
+        if (!signal.aborted || error instanceof UserError) throw error;
+        const summary = run?.summary('interrupted') ?? null;
+        return {
+          state: 'cancelled',
+          exitCode: 3,
+          summary,
+          message: summary === null ? 'cancelled before it began' : null,
+        };
+      },
+    );
     return { end, progress: () => run?.progress() ?? NOTHING_YET };
   };
 }
@@ -57,9 +59,10 @@ interface Begun {
   readonly own: BackfillWorkParts;
   readonly args: BackfillArgs;
   readonly begun: (run: BackfillRun) => void;
+  readonly keep: (args: BackfillArgs) => void;
 }
 
-async function work(parts: BackfillJobParts, { own, args, begun }: Begun, signal: AbortSignal): Promise<JobEnd> {
+async function work(parts: BackfillJobParts, { own, args, begun, keep }: Begun, signal: AbortSignal): Promise<JobEnd> {
   const { context, planning } = parts;
   const horizon = await untilListed(own, signal);
   const sentMs = parts.backfill.sentMs();
@@ -70,6 +73,7 @@ async function work(parts: BackfillJobParts, { own, args, begun }: Begun, signal
     budgets: parts.backfill.budgets,
     isBeside: true,
   });
+  if (args.to === null && args.begunTo === undefined) keep({ ...args, begunTo: String(backfill.to) });
   planning.setBackfill(backfill);
   try {
     const run = createBackfillRun(own, backfill);

@@ -9,6 +9,7 @@ import { coveredIntervals } from '../core/coverage.ts';
 import { UserError } from '../core/faults.ts';
 import type { FleetRates } from '../core/fleet-rates.ts';
 import type { ProgressReport } from '../core/status.ts';
+import { counted } from '../core/text.ts';
 import { type EpochMs, MINUTE_MS, msToNs, SECOND_MS } from '../core/time.ts';
 import { windowSpanNs } from '../core/walk.ts';
 import type { Backfill } from '../sync/backfill.ts';
@@ -16,7 +17,7 @@ import type { SyncContext } from '../sync/context.ts';
 import type { Deliverer } from '../sync/deliver.ts';
 import type { Planning } from '../sync/planning.ts';
 import { createProgressWatch } from '../sync/progress-watch.ts';
-import { type BackfillLook, lookAt } from './backfill-look.ts';
+import { type BackfillLook, CLOSED_BY_NONE, lookAt } from './backfill-look.ts';
 import type { BackfillNotes } from './backfill-notes.ts';
 import { type BackfillOutcome, type BackfillSummary, summarizeBackfill } from './backfill-summary.ts';
 import { drain } from './once-job.ts';
@@ -75,6 +76,7 @@ export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill):
     },
     progress: () => {
       const look = lookAt(context, backfill);
+      const waits = waitsFor(look);
       const isWhole = backfill.args.from !== 'all' && look.wholeMs > 0;
       return {
         totals: {
@@ -89,14 +91,24 @@ export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill):
           delivered_points: deliverer.deliveredLines() - (deliveredBefore[index] ?? 0),
         })),
         allowance: { waiting_until: parts.waitingUntil() },
-        eta: etaOf(estimate(), notes.perMinute()),
+        eta: waits === null ? etaOf(estimate(), notes.perMinute()) : null,
+        waits,
       };
     },
   };
 }
 
+/** What all that is left waits for, where no estimate can tell how long that will be. */
+function waitsFor({ devices }: BackfillLook): string | null {
+  const open = devices.filter(({ holes }) => holes.some(({ reason }) => !CLOSED_BY_NONE.has(reason)));
+  const isMute = open.every(({ holes }) => holes.some(({ reason }) => reason === 'device unreachable'));
+  if (open.length === 0 || !isMute) return null;
+  return `waits for ${counted(open.length, 'device')} that cannot be reached`;
+}
+
 function etaOf(left: number | null, perMinute: number | null): NonNullable<ProgressReport['eta']> | null {
-  if (left === null || perMinute === null || perMinute <= 0) return null;
+  // What was thought is asked: what is left now is a matter of delivery, or of what nobody could think of.
+  if (left === null || left <= 0 || perMinute === null || perMinute <= 0) return null;
   const rate = perMinute < 10 ? perMinute.toFixed(1) : String(Math.round(perMinute));
   const seconds = Math.round((left / perMinute) * 60);
   return { seconds, basis: `about ${left.toLocaleString('en-US')} requests at ${rate} a minute` };

@@ -21,7 +21,10 @@ export interface ExportParts {
 
 /** What has been written. */
 export interface ExportCounts {
+  /** Points: every line is one. */
   readonly lines: number;
+  /** Instants of devices that had any. */
+  readonly readings: number;
   /** Devices with lines of their own among them. */
   readonly devices: number;
 }
@@ -41,7 +44,8 @@ const TURN_MS = 50;
 /** Writes it all. An abort is an outcome, no error. */
 export async function runExport(parts: ExportParts, signal: AbortSignal): Promise<ExportEnd> {
   const { walker, span, formatter, clock, onStep } = parts;
-  const counts = { lines: 0, devices: 0 };
+  const counts = { lines: 0, readings: 0, devices: 0 };
+  const readingsOf = createReadingCount();
   const output = createOutput(parts, signal);
   let turnMs = clock.monoMs();
   let lastDevice: string | null = null;
@@ -49,6 +53,7 @@ export async function runExport(parts: ExportParts, signal: AbortSignal): Promis
   for (let place = walker.begin(span); place !== null; ) {
     const piece = walker.read(span, place, STEP_BYTES);
     counts.lines += piece.lines.length;
+    counts.readings += readingsOf(piece);
     if (piece.lines.length > 0 && piece.deviceId !== lastDevice) {
       lastDevice = piece.deviceId;
       counts.devices += 1;
@@ -67,6 +72,24 @@ export async function runExport(parts: ExportParts, signal: AbortSignal): Promis
     place = piece.next;
   }
   return { ...counts, outcome: (await output.flush()) ?? 'complete' };
+}
+
+/** Lines come in the order of time: a reading begins where the instant is another one. */
+function createReadingCount(): (piece: WalkPiece) => number {
+  let [device, stamp]: [string | null, string] = [null, ''];
+  return ({ deviceId, lines }) => {
+    if (deviceId !== device) [device, stamp] = [deviceId, ''];
+    let readings = 0;
+    for (const line of lines) {
+      if (line.endsWith(stamp) && stamp !== '') continue;
+      if (!line.startsWith('telemetry,')) continue;
+      stamp = line.slice(line.lastIndexOf(' '));
+      readings += 1;
+    }
+    // A copy: a piece of a text keeps all of it in memory.
+    stamp = structuredClone(stamp);
+    return readings;
+  };
 }
 
 /** Gathers small pieces, so that many devices with little each do not make a write each. */

@@ -41,7 +41,7 @@ function destinationLines(verdict: DestinationVerdict, repair: boolean): string[
     `${head}: ${sentence(verdict)}`,
     `  compared: ${count(verdict.points_kept, 'point')} of ${count(devices, 'device')} on ${count(days, 'device day')}${kind === 'victoriametrics' ? ' (numbers to the millisecond)' : ''}`,
     ...mendedLines(verdict),
-    ...table(verdict.differences),
+    ...table(verdict.differences, verdict.differences_left_out),
     ...excuses(verdict),
     ...advice(verdict, repair),
   ];
@@ -67,7 +67,7 @@ function mendedLines({ mended, fetched, refused_again: refused, refusal }: Desti
   ];
 }
 
-function table(differences: readonly DayDifference[]): string[] {
+function table(differences: readonly DayDifference[], leftOut: number): string[] {
   if (differences.length === 0) return [];
   const row = (cells: readonly string[], device: string): string =>
     `  ${(cells[0] ?? '').padEnd(10)}${cells
@@ -79,8 +79,9 @@ function table(differences: readonly DayDifference[]): string[] {
     .map(({ day, missing, different, extra, untold, device_id }) =>
       row([day, number(missing), number(different), number(extra + untold)], plainText(device_id, 32)),
     );
-  const more = differences.length - rows.length;
-  const rest = more <= 0 ? [] : [`  and ${count(more, 'more day')}; --json lists them all`];
+  const more = differences.length + leftOut - rows.length;
+  const whole = leftOut === 0 ? '--json lists them all' : `--json lists ${number(differences.length)} of them`;
+  const rest = more <= 0 ? [] : [`  and ${count(more, 'more day')}; ${whole}`];
   return [row(['day', 'missing', 'different', 'extra'], 'device'), ...rows, ...rest];
 }
 

@@ -17,6 +17,7 @@ import {
   beginVerdict,
   type DestinationVerdict,
   dayStart,
+  differingDays,
   type FoundDay,
   type VerdictSums,
 } from '../core/verify-report.ts';
@@ -186,6 +187,7 @@ function verdictOf({
     to_fetch: null,
     unknown_devices: unknown,
     differences: sums.differences,
+    differences_left_out: differingDays(sums.differing) - sums.differences.length,
   };
 }
 

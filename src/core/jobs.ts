@@ -112,6 +112,8 @@ export interface JobQueue {
   release(id: number): void;
   /** Begins a waiting one. @returns whether it was still there. */
   take(id: number, atMs: EpochMs): boolean;
+  /** Keeps what its arguments have come to mean, for whoever goes on with it. @param args of its kind; plain JSON. */
+  keepArgs(id: number, args: unknown): void;
   /** @param progress plain JSON, of its kind. */
   tell(id: number, progress: unknown): void;
   /** Ends one; nothing where it has ended. */
@@ -143,12 +145,13 @@ export function readProgress(value: unknown): ProgressReport | null {
   if (!isRecord(totals) || !isRecord(allowance) || !Array.isArray(destinations)) return null;
   const share = totals['covered_share'];
   const until = allowance['waiting_until'];
-  const { eta = null } = value;
+  const { eta = null, waits = null } = value;
   const fits =
     areCounts(totals, TOTAL_COUNTS) &&
     (share === null || typeof share === 'number') &&
     (until === null || typeof until === 'string') &&
     (eta === null || (isRecord(eta) && typeof eta['seconds'] === 'number' && typeof eta['basis'] === 'string')) &&
+    (waits === null || typeof waits === 'string') &&
     destinations.every((each) => isRecord(each) && areCounts(each, DESTINATION_COUNTS));
   return fits ? (value as unknown as ProgressReport) : null;
 }

@@ -68,7 +68,10 @@ export interface Lack {
 }
 
 /** A stretch of which a destination was found to have so many points. */
-export type FoundStretch = Pick<Lack, 'deviceId' | 'fromNs' | 'toNs' | 'points'>;
+export type FoundStretch = Pick<Lack, 'deviceId' | 'fromNs' | 'toNs' | 'points'> & {
+  /** How many other points of it may be lacking still: the stretch stays, for those. */
+  readonly left?: number;
+};
 
 /** What comparing a destination with what is kept has brought to light of what it lacks. */
 export interface LackChange {

@@ -8,8 +8,12 @@ import type { EpochNs } from './time.ts';
 /** A stretch of a device: id, from, to. */
 export type StretchText = readonly [deviceId: string, from: string, to: string];
 
-/** A stretch of a device, and how many points of it. */
-export type PointsText = readonly [deviceId: string, from: string, to: string, points: number];
+/**
+ * A stretch of a device, and how many points of it.
+ *
+ * @param left how many other points of it, which no archive keeps and nothing compares, may be lacking still.
+ */
+export type PointsText = readonly [deviceId: string, from: string, to: string, points: number, left?: number];
 
 /** What is to be fetched again, and what is to be changed in a lack-set after that. */
 export interface MendArgs {
@@ -67,11 +71,12 @@ export function isSampling(value: unknown): value is SampleArgs {
 
 /** The change of a lack-set that is asked for. */
 export function lackChangeOf({ found, missed }: MendArgs): LackChange {
-  const stretch = ([deviceId, from, to, points]: PointsText): FoundStretch => ({
+  const stretch = ([deviceId, from, to, points, left = 0]: PointsText): FoundStretch => ({
     deviceId,
     fromNs: BigInt(from),
     toNs: BigInt(to),
     points,
+    left: Number.isSafeInteger(left) ? left : 0,
   });
   return {
     found: found.map(stretch),

@@ -208,6 +208,8 @@ export interface ProgressReport {
   readonly allowance: Pick<AllowanceStatus, 'waiting_until'>;
   /** How long it will take, where whoever does the work can tell, and by what; else it is guessed from how it moves. */
   readonly eta?: { readonly seconds: number; readonly basis: string } | null;
+  /** What all that is left waits for, in words, where nobody can tell for how long; then `eta` is `null`. */
+  readonly waits?: string | null;
 }
 
 /** `/healthz`: whether the loops move. `reasons` name those that stand still; `codes` are the same for programs. */

@@ -5,10 +5,10 @@
 import { backfillNeed } from './backfill-estimate.ts';
 import { type Interval, intersect, subtract } from './intervals.ts';
 import type { Lack } from './log-state.ts';
-import { type MendArgs, stretchText } from './mending.ts';
+import { type MendArgs, type PointsText, stretchText } from './mending.ts';
 import { DAY_MS, DAY_NS, type EpochMs, msToNs } from './time.ts';
 import type { KeptDay, VerifyState } from './verify-ports.ts';
-import { type DayDifference, dayStart, dayText, type FetchCost, type GoneStretch } from './verify-report.ts';
+import { type Differing, dayStart, type FetchCost, type GoneStretch } from './verify-report.ts';
 import { windowSpanNs } from './walk.ts';
 
 const PAGE_SIZE = 200;
@@ -62,32 +62,37 @@ export function missedOf(gone: readonly GoneStretch[]): MendArgs['missed'] {
  * Of what a device lacks, what was found to be there: all that was compared of it, but for the days with a difference.
  * Where nothing is kept nothing was found.
  *
- * @param days what is kept of it. @param compared the days that were compared, the last one not included.
+ * Points that are no readings are not compared: where a destination was set aside with some that the archive has let go of,
+ * those are lacking still.
  */
 export function foundOf(
   lacks: readonly Lack[],
-  {
-    days,
-    differences,
-    compared,
-  }: {
-    readonly days: readonly KeptDay[];
-    readonly differences: readonly DayDifference[];
-    readonly compared: { readonly fromDay: number; readonly toDay: number };
-  },
-): MendArgs['found'] {
+  { days, differing, compared, clearedOthers }: FoundParts,
+): readonly PointsText[] {
   const bounds = { from: dayStart(compared.fromDay), to: dayStart(compared.toDay) };
   return lacks
     .filter(({ reason }) => reason === 'cleared' || reason === 'set aside')
-    .flatMap(({ deviceId, fromNs, toNs }) => {
-      const own = differences.filter(({ device_id }) => device_id === deviceId).map(({ day }) => day);
-      const unsound = days.filter(({ day }) => own.includes(dayText(day))).map(({ day }) => wholeDay(day));
+    .flatMap(({ deviceId, fromNs, toNs, reason }) => {
+      const own = new Set(differing.get(deviceId)?.days);
+      const unsound = days.filter(({ day }) => own.has(day)).map(({ day }) => wholeDay(day));
       return subtract(intersect([{ from: fromNs, to: toNs }], [bounds]), unsound).map(({ from, to }) => {
         const within = days.filter(({ day }) => intersect([wholeDay(day)], [{ from, to }]).length > 0);
-        return [deviceId, `${from}`, `${to}`, within.reduce((sum, { points }) => sum + points, 0)] as const;
+        const points = within.reduce((sum, each) => sum + each.points, 0);
+        const found = [deviceId, `${from}`, `${to}`, points] as const;
+        const left = reason === 'set aside' ? clearedOthers(deviceId, { from, to }) : 0;
+        return left > 0 ? ([...found, left] as const) : found;
       });
     })
     .filter(([, , , points]) => points > 0);
+}
+
+interface FoundParts {
+  /** What is kept of the device. */
+  readonly days: readonly KeptDay[];
+  readonly differing: Differing;
+  /** The days that were compared, the last one not included. */
+  readonly compared: { readonly fromDay: number; readonly toDay: number };
+  readonly clearedOthers: VerifyState['clearedOthers'];
 }
 
 function wholeDay(day: number): Interval {

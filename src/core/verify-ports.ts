@@ -96,6 +96,8 @@ export interface VerifyState {
   /** By day, from `from` on and before `to`. */
   days(deviceId: string, from: number, to: number): readonly KeptDay[];
   covered(deviceId: string): Intervals;
+  /** How many points of a device that are no readings were cleared away in a stretch, at most. */
+  clearedOthers(deviceId: string, span: Interval): number;
   positions(destinationId: number): LogPositions;
   lacks(destinationId: number, deviceId: string, span: Interval): readonly Lack[];
   stretch(of: { readonly deviceId: string; readonly destinationId: number } & Interval, at: LogPositions): KeptStretch;

@@ -65,6 +65,8 @@ export interface DestinationVerdict {
   /** Devices that the database has telemetry of under this workspace, and of which this state has none. */
   readonly unknown_devices: readonly string[];
   readonly differences: readonly DayDifference[];
+  /** Days that differ and are not among them: so many are told one by one, and no more. */
+  readonly differences_left_out: number;
 }
 
 /** A stretch of a device that no archive keeps any more and that a destination is missing points of. */
@@ -86,10 +88,22 @@ export interface FoundDay {
   readonly cleared: Intervals;
 }
 
+/** In which days a device differs, and in what: kept of all of them, however many are told one by one. */
+export interface DifferingDevice extends Pick<Findings, 'missing' | 'different' | 'extra' | 'untold'> {
+  /** Days since 1970. */
+  readonly days: readonly number[];
+}
+
+export type Differing = ReadonlyMap<string, DifferingDevice>;
+
+/** How many days are told one by one: of a database that lost everything there are millions. */
+export const MOST_DIFFERENCES = 10_000;
+
 /** What is gathered of a destination. */
 export interface VerdictSums {
   readonly findings: Findings;
   readonly differences: DayDifference[];
+  readonly differing: Map<string, { -readonly [K in keyof DifferingDevice]: DifferingDevice[K] } & { days: number[] }>;
   readonly gone: GoneStretch[];
   devices: number;
   days: number;
@@ -99,7 +113,17 @@ export interface VerdictSums {
 }
 
 export function beginVerdict(): VerdictSums {
-  return { findings: noFindings(), differences: [], gone: [], devices: 0, days: 0, partly: 0, kept: 0, mended: 0 };
+  return {
+    findings: noFindings(),
+    differences: [],
+    differing: new Map(),
+    gone: [],
+    devices: 0,
+    days: 0,
+    partly: 0,
+    kept: 0,
+    mended: 0,
+  };
 }
 
 /** Takes in a day. */
@@ -111,6 +135,13 @@ export function addDay(sums: VerdictSums, found: FoundDay): void {
   sums.mended += Math.max(0, sent - (missing + different - gone));
   addFindings(sums.findings, findings);
   if (isSound(findings)) return;
+  const before = sums.differing.get(deviceId) ?? { days: [], missing: 0, different: 0, extra: 0, untold: 0 };
+  before.days.push(day);
+  for (const each of DIFFERENCES) before[each] += findings[each];
+  sums.differing.set(deviceId, before);
+  if (gone > 0)
+    sums.gone.push(...cleared.map((span) => ({ deviceId, ...span, points: gone, readings: kept.readings })));
+  if (sums.differences.length >= MOST_DIFFERENCES) return;
   sums.differences.push({
     device_id: deviceId,
     day: dayText(day),
@@ -121,8 +152,16 @@ export function addDay(sums: VerdictSums, found: FoundDay): void {
     untold,
     not_in_archive: gone,
   });
-  if (gone > 0)
-    sums.gone.push(...cleared.map((span) => ({ deviceId, ...span, points: gone, readings: kept.readings })));
+}
+
+/** What makes a day differ. */
+export const DIFFERENCES = ['missing', 'different', 'extra', 'untold'] as const;
+
+/** How many days differ. */
+export function differingDays(differing: Differing): number {
+  let days = 0;
+  for (const device of differing.values()) days += device.days.length;
+  return days;
 }
 
 /** The differences, worst first. */

@@ -19,6 +19,8 @@ export interface ProgressFacts {
   readonly coveredShare: number | null;
   /** How long it will take and by what, where that is known; else it is guessed from how it moves. */
   readonly eta?: { readonly ms: number; readonly basis: string } | null;
+  /** What all that is left waits for, where nobody can tell for how long. */
+  readonly waitsFor?: string | null;
   /** How long nothing will be asked, for lack of allowance; `null` while requests may go out. */
   readonly waitMs: number | null;
 }
@@ -93,6 +95,45 @@ export function createProgress(target: TerminalLine | ((message: string) => void
   };
 }
 
+/** How far work of any kind is. */
+export interface WorkFacts {
+  /** 0 to 1; `null` while that is not known. */
+  readonly share: number | null;
+  /** The most telling first, as a narrow terminal cuts the end. */
+  readonly words: string;
+}
+
+/** How often a log's work is looked at, so that its line of the minute can tell when it will be over. */
+const LOG_LOOK_MS = 5000;
+
+/**
+ * Opens the progress of work that is told by its share and some words: a bar on a terminal, a line a minute in a log.
+ *
+ * @param target a terminal's line, or a function that logs one. @returns to be called often; it looks when it is time to.
+ */
+export function createWorkProgress(
+  target: TerminalLine | ((message: string) => void),
+): (look: () => WorkFacts, nowMs: number) => void {
+  const estimate = createEstimate();
+  const everyMs = typeof target === 'function' ? LOG_LOOK_MS : REDRAW_MS;
+  let lookMs = Number.NEGATIVE_INFINITY;
+  let logMs: number | null = null;
+  return (look, nowMs) => {
+    logMs ??= nowMs + LOG_MS;
+    if (nowMs < lookMs) return;
+    lookMs = nowMs + everyMs;
+    const { share, words } = look();
+    const remainingMs = estimate(share, nowMs);
+    const eta = remainingMs === null || share === 1 ? '' : `ETA ${spanWords(remainingMs)}, `;
+    const text = share === null ? words : `${Math.floor(share * 100)} %, ${eta}${words}`;
+    if (typeof target !== 'function') target.draw(share === null ? text : `${progressBar(share)} ${text}`);
+    else if (nowMs >= logMs) {
+      logMs = nowMs + LOG_MS;
+      target(`progress: ${text}`);
+    }
+  };
+}
+
 function isDone({ devicesDone, devicesTotal, pointsPending }: ProgressFacts): boolean {
   return devicesTotal > 0 && devicesDone === devicesTotal && pointsPending === 0;
 }
@@ -135,7 +176,8 @@ export function progressWords(facts: ProgressFacts, remainingMs: number | null):
   const words = [`${facts.devicesDone}/${facts.devicesTotal} devices`, `${grouped(facts.readings)} readings`];
   // Rounded down: 100 % is said when it is true.
   if (facts.coveredShare !== null) words.unshift(`${Math.floor(facts.coveredShare * 100)} %`);
-  if (facts.waitMs !== null) words.push(`waiting ${spanWords(facts.waitMs)} for allowance`);
+  if (facts.waitsFor != null) words.push(facts.waitsFor);
+  else if (facts.waitMs !== null) words.push(`waiting ${spanWords(facts.waitMs)} for allowance`);
   else if (facts.eta != null && facts.coveredShare !== 1)
     words.push(`ETA ${spanWords(facts.eta.ms)} (${facts.eta.basis})`);
   else if (remainingMs !== null && facts.coveredShare !== 1) words.push(`ETA ${spanWords(remainingMs)}`);

@@ -10,9 +10,6 @@ import { STATE_FILE } from '../store/database.ts';
 import type { ProcessPorts } from '../voice.ts';
 import type { UpkeepRun } from './upkeep.ts';
 
-/** How often it is told how far it is. */
-const TELL_EVERY_MS = 2000;
-
 /** Runs it and prints what it comes to. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runBackupCommand(
   { command, config, voice }: UpkeepRun<BackupCommand>,
@@ -20,20 +17,14 @@ export async function runBackupCommand(
 ): Promise<number> {
   const { file, json } = command;
   const beganMs = realClock.monoMs();
-  let toldMs = beganMs;
   const onProgress = (share: number, bytes: number): void => {
-    const nowMs = realClock.monoMs();
-    if (nowMs - toldMs < TELL_EVERY_MS) return;
-    toldMs = nowMs;
-    const leftSeconds = Math.ceil(((nowMs - beganMs) * (1 - share)) / Math.max(share, 0.001) / 1000);
-    voice.logger.info(`progress: ${Math.floor(share * 100)} %, ${megabytes(bytes)} copied, ETA ${leftSeconds} s`, {
-      event: 'progress',
-    });
+    const words = share === 1 ? 'copied, it is being checked' : 'copied';
+    voice.showWork(() => ({ share: Math.min(share, 0.99), words: `${megabytes(bytes)} ${words}` }));
   };
   const options = { directory: config.dataDir, file, random: realRandom, onProgress };
   let backup: Backup;
   try {
-    backup = await backUpState(options, ports.signal);
+    backup = await backUpState(options, ports.signal).finally(voice.endProgress);
   } catch (error) {
     if (!ports.signal.aborted || error instanceof UserError) throw error;
     throw new UserError('Stopped before the copy was whole. Nothing is left of it; run it again.', 3);

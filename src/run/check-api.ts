@@ -3,9 +3,6 @@
  * state.
  */
 import { type Reached, reach, type Step } from '../api/reach.ts';
-import { createHttpTransport } from '../api/transport.ts';
-import { openSync, type Sync } from '../app.ts';
-import { settingsOf } from '../app-settings.ts';
 import { createApiCheck, SCOPES } from '../commands/check-api.ts';
 import { spanWords } from '../commands/check-words.ts';
 import type { Config } from '../config.ts';
@@ -13,10 +10,11 @@ import { type ApiFindings, type CheckNotes, createNotes, inTwo, readApiFindings 
 import { type TransportError, UserError } from '../core/faults.ts';
 import type { JobEnd } from '../core/jobs.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
-import { realClock, realRandom } from '../real-clock.ts';
+import { realClock } from '../real-clock.ts';
 import { HeldError } from '../store/lock.ts';
 import type { Voice } from '../voice.ts';
 import { doOrFollow } from './do-or-follow.ts';
+import { withQuestions } from './with-sync.ts';
 
 export interface ApiPart {
   readonly config: Config;
@@ -154,24 +152,8 @@ function summaryOf({ summary, message }: JobEnd): ApiFindings {
 }
 
 async function askAlone({ config, voice }: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Promise<ApiFindings> {
-  const { url, key, ca, timeoutMs, concurrency } = config.api;
-  const http = createHttpTransport({ timeoutMs, connections: concurrency, ...(ca === null ? {} : { ca }) });
-  let sync: Sync | null = null;
-  try {
-    sync = openSync({
-      ...settingsOf(config),
-      destinations: [],
-      observe: voice.observe,
-      clock: realClock,
-      random: realRandom,
-      transport: http.transport,
-      api: { ...config.api, url, key: () => key.reveal() },
-      dataDir: config.dataDir,
-    });
-    const check = createApiCheck({ ...sync, timeoutMs });
+  return await withQuestions({ config, voice }, async (sync) => {
+    const check = createApiCheck({ ...sync, timeoutMs: config.api.timeoutMs });
     return await check((scope) => voice.hint(`asking the API: ${scope} …`), signal);
-  } finally {
-    sync?.close();
-    await http.close();
-  }
+  });
 }

@@ -87,6 +87,8 @@ export async function runCheckCommand(parts: CheckParts, ports: ProcessPorts): P
   try {
     const { requests, checks } = await bundledWhereItFails(parts, ports);
     const report = checkReport(VERSION, requests, checks);
+    // Before the report: on a terminal its first line would stand behind the hint.
+    voice.endProgress();
     ports.print(voice.scrub(command.json ? `${JSON.stringify(report)}\n` : checkText(report)));
     await bundled(parts, report, ports);
     return report.exit_code;

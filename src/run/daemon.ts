@@ -74,10 +74,10 @@ type Worker = JobParts['workers'][string];
 
 /** A worker that is loaded when there is work for it: a daemon that is never asked starts without. */
 function lazily(load: () => Promise<Worker>): Worker {
-  return (args, signal) => {
+  return (args, signal, keep) => {
     let work: ReturnType<Worker> | null = null;
     const end = load().then(async (begin) => {
-      work = begin(args, signal);
+      work = begin(args, signal, keep);
       return await work.end;
     });
     return { end, progress: () => work?.progress() ?? null };

@@ -3,22 +3,18 @@
  * of it on standard error.
  */
 import type { ExportCommand } from '../cli/command.ts';
-import { type ExportCounts, type ExportEnd, runExport } from '../commands/export.ts';
+import { type ExportCounts, runExport } from '../commands/export.ts';
 import type { StateConfig } from '../config.ts';
 import { END_OF_TIME, type WalkPiece, type WalkSpan } from '../core/archive-walk.ts';
 import { createFormatter } from '../core/export-format.ts';
 import { UserError } from '../core/faults.ts';
 import { nearest, plainText } from '../core/text.ts';
-import { formatExact } from '../core/time.ts';
+import { type EpochNs, minNs, msToNs } from '../core/time.ts';
 import { realClock } from '../real-clock.ts';
 import { type ArchiveView, openArchiveView } from '../store/archive-view.ts';
 import type { ProcessPorts, Voice } from '../voice.ts';
+import { exportExit, exportSummary, tellExport } from './export-end.ts';
 import { readSpan } from './span.ts';
-
-interface Speech {
-  readonly voice: Voice;
-  readonly ports: ProcessPorts;
-}
 
 /** Exports. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runExportCommand(
@@ -28,25 +24,36 @@ export async function runExportCommand(
   const asked = readSpan(command, realClock.nowMs());
   const view = openArchiveView(config.dataDir);
   if (view === null) throw noState(config.dataDir);
+  const { devices, format } = command;
+  const beganMs = realClock.monoMs();
+  let bytes = 0;
   try {
-    requireKnown(view, command.devices);
+    requireKnown(view, devices);
     const span: WalkSpan = {
       from: asked.from ?? 0n,
       to: asked.to ?? END_OF_TIME,
-      devices: command.devices,
-      kinds: command.format === 'lp' ? 'all' : 'telemetry',
+      devices,
+      kinds: format === 'lp' ? 'all' : 'telemetry',
     };
     const parts = {
       walker: view,
       span,
-      formatter: createFormatter(command.format),
-      write: ports.stdout.write,
+      formatter: createFormatter(format),
+      write: async (text: string): Promise<boolean> => {
+        const isTaken = await ports.stdout.write(text);
+        if (isTaken) bytes += Buffer.byteLength(text);
+        return isTaken;
+      },
       clock: realClock,
-      onStep: drawing(view, span, { voice, ports }),
+      // Between the lines of a terminal that shows the export itself it would only be in the way.
+      onStep: ports.stdout.isTTY ? () => {} : createShow(view, span, voice),
     };
     const end = await runExport(parts, ports.signal).finally(voice.endProgress);
-    tellEnd(end, { view, span }, voice);
-    return end.outcome === 'interrupted' ? 3 : 0;
+    const seconds = Math.round(realClock.monoMs() - beganMs) / 1000;
+    const done = { format, end, span, bytes, seconds, cleared: view.cleared(span) };
+    if (command.json) ports.stderr.write(`${voice.scrub(JSON.stringify(exportSummary(done)))}\n`);
+    else tellExport(done, voice.logger);
+    return exportExit(end);
   } finally {
     view.close();
   }
@@ -70,50 +77,29 @@ export function requireKnown(view: Pick<ArchiveView, 'strangers' | 'deviceIds'>,
   throw new UserError(`--device: nothing is held of a device with that id. ${advice}`, 2);
 }
 
-/** How often the line on the terminal is renewed. */
-const DRAW_EVERY_MS = 200;
-
-/** Shows how far it is, where that does not get between the lines of a terminal that shows the export itself. */
-function drawing(view: ArchiveView, span: WalkSpan, { voice, ports }: Speech) {
-  const total = span.devices.length > 0 ? new Set(span.devices).size : view.deviceCount();
+/** Shows how far it is: by devices, and within one by time. */
+function createShow(view: ArchiveView, span: WalkSpan, { showWork }: Voice) {
+  const total = Math.max(1, span.devices.length > 0 ? new Set(span.devices).size : view.deviceCount());
   const beganMs = realClock.monoMs();
-  let drawnMs = Number.NEGATIVE_INFINITY;
-  let before: string | null = null;
-  let passed = 0;
-  return ({ lines }: ExportCounts, { deviceId }: WalkPiece): void => {
-    if (deviceId !== before) passed += before === null ? 0 : 1;
-    before = deviceId;
-    const nowMs = realClock.monoMs();
-    if (ports.stdout.isTTY || nowMs - drawnMs < DRAW_EVERY_MS) return;
-    drawnMs = nowMs;
-    const rate = Math.round(lines / Math.max((nowMs - beganMs) / 1000, 0.001));
-    voice.hint(
-      `${figure(lines)} lines written, ${figure(passed)} of ${figure(total)} devices, ${figure(rate)} lines/s`,
-    );
+  const until = minNs(span.to, msToNs(realClock.nowMs()));
+  let device: string | null = null;
+  let since: EpochNs | null = null;
+  let passed = -1;
+  return ({ lines }: ExportCounts, { deviceId, to, lines: [first] }: WalkPiece): void => {
+    if (deviceId !== device) {
+      [device, since] = [deviceId, null];
+      passed += 1;
+    }
+    since ??= first === undefined ? null : BigInt(first.slice(first.lastIndexOf(' ') + 1));
+    showWork(() => {
+      const within = since === null ? 0 : Number(minNs(to, until) - since) / Math.max(1, Number(until - since));
+      const rate = Math.round(lines / Math.max((realClock.monoMs() - beganMs) / 1000, 0.001));
+      return {
+        share: Math.min(0.999, (Math.max(0, passed) + Math.min(1, Math.max(0, within))) / total),
+        words: `${figure(lines)} lines, ${figure(Math.max(0, passed))}/${figure(total)} devices, ${figure(rate)}/s`,
+      };
+    });
   };
-}
-
-const TOLD = { event: 'export-told' } as const;
-
-function tellEnd(
-  { outcome, lines, devices }: ExportEnd,
-  { view, span }: { readonly view: ArchiveView; readonly span: WalkSpan },
-  { logger }: Voice,
-): void {
-  if (outcome === 'unread') return;
-  if (outcome === 'interrupted') {
-    logger.warn(`stopped before the end: what was written (${figure(lines)} lines) is not all`, TOLD);
-    return;
-  }
-  const stretch = `from ${formatExact(span.from)}${span.to === END_OF_TIME ? '' : ` to ${formatExact(span.to)}`}`;
-  if (lines === 0) logger.warn(`the archive holds nothing of what was asked for (${stretch})`, TOLD);
-  else logger.info(`exported ${figure(lines)} lines of ${figure(devices)} devices`, TOLD);
-  const cleared = view.cleared(span);
-  if (cleared === null) return;
-  logger.warn(
-    `not in the archive any more: up to ${figure(cleared.points)} points of ${figure(cleared.devices)} devices, between ${formatExact(cleared.from)} and ${formatExact(cleared.to)} (archive.keep, archive.max_size). A database that received them has them still.`,
-    TOLD,
-  );
 }
 
 const figure = (value: number): string => value.toLocaleString('en-GB');

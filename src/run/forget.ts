@@ -1,18 +1,20 @@
 /**
  * `--forget --device ID` put together: alone under the lock, or by the daemon that holds it.
  */
-import { openSync } from '../app.ts';
 import { settingsOf } from '../app-settings.ts';
 import type { ForgetCommand } from '../cli/command.ts';
 import { type ForgetSummary, forgetDevice } from '../commands/forget.ts';
 import { forgetText } from '../commands/forget-text.ts';
 import { UserError } from '../core/faults.ts';
 import type { JobEnd } from '../core/jobs.ts';
-import { realClock, realRandom } from '../real-clock.ts';
+import { realClock } from '../real-clock.ts';
 import { requireState } from '../store/quarantine-reader.ts';
-import type { ProcessPorts } from '../voice.ts';
+import { type ProcessPorts, repeatWhile } from '../voice.ts';
 import { doOrFollow } from './do-or-follow.ts';
-import { forgetParts, type UpkeepRun } from './upkeep.ts';
+import { forgetParts, type UpkeepRun, withState } from './upkeep.ts';
+
+/** How often it is looked how far it is. */
+const LOOK_EVERY_MS = 500;
 
 /** Runs it and prints what it comes to. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runForgetCommand(
@@ -21,31 +23,25 @@ export async function runForgetCommand(
 ): Promise<number> {
   const { device, json } = command;
   requireState(config.dataDir);
-  const { destinations, ...rest } = settingsOf(config);
+  const { destinations } = settingsOf(config);
   const request = {
     kind: 'forget',
     args: { device },
     askedBy: '--forget',
     askedMs: realClock.nowMs(),
   } as const;
-  const alone = async (): Promise<ForgetSummary> => {
-    const sync = openSync({
-      ...rest,
-      destinations: [],
-      observe: voice.observe,
-      clock: realClock,
-      random: realRandom,
-      transport: () => Promise.reject(new Error('forgetting asks nothing of the API')),
-      api: { ...config.api, url: 'http://127.0.0.1/external/v1', key: () => '' },
-      dataDir: config.dataDir,
-    });
-    try {
-      return await forgetDevice(forgetParts(sync.context, destinations), { deviceId: device }, ports.signal);
-    } finally {
-      sync.close();
-    }
+  const show = (progress: unknown): void => {
+    const { share } = { ...(progress as { readonly share?: unknown } | null) };
+    if (typeof share === 'number') voice.showWork(() => ({ share: Math.min(share, 0.99), words: 'removing it' }));
   };
-  const work = { request, alone, summaryOf, show: () => {} };
+  const alone = async (): Promise<ForgetSummary> =>
+    await withState({ config, voice }, async ({ context }) => {
+      const progress = { share: 0 };
+      const order = { deviceId: device, progress };
+      const work = forgetDevice(forgetParts(context, destinations), order, ports.signal);
+      return await repeatWhile(work, () => show(progress), LOOK_EVERY_MS).finally(voice.endProgress);
+    });
+  const work = { request, alone, summaryOf, show };
   const summary = await doOrFollow(work, { dataDir: config.dataDir, voice }, ports);
   const text = json ? `${JSON.stringify({ device_id: device, ...summary })}\n` : forgetText(device, summary);
   ports.print(voice.scrub(text));

@@ -2,9 +2,7 @@
  * `--plan` put together: the account and the device list by the same client and gate as all else, or, where another
  * process works with the state, from that state; then the answer.
  */
-import { createHttpTransport } from '../api/transport.ts';
-import { openSync, type Sync, type SyncOptions } from '../app.ts';
-import { settingsOf } from '../app-settings.ts';
+import type { Sync } from '../app.ts';
 import type { PlanCommand } from '../cli/command.ts';
 import { askForPlan, deviceFacts } from '../commands/plan.ts';
 import { planText } from '../commands/plan-text.ts';
@@ -16,12 +14,13 @@ import { MEASURED_DAYS } from '../core/fleet-rates.ts';
 import type { PlanFacts, PlanSpan } from '../core/plan-premises.ts';
 import type { Clock } from '../core/ports.ts';
 import { DAY_MS, DAY_NS, type EpochMs, maxNs, msToNs } from '../core/time.ts';
-import { realClock, realRandom } from '../real-clock.ts';
+import { realClock } from '../real-clock.ts';
 import { HeldError } from '../store/lock.ts';
 import { lookAtState, type StateLook } from '../store/reader.ts';
 import { wantedFrom } from '../sync/horizon.ts';
 import type { ProcessPorts, Voice } from '../voice.ts';
 import { readPlanOptions } from './plan-options.ts';
+import { withQuestions } from './with-sync.ts';
 
 /** Works the plan out and prints it. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runPlanCommand(
@@ -44,30 +43,8 @@ export async function costOf(
   { command, config, voice }: CostParts,
   ports: Pick<ProcessPorts, 'signal'>,
 ): Promise<CostPlan> {
-  const { url, key, ca, timeoutMs, concurrency } = config.api;
-  const http = createHttpTransport({ timeoutMs, connections: concurrency, ...(ca === null ? {} : { ca }) });
-  try {
-    const open = (): Sync =>
-      openSync({
-        ...planSyncOptions(config),
-        observe: voice.observe,
-        clock: realClock,
-        random: realRandom,
-        transport: http.transport,
-        api: { ...config.api, url, key: () => key.reveal() },
-        dataDir: config.dataDir,
-      });
-    return await planOf({ command, config, open, clock: realClock }, ports.signal);
-  } finally {
-    await http.close();
-  }
-}
-
-/** What a sync is opened with that delivers nowhere. */
-export function planSyncOptions(
-  config: Parameters<typeof settingsOf>[0],
-): Pick<SyncOptions, 'settings' | 'destinations' | 'archive'> {
-  return { ...settingsOf(config), destinations: [] };
+  const open: PlanParts['open'] = async (work) => await withQuestions({ config, voice }, work);
+  return await planOf({ command, config, open, clock: realClock }, ports.signal);
 }
 
 export interface PlanParts {
@@ -76,8 +53,8 @@ export interface PlanParts {
     readonly api: Pick<Config['api'], 'share'>;
     readonly sync: Pick<Config['sync'], 'history' | 'schedules' | 'sweepMs' | 'leftOut'>;
   };
-  /** Opens the state for writing. */
-  readonly open: () => Sync;
+  /** Opens the state for writing, for the length of some work. @throws HeldError where another process has it. */
+  readonly open: <T>(work: (sync: Sync) => Promise<T>) => Promise<T>;
   readonly clock: Clock;
 }
 
@@ -92,17 +69,11 @@ export async function planOf(parts: PlanParts, signal: AbortSignal): Promise<Cos
 }
 
 async function factsNow(parts: PlanParts, signal: AbortSignal): Promise<PlanFacts> {
-  let sync: Sync;
   try {
-    sync = parts.open();
+    return await parts.open(async (sync) => await askedFacts(parts, sync, signal));
   } catch (error) {
     if (error instanceof HeldError) return factsOfState(parts);
     throw error;
-  }
-  try {
-    return await askedFacts(parts, sync, signal);
-  } finally {
-    sync.close();
   }
 }
 

@@ -2,28 +2,26 @@
  * `--quarantine` put together: the list over a connection of its own; retry and drop alone under the lock, or by the
  * daemon that holds it.
  */
-import { openSync } from '../app.ts';
 import { settingsOf } from '../app-settings.ts';
 import type { QuarantineCommand } from '../cli/command.ts';
 import { dropQuarantine, type QuarantineSummary, retryQuarantine } from '../commands/quarantine.ts';
 import { dropAdvice, listQuarantine } from '../commands/quarantine-list.ts';
 import { quarantineListText, quarantineSummaryText } from '../commands/upkeep-text.ts';
 import type { StateConfig } from '../config.ts';
-import { type ExitCode, UserError } from '../core/faults.ts';
-import type { JobEnd } from '../core/jobs.ts';
+import { UserError } from '../core/faults.ts';
 import { isNarrow, type QuarantineFilter } from '../core/quarantine.ts';
 import type { KnownDestination } from '../core/quarantine-state.ts';
 import { nearest } from '../core/text.ts';
 import { filterArgs } from '../core/upkeep-jobs.ts';
-import { realClock, realRandom } from '../real-clock.ts';
+import { realClock } from '../real-clock.ts';
 import { readQuarantine, requireState } from '../store/quarantine-reader.ts';
 import type { DestinationOptions } from '../sync/destination.ts';
 import { reachableOf } from '../sync/known-destinations.ts';
 import type { ProcessPorts, Voice } from '../voice.ts';
-import { doOrFollow } from './do-or-follow.ts';
+import { doOrFollow, summaryBy } from './do-or-follow.ts';
 import { createSecretReader } from './secrets.ts';
 import { readSpan } from './span.ts';
-import { quarantineParts, type UpkeepRun } from './upkeep.ts';
+import { quarantineParts, type UpkeepRun, withState } from './upkeep.ts';
 
 /** Runs it and prints what it comes to. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runQuarantineCommand(
@@ -45,7 +43,8 @@ export async function runQuarantineCommand(
     return 0;
   }
   if (command.action === 'drop' && !isNarrow(filter)) throw new UserError(dropAdvice(list), 2);
-  const summary = await act({ action: command.action, filter, config, voice, destinations }, ports);
+  const total = list.points + list.records;
+  const summary = await act({ action: command.action, filter, config, voice, destinations, total }, ports);
   print(summary, quarantineSummaryText(summary));
   return summary.exit_code;
 }
@@ -72,10 +71,12 @@ interface Act {
   readonly config: StateConfig;
   readonly voice: Voice;
   readonly destinations: readonly DestinationOptions[];
+  /** How many points and records are meant. */
+  readonly total: number;
 }
 
 async function act(
-  { action, filter, config, voice, destinations }: Act,
+  { action, filter, config, voice, destinations, total }: Act,
   ports: ProcessPorts,
 ): Promise<QuarantineSummary> {
   const request = {
@@ -84,36 +85,21 @@ async function act(
     askedBy: `--quarantine ${action}`,
     askedMs: realClock.nowMs(),
   } as const;
-  const alone = async (): Promise<QuarantineSummary> => {
-    const sync = openSync({
-      ...settingsOf(config),
-      destinations: [],
-      observe: voice.observe,
-      clock: realClock,
-      random: realRandom,
-      transport: () => Promise.reject(new Error('the quarantine asks nothing of the API')),
-      api: { ...config.api, url: 'http://127.0.0.1/external/v1', key: () => '' },
-      dataDir: config.dataDir,
-    });
-    try {
-      const work = action === 'retry' ? retryQuarantine : dropQuarantine;
-      const parts = quarantineParts(sync.context, destinations);
-      return await work(parts, { filter, tell: () => {} }, ports.signal);
-    } finally {
-      sync.close();
-    }
+  const show = (progress: unknown): void => {
+    const { done } = { ...(progress as { readonly done?: unknown } | null) };
+    if (typeof done !== 'number') return;
+    voice.showWork(() => ({
+      share: total === 0 ? null : Math.min(done / total, 0.999),
+      words: `${done.toLocaleString('en-GB')} of ${total.toLocaleString('en-GB')} looked at`,
+    }));
   };
-  return await doOrFollow({ request, alone, summaryOf, show: () => {} }, { dataDir: config.dataDir, voice }, ports);
-}
-
-function summaryOf({ exitCode, summary, message }: JobEnd): QuarantineSummary {
-  if (isSummary(summary)) return summary;
-  const words = message ?? 'it has left no summary that this version understands';
-  throw new UserError(`The daemon did not do it: ${words}`, failed(exitCode));
-}
-
-function failed(exitCode: ExitCode): ExitCode {
-  return exitCode === 0 ? 1 : exitCode;
+  const alone = async (): Promise<QuarantineSummary> =>
+    await withState({ config, voice }, async ({ context }) => {
+      const work = action === 'retry' ? retryQuarantine : dropQuarantine;
+      return await work(quarantineParts(context, destinations), { filter, tell: show }, ports.signal);
+    }).finally(voice.endProgress);
+  const summaryOf = summaryBy((summary) => (isSummary(summary) ? summary : null));
+  return await doOrFollow({ request, alone, summaryOf, show }, { dataDir: config.dataDir, voice }, ports);
 }
 
 function isSummary(value: unknown): value is QuarantineSummary {

@@ -7,14 +7,21 @@ import type { Logger } from '../observe/log.ts';
 
 const figure = (value: number): string => Math.round(value).toLocaleString('en-GB');
 
+/** How far it is, 0 to 1: by devices, of all destinations. */
+export function replayShare(reports: readonly ReplayReport[]): number | null {
+  const sum = (of: (report: ReplayReport) => number): number => reports.reduce((total, each) => total + of(each), 0);
+  const devices = sum((report) => report.devices);
+  return devices === 0 ? null : Math.min(1, sum((report) => report.devices_done) / devices);
+}
+
 /** How far it is, in one line; the most telling first, as a narrow terminal cuts the end. */
 export function replayWords(reports: readonly ReplayReport[], linesPerS: number): string {
   const words = reports.map(({ name, lines, devices_done, devices, held }) => {
     const where = reports.length > 1 ? `${name}: ` : '';
     const why = held === null ? '' : `, held: ${plainText(held, 40)}`;
-    return `${where}${figure(lines)} points sent, ${figure(devices_done)} of ${figure(devices)} devices${why}`;
+    return `${where}${figure(lines)} points sent, ${figure(devices_done)}/${figure(devices)} devices${why}`;
   });
-  return `${words.join('; ')}, ${figure(linesPerS)} points/s`;
+  return `${words.join('; ')}, ${figure(linesPerS)}/s`;
 }
 
 /** Says how it ended. */

@@ -24,7 +24,7 @@ import { createDeliverer } from '../sync/deliver.ts';
 import { type ProcessPorts, repeatWhile, type Voice } from '../voice.ts';
 import { doOrFollow, summaryBy } from './do-or-follow.ts';
 import { noState, requireKnown } from './export.ts';
-import { replayWords, tellReplayEnd } from './replay-words.ts';
+import { replayShare, replayWords, tellReplayEnd } from './replay-words.ts';
 import { createSecretReader } from './secrets.ts';
 import { readSpan } from './span.ts';
 
@@ -109,20 +109,13 @@ async function replay(
   }
 }
 
-/** How often the log is told how far it is, where there is no terminal. */
-const LOG_EVERY_MS = 60_000;
-
-function createShow({ hint, logger }: Voice): (reports: readonly ReplayReport[]) => void {
+function createShow({ showWork }: Voice): (reports: readonly ReplayReport[]) => void {
   const beganMs = realClock.monoMs();
   let first: number | null = null;
-  let loggedMs = beganMs;
   return (reports) => {
-    const nowMs = realClock.monoMs();
     const lines = reports.reduce((sum, report) => sum + report.lines, 0);
     first ??= lines;
-    const words = replayWords(reports, ((lines - first) / Math.max(nowMs - beganMs, 1)) * 1000);
-    if (hint(words) || nowMs - loggedMs < LOG_EVERY_MS) return;
-    loggedMs = nowMs;
-    logger.info(words, { event: 'progress' });
+    const perS = ((lines - first) / Math.max(realClock.monoMs() - beganMs, 1)) * 1000;
+    showWork(() => ({ share: replayShare(reports), words: replayWords(reports, perS) }));
   };
 }

@@ -1,11 +1,13 @@
 /**
  * What the upkeep commands need of the state, in a daemon and alone.
  */
-import type { Sync } from '../app.ts';
+import { openSync, type Sync } from '../app.ts';
+import { settingsOf } from '../app-settings.ts';
 import { createForgetWorker, type ForgetParts } from '../commands/forget.ts';
 import { createQuarantineWorkers, type QuarantineParts } from '../commands/quarantine.ts';
 import type { StateConfig } from '../config.ts';
 import type { Secret } from '../core/secret.ts';
+import { realClock, realRandom } from '../real-clock.ts';
 import type { SyncContext } from '../sync/context.ts';
 import type { DestinationOptions } from '../sync/destination.ts';
 import type { JobParts } from '../sync/jobs.ts';
@@ -20,6 +22,32 @@ export interface UpkeepRun<C> {
   readonly config: StateConfig;
   readonly voice: Voice;
   readonly secrets: Secret[];
+}
+
+/**
+ * Opens the state for work that neither asks the API nor delivers by itself, and closes it after that.
+ *
+ * @throws UserError where it cannot be used (HeldError: another process has it), and whatever the work throws.
+ */
+export async function withState<T>(
+  { config, voice }: Pick<UpkeepRun<never>, 'config' | 'voice'>,
+  work: (sync: Sync) => Promise<T>,
+): Promise<T> {
+  const sync = openSync({
+    ...settingsOf(config),
+    destinations: [],
+    observe: voice.observe,
+    clock: realClock,
+    random: realRandom,
+    transport: () => Promise.reject(new Error('this work asks nothing of the API')),
+    api: { ...config.api, url: 'http://127.0.0.1/external/v1', key: () => '' },
+    dataDir: config.dataDir,
+  });
+  try {
+    return await work(sync);
+  } finally {
+    sync.close();
+  }
 }
 
 /** What the work needs, in a daemon and alone. */

@@ -115,11 +115,13 @@ async function doIt<T extends object>(
   ports: ProcessPorts,
 ): Promise<T> {
   const request = { kind, args, askedBy: '--verify', askedMs: realClock.nowMs() };
+  const tell = (windows: number): void =>
+    voice.showWork(() => ({ share: total === 0 ? null : windows / total, words: `${windows}/${total} ${what}` }));
   const show = (progress: unknown): void => {
     const { done: told } = { ...(progress as { readonly done?: unknown }) };
-    if (typeof told === 'number') voice.showWords(() => `${told}/${total} ${what}`);
+    if (typeof told === 'number') tell(told);
   };
-  voice.showWords(() => `${done.windows}/${total} ${what}`);
+  tell(done.windows);
   const work = { request, alone, summaryOf: summaryBy(asSummary<T>), show };
   return await doOrFollow(work, { dataDir, voice }, ports);
 }

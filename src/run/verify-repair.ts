@@ -3,10 +3,23 @@
  * devices are compared once more, and the destination's lack-set is brought up to date.
  */
 import type { Verified, VerifySpan } from '../commands/verify.ts';
+import type { Resender } from '../commands/verify-resend.ts';
+import { resendSides } from '../commands/verify-sides.ts';
+import type { PointsText } from '../core/mending.ts';
 import { fetchCost, foundOf, missedOf, windowsOf } from '../core/verify-gone.ts';
-import type { KnownDestination, VerifyState } from '../core/verify-ports.ts';
-import { type DayDifference, type DestinationVerdict, dayStart, type GoneStretch } from '../core/verify-report.ts';
+import type { KnownDestination, ReadTrouble, VerifyState } from '../core/verify-ports.ts';
+import {
+  type DestinationVerdict,
+  DIFFERENCES,
+  type Differing,
+  dayStart,
+  differingDays,
+  type GoneStretch,
+  MOST_DIFFERENCES,
+  type VerdictSums,
+} from '../core/verify-report.ts';
 import { realClock } from '../real-clock.ts';
+import { openArchiveView } from '../store/archive-view.ts';
 import type { ProcessPorts } from '../voice.ts';
 import { type ApiRun, keepLacks, NoApiError, runMend } from './verify-api.ts';
 
@@ -15,6 +28,8 @@ export interface RepairParts {
   readonly state: VerifyState;
   readonly destination: KnownDestination;
   readonly span: VerifySpan;
+  /** Sends lines again. */
+  readonly resend: Resender['send'];
   /** Compares some devices once more. */
   readonly compare: (deviceIds: readonly string[]) => Promise<Verified>;
 }
@@ -25,30 +40,55 @@ export async function repairRest(
   first: Verified,
   ports: ProcessPorts,
 ): Promise<DestinationVerdict> {
-  const { run, state, destination, span } = parts;
+  const { state } = parts;
   let { verdict } = first;
-  let { gone } = first.sums;
-  if (verdict.outcome === 'unfinished' || verdict.outcome === 'unreadable') return verdict;
+  let { gone, differing }: Pick<VerdictSums, 'gone'> & { differing: Differing } = first.sums;
+  if (!isEnded(verdict)) return verdict;
   const { name } = verdict;
   const cost = fetchCost(gone, state.plan, realClock.nowMs());
   if (cost !== null && (await fetchGone(parts, { name, gone, cost }, ports))) {
     const again = await parts.compare([...new Set(gone.map(({ deviceId }) => deviceId))]);
-    verdict = merged(verdict, again.verdict, gone);
+    ({ verdict, differing } = merged(first, again));
     gone = again.sums.gone;
-    if (again.verdict.outcome === 'unfinished' || again.verdict.outcome === 'unreadable') return verdict;
+    if (!isEnded(again.verdict)) return verdict;
   }
-  const bounds = { from: dayStart(span.fromDay), to: dayStart(span.toDay) };
-  const found = span.deviceIds.flatMap((deviceId) => {
-    const lacks = state.lacks(destination.id, deviceId, bounds);
-    const days = lacks.length === 0 ? [] : state.days(deviceId, span.fromDay, span.toDay);
-    return foundOf(lacks, { days, differences: verdict.differences, compared: span });
-  });
+  const found = foundNow(parts, differing);
+  const trouble = found.length === 0 ? null : await sendSides(parts, found, ports.signal);
+  if (trouble !== null) return { ...verdict, outcome: 'unfinished', reason: trouble.words };
   const missed = missedOf(gone);
   if (found.length + missed.length > 0) {
     const args = { windows: [], destination: name, found, missed };
-    await keepLacks(run, args, { destinationId: destination.id }, ports);
+    await keepLacks(parts.run, args, { destinationId: parts.destination.id }, ports);
   }
   return { ...verdict, to_fetch: fetchCost(gone, state.plan, realClock.nowMs()) };
+}
+
+function isEnded({ outcome }: DestinationVerdict): boolean {
+  return outcome === 'equal' || outcome === 'different';
+}
+
+/** What the destination was known to lack, and was found to have. */
+function foundNow({ state, destination, span }: RepairParts, differing: Differing): readonly PointsText[] {
+  const bounds = { from: dayStart(span.fromDay), to: dayStart(span.toDay) };
+  return span.deviceIds.flatMap((deviceId) => {
+    const lacks = state.lacks(destination.id, deviceId, bounds);
+    const days = lacks.length === 0 ? [] : state.days(deviceId, span.fromDay, span.toDay);
+    return foundOf(lacks, { days, differing, compared: span, clearedOthers: state.clearedOthers });
+  });
+}
+
+/** Of what was found, what is no reading is sent again: nothing has compared it. */
+async function sendSides(
+  { run, resend }: RepairParts,
+  found: readonly PointsText[],
+  signal: AbortSignal,
+): Promise<ReadTrouble | null> {
+  const view = openArchiveView(run.dataDir);
+  try {
+    return view === null ? null : await resendSides({ walker: view, resend }, found, signal);
+  } finally {
+    view?.close();
+  }
 }
 
 interface Gone {
@@ -83,28 +123,26 @@ async function fetchGone({ run }: RepairParts, { name, gone, cost }: Gone, ports
   }
 }
 
-const COUNTS = ['missing', 'different', 'extra', 'untold'] as const;
-
 /** The first verdict, with what was found of some devices after that in place of what was found of them first. */
-function merged(
-  first: DestinationVerdict,
-  again: DestinationVerdict,
-  gone: readonly GoneStretch[],
-): DestinationVerdict {
-  const anew = new Set(gone.map(({ deviceId }) => deviceId));
-  const differences = [...first.differences.filter(({ device_id }) => !anew.has(device_id)), ...again.differences];
-  const sum = (of: (typeof COUNTS)[number], list: readonly DayDifference[]): number =>
-    list.reduce((total, each) => total + each[of], 0);
-  const [missing = 0, different = 0, extra = 0, untold = 0] = COUNTS.map((each) => sum(each, differences));
-  const before = first.missing + first.different;
-  const isEnded = again.outcome === 'equal' || again.outcome === 'different';
-  const isEqual = differences.length === 0;
-  return {
-    ...first,
+function merged(first: Verified, again: Verified): { verdict: DestinationVerdict; differing: Differing } {
+  const anew = new Set(first.sums.gone.map(({ deviceId }) => deviceId));
+  const differing = new Map([...first.sums.differing].filter(([deviceId]) => !anew.has(deviceId)));
+  for (const [deviceId, device] of again.sums.differing) differing.set(deviceId, device);
+  const sum = (of: (typeof DIFFERENCES)[number]): number =>
+    [...differing.values()].reduce((total, each) => total + each[of], 0);
+  const [missing = 0, different = 0, extra = 0, untold = 0] = DIFFERENCES.map(sum);
+  const own = first.verdict.differences.filter(({ device_id }) => !anew.has(device_id));
+  const differences = [...own, ...again.verdict.differences].slice(0, MOST_DIFFERENCES);
+  const before = first.verdict.missing + first.verdict.different;
+  const ended = differing.size === 0 ? 'equal' : 'different';
+  const verdict: DestinationVerdict = {
+    ...first.verdict,
     ...{ missing, different, extra, untold, differences },
-    mended: first.mended + again.mended,
-    fetched: Math.max(0, before - missing - different - again.mended),
-    outcome: isEnded ? (isEqual ? 'equal' : 'different') : again.outcome,
-    reason: again.reason,
+    differences_left_out: differingDays(differing) - differences.length,
+    mended: first.verdict.mended + again.verdict.mended,
+    fetched: Math.max(0, before - missing - different - again.verdict.mended),
+    outcome: isEnded(again.verdict) ? ended : again.verdict.outcome,
+    reason: again.verdict.reason,
   };
+  return { verdict, differing };
 }

@@ -127,7 +127,7 @@ async function compare(run: VerifyRun, comparison: Comparison, ports: ProcessPor
   const of = async (deviceIds: readonly string[], isAll: boolean): Promise<Verified> => {
     const devices = deviceIds.length;
     const onDevice = (done: number): void =>
-      voice.showWords(() => `${Math.floor((done / devices) * 100)} %, ${done}/${devices} devices of ${options.name}`);
+      voice.showWork(() => ({ share: done / devices, words: `${done}/${devices} devices of ${options.name}` }));
     const parts = { state, source, destination, clock: realClock, resender, onDevice };
     return await verifyDestination(parts, { ...span, deviceIds, isAll }, ports.signal);
   };
@@ -138,6 +138,7 @@ async function compare(run: VerifyRun, comparison: Comparison, ports: ProcessPor
   const parts = {
     run: { config: api, dataDir: config.dataDir, voice, secrets },
     ...{ state, destination, span },
+    resend: resender?.send ?? (() => Promise.resolve(null)),
     compare: (deviceIds: readonly string[]) => of(deviceIds, false),
   };
   return await repairRest(parts, first, ports);
@@ -151,7 +152,16 @@ function unsent(name: string, outcome: DestinationVerdict['outcome']): Destinati
     ...{ name, kind: null, outcome, reason },
     ...{ devices_compared: 0, days_compared: 0, days_partly_covered: 0, points_kept: 0 },
     ...{ missing, different, extra, untold, pending, quarantined, lacking },
-    ...{ mended: 0, fetched: 0, refused_again: 0, refusal: null, to_fetch: null, unknown_devices: [], differences: [] },
+    ...{
+      mended: 0,
+      fetched: 0,
+      refused_again: 0,
+      refusal: null,
+      to_fetch: null,
+      unknown_devices: [],
+      differences: [],
+      differences_left_out: 0,
+    },
   };
 }
 

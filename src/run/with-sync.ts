@@ -2,7 +2,7 @@
  * A sync over real HTTP, for the length of some work: opened in order, closed in reverse.
  */
 import { createHttpTransport } from '../api/transport.ts';
-import { openSync, type Sync } from '../app.ts';
+import { openSync, type Sync, type SyncOptions } from '../app.ts';
 import { settingsOf } from '../app-settings.ts';
 import type { Config } from '../config.ts';
 import type { Secret } from '../core/secret.ts';
@@ -25,8 +25,28 @@ export interface SyncNeeds {
 
 /** Opens it, does the work, closes it. @throws UserError where the state cannot be used, and whatever the work throws. */
 export async function withSync<T>(
-  { config, voice, secrets, key = () => config.api.key, delivers = true }: SyncNeeds,
+  { secrets, delivers = true, ...needs }: SyncNeeds,
   { readFile }: Pick<ProcessPorts, 'readFile'>,
+  work: (sync: Sync) => Promise<T>,
+): Promise<T> {
+  const { destinations, ...rest } = settingsOf(needs.config, createSecretReader({ readFile, secrets }));
+  return await overHttp({ ...needs, settings: { ...rest, destinations: delivers ? destinations : [] } }, work);
+}
+
+/** The same for who only asks the API: nothing is delivered, and no secret is read again. */
+export async function withQuestions<T>(
+  needs: Pick<SyncNeeds, 'config' | 'voice'>,
+  work: (sync: Sync) => Promise<T>,
+): Promise<T> {
+  return await overHttp({ ...needs, settings: { ...settingsOf(needs.config), destinations: [] } }, work);
+}
+
+interface HttpNeeds extends Pick<SyncNeeds, 'config' | 'voice' | 'key'> {
+  readonly settings: Pick<SyncOptions, 'settings' | 'destinations' | 'archive'>;
+}
+
+async function overHttp<T>(
+  { config, voice, settings, key = () => config.api.key }: HttpNeeds,
   work: (sync: Sync) => Promise<T>,
 ): Promise<T> {
   const { ca, timeoutMs, concurrency } = config.api;
@@ -34,7 +54,6 @@ export async function withSync<T>(
   let sync: Sync | null = null;
   let wasEmpty = false;
   try {
-    const settings = settingsOf(config, createSecretReader({ readFile, secrets }));
     const looking = {
       places: databasesOf(config, null).map(({ options }) => options),
       workspace: () => (wasEmpty ? (sync?.context.store.workspaceTag() ?? null) : null),
@@ -42,7 +61,7 @@ export async function withSync<T>(
     };
     sync = openSync({
       ...settings,
-      destinations: delivers ? settings.destinations.map((to) => lookingBack(to, looking)) : [],
+      destinations: settings.destinations.map((to) => lookingBack(to, looking)),
       observe: voice.observe,
       clock: realClock,
       random: realRandom,

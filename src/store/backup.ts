@@ -61,6 +61,7 @@ export async function backUpState(options: BackupOptions, signal: AbortSignal): 
     const stateVersion = await atPlace(file, async () => {
       createPrivate(part);
       await copyPages(db, part, { ...options, signal, bytes });
+      options.onProgress(1, bytes);
       return settleFile(part);
     });
     atPlaceSync(file, () => takeName(part, file));

@@ -61,6 +61,9 @@ export function createLacks(db: Database.Database): Lacks {
   const remove = db.prepare<[number, string, string, EpochNs]>(
     'DELETE FROM lack WHERE destination_id = ? AND device_id = ? AND reason = ? AND from_ns = ?',
   );
+  const lower = db.prepare(
+    'UPDATE lack SET points = min(points, ?) WHERE destination_id = ? AND device_id = ? AND reason = ? AND from_ns = ?',
+  );
   const insert = db.prepare(
     'INSERT INTO lack (destination_id, device_id, reason, from_ns, to_ns, points) VALUES (?, ?, ?, ?, ?, ?)',
   );
@@ -90,10 +93,14 @@ export function createLacks(db: Database.Database): Lacks {
     }
     insert.run(destinationId, deviceId, reason, merged.fromNs, merged.toNs, merged.points);
   };
-  const cut: Lacks['cut'] = (destinationId, { deviceId, fromNs, toNs, points }, among) => {
+  const cut: Lacks['cut'] = (destinationId, { deviceId, fromNs, toNs, points, left: others = 0 }, among) => {
     for (const row of across.all(destinationId, deviceId, toNs, fromNs)) {
       const lack = toLack(row);
       if (!among(lack)) continue;
+      if (others > 0) {
+        lower.run(others, destinationId, deviceId, lack.reason, lack.fromNs);
+        continue;
+      }
       remove.run(destinationId, deviceId, lack.reason, lack.fromNs);
       const rests = [
         { from: lack.fromNs, to: fromNs },

@@ -52,6 +52,11 @@ function lookOver(db: Database.Database): VerifyState {
   const covered = db.prepare<[string], Interval>(
     'SELECT from_ns AS "from", to_ns AS "to" FROM coverage WHERE device_id = ? ORDER BY from_ns',
   );
+  const others = db
+    .prepare<[string, EpochNs, EpochNs], bigint | null>(
+      "SELECT sum(points) FROM cleared WHERE device_id = ? AND kind = 'other' AND from_ns < ? AND to_ns > ?",
+    )
+    .pluck();
   return {
     workspaceTag: fact.get('workspace_tag') ?? null,
     plan: account === undefined ? null : JSON.parse(account).plan,
@@ -63,6 +68,7 @@ function lookOver(db: Database.Database): VerifyState {
     deviceIds: () => ids.all(),
     days: createDays(db),
     covered: (deviceId) => normalize(covered.all(deviceId)),
+    clearedOthers: (deviceId, { from, to }) => Number(others.get(deviceId, to, from) ?? 0n),
     positions: createPositions(db),
     lacks: createLackLook(db),
     stretch: createStretchLook(db, fact.get('workspace_tag') ?? ''),

@@ -59,13 +59,15 @@ const LEFT_TO_LIVE_MS = 2 * MINUTE_MS;
 export function beginBackfill(context: SyncContext, settings: BackfillSettings): Backfill {
   const { store, serverClock } = context;
   const { args, horizon, isBeside } = settings;
-  const to = args.to === null ? horizon.limit : minNs(BigInt(args.to), horizon.limit);
+  const asked = args.to ?? args.begunTo ?? null;
+  const to = asked === null ? horizon.limit : minNs(BigInt(asked), horizon.limit);
   const from = args.from === 'all' ? 0n : BigInt(args.from);
   if (from >= to) {
     throw new UserError('--from: expected a time before the newest that can be claimed yet (sync.settle ago)', 2);
   }
   const devices = new Map(chosenDevices(context, args.devices).map((device) => [device.record.deviceId, device]));
-  if (to < horizon.limit) {
+  // An end that is only the moment of the beginning makes no island.
+  if (args.to !== null && to < horizon.limit) {
     noteApart(store, { from, to, devices: args.devices, held: [...devices.keys()].map(store.telemetry) });
   }
   const startedMs = serverClock.nowMs();

@@ -21,10 +21,17 @@ export interface JobWork {
   progress(): unknown;
 }
 
+/**
+ * Begins the work of a job.
+ *
+ * @param keep keeps other arguments with the job: what those that were asked for have come to mean.
+ */
+export type JobWorker = (args: unknown, signal: AbortSignal, keep: (args: unknown) => void) => JobWork;
+
 export interface JobParts {
   readonly queue: JobQueue;
   /** Begins the work of a job; its end when the signal aborts is that of a job that was cancelled. */
-  readonly workers: Readonly<Record<string, (args: unknown, signal: AbortSignal) => JobWork>>;
+  readonly workers: Readonly<Record<string, JobWorker>>;
   readonly clock: Clock;
   readonly observe: Observe;
   /** Takes every secret out of a text. */
@@ -153,7 +160,8 @@ async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }
   signal.addEventListener('abort', onAbort, { once: true });
   const seen: Seen = { vanished: false, failure: null };
   try {
-    const work = workers[job.kind]?.(job.args, stop.signal);
+    const keep = (args: unknown): void => withRoom(undefined, () => queue.keepArgs(job.id, args));
+    const work = workers[job.kind]?.(job.args, stop.signal, keep);
     if (work === undefined) throw new Error(`no worker for ${job.kind}`);
     const watching = watchOver(parts, { job, beats, work, stop, seen }, over.signal).catch((error: unknown) => {
       seen.failure = { error };

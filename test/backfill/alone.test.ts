@@ -149,8 +149,9 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     using rig = await rigOf();
     rig.simulator.faults = onPath(/seldom\/telemetry/, always({ kind: 'server-error', status: 500 }));
     const startedMs = rig.clock.nowMs();
-    const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 3 * DAY });
+    const { summary, progress } = await backfillAlone(rig, { fromMs: NOW_MS - 3 * DAY }, { everyMs: MINUTE });
     expect(summary).toMatchObject({ outcome: 'stalled', exit_code: 3, devices_complete: 2 });
+    expect(progress.at(-1)).toMatchObject({ eta: null, waits: 'waits for 1 device that cannot be reached' });
     expect([...new Set(summary.missing.map(({ device_id }) => device_id))]).toEqual(['seldom']);
     expect(summary.missing.map(({ reason }) => reason)).toContain('device unreachable');
     expect(rig.clock.nowMs() - startedMs).toBeLessThan(30 * MINUTE);

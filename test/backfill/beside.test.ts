@@ -176,6 +176,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     expect(statesOf(whole)).toEqual(['done']);
     using rig = await rigOf();
     await live(rig, 15 * MINUTE);
+    const askedMs = rig.clock.nowMs();
     ask(rig, { fromMs: NOW_MS - 14 * DAY });
     let lives = 0;
     while (!statesOf(rig).includes('done')) {
@@ -184,6 +185,9 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
       await live(rig, lives * 25 * SECOND);
     }
     expect(lives).toBeGreaterThan(3);
+    const summary = inState(rig, (db) => db.prepare("SELECT summary FROM job WHERE kind = 'backfill'").pluck().get());
+    const { to } = JSON.parse(String(summary));
+    expect(Date.parse(to), 'its end is where it was when it began').toBeLessThan(askedMs - MINUTE);
     const made = Number(
       inState(rig, (db) => db.prepare("SELECT count(*) FROM request WHERE lane = 'backfill'").pluck().get()),
     );

@@ -6,6 +6,7 @@ import { createBackfillPace } from '../../src/core/backfill-pace.ts';
 import { UserError } from '../../src/core/faults.ts';
 import { readBackfillOptions, readPace } from '../../src/run/backfill-options.ts';
 import { planOf } from '../../src/run/plan.ts';
+import { forWork } from '../plan/support.ts';
 import { worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { countEffects, dieAtEffect, Killed, liveOn, mortalCommits, mortalTransport } from '../support/mortality.ts';
@@ -118,7 +119,8 @@ describe.runIf(influxdAvailable())('on the simulator', () => {
     const config = { dataDir: rig.dataDir, api: { share: 0.8 }, sync };
     const from = new Date(fromMs).toISOString();
     const command = { from, to: null, devices: [], whatIf: [], finishBy: null, maxShare: null, ...more };
-    return await planOf({ command, config, open: () => rig.open(), clock: rig.clock }, new AbortController().signal);
+    const open = forWork(() => rig.open());
+    return await planOf({ command, config, open, clock: rig.clock }, new AbortController().signal);
   };
 
   test.each([365, 7, 1])(

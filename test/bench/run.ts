@@ -3,7 +3,8 @@
  * the figures that they are to reach.
  *
  * Prints a table and exits 1 on a miss. `--quick` takes fewer days and one run of each; `--only NAME` (again and again)
- * takes some of the figures: archive, delivery, memory, start, requests, planner, metrics, page, export, replay, status (on a state of
+ * takes some of the figures: archive, delivery, memory, start, requests, planner, metrics, page, export, replay, verify (a million points
+ * in a real InfluxDB, and five times as many; `--days 70`: ten million, and fifty), status (on a state of
  * 10,000 devices and 100 million readings that it fills first, in minutes; `--quick`: a hundredth of it), grafana (15 million
  * points, in minutes; `--quick`: a million); `--runs N`, `--devices N`, `--days N`,
  * `--program FILE` do what they say.
@@ -19,6 +20,7 @@ import { measurePage } from './page.ts';
 import { PROGRAM } from './parts.ts';
 import { measurePlanner, plannerBench } from './planner/run.ts';
 import { statusLooks } from './scale/status.ts';
+import { measureVerify, type VerifyBench } from './scale/verify.ts';
 import { scrapeMs } from './scrape.ts';
 import { formatTable, judgeFigure, type Measured } from './table.ts';
 import type { WorkspaceSize } from './workspace.ts';
@@ -34,6 +36,7 @@ const FIGURES = [
   'page',
   'export',
   'replay',
+  'verify',
   'status',
   'grafana',
 ] as const;
@@ -45,6 +48,7 @@ interface Plan {
   readonly runs: number;
   readonly devices: number;
   readonly days: number;
+  readonly areDaysGiven: boolean;
   readonly program: string;
   readonly isQuick: boolean;
 }
@@ -89,6 +93,7 @@ function readPlan(args: readonly string[]): Plan {
     runs: count(values.runs ?? (quick ? '1' : '3')),
     devices: count(values.devices),
     days: count(values.days ?? (quick ? '3' : '30')),
+    areDaysGiven: values.days !== undefined,
     program,
     isQuick: quick,
   };
@@ -124,14 +129,27 @@ async function measure(plan: Plan): Promise<Measured[]> {
     const long = await repeat({ ...plan, runs: 1 }, { size: sizeOf(plan, newestMs, 10), delivers: false }, 'ten times');
     measured.push(peak(`peak memory, ${plan.days * 10} days`, long), growth(plan, archived, long));
   }
-  const archiveOf = { ...plan, newestMs };
-  if (plan.figures.has('export')) measured.push(...(await measureExport(archiveOf, say)));
-  if (plan.figures.has('replay')) measured.push(...(await measureReplay(archiveOf, say)));
+  measured.push(...(await measureHeld(plan, newestMs)));
   if (plan.figures.has('status')) measured.push(...(await measureStatus(plan)));
   if (plan.figures.has('planner')) measured.push(...measurePlanner(plannerBench(plan.isQuick), say));
   if (plan.figures.has('grafana')) measured.push(...(await measureDashboards(dashboardBench(plan.isQuick), say)));
   measured.push(...(await measureAsked(plan, newestMs)));
   return measured;
+}
+
+/** What is done with what is held. */
+async function measureHeld(plan: Plan, newestMs: number): Promise<Measured[]> {
+  const measured: Measured[] = [];
+  const archiveOf = { ...plan, newestMs };
+  if (plan.figures.has('export')) measured.push(...(await measureExport(archiveOf, say)));
+  if (plan.figures.has('replay')) measured.push(...(await measureReplay(archiveOf, say)));
+  if (plan.figures.has('verify')) measured.push(...(await measureVerify(verifyBench(plan, newestMs), say)));
+  return measured;
+}
+
+/** A week of a fleet, unless it was said otherwise: what a real database has to take in first. */
+function verifyBench({ program, devices, days, areDaysGiven, isQuick }: Plan, newestMs: number): VerifyBench {
+  return { program, devices, days: areDaysGiven ? days : isQuick ? 4 : 7, newestMs };
 }
 
 /** The fleet beside which metrics and pages are asked for. */

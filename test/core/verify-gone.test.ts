@@ -3,7 +3,7 @@ import type { Lack } from '../../src/core/log-state.ts';
 import { DAY_NS } from '../../src/core/time.ts';
 import { foundOf } from '../../src/core/verify-gone.ts';
 import type { KeptDay } from '../../src/core/verify-ports.ts';
-import { type DayDifference, dayText } from '../../src/core/verify-report.ts';
+import type { DifferingDevice } from '../../src/core/verify-report.ts';
 
 const NOON = DAY_NS / 2n;
 const at = (day: number): bigint => BigInt(day) * DAY_NS;
@@ -15,10 +15,8 @@ const kept = (day: number, points = 100): KeptDay => ({
   hashHigh: 0,
   hashLow: 0,
 });
-const differs = (day: number, device_id = 'd'): DayDifference => {
-  const none = { kept_points: 0, missing: 0, different: 0, extra: 1, untold: 0, not_in_archive: 0 };
-  return { ...none, device_id, day: dayText(day) };
-};
+const differs = (...days: number[]): DifferingDevice => ({ days, missing: 0, different: 0, extra: 1, untold: 0 });
+const clearedOthers = (): number => 0;
 const lack = (fromNs: bigint, toNs: bigint, reason: Lack['reason'] = 'cleared'): Lack => ({
   deviceId: 'd',
   fromNs,
@@ -33,7 +31,15 @@ describe('what a destination lacked and was found to have', () => {
 
   test('is all that was compared but for the days with a difference; days without anything are no hole in it', () => {
     const lacks = [lack(at(9), at(18) + NOON)];
-    const found = foundOf(lacks, { days, differences: [differs(12), differs(15, 'e')], compared });
+    const found = foundOf(lacks, {
+      days,
+      differing: new Map([
+        ['d', differs(12)],
+        ['e', differs(15)],
+      ]),
+      compared,
+      clearedOthers,
+    });
     expect(found).toEqual([
       ['d', `${at(10)}`, `${at(12)}`, 100],
       ['d', `${at(13)}`, `${at(18) + NOON}`, 100],
@@ -41,8 +47,14 @@ describe('what a destination lacked and was found to have', () => {
   });
 
   test('is nothing where nothing is kept, and of nothing that cannot be mended', () => {
+    const none = { days, differing: new Map(), compared, clearedOthers };
     const lacks = [lack(at(16), at(18)), lack(at(11), at(12), 'beyond retention'), lack(at(11), at(12), 'dropped')];
-    expect(foundOf(lacks, { days, differences: [], compared })).toEqual([]);
-    expect(foundOf([lack(at(11) + NOON, at(12), 'set aside')], { days, differences: [], compared })).toHaveLength(1);
+    expect(foundOf(lacks, none)).toEqual([]);
+    expect(foundOf([lack(at(11) + NOON, at(12), 'set aside')], none)).toHaveLength(1);
+  });
+
+  test('is a part of it where the archive has let go of points that are no readings', () => {
+    const parts = { days, differing: new Map(), compared, clearedOthers: () => 24 };
+    expect(foundOf([lack(at(11), at(13), 'set aside')], parts)).toEqual([['d', `${at(11)}`, `${at(13)}`, 200, 24]]);
   });
 });

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import {
   createProgress,
   createTerminalLine,
+  createWorkProgress,
   type ProgressFacts,
   progressWords,
   spanWords,
@@ -141,5 +142,36 @@ describe('the estimate', () => {
     expect(shownAfter([0])).not.toContain('ETA');
     expect(shownAfter([0.3, 0.3, 0.3, 0.3])).not.toContain('ETA');
     expect(shownAfter([0.5, 0.6, 0.7, 0.8, 0.2])).not.toContain('ETA');
+  });
+});
+
+describe('work of any kind', () => {
+  const at = (share: number | null) => () => ({ share, words: '12 of 40 looked at' });
+
+  test('is a bar with its share, the time that is left and its words; without a share the words alone', () => {
+    const { line, screen, raw } = openTerminal(80);
+    const show = createWorkProgress(line);
+    for (let nowMs = 0; nowMs <= 10_000; nowMs += 10) show(at(nowMs / 20_000), nowMs);
+    expect(screen()[0]).toBe('[########--------] 50 %, ETA 10 s, 12 of 40 looked at');
+    expect(raw().split('\r').length - 1, 'at most five times a second').toBe(51);
+    show(at(null), 20_000);
+    expect(screen()[0]).toBe('12 of 40 looked at');
+  });
+
+  test('in a log is a line a minute, the first after a minute, each with the time that is left', () => {
+    const lines: string[] = [];
+    const show = createWorkProgress((message) => lines.push(message));
+    for (let nowMs = 0; nowMs <= 185_000; nowMs += 1000) show(at(nowMs / 590_000), nowMs);
+    expect(lines).toEqual([
+      'progress: 10 %, ETA 9 min, 12 of 40 looked at',
+      'progress: 20 %, ETA 8 min, 12 of 40 looked at',
+      'progress: 30 %, ETA 7 min, 12 of 40 looked at',
+    ]);
+  });
+
+  test('that waits for what nobody can tell names that in place of an estimate', () => {
+    expect(progressWords({ ...FACTS, waitsFor: 'waits for 2 devices that cannot be reached' }, 90_000)).toMatch(
+      /readings, waits for 2 devices that cannot be reached, (?!.*ETA)/,
+    );
   });
 });

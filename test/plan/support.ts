@@ -93,7 +93,7 @@ export function openPlanRig(options: PlanRigOptions = {}): PlanRig {
       const sync = { history, schedules: { ...SCHEDULES, ...schedules }, sweepMs: 6 * 3_600_000, leftOut };
       const config = { dataDir, api: { share }, sync };
       const command = { from: null, to: null, devices: [], whatIf: [], finishBy: null, maxShare: null, ...asked };
-      return await planOf({ command, config, open, clock }, new AbortController().signal);
+      return await planOf({ command, config, open: forWork(open), clock }, new AbortController().signal);
     },
     once: async (changes = {}) => {
       const sync = open({ settings: { ...settings, ...changes } });
@@ -104,6 +104,18 @@ export function openPlanRig(options: PlanRigOptions = {}): PlanRig {
       }
     },
     [Symbol.dispose]: () => rmSync(directory, { recursive: true, force: true }),
+  };
+}
+
+/** Opens a sync for the length of some work, as `--plan` wants it. */
+export function forWork(open: () => Sync): <T>(work: (sync: Sync) => Promise<T>) => Promise<T> {
+  return async (work) => {
+    const sync = open();
+    try {
+      return await work(sync);
+    } finally {
+      sync.close();
+    }
   };
 }
 

@@ -192,7 +192,7 @@ describe('what is asked for', () => {
     [['--device', 'CANARY-of-a-key'], 2, /It takes the id of a device as the API lists it\./],
     [['--from', 'CANARY'], 2, /--from: expected a date/],
     [['--from', '2d', '--to', '3d'], 2, /--from: expected a time before that of --to/],
-    [['--json'], 2, /--export ndjson writes one JSON object a line/],
+    [['--destination', 'influx'], 2, /--destination means nothing with --export/],
   ])('%j is told what is wrong', async (args, exitCode, words) => {
     const { stage } = await filled({ historyMs: 600_000 });
     await using _stage = stage;

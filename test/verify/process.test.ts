@@ -38,10 +38,22 @@ function clearArchive({ dataDir }: Stage): void {
   close();
 }
 
-function lacksIn({ dataDir }: Stage): unknown[] {
+function lacksIn({ dataDir }: Stage, reason = 'cleared'): unknown[] {
   const db = new Database(`${dataDir}/tidemark.db`, { readonly: true });
   try {
-    return db.prepare("SELECT device_id, sum(points) AS points FROM lack WHERE reason = 'cleared' GROUP BY 1").all();
+    return db.prepare('SELECT device_id, sum(points) AS points FROM lack WHERE reason = ? GROUP BY 1').all(reason);
+  } finally {
+    db.close();
+  }
+}
+
+const asideIn = (stage: Stage): unknown[] => lacksIn(stage, 'set aside');
+
+/** Changes the state behind the program's back. */
+function inState({ dataDir }: Stage, sql: string): void {
+  const db = new Database(`${dataDir}/tidemark.db`);
+  try {
+    db.exec(sql);
   } finally {
     db.close();
   }
@@ -117,6 +129,40 @@ describe.runIf(influxdAvailable())('--verify', () => {
       destinations: [{ outcome: 'equal', lacking: 0, missing: 0, extra: 0, untold: 0 }],
     });
     expect(fetched.stdout + fetched.stderr).not.toContain(KEY);
+  });
+
+  test('hours of a stretch that it was set aside with are sent too, and lacking still where no archive keeps them', async () => {
+    await using stage = await filled();
+    const hours = async (): Promise<number> => {
+      const query = "SELECT count(readings) FROM coverage_hour WHERE device_id = 'walk'";
+      return Number((await bench.influxd.query(stage.database, query))[0]?.count ?? 0);
+    };
+    const had = await hours();
+    expect(had).toBeGreaterThan(0);
+    const whole = `${Date.now() - 2 * 3_600_000}000000, ${Date.now()}000000`;
+    const aside = (): void =>
+      inState(
+        stage,
+        `INSERT INTO lack (destination_id, device_id, reason, from_ns, to_ns, points)
+        VALUES (1, 'walk', 'set aside', ${whole}, 5000)`,
+      );
+    for (const measurement of ['telemetry', 'coverage_hour']) {
+      await bench.influxd.query(stage.database, `DELETE FROM ${measurement} WHERE device_id = 'walk'`);
+    }
+    aside();
+    expect((await stage.run(['--verify', '--repair'], { env: NO_API })).code).toBe(0);
+    expect([await hours(), asideIn(stage)]).toEqual([had, []]);
+
+    await bench.influxd.query(stage.database, "DELETE FROM coverage_hour WHERE device_id = 'walk'");
+    aside();
+    inState(
+      stage,
+      `INSERT INTO cleared (device_id, kind, from_ns, to_ns, points) VALUES ('walk', 'other', ${whole}, 7)`,
+    );
+    for (let run = 0; run < 2; run += 1) {
+      expect((await stage.run(['--verify', '--repair'], { env: NO_API })).code).toBe(0);
+      expect(asideIn(stage)).toEqual([{ device_id: 'walk', points: 7 }]);
+    }
   });
 
   test('beside a daemon it compares, mends, and has the daemon fetch', { timeout: 120_000 }, async () => {

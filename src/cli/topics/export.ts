@@ -1,6 +1,6 @@
 /** `--export --help`. At most 80 columns wide. */
 export const EXPORT_TOPIC = `tidemark --export csv|ndjson|lp [--from T] [--to T] [--device ID]...
-                [--config FILE] [--log-level LEVEL]
+                [--json] [--config FILE] [--log-level LEVEL]
 
 Writes what the archive holds to standard output, device after device by id,
 each in the order of time, every reading once. It needs no key, writes nothing
@@ -17,8 +17,13 @@ to the state and may run beside the daemon.
                        its end not included; else all of it
   --device ID          this device alone; may be repeated
 
+  --json               tells at its end what was written, as one object in one
+                       line on standard error (the data keep their own form):
+                       readings, points, devices, from, to, bytes, seconds
+
 What the archive no longer keeps (archive.keep, archive.max_size) is told on
-standard error, with how many points that is; on a terminal so is how far it is.
+standard error, with how many points that is; so is how far it is, on a terminal
+as a bar, elsewhere as a line a minute.
 A reader that closes the pipe is no failure.
 
 Exit codes: 0 written, or the reader has gone away; 1 there is no state, or it
