@@ -146,7 +146,8 @@ export function configKeys(nowMs: number) {
       description: 'Where the state and the archive live; one running Tidemark at a time.',
     }),
     'sync.history': acting(values.history(nowMs), '30d', {
-      description: 'How far back the first sync goes: an age such as 30d, a date or an RFC 3339 time.',
+      description:
+        'How far back the first sync goes: an age such as 30d, a date, an RFC 3339 time, or all. all is 30d, and then, once, as a job of the daemon, everything older that the API has.',
     }),
     'sync.settle': acting(settle, '2m', {
       description: 'How long after its time a reading may still appear in the API.',

@@ -33,9 +33,12 @@ export type Parse<T> = (text: string) => T | Unfit;
 /** Reads the items of a list, which may be empty or have blanks around them. */
 export type ParseItems<T> = (items: readonly string[]) => T | Unfit;
 
-/** How far back: an age, counted from the start of the sync, or a fixed instant. */
+/**
+ * How far back: an age, counted from the start of the sync, or a fixed instant. `isAll`: further than that, once, all that
+ * there is.
+ */
 export type History =
-  | { readonly kind: 'age'; readonly ageMs: number }
+  | { readonly kind: 'age'; readonly ageMs: number; readonly isAll?: true }
   | { readonly kind: 'since'; readonly since: EpochNs };
 
 /** Where to listen. Port 0 takes a free one. */
@@ -137,17 +140,17 @@ export const apiUrl: Parse<string> = (text) => {
   return new Unfit('expected the base address of the API, ending in /external/v1');
 };
 
+/** What of `all` is read first, and counts as wanted from then on. */
+const KEPT_UP_OF_ALL_MS = 30 * DAY_MS;
+
 /** What `sync.history` takes. @param nowMs the present: the first sync cannot begin later. */
 export function history(nowMs: EpochMs): Parse<History> {
   return (text) => {
-    if (text === 'all')
-      return new Unfit(
-        'all is not in force in this version yet: give an age such as 365d, or a date; --backfill --from all brings in all there is, once',
-      );
+    if (text === 'all') return { kind: 'age', ageMs: KEPT_UP_OF_ALL_MS, isAll: true };
     const ageMs = parseSpanMs(text);
     if (ageMs !== null && ageMs > 0 && ageMs <= nowMs) return { kind: 'age', ageMs };
     const since = parseInstant(text);
-    if (since === null) return expected('an age such as 30d, a date such as 2026-01-31 or an RFC 3339 time');
+    if (since === null) return expected('an age such as 30d, a date such as 2026-01-31, an RFC 3339 time, or all');
     return since < msToNs(nowMs) ? { kind: 'since', since } : expected('a time in the past');
   };
 }

@@ -172,6 +172,7 @@ log: {level: debug, format: json}
     ['90d', { kind: 'age', ageMs: 90 * DAY_MS }],
     ['1w', { kind: 'age', ageMs: 7 * DAY_MS }],
     ['36h', { kind: 'age', ageMs: 1.5 * DAY_MS }],
+    ['all', { kind: 'age', ageMs: 30 * DAY_MS, isAll: true }],
     ['2026-01-31', { kind: 'since', since: BigInt(Date.UTC(2026, 0, 31)) * 1_000_000n }],
     [
       '2026-01-31T01:00:00.5+01:00',
@@ -257,7 +258,6 @@ describe('mistakes', () => {
     ['influx.batch_lines', ['0', '50001', '5k'], 'a whole number from 1 to 50000'],
     ['influx.bucket', ['a\nb', 'a\u0000b'], 'one line of text'],
     ['workspace.id', ['a\u001b[0m'], 'one line of text'],
-    ['sync.history', ['all'], 'all is not in force in this version yet'],
     [
       'sync.history',
       ['0d', '30', 'yesterday', '2026-02-30', '2026-1-1', '99999w', '2026-01-01T00:00:00'],

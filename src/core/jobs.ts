@@ -104,6 +104,8 @@ export interface Job {
 
 /** The jobs as the daemon sees them. */
 export interface JobQueue {
+  /** What the daemon asks of itself. @returns the id of the job. */
+  ask(request: JobRequest): number;
   /** Those that have not ended, in the order in which they were asked for. Cheap: asked every second. */
   open(): readonly Job[];
   /** Raises the daemon's count on all of them. */

@@ -12,6 +12,7 @@ import type { Config } from '../config.ts';
 import { secretText, Unfit } from '../config-values.ts';
 import { beatingClock } from '../core/heartbeats.ts';
 import { Secret } from '../core/secret.ts';
+import { createAllHistory } from '../sync/all-history.ts';
 import type { DestinationOptions } from '../sync/destination.ts';
 import { type JobParts, runJobs } from '../sync/jobs.ts';
 import type { ProcessPorts, Voice } from '../voice.ts';
@@ -33,6 +34,11 @@ export async function runDaemonCommand(
     const { destinations } = settingsOf(config, createSecretReader({ readFile: ports.readFile, secrets }));
     const jobs = jobPartsOf(sync, voice, { timeoutMs: config.api.timeoutMs, dataDir: config.dataDir, destinations });
     const beside = [(stop: AbortSignal) => runJobs(jobs, stop)];
+    if (config.sync.history.kind === 'age' && config.sync.history.isAll === true) {
+      const all = createAllHistory({ queue: sync.jobs, store: sync.context.store, clock: sync.context.clock });
+      sync.listen(all.observe);
+      beside.push(all.run);
+    }
     const { perDevice } = config.metrics;
     await runService({ sync, voice, listen: config.listen, key, perDevice, beside, onServed }, ports.signal);
     voice.logger.info('stopped', { event: 'stopped' });

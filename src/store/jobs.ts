@@ -46,10 +46,12 @@ export function createJobQueue(db: Database.Database): JobQueue & {
     'UPDATE job SET state = ?, exit_code = ?, summary = ?, message = ?, ended_ms = ? WHERE id = ? AND ended_ms IS NULL',
   );
   const clear = db.prepare('DELETE FROM job WHERE ended_ms < ?');
+  const ask = createAsk(db);
   const endJob: JobQueue['end'] = (id, { state, exitCode, summary, message }, atMs) => {
     end.run(state, exitCode, summary === null ? null : JSON.stringify(summary), message, Math.floor(atMs), id);
   };
   return {
+    ask,
     open: () => open.all().map(toJob),
     beat: () => void beat.run(),
     release: (id) => void release.run(id),
@@ -68,16 +70,20 @@ export function createJobQueue(db: Database.Database): JobQueue & {
   };
 }
 
+function createAsk(db: Database.Database): JobBoard['ask'] {
+  const insert = db.prepare('INSERT INTO job (kind, args, asked_by, asked_ms) VALUES (?, ?, ?, ?)');
+  return ({ kind, args, askedBy, askedMs }) =>
+    Number(insert.run(kind, JSON.stringify(args), askedBy, Math.floor(askedMs)).lastInsertRowid);
+}
+
 /** The table as another process uses it. */
 export function createJobBoard(db: Database.Database): JobBoard {
-  const insert = db.prepare('INSERT INTO job (kind, args, asked_by, asked_ms) VALUES (?, ?, ?, ?)');
   const look = db.prepare<[number], JobRow>('SELECT * FROM job WHERE id = ?');
   const beat = db.prepare('UPDATE job SET asker_beat = asker_beat + 1 WHERE id = ? AND ended_ms IS NULL');
   const withdraw = db.prepare("DELETE FROM job WHERE id = ? AND state = 'waiting'");
   const cancel = db.prepare('UPDATE job SET is_cancel_asked = 1 WHERE id = ? AND ended_ms IS NULL');
   return {
-    ask: ({ kind, args, askedBy, askedMs }) =>
-      Number(insert.run(kind, JSON.stringify(args), askedBy, Math.floor(askedMs)).lastInsertRowid),
+    ask: createAsk(db),
     look: (id) => {
       const row = look.get(id);
       return row === undefined ? null : toJob(row);
