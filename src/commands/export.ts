@@ -38,13 +38,15 @@ export interface ExportEnd extends ExportCounts {
 const STEP_BYTES = 256 * 1024;
 const WRITE_LENGTH = 64 * 1024;
 
-/** How long it goes on without giving others their turn, where there is nothing to write. */
+/** How long it goes on without giving others (signals, timers) their turn. */
 const TURN_MS = 50;
 
 /** Writes it all. An abort is an outcome, no error. */
 export async function runExport(parts: ExportParts, signal: AbortSignal): Promise<ExportEnd> {
   const { walker, span, formatter, clock, onStep } = parts;
   const counts = { lines: 0, readings: 0, devices: 0 };
+  // Of what is not complete nothing is counted that nobody has taken.
+  let taken: ExportCounts = { ...counts };
   const readingsOf = createReadingCount();
   const output = createOutput(parts, signal);
   let turnMs = clock.monoMs();
@@ -62,16 +64,19 @@ export async function runExport(parts: ExportParts, signal: AbortSignal): Promis
     onStep(counts, piece);
     if (output.isFull()) {
       const ended = await output.flush();
-      if (ended !== null) return { ...counts, outcome: ended };
-      turnMs = clock.monoMs();
-    } else if (clock.monoMs() - turnMs >= TURN_MS) {
-      await clock.sleep(1);
+      if (ended !== null) return { ...taken, outcome: ended };
+      taken = { ...counts };
+    }
+    // Writing to a file is over at once, and gives nobody a turn: Ctrl-C would not be heard.
+    if (clock.monoMs() - turnMs >= TURN_MS) {
+      await clock.sleep(0);
       turnMs = clock.monoMs();
     }
-    if (signal.aborted) return { ...counts, outcome: 'interrupted' };
+    if (signal.aborted) return { ...taken, outcome: 'interrupted' };
     place = piece.next;
   }
-  return { ...counts, outcome: (await output.flush()) ?? 'complete' };
+  const ended = await output.flush();
+  return ended === null ? { ...counts, outcome: 'complete' } : { ...taken, outcome: ended };
 }
 
 /** Lines come in the order of time: a reading begins where the instant is another one. */

@@ -86,9 +86,10 @@ export async function forgetDevice(
   const { forgetting } = store;
   const device = knownDevice(parts, deviceId);
   const isExcluded = requireLeft(parts, device);
+  let sum: Growing | null = null;
   try {
     if (!forgetting.unfinished().includes(deviceId)) await requireDelivered(parts, deviceId, signal);
-    const sum = { ...forgetting.begin(deviceId, !isExcluded) };
+    sum = { ...forgetting.begin(deviceId, !isExcluded) };
     const is_listed = device !== null && device.goneSinceMs === null;
     const state = await removeLines(parts, { deviceId, sum, progress }, signal);
     if (state === 'done') observe({ type: 'device-forgotten', deviceId, points: sum.points });
@@ -97,8 +98,9 @@ export async function forgetDevice(
     return { outcome, exit_code: state === 'done' ? 0 : 3, ...sum, is_listed, is_log_empty };
   } catch (error) {
     if (!signal.aborted || error instanceof UserError) throw error;
-    const nothing = { points: 0, quarantined: 0, alerts: 0, is_listed: false, is_log_empty: false };
-    return { outcome: 'interrupted', exit_code: 3, ...nothing };
+    // Nobody finishes what was not begun.
+    if (sum === null) throw new ForgetRefused('Stopped before anything was removed. Run it again.', 3);
+    return { outcome: 'interrupted', exit_code: 3, ...sum, is_listed: false, is_log_empty: false };
   }
 }
 

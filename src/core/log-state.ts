@@ -69,7 +69,7 @@ export interface Lack {
 
 /** A stretch of which a destination was found to have so many points. */
 export type FoundStretch = Pick<Lack, 'deviceId' | 'fromNs' | 'toNs' | 'points'> & {
-  /** How many other points of it may be lacking still: the stretch stays, for those. */
+  /** How many other points of it may be lacking still: what was set aside of the stretch stays, for those. */
   readonly left?: number;
 };
 

@@ -3,7 +3,7 @@
  * lack-set. Pure.
  */
 import { backfillNeed } from './backfill-estimate.ts';
-import { type Interval, intersect, subtract } from './intervals.ts';
+import { type Interval, intersect, normalize, subtract } from './intervals.ts';
 import type { Lack } from './log-state.ts';
 import { type MendArgs, type PointsText, stretchText } from './mending.ts';
 import { DAY_MS, DAY_NS, type EpochMs, msToNs } from './time.ts';
@@ -70,16 +70,18 @@ export function foundOf(
   { days, differing, compared, clearedOthers }: FoundParts,
 ): readonly PointsText[] {
   const bounds = { from: dayStart(compared.fromDay), to: dayStart(compared.toDay) };
+  // What is found takes back all of a stretch, for whatever reason it was lacking.
+  const aside = lacks.filter(({ reason }) => reason === 'set aside').map(spanOf);
   return lacks
     .filter(({ reason }) => reason === 'cleared' || reason === 'set aside')
-    .flatMap(({ deviceId, fromNs, toNs, reason }) => {
+    .flatMap(({ deviceId, fromNs, toNs }) => {
       const own = new Set(differing.get(deviceId)?.days);
       const unsound = days.filter(({ day }) => own.has(day)).map(({ day }) => wholeDay(day));
       return subtract(intersect([{ from: fromNs, to: toNs }], [bounds]), unsound).map(({ from, to }) => {
         const within = days.filter(({ day }) => intersect([wholeDay(day)], [{ from, to }]).length > 0);
         const points = within.reduce((sum, each) => sum + each.points, 0);
         const found = [deviceId, `${from}`, `${to}`, points] as const;
-        const left = reason === 'set aside' ? clearedOthers(deviceId, { from, to }) : 0;
+        const left = intersect(normalize(aside), [{ from, to }]).length > 0 ? clearedOthers(deviceId, { from, to }) : 0;
         return left > 0 ? ([...found, left] as const) : found;
       });
     })
@@ -93,6 +95,10 @@ interface FoundParts {
   /** The days that were compared, the last one not included. */
   readonly compared: { readonly fromDay: number; readonly toDay: number };
   readonly clearedOthers: VerifyState['clearedOthers'];
+}
+
+function spanOf({ fromNs, toNs }: Lack): Interval {
+  return { from: fromNs, to: toNs };
 }
 
 function wholeDay(day: number): Interval {

@@ -48,7 +48,8 @@ export function createTerminalLine(stream: { write(text: string): unknown; reado
       stream.write(drawn === '' ? text : `${ERASE}${text}${drawn}`);
     },
     draw: (text) => {
-      drawn = text.slice(0, (stream.columns ?? 80) - 1);
+      // A terminal that has told no size says 0.
+      drawn = text.slice(0, (stream.columns || 80) - 1);
       stream.write(`${ERASE}${drawn}`);
     },
     clear: () => {

@@ -4,10 +4,10 @@
  */
 import type { Verified, VerifySpan } from '../commands/verify.ts';
 import type { Resender } from '../commands/verify-resend.ts';
-import { resendSides } from '../commands/verify-sides.ts';
+import { resendSides, type SentSides } from '../commands/verify-sides.ts';
 import type { PointsText } from '../core/mending.ts';
 import { fetchCost, foundOf, missedOf, windowsOf } from '../core/verify-gone.ts';
-import type { KnownDestination, ReadTrouble, VerifyState } from '../core/verify-ports.ts';
+import type { KnownDestination, VerifyState } from '../core/verify-ports.ts';
 import {
   type DestinationVerdict,
   DIFFERENCES,
@@ -29,7 +29,7 @@ export interface RepairParts {
   readonly destination: KnownDestination;
   readonly span: VerifySpan;
   /** Sends lines again. */
-  readonly resend: Resender['send'];
+  readonly resender: Resender;
   /** Compares some devices once more. */
   readonly compare: (deviceIds: readonly string[]) => Promise<Verified>;
 }
@@ -52,8 +52,9 @@ export async function repairRest(
     gone = again.sums.gone;
     if (!isEnded(again.verdict)) return verdict;
   }
-  const found = foundNow(parts, differing);
-  const trouble = found.length === 0 ? null : await sendSides(parts, found, ports.signal);
+  const { found, trouble } = await sendSides(parts, foundNow(parts, differing), ports.signal);
+  const refused = parts.resender.refused();
+  verdict = { ...verdict, refused_again: refused.lines, refusal: refused.words };
   if (trouble !== null) return { ...verdict, outcome: 'unfinished', reason: trouble.words };
   const missed = missedOf(gone);
   if (found.length + missed.length > 0) {
@@ -79,13 +80,13 @@ function foundNow({ state, destination, span }: RepairParts, differing: Differin
 
 /** Of what was found, what is no reading is sent again: nothing has compared it. */
 async function sendSides(
-  { run, resend }: RepairParts,
+  { run, resender }: RepairParts,
   found: readonly PointsText[],
   signal: AbortSignal,
-): Promise<ReadTrouble | null> {
-  const view = openArchiveView(run.dataDir);
+): Promise<SentSides> {
+  const view = found.length === 0 ? null : openArchiveView(run.dataDir);
   try {
-    return view === null ? null : await resendSides({ walker: view, resend }, found, signal);
+    return view === null ? { found: [], trouble: null } : await resendSides({ walker: view, resender }, found, signal);
   } finally {
     view?.close();
   }

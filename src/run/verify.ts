@@ -132,13 +132,13 @@ async function compare(run: VerifyRun, comparison: Comparison, ports: ProcessPor
     return await verifyDestination(parts, { ...span, deviceIds, isAll }, ports.signal);
   };
   const first = await of(span.deviceIds, span.isAll);
-  if (!command.repair) {
+  if (resender === null) {
     return { ...first.verdict, to_fetch: fetchCost(first.sums.gone, state.plan, realClock.nowMs()) };
   }
   const parts = {
     run: { config: api, dataDir: config.dataDir, voice, secrets },
     ...{ state, destination, span },
-    resend: resender?.send ?? (() => Promise.resolve(null)),
+    resender,
     compare: (deviceIds: readonly string[]) => of(deviceIds, false),
   };
   return await repairRest(parts, first, ports);

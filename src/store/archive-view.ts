@@ -2,15 +2,14 @@
  * The archive as a command reads it that only looks: no lock, nothing written, every look short, so that whoever works
  * with the state meanwhile is never held up.
  */
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { ArchiveWalker, WalkSpan } from '../core/archive-walk.ts';
 import type { EpochNs } from '../core/time.ts';
 import { createArchiveWalker } from './archive-walker.ts';
 import { STATE_FILE } from './database.ts';
-import { explained, explainedCalls } from './explain.ts';
-import { hasShape } from './shape.ts';
+import { explainedCalls } from './explain.ts';
+import { explainedReading, hasShape, isThere } from './shape.ts';
 
 /** Points that were archived and are not any more. */
 export interface ClearedPoints {
@@ -39,8 +38,8 @@ export interface ArchiveView extends ArchiveWalker {
  */
 export function openArchiveView(directory: string): ArchiveView | null {
   const path = join(directory, STATE_FILE);
-  if (!existsSync(path)) return null;
-  return explained(path, () => {
+  if (!isThere(path)) return null;
+  return explainedReading(path, () => {
     const db = new Database(path, { readonly: true, fileMustExist: true });
     try {
       db.defaultSafeIntegers(true);

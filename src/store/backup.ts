@@ -16,10 +16,10 @@ import type { Random } from '../core/ports.ts';
 import { plainText } from '../core/text.ts';
 import { STATE_FILE } from './database.ts';
 import { createDisk } from './disk.ts';
-import { explained } from './explain.ts';
 import { APPLICATION_ID } from './migrations.ts';
 import { createPrivate } from './private-file.ts';
 import { requireState } from './quarantine-reader.ts';
+import { explainedReading } from './shape.ts';
 
 export interface BackupOptions {
   /** The data directory. */
@@ -54,9 +54,9 @@ export async function backUpState(options: BackupOptions, signal: AbortSignal): 
   requireState(options.directory);
   requirePlace(file);
   const part = `${file}.${Math.floor(options.random() * 2 ** 32).toString(16)}.part`;
-  const db = explained(source, () => new Database(source, { readonly: true, fileMustExist: true }));
+  const db = explainedReading(source, () => new Database(source, { readonly: true, fileMustExist: true }));
   try {
-    const bytes = explained(source, () => beginReading(db, source));
+    const bytes = explainedReading(source, () => beginReading(db, source));
     requireRoom(file, bytes);
     const stateVersion = await atPlace(file, async () => {
       createPrivate(part);

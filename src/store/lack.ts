@@ -61,9 +61,6 @@ export function createLacks(db: Database.Database): Lacks {
   const remove = db.prepare<[number, string, string, EpochNs]>(
     'DELETE FROM lack WHERE destination_id = ? AND device_id = ? AND reason = ? AND from_ns = ?',
   );
-  const lower = db.prepare(
-    'UPDATE lack SET points = min(points, ?) WHERE destination_id = ? AND device_id = ? AND reason = ? AND from_ns = ?',
-  );
   const insert = db.prepare(
     'INSERT INTO lack (destination_id, device_id, reason, from_ns, to_ns, points) VALUES (?, ?, ?, ?, ?, ?)',
   );
@@ -93,15 +90,13 @@ export function createLacks(db: Database.Database): Lacks {
     }
     insert.run(destinationId, deviceId, reason, merged.fromNs, merged.toNs, merged.points);
   };
-  const cut: Lacks['cut'] = (destinationId, { deviceId, fromNs, toNs, points, left: others = 0 }, among) => {
+  const cut: Lacks['cut'] = (destinationId, found, among) => {
+    const { deviceId, fromNs, toNs, points } = found;
     for (const row of across.all(destinationId, deviceId, toNs, fromNs)) {
       const lack = toLack(row);
       if (!among(lack)) continue;
-      if (others > 0) {
-        lower.run(others, destinationId, deviceId, lack.reason, lack.fromNs);
-        continue;
-      }
-      remove.run(destinationId, deviceId, lack.reason, lack.fromNs);
+      const { reason } = lack;
+      remove.run(destinationId, deviceId, reason, lack.fromNs);
       const rests = [
         { from: lack.fromNs, to: fromNs },
         { from: toNs, to: lack.toNs },
@@ -109,8 +104,12 @@ export function createLacks(db: Database.Database): Lacks {
       // How many of its points lie where is not known to the point: what was found is not lacking, the rest may be.
       const left = Math.max(lack.points - points, rests.length);
       rests.forEach(({ from, to }, index) => {
-        insert.run(destinationId, deviceId, lack.reason, from, to, index === 0 ? left - (rests.length - 1) : 1);
+        insert.run(destinationId, deviceId, reason, from, to, index === 0 ? left - (rests.length - 1) : 1);
       });
+      // Others of it that may be lacking keep their part of it, and nothing of the rest.
+      const others = reason === 'set aside' ? Math.min(found.left ?? 0, lack.points) : 0;
+      if (others === 0) continue;
+      insert.run(destinationId, deviceId, reason, maxNs(lack.fromNs, fromNs), minNs(lack.toNs, toNs), others);
     }
   };
   return {

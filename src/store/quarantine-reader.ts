@@ -1,19 +1,17 @@
 /**
  * The quarantine as a second process reads it: no lock, nothing written, and as one moment shows it.
  */
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { UserError } from '../core/faults.ts';
 import { plainText } from '../core/text.ts';
 import { STATE_FILE } from './database.ts';
-import { explained } from './explain.ts';
 import { createQuarantineReader, type QuarantineReader } from './quarantine.ts';
-import { hasShape } from './shape.ts';
+import { explainedReading, hasShape, isThere } from './shape.ts';
 
 /** @throws UserError (exit 1) where there is no state in a directory. */
 export function requireState(directory: string): void {
-  if (existsSync(join(directory, STATE_FILE))) return;
+  if (isThere(join(directory, STATE_FILE))) return;
   throw noState(directory);
 }
 
@@ -32,7 +30,7 @@ function noState(directory: string): UserError {
 export function readQuarantine<T>(directory: string, read: (quarantine: QuarantineReader) => T): T {
   requireState(directory);
   const path = join(directory, STATE_FILE);
-  return explained(path, () => {
+  return explainedReading(path, () => {
     const db = new Database(path, { readonly: true, fileMustExist: true });
     try {
       db.defaultSafeIntegers(true);

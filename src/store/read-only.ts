@@ -5,16 +5,13 @@
  * The whole store over a connection that cannot write: who looks goes by the same rules as who works. A state of another
  * version has other tables, and is told as such.
  */
-import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { UserError } from '../core/faults.ts';
 import type { Ledger } from '../core/ports.ts';
 import type { EpochMs } from '../core/time.ts';
 import { LOCK_FILE, STATE_FILE } from './database.ts';
-import { explained } from './explain.ts';
 import { isHeld } from './lock.ts';
-import { hasShape } from './shape.ts';
+import { explainedReading, hasShape, isThere } from './shape.ts';
 import { assemble, type OpenStore } from './store.ts';
 
 /** A destination that the state knows. */
@@ -48,9 +45,7 @@ export interface ReadState extends Disposable {
 export function openToRead(directory: string): ReadState | null {
   const path = join(directory, STATE_FILE);
   return explainedReading(path, () => {
-    const file = statSync(path, { throwIfNoEntry: false });
-    if (file === undefined) return null;
-    if (!file.isFile()) throw new UserError(`${path}: this is no file. data_dir names the wrong directory.`, 1);
+    if (!isThere(path)) return null;
     const db = new Database(path, { readonly: true, fileMustExist: true });
     try {
       db.defaultSafeIntegers(true);
@@ -98,42 +93,4 @@ function readStateOf(db: Database.Database, directory: string, path: string): Re
     path,
     [Symbol.dispose]: () => db.close(),
   };
-}
-
-/** What is said where this user may not read; the rest is as for whoever writes. */
-function explainedReading<T>(path: string, work: () => T): T {
-  return explained(path, () => {
-    try {
-      return work();
-    } catch (error) {
-      if (isRefusal(error)) throw unreadable(path, error.code);
-      if (isOtherShape(error)) throw otherBuild(path, error.message);
-      throw error;
-    }
-  });
-}
-
-const REFUSALS = /^(?:SQLITE_READONLY|SQLITE_CANTOPEN|SQLITE_PERM|SQLITE_AUTH|EACCES|EPERM|EROFS)/;
-
-function isRefusal(error: unknown): error is Error & { readonly code: string } {
-  return error instanceof Error && 'code' in error && REFUSALS.test(String(error.code));
-}
-
-function unreadable(path: string, code: string): UserError {
-  return new UserError(
-    `${path}: this user cannot read the state there (${code}). SQLite needs to make a small file beside it for that. Run this as the user of the daemon, or copy ${STATE_FILE} and, where there is one, ${STATE_FILE}-wal to a directory of your own and name that by data_dir.`,
-    1,
-  );
-}
-
-/** Something that was asked for is not there: the number of a version says nothing of what is being made. */
-function isOtherShape(error: unknown): error is Error {
-  return error instanceof Database.SqliteError && error.code === 'SQLITE_ERROR' && /^no such /.test(error.message);
-}
-
-function otherBuild(path: string, words: string): UserError {
-  return new UserError(
-    `${path}: this state lacks something that this version reads (${words}). It was made by another build: look at it with that one. Nothing was changed.`,
-    1,
-  );
 }

@@ -3,7 +3,6 @@
  *
  * What is read is in the first step of the shape, so that a state of an older version is read as well.
  */
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { DayReadings } from '../core/fleet-rates.ts';
@@ -11,9 +10,8 @@ import { type Interval, type Intervals, normalize } from '../core/intervals.ts';
 import type { Account, DeviceRecord } from '../core/records.ts';
 import { type EpochMs, nsToMs } from '../core/time.ts';
 import { STATE_FILE } from './database.ts';
-import { explained } from './explain.ts';
 import { readRecord } from './inventory.ts';
-import { hasShape } from './shape.ts';
+import { explainedReading, hasShape, isThere } from './shape.ts';
 
 /** The oldest state version that is read here. */
 const FIRST_STEP = 1;
@@ -45,8 +43,8 @@ export interface StateLook {
  */
 export function lookAtState(directory: string, since: { day: number; requestsMs: EpochMs }): StateLook | null {
   const path = join(directory, STATE_FILE);
-  if (!existsSync(path)) return null;
-  return explained(path, () => {
+  if (!isThere(path)) return null;
+  return explainedReading(path, () => {
     const db = new Database(path, { readonly: true, fileMustExist: true });
     try {
       db.defaultSafeIntegers(true);

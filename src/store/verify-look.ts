@@ -1,7 +1,6 @@
 /**
  * The state as `--verify` looks at it, beside whoever works with it: no lock, nothing written, each look one moment.
  */
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { type Interval, includes, intersect, normalize } from '../core/intervals.ts';
@@ -14,8 +13,8 @@ import type { KeptDay, KeptLine, KeptStretch, VerifyState } from '../core/verify
 import { unpack } from './block-codec.ts';
 import { STATE_FILE } from './database.ts';
 import { createDisplacedSearch } from './delivery.ts';
-import { explained, explainedCalls } from './explain.ts';
-import { hasShape } from './shape.ts';
+import { explainedCalls } from './explain.ts';
+import { explainedReading, hasShape, isThere } from './shape.ts';
 
 /**
  * Opens the state in a directory for looking.
@@ -24,8 +23,8 @@ import { hasShape } from './shape.ts';
  */
 export function openVerifyState(directory: string): VerifyState | null {
   const path = join(directory, STATE_FILE);
-  if (!existsSync(path)) return null;
-  return explained(path, () => {
+  if (!isThere(path)) return null;
+  return explainedReading(path, () => {
     const db = new Database(path, { readonly: true, fileMustExist: true });
     try {
       if (!hasShape(db, path)) {

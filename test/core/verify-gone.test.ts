@@ -57,4 +57,14 @@ describe('what a destination lacked and was found to have', () => {
     const parts = { days, differing: new Map(), compared, clearedOthers: () => 24 };
     expect(foundOf([lack(at(11), at(13), 'set aside')], parts)).toEqual([['d', `${at(11)}`, `${at(13)}`, 200, 24]]);
   });
+
+  test('that part is told of every stretch that takes it back, for whatever reason it was lacking as well', () => {
+    const parts = { days, differing: new Map(), compared, clearedOthers: () => 24 };
+    const lacks = [lack(at(11), at(12)), lack(at(15), at(16)), lack(at(11), at(13), 'set aside')];
+    expect(foundOf(lacks, parts).map(([, from, , , left]) => [from, left])).toEqual([
+      [`${at(11)}`, 24],
+      [`${at(15)}`, undefined],
+      [`${at(11)}`, 24],
+    ]);
+  });
 });

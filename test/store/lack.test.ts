@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Lack } from '../../src/core/log-state.ts';
+import type { FoundStretch, Lack } from '../../src/core/log-state.ts';
 import { StaleStateError } from '../../src/core/telemetry-state.ts';
 import { DAY_NS } from '../../src/core/time.ts';
 import { type ScratchStore, scratchStore } from './support.ts';
@@ -101,7 +101,7 @@ describe('what a destination lacks', () => {
 
 describe('what was found to be there', () => {
   const found = (fromNs: bigint, toNs: bigint, points: number) => ({ deviceId: 'd', fromNs, toNs, points });
-  const amend = ({ store }: ScratchStore, id: number, ...stretches: ReturnType<typeof found>[]): void =>
+  const amend = ({ store }: ScratchStore, id: number, ...stretches: FoundStretch[]): void =>
     store.amendLacks(id, { found: stretches, missed: [] });
 
   test('is lacking no more, and what lies before and after it is still', () => {
@@ -140,6 +140,23 @@ describe('what was found to be there', () => {
     amend(state, id, found(1n, 9n, 1));
     expect(state.store.lacks(id)).toEqual(stay);
     expect(state.store.lacks(other)).toEqual([lack(1n, 9n)]);
+  });
+
+  test('but for points that nobody compared: those keep that part of what was set aside, and nothing more or less', () => {
+    using state = scratchStore();
+    const { id } = state.store.destination('influx', 'x');
+    leave(state, id, [lack(10n, 100n, { points: 5000 }), lack(20n, 30n, { reason: 'cleared', points: 40 })]);
+    for (let time = 0; time < 3; time += 1) {
+      amend(state, id, { ...found(20n, 30n, 1000), left: 7 }, found(60n, 100n, 500));
+      // Of the days between nothing was found: they lack what they lacked.
+      expect(state.store.lacks(id)).toEqual([
+        lack(10n, 20n, { points: 3999 }),
+        lack(20n, 30n, { points: 7 }),
+        lack(30n, 60n, { points: 1 }),
+      ]);
+    }
+    amend(state, id, found(10n, 20n, 1), { ...found(20n, 30n, 1000), left: 7 }, found(30n, 60n, 1));
+    expect(state.store.lacks(id)).toEqual([lack(20n, 30n, { points: 7 })]);
   });
 });
 

@@ -170,10 +170,30 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     const parts = { ...forgetParts(sync.context, []), configured };
     const ended = await forgetDevice(parts, { deviceId: 'tied' }, stop.signal);
     expect(ended).toMatchObject({ outcome: 'interrupted', exit_code: 3 });
+    expect(ended.points, 'what was removed by then').toBeGreaterThan(0);
     expect(store.forgetting.unfinished()).toEqual(['tied']);
     sync.close();
     const next = rig.open({ destinations: [] });
     expect(tracesOf(forgetParts(next.context, []), 'tied')).toEqual(NOTHING);
     next.close();
+  });
+
+  test('told to stop before it has begun, it says so: nobody finishes it', async () => {
+    using rig = await rigOf();
+    await rig.once();
+    const sync = rig.open({ destinations: [] });
+    const { store, clock } = sync.context;
+    store.markGone('tied', clock.nowMs());
+    const stop = new AbortController();
+    const configured = () => {
+      stop.abort(new Error('told to stop'));
+      return [{ id: 1, name: 'influx' }];
+    };
+    const parts = { ...forgetParts(sync.context, []), configured };
+    await expect(forgetDevice(parts, { deviceId: 'tied' }, stop.signal)).rejects.toThrow(
+      expect.objectContaining({ exitCode: 3, message: 'Stopped before anything was removed. Run it again.' }),
+    );
+    expect(store.forgetting.unfinished()).toEqual([]);
+    sync.close();
   });
 });

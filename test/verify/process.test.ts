@@ -281,7 +281,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
     await bench.proxy.close();
     const down = await stage.run(['--verify']);
     bench = { ...bench, ...(await openBench()) };
-    expect(down.code).toBe(3);
+    expect(down.code, down.stdout + down.stderr).toBe(3);
     expect(down.stdout.replaceAll(/\s+/g, ' ')).toMatch(/could not be compared\. the database refuses the connection/);
   });
 });

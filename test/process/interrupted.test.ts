@@ -1,0 +1,103 @@
+/**
+ * Told to stop in the middle: what writes to a file still hears of it, and what is sent again claims nothing that it did
+ * not send.
+ */
+import { describe, expect, test } from 'vitest';
+import { runExport } from '../../src/commands/export.ts';
+import type { Resender } from '../../src/commands/verify-resend.ts';
+import { resendSides } from '../../src/commands/verify-sides.ts';
+import type { ArchiveWalker } from '../../src/core/archive-walk.ts';
+import { createFormatter } from '../../src/core/export-format.ts';
+import type { PointsText } from '../../src/core/mending.ts';
+import { realClock } from '../../src/real-clock.ts';
+
+const SPAN = { from: 0n, to: 100n, devices: [], kinds: 'all' } as const;
+
+test('--export into a file, which takes every piece at once, stops within moments', async () => {
+  const stop = new AbortController();
+  const endMs = performance.now() + 5000;
+  const line = `telemetry,device_id=d,sensor=s,workspace_id=w value=1 1\n`.repeat(2000).split('\n').slice(0, -1);
+  const endless: ArchiveWalker = {
+    begin: () => ({ deviceId: 'd', from: 0n }),
+    read: (_, { from }) => {
+      const next = performance.now() < endMs ? { deviceId: 'd', from: from + 1n } : null;
+      return { deviceId: 'd', from, to: from + 1n, lines: line, next };
+    },
+  };
+  let text = '';
+  const parts = {
+    ...{ walker: endless, span: SPAN, formatter: createFormatter('lp'), clock: realClock },
+    write: (piece: string) => {
+      text += piece;
+      return Promise.resolve(true);
+    },
+    onStep: () => {},
+  };
+  setTimeout(() => stop.abort(new Error('stopped by SIGINT')), 20);
+  const { outcome, lines } = await runExport(parts, stop.signal);
+  expect(outcome).toBe('interrupted');
+  expect(performance.now()).toBeLessThan(endMs);
+  expect(lines).toBe(text.split('\n').length - 1);
+});
+
+test('--export counts nothing that its reader has not taken', async () => {
+  const line = 'telemetry,device_id=d,sensor=s,workspace_id=w value=1 1';
+  const walker: ArchiveWalker = {
+    begin: () => ({ deviceId: 'd', from: 0n }),
+    read: (_, { from }) => ({ deviceId: 'd', from, to: 100n, lines: [line], next: null }),
+  };
+  const parts = { walker, span: SPAN, formatter: createFormatter('lp'), clock: realClock, onStep: () => {} };
+  const { signal } = new AbortController();
+  const gone = await runExport({ ...parts, write: () => Promise.resolve(false) }, signal);
+  expect(gone).toEqual({ outcome: 'unread', lines: 0, readings: 0, devices: 0 });
+  const there = await runExport({ ...parts, write: () => Promise.resolve(true) }, signal);
+  expect(there).toEqual({ outcome: 'complete', lines: 1, readings: 1, devices: 1 });
+});
+
+describe('what is no reading and is sent again before a lack is taken back', () => {
+  const FOUND: PointsText[] = ['a', 'b', 'c'].map((id) => [id, '0', '100', 5]);
+  const walker: ArchiveWalker = {
+    begin: () => null,
+    read: (_, { deviceId, from }) => ({
+      ...{ deviceId, from, to: 100n, next: null },
+      lines: [`telemetry,device_id=${deviceId} value=1 1`, `coverage_hour,device_id=${deviceId} readings=1i 1`],
+    }),
+  };
+  const resenderBy = (take: (line: string) => 'accepted' | 'refused' | 'down'): Resender & { sent: string[] } => {
+    const sent: string[] = [];
+    let lines = 0;
+    return {
+      sent,
+      refused: () => ({ lines, words: lines === 0 ? null : 'too old' }),
+      send: (all) => {
+        sent.push(...all);
+        const answers = all.map(take);
+        lines += answers.filter((answer) => answer === 'refused').length;
+        return Promise.resolve(answers.includes('down') ? { kind: 'down', words: 'down', hint: '' } : null);
+      },
+    };
+  };
+  const never = new AbortController().signal;
+
+  test('takes nothing back of a stretch of which the database refused some', async () => {
+    const resender = resenderBy((line) => (line.includes('=b ') ? 'refused' : 'accepted'));
+    const { found, trouble } = await resendSides({ walker, resender }, FOUND, never);
+    expect([found.map(([id]) => id), trouble]).toEqual([['a', 'c'], null]);
+    expect(resender.sent).toHaveLength(3);
+    expect(resender.sent.every((line) => line.startsWith('coverage_hour,'))).toBe(true);
+  });
+
+  test('is an outcome where it is stopped or the database is down', async () => {
+    const stop = new AbortController();
+    const resender = resenderBy((line) => {
+      if (line.includes('=b ')) stop.abort(new Error('stopped by SIGINT'));
+      return 'accepted';
+    });
+    const stopped = await resendSides({ walker, resender }, FOUND, stop.signal);
+    expect(stopped).toMatchObject({ trouble: { words: 'stopped before it was finished' } });
+    expect(stopped.found.map(([id]) => id)).toEqual(['a', 'b']);
+    const down = resenderBy((line) => (line.includes('=b ') ? 'down' : 'accepted'));
+    const { found, trouble } = await resendSides({ walker, resender: down }, FOUND, never);
+    expect([found.map(([id]) => id), trouble?.words]).toEqual([['a'], 'down']);
+  });
+});

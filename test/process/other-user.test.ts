@@ -1,0 +1,60 @@
+/**
+ * A state that this user may not see, and what is no state file: every mode that looks tells that, and none says that there
+ * is no state.
+ */
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { start } from './support.ts';
+
+const isRoot = process.getuid?.() === 0;
+const OTHER_USER = 65_534;
+const MODES = [
+  ['--status'],
+  ['--export', 'csv', '--json'],
+  ['--backup', '/tmp/never-made.db'],
+  ['--quarantine', '--json'],
+  ['--quarantine', 'retry'],
+  ['--forget', '--device', 'a'],
+  ['--verify'],
+  ['--replay', '--json'],
+];
+
+let directory: string;
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'tidemark-user-'));
+  chmodSync(directory, 0o755);
+});
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+async function outcomes(dataDir: string, uid: number | undefined): Promise<readonly unknown[]> {
+  const env = {
+    TIDEMARK_DATA_DIR: dataDir,
+    TIDEMARK_INFLUX_URL: 'http://127.0.0.1:1',
+    TIDEMARK_INFLUX_BUCKET: 'b',
+  };
+  const all: unknown[] = [];
+  for (const args of MODES) {
+    const { code, stdout, stderr } = await start(args, { env, ...(uid === undefined ? {} : { uid }) }).ended;
+    const words = /cannot read the state there|this is no file/.exec(stderr)?.[0] ?? stderr;
+    all.push([args[0], code, stdout, words]);
+  }
+  return all;
+}
+
+test('a state that this user may not see is not taken for none', { timeout: 60_000 }, async () => {
+  const dataDir = join(directory, 'own');
+  mkdirSync(dataDir);
+  writeFileSync(join(dataDir, 'tidemark.db'), '');
+  chmodSync(dataDir, isRoot ? 0o700 : 0);
+  const told = await outcomes(dataDir, isRoot ? OTHER_USER : undefined);
+  chmodSync(dataDir, 0o700);
+  expect(told).toEqual(MODES.map(([mode]) => [mode, 1, '', 'cannot read the state there']));
+});
+
+test('a directory by the name of the state file is told as such', { timeout: 60_000 }, async () => {
+  const dataDir = join(directory, 'folder');
+  mkdirSync(join(dataDir, 'tidemark.db'), { recursive: true });
+  expect(await outcomes(dataDir, undefined)).toEqual(MODES.map(([mode]) => [mode, 1, '', 'this is no file']));
+});
