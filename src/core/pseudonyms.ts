@@ -56,6 +56,11 @@ export function withoutQuotes(words: string): string {
     .replace(/=(?:\\.|[^\s,])+/g, '=…');
 }
 
+/** A text without what an answer (`HTTP 400: …`) that is told in it quotes: its lines name devices, in a spelling of their own. */
+export function withoutQuotedAnswers(text: string): string {
+  return text.replace(/\bHTTP \d{3}: [\s\S]*$/, withoutQuotes);
+}
+
 /** What looks like an address of a person, or a user and a password in a URL. */
 export function withoutPeople(text: string): string {
   return text

@@ -55,11 +55,20 @@ const SILENT_MS = 10_000;
  * @throws UserError (exit 1) where nothing can listen there, with what to do.
  */
 export async function serveStatus(options: StatusServerOptions): Promise<StatusServer> {
+  const answering = new WeakSet<object>();
   const server = createServer(LIMITS, (request, response) => {
-    void answerSafely(request, options).then((made) => send(request, response, made));
+    answering.add(request.socket);
+    void answerSafely(request, options).then((made) => {
+      answering.delete(request.socket);
+      send(request, response, made);
+    });
   });
   server.maxConnections = MAX_CONNECTIONS;
   server.timeout = SILENT_MS;
+  // What takes long to make is no silence of the one who waits for it: it is counted again from the answer on.
+  server.on('timeout', (socket) => {
+    if (!answering.has(socket)) socket.destroy();
+  });
   // What is no HTTP gets its refusal, and the connection ends: no words of the parser.
   server.on('clientError', (_error, socket) => {
     if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');

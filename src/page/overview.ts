@@ -19,11 +19,16 @@ export interface StandingParts {
 /** Codes that pass by themselves while the work goes on. */
 const PASSING: ReadonlySet<string> = new Set(['devices_not_listed', 'last_day_missing']);
 
+/** Streams that are not read though they should be. One may be off on purpose, but not that of the readings. */
+function streamsInTrouble({ streams }: StatusOverview): StatusOverview['streams'] {
+  return streams.filter(({ name, state }) => state === 'failing' || (state === 'off' && name === 'telemetry'));
+}
+
 export function toneOf({ report, ready, health }: StandingParts): Tone {
   const stuck =
     !health.healthy ||
     report.archive.full !== null ||
-    report.streams.some(({ state }) => state === 'failing') ||
+    streamsInTrouble(report).length > 0 ||
     report.destinations.some(({ held }) => held !== null) ||
     ready.codes.some((code) => !PASSING.has(code));
   if (stuck) return 'bad';
@@ -43,7 +48,9 @@ export function standing(parts: StandingParts): Html {
   const tone = toneOf(parts);
   // What the sentence says already is not said again, nor is it under the name of what it is about.
   const isSaid = (reason: string): boolean => report.summary.includes(reason.replace(/^[^:]*: /, ''));
-  const reasons = [...health.reasons, ...ready.reasons].filter((reason) => !isSaid(reason));
+  // A stream that has failed for a short while is in no other report yet.
+  const streams = streamsInTrouble(report).map(({ name, reason }) => `stream ${name}: ${reason ?? 'not read'}`);
+  const reasons = [...new Set([...health.reasons, ...ready.reasons, ...streams])].filter((reason) => !isSaid(reason));
   const list =
     reasons.length === 0
       ? NOTHING

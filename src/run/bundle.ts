@@ -10,7 +10,13 @@ import { availableParallelism, freemem, homedir, release, totalmem, type } from 
 import type { ConfigTold } from '../config-told.ts';
 import type { CheckReport } from '../core/check.ts';
 import { UserError } from '../core/faults.ts';
-import { createPseudonyms, type Pseudonyms, withoutPeople, withoutQuotes } from '../core/pseudonyms.ts';
+import {
+  createPseudonyms,
+  type Pseudonyms,
+  withoutPeople,
+  withoutQuotedAnswers,
+  withoutQuotes,
+} from '../core/pseudonyms.ts';
 import { Secret } from '../core/secret.ts';
 import type { DeviceStatus, StatusReport } from '../core/status.ts';
 import { plainText } from '../core/text.ts';
@@ -189,7 +195,7 @@ function cleaner(told: ConfigTold, names: Pseudonyms, scrub: (text: string) => s
   const hide = createScrub(told.hidden.map((text) => new Secret(text)));
   const home = homedir();
   return (text) => {
-    const clean = withoutPeople(names.text(hide(scrub(text))));
+    const clean = withoutPeople(names.text(withoutQuotedAnswers(hide(scrub(text)))));
     return home.length > 1 ? clean.replaceAll(home, '~') : clean;
   };
 }

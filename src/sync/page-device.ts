@@ -14,6 +14,7 @@ import { shortened } from '../core/text.ts';
 import { DAY_MS, formatExact, msToNs, SECOND_MS } from '../core/time.ts';
 import { deviceReport } from './device-report.ts';
 import type { PageParts } from './page-facts.ts';
+import type { Step } from './page-turns.ts';
 
 /** About how much is read in one step, in characters, and how long it goes on without giving others their turn. */
 const STEP_BYTES = 256 * 1024;
@@ -21,7 +22,7 @@ const TURN_MS = 12;
 
 /** Puts it together. @returns `null` where nothing can be told of it. */
 export async function devicePage(
-  parts: PageParts,
+  parts: PageParts & { readonly step: Step },
   device: KnownDevice,
   spanSeconds: number,
 ): Promise<DevicePage | null> {
@@ -33,7 +34,7 @@ export async function devicePage(
   const fromMs = Math.max(0, toMs - spanMs);
   const span: WalkSpan = { from: msToNs(fromMs), to: msToNs(toMs), devices: [deviceId], kinds: 'telemetry' };
   const cells = createSeriesCells(gridOf(fromMs, toMs));
-  await fill(cells, { walker: parts.context.store.replays.walker, span, clock: parts.clock });
+  await fill(cells, { walker: parts.context.store.replays.walker, span, clock: parts.clock, step: parts.step });
   const { sensors, leftOut } = cells.result();
   const since = parts.facts.archivedSince(deviceId);
   return {
@@ -55,19 +56,22 @@ function drawnIn(seconds: number): number {
 interface Reading {
   readonly walker: ArchiveWalker;
   readonly span: WalkSpan;
-  readonly clock: Pick<Clock, 'monoMs' | 'sleep'>;
+  readonly clock: Pick<Clock, 'monoMs'>;
+  readonly step: Step;
 }
 
-async function fill(cells: SeriesCells, { walker, span, clock }: Reading): Promise<void> {
-  let turnMs = clock.monoMs();
-  for (let place = walker.begin(span); place !== null; ) {
-    const { lines, next } = walker.read(span, place, STEP_BYTES);
-    cells.add(lines);
-    place = next;
-    if (place === null || clock.monoMs() - turnMs < TURN_MS) continue;
-    await clock.sleep(1);
-    turnMs = clock.monoMs();
-  }
+async function fill(cells: SeriesCells, { walker, span, clock, step }: Reading): Promise<void> {
+  let place = walker.begin(span);
+  const readOn = (): void => {
+    const turnMs = clock.monoMs();
+    while (place !== null) {
+      const { lines, next } = walker.read(span, place, STEP_BYTES);
+      cells.add(lines);
+      place = next;
+      if (clock.monoMs() - turnMs >= TURN_MS) return;
+    }
+  };
+  while (place !== null) await step(readOn);
 }
 
 function withShortNames(report: DeviceReport): DeviceReport {

@@ -15,6 +15,7 @@ import type { FleetLook } from './fleet-look.ts';
 import { horizonAt } from './horizon.ts';
 import { devicePage } from './page-device.ts';
 import { createPageDevices } from './page-devices.ts';
+import { createSteps, madeOnce } from './page-turns.ts';
 
 export interface PageParts extends DeviceReportParts {
   /** Who looks at all devices. */
@@ -28,12 +29,13 @@ export interface PageParts extends DeviceReportParts {
 export function createPageFacts(given: PageParts): PageFacts {
   const parts = byAnyClock(given);
   const { store } = parts.context;
+  const step = createSteps(parts.clock);
   return {
     devices: createPageDevices(parts),
-    device: async (deviceId, spanSeconds) => {
+    device: madeOnce(async (deviceId, spanSeconds) => {
       const device = store.device(deviceId);
-      return device === null ? null : await devicePage(parts, device, spanSeconds);
-    },
+      return device === null ? null : await devicePage({ ...parts, step }, device, spanSeconds);
+    }),
     alerts: () => {
       const { alerts, open, first } = parts.facts.alertsSeen(ALERTS_SHOWN);
       return { alerts, open, rows: first.map(alertRow) };

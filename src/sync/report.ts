@@ -225,8 +225,8 @@ function summarize(
   const { full } = room.status();
   if (full !== null) return `Nothing new is read: ${full}`;
   const held = deliverers.find((deliverer) => deliverer.held() !== null);
-  const failing = streams.failingLong()[0];
-  if (failing !== undefined) return `${failing.name} cannot be read: ${failing.reason}`;
+  const unread = unreadStream(streams);
+  if (unread !== null) return `${unread.name} cannot be read: ${unread.reason}`;
   if (held !== undefined) return `Delivery to ${held.name} is held: ${held.held() ?? ''}`;
   if (devices === 0 && excluded > 0) return `No device is synced: all ${excluded} are excluded.`;
   const isAtWork = isRunning();
@@ -235,4 +235,15 @@ function summarize(
   const waiting = waiting_until === null || !isAtWork ? '' : ` Waiting for allowance until ${waiting_until}.`;
   if (complete === devices) return `All ${devices} devices are held in full${leftOut}.${waiting}`;
   return `${isAtWork ? 'Filling: ' : ''}${complete} of ${devices} devices are held in full${leftOut}.${waiting}`;
+}
+
+/** A stream whose state is news. Others may be off on purpose; without telemetry nothing of what is wanted ever comes. */
+function unreadStream({
+  list,
+  failingLong,
+}: ReportParts['streams']): { readonly name: string; readonly reason: string } | null {
+  const failing = failingLong()[0];
+  if (failing !== undefined) return failing;
+  const off = list().find(({ name, state }) => name === 'telemetry' && state === 'off');
+  return off === undefined ? null : { name: off.name, reason: off.reason ?? 'its stream is off' };
 }

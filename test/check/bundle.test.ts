@@ -2,6 +2,8 @@
  * `--check --bundle FILE`: that it holds what a question needs and nothing that is nobody's business, whatever is broken.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
@@ -135,6 +137,38 @@ describe('a bundle', () => {
       /could not be written \(ENOENT\)/,
     );
     expect([readFileSync(file, 'utf8'), readdirSync(stage.directory)]).toEqual(['mine', ['bundle.json']]);
+  });
+
+  test('tells what a daemon says without what a database quoted, in whatever spelling', async () => {
+    await using stage = await openStage({
+      devices: [
+        { deviceId: 'a', name: 'Greenhouse, north=left' },
+        { deviceId: 'b', name: "Bob's greenhouse" },
+      ],
+    });
+    await fill(stage);
+    const words = (name: string): string =>
+      `HTTP 400: unable to parse 'telemetry,device_id=a,sensor=CANARY,device_name=${name} value=1': invalid number`;
+    const told: Record<string, unknown> = {
+      '/healthz': { healthy: true, reasons: [], codes: [] },
+      '/readyz': { ready: false, reasons: [`destination influx: ${words("Bob's\\ greenhouse")}`], codes: [] },
+      '/events.json': [
+        {
+          at: '',
+          level: 'warn',
+          event: 'destination-held',
+          message: `delivery is held: ${words('Greenhouse\\,\\ north\\=left')}`,
+        },
+      ],
+    };
+    const daemon = createServer(({ url }, response) => response.end(JSON.stringify(told[url ?? ''] ?? null)));
+    await new Promise<void>((resolve) => daemon.listen(0, '127.0.0.1', resolve));
+    const { port } = daemon.address() as AddressInfo;
+    const { bundle, text } = await bundleOf(stage, { TIDEMARK_LISTEN: `127.0.0.1:${port}` });
+    daemon.close();
+    expect(bundle.daemon.events[0].message).toBe("delivery is held: HTTP 400: unable to parse '…': invalid number");
+    expect(bundle.daemon.ready.reasons[0]).toMatch(/^destination influx: HTTP 400: unable to parse /);
+    expectDiscreet(text);
   });
 
   test('leaves the answer of --json and its exit code alone', async () => {

@@ -141,6 +141,16 @@ function ask(server: StatusServer, path: string, method = 'GET', body?: string):
   });
 }
 
+test('waits for an answer that takes long to make, however silent the connection is meanwhile', async () => {
+  const server = await serve({
+    page: async () => {
+      await new Promise((resolve) => setTimeout(resolve, 11_500));
+      return { status: 200, type: 'text/plain', body: 'a page of very many readings' };
+    },
+  });
+  expect(await ask(server, '/device')).toMatchObject({ status: 200, body: 'a page of very many readings' });
+}, 20_000);
+
 /** Sends bytes and reads until the other side ends. */
 function speak(server: StatusServer, bytes: string): Promise<string> {
   return new Promise((resolve, reject) => {

@@ -214,4 +214,36 @@ describe('the page of a device', () => {
     expect(page?.sensors).toMatchObject([{ sensor: 's', values: 20_000, last: { value: '0' } }]);
     expect(naps).toBeGreaterThan(1);
   });
+
+  test('takes one step at a time, however many pages are asked for, and is made once for those who ask for the same', async () => {
+    using state = scratchStore();
+    list(state, [online('d')]);
+    const lines = Array.from({ length: 20_000 }, (_, at) =>
+      line('d', 's', `value=${at}`, msToNs(NOON_MS) - (BigInt(at + 1) * NS) / 10n),
+    );
+    for (let at = 0; at < lines.length; at += 2000) hold(state, 'd', { spans: [], lines: lines.slice(at, at + 2000) });
+    let [readings, asleep, most, naps] = [0, 0, 0, 0];
+    const clock = {
+      monoMs: () => {
+        readings += 1;
+        return readings * 10;
+      },
+      sleep: async () => {
+        asleep += 1;
+        naps += 1;
+        most = Math.max(most, asleep);
+        await new Promise((resolve) => setImmediate(resolve));
+        asleep -= 1;
+      },
+    };
+    const { facts } = pageFactsOf(state, { nowMs: () => NOON_MS, clock });
+    const pages = await Promise.all([3600, 7200, 3600, 7200, 86_400].map((seconds) => facts.device('d', seconds)));
+    expect(most, 'others wait for one step at most').toBe(1);
+    expect(pages.map((page) => page?.span_seconds)).toEqual([3600, 7200, 3600, 7200, 86_400]);
+    expect(pages[2]).toBe(pages[0]);
+    const napsBefore = naps;
+    expect(await facts.device('d', 3600), 'later it is a new one').not.toBe(pages[0]);
+    expect(naps).toBeGreaterThan(napsBefore);
+    expect(await Promise.all([facts.device('nobody', 60), facts.device('d', 60)])).toMatchObject([null, {}]);
+  });
 });

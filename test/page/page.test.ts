@@ -88,6 +88,13 @@ describe('the overview', () => {
       { streams: REPORT.streams.map((each) => ({ ...each, state: 'failing' as const })) },
       'Trouble',
     ],
+    [
+      'the stream of the readings, off for lack of a scope,',
+      {
+        streams: REPORT.streams.map((each) => (each.name === 'telemetry' ? { ...each, state: 'off' as const } : each)),
+      },
+      'Trouble',
+    ],
     ['a state that is full', { archive: { ...REPORT.archive, full: 'the disk is full' } }, 'Trouble'],
     ['history that is being filled', { totals: { ...REPORT.totals, devices_complete: 7 } }, 'At work'],
     ['nothing to do', {}, 'In order'],
@@ -104,6 +111,21 @@ describe('the overview', () => {
     await using served = await servePage({ standing: standingWith({}, { ready }) });
     const page = await textOf(served.url);
     expect(/<ul class="reasons">(.*?)<\/ul>/.exec(page)?.[1]).toBe('<li>destination influx: 401</li>');
+  });
+
+  test('trouble is never without its reason: a stream that fails is named, and once', async () => {
+    const streams = REPORT.streams.map((each) =>
+      each.name === 'devices' ? { ...each, state: 'failing' as const, reason: 'HTTP 500' } : each,
+    );
+    await using served = await servePage({ standing: standingWith({ streams }) });
+    const reasons = async (): Promise<string | undefined> =>
+      /<ul class="reasons">(.*?)<\/ul>/.exec(await textOf(served.url))?.[1];
+    expect(await reasons()).toBe('<li>stream devices: HTTP 500</li>');
+    const ready = { ready: false, reasons: ['stream devices: HTTP 500'], codes: ['stream_failing' as const] };
+    served.shown.standing = standingWith({ streams }, { ready });
+    expect(await reasons()).toBe('<li>stream devices: HTTP 500</li>');
+    served.shown.standing = standingWith({ streams, summary: 'devices cannot be read: HTTP 500' }, { ready });
+    expect(await reasons()).toBeUndefined();
   });
 
   test('stays under 300 KB with ten thousand devices, whatever they are called', async () => {

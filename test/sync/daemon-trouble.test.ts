@@ -94,6 +94,24 @@ describe.runIf(influxdAvailable())('the daemon in trouble', () => {
     expect(life.lastReport.streams.find(({ name }) => name === 'telemetry')).toMatchObject({ state: 'on' });
   });
 
+  test('says so while the key may not read telemetry, and goes on by itself once it may', async () => {
+    using rig = await rigOf();
+    const { key } = rig.simulator.settings;
+    const scopes = [...key.scopes];
+    const life = await liveAsDaemon(rig, {
+      forMs: 4 * HOUR,
+      meanwhile: async ({ report }) => {
+        key.scopes = scopes.filter((scope) => scope !== 'telemetry:read');
+        await rig.clock.sleep(HOUR);
+        expect(report().streams).toContainEqual(expect.objectContaining({ name: 'telemetry', state: 'off' }));
+        expect(report().summary).toBe('telemetry cannot be read: the key lacks the scope telemetry:read');
+        key.scopes = scopes;
+      },
+    });
+    expect(life.error).toBeNull();
+    expect(life.lastReport.summary).toMatch(/^All 3 devices are held in full/);
+  });
+
   test('is not stopped by devices that never answer: names them, and asks them now and then', async () => {
     const broken = ['a', 'b', 'c', 'd'];
     const devices = [...broken, 'sound'].map((deviceId) => ({ deviceId, intervalMs: 10 * MINUTE }));
