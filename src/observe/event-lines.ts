@@ -103,7 +103,8 @@ const LINES: Lines = {
   'stream-back': ({ stream }) => line('info', `${stream} can be read again`, { stream }),
   'stream-off': ({ stream, scope }) =>
     line(
-      'warn',
+      // Without these nothing is synced at all; the others may be left out on purpose.
+      stream === 'telemetry' || stream === 'devices' ? 'error' : 'warn',
       `the key lacks the scope ${scope}: this stream is off, the others run. Give the key the scope (noticed within the hour), or exchange the key in api.key_file (noticed at once)`,
       { stream, scope },
     ),

@@ -153,7 +153,10 @@ function stateOf({ read }: BundleParts, look: ReturnType<typeof lookForBundle>, 
     requests_by_hour: eachRow(requestsByHour, ({ hour, ...row }) => ({ hour_ms: Number(hour) * 3_600_000, ...row })),
     requests_by_kind: eachRow(requestsByKind, (row) => row),
     // What was refused is quoted there: lines, with names and values.
-    quarantine: eachRow(quarantine, (row) => ({ ...row, reason: plainText(withoutQuotes(String(row.reason)), 160) })),
+    quarantine: eachRow(quarantine, (row) => ({
+      ...row,
+      reason: plainText(withoutQuotes(String(row['reason'])), 160),
+    })),
     requests: eachRow(requests, ({ device_id, ...row }) =>
       device_id === null ? row : { ...row, device: names.device(String(device_id)) },
     ),

@@ -8,7 +8,6 @@
 import type { DestinationKind } from '../core/dialect.ts';
 import type { Observe, Sink } from '../core/ports.ts';
 import { SECOND_MS } from '../core/time.ts';
-import { createPointSource } from '../influx/queries.ts';
 import type { InfluxSinkOptions } from '../influx/sink.ts';
 import type { DestinationOptions } from '../sync/destination.ts';
 
@@ -54,6 +53,8 @@ async function look(
   const place = places.find((each) => each.name === name);
   const tag = workspace();
   if (place === undefined || tag === null) return true;
+  // Loaded for the one question of a life, and not at each start.
+  const { createPointSource } = await import('../influx/queries.ts');
   const source = createPointSource({ ...place, timeoutMs: Math.min(LOOK_MS, place.timeoutMs) }, kind, tag);
   const found = await source.hasAny(signal);
   if (found === true) observe({ type: 'destination-older', destination: name });

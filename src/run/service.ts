@@ -9,8 +9,8 @@ import { beatingClock, healthOf } from '../core/heartbeats.ts';
 import type { HealthReport, ReadyReport } from '../core/status.ts';
 import { createMetrics } from '../observe/metrics.ts';
 import { MOST_DEVICES } from '../observe/metrics-table.ts';
-import { type StatusServer, serveStatus } from '../observe/server.ts';
-import { createStatusPage } from '../page/page.ts';
+import { type StatusServer, type StatusServerOptions, serveStatus } from '../observe/server.ts';
+import type { StatusPageParts } from '../page/page.ts';
 import { realClock } from '../real-clock.ts';
 import { createFirstFill } from '../sync/first-fill.ts';
 import { runHousekeeping } from '../sync/housekeeping.ts';
@@ -99,10 +99,19 @@ async function servePage({ listen, sync, voice: { scrub, logger }, perDevice }: 
   return await serveStatus({
     listen,
     status: looks.report,
-    page: createStatusPage({ look: looks.look, facts: pageFactsOf(sync, scrub) }),
+    page: pageOnDemand({ look: looks.look, facts: pageFactsOf(sync, scrub) }),
     health,
     ready,
     metrics,
     onError: (message) => logger.error(`status page: ${message}`, { event: 'status-page-failed' }),
   });
+}
+
+/** Loaded when somebody looks: a daemon that nobody looks at starts without. */
+function pageOnDemand(parts: StatusPageParts): StatusServerOptions['page'] {
+  let page: Promise<StatusServerOptions['page']> | null = null;
+  return async (path, params) => {
+    page ??= import('../page/page.ts').then(({ createStatusPage }) => createStatusPage(parts));
+    return await (await page)(path, params);
+  };
 }

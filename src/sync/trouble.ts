@@ -36,6 +36,7 @@ const LOOK_EVERY_MS = SECOND_MS;
 /** A service that is taken to be well. */
 export function createTrouble({ clock, random, observe }: { clock: Clock; random: Random; observe: Observe }): Trouble {
   let failures = 0;
+  let isTold = false;
   let retryAtMs = 0;
   let hasAsked = false;
   let answeredAtMs = Number.NEGATIVE_INFINITY;
@@ -47,7 +48,8 @@ export function createTrouble({ clock, random, observe }: { clock: Clock; random
       answeredAtMs = clock.monoMs();
       if (failures === 0) return;
       failures = 0;
-      observe({ type: 'service-back' });
+      if (isTold) observe({ type: 'service-back' });
+      isTold = false;
     },
     pass: async (signal, turned) => {
       while (failures > 0) {
@@ -68,6 +70,9 @@ export function createTrouble({ clock, random, observe }: { clock: Clock; random
       failures += 1;
       const waitMs = backoffMs({ failures, policy: BACKOFF, random, askedMs: facts.waitMs ?? 0 });
       retryAtMs = clock.monoMs() + waitMs;
+      // A 429 is an answer: it is waited for together, and is no trouble of the service.
+      if (kind === 'throttled') return;
+      isTold = true;
       observe({ type: 'service-trouble', message, waitMs });
     },
     done: () => {

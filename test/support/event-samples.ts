@@ -29,7 +29,10 @@ export const SAMPLES: Samples = {
   'readings-late': [{ type: 'readings-late', deviceId: 'd', count: 1, worstMs: 1000, settleMs: 1000 }],
   'claims-withdrawn': [{ type: 'claims-withdrawn', deviceId: 'd', from: 'F', to: 'T' }],
   'gap-named': ['beyond plan', 'beyond allowance'].map((reason) => ({ type: 'gap-named', deviceId: 'd', reason, from: 'F', to: 'T' })),
-  'stream-off': [{ type: 'stream-off', stream: 'alerts', scope: 'alerts:read' }],
+  'stream-off': [
+    { type: 'stream-off', stream: 'alerts', scope: 'alerts:read' },
+    { type: 'stream-off', stream: 'telemetry', scope: 'telemetry:read' },
+  ],
   'stream-on': [{ type: 'stream-on', stream: 'alerts' }],
   'stream-failed': [{ type: 'stream-failed', stream: 'alerts', message: 'm' }],
   'stream-read': [{ type: 'stream-read', stream: 'alerts' }],
