@@ -6,11 +6,11 @@ import type { FleetFigures } from '../core/figures.ts';
 import type { ReadyCode, ReadyReport } from '../core/status.ts';
 import type { Deliverer } from './deliver.ts';
 import type { Room } from './room.ts';
-import type { StreamNotes } from './stream-notes.ts';
+import { type StreamNotes, wasListed } from './stream-notes.ts';
 
 export interface ReadyParts {
   readonly deliverers: readonly Pick<Deliverer, 'name' | 'held'>[];
-  readonly streams: Pick<StreamNotes, 'trouble' | 'isRefused' | 'failingLong'>;
+  readonly streams: Pick<StreamNotes, 'trouble' | 'isRefused' | 'failingLong' | 'list'>;
   readonly room: Pick<Room, 'status'>;
   /** What a look at every device has found; `null` before the first one. */
   readonly fleet: () => FleetFigures | null;
@@ -41,9 +41,12 @@ function apiReasons({ streams }: ReadyParts): Reason[] {
   return streams.failingLong().map(({ name, reason }) => ['stream_failing', `stream ${name}: ${reason}`]);
 }
 
-function deviceReasons({ fleet }: ReadyParts): Reason[] {
+function deviceReasons({ fleet, streams }: ReadyParts): Reason[] {
   const seen = fleet();
-  if (seen === null || seen.listed === 0) return [['devices_not_listed', 'the devices are not listed yet']];
+  // A list that was read and is empty is an answer: there is nothing to wait for.
+  if (seen === null || (seen.listed === 0 && !wasListed(streams.list()))) {
+    return [['devices_not_listed', 'the devices are not listed yet']];
+  }
   const { lastDayMissing, present } = seen;
   if (lastDayMissing === 0) return [];
   return [['last_day_missing', `the last day of ${lastDayMissing} of ${present} devices is not synced yet`]];

@@ -26,7 +26,7 @@ import { horizonNow } from './horizon.ts';
 import { phaseOf } from './planning-settings.ts';
 import { type DeviceSums, type DeviceView, lookAtDevice, sumUp } from './report-devices.ts';
 import type { Room } from './room.ts';
-import type { StreamNotes } from './stream-notes.ts';
+import { type StreamNotes, wasListed } from './stream-notes.ts';
 
 /** A destination, as its deliverer or the state tells of it. */
 export interface ReportedDestination {
@@ -216,25 +216,35 @@ export function openSeconds({ context, staleMs }: Pick<ReportParts, 'context' | 
 
 /** How it stands, in a sentence: what is wrong first, as nothing else counts then. */
 function summarize(
-  { deliverers, allowance, streams, room, isRunning }: ReportParts,
+  parts: ReportParts,
   { devices, complete, excluded }: { devices: number; complete: number; excluded: number },
 ): string {
+  const wrong = wrongWords(parts);
+  if (wrong !== null) return wrong;
+  const isAtWork = parts.isRunning();
+  if (devices === 0) return noDeviceWords(parts, { excluded, isAtWork });
   const leftOut = excluded === 0 ? '' : ` (${excluded} excluded)`;
+  const { waiting_until } = parts.allowance();
+  const waiting = waiting_until === null || !isAtWork ? '' : ` Waiting for allowance until ${waiting_until}.`;
+  if (complete === devices) return `All ${devices} devices are held in full${leftOut}.${waiting}`;
+  return `${isAtWork ? 'Filling: ' : ''}${complete} of ${devices} devices are held in full${leftOut}.${waiting}`;
+}
+
+function wrongWords({ deliverers, streams, room }: ReportParts): string | null {
   const trouble = streams.trouble();
   if (trouble !== null) return `The API is not read: ${trouble}`;
   const { full } = room.status();
   if (full !== null) return `Nothing new is read: ${full}`;
-  const held = deliverers.find((deliverer) => deliverer.held() !== null);
   const unread = unreadStream(streams);
   if (unread !== null) return `${unread.name} cannot be read: ${unread.reason}`;
-  if (held !== undefined) return `Delivery to ${held.name} is held: ${held.held() ?? ''}`;
-  if (devices === 0 && excluded > 0) return `No device is synced: all ${excluded} are excluded.`;
-  const isAtWork = isRunning();
-  if (devices === 0) return isAtWork ? 'Starting: the devices are not listed yet.' : 'No devices are listed yet.';
-  const { waiting_until } = allowance();
-  const waiting = waiting_until === null || !isAtWork ? '' : ` Waiting for allowance until ${waiting_until}.`;
-  if (complete === devices) return `All ${devices} devices are held in full${leftOut}.${waiting}`;
-  return `${isAtWork ? 'Filling: ' : ''}${complete} of ${devices} devices are held in full${leftOut}.${waiting}`;
+  const held = deliverers.find((deliverer) => deliverer.held() !== null);
+  return held === undefined ? null : `Delivery to ${held.name} is held: ${held.held() ?? ''}`;
+}
+
+function noDeviceWords({ streams }: ReportParts, seen: { excluded: number; isAtWork: boolean }): string {
+  if (seen.excluded > 0) return `No device is synced: all ${seen.excluded} are excluded.`;
+  if (wasListed(streams.list())) return 'The workspace has no devices.';
+  return seen.isAtWork ? 'Starting: the devices are not listed yet.' : 'No devices are listed yet.';
 }
 
 /** A stream whose state is news. Others may be off on purpose; without telemetry nothing of what is wanted ever comes. */

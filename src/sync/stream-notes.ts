@@ -140,3 +140,8 @@ export function oncePerStream(notes: Pick<StreamNotes, 'isOff' | 'isFailing'>, t
     if (hadFailed && !notes.isFailing(event.stream)) tell({ type: 'stream-back', stream: event.stream });
   };
 }
+
+/** Whether the list of devices was read to its end, ever: if it is empty then, there are none. */
+export function wasListed(streams: readonly StreamStatus[]): boolean {
+  return streams.some(({ name, last_read_at }) => name === 'devices' && last_read_at !== null);
+}
