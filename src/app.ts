@@ -280,7 +280,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
     report: () => reportNow(reported),
     overview: () => overviewNow(reported, fleet.sums()),
     pageFacts: (recentEvents) => createPageFacts({ ...reported, fleet, clock, recentEvents }),
-    ready: () => readyNow({ deliverers, streams, room, fleet: fleet.latest }),
+    ready: () => readyNow({ deliverers, streams, room, store, fleet: fleet.latest }),
     close,
   };
 }

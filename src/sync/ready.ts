@@ -3,6 +3,7 @@
  * needed is wrong. Waiting for allowance is neither.
  */
 import type { FleetFigures } from '../core/figures.ts';
+import type { Store } from '../core/state.ts';
 import type { ReadyCode, ReadyReport } from '../core/status.ts';
 import type { Deliverer } from './deliver.ts';
 import type { Room } from './room.ts';
@@ -12,6 +13,7 @@ export interface ReadyParts {
   readonly deliverers: readonly Pick<Deliverer, 'name' | 'held'>[];
   readonly streams: Pick<StreamNotes, 'trouble' | 'isRefused' | 'failingLong' | 'list'>;
   readonly room: Pick<Room, 'status'>;
+  readonly store: Pick<Store, 'devices'>;
   /** What a look at every device has found; `null` before the first one. */
   readonly fleet: () => FleetFigures | null;
 }
@@ -41,13 +43,17 @@ function apiReasons({ streams }: ReadyParts): Reason[] {
   return streams.failingLong().map(({ name, reason }) => ['stream_failing', `stream ${name}: ${reason}`]);
 }
 
-function deviceReasons({ fleet, streams }: ReadyParts): Reason[] {
+function deviceReasons({ fleet, streams, store }: ReadyParts): Reason[] {
   const seen = fleet();
-  // A list that was read and is empty is an answer: there is nothing to wait for.
-  if (seen === null || (seen.listed === 0 && !wasListed(streams.list()))) {
+  // A list that was read and is empty is an answer: there is nothing to wait for. One that was just read was not looked at.
+  if (seen === null || (seen.listed === 0 && (hasAny(store) || !wasListed(streams.list())))) {
     return [['devices_not_listed', 'the devices are not listed yet']];
   }
   const { lastDayMissing, present } = seen;
   if (lastDayMissing === 0) return [];
   return [['last_day_missing', `the last day of ${lastDayMissing} of ${present} devices is not synced yet`]];
+}
+
+function hasAny({ devices }: ReadyParts['store']): boolean {
+  return devices().some(({ goneSinceMs }) => goneSinceMs === null);
 }
