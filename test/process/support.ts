@@ -68,6 +68,8 @@ export interface RunOptions {
   /** Before the program's own file: `--import`. */
   readonly nodeArgs?: readonly string[];
   readonly cwd?: string;
+  /** Its file; the source's where none is named. */
+  readonly program?: string;
   /** Runs it as another user; this one has to be root. */
   readonly uid?: number;
   /** It is killed after so long: sooner than its test is given up, so that nothing outlives a test that hangs. */
@@ -79,7 +81,7 @@ const WITHIN_MS = 50_000;
 /** Starts the program with nothing of this process's environment but the way to its tools. */
 export function start(args: readonly string[], options: RunOptions = {}): Run {
   const { PATH } = process.env;
-  const child = spawn(process.execPath, [...(options.nodeArgs ?? []), MAIN, ...args], {
+  const child = spawn(process.execPath, [...(options.nodeArgs ?? []), options.program ?? MAIN, ...args], {
     cwd: options.cwd ?? tmpdir(),
     ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }),
     env: { PATH, ...options.env },

@@ -1,0 +1,70 @@
+/**
+ * The program as it is installed: what `npm run build` makes of the source does what the source does.
+ */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { VERSION } from '../../src/version.ts';
+import { KEY, openStage, ROOT, start, until } from './support.ts';
+
+let place: string;
+let program: string;
+
+beforeAll(() => {
+  place = mkdtempSync(join(tmpdir(), 'tidemark-built-'));
+  const folder = join(place, 'dist');
+  const { status, stderr } = spawnSync(process.execPath, [join(ROOT, 'config', 'build.mjs'), folder], {
+    encoding: 'utf8',
+  });
+  expect([status, stderr]).toEqual([0, '']);
+  symlinkSync(join(ROOT, 'node_modules'), join(place, 'node_modules'));
+  program = join(folder, 'main.js');
+}, 60_000);
+
+afterAll(() => rmSync(place, { recursive: true, force: true }));
+
+/** What the pages load: some of it is read from beside the program, some from a library's package. */
+const ASSETS = ['page.css', 'mark.svg', 'live.js', 'morph.js', 'charts.js', 'uplot.js', 'uplot.css'];
+
+describe('the built program', () => {
+  test('can be run as a command, and tells its version and its help', async () => {
+    expect(readFileSync(program, 'utf8')).toMatch(/^#!\/usr\/bin\/env node\n/);
+    const version = await start(['--version'], { program }).ended;
+    expect(version).toMatchObject({ code: 0, stdout: `${VERSION}\n`, stderr: '' });
+    const [built, source] = await Promise.all([start(['--help'], { program }).ended, start(['--help']).ended]);
+    expect(built.stdout).toBe(source.stdout);
+  });
+
+  test('syncs by a file in YAML, a terminal’s log included', async () => {
+    await using stage = await openStage();
+    const file = join(stage.directory, 'tidemark.yaml');
+    writeFileSync(file, 'log: {format: pretty}\nsync: {history: 1h}\n');
+    const { code, stdout, stderr } = await stage.run(['--once', '--json', '--config', file], { program });
+    expect([code, stderr]).toEqual([0, expect.stringContaining('INFO')]);
+    expect(JSON.parse(stdout)).toMatchObject({ gaps: [] });
+    expect(JSON.parse(stdout).points_archived).toBeGreaterThan(100);
+    expect(stderr + stdout).not.toContain(KEY);
+    const status = await stage.run(['--status'], { program });
+    expect([status.code, status.stderr]).toEqual([0, '']);
+  });
+
+  test('shows its pages with all that they load, and its metrics', { timeout: 90_000 }, async () => {
+    const demo = start(['--demo'], { cwd: place, env: { TMPDIR: place }, program, withinMs: 85_000 });
+    try {
+      await until('it tells where the page is', () => demo.stdout().includes('\n') || demo.child.exitCode !== null);
+      const url = /^Status page: (http:\S+\/)\n/.exec(demo.stdout())?.[1] ?? '';
+      await until('it is ready', async () => (await fetch(`${url}readyz`)).status === 200, 60_000);
+      for (const path of ['', 'status.json', 'metrics', ...ASSETS.map((name) => `assets/${name}`)]) {
+        const answer = await fetch(new URL(path, url));
+        expect([path, answer.status, (await answer.text()).length > 50]).toEqual([path, 200, true]);
+      }
+      demo.child.kill('SIGTERM');
+      expect((await demo.ended).code).toBe(0);
+    } finally {
+      demo.child.kill('SIGKILL');
+      await demo.ended;
+    }
+  });
+});
