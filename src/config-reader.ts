@@ -5,10 +5,12 @@
  * Promise: no mistake holds a secret. None of the words used repeats one, and as a net every text that stood where a
  * secret belongs is searched for in what is said.
  */
+
 import type { ActingKey, ConfigKeys, SecretPath, ValueOf, ValuePath } from './config-schema.ts';
 import { fileForm } from './config-schema.ts';
 import type { Given } from './config-sources.ts';
 import { secretText, Unfit } from './config-values.ts';
+import { codeOf } from './core/faults.ts';
 import { SECRET_MARK, Secret } from './core/secret.ts';
 import { plainText } from './core/text.ts';
 
@@ -132,13 +134,8 @@ const TROUBLES: ReadonlyMap<string, string> = new Map([
 
 /** Why a file could not be read, ready for its name. */
 export function fileTrouble(error: unknown): string {
-  const code = errorCode(error);
+  const code = codeOf(error);
   return TROUBLES.get(code) ?? `the file cannot be read (${code}):`;
-}
-
-/** The code of an error of the file system, such as `ENOENT`. */
-export function errorCode(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
 }
 
 /**

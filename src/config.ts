@@ -7,7 +7,6 @@
 import { type InfluxConfig, type NamedDatabase, readDestinations, readInflux } from './config-databases.ts';
 import {
   beginReading,
-  errorCode,
   fileTrouble,
   isGiven,
   mistakesOf,
@@ -19,7 +18,7 @@ import {
 import { configKeys, fileForm, knownNames, knownVariables, variableOf } from './config-schema.ts';
 import { readEnvironment, readYaml, type SourceReading } from './config-sources.ts';
 import type { History, Listen } from './config-values.ts';
-import { UserError } from './core/faults.ts';
+import { codeOf, UserError } from './core/faults.ts';
 import type { FilterSpec } from './core/filter.ts';
 import type { Schedules } from './core/schedule.ts';
 import { Secret } from './core/secret.ts';
@@ -214,7 +213,7 @@ export function readConfigFile({ file, readFile, nowMs }: ConfigInput): SourceRe
   try {
     text = readFile(path);
   } catch (error) {
-    const missing = ['ENOENT', 'ENOTDIR'].includes(errorCode(error));
+    const missing = ['ENOENT', 'ENOTDIR'].includes(codeOf(error));
     if (file === null && missing) return { given: new Map(), mistakes: [], whole: true };
     const remedy = missing ? '; create it, or name another with --config' : '';
     return {

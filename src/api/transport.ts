@@ -9,7 +9,7 @@ import { Buffer } from 'node:buffer';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { type Dispatcher, EnvHttpProxyAgent, request as send } from 'undici';
-import { TransportError, UserError } from '../core/faults.ts';
+import { codeOf, TransportError, UserError } from '../core/faults.ts';
 import type { HttpAnswer, HttpRequest, Transport } from '../core/ports.ts';
 import { toTransportError } from './transport-error.ts';
 
@@ -145,7 +145,7 @@ async function unpack(packed: Buffer, encoding = 'identity'): Promise<Buffer> {
   try {
     return await unpacker(packed, { maxOutputLength: MAX_ANSWER_BYTES });
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge();
+    if (codeOf(error) === 'ERR_BUFFER_TOO_LARGE') throw tooLarge();
     throw new TransportError('other', 'the packed answer is damaged');
   }
 }

@@ -2,11 +2,11 @@
  * The end of a backfill for people: what it brought, what was empty, what could not be had and what to do about it.
  */
 import { lackWords } from '../core/lacks.ts';
-import { plainText } from '../core/text.ts';
+import { counted, grouped, plainText } from '../core/text.ts';
 import { parseTimestamp } from '../core/time.ts';
 import { holeMs } from './backfill-look.ts';
 import type { BackfillSummary, MissingStretch } from './backfill-summary.ts';
-import { count, number, span, wrapped } from './words.ts';
+import { span, wrapped } from './words.ts';
 
 /** How many stretches are told one by one. */
 const TOLD = 10;
@@ -44,7 +44,7 @@ function headOf({ outcome, from, to, devices, late }: BackfillSummary): string {
     stalled: 'not done: nothing has moved for 10 min. What was reached stays; run it again',
     interrupted: 'stopped. What was reached stays; run it again',
   }[outcome];
-  return `Backfill of ${stretch}, ${count(devices, 'device')}: ${words}.${late ? ' It took longer than --finish-by.' : ''}`;
+  return `Backfill of ${stretch}, ${counted(devices, 'device')}: ${words}.${late ? ' It took longer than --finish-by.' : ''}`;
 }
 
 function broughtOf({
@@ -58,14 +58,14 @@ function broughtOf({
   const brought =
     requests === 0
       ? 'Nothing had to be asked.'
-      : `Brought ${count(readings, 'reading')} (${count(points, 'point')}) in ${count(requests, 'request')}.`;
+      : `Brought ${counted(readings, 'reading')} (${counted(points, 'point')}) in ${counted(requests, 'request')}.`;
   const since = oldest === null ? '' : ` The oldest reading that is held is of ${short(oldest)}.`;
-  return `${brought} Held in full: ${number(devices_complete)} of ${count(devices, 'device')}.${since}`;
+  return `${brought} Held in full: ${grouped(devices_complete)} of ${counted(devices, 'device')}.${since}`;
 }
 
 function emptyOf({ devices_empty: empty, devices }: BackfillSummary): string[] {
   if (empty === 0 || devices === 0) return [];
-  return [`No reading in that time: ${count(empty, 'device')}.`];
+  return [`No reading in that time: ${counted(empty, 'device')}.`];
 }
 
 function missingOf({ missing }: BackfillSummary): string[] {
@@ -77,7 +77,7 @@ function missingOf({ missing }: BackfillSummary): string[] {
     const ms = stretches.reduce((sum, stretch) => sum + holeMs(stretch), 0);
     return {
       ms,
-      line: `  ${plainText(reason, 40)}: ${span(ms / 1000)} of ${count(devices, 'device')}: ${REMEDIES[reason] ?? 'run it again'}`,
+      line: `  ${plainText(reason, 40)}: ${span(ms / 1000)} of ${counted(devices, 'device')}: ${REMEDIES[reason] ?? 'run it again'}`,
     };
   });
   const worst = missing.slice(0, TOLD).map((stretch) => {
@@ -90,7 +90,7 @@ function missingOf({ missing }: BackfillSummary): string[] {
     ...sums.toSorted((a, b) => b.ms - a.ms).map(({ line }) => line),
     'By device, the worst first:',
     ...worst,
-    ...(more > 0 ? [`  and ${count(more, 'more stretch', 'more stretches')}; --json lists them all`] : []),
+    ...(more > 0 ? [`  and ${counted(more, 'more stretch', 'more stretches')}; --json lists them all`] : []),
   ];
 }
 
@@ -99,9 +99,9 @@ function deliveryOf({ destinations }: BackfillSummary): string[] {
   return destinations.flatMap(
     ({ name, pending_points: pending, delivered_points: delivered, quarantined, lacks, held }) => [
       pending === 0
-        ? `${plainText(name, 40)} has it all (${count(delivered, 'point')} delivered meanwhile).`
-        : `${plainText(name, 40)}: ${count(pending, 'point')} wait in the archive: ${plainText(held ?? 'not delivered yet')}. Run it again.`,
-      ...(quarantined > 0 ? [`  ${count(quarantined, 'point')} that it refused are in quarantine.`] : []),
+        ? `${plainText(name, 40)} has it all (${counted(delivered, 'point')} delivered meanwhile).`
+        : `${plainText(name, 40)}: ${counted(pending, 'point')} wait in the archive: ${plainText(held ?? 'not delivered yet')}. Run it again.`,
+      ...(quarantined > 0 ? [`  ${counted(quarantined, 'point')} that it refused are in quarantine.`] : []),
       ...lacks.map((lack) => `  ${plainText(lackWords(name, lack))}`),
     ],
   );

@@ -9,7 +9,7 @@ import { coveredIntervals } from '../core/coverage.ts';
 import { UserError } from '../core/faults.ts';
 import type { FleetRates } from '../core/fleet-rates.ts';
 import type { ProgressReport } from '../core/status.ts';
-import { counted } from '../core/text.ts';
+import { counted, grouped } from '../core/text.ts';
 import { type EpochMs, MINUTE_MS, msToNs, SECOND_MS } from '../core/time.ts';
 import { windowSpanNs } from '../core/walk.ts';
 import type { Backfill } from '../sync/backfill.ts';
@@ -111,7 +111,7 @@ function etaOf(left: number | null, perMinute: number | null): NonNullable<Progr
   if (left === null || left <= 0 || perMinute === null || perMinute <= 0) return null;
   const rate = perMinute < 10 ? perMinute.toFixed(1) : String(Math.round(perMinute));
   const seconds = Math.round((left / perMinute) * 60);
-  return { seconds, basis: `about ${left.toLocaleString('en-US')} requests at ${rate} a minute` };
+  return { seconds, basis: `about ${grouped(left)} requests at ${rate} a minute` };
 }
 
 /** Waits until nothing is open that could be had. */

@@ -6,11 +6,13 @@
  * plan are kept, and only where none are known yet (the gate paces by them). What is wrong with one thing keeps no other
  * from being tried, unless the others would fail by the same.
  */
+
 import { type ApiFindings, CHECK_REQUESTS, type CheckNotes, createNotes } from '../core/check.ts';
 import type { ApiFault } from '../core/faults.ts';
 import type { Learnt } from '../core/learnt.ts';
 import type { Api, Clock, Observe, Purpose } from '../core/ports.ts';
 import type { Account, DevicePage, DeviceRecord } from '../core/records.ts';
+import { counted } from '../core/text.ts';
 import { floorToSecond, HOUR_NS, msToNs } from '../core/time.ts';
 import type { SyncContext } from '../sync/context.ts';
 import { type Asker, createAsker, type Waits } from './check-ask.ts';
@@ -180,7 +182,7 @@ function skipRest(notes: CheckNotes, why: string): void {
 }
 
 function countOf(count: number, isMore: boolean, what: string): string {
-  return `${isMore ? 'the first ' : ''}${count.toLocaleString('en-US')} ${what}${count === 1 ? '' : 's'}`;
+  return `${isMore ? 'the first ' : ''}${counted(count, what)}`;
 }
 
 function has({ lines }: CheckNotes, name: string): boolean {

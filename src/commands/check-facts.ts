@@ -8,23 +8,23 @@ import type { Learnt } from '../core/learnt.ts';
 import type { Clock } from '../core/ports.ts';
 import type { Account, DevicePage } from '../core/records.ts';
 import type { ServerClock } from '../core/server-clock.ts';
-import { plainText } from '../core/text.ts';
+import { counted, grouped, plainText } from '../core/text.ts';
 import { DAY_MS, nsToMs, SECOND_MS } from '../core/time.ts';
 import type { SyncSettings } from '../sync/context.ts';
 import { wantedFrom } from '../sync/horizon.ts';
-import { countWords, numberWords, spanWords } from './check-words.ts';
+import { spanWords } from './check-words.ts';
 import { span } from './words.ts';
 
 /** The plan and its limits. */
 export function notePlan(notes: CheckNotes, { plan, devices, openAlerts }: Account): CheckLine {
   const { requestsPerMinute, requestsPerDay, historyMaxDays, maxDevicesPerPage } = plan;
-  const told = (figure: number | null): string => (figure === null ? 'an untold number of' : numberWords(figure));
+  const told = (figure: number | null): string => (figure === null ? 'an untold number of' : grouped(figure));
   const name = plainText(plan.name ?? plan.planId ?? 'without a name', 60);
   const message = [
     `${name}: ${told(requestsPerMinute)} requests a minute, ${told(requestsPerDay)} a day`,
-    historyMaxDays === null ? 'windows of any width' : `windows of ${countWords(historyMaxDays, 'day')} at most`,
-    ...(devices === null ? [] : [countWords(devices, 'device')]),
-    ...(openAlerts === null ? [] : [countWords(openAlerts, 'open alert')]),
+    historyMaxDays === null ? 'windows of any width' : `windows of ${counted(historyMaxDays, 'day')} at most`,
+    ...(devices === null ? [] : [counted(devices, 'device')]),
+    ...(openAlerts === null ? [] : [counted(openAlerts, 'open alert')]),
   ].join('; ');
   const facts = {
     plan_id: plan.planId,
@@ -50,7 +50,7 @@ export function noteHistory(
   const wanted = `sync.history goes back ${spanWords(wantedMs)}`;
   if (maxDays === null || wantedMs <= maxDays * DAY_MS) return notes.ok('history', `${wanted}: within the plan`);
   return notes.warn('history', {
-    message: `${wanted}, the windows of the plan span ${countWords(maxDays, 'day')}: what is older comes only if the API serves it`,
+    message: `${wanted}, the windows of the plan span ${counted(maxDays, 'day')}: what is older comes only if the API serves it`,
     remedy: 'Nothing, or a larger plan; gaps that stay for this reason are named "beyond plan".',
   });
 }
@@ -101,8 +101,8 @@ export function noteClock(
 export function noteAllowance(notes: CheckNotes, { leftMinute, spentDay, leftDay }: AllowanceUse): CheckLine {
   const facts = { left_minute: leftMinute, left_day: leftDay, spent_day: spentDay };
   const of = (left: number | null, what: string): string =>
-    left === null ? `of the ${what} not known` : `${numberWords(left)} of the ${what}`;
-  const message = `left: ${of(leftMinute, 'minute')}, ${of(leftDay, 'day')}; own requests in 24 h: ${numberWords(spentDay)}`;
+    left === null ? `of the ${what} not known` : `${grouped(left)} of the ${what}`;
+  const message = `left: ${of(leftMinute, 'minute')}, ${of(leftDay, 'day')}; own requests in 24 h: ${grouped(spentDay)}`;
   if (leftDay !== 0) return notes.ok('allowance', message, facts);
   const remedy =
     'Nothing: it goes on when the day is over. A larger plan, or a shorter sync.history, if it happens often.';

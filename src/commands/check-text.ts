@@ -2,8 +2,7 @@
  * The answer of `--check` for people: a line for each thing, at most 80 columns wide.
  */
 import type { CheckLine, CheckReport, CheckStatus } from '../core/check.ts';
-import { plainText } from '../core/text.ts';
-import { countWords } from './check-words.ts';
+import { counted, grouped, plainText } from '../core/text.ts';
 
 const WIDTH = 80;
 
@@ -55,16 +54,12 @@ function verdictOf({ checks, requests, exit_code }: CheckReport): string {
   const count = (status: CheckStatus): number => checks.filter((check) => check.status === status).length;
   const [failed, warned, skipped] = [count('fail'), count('warn'), count('skip')];
   const parts = [
-    failed === 0 ? 'All that is needed works' : `${countWords(failed, 'thing')} not in order`,
-    ...(warned === 0 ? [] : [`${countWords(warned, 'warning')}`]),
-    ...(skipped === 0 ? [] : [`${numberOf(skipped)} not looked at`]),
+    failed === 0 ? 'All that is needed works' : `${counted(failed, 'thing')} not in order`,
+    ...(warned === 0 ? [] : [`${counted(warned, 'warning')}`]),
+    ...(skipped === 0 ? [] : [`${grouped(skipped)} not looked at`]),
   ];
   const end = exit_code === 0 ? '' : ` Exit code ${exit_code}.`;
-  return `${parts.join(', ')}. ${requests === 0 ? 'The API was asked for nothing' : `${countWords(requests, 'request')} of the allowance`}.${end}`;
-}
-
-function numberOf(count: number): string {
-  return count.toLocaleString('en-US');
+  return `${parts.join(', ')}. ${requests === 0 ? 'The API was asked for nothing' : `${counted(requests, 'request')} of the allowance`}.${end}`;
 }
 
 /** Lines of at most 80 columns, each set in; a word that is longer than a line is cut. */

@@ -1,17 +1,8 @@
 /**
- * Figures as people read them.
+ * Lengths of time as people read them.
  */
+import { grouped } from '../core/text.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
-
-/** `4,210`. */
-export function numberWords(value: number): string {
-  return value.toLocaleString('en-US');
-}
-
-/** `1 device`, `4,210 devices`. */
-export function countWords(value: number, what: string): string {
-  return `${numberWords(value)} ${what}${value === 1 ? '' : 's'}`;
-}
 
 /** A span by its largest unit: `45 s`, `12 min`, `3.5 h`, `30 days`. */
 export function spanWords(ms: number): string {
@@ -22,5 +13,5 @@ export function spanWords(ms: number): string {
 }
 
 function short(value: number): string {
-  return numberWords(Math.round(value * 10) / 10);
+  return grouped(Math.round(value * 10) / 10);
 }

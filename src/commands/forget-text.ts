@@ -2,14 +2,13 @@
  * What `--forget` tells people: what was removed, and what it did not touch.
  */
 import { identityTag } from '../core/line-text.ts';
-import { counted, plainText } from '../core/text.ts';
+import { counted, grouped, plainText } from '../core/text.ts';
 import type { ForgetSummary } from './forget.ts';
 import { wrapped } from './upkeep-text.ts';
 
 /** At most 80 columns wide, but for statements to be copied. */
 export function forgetText(deviceId: string, summary: ForgetSummary): string {
   const { outcome, points, quarantined, alerts, is_listed, is_log_empty } = summary;
-  const number = (value: number): string => value.toLocaleString('en-GB');
   const name = plainText(deviceId, 60);
   if (outcome === 'interrupted') {
     return wrapped(
@@ -17,7 +16,7 @@ export function forgetText(deviceId: string, summary: ForgetSummary): string {
     );
   }
   const lines = [
-    `Removed of ${name}: ${counted(points, 'point')} of the archive, ${number(quarantined)} in quarantine, ${counted(alerts, 'alert')}, and all that was known of it.`,
+    `Removed of ${name}: ${counted(points, 'point')} of the archive, ${grouped(quarantined)} in quarantine, ${counted(alerts, 'alert')}, and all that was known of it.`,
   ];
   if (outcome === 'waiting') {
     lines.push(

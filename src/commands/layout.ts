@@ -1,7 +1,7 @@
 /**
  * How commands lay out text for people: at most 80 columns, numbers with their units, names that cannot break a line.
  */
-import { plainText } from '../core/text.ts';
+import { counted, grouped, plainText } from '../core/text.ts';
 
 export const WIDTH = 80;
 
@@ -70,11 +70,11 @@ function cutOf(line: string, indent: number): number {
 }
 
 export function count(value: number): string {
-  return Math.round(value).toLocaleString('en-US');
+  return grouped(Math.round(value));
 }
 
 export function plural(value: number, what: string): string {
-  return `${count(value)} ${what}${Math.round(value) === 1 ? '' : 's'}`;
+  return counted(Math.round(value), what);
 }
 
 /** A length of time as people say it. */

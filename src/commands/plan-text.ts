@@ -2,8 +2,8 @@
  * The answer of `--plan` for people: one screen, plain words, every number with its unit.
  */
 import type { CostPlan } from '../core/cost-plan.ts';
-import { plainText } from '../core/text.ts';
-import { count, number, span, wrapped } from './words.ts';
+import { counted, grouped, plainText } from '../core/text.ts';
+import { span, wrapped } from './words.ts';
 
 /** The answer as a text of several lines, at most 80 columns wide. */
 export function planText(plan: CostPlan): string {
@@ -24,12 +24,12 @@ export function planText(plan: CostPlan): string {
 function headOf({ basis, what_if, workspace, devices, readings_per_day: readings }: CostPlan): string[] {
   const changes = Object.entries(what_if).map(([key, value]) => `${key}=${value}`);
   const name = plainText(workspace.name ?? workspace.workspace_id ?? 'unknown', 60);
-  const leftOut = devices.left_out === 0 ? '' : `; ${number(devices.left_out)} more left out by the configuration`;
+  const leftOut = devices.left_out === 0 ? '' : `; ${grouped(devices.left_out)} more left out by the configuration`;
   return [
     `Workspace ${name} (${sourceOf(basis)})`,
     ...(changes.length === 0 ? [] : [`What if: ${changes.join(', ')}`]),
-    `Devices: ${number(devices.total)} (${number(devices.reporting)} reporting, ${number(devices.quiet)} quiet)${leftOut}`,
-    `Readings: about ${number(readings.made)} a day (report rates${'devices' in what_if ? ' of the devices that there are' : ''}: ${number(devices.rates_measured)} measured, ${number(devices.rates_assumed)} assumed)`,
+    `Devices: ${grouped(devices.total)} (${grouped(devices.reporting)} reporting, ${grouped(devices.quiet)} quiet)${leftOut}`,
+    `Readings: about ${grouped(readings.made)} a day (report rates${'devices' in what_if ? ' of the devices that there are' : ''}: ${grouped(devices.rates_measured)} measured, ${grouped(devices.rates_assumed)} assumed)`,
   ];
 }
 
@@ -57,21 +57,21 @@ function tableOf({ requests_per_day: { asked, planned, left_for_history }, sched
     row(['Requests a day', 'due every', 'asked for', 'planned']),
     ...LANES.map(([lane, name]) => {
       const due = every[lane];
-      return row([name, due === null ? '' : span(due), number(asked[lane]), number(planned[lane])]);
+      return row([name, due === null ? '' : span(due), grouped(asked[lane]), grouped(planned[lane])]);
     }),
-    row(['left for history', '', '', number(left_for_history)]),
+    row(['left for history', '', '', grouped(left_for_history)]),
   ];
 }
 
 function allowanceOf({ allowance: { share, minute, day } }: CostPlan): string[] {
   const part = percent(share);
-  const ofMinute = `of a minute: ${number(minute.limit)} requests, ${part} of them ${number(minute.budget)}; planned ${minute.planned} (${percent(minute.used_share)})`;
-  const spent = `in the last 24 hours ${count(day.spent_last_24h, 'own request')}`;
-  const others = day.used_by_others === null ? '' : `, others ${number(day.used_by_others)} so far`;
+  const ofMinute = `of a minute: ${grouped(minute.limit)} requests, ${part} of them ${grouped(minute.budget)}; planned ${minute.planned} (${percent(minute.used_share)})`;
+  const spent = `in the last 24 hours ${counted(day.spent_last_24h, 'own request')}`;
+  const others = day.used_by_others === null ? '' : `, others ${grouped(day.used_by_others)} so far`;
   const ofDay =
     day.limit === null || day.budget === null || day.used_share === null
       ? 'of a day: no limit is known'
-      : `of a day: ${number(day.limit)} requests, ${part} of them ${number(day.budget)}; planned ${number(day.planned)} (${percent(day.used_share)})`;
+      : `of a day: ${grouped(day.limit)} requests, ${part} of them ${grouped(day.budget)}; planned ${grouped(day.planned)} (${percent(day.used_share)})`;
   return [`Allowance ${ofMinute}`, `Allowance ${ofDay}; ${spent}${others}`];
 }
 
@@ -99,32 +99,32 @@ export function backfillText(plan: CostPlan): string {
 
 function sourceOf({ source, requests_asked: asked, as_of }: CostPlan['basis']): string {
   return source === 'api'
-    ? `${count(asked, 'request')} asked just now`
+    ? `${counted(asked, 'request')} asked just now`
     : `from the state of the process that works with it, as of ${as_of}; nothing was asked`;
 }
 
 function backfillOf({ backfill }: CostPlan): string[] {
   const { from, to, devices, devices_open, open_share, readings, requests, beside_daemon, alone, pace, note } =
     backfill;
-  const head = `History from ${from} to ${to}, ${count(devices, 'device')}`;
+  const head = `History from ${from} to ${to}, ${counted(devices, 'device')}`;
   if (requests === 0) return [`${head}: all of it is held`];
-  const held = open_share < 1 ? ` (${percent(open_share)} is still open, of ${count(devices_open, 'device')})` : '';
+  const held = open_share < 1 ? ` (${percent(open_share)} is still open, of ${counted(devices_open, 'device')})` : '';
   const time = ({ seconds, until, requests_per_day }: typeof alone): string =>
     seconds === null
       ? 'never: nothing is left for it'
-      : `${span(seconds)}, until ${until} (${number(requests_per_day)} requests a day)`;
+      : `${span(seconds)}, until ${until} (${grouped(requests_per_day)} requests a day)`;
   const paced = ({ seconds, until, in_time: inTime }: NonNullable<typeof pace>['alone']): string => {
     if (seconds === null) return 'never: nothing is left for it';
     return `${span(seconds)}, until ${until}${inTime === false ? ': NOT by the time that was asked for' : ''}`;
   };
   return [
-    `${head}: about ${count(readings, 'reading')} in ${count(requests, 'request')}${held}`,
+    `${head}: about ${counted(readings, 'reading')} in ${counted(requests, 'request')}${held}`,
     `  beside the schedules, with what they leave: ${time(beside_daemon)}`,
     `  alone, with the whole share: ${time(alone)}`,
     ...(pace === null
       ? []
       : [
-          `  at ${pace.max_share === null ? `--finish-by ${pace.finish_by}` : `--max-share ${pace.max_share}`}: ${number(pace.requests_per_day)} requests a day${pace.share_of_budget === null ? '' : ` (${percent(pace.share_of_budget)} of the share)`}`,
+          `  at ${pace.max_share === null ? `--finish-by ${pace.finish_by}` : `--max-share ${pace.max_share}`}: ${grouped(pace.requests_per_day)} requests a day${pace.share_of_budget === null ? '' : ` (${percent(pace.share_of_budget)} of the share)`}`,
           `    beside the schedules: ${paced(pace.beside_daemon)}`,
           `    alone: ${paced(pace.alone)}`,
         ]),

@@ -1,7 +1,7 @@
 /**
  * What the upkeep commands tell people: at most 80 columns wide, plain words, nothing shown but through `plainText`.
  */
-import { counted, plainText } from '../core/text.ts';
+import { counted, grouped, plainText } from '../core/text.ts';
 import type { DestinationOutcome, QuarantineSummary } from './quarantine.ts';
 import type { ListedGroup, QuarantineList } from './quarantine-list.ts';
 
@@ -28,7 +28,7 @@ function groupText(group: ListedGroup): string {
   const former = is_configured || destination === null ? '' : ' (not in the configuration any more)';
   const when = destination === null ? 'set aside' : 'of';
   return [
-    wrapped(`${what}${former}: ${number(count)}`),
+    wrapped(`${what}${former}: ${grouped(count)}`),
     wrapped(plainText(reason, 300), '  '),
     wrapped(`${when} ${first} to ${last}`, '  '),
     ...samples.map((sample) => `    ${cut(plainText(sample), WIDTH - 4)}\n`),
@@ -104,8 +104,4 @@ function pieces(word: string, room: number): string[] {
 
 function cut(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
-}
-
-function number(value: number): string {
-  return value.toLocaleString('en-GB');
 }

@@ -1,7 +1,7 @@
 /**
  * The answer of `--verify` for people: one screen, worst first, every bad thing with what to do.
  */
-import { plainText } from '../core/text.ts';
+import { counted, grouped, plainText } from '../core/text.ts';
 import { type DayDifference, type DestinationVerdict, worstFirst } from '../core/verify-report.ts';
 import type { SampleVerdict } from '../core/verify-sample.ts';
 import { wrapped } from './words.ts';
@@ -39,7 +39,7 @@ function destinationLines(verdict: DestinationVerdict, repair: boolean): string[
   }
   return [
     `${head}: ${sentence(verdict)}`,
-    `  compared: ${count(verdict.points_kept, 'point')} of ${count(devices, 'device')} on ${count(days, 'device day')}${kind === 'victoriametrics' ? ' (numbers to the millisecond)' : ''}`,
+    `  compared: ${counted(verdict.points_kept, 'point')} of ${counted(devices, 'device')} on ${counted(days, 'device day')}${kind === 'victoriametrics' ? ' (numbers to the millisecond)' : ''}`,
     ...mendedLines(verdict),
     ...table(verdict.differences, verdict.differences_left_out),
     ...excuses(verdict),
@@ -54,16 +54,16 @@ function sentence({ outcome, reason, missing, different, extra, untold }: Destin
     [extra, 'extra'],
     [untold, 'not to be told'],
   ] as const;
-  const told = parts.filter(([points]) => points > 0).map(([points, word]) => `${number(points)} ${word}`);
+  const told = parts.filter(([points]) => points > 0).map(([points, word]) => `${grouped(points)} ${word}`);
   const found = told.length === 0 ? 'all that was compared is equal' : told.join(', ');
   return outcome === 'unfinished' ? `not finished: ${reason}. So far ${found}` : found;
 }
 
 function mendedLines({ mended, fetched, refused_again: refused, refusal }: DestinationVerdict): string[] {
   return [
-    ...(mended === 0 ? [] : [`  mended: ${count(mended, 'point')} sent again from the archive, and there now`]),
-    ...(fetched === 0 ? [] : [`  mended: ${count(fetched, 'point')} fetched again from the API, and there now`]),
-    ...(refused === 0 ? [] : [`  refused again: ${count(refused, 'point')}: ${plainText(refusal ?? '', 200)}`]),
+    ...(mended === 0 ? [] : [`  mended: ${counted(mended, 'point')} sent again from the archive, and there now`]),
+    ...(fetched === 0 ? [] : [`  mended: ${counted(fetched, 'point')} fetched again from the API, and there now`]),
+    ...(refused === 0 ? [] : [`  refused again: ${counted(refused, 'point')}: ${plainText(refusal ?? '', 200)}`]),
   ];
 }
 
@@ -77,11 +77,11 @@ function table(differences: readonly DayDifference[], leftOut: number): string[]
   const rows = worstFirst(differences)
     .slice(0, DAYS_TOLD)
     .map(({ day, missing, different, extra, untold, device_id }) =>
-      row([day, number(missing), number(different), number(extra + untold)], plainText(device_id, 32)),
+      row([day, grouped(missing), grouped(different), grouped(extra + untold)], plainText(device_id, 32)),
     );
   const more = differences.length + leftOut - rows.length;
-  const whole = leftOut === 0 ? '--json lists them all' : `--json lists ${number(differences.length)} of them`;
-  const rest = more <= 0 ? [] : [`  and ${count(more, 'more day')}; ${whole}`];
+  const whole = leftOut === 0 ? '--json lists them all' : `--json lists ${grouped(differences.length)} of them`;
+  const rest = more <= 0 ? [] : [`  and ${counted(more, 'more day')}; ${whole}`];
   return [row(['day', 'missing', 'different', 'extra'], 'device'), ...rows, ...rest];
 }
 
@@ -96,14 +96,14 @@ function excuses({
   return [
     ...(pending === 0
       ? []
-      : [`  ${count(pending, 'point')} not delivered yet: no difference; they wait in the archive`]),
-    ...(quarantined === 0 ? [] : [`  ${count(quarantined, 'point')} in quarantine: refused by it (--quarantine)`]),
-    ...(lacking === 0 ? [] : [`  ${count(lacking, 'point')} in its lack-set: known not to be there (--status)`]),
-    ...(partly === 0 ? [] : [`  ${count(partly, 'device day')} not held in full: what is kept of them is compared`]),
+      : [`  ${counted(pending, 'point')} not delivered yet: no difference; they wait in the archive`]),
+    ...(quarantined === 0 ? [] : [`  ${counted(quarantined, 'point')} in quarantine: refused by it (--quarantine)`]),
+    ...(lacking === 0 ? [] : [`  ${counted(lacking, 'point')} in its lack-set: known not to be there (--status)`]),
+    ...(partly === 0 ? [] : [`  ${counted(partly, 'device day')} not held in full: what is kept of them is compared`]),
     ...(unknown.length === 0
       ? []
       : [
-          `  it has ${count(unknown.length, 'more device')} that this state knows nothing of (${others.join(', ')}${unknown.length > others.length ? ', …' : ''}): of an older state, or forgotten; nothing is done about them`,
+          `  it has ${counted(unknown.length, 'more device')} that this state knows nothing of (${others.join(', ')}${unknown.length > others.length ? ', …' : ''}): of an older state, or forgotten; nothing is done about them`,
         ]),
   ];
 }
@@ -116,9 +116,9 @@ function advice(verdict: DestinationVerdict, repair: boolean): string[] {
     lines.push('--verify --repair sends again from the archive what is missing or different, without asking the API.');
   }
   if (fetch !== null) {
-    const what = `${count(fetch.points, 'point')} of ${count(fetch.devices, 'device')} ${fetch.points === 1 ? 'is' : 'are'} not in the archive any more`;
+    const what = `${counted(fetch.points, 'point')} of ${counted(fetch.devices, 'device')} ${fetch.points === 1 ? 'is' : 'are'} not in the archive any more`;
     lines.push(
-      `${what}: fetching them again takes about ${count(fetch.requests, 'request')} (${count(fetch.readings, 'reading')}). ${repair ? 'It takes api.url and api.key; run --verify --repair where they are set.' : '--verify --repair does that where api.key is set.'}`,
+      `${what}: fetching them again takes about ${counted(fetch.requests, 'request')} (${counted(fetch.readings, 'reading')}). ${repair ? 'It takes api.url and api.key; run --verify --repair where they are set.' : '--verify --repair does that where api.key is set.'}`,
     );
   }
   if (repair && kind === 'victoriametrics' && different > 0) {
@@ -133,27 +133,19 @@ function advice(verdict: DestinationVerdict, repair: boolean): string[] {
 
 function sampleLines(sample: SampleVerdict, repair: boolean): string[] {
   const { windows, readings, requests, missing, gone, reason } = sample;
-  const head = `Sample: ${count(windows, 'window')} read again from the API (${count(readings, 'reading')}, ${count(requests, 'request')})`;
+  const head = `Sample: ${counted(windows, 'window')} read again from the API (${counted(readings, 'reading')}, ${counted(requests, 'request')})`;
   const verdict =
     missing + gone === 0
       ? 'the same as archived'
-      : `${number(missing)} points served that are not archived, ${number(gone)} archived that are not served any more`;
+      : `${grouped(missing)} points served that are not archived, ${grouped(gone)} archived that are not served any more`;
   return [
     `${head}: ${reason === null ? verdict : `not finished: ${reason}. So far ${verdict}`}`,
     ...sample.differences.slice(0, DAYS_TOLD).map(({ device_id, from, to, missing: more, gone: less }) => {
       const stretch = `${from.slice(0, 16)}Z to ${to.slice(0, 16)}Z`;
-      return `  ${stretch}  ${number(more)} new, ${number(less)} gone  ${plainText(device_id, 28)}`;
+      return `  ${stretch}  ${grouped(more)} new, ${grouped(less)} gone  ${plainText(device_id, 28)}`;
     }),
     ...(missing > 0 && !repair ? ['--verify --sample N --repair takes in what is new.'] : []),
     ...(missing > 0 && repair ? ['What is new was taken in, and is delivered like any other late reading.'] : []),
     ...(gone > 0 ? ['What is not served any more was restated by the vendor: it stays archived as it was.'] : []),
   ];
-}
-
-function number(value: number): string {
-  return value.toLocaleString('en-US');
-}
-
-function count(value: number, what: string): string {
-  return `${number(value)} ${what}${value === 1 ? '' : 's'}`;
 }

@@ -1,21 +1,13 @@
 /**
- * Numbers, lengths of time and lines as people read them on a screen of 80 columns.
+ * Lengths of time and lines as people read them on a screen of 80 columns.
  */
+import { grouped } from '../core/text.ts';
 
 const WIDTH = 80;
 
-export function number(value: number): string {
-  return value.toLocaleString('en-US');
-}
-
-/** A number and what there are so many of. */
-export function count(value: number, what: string, many = `${what}s`): string {
-  return `${number(value)} ${value === 1 ? what : many}`;
-}
-
 /** A length of time as people say it. */
 export function span(seconds: number): string {
-  if (seconds < 90) return `${number(Math.round(seconds * 10) / 10)} s`;
+  if (seconds < 90) return `${grouped(Math.round(seconds * 10) / 10)} s`;
   if (seconds < 90 * 60) return `${Math.round(seconds / 60)} min`;
   return seconds < 48 * 3600 ? `${(seconds / 3600).toFixed(1)} h` : `${(seconds / 86_400).toFixed(1)} days`;
 }

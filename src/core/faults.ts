@@ -90,3 +90,8 @@ const EXIT_CODES: readonly number[] = [0, 1, 2, 3, 77, 78] satisfies ExitCode[];
 export function isExitCode(code: unknown): code is ExitCode {
   return typeof code === 'number' && EXIT_CODES.includes(code);
 }
+
+/** The system's or the database's name for what went wrong, `ENOSPC`. @param none what is said where it has none. */
+export function codeOf(error: unknown, none = 'unknown error'): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : none;
+}

@@ -1,8 +1,10 @@
 /**
  * What a destination lacks for good, in the words of the status report and of people. Pure.
  */
+
 import type { LackReason, LackSum } from './log-state.ts';
 import type { LackStatus } from './status.ts';
+import { grouped } from './text.ts';
 import { formatExact } from './time.ts';
 
 /** The sums of a destination as the status report shows them. */
@@ -34,6 +36,6 @@ const REMEDIES: Partial<Readonly<Record<LackReason, (destination: string) => str
 /** A sentence for people, without its end: how many points are not in the destination, why, and what to do. */
 export function lackWords(destination: string, { reason, points, from, to }: LackStatus): string {
   const remedy = REMEDIES[reason]?.(destination);
-  const words = `${points.toLocaleString('en-GB')} points are not in ${destination}: ${WHY[reason]} (from ${from} to ${to})`;
+  const words = `${grouped(points)} points are not in ${destination}: ${WHY[reason]} (from ${from} to ${to})`;
   return remedy === undefined ? words : `${words}; ${remedy}`;
 }

@@ -3,8 +3,10 @@
  * results, and which setting or plan would change that (issue 4, "When it cannot fit"). Data first, then the one sentence
  * of it that the log and the status page show.
  */
+
 import { type Demand, type DemandInput, demandOf, type Freshness, totalOf } from './demand.ts';
 import { FULL_PAGE, leastOf } from './page-fill.ts';
+import { grouped } from './text.ts';
 import { DAY_MS, MINUTE_MS } from './time.ts';
 
 export interface Shortfall {
@@ -61,11 +63,11 @@ export function shortfallOf(input: DemandInput): Shortfall | null {
 /** Says it in one line. */
 export function shortfallText(shortfall: Shortfall): string {
   const { asked, carried, freshness, freshnessAskedMs, readingsMade, readingsCarried, share } = shortfall;
-  const head = `the schedules ask for ${count(asked)} requests a day, the allowance carries ${count(carried)} (${percent(share)} of the plan's, less what others use)`;
+  const head = `the schedules ask for ${grouped(Math.round(asked))} requests a day, the allowance carries ${grouped(Math.round(carried))} (${percent(share)} of the plan's, less what others use)`;
   const result =
     shortfall.of === 'schedules'
       ? `readings are about ${ageText(freshness.medianMs)} old when they are fetched, where ${ageText(freshnessAskedMs)} is asked for (19 of 20 devices: ${ageText(freshness.p95Ms)})`
-      : `not even the readings fit: ${count(readingsMade)} are made a day, ${count(readingsCarried)} are carried; every device keeps its newest page in turn, about every ${ageText(freshness.medianMs)}, and the rest are named gaps`;
+      : `not even the readings fit: ${grouped(Math.round(readingsMade))} are made a day, ${grouped(Math.round(readingsCarried))} are carried; every device keeps its newest page in turn, about every ${ageText(freshness.medianMs)}, and the rest are named gaps`;
   return `${head}: ${result}. ${remedyText(shortfall)}`;
 }
 
@@ -73,7 +75,9 @@ function remedyText({ of, share, remedies }: Shortfall): string {
   const ways: string[] = [];
   if (remedies.telemetryMs !== null) ways.push(`a sync.telemetry of every ${ageText(remedies.telemetryMs)}`);
   if (remedies.share !== null && remedies.share > share) ways.push(`an api.share of ${remedies.share.toFixed(2)}`);
-  ways.push(`a plan of ${count(remedies.perDay)} requests a day and ${count(remedies.perMinute)} a minute`);
+  ways.push(
+    `a plan of ${grouped(Math.round(remedies.perDay))} requests a day and ${grouped(Math.round(remedies.perMinute))} a minute`,
+  );
   if (of === 'readings') ways.push('fewer devices (sync.exclude)');
   return `To fit, any one of: ${ways.join('; ')}.`;
 }
@@ -91,10 +95,6 @@ function shareThatFits(input: DemandInput, of: Shortfall['of']): number | null {
   const share = leastOf({ from: input.share, to: 1 }, (part) => isEnough(demandOf({ ...input, share: part })));
   const upwards = Math.min(1, Math.ceil(share * 100) / 100);
   return isEnough(demandOf({ ...input, share: upwards })) ? upwards : null;
-}
-
-function count(figure: number): string {
-  return Math.round(figure).toLocaleString('en-US');
 }
 
 function percent(part: number): string {

@@ -62,7 +62,17 @@ function editDistance(a: string, b: string): number {
   return row[b.length] ?? 0;
 }
 
-/** A count with what is counted, in the plural where that is so. */
-export function counted(count: number, what: string): string {
-  return `${count.toLocaleString('en-GB')} ${what}${count === 1 ? '' : 's'}`;
+/** A number with separators between its thousands. */
+export function grouped(value: number): string {
+  return value.toLocaleString('en-GB');
+}
+
+/** A number and what there are so many of. */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${grouped(count)} ${count === 1 ? one : many}`;
+}
+
+/** Bytes in millions. */
+export function megabytes(bytes: number): string {
+  return `${grouped(Math.round(bytes / 1e5) / 10)} MB`;
 }

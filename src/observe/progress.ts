@@ -4,6 +4,7 @@
  * Promises: log lines that are written meanwhile stay whole (both go through one `TerminalLine`); drawing is rare enough
  * to cost nothing; no clock is read, the caller tells the time.
  */
+import { grouped } from '../core/text.ts';
 
 /** How far the work is. Counts are of this run. */
 export interface ProgressFacts {
@@ -186,10 +187,6 @@ export function progressWords(facts: ProgressFacts, remainingMs: number | null):
   if (facts.pointsPending > 0) words.push(`${grouped(facts.pointsPending)} to deliver`);
   words.push(`${grouped(facts.requests)} requests`);
   return words.join(', ');
-}
-
-function grouped(count: number): string {
-  return count.toLocaleString('en-GB');
 }
 
 /** A span for people: its largest unit, rounded up, so that it never ends before it is over. */

@@ -1,10 +1,12 @@
 /**
  * Alerts: the open ones first, then the newest.
  */
+
 import type { AlertRow, AlertsView } from '../core/page-facts.ts';
+import { grouped } from '../core/text.ts';
 import { type Html, html, NOTHING, name, target } from './html.ts';
 import { table } from './table.ts';
-import { ago, grouped, moment } from './words.ts';
+import { ago, moment } from './words.ts';
 
 /** How many the overview shows. */
 const FEW = 8;

@@ -1,9 +1,11 @@
 /**
  * The two windows of the allowance as gauges: what this program has used, what others have, what is left.
  */
+
 import type { AllowanceStatus, AllowanceWindow } from '../core/status.ts';
+import { counted, grouped } from '../core/text.ts';
 import { type Html, html, NOTHING } from './html.ts';
-import { counted, grouped, moment } from './words.ts';
+import { moment } from './words.ts';
 
 /** What may still be asked in a window, as far as that is known. */
 export function leftOf({ limit, budget, spent, others }: AllowanceWindow): number | null {

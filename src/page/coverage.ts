@@ -2,8 +2,8 @@
  * The bar that shows what is held of a span, as an image that needs no colour to be understood: full height is held,
  * half height is held and empty, an empty frame is a hole. Its words say the same.
  */
+import { counted } from '../core/text.ts';
 import { type Html, html, literal, NOTHING } from './html.ts';
-import { counted } from './words.ts';
 
 /** A run of cells that are alike. */
 interface Run {

@@ -1,11 +1,13 @@
 /**
  * Delivery: each destination, what waits for it, what it refused and what it will never have; and the archive's room.
  */
+
 import { lackWords } from '../core/lacks.ts';
 import type { ArchiveStatus, DestinationReport } from '../core/status.ts';
+import { grouped } from '../core/text.ts';
 import { type Html, html, NOTHING, name, text } from './html.ts';
 import { table } from './table.ts';
-import { ago, bytes, grouped } from './words.ts';
+import { ago, bytes } from './words.ts';
 
 function row(
   { name: title, held, delivered_points, pending_points, quarantined, oldest_pending_at }: DestinationReport,

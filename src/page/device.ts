@@ -1,14 +1,16 @@
 /**
  * The page of one device: why it is as it is, what is held of it, its readings, and how the API has answered.
  */
+
 import type { DeviceAnswer, DeviceReport } from '../core/device-report.ts';
 import type { DevicePage } from '../core/page-facts.ts';
+import { counted, grouped } from '../core/text.ts';
 import { coverageBar, legend } from './coverage.ts';
 import { type Html, html, NOTHING, name, text } from './html.ts';
 import type { SpanName } from './query.ts';
 import { readingsSection } from './readings.ts';
 import { table } from './table.ts';
-import { ago, counted, grouped, moment, percent, span, stateMark } from './words.ts';
+import { ago, moment, percent, span, stateMark } from './words.ts';
 
 type Fact = readonly [title: string, value: Html | string | null];
 

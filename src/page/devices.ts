@@ -1,12 +1,14 @@
 /**
  * The table of devices: searched, filtered, sorted and paged by plain links and one form, so that it needs no script.
  */
+
 import type { DeviceRow, DeviceSort, DevicesPage, DevicesQuery } from '../core/page-facts.ts';
+import { grouped } from '../core/text.ts';
 import { coverageBar, legend } from './coverage.ts';
 import { type Html, html, NOTHING, name, target, text } from './html.ts';
 import { devicesTarget } from './query.ts';
 import { wide } from './table.ts';
-import { ago, grouped, percent, STATE_ORDER, span, stateMark, stateWords } from './words.ts';
+import { ago, percent, STATE_ORDER, span, stateMark, stateWords } from './words.ts';
 
 interface Column {
   readonly head: string;

@@ -1,9 +1,11 @@
 /**
  * The top of the page: how it stands in a sentence, what stands in the way, and the figures that answer "how far behind".
  */
+
 import type { HealthReport, ReadyReport, StatusOverview } from '../core/status.ts';
+import { counted, grouped } from '../core/text.ts';
 import { type Html, html, NOTHING, text } from './html.ts';
-import { counted, grouped, percent, span } from './words.ts';
+import { percent, span } from './words.ts';
 
 /** How serious it is: a person must act, it will pass by itself, or all is well. */
 export type Tone = 'ok' | 'busy' | 'bad';

@@ -1,11 +1,13 @@
 /**
  * The sensors of a device over a span: as charts, which the script draws, and as a table, which needs none.
  */
+
 import type { DevicePage, SensorSeries } from '../core/page-facts.ts';
+import { counted, grouped } from '../core/text.ts';
 import { type Html, html, name, target, text } from './html.ts';
 import { SPANS, type SpanName, spanName } from './query.ts';
 import { table } from './table.ts';
-import { counted, figure, grouped, moment } from './words.ts';
+import { figure, moment } from './words.ts';
 
 /** The least, the most and the mean of the cells. */
 function extremes({ min, mean, max }: SensorSeries): readonly [number, number, number] | null {

@@ -4,16 +4,6 @@
 import type { DeviceState } from '../core/status.ts';
 import { type Html, html, NOTHING } from './html.ts';
 
-/** With separators between the thousands. */
-export function grouped(count: number): string {
-  return count.toLocaleString('en-GB');
-}
-
-/** A number and what there are so many of. */
-export function counted(count: number, one: string, many = `${one}s`): string {
-  return `${grouped(count)} ${count === 1 ? one : many}`;
-}
-
 /** Rounded down: 100 % is said when it is true. */
 export function percent(share: number): string {
   const tenths = Math.floor(share * 1000);

@@ -1,10 +1,12 @@
 /**
  * What is being done and what comes next: the streams, the backfill and other jobs, and what is wanted and not held.
  */
+
 import type { GapSum, JobStatus, NextStatus, StatusReport, StreamStatus } from '../core/status.ts';
+import { counted, grouped } from '../core/text.ts';
 import { type Html, html, NOTHING, text } from './html.ts';
 import { table } from './table.ts';
-import { ago, counted, grouped, moment, percent, span } from './words.ts';
+import { ago, moment, percent, span } from './words.ts';
 
 const STREAM_MARKS: Readonly<Record<StreamStatus['state'], string>> = {
   on: 's-live',

@@ -3,7 +3,7 @@
  */
 import type { BackupCommand } from '../cli/command.ts';
 import { UserError } from '../core/faults.ts';
-import { plainText } from '../core/text.ts';
+import { megabytes, plainText } from '../core/text.ts';
 import { realClock, realRandom } from '../real-clock.ts';
 import { type Backup, backUpState } from '../store/backup.ts';
 import { STATE_FILE } from '../store/database.ts';
@@ -38,8 +38,4 @@ To restore it, copy it as ${STATE_FILE} into an empty data_dir and start there.
 `;
   ports.print(voice.scrub(json ? `${JSON.stringify(summary)}\n` : text));
   return 0;
-}
-
-function megabytes(bytes: number): string {
-  return `${(bytes / 1e6).toLocaleString('en-GB', { maximumFractionDigits: 1 })} MB`;
 }

@@ -27,9 +27,9 @@ import { UserError } from '../core/faults.ts';
 import { msToNs, nsToMs } from '../core/time.ts';
 import { probeDestination } from '../influx/probe.ts';
 import { realClock } from '../real-clock.ts';
-import { requireBundlePlace } from '../store/bundle-file.ts';
 import { createDisk } from '../store/disk.ts';
 import { inspectState, isStateHeld, stateBytes } from '../store/inspect.ts';
+import { requireNewFile } from '../store/new-file.ts';
 import { lookAtPlace, modeOf } from '../store/place.ts';
 import { wantedFrom } from '../sync/horizon.ts';
 import { VERSION } from '../version.ts';
@@ -83,7 +83,7 @@ export interface CheckParts {
 /** Checks all, prints it, and gives the exit code. @throws UserError (exit 3) where it is told to stop. */
 export async function runCheckCommand(parts: CheckParts, ports: ProcessPorts): Promise<number> {
   const { command, voice } = parts;
-  if (command.bundle !== null) requireBundlePlace(command.bundle);
+  if (command.bundle !== null) requireNewFile('--bundle', command.bundle);
   try {
     const { requests, checks } = await bundledWhereItFails(parts, ports);
     const report = checkReport(VERSION, requests, checks);

@@ -2,10 +2,12 @@
  * What `--export` says at its end, on standard error as standard output carries the data: in words, or with `--json` as
  * one object in one line.
  */
+
 import type { ExportFormat } from '../cli/command.ts';
 import type { ExportEnd } from '../commands/export.ts';
 import { END_OF_TIME, type WalkSpan } from '../core/archive-walk.ts';
 import type { ExitCode } from '../core/faults.ts';
+import { grouped } from '../core/text.ts';
 import { formatExact } from '../core/time.ts';
 import type { Logger } from '../observe/log.ts';
 import type { ClearedPoints } from '../store/archive-view.ts';
@@ -56,17 +58,15 @@ export function tellExport(
 ): void {
   if (outcome === 'unread') return;
   if (outcome === 'interrupted') {
-    logger.warn(`stopped before the end: what was written (${figure(lines)} lines) is not all`, TOLD);
+    logger.warn(`stopped before the end: what was written (${grouped(lines)} lines) is not all`, TOLD);
     return;
   }
   const stretch = `from ${formatExact(span.from)}${span.to === END_OF_TIME ? '' : ` to ${formatExact(span.to)}`}`;
   if (lines === 0) logger.warn(`the archive holds nothing of what was asked for (${stretch})`, TOLD);
-  else logger.info(`exported ${figure(lines)} lines of ${figure(devices)} devices`, TOLD);
+  else logger.info(`exported ${grouped(lines)} lines of ${grouped(devices)} devices`, TOLD);
   if (cleared === null) return;
   logger.warn(
-    `not in the archive any more: up to ${figure(cleared.points)} points of ${figure(cleared.devices)} devices, between ${formatExact(cleared.from)} and ${formatExact(cleared.to)} (archive.keep, archive.max_size). A database that received them has them still.`,
+    `not in the archive any more: up to ${grouped(cleared.points)} points of ${grouped(cleared.devices)} devices, between ${formatExact(cleared.from)} and ${formatExact(cleared.to)} (archive.keep, archive.max_size). A database that received them has them still.`,
     TOLD,
   );
 }
-
-const figure = (value: number): string => value.toLocaleString('en-GB');

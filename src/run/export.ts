@@ -8,7 +8,7 @@ import type { StateConfig } from '../config.ts';
 import { END_OF_TIME, type WalkPiece, type WalkSpan } from '../core/archive-walk.ts';
 import { createFormatter } from '../core/export-format.ts';
 import { UserError } from '../core/faults.ts';
-import { nearest, plainText } from '../core/text.ts';
+import { grouped, nearest, plainText } from '../core/text.ts';
 import { type EpochNs, minNs, msToNs } from '../core/time.ts';
 import { realClock } from '../real-clock.ts';
 import { type ArchiveView, openArchiveView } from '../store/archive-view.ts';
@@ -96,10 +96,8 @@ function createShow(view: ArchiveView, span: WalkSpan, { showWork }: Voice) {
       const rate = Math.round(lines / Math.max((realClock.monoMs() - beganMs) / 1000, 0.001));
       return {
         share: Math.min(0.999, (Math.max(0, passed) + Math.min(1, Math.max(0, within))) / total),
-        words: `${figure(lines)} lines, ${figure(Math.max(0, passed))}/${figure(total)} devices, ${figure(rate)}/s`,
+        words: `${grouped(lines)} lines, ${grouped(Math.max(0, passed))}/${grouped(total)} devices, ${grouped(rate)}/s`,
       };
     });
   };
 }
-
-const figure = (value: number): string => value.toLocaleString('en-GB');

@@ -8,7 +8,7 @@ import { forgetText } from '../commands/forget-text.ts';
 import { UserError } from '../core/faults.ts';
 import type { JobEnd } from '../core/jobs.ts';
 import { realClock } from '../real-clock.ts';
-import { requireState } from '../store/quarantine-reader.ts';
+import { requireState } from '../store/open-reading.ts';
 import { type ProcessPorts, repeatWhile } from '../voice.ts';
 import { doOrFollow } from './do-or-follow.ts';
 import { forgetParts, type UpkeepRun, withState } from './upkeep.ts';

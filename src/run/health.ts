@@ -3,10 +3,12 @@
  *
  * Loaded by itself, with as little as it takes: it is run every half minute, and a check that takes long is a burden.
  */
+
 import { get } from 'node:http';
 import type { HealthCommand } from '../cli/command.ts';
 import { readPlace } from '../config-place.ts';
 import type { Listen } from '../config-values.ts';
+import { codeOf } from '../core/faults.ts';
 import { plainText } from '../core/text.ts';
 import { realClock } from '../real-clock.ts';
 import type { ProcessPorts } from '../voice.ts';
@@ -55,8 +57,9 @@ async function askHealth({ host, port }: Listen): Promise<Finding> {
     if (told === null) return unwell(`what answers at ${place} is not Tidemark (HTTP ${status})`);
     return { healthy: status === 200 && told.healthy, reasons: told.reasons };
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'no answer';
-    return unwell(`nobody answers at ${place} (${code}): is the daemon running, with this listen?`);
+    return unwell(
+      `nobody answers at ${place} (${codeOf(error, 'no answer')}): is the daemon running, with this listen?`,
+    );
   }
 }
 

@@ -11,10 +11,11 @@ import type { StateConfig } from '../config.ts';
 import { UserError } from '../core/faults.ts';
 import { isNarrow, type QuarantineFilter } from '../core/quarantine.ts';
 import type { KnownDestination } from '../core/quarantine-state.ts';
-import { nearest } from '../core/text.ts';
+import { grouped, nearest } from '../core/text.ts';
 import { filterArgs } from '../core/upkeep-jobs.ts';
 import { realClock } from '../real-clock.ts';
-import { readQuarantine, requireState } from '../store/quarantine-reader.ts';
+import { requireState } from '../store/open-reading.ts';
+import { readQuarantine } from '../store/quarantine-reader.ts';
 import type { DestinationOptions } from '../sync/destination.ts';
 import { reachableOf } from '../sync/known-destinations.ts';
 import type { ProcessPorts, Voice } from '../voice.ts';
@@ -90,7 +91,7 @@ async function act(
     if (typeof done !== 'number') return;
     voice.showWork(() => ({
       share: total === 0 ? null : Math.min(done / total, 0.999),
-      words: `${done.toLocaleString('en-GB')} of ${total.toLocaleString('en-GB')} looked at`,
+      words: `${grouped(done)} of ${grouped(total)} looked at`,
     }));
   };
   const alone = async (): Promise<QuarantineSummary> =>

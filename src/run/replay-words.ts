@@ -2,10 +2,8 @@
  * What `--replay` says: how far it is, and at its end what has become of the points, what is wrong first.
  */
 import type { ReplayReport, ReplaySummary } from '../core/replay.ts';
-import { plainText } from '../core/text.ts';
+import { grouped, plainText } from '../core/text.ts';
 import type { Logger } from '../observe/log.ts';
-
-const figure = (value: number): string => Math.round(value).toLocaleString('en-GB');
 
 /** How far it is, 0 to 1: by devices, of all destinations. */
 export function replayShare(reports: readonly ReplayReport[]): number | null {
@@ -19,9 +17,9 @@ export function replayWords(reports: readonly ReplayReport[], linesPerS: number)
   const words = reports.map(({ name, lines, devices_done, devices, held }) => {
     const where = reports.length > 1 ? `${name}: ` : '';
     const why = held === null ? '' : `, held: ${plainText(held, 40)}`;
-    return `${where}${figure(lines)} points sent, ${figure(devices_done)}/${figure(devices)} devices${why}`;
+    return `${where}${grouped(lines)} points sent, ${grouped(devices_done)}/${grouped(devices)} devices${why}`;
   });
-  return `${words.join('; ')}, ${figure(linesPerS)}/s`;
+  return `${words.join('; ')}, ${grouped(Math.round(linesPerS))}/s`;
 }
 
 /** Says how it ended. */
@@ -40,7 +38,7 @@ function tellOutcome(
   { name, outcome, lines, accepted, held }: ReplayReport,
   logger: Pick<Logger, 'info' | 'warn'>,
 ): void {
-  const sums = `${figure(lines)} points sent to ${name}: ${figure(accepted)} accepted`;
+  const sums = `${grouped(lines)} points sent to ${name}: ${grouped(accepted)} accepted`;
   if (outcome === 'interrupted') logger.warn(`stopped before the end: ${sums}; ${AGAIN}`, TOLD);
   else if (outcome === 'stalled') {
     logger.warn(
@@ -55,9 +53,9 @@ function tellCounts(
   { name, refused, known, beyond, released }: ReplayReport,
   logger: Pick<Logger, 'info' | 'warn'>,
 ): void {
-  if (refused > 0) logger.warn(`${figure(refused)} points were refused by ${name} and are in quarantine now`, TOLD);
+  if (refused > 0) logger.warn(`${grouped(refused)} points were refused by ${name} and are in quarantine now`, TOLD);
   if (known > 0)
-    logger.warn(`${figure(known)} points were refused again by ${name}: they were in quarantine before`, TOLD);
-  if (beyond > 0) logger.warn(`${figure(beyond)} points are older than ${name} keeps: they are not there`, TOLD);
-  if (released > 0) logger.info(`${figure(released)} points of the quarantine were accepted and have left it`, TOLD);
+    logger.warn(`${grouped(known)} points were refused again by ${name}: they were in quarantine before`, TOLD);
+  if (beyond > 0) logger.warn(`${grouped(beyond)} points are older than ${name} keeps: they are not there`, TOLD);
+  if (released > 0) logger.info(`${grouped(released)} points of the quarantine were accepted and have left it`, TOLD);
 }

@@ -2,14 +2,13 @@
  * The archive as a command reads it that only looks: no lock, nothing written, every look short, so that whoever works
  * with the state meanwhile is never held up.
  */
-import { join } from 'node:path';
-import Database from 'better-sqlite3';
+import type Database from 'better-sqlite3';
 import type { ArchiveWalker, WalkSpan } from '../core/archive-walk.ts';
 import type { EpochNs } from '../core/time.ts';
 import { createArchiveWalker } from './archive-walker.ts';
-import { STATE_FILE } from './database.ts';
 import { explainedCalls } from './explain.ts';
-import { explainedReading, hasShape, isThere } from './shape.ts';
+import { openReading } from './open-reading.ts';
+import { hasShape } from './shape.ts';
 
 /** Points that were archived and are not any more. */
 export interface ClearedPoints {
@@ -37,21 +36,9 @@ export interface ArchiveView extends ArchiveWalker {
  * @returns `null` where there is no state, or nothing in it yet. @throws UserError (exit 1) where it cannot be read.
  */
 export function openArchiveView(directory: string): ArchiveView | null {
-  const path = join(directory, STATE_FILE);
-  if (!isThere(path)) return null;
-  return explainedReading(path, () => {
-    const db = new Database(path, { readonly: true, fileMustExist: true });
-    try {
-      db.defaultSafeIntegers(true);
-      if (!hasShape(db, path)) {
-        db.close();
-        return null;
-      }
-      return explainedCalls(path, { ...createArchiveWalker(db), ...createFacts(db), close: () => void db.close() });
-    } catch (error) {
-      db.close();
-      throw error;
-    }
+  return openReading(directory, (db, path) => {
+    if (!hasShape(db, path)) return null;
+    return explainedCalls(path, { ...createArchiveWalker(db), ...createFacts(db), close: () => void db.close() });
   });
 }
 

@@ -8,17 +8,18 @@
  * connection has changed something in between, and beside a busy daemon it would never end; inside of a transaction it
  * stays at its moment. Meanwhile the write-ahead log grows by what is written, and is reused once this has ended.
  */
-import { chmodSync, closeSync, fsyncSync, linkSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, closeSync, fsyncSync, openSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
-import { UserError } from '../core/faults.ts';
+import { codeOf, UserError } from '../core/faults.ts';
 import type { Random } from '../core/ports.ts';
-import { plainText } from '../core/text.ts';
+import { megabytes, plainText } from '../core/text.ts';
 import { STATE_FILE } from './database.ts';
 import { createDisk } from './disk.ts';
 import { APPLICATION_ID } from './migrations.ts';
+import { requireNewFile, takeName } from './new-file.ts';
+import { requireState } from './open-reading.ts';
 import { createPrivate } from './private-file.ts';
-import { requireState } from './quarantine-reader.ts';
 import { explainedReading } from './shape.ts';
 
 export interface BackupOptions {
@@ -52,7 +53,7 @@ export async function backUpState(options: BackupOptions, signal: AbortSignal): 
   const source = join(options.directory, STATE_FILE);
   const file = resolve(options.file);
   requireState(options.directory);
-  requirePlace(file);
+  requireNewFile('--backup', options.file);
   const part = `${file}.${Math.floor(options.random() * 2 ** 32).toString(16)}.part`;
   const db = explainedReading(source, () => new Database(source, { readonly: true, fileMustExist: true }));
   try {
@@ -64,26 +65,14 @@ export async function backUpState(options: BackupOptions, signal: AbortSignal): 
       options.onProgress(1, bytes);
       return settleFile(part);
     });
-    atPlaceSync(file, () => takeName(part, file));
+    atPlaceSync(file, () => {
+      takeName('--backup', part, file);
+      keepName(file);
+    });
     return { bytes: statSync(file).size, stateVersion };
   } finally {
     db.close();
     for (const each of [part, `${part}-journal`, `${part}-wal`, `${part}-shm`]) rmSync(each, { force: true });
-  }
-}
-
-function requirePlace(file: string): void {
-  const shown = plainText(file);
-  const directory = dirname(file);
-  const stat = statSync(file, { throwIfNoEntry: false });
-  if (stat?.isDirectory() === true) {
-    throw new UserError(`--backup: ${shown} is a directory. Give the name of a new file in it.`, 1);
-  }
-  if (stat !== undefined) {
-    throw new UserError(`--backup: ${shown} is there already, and is never overwritten. Give another name.`, 1);
-  }
-  if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() !== true) {
-    throw new UserError(`--backup: there is no directory ${plainText(directory)}. Make it first.`, 1);
   }
 }
 
@@ -143,16 +132,8 @@ function unsound(verdict: string): UserError {
 }
 
 /** Gives the copy its name, unless somebody has taken that meanwhile. */
-function takeName(part: string, file: string): void {
-  try {
-    // A link is refused where the name is taken, which a change of name is not.
-    linkSync(part, file);
-  } catch (error) {
-    if (codeOf(error) === 'EEXIST') requirePlace(file);
-    // File systems without links.
-    renameSync(part, file);
-  }
-  // By its directory a name is on the disk; some file systems know of none that can be synced.
+/** By its directory a name is on the disk; some file systems know of none that can be synced. */
+function keepName(file: string): void {
   try {
     syncFile(dirname(file));
   } catch {}
@@ -185,7 +166,7 @@ function atPlaceSync(file: string, work: () => void): void {
 
 /** What the place of the copy says, in words. */
 function placed(file: string, error: unknown): unknown {
-  const code = codeOf(error);
+  const code = codeOf(error, '');
   if (error instanceof UserError || code === '') return error;
   if (/^(SQLITE_FULL|ENOSPC|EDQUOT|EFBIG)/.test(code)) return full(file, 'the disk, or a quota, is full');
   const name = plainText(basename(file));
@@ -203,12 +184,4 @@ function full(file: string, why: string): UserError {
     `--backup: no room in ${plainText(dirname(file))}: ${why}. Nothing is left of it. Give another place.`,
     1,
   );
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
-}
-
-function megabytes(bytes: number): string {
-  return `${(bytes / 1e6).toLocaleString('en-GB', { maximumFractionDigits: 1 })} MB`;
 }

@@ -1,9 +1,11 @@
 /**
  * Where the state lies, as the file system tells it: a look, nothing more. Nothing is opened that SQLite may have open.
  */
+
 import { accessSync, constants, lstatSync, type Stats, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { codeOf } from '../core/faults.ts';
 import { LOCK_FILE, STATE_FILE } from './database.ts';
 
 /** Something that is there. */
@@ -94,8 +96,4 @@ function look(path: string): { readonly stats: Stats | null; readonly code: stri
   } catch (error) {
     return { stats: null, code: codeOf(error) };
   }
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
 }

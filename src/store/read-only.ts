@@ -6,12 +6,13 @@
  * version has other tables, and is told as such.
  */
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
+import type Database from 'better-sqlite3';
 import type { Ledger } from '../core/ports.ts';
 import type { EpochMs } from '../core/time.ts';
-import { LOCK_FILE, STATE_FILE } from './database.ts';
+import { LOCK_FILE } from './database.ts';
 import { isHeld } from './lock.ts';
-import { explainedReading, hasShape, isThere } from './shape.ts';
+import { openReading } from './open-reading.ts';
+import { hasShape } from './shape.ts';
 import { assemble, type OpenStore } from './store.ts';
 
 /** A destination that the state knows. */
@@ -43,25 +44,12 @@ export interface ReadState extends Disposable {
  * @returns `null` where there is none, or nothing in it yet. @throws UserError (exit 1) where it cannot be read.
  */
 export function openToRead(directory: string): ReadState | null {
-  const path = join(directory, STATE_FILE);
-  return explainedReading(path, () => {
-    if (!isThere(path)) return null;
-    const db = new Database(path, { readonly: true, fileMustExist: true });
-    try {
-      db.defaultSafeIntegers(true);
-      // Each page is looked at once: a large cache would be memory for nothing.
-      db.pragma('cache_size = -4096');
-      // One moment for all that is read, however long it takes: whoever writes is not held up by it.
-      db.exec('BEGIN');
-      if (!hasShape(db, path)) {
-        db.close();
-        return null;
-      }
-      return readStateOf(db, directory, path);
-    } catch (error) {
-      db.close();
-      throw error;
-    }
+  return openReading(directory, (db, path) => {
+    // Each page is looked at once: a large cache would be memory for nothing.
+    db.pragma('cache_size = -4096');
+    // One moment for all that is read, however long it takes: whoever writes is not held up by it.
+    db.exec('BEGIN');
+    return hasShape(db, path) ? readStateOf(db, directory, path) : null;
   });
 }
 

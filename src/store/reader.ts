@@ -3,15 +3,14 @@
  *
  * What is read is in the first step of the shape, so that a state of an older version is read as well.
  */
-import { join } from 'node:path';
-import Database from 'better-sqlite3';
+import type Database from 'better-sqlite3';
 import type { DayReadings } from '../core/fleet-rates.ts';
 import { type Interval, type Intervals, normalize } from '../core/intervals.ts';
 import type { Account, DeviceRecord } from '../core/records.ts';
 import { type EpochMs, nsToMs } from '../core/time.ts';
-import { STATE_FILE } from './database.ts';
 import { readRecord } from './inventory.ts';
-import { explainedReading, hasShape, isThere } from './shape.ts';
+import { readOnce } from './open-reading.ts';
+import { hasShape } from './shape.ts';
 
 /** The oldest state version that is read here. */
 const FIRST_STEP = 1;
@@ -42,17 +41,7 @@ export interface StateLook {
  * @returns `null` where there is none, or nothing in it yet. @throws UserError (exit 1) where it cannot be read.
  */
 export function lookAtState(directory: string, since: { day: number; requestsMs: EpochMs }): StateLook | null {
-  const path = join(directory, STATE_FILE);
-  if (!isThere(path)) return null;
-  return explainedReading(path, () => {
-    const db = new Database(path, { readonly: true, fileMustExist: true });
-    try {
-      db.defaultSafeIntegers(true);
-      return db.transaction(() => look(db, path, since))();
-    } finally {
-      db.close();
-    }
-  });
+  return readOnce(directory, (db, path) => look(db, path, since));
 }
 
 function look(db: Database.Database, path: string, since: { day: number; requestsMs: EpochMs }): StateLook | null {

@@ -1,8 +1,7 @@
 /**
  * The state as `--verify` looks at it, beside whoever works with it: no lock, nothing written, each look one moment.
  */
-import { join } from 'node:path';
-import Database from 'better-sqlite3';
+import type Database from 'better-sqlite3';
 import { type Interval, includes, intersect, normalize } from '../core/intervals.ts';
 import { encodeSeries } from '../core/line-protocol.ts';
 import { descriptiveTag, identityTag, type TagValue } from '../core/line-text.ts';
@@ -11,10 +10,10 @@ import { nameAt } from '../core/names.ts';
 import type { EpochNs } from '../core/time.ts';
 import type { KeptDay, KeptLine, KeptStretch, VerifyState } from '../core/verify-ports.ts';
 import { unpack } from './block-codec.ts';
-import { STATE_FILE } from './database.ts';
 import { createDisplacedSearch } from './delivery.ts';
 import { explainedCalls } from './explain.ts';
-import { explainedReading, hasShape, isThere } from './shape.ts';
+import { openReading } from './open-reading.ts';
+import { hasShape } from './shape.ts';
 
 /**
  * Opens the state in a directory for looking.
@@ -22,22 +21,7 @@ import { explainedReading, hasShape, isThere } from './shape.ts';
  * @returns `null` where there is none, or nothing in it yet. @throws UserError (exit 1) where it cannot be read.
  */
 export function openVerifyState(directory: string): VerifyState | null {
-  const path = join(directory, STATE_FILE);
-  if (!isThere(path)) return null;
-  return explainedReading(path, () => {
-    const db = new Database(path, { readonly: true, fileMustExist: true });
-    try {
-      if (!hasShape(db, path)) {
-        db.close();
-        return null;
-      }
-      db.defaultSafeIntegers(true);
-      return explainedCalls(path, lookOver(db));
-    } catch (error) {
-      db.close();
-      throw error;
-    }
-  });
+  return openReading(directory, (db, path) => (hasShape(db, path) ? explainedCalls(path, lookOver(db)) : null));
 }
 
 function lookOver(db: Database.Database): VerifyState {

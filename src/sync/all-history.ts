@@ -34,12 +34,11 @@ export interface AllHistory {
 
 /** Prepares it. */
 export function createAllHistory({ queue, store, clock }: AllHistoryParts): AllHistory {
-  const isOwn = (job: number): boolean => queue.open().some(({ id, askedBy }) => id === job && askedBy === ASKED_BY);
   // An end is told when the job is not open any more.
   let own: number | null = null;
   return {
     observe: (event) => {
-      if (event.type === 'job-started' && isOwn(event.job)) own = event.job;
+      if (event.type === 'job-started' && event.askedBy === ASKED_BY) own = event.job;
       if (event.type === 'job-ended' && event.job === own && event.state === 'done') store.keepFact(DONE, 'yes');
     },
     run: async (signal) => {

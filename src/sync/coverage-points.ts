@@ -9,8 +9,7 @@ import type { NewCoveragePoint } from '../core/inventory-state.ts';
 import { HOUR_NS, maxNs, msToNs } from '../core/time.ts';
 import type { Horizon, SyncContext } from './context.ts';
 import { staleMsOf } from './demand-watch.ts';
-import { limitFor, stillWantedFrom } from './horizon.ts';
-import { openSeconds } from './report.ts';
+import { limitFor, openSeconds, stillWantedFrom } from './horizon.ts';
 
 /** Archives the `coverage` points that are due, and forgets named gaps that are closed. */
 export function noteCoverage(context: SyncContext, horizon: Horizon): void {

@@ -14,8 +14,8 @@ import type { StateFacts } from '../core/state-facts.ts';
 import type { Gap, TelemetryState } from '../core/telemetry-state.ts';
 import { DAY_NS, type EpochMs, type EpochNs, formatExact, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
 import type { Horizon } from './context.ts';
-import { horizonNow, limitFor } from './horizon.ts';
-import { dueAfter, openSeconds, type ReportParts } from './report.ts';
+import { horizonNow, limitFor, openSeconds } from './horizon.ts';
+import { dueAfter, type ReportParts } from './report.ts';
 import { type DeviceLook, lookAtDevice } from './report-devices.ts';
 
 export interface DeviceReportParts extends ReportParts {

@@ -4,6 +4,7 @@
  * Promise: cheap whatever the size of the fleet and of the archive. What takes a look at every device is the fleet
  * look's; what takes a look at tables is remembered for twenty times as long as it took.
  */
+
 import type { DestinationFigures, Figures, JobFigures } from '../core/figures.ts';
 import { type Job, type JobQueue, readProgress } from '../core/jobs.ts';
 import type { Clock } from '../core/ports.ts';
@@ -13,8 +14,8 @@ import { formatExact, msToNs, SECOND_MS } from '../core/time.ts';
 import type { SyncContext } from './context.ts';
 import type { Deliverer } from './deliver.ts';
 import type { FleetLook } from './fleet-look.ts';
+import { openSeconds } from './horizon.ts';
 import type { Planning } from './planning.ts';
-import { openSeconds } from './report.ts';
 import type { Room } from './room.ts';
 import type { StreamNotes } from './stream-notes.ts';
 

@@ -16,8 +16,7 @@ import { type HeldNow, NOTHING_HELD } from '../core/telemetry-state.ts';
 import { SECOND_MS } from '../core/time.ts';
 import type { SyncContext } from './context.ts';
 import { createFleetTally, type FleetTally } from './fleet-tally.ts';
-import { horizonNow } from './horizon.ts';
-import { openSeconds } from './report.ts';
+import { horizonNow, openSeconds } from './horizon.ts';
 import { type DeviceSums, toListedLook } from './report-devices.ts';
 
 export interface FleetLookParts {

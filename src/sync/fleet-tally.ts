@@ -6,12 +6,11 @@ import type { DeviceFigures, FleetFigures } from '../core/figures.ts';
 import { toldEmpty } from '../core/holdings.ts';
 import { type Intervals, lengthNs, subtract } from '../core/intervals.ts';
 import type { KnownDevice } from '../core/inventory-state.ts';
-import type { StatusGap } from '../core/status.ts';
 import type { HeldNow } from '../core/telemetry-state.ts';
 import { DAY_NS, maxNs, SECOND_NS } from '../core/time.ts';
 import type { Horizon, SyncSettings } from './context.ts';
 import { limitFor } from './horizon.ts';
-import { createDeviceSums, type DeviceLook, type DeviceSums, isDone, lookAtDevice } from './report-devices.ts';
+import { createDeviceSums, type DeviceLook, type DeviceSums, lookAtDevice, secondsOf } from './report-devices.ts';
 
 export interface FleetTally {
   /** @returns how it was found. */
@@ -41,24 +40,20 @@ export interface TallyOptions {
 export function createFleetTally({ settings, horizon, openSeconds, told: most }: TallyOptions): FleetTally {
   const openNs = BigInt(Math.ceil(openSeconds)) * SECOND_NS;
   const states = { live: 0, 'catching-up': 0, silent: 0, unreachable: 0, excluded: 0 };
-  const counts = { all: 0, complete: 0, listed: 0, present: 0, lastDayMissing: 0, kept: 0, share: 0 };
+  const counts = { all: 0, listed: 0, present: 0, lastDayMissing: 0 };
   const ages: number[] = [];
   const gapSeconds = new Map<string, number>();
   const devices: DeviceFigures[] = [];
   const sums = createDeviceSums(openSeconds);
 
-  /** A device that is read: whether it was read to its end, and how old what is missing may be. */
+  /** A device that is read: how old what is missing may be. */
   const addRead = (seen: Seen): number | null => {
     const { device, look } = seen;
-    const { status, share } = look;
-    counts.kept += 1;
-    counts.share += share;
-    if (isDone(status, openSeconds)) counts.complete += 1;
     if (look.isGone) return null;
     counts.present += 1;
     if (lengthNs(lastDayOpen(seen, horizon)) > openNs) counts.lastDayMissing += 1;
     // Of a device that was never read the age counts from when it was listed first.
-    const age = status.lag_seconds ?? Math.max(0, (horizon.nowMs - device.firstListedMs) / 1000);
+    const age = look.status.lag_seconds ?? Math.max(0, (horizon.nowMs - device.firstListedMs) / 1000);
     ages.push(age);
     return age;
   };
@@ -84,13 +79,11 @@ export function createFleetTally({ settings, horizon, openSeconds, told: most }:
     },
     sum: () => ({
       states,
-      kept: counts.kept,
-      complete: counts.complete,
+      ...wholeOf(sums.sum()),
       listed: counts.listed,
       present: counts.present,
       lastDayMissing: counts.lastDayMissing,
       freshness: freshnessOf(ages),
-      coveredShare: counts.kept === 0 ? null : counts.share / counts.kept,
       gapSeconds,
       devices,
       leftOut: most === 0 ? 0 : counts.all - devices.length,
@@ -99,8 +92,12 @@ export function createFleetTally({ settings, horizon, openSeconds, told: most }:
   };
 }
 
-function secondsOf({ from, to }: StatusGap): number {
-  return (Date.parse(to) - Date.parse(from)) / 1000;
+function wholeOf({
+  devices,
+  complete,
+  coveredShare,
+}: DeviceSums): Pick<FleetFigures, 'kept' | 'complete' | 'coveredShare'> {
+  return { kept: devices, complete, coveredShare };
 }
 
 /** What of the last day is not held, as far as it can be. */

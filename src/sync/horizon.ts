@@ -56,3 +56,18 @@ export function stillWantedFrom({ serverClock, settings }: Pick<SyncContext, 'se
 export function wantedFrom({ history }: Pick<SyncSettings, 'history'>, nowMs: number): EpochNs {
   return history.kind === 'since' ? history.since : maxNs(msToNs(nowMs - history.ageMs), 0n);
 }
+
+/** The stretch since the last look is open on every device all the time: that alone is not being behind. */
+const LIVE_LAG_SECONDS = 5 * 60;
+
+/** For how long the newest stretch of a device may be open: until its next turn comes, and the turn after that. */
+export function openSeconds({
+  context,
+  staleMs,
+}: {
+  readonly context: { readonly settings: Pick<SyncSettings, 'settleMs'> };
+  /** How old readings become as a matter of course where the allowance is short, in ms. */
+  readonly staleMs: () => number;
+}): number {
+  return Math.max(LIVE_LAG_SECONDS, (2 * staleMs()) / 1000) + context.settings.settleMs / 1000;
+}

@@ -22,9 +22,8 @@ import {
 import { shortened } from '../core/text.ts';
 import { DAY_NS, formatExact, maxNs, minNs, SECOND_MS } from '../core/time.ts';
 import type { Horizon } from './context.ts';
-import { limitFor } from './horizon.ts';
+import { limitFor, openSeconds } from './horizon.ts';
 import type { TimedParts } from './page-facts.ts';
-import { openSeconds } from './report.ts';
 import { listAtOnce } from './report-devices.ts';
 
 /** Where nobody has looked yet (the API has not answered since the start) a look is made here, and kept for so long. */

@@ -8,7 +8,6 @@
 import { NOTHING_OPEN } from '../core/backfill-ask.ts';
 import type { DayFigures } from '../core/day-spread.ts';
 import type { AppEvent } from '../core/events.ts';
-import type { ApiFaultKind } from '../core/faults.ts';
 import { type Interval, type Intervals, normalize } from '../core/intervals.ts';
 import type { KnownDevice } from '../core/inventory-state.ts';
 import { createPlanner } from '../core/planner.ts';
@@ -20,7 +19,7 @@ import type { Purpose } from '../core/ports.ts';
 import { UNKNOWN_RATE } from '../core/report-rate.ts';
 import type { Schedules } from '../core/schedule.ts';
 import type { Gap, TelemetryState } from '../core/telemetry-state.ts';
-import { type EpochMs, MINUTE_MS, maxNs, minNs, nsToMs, SECOND_MS } from '../core/time.ts';
+import { type EpochMs, maxNs, minNs, nsToMs, SECOND_MS } from '../core/time.ts';
 import { goesOnFrom } from './apart.ts';
 import type { Backfill } from './backfill.ts';
 import type { SyncContext } from './context.ts';
@@ -28,6 +27,7 @@ import { createDemandWatch } from './demand-watch.ts';
 import { createDoorbell, type Doorbell } from './doorbell.ts';
 import { keptDevices } from './exclusion.ts';
 import { horizonNow, limitFor } from './horizon.ts';
+import { createPlanDoubts } from './plan-doubts.ts';
 import { reachSpan, settingsOf, USUAL_PAGE } from './planning-settings.ts';
 
 export interface PlanningParts {
@@ -95,15 +95,6 @@ export interface Viewed {
 /** Times within this may fall back: clocks are known to a few seconds. */
 const FELL_BACK_MS = 10 * SECOND_MS;
 
-/** Refusals by which a plan that has changed shows itself. */
-const PLAN_DOUBTS: ReadonlySet<ApiFaultKind> = new Set(['invalid-request', 'range-too-large']);
-
-/** The account is read out of turn for a refusal no more often than this. */
-const DOUBT_EVERY_MS = 10 * MINUTE_MS;
-
-/** For a limit that the plan does not have it is read sooner: nothing but the account tells which one counts. */
-const LIMIT_DOUBT_EVERY_MS = MINUTE_MS;
-
 /** Life cycles in which no readings are expected. */
 const ASLEEP: ReadonlySet<string> = new Set(['paused', 'shelved', 'retired']);
 
@@ -115,7 +106,6 @@ export function createPlanning(parts: PlanningParts): Planning {
   let planner = createPlanner(settingsOf(parts));
   let asked = new Set<string>();
   let lastMs = Number.NEGATIVE_INFINITY;
-  let doubtedAtMs = Number.NEGATIVE_INFINITY;
   let rest: Rest | null = null;
   let backfill: Backfill | null = null;
   let isAlone = false;
@@ -216,12 +206,10 @@ export function createPlanning(parts: PlanningParts): Planning {
     asked = new Set(whole.deviceIds.filter((deviceId) => isThere.has(deviceId)));
     for (const deviceId of asked) openBackfill(deviceId);
   };
-  const hastenAccount = (restMs: number): void => {
-    if (clock.monoMs() - doubtedAtMs < restMs) return;
-    doubtedAtMs = clock.monoMs();
+  const doubts = createPlanDoubts(clock, () => {
     planner.hasten('account');
     bell.ring();
-  };
+  });
 
   return {
     bell,
@@ -261,9 +249,7 @@ export function createPlanning(parts: PlanningParts): Planning {
     },
     observe: (event) => {
       if (event.type === 'device-gone' || event.type === 'device-forgotten') leave(event.deviceId);
-      if (event.type === 'plan-doubted') hastenAccount(LIMIT_DOUBT_EVERY_MS);
-      const isRefusal = event.type === 'request-done' && event.fault !== null && PLAN_DOUBTS.has(event.fault);
-      if (isRefusal) hastenAccount(DOUBT_EVERY_MS);
+      doubts(event);
     },
     rest: () => rest,
     resting: (next) => {

@@ -157,7 +157,7 @@ export function worthTelling({ gaps, lag_seconds }: DeviceStatus, behindAfterSec
 }
 
 /** Whether all that is wanted is held, but for the newest stretch. */
-export function isDone({ lag_seconds, gaps }: DeviceStatus, mostSeconds: number): boolean {
+function isDone({ lag_seconds, gaps }: DeviceStatus, mostSeconds: number): boolean {
   return lag_seconds !== null && lag_seconds <= mostSeconds && gaps.length <= (lag_seconds > 0 ? 1 : 0);
 }
 
@@ -190,6 +190,6 @@ function inOrder(sums: ReadonlyMap<string, GrowingSum>): GapSum[] {
     .sort((a, b) => b.seconds - a.seconds);
 }
 
-function secondsOf({ from, to }: StatusGap): number {
+export function secondsOf({ from, to }: StatusGap): number {
   return (Date.parse(to) - Date.parse(from)) / 1000;
 }

@@ -22,11 +22,12 @@ import { NOTHING_HELD } from '../core/telemetry-state.ts';
 import { type EpochMs, formatExact, msToNs } from '../core/time.ts';
 import type { SyncContext, SyncSettings } from './context.ts';
 import { keptDevices } from './exclusion.ts';
-import { horizonNow } from './horizon.ts';
+import { horizonNow, openSeconds } from './horizon.ts';
 import { phaseOf } from './planning-settings.ts';
 import { type DeviceSums, type DeviceView, lookAtDevice, sumUp } from './report-devices.ts';
+import { summarize } from './report-words.ts';
 import type { Room } from './room.ts';
-import { type StreamNotes, wasListed } from './stream-notes.ts';
+import type { StreamNotes } from './stream-notes.ts';
 
 /** A destination, as its deliverer or the state tells of it. */
 export interface ReportedDestination {
@@ -204,56 +205,4 @@ export function dueAfter(
     const at = schedules[name].next(fromMs - phaseMs);
     return at === null ? null : at + phaseMs;
   };
-}
-
-/** The stretch since the last look is open on every device all the time: that alone is not being behind. */
-const LIVE_LAG_SECONDS = 5 * 60;
-
-/** For how long the newest stretch of a device may be open: until its next turn comes, and the turn after that. */
-export function openSeconds({ context, staleMs }: Pick<ReportParts, 'context' | 'staleMs'>): number {
-  return Math.max(LIVE_LAG_SECONDS, (2 * staleMs()) / 1000) + context.settings.settleMs / 1000;
-}
-
-/** How it stands, in a sentence: what is wrong first, as nothing else counts then. */
-function summarize(
-  parts: ReportParts,
-  { devices, complete, excluded }: { devices: number; complete: number; excluded: number },
-): string {
-  const wrong = wrongWords(parts);
-  if (wrong !== null) return wrong;
-  const isAtWork = parts.isRunning();
-  if (devices === 0) return noDeviceWords(parts, { excluded, isAtWork });
-  const leftOut = excluded === 0 ? '' : ` (${excluded} excluded)`;
-  const { waiting_until } = parts.allowance();
-  const waiting = waiting_until === null || !isAtWork ? '' : ` Waiting for allowance until ${waiting_until}.`;
-  if (complete === devices) return `All ${devices} devices are held in full${leftOut}.${waiting}`;
-  return `${isAtWork ? 'Filling: ' : ''}${complete} of ${devices} devices are held in full${leftOut}.${waiting}`;
-}
-
-function wrongWords({ deliverers, streams, room }: ReportParts): string | null {
-  const trouble = streams.trouble();
-  if (trouble !== null) return `The API is not read: ${trouble}`;
-  const { full } = room.status();
-  if (full !== null) return `Nothing new is read: ${full}`;
-  const unread = unreadStream(streams);
-  if (unread !== null) return `${unread.name} cannot be read: ${unread.reason}`;
-  const held = deliverers.find((deliverer) => deliverer.held() !== null);
-  return held === undefined ? null : `Delivery to ${held.name} is held: ${held.held() ?? ''}`;
-}
-
-function noDeviceWords({ streams }: ReportParts, seen: { excluded: number; isAtWork: boolean }): string {
-  if (seen.excluded > 0) return `No device is synced: all ${seen.excluded} are excluded.`;
-  if (wasListed(streams.list())) return 'The workspace has no devices.';
-  return seen.isAtWork ? 'Starting: the devices are not listed yet.' : 'No devices are listed yet.';
-}
-
-/** A stream whose state is news. Others may be off on purpose; without telemetry nothing of what is wanted ever comes. */
-function unreadStream({
-  list,
-  failingLong,
-}: ReportParts['streams']): { readonly name: string; readonly reason: string } | null {
-  const failing = failingLong()[0];
-  if (failing !== undefined) return failing;
-  const off = list().find(({ name, state }) => name === 'telemetry' && state === 'off');
-  return off === undefined ? null : { name: off.name, reason: off.reason ?? 'its stream is off' };
 }
