@@ -1,11 +1,13 @@
 /**
  * `--from all`: how far back it goes, under every reading of the API document, and that it ends.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 import { backfillAlone, coverageOf, DAY, HOUR, telemetryRequests } from './support.ts';
 
 /** Three years of a device, one since ten days, one that rested for a year, one that fell silent two years ago. */
@@ -24,13 +26,7 @@ const DEVICES = [
 const GO = { requestsPerMinute: 6000, requestsPerDay: 1_000_000 };
 
 describe.runIf(influxdAvailable())('--from all', () => {
-  let bench: Bench;
-  beforeAll(async () => {
-    bench = await openBench();
-  });
-  afterAll(async () => {
-    await bench[Symbol.asyncDispose]();
-  });
+  const bench = sharedBench(openBench);
 
   const rigOf = async (settings: SettingsOverrides, devices = DEVICES): Promise<Rig> =>
     await openRig(bench, {

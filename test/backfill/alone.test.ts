@@ -1,11 +1,13 @@
 /**
  * `--backfill` without a daemon, on the virtual clock: what it fills, what it costs, when it ends and with what.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import { always, onPath } from '../../src/sim/faults.ts';
 import { worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 import { backfillAlone, coverageOf, DAY, HOUR, MINUTE, SECOND, telemetryRequests } from './support.ts';
 
 const DEVICES = [
@@ -15,13 +17,7 @@ const DEVICES = [
 ];
 
 describe.runIf(influxdAvailable())('--backfill alone', () => {
-  let bench: Bench;
-  beforeAll(async () => {
-    bench = await openBench();
-  });
-  afterAll(async () => {
-    await bench[Symbol.asyncDispose]();
-  });
+  const bench = sharedBench(openBench);
 
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
     await openRig(bench, { world: worldOf(DEVICES, 40 * DAY), historyMs: 2 * DAY, ...options });

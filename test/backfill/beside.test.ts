@@ -1,11 +1,13 @@
 /**
  * `--backfill` as a job of the daemon, on the virtual clock: in the lowest lane, beside other jobs, across restarts.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import { openJobBoard } from '../../src/store/job-board.ts';
 import { type DaemonOptions, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 import {
   type Asked,
   argsOf,
@@ -35,13 +37,7 @@ const DEVICES = [
 ];
 
 describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
-  let bench: Bench;
-  beforeAll(async () => {
-    bench = await openBench();
-  });
-  afterAll(async () => {
-    await bench[Symbol.asyncDispose]();
-  });
+  const bench = sharedBench(openBench);
 
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
     await openRig(bench, { world: worldOf(DEVICES, 40 * DAY), historyMs: 2 * DAY, ...options });

@@ -1,13 +1,15 @@
 /**
  * `sync.history: all`: the daemon asks itself once for all that there is; judged by the seed.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import type { Sync } from '../../src/app.ts';
 import { openJobBoard } from '../../src/store/job-board.ts';
 import { createAllHistory } from '../../src/sync/all-history.ts';
 import { liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 import { DAY, HOUR, inState, MINUTE, SECOND, takingJobs } from './support.ts';
 
 const DEVICES = [
@@ -16,13 +18,7 @@ const DEVICES = [
 ];
 
 describe.runIf(influxdAvailable())('sync.history: all', () => {
-  let bench: Bench;
-  beforeAll(async () => {
-    bench = await openBench();
-  });
-  afterAll(async () => {
-    await bench[Symbol.asyncDispose]();
-  });
+  const bench = sharedBench(openBench);
 
   /** The loops of jobs, and the one that asks. */
   const asking =

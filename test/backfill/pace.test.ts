@@ -1,7 +1,8 @@
 /**
  * The pace of a backfill, what it was thought to cost against what it did, and deaths at any effect.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import { createBackfillPace } from '../../src/core/backfill-pace.ts';
 import { UserError } from '../../src/core/faults.ts';
 import { readBackfillOptions, readPace } from '../../src/run/backfill-options.ts';
@@ -10,7 +11,8 @@ import { forWork } from '../plan/support.ts';
 import { worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { countEffects, dieAtEffect, Killed, liveOn, mortalCommits, mortalTransport } from '../support/mortality.ts';
-import { type Bench, NOW_MS, openBench, openRig, type Rig, type RigOptions, SCHEDULES } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Rig, type RigOptions, SCHEDULES } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 import { backfillAlone, DAY, HOUR, inState, MINUTE, telemetryRequests } from './support.ts';
 
 const DEVICES = [
@@ -98,13 +100,7 @@ describe('the command line', () => {
 });
 
 describe.runIf(influxdAvailable())('on the simulator', () => {
-  let bench: Bench;
-  beforeAll(async () => {
-    bench = await openBench();
-  });
-  afterAll(async () => {
-    await bench[Symbol.asyncDispose]();
-  });
+  const bench = sharedBench(openBench);
 
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
     await openRig(bench, { world: worldOf(DEVICES, 70 * DAY), historyMs: 2 * DAY, ...options });

@@ -1,7 +1,9 @@
 /** The dashboards of workspaces that are odd: without anything, with one device, with hostile names, with a thousand. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, NOW_MS, openBench } from '../support/rig.ts';
+import { NOW_MS, openBench } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 import { askRules, board, lookAtAll, panelOf } from './support/asked.ts';
 import { writeFleet } from './support/fleet-lines.ts';
 import { column } from './support/shapes.ts';
@@ -13,14 +15,8 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
-  let bench: Bench;
+  const bench = sharedBench(openBench);
   const place = (database: string): Place => ({ url: bench.influxd.url, database });
-  beforeAll(async () => {
-    bench = await openBench();
-  });
-  afterAll(async () => {
-    await bench[Symbol.asyncDispose]();
-  });
 
   test('an empty database: nothing to show, and no error', async () => {
     await bench.influxd.query('', 'CREATE DATABASE nothing');

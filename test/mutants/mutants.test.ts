@@ -3,23 +3,18 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, openBench, type Program } from '../support/rig.ts';
+import { openBench, type Program } from '../support/rig.ts';
 import { SCENARIOS } from '../support/scenarios.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 import { MUTANTS, type Mutant } from './mutants.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 /** Inside the project, so that the variants find its packages. */
 const NURSERY = join(ROOT, '.mutants', String(process.pid));
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-  mkdirSync(NURSERY, { recursive: true });
-});
-afterAll(async () => {
-  rmSync(NURSERY, { recursive: true, force: true });
-  await bench?.[Symbol.asyncDispose]();
-});
+const bench = sharedBench(openBench);
+beforeAll(() => void mkdirSync(NURSERY, { recursive: true }));
+afterAll(() => rmSync(NURSERY, { recursive: true, force: true }));
 
 /** The program with its lines exchanged. @throws Error where the source has changed and the mutant with it must. */
 async function breed({ name, edits }: Mutant): Promise<Program> {

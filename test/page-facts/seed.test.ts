@@ -1,7 +1,8 @@
 /**
  * What the status page shows of a device after a real sync, against the seed of the simulated workspace.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import { runOnce } from '../../src/commands/once.ts';
 import { identityTag } from '../../src/core/line-text.ts';
 import type { DevicePage, SensorSeries } from '../../src/core/page-facts.ts';
@@ -10,7 +11,8 @@ import { sensorsOf } from '../../src/sim/sensors.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, openBench, openRig, type Rig } from '../support/rig.ts';
+import { openBench, openRig, type Rig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 import { ALL } from './support.ts';
 
 const DEVICES: readonly DeviceSpec[] = [
@@ -66,13 +68,7 @@ function expectSeries(series: SensorSeries, seed: readonly SeedValue[]): void {
 }
 
 describe.runIf(influxdAvailable())('the status page after a sync', () => {
-  let bench: Bench;
-  beforeAll(async () => {
-    bench = await openBench();
-  });
-  afterAll(async () => {
-    await bench[Symbol.asyncDispose]();
-  });
+  const bench = sharedBench(openBench);
   const rigOf = async (): Promise<Rig> => await openRig(bench, { world: worldOf(DEVICES), historyMs: 3 * DAY_MS });
 
   test.each([

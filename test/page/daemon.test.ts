@@ -2,6 +2,7 @@
  * The pages of a real daemon in a real browser: the demo as a newcomer sees it, and what somebody sees of a database and of
  * an API that go away and come back.
  */
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,9 +10,10 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { serveSimulator } from '../../src/sim/server.ts';
 import type { Simulator } from '../../src/sim/simulator.ts';
-import { type Bench, openBench, openStage, type Run, start, until } from '../process/support.ts';
+import { openBench, openStage, type Run, start, until } from '../process/support.ts';
 import { isChromiumHere, startChromium, watchedPage } from '../support/chromium.ts';
 import { influxdAvailable } from '../support/influxd.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 import { violations } from './support.ts';
 
 const isHere = isChromiumHere();
@@ -74,13 +76,7 @@ describe.runIf(isHere)('the demo', () => {
 });
 
 describe.runIf(isHere && influxdAvailable())('trouble of a real daemon', () => {
-  let bench: Bench;
-  beforeAll(async () => {
-    bench = await openBench();
-  });
-  afterAll(async () => {
-    await bench?.[Symbol.asyncDispose]();
-  });
+  const bench = sharedBench(openBench);
 
   /** What of a page tells of trouble, and how soon it has to. */
   const SOON = { timeout: 60_000, interval: 250 };

@@ -1,24 +1,20 @@
 /**
  * What the page begins with is the status report without its devices, though it is made from sums of an earlier look.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import { createLooks } from '../../src/run/looks.ts';
 import { DEVICES, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, openBench, openRig } from '../support/rig.ts';
+import { openBench, openRig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 import { REPORT } from './facts.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
 describe.runIf(influxdAvailable())('the overview', () => {
-  let bench: Bench;
-  beforeAll(async () => {
-    bench = await openBench();
-  });
-  afterAll(async () => {
-    await bench[Symbol.asyncDispose]();
-  });
+  const bench = sharedBench(openBench);
 
   test('is the report at every moment of a first fill and after it', async () => {
     using rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: 48 * HOUR });

@@ -1,9 +1,11 @@
 /**
  * `--backfill` as real processes: alone, killed again and again, and beside a daemon.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, openBench, openStage, until } from './support.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+import { openBench, openStage, until } from './support.ts';
 
 const DAY = 86_400_000;
 const PLAN = { requestsPerMinute: 1500, requestsPerDay: 1_000_000, historyMaxDays: 31 };
@@ -12,13 +14,7 @@ const DEVICES = [
   { deviceId: 'two', intervalMs: 120_000 },
 ];
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-});
-afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
-});
+const bench = sharedBench(openBench);
 
 describe.runIf(influxdAvailable())('--backfill', () => {
   test('killed again and again it comes to its end, and asks twice for what was in flight alone', {

@@ -1,22 +1,18 @@
 /**
  * The daemon as a real process: how it starts, what it serves, how it ends, and that nothing can kill a reading.
  */
+
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { StatusReport } from '../../src/core/status.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, KEY, openBench, openStage, type Run, start, TOKEN, until } from './support.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+import { KEY, openBench, openStage, type Run, start, TOKEN, until } from './support.ts';
 import { torment } from './torment.ts';
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-});
-afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
-});
+const bench = sharedBench(openBench);
 
 const ANY_PORT = { TIDEMARK_LISTEN: '127.0.0.1:0' };
 

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import type { StatusReport } from '../../src/core/status.ts';
+import { freePort } from '../support/ports.ts';
 import { type Run, type RunOptions, start, until } from './support.ts';
 
 interface Demo extends AsyncDisposable {
@@ -49,14 +50,6 @@ async function stop(
   run.child.kill(signal);
   const { code } = await run.ended;
   return { code, tookMs: performance.now() - toldMs };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
 describe('the demo', () => {

@@ -1,23 +1,19 @@
 /**
  * `--export` as a real process: what it writes is what was simulated, whoever reads it, alone and beside a daemon.
  */
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parseCsv } from '../support/csv.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { judge } from '../support/judge.ts';
 import { parseReferenceLine, type ReferenceLine } from '../support/reference-parser.ts';
-import { type Bench, MAIN, openBench, openStage, type Stage, type StageOptions, until } from './support.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+import { MAIN, openBench, openStage, type Stage, type StageOptions, until } from './support.ts';
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-});
-afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
-});
+const bench = sharedBench(openBench);
 
 const HOSTILE: StageOptions = {
   devices: [

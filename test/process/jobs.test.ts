@@ -2,29 +2,16 @@
  * `--once` beside a running daemon, as real processes: the daemon does the work, the command follows it and ends as if
  * it had done it itself.
  */
+
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { always, onPath } from '../../src/sim/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import {
-  type Bench,
-  type Ended,
-  openBench,
-  openStage,
-  type Run,
-  type Stage,
-  type StageOptions,
-  until,
-} from './support.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+import { type Ended, openBench, openStage, type Run, type Stage, type StageOptions, until } from './support.ts';
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-});
-afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
-});
+const bench = sharedBench(openBench);
 
 const ANY_PORT = { TIDEMARK_LISTEN: '127.0.0.1:0' };
 const HANG = onPath(/telemetry/, always({ kind: 'hang' }));

@@ -2,21 +2,17 @@
  * The main promise under the hardest treatment: the real process, killed at random moments again and again, then left
  * alone once.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { seededRandom } from '../support/rig.ts';
-import { type Bench, openBench, openStage, until } from './support.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+import { openBench, openStage, until } from './support.ts';
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-});
-afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
-});
+const bench = sharedBench(openBench);
 
 const HOUR = 3_600_000;
 const KILLS = 16;

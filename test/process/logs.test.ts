@@ -2,20 +2,16 @@
  * The log of the real program through faults: every line is as the table says, and none holds a secret, a URL with a query
  * or a body.
  */
+
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { influxdAvailable } from '../support/influxd.ts';
 import { mistakesOfLine } from '../support/log-lines.ts';
-import { type Bench, KEY, openBench, openStage, type Run, TOKEN, until } from './support.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+import { KEY, openBench, openStage, type Run, TOKEN, until } from './support.ts';
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-});
-afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
-});
+const bench = sharedBench(openBench);
 
 const linesOf = (stderr: string): string[] => stderr.split('\n').filter((line) => line !== '');
 

@@ -2,24 +2,20 @@
  * From one host to another, as docs/upkeep.md tells it: a backup beside the running daemon, an empty `data_dir` of another user,
  * and a daemon there that goes on without asking again for what is held.
  */
+
 import { chmodSync, chownSync, copyFileSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, openBench, openStage, type Stage, until } from './support.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+import { openBench, openStage, type Stage, until } from './support.ts';
 
 const ANY_PORT = { TIDEMARK_LISTEN: '127.0.0.1:0' };
 const OTHER_USER = 4242;
 const isRoot = process.getuid?.() === 0;
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-});
-afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
-});
+const bench = sharedBench(openBench);
 
 interface Held {
   readonly device_id: string;

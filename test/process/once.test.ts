@@ -1,23 +1,19 @@
 /**
  * `--once` as a process: what it prints where, and how it ends, whatever is wrong with what it is given.
  */
+
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { always, onPath } from '../../src/sim/faults.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, type Ended, KEY, openBench, openStage, type Stage, start, TOKEN, until } from './support.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+import { type Ended, KEY, openBench, openStage, type Stage, start, TOKEN, until } from './support.ts';
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-});
-afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
-});
+const bench = sharedBench(openBench);
 
 /** Everything in the state but the bookings of requests, which are made before anything can be known. */
 function contentOf(stage: Stage): unknown {

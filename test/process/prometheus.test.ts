@@ -2,12 +2,14 @@
  * A real Prometheus over a real daemon: what it scrapes is what happened, and an alert fires when the database goes down
  * and resolves when it is back. The rules are those of `config/prometheus`, with shorter times.
  */
+
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { METRICS } from '../../src/observe/metrics-table.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { type Prometheus, prometheusAvailable, promtool, startPrometheus } from '../support/prometheus.ts';
-import { type Bench, KEY, openBench, openStage, TOKEN, until } from './support.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+import { KEY, openBench, openStage, TOKEN, until } from './support.ts';
 
 const RULES = 'tidemark-alerts.yml';
 
@@ -17,11 +19,7 @@ function impatientRules(): string {
 }
 
 describe.runIf(prometheusAvailable() && influxdAvailable())('Prometheus over a daemon', () => {
-  let bench: Bench;
-  beforeAll(async () => {
-    bench = await openBench();
-  });
-  afterAll(async () => await bench[Symbol.asyncDispose]());
+  const bench = sharedBench(openBench);
 
   test('scrapes what happened; the alert of a database that is down fires and resolves', async () => {
     await using stage = await openStage({ bench });

@@ -1,17 +1,13 @@
 /**
  * `--replay` as a real process: alone and beside a daemon, without a key, and what it says of mistakes.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, openBench, openStage, type Stage, until } from './support.ts';
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-});
-afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
-});
+import { describe, expect, test } from 'vitest';
+import { influxdAvailable } from '../support/influxd.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+import { openBench, openStage, type Stage, until } from './support.ts';
+
+const bench = sharedBench(openBench);
 
 const NO_KEY = { TIDEMARK_API_KEY: undefined, TIDEMARK_API_URL: undefined, TIDEMARK_API_SHARE: undefined };
 

@@ -3,6 +3,7 @@
  * written is searched for the key and the token, in every form that they could take. Programs that do leak show that
  * the search finds what is there.
  */
+
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -10,17 +11,12 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { zstdDecompressSync } from 'node:zlib';
 import Database from 'better-sqlite3';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, type Ended, KEY, openBench, openStage, ROOT, type Stage, start, TOKEN, until } from './support.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+import { type Ended, KEY, openBench, openStage, ROOT, type Stage, start, TOKEN, until } from './support.ts';
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-});
-afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
-});
+const bench = sharedBench(openBench);
 
 /** The forms in which a secret may be written, and the core of it that no encoding of text changes. */
 function formsOf(secret: string): string[] {

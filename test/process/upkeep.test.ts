@@ -1,26 +1,22 @@
 /**
  * `--quarantine`, `--backup` and `--forget` as real processes: alone and beside a running daemon, against a real InfluxDB.
  */
+
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { openStore } from '../../src/store/store.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, type Ended, MAIN, openBench, openStage, type Run, type Stage, until } from './support.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+import { type Ended, MAIN, openBench, openStage, type Run, type Stage, until } from './support.ts';
 
 const ANY_PORT = { TIDEMARK_LISTEN: '127.0.0.1:0' };
 /** These commands need no key and no address of the API. */
 const KEYLESS = { TIDEMARK_API_URL: undefined, TIDEMARK_API_KEY: undefined };
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-});
-afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
-});
+const bench = sharedBench(openBench);
 
 function rows<T>(file: string, sql: string): T[] {
   const db = new Database(file, { readonly: true });

@@ -1,7 +1,8 @@
 /**
  * What `--status` tells against what is true: the seed of the simulated workspace and a query of the database.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import type { Interval } from '../../src/core/intervals.ts';
 import type { Sink } from '../../src/core/ports.ts';
 import type { StatusReport } from '../../src/core/status.ts';
@@ -9,7 +10,8 @@ import { parseTimestamp } from '../../src/core/time.ts';
 import type { FaultPlan } from '../../src/sim/faults.ts';
 import { DEVICES, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 import { configOf, deviceOf, reportOf, textOf, unwrapped } from './support.ts';
 
 const MINUTE = 60_000;
@@ -17,13 +19,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 describe.runIf(influxdAvailable())('status', () => {
-  let bench: Bench;
-  beforeAll(async () => {
-    bench = await openBench();
-  });
-  afterAll(async () => {
-    await bench[Symbol.asyncDispose]();
-  });
+  const bench = sharedBench(openBench);
 
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
     await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY, ...options });

@@ -1,36 +1,17 @@
 /**
  * A state without room: a disk that is really full, and the limit of the file; nothing is lost, nothing is there twice.
  */
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { HARD_LIMIT_ABOVE_BYTES, StateFullError } from '../../src/core/archive-room.ts';
 import { createDisk } from '../../src/store/disk.ts';
 import { type OpenStore, openStore } from '../../src/store/store.ts';
-import { NO_LIMIT, readAll, type Scratch, scratch } from './support.ts';
+import { smallDisk } from '../support/small-disk.ts';
+import { NO_LIMIT, readAll, scratch } from './support.ts';
 
 const MIB = 1024 * 1024;
-
-/** A disk of its own; `null` where none can be mounted here. */
-function smallDisk(size: string): Scratch | null {
-  const path = mkdtempSync(join(tmpdir(), 'tidemark-full-'));
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', path], { stdio: 'ignore' });
-  } catch {
-    rmSync(path, { recursive: true });
-    return null;
-  }
-  return {
-    path,
-    file: join(path, 'tidemark.db'),
-    [Symbol.dispose]: () => {
-      execFileSync('umount', [path]);
-      rmSync(path, { recursive: true });
-    },
-  };
-}
 
 let made = 0;
 

@@ -1,10 +1,10 @@
 /**
  * The state between processes: other users, other writers, a disk that is full.
  */
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import Database from 'better-sqlite3';
@@ -14,6 +14,7 @@ import { createArchive } from '../../src/store/archive.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { explained } from '../../src/store/explain.ts';
 import { openStore } from '../../src/store/store.ts';
+import { smallDisk } from '../support/small-disk.ts';
 import { readAll, type Scratch, scratch } from './support.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -128,25 +129,6 @@ describe('a state that another process works with', () => {
     expect(attempt()).toBe('open\n');
   });
 });
-
-/** A disk of its own, `null` where none can be mounted here. */
-function smallDisk(size: string): Scratch | null {
-  const path = mkdtempSync(join(tmpdir(), 'tidemark-disk-'));
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', path], { stdio: 'ignore' });
-  } catch {
-    rmSync(path, { recursive: true });
-    return null;
-  }
-  return {
-    path,
-    file: join(path, 'tidemark.db'),
-    [Symbol.dispose]: () => {
-      execFileSync('umount', [path]);
-      rmSync(path, { recursive: true });
-    },
-  };
-}
 
 /** Appends until it is refused. @returns the lines that were taken, and the refusal. */
 function fillUp(append: (lines: readonly string[]) => void): { taken: string[]; error: unknown } {

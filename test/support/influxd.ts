@@ -6,10 +6,10 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freePorts } from './ports.ts';
 
 const BINARY = '/usr/bin/influxd';
 
@@ -60,7 +60,7 @@ export function influxdAvailable(): boolean {
 /** Starts an InfluxDB and waits until it answers. */
 export async function startInfluxd({ databases = ['tidemark'], env = {} }: InfluxdOptions = {}): Promise<Influxd> {
   const dir = mkdtempSync(join(tmpdir(), 'tidemark-influxd-'));
-  const [port, rpcPort] = await freePorts();
+  const [port = 0, rpcPort = 0] = await freePorts(2);
   const url = `http://127.0.0.1:${port}`;
   writeFileSync(join(dir, 'influxd.conf'), configuration(dir, port, rpcPort));
   let child: ChildProcess | null = null;
@@ -115,20 +115,6 @@ log-enabled = false
 [logging]
 level = "error"
 `;
-}
-
-/** Two ports that were free a moment ago, held at once so that they differ. */
-async function freePorts(): Promise<[number, number]> {
-  const servers = [createServer(), createServer()];
-  const ports = await Promise.all(
-    servers.map(async (server) => {
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      const address = server.address();
-      return typeof address === 'object' && address !== null ? address.port : 0;
-    }),
-  );
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return [ports[0] ?? 0, ports[1] ?? 0];
 }
 
 async function untilReady(url: string, child: ChildProcess): Promise<void> {

@@ -6,12 +6,12 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { identityTag } from '../../src/core/line-text.ts';
 import type { Simulator } from '../../src/sim/simulator.ts';
+import { freePort } from './ports.ts';
 
 const BINARY = '/usr/bin/victoria-metrics';
 
@@ -81,14 +81,6 @@ export async function startVictoria(...more: readonly string[]): Promise<Victori
       rmSync(dir, { recursive: true, force: true });
     },
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
 async function untilReady(url: string, child: ChildProcess): Promise<void> {

@@ -1,23 +1,19 @@
 /**
  * The list of devices after hours of downtime: read on its schedule as before, where there is allowance to spare.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import { liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, NOW_MS, openBench, openRig } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 describe.runIf(influxdAvailable())('the list of devices after hours of downtime', () => {
-  let bench: Bench;
-  beforeAll(async () => {
-    bench = await openBench();
-  });
-  afterAll(async () => {
-    await bench[Symbol.asyncDispose]();
-  });
+  const bench = sharedBench(openBench);
 
   test('is read on its schedule, so that a new device is noticed within minutes', async () => {
     const appearsAtMs = NOW_MS + 15 * HOUR + 20 * MINUTE;

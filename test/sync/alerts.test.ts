@@ -1,24 +1,20 @@
 /**
  * Alerts, whole program against a real InfluxDB: facts once, every observed state a point, whatever the listing does.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import { onPath, type SimPage } from '../../src/sim/faults.ts';
 import type { AlertSpec, AlertState } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import { influxdAvailable, type Row } from '../support/influxd.ts';
-import { type Bench, NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-});
-afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
-});
+const bench = sharedBench(openBench);
 
 function state(status: AlertState['status'], fireCount = 1): AlertState {
   return { status, fireCount, value: 9.5 };

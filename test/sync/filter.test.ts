@@ -2,10 +2,11 @@
  * What is left out, whole program against a real InfluxDB: what is excluded is absent, everything else is exact, and
  * what is included again is filled. What is expected is the seed, filtered here by rules of the test's own.
  */
+
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Sync, SyncOptions } from '../../src/app.ts';
 import { runOnce } from '../../src/commands/once.ts';
 import { createFilter, type FilterSpec, KEEP_ALL } from '../../src/core/filter.ts';
@@ -13,20 +14,15 @@ import { onPath, onRequest } from '../../src/sim/faults.ts';
 import type { AlertSpec, DeviceSpec, SimDevice } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import { influxdAvailable, type Row } from '../support/influxd.ts';
-import { type Bench, NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const HISTORY_MS = 3 * HOUR;
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-});
-afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
-});
+const bench = sharedBench(openBench);
 
 const HOME = { latitude: 52.517_037, longitude: 13.388_86, updatedAtMs: NOW_MS - DAY };
 

@@ -2,7 +2,8 @@
  * A device that is forgotten beside a running sync: what is under way of it does not bring it back, and what comes back
  * later begins anew and is whole.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import type { Sync, SyncOptions } from '../../src/app.ts';
 import { createForgetWorker, type ForgetParts, forgetDevice } from '../../src/commands/forget.ts';
 import { createMendWorker } from '../../src/commands/mend.ts';
@@ -15,7 +16,8 @@ import { openVerifyState } from '../../src/store/verify-look.ts';
 import { rereadDay } from '../../src/sync/reread.ts';
 import { DEVICES, expectExact, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, destinationOf, openBench, openRig, type Rig } from '../support/rig.ts';
+import { destinationOf, openBench, openRig, type Rig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 
 const HOUR = 3_600_000;
 const NEVER = new AbortController().signal;
@@ -35,13 +37,7 @@ function holding(transport: Transport, deviceId: string) {
 }
 
 describe.runIf(influxdAvailable())('a device that is forgotten', () => {
-  let bench: Bench;
-  beforeAll(async () => {
-    bench = await openBench();
-  });
-  afterAll(async () => {
-    await bench[Symbol.asyncDispose]();
-  });
+  const bench = sharedBench(openBench);
 
   const rigOf = async (): Promise<Rig> => await openRig(bench, { world: worldOf(DEVICES), historyMs: 48 * HOUR });
   const destinationsOf = (rig: Rig): SyncOptions['destinations'] => [destinationOf(bench, rig.database, rig.clock)];

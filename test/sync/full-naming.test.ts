@@ -1,25 +1,21 @@
 /**
  * The state is full in the moment in which a device that does not answer is to be named.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import { StateFullError } from '../../src/core/archive-room.ts';
 import { always, onPath } from '../../src/sim/faults.ts';
 import { liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, openBench, openRig } from '../support/rig.ts';
+import { openBench, openRig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 describe.runIf(influxdAvailable())('a state that is full', () => {
-  let bench: Bench;
-  beforeAll(async () => {
-    bench = await openBench();
-  });
-  afterAll(async () => {
-    await bench[Symbol.asyncDispose]();
-  });
+  const bench = sharedBench(openBench);
 
   test('does not end the daemon where a gap cannot be named for it', async () => {
     const devices = ['broken', 'a', 'b'].map((deviceId) => ({ deviceId, intervalMs: MINUTE }));

@@ -5,18 +5,14 @@
  *
  *     FUZZ=2000 FUZZ_FROM=5000 npx vitest run test/sync/fuzz.test.ts --testTimeout=3600000
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import { runFuzzCase } from '../support/fuzz-run.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, openBench } from '../support/rig.ts';
+import { openBench } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-});
-afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
-});
+const bench = sharedBench(openBench);
 
 /** Small ones, all different. */
 const FIXED = Array.from({ length: 31 }, (_, index) => index + 1).filter(

@@ -1,24 +1,20 @@
 /**
  * The daily look at a device that is gone, met with a fault of the service for that device alone.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import { always, onPath } from '../../src/sim/faults.ts';
 import { liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, cron, NOW_MS, openBench, openRig } from '../support/rig.ts';
+import { cron, NOW_MS, openBench, openRig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 describe.runIf(influxdAvailable())('the daily look at a device that is gone', () => {
-  let bench: Bench;
-  beforeAll(async () => {
-    bench = await openBench();
-  });
-  afterAll(async () => {
-    await bench[Symbol.asyncDispose]();
-  });
+  const bench = sharedBench(openBench);
 
   test('keeps no listing from being taken in where that device alone is met with a fault', async () => {
     const devices = [

@@ -2,14 +2,16 @@
  * `/healthz` over real loops on a virtual clock: what a restart cannot mend is healthy for as long as it takes, and a
  * loop that waits for what never comes is not.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import type { Sync, SyncOptions } from '../../src/app.ts';
 import { healthOf } from '../../src/core/heartbeats.ts';
 import type { HealthReport } from '../../src/core/status.ts';
 import { always, type FaultPlan } from '../../src/sim/faults.ts';
 import { DEVICES, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, destinationOf, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { destinationOf, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -37,13 +39,7 @@ function never(signal: AbortSignal): Promise<never> {
 }
 
 describe.runIf(influxdAvailable())('the health of a daemon', () => {
-  let bench: Bench;
-  beforeAll(async () => {
-    bench = await openBench();
-  });
-  afterAll(async () => {
-    await bench[Symbol.asyncDispose]();
-  });
+  const bench = sharedBench(openBench);
 
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
     await openRig(bench, { world: worldOf(DEVICES), historyMs: 24 * HOUR, ...options });

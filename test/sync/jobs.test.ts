@@ -1,8 +1,9 @@
 /**
  * Jobs on the virtual clock: a command follows the daemon that does its work, whatever becomes of either.
  */
+
 import Database from 'better-sqlite3';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Sync } from '../../src/app.ts';
 import { followJob } from '../../src/commands/follow.ts';
 import { createOnceWorker } from '../../src/commands/once-job.ts';
@@ -16,7 +17,8 @@ import { openJobBoard } from '../../src/store/job-board.ts';
 import { type JobWork, runJobs } from '../../src/sync/jobs.ts';
 import { type DaemonOptions, DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -79,13 +81,7 @@ const statesOf = (rig: Rig): unknown[] =>
   inState(rig, (db) => db.prepare('SELECT state FROM job ORDER BY id').pluck().all());
 
 describe.runIf(influxdAvailable())('a job beside the daemon', () => {
-  let bench: Bench;
-  beforeAll(async () => {
-    bench = await openBench();
-  });
-  afterAll(async () => {
-    await bench[Symbol.asyncDispose]();
-  });
+  const bench = sharedBench(openBench);
 
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
     await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY, ...options });

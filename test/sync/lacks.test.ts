@@ -1,19 +1,15 @@
 /** What a database lacks for good, told by the whole program. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import { createWorld } from '../../src/sim/world.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, destinationOf, openBench, openRig } from '../support/rig.ts';
+import { destinationOf, openBench, openRig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-});
-afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
-});
+const bench = sharedBench(openBench);
 
 describe.runIf(influxdAvailable())('a database that comes late', () => {
   test('is told to lack what the archive no longer keeps, in the summary and in the report', async () => {

@@ -1,7 +1,8 @@
 /**
  * Readings that come late, whole program: delivered, counted, and reason enough to claim later from then on.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { minNs, msToNs } from '../../src/core/time.ts';
 import { always, onPath } from '../../src/sim/faults.ts';
@@ -14,20 +15,15 @@ import { createPuller } from '../../src/sync/pull.ts';
 import { rereadableDay, rereadDay, rereadDue } from '../../src/sync/reread.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { liveFor } from '../support/live.ts';
-import { type Bench, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-});
-afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
-});
+const bench = sharedBench(openBench);
 
 const OFTEN: DeviceSpec = { deviceId: 'often', intervalMs: MINUTE, jitter: 0.5 };
 const CALM: DeviceSpec = { deviceId: 'calm', intervalMs: 7 * MINUTE, jitter: 0.5 };

@@ -1,10 +1,12 @@
 /**
  * Devices that leave while they are being asked and have history open: gone by their 404, or excluded from then on.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import { liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -19,13 +21,7 @@ function askedAfter(rig: Rig, path: RegExp, fromMs: number): number {
 }
 
 describe.runIf(influxdAvailable())('a device that leaves while its history is open', () => {
-  let bench: Bench;
-  beforeAll(async () => {
-    bench = await openBench();
-  });
-  afterAll(async () => {
-    await bench[Symbol.asyncDispose]();
-  });
+  const bench = sharedBench(openBench);
 
   test('is asked no more once it has answered 404, and told to be gone once', async () => {
     const devices = [

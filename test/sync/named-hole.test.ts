@@ -1,23 +1,19 @@
 /**
  * A catch-up hole that got a name, of a device that is quiet by the time at which it is worth another try.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import { liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, NOW_MS, openBench, openRig } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 describe.runIf(influxdAvailable())('a hole that has a name', () => {
-  let bench: Bench;
-  beforeAll(async () => {
-    bench = await openBench();
-  });
-  afterAll(async () => {
-    await bench[Symbol.asyncDispose]();
-  });
+  const bench = sharedBench(openBench);
 
   test('is tried again when its name says so, and not at the next sweep of a device that is quiet', async () => {
     const silences = [{ fromMs: NOW_MS + 15 * HOUR, toMs: NOW_MS + 3 * DAY }];

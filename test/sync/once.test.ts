@@ -2,7 +2,8 @@
  * The main promise, whole program: `--once` ends with exactly what the seed says in a real InfluxDB, whatever the
  * document leaves open, and says what it could not have.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import { createLogger, logEvents } from '../../src/observe/log.ts';
 import { atRate, type Fault, type FaultPlan } from '../../src/sim/faults.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
@@ -10,20 +11,15 @@ import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { mistakesOfLine } from '../support/log-lines.ts';
-import { type Bench, NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-});
-afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
-});
+const bench = sharedBench(openBench);
 
 /** Small, and hard on whoever reads it: on the grid, between seconds, tied, in bursts, dense, silent, empty. */
 function hardWorld(precision: World['precision'] = 'ms'): (nowMs: number) => World {

@@ -1,25 +1,21 @@
 /** A database that is down for three days: the API is asked as ever, and all of it arrives, the newest lane first. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { runPass } from '../../src/sync/pass.ts';
 import { NO_LIMIT } from '../store/support.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, destinationOf, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { destinationOf, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 import { FAULTS, type Fault, throttled } from '../support/v2-proxy.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-});
-afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
-});
+const bench = sharedBench(openBench);
 
 const DEVICES: readonly DeviceSpec[] = [
   { deviceId: 'steady', intervalMs: 5 * MINUTE },

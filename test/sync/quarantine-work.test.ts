@@ -2,6 +2,7 @@
  * What is done about the quarantine, against a real InfluxDB: a retry lets go only what is accepted, a drop is a declared
  * loss, and neither does anything by halves.
  */
+
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { dropQuarantine, type QuarantineParts, retryQuarantine } from '../../src/commands/quarantine.ts';
 import { listQuarantine } from '../../src/commands/quarantine-list.ts';
@@ -17,7 +18,8 @@ import { type ScratchStore, scratchStore } from '../store/support.ts';
 import { DEVICES, worldOf } from '../support/daemon-rig.ts';
 import { type Influxd, influxdAvailable, startInfluxd } from '../support/influxd.ts';
 import { countEffects, dieAtEffect, Killed, liveOn, mortalCommits, mortalSink } from '../support/mortality.ts';
-import { type Bench, openBench, openRig, seededRandom } from '../support/rig.ts';
+import { openBench, openRig, seededRandom } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 import { FAULTS, startV2Proxy, type V2Proxy } from '../support/v2-proxy.ts';
 
 const TOKEN = 'quarantine-work-token';
@@ -318,13 +320,7 @@ describe('the list', () => {
 });
 
 describe.runIf(influxdAvailable())('records of the API in quarantine', () => {
-  let bench: Bench;
-  beforeAll(async () => {
-    bench = await openBench();
-  });
-  afterAll(async () => {
-    await bench[Symbol.asyncDispose]();
-  });
+  const bench = sharedBench(openBench);
 
   test('what this version understands lands like any other, and is not late', async () => {
     using rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: 86_400_000 });

@@ -2,7 +2,8 @@
  * Quiet faults, whole program: answers with 200 that are not true, clocks that lie, others that spend. In the end
  * nothing is missing and nothing there twice, and a person is told what the fault was, no more.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { msToNs } from '../../src/core/time.ts';
 import { type Fault, type FaultPlan, onPath } from '../../src/sim/faults.ts';
@@ -13,20 +14,15 @@ import { createWorld } from '../../src/sim/world.ts';
 import { rereadDay } from '../../src/sync/reread.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { liveFor } from '../support/live.ts';
-import { type Bench, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-});
-afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
-});
+const bench = sharedBench(openBench);
 
 const OFTEN: DeviceSpec = { deviceId: 'often', intervalMs: 30 * SECOND, jitter: 0.5 };
 const TIED: DeviceSpec = { deviceId: 'tied', intervalMs: MINUTE, traits: ['ties'] };

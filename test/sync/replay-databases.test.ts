@@ -1,7 +1,8 @@
 /**
  * Replays into real databases: what was lost there is there again, whatever the replay was cut off by, and nothing twice.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import type { SyncOptions } from '../../src/app.ts';
 import { createReplayWorker, openReplays } from '../../src/commands/replay.ts';
 import { END_OF_TIME } from '../../src/core/archive-walk.ts';
@@ -13,7 +14,8 @@ import { runJobs } from '../../src/sync/jobs.ts';
 import { DEVICES, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { dieAtEffect, Killed, liveOn, mortalCommits, mortalSink } from '../support/mortality.ts';
-import { type Bench, destinationOf, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { destinationOf, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 import { judgeVictoria, startVictoria, victoriaAvailable } from '../support/victoria.ts';
 
 const SECOND = 1000;
@@ -38,13 +40,7 @@ function rowText(row: unknown): string {
 type Destination = SyncOptions['destinations'][number];
 
 describe.runIf(influxdAvailable())('a replay into an InfluxDB that was emptied', () => {
-  let bench: Bench;
-  beforeAll(async () => {
-    bench = await openBench();
-  });
-  afterAll(async () => {
-    await bench[Symbol.asyncDispose]();
-  });
+  const bench = sharedBench(openBench);
 
   const filledRig = async (): Promise<Rig> => {
     const rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: HISTORY_MS });

@@ -1,25 +1,21 @@
 /**
  * A sync that runs out of room and gets some again: it asks for nothing meanwhile, delivers, and has everything at the end.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import type { Sync, SyncOptions } from '../../src/app.ts';
 import { StateFullError } from '../../src/core/archive-room.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import { liveAsDaemon } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const MIB = 1024 * 1024;
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-});
-afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
-});
+const bench = sharedBench(openBench);
 
 async function rigOfTwo(): Promise<Rig> {
   const devices = ['a', 'b'].map((deviceId) => ({ deviceId, intervalMs: MINUTE }));

@@ -1,15 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, openBench, REAL_PROGRAM } from '../support/rig.ts';
+import { openBench, REAL_PROGRAM } from '../support/rig.ts';
 import { SCENARIOS, type ScenarioName } from '../support/scenarios.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-});
-afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
-});
+const bench = sharedBench(openBench);
 
 const STORIES: Record<ScenarioName, string> = {
   undisturbed: 'without a fault everything is there, once',

@@ -2,12 +2,14 @@
  * A day of a thousand devices on a small plan, through the whole engine in virtual time: planner, pace, pull, landing,
  * delivery to a real InfluxDB (issue 4).
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import { liveAsDaemon, told } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, openBench, openRig } from '../support/rig.ts';
+import { openBench, openRig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -34,13 +36,7 @@ function mostWithin(atMs: readonly number[], lengthMs: number): number {
 }
 
 describe.runIf(influxdAvailable())('a thousand devices on 5,000 requests a day', () => {
-  let bench: Bench;
-  beforeAll(async () => {
-    bench = await openBench();
-  });
-  afterAll(async () => {
-    await bench[Symbol.asyncDispose]();
-  });
+  const bench = sharedBench(openBench);
 
   test('are all kept fresh for a day, within the share, and what does not fit is told', async () => {
     using rig = await openRig(bench, {

@@ -2,6 +2,7 @@
  * The main promise with a real VictoriaMetrics: what was simulated is what it exports, numbers, to the millisecond, also
  * after everything was sent to it twice.
  */
+
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -14,7 +15,8 @@ import type { DeviceSpec } from '../../src/sim/spec.ts';
 import type { VirtualClock } from '../../src/sim/virtual-clock.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, destinationOf, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { destinationOf, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 import { FAULTS } from '../support/v2-proxy.ts';
 import { judgeVictoria, startVictoria, type Victoria, victoriaAvailable } from '../support/victoria.ts';
 
@@ -23,14 +25,12 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const HISTORY_MS = 3 * HOUR;
 
-let bench: Bench;
+const bench = sharedBench(openBench);
 let victoria: Victoria;
 beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
   if (victoriaAvailable()) victoria = await startVictoria();
 });
 afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
   await victoria?.[Symbol.asyncDispose]();
 });
 beforeEach(async () => {

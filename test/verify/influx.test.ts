@@ -2,26 +2,22 @@
  * `--verify` against a real InfluxDB: what is deleted, changed and added behind the program's back is found by device and
  * day, and mended from the archive without a request to the API.
  */
+
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { PointSource } from '../../src/core/verify-ports.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 import { clearArchive, destinationAt, influxPlace, inState, type Place, requestsOf, verifyAt } from './support.ts';
 
 const HOUR = 3_600_000;
 const HISTORY_MS = 40 * HOUR;
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-});
-afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
-});
+const bench = sharedBench(openBench);
 
 const DEVICES: DeviceSpec[] = [
   { deviceId: 'tied', intervalMs: 60_000, traits: ['ties'] },

@@ -2,25 +2,21 @@
  * `--verify` as a process, with a real InfluxDB: what it prints where, how it ends, alone and beside a daemon, and what it
  * takes to fetch again what no archive keeps.
  */
+
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import Database from 'better-sqlite3';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { openStore } from '../../src/store/store.ts';
 import { type Bench, KEY, openBench, openStage, type Stage, TOKEN, until } from '../process/support.ts';
 import { influxdAvailable } from '../support/influxd.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 
-let bench: Bench;
-beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
-});
-afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
-});
+const bench = sharedBench(openBench);
 
 const NO_API = { TIDEMARK_API_URL: undefined, TIDEMARK_API_KEY: undefined };
 
-async function filled(): Promise<Stage> {
-  const stage = await openStage({ bench });
+async function filled(on: Bench = bench): Promise<Stage> {
+  const stage = await openStage({ bench: on });
   const { code, stderr } = await stage.run(['--once']);
   expect(code, stderr).toBe(0);
   return stage;
@@ -260,14 +256,16 @@ describe.runIf(influxdAvailable())('--verify', () => {
   });
 
   test('a token that may not read, a bucket that is not there, a database that is down', async () => {
-    await using stage = await filled();
+    // Its proxy is closed below.
+    await using own = await openBench();
+    await using stage = await filled(own);
     const refused = await stage.run(['--verify'], { env: { TIDEMARK_INFLUX_TOKEN: 'another-token' } });
     expect(refused.code).toBe(1);
     expect(refused.stdout.replaceAll(/\s+/g, ' ')).toMatch(
       /could not be compared\. HTTP 401.*has to be allowed to read influx\.bucket/,
     );
     expect(refused.stdout).not.toContain('another-token');
-    await bench.influxd.query('', `DROP DATABASE ${stage.database}`);
+    await own.influxd.query('', `DROP DATABASE ${stage.database}`);
     const gone = await stage.run(['--verify']);
     expect(gone.code).toBe(1);
     expect(gone.stdout.replaceAll(/\s+/g, ' ')).toMatch(
@@ -278,9 +276,8 @@ describe.runIf(influxdAvailable())('--verify', () => {
       3,
       expect.stringMatching(/nothing was sent to it yet/),
     ]);
-    await bench.proxy.close();
+    await own.proxy.close();
     const down = await stage.run(['--verify']);
-    bench = { ...bench, ...(await openBench()) };
     expect(down.code, down.stdout + down.stderr).toBe(3);
     expect(down.stdout.replaceAll(/\s+/g, ' ')).toMatch(/could not be compared\. the database refuses the connection/);
   });

@@ -1,25 +1,21 @@
 /**
  * The restatement audit where the plan hides what is old: what is not shown is not said to be restated.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import { sample } from '../../src/commands/sample.ts';
 import type { SampleVerdict } from '../../src/core/verify-sample.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import { openVerifyState } from '../../src/store/verify-look.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 
 const DAY = 86_400_000;
 const NEVER = new AbortController().signal;
 
 describe.runIf(influxdAvailable())('a sample', () => {
-  let bench: Bench;
-  beforeAll(async () => {
-    bench = await openBench();
-  });
-  afterAll(async () => {
-    await bench[Symbol.asyncDispose]();
-  });
+  const bench = sharedBench(openBench);
 
   const audit = async (rig: Rig, fromMs: number, toMs: number): Promise<SampleVerdict> => {
     const { context, close } = rig.open({ destinations: [] });

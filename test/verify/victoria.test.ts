@@ -1,24 +1,24 @@
 /**
  * `--verify` against a real VictoriaMetrics: what it can hold is there, what was deleted is found and mended.
  */
+
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
 import { startVictoria, type Victoria, victoriaAvailable } from '../support/victoria.ts';
 import { clearArchive, destinationAt, inState, type Place, verifyAt, victoriaPlace } from './support.ts';
 
 const HOUR = 3_600_000;
 const HISTORY_MS = 16 * HOUR;
 
-let bench: Bench;
+const bench = sharedBench(openBench);
 let victoria: Victoria;
 beforeAll(async () => {
-  if (influxdAvailable()) bench = await openBench();
   if (victoriaAvailable()) victoria = await startVictoria();
 });
 afterAll(async () => {
-  await bench?.[Symbol.asyncDispose]();
   await victoria?.[Symbol.asyncDispose]();
 });
 beforeEach(async () => {
