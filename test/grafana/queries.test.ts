@@ -4,8 +4,9 @@
  * the workspace.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Bench } from '../support/bench.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { type Bench, openBench } from '../support/rig.ts';
+import { openBench } from '../support/rig.ts';
 import { askRules, board, lookAtAll, panelOf } from './support/asked.ts';
 import type { Frame } from './support/frames.ts';
 import { column } from './support/shapes.ts';

@@ -7,9 +7,10 @@ import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from '
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ReadyCode } from '../../src/core/status.ts';
+import type { Bench } from '../support/bench.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { prometheusAvailable, startPrometheus } from '../support/prometheus.ts';
-import { type Bench, KEY, openBench, openStage, type Stage, until } from './support.ts';
+import { KEY, openBench, openStage, type Stage, until } from './support.ts';
 
 const RULES = 'tidemark-alerts.yml';
 

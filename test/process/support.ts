@@ -3,6 +3,7 @@
  *
  * Everything listens on loopback at a free port; whatever was started is killed and removed when a stage is disposed.
  */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,9 +15,8 @@ import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
-import { type Influxd, startInfluxd } from '../support/influxd.ts';
+import { type Bench, startBench } from '../support/bench.ts';
 import { judge, type Verdict } from '../support/judge.ts';
-import { startV2Proxy, type V2Proxy } from '../support/v2-proxy.ts';
 
 export const ROOT = join(import.meta.dirname, '..', '..');
 export const MAIN = join(ROOT, 'src', 'main.ts');
@@ -28,23 +28,9 @@ export const TOKEN = 'CANARYtoken+/=%83==xyz';
 /** A plan so wide that no pace slows a test. */
 export const WIDE_PLAN = { requestsPerMinute: 1_000_000, requestsPerDay: 100_000_000, historyMaxDays: 31 };
 
-/** A database for the tests of a file; each stage has a bucket of its own. */
-export interface Bench extends AsyncDisposable {
-  readonly influxd: Influxd;
-  readonly proxy: V2Proxy;
-}
-
+/** Starts the database of a file's tests. */
 export async function openBench(): Promise<Bench> {
-  const influxd = await startInfluxd();
-  const proxy = await startV2Proxy({ upstream: influxd.url, token: TOKEN });
-  return {
-    influxd,
-    proxy,
-    [Symbol.asyncDispose]: async () => {
-      await proxy.close();
-      await influxd[Symbol.asyncDispose]();
-    },
-  };
+  return await startBench(TOKEN);
 }
 
 export interface Ended {

@@ -6,9 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { StatusReport } from '../../src/core/status.ts';
 import { anyOf, atRate, type FaultPlan, onPath } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
+import type { Bench } from '../support/bench.ts';
 import type { Verdict } from '../support/judge.ts';
 import { seededRandom } from '../support/rig.ts';
-import { type Bench, openStage, type Run, type Stage, until } from './support.ts';
+import { openStage, type Run, type Stage, until } from './support.ts';
 
 const HOUR = 3_600_000;
 

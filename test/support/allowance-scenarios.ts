@@ -4,7 +4,8 @@
  */
 import type { SyncOptions } from '../../src/app.ts';
 import { createWorld } from '../../src/sim/world.ts';
-import { type Bench, openRig, type Program, type Rig } from './rig.ts';
+import type { Bench } from './bench.ts';
+import { openRig, type Program, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
 
 const SECOND = 1000;

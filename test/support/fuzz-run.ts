@@ -4,13 +4,14 @@
  */
 import type { OnceSummary } from '../../src/commands/once.ts';
 import type { AppEvent } from '../../src/core/events.ts';
+import type { Bench } from './bench.ts';
 import { createDice } from './fuzz-dice.ts';
 import { type DrawnRun, drawCase, type FuzzCase } from './fuzz-draw.ts';
 import { examineHours } from './fuzz-hours.ts';
 import { examineVerdict } from './fuzz-verdict.ts';
 import { judge } from './judge.ts';
 import { dieAtEffect, Killed, liveOn, mortalCommits, mortalSink, mortalTransport } from './mortality.ts';
-import { type Bench, destinationOf, NOW_MS, openRig, type Rig } from './rig.ts';
+import { destinationOf, NOW_MS, openRig, type Rig } from './rig.ts';
 
 const HOUR = 3_600_000;
 

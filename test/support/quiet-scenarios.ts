@@ -4,7 +4,8 @@
 import { onPath } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
-import { type Bench, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
+import type { Bench } from './bench.ts';
+import { NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
 
 const SECOND = 1000;

@@ -3,7 +3,8 @@
  * `scenarios.ts`.
  */
 import { createWorld } from '../../src/sim/world.ts';
-import { type Bench, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
+import type { Bench } from './bench.ts';
+import { NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
 import { FAULTS } from './v2-proxy.ts';
 

@@ -2,6 +2,7 @@
  * A rig for whole-program tests: the simulator in-process on a virtual clock, the real sync, a real InfluxDB behind the
  * path-rewriting proxy. One `run` is one life of the program; a state directory carries over from one to the next.
  */
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,9 +22,8 @@ import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
 import { createVirtualClock, type VirtualClock } from '../../src/sim/virtual-clock.ts';
 import type { World } from '../../src/sim/world.ts';
-import { type Influxd, startInfluxd } from './influxd.ts';
+import { type Bench, startBench } from './bench.ts';
 import { judge, type Verdict } from './judge.ts';
-import { startV2Proxy, type V2Proxy } from './v2-proxy.ts';
 
 export const TOKEN = 'rig-token';
 
@@ -41,23 +41,9 @@ export function cron(text: string): Schedule {
   return read;
 }
 
-/** A database shared by the tests of a file; each rig has a bucket of its own. */
-export interface Bench extends AsyncDisposable {
-  readonly influxd: Influxd;
-  readonly proxy: V2Proxy;
-}
-
+/** Starts the database of a file's tests. */
 export async function openBench(): Promise<Bench> {
-  const influxd = await startInfluxd();
-  const proxy = await startV2Proxy({ upstream: influxd.url, token: TOKEN });
-  return {
-    influxd,
-    proxy,
-    [Symbol.asyncDispose]: async () => {
-      await proxy.close();
-      await influxd[Symbol.asyncDispose]();
-    },
-  };
+  return await startBench(TOKEN);
 }
 
 /** The program under test: the real one, or a variant of it that is broken on purpose. */

@@ -6,6 +6,7 @@ import { type FaultPlan, onPath } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { generousHeaders, restartedWithinAMinute } from './allowance-scenarios.ts';
+import type { Bench } from './bench.ts';
 import type { Verdict } from './judge.ts';
 import {
   countEffects,
@@ -19,7 +20,7 @@ import {
 } from './mortality.ts';
 import { cursorsThatSkip, dateFallsBack, dateJumps, slowAnswers } from './quiet-scenarios.ts';
 import { allowanceSpent, fullDisk } from './refusal-scenarios.ts';
-import { type Bench, destinationOf, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
+import { destinationOf, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;

@@ -3,26 +3,24 @@
  * loss, and neither does anything by halves.
  */
 
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { dropQuarantine, type QuarantineParts, retryQuarantine } from '../../src/commands/quarantine.ts';
 import { listQuarantine } from '../../src/commands/quarantine-list.ts';
 import { quarantineListText, quarantineSummaryText } from '../../src/commands/upkeep-text.ts';
 import type { QuarantineFilter } from '../../src/core/quarantine.ts';
-import { Secret } from '../../src/core/secret.ts';
-import { createInfluxSink } from '../../src/influx/sink.ts';
 import { realClock } from '../../src/real-clock.ts';
 import { quarantineParts } from '../../src/run/upkeep.ts';
 import { createDeliverer } from '../../src/sync/deliver.ts';
 import { reachableOf } from '../../src/sync/known-destinations.ts';
 import { type ScratchStore, scratchStore } from '../store/support.ts';
+import { sharedBuckets } from '../support/buckets.ts';
 import { DEVICES, worldOf } from '../support/daemon-rig.ts';
-import { type Influxd, influxdAvailable, startInfluxd } from '../support/influxd.ts';
+import { influxdAvailable } from '../support/influxd.ts';
 import { countEffects, dieAtEffect, Killed, liveOn, mortalCommits, mortalSink } from '../support/mortality.ts';
 import { openBench, openRig, seededRandom } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
-import { FAULTS, startV2Proxy, type V2Proxy } from '../support/v2-proxy.ts';
+import { FAULTS } from '../support/v2-proxy.ts';
 
-const TOKEN = 'quarantine-work-token';
 const NEVER = new AbortController().signal;
 const DAY = 86_400;
 const ALL: QuarantineFilter = { destination: null, devices: [], reason: null, from: null, to: null };
@@ -38,28 +36,10 @@ afterEach(() => {
 });
 
 describe.runIf(influxdAvailable())('points in quarantine', () => {
-  let influxd: Influxd;
-  let proxy: V2Proxy;
-  let bucket = '';
-  let run = 0;
-  beforeAll(async () => {
-    influxd = await startInfluxd();
-    proxy = await startV2Proxy({ upstream: influxd.url, token: TOKEN });
-  });
-  afterAll(async () => {
-    await proxy?.close();
-    await influxd?.close();
-  });
-  beforeEach(async () => {
-    run += 1;
-    bucket = `w${run}`;
-    proxy.setFaults(null);
-    await influxd.query('', `CREATE DATABASE ${bucket} WITH DURATION INF REPLICATION 1 SHARD DURATION 1d`);
-  });
+  const place = sharedBuckets('WITH DURATION INF REPLICATION 1 SHARD DURATION 1d');
 
-  const sinkOf = () =>
-    createInfluxSink({ name: 'influx', url: proxy.url, token: new Secret(TOKEN), org: '', bucket, timeoutMs: 30_000 });
-  const optionsOf = (sink = sinkOf()) => [{ sink, identity: bucket, batchLines: 300 }];
+  const sinkOf = () => place.sink();
+  const optionsOf = (sink = sinkOf()) => [{ sink, identity: place.bucket, batchLines: 300 }];
 
   const partsOf = ({ store }: ScratchStore, sink = sinkOf()): QuarantineParts => ({
     store,
@@ -74,7 +54,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
 
   /** Writes past the program, as somebody else would. */
   const writeBehind = async (line: string): Promise<void> => {
-    const answer = await fetch(`${influxd.url}/write?db=${bucket}`, { method: 'POST', body: line });
+    const answer = await fetch(`${place.influxd.url}/write?db=${place.bucket}`, { method: 'POST', body: line });
     expect(answer.status).toBe(204);
   };
 
@@ -100,7 +80,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     const state = scratchStore();
     const { store } = state;
     store.append(ofDay(1, 60), 'history');
-    const { id } = store.destination('influx', bucket);
+    const { id } = store.destination('influx', place.bucket);
     const refused = ofDay(2, count, 'a').map((line) => ({ line, words: 'no' }));
     const from = { block: 0, line: 0 };
     const to = store.endOf('history');
@@ -109,13 +89,14 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     return state;
   }
   const heal = async (): Promise<void> => {
-    await influxd.query(bucket, `DELETE FROM telemetry WHERE device_id = 'stranger'`);
+    await place.influxd.query(place.bucket, `DELETE FROM telemetry WHERE device_id = 'stranger'`);
     // The type of a field goes with the last of its series in a shard.
-    await influxd.query(bucket, 'DROP MEASUREMENT telemetry');
+    await place.influxd.query(place.bucket, 'DROP MEASUREMENT telemetry');
   };
   const count = async (): Promise<unknown> =>
-    (await influxd.query(bucket, "SELECT count(value) FROM telemetry WHERE device_id != 'stranger'"))[0]?.['count'] ??
-    0;
+    (await place.influxd.query(place.bucket, "SELECT count(value) FROM telemetry WHERE device_id != 'stranger'"))[0]?.[
+      'count'
+    ] ?? 0;
   const points = (state: ScratchStore): number =>
     state.rows('SELECT id FROM quarantine WHERE destination_id IS NOT NULL').length;
   const rows = (state: ScratchStore): unknown[] => state.rows('SELECT * FROM quarantine ORDER BY id');
@@ -150,13 +131,13 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     using state = await refusedDay();
     const before = rows(state);
     await heal();
-    proxy.setFaults(() => fault);
+    place.proxy.setFaults(() => fault);
     const summary = await retry(state);
     expect(summary).toMatchObject({ exit_code: 3, destinations: [{ accepted: 0, refused: 0 }] });
     expect(summary.destinations[0]?.held).not.toBeNull();
     expect(quarantineSummaryText(summary)).toMatch(/not sent, kept as it is/);
     expect(rows(state)).toEqual(before);
-    proxy.setFaults(null);
+    place.proxy.setFaults(null);
     expect(await retry(state)).toMatchObject({ exit_code: 0, destinations: [{ accepted: 43 }] });
   });
 
@@ -183,7 +164,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
   test('a line that is too old for a bucket by now goes into its lack-set', async () => {
     using state = await refusedDay();
     await heal();
-    await influxd.query('', `ALTER RETENTION POLICY autogen ON ${bucket} DURATION 7d`);
+    await place.influxd.query('', `ALTER RETENTION POLICY autogen ON ${place.bucket} DURATION 7d`);
     expect(await retry(state)).toMatchObject({ exit_code: 0, destinations: [{ beyond_retention: 43 }] });
     expect(rows(state)).toEqual([]);
     const [destination] = state.store.quarantine.destinations();
@@ -212,7 +193,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     countEffects();
     await retry(whole, {}, mortalSink(sinkOf()));
     const effects = liveOn();
-    await influxd.query(bucket, 'DROP MEASUREMENT telemetry');
+    await place.influxd.query(place.bucket, 'DROP MEASUREMENT telemetry');
     expect(effects).toBeGreaterThan(3);
     for (let nth = 1; nth <= effects; nth += 1) {
       using state = refusedBefore(8);
@@ -223,7 +204,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
       expect(Number(await count()) + points(state), `after effect ${nth}`).toBeGreaterThanOrEqual(8);
       await retry(state);
       expect([await count(), points(state)], `after effect ${nth}, and again`).toEqual([8, 0]);
-      await influxd.query(bucket, 'DROP MEASUREMENT telemetry');
+      await place.influxd.query(place.bucket, 'DROP MEASUREMENT telemetry');
     }
   });
 

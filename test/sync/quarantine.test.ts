@@ -1,15 +1,14 @@
 /** A database that refuses everything with 400 or 422, as a full disk may: nothing is put aside, over restarts. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { Secret } from '../../src/core/secret.ts';
-import { createInfluxSink } from '../../src/influx/sink.ts';
+
+import { describe, expect, test } from 'vitest';
 import { createVirtualClock } from '../../src/sim/virtual-clock.ts';
 import { createDeliverer } from '../../src/sync/deliver.ts';
 import { type ScratchStore, scratchStore } from '../store/support.ts';
-import { type Influxd, influxdAvailable, startInfluxd } from '../support/influxd.ts';
+import { sharedBuckets } from '../support/buckets.ts';
+import { influxdAvailable } from '../support/influxd.ts';
 import { seededRandom } from '../support/rig.ts';
-import { FAULTS, type Fault, startV2Proxy, type V2Proxy } from '../support/v2-proxy.ts';
+import { FAULTS, type Fault } from '../support/v2-proxy.ts';
 
-const TOKEN = 'quarantine-token';
 const SECOND = 1000;
 
 const lineOf = (n: number, kind = 'value=1'): string =>
@@ -38,35 +37,17 @@ const FULL: Readonly<Record<string, Fault>> = {
 };
 
 describe.runIf(influxdAvailable())('a full disk behind a refusal', () => {
-  let influxd: Influxd;
-  let proxy: V2Proxy;
-  let bucket = '';
-  let run = 0;
-  beforeAll(async () => {
-    influxd = await startInfluxd();
-    proxy = await startV2Proxy({ upstream: influxd.url, token: TOKEN });
-  });
-  afterAll(async () => {
-    await proxy?.close();
-    await influxd?.close();
-  });
-  beforeEach(async () => {
-    run += 1;
-    bucket = `q${run}`;
-    proxy.setFaults(null);
-    await influxd.query('', `CREATE DATABASE ${bucket}`);
-  });
+  const place = sharedBuckets();
 
   /** One life of delivery, for so long. */
   async function live({ store }: ScratchStore, ms: number) {
     const clock = createVirtualClock(1_700_000_100_000);
-    const token = new Secret(TOKEN);
-    const sink = createInfluxSink({ name: 'influx', url: proxy.url, token, org: '', bucket, timeoutMs: 30_000 });
+    const sink = place.sink();
     const deliverer = createDeliverer(
       { store, clock, random: seededRandom(1), observe: () => {} },
       {
         sink: { name: 'influx', write: (lines, signal) => clock.busy(sink.write(lines, signal)) },
-        identity: bucket,
+        identity: place.bucket,
         batchLines: 300,
       },
     );
@@ -84,13 +65,15 @@ describe.runIf(influxdAvailable())('a full disk behind a refusal', () => {
     using state = scratchStore();
     // One kind of line only: no other could speak for the database.
     state.store.append(linesOf(0, 1000), 'history');
-    proxy.setFaults(() => fault);
+    place.proxy.setFaults(() => fault);
     for (let lives = 0; lives < 3; lives += 1) {
       expect(await live(state, 300 * SECOND)).toMatchObject({ pendingLines: 1000, quarantined: 0, lacks: [] });
     }
-    proxy.setFaults(null);
+    place.proxy.setFaults(null);
     expect(await live(state, 300 * SECOND)).toEqual({ pendingLines: 0, quarantined: 0, lacks: [], held: null });
-    expect(await influxd.query(bucket, 'SELECT count(value) FROM telemetry')).toMatchObject([{ count: 1000 }]);
+    expect(await place.influxd.query(place.bucket, 'SELECT count(value) FROM telemetry')).toMatchObject([
+      { count: 1000 },
+    ]);
   });
 
   test.each(Object.entries(FULL))(
@@ -99,14 +82,16 @@ describe.runIf(influxdAvailable())('a full disk behind a refusal', () => {
       using state = scratchStore();
       state.store.append(linesOf(0, 1000), 'live');
       state.store.append(linesOf(1000, 1400, 'flag=true'), 'history');
-      const first = proxy.writes.length;
+      const first = place.proxy.writes.length;
       for (const from of [1, 2, 3, 4]) {
-        proxy.setFaults(({ nth }) => (nth >= first + from ? fault : null));
+        place.proxy.setFaults(({ nth }) => (nth >= first + from ? fault : null));
         expect(await live(state, 60 * SECOND)).toMatchObject({ quarantined: 0, lacks: [] });
       }
-      proxy.setFaults(null);
+      place.proxy.setFaults(null);
       expect(await live(state, 300 * SECOND)).toMatchObject({ pendingLines: 0, quarantined: 0, held: null });
-      expect(await influxd.query(bucket, 'SELECT count(value) FROM telemetry')).toMatchObject([{ count: 1000 }]);
+      expect(await place.influxd.query(place.bucket, 'SELECT count(value) FROM telemetry')).toMatchObject([
+        { count: 1000 },
+      ]);
     },
   );
 });

@@ -1,20 +1,19 @@
 /** History beyond the retention of a real InfluxDB: settled by what it says, in two requests a batch at most. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+
+import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { encodeLine } from '../../src/core/line-protocol.ts';
 import { identityTag } from '../../src/core/line-text.ts';
 import type { Lack } from '../../src/core/log-state.ts';
 import type { Sink } from '../../src/core/ports.ts';
-import { Secret } from '../../src/core/secret.ts';
-import { createInfluxSink } from '../../src/influx/sink.ts';
 import { createVirtualClock } from '../../src/sim/virtual-clock.ts';
 import { createDeliverer } from '../../src/sync/deliver.ts';
 import { type ScratchStore, scratchStore } from '../store/support.ts';
-import { type Influxd, influxdAvailable, startInfluxd } from '../support/influxd.ts';
+import { sharedBuckets } from '../support/buckets.ts';
+import { influxdAvailable } from '../support/influxd.ts';
 import { seededRandom } from '../support/rig.ts';
-import { type Fault, startV2Proxy, type V2Proxy } from '../support/v2-proxy.ts';
+import type { Fault } from '../support/v2-proxy.ts';
 
-const TOKEN = 'retention-token';
 const SECOND = 1000;
 const HOUR = 3600 * SECOND;
 const DAY = 24 * HOUR;
@@ -34,36 +33,18 @@ function line(device: string, ageMs: number, value: number | string = 1): string
 const NOW_MS = Date.now();
 
 describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
-  let influxd: Influxd;
-  let proxy: V2Proxy;
-  let bucket = '';
-  let run = 0;
-  beforeAll(async () => {
-    influxd = await startInfluxd();
-    proxy = await startV2Proxy({ upstream: influxd.url, token: TOKEN });
-  });
-  afterAll(async () => {
-    await proxy?.close();
-    await influxd?.close();
-  });
-  beforeEach(async () => {
-    run += 1;
-    bucket = `r${run}`;
-    proxy.setFaults(null);
-    await influxd.query('', `CREATE DATABASE ${bucket} WITH DURATION 30d REPLICATION 1 SHARD DURATION 1d NAME "short"`);
-  });
+  const place = sharedBuckets('WITH DURATION 30d REPLICATION 1 SHARD DURATION 1d NAME "short"');
 
   /** Delivers what the state holds until nothing is left, or nothing moves any more. */
   async function deliver(state: ScratchStore) {
     const clock = createVirtualClock(NOW_MS);
     const events: AppEvent[] = [];
-    const first = proxy.writes.length;
-    const token = new Secret(TOKEN);
-    const sink = createInfluxSink({ name: 'influx', url: proxy.url, token, org: '', bucket, timeoutMs: 30_000 });
+    const first = place.proxy.writes.length;
+    const sink = place.sink();
     const onClock: Sink = { name: 'influx', write: (lines, signal) => clock.busy(sink.write(lines, signal)) };
     const deliverer = createDeliverer(
       { store: state.store, clock, random: seededRandom(1), observe: (event) => events.push(event) },
-      { sink: onClock, identity: bucket, batchLines: BATCH },
+      { sink: onClock, identity: place.bucket, batchLines: BATCH },
     );
     const stop = new AbortController();
     const running = deliverer.run(stop.signal).catch(() => undefined);
@@ -74,11 +55,14 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
     const { quarantined } = state.store.backlog(deliverer.destinationId);
     const lacks = state.store.lacks(deliverer.destinationId);
     const pending = deliverer.pendingLines();
-    return { lacks, quarantined, pending, held, events, requests: proxy.writes.length - first };
+    return { lacks, quarantined, pending, held, events, requests: place.proxy.writes.length - first };
   }
 
   async function storedOf(device: string): Promise<number> {
-    const rows = await influxd.query(bucket, `SELECT count(value) FROM telemetry WHERE device_id = '${device}'`);
+    const rows = await place.influxd.query(
+      place.bucket,
+      `SELECT count(value) FROM telemetry WHERE device_id = '${device}'`,
+    );
     return Number(rows[0]?.['count'] ?? 0);
   }
 
@@ -127,7 +111,7 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
 
   test('keeps old points, refused ones and good ones of one batch apart', async () => {
     using state = scratchStore();
-    await influxd.write(bucket, line('z', HOUR));
+    await place.influxd.write(place.bucket, line('z', HOUR));
     const bad = [100, 101, 550];
     const batch = Array.from({ length: 900 }, (_, n) => {
       if (n % 3 === 0) return line('a', 31 * DAY + n * SECOND);
@@ -155,7 +139,7 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
       Array.from({ length: 50 }, (_, n) => line('a', n * SECOND)),
       'live',
     );
-    proxy.setFaults(({ lines }) => saysDropped(lines.length));
+    place.proxy.setFaults(({ lines }) => saysDropped(lines.length));
     const { lacks, quarantined, pending, held } = await deliver(state);
     expect({ lacks, quarantined, pending }).toEqual({ lacks: [], quarantined: 0, pending: 50 });
     expect(held).toContain('beyond retention');
@@ -165,8 +149,8 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
     using state = scratchStore();
     const lines = [...Array.from({ length: 20 }, (_, n) => line('a', 31 * DAY + n)), line('a', 1000), line('a', 2000)];
     state.store.append(lines, 'history');
-    const first = proxy.writes.length;
-    proxy.setFaults(({ nth }) => (nth === first ? saysDropped(7) : null));
+    const first = place.proxy.writes.length;
+    place.proxy.setFaults(({ nth }) => (nth === first ? saysDropped(7) : null));
     const { lacks, quarantined, pending } = await deliver(state);
     expect({ pending, quarantined, points: points(lacks) }).toEqual({ pending: 0, quarantined: 0, points: 20 });
     expect(await storedOf('a')).toBe(2);
@@ -184,8 +168,8 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
     ] as const satisfies readonly Fault[]) {
       using state = scratchStore();
       state.store.append([line('a', 31 * DAY), line('a', 1000)], 'history');
-      const first = proxy.writes.length;
-      proxy.setFaults(({ nth }) => (nth === first ? null : trouble));
+      const first = place.proxy.writes.length;
+      place.proxy.setFaults(({ nth }) => (nth === first ? null : trouble));
       const { lacks, quarantined, pending } = await deliver(state);
       expect({ lacks, quarantined, pending }).toEqual({ lacks: [], quarantined: 0, pending: 2 });
     }

@@ -7,7 +7,8 @@ import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { openStore } from '../../src/store/store.ts';
-import { type Bench, KEY, openBench, openStage, type Stage, TOKEN, until } from '../process/support.ts';
+import { KEY, openBench, openStage, type Stage, TOKEN, until } from '../process/support.ts';
+import type { Bench } from '../support/bench.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 

@@ -17,7 +17,8 @@ import { createInfluxSink, type InfluxSinkOptions } from '../../src/influx/sink.
 import { realClock } from '../../src/real-clock.ts';
 import { openStore } from '../../src/store/store.ts';
 import { openVerifyState } from '../../src/store/verify-look.ts';
-import { type Bench, type Rig, TOKEN } from '../support/rig.ts';
+import type { Bench } from '../support/bench.ts';
+import { type Rig, TOKEN } from '../support/rig.ts';
 import type { Victoria } from '../support/victoria.ts';
 
 export type Destination = SyncOptions['destinations'][number];

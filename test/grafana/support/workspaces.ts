@@ -5,9 +5,10 @@ import { createDemoWorld } from '../../../src/sim/demo-world.ts';
 import { sensorsOf } from '../../../src/sim/sensors.ts';
 import type { DeviceSpec, ReadingSpec } from '../../../src/sim/spec.ts';
 import { createWorld, type World } from '../../../src/sim/world.ts';
+import type { Bench } from '../../support/bench.ts';
 import { liveAsDaemon } from '../../support/daemon-rig.ts';
 import type { Influxd } from '../../support/influxd.ts';
-import { type Bench, NOW_MS, openRig, type Rig } from '../../support/rig.ts';
+import { NOW_MS, openRig, type Rig } from '../../support/rig.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
