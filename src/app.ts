@@ -9,20 +9,16 @@
  *
  * `openSync` gives the parts that sync; a mode (`commands/`) moves them. What it opens it closes in reverse order.
  */
-import { createBudget } from './api/budget.ts';
-import { createApiClient } from './api/client.ts';
-import { createLearning } from './api/learning.ts';
-import { createPacer } from './api/pacer.ts';
-import { allowanceNow, allowanceStatus, allowanceUse, planFigures } from './app-allowance.ts';
+import { allowanceNow, allowanceStatus, allowanceUse } from './app-allowance.ts';
+import { type ApiAccess, type Asking, createAsking } from './app-asking.ts';
 import { watchedDelivery, watchRequests } from './app-watch.ts';
 import { MIN_FREE_BYTES } from './core/archive-room.ts';
 import type { DayFigures } from './core/day-spread.ts';
 import type { AppEvent } from './core/events.ts';
 import { createHeartbeats, type Heartbeats, type Pulse } from './core/heartbeats.ts';
 import type { JobQueue } from './core/jobs.ts';
-import type { Learnt } from './core/learnt.ts';
 import type { PageFacts, RecentEvent } from './core/page-facts.ts';
-import type { Api, Clock, Disk, Observe, Random, Transport } from './core/ports.ts';
+import type { Clock, Disk, Observe, Random, Transport } from './core/ports.ts';
 import { createServerClock } from './core/server-clock.ts';
 import type { ReadyReport, StatusOverview, StatusReport } from './core/status.ts';
 import { DAY_MS, type EpochMs } from './core/time.ts';
@@ -54,14 +50,7 @@ import { VERSION } from './version.ts';
 export interface SyncOptions {
   /** How requests travel: over HTTP, or in-process in simulations. */
   readonly transport: Transport;
-  readonly api: {
-    readonly url: string;
-    readonly key: () => string;
-    readonly share: number;
-    readonly concurrency: number;
-    /** How long one request may take, in ms. */
-    readonly timeoutMs?: number;
-  };
+  readonly api: ApiAccess;
   readonly settings: SyncSettings;
   readonly destinations: readonly DestinationOptions[];
   readonly dataDir: string;
@@ -75,7 +64,7 @@ export interface SyncOptions {
 }
 
 /** The parts of a running sync. */
-export interface Sync extends FigureSource {
+export interface Sync extends FigureSource, Pick<Asking, 'askerOf' | 'learnt'> {
   readonly context: SyncContext;
   readonly puller: Puller;
   readonly deliverers: readonly Deliverer[];
@@ -88,12 +77,8 @@ export interface Sync extends FigureSource {
   readonly housekeeping: HousekeepingParts;
   /** What commands have asked of whoever holds the state. */
   readonly jobs: JobQueue;
-  /** Asks through the same gate, each thing once, and no more often than is allowed. */
-  askerOf(requests: number): { readonly api: Api; readonly spent: () => number };
   /** The id in the API of the workspace that the state belongs to; `null` where it belongs to none yet. */
   pinnedWorkspace(): string | null;
-  /** What the API's answers have shown so far. */
-  learnt(): Learnt;
   /** What a backfill's pace goes by. */
   readonly backfill: Pick<BackfillSettings, 'budgets'> & {
     /** Its requests of the last day, in server time, ascending. */
@@ -157,40 +142,22 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
   const listeners: Observe[] = [requests.observe];
   const observe = oncePerStream(streams, tell);
   const trouble = createTrouble({ clock, random, observe });
-  const pacer = createPacer({
+  const { api, pacer, learnt, askerOf } = createAsking({
+    transport: options.transport,
+    access: options.api,
+    store,
     ledger,
-    plan: () => planFigures(store),
-    planReadings: () => planReadings,
-    share: options.api.share,
-    concurrency: options.api.concurrency,
     clock,
     serverClock,
     random,
     observe,
+    planReadings: () => planReadings,
     onLook: requests.onLook,
     onBooked: (purpose) => {
       requests.onBooked();
       planning.booked(purpose);
     },
   });
-  const learning = createLearning({
-    transport: options.transport,
-    kept: store.fact(LEARNT),
-    keep: (text) => store.keepFact(LEARNT, text),
-  });
-  const asking = {
-    transport: learning.transport,
-    baseUrl: options.api.url,
-    key: options.api.key,
-    pacer,
-    serverClock,
-    clock,
-    random,
-    observe,
-    pageSize: () => store.account()?.plan.maxDevicesPerPage ?? null,
-    version: VERSION,
-  };
-  const api = createApiClient(asking);
   const filterNotes = createFilterNotes(options.settings.filter, { store, observe });
   const limits = options.archive ?? { keepMs: Number.POSITIVE_INFINITY, maxBytes: null };
   const disk = options.disk ?? createDisk(options.dataDir);
@@ -262,12 +229,9 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
       mayBegin: workspaceKnown.pass,
     },
     jobs,
-    askerOf: (requests) => {
-      const budget = createBudget(pacer, requests);
-      return { api: createApiClient({ ...asking, pacer: budget.pacer, retries: 0 }), spent: budget.spent };
-    },
+    askerOf,
     pinnedWorkspace: () => store.fact(API_WORKSPACE),
-    learnt: learning.learnt,
+    learnt,
     backfill: {
       budgets: () => {
         const { minute, day: window } = pacer.figures();
@@ -284,9 +248,6 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
     close,
   };
 }
-
-/** The fact that holds what was learnt of the API. */
-const LEARNT = 'learnt';
 
 /** What shows that the workspace is the right one, or that the API is not there to tell. */
 const UNGATING: ReadonlySet<AppEvent['type']> = new Set([
