@@ -2,7 +2,7 @@
  * What surrounds the program where it is deployed: the Dockerfile, the examples, the manifests and the unit say nothing that the
  * program does not understand. (The image itself is built and run by `npm run test:image`.)
  */
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { validate } from 'dockerfile-utils';
 import { describe, expect, test } from 'vitest';
@@ -44,6 +44,19 @@ describe('the Dockerfile', () => {
     expect(text).toMatch(/^ENTRYPOINT \["tidemark"\]$/m);
     // The last stage runs nothing, so that no platform is emulated.
     expect(text.slice(text.lastIndexOf('\nFROM '))).not.toMatch(/^RUN /m);
+  });
+
+  test('copies nothing that .dockerignore keeps from the builder, and nothing that is not there', () => {
+    const copied = [...read('Dockerfile').matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, names = '']) =>
+      names.split(' '),
+    );
+    const passed = read('.dockerignore')
+      .split('\n')
+      .filter((line) => line.startsWith('!'))
+      .map((line) => line.slice(1));
+    expect(copied.length).toBeGreaterThan(5);
+    expect(copied.filter((name) => !existsSync(join(ROOT, name)))).toEqual([]);
+    expect(copied.toSorted()).toEqual(passed.toSorted());
   });
 
   test('stands on images that are pinned by version', () => {
