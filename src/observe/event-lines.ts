@@ -226,8 +226,13 @@ function roundLine(event: Extract<AppEvent, { type: 'round-done' }>): EventLine 
     case 'account':
       return line('info', 'the account was read', counts);
     default:
-      return line('info', `${stream}: ${records} listed, ${news}`, { ...counts, records, new_points: newPoints });
+      return line('info', `${stream}: ${listedWords(event)}, ${news}`, { ...counts, records, new_points: newPoints });
   }
+}
+
+function listedWords({ runs, requests, failed, records }: Extract<AppEvent, { type: 'round-done' }>): string {
+  if (failed === requests) return 'not listed';
+  return runs > 1 ? `${records} listed in ${runs} runs` : `${records} listed`;
 }
 
 /** The line of an event. */

@@ -235,7 +235,16 @@ describe('a round', () => {
       clock.ms = second * 1000;
       round();
     }
-    expect(lines()).toMatchObject([{ requests: 10, runs: 5, duration_ms: 50_000 }]);
+    expect(lines()).toMatchObject([
+      { msg: 'devices: 155 listed in 5 runs, 10 new points', requests: 10, runs: 5, duration_ms: 50_000 },
+    ]);
+    clock.ms += MINUTE;
+    observe(asked('devices', 'throttled'));
+    observe({ type: 'stream-read', stream: 'devices' });
+    expect(lines()).toHaveLength(1);
+    clock.ms += MINUTE;
+    observe({ type: 'stream-read', stream: 'devices' });
+    expect(lines().at(-1)).toMatchObject({ msg: 'devices: not listed, 0 new points', requests: 1, failed_requests: 1 });
   });
 
   test('in which nothing was asked is none', () => {
