@@ -16,7 +16,7 @@ WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
 COPY tsconfig.json README.md CHANGELOG.md ./
-COPY config/build.mjs ./config/build.mjs
+COPY config/build.mjs config/outside.mjs ./config/
 COPY config/image ./config/image
 COPY src ./src
 RUN npm run build

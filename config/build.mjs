@@ -4,8 +4,8 @@
  *   node config/build.mjs [FOLDER]      `dist/` where none is named
  *
  * Five hundred small files take a third of a start to be found and read, so they are put together: what a mode needs at
- * once in one file, what only another mode needs in files of their own. Left outside are SQLite, which is native, and what
- * is loaded by `require` when somebody asks for it.
+ * once in one file, what only another mode needs in files of their own. What stays outside:
+ * `outside.mjs`.
  */
 import { cpSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';

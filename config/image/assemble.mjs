@@ -1,5 +1,5 @@
 /**
- * Puts together what the image holds: the compiled program, the libraries that it runs with, their licences and the bill
+ * Puts together what the image holds: the built program, the libraries that are not in it, the licences of all of them and the bill
  * of materials. Run by the Dockerfile, after `npm ci --omit=dev`.
  *
  *   node assemble.mjs OUT ARCHITECTURE SBOM      ARCHITECTURE as Docker names it: amd64 or arm64
@@ -11,11 +11,13 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmdirSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
+import { outsideLibraries } from '../outside.mjs';
 
 const [out, architecture, sbom] = process.argv.slice(2);
 const native = { amd64: 'linux-x64.node', arm64: 'linux-arm64.node' }[architecture];
@@ -66,6 +68,19 @@ rmSync(join(app, 'node_modules', '.bin'), { recursive: true, force: true });
 
 writeFileSync(join(app, 'sbom.cdx.json'), readFileSync(sbom));
 writeFileSync(join(app, 'LICENCES.txt'), licences(join(app, 'node_modules')));
+
+// The program holds the other libraries itself.
+const libraries = join(app, 'node_modules');
+const outside = outsideLibraries(libraries);
+for (const path of packagesIn(libraries)) {
+  const isNeeded = outside.some((name) => `${relative(libraries, path)}/`.startsWith(`${name}/`));
+  if (!isNeeded) rmSync(path, { recursive: true, force: true });
+}
+// Scopes of which nothing is left.
+for (const name of readdirSync(libraries).filter((each) => each.startsWith('@'))) {
+  if (readdirSync(join(libraries, name)).length === 0) rmdirSync(join(libraries, name));
+}
+
 symlinkSync('../dist/main.js', join(app, 'bin', 'tidemark'));
 chmodSync(join(app, 'dist', 'main.js'), 0o755);
 

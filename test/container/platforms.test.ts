@@ -7,6 +7,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writ
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { outsideLibraries } from '../../config/outside.mjs';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
@@ -25,7 +26,10 @@ beforeAll(() => {
   mkdirSync(join(place, 'dist'));
   writeFileSync(join(place, 'dist', 'main.js'), '');
   writeFileSync(join(place, 'sbom.json'), '{}');
-  for (const name of ['package.json', 'README.md', 'CHANGELOG.md', join('node_modules', 'better-sqlite3')]) {
+  const libraries = [...outsideLibraries(join(ROOT, 'node_modules')), 'undici'].map((name) =>
+    join('node_modules', name),
+  );
+  for (const name of ['package.json', 'README.md', 'CHANGELOG.md', ...libraries]) {
     cpSync(join(ROOT, name), join(place, name), { recursive: true });
   }
 });
@@ -35,6 +39,7 @@ afterAll(() => rmSync(place, { recursive: true, force: true }));
 function assemble(architecture: string): string[] {
   const script = join(ROOT, 'config', 'image', 'assemble.mjs');
   const out = join(place, architecture);
+  rmSync(out, { recursive: true, force: true });
   const { status, stderr } = spawnSync(process.execPath, [script, out, architecture, 'sbom.json'], { cwd: place });
   expect(status, stderr.toString()).toBe(0);
   const entries = readdirSync(join(out, 'app'), { recursive: true, withFileTypes: true });
@@ -46,6 +51,13 @@ test.each(['amd64', 'arm64'])('for %s', (architecture) => {
     readFileSync(file).subarray(0, 4).equals(Buffer.from('\x7fELF', 'latin1')),
   );
   expect(natives.map(machineOf)).toEqual([architecture]);
+});
+
+test('holds the libraries that the program does not hold itself, and the licences of those too', () => {
+  assemble('amd64');
+  const app = join(place, 'amd64', 'app');
+  expect(readdirSync(join(app, 'node_modules')).sort()).toEqual(outsideLibraries(join(ROOT, 'node_modules')));
+  expect(readFileSync(join(app, 'LICENCES.txt'), 'utf8')).toMatch(/^undici [\d.]+ \(MIT\)$/m);
 });
 
 test('nothing else that runs is native', () => {

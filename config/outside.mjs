@@ -1,0 +1,19 @@
+/**
+ * The libraries that the built program loads from `node_modules`; all others are in it.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** SQLite is native, what browsers load is read as a file, and the others are loaded where somebody asks for them. */
+const OUTSIDE = ['better-sqlite3', 'pino-pretty', 'uplot', 'yaml'];
+
+/** Their names and those of all that they need, as they lie in a `node_modules`. */
+export function outsideLibraries(folder) {
+  const names = new Set(OUTSIDE);
+  // A set goes on to what is added while it is gone through.
+  for (const name of names) {
+    const { dependencies = {} } = JSON.parse(readFileSync(join(folder, name, 'package.json'), 'utf8'));
+    for (const needed of Object.keys(dependencies)) names.add(needed);
+  }
+  return [...names].sort();
+}
