@@ -1,12 +1,12 @@
 /** The dashboard "Alerts": what is open, what was, and what keeps coming back. */
-import { chosen, DAILY, FACTS, IN_RANGE, lines, newest, OF_DEVICE, OF_WORKSPACE, tables } from './influxql.ts';
+import { chosen, DAILY, FACTS, IN_RANGE, lines, newest, OF_DEVICES, OF_WORKSPACE, tables } from './influxql.ts';
 import { ALERT_STATUS, BAD_IF_ANY, type Column, join, PLAIN, TO_DEVICE, words } from './looks.ts';
 import type { DashboardSpec, PanelSpec, Transformation } from './model.ts';
 import { bars, grid, lineChart, stat, timeline } from './panels.ts';
 import { deviceVariable, HUB, KIND, MODEL, WORKSPACE } from './variables.ts';
 
 const OF_KIND = chosen('kind');
-const CHOSEN = `${OF_WORKSPACE} AND ${OF_DEVICE} AND ${OF_KIND}`;
+const CHOSEN = `${OF_WORKSPACE} AND ${OF_DEVICES} AND ${OF_KIND}`;
 const STATES = `alert_state WHERE ${DAILY} AND ${CHOSEN}`;
 const OPENED = `alert WHERE ${IN_RANGE} AND ${CHOSEN}`;
 const NONE = 'No alerts in this range. Where alerts are expected: may the key read them (alerts:read)?';
@@ -213,7 +213,7 @@ export const ALERTS: DashboardSpec = {
   source: 'influxdb',
   from: 'now-24h',
   refresh: '1m',
-  variables: [WORKSPACE, HUB, MODEL, deviceVariable('any'), KIND],
+  variables: [WORKSPACE, HUB, MODEL, deviceVariable('devices', 'any'), KIND],
   sections: [
     { title: 'Now', panels: [...NUMBERS, ...TABLES] },
     { title: 'What is it about', panels: COUNTS },

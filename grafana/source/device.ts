@@ -89,7 +89,7 @@ const VALUES: readonly PanelSpec[] = [
     interval: '1s',
     // Named after the sensor, so that the rules for units fit; shown by the name of the device.
     targets: lines([
-      `SELECT mean(value) FROM ${TELEMETRY} GROUP BY time($__interval), sensor, ${EACH} fill(none)`,
+      `SELECT mean(value) FROM ${TELEMETRY} GROUP BY time($__interval), sensor, ${EACH} fill(null)`,
       '$tag_sensor',
     ]),
     displayName: `\${__field.labels.device_name}`,
@@ -242,7 +242,7 @@ export const DEVICE: DashboardSpec = {
   source: 'influxdb',
   from: 'now-24h',
   refresh: '1m',
-  variables: [WORKSPACE, HUB, MODEL, deviceVariable('none'), SENSORS, PARENT],
+  variables: [WORKSPACE, HUB, MODEL, deviceVariable('device', 'none'), SENSORS, PARENT],
   annotations: [ALERTS],
   sections: [
     { title: 'Now', panels: [FACTS_NOW] },

@@ -1,11 +1,11 @@
 /** The dashboard "Fleet": is everything there, and where is what is not? */
-import { DAILY, HOURLY, IN_RANGE, lines, newest, OF_FLEET, OF_WORKSPACE, tables } from './influxql.ts';
+import { AT_END, behindBy, DAILY, HOURLY, IS_READ, lines, newest, OF_FLEET, OF_WORKSPACE, tables } from './influxql.ts';
 import { BAD_IF_ANY, COVERAGE_STATE, join, LAG, LIFECYCLE, ONLINE, PLAIN, steps, TO_DEVICE } from './looks.ts';
 import type { DashboardSpec, PanelOf, PanelSpec } from './model.ts';
 import { grid, lineChart, NO_DEVICES, stat } from './panels.ts';
 import { HUB, MODEL, WORKSPACE } from './variables.ts';
 
-const STATES = `SELECT last(online) AS online, last(lifecycle_status) AS lifecycle FROM device WHERE ${HOURLY} AND ${OF_FLEET} GROUP BY device_id`;
+const STATES = `SELECT last(online) AS online, last(lifecycle_status) AS lifecycle FROM device WHERE ${AT_END} AND ${OF_FLEET} GROUP BY device_id`;
 
 /** How many devices there are of which the last state is such. */
 function counted(condition: string): string {
@@ -14,14 +14,18 @@ function counted(condition: string): string {
 
 const COVERED = `coverage WHERE ${HOURLY} AND ${OF_WORKSPACE}`;
 
+/** Whole steps, also where the range is shorter than one. */
+const STEPS = `time >= \${__from}ms - 4h AND time < \${__to}ms`;
+
 const NUMBERS: readonly PanelSpec[] = [
   stat({
     title: 'Online',
-    description: 'Devices of which the workspace says that they report.',
+    description: 'Devices of which the workspace says, at the end of the range, that they report.',
     w: 4,
     h: 4,
-    targets: lines([counted('online = 1'), 'Online']),
-    noValue: '0',
+    // A sum is 0 where devices are there and none is online; nothing at all where no state is.
+    targets: lines([`SELECT sum(online) AS devices FROM (${STATES})`, 'Online']),
+    noValue: 'No states at the end of this range. The status page of Tidemark (port 9464) says why.',
     unit: 'none',
     thresholds: steps('red', [1, 'green']),
   }),
@@ -47,7 +51,7 @@ const NUMBERS: readonly PanelSpec[] = [
   }),
   stat({
     title: 'Open alerts',
-    description: 'Alerts that are not resolved. The dashboard "Tidemark / Alerts" lists them.',
+    description: 'Alerts of the whole workspace that are not resolved. The dashboard "Tidemark / Alerts" lists them.',
     w: 4,
     h: 4,
     targets: lines([
@@ -61,13 +65,10 @@ const NUMBERS: readonly PanelSpec[] = [
   stat({
     title: 'Behind by',
     description:
-      'How old the copy in this database is: the newest stretch that is not held yet, for the middle device and for all but the worst 5 %.',
+      'How old the copy of the workspace in this database is: the newest stretch that is not held yet, for the middle device and for all but the worst 5 %.',
     w: 8,
     h: 4,
-    targets: lines([
-      `SELECT percentile(lag, 50) AS middle, percentile(lag, 95) AS most FROM (SELECT last(lag_seconds) AS lag FROM ${COVERED} GROUP BY device_id)`,
-      '$col',
-    ]),
+    targets: lines([behindBy(COVERED), '$col']),
     noValue: NO_DEVICES,
     unit: 's',
     decimals: 0,
@@ -126,13 +127,14 @@ const MAP: PanelOf<'geomap'> = {
 const OVER_TIME: readonly PanelSpec[] = [
   lineChart({
     title: 'Online over time',
-    description: 'Devices online, in steps of two hours or more.',
+    description: 'Devices online, in steps of two hours or more back from the end of the range.',
     w: 12,
     h: 6,
     interval: '2h',
-    // States are written hourly, so each step of two hours, counted from the beginning of the range, has all devices.
+    // States are written hourly, so each step of two hours has all devices: a whole one, so they are counted from the
+    // end; the first one, which may not be whole, lies before what is shown.
     targets: lines([
-      `SELECT sum(online) AS online FROM (SELECT last(online) AS online FROM device WHERE ${IN_RANGE} AND ${OF_FLEET} GROUP BY time($__interval, \${__from}ms), device_id fill(none)) WHERE ${IN_RANGE} GROUP BY time($__interval, \${__from}ms) fill(none)`,
+      `SELECT sum(online) AS online FROM (SELECT last(online) AS online FROM device WHERE ${STEPS} AND ${OF_FLEET} GROUP BY time($__interval, \${__to}ms), device_id fill(none)) WHERE ${STEPS} GROUP BY time($__interval, \${__to}ms) fill(null)`,
       'Online',
     ]),
     noValue: NO_DEVICES,
@@ -149,7 +151,7 @@ const OVER_TIME: readonly PanelSpec[] = [
     h: 6,
     interval: '1h',
     targets: lines([
-      `SELECT percentile(lag_seconds, 50) AS middle, percentile(lag_seconds, 95) AS most, max(lag_seconds) AS worst FROM ${COVERED} GROUP BY time($__interval) fill(none)`,
+      `SELECT percentile(lag_seconds, 50) AS middle, percentile(lag_seconds, 95) AS most, max(lag_seconds) AS worst FROM ${COVERED} AND ${IS_READ} GROUP BY time($__interval) fill(null)`,
       '$col',
     ]),
     noValue: NO_DEVICES,
@@ -163,7 +165,8 @@ const OVER_TIME: readonly PanelSpec[] = [
 const TABLES: readonly PanelSpec[] = [
   grid({
     title: 'Devices',
-    description: 'Every device once, as listed last, with how far it is synced. Click a name to open the device.',
+    description:
+      'Every device of the range once, as listed last, with how far it is synced; one that has left the workspace is "unreachable". Click a name to open it.',
     w: 24,
     h: 14,
     targets: tables(

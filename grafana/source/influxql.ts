@@ -32,6 +32,8 @@ export function chosen(tag: string, variable = tag): string {
 
 export const OF_WORKSPACE = chosen('workspace_id', 'workspace');
 export const OF_DEVICE = chosen('device_id', 'device');
+/** The same of a dashboard that looks at many of them; see `deviceVariable`. */
+export const OF_DEVICES = chosen('device_id', 'devices');
 export const OF_SENSOR = chosen('sensor');
 
 /** The devices of the chosen hubs and models, in the measurement `device`. A hub belongs to itself. */
@@ -40,6 +42,18 @@ export const OF_FLEET = [
   chosen('model_id', 'model'),
   `(${chosen('parent_device_id', 'hub')} OR ${chosen('device_id', 'hub')})`,
 ].join(' AND ');
+
+/** The end of the range: long enough for states that are written hourly, so that what is gone by then no longer counts. */
+export const AT_END = `time > \${__to}ms - 3h AND time <= \${__to}ms`;
+
+/** Of coverage: of a device that is gone or left out nothing is read any more, so that its lag says nothing. */
+export const IS_READ = "state != 'excluded' AND state != 'unreachable'";
+
+/** How old the copy is, for the middle device and for all but the worst 5 %: of each the newest state. */
+export function behindBy(covered: string): string {
+  const each = `SELECT last(lag_seconds) AS lag, last(state) AS state FROM ${covered} GROUP BY device_id`;
+  return `SELECT percentile(lag, 50) AS middle, percentile(lag, 95) AS most FROM (${each}) WHERE ${IS_READ}`;
+}
 
 /** The newest point of each group, whole: what was left out of it does not linger from an older one. */
 export function newest(columns: readonly string[], from: string, group: string): string {

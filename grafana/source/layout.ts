@@ -17,9 +17,12 @@ export const SOURCES = {
   prometheus: { type: 'prometheus', uid: 'tidemark-prometheus', name: 'Tidemark (Prometheus)' },
 } as const;
 
+/** One name for each kind: links carry choices by name, and a Prometheus is no answer to InfluxQL. */
+const SOURCE_VARIABLES = { influxdb: 'datasource', prometheus: 'prometheus_datasource' } as const;
+
 /** The JSON of a dashboard, as an object. */
 export function renderDashboard(spec: DashboardSpec) {
-  const source: SourceRef = { type: spec.source, uid: `\${datasource}` };
+  const source: SourceRef = { type: spec.source, uid: `\${${SOURCE_VARIABLES[spec.source]}}` };
   return {
     uid: spec.uid,
     title: spec.title,
@@ -57,7 +60,7 @@ function sourceVariable(kind: 'influxdb' | 'prometheus'): Variable {
   const { uid, name } = SOURCES[kind];
   return {
     type: 'datasource',
-    name: 'datasource',
+    name: SOURCE_VARIABLES[kind],
     label: 'Data source',
     query: kind,
     current: { text: name, value: uid },

@@ -56,7 +56,10 @@ function numbers({ unit, decimals, thresholds, mappings }: { [K in keyof Numbers
   };
 }
 
-/** Lines over time. A line breaks where there is nothing for `breakMs`. */
+/**
+ * Lines over time. A line breaks where there is nothing for `breakMs`: queries fill with null, so that steps longer than
+ * that, of long ranges, do not break every line.
+ */
 export function lineChart(
   panel: Basics<'timeseries'> &
     Empty &
@@ -88,8 +91,7 @@ export function lineChart(
       lineWidth: 1,
       pointSize: 4,
       showPoints: 'auto',
-      spanNulls: false,
-      ...(draw === 'bars' ? {} : { insertNulls: breakMs }),
+      spanNulls: draw === 'bars' ? false : breakMs,
       ...(stack ? { stacking: { mode: 'normal', group: 'A' } } : {}),
     },
     options: { legend: shown, tooltip: TOOLTIP },

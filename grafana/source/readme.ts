@@ -14,7 +14,7 @@ InfluxDB and the Grafana that you have.
 
 - \`dashboards/\`: the dashboards, as Grafana provisions or imports them. All are generated from \`source/\`.
 - \`provisioning/\`: data sources with the uids \`tidemark-influxdb\` and \`tidemark-prometheus\`, the provider of the
-  dashboards, and three alert rules. Whom they tell is yours to say: they go where your notification policy sends everything.
+  dashboards, and four alert rules. Whom they tell is yours to say: they go where your notification policy sends everything.
 - \`prometheus.yml\`: what the Prometheus of \`compose.yaml\` reads.
 
 Five of them ask the database that Tidemark fills, in InfluxQL, so that one set serves InfluxDB 1.8, 2 (the bucket is the
@@ -22,7 +22,8 @@ database) and 3. The sixth asks a Prometheus that reads Tidemark's own metrics. 
 PromQL ([what is there](../docs/schema.md#victoriametrics)); there is no set of dashboards for it.
 
 **Choosing.** Devices are chosen by name and looked for by id, so a device that was renamed stays one device; its lines carry
-the name that held when they were measured. Hubs and models narrow the list of devices. The lists hold what was seen in the
+the name that held when they were measured. Hubs and models narrow the list of devices;
+"All" devices of the dashboard "Alerts" stays all of the workspace, with those that are gone. The lists hold what was seen in the
 range that is shown. A device whose id contains a bracket after a space cannot be told from its name and is not found.
 
 **Ranges.** All begin with the last day or less, in the time zone of the browser. States are written when they change and
@@ -43,6 +44,7 @@ const RULES_SECTION = `## Alert rules
 | Device silent | when the workspace has said for an hour that an active device is not online |
 | Alert open for long | when an alert of the workspace has been open for 12 hours |
 | Sync stale | when one device in ten is more than two hours behind for half an hour, or nothing was written for three hours |
+| Nothing written | when of one of several workspaces nothing was written for three hours, until a week later |
 `;
 
 function section({ title, description, variables, sections }: DashboardSpec): string {
@@ -63,5 +65,5 @@ function isShown({ hide }: Variable): boolean {
 }
 
 function row(heading: string, { title, description }: PanelSpec): string {
-  return `| ${heading} | ${title.replace('$sensor', '*the sensor*')} | ${description} |`;
+  return `| ${heading} | ${title.replace(/\$(one_)?sensor/, '*the sensor*')} | ${description} |`;
 }

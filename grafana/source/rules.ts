@@ -6,6 +6,7 @@
  * takes it for a variable of its environment.
  */
 import { stringify } from 'yaml';
+import { IS_READ } from './influxql.ts';
 import { SOURCES } from './layout.ts';
 
 interface Rule {
@@ -30,7 +31,8 @@ export const RULES: readonly Rule[] = [
     uid: 'tidemark-device-silent',
     title: 'Device silent',
     query:
-      "SELECT last(online) FROM device WHERE $timeFilter AND lifecycle_status = 'active' GROUP BY device_id, device_name, workspace_id",
+      // The outer query looks at the last state only: a device that was paused meanwhile is not silent.
+      "SELECT last(online) FROM (SELECT last(online) AS online, lifecycle_status FROM device WHERE $timeFilter GROUP BY device_id, device_name, workspace_id) WHERE $timeFilter AND lifecycle_status = 'active' GROUP BY device_id, device_name, workspace_id",
     lookBackS: 3 * HOUR_S,
     fires: { when: 'lt', than: 1 },
     for: '1h',
@@ -56,7 +58,8 @@ export const RULES: readonly Rule[] = [
   {
     uid: 'tidemark-sync-stale',
     title: 'Sync stale',
-    query: 'SELECT percentile(lag_seconds, 90) FROM coverage WHERE $timeFilter GROUP BY workspace_id',
+    // Each device once, by its last state: of one that is gone or left out nothing is read, and its lag grows for ever.
+    query: `SELECT percentile(lag, 90) FROM (SELECT last(lag_seconds) AS lag, last(state) AS state FROM coverage WHERE $timeFilter GROUP BY device_id, workspace_id) WHERE $timeFilter AND ${IS_READ} GROUP BY workspace_id`,
     lookBackS: 3 * HOUR_S,
     fires: { when: 'gt', than: 2 * HOUR_S },
     for: '30m',
@@ -64,6 +67,21 @@ export const RULES: readonly Rule[] = [
     summary: 'The copy of the workspace is out of date',
     description:
       'One device in ten is more than two hours behind, or Tidemark has written nothing for three hours. Its status page (port 9464) and `tidemark --status` say why.',
+    dashboard: 'tidemark-workspace',
+  },
+  {
+    // Of several workspaces in one database, the line of one that stands still only vanishes: to Grafana that is an end.
+    uid: 'tidemark-nothing-written',
+    title: 'Nothing written',
+    query:
+      'SELECT moving_average(count(lag_seconds), 4) FROM coverage WHERE $timeFilter GROUP BY time(1h), workspace_id fill(0)',
+    lookBackS: 7 * 24 * HOUR_S,
+    fires: { when: 'lt', than: 0.01 },
+    for: '5m',
+    noData: 'OK',
+    summary: 'Nothing of the workspace {{ .Labels.workspace_id }} is written any more',
+    description:
+      'Its Tidemark has written nothing for three hours, and did within the last week. Its status page (port 9464) and `tidemark --status` say why.',
     dashboard: 'tidemark-workspace',
   },
 ];

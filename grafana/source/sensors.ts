@@ -1,26 +1,27 @@
 /** The dashboard "Sensors": one sensor across many devices. */
-import { IN_RANGE, lines, OF_DEVICE, OF_SENSOR, OF_WORKSPACE, tables } from './influxql.ts';
-import { PLAIN, TO_DEVICE } from './looks.ts';
+import { chosen, IN_RANGE, lines, OF_DEVICES, OF_WORKSPACE, tables } from './influxql.ts';
+import { join, PLAIN, TO_DEVICE } from './looks.ts';
 import type { DashboardSpec, InfluxTarget, PanelSpec } from './model.ts';
 import { bars, grid, lineChart, NO_READINGS, stat } from './panels.ts';
 import { SENSOR_UNITS } from './sensor-units.ts';
 import { deviceVariable, HUB, MODEL, ONE_SENSOR, WORKSPACE } from './variables.ts';
 
-const OF_ALL = `telemetry WHERE ${IN_RANGE} AND ${OF_WORKSPACE} AND ${OF_SENSOR} AND ${OF_DEVICE}`;
+const OF_ONE_SENSOR = chosen('sensor', 'one_sensor');
+const OF_ALL = `telemetry WHERE ${IN_RANGE} AND ${OF_WORKSPACE} AND ${OF_ONE_SENSOR} AND ${OF_DEVICES}`;
 const EACH = 'device_id, device_name';
 const HOUR_MS = 3_600_000;
 
-/** The newest value of each device. */
-const NEWEST = `SELECT last(value) AS now FROM ${OF_ALL} GROUP BY device_id, device_name`;
+/** The newest value of each device, with the name that it had then. */
+const NEWEST = `SELECT last(value) AS now, device_name FROM ${OF_ALL} GROUP BY device_id`;
 
 /** A figure of all readings over time. */
 function steps(figure: string): string {
-  return `SELECT ${figure} FROM ${OF_ALL} GROUP BY time($__interval) fill(none)`;
+  return `SELECT ${figure} FROM ${OF_ALL} GROUP BY time($__interval) fill(null)`;
 }
 
 /** Means of each device over time; with so many steps as a picture of many devices can show. */
-function means(alias: string): InfluxTarget[] {
-  return lines([`SELECT mean(value) FROM ${OF_ALL} GROUP BY time($__interval), sensor, ${EACH} fill(none)`, alias]);
+function means(alias: string, gaps: 'none' | 'null'): InfluxTarget[] {
+  return lines([`SELECT mean(value) FROM ${OF_ALL} GROUP BY time($__interval), sensor, ${EACH} fill(${gaps})`, alias]);
 }
 
 const NUMBERS: readonly PanelSpec[] = [
@@ -63,7 +64,7 @@ const NUMBERS: readonly PanelSpec[] = [
 
 const OVER_TIME: readonly PanelSpec[] = [
   lineChart({
-    title: '$sensor of the fleet',
+    title: '$one_sensor of the fleet',
     description:
       'The middle value, the band in which nine of ten lie, and the extremes: what lies far outside the band is an outlier.',
     w: 12,
@@ -91,7 +92,7 @@ const OVER_TIME: readonly PanelSpec[] = [
     h: 9,
     interval: '1m',
     maxDataPoints: 48,
-    targets: means('$tag_device_name'),
+    targets: means('$tag_device_name', 'none'),
     defaults: { noValue: NO_READINGS, unit: 'none' },
     options: {
       calculate: true,
@@ -107,14 +108,14 @@ const OVER_TIME: readonly PanelSpec[] = [
     },
   },
   lineChart({
-    title: '$sensor by device',
+    title: '$one_sensor by device',
     description:
       'The mean of each interval, a line for each device. Choose a hub, a model or devices above to see fewer.',
     w: 24,
     h: 10,
     interval: '1m',
     maxDataPoints: 48,
-    targets: means('$tag_sensor'),
+    targets: means('$tag_sensor', 'null'),
     displayName: `\${__field.labels.device_name}`,
     overrides: SENSOR_UNITS,
     noValue: NO_READINGS,
@@ -124,14 +125,14 @@ const OVER_TIME: readonly PanelSpec[] = [
   }),
 ];
 
-/** The ends of the ranking. A name that several devices have stands once, for the one that is farther out. */
+/** The ends of the ranking: each device once, also where it was renamed or has the name of another one. */
 function extremes(pick: 'top' | 'bottom', title: string, description: string): PanelSpec {
   return bars({
     title,
     description,
     w: 12,
     h: 9,
-    targets: tables(`SELECT ${pick}(now, device_name, 10) FROM (${NEWEST})`),
+    targets: tables(`SELECT ${pick}(now, 10), device_name FROM (${NEWEST})`),
     noValue: NO_READINGS,
     unit: 'none',
     decimals: 2,
@@ -149,9 +150,12 @@ const RANKING: readonly PanelSpec[] = [
     w: 24,
     h: 12,
     targets: tables(
-      `SELECT last(value) AS now, min(value) AS least, mean(value) AS mean, max(value) AS greatest, max(value) - min(value) AS spread, count(value) AS count FROM ${OF_ALL} GROUP BY device_id, device_name`,
+      `SELECT min(value) AS least, mean(value) AS mean, max(value) AS greatest, max(value) - min(value) AS spread, count(value) AS count FROM ${OF_ALL} GROUP BY device_id`,
+      NEWEST,
     ),
     noValue: NO_READINGS,
+    // Figures of the device, whatever it was called, beside its newest value and name.
+    transformations: [join('device_id')],
     columns: {
       device_name: { title: 'Device', links: [TO_DEVICE], width: 220 },
       now: { title: 'Now', decimals: 2 },
@@ -161,7 +165,8 @@ const RANKING: readonly PanelSpec[] = [
       spread: { title: 'Spread', decimals: 2 },
       count: { title: 'Values', decimals: 0 },
       device_id: { title: 'Id' },
-      Time: { title: 'Time', hidden: true },
+      'Time 1': { title: 'From', hidden: true },
+      'Time 2': { title: 'Measured', unit: 'dateTimeFromNow' },
     },
     sortBy: [{ displayName: 'Now', desc: true }],
   }),
@@ -174,7 +179,7 @@ export const SENSORS_BOARD: DashboardSpec = {
   source: 'influxdb',
   from: 'now-24h',
   refresh: '5m',
-  variables: [WORKSPACE, HUB, MODEL, ONE_SENSOR, deviceVariable('listed')],
+  variables: [WORKSPACE, HUB, MODEL, ONE_SENSOR, deviceVariable('devices', 'listed')],
   sections: [
     { title: 'Now', panels: NUMBERS },
     { title: 'Over time', panels: OVER_TIME },

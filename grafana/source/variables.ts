@@ -79,9 +79,13 @@ export const MODEL = choice({
   all: 'any',
 });
 
-/** The devices of the hubs and models that are chosen. */
-export function deviceVariable(all: 'any' | 'listed' | 'none'): Variable {
-  return choice({ name: 'device', label: 'Device', query: labels(OF_FLEET), regex: NAME_AND_ID, all });
+/**
+ * The devices of the hubs and models that are chosen. Links carry choices to variables of the same name, and Grafana takes
+ * what an address says as it is: "All", of a variable that has no such thing, would be everything at once. So what is
+ * chosen in another way has another name: `device` without "All", `devices` with it.
+ */
+export function deviceVariable(name: 'device' | 'devices', all: 'any' | 'listed' | 'none'): Variable {
+  return choice({ name, label: 'Device', query: labels(OF_FLEET), regex: NAME_AND_ID, all });
 }
 
 /** The sensors of the chosen devices, each to be shown. */
@@ -92,9 +96,9 @@ export const SENSORS = choice({
   all: 'listed',
 });
 
-/** One sensor of all that the workspace has. */
+/** One sensor of all that the workspace has; "All" would mix what cannot be compared. */
 export const ONE_SENSOR = choice({
-  name: 'sensor',
+  name: 'one_sensor',
   label: 'Sensor',
   query: `SHOW TAG VALUES FROM telemetry WITH KEY = "sensor" WHERE ${IN_RANGE} AND ${OF_WORKSPACE}`,
   multi: false,

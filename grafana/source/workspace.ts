@@ -1,5 +1,5 @@
 /** The dashboard "Workspace and allowance": what the plan gives, what of it is used, and what it buys. */
-import { HOURLY, IN_RANGE, lines, newest, OF_WORKSPACE, tables } from './influxql.ts';
+import { behindBy, HOURLY, IN_RANGE, IS_READ, lines, newest, OF_WORKSPACE, tables } from './influxql.ts';
 import { COVERAGE_STATE, LAG, PLAIN, SPENT } from './looks.ts';
 import type { DashboardSpec, PanelSpec } from './model.ts';
 import { bars, grid, lineChart, NO_DEVICES, stat } from './panels.ts';
@@ -52,10 +52,7 @@ const NUMBERS: readonly PanelSpec[] = [
     description: 'The freshness that the allowance buys: how old the copy is of the middle device, and of all but 5 %.',
     w: 6,
     h: 4,
-    targets: lines([
-      `SELECT percentile(lag, 50) AS middle, percentile(lag, 95) AS most FROM (SELECT last(lag_seconds) AS lag FROM ${COVERED} GROUP BY device_id)`,
-      '$col',
-    ]),
+    targets: lines([behindBy(COVERED), '$col']),
     noValue: NO_DEVICES,
     unit: 's',
     decimals: 0,
@@ -115,7 +112,7 @@ function figures(
     h: 8,
     interval: '10m',
     targets: lines([
-      `SELECT ${selected} FROM ${ACCOUNT} GROUP BY time($__interval), workspace_id fill(none)`,
+      `SELECT ${selected} FROM ${ACCOUNT} GROUP BY time($__interval), workspace_id fill(null)`,
       '$tag_workspace_id: $col',
     ]),
     noValue: NO_ACCOUNT,
@@ -168,7 +165,7 @@ const BOUGHT: readonly PanelSpec[] = [
     h: 8,
     interval: '1h',
     targets: lines([
-      `SELECT percentile(lag_seconds, 50) AS middle, percentile(lag_seconds, 95) AS most, max(lag_seconds) AS worst FROM ${COVERED} GROUP BY time($__interval) fill(none)`,
+      `SELECT percentile(lag_seconds, 50) AS middle, percentile(lag_seconds, 95) AS most, max(lag_seconds) AS worst FROM ${COVERED} AND ${IS_READ} GROUP BY time($__interval) fill(null)`,
       '$col',
     ]),
     noValue: NO_DEVICES,

@@ -40,18 +40,23 @@ export function deviceDigest(record: DeviceRecord): string {
 
 function deviceFields(record: DeviceRecord): Field[] {
   return [
-    ['label', `${nameOf(record)} (${record.deviceId})`],
+    // Ids as tags have them: that is what a dashboard looks for.
+    ['label', `${nameOf(record)} (${identityTag(record.deviceId)})`],
     ...present('online', asNumber(record.online)),
     ...present('presence', record.presence),
     ...present('lifecycle_status', record.lifecycleStatus),
     ...present('firmware_version', record.firmwareVersion),
     ...present('is_addon', asNumber(record.isAddon)),
-    ...present('parent_device_id', record.parentDeviceId),
+    ...present('parent_device_id', parentOf(record)),
     ...present('latitude', record.latitude),
     ...present('longitude', record.longitude),
     ...present('location_updated_at', record.locationUpdatedAt === null ? null : formatExact(record.locationUpdatedAt)),
     ...present('tags', record.tags.length === 0 ? null : record.tags.join(',')),
   ];
+}
+
+function parentOf({ parentDeviceId }: DeviceRecord): string | null {
+  return parentDeviceId === null || parentDeviceId === '' ? null : identityTag(parentDeviceId);
 }
 
 /** What was spent and what is left of the allowance when the account was read; `null`: not known. */

@@ -132,6 +132,25 @@ function selects(selector: Readonly<Record<string, string>>, labels: Readonly<Re
 
 /** Its schema, merges and variables; that what is named is there is looked at here and in test/grafana/provisioning.test.ts. */
 describe.runIf(AVAILABLE)("compose.yaml, read by Compose's own loader", () => {
+  test('the second workspace of docs/databases.md is what it says beside it', () => {
+    const page = readFileSync(join(ROOT, 'docs', 'databases.md'), 'utf8');
+    const example = /```yaml\n(services:\n {2}tidemark-second:[\s\S]*?)```/.exec(page)?.[1] ?? '';
+    const folder = mkdtempSync(join(tmpdir(), 'tidemark-compose-'));
+    cpSync(join(ROOT, 'compose.yaml'), join(folder, 'compose.yaml'));
+    writeFileSync(join(folder, 'compose.override.yaml'), example);
+    const args = ['--format', 'json', 'compose.yaml', 'compose.override.yaml'];
+    const { code, stdout, stderr } = runTool('compose-spec', args, { cwd: folder });
+    rmSync(folder, { recursive: true });
+    expect([code, stderr]).toEqual([0, '']);
+    const { services } = JSON.parse(stdout);
+    const { ports, secrets, volumes, networks, profiles } = services['tidemark-second'];
+    expect(profiles).toEqual(['workspace']);
+    expect(ports).toMatchObject([{ published: '9465' }]);
+    expect(secrets).toMatchObject([{ source: 'second-key' }]);
+    expect(networks.default.aliases).toEqual(['tidemark-second']);
+    expect(volumes.map(({ source }: { source: string }) => source).sort()).toEqual(['generated', 'second-data']);
+  });
+
   const load = (file = join(ROOT, 'compose.yaml')) =>
     runTool('compose-spec', ['--format', 'json', file], { cwd: ROOT });
 

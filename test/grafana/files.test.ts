@@ -131,7 +131,8 @@ test.each(boards.map((board) => [board.uid, board] as const))(
     const text = JSON.stringify(board);
     expect(/https?:|localhost|127\.0\.0\.1|ws-demo|hub-ham|add-ham/.exec(text)).toBeNull();
     const uids = [...text.matchAll(/"uid":"([^"]*)"/g)].map(([, uid]) => uid);
-    expect(new Set(uids)).toEqual(new Set([board.uid, `\${datasource}`]));
+    const source = asksInflux(board) ? 'datasource' : 'prometheus_datasource';
+    expect(new Set(uids)).toEqual(new Set([board.uid, `\${${source}}`]));
     const variables = new Set(board.templating.list.map(({ name }) => name));
     const used = new Set([...text.matchAll(/\$\{?([a-z]\w*)/g)].map(([, name]) => name ?? ''));
     for (const own of [
@@ -156,6 +157,31 @@ test.each(boards.map((board) => [board.uid, board] as const))(
   },
 );
 
+test('what a link carries under a name can be chosen under that name wherever it leads', () => {
+  const forms = new Map<string, string>();
+  for (const { uid, templating } of boards) {
+    for (const { name, type, query, multi, includeAll } of templating.list) {
+      // A data source of another kind answers nothing; "All" of what has none would be everything at once.
+      const form = JSON.stringify([type, type === 'datasource' ? query : '', multi, includeAll]);
+      expect(form, `${uid}: ${name}`).toBe(forms.get(name) ?? form);
+      forms.set(name, form);
+    }
+  }
+});
+
+test('lines break where nothing came for long, not because the steps of a long range are longer than that', () => {
+  for (const { panel } of panels.filter((one) => one.panel.type === 'timeseries')) {
+    const { spanNulls, insertNulls, drawStyle } = (panel.fieldConfig?.defaults['custom'] ?? {}) as Record<
+      string,
+      unknown
+    >;
+    if (drawStyle === 'bars') continue;
+    expect(insertNulls, panel.title).toBeUndefined();
+    expect(spanNulls, panel.title).toBeGreaterThan(0);
+    for (const { query } of panel.targets ?? []) if (query !== undefined) expect(query).toMatch(/fill\(null\)$/);
+  }
+});
+
 /** All texts that InfluxDB is asked. */
 function queriesOf(board: Board): string[] {
   return [
@@ -174,7 +200,9 @@ test.each(boards.filter(asksInflux).map((board) => [board.uid, board] as const))
       );
       const measured = [...query.matchAll(/FROM ([a-z]\w*)/g)];
       const bounded = [
-        ...query.matchAll(/FROM [a-z]\w*(?: WITH KEY = "\w+")? WHERE (?:\$timeFilter|time >= \$\{__from\}ms)/g),
+        ...query.matchAll(
+          /FROM [a-z]\w*(?: WITH KEY = "\w+")? WHERE (?:\$timeFilter|time >= \$\{__from\}ms|time > \$\{__to\}ms - 3h)/g,
+        ),
       ];
       expect(bounded.length, query).toBe(measured.length);
       for (const [, step] of query.matchAll(/GROUP BY time\(([^),]+)/g)) expect(step).toBe('$__interval');

@@ -86,7 +86,7 @@ describe('alert rules', () => {
       expect(strangers(rule, known)).toEqual([]);
       expect(boardFiles()).toContain(`${rule['dashboardUid']}.json`);
     }
-    expect(new Set(rules.map(({ uid }) => uid)).size).toBe(3);
+    expect(new Set(rules.map(({ uid }) => uid)).size).toBe(4);
   });
 
   test('ask the provisioned database, and compare by the expressions after it', () => {

@@ -33,7 +33,8 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
   test('the workspace of the demo: every panel of every dashboard shows something', async () => {
     const { nowMs, simulator } = filled;
     const [recent] = simulator.world.alerts(nowMs).filter(({ openedAtMs }) => openedAtMs > nowMs - 20 * HOUR);
-    const busy: Choose = (variable) => (variable === 'device' ? [recent?.deviceId ?? '', 'add-ham-02'] : undefined);
+    const busy: Choose = (variable) =>
+      /^devices?$/.test(variable) ? [recent?.deviceId ?? '', 'add-ham-02'] : undefined;
     const first = await lookAtAll({ place: place(), nowMs });
     const chosen = await lookAtAll({ place: place(), nowMs, choose: busy });
     const shows = (frames: readonly Frame[] | undefined): boolean => (frames ?? []).some(({ length }) => length > 0);
@@ -45,6 +46,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
         ['Device silent', expect.any(Number)],
         ['Alert open for long', expect.any(Number)],
         ['Sync stale', 1],
+        ['Nothing written', 1],
       ]),
     );
   });
@@ -105,7 +107,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
       .map(({ deviceId }) => deviceId);
     for (const uid of ['device', 'sensors', 'alerts']) {
       const viewer = await openBoard(board(uid), { place: place(), range, choose });
-      const listed = (viewer.lists.get('device') ?? []).map(({ value }) => value);
+      const listed = (viewer.lists.get(uid === 'device' ? 'device' : 'devices') ?? []).map(({ value }) => value);
       expect(listed.sort(), uid).toEqual([...own].sort());
     }
     const sensors = await openBoard(board('sensors'), { place: place(), range, choose });

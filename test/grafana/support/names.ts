@@ -5,7 +5,8 @@ import { FIELD_KEYS, MEASUREMENTS, TAG_KEYS } from '../../../src/core/line-names
 
 const WORDS = new Set(
   `select from where and or group by order limit as time desc asc fill none previous linear null show tag values with key
-   sum count last first min max mean percentile spread stddev top bottom distinct median difference`.split(/\s+/),
+   sum count last first min max mean percentile spread stddev top bottom distinct median difference
+   moving_average`.split(/\s+/),
 );
 
 /** A query without its strings and regular expressions, and the words in it. */

@@ -1,0 +1,170 @@
+/**
+ * What would mislead an owner, against a real InfluxDB: devices that are gone, left out, paused, renamed or of one name,
+ * ids that tags alter, ranges that are shorter than a step or no whole number of them.
+ */
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { coverageLine, deviceLine } from '../../src/core/fact-lines.ts';
+import type { DeviceRecord } from '../../src/core/records.ts';
+import { msToNs } from '../../src/core/time.ts';
+import { type Influxd, influxdAvailable, startInfluxd } from '../support/influxd.ts';
+import { board, panelOf } from './support/asked.ts';
+import type { Frame } from './support/frames.ts';
+import { replaceMacros } from './support/replacement.ts';
+import { column } from './support/shapes.ts';
+import { askInflux, type Choose, openBoard } from './support/viewer.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const NOW_MS = Date.UTC(2026, 5, 15, 12);
+const ODD_HUB = 'hub\\1';
+
+function record(deviceId: string, name: string, facts: Partial<DeviceRecord> = {}): DeviceRecord {
+  return {
+    deviceId,
+    name,
+    modelId: 'sense',
+    firmwareVersion: null,
+    isAddon: false,
+    parentDeviceId: null,
+    lifecycleStatus: 'active',
+    online: true,
+    presence: null,
+    lastSeenAt: null,
+    latitude: null,
+    longitude: null,
+    locationUpdatedAt: null,
+    tags: [],
+    ...facts,
+  };
+}
+
+/** States of a device, at a minute of each hour, from so many hours ago on, to so many. */
+function states(of: DeviceRecord, fromHours: number, toHours = 0, minute = 10): string[] {
+  return Array.from({ length: fromHours - toHours }, (_, index) =>
+    deviceLine(of, 'w', NOW_MS - (toHours + index + 1) * HOUR + minute * MINUTE),
+  );
+}
+
+function coverage(deviceId: string, state: 'live' | 'excluded' | 'unreachable', lagSeconds: number): string {
+  const atNs = msToNs(NOW_MS - 30 * MINUTE);
+  return coverageLine({ deviceId, deviceName: deviceId, state, lagSeconds, gapSeconds: 0, atNs }, 'w');
+}
+
+function reading(
+  deviceId: string,
+  name: string,
+  [value, hoursAgo]: readonly [value: number, hoursAgo: number],
+): string {
+  return `telemetry,device_id=${deviceId},device_name=${name},sensor=t,workspace_id=w value=${value} ${NOW_MS - hoursAgo * HOUR}000000`;
+}
+
+const COVERED = { deviceId: 'other', deviceName: 'other', state: 'live', lagSeconds: 0, gapSeconds: 0 } as const;
+
+const LINES = [
+  ...states(record('here', 'Here'), 24),
+  ...states(record('gone', 'Gone'), 24, 20),
+  ...states(record('paused', 'Paused', { online: false }), 24, 1),
+  ...states(record('paused', 'Paused', { online: false, lifecycleStatus: 'paused' }), 1),
+  ...states(record('silent', 'Silent', { online: false }), 24, 0, 40),
+  ...states(record(ODD_HUB, 'Odd hub', { online: null, presence: 'none' }), 24),
+  ...states(record('below', 'Below', { online: null, presence: 'none', isAddon: true, parentDeviceId: ODD_HUB }), 24),
+  ...['new', 'Twin', 'Twin'].flatMap((name, index) => states(record('abc'.charAt(index), name, { online: null }), 24)),
+  ...Array.from({ length: 48 }, (_, index) =>
+    coverageLine({ ...COVERED, atNs: msToNs(NOW_MS - (4 + index) * HOUR) }, 'stopped'),
+  ),
+  ...Array.from({ length: 8 }, (_, index) => coverage(`live-${index}`, 'live', 60)),
+  coverage('left-out', 'excluded', 30 * 86_400),
+  coverage('left', 'unreachable', 20 * 86_400),
+  reading('a', 'old', [90, 12]),
+  reading('a', 'new', [5, 1]),
+  reading('b', 'Twin', [7, 1]),
+  reading('c', 'Twin', [9, 1]),
+];
+
+describe.runIf(influxdAvailable())('what would mislead an owner', () => {
+  let influxd: Influxd;
+  const place = () => ({ url: influxd.url, database: 'tidemark' });
+  beforeAll(async () => {
+    influxd = await startInfluxd();
+    expect(await influxd.write('tidemark', LINES.join('\n'))).toBe(204);
+  }, 60_000);
+  afterAll(async () => await influxd[Symbol.asyncDispose]());
+
+  const look = async (
+    [uid, title]: readonly [string, string],
+    rangeMs = 24 * HOUR,
+    choose: Choose = () => undefined,
+  ) => {
+    const range = { fromMs: NOW_MS - rangeMs, toMs: NOW_MS };
+    return await (await openBoard(board(uid), { place: place(), range, choose })).look(panelOf(uid, title));
+  };
+  const figure = (frames: readonly Frame[]): unknown => frames[0]?.fields.at(-1)?.values[0];
+
+  test('a device that is gone is not online', async () => {
+    expect(figure(await look(['fleet', 'Online']))).toBe(1);
+    expect(figure(await look(['fleet', 'Silent']))).toBe(1);
+    expect(figure(await look(['fleet', 'Paused, shelved, retired']))).toBe(1);
+  });
+
+  test.each([5 * MINUTE, 3 * HOUR, 10.5 * HOUR])(
+    'online over time has all devices in each step of %d ms',
+    async (ms) => {
+      const [line] = await look(['fleet', 'Online over time'], ms);
+      const [times, values] = line?.fields.map((field) => field.values) ?? [];
+      // What is shown, and the step before it.
+      const shown = (values ?? []).filter((_, index) => Number(times?.[index]) >= NOW_MS - ms - 2 * HOUR);
+      expect(shown.length).toBeGreaterThan(0);
+      expect(new Set(shown)).toEqual(new Set([1]));
+    },
+  );
+
+  test('what is left out, or gone, does not make the copy old', async () => {
+    for (const uid of ['fleet', 'workspace']) {
+      const lags = (await look([uid, 'Behind by'])).map(({ fields }) => fields[1]?.values[0]);
+      expect(lags, uid).toEqual([60, 60]);
+      const [, , worst] = await look([uid, 'Behind over time']);
+      expect(Math.max(...(worst?.fields[1]?.values.map(Number) ?? [])), uid).toBe(60);
+    }
+  });
+
+  test('a device stands once in a ranking, with its name of now, and so do two of one name', async () => {
+    const [highest] = await look(['sensors', 'Highest now']);
+    expect(column(highest, 'top')).toEqual([9, 7, 5]);
+    expect(column(highest, 'device_name')).toEqual(['Twin', 'Twin', 'new']);
+    const [figures, newest] = await look(['sensors', 'All devices']);
+    expect(column(figures, 'device_id')).toEqual(['a', 'b', 'c']);
+    expect(column(figures, 'greatest')).toEqual([90, 7, 9]);
+    expect(column(newest, 'device_name')).toEqual(['new', 'Twin', 'Twin']);
+  });
+
+  test('a device whose id a tag cannot hold is found by name, and what is below it', async () => {
+    const choose: Choose = (variable, options) =>
+      variable === 'device' ? options.filter(({ text }) => text === 'Odd hub').map(({ value }) => value) : undefined;
+    const [facts] = await look(['device', 'The device'], 24 * HOUR, choose);
+    expect(column(facts, 'device_name')).toEqual(['Odd hub']);
+    const [around] = await look(['device', 'Neighbours'], 24 * HOUR, choose);
+    expect(column(around, 'device_name')).toEqual(['Below']);
+  });
+
+  test('rules: a device that was paused is not silent, one that is left out does not make the copy stale', async () => {
+    expect(await newestOf('tidemark-device-silent', 'device_id')).toEqual({ here: 1, silent: 0 });
+    expect(await newestOf('tidemark-sync-stale', 'workspace_id')).toEqual({ w: 60 });
+  });
+
+  test('rules: of two workspaces, the one of which nothing is written any more is told', async () => {
+    const written = await newestOf('tidemark-nothing-written', 'workspace_id');
+    expect(written).toEqual({ w: expect.any(Number), stopped: 0 });
+    expect(written['w']).toBeGreaterThan(1);
+  });
+
+  /** The newest value of each line of a rule, by a label. */
+  async function newestOf(uid: string, label: string): Promise<Record<string, unknown>> {
+    const file = parse(readFileSync('grafana/provisioning/alerting/tidemark.yaml', 'utf8'));
+    const [query] = file.groups[0].rules.find((rule: { uid: string }) => rule.uid === uid).data;
+    const range = { fromMs: NOW_MS - query.relativeTimeRange.from * 1000, toMs: NOW_MS };
+    const series = await askInflux(place(), replaceMacros(query.model.query, range, MINUTE));
+    return Object.fromEntries(series.map(({ tags, values }) => [tags?.[label] ?? '', values?.at(-1)?.[1]]));
+  }
+});
