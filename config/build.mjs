@@ -4,12 +4,12 @@
  *   node config/build.mjs [FOLDER]      `dist/` where none is named
  *
  * Five hundred small files take a third of a start to be found and read, so they are put together: what a mode needs at
- * once in one file, what only another mode needs in files of their own. What stays outside:
- * `outside.mjs`.
+ * once in one file, what only another mode needs in files of their own. `outside.mjs` tells what stays outside.
  */
 import { cpSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { build } from 'rolldown';
+import { OUTSIDE } from './outside.mjs';
 
 const root = join(import.meta.dirname, '..');
 const dist = resolve(process.argv[2] ?? join(root, 'dist'));
@@ -19,7 +19,7 @@ await build({
   cwd: root,
   input: 'src/main.ts',
   platform: 'node',
-  external: ['better-sqlite3'],
+  external: OUTSIDE,
   logLevel: 'warn',
   output: { dir: dist, format: 'esm', chunkFileNames: '[name].js' },
 });

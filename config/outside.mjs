@@ -4,8 +4,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** SQLite is native, what browsers load is read as a file, and the others are loaded where somebody asks for them. */
-const OUTSIDE = ['better-sqlite3', 'pino-pretty', 'uplot', 'yaml'];
+/**
+ * SQLite is native, what browsers load is read as a file, and two are loaded where somebody asks for them. The client of
+ * InfluxDB calls what Node warns of, and Node warns of nothing below `node_modules`.
+ */
+export const OUTSIDE = ['@influxdata/influxdb-client', 'better-sqlite3', 'pino-pretty', 'uplot', 'yaml'];
 
 /** Their names and those of all that they need, as they lie in a `node_modules`. */
 export function outsideLibraries(folder) {

@@ -4,15 +4,18 @@
  */
 import { GRAIN_MS, type Hole, hasNews, isHinted, NEVER_MS, type Tail } from './planner-tail.ts';
 import { learnFromEmpty, learnFromPage, learnFromSeen, surelyWithinMs } from './report-rate.ts';
-import { HOUR_MS, MINUTE_MS } from './time.ts';
+import { MINUTE_MS } from './time.ts';
 
 /** The listing may be answered from somewhere that lags: what is younger than this it need not know. */
 const LISTING_LAG_MS = MINUTE_MS;
 /** Signs of life that no reading follows: after so many in a row they are no hint of readings. */
 const FALSE_SIGNS = 3;
-/** How long a device rests after a failure of its own, doubled with each in a row. */
+/**
+ * How long a device rests after a failure of its own, doubled with each in a row. However long it has failed: half an hour
+ * after it can be read again, what was missed of it is there.
+ */
 const REST_MS = MINUTE_MS;
-const LONGEST_REST_MS = HOUR_MS;
+const LONGEST_REST_MS = 20 * MINUTE_MS;
 
 /**
  * Takes in what a listing says.

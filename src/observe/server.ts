@@ -3,13 +3,16 @@
  * questions of whoever runs it.
  *
  * Promises: GET and HEAD only; an answer is made from the reports alone and never from an error's text; slow, large and
- * endless requests are cut off; nothing is framed, nothing of the reports is cached, and only the program's own script runs.
+ * endless requests are cut off; nothing is framed, nothing of the reports is cached, only the program's own script runs,
+ * and the page of another site reads nothing of the reports (`host-names.ts`).
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { hostname } from 'node:os';
 import { UserError } from '../core/faults.ts';
 import type { Served } from '../core/served.ts';
 import type { HealthReport, ReadyReport, StatusReport } from '../core/status.ts';
+import { isForeignHost, type OwnPlace } from './host-names.ts';
 
 /** What a page may use: what this server serves, and nothing else at all; no script or style inside of the markup. */
 export const PAGE_POLICY =
@@ -56,9 +59,10 @@ const SILENT_MS = 10_000;
  */
 export async function serveStatus(options: StatusServerOptions): Promise<StatusServer> {
   const answering = new WeakSet<object>();
+  const own = { ...options.listen, address: '', names: [options.listen.host, hostname()] };
   const server = createServer(LIMITS, (request, response) => {
     answering.add(request.socket);
-    void answerSafely(request, options).then((made) => {
+    void answerSafely(request, options, own).then((made) => {
       answering.delete(request.socket);
       send(request, response, made);
     });
@@ -75,6 +79,7 @@ export async function serveStatus(options: StatusServerOptions): Promise<StatusS
     else socket.destroy();
   });
   await listen(server, options.listen);
+  Object.assign(own, server.address() as AddressInfo);
   server.on('error', (error: NodeJS.ErrnoException) => options.onError(error.code ?? 'unknown error'));
   return {
     url: urlOf(server, options.listen.host),
@@ -124,8 +129,10 @@ function urlOf(server: Server, host: string): string {
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}/`;
 }
 
-async function answerSafely(request: IncomingMessage, options: StatusServerOptions): Promise<Served> {
+async function answerSafely(request: IncomingMessage, options: StatusServerOptions, own: OwnPlace): Promise<Served> {
   try {
+    const tellsNames = !FOR_MACHINES.has(request.url ?? '');
+    if (tellsNames && isForeignHost(request.headers.host, own)) return json(421, { error: NOT_BY_THAT_NAME });
     return await answer(request, options);
   } catch (error) {
     options.onError(error instanceof Error ? error.message : 'unknown error');
@@ -135,6 +142,12 @@ async function answerSafely(request: IncomingMessage, options: StatusServerOptio
 
 const NOTHING_HERE =
   'There is nothing here. Served: /, /device, /alerts, /events, /status.json, /devices.json, /device.json, /alerts.json, /events.json, /metrics, /healthz and /readyz.';
+
+/** They may ask by any name, as a Prometheus on this machine does: what they get is figures, unless `metrics.per_device`. */
+const FOR_MACHINES: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
+
+const NOT_BY_THAT_NAME =
+  'Tidemark listens on this machine alone, and does not answer to a public name with its own port: another site could have its name lead here. Use 127.0.0.1 or localhost, or give a proxy or a tunnel another port.';
 
 /** What stands before and after the first of a sign. */
 function splitAt(text: string, sign: string): readonly [string, string] {

@@ -87,4 +87,6 @@ export interface TakenPage {
   readonly newReadings: number;
   /** Whether a stretch of time is held by it that was not. */
   readonly isProven: boolean;
+  /** Whether it was believed: one that was not is asked for again, and says nothing of its device. */
+  readonly isUnderstood: boolean;
 }

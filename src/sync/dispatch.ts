@@ -19,7 +19,7 @@ import {
 } from '../core/planner-terms.ts';
 import { HOUR_MS, SECOND_MS } from '../core/time.ts';
 import type { PullTask } from './context.ts';
-import { type ErrandParts, errandFor, tailAnswer } from './errand.ts';
+import { type ErrandParts, errandFor, hasTold, tailAnswer } from './errand.ts';
 import type { Puller } from './pull.ts';
 import type { Rereading } from './reread-yesterday.ts';
 import { nameUnreachable } from './telemetry.ts';
@@ -198,7 +198,7 @@ async function askTail(parts: DispatchParts, decision: TailDecision, signal: Abo
   if (errand !== null) await puller.pull(errand.task, signal);
   const planner = planning.planner();
   // Nothing could be asked, or nothing was understood: it has a name now, and rests.
-  if (errand === null || errand.taken.length === 0) planner.failed(decision, { isOwn: true }, planning.nowMs());
+  if (!hasTold(errand)) planner.failed(decision, { isOwn: true }, planning.nowMs());
   else planner.tailLanded(decision, tailAnswer(parts, errand, decision), planning.nowMs());
   planning.reopen(decision.deviceId);
 }

@@ -43,6 +43,11 @@ export function errandFor({ planning }: ErrandParts, decision: TailDecision | Hi
   return { task, taken };
 }
 
+/** Whether an errand has told anything of its device: pages that nobody could believe, with nothing new, have not. */
+export function hasTold(errand: Errand | null): errand is Errand {
+  return errand?.taken.some(({ isUnderstood, newReadings }) => isUnderstood || newReadings > 0) ?? false;
+}
+
 /** The newest end of a device, or the hole that was left there. */
 function tailSpan({ state, view, wanted }: Viewed, { untilMs }: TailDecision): Interval {
   const newest = state.spans.at(-1);

@@ -175,7 +175,8 @@ async function takePage(
     readings,
     proven,
   });
-  task.took?.({ readings: page.readings, newReadings, isProven: proven !== null && proven.from < proven.to });
+  const isProven = proven !== null && proven.from < proven.to;
+  task.took?.({ readings, newReadings, isProven, isUnderstood: judged.next !== 'again' });
   if (judged.next === 'again') return await askAgain(walk, { ask, judged, page }, signal);
   if (judged.reason === 'beyond plan' && proven !== null) {
     nameGap(walk, { from: ask.hole.from, to: proven.from }, 'beyond plan');

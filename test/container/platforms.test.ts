@@ -56,7 +56,10 @@ test.each(['amd64', 'arm64'])('for %s', (architecture) => {
 test('holds the libraries that the program does not hold itself, and the licences of those too', () => {
   assemble('amd64');
   const app = join(place, 'amd64', 'app');
-  expect(readdirSync(join(app, 'node_modules')).sort()).toEqual(outsideLibraries(join(ROOT, 'node_modules')));
+  const libraries = outsideLibraries(join(ROOT, 'node_modules'));
+  expect(libraries).toContain('better-sqlite3');
+  const tops = new Set(libraries.map((name) => name.split('/')[0]));
+  expect(readdirSync(join(app, 'node_modules')).sort()).toEqual([...tops].sort());
   expect(readFileSync(join(app, 'LICENCES.txt'), 'utf8')).toMatch(/^undici [\d.]+ \(MIT\)$/m);
 });
 

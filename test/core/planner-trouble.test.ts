@@ -17,7 +17,7 @@ describe('trouble', () => {
     const made = world.run({ fromMs: 0, untilMs: 6 * HOUR_MS, fate: fateOf('failed') });
     const bad = tailsOf(made).filter(({ deviceId }) => deviceId === 'bad');
     expect(bad.map(({ atMs }) => Math.round((atMs - (bad[0]?.atMs ?? 0)) / MINUTE_MS)).slice(0, 8)).toEqual([
-      0, 1, 3, 7, 15, 31, 63, 123,
+      0, 1, 3, 7, 15, 31, 51, 71,
     ]);
     expect(countOf(made, 'good')).toBeGreaterThan(330);
     const mended = world.run({ fromMs: 6 * HOUR_MS, untilMs: 8 * HOUR_MS });

@@ -4,11 +4,13 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { outsideLibraries } from '../../config/outside.mjs';
 import { VERSION } from '../../src/version.ts';
-import { KEY, openStage, ROOT, start, until } from './support.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { mistakesOfLine } from '../support/log-lines.ts';
+import { KEY, openBench, openStage, ROOT, start, until } from './support.ts';
 
 let place: string;
 let program: string;
@@ -23,6 +25,7 @@ beforeAll(() => {
   // No more than the image has.
   mkdirSync(join(place, 'node_modules'));
   for (const name of outsideLibraries(join(ROOT, 'node_modules'))) {
+    mkdirSync(dirname(join(place, 'node_modules', name)), { recursive: true });
     symlinkSync(join(ROOT, 'node_modules', name), join(place, 'node_modules', name));
   }
   program = join(folder, 'main.js');
@@ -53,6 +56,18 @@ describe('the built program', () => {
     expect(stderr + stdout).not.toContain(KEY);
     const status = await stage.run(['--status'], { program });
     expect([status.code, status.stderr]).toEqual([0, '']);
+  });
+
+  test.runIf(influxdAvailable())('delivers, and its log has no line but its own', { timeout: 90_000 }, async () => {
+    await using bench = await openBench();
+    await using stage = await openStage({ bench });
+    const { code, stderr } = await stage.run(['--once', '--log-level', 'debug'], { program });
+    expect(code).toBe(0);
+    const lines = stderr.split('\n').filter((line) => line !== '');
+    expect(lines.flatMap(mistakesOfLine)).toEqual([]);
+    expect(lines.some((line) => line.includes('"event":"lines-delivered"'))).toBe(true);
+    const check = await stage.run(['--check'], { program });
+    expect([check.code, check.stderr]).toEqual([0, '']);
   });
 
   test('shows its pages with all that they load, and its metrics', { timeout: 90_000 }, async () => {
