@@ -4,6 +4,8 @@ import { DEVICE } from './device.ts';
 import { FLEET } from './fleet.ts';
 import { renderDashboard } from './layout.ts';
 import type { DashboardSpec } from './model.ts';
+import { PROMQL_DEVICE } from './promql-device.ts';
+import { PROMQL_FLEET } from './promql-fleet.ts';
 import { readmeFile } from './readme.ts';
 import { rulesFile } from './rules.ts';
 import { SENSORS_BOARD } from './sensors.ts';
@@ -12,13 +14,19 @@ import { WORKSPACE_BOARD } from './workspace.ts';
 
 export const DASHBOARDS: readonly DashboardSpec[] = [FLEET, DEVICE, SENSORS_BOARD, ALERTS, WORKSPACE_BOARD, SYNC];
 
+/** The small set for those whose data is in a VictoriaMetrics: in a folder that only they have Grafana read. */
+export const PROMQL_DASHBOARDS: readonly DashboardSpec[] = [PROMQL_FLEET, PROMQL_DEVICE];
+
 /** The files, by their path below `grafana`, and their content. */
 export function generatedFiles(): ReadonlyMap<string, string> {
   return new Map([
-    ...DASHBOARDS.map(
-      (spec) => [`dashboards/${spec.uid}.json`, `${JSON.stringify(renderDashboard(spec), null, 2)}\n`] as const,
-    ),
-    ['README.md', readmeFile(DASHBOARDS)] as const,
+    ...DASHBOARDS.map((spec) => dashboardFile('dashboards', spec)),
+    ...PROMQL_DASHBOARDS.map((spec) => dashboardFile('dashboards-victoriametrics', spec)),
+    ['README.md', readmeFile(DASHBOARDS, PROMQL_DASHBOARDS)] as const,
     ['provisioning/alerting/tidemark.yaml', rulesFile()] as const,
   ]);
+}
+
+function dashboardFile(folder: string, spec: DashboardSpec): readonly [path: string, text: string] {
+  return [`${folder}/${spec.uid}.json`, `${JSON.stringify(renderDashboard(spec), null, 2)}\n`];
 }

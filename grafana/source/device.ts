@@ -1,13 +1,12 @@
 /** The dashboard "Device": everything about one device, or several side by side. */
+import { coverageBand, DEVICE_COLUMNS, sensorChart, VALUE_COLUMNS, VALUES_TOLD } from './both.ts';
 import { chosen, FACTS, HOURLY, IN_RANGE, lines, newest, OF_DEVICE, OF_SENSOR, tables } from './influxql.ts';
-import { ALERT_STATUS, COVERAGE_STATE, HELD, join, LAG, LIFECYCLE, ONLINE, TO_DEVICE, words } from './looks.ts';
+import { ALERT_STATUS, COVERAGE_STATE, join, LIFECYCLE, ONLINE, TO_DEVICE, words } from './looks.ts';
 import type { Annotation, DashboardSpec, PanelSpec } from './model.ts';
-import { grid, lineChart, NO_DEVICES, NO_READINGS, timeline } from './panels.ts';
-import { SENSOR_UNITS } from './sensor-units.ts';
+import { grid, NO_DEVICES, NO_READINGS, timeline } from './panels.ts';
 import { deviceVariable, HUB, MODEL, PARENT, SENSORS, WORKSPACE } from './variables.ts';
 
 const EACH = 'device_id, device_name';
-const HOUR_MS = 3_600_000;
 
 const FACTS_NOW: PanelSpec = grid({
   title: 'The device',
@@ -37,12 +36,12 @@ const FACTS_NOW: PanelSpec = grid({
   transformations: [join('device_id')],
   columns: {
     device_name: { title: 'Name', width: 200 },
-    online: { title: 'Online', mappings: [ONLINE], colored: true, width: 110 },
+    online: DEVICE_COLUMNS.online,
     presence: { title: 'Presence' },
-    last_seen_ms: { title: 'Last seen', unit: 'dateTimeFromNow' },
+    last_seen_ms: DEVICE_COLUMNS.lastSeen,
     state: { title: 'Sync', mappings: [COVERAGE_STATE], colored: true, width: 110 },
-    lag_seconds: { title: 'Behind by', unit: 's', decimals: 0, thresholds: LAG, colored: true },
-    gap_seconds: { title: 'Missing', unit: 's', decimals: 0 },
+    lag_seconds: DEVICE_COLUMNS.lag,
+    gap_seconds: DEVICE_COLUMNS.gap,
     lifecycle_status: { title: 'Lifecycle', mappings: [LIFECYCLE], colored: true },
     parent_device_id: { title: 'Hub' },
     model_id: { title: 'Model' },
@@ -60,7 +59,7 @@ const TELEMETRY = `telemetry WHERE ${IN_RANGE} AND ${OF_DEVICE} AND ${OF_SENSOR}
 const VALUES: readonly PanelSpec[] = [
   grid({
     title: 'Values in this range',
-    description: 'For each sensor the newest value, the least, the mean and the greatest one, and how many there are.',
+    description: VALUES_TOLD,
     w: 24,
     h: 7,
     targets: tables(
@@ -70,35 +69,19 @@ const VALUES: readonly PanelSpec[] = [
     columns: {
       sensor: { title: 'Sensor' },
       device_name: { title: 'Device' },
-      now: { title: 'Now', decimals: 2 },
-      least: { title: 'Least', decimals: 2 },
-      mean: { title: 'Mean', decimals: 2 },
-      greatest: { title: 'Greatest', decimals: 2 },
-      count: { title: 'Values', decimals: 0 },
+      ...VALUE_COLUMNS,
       device_id: { title: 'Id', hidden: true },
       Time: { title: 'Time', hidden: true },
     },
     sortBy: [{ displayName: 'Sensor' }],
   }),
-  lineChart({
-    title: '$sensor',
-    description: 'The mean of each interval, a line for each device. A line breaks where nothing came for an hour.',
-    w: 12,
-    h: 8,
-    repeat: 'sensor',
-    interval: '1s',
-    // Named after the sensor, so that the rules for units fit; shown by the name of the device.
-    targets: lines([
+  sensorChart(
+    lines([
       `SELECT mean(value) FROM ${TELEMETRY} GROUP BY time($__interval), sensor, ${EACH} fill(null)`,
       '$tag_sensor',
     ]),
-    displayName: `\${__field.labels.device_name}`,
-    overrides: SENSOR_UNITS,
-    noValue: NO_READINGS,
-    unit: 'none',
-    breakMs: HOUR_MS,
-    legend: 'table',
-  }),
+    '1s',
+  ),
 ];
 
 const STATES: readonly PanelSpec[] = [
@@ -124,20 +107,12 @@ const STATES: readonly PanelSpec[] = [
     noValue: NO_DEVICES,
     mappings: [ONLINE, COVERAGE_STATE],
   }),
-  timeline({
-    title: 'Coverage, hour by hour',
-    description:
-      'Green: held, with readings. Blue: held, and the device sent nothing. Pale: not synced yet, so nothing can be said. The running hour settles a little later. Where a step is longer than an hour, one hour with readings makes it green.',
-    w: 24,
-    h: 5,
-    interval: '1h',
-    targets: lines([
+  coverageBand(
+    lines([
       `SELECT sum(readings) FROM coverage_hour WHERE ${IN_RANGE} AND ${OF_DEVICE} GROUP BY time($__interval), ${EACH} fill(-1)`,
       '$tag_device_name',
     ]),
-    noValue: 'Not synced in this range: no hour of it is held in full yet.',
-    mappings: HELD,
-  }),
+  ),
   timeline({
     title: 'Switches and texts',
     description: 'Sensors that report true or false, or words.',

@@ -1,8 +1,9 @@
 /** The dashboard "Fleet": is everything there, and where is what is not? */
+import { badCount, behindNow, behindOverTime, DEVICE_COLUMNS, onlineNow, onlineOverTime } from './both.ts';
 import { AT_END, behindBy, DAILY, HOURLY, IS_READ, lines, newest, OF_FLEET, OF_WORKSPACE, tables } from './influxql.ts';
-import { BAD_IF_ANY, COVERAGE_STATE, join, LAG, LIFECYCLE, ONLINE, PLAIN, steps, TO_DEVICE } from './looks.ts';
+import { COVERAGE_STATE, join, LIFECYCLE, ONLINE, PLAIN, steps, TO_DEVICE } from './looks.ts';
 import type { DashboardSpec, PanelOf, PanelSpec } from './model.ts';
-import { grid, lineChart, NO_DEVICES, stat } from './panels.ts';
+import { grid, NO_DEVICES, stat } from './panels.ts';
 import { HUB, MODEL, WORKSPACE } from './variables.ts';
 
 const STATES = `SELECT last(online) AS online, last(lifecycle_status) AS lifecycle FROM device WHERE ${AT_END} AND ${OF_FLEET} GROUP BY device_id`;
@@ -18,27 +19,13 @@ const COVERED = `coverage WHERE ${HOURLY} AND ${OF_WORKSPACE}`;
 const STEPS = `time >= \${__from}ms - 4h AND time < \${__to}ms`;
 
 const NUMBERS: readonly PanelSpec[] = [
-  stat({
-    title: 'Online',
-    description: 'Devices of which the workspace says, at the end of the range, that they report.',
-    w: 4,
-    h: 4,
-    // A sum is 0 where devices are there and none is online; nothing at all where no state is.
-    targets: lines([`SELECT sum(online) AS devices FROM (${STATES})`, 'Online']),
-    noValue: 'No states at the end of this range. The status page of Tidemark (port 9464) says why.',
-    unit: 'none',
-    thresholds: steps('red', [1, 'green']),
-  }),
-  stat({
-    title: 'Silent',
-    description: 'Active devices that do not report. The table below shows which, and since when.',
-    w: 4,
-    h: 4,
-    targets: lines([counted("online = 0 AND lifecycle = 'active'"), 'Silent']),
-    noValue: '0',
-    unit: 'none',
-    thresholds: BAD_IF_ANY,
-  }),
+  // A sum is 0 where devices are there and none is online; nothing at all where no state is.
+  onlineNow(lines([`SELECT sum(online) AS devices FROM (${STATES})`, 'Online'])),
+  badCount(
+    'Silent',
+    'Active devices that do not report. The table below shows which, and since when.',
+    lines([counted("online = 0 AND lifecycle = 'active'"), 'Silent']),
+  ),
   stat({
     title: 'Paused, shelved, retired',
     description: 'Devices that were taken out of service, and are not expected to report.',
@@ -49,31 +36,15 @@ const NUMBERS: readonly PanelSpec[] = [
     unit: 'none',
     thresholds: PLAIN,
   }),
-  stat({
-    title: 'Open alerts',
-    description: 'Alerts of the whole workspace that are not resolved. The dashboard "Tidemark / Alerts" lists them.',
-    w: 4,
-    h: 4,
-    targets: lines([
+  badCount(
+    'Open alerts',
+    'Alerts of the whole workspace that are not resolved. The dashboard "Tidemark / Alerts" lists them.',
+    lines([
       `SELECT sum(open) AS alerts FROM (SELECT last(open) AS open FROM alert_state WHERE ${DAILY} AND ${OF_WORKSPACE} GROUP BY alert_id)`,
       'Open',
     ]),
-    noValue: '0',
-    unit: 'none',
-    thresholds: BAD_IF_ANY,
-  }),
-  stat({
-    title: 'Behind by',
-    description:
-      'How old the copy of the workspace in this database is: the newest stretch that is not held yet, for the middle device and for all but the worst 5 %.',
-    w: 8,
-    h: 4,
-    targets: lines([behindBy(COVERED), '$col']),
-    noValue: NO_DEVICES,
-    unit: 's',
-    decimals: 0,
-    thresholds: LAG,
-  }),
+  ),
+  behindNow(lines([behindBy(COVERED), '$col']), 8),
 ];
 
 const MAP: PanelOf<'geomap'> = {
@@ -125,41 +96,21 @@ const MAP: PanelOf<'geomap'> = {
 };
 
 const OVER_TIME: readonly PanelSpec[] = [
-  lineChart({
-    title: 'Online over time',
-    description: 'Devices online, in steps of two hours or more back from the end of the range.',
-    w: 12,
-    h: 6,
-    interval: '2h',
+  onlineOverTime(
     // States are written hourly, so each step of two hours has all devices: a whole one, so they are counted from the
     // end; the first one, which may not be whole, lies before what is shown.
-    targets: lines([
+    lines([
       `SELECT sum(online) AS online FROM (SELECT last(online) AS online FROM device WHERE ${STEPS} AND ${OF_FLEET} GROUP BY time($__interval, \${__to}ms), device_id fill(none)) WHERE ${STEPS} GROUP BY time($__interval, \${__to}ms) fill(null)`,
       'Online',
     ]),
-    noValue: NO_DEVICES,
-    unit: 'none',
-    decimals: 0,
-    breakMs: 3 * 3_600_000,
-    legend: 'none',
-    min: 0,
-  }),
-  lineChart({
-    title: 'Behind over time',
-    description: 'How old the copy in this database was, hour by hour: the middle device, all but 5 %, the worst one.',
-    w: 12,
-    h: 6,
-    interval: '1h',
-    targets: lines([
+    { description: 'Devices online, in steps of two hours or more back from the end of the range.', interval: '2h' },
+  ),
+  behindOverTime(
+    lines([
       `SELECT percentile(lag_seconds, 50) AS middle, percentile(lag_seconds, 95) AS most, max(lag_seconds) AS worst FROM ${COVERED} AND ${IS_READ} GROUP BY time($__interval) fill(null)`,
       '$col',
     ]),
-    noValue: NO_DEVICES,
-    unit: 's',
-    decimals: 0,
-    breakMs: 3 * 3_600_000,
-    min: 0,
-  }),
+  ),
 ];
 
 const TABLES: readonly PanelSpec[] = [
@@ -202,12 +153,12 @@ const TABLES: readonly PanelSpec[] = [
     ],
     columns: {
       device_name: { title: 'Name', links: [TO_DEVICE], width: 220 },
-      online: { title: 'Online', mappings: [ONLINE], colored: true, width: 110 },
+      online: DEVICE_COLUMNS.online,
       presence: { title: 'Presence' },
-      last_seen_ms: { title: 'Last seen', unit: 'dateTimeFromNow' },
+      last_seen_ms: DEVICE_COLUMNS.lastSeen,
       state: { title: 'Sync', mappings: [COVERAGE_STATE], colored: true, width: 110 },
-      lag_seconds: { title: 'Behind by', unit: 's', decimals: 0, thresholds: LAG, colored: true },
-      gap_seconds: { title: 'Missing', unit: 's', decimals: 0 },
+      lag_seconds: DEVICE_COLUMNS.lag,
+      gap_seconds: DEVICE_COLUMNS.gap,
       lifecycle_status: { title: 'Lifecycle', mappings: [LIFECYCLE], colored: true },
       parent_device_id: { title: 'Hub' },
       model_id: { title: 'Model' },

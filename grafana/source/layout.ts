@@ -8,61 +8,70 @@ import type { Annotation, DashboardSpec, Link, PanelSpec, SourceRef, Variable } 
 const SCHEMA_VERSION = 42;
 const COLUMNS = 24;
 
-/** The tag by which the dashboards find each other. */
-export const TAG = 'tidemark';
+/** The tags by which the dashboards of a set find each other: a choice of devices means nothing to the other set. */
+const TAGS = { influxdb: 'tidemark', prometheus: 'tidemark', victoriametrics: 'tidemark-promql' } as const;
 
-/** The data sources that are provisioned with the dashboards. */
+/** The data sources that are provisioned with the dashboards; the last one only by those who have a VictoriaMetrics. */
 export const SOURCES = {
   influxdb: { type: 'influxdb', uid: 'tidemark-influxdb', name: 'Tidemark (InfluxDB)' },
   prometheus: { type: 'prometheus', uid: 'tidemark-prometheus', name: 'Tidemark (Prometheus)' },
+  victoriametrics: { type: 'prometheus', uid: 'tidemark-victoriametrics', name: 'Tidemark (VictoriaMetrics)' },
 } as const;
 
 /** One name for each kind: links carry choices by name, and a Prometheus is no answer to InfluxQL. */
-const SOURCE_VARIABLES = { influxdb: 'datasource', prometheus: 'prometheus_datasource' } as const;
+const SOURCE_VARIABLES = {
+  influxdb: 'datasource',
+  prometheus: 'prometheus_datasource',
+  victoriametrics: 'victoria_datasource',
+} as const;
 
 /** The JSON of a dashboard, as an object. */
 export function renderDashboard(spec: DashboardSpec) {
-  const source: SourceRef = { type: spec.source, uid: `\${${SOURCE_VARIABLES[spec.source]}}` };
+  const tag = TAGS[spec.source];
+  const source: SourceRef = { type: SOURCES[spec.source].type, uid: `\${${SOURCE_VARIABLES[spec.source]}}` };
   return {
     uid: spec.uid,
     title: spec.title,
     description: spec.description,
-    tags: [TAG],
+    tags: [tag],
     schemaVersion: SCHEMA_VERSION,
     version: 1,
-    editable: true,
+    // They are provisioned: what is changed in place would be lost. A copy can be made, and is editable.
+    editable: false,
     graphTooltip: 1,
     timezone: 'browser',
     time: { from: spec.from, to: 'now' },
     timepicker: {},
     refresh: spec.refresh,
-    links: [OTHERS],
+    links: [others(tag)],
     annotations: { list: (spec.annotations ?? []).map((annotation) => renderAnnotation(annotation, source)) },
     templating: { list: [sourceVariable(spec.source), ...spec.variables.map((one) => withSource(one, source))] },
     panels: placed(spec).map((panel) => renderPanel(panel, source)),
   };
 }
 
-const OTHERS: Link = {
-  title: 'Tidemark',
-  type: 'dashboards',
-  icon: 'dashboard',
-  tooltip: 'The other dashboards, with the same range and the same choice',
-  tags: [TAG],
-  asDropdown: false,
-  targetBlank: false,
-  includeVars: true,
-  keepTime: true,
-};
+function others(tag: string): Link {
+  return {
+    title: 'Tidemark',
+    type: 'dashboards',
+    icon: 'dashboard',
+    tooltip: 'The other dashboards, with the same range and the same choice',
+    tags: [tag],
+    asDropdown: false,
+    targetBlank: false,
+    includeVars: true,
+    keepTime: true,
+  };
+}
 
 /** Lets the owner of a Grafana that has other data sources choose; what is provisioned is chosen at first. */
-function sourceVariable(kind: 'influxdb' | 'prometheus'): Variable {
-  const { uid, name } = SOURCES[kind];
+function sourceVariable(kind: DashboardSpec['source']): Variable {
+  const { type, uid, name } = SOURCES[kind];
   return {
     type: 'datasource',
     name: SOURCE_VARIABLES[kind],
     label: 'Data source',
-    query: kind,
+    query: type,
     current: { text: name, value: uid },
     hide: 0,
     multi: false,

@@ -66,11 +66,15 @@ export const LEGEND_TABLE = {
 } as const;
 export const TOOLTIP = { mode: 'multi', sort: 'desc' } as const;
 
-/** A link to the dashboard of a device, from a row that has its id among its columns. */
-export const TO_DEVICE: DataLink = {
-  title: 'Open the device',
-  url: `/d/tidemark-device?\${datasource:queryparam}&var-device=\${__data.fields.device_id:percentencode}&\${__url_time_range}`,
-};
+/** A link to a dashboard of devices, from a row that has its id among its columns. */
+export function toDevice(uid: string, source: string): DataLink {
+  return {
+    title: 'Open the device',
+    url: `/d/${uid}?\${${source}:queryparam}&var-device=\${__data.fields.device_id:percentencode}&\${__url_time_range}`,
+  };
+}
+
+export const TO_DEVICE = toDevice('tidemark-device', 'datasource');
 
 /** What a column of a table is called and how it is shown. */
 export interface Column {

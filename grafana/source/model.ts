@@ -123,7 +123,8 @@ export interface DashboardSpec {
   readonly uid: string;
   readonly title: string;
   readonly description: string;
-  readonly source: 'influxdb' | 'prometheus';
+  /** The data source that is chosen at first, by its name in `SOURCES`. */
+  readonly source: 'influxdb' | 'prometheus' | 'victoriametrics';
   readonly from: string;
   readonly refresh: string;
   readonly variables: readonly Variable[];

@@ -1,5 +1,6 @@
-/** PromQL as the dashboard of the daemon's own metrics asks it. */
+/** PromQL: how a query becomes one of a panel, and how the dashboard of the daemon's own metrics asks. */
 import type { PromTarget, Variable } from './model.ts';
+import { choice } from './variables.ts';
 
 /** The daemons that are chosen. */
 export const CHOSEN = 'instance=~"$instance"';
@@ -51,22 +52,10 @@ export function presentTable(...exprs: readonly string[]): PromTarget[] {
   return present(...exprs.map((expr) => [expr, ''] as const)).map((target) => ({ ...target, format: 'table' }));
 }
 
-const DAEMONS = 'label_values(tidemark_build_info, instance)';
-
 /** The daemons that Prometheus reads. */
-export const INSTANCE: Variable = {
-  type: 'query',
+export const INSTANCE: Variable = choice({
   name: 'instance',
   label: 'Daemon',
-  query: { qryType: 1, query: DAEMONS, refId: 'PrometheusVariableQueryEditor-VariableQuery' },
-  definition: DAEMONS,
-  regex: '',
-  multi: true,
-  includeAll: true,
-  allValue: '.*',
-  current: { text: ['All'], value: ['$__all'] },
-  options: [],
-  refresh: 2,
-  sort: 5,
-  hide: 0,
-};
+  query: { qryType: 1, query: 'label_values(tidemark_build_info, instance)' },
+  all: 'any',
+});

@@ -16,10 +16,12 @@ InfluxDB and the Grafana that you have.
 - \`provisioning/\`: data sources with the uids \`tidemark-influxdb\` and \`tidemark-prometheus\`, the provider of the
   dashboards, and four alert rules. Whom they tell is yours to say: they go where your notification policy sends everything.
 - \`prometheus.yml\`: what the Prometheus of \`compose.yaml\` reads.
+- \`dashboards-victoriametrics/\` and \`provisioning-victoriametrics/\`: the two dashboards for data in VictoriaMetrics, and what
+  Grafana needs for them. Nothing reads them unless you have it do so.
 
 Five of them ask the database that Tidemark fills, in InfluxQL, so that one set serves InfluxDB 1.8, 2 (the bucket is the
 database) and 3. The sixth asks a Prometheus that reads Tidemark's own metrics. Data in VictoriaMetrics can be looked at in
-PromQL ([what is there](../docs/schema.md#victoriametrics)); there is no set of dashboards for it.
+PromQL: two more dashboards do, [for those who have one](#for-victoriametrics).
 
 **Choosing.** Devices are chosen by name and looked for by id, so a device that was renamed stays one device; its lines carry
 the name that held when they were measured. Hubs and models narrow the list of devices;
@@ -30,11 +32,14 @@ range that is shown. A device whose id contains a bracket after a space cannot b
 hourly, so panels of states look up to three hours before the range (alerts: 26 hours; their rules: 90 days).
 
 **Nothing to see?** Each panel says what to do where it has nothing to show.
+
+**To change one,** import its file under a name and a uid of your own, with \`"editable": true\` in it. As they come they are
+read-only: an update replaces them, and nothing of yours.
 `;
 
 /** The page as a whole. */
-export function readmeFile(dashboards: readonly DashboardSpec[]): string {
-  return `${[INTRODUCTION, ...dashboards.map(section), RULES_SECTION].join('\n')}`;
+export function readmeFile(dashboards: readonly DashboardSpec[], promql: readonly DashboardSpec[]): string {
+  return [INTRODUCTION, ...dashboards.map(section), RULES_SECTION, PROMQL_SECTION, ...promql.map(section)].join('\n');
 }
 
 const RULES_SECTION = `## Alert rules
@@ -45,6 +50,21 @@ const RULES_SECTION = `## Alert rules
 | Alert open for long | when an alert of the workspace has been open for 12 hours |
 | Sync stale | when one device in ten is more than two hours behind for half an hour, or nothing was written for three hours |
 | Nothing written | when of one of several workspaces nothing was written for three hours, until a week later |
+`;
+
+const PROMQL_SECTION = `## For VictoriaMetrics
+
+Two dashboards in PromQL, of the numbers that Tidemark writes to a VictoriaMetrics
+([what is there](../docs/schema.md#victoriametrics)). They are not among those that \`compose.yaml\` brings: there they would
+have nothing to ask. [docs/databases.md](../docs/databases.md#victoriametrics) tells how to have your Grafana read them, or
+import both files of \`dashboards-victoriametrics/\` by hand and choose the data source on top of each. Import
+\`dashboards/tidemark-sync.json\` too if a Prometheus reads Tidemark's own metrics.
+
+What is a text is not in that database, and so not here: presence, lifecycle, firmware, tags, words that sensors report, names
+of alert rules. A device that was taken out of service counts as one that is not online. After a renaming, lines of states go on
+under the old name for three hours; tables, numbers and the coverage band go by the newest name at once. The queries are plain
+PromQL, which a Prometheus that holds the same points understands as well. A device or sensor whose id contains a backtick,
+and a device whose id contains \`",device_name="\`, is not found.
 `;
 
 function section({ title, description, variables, sections }: DashboardSpec): string {

@@ -15,11 +15,19 @@ const ON_RANGE = 2;
 const BY_NAME = 5;
 /** The name that Grafana's own editor gives to the query of a variable. */
 const REF_ID = 'InfluxVariableQueryEditor-VariableQuery';
+const PROM_REF_ID = 'PrometheusVariableQueryEditor-VariableQuery';
+
+/** A list in PromQL, with the number that Grafana's editor gives to its kind. */
+export interface PromList {
+  readonly qryType: 1 | 3;
+  readonly query: string;
+}
 
 interface Choice {
   readonly name: string;
   readonly label: string;
-  readonly query: string;
+  /** In InfluxQL; or as Grafana keeps one in PromQL. */
+  readonly query: string | PromList;
   readonly regex?: string;
   readonly multi?: boolean;
   /**
@@ -30,14 +38,14 @@ interface Choice {
   readonly hide?: 0 | 2;
 }
 
-function choice({ name, label, query, regex = '', multi = true, all, hide = 0 }: Choice): Variable {
+export function choice({ name, label, query, regex = '', multi = true, all, hide = 0 }: Choice): Variable {
   const isAll = all !== 'none';
   return {
     type: 'query',
     name,
     label,
-    query: { refId: REF_ID, query },
-    definition: query,
+    query: typeof query === 'string' ? { refId: REF_ID, query } : { ...query, refId: PROM_REF_ID },
+    definition: typeof query === 'string' ? query : query.query,
     regex,
     multi,
     includeAll: isAll,

@@ -2,10 +2,19 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { generatedFiles } from '../../grafana/source/all.ts';
-import { asksInflux, type Board, boardFiles, queryOf, readBoards, shownPanels } from './support/boards.ts';
+import {
+  asksInflux,
+  type Board,
+  boardFiles,
+  FOLDER,
+  queryOf,
+  readBoards,
+  shownPanels,
+  VICTORIA_FOLDER,
+} from './support/boards.ts';
 import { knownUnits, readSchema, schemasAvailable, violations } from './support/schema.ts';
 
-const boards = readBoards();
+const boards = [FOLDER, VICTORIA_FOLDER].flatMap((folder) => readBoards(folder));
 const panels = boards.flatMap((board) => shownPanels(board).map((panel) => ({ board, panel })));
 
 test.each([...generatedFiles()])('grafana/%s is what is generated (npm run dashboards)', (name, text) => {
@@ -13,8 +22,9 @@ test.each([...generatedFiles()])('grafana/%s is what is generated (npm run dashb
 });
 
 test('there is no file of a dashboard that is gone', () => {
-  const generated = [...generatedFiles().keys()].filter((name) => name.startsWith('dashboards/'));
-  expect(boardFiles().map((name) => `dashboards/${name}`)).toEqual(generated.sort());
+  const generated = [...generatedFiles().keys()].filter((name) => name.startsWith('dashboards'));
+  const found = [FOLDER, VICTORIA_FOLDER].flatMap((folder) => boardFiles(folder).map((name) => `${folder}/${name}`));
+  expect(found.sort()).toEqual(generated.map((name) => `grafana/${name}`).sort());
 });
 
 describe.runIf(schemasAvailable())("Grafana's schemas", () => {
@@ -83,6 +93,8 @@ const KNOWN_UIDS = [
   'tidemark-sensors',
   'tidemark-sync',
   'tidemark-workspace',
+  'tidemark-vm-device',
+  'tidemark-vm-fleet',
 ];
 
 test.each(boards.map((board) => [board.uid, board] as const))('the panels of %s do not overlap', (_, board) => {
@@ -104,8 +116,10 @@ test.each(boards.map((board) => [board.uid, board] as const))('%s says what it i
   expect(board.description.length).toBeGreaterThan(30);
   expect(board.timezone).toBe('browser');
   expect(['now-24h', 'now-6h', 'now-3h', 'now-1h']).toContain(board.time.from);
-  expect(board.tags).toContain('tidemark');
-  expect(board.links).toMatchObject([{ type: 'dashboards', tags: ['tidemark'], keepTime: true, includeVars: true }]);
+  // A set leads to its own: a choice made in one means nothing in the other.
+  const tags = board.uid.startsWith('tidemark-vm-') ? ['tidemark-promql'] : ['tidemark'];
+  expect(board.tags).toEqual(tags);
+  expect(board.links).toMatchObject([{ type: 'dashboards', tags, keepTime: true, includeVars: true }]);
   for (const panel of shownPanels(board)) {
     expect(panel.title, panel.title).not.toBe('');
     expect(panel.description?.length, panel.title).toBeGreaterThan(20);
@@ -115,13 +129,14 @@ test.each(boards.map((board) => [board.uid, board] as const))('%s says what it i
 });
 
 test('links to a dashboard lead to one, and carry the data source and the range', () => {
-  const urls = panels
-    .flatMap(({ panel }) => [...JSON.stringify(panel).matchAll(/"url":"([^"]+)"/g)])
-    .map(([, url]) => url);
+  const urls = panels.flatMap(({ board, panel }) =>
+    [...JSON.stringify(panel).matchAll(/"url":"([^"]+)"/g)].map(([, url]) => ({ board, url })),
+  );
   expect(urls.length).toBeGreaterThan(3);
-  for (const url of urls) {
-    expect(KNOWN_UIDS).toContain(/^\/d\/([\w-]+)\?/.exec(url ?? '')?.[1]);
-    expect(url).toMatch(/\$\{datasource:queryparam\}.*\$\{__url_time_range\}/);
+  for (const { board, url } of urls) {
+    const to = boards.find(({ uid }) => uid === /^\/d\/([\w-]+)\?/.exec(url ?? '')?.[1]);
+    expect(to?.tags, url).toEqual(board.tags);
+    expect(url).toMatch(/\$\{(?:victoria_)?datasource:queryparam\}.*\$\{__url_time_range\}/);
   }
 });
 
@@ -131,7 +146,7 @@ test.each(boards.map((board) => [board.uid, board] as const))(
     const text = JSON.stringify(board);
     expect(/https?:|localhost|127\.0\.0\.1|ws-demo|hub-ham|add-ham/.exec(text)).toBeNull();
     const uids = [...text.matchAll(/"uid":"([^"]*)"/g)].map(([, uid]) => uid);
-    const source = asksInflux(board) ? 'datasource' : 'prometheus_datasource';
+    const source = board.templating.list[0]?.name;
     expect(new Set(uids)).toEqual(new Set([board.uid, `\${${source}}`]));
     const variables = new Set(board.templating.list.map(({ name }) => name));
     const used = new Set([...text.matchAll(/\$\{?([a-z]\w*)/g)].map(([, name]) => name ?? ''));

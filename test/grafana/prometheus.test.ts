@@ -9,6 +9,8 @@ import { describe, expect, test } from 'vitest';
 import { METRICS, PER_DEVICE } from '../../src/observe/metrics-table.ts';
 import { prometheusAvailable, promtool } from '../support/prometheus.ts';
 import { asksInflux, readBoards, shownPanels } from './support/boards.ts';
+import { VICTORIA_QUERIES } from './support/promql-asked.ts';
+import { replacePromql } from './support/promql-text.ts';
 
 const QUERIES = readBoards()
   .filter((board) => !asksInflux(board))
@@ -44,24 +46,74 @@ test.each(QUERIES)('%s names what the daemon has', (_, expr) => {
 
 /** As Grafana sends it: its own variables put in. */
 function asked(expr: string): string {
-  return expr.replaceAll('$__rate_interval', '1m0s').replaceAll('$instance', '.*');
+  const any = { value: '$__all', options: [], allValue: '.*' };
+  const choices = new Map(['instance', 'workspace', 'device', 'sensor'].map((name) => [name, any]));
+  const range = { fromMs: 0, toMs: 86_400_000 };
+  return replacePromql(expr, { choices, range, stepMs: 60_000, plain: new Set() });
 }
+
+test.each(VICTORIA_QUERIES)('%s asks within bounds, and puts a choice in where Grafana escapes it', (_, expr) => {
+  const spans = [...expr.matchAll(/\[([^\]]*)\]/g)].map(([, span = '']) => span);
+  expect(spans.filter((span) => !/^(?:\$__interval|\$__range|1h|3h|26h|3h:5m|26h:5m)$/.test(span))).toEqual([]);
+  // Nothing between backticks is escaped but by the format of the choice.
+  const rest = expr.replace(/=~`\$\{\w+:regex\}`/g, '').replaceAll('@ $' + '{__to:date:seconds}', '');
+  expect(rest).not.toMatch(/\$\{|\$[a-z]|`|"/);
+});
 
 describe.runIf(prometheusAvailable())('promtool', () => {
   test('understands every query', () => {
-    const rules = QUERIES.map(([, expr], index) => ({ record: `r${index}`, expr: asked(expr) }));
+    const all = [...QUERIES, ...VICTORIA_QUERIES];
+    const rules = all.map(([, expr], index) => ({ record: `r${index}`, expr: asked(expr) }));
     const folder = mkdtempSync(join(tmpdir(), 'tidemark-promql-'));
     try {
       // Rules are the one place where every promtool looks at an expression; JSON is YAML.
       writeFileSync(join(folder, 'rules.yml'), JSON.stringify({ groups: [{ name: 'all', rules }] }));
       const { code, said } = promtool(['check', 'rules', 'rules.yml'], '', folder);
-      expect(said).toContain(`${QUERIES.length} rules found`);
+      expect(said).toContain(`${all.length} rules found`);
       expect(code).toBe(0);
       writeFileSync(
         join(folder, 'broken.yml'),
         JSON.stringify({ groups: [{ name: 'all', rules: [{ record: 'r', expr: 'sum by (' }] }] }),
       );
       expect(promtool(['check', 'rules', 'broken.yml'], '', folder).code).not.toBe(0);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+
+  test('counts a device that was renamed once, by what was written of it last, with points as a VictoriaMetrics has them', () => {
+    const device = (id: string, name: string): string =>
+      `device_online{device_id="${id}",device_name="${name}",model_id="m",workspace_id="w"}`;
+    const queries = new Map(VICTORIA_QUERIES);
+    const expected = (where: string, minute: number, values: readonly number[]): object => ({
+      expr: asked(queries.get(`tidemark-vm-fleet: ${where} A`) ?? ''),
+      eval_time: `${minute}m`,
+      exp_samples: values.map((value) => ({ labels: '{}', value })),
+    });
+    const told = {
+      rule_files: [],
+      tests: [
+        {
+          interval: '1m',
+          input_series: [
+            { series: device('a', 'Old'), values: '1' },
+            { series: device('a', 'New'), values: '_x12 0' },
+            { series: device('b', 'Other'), values: '1 _x59 1' },
+          ],
+          promql_expr_test: [
+            expected('Online', 5, [2]),
+            // Just after it was written, at a moment when no step of five minutes has seen it, and long after.
+            ...[13, 90, 170].map((minute) => expected('Online', minute, [1])),
+            ...[13, 90, 170].map((minute) => expected('Not online', minute, [1])),
+          ],
+        },
+      ],
+    };
+    const folder = mkdtempSync(join(tmpdir(), 'tidemark-promql-'));
+    try {
+      writeFileSync(join(folder, 'told.yml'), JSON.stringify(told));
+      const { code, said } = promtool(['test', 'rules', 'told.yml'], '', folder);
+      expect(code, said).toBe(0);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }

@@ -8,6 +8,7 @@ import { parse } from 'yaml';
 import { SOURCES } from '../../grafana/source/layout.ts';
 import { configKeys } from '../../src/config-schema.ts';
 import { boardFiles } from './support/boards.ts';
+import { SCRAPE } from './support/promql-text.ts';
 import { readSchema, schemasAvailable, violations } from './support/schema.ts';
 
 type Tree = Readonly<Record<string, unknown>>;
@@ -21,15 +22,21 @@ function strangers(tree: unknown, known: readonly string[]): string[] {
 }
 
 describe('data sources', () => {
-  const { apiVersion, datasources } = readYaml('grafana/provisioning/datasources/tidemark.yaml') as {
-    apiVersion: number;
-    datasources: (Tree & { uid: string; type: string; url: string; jsonData: Tree; secureJsonData?: Tree })[];
-  };
+  interface File {
+    readonly apiVersion: number;
+    readonly datasources: (Tree & { uid: string; type: string; url: string; jsonData: Tree; secureJsonData?: Tree })[];
+  }
+  const { apiVersion, datasources } = readYaml('grafana/provisioning/datasources/tidemark.yaml') as unknown as File;
+  const victoria = readYaml(
+    'grafana/provisioning-victoriametrics/datasources/tidemark-victoriametrics.yaml',
+  ) as unknown as File;
 
   test('have the uids that dashboards and rules know, and keys that Grafana knows', () => {
     expect(apiVersion).toBe(1);
-    expect(datasources.map(({ name, uid, type }) => ({ name, uid, type }))).toEqual(Object.values(SOURCES));
-    for (const source of datasources) {
+    expect(victoria.apiVersion).toBe(1);
+    const named = [...datasources, ...victoria.datasources].map(({ name, uid, type }) => ({ name, uid, type }));
+    expect(named).toEqual(Object.values(SOURCES));
+    for (const source of [...datasources, ...victoria.datasources]) {
       expect(strangers(source, SOURCE_KEYS)).toEqual([]);
       expect(strangers(source.jsonData, SOURCE_OPTIONS[source.type] ?? [])).toEqual([]);
     }
@@ -44,6 +51,15 @@ describe('data sources', () => {
     });
   });
 
+  test('ask a VictoriaMetrics only where somebody has it, and it never becomes the one that is asked by itself', () => {
+    expect(datasources.map(({ uid }) => uid)).not.toContain(SOURCES.victoriametrics.uid);
+    const [source] = victoria.datasources;
+    expect(source).toMatchObject({ access: 'proxy', editable: false, jsonData: { httpMethod: 'POST' } });
+    expect(source?.['isDefault'] ?? false).toBe(false);
+    // The steps that the tests of the queries reckon with.
+    expect(source?.jsonData['timeInterval']).toBe(SCRAPE);
+  });
+
   const SOURCE_KEYS = [
     ...['name', 'uid', 'type', 'access', 'orgId', 'url', 'isDefault', 'editable', 'jsonData', 'secureJsonData'],
     ...['user', 'database', 'basicAuth', 'basicAuthUser', 'withCredentials', 'version'],
@@ -54,8 +70,14 @@ describe('data sources', () => {
   };
 });
 
-test('the provider of the dashboards reads the folder that Compose mounts', () => {
-  const { apiVersion, providers } = readYaml('grafana/provisioning/dashboards/tidemark.yaml') as {
+test.each([
+  ['grafana/provisioning/dashboards/tidemark.yaml', '/etc/grafana/dashboards'],
+  [
+    'grafana/provisioning-victoriametrics/dashboards/tidemark-victoriametrics.yaml',
+    '/etc/grafana/dashboards-victoriametrics',
+  ],
+])('the provider of %s reads the folder that is mounted', (path, folder) => {
+  const { apiVersion, providers } = readYaml(path) as {
     apiVersion: number;
     providers: (Tree & { options: Tree })[];
   };
@@ -65,7 +87,28 @@ test('the provider of the dashboards reads the folder that Compose mounts', () =
     'options',
   ];
   for (const provider of providers) expect(strangers(provider, known)).toEqual([]);
-  expect(providers[0]).toMatchObject({ type: 'file', options: { path: '/etc/grafana/dashboards' } });
+  expect(providers[0]).toMatchObject({ type: 'file', options: { path: folder } });
+});
+
+test('two providers have names and folders of their own, and Compose brings nothing of VictoriaMetrics', () => {
+  const paths = [
+    'provisioning/dashboards/tidemark',
+    'provisioning-victoriametrics/dashboards/tidemark-victoriametrics',
+  ];
+  const providers = paths.flatMap((path) => readYaml(`grafana/${path}.yaml`)['providers'] as Tree[]);
+  for (const key of ['name', 'folder', 'folderUid']) expect(new Set(providers.map((one) => one[key])).size).toBe(2);
+  expect(existsSync('grafana/provisioning/dashboards/tidemark-victoriametrics.yaml')).toBe(false);
+  expect(readFileSync('compose.yaml', 'utf8')).not.toContain('victoria');
+});
+
+test('the page on databases names the files and folders of VictoriaMetrics as they are', () => {
+  const page = readFileSync('docs/databases.md', 'utf8');
+  const named = [...page.matchAll(/grafana\/[\w/.-]*victoriametrics[\w/.-]*/g)].map(([path]) => path);
+  expect(named.length).toBeGreaterThan(2);
+  for (const path of named.filter((one) => !one.startsWith('grafana/provisioning/'))) {
+    if (!path.startsWith('grafana/dashboards-victoriametrics:')) expect(existsSync(path), path).toBe(true);
+  }
+  expect(page).toContain('./grafana/dashboards-victoriametrics:/etc/grafana/dashboards-victoriametrics:ro');
 });
 
 describe('alert rules', () => {

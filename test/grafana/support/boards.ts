@@ -3,7 +3,9 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 
+/** What the default provider reads, and what only those have read who have a VictoriaMetrics. */
 export const FOLDER = 'grafana/dashboards';
+export const VICTORIA_FOLDER = 'grafana/dashboards-victoriametrics';
 
 export interface Target {
   readonly refId: string;
@@ -11,6 +13,10 @@ export interface Target {
   readonly expr?: string;
   readonly resultFormat?: string;
   readonly alias?: string;
+  readonly legendFormat?: string;
+  readonly instant?: boolean;
+  readonly range?: boolean;
+  readonly format?: string;
   readonly datasource: { readonly type: string; readonly uid: string };
 }
 
@@ -19,6 +25,7 @@ export interface Panel {
   readonly type: string;
   readonly title: string;
   readonly description?: string;
+  readonly datasource?: { readonly type: string; readonly uid: string };
   readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
   readonly targets?: readonly Target[];
   readonly repeat?: string;
@@ -39,6 +46,9 @@ export interface Variable {
   readonly name: string;
   readonly type: string;
   readonly query: string | { readonly query: string };
+  readonly label?: string;
+  readonly current?: { readonly text: unknown; readonly value: unknown };
+  readonly datasource?: { readonly type: string; readonly uid: string };
   readonly regex?: string;
   readonly multi: boolean;
   readonly includeAll: boolean;
@@ -52,12 +62,14 @@ export interface Board {
   readonly description: string;
   readonly time: { readonly from: string; readonly to: string };
   readonly timezone: string;
+  readonly editable: boolean;
   readonly links: readonly { readonly type: string; readonly tags: readonly string[] }[];
   readonly tags: readonly string[];
   readonly templating: { readonly list: readonly Variable[] };
   readonly annotations: {
     readonly list: readonly {
       readonly name: string;
+      readonly datasource?: { readonly type: string; readonly uid: string };
       readonly target: Target & { readonly textColumn: string; readonly tagsColumn: string };
     }[];
   };
@@ -65,12 +77,12 @@ export interface Board {
 }
 
 /** The files of the dashboards. */
-export function boardFiles(): string[] {
-  return readdirSync(FOLDER).sort();
+export function boardFiles(folder = FOLDER): string[] {
+  return readdirSync(folder).sort();
 }
 
-export function readBoards(): Board[] {
-  return boardFiles().map((name) => JSON.parse(readFileSync(`${FOLDER}/${name}`, 'utf8')) as Board);
+export function readBoards(folder = FOLDER): Board[] {
+  return boardFiles(folder).map((name) => JSON.parse(readFileSync(`${folder}/${name}`, 'utf8')) as Board);
 }
 
 /** The panels that show something. */

@@ -50,7 +50,7 @@ function recordOf(device: number, atMs: number): DeviceRecord {
 }
 
 /** Writes a fleet into a database. @returns how many points. */
-export async function writeFleet(influxd: Influxd, database: string, size: FleetSize): Promise<number> {
+export async function writeFleet(influxd: Pick<Influxd, 'write'>, database: string, size: FleetSize): Promise<number> {
   let batch: string[] = [];
   let points = 0;
   const send = async (): Promise<void> => {

@@ -124,13 +124,18 @@ export interface Option {
 
 /** The list of a variable: the first words of each frame, each once, taken apart by its pattern. */
 export function optionsOf(frames: readonly Frame[], pattern: string): Option[] {
-  const found = new Set<string>();
+  const found: string[] = [];
   for (const { fields } of frames) {
     const field = fields.find(({ type }) => type === 'string') ?? fields.find(({ type }) => type !== 'time');
-    for (const value of field?.values ?? []) if (value !== null) found.add(String(value));
+    for (const value of field?.values ?? []) if (value !== null) found.push(String(value));
   }
+  return optionsFrom(found, pattern);
+}
+
+/** The list of a variable: texts, taken apart by its pattern, each value once. */
+export function optionsFrom(texts: readonly string[], pattern: string): Option[] {
   const options = new Map<string, Option>();
-  for (const text of found) {
+  for (const text of new Set(texts)) {
     const option = apart(text, pattern);
     if (option !== null && !options.has(option.value)) options.set(option.value, option);
   }

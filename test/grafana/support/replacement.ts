@@ -24,29 +24,39 @@ export const ALL = '$__all';
 /** `$name`, `[[name:format]]`, `${name.path:format}`: the three forms, as one pattern. */
 const VARIABLE = /\$(\w+)|\[\[(\w+?)(?::(\w+))?\]\]|\$\{(\w+)(?:\.([^:^}]+))?(?::([^}]+))?\}/g;
 
+/** What a data source makes of values for which no format is said. */
+type Unformatted = (values: string | readonly string[], name: string) => string;
+
+const GLOB: Unformatted = (values) => (typeof values === 'string' ? values : `{${values.join(',')}}`);
+
 /** Puts the variables of a dashboard and of Grafana into a text; what it does not know it leaves as it is. */
-export function replaceVariables(text: string, choices: Choices, range: Range): string {
+export function replaceVariables(
+  text: string,
+  choices: Choices,
+  { fromMs, toMs, unformatted = GLOB }: Range & { readonly unformatted?: Unformatted },
+): string {
+  const range = { fromMs, toMs, unformatted };
   return text.replace(VARIABLE, (match, plain, bracketed, format1, braced, _path, format2) => {
     const name: string = plain ?? bracketed ?? braced;
     const format: string | undefined = format1 ?? format2;
     if (name === '__from') return String(range.fromMs);
-    if (name === '__to') return String(range.toMs);
+    if (name === '__to') return String(format === 'date:seconds' ? Math.round(range.toMs / 1000) : range.toMs);
     const chosen = choices.get(name);
-    return chosen === undefined ? match : formatChosen(chosen, format, { choices, range });
+    return chosen === undefined ? match : formatChosen(chosen, format, { choices, range, name });
   });
 }
 
 function formatChosen(
   { value, options, allValue }: Chosen,
   format: string | undefined,
-  { choices, range }: { choices: Choices; range: Range },
+  { choices, range, name }: { choices: Choices; range: Range & { readonly unformatted: Unformatted }; name: string },
 ): string {
   const isAll = value === ALL || (Array.isArray(value) && value.length === 1 && value[0] === ALL);
   // A value of its own for "All" is put in as it stands.
   if (isAll && allValue !== undefined) return replaceVariables(allValue, choices, range);
   const values = isAll ? options : value;
   if (format === 'regex') return regexOf(values);
-  if (format === undefined) return typeof values === 'string' ? values : `{${values.join(',')}}`;
+  if (format === undefined) return range.unformatted(values, name);
   throw new Error(`no such format in the tests: ${format}`);
 }
 
@@ -123,7 +133,7 @@ export function durationMs(text: string): number {
   return Number(match[1]) * unit;
 }
 
-function formatInterval(ms: number): string {
+export function formatInterval(ms: number): string {
   for (const [unit, name] of [
     [DAY, 'd'],
     [HOUR, 'h'],

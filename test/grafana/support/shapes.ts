@@ -45,9 +45,11 @@ const SHAPES: Readonly<Record<string, (panel: Panel, frames: readonly Frame[], r
     if (frames.length < (panel.targets?.length ?? 0)) return;
     const join = panel.transformations?.find(({ id }) => id === 'joinByField')?.options['byField'];
     const shown = panel.transformations?.find(({ id }) => id === 'organize')?.options['indexByName'] as object;
-    const names = join === undefined ? frames[0]?.fields.map(({ name }) => name) : joinedNames(frames, String(join));
+    const isMerged = panel.transformations?.some(({ id }) => id === 'merge') === true;
+    const own = (isMerged ? frames : frames.slice(0, 1)).flatMap(({ fields }) => fields.map(({ name }) => name));
+    const names = join === undefined ? [...new Set(own)] : joinedNames(frames, String(join));
     // Every column has its place, and every place a column.
-    expect([...(names ?? [])].sort(), panel.title).toEqual(Object.keys(shown).sort());
+    expect(names.toSorted(), panel.title).toEqual(Object.keys(shown).sort());
     for (const { id, options } of panel.transformations ?? []) {
       if (id !== 'filterByValue') continue;
       for (const { fieldName } of options['filters'] as { fieldName: string }[]) expect(names).toContain(fieldName);

@@ -1,6 +1,7 @@
 /**
  * Databases as the real daemon fills them, for the queries of the dashboards: simulated workspaces, in virtual time.
  */
+import type { SyncOptions } from '../../../src/app.ts';
 import { createDemoWorld } from '../../../src/sim/demo-world.ts';
 import { sensorsOf } from '../../../src/sim/sensors.ts';
 import type { DeviceSpec, ReadingSpec } from '../../../src/sim/spec.ts';
@@ -24,14 +25,22 @@ export interface Filled extends Disposable {
 
 const PLAN = { planId: 'demo', name: 'Demo', requestsPerMinute: 900, requestsPerDay: 200_000, historyMaxDays: 31 };
 
+interface Filling {
+  readonly forMs?: number;
+  readonly historyMs?: number;
+  /** Where it is written to; the database of the rig unless said otherwise. */
+  readonly destinationsOf?: (rig: Rig) => SyncOptions['destinations'];
+}
+
 /** Lets the daemon live in a workspace for a while. */
 export async function fill(
   bench: Bench,
   world: (nowMs: number) => World,
-  { forMs = 70 * MINUTE, historyMs = 26 * HOUR }: { forMs?: number; historyMs?: number } = {},
+  { forMs = 70 * MINUTE, historyMs = 26 * HOUR, destinationsOf }: Filling = {},
 ): Promise<Filled> {
   const rig = await openRig(bench, { world, historyMs, settings: { plan: PLAN } });
-  const life = await liveAsDaemon(rig, { forMs });
+  const destinations = destinationsOf?.(rig);
+  const life = await liveAsDaemon(rig, { forMs, ...(destinations === undefined ? {} : { changes: { destinations } }) });
   if (life.error !== null) throw life.error;
   return {
     influxd: bench.influxd,

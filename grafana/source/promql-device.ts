@@ -1,0 +1,154 @@
+/** The dashboard "Device (PromQL)": one device, or several side by side. For those who have a VictoriaMetrics. */
+import { coverageBand, sensorChart, VALUE_COLUMNS, VALUES_TOLD } from './both.ts';
+import { ONLINE, toDevice, words } from './looks.ts';
+import type { DashboardSpec, PanelSpec } from './model.ts';
+import { grid, lineChart, NO_DEVICES, NO_READINGS, timeline } from './panels.ts';
+import {
+  AT_THE_END,
+  DEVICE,
+  held,
+  names,
+  OF_DEVICE,
+  OF_SENSOR,
+  OF_WORKSPACE,
+  of,
+  ofInterval,
+  ofRange,
+  SENSORS,
+  WORKSPACE,
+} from './points.ts';
+import { presentTable, series } from './promql.ts';
+import { deviceTable } from './promql-fleet.ts';
+import { SENSOR_UNITS } from './sensor-units.ts';
+
+const OF_CHOSEN = `${OF_DEVICE}, ${OF_SENSOR}`;
+const OF_ALL = `${OF_WORKSPACE}, ${OF_SENSOR}`;
+const MERGE = { id: 'merge', options: {} } as const;
+
+const VALUES: readonly PanelSpec[] = [
+  grid({
+    title: 'Values in this range',
+    description: VALUES_TOLD,
+    w: 24,
+    h: 7,
+    targets: presentTable(
+      ofRange('last', OF_CHOSEN),
+      ofRange('min', OF_CHOSEN),
+      ofRange('avg', OF_CHOSEN),
+      ofRange('max', OF_CHOSEN),
+      ofRange('count', OF_CHOSEN),
+    ),
+    noValue: NO_READINGS,
+    transformations: [MERGE],
+    columns: {
+      sensor: { title: 'Sensor' },
+      device_name: { title: 'Device' },
+      'Value #A': VALUE_COLUMNS.now,
+      'Value #B': VALUE_COLUMNS.least,
+      'Value #C': VALUE_COLUMNS.mean,
+      'Value #D': VALUE_COLUMNS.greatest,
+      'Value #E': VALUE_COLUMNS.count,
+      device_id: { title: 'Id', hidden: true },
+      Time: { title: 'Time', hidden: true },
+    },
+    sortBy: [{ displayName: 'Sensor' }],
+  }),
+  sensorChart(series([ofInterval(OF_CHOSEN), '{{sensor}}']), '1m'),
+];
+
+/** A quantile of the means of all devices of the workspace. */
+function ofFleet(q: number): string {
+  return `quantile by (sensor) (${q}, ${ofInterval(OF_ALL)})`;
+}
+
+const ACROSS: readonly PanelSpec[] = [
+  lineChart({
+    title: '$sensor across all devices',
+    description:
+      'Of all devices of the workspace, hour by hour: the middle one, the band in which nine of ten lie, and the extremes. Does the device do what the others do?',
+    ...{ w: 12, h: 8, repeat: 'sensor', interval: '1h', noValue: NO_READINGS, unit: 'none' },
+    targets: series(
+      [ofFleet(0.5), '{{sensor}} middle'],
+      [ofFleet(0.05), '{{sensor}} 5 %'],
+      [ofFleet(0.95), '{{sensor}} 95 %'],
+      [ofFleet(0), '{{sensor}} lowest'],
+      [ofFleet(1), '{{sensor}} highest'],
+    ),
+    overrides: SENSOR_UNITS,
+    breakMs: 3 * 3_600_000,
+  }),
+  grid({
+    title: 'The same sensors elsewhere',
+    description:
+      'The newest value of each device of the workspace that reported one of the sensors in the last three hours.',
+    w: 24,
+    h: 10,
+    targets: presentTable(`max by (sensor, device_id, device_name) (${held('telemetry_value', OF_ALL)})`),
+    noValue: 'No device reported one of these sensors in the three hours before the end of the range.',
+    columns: {
+      sensor: { title: 'Sensor' },
+      device_name: { title: 'Device', links: [toDevice('tidemark-vm-device', 'victoria_datasource')], width: 260 },
+      Value: VALUE_COLUMNS.now,
+      device_id: { title: 'Id' },
+      Time: { title: 'Time', hidden: true },
+    },
+    sortBy: [{ displayName: 'Now', desc: true }],
+  }),
+];
+
+const STATES: readonly PanelSpec[] = [
+  timeline({
+    title: 'Online',
+    description:
+      'Whether each device was online; where a step holds several states, the worst. A name that was given up goes on for three hours.',
+    ...{ w: 24, h: 6, interval: '1m', noValue: NO_DEVICES, mappings: [ONLINE] },
+    targets: series([
+      `min by (device_id, device_name) (min_over_time(${of('device_online', OF_DEVICE)}[$__interval]) or ${held('device_online', OF_DEVICE)})`,
+      '{{device_name}}',
+    ]),
+  }),
+  coverageBand(
+    series([
+      `(sum by (device_id) (sum_over_time(${of('coverage_hour_readings', OF_DEVICE)}[$__interval])) or -1 * group by (device_id) (${names(OF_DEVICE, AT_THE_END)})) * on (device_id) group_left (device_name) ${names(OF_DEVICE, AT_THE_END)}`,
+      '{{device_name}}',
+    ]),
+  ),
+  timeline({
+    title: 'Switches',
+    description:
+      'Sensors that report true or false; what was reported holds for an hour. Words are not in this database.',
+    ...{ w: 24, h: 5, interval: '1m' },
+    targets: series([
+      `max by (sensor, device_id, device_name) (last_over_time(${of('telemetry_flag', OF_DEVICE)}[1h]))`,
+      '{{device_name}}: {{sensor}}',
+    ]),
+    noValue: 'No sensor of the device reports true or false in this range.',
+    mappings: [words({ '0': ['false', 'text'], '1': ['true', 'green'] })],
+  }),
+];
+
+export const PROMQL_DEVICE: DashboardSpec = {
+  uid: 'tidemark-vm-device',
+  title: 'Tidemark / Device (PromQL)',
+  description:
+    'One device, or several side by side: values, states, coverage, and its sensors elsewhere. For data in VictoriaMetrics.',
+  source: 'victoriametrics',
+  from: 'now-24h',
+  refresh: '1m',
+  variables: [WORKSPACE, DEVICE, SENSORS],
+  sections: [
+    {
+      title: 'Now',
+      panels: [
+        deviceTable(OF_DEVICE, {
+          title: 'The device',
+          description: 'What the workspace says of the chosen devices, and how far they are synced.',
+          h: 5,
+        }),
+      ],
+    },
+    { title: 'Values', panels: VALUES },
+    { title: 'States', panels: STATES },
+    { title: 'Across devices', panels: ACROSS },
+  ],
+};

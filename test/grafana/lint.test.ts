@@ -1,0 +1,141 @@
+/**
+ * The rules of Grafana's own dashboard-linter (github.com/grafana/dashboard-linter, docs/rules) that fit, held here over our
+ * JSON: that program is not to be had everywhere. Those that do not fit: `job` and `instance` in every query (points of devices
+ * have neither, and one Tidemark is one instance), Loki.
+ */
+import { describe, expect, test } from 'vitest';
+import { SOURCES } from '../../grafana/source/layout.ts';
+import { METRICS, PER_DEVICE } from '../../src/observe/metrics-table.ts';
+import { type Board, FOLDER, type Panel, queryOf, readBoards, shownPanels, VICTORIA_FOLDER } from './support/boards.ts';
+
+const BOARDS = [FOLDER, VICTORIA_FOLDER].flatMap((folder) => readBoards(folder));
+
+/** What goes up only: shown as it is, it tells how long a process runs. */
+const COUNTERS: readonly string[] = Object.entries({ ...METRICS, ...PER_DEVICE }).flatMap(([name, { kind }]) => {
+  if (kind === 'histogram') return ['_bucket', '_sum', '_count'].map((end) => `${name}${end}`);
+  return kind === 'counter' ? [name] : [];
+});
+
+/** A rule: what of a dashboard breaks it, in words. */
+type Rule = (board: Board) => string[];
+
+function eachPanel(broken: (panel: Panel, board: Board) => boolean): Rule {
+  return (board) =>
+    shownPanels(board)
+      .filter((panel) => broken(panel, board))
+      .map(({ id, title }) => `${id} ${title}`);
+}
+
+function eachExpr(broken: (expr: string) => boolean): Rule {
+  return (board) =>
+    shownPanels(board).flatMap(({ title, targets = [] }) =>
+      targets
+        .filter(({ expr }) => expr !== undefined && broken(expr))
+        .map(({ refId, expr }) => `${title} ${refId}: ${expr}`),
+    );
+}
+
+/** The kinds of panels that show numbers with a unit of the whole panel; of a table each column has its own. */
+function unitOf({ fieldConfig }: Panel): unknown {
+  return fieldConfig?.defaults['unit'];
+}
+
+/** Whether a source is the one that the viewer chooses, of the type of the dashboard, or one with a fixed uid. */
+function isNamed(source: { type: string; uid: string } | undefined, board: Board): boolean {
+  const choice = board.templating.list.find(({ type }) => type === 'datasource');
+  if (source === undefined) return false;
+  if (source.uid === `$\{${choice?.name}}`) return choice?.query === source.type;
+  return Object.values(SOURCES).some(({ uid, type }) => uid === source.uid && type === source.type);
+}
+
+/** The functions that want a counter, and what each is given. */
+function rates(expr: string): { readonly metric: string; readonly span: string }[] {
+  return [...expr.matchAll(/\b(?:rate|increase|irate)\(([a-zA-Z_]\w*)(?:\{[^}]*\})?\[([^\]]*)\]/g)].map(
+    ([, metric = '', span = '']) => ({ metric, span }),
+  );
+}
+
+function hasBareCounter(expr: string): boolean {
+  return COUNTERS.some((name) => {
+    const shown = [...expr.matchAll(new RegExp(`\\b${name}\\b`, 'g'))].length;
+    return shown > rates(expr).filter(({ metric }) => metric === name).length;
+  });
+}
+
+const RULES: Readonly<Record<string, Rule>> = {
+  'every panel has a title and a description': eachPanel(
+    ({ title, description = '' }) => title.trim() === '' || description.trim() === '',
+  ),
+  'every panel has a unit': eachPanel((panel) => typeof unitOf(panel) !== 'string' || unitOf(panel) === ''),
+  'every panel has targets, each with a query and a name of its own': eachPanel(({ targets = [] }) => {
+    const names = targets.map(({ refId }) => refId);
+    return (
+      targets.length === 0 ||
+      new Set(names).size !== names.length ||
+      targets.some(({ query = '', expr = '' }) => query + expr === '')
+    );
+  }),
+  'every panel, target, variable and annotation names its data source': (board) => [
+    ...eachPanel((panel) => !isNamed(panel.datasource, board))(board),
+    ...eachPanel(({ targets = [] }) => targets.some(({ datasource }) => !isNamed(datasource, board)))(board),
+    ...board.templating.list
+      .filter((one) => one.type === 'query' && !isNamed(one.datasource, board))
+      .map(({ name }) => `variable ${name}`),
+    ...board.annotations.list
+      .filter(({ datasource }) => !isNamed(datasource, board))
+      .map(({ name }) => `annotation ${name}`),
+  ],
+  'the data source is a variable, called so': (board) => {
+    const [first] = board.templating.list;
+    const isRight =
+      first?.type === 'datasource' &&
+      /^(?:prometheus_|victoria_)?datasource$/.test(first.name) &&
+      first.label === 'Data source';
+    return isRight ? [] : ['the first variable'];
+  },
+  'variables with a query ask anew when the range changes, and have a label': (board) =>
+    board.templating.list
+      .filter((one) => queryOf(one) !== null && (one.refresh !== 2 || (one.label ?? '') === ''))
+      .map(({ name }) => name),
+  'the dashboard is read-only': (board) => (board.editable === false ? [] : ['editable']),
+  'rates are over $__rate_interval': eachExpr((expr) => rates(expr).some(({ span }) => span !== '$__rate_interval')),
+  'counters are shown as rates': eachExpr(hasBareCounter),
+  'rates are of counters': eachExpr((expr) => rates(expr).some(({ metric }) => !COUNTERS.includes(metric))),
+};
+
+describe.each(Object.entries(RULES))('%s', (_, rule) => {
+  test.each(BOARDS.map((board) => [board.uid, board] as const))('%s', (__, board) => {
+    expect(rule(board)).toEqual([]);
+  });
+});
+
+test('there are counters, and rates of them', () => {
+  expect(COUNTERS.length).toBeGreaterThan(10);
+  const asked = BOARDS.flatMap((board) => shownPanels(board).flatMap(({ targets = [] }) => targets));
+  expect(asked.flatMap(({ expr = '' }) => rates(expr)).length).toBeGreaterThan(10);
+});
+
+/** A dashboard with a panel of it changed. */
+function spoilt(change: (panel: Panel) => Panel): Board {
+  const board = BOARDS.find(({ uid }) => uid === 'tidemark-sync');
+  if (board === undefined) throw new Error('no dashboard');
+  return { ...board, panels: board.panels.map((panel) => (panel.type === 'row' ? panel : change(panel))) };
+}
+
+const withExpr = (expr: string): Board =>
+  spoilt((panel) => ({ ...panel, targets: (panel.targets ?? []).map((target) => ({ ...target, expr })) }));
+
+test.each([
+  ['every panel has a title and a description', spoilt((panel) => ({ ...panel, description: ' ' }))],
+  ['every panel has a unit', spoilt(({ fieldConfig: _, ...panel }) => panel)],
+  ['every panel has targets, each with a query and a name of its own', spoilt((panel) => ({ ...panel, targets: [] }))],
+  [
+    'every panel, target, variable and annotation names its data source',
+    spoilt((panel) => ({ ...panel, datasource: { type: 'prometheus', uid: 'another' } })),
+  ],
+  ['rates are over $__rate_interval', withExpr('rate(tidemark_api_requests_total[5m])')],
+  ['counters are shown as rates', withExpr('sum(tidemark_api_requests_total)')],
+  ['rates are of counters', withExpr('rate(tidemark_ready[$__rate_interval])')],
+] as const)('the rule "%s" finds what breaks it', (name, board) => {
+  expect(RULES[name]?.(board).length).toBeGreaterThan(0);
+});

@@ -1,0 +1,272 @@
+/**
+ * Every query of the dashboards in PromQL, as Grafana would send it, against a real VictoriaMetrics that the real daemon has
+ * filled from the workspace of the demo: each is answered, in the shape that its panel needs, and says what was in the
+ * workspace.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Bench } from '../support/bench.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { openBench } from '../support/rig.ts';
+import { type Exported, victoriaAvailable } from '../support/victoria.ts';
+import type { Frame } from './support/frames.ts';
+import { lookAtAllProm, vmBoard, vmPanel } from './support/promql-asked.ts';
+import { openPromBoard, type PromViewer } from './support/promql-viewer.ts';
+import { column } from './support/shapes.ts';
+import { choosing, type FilledVictoria, fillVictoria } from './support/victoria-workspaces.ts';
+import type { Choose } from './support/viewer.ts';
+import { demo } from './support/workspaces.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+describe.runIf(influxdAvailable() && victoriaAvailable())('against a real VictoriaMetrics', () => {
+  let bench: Bench;
+  let shown: FilledVictoria;
+  beforeAll(async () => {
+    bench = await openBench();
+    shown = await fillVictoria(bench, demo, { forMs: 66 * MINUTE });
+  }, 600_000);
+  afterAll(async () => {
+    await shown[Symbol.asyncDispose]();
+    await bench[Symbol.asyncDispose]();
+  });
+
+  const open = async (
+    uid: string,
+    choose?: Choose,
+    span: { rangeMs?: number; toMs?: number } = {},
+  ): Promise<PromViewer> => {
+    const { rangeMs = DAY, toMs = shown.filled.nowMs } = span;
+    const range = { fromMs: toMs - rangeMs, toMs };
+    return await openPromBoard(vmBoard(uid), {
+      url: shown.victoria.url,
+      range,
+      ...(choose === undefined ? {} : { choose }),
+    });
+  };
+
+  test('the workspace of the demo: every panel of every dashboard shows something', async () => {
+    const seen = await lookAtAllProm({
+      url: shown.victoria.url,
+      nowMs: shown.filled.nowMs,
+      choose: choosing('add-ham-02', 'add-ber-20'),
+    });
+    const empty = [...seen].filter(([, frames]) => !frames.some(({ length }) => length > 0)).map(([name]) => name);
+    // The demo has no such sensors; the hostile workspace below does.
+    // Nothing of the demo is late by then.
+    expect(new Set(empty)).toEqual(new Set(['tidemark-vm-fleet: Behind', 'tidemark-vm-device: Switches']));
+    for (const [where, frames] of seen) {
+      if (/Value|Devices|The device|elsewhere|open$/.test(where)) expect(frames.length, where).toBeGreaterThan(0);
+    }
+  });
+
+  test('the fleet: numbers and rows as the workspace has them', async () => {
+    const { simulator, nowMs } = shown.filled;
+    const devices = simulator.world.devices(nowMs);
+    const viewer = await open('fleet');
+    const number = async (title: string): Promise<unknown> =>
+      (await viewer.look(vmPanel('fleet', title)))[0]?.fields[1]?.values[0] ?? 0;
+    const online = devices.filter((device) => device.online).length;
+    expect(online).toBeGreaterThan(20);
+    expect(await number('Online')).toBe(online);
+    expect(await number('Not online')).toBe(devices.length - online);
+    expect(await number('Open alerts')).toBe(
+      simulator.world.alerts(nowMs).filter(({ status }) => status !== 'resolved').length,
+    );
+    const reporting = devices.filter(({ deviceId }) => {
+      const span = [BigInt(nowMs - HOUR + 1) * 1_000_000n, BigInt(nowMs - 5 * MINUTE) * 1_000_000n] as const;
+      return [...simulator.world.readings(deviceId, ...span)].length > 0;
+    });
+    expect(await number('Reporting')).toBe(reporting.length);
+    const [rows, seen] = await viewer.look(vmPanel('fleet', 'Devices'));
+    const told = column(rows, 'device_id').map((id, index) => ({
+      id,
+      name: column(rows, 'device_name')[index],
+      online: column(rows, 'Value #A')[index],
+      model: column(rows, 'model_id')[index],
+    }));
+    expect(told.sort(byId)).toEqual(
+      devices
+        .map(({ deviceId: id, name, online: isOnline, modelId: model }) => ({
+          id,
+          name,
+          online: Number(isOnline),
+          model,
+        }))
+        .sort(byId),
+    );
+    expect(seen?.length).toBe(devices.length);
+    const [alerts] = await viewer.look(vmPanel('fleet', 'Alerts that are open'));
+    expect(new Set(column(alerts, 'alert_id'))).toEqual(
+      new Set(
+        simulator.world
+          .alerts(nowMs)
+          .filter(({ status }) => status !== 'resolved')
+          .map(({ alertId }) => String(alertId)),
+      ),
+    );
+    const [lines, listed] = await viewer.look(vmPanel('fleet', 'Online over time'));
+    expect([lines?.fields[1]?.values.at(-1), listed?.fields[1]?.values.at(-1)]).toEqual([online, devices.length]);
+  });
+
+  test('how far each device is behind is what was written of it last, also while all are late', async () => {
+    const exported = await shown.victoria.exported('coverage_lag_seconds');
+    const firstMs = Math.min(...exported.flatMap(({ timestamps }) => timestamps));
+    const late: number[] = [];
+    for (const toMs of [firstMs, firstMs + 2 * MINUTE, shown.filled.nowMs]) {
+      const newest = newestAt(exported, toMs);
+      const viewer = await open('fleet', undefined, { toMs });
+      const [, , lags] = await viewer.look(vmPanel('fleet', 'Devices'));
+      const told = new Map(column(lags, 'device_id').map((id, index) => [id, column(lags, 'Value #C')[index]]));
+      expect(told).toEqual(newest);
+      const [behind] = await viewer.look(vmPanel('fleet', 'Behind'));
+      late.push([...newest.values()].filter((lag) => lag > 3600).length);
+      expect(behind?.fields[1]?.values[0] ?? 0).toBe(late.at(-1));
+      const [middle] = await viewer.look(vmPanel('fleet', 'Behind by'));
+      const least = Math.min(...newest.values());
+      expect(middle?.fields[1]?.values[0]).toBeGreaterThanOrEqual(least);
+      expect(middle?.fields[1]?.values[0]).toBeLessThanOrEqual(Math.max(...newest.values()));
+    }
+    expect(late[0]).toBeGreaterThan(0);
+    expect(late.at(-1)).toBe(0);
+  });
+
+  test('the values of a device are those of the seed', async () => {
+    const { simulator, nowMs } = shown.filled;
+    const toMs = nowMs - 10 * MINUTE;
+    const values = [
+      ...simulator.world.readings('add-ham-01', BigInt(toMs - DAY) * 1_000_000n + 1n, BigInt(toMs) * 1_000_000n + 1n),
+    ]
+      .flatMap(({ recordedAtNs, values: own }) =>
+        (own ?? [])
+          .filter(([name]) => name === 'temperature')
+          .map(([, json]) => [Number(recordedAtNs / 1_000_000n), Number(json)] as const),
+      )
+      .sort(([a], [b]) => a - b);
+    expect(values.length).toBeGreaterThan(250);
+    const numbers = values.map(([, value]) => value);
+    const mean = (list: readonly number[]): number => list.reduce((sum, value) => sum + value, 0) / list.length;
+    const viewer = await open('device', choosing('add-ham-01'), { toMs });
+    const frames = await viewer.look(vmPanel('device', 'Values in this range'));
+    const told = frames.map((frame) => {
+      const row = column(frame, 'sensor').indexOf('temperature');
+      return Number(column(frame, `Value #${frame.refId}`)[row]);
+    });
+    const wanted = [numbers.at(-1), Math.min(...numbers), mean(numbers), Math.max(...numbers), numbers.length];
+    expect(told).toHaveLength(5);
+    told.forEach((value, index) => {
+      expect(value).toBeCloseTo(wanted[index] ?? Number.NaN, 8);
+    });
+    const [line, ...others] = await viewer.look(vmPanel('device', '$sensor'), 'temperature');
+    expect(others).toEqual([]);
+    expect(line?.fields[1]).toMatchObject({ displayName: 'temperature', labels: { device_name: 'Cold room 1' } });
+    const times = line?.fields[0]?.values as number[];
+    const stepMs = Math.min(...times.slice(1).map((time, index) => time - (times[index] ?? 0)));
+    times.slice(1).forEach((time, index) => {
+      const own = values.filter(([atMs]) => time - stepMs < atMs && atMs <= time).map(([, value]) => value);
+      expect(line?.fields[1]?.values[index + 1], `${time}`).toBeCloseTo(mean(own), 8);
+    });
+    expect(times.length).toBeGreaterThan(200);
+  });
+
+  test('a sensor across all devices: the middle one lies between the extremes, which are those of the rows', async () => {
+    const viewer = await open('device', choosing('add-ham-01'));
+    const frames = await viewer.look(vmPanel('device', '$sensor across all devices'), 'temperature');
+    const named = new Map(frames.map(({ fields }) => [fields[1]?.displayName, fields[1]?.values as number[]]));
+    const names = ['lowest', '5 %', 'middle', '95 %', 'highest'].map((name) => `temperature ${name}`);
+    expect(new Set(named.keys())).toEqual(new Set(names));
+    const ordered = names.map((name) => named.get(name) ?? []);
+    expect(ordered[0]?.length).toBeGreaterThan(20);
+    for (let at = 0; at < (ordered[0]?.length ?? 0); at += 1) {
+      const band = ordered.map((values) => values[at] ?? Number.NaN);
+      expect(band).toEqual([...band].sort((a, b) => a - b));
+      expect(band[0]).toBeLessThan(band[4] ?? 0);
+    }
+    const [rows] = await viewer.look(vmPanel('device', 'The same sensors elsewhere'));
+    const devices = column(rows, 'device_id').filter((_, index) => column(rows, 'sensor')[index] === 'temperature');
+    expect(new Set(devices).size).toBeGreaterThan(10);
+  });
+
+  test('a device that was renamed is one device, by its new name, with the lines of both', async () => {
+    const viewer = await open('device', choosing('add-ham-02'));
+    const named = (viewer.lists.get('device') ?? []).filter(({ value }) => value === 'add-ham-02');
+    expect(named).toEqual([{ text: 'Cold room 2 (dairy)', value: 'add-ham-02' }]);
+    const [facts] = await viewer.look(vmPanel('device', 'The device'));
+    expect(column(facts, 'device_name')).toEqual(['Cold room 2 (dairy)']);
+    const labelsOf = (frames: readonly Frame[]): unknown[] =>
+      frames.map(({ fields }) => fields[1]?.labels['device_name']).sort();
+    expect(labelsOf(await viewer.look(vmPanel('device', '$sensor'), 'temperature'))).toEqual([
+      'Cold room 2',
+      'Cold room 2 (dairy)',
+    ]);
+    const bands = await viewer.look(vmPanel('device', 'Coverage, hour by hour'));
+    expect(labelsOf(bands)).toEqual(['Cold room 2 (dairy)']);
+    const hours = (bands[0]?.fields[1]?.values ?? []).slice(1, -3);
+    expect(hours.length).toBeGreaterThan(15);
+    expect(hours.filter((value) => Number(value) <= 0)).toEqual([]);
+  });
+
+  test('coverage tells "no data" from "not synced yet", and the states are those of the workspace', async () => {
+    const { simulator, nowMs } = shown.filled;
+    const viewer = await open('device', choosing('add-ham-01', 'add-ber-20'));
+    const frames = await viewer.look(vmPanel('device', 'Coverage, hour by hour'));
+    const hours = (name: string): readonly unknown[] =>
+      frames.find(({ fields }) => fields[1]?.displayName === name)?.fields[1]?.values ?? [];
+    // A wine cellar that fell silent eleven days ago, and a cold room that reports every five minutes.
+    expect(hours('Wine cellar').slice(1, 20)).toEqual(Array.from({ length: 19 }, () => 0));
+    for (const value of hours('Cold room 1').slice(1, 20)) expect(Number(value)).toBeGreaterThan(0);
+    expect(hours('Cold room 1').at(-1)).toBe(-1);
+    // The hour that a sample stands for begins where it is shown.
+    const times = frames[0]?.fields[0]?.values as number[];
+    const at = 10;
+    const span = [times[at] ?? 0, (times[at] ?? 0) + HOUR].map((ms) => BigInt(ms) * 1_000_000n) as [bigint, bigint];
+    expect(hours('Cold room 1')[at]).toBe([...simulator.world.readings('add-ham-01', ...span)].length);
+    const states = await viewer.look(vmPanel('device', 'Online'));
+    const last = new Map(states.map(({ fields }) => [fields[1]?.labels['device_id'], fields[1]?.values.at(-1)]));
+    const world = simulator.world
+      .devices(nowMs)
+      .filter(({ deviceId }) => ['add-ham-01', 'add-ber-20'].includes(deviceId));
+    expect(last).toEqual(new Map(world.map(({ deviceId, online }) => [deviceId, Number(online)])));
+  });
+
+  test('a short range, a long one and one of long ago are answered too; lists outlive an outage', async () => {
+    const { url } = shown.victoria;
+    const { nowMs, simulator } = shown.filled;
+    for (const [toMs, rangeMs] of [
+      [nowMs, 5 * MINUTE],
+      [nowMs, 90 * DAY],
+      [nowMs - 400 * DAY, DAY],
+    ] as const) {
+      const seen = await lookAtAllProm({ url, nowMs: toMs, rangeMs });
+      expect(seen.size).toBeGreaterThan(12);
+    }
+    const all = simulator.world.devices(nowMs).length;
+    const brief = await open('fleet', undefined, { rangeMs: 5 * MINUTE });
+    expect((await brief.look(vmPanel('fleet', 'Devices')))[0]?.length).toBe(all);
+    // States of alerts are written daily while they are open.
+    const nextDay = await open('fleet', undefined, { toMs: nowMs + 20 * HOUR });
+    const stillOpen = simulator.world.alerts(nowMs).filter(({ status }) => status !== 'resolved').length;
+    const [alerts] = await nextDay.look(vmPanel('fleet', 'Open alerts'));
+    expect(alerts?.fields[1]?.values).toEqual([stillOpen]);
+    const later = await open('device', choosing('add-ham-01'), { toMs: nowMs + 10 * HOUR });
+    expect(later.lists.get('device')).toHaveLength(all);
+    expect(later.lists.get('sensor')?.length).toBeGreaterThan(1);
+  });
+});
+
+/** The newest lag of each device, up to a moment. */
+function newestAt(exported: readonly Exported[], toMs: number): Map<string, number> {
+  const newest = new Map<string, readonly [atMs: number, lag: number]>();
+  for (const { metric, values, timestamps } of exported) {
+    const id = metric['device_id'] ?? '';
+    timestamps.forEach((atMs, index) => {
+      if (atMs <= toMs && (newest.get(id)?.[0] ?? 0) <= atMs) newest.set(id, [atMs, values[index] ?? Number.NaN]);
+    });
+  }
+  return new Map([...newest].map(([id, [, lag]]) => [id, lag]));
+}
+
+function byId(a: { id: unknown }, b: { id: unknown }): number {
+  return String(a.id) < String(b.id) ? -1 : 1;
+}
