@@ -61,7 +61,8 @@ import both files of \`dashboards-victoriametrics/\` by hand and choose the data
 \`dashboards/tidemark-sync.json\` too if a Prometheus reads Tidemark's own metrics.
 
 What is a text is not in that database, and so not here: presence, lifecycle, firmware, tags, words that sensors report, names
-of alert rules. A device that was taken out of service counts as one that is not online. After a renaming, lines of states go on
+of alert rules. A device that was taken out of service counts as one that is
+not online, and one that is left out of the sync (\`sync.exclude\`) as one that is behind. After a renaming, lines of states go on
 under the old name for three hours; tables, numbers and the coverage band go by the newest name at once. The queries are plain
 PromQL, which a Prometheus that holds the same points understands as well. A device or sensor whose id contains a backtick,
 and a device whose id contains \`",device_name="\`, is not found.
