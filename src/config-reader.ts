@@ -5,7 +5,6 @@
  * Promise: no mistake holds a secret. None of the words used repeats one, and as a net every text that stood where a
  * secret belongs is searched for in what is said.
  */
-
 import type { ActingKey, ConfigKeys, SecretPath, ValueOf, ValuePath } from './config-schema.ts';
 import { fileForm } from './config-schema.ts';
 import type { Given } from './config-sources.ts';

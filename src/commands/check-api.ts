@@ -6,7 +6,6 @@
  * plan are kept, and only where none are known yet (the gate paces by them). What is wrong with one thing keeps no other
  * from being tried, unless the others would fail by the same.
  */
-
 import { type ApiFindings, CHECK_REQUESTS, type CheckNotes, createNotes } from '../core/check.ts';
 import type { ApiFault } from '../core/faults.ts';
 import type { Learnt } from '../core/learnt.ts';

@@ -3,7 +3,6 @@
  *
  * Pure, and frozen within a major version. Null facts are left out.
  */
-
 import { hashHex } from './hash.ts';
 import type { FieldKey } from './line-names.ts';
 import { encodeLine, type Field, type FieldValue } from './line-protocol.ts';

@@ -3,7 +3,6 @@
  * results, and which setting or plan would change that (issue 4, "When it cannot fit"). Data first, then the one sentence
  * of it that the log and the status page show.
  */
-
 import { type Demand, type DemandInput, demandOf, type Freshness, totalOf } from './demand.ts';
 import { FULL_PAGE, leastOf } from './page-fill.ts';
 import { grouped } from './text.ts';

@@ -1,7 +1,6 @@
 /**
  * Alerts: the open ones first, then the newest.
  */
-
 import type { AlertRow, AlertsView } from '../core/page-facts.ts';
 import { grouped } from '../core/text.ts';
 import { type Html, html, NOTHING, name, target } from './html.ts';

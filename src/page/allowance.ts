@@ -1,7 +1,6 @@
 /**
  * The two windows of the allowance as gauges: what this program has used, what others have, what is left.
  */
-
 import type { AllowanceStatus, AllowanceWindow } from '../core/status.ts';
 import { counted, grouped } from '../core/text.ts';
 import { type Html, html, NOTHING } from './html.ts';

@@ -1,7 +1,6 @@
 /**
  * Delivery: each destination, what waits for it, what it refused and what it will never have; and the archive's room.
  */
-
 import { lackWords } from '../core/lacks.ts';
 import type { ArchiveStatus, DestinationReport } from '../core/status.ts';
 import { grouped } from '../core/text.ts';

@@ -1,7 +1,6 @@
 /**
  * The page of one device: why it is as it is, what is held of it, its readings, and how the API has answered.
  */
-
 import type { DeviceAnswer, DeviceReport } from '../core/device-report.ts';
 import type { DevicePage } from '../core/page-facts.ts';
 import { counted, grouped } from '../core/text.ts';

@@ -1,7 +1,6 @@
 /**
  * The table of devices: searched, filtered, sorted and paged by plain links and one form, so that it needs no script.
  */
-
 import type { DeviceRow, DeviceSort, DevicesPage, DevicesQuery } from '../core/page-facts.ts';
 import { grouped } from '../core/text.ts';
 import { coverageBar, legend } from './coverage.ts';

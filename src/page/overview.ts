@@ -1,7 +1,6 @@
 /**
  * The top of the page: how it stands in a sentence, what stands in the way, and the figures that answer "how far behind".
  */
-
 import type { HealthReport, ReadyReport, StatusOverview } from '../core/status.ts';
 import { counted, grouped } from '../core/text.ts';
 import { type Html, html, NOTHING, text } from './html.ts';

@@ -1,7 +1,6 @@
 /**
  * The sensors of a device over a span: as charts, which the script draws, and as a table, which needs none.
  */
-
 import type { DevicePage, SensorSeries } from '../core/page-facts.ts';
 import { counted, grouped } from '../core/text.ts';
 import { type Html, html, name, target, text } from './html.ts';

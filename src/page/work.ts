@@ -1,7 +1,6 @@
 /**
  * What is being done and what comes next: the streams, the backfill and other jobs, and what is wanted and not held.
  */
-
 import type { GapSum, JobStatus, NextStatus, StatusReport, StreamStatus } from '../core/status.ts';
 import { counted, grouped } from '../core/text.ts';
 import { type Html, html, NOTHING, text } from './html.ts';

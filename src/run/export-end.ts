@@ -2,7 +2,6 @@
  * What `--export` says at its end, on standard error as standard output carries the data: in words, or with `--json` as
  * one object in one line.
  */
-
 import type { ExportFormat } from '../cli/command.ts';
 import type { ExportEnd } from '../commands/export.ts';
 import { END_OF_TIME, type WalkSpan } from '../core/archive-walk.ts';

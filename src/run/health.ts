@@ -3,7 +3,6 @@
  *
  * Loaded by itself, with as little as it takes: it is run every half minute, and a check that takes long is a burden.
  */
-
 import { get } from 'node:http';
 import type { HealthCommand } from '../cli/command.ts';
 import { readPlace } from '../config-place.ts';

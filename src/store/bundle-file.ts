@@ -2,7 +2,6 @@
  * The file of a support bundle: it has its name only once it is whole, only its owner may read it, and it never takes the
  * place of another one.
  */
-
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { codeOf, UserError } from '../core/faults.ts';

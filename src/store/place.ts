@@ -1,7 +1,6 @@
 /**
  * Where the state lies, as the file system tells it: a look, nothing more. Nothing is opened that SQLite may have open.
  */
-
 import { accessSync, constants, lstatSync, type Stats, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname, join, resolve } from 'node:path';

@@ -1,7 +1,6 @@
 /**
  * Files that only their owner may read: the state holds the customer's data (design, part 3).
  */
-
 import { closeSync, openSync } from 'node:fs';
 import { codeOf } from '../core/faults.ts';
 

@@ -4,7 +4,6 @@
  * Promise: cheap whatever the size of the fleet and of the archive. What takes a look at every device is the fleet
  * look's; what takes a look at tables is remembered for twenty times as long as it took.
  */
-
 import type { DestinationFigures, Figures, JobFigures } from '../core/figures.ts';
 import { type Job, type JobQueue, readProgress } from '../core/jobs.ts';
 import type { Clock } from '../core/ports.ts';

@@ -6,7 +6,6 @@
  * made in the background: what is held is read at once, which is cheapest, and then looked at in slices of a few
  * milliseconds with rests between them, so that no scrape and no request waits for it. It takes a twentieth of a processor; whoever asks gets the last one that came to its end.
  */
-
 import type { ListedLook } from '../core/device-list.ts';
 import type { FleetFigures } from '../core/figures.ts';
 import { beatingClock, type Pulse } from '../core/heartbeats.ts';

@@ -4,7 +4,6 @@
  * All its times are the server's. Promise: what the planner has forgotten or got wrong costs requests or freshness, never
  * a reading: what is asked for is always a hole in the coverage.
  */
-
 import { NOTHING_OPEN } from '../core/backfill-ask.ts';
 import type { DayFigures } from '../core/day-spread.ts';
 import type { AppEvent } from '../core/events.ts';

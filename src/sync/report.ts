@@ -2,7 +2,6 @@
  * What Tidemark says of itself: one object for the page, for scripts, for the progress line and for `--status`
  * (design 1.5). From the state and the parts that run, or, beside them or without them, from the state alone.
  */
-
 import type { KnownDevice } from '../core/inventory-state.ts';
 import { lackStatuses } from '../core/lacks.ts';
 import type { Schedules } from '../core/schedule.ts';

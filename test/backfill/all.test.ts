@@ -1,7 +1,6 @@
 /**
  * `--from all`: how far back it goes, under every reading of the API document, and that it ends.
  */
-
 import { describe, expect, test } from 'vitest';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import { createWorld } from '../../src/sim/world.ts';

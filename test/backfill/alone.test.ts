@@ -1,7 +1,6 @@
 /**
  * `--backfill` without a daemon, on the virtual clock: what it fills, what it costs, when it ends and with what.
  */
-
 import { describe, expect, test } from 'vitest';
 import { always, onPath } from '../../src/sim/faults.ts';
 import { worldOf } from '../support/daemon-rig.ts';

@@ -1,7 +1,6 @@
 /**
  * `--backfill` as a job of the daemon, on the virtual clock: in the lowest lane, beside other jobs, across restarts.
  */
-
 import { describe, expect, test } from 'vitest';
 import { openJobBoard } from '../../src/store/job-board.ts';
 import { type DaemonOptions, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';

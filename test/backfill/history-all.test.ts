@@ -1,7 +1,6 @@
 /**
  * `sync.history: all`: the daemon asks itself once for all that there is; judged by the seed.
  */
-
 import { describe, expect, test } from 'vitest';
 import type { Sync } from '../../src/app.ts';
 import { openJobBoard } from '../../src/store/job-board.ts';

@@ -1,7 +1,6 @@
 /**
  * The pace of a backfill, what it was thought to cost against what it did, and deaths at any effect.
  */
-
 import { describe, expect, test } from 'vitest';
 import { createBackfillPace } from '../../src/core/backfill-pace.ts';
 import { UserError } from '../../src/core/faults.ts';

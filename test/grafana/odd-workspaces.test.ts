@@ -1,5 +1,4 @@
 /** The dashboards of workspaces that are odd: without anything, with one device, with hostile names, with a thousand. */
-
 import { describe, expect, test } from 'vitest';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench } from '../support/rig.ts';

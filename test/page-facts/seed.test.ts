@@ -1,7 +1,6 @@
 /**
  * What the status page shows of a device after a real sync, against the seed of the simulated workspace.
  */
-
 import { describe, expect, test } from 'vitest';
 import { runOnce } from '../../src/commands/once.ts';
 import { identityTag } from '../../src/core/line-text.ts';

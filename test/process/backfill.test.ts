@@ -1,7 +1,6 @@
 /**
  * `--backfill` as real processes: alone, killed again and again, and beside a daemon.
  */
-
 import { describe, expect, test } from 'vitest';
 import { influxdAvailable } from '../support/influxd.ts';
 import { sharedBench } from '../support/shared-bench.ts';

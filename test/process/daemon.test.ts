@@ -1,7 +1,6 @@
 /**
  * The daemon as a real process: how it starts, what it serves, how it ends, and that nothing can kill a reading.
  */
-
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';

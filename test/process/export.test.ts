@@ -1,7 +1,6 @@
 /**
  * `--export` as a real process: what it writes is what was simulated, whoever reads it, alone and beside a daemon.
  */
-
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';

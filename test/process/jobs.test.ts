@@ -2,7 +2,6 @@
  * `--once` beside a running daemon, as real processes: the daemon does the work, the command follows it and ends as if
  * it had done it itself.
  */
-
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';

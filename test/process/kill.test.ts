@@ -2,7 +2,6 @@
  * The main promise under the hardest treatment: the real process, killed at random moments again and again, then left
  * alone once.
  */
-
 import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';

@@ -1,7 +1,6 @@
 /**
  * `--once` as a process: what it prints where, and how it ends, whatever is wrong with what it is given.
  */
-
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

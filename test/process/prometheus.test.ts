@@ -2,7 +2,6 @@
  * A real Prometheus over a real daemon: what it scrapes is what happened, and an alert fires when the database goes down
  * and resolves when it is back. The rules are those of `config/prometheus`, with shorter times.
  */
-
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { METRICS } from '../../src/observe/metrics-table.ts';

@@ -1,7 +1,6 @@
 /**
  * `--replay` as a real process: alone and beside a daemon, without a key, and what it says of mistakes.
  */
-
 import { describe, expect, test } from 'vitest';
 import { influxdAvailable } from '../support/influxd.ts';
 import { sharedBench } from '../support/shared-bench.ts';

@@ -3,7 +3,6 @@
  * written is searched for the key and the token, in every form that they could take. Programs that do leak show that
  * the search finds what is there.
  */
-
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';

@@ -3,7 +3,6 @@
  *
  * Everything listens on loopback at a free port; whatever was started is killed and removed when a stage is disposed.
  */
-
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,7 +1,6 @@
 /**
  * What `--status` tells against what is true: the seed of the simulated workspace and a query of the database.
  */
-
 import { describe, expect, test } from 'vitest';
 import type { Interval } from '../../src/core/intervals.ts';
 import type { Sink } from '../../src/core/ports.ts';

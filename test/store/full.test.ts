@@ -1,7 +1,6 @@
 /**
  * A state without room: a disk that is really full, and the limit of the file; nothing is lost, nothing is there twice.
  */
-
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';

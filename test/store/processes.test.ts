@@ -1,7 +1,6 @@
 /**
  * The state between processes: other users, other writers, a disk that is full.
  */
-
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';

@@ -2,7 +2,6 @@
  * A rig for whole-program tests: the simulator in-process on a virtual clock, the real sync, a real InfluxDB behind the
  * path-rewriting proxy. One `run` is one life of the program; a state directory carries over from one to the next.
  */
-
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,7 +1,6 @@
 /**
  * The list of devices after hours of downtime: read on its schedule as before, where there is allowance to spare.
  */
-
 import { describe, expect, test } from 'vitest';
 import { liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';

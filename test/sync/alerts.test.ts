@@ -1,7 +1,6 @@
 /**
  * Alerts, whole program against a real InfluxDB: facts once, every observed state a point, whatever the listing does.
  */
-
 import { describe, expect, test } from 'vitest';
 import { onPath, type SimPage } from '../../src/sim/faults.ts';
 import type { AlertSpec, AlertState } from '../../src/sim/spec.ts';

@@ -1,7 +1,6 @@
 /**
  * The daemon in trouble: a service that is down, devices that always fail, a plan that changes, 404 for everything.
  */
-
 import { describe, expect, test } from 'vitest';
 import type { StatusReport } from '../../src/core/status.ts';
 import { always, betweenTimes, onPath } from '../../src/sim/faults.ts';

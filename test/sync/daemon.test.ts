@@ -1,7 +1,6 @@
 /**
  * The daemon over hours and days of virtual time: on time, complete, and polite, whatever happens to it.
  */
-
 import { describe, expect, test } from 'vitest';
 import { UserError } from '../../src/core/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';

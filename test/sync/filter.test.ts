@@ -2,7 +2,6 @@
  * What is left out, whole program against a real InfluxDB: what is excluded is absent, everything else is exact, and
  * what is included again is filled. What is expected is the seed, filtered here by rules of the test's own.
  */
-
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';

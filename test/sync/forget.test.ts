@@ -2,7 +2,6 @@
  * A device that is forgotten beside a running sync: what is under way of it does not bring it back, and what comes back
  * later begins anew and is whole.
  */
-
 import { describe, expect, test } from 'vitest';
 import type { Sync, SyncOptions } from '../../src/app.ts';
 import { createForgetWorker, type ForgetParts, forgetDevice } from '../../src/commands/forget.ts';

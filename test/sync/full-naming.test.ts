@@ -1,7 +1,6 @@
 /**
  * The state is full in the moment in which a device that does not answer is to be named.
  */
-
 import { describe, expect, test } from 'vitest';
 import { StateFullError } from '../../src/core/archive-room.ts';
 import { always, onPath } from '../../src/sim/faults.ts';

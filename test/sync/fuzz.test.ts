@@ -5,7 +5,6 @@
  *
  *     FUZZ=2000 FUZZ_FROM=5000 npx vitest run test/sync/fuzz.test.ts --testTimeout=3600000
  */
-
 import { describe, expect, test } from 'vitest';
 import { runFuzzCase } from '../support/fuzz-run.ts';
 import { influxdAvailable } from '../support/influxd.ts';

@@ -1,7 +1,6 @@
 /**
  * The daily look at a device that is gone, met with a fault of the service for that device alone.
  */
-
 import { describe, expect, test } from 'vitest';
 import { always, onPath } from '../../src/sim/faults.ts';
 import { liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';

@@ -2,7 +2,6 @@
  * The daemon left alone after a fault: half an hour later every gap is closed and nothing is in quarantine, and each gap
  * that was named meanwhile is of the device that the fault was of.
  */
-
 import { describe, expect, test } from 'vitest';
 import { msToNs } from '../../src/core/time.ts';
 import { always, anyOf, atRate, type Fault, type FaultPlan, onPath } from '../../src/sim/faults.ts';

@@ -2,7 +2,6 @@
  * `/healthz` over real loops on a virtual clock: what a restart cannot mend is healthy for as long as it takes, and a
  * loop that waits for what never comes is not.
  */
-
 import { describe, expect, test } from 'vitest';
 import type { Sync, SyncOptions } from '../../src/app.ts';
 import { healthOf } from '../../src/core/heartbeats.ts';

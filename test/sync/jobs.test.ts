@@ -1,7 +1,6 @@
 /**
  * Jobs on the virtual clock: a command follows the daemon that does its work, whatever becomes of either.
  */
-
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import type { Sync } from '../../src/app.ts';

@@ -1,5 +1,4 @@
 /** What a database lacks for good, told by the whole program. */
-
 import { describe, expect, test } from 'vitest';
 import { createWorld } from '../../src/sim/world.ts';
 import { influxdAvailable } from '../support/influxd.ts';

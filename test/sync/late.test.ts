@@ -1,7 +1,6 @@
 /**
  * Readings that come late, whole program: delivered, counted, and reason enough to claim later from then on.
  */
-
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { minNs, msToNs } from '../../src/core/time.ts';

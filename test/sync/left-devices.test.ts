@@ -1,7 +1,6 @@
 /**
  * Devices that leave while they are being asked and have history open: gone by their 404, or excluded from then on.
  */
-
 import { describe, expect, test } from 'vitest';
 import { liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';

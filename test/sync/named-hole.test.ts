@@ -1,7 +1,6 @@
 /**
  * A catch-up hole that got a name, of a device that is quiet by the time at which it is worth another try.
  */
-
 import { describe, expect, test } from 'vitest';
 import { liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';

@@ -2,7 +2,6 @@
  * The main promise, whole program: `--once` ends with exactly what the seed says in a real InfluxDB, whatever the
  * document leaves open, and says what it could not have.
  */
-
 import { describe, expect, test } from 'vitest';
 import { createLogger, logEvents } from '../../src/observe/log.ts';
 import { atRate, type Fault, type FaultPlan } from '../../src/sim/faults.ts';

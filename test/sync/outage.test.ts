@@ -1,5 +1,4 @@
 /** A database that is down for three days: the API is asked as ever, and all of it arrives, the newest lane first. */
-
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';

@@ -2,7 +2,6 @@
  * What becomes of answers that are odd, refused or lies, whole program: nothing lost that can be had, nothing claimed
  * that is not held, and a name for what is missing.
  */
-
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { always, onPath, type SimPage } from '../../src/sim/faults.ts';

@@ -2,7 +2,6 @@
  * What is done about the quarantine, against a real InfluxDB: a retry lets go only what is accepted, a drop is a declared
  * loss, and neither does anything by halves.
  */
-
 import { afterEach, describe, expect, test } from 'vitest';
 import { dropQuarantine, type QuarantineParts, retryQuarantine } from '../../src/commands/quarantine.ts';
 import { listQuarantine } from '../../src/commands/quarantine-list.ts';

@@ -1,5 +1,4 @@
 /** A database that refuses everything with 400 or 422, as a full disk may: nothing is put aside, over restarts. */
-
 import { describe, expect, test } from 'vitest';
 import { createVirtualClock } from '../../src/sim/virtual-clock.ts';
 import { createDeliverer } from '../../src/sync/deliver.ts';

@@ -2,7 +2,6 @@
  * Quiet faults, whole program: answers with 200 that are not true, clocks that lie, others that spend. In the end
  * nothing is missing and nothing there twice, and a person is told what the fault was, no more.
  */
-
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { msToNs } from '../../src/core/time.ts';

@@ -1,7 +1,6 @@
 /**
  * What the fuzz and a close reading found, each as the shortest story that shows it.
  */
-
 import { describe, expect, test } from 'vitest';
 import { always, betweenTimes, onPath } from '../../src/sim/faults.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';

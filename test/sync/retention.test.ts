@@ -1,5 +1,4 @@
 /** History beyond the retention of a real InfluxDB: settled by what it says, in two requests a batch at most. */
-
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { encodeLine } from '../../src/core/line-protocol.ts';

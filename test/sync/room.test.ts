@@ -1,7 +1,6 @@
 /**
  * A sync that runs out of room and gets some again: it asks for nothing meanwhile, delivers, and has everything at the end.
  */
-
 import { describe, expect, test } from 'vitest';
 import type { Sync, SyncOptions } from '../../src/app.ts';
 import { StateFullError } from '../../src/core/archive-room.ts';

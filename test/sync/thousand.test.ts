@@ -2,7 +2,6 @@
  * A day of a thousand devices on a small plan, through the whole engine in virtual time: planner, pace, pull, landing,
  * delivery to a real InfluxDB (issue 4).
  */
-
 import { describe, expect, test } from 'vitest';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';

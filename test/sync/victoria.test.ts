@@ -2,7 +2,6 @@
  * The main promise with a real VictoriaMetrics: what was simulated is what it exports, numbers, to the millisecond, also
  * after everything was sent to it twice.
  */
-
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';

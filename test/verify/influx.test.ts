@@ -2,7 +2,6 @@
  * `--verify` against a real InfluxDB: what is deleted, changed and added behind the program's back is found by device and
  * day, and mended from the archive without a request to the API.
  */
-
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';

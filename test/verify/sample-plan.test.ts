@@ -1,7 +1,6 @@
 /**
  * The restatement audit where the plan hides what is old: what is not shown is not said to be restated.
  */
-
 import { describe, expect, test } from 'vitest';
 import { sample } from '../../src/commands/sample.ts';
 import type { SampleVerdict } from '../../src/core/verify-sample.ts';

@@ -1,7 +1,6 @@
 /**
  * `--verify` against a real VictoriaMetrics: what it can hold is there, what was deleted is found and mended.
  */
-
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { influxdAvailable } from '../support/influxd.ts';

@@ -5,9 +5,10 @@ import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { asksInflux, type Board, type Panel, queryOf, readBoards, shownPanels } from './boards.ts';
 import type { Frame } from './frames.ts';
+import { looksOf } from './looks.ts';
 import { replaceMacros } from './replacement.ts';
 import { expectShape } from './shapes.ts';
-import { askInflux, type Choose, openBoard, type Place, type Viewer } from './viewer.ts';
+import { askInflux, type Choose, openBoard, type Place } from './viewer.ts';
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
@@ -76,7 +77,7 @@ export async function lookAtAll({
   const range = { fromMs: nowMs - rangeMs, toMs: nowMs };
   for (const one of INFLUX_BOARDS) {
     const viewer = await openBoard(one, { place, range, ...(choose === undefined ? {} : { choose }) });
-    for (const [name, panel, scoped] of looksOf(one, viewer)) {
+    for (const [name, panel, scoped] of looksOf(one, viewer, MOST_REPEATS)) {
       const frames = await viewer.look(panel, scoped);
       expectShape(panel, frames, range);
       seen.set(`${one.uid}: ${name}`, frames);
@@ -87,17 +88,6 @@ export async function lookAtAll({
     }
   }
   return seen;
-}
-
-type Look = readonly [name: string, panel: Panel, scoped?: string];
-
-/** Each panel once, and repeated ones once for each value of their variable. */
-function looksOf(one: Board, { lists }: Viewer): Look[] {
-  return shownPanels(one).flatMap((panel): Look[] => {
-    if (panel.repeat === undefined) return [[panel.title, panel]];
-    const values = (lists.get(panel.repeat) ?? []).map(({ value }) => value);
-    return values.slice(0, MOST_REPEATS).map((value) => [`${panel.title} ${value}`, panel, value]);
-  });
 }
 
 /** Asks what the alert rules ask. @returns how many lines each is answered. */

@@ -3,7 +3,8 @@
  */
 import { type Board, type Panel, queryOf, readBoards, shownPanels, VICTORIA_FOLDER } from './boards.ts';
 import type { Frame } from './frames.ts';
-import { openPromBoard, type PromViewer } from './promql-viewer.ts';
+import { looksOf } from './looks.ts';
+import { openPromBoard } from './promql-viewer.ts';
 import { expectShape } from './shapes.ts';
 import type { Choose } from './viewer.ts';
 
@@ -62,14 +63,4 @@ export async function lookAtAllProm({
     }
   }
   return seen;
-}
-
-type Look = readonly [name: string, panel: Panel, scope?: string];
-
-/** Each panel once, and repeated ones once for each value of their variable. */
-function looksOf(one: Board, { lists }: PromViewer): Look[] {
-  return shownPanels(one).flatMap((panel): Look[] => {
-    if (panel.repeat === undefined) return [[panel.title, panel]];
-    return (lists.get(panel.repeat) ?? []).map(({ value }) => [`${panel.title} ${value}`, panel, value]);
-  });
 }
