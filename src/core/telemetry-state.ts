@@ -111,6 +111,18 @@ export interface Gap {
   readonly retryAtMs: EpochMs;
 }
 
+/**
+ * A held reading that an answer had to show and that wholly empty answers have lacked instead: the answers may be false,
+ * or the reading gone from the API.
+ */
+export interface MissedAnchor {
+  readonly at: EpochNs;
+  /** When it was missed first, in the server's time. */
+  readonly sinceMs: EpochMs;
+  /** Whether it is taken as gone: no answer has to show it any more. */
+  readonly isGone: boolean;
+}
+
 /** What is held of a device, as far as reports go by it. */
 export interface HeldNow {
   readonly spans: readonly CoveredSpan[];
@@ -146,6 +158,11 @@ export interface TelemetryStore {
   gaps(deviceId?: string): readonly Gap[];
   nameGap(gap: Gap): void;
   clearGaps(deviceId: string): void;
+  /** The held readings of a device that empty answers lack, ascending. */
+  missedAnchors(deviceId: string): readonly MissedAnchor[];
+  keepMissedAnchor(deviceId: string, anchor: MissedAnchor): void;
+  /** Ends what is known of those that were shown again. */
+  dropMissedAnchors(deviceId: string, ats: readonly EpochNs[]): void;
   /** The day (since 1970) of each device that was last read again, of those of which one was. */
   rereadDays(): ReadonlyMap<string, number>;
   keepReread(deviceId: string, day: number): void;

@@ -8,6 +8,7 @@ import type { createFacts } from './facts.ts';
 const TABLES = [
   'coverage',
   'gap',
+  'missed_anchor',
   'tie',
   'day_sum',
   'day_text',

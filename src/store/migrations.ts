@@ -6,6 +6,7 @@
  */
 
 import { STEP_2 } from './step-2.ts';
+import { STEP_3 } from './step-3.ts';
 
 /** Each step is one transaction. */
 export const MIGRATIONS: readonly string[] = [
@@ -174,6 +175,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX alert_opened ON alert (opened_ns);
   `,
   STEP_2,
+  STEP_3,
 ];
 
 /** Marks a file as ours ("TdMk"), so that another program's database is never taken for the state. */

@@ -192,6 +192,11 @@ export function assemble(
       if (!forgetting.isForgotten(gap.deviceId)) telemetry.nameGap(gap);
     }),
     clearGaps: guarded(telemetry.clearGaps),
+    missedAnchors: telemetry.missedAnchors,
+    keepMissedAnchor: guarded((deviceId, anchor) => {
+      if (!forgetting.isForgotten(deviceId)) telemetry.keepMissedAnchor(deviceId, anchor);
+    }),
+    dropMissedAnchors: guarded(telemetry.dropMissedAnchors),
     rereadDays: telemetry.rereadDays,
     keepReread: guarded((deviceId, day) => {
       if (!forgetting.isForgotten(deviceId)) telemetry.keepReread(deviceId, day);

@@ -13,8 +13,9 @@ import { createCoverage } from './coverage.ts';
 import { createGaps } from './gaps.ts';
 import { createHours } from './hours.ts';
 import { createLateness, createRereads } from './lateness.ts';
+import { createMissedAnchors } from './missed-anchors.ts';
 
-export interface TelemetryTables extends ReturnType<typeof createGaps> {
+export interface TelemetryTables extends ReturnType<typeof createGaps>, ReturnType<typeof createMissedAnchors> {
   state(deviceId: string): TelemetryState;
   /** The time of the newest telemetry line of a device, cleared ones included. */
   newestNs(deviceId: string): EpochNs | null;
@@ -49,6 +50,7 @@ export function createTelemetryTables(db: Database.Database, archive: Archive): 
   });
   const memory = createMemory();
   const gaps = createGaps(db);
+  const missedAnchors = createMissedAnchors(db);
   const newest = new Map<string, { readonly revision: number; readonly at: EpochNs | null }>();
   return {
     state: (deviceId) => {
@@ -69,8 +71,12 @@ export function createTelemetryTables(db: Database.Database, archive: Archive): 
       if (!db.inTransaction) newest.set(deviceId, { revision, at });
       return at;
     },
+    ...gaps,
+    ...missedAnchors,
+    ...createRereads(db),
     dropMemory: (deviceId) => {
       memory.drop(deviceId);
+      missedAnchors.dropMemory(deviceId);
       newest.delete(deviceId);
       revisions.drop(deviceId);
       gaps.clearGaps(deviceId);
@@ -110,8 +116,6 @@ export function createTelemetryTables(db: Database.Database, archive: Archive): 
       // Lines that were computed under the old name must not land any more.
       revisions.advance(deviceId, revisions.read(deviceId));
     },
-    ...gaps,
-    ...createRereads(db),
   };
 }
 

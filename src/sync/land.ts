@@ -7,8 +7,9 @@ import { claimsEnd, composeWithdrawal, settleOf } from '../core/late.ts';
 import { TIE_REACH_NS } from '../core/placing.ts';
 import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, RejectedRecord, TelemetryPage } from '../core/records.ts';
-import { type Landing, StaleStateError } from '../core/telemetry-state.ts';
+import { type Landing, StaleStateError, type TelemetryState } from '../core/telemetry-state.ts';
 import { formatExact, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
+import { upholdClaims } from '../core/unvouched.ts';
 import type { SyncContext } from './context.ts';
 
 /** How often a landing is computed anew because the state has moved meanwhile. */
@@ -75,7 +76,7 @@ function landOnce(context: SyncContext, page: JudgedPage, attempt: number): Land
   const { deviceId, reply, proven } = page;
   const workspaceId = store.workspaceTag();
   if (workspaceId === null) throw new Error('telemetry was read before the workspace was pinned');
-  const state = store.telemetry(deviceId);
+  const state = stillClaimed(context, page);
   const filter = context.filterNotes.touchesSensors ? context.settings.filter : undefined;
   // A sensor that is written again may be missing of an edge, which is known by the whole of its reading.
   const isWhole = filter !== undefined || page.isAgain === true;
@@ -106,6 +107,12 @@ function landOnce(context: SyncContext, page: JudgedPage, attempt: number): Land
     return landOnce(context, page, attempt + 1);
   }
   return { newReadings: landing.newReadings, lines: landing.lines.length, late: landing.late, setAside };
+}
+
+/** What is held of the device of a page, without what was called empty while nothing was. */
+function stillClaimed({ store }: SyncContext, { deviceId, readings }: JudgedPage): TelemetryState {
+  const state = store.telemetry(deviceId);
+  return upholdClaims(state, readings, () => store.newestNs(deviceId) !== null);
 }
 
 /**

@@ -2,12 +2,14 @@
  * What to do about answers that prove nothing and about refusals, on the way through a hole.
  *
  * An answer that proves nothing is asked for again; three of them make a named gap, which is tried again later. Only
- * where an anchor was missing three times is it taken as gone: a restatement, told and gone on from.
+ * where an anchor was missing three times is it taken as gone: a restatement, told and gone on from. Where the answers
+ * were empty altogether, that takes a day (`missed-anchors.ts`).
  */
 import type { Judgement } from '../core/judge-page.ts';
 import type { TelemetryPage } from '../core/records.ts';
-import { formatExact } from '../core/time.ts';
+import { type EpochNs, formatExact } from '../core/time.ts';
 import type { Ask } from '../core/walk.ts';
+import { isAwaited, missAnchor } from './missed-anchors.ts';
 import type { PageAnswer } from './page.ts';
 import { askBelow, fromFirstPage, nameGap, type Walk } from './walking.ts';
 
@@ -30,18 +32,35 @@ export async function askAgain(
   walk.odd += 1;
   const reason = judged.reason ?? '';
   context.observe({ type: 'page-distrusted', deviceId: task.deviceId, reason, attempt: walk.odd });
-  if (judged.anchorMissing) {
-    walk.anchorMisses += 1;
-    if (walk.anchorMisses === TRIES) {
-      const at = formatExact((ask.near ?? ask.far)?.at ?? ask.hole.to);
-      context.observe({ type: 'restatement', deviceId: task.deviceId, at });
-    }
-  } else if (walk.odd >= TRIES) {
+  if (judged.anchorMissing ? !mayGoOnWithout(walk, ask, isEmpty) : walk.odd >= TRIES) {
     nameGap(walk, ask.hole, 'page not understood');
     return null;
   }
   await context.clock.sleep(AGAIN_MS, signal);
   return judged.anchorMissing ? fromFirstPage(ask) : ask;
+}
+
+/**
+ * Takes in that an answer lacks its anchor.
+ *
+ * @returns whether to go on: to ask once more, or without the anchor where it is taken as gone.
+ */
+function mayGoOnWithout(walk: Walk, ask: Ask, isEmpty: boolean): boolean {
+  const { context, task } = walk;
+  const { deviceId } = task;
+  const at = missingAt(ask);
+  // Where that was seen before, asking again within seconds would tell no more.
+  if (isEmpty && isAwaited(context, deviceId, at)) return false;
+  walk.anchorMisses += 1;
+  if (walk.anchorMisses < TRIES) return true;
+  if (isEmpty && !missAnchor(context, deviceId, at)) return false;
+  if (walk.anchorMisses === TRIES) context.observe({ type: 'restatement', deviceId, at: formatExact(at) });
+  return true;
+}
+
+/** The time of the anchor that an answer lacks: the near one, unless an earlier page has shown that. */
+function missingAt({ near, nearSeen, far, hole }: Ask): EpochNs {
+  return ((nearSeen ? null : near) ?? far ?? near)?.at ?? hole.to;
 }
 
 /** What a refusal leaves to ask; `null` where the walk ends. */

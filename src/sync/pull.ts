@@ -17,6 +17,7 @@ import { ceilToSecond, type EpochNs, HOUR_NS, maxNs, minNs, msToNs } from '../co
 import { type Ask, nextAsk, SLACK_NS } from '../core/walk.ts';
 import type { PullTask, SyncContext } from './context.ts';
 import { landPage, withdrawClaims } from './land.ts';
+import { isEmptyInDoubt, noteShown } from './missed-anchors.ts';
 import { askAgain, TRIES, takeRefusal } from './odd-answers.ts';
 import { askPage, type PageAnswer } from './page.ts';
 import { askBelow, beginWalk, nameGap, type Walk } from './walking.ts';
@@ -164,10 +165,11 @@ async function takePage(
   const page = answer.reply.value;
   const judged = judgePage(ask, page, {
     visibleFromNs: rules.visibleFrom(page.readings),
-    emptyBefore: walk.empties,
+    emptyBefore: isEmptyInDoubt(context, task.deviceId) ? 0 : walk.empties,
     anchorWaived: walk.anchorMisses >= TRIES,
   });
   const { readings, proven } = judged;
+  noteShown(context, task.deviceId, readings);
   const newReadings = landPage(context, {
     deviceId: task.deviceId,
     lane: task.lane,

@@ -8,6 +8,7 @@ import { DAY_MS, type EpochNs, formatExact, MINUTE_MS, maxNs } from '../core/tim
 import { type Ask, askFor } from '../core/walk.ts';
 import type { PullTask, SyncContext } from './context.ts';
 import { stillWantedFrom } from './horizon.ts';
+import { unlessGone } from './missed-anchors.ts';
 import type { WindowRules } from './window-rules.ts';
 
 /** When a named gap is worth another try: soon where the answer was odd, daily where the plan hides it. */
@@ -40,7 +41,9 @@ export interface Walk {
 export function beginWalk(about: Pick<Walk, 'context' | 'rules' | 'task' | 'hole'>): Walk {
   const { context, rules, task, hole } = about;
   const { spans } = context.store.telemetry(task.deviceId);
-  const { near, far } = anchorsOf(hole, spans);
+  const anchors = anchorsOf(hole, spans);
+  const near = unlessGone(context, task.deviceId, anchors.near);
+  const far = unlessGone(context, task.deviceId, anchors.far);
   const servedFrom = rules.servedFrom();
   const reachable = far !== null && servedFrom !== null && far.at < servedFrom ? null : far;
   const reachTo = reachOf(

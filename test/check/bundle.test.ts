@@ -9,6 +9,7 @@ import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { createPseudonyms, withoutPeople, withoutQuotes } from '../../src/core/pseudonyms.ts';
 import { writeBundle } from '../../src/store/bundle-file.ts';
+import { MIGRATIONS } from '../../src/store/migrations.ts';
 import { type CheckRun, type CheckStage, KEY, openStage, runHere, TOKEN } from './support.ts';
 
 const NAMED = [
@@ -98,7 +99,10 @@ describe('a bundle', () => {
       expect.objectContaining({ stream: 'telemetry', device: 'd1', status: 200 }),
     );
     expect(bundle.state.tables).toContainEqual({ table: 'device', rows: 2, bytes: expect.any(Number) });
-    expect(bundle.state.shape).toMatchObject({ user_version: 2, sqlite: expect.stringMatching(/^3\./) });
+    expect(bundle.state.shape).toMatchObject({
+      user_version: MIGRATIONS.length,
+      sqlite: expect.stringMatching(/^3\./),
+    });
     expect(bundle.state.quarantine).toMatchObject([
       { reason: "unable to parse '…': for d1, ask [e-mail]", records: 1 },
     ]);

@@ -121,18 +121,23 @@ describe('the anchors of a hole', () => {
     expect(anchorsOf(between(5, 9), [bare(between(0, 5)), bare(between(9, 12))])).toEqual({ near: null, far: null });
   });
 
-  test('are not taken from a span that the hole does not touch', () => {
-    expect(anchorsOf(between(6, 8), [low, high])).toEqual({ near: null, far: null });
+  test('are, where nothing held touches the hole, the next reading below it alone', () => {
+    expect(anchorsOf(between(6, 8), [low, high])).toEqual({ near: null, far: edgeAt(3) });
+    expect(anchorsOf(between(14, 15), [low, bare(between(13, 14))])).toEqual({ near: null, far: edgeAt(3) });
+    expect(anchorsOf(between(6, 8), [bare(between(0, 5)), high])).toEqual({ near: null, far: null });
   });
 
-  test('every hole of a coverage has the anchors of the spans beside it', () => {
+  test('every hole of a coverage has the anchors of the spans around it', () => {
     fc.assert(
       fc.property(anyStretches, anyReadings, (stretches, readings) => {
         const spans = addAll(stretches.map((stretch) => provenOf(stretch, readings)));
         for (const hole of holesIn(between(0, SPACE), spans)) {
-          const below = spans.filter(({ to }) => to <= hole.from).at(-1);
+          const held = [...readings].filter(
+            (at) => at < hole.from && spans.some(({ from, to }) => from <= at && at < to),
+          );
           const above = spans.find(({ from }) => from >= hole.to);
-          expect(anchorsOf(hole, spans)).toEqual({ near: above?.first ?? null, far: below?.last ?? null });
+          const far = held.length === 0 ? null : edgeAt(Math.max(...held));
+          expect(anchorsOf(hole, spans)).toEqual({ near: above?.first ?? null, far });
         }
       }),
     );

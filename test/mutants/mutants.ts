@@ -110,6 +110,40 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'empty answers believed within seconds',
+    caughtBy: ['emptyForHours'],
+    edits: [
+      { file: 'sync/missed-anchors.ts', find: 'EMPTY_PATIENCE_MS = DAY_MS', replace: 'EMPTY_PATIENCE_MS = 0 * DAY_MS' },
+    ],
+  },
+  {
+    name: 'claims that nothing vouches for',
+    caughtBy: ['emptyFromTheFirst'],
+    edits: [
+      {
+        file: 'core/unvouched.ts',
+        find: 'if (newest === null ||',
+        replace: 'if (newest !== null || newest === null ||',
+      },
+    ],
+  },
+  {
+    name: 'empty answers believed where others were not',
+    caughtBy: ['emptyFurtherDown'],
+    edits: [
+      {
+        file: 'sync/pull.ts',
+        find: 'isEmptyInDoubt(context, task.deviceId) ? 0 : walk.empties',
+        replace: 'walk.empties',
+      },
+    ],
+  },
+  {
+    name: 'what is shown again still missing',
+    caughtBy: ['emptyOnceMore'],
+    edits: [{ file: 'sync/pull.ts', find: '  noteShown(context, task.deviceId, readings);\n', replace: '' }],
+  },
+  {
     name: 'claims up to the present',
     caughtBy: ['lateInsideSettle'],
     edits: [

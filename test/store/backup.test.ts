@@ -7,6 +7,7 @@ import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { UserError } from '../../src/core/faults.ts';
 import { type Backup, backUpState } from '../../src/store/backup.ts';
+import { MIGRATIONS } from '../../src/store/migrations.ts';
 import { openStore } from '../../src/store/store.ts';
 import { landing, readAll, type Scratch, scratch } from './support.ts';
 
@@ -76,7 +77,7 @@ describe('a copy', () => {
     first.close();
     const closed = join(place.path, 'closed.db');
     const backup = await backUp(directory, closed);
-    expect(backup).toEqual({ bytes: statSync(closed).size, stateVersion: 2 });
+    expect(backup).toEqual({ bytes: statSync(closed).size, stateVersion: MIGRATIONS.length });
     expect([held(empty, place), held(file, place), held(closed, place)]).toEqual([0, 20, 20]);
   });
 

@@ -79,6 +79,7 @@ function fill({ store, ledger }: Pick<OpenStore, 'store' | 'ledger'>, blocks = 3
     [`alert,alert_id=1,device_id=${TAG} threshold=1 1`, 'alert,alert_id=2,device_id=stays threshold=1 1'],
   );
   store.nameGap({ deviceId: DOOMED, fromNs: 1n, toNs: 2n, reason: 'beyond plan', retryAtMs: 1 });
+  store.keepMissedAnchor(DOOMED, { at: 1n, sinceMs: 1, isGone: false });
   store.keepReread(DOOMED, 5);
   store.quarantineRecords('alerts', [{ reason: 'odd', record: `{"device_id":"${DOOMED}"}` }], 1);
   ledger.settle(ledger.book(1, { lane: 'live', stream: 'telemetry', deviceId: DOOMED }), { status: 200, fault: null });
@@ -160,7 +161,7 @@ describe('what is forgotten', () => {
     const others = linesOf(state).filter((line) => !line.includes('CANARY'));
     expect(traces(state).toSorted()).toEqual([
       ...['alert', 'coverage', 'day_sum', 'device', 'device_name', 'device_revision', 'fact', 'gap', 'hour_readings'],
-      ...['lack', 'lateness', 'quarantine', 'request', 'reread', 'tie'],
+      ...['lack', 'lateness', 'missed_anchor', 'quarantine', 'request', 'reread', 'tie'],
     ]);
     expect(state.store.forgetting.knows(DOOMED)).toBe(true);
     expect(forget(state, [id])).toBe('done');

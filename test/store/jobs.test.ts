@@ -8,6 +8,7 @@ import type { JobEnd, JobRequest } from '../../src/core/jobs.ts';
 import type { ProgressReport } from '../../src/core/status.ts';
 import { openJobBoard } from '../../src/store/job-board.ts';
 import { isHeld, takeLock } from '../../src/store/lock.ts';
+import { MIGRATIONS } from '../../src/store/migrations.ts';
 import { openStore } from '../../src/store/store.ts';
 import { scratch, scratchStore } from './support.ts';
 
@@ -167,7 +168,7 @@ describe('who asks', () => {
     expect(openJobBoard(place.path)).toBeNull();
     openStore(place.path).close();
     openJobBoard(place.path)?.close();
-    for (const spoil of ['user_version = 1', 'user_version = 3', 'application_id = 7']) {
+    for (const spoil of ['user_version = 1', `user_version = ${MIGRATIONS.length + 1}`, 'application_id = 7']) {
       copyFileSync(place.file, `${place.file}.whole`);
       const db = new Database(place.file);
       db.pragma(spoil);

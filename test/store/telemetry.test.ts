@@ -230,3 +230,27 @@ describe('late readings of a device', () => {
     );
   });
 });
+
+describe('held readings that empty answers lack', () => {
+  const anchor = { at: 1_781_527_896_789_000_123n, sinceMs: 1_781_527_896_789, isGone: false };
+
+  test('come back as they were kept, by device and time, until they are shown again', () => {
+    using state = scratchStore();
+    expect(state.store.missedAnchors('a')).toEqual([]);
+    const older = { ...anchor, at: 5n };
+    for (const each of [anchor, older]) state.store.keepMissedAnchor('a', each);
+    state.store.keepMissedAnchor('b', anchor);
+    expect(state.store.missedAnchors('a')).toEqual([older, anchor]);
+    state.reopen();
+    expect(state.store.missedAnchors('a')).toEqual([older, anchor]);
+    state.store.dropMissedAnchors('a', [anchor.at, 7n]);
+    expect([state.store.missedAnchors('a'), state.store.missedAnchors('b')]).toEqual([[older], [anchor]]);
+  });
+
+  test('are taken as gone in their place', () => {
+    using state = scratchStore();
+    state.store.keepMissedAnchor('a', anchor);
+    state.store.keepMissedAnchor('a', { ...anchor, isGone: true });
+    expect(state.store.missedAnchors('a')).toEqual([{ ...anchor, isGone: true }]);
+  });
+});

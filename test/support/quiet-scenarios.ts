@@ -5,6 +5,7 @@ import { onPath } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
+import { complaints } from './complaints.ts';
 import { NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
 
@@ -27,12 +28,7 @@ async function rigFor(
 
 /** @param fromMs from when on everything has to be there, up to what a life that began at `startedMs` can claim. */
 async function finish(rig: Rig, startedMs: number, fromMs = NOW_MS - HISTORY_MS + 10 * MINUTE): Promise<string[]> {
-  const { missing, invented, expected } = await rig.verdict(startedMs, { fromNs: BigInt(fromMs) * 1_000_000n });
-  return [
-    ...(expected > 1000 ? [] : [`the judge expected only ${expected} points`]),
-    ...(missing.length === 0 ? [] : [`${missing.length} missing, such as ${missing.slice(0, 3).join(' | ')}`]),
-    ...(invented.length === 0 ? [] : [`${invented.length} invented, such as ${invented.slice(0, 3).join(' | ')}`]),
-  ];
+  return complaints(await rig.verdict(startedMs, { fromNs: BigInt(fromMs) * 1_000_000n }), 1000);
 }
 
 /** Answers that take half a minute, of a service that shows readings up to 25 s after their time. */

@@ -7,7 +7,8 @@ import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { generousHeaders, restartedWithinAMinute } from './allowance-scenarios.ts';
 import type { Bench } from './bench.ts';
-import type { Verdict } from './judge.ts';
+import { complaints } from './complaints.ts';
+import { emptyForHours, emptyFromTheFirst, emptyFurtherDown, emptyOnceMore } from './empty-scenarios.ts';
 import {
   countEffects,
   dieAtEffect,
@@ -44,13 +45,6 @@ function smallWorld(extra: readonly DeviceSpec[] = []): (nowMs: number) => World
 
 async function rigFor(bench: Bench, program: Program, changes: Partial<RigOptions> = {}): Promise<Rig> {
   return await openRig(bench, { world: smallWorld(), historyMs: HISTORY_MS, program, ...changes });
-}
-
-function complaints({ missing, invented, expected }: Verdict, least: number): string[] {
-  const few = expected <= least ? [`the judge expected only ${expected} points`] : [];
-  const some = (label: string, list: readonly string[]): string[] =>
-    list.length === 0 ? [] : [`${list.length} ${label}, such as ${list.slice(0, 3).join(' | ')}`];
-  return [...few, ...some('missing', missing), ...some('invented', invented)];
 }
 
 /** The wanted span is counted from the first answer: repeated lives move it by a few minutes. */
@@ -271,6 +265,10 @@ export const SCENARIOS = {
   dateJumps,
   dateFallsBack,
   cursorsThatSkip,
+  emptyForHours,
+  emptyFromTheFirst,
+  emptyFurtherDown,
+  emptyOnceMore,
   fullDisk,
   allowanceSpent,
   restartedWithinAMinute,

@@ -6,9 +6,9 @@ import { describe, expect, test } from 'vitest';
 import { msToNs } from '../../src/core/time.ts';
 import { always, anyOf, atRate, type Fault, type FaultPlan, onPath } from '../../src/sim/faults.ts';
 import { falselyEmpty, twoExchanged, upsideDown } from '../../src/sim/quiet-faults.ts';
-import { DEVICES, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { type DaemonLife, DEVICES, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { NOW_MS, openBench, openRig } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 
 const MINUTE = 60_000;
@@ -46,34 +46,147 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
         rig.simulator.faults = null;
       },
     });
-    expect(life.error).toBeNull();
     expect(told(life, 'gap-named').filter(({ deviceId }) => deviceId !== 'often')).toEqual([]);
-    const { devices, destinations } = life.lastReport;
-    // What is younger may be on its way.
-    const endMs = rig.clock.nowMs() - 5 * MINUTE;
-    expect(devices.flatMap(({ gaps }) => gaps).filter(({ from }) => Date.parse(from) < endMs)).toEqual([]);
-    expect(destinations).toMatchObject([{ quarantined: 0 }]);
-    const { missing, invented, expected } = await rig.verdict(endMs, { fromNs: msToNs(NOW_MS - 2 * DAY + 4 * HOUR) });
-    expect([missing.slice(0, 5), invented.slice(0, 5)]).toEqual([[], []]);
-    expect(expected).toBeGreaterThan(1000);
+    await expectHealed(rig, life);
   });
 
-  test('though every answer is empty for hours, all is there when the day is read again', {
-    timeout: 60_000,
-  }, async () => {
+  test.each([
+    ['that speaks often', DEVICES],
+    ['that speaks seldom', SELDOM],
+  ])(
+    'though every answer of a device %s is empty meanwhile: what is held was not shown',
+    { timeout: 60_000 },
+    async (_, devices) => {
+      using rig = await openRig(bench, { world: worldOf(devices), historyMs: 2 * DAY });
+      await liveAsDaemon(rig, { forMs: HOUR });
+      const life = await liveEmptyFor(rig, 2 * HOUR, { thenMs: 30 * MINUTE });
+      expect(told(life, 'restatement')).toEqual([]);
+      expect(new Set(told(life, 'gap-named').map(({ deviceId, reason }) => `${deviceId}: ${reason}`))).toEqual(
+        new Set(['often: page not understood']),
+      );
+      await expectHealed(rig, life);
+    },
+  );
+
+  test('though every answer is empty over restarts for most of a day', { timeout: 60_000 }, async () => {
     using rig = await openRig(bench, { world: worldOf(SELDOM), historyMs: 2 * DAY });
     await liveAsDaemon(rig, { forMs: HOUR });
-    const life = await liveAsDaemon(rig, {
-      forMs: 18 * HOUR,
-      meanwhile: async () => {
-        rig.simulator.faults = often(always(falselyEmpty));
-        await rig.clock.sleep(2 * HOUR);
-        rig.simulator.faults = null;
-      },
+    rig.simulator.faults = often(always(falselyEmpty));
+    for (let life = 1; life <= 4; life += 1) {
+      expect(told(await liveAsDaemon(rig, { forMs: 5 * HOUR }), 'restatement')).toEqual([]);
+    }
+    rig.simulator.faults = null;
+    await expectHealed(rig, await liveAsDaemon(rig, { forMs: 30 * MINUTE }));
+  });
+
+  test('though every answer is empty while its history is fetched for the first time', {
+    timeout: 60_000,
+  }, async () => {
+    using rig = await openRig(bench, {
+      world: worldOf([{ deviceId: 'often', intervalMs: 10 * MINUTE }], 10 * DAY),
+      historyMs: 8 * DAY,
     });
-    for (const { deviceId } of told(life, 'restatement')) expect(deviceId).toBe('often');
-    const endMs = rig.clock.nowMs() - 5 * MINUTE;
-    const { missing, invented } = await rig.verdict(endMs, { fromNs: msToNs(NOW_MS - 12 * HOUR) });
-    expect([missing.slice(0, 5), invented.slice(0, 5)]).toEqual([[], []]);
+    rig.simulator.settings.plan.historyMaxDays = 3;
+    // Its newest page is true, all that lies below is not.
+    let calls = 0;
+    rig.simulator.faults = onPath(/often\/telemetry/, () => {
+      calls += 1;
+      return calls === 1 ? null : falselyEmpty;
+    });
+    await liveAsDaemon(rig, { forMs: 2 * HOUR });
+    expect(calls).toBeGreaterThan(5);
+    rig.simulator.faults = null;
+    const life = await liveAsDaemon(rig, { forMs: 30 * MINUTE });
+    await expectHealed(rig, life, NOW_MS - 8 * DAY + 4 * HOUR);
+  });
+
+  test('though every answer is empty from the very first one on', { timeout: 60_000 }, async () => {
+    using rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY });
+    rig.simulator.faults = onPath(/telemetry/, always(falselyEmpty));
+    await liveAsDaemon(rig, { forMs: 2 * HOUR });
+    rig.simulator.faults = null;
+    await expectHealed(rig, await liveAsDaemon(rig, { forMs: 30 * MINUTE }));
   });
 });
+
+describe.runIf(influxdAvailable())('readings that are gone from the API, all there were of a device', () => {
+  test('are taken as gone after a day, once; what comes after them is there', { timeout: 60_000 }, async () => {
+    using rig = await openRig(bench, { world: worldOf(SELDOM), historyMs: 2 * DAY });
+    await liveAsDaemon(rig, { forMs: HOUR });
+    const goneMs = rig.clock.nowMs();
+    const backMs = goneMs + 30 * HOUR;
+    rig.simulator.hides = (deviceId, { recordedAtNs }) => deviceId === 'often' && recordedAtNs < msToNs(backMs);
+    const silent = await liveAsDaemon(rig, { forMs: 29 * HOUR });
+    expect(told(silent, 'restatement')).toHaveLength(1);
+    const reasons = silent.lastReport.devices.flatMap(({ gaps }) => gaps.map(({ reason }) => reason));
+    // What a silent device may have said since it was last asked.
+    expect(new Set(reasons).size === 0 || [...reasons].join() === 'not reached yet', reasons.join()).toBe(true);
+    const distrusted = told(silent, 'page-distrusted').length;
+    expect(distrusted, 'seldom asked').toBeLessThan(100);
+    expect(distrusted).toBeGreaterThan(20);
+    const after = await liveAsDaemon(rig, { forMs: 3 * HOUR });
+    expect(told(after, 'restatement')).toEqual([]);
+    const endMs = rig.clock.nowMs() - 5 * MINUTE;
+    const { missing, expected } = await rig.verdict(endMs, { fromNs: msToNs(backMs) });
+    expect(missing).toEqual([]);
+    expect(expected).toBeGreaterThan(20);
+  });
+
+  test('are waited for again where they come back', { timeout: 60_000 }, async () => {
+    using rig = await openRig(bench, { world: worldOf(SELDOM), historyMs: 4 * DAY });
+    await liveAsDaemon(rig, { forMs: HOUR });
+    rig.simulator.faults = often(always(falselyEmpty));
+    expect(told(await liveAsDaemon(rig, { forMs: 26 * HOUR }), 'restatement')).toHaveLength(1);
+    rig.simulator.faults = null;
+    await liveAsDaemon(rig, { forMs: HOUR });
+    const life = await liveEmptyFor(rig, 2 * HOUR, { thenMs: 30 * MINUTE });
+    expect(told(life, 'restatement')).toEqual([]);
+  });
+});
+
+describe.runIf(influxdAvailable())('--once, where every answer of a device is empty', () => {
+  test('names the gap, and the next one fills it', { timeout: 60_000 }, async () => {
+    using rig = await openRig(bench, { world: worldOf(SELDOM), historyMs: 2 * DAY });
+    await rig.once();
+    await rig.clock.sleep(HOUR);
+    rig.simulator.faults = often(always(falselyEmpty));
+    const { summary, events } = await rig.once();
+    expect(summary.exit_code).toBe(3);
+    expect(summary.gaps).toMatchObject([{ device_id: 'often', reason: 'page not understood' }]);
+    expect(told({ events }, 'restatement')).toEqual([]);
+    rig.simulator.faults = null;
+    await rig.clock.sleep(HOUR);
+    const startedMs = rig.clock.nowMs();
+    expect((await rig.once()).summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
+    const { missing, invented } = await rig.verdict(startedMs, { fromNs: msToNs(NOW_MS - 2 * DAY + 4 * HOUR) });
+    expect([missing, invented]).toEqual([[], []]);
+  });
+});
+
+/** Every answer of one device is empty for a while, and then none any more. */
+async function liveEmptyFor(rig: Rig, forMs: number, { thenMs }: { thenMs: number }): Promise<DaemonLife> {
+  return await liveAsDaemon(rig, {
+    forMs: forMs + thenMs,
+    meanwhile: async () => {
+      rig.simulator.faults = often(always(falselyEmpty));
+      await rig.clock.sleep(forMs);
+      rig.simulator.faults = null;
+    },
+  });
+}
+
+/** No gap is left, nothing is in quarantine, and the database holds what there was. */
+async function expectHealed(
+  rig: Rig,
+  { lastReport, error }: DaemonLife,
+  fromMs = NOW_MS - 2 * DAY + 4 * HOUR,
+): Promise<void> {
+  expect(error).toBeNull();
+  // What is younger may be on its way.
+  const endMs = rig.clock.nowMs() - 5 * MINUTE;
+  expect(lastReport.devices.flatMap(({ gaps }) => gaps).filter(({ from }) => Date.parse(from) < endMs)).toEqual([]);
+  expect(lastReport.destinations).toMatchObject([{ quarantined: 0 }]);
+  const { missing, invented, expected } = await rig.verdict(endMs, { fromNs: msToNs(fromMs) });
+  expect([missing.slice(0, 5), invented.slice(0, 5)]).toEqual([[], []]);
+  expect(expected).toBeGreaterThan(1000);
+}
