@@ -16,7 +16,16 @@ import { createHistoryQueue } from './planner-history.ts';
 import { createSurprises, listEveryMs } from './planner-listing.ts';
 import { createRounds, ROUND_KINDS, type RoundKind } from './planner-rounds.ts';
 import { createTails, type TailPick } from './planner-tails.ts';
-import type { Decision, Planner, PlannerSettings, Rest, RoundDecision, TailDecision } from './planner-terms.ts';
+import {
+  type Decision,
+  type Planner,
+  type PlannerSettings,
+  purposeOf,
+  type Rest,
+  type RoundDecision,
+  type TailDecision,
+} from './planner-terms.ts';
+import type { Stream } from './ports.ts';
 import { DAY_MS, MINUTE_MS } from './time.ts';
 
 /** The age at which devices are asked moves by this part with each. */
@@ -44,6 +53,8 @@ export function createPlanner(settings: PlannerSettings): Planner {
   const counts = { liveAsked: 0, liveEmpty: 0 };
   const reread = { isDue: false, isUnderWay: false };
   let telemetryOffMs = Number.NEGATIVE_INFINITY;
+  /** The stream that failed last with the whole service: the next look is another's, so that none stands in for all. */
+  let putOff: Stream | null = null;
   let backfillRestMs = Number.NEGATIVE_INFINITY;
   let liveAgeMs = freshnessMs;
 
@@ -64,10 +75,11 @@ export function createPlanner(settings: PlannerSettings): Planner {
     return Number.isFinite(readMs) ? Math.max(1, settings.turnAfter(kind, readMs) - readMs) : 1;
   };
   const everyMs = (kind: RoundKind): number => (kind === 'devices' ? bestListEveryMs() : scheduledMs(kind));
-  const isDue = (kind: RoundKind, nowMs: number): boolean => rounds.dueMs(kind, everyMs(kind)) <= nowMs;
-  const isOff = (nowMs: number): boolean => nowMs < telemetryOffMs;
+  const isDue = (kind: RoundKind, nowMs: number): boolean =>
+    kind !== putOff && rounds.dueMs(kind, everyMs(kind)) <= nowMs;
+  const isOff = (nowMs: number): boolean => nowMs < telemetryOffMs || putOff === 'telemetry';
   const listingOwedMs = (): number => rounds.dueMs('devices', Math.min(bestListEveryMs(), scheduledMs('devices')));
-  const isListingOwed = (nowMs: number): boolean => listingOwedMs() <= nowMs;
+  const isListingOwed = (nowMs: number): boolean => putOff !== 'devices' && listingOwedMs() <= nowMs;
 
   const workOf =
     (nowMs: number) =>
@@ -92,8 +104,10 @@ export function createPlanner(settings: PlannerSettings): Planner {
   /** The stream that is furthest behind its schedule, if any is. */
   const latest = (live: TailPick | null, nowMs: number): Decision | null => {
     const behindLive = live === null ? 0 : live.ageMs / freshnessMs;
-    const account = rounds.behind('account', scheduledMs('account'), nowMs);
-    const alerts = rounds.behind('alerts', scheduledMs('alerts'), nowMs);
+    const behind = (kind: 'account' | 'alerts'): number =>
+      kind === putOff ? 0 : rounds.behind(kind, scheduledMs(kind), nowMs);
+    const account = behind('account');
+    const alerts = behind('alerts');
     if (account > 0 && account >= Math.max(alerts, behindLive)) return roundOf('account');
     if (alerts > behindLive) return roundOf('alerts');
     return live && tailOf('live', live);
@@ -123,7 +137,7 @@ export function createPlanner(settings: PlannerSettings): Planner {
     const untilMs = Math.max(nowMs + 1, Math.min(nextDueMs(nowMs), spareMs, listingMs));
     return { kind: 'rest', untilMs, reason: 'idle' };
   };
-  const next = (nowMs: number): Decision | Rest => {
+  const decideNow = (nowMs: number): Decision | Rest => {
     const freeMs = spread.freeAtMs(true, nowMs);
     if (freeMs > nowMs) return { kind: 'rest', untilMs: freeMs, reason: 'day' };
     const live = isOff(nowMs) ? null : tails.live(nowMs);
@@ -135,6 +149,12 @@ export function createPlanner(settings: PlannerSettings): Planner {
     if (isWorthIt && isDue('devices', nowMs)) return roundOf('devices');
     return latest(live, nowMs) ?? spare(nowMs) ?? idle(nowMs);
   };
+  const next = (nowMs: number): Decision | Rest => {
+    const decision = decideNow(nowMs);
+    if (decision.kind !== 'rest' || putOff === null) return decision;
+    putOff = null;
+    return decideNow(nowMs);
+  };
   const renew = (nowMs: number): void => {
     if (commitment.renew(tails, spread.perMs(), nowMs)) tails.setRules(commitment.rules());
   };
@@ -145,6 +165,7 @@ export function createPlanner(settings: PlannerSettings): Planner {
   return {
     next,
     began(decision, nowMs) {
+      putOff = null;
       if (!('deviceId' in decision)) {
         if (decision.kind === 'reread') reread.isUnderWay = true;
         else rounds.began(decision.kind);
@@ -182,6 +203,7 @@ export function createPlanner(settings: PlannerSettings): Planner {
       Object.assign(reread, { isDue, isUnderWay: false });
     },
     failed(decision, { isOwn }, nowMs) {
+      if (!isOwn) putOff = purposeOf(decision).stream;
       if (!('deviceId' in decision)) {
         if (decision.kind === 'reread') Object.assign(reread, { isDue: !isOwn, isUnderWay: false });
         else rounds.failed(decision.kind, isOwn, nowMs);

@@ -2,7 +2,7 @@
  * The inventory: one complete listing of the devices, what changed since the last one, and the `device` points of it.
  *
  * Only a complete listing says anything of what is missing (design 2.1). A listing whose cursor is refused half-way is
- * begun again.
+ * begun again, and so is an empty one where the account counts devices: a service whose storage fails answers so.
  */
 import { deviceDigest, deviceLine } from '../core/fact-lines.ts';
 import { ApiFault } from '../core/faults.ts';
@@ -18,6 +18,9 @@ const POINT_EVERY_NS = HOUR_NS;
 
 /** How often a listing is begun anew before it counts as failed. */
 const MAX_STARTS = 3;
+
+/** How long to wait before a listing is begun anew. */
+const AGAIN_MS = 1000;
 
 /** How many pages of a listing may come: far beyond any workspace, so that a cursor that leads in a circle ends. */
 const MAX_PAGES = 10_000;
@@ -63,15 +66,36 @@ export interface Listing {
   readonly answeredAtMs: EpochMs;
 }
 
-/** Lists all devices and takes nothing in. @throws ApiFault where the listing could not be completed. */
+/**
+ * Lists all devices and takes nothing in.
+ *
+ * @throws ApiFault where the listing could not be completed, or has none of the devices that are known.
+ */
 export async function listDevices(context: SyncContext, signal: AbortSignal): Promise<Listing> {
   for (let start = 1; ; start += 1) {
+    const isLast = start >= MAX_STARTS;
     try {
-      return await listOnce(context, signal);
+      const listing = await listOnce(context, signal);
+      if (!isDenied(context, listing)) return listing;
+      if (isLast) return believed(context, listing);
     } catch (error) {
-      if (!(error instanceof ApiFault) || error.kind !== 'bad-cursor' || start >= MAX_STARTS) throw error;
+      if (!(error instanceof ApiFault) || error.kind !== 'bad-cursor' || isLast) throw error;
     }
+    await context.clock.sleep(AGAIN_MS, signal);
   }
+}
+
+/** Whether a listing says that there are no devices, and the account that there are. */
+function isDenied({ store }: SyncContext, { records, unreadable }: Listing): boolean {
+  return records.size === 0 && unreadable === 0 && (store.account()?.devices ?? 0) > 0;
+}
+
+/** Nothing depends on it where no device was known before; else all that are would be gone by it. */
+function believed({ store }: SyncContext, listing: Listing): Listing {
+  if (store.devices().every(({ goneSinceMs }) => goneSinceMs !== null)) return listing;
+  const counted = store.account()?.devices;
+  const words = `GET /devices: no device is listed, though the account counts ${counted}`;
+  throw new ApiFault('malformed', words, { request: 'GET /devices' });
 }
 
 async function listOnce({ api, store, observe, settings }: SyncContext, signal: AbortSignal): Promise<Listing> {

@@ -1,8 +1,8 @@
 /**
  * One pass: the account, the devices, the alerts, then the holes in the telemetry, in that order: what comes later
- * stands on what came before. A pass can be broken off anywhere and begun again; what was landed stays.
+ * stands on what came before. Where the devices cannot be listed, those known from before are gone on with. A pass can be broken off anywhere and begun again; what was landed stays.
  */
-import { ApiFault } from '../core/faults.ts';
+import { ApiFault, type ApiFaultKind } from '../core/faults.ts';
 import type { Stream } from '../core/ports.ts';
 import { syncAccount } from './account.ts';
 import { syncAlerts } from './alerts.ts';
@@ -51,8 +51,7 @@ export async function runPass(
 ): Promise<PassResult> {
   const off: Stream[] = [];
   if (!(await syncAccount(context, signal))) off.push('account');
-  await syncDevices(context, signal);
-  await lookAtTheGone(context, puller, signal);
+  const areListed = await readDevices(context, puller, signal);
   context.observe({ type: 'pass-started', devices: context.store.devices().length });
   // Fixed before the alerts, which may take long: what is wanted counts from the start.
   if (fixed === null) await learnTime(context, puller, signal);
@@ -60,7 +59,10 @@ export async function runPass(
   if (horizon !== null) onHorizon?.(horizon);
   const alerts = await readAlerts(context, signal);
   if (alerts === 'off') off.push('alerts');
-  const unread: Stream[] = alerts === 'unread' ? ['alerts'] : [];
+  const unread: Stream[] = [
+    ...(areListed ? [] : ['devices' as const]),
+    ...(alerts === 'unread' ? ['alerts' as const] : []),
+  ];
   if (horizon === null) return { horizon, failed: new Set(), off, unread };
   const beganMs = context.clock.monoMs();
   const isOver = (): boolean => context.clock.monoMs() - beganMs >= historyMs;
@@ -68,6 +70,23 @@ export async function runPass(
   if (result.off) off.push('telemetry');
   if (isCoverageNoted !== true) noteCoverage(context, horizon);
   return { horizon, failed: result.failed, off, unread };
+}
+
+/** What is wrong with the list of devices alone, as far as can be told. */
+const OF_THE_LIST: ReadonlySet<ApiFaultKind> = new Set(['server-fault', 'malformed', 'bad-cursor', 'invalid-request']);
+
+/** Lists the devices. @returns whether that was done: where it cannot be, those that are known must do. */
+async function readDevices(context: SyncContext, puller: Puller, signal: AbortSignal): Promise<boolean> {
+  try {
+    await syncDevices(context, signal);
+    await lookAtTheGone(context, puller, signal);
+    return true;
+  } catch (error) {
+    const isOwn = error instanceof ApiFault && OF_THE_LIST.has(error.kind);
+    if (!isOwn || context.store.devices().length === 0) throw error;
+    context.observe({ type: 'stream-failed', stream: 'devices', message: error.message });
+    return false;
+  }
 }
 
 /** Reads the alerts; what goes wrong with them does not stop the telemetry. */

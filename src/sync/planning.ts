@@ -46,8 +46,8 @@ export interface Planning {
   nowMs(): EpochMs;
   /** The planner as it is now: not to be kept. */
   planner(): Planner;
-  /** Begins from the state, when the account and the devices have just been read. */
-  begin(): void;
+  /** Begins from the state, when the account and the devices have just been read, or the account alone. */
+  begin(options?: { readonly areListed: boolean }): void;
   /** Takes in the list of devices as the state has it now. */
   devicesRead(): void;
   /**
@@ -168,7 +168,7 @@ export function createPlanning(parts: PlanningParts): Planning {
     asked.delete(deviceId);
     planner.left(deviceId);
   };
-  const devicesRead = (): void => {
+  const devicesRead = (isFresh = true): void => {
     const there = keptDevices(context).filter(({ goneSinceMs }) => goneSinceMs === null);
     const ids = new Set(there.map(({ record }) => record.deviceId));
     for (const deviceId of [...asked].filter((known) => !ids.has(known))) leave(deviceId);
@@ -176,10 +176,12 @@ export function createPlanning(parts: PlanningParts): Planning {
     // A name that kept a hole closed has an end.
     const named = new Set(store.gaps().map(({ deviceId }) => deviceId));
     for (const deviceId of [...named].filter((each) => ids.has(each))) reopen(deviceId);
-    planner.listed(there.map(toListed), { isLast: true }, serverClock.nowMs());
+    const now = { nowMs: serverClock.nowMs(), sweepMs: parts.sweepMs };
+    const listed = there.map((device) => (isFresh ? toListed(device) : fromBefore(device, now)));
+    planner.listed(listed, { isLast: true }, now.nowMs);
     bell.ring();
   };
-  const begin = (): void => {
+  const begin = ({ areListed } = { areListed: true }): void => {
     planner = createPlanner(settingsOf(parts));
     asked = new Set();
     isAlone = false;
@@ -187,7 +189,8 @@ export function createPlanning(parts: PlanningParts): Planning {
     lastMs = nowMs;
     planner.setDay(parts.day(), nowMs);
     planner.done('account', nowMs);
-    devicesRead();
+    devicesRead(areListed);
+    if (!areListed) planner.hasten('devices');
   };
   const beginAlone = (whole: Backfill): void => {
     planner = createPlanner(settingsOf(parts));
@@ -223,7 +226,7 @@ export function createPlanning(parts: PlanningParts): Planning {
     },
     planner: () => planner,
     begin,
-    devicesRead,
+    devicesRead: () => devicesRead(),
     view,
     historySpan: ({ lane, deviceId, reach }) => {
       if (lane === 'backfill') return backfill?.next(deviceId, reach, ownOf(deviceId)) ?? null;
@@ -258,6 +261,16 @@ export function createPlanning(parts: PlanningParts): Planning {
     weigh: demand.look,
     staleMs: demand.staleMs,
   };
+}
+
+/**
+ * A device as an earlier listing told of it, which says nothing of the time since: what had spoken within a sweep before
+ * that listing is taken to speak still, so that it is asked, and its rate tells from then on.
+ */
+function fromBefore(device: KnownDevice, { nowMs, sweepMs }: { nowMs: EpochMs; sweepMs: number }): ListedTail {
+  const told = toListed(device);
+  const isSpeaking = told.seenMs === null || device.lastListedMs - told.seenMs < sweepMs;
+  return { ...told, seenMs: isSpeaking ? nowMs : told.seenMs };
 }
 
 function toListed({ record }: KnownDevice): ListedTail {

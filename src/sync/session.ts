@@ -3,7 +3,8 @@
  * is refused, another workspace behind it, a state that cannot be written.
  *
  * Promises: the account is read before anything else, so that another workspace behind the key is noticed before
- * anything is written; then the planner has the say (`dispatch.ts`). Beside it, once a minute, what needs no request; and
+ * anything is written; then the planner has the say (`dispatch.ts`), also where the devices could not be listed but are
+ * known from before. Beside it, once a minute, what needs no request; and
  * yesterday is read again while there is allowance to spare.
  */
 import { StateFullError } from '../core/archive-room.ts';
@@ -55,12 +56,13 @@ type Work = (signal: AbortSignal) => Promise<boolean>;
 export async function runSession(parts: SessionParts, signal: AbortSignal): Promise<never> {
   const { context, planning } = parts;
   const read = roundsOf(parts);
+  const knowsDevices = (): boolean => context.store.devices().length > 0;
   await doIt(parts, { stream: 'account', work: read.account }, signal);
-  await doIt(parts, { stream: 'devices', work: read.devices }, signal);
+  const areListed = await doIt(parts, { stream: 'devices', work: read.devices, isTriedOnce: knowsDevices }, signal);
   const tidy = createTidy(parts);
   // The planner goes by the server's time: that has to be known.
   await doIt(parts, { stream: 'telemetry', work: tidy }, signal);
-  planning.begin();
+  planning.begin({ areListed });
   parts.onBegun?.();
   const end = new AbortController();
   const onAbort = (): void => end.abort(signal.reason);
@@ -114,6 +116,8 @@ function createTidy({ context, puller, planning }: SessionParts): Work {
 interface Task {
   readonly stream: Stream;
   readonly work: Work;
+  /** Looked at after a failure: whether to go on without. */
+  readonly isTriedOnce?: () => boolean;
 }
 
 async function lookForRereads(
@@ -143,8 +147,8 @@ async function keepDoing(
   }
 }
 
-/** Does a piece of work, again and again until it comes to an end. */
-async function doIt(parts: SessionParts, { stream, work }: Task, signal: AbortSignal): Promise<boolean> {
+/** Does a piece of work, again and again until it comes to an end. @returns whether the key may read the stream, and it was. */
+async function doIt(parts: SessionParts, { stream, work, isTriedOnce }: Task, signal: AbortSignal): Promise<boolean> {
   const { context, trouble } = parts;
   const { clock, random, observe } = context;
   for (let failures = 1; ; failures += 1) {
@@ -165,6 +169,7 @@ async function doIt(parts: SessionParts, { stream, work }: Task, signal: AbortSi
       if (!(error instanceof ApiFault) || endsSession(error)) throw error;
       observe({ type: 'stream-failed', stream, message: error.message });
       trouble.note(error);
+      if (isTriedOnce?.() === true) return false;
       // Where the others are answered, this stream has a trouble of its own.
       await clock.sleep(backoffMs({ failures, policy: BACKOFF, random }), signal);
     }

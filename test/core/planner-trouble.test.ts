@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Decision } from '../../src/core/planner-terms.ts';
+import { type Decision, purposeOf } from '../../src/core/planner-terms.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { countOf, createWorld, evenDevice, SILENT, tailsOf } from './support/planner-world.ts';
 
@@ -28,6 +28,24 @@ describe('trouble', () => {
     const made = pair().run({ fromMs: 0, untilMs: 10 * MINUTE_MS, fate: fateOf('refused'), everyMs: 10 * SECOND_MS });
     expect(countOf(made, 'bad'), 'it is tried again with the next turn').toBeGreaterThan(30);
   });
+
+  test.each(['devices', 'alerts', 'live'])(
+    'of the whole service is not looked for by one stream alone: %s',
+    (failing) => {
+      const made = pair().run({
+        fromMs: 0,
+        untilMs: 10 * MINUTE_MS,
+        // As the daemon goes by it: where nobody is answered, one tries now and then.
+        everyMs: 30 * SECOND_MS,
+        fate: ({ kind, lane }) => (kind === failing || lane === failing ? 'refused' : 'answered'),
+      });
+      const streams = made.map(({ decision }) => purposeOf(decision).stream);
+      const failed = failing === 'live' ? 'telemetry' : failing;
+      expect(streams.filter((stream) => stream === failed).length).toBeGreaterThan(5);
+      const twice = streams.filter((stream, index) => stream === failed && streams[index + 1] === failed);
+      expect(twice, 'another has its turn between two of them').toEqual([]);
+    },
+  );
 
   test('of a listing, the alerts or the account has them rest, and a listing begins anew', () => {
     const world = createWorld(Array.from({ length: 450 }, (_, index) => evenDevice(`d${index}`, SILENT)));

@@ -1,0 +1,102 @@
+/**
+ * A device list that is empty, with 200, though there are devices: the account counts them.
+ */
+import { describe, expect, test } from 'vitest';
+import { always, type Fault, type FaultPlan, onPath } from '../../src/sim/faults.ts';
+import { falselyEmpty } from '../../src/sim/quiet-faults.ts';
+import { DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+const emptyAtFirst = (times: number): FaultPlan => {
+  let left = times;
+  return onPath(/\/devices$/, () => {
+    left -= 1;
+    return left >= 0 ? falselyEmpty : null;
+  });
+};
+
+describe.runIf(influxdAvailable())('an empty device list', () => {
+  const bench = sharedBench(openBench);
+  const rigOf = async (devices = DEVICES): Promise<Rig> =>
+    await openRig(bench, { world: worldOf(devices), historyMs: 2 * DAY });
+
+  const LISTS: readonly [string, Fault, RegExp][] = [
+    ['empty', falselyEmpty, /no device is listed, though the account counts 3/],
+    ['answered with 500', { kind: 'server-error' }, /fault on the side of the service/],
+  ];
+
+  test.each(LISTS)(
+    'or one that is (%s) for hours, from the start of a daemon on, stops nothing else',
+    async (_, fault, words) => {
+      using rig = await rigOf();
+      await liveAsDaemon(rig, { forMs: HOUR });
+      rig.simulator.faults = onPath(/\/devices$/, always(fault));
+      const fromMs = rig.clock.nowMs();
+      const life = await liveAsDaemon(rig, { forMs: 2 * HOUR });
+      expect(told(life, 'device-gone')).toEqual([]);
+      const failures = told(life, 'stream-failed');
+      expect(new Set(failures.map(({ stream }) => stream))).toEqual(new Set(['devices']));
+      expect(failures[0]?.message).toMatch(words);
+      expect(life.lastReady.reasons.join()).toMatch(/stream devices/);
+      const lags = new Map(life.lastReport.devices.map(({ device_id, lag_seconds }) => [device_id, lag_seconds]));
+      for (const deviceId of ['often', 'tied']) expect(lags.get(deviceId), deviceId).toBeLessThan(300);
+      const asked = (path: RegExp): number =>
+        rig.simulator.log.requests.filter((request) => request.atMs >= fromMs && path.test(request.path)).length;
+      expect(asked(/alerts$/), 'every two minutes').toBeGreaterThan(50);
+      expect(asked(/devices$/), 'seldom').toBeLessThan(400);
+      rig.simulator.faults = null;
+      const after = await liveAsDaemon(rig, { forMs: 30 * MINUTE });
+      expect(after.lastReady).toMatchObject({ ready: true, reasons: [] });
+      await expectExact(rig);
+    },
+  );
+
+  test.each(LISTS)(
+    'or one that is (%s) leaves the known devices to --once, which tells of it',
+    async (_, fault, words) => {
+      using rig = await rigOf();
+      await rig.once();
+      rig.simulator.faults = onPath(/\/devices$/, always(fault));
+      await rig.clock.sleep(HOUR);
+      const startedMs = rig.clock.nowMs();
+      const { summary, events } = await rig.once();
+      expect(summary.exit_code).toBe(3);
+      expect(told({ events }, 'stream-failed')[0]).toMatchObject({
+        stream: 'devices',
+        message: expect.stringMatching(words),
+      });
+      expect((await rig.verdict(startedMs, { fromNs: BigInt(NOW_MS - DAY) * 1_000_000n })).missing).toEqual([]);
+    },
+  );
+
+  test.each([1, 2])('%i times before a true one is not what a first run goes by', async (times) => {
+    using rig = await rigOf();
+    rig.simulator.faults = emptyAtFirst(times);
+    const startedMs = rig.clock.nowMs();
+    const { summary } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
+    expect((await rig.verdict(startedMs, { fromNs: BigInt(NOW_MS - DAY) * 1_000_000n })).missing).toEqual([]);
+  });
+
+  test('of a workspace without devices is one request', async () => {
+    using rig = await rigOf([]);
+    const { summary } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
+    expect(rig.simulator.log.requests.filter(({ path }) => path.endsWith('/devices'))).toHaveLength(1);
+  });
+
+  test('is true where the account counts none any more: all are gone after two', async () => {
+    const vanishesAtMs = NOW_MS + 2 * HOUR;
+    using rig = await rigOf(DEVICES.map((device) => ({ ...device, vanishesAtMs })));
+    const life = await liveAsDaemon(rig, { forMs: 4 * HOUR });
+    expect(told(life, 'device-gone')).toHaveLength(3);
+    expect(life.lastReport.devices.map(({ state }) => state)).not.toContain('live');
+  });
+});
