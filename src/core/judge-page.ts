@@ -57,11 +57,12 @@ export function judgePage(ask: Ask, page: TelemetryPage, context: JudgeContext):
   if (page.deviceId !== null && page.deviceId !== ask.deviceId) {
     return distrust(ask, [], `it is of another device`);
   }
-  const nearSeen = ask.nearSeen || ask.near === null || shows(readings, ask.near);
+  const nearSeen = ask.nearSeen || !hasToBeShown(ask.near, context) || shows(readings, ask.near);
   const ended = page.nextCursor === null;
   const disorder = ended ? null : disorderIn(ask, page);
   if (disorder !== null) return distrust(ask, readings, disorder);
-  const missing = context.anchorWaived ? null : missingAnchor({ ask, page, nearSeen });
+  const far = hasToBeShown(ask.far, context) ? ask.far : null;
+  const missing = context.anchorWaived ? null : missingAnchor({ ask, far, page, nearSeen });
   if (missing !== null) return { ...distrust(ask, readings, missing), anchorMissing: true };
   if (ended) return judgeEnd(ask, readings, { context, nearSeen });
   return judgeFullPage(ask, readings, nearSeen || context.anchorWaived);
@@ -93,13 +94,25 @@ function disorderIn(ask: Ask, { readings, nextCursor }: TelemetryPage): string |
   return null;
 }
 
-function missingAnchor(seen: { ask: Ask; page: TelemetryPage; nearSeen: boolean }): string | null {
-  const { ask, page, nearSeen } = seen;
+/** Whether an anchor counts: one that the plan may hide by now shows nothing by being missing. */
+function hasToBeShown(edge: Edge | null, { visibleFromNs }: JudgeContext): edge is Edge {
+  return edge !== null && (visibleFromNs === null || edge.at >= visibleFromNs);
+}
+
+interface AnchorsSought {
+  readonly ask: Ask;
+  readonly far: Edge | null;
+  readonly page: TelemetryPage;
+  readonly nearSeen: boolean;
+}
+
+function missingAnchor(seen: AnchorsSought): string | null {
+  const { ask, far, page, nearSeen } = seen;
   const oldest = page.readings.at(-1)?.recordedAt ?? null;
   const ended = page.nextCursor === null;
   const past = (edge: Edge): boolean => ended || (oldest !== null && oldest < edge.at);
   if (ask.near !== null && !nearSeen && past(ask.near)) return 'it lacks the held reading that it goes on from';
-  if (ask.far !== null && past(ask.far) && !shows(page.readings, ask.far)) {
+  if (far !== null && past(far) && !shows(page.readings, far)) {
     return 'it lacks the held reading at its far end';
   }
   return null;

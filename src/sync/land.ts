@@ -110,9 +110,9 @@ function landOnce(context: SyncContext, page: JudgedPage, attempt: number): Land
 }
 
 /** What is held of the device of a page, without what was called empty while nothing was. */
-function stillClaimed({ store }: SyncContext, { deviceId, readings }: JudgedPage): TelemetryState {
-  const state = store.telemetry(deviceId);
-  return upholdClaims(state, readings, () => store.newestNs(deviceId) !== null);
+function stillClaimed({ store }: SyncContext, page: JudgedPage): TelemetryState {
+  const { deviceId } = page;
+  return upholdClaims(store.telemetry(deviceId), page, () => store.newestNs(deviceId) !== null);
 }
 
 /**

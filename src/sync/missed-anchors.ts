@@ -52,3 +52,9 @@ export function missAnchor({ store, serverClock }: SyncContext, deviceId: string
   }
   return isGone;
 }
+
+/** Takes in that answers with readings lack one that empty ones have lacked before: nobody waits for it any more. */
+export function takeAsGone({ store }: SyncContext, deviceId: string, at: EpochNs): void {
+  const missed = store.missedAnchors(deviceId).find((each) => each.at === at);
+  if (missed?.isGone === false) store.keepMissedAnchor(deviceId, { ...missed, isGone: true });
+}

@@ -9,7 +9,7 @@ import type { Judgement } from '../core/judge-page.ts';
 import type { TelemetryPage } from '../core/records.ts';
 import { type EpochNs, formatExact } from '../core/time.ts';
 import type { Ask } from '../core/walk.ts';
-import { isAwaited, missAnchor } from './missed-anchors.ts';
+import { isAwaited, isEmptyInDoubt, missAnchor, takeAsGone } from './missed-anchors.ts';
 import type { PageAnswer } from './page.ts';
 import { askBelow, fromFirstPage, nameGap, type Walk } from './walking.ts';
 
@@ -27,12 +27,14 @@ export async function askAgain(
 ): Promise<Ask | null> {
   const { context, task } = walk;
   const isEmpty = page.readings.length === 0 && (page.deviceId === null || page.deviceId === task.deviceId);
+  // Where others were seen to lack what was held, asking again within seconds would tell no more.
+  const isInDoubt = isEmpty && isEmptyInDoubt(context, task.deviceId);
   if (isEmpty) walk.empties += 1;
-  if (isEmpty && !judged.anchorMissing && walk.empties === 1) return ask;
+  if (isEmpty && !judged.anchorMissing && walk.empties === 1 && !isInDoubt) return ask;
   walk.odd += 1;
   const reason = judged.reason ?? '';
   context.observe({ type: 'page-distrusted', deviceId: task.deviceId, reason, attempt: walk.odd });
-  if (judged.anchorMissing ? !mayGoOnWithout(walk, ask, isEmpty) : walk.odd >= TRIES) {
+  if (judged.anchorMissing ? !mayGoOnWithout(walk, ask, isEmpty) : walk.odd >= TRIES || isInDoubt) {
     nameGap(walk, ask.hole, 'page not understood');
     return null;
   }
@@ -54,6 +56,8 @@ function mayGoOnWithout(walk: Walk, ask: Ask, isEmpty: boolean): boolean {
   walk.anchorMisses += 1;
   if (walk.anchorMisses < TRIES) return true;
   if (isEmpty && !missAnchor(context, deviceId, at)) return false;
+  if (isEmpty) walk.emptyBelieved = true;
+  else takeAsGone(context, deviceId, at);
   if (walk.anchorMisses === TRIES) context.observe({ type: 'restatement', deviceId, at: formatExact(at) });
   return true;
 }

@@ -166,7 +166,8 @@ async function takePage(
   const judged = judgePage(ask, page, {
     visibleFromNs: rules.visibleFrom(page.readings),
     emptyBefore: isEmptyInDoubt(context, task.deviceId) ? 0 : walk.empties,
-    anchorWaived: walk.anchorMisses >= TRIES,
+    // That others lack a reading does not make an empty answer one to believe.
+    anchorWaived: walk.anchorMisses >= TRIES && (page.readings.length > 0 || walk.emptyBelieved),
   });
   const { readings, proven } = judged;
   noteShown(context, task.deviceId, readings);
@@ -184,7 +185,7 @@ async function takePage(
     nameGap(walk, { from: ask.hole.from, to: proven.from }, 'beyond plan');
   }
   const hollow = judged.next === 'cursor' && readings.length === 0 ? walk.hollow + 1 : 0;
-  Object.assign(walk, { odd: 0, empties: 0, anchorMisses: 0, hollow });
+  Object.assign(walk, { odd: 0, empties: 0, anchorMisses: 0, emptyBelieved: false, hollow });
   if (hollow >= MAX_HOLLOW) {
     nameGap(walk, ask.hole, 'page not understood');
     return null;

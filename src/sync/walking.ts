@@ -33,6 +33,8 @@ export interface Walk {
   odd: number;
   empties: number;
   anchorMisses: number;
+  /** Whether answers without a reading are believed though they lack an anchor: it is taken as gone. */
+  emptyBelieved: boolean;
   /** Pages in a row without a reading that named a next one. */
   hollow: number;
   gone: boolean;
@@ -51,7 +53,8 @@ export function beginWalk(about: Pick<Walk, 'context' | 'rules' | 'task' | 'hole
     task.deviceId,
     spans.find(({ to }) => to === hole.from),
   );
-  return { ...about, near, far: reachable, reachTo, odd: 0, empties: 0, anchorMisses: 0, hollow: 0, gone: false };
+  const begun = { odd: 0, empties: 0, anchorMisses: 0, emptyBelieved: false, hollow: 0, gone: false };
+  return { ...about, near, far: reachable, reachTo, ...begun };
 }
 
 /**

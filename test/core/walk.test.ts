@@ -371,6 +371,13 @@ describe('what the plan may hide', () => {
     expect(judged.proven).toMatchObject({ from: HOLE.to, to: HOLE.to });
   });
 
+  test('an anchor below it need not be shown, one above it must', () => {
+    expect(judgeEnd([], at(150), { near: null })).toMatchObject({ next: 'done', proven: { from: at(150) } });
+    expectNothing(judgeEnd([], at(90), { near: null }), /far end/);
+    expect(judgeEnd([], at(5000), {})).toMatchObject({ next: 'done', reason: 'beyond plan' });
+    expectNothing(judgeEnd([], at(150), {}), /goes on from/);
+  });
+
   test('a page that has more behind it proves what it shows at any age', () => {
     const judged = judgePage(ask(UNANCHORED), full(readings(190, 170, 150)), { ...FRESH, visibleFromNs: at(5000) });
     expect(judged).toMatchObject({ next: 'time', reason: null, proven: { from: at(150) + 1n } });

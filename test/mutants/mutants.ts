@@ -88,12 +88,12 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'core/judge-page.ts',
-        find: '  const { ask, page, nearSeen } = seen;\n',
-        replace: '  const { ask, page, nearSeen } = seen;\n  if (ask.after >= 0n) return null;\n',
+        find: '  const { ask, far, page, nearSeen } = seen;\n',
+        replace: '  const { ask, far, page, nearSeen } = seen;\n  if (ask.after >= 0n) return null;\n',
       },
       {
         file: 'core/judge-page.ts',
-        find: 'const nearSeen = ask.nearSeen || ask.near === null || shows(readings, ask.near);',
+        find: 'const nearSeen = ask.nearSeen || !hasToBeShown(ask.near, context) || shows(readings, ask.near);',
         replace: 'const nearSeen = true;',
       },
     ],
@@ -122,8 +122,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'core/unvouched.ts',
-        find: 'if (newest === null ||',
-        replace: 'if (newest !== null || newest === null ||',
+        find: 'if (readings.length === 0 ||',
+        replace: 'if (readings.length >= 0 ||',
       },
     ],
   },
@@ -132,9 +132,9 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: ['emptyFurtherDown'],
     edits: [
       {
-        file: 'sync/pull.ts',
-        find: 'isEmptyInDoubt(context, task.deviceId) ? 0 : walk.empties',
-        replace: 'walk.empties',
+        file: 'sync/missed-anchors.ts',
+        find: 'missed.some(({ isGone, sinceMs }) => !isGone &&',
+        replace: 'missed.some(({ isGone, sinceMs }) => isGone &&',
       },
     ],
   },

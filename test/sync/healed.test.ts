@@ -83,8 +83,8 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
     timeout: 60_000,
   }, async () => {
     using rig = await openRig(bench, {
-      world: worldOf([{ deviceId: 'often', intervalMs: 10 * MINUTE }], 10 * DAY),
-      historyMs: 8 * DAY,
+      world: worldOf([{ deviceId: 'often', intervalMs: 10 * MINUTE }], 22 * DAY),
+      historyMs: 20 * DAY,
     });
     rig.simulator.settings.plan.historyMaxDays = 3;
     // Its newest page is true, all that lies below is not.
@@ -95,9 +95,10 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
     });
     await liveAsDaemon(rig, { forMs: 2 * HOUR });
     expect(calls).toBeGreaterThan(5);
+    expect(calls, 'seldom asked').toBeLessThan(100);
     rig.simulator.faults = null;
     const life = await liveAsDaemon(rig, { forMs: 30 * MINUTE });
-    await expectHealed(rig, life, NOW_MS - 8 * DAY + 4 * HOUR);
+    await expectHealed(rig, life, NOW_MS - 20 * DAY + 4 * HOUR);
   });
 
   test('though every answer is empty from the very first one on', { timeout: 60_000 }, async () => {
@@ -106,6 +107,36 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
     await liveAsDaemon(rig, { forMs: 2 * HOUR });
     rig.simulator.faults = null;
     await expectHealed(rig, await liveAsDaemon(rig, { forMs: 30 * MINUTE }));
+  });
+
+  test('though its first answers were empty, and the first true one is of its history', {
+    timeout: 60_000,
+  }, async () => {
+    using rig = await openRig(bench, { world: worldOf(DEVICES, 8 * DAY), historyMs: 6 * DAY });
+    rig.simulator.faults = often(firstOnes([1, 2]));
+    const life = await liveAsDaemon(rig, { forMs: HOUR });
+    expect(told(life, 'readings-late')).toEqual([]);
+    await expectHealed(rig, life, NOW_MS - 6 * DAY + 4 * HOUR);
+  });
+});
+
+describe.runIf(influxdAvailable())('a plan that shows nothing older than its days', () => {
+  test('hides what was held: that is not gone, and empty answers are not in doubt for it', {
+    timeout: 60_000,
+  }, async () => {
+    const readings = spokenFrom(NOW_MS - 2 * DAY, 280);
+    using rig = await openRig(bench, { world: worldOf([{ deviceId: 'often', readings }]), historyMs: 10 * DAY });
+    rig.simulator.settings.plan.historyMaxDays = 3;
+    rig.simulator.settings.bounds.age = 'empty';
+    await liveAsDaemon(rig, { forMs: HOUR });
+    await rig.clock.sleep(5 * DAY);
+    const { log } = rig.simulator;
+    const before = log.total;
+    const life = await liveAsDaemon(rig, { forMs: 3 * HOUR });
+    expect(told(life, 'restatement')).toEqual([]);
+    expect(new Set(told(life, 'gap-named').map(({ reason }) => reason))).toEqual(new Set(['beyond plan']));
+    const asked = log.requests.filter(({ number, path }) => number > before && path.includes('telemetry'));
+    expect(asked.length, 'seldom asked').toBeLessThan(20);
   });
 });
 
@@ -162,6 +193,67 @@ describe.runIf(influxdAvailable())('--once, where every answer of a device is em
     expect([missing, invented]).toEqual([[], []]);
   });
 });
+
+describe.runIf(influxdAvailable())('--once, where a reading is gone at the edge of what is held', () => {
+  test('does not believe an empty answer for that others lack the reading', { timeout: 60_000 }, async () => {
+    using rig = await openRig(bench, {
+      world: worldOf([{ deviceId: 'often', intervalMs: MINUTE }], 6 * DAY),
+      historyMs: 4 * DAY,
+    });
+    const isGone = (at: bigint): boolean =>
+      at > msToNs(NOW_MS - 2 * DAY - MINUTE) && at < msToNs(NOW_MS - 2 * DAY + 2 * MINUTE);
+    await rig.once({ settings: { ...rig.settings, history: { kind: 'age', ageMs: 2 * DAY } } });
+    rig.simulator.hides = (_, { recordedAtNs }) => isGone(recordedAtNs);
+    await rig.clock.sleep(30_000);
+    // Empty, without the reading twice, and empty again; live requests have no `before`.
+    const plan = firstOnes([1, 4]);
+    rig.simulator.faults = often((number, request) => (request.query.has('before') ? plan(number, request) : null));
+    expect(told(await rig.once(), 'restatement').length).toBeGreaterThan(0);
+    const startedMs = rig.clock.nowMs();
+    expect((await rig.once()).summary).toMatchObject({ outcome: 'complete', gaps: [] });
+    const { missingAt, expected } = await rig.verdict(startedMs, { fromNs: msToNs(NOW_MS - 4 * DAY + HOUR) });
+    expect(missingAt.filter(({ at }) => !isGone(at))).toEqual([]);
+    expect(expected).toBeGreaterThan(1000);
+  });
+
+  test('doubts nothing any more for a reading that answers with others lack', { timeout: 60_000 }, async () => {
+    const [first, later] = [spokenFrom(NOW_MS - 12 * HOUR, 60), spokenFrom(NOW_MS + 3 * HOUR, 60)];
+    const spoken = { deviceId: 'often', readings: [...first, ...later] };
+    using rig = await openRig(bench, { world: worldOf([spoken]), historyMs: 12 * DAY });
+    rig.simulator.settings.plan.historyMaxDays = 3;
+    rig.simulator.settings.bounds.age = 'unlimited';
+    const aDay = { ...rig.settings, history: { kind: 'age', ageMs: DAY } } as const;
+    await rig.once({ settings: aDay });
+    await rig.clock.sleep(HOUR);
+    rig.simulator.faults = often(always(falselyEmpty));
+    expect((await rig.once({ settings: aDay })).summary.exit_code).toBe(3);
+    rig.simulator.faults = null;
+    const lastNs = first.at(-1)?.recordedAtNs;
+    rig.simulator.hides = (_, { recordedAtNs }) => recordedAtNs === lastNs;
+    await rig.clock.sleep(6 * HOUR);
+    expect(told(await rig.once({ settings: aDay }), 'restatement')).toHaveLength(1);
+    const { summary, events } = await rig.once();
+    expect(told({ events }, 'page-distrusted')).toEqual([]);
+    expect(new Set(summary.gaps.map(({ reason }) => reason))).toEqual(new Set(['beyond plan']));
+  });
+});
+
+/** The answers of these numbers are empty. */
+function firstOnes(numbers: readonly number[]): FaultPlan {
+  let answers = 0;
+  return () => {
+    answers += 1;
+    return numbers.includes(answers) ? falselyEmpty : null;
+  };
+}
+
+/** A reading every ten minutes. */
+function spokenFrom(fromMs: number, readings: number) {
+  return Array.from({ length: readings }, (_, index) => ({
+    recordedAtNs: msToNs(fromMs + index * 10 * MINUTE),
+    values: [['level', String(index)] as const],
+  }));
+}
 
 /** Every answer of one device is empty for a while, and then none any more. */
 async function liveEmptyFor(rig: Rig, forMs: number, { thenMs }: { thenMs: number }): Promise<DaemonLife> {
