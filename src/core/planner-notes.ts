@@ -70,7 +70,7 @@ export function noteAnswer(tail: Tail, answer: TailAnswer, atMs: number): boolea
   const hadNews = hasNews(tail);
   const wasWalk = tail.hole !== null;
   Object.assign(tail, { askedMs: atMs, isGone: false, failures: 0, restMs: NEVER_MS, hole: answer.hole });
-  if (newReadings > 0) tail.rate = learnFromPage(tail.rate, instantsMs);
+  if (newReadings > 0 || tail.rate.intervalMs === null) tail.rate = learnFromPage(tail.rate, instantsMs);
   // A page further down says nothing of the newest end.
   if (wasWalk) return false;
   if (newReadings === 0 && answer.untilMs != null) {

@@ -194,6 +194,21 @@ function sureFromMs(tail: Tail, { sweepMs }: StandingRules): number {
   return restMs >= sweepMs ? Number.POSITIVE_INFINITY : tail.askedMs + restMs;
 }
 
+/**
+ * From one look to the next at a quiet device of which no listing tells: at its next reading where that is still to
+ * come, then at doubling distances. What had said nothing for a sweep when it was asked last has its sweeps alone.
+ */
+export function lookEveryMs(
+  tail: Tail,
+  { sweepMs, freshnessMs }: Pick<StandingRules, 'sweepMs' | 'freshnessMs'>,
+): number {
+  const withinMs = surelyWithinMs(tail.rate);
+  const silentMs = tail.askedMs - tail.newestMs;
+  if (!tail.isActive || !(silentMs < sweepMs)) return sweepMs;
+  const nextMs = withinMs > silentMs ? withinMs - silentMs : withinMs * 2 ** Math.min(tail.emptiesInARow, 20);
+  return Math.min(sweepMs, Math.max(freshnessMs, nextMs));
+}
+
 function oldestOf(tail: Tail): number {
   const byRateMs = tail.newestMs + (tail.rate.intervalMs ?? Number.POSITIVE_INFINITY);
   return hasNews(tail) ? Math.min(byRateMs, tail.seenMs) : byRateMs;

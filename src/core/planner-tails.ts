@@ -10,6 +10,7 @@
 import { noteAnswer, noteFailure, noteListed, type TailAnswer } from './planner-notes.ts';
 import {
   type Hole,
+  lookEveryMs,
   NEVER_MS,
   newTail,
   type StandingRules,
@@ -52,6 +53,8 @@ export interface TailPick {
 export interface Tails {
   /** Takes in how the rules stand now. */
   setRules(rules: StandingRules): void;
+  /** Takes in whether the listing fails for so long that it tells nothing: what is quiet is looked for without it. */
+  setUnlisted(is: boolean): void;
   held(deviceId: string, held: HeldTail): void;
   /** @returns whether a quiet device turns out to have spoken. */
   listed(device: ListedTail, nowMs: number): boolean;
@@ -93,6 +96,7 @@ const MOVES = 200;
 /** No devices. */
 export function createTails(first: StandingRules): Tails {
   let rules = first;
+  let isUnlisted = false;
   const tails = new Map<string, Tail>();
   const bySlot: (Tail | undefined)[] = [];
   const freeSlots: number[] = [];
@@ -122,7 +126,8 @@ export function createTails(first: StandingRules): Tails {
   };
   const wait = (tail: Tail): void => {
     const standing = standingOf(tail, rules);
-    const sweepMs = tail.askedMs + (tail.isGone ? LOOK_MS : rules.sweepMs);
+    const everyMs = isUnlisted ? lookEveryMs(tail, rules) : rules.sweepMs;
+    const sweepMs = tail.askedMs + (tail.isGone ? LOOK_MS : everyMs);
     if (standing === null) heaps.quiet.put(tail.slot, Math.max(sweepMs, tail.restMs));
     else heaps.waiting.put(tail.slot, Math.min(standing.dueMs, standing.fullMs));
   };
@@ -165,6 +170,11 @@ export function createTails(first: StandingRules): Tails {
   return {
     setRules(next) {
       rules = next;
+      for (const tail of tails.values()) place(tail);
+    },
+    setUnlisted(is) {
+      if (is === isUnlisted) return;
+      isUnlisted = is;
       for (const tail of tails.values()) place(tail);
     },
     held(deviceId, { newestMs, askedMs, rate, hole = null }) {

@@ -36,6 +36,8 @@ const UNSTRETCHED = 2;
 const SPARE_LANES = ['first-history', 'backfill', 'sweep'] as const;
 /** How long a backfill leaves a device alone of which nothing was understood. */
 const BACKFILL_REST_MS = MINUTE_MS;
+/** For so long the listing fails before it is gone on without: what it told of last is no sign of anything then. */
+const UNLISTED_MS = 10 * MINUTE_MS;
 const NEVER = Number.POSITIVE_INFINITY;
 
 /** A planner that knows no device. */
@@ -55,6 +57,7 @@ export function createPlanner(settings: PlannerSettings): Planner {
   let telemetryOffMs = Number.NEGATIVE_INFINITY;
   /** The stream that failed last with the whole service: the next look is another's, so that none stands in for all. */
   let putOff: Stream | null = null;
+  let listFailingFromMs: number | null = null;
   let backfillRestMs = Number.NEGATIVE_INFINITY;
   let liveAgeMs = freshnessMs;
 
@@ -158,6 +161,12 @@ export function createPlanner(settings: PlannerSettings): Planner {
   const renew = (nowMs: number): void => {
     if (commitment.renew(tails, spread.perMs(), nowMs)) tails.setRules(commitment.rules());
   };
+  const noteTrouble = (decision: Decision, isOwn: boolean, nowMs: number): void => {
+    if (!isOwn) putOff = purposeOf(decision).stream;
+    if (!isOwn || decision.kind !== 'devices') return;
+    listFailingFromMs ??= nowMs;
+    if (nowMs - listFailingFromMs >= UNLISTED_MS) tails.setUnlisted(true);
+  };
   const release = (deviceId: string): void => {
     for (const queue of queues) queue.release(deviceId, true);
   };
@@ -194,6 +203,8 @@ export function createPlanner(settings: PlannerSettings): Planner {
       rounds.goesOn('devices');
       for (const device of devices) if (tails.listed(device, nowMs)) surprises.note();
       if (!isLast) return;
+      listFailingFromMs = null;
+      tails.setUnlisted(false);
       rounds.done('devices', nowMs);
       surprises.listed(nowMs, tails.size());
       renew(nowMs);
@@ -203,7 +214,7 @@ export function createPlanner(settings: PlannerSettings): Planner {
       Object.assign(reread, { isDue, isUnderWay: false });
     },
     failed(decision, { isOwn }, nowMs) {
-      if (!isOwn) putOff = purposeOf(decision).stream;
+      noteTrouble(decision, isOwn, nowMs);
       if (!('deviceId' in decision)) {
         if (decision.kind === 'reread') Object.assign(reread, { isDue: !isOwn, isUnderWay: false });
         else rounds.failed(decision.kind, isOwn, nowMs);

@@ -2,7 +2,8 @@
  * The inventory: one complete listing of the devices, what changed since the last one, and the `device` points of it.
  *
  * Only a complete listing says anything of what is missing (design 2.1). A listing whose cursor is refused half-way is
- * begun again, and so is an empty one where the account counts devices: a service whose storage fails answers so.
+ * begun again, and so is an empty one where the account counts devices, or tells no count and some are known: a service
+ * whose storage fails answers so.
  */
 import { deviceDigest, deviceLine } from '../core/fact-lines.ts';
 import { ApiFault } from '../core/faults.ts';
@@ -12,6 +13,8 @@ import { nameOf } from '../core/names.ts';
 import type { Cursor, DeviceRecord, RejectedRecord } from '../core/records.ts';
 import { type EpochMs, HOUR_NS, msToNs } from '../core/time.ts';
 import type { SyncContext } from './context.ts';
+import { keptDevices } from './exclusion.ts';
+import { freshestFirst } from './telemetry.ts';
 
 /** A `device` point is made when something changed, and at least this often (design 1.4). */
 const POINT_EVERY_NS = HOUR_NS;
@@ -21,6 +24,9 @@ const MAX_STARTS = 3;
 
 /** How long to wait before a listing is begun anew. */
 const AGAIN_MS = 1000;
+
+/** How many devices are asked whether they are there, where nobody counts them. */
+const MAX_ASKED = 3;
 
 /** How many pages of a listing may come: far beyond any workspace, so that a cursor that leads in a circle ends. */
 const MAX_PAGES = 10_000;
@@ -36,7 +42,9 @@ export async function syncDevices(context: SyncContext, signal: AbortSignal): Pr
 
 async function syncAlone(context: SyncContext, signal: AbortSignal): Promise<void> {
   const { store, observe } = context;
-  const { records, answeredAtMs, unreadable } = await listDevices(context, signal);
+  const listing = await listDevices(context, signal);
+  await holdAgainstDevices(context, listing, signal);
+  const { records, answeredAtMs, unreadable } = listing;
   const tag = store.workspaceTag();
   if (tag === null) throw new Error('devices were listed before the workspace was pinned');
   const known = new Map(store.devices().map((device) => [device.record.deviceId, device]));
@@ -76,7 +84,7 @@ export async function listDevices(context: SyncContext, signal: AbortSignal): Pr
     const isLast = start >= MAX_STARTS;
     try {
       const listing = await listOnce(context, signal);
-      if (!isDenied(context, listing)) return listing;
+      if (!isDoubted(context, listing)) return listing;
       if (isLast) return believed(context, listing);
     } catch (error) {
       if (!(error instanceof ApiFault) || error.kind !== 'bad-cursor' || isLast) throw error;
@@ -85,17 +93,48 @@ export async function listDevices(context: SyncContext, signal: AbortSignal): Pr
   }
 }
 
-/** Whether a listing says that there are no devices, and the account that there are. */
-function isDenied({ store }: SyncContext, { records, unreadable }: Listing): boolean {
-  return records.size === 0 && unreadable === 0 && (store.account()?.devices ?? 0) > 0;
+/** Whether a listing says that there are no devices, and the account that there are, or nothing where some are known. */
+function isDoubted({ store }: SyncContext, { records, unreadable }: Listing): boolean {
+  const counted = store.account()?.devices ?? null;
+  return records.size === 0 && unreadable === 0 && (counted === null ? isAnyKnown(store) : counted > 0);
 }
 
 /** Nothing depends on it where no device was known before; else all that are would be gone by it. */
 function believed({ store }: SyncContext, listing: Listing): Listing {
-  if (store.devices().every(({ goneSinceMs }) => goneSinceMs !== null)) return listing;
-  const counted = store.account()?.devices;
-  const words = `GET /devices: no device is listed, though the account counts ${counted}`;
-  throw new ApiFault('malformed', words, { request: 'GET /devices' });
+  const counted = store.account()?.devices ?? null;
+  if (counted === null || !isAnyKnown(store)) return listing;
+  throw noneListed(`the account counts ${counted}`);
+}
+
+function noneListed(though: string): ApiFault {
+  const words = `GET /devices: no device is listed, though ${though}`;
+  return new ApiFault('malformed', words, { request: 'GET /devices' });
+}
+
+/** Where nobody counts the devices, they tell themselves whether an empty listing is true. @throws ApiFault where it is not. */
+async function holdAgainstDevices(context: SyncContext, listing: Listing, signal: AbortSignal): Promise<void> {
+  if (!isDoubted(context, listing) || !isAnyKnown(context.store)) return;
+  const answering = await oneThatAnswers(context, signal);
+  if (answering !== null) throw noneListed(`device ${answering} answers`);
+}
+
+function isAnyKnown(store: SyncContext['store']): boolean {
+  return store.devices().some(({ goneSinceMs }) => goneSinceMs === null);
+}
+
+/** @returns one of the known devices that is no 404: it is there; `null` where none is, or the key may not look. */
+async function oneThatAnswers(context: SyncContext, signal: AbortSignal): Promise<string | null> {
+  for (const { record } of freshestFirst(keptDevices(context)).slice(0, MAX_ASKED)) {
+    const { deviceId } = record;
+    const query = { deviceId, after: null, before: null, cursor: null };
+    try {
+      await context.api.telemetry(query, { lane: 'inventory', stream: 'devices' }, signal);
+      return deviceId;
+    } catch (error) {
+      if (!(error instanceof ApiFault) || (error.kind !== 'not-found' && error.kind !== 'scope-missing')) throw error;
+    }
+  }
+  return null;
 }
 
 async function listOnce({ api, store, observe, settings }: SyncContext, signal: AbortSignal): Promise<Listing> {

@@ -1,6 +1,7 @@
 /**
  * One pass: the account, the devices, the alerts, then the holes in the telemetry, in that order: what comes later
- * stands on what came before. Where the devices cannot be listed, those known from before are gone on with. A pass can be broken off anywhere and begun again; what was landed stays.
+ * stands on what came before. Where the devices cannot be listed, those known from before are gone on with. A pass can be
+ * broken off anywhere and begun again; what was landed stays.
  */
 import { ApiFault, type ApiFaultKind } from '../core/faults.ts';
 import type { Stream } from '../core/ports.ts';
@@ -72,8 +73,15 @@ export async function runPass(
   return { horizon, failed: result.failed, off, unread };
 }
 
-/** What is wrong with the list of devices alone, as far as can be told. */
-const OF_THE_LIST: ReadonlySet<ApiFaultKind> = new Set(['server-fault', 'malformed', 'bad-cursor', 'invalid-request']);
+/** What is wrong with the list of devices alone, as far as can be told: the account was answered just before. */
+const OF_THE_LIST: ReadonlySet<ApiFaultKind> = new Set([
+  'unreachable',
+  'not-found',
+  'server-fault',
+  'malformed',
+  'bad-cursor',
+  'invalid-request',
+]);
 
 /** Lists the devices. @returns whether that was done: where it cannot be, those that are known must do. */
 async function readDevices(context: SyncContext, puller: Puller, signal: AbortSignal): Promise<boolean> {

@@ -49,7 +49,7 @@ export function createStreamNotes(clocks: { serverNowMs: () => EpochMs; monoMs: 
       if (event.type === 'pass-failed' || event.type === 'service-trouble') trouble = event.message;
       // Before anything was answered at all: such as an address that is not the API's.
       if (event.type === 'stream-failed' && readAtMs.size === 0) trouble = event.message;
-      if (event.type === 'key-refused') refusal = event.message;
+      refusal = refusalAfter(event, refusal);
       if (event.type === 'stream-off') off.set(event.stream, `the key lacks the scope ${event.scope}`);
       if (event.type !== 'request-done' || event.fault !== null) return;
       trouble = null;
@@ -76,6 +76,12 @@ export function createStreamNotes(clocks: { serverNowMs: () => EpochMs; monoMs: 
         };
       }),
   };
+}
+
+/** A key is taken again also where the list of devices fails just then, for a reason of its own. */
+function refusalAfter(event: AppEvent, before: string | null): string | null {
+  if (event.type === 'key-refused') return event.message;
+  return event.type === 'key-accepted' ? null : before;
 }
 
 function stateOf(why: { off: string | null; failing: string | null }, wasRead: boolean): StreamStatus['state'] {

@@ -47,6 +47,28 @@ describe('trouble', () => {
     },
   );
 
+  test('of a listing that lasts has what fell quiet of late looked for without it, and nothing else', () => {
+    const world = createWorld([
+      evenDevice('paused', { intervalMs: 10 * MINUTE_MS, seenAt: () => 0 }),
+      ...Array.from({ length: 300 }, (_, index) => evenDevice(`old${index}`, SILENT)),
+    ]);
+    const rate = { intervalMs: 10 * MINUTE_MS, deviationMs: 0 };
+    const nowMs = 10 * HOUR_MS;
+    const hold = (deviceId: string, newestMs: number): void => {
+      world.planner.held(deviceId, { newestMs, askedMs: nowMs, rate });
+      world.planner.listed([{ deviceId, seenMs: newestMs, isActive: true }], { isLast: true }, nowMs);
+    };
+    for (let index = 0; index < 300; index += 1) hold(`old${index}`, HOUR_MS);
+    hold('paused', nowMs - HOUR_MS);
+    const fate = ({ kind }: Decision) => (kind === 'devices' ? 'failed' : 'answered');
+    const made = world.run({ fromMs: nowMs, untilMs: nowMs + 2 * HOUR_MS, fate });
+    const asked = tailsOf(made, 'sweep');
+    expect(asked.length, 'no burst of all').toBeLessThan(5);
+    expect(asked[0]?.deviceId).toBe('paused');
+    expect((asked[0]?.atMs ?? 0) - nowMs).toBeLessThan(25 * MINUTE_MS);
+    expect(countOf(made, 'paused'), 'and is gone on with by its rate').toBeGreaterThan(5);
+  });
+
   test('of a listing, the alerts or the account has them rest, and a listing begins anew', () => {
     const world = createWorld(Array.from({ length: 450 }, (_, index) => evenDevice(`d${index}`, SILENT)));
     let pages = 0;

@@ -47,6 +47,7 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
       expect(life.lastReady.reasons.join()).toMatch(/stream devices/);
       const lags = new Map(life.lastReport.devices.map(({ device_id, lag_seconds }) => [device_id, lag_seconds]));
       for (const deviceId of ['often', 'tied']) expect(lags.get(deviceId), deviceId).toBeLessThan(300);
+      expect(lags.get('seldom'), 'no list tells of it: it is looked for').toBeLessThan(40 * 60);
       const asked = (path: RegExp): number =>
         rig.simulator.log.requests.filter((request) => request.atMs >= fromMs && path.test(request.path)).length;
       expect(asked(/alerts$/), 'every two minutes').toBeGreaterThan(50);
@@ -58,7 +59,13 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
     },
   );
 
-  test.each(LISTS)(
+  const OF_ONCE: typeof LISTS = [
+    ...LISTS,
+    ['never answered', { kind: 'hang' }, /GET \/devices: no answer/],
+    ['not there', { kind: 'html', status: 404 }, /GET \/devices: /],
+  ];
+
+  test.each(OF_ONCE)(
     'or one that is (%s) leaves the known devices to --once, which tells of it',
     async (_, fault, words) => {
       using rig = await rigOf();
@@ -90,6 +97,26 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
     const { summary } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
     expect(rig.simulator.log.requests.filter(({ path }) => path.endsWith('/devices'))).toHaveLength(1);
+  });
+
+  test('is held against the devices themselves where nobody counts them', async () => {
+    using rig = await rigOf();
+    rig.simulator.settings.key.scopes = rig.simulator.settings.key.scopes.filter((scope) => scope !== 'account:read');
+    await liveAsDaemon(rig, { forMs: HOUR });
+    rig.simulator.faults = onPath(/\/devices$/, always(falselyEmpty));
+    const life = await liveAsDaemon(rig, { forMs: HOUR });
+    expect(told(life, 'device-gone')).toEqual([]);
+    expect(told(life, 'stream-failed')[0]?.message).toMatch(/no device is listed, though device \w+ answers/);
+    expect(life.lastReport.devices.find(({ device_id }) => device_id === 'often')?.lag_seconds).toBeLessThan(300);
+  });
+
+  test('is true where nobody counts the devices and none of them answers any more', async () => {
+    const vanishesAtMs = NOW_MS + HOUR;
+    using rig = await rigOf(DEVICES.map((device) => ({ ...device, vanishesAtMs })));
+    rig.simulator.settings.key.scopes = rig.simulator.settings.key.scopes.filter((scope) => scope !== 'account:read');
+    const life = await liveAsDaemon(rig, { forMs: 2 * HOUR });
+    expect(life.lastReport.devices.map(({ state }) => state)).not.toContain('live');
+    expect(life.lastReady.reasons).toEqual([]);
   });
 
   test('is true where the account counts none any more: all are gone after two', async () => {

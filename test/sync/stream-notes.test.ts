@@ -32,12 +32,15 @@ describe('what keeps the API from being read', () => {
     expect(notesOf(answered, failed).trouble()).toBeNull();
   });
 
-  test('is an outage until something is answered, and a refused key until the devices are', () => {
+  test('is an outage until something is answered, and a refused key until the devices are, or it is taken', () => {
     const outage: AppEvent = { type: 'service-trouble', message: 'down', waitMs: 1000 };
     const refused: AppEvent = { type: 'key-refused', message: 'no', waitMs: 1000 };
     expect(notesOf(answered, outage).trouble()).toBe('down');
     expect(notesOf(outage, answered).trouble()).toBeNull();
     expect(notesOf(refused, { ...answered, request: 'GET /account' }).trouble()).toBe('no');
+    expect(notesOf(refused, { type: 'key-accepted' }).isRefused(), 'the list may fail for a reason of its own').toBe(
+      false,
+    );
     expect(notesOf(refused, answered).trouble()).toBeNull();
   });
 });
