@@ -46,7 +46,7 @@ process.on('SIGINT', onSignal);
  */
 const YOUNG_BYTES = 5 * 1024 * 1024;
 /** How far the heap grows beyond what is in use: a daemon has its allowance to wait for, a one-off wants to be done. */
-const GROWTH_PERCENT = { daemon: 40, oneOff: 100 };
+const GROWTH_PERCENT = { daemon: 40, oneOff: 85 };
 const LOOK_EVERY_MS = 20;
 
 setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT.oneOff}`);
