@@ -4,8 +4,8 @@
  *
  * Promises: the account is read before anything else, so that another workspace behind the key is noticed before
  * anything is written; then the planner has the say (`dispatch.ts`), also where the devices could not be listed but are
- * known from before. Beside it, once a minute, what needs no request; and
- * yesterday is read again while there is allowance to spare.
+ * known from before. Beside it, once a minute, what needs no request; and yesterday is read again while there is
+ * allowance to spare.
  */
 import { StateFullError } from '../core/archive-room.ts';
 import { ApiFault } from '../core/faults.ts';
