@@ -6,9 +6,9 @@
  */
 import { readFileSync } from 'node:fs';
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
+import type { ProcessPorts } from './app/terminal.ts';
 import { UserError } from './core/faults.ts';
 import { plainText } from './core/text.ts';
-import type { ProcessPorts } from './voice.ts';
 
 /** Signals this close to the first count as the same one: npm passes on what the terminal has sent already. */
 const SAME_SIGNAL_MS = 1000;
@@ -78,15 +78,16 @@ const ports: ProcessPorts = {
 
 async function main(): Promise<number> {
   try {
-    const { parseArguments } = await import('./cli.ts');
+    const { parseArguments } = await import('./cli/cli.ts');
     const command = parseArguments(process.argv.slice(2));
     if (command.mode === 'help') return tell((await import('./cli/help.ts')).helpText(command.topic));
-    if (command.mode === 'version') return tell(`${(await import('./version.ts')).VERSION}\n`);
-    if (command.mode === 'health') return await (await import('./run/health.ts')).runHealthCommand(command, ports);
+    if (command.mode === 'version') return tell(`${(await import('./app/version.ts')).VERSION}\n`);
+    if (command.mode === 'health')
+      return await (await import('./commands/health/command.ts')).runHealthCommand(command, ports);
     const isDaemon = command.mode === 'daemon' || command.mode === 'demo';
     stopExitCode = isDaemon ? 0 : 3;
     if (isDaemon) setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT.daemon}`);
-    const { runCommand } = await import('./run.ts');
+    const { runCommand } = await import('./commands/run.ts');
     return await runCommand(command, ports);
   } catch (error) {
     if (!(error instanceof UserError)) throw error;

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { VERSION } from '../src/app/version.ts';
 import type { ExitCode } from '../src/core/faults.ts';
 import { SAID_ROWS } from '../src/observe/log-table.ts';
-import { VERSION } from '../src/version.ts';
 import { configurationPage } from './support/configuration-page.ts';
 import { logsPage } from './support/logs-page.ts';
 import { metricsPage } from './support/metrics-page.ts';

@@ -6,10 +6,11 @@
  * or ahead. So it is never taken to be earlier than the newest booking, and as soon as the server's time is known the
  * ledger is read again.
  */
-import { LONGEST_BLOCK_MS } from '../core/answer-brake.ts';
+
 import type { Clock, Ledger, Purpose } from '../core/ports.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import { DAY_MS, type EpochMs, SECOND_MS } from '../core/time.ts';
+import { LONGEST_BLOCK_MS } from './answer-brake.ts';
 
 /**
  * How far behind the server's clock a booking or a block may have been made: `Date` is cut to the second and has

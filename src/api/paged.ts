@@ -5,9 +5,9 @@
  * the same from page to page"); a first page that is refused is put once more with the documented default.
  */
 import { ApiFault } from '../core/faults.ts';
-import { createPageSize } from '../core/page-size.ts';
 import type { Reply } from '../core/ports.ts';
 import type { Cursor } from '../core/records.ts';
+import { createPageSize } from './page-size.ts';
 
 /** Puts a request for a page. @param put sends it with a limit. @throws ApiFault */
 export type AskForPage = <T>(

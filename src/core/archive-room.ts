@@ -5,8 +5,9 @@
  * Pulling stops before anything is full, so that delivery, bookings and clearing go on; it goes on only when there is
  * clearly more room than where it stopped, so that it does not stop and go all the time.
  */
-import type { StateSize } from './archive-keeper.ts';
+
 import { UserError } from './faults.ts';
+import type { StateSize } from './state/archive-keeper.ts';
 import { MINUTE_MS } from './time.ts';
 
 const MIB = 1024 * 1024;

@@ -1,7 +1,7 @@
 /**
  * What can be found out about a database by asking it (`--check`), without a point being written unless that is wanted.
  */
-import type { DestinationKind } from './dialect.ts';
+import type { DestinationKind } from './lines/dialect.ts';
 import type { WriteAnswer } from './ports.ts';
 
 /** What `influx/probe.ts` has found. */

@@ -2,8 +2,9 @@
  * Everything worth telling, as facts. Logic reports these and neither logs nor counts; `observe/` decides who hears
  * what. No event carries a secret, a header or a body.
  */
-import type { DestinationKind } from './dialect.ts';
+
 import type { ApiFaultKind, ExitCode } from './faults.ts';
+import type { DestinationKind } from './lines/dialect.ts';
 import type { RequestLane, Stream } from './ports.ts';
 import type { EpochMs } from './time.ts';
 

@@ -3,9 +3,9 @@
  */
 import { type CoveredSpan, coveredIntervals, holesIn } from './coverage.ts';
 import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract, union } from './intervals.ts';
-import type { KnownDevice } from './inventory-state.ts';
+import type { KnownDevice } from './state/inventory.ts';
+import type { Gap } from './state/telemetry.ts';
 import type { DeviceState, StatusGap } from './status.ts';
-import type { Gap } from './telemetry-state.ts';
 import { DAY_NS, type EpochNs, formatExact, maxNs, msToNs, SECOND_NS } from './time.ts';
 
 /** The listing may be answered from somewhere that lags: what is younger than this it need not know. */

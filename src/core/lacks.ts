@@ -1,7 +1,7 @@
 /**
  * What a destination lacks for good, in the words of the status report and of people. Pure.
  */
-import type { LackReason, LackSum } from './log-state.ts';
+import type { LackReason, LackSum } from './state/log.ts';
 import type { LackStatus } from './status.ts';
 import { grouped } from './text.ts';
 import { formatExact } from './time.ts';

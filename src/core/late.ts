@@ -6,9 +6,9 @@
  * back: better a stretch that is read again than one that is called complete and is not.
  */
 import { addSpan, type CoveredSpan, type Edge } from './coverage.ts';
-import { readingDigest } from './points.ts';
+import { readingDigest } from './lines/points.ts';
 import type { Reading } from './records.ts';
-import type { Landing, TelemetryState } from './telemetry-state.ts';
+import type { Landing, TelemetryState } from './state/telemetry.ts';
 import { type EpochMs, type EpochNs, HOUR_MS, MINUTE_MS, maxNs, msToNs, nsToMs, SECOND_MS } from './time.ts';
 
 /** The server's clock speaks in seconds: what it says may lie up to a second ahead of the time at which it looked. */

@@ -1,11 +1,12 @@
 /**
  * The words in which the folders talk to each other: what the rules and the motion need from the world outside.
  *
- * Each folder of technology implements some of these and knows none of the others; `app.ts` puts them together.
+ * Each folder of technology implements some of these and knows none of the others; `app/open-sync.ts` puts them together.
  */
-import type { DestinationKind } from './dialect.ts';
+
 import type { AppEvent } from './events.ts';
 import type { ApiFaultKind } from './faults.ts';
+import type { DestinationKind } from './lines/dialect.ts';
 import type { Account, AlertPage, AlertRecord, Cursor, DevicePage, TelemetryPage } from './records.ts';
 import type { EpochMs, EpochNs } from './time.ts';
 

@@ -4,10 +4,10 @@
  * Words of servers repeat the value or the line that they are about, so that every refusal reads differently: what
  * belongs together is told by their shape, without figures and without what is quoted.
  */
-import { readLine } from './line-reader.ts';
-import { identityTag } from './line-text.ts';
-import type { Lack } from './log-state.ts';
-import type { QuarantinedItem } from './quarantine-state.ts';
+import { readLine } from './lines/line-reader.ts';
+import { identityTag } from './lines/line-text.ts';
+import type { Lack } from './state/log.ts';
+import type { QuarantinedItem } from './state/quarantine.ts';
 import { type EpochNs, msToNs } from './time.ts';
 
 /** Which of it is meant: all that fits every member that is given. */

@@ -5,7 +5,7 @@
  * the data, and that everything that it does not know keeps the lines. Servers differ (1.8, 2, 3, the clouds,
  * VictoriaMetrics, proxies in between): the rows below are what all of them are known to say.
  */
-import type { DestinationKind } from '../core/dialect.ts';
+import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { WriteAnswer } from '../core/ports.ts';
 import { plainText } from '../core/text.ts';
 

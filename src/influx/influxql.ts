@@ -4,10 +4,10 @@
  *
  * Times are asked for as text, RFC 3339 with every digit: as numbers, nanoseconds are more than JSON's readers hold.
  */
-import { encodeFieldValue } from '../core/line-protocol.ts';
+import { encodeFieldValue } from '../core/lines/line-protocol.ts';
+import type { PointSource, ReadTrouble, TakePoint } from '../core/state/verify.ts';
 import { plainText } from '../core/text.ts';
 import { parseTimestamp } from '../core/time.ts';
-import type { PointSource, ReadTrouble, TakePoint } from '../core/verify-ports.ts';
 import { MAY_READ, type ReadLines } from './reading.ts';
 import { inSectionOf } from './trouble.ts';
 

@@ -4,7 +4,7 @@
  * not known, and no fault.
  */
 import type { DestinationFacts } from '../core/destination-facts.ts';
-import type { DestinationKind } from '../core/dialect.ts';
+import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { WriteAnswer } from '../core/ports.ts';
 import type { ServerAnswer } from './answers.ts';
 import { createUnknownServer, readMarks } from './kind.ts';

@@ -1,8 +1,8 @@
 /**
  * The query side: telemetry of one workspace, read back from a destination of either kind.
  */
-import type { DestinationKind } from '../core/dialect.ts';
-import type { PointSource } from '../core/verify-ports.ts';
+import type { DestinationKind } from '../core/lines/dialect.ts';
+import type { PointSource } from '../core/state/verify.ts';
 import { createInfluxSource } from './influxql.ts';
 import { createReader } from './reading.ts';
 import type { InfluxSinkOptions } from './sink.ts';

@@ -6,8 +6,8 @@
  */
 import type { IncomingMessage, RequestOptions } from 'node:http';
 import { StringDecoder } from 'node:string_decoder';
+import type { ReadTrouble } from '../core/state/verify.ts';
 import { plainText } from '../core/text.ts';
-import type { ReadTrouble } from '../core/verify-ports.ts';
 import type { Conceal } from './answers.ts';
 import { baseUrl, openAgent } from './connection.ts';
 import { http, https } from './node-http.ts';

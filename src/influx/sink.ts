@@ -4,7 +4,7 @@
  * It never retries, buffers, splits or logs: what becomes of the lines is decided by who calls it. An answer that did
  * not come within the deadline is unknown, and said as "later": the same bytes again do no harm.
  */
-import type { DestinationKind } from '../core/dialect.ts';
+import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { Sink, WriteAnswer } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
 import { type Conceal, readAnswer, type ServerAnswer } from './answers.ts';

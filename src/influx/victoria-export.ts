@@ -2,8 +2,9 @@
  * Telemetry read back from a VictoriaMetrics by its export: numbers, whole milliseconds, a series in pieces of some
  * thousand samples, each a line.
  */
+
+import type { PointSource, ReadTrouble } from '../core/state/verify.ts';
 import type { EpochNs } from '../core/time.ts';
-import type { PointSource, ReadTrouble } from '../core/verify-ports.ts';
 import type { ReadLines } from './reading.ts';
 import { inSectionOf } from './trouble.ts';
 

@@ -3,8 +3,8 @@
  * more.
  */
 import type { DestinationFigures, Figures, FleetFigures } from '../core/figures.ts';
-import { JOB_RULES } from '../core/jobs.ts';
-import type { LackReason } from '../core/log-state.ts';
+import { JOB_RULES } from '../core/state/jobs.ts';
+import type { LackReason } from '../core/state/log.ts';
 import { READY_CODES } from '../core/status.ts';
 import type { Instruments, MetricsOptions } from './metrics.ts';
 

@@ -1,7 +1,7 @@
 /**
  * `/metrics`: counters from the events, gauges from the figures of the moment, both by the table (`metrics-table.ts`).
  *
- * Promises: nothing is served that is not in the table; a scrape asks for figures that are cheap (`sync/figures.ts`) and
+ * Promises: nothing is served that is not in the table; a scrape asks for figures that are cheap (`report/figures.ts`) and
  * changes nothing; names of destinations and devices are label values, escaped and shortened, and no secret is in them.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';

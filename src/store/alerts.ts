@@ -4,7 +4,7 @@
  * Promise: what is kept of an alert moves in one transaction with the points it was computed for.
  */
 import type Database from 'better-sqlite3';
-import type { KnownAlert } from '../core/alerts.ts';
+import type { KnownAlert } from '../core/lines/alerts.ts';
 
 export interface AlertTable {
   find(alertId: number): KnownAlert | null;

@@ -6,11 +6,11 @@
  * is, byte for byte, what was appended.
  */
 import type Database from 'better-sqlite3';
-import { sideReach } from '../core/archive-spans.ts';
 import type { Interval, Intervals } from '../core/intervals.ts';
-import type { ArchiveTotals, LogBatch, LogLane, LogPosition, LogSegment } from '../core/log-state.ts';
-import type { Tie } from '../core/telemetry-state.ts';
+import type { ArchiveTotals, LogBatch, LogLane, LogPosition, LogSegment } from '../core/state/log.ts';
+import type { Tie } from '../core/state/telemetry.ts';
 import type { EpochMs, EpochNs } from '../core/time.ts';
+import { sideReach } from './archive-spans.ts';
 import { type PackedBlock, pack, release, unpack } from './block-codec.ts';
 
 /** What one block holds. `firstNs` and `lastNs` bound its telemetry lines; `null` where it has none. */

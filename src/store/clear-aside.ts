@@ -5,8 +5,8 @@
  * no less than that.
  */
 import type Database from 'better-sqlite3';
-import type { ArchiveKeeper } from '../core/archive-keeper.ts';
-import type { LogLane } from '../core/log-state.ts';
+import type { ArchiveKeeper } from '../core/state/archive-keeper.ts';
+import type { LogLane } from '../core/state/log.ts';
 import { unpack } from './block-codec.ts';
 import { STEP_BLOCKS, STEP_BYTES } from './clear.ts';
 import { createLosses } from './clear-lacks.ts';

@@ -2,12 +2,12 @@
  * Everything that keeps the archive small, over one open database: each call one transaction.
  */
 import type Database from 'better-sqlite3';
-import type { ArchiveKeeper } from '../core/archive-keeper.ts';
+import type { ArchiveKeeper } from '../core/state/archive-keeper.ts';
 import { createClearer } from './clear.ts';
 import { createAsides } from './clear-aside.ts';
 import { createVacuum } from './clear-vacuum.ts';
+import { createSealer } from './compact.ts';
 import type { Lacks } from './lack.ts';
-import { createSealer } from './seal.ts';
 
 /** Puts it together. @param path the state file. */
 export function createKeeper(db: Database.Database, { lacks, path }: { lacks: Lacks; path: string }): ArchiveKeeper {

@@ -2,9 +2,9 @@
  * What a destination will not get from the log any more, on its way into its lack-set.
  */
 import type Database from 'better-sqlite3';
-import type { LineSpan } from '../core/archive-spans.ts';
-import type { LackReason } from '../core/log-state.ts';
+import type { LackReason } from '../core/state/log.ts';
 import type { EpochNs } from '../core/time.ts';
+import type { LineSpan } from './archive-spans.ts';
 import { createStretches } from './clear-void.ts';
 import type { Lacks } from './lack.ts';
 

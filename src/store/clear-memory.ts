@@ -6,9 +6,9 @@
  * which something may have been held.
  */
 import type Database from 'better-sqlite3';
-import { joinSpans, type LineKind, type LineSpan } from '../core/archive-spans.ts';
-import type { Lack } from '../core/log-state.ts';
+import type { Lack } from '../core/state/log.ts';
 import type { EpochNs } from '../core/time.ts';
+import { joinSpans, type LineKind, type LineSpan } from './archive-spans.ts';
 import { createStretches } from './clear-void.ts';
 
 export interface Cleared {

@@ -3,9 +3,9 @@
  * can be missing between them, so that what is remembered of years stays small.
  */
 import type Database from 'better-sqlite3';
-import { isOneStretch, type LineKind, type LineSpan, spansOf } from '../core/archive-spans.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { EpochNs } from '../core/time.ts';
+import { isOneStretch, type LineKind, type LineSpan, spansOf } from './archive-spans.ts';
 
 export interface Stretches {
   /** The stretches of some lines of a device (empty: of none). */

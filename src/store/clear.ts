@@ -6,14 +6,14 @@
  * landing knows that a value cannot be told; and in the lack-set of every destination that had not settled it.
  */
 import type Database from 'better-sqlite3';
-import type { ArchiveKeeper, ClearOrder } from '../core/archive-keeper.ts';
-import type { LogLane } from '../core/log-state.ts';
+import type { ArchiveKeeper, ClearOrder } from '../core/state/archive-keeper.ts';
+import type { LogLane } from '../core/state/log.ts';
 import { unpack } from './block-codec.ts';
 import { createLosses, type Loss } from './clear-lacks.ts';
 import { createCleared } from './clear-memory.ts';
 import { createStretches } from './clear-void.ts';
+import { createSettledBelow } from './compact.ts';
 import type { Lacks } from './lack.ts';
-import { createSettledBelow } from './seal.ts';
 
 /** How many bytes of lines, uncompressed, one step goes through. One block is always taken. */
 export const STEP_BYTES = 256 * 1024;

@@ -6,9 +6,9 @@
  * change one of these and it is a new destination, which starts at the beginning of the log.
  */
 import type Database from 'better-sqlite3';
-import type { DisplacedValue } from '../core/dialect.ts';
-import type { Backlog, DeliveryOutcome, DestinationState, LogLane, LogPosition } from '../core/log-state.ts';
-import { StaleStateError } from '../core/telemetry-state.ts';
+import type { DisplacedValue } from '../core/lines/dialect.ts';
+import type { Backlog, DeliveryOutcome, DestinationState, LogLane, LogPosition } from '../core/state/log.ts';
+import { StaleStateError } from '../core/state/telemetry.ts';
 import type { EpochNs } from '../core/time.ts';
 import type { Archive } from './archive.ts';
 import type { Lacks } from './lack.ts';

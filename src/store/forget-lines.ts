@@ -6,8 +6,8 @@
  * has not settled a line of the device keeps the block from being touched.
  */
 import type Database from 'better-sqlite3';
-import { readLine } from '../core/line-reader.ts';
-import type { LogLane } from '../core/log-state.ts';
+import { readLine } from '../core/lines/line-reader.ts';
+import type { LogLane } from '../core/state/log.ts';
 import { pack, unpack } from './block-codec.ts';
 
 interface BlockRow {

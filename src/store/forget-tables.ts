@@ -23,10 +23,10 @@ const TABLES = [
   'device',
 ] as const;
 
-/** Devices whose alerts were left out: to be read anew when one of them is included again (`sync/left-out.ts`). */
+/** Devices whose alerts were left out: to be read anew when one of them is included again (`ingest/left-out.ts`). */
 const LEFT_OUT = 'alerts_left_out';
 
-/** Stretches that were backfilled by themselves, with the devices that they were asked for (`sync/apart.ts`). */
+/** Stretches that were backfilled by themselves, with the devices that they were asked for (`scheduler/apart.ts`). */
 const APART = 'backfilled_apart';
 
 interface Apart {

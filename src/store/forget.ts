@@ -7,11 +7,11 @@
  * (`secure_delete`, see `database.ts`), pages that became free are given back, and the log that held it all is emptied.
  */
 import type Database from 'better-sqlite3';
-import type { ForgetStep, ForgetStore, ForgottenCounts } from '../core/forget-state.ts';
-import { identityTag } from '../core/line-text.ts';
-import type { LogLane } from '../core/log-state.ts';
+import { identityTag } from '../core/lines/line-text.ts';
 import { aboutItem } from '../core/quarantine.ts';
-import { ForgottenError } from '../core/telemetry-state.ts';
+import type { ForgetStep, ForgetStore, ForgottenCounts } from '../core/state/forget.ts';
+import type { LogLane } from '../core/state/log.ts';
+import { ForgottenError } from '../core/state/telemetry.ts';
 import { unpack } from './block-codec.ts';
 import { createLineRemoval, linesOf } from './forget-lines.ts';
 import { createKnowledgeRemoval, type Facts } from './forget-tables.ts';

@@ -2,7 +2,7 @@
  * Holes that have a name, and when they are worth another try.
  */
 import type Database from 'better-sqlite3';
-import type { Gap, GapReason, TelemetryStore } from '../core/telemetry-state.ts';
+import type { Gap, GapReason, TelemetryStore } from '../core/state/telemetry.ts';
 import type { EpochNs } from '../core/time.ts';
 
 interface GapRow {

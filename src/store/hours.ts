@@ -2,7 +2,7 @@
  * The hours of each device: readings of those that are not told yet (`coverage_hour`), and which ones are.
  */
 import type Database from 'better-sqlite3';
-import type { TelemetryState } from '../core/telemetry-state.ts';
+import type { TelemetryState } from '../core/state/telemetry.ts';
 
 type Hours = Pick<TelemetryState, 'hourReadings' | 'hoursWritten'>;
 

@@ -6,6 +6,7 @@
  * answer 404 all the same. Gone is not forgotten: everything held of it stays.
  */
 import type Database from 'better-sqlite3';
+import type { DeviceRecord } from '../core/records.ts';
 import type {
   CoveragePoint,
   DevicePoint,
@@ -13,8 +14,7 @@ import type {
   KnownDevice,
   ListedDevice,
   NewCoveragePoint,
-} from '../core/inventory-state.ts';
-import type { DeviceRecord } from '../core/records.ts';
+} from '../core/state/inventory.ts';
 import { type EpochMs, msToNs } from '../core/time.ts';
 import type { Archive } from './archive.ts';
 import type { TelemetryTables } from './telemetry.ts';

@@ -1,5 +1,5 @@
 /**
- * The state as a second process opens it, which leaves a job there for the one that holds the lock (`core/jobs.ts`).
+ * The state as a second process opens it, which leaves a job there for the one that holds the lock (`core/state/jobs.ts`).
  *
  * Promises: the lock is not taken and the shape of the state is not changed; the holder is kept waiting for a few
  * milliseconds at most, as every write is one small statement, and carrying the log over into the file is left to it.
@@ -7,7 +7,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import type { JobBoard } from '../core/jobs.ts';
+import type { JobBoard } from '../core/state/jobs.ts';
 import { LOCK_FILE, STATE_FILE } from './database.ts';
 import { explained, explainedCalls } from './explain.ts';
 import { createJobBoard } from './jobs.ts';

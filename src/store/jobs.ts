@@ -1,11 +1,19 @@
 /**
- * The jobs in the state (`core/jobs.ts`): the table as the daemon and as who asks uses it, each over its own connection.
+ * The jobs in the state (`core/state/jobs.ts`): the table as the daemon and as who asks uses it, each over its own connection.
  *
  * Promise: every change is one statement that names the states it may change, so that two processes which change one job
  * at the same moment never undo each other: an end stays an end.
  */
 import type Database from 'better-sqlite3';
-import { type Job, type JobBoard, type JobEnd, type JobQueue, type JobState, readEnd, ruleOf } from '../core/jobs.ts';
+import {
+  type Job,
+  type JobBoard,
+  type JobEnd,
+  type JobQueue,
+  type JobState,
+  readEnd,
+  ruleOf,
+} from '../core/state/jobs.ts';
 import type { EpochMs } from '../core/time.ts';
 
 interface JobRow {

@@ -5,7 +5,7 @@
  * Promise: of one device and reason no two stretches touch or overlap, and none is ever forgotten by adding another.
  */
 import type Database from 'better-sqlite3';
-import type { FoundStretch, Lack, LackReason, LackSum } from '../core/log-state.ts';
+import type { FoundStretch, Lack, LackReason, LackSum } from '../core/state/log.ts';
 import { DAY_NS, type EpochNs, maxNs, minNs } from '../core/time.ts';
 
 export interface Lacks {

@@ -3,7 +3,7 @@
  */
 import type Database from 'better-sqlite3';
 import { type LateRecord, NEVER_LATE } from '../core/late.ts';
-import type { TelemetryStore } from '../core/telemetry-state.ts';
+import type { TelemetryStore } from '../core/state/telemetry.ts';
 
 export interface LatenessTable {
   read(deviceId: string): LateRecord;

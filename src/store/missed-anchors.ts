@@ -2,7 +2,7 @@
  * Held readings that empty answers have lacked, and since when.
  */
 import type Database from 'better-sqlite3';
-import type { MissedAnchor, TelemetryStore } from '../core/telemetry-state.ts';
+import type { MissedAnchor, TelemetryStore } from '../core/state/telemetry.ts';
 import type { EpochNs } from '../core/time.ts';
 
 interface Row {

@@ -7,7 +7,7 @@
  */
 import type Database from 'better-sqlite3';
 import { hashHex } from '../core/hash.ts';
-import type { DroppedRecords, QuarantinedItem, QuarantineStore } from '../core/quarantine-state.ts';
+import type { DroppedRecords, QuarantinedItem, QuarantineStore } from '../core/state/quarantine.ts';
 import type { Lacks } from './lack.ts';
 
 /** How many are read at a time: a few megabytes at the most. */

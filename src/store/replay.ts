@@ -1,14 +1,14 @@
 /**
- * Replays in the state: how far each has come, and what it changes (`core/replay.ts`).
+ * Replays in the state: how far each has come, and what it changes (`core/state/replay.ts`).
  *
  * Promise: what a step came to is recorded in one transaction. A stretch leaves the lack-set of a destination only where
  * every line of it that was ever archived has been sent and accepted: none that was cleared lies in it.
  */
 import type Database from 'better-sqlite3';
-import { readLine } from '../core/line-reader.ts';
-import { identityTag } from '../core/line-text.ts';
-import type { Lack, LogLane, LogPosition } from '../core/log-state.ts';
-import type { ReplayArgs, ReplayCounts, ReplayState, ReplayStore, SentStretch } from '../core/replay.ts';
+import { readLine } from '../core/lines/line-reader.ts';
+import { identityTag } from '../core/lines/line-text.ts';
+import type { Lack, LogLane, LogPosition } from '../core/state/log.ts';
+import type { ReplayArgs, ReplayCounts, ReplayState, ReplayStore, SentStretch } from '../core/state/replay.ts';
 import { type EpochNs, maxNs, minNs } from '../core/time.ts';
 import type { Archive } from './archive.ts';
 import { createArchiveWalker } from './archive-walker.ts';

@@ -1,10 +1,10 @@
 /**
- * What the state tells of the work itself (`core/state-facts.ts`), over an open database. Only reads.
+ * What the state tells of the work itself (`core/state/facts.ts`), over an open database. Only reads.
  */
 import type Database from 'better-sqlite3';
-import type { LogLane } from '../core/log-state.ts';
 import type { Stream } from '../core/ports.ts';
-import { type AskedRequest, LANES, type LaneSpending, type StateFacts, type StreamFacts } from '../core/state-facts.ts';
+import { type AskedRequest, LANES, type LaneSpending, type StateFacts, type StreamFacts } from '../core/state/facts.ts';
+import type { LogLane } from '../core/state/log.ts';
 import { DAY_MS, type EpochMs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { createPageState } from './page-state.ts';
 

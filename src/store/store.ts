@@ -4,14 +4,14 @@
  * Every writing call here is one transaction. Nothing in this folder knows the API, a database server or a clock.
  */
 import type Database from 'better-sqlite3';
-import type { ArchiveKeeper } from '../core/archive-keeper.ts';
 import { HARD_LIMIT_ABOVE_BYTES } from '../core/archive-room.ts';
-import type { JobQueue } from '../core/jobs.ts';
 import type { Ledger } from '../core/ports.ts';
-import type { ReplayStore } from '../core/replay.ts';
-import type { Store } from '../core/state.ts';
-import type { StateFacts } from '../core/state-facts.ts';
-import type { Landing } from '../core/telemetry-state.ts';
+import type { ArchiveKeeper } from '../core/state/archive-keeper.ts';
+import type { StateFacts } from '../core/state/facts.ts';
+import type { JobQueue } from '../core/state/jobs.ts';
+import type { ReplayStore } from '../core/state/replay.ts';
+import type { Store } from '../core/state/state.ts';
+import type { Landing } from '../core/state/telemetry.ts';
 import type { EpochMs } from '../core/time.ts';
 import { createAlertTable } from './alerts.ts';
 import { createArchive } from './archive.ts';

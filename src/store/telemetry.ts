@@ -5,8 +5,8 @@
  * the landing was computed. So rows and coverage agree at every moment, whatever is killed when.
  */
 import type Database from 'better-sqlite3';
-import { pinName } from '../core/names.ts';
-import { type Landing, type NameHold, StaleStateError, type TelemetryState } from '../core/telemetry-state.ts';
+import { pinName } from '../core/lines/names.ts';
+import { type Landing, type NameHold, StaleStateError, type TelemetryState } from '../core/state/telemetry.ts';
 import type { EpochNs } from '../core/time.ts';
 import type { Archive } from './archive.ts';
 import { createCoverage } from './coverage.ts';

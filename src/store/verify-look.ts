@@ -3,12 +3,12 @@
  */
 import type Database from 'better-sqlite3';
 import { type Interval, includes, intersect, normalize } from '../core/intervals.ts';
-import { encodeSeries } from '../core/line-protocol.ts';
-import { descriptiveTag, identityTag, type TagValue } from '../core/line-text.ts';
-import type { Lack, LackReason, LogLane } from '../core/log-state.ts';
-import { nameAt } from '../core/names.ts';
+import { encodeSeries } from '../core/lines/line-protocol.ts';
+import { descriptiveTag, identityTag, type TagValue } from '../core/lines/line-text.ts';
+import { nameAt } from '../core/lines/names.ts';
+import type { Lack, LackReason, LogLane } from '../core/state/log.ts';
+import type { KeptDay, KeptLine, KeptStretch, VerifyState } from '../core/state/verify.ts';
 import type { EpochNs } from '../core/time.ts';
-import type { KeptDay, KeptLine, KeptStretch, VerifyState } from '../core/verify-ports.ts';
 import { unpack } from './block-codec.ts';
 import { createDisplacedSearch } from './delivery.ts';
 import { explainedCalls } from './explain.ts';

@@ -5,8 +5,8 @@
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { encodeLine } from '../../src/core/line-protocol.ts';
-import { identityTag } from '../../src/core/line-text.ts';
+import { encodeLine } from '../../src/core/lines/line-protocol.ts';
+import { identityTag } from '../../src/core/lines/line-text.ts';
 import { backfill, checkLines, newestMsOf, requestUse } from './figures.ts';
 import { startNullInflux, startOrigin } from './parts.ts';
 import { formatTable, judgeFigure, median } from './table.ts';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { validate } from 'dockerfile-utils';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { configKeys, knownVariables } from '../../src/config-schema.ts';
+import { configKeys, knownVariables } from '../../src/config/schema.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const KUBERNETES = join(ROOT, 'config', 'kubernetes');
@@ -142,6 +142,6 @@ describe('the release', () => {
     const { version } = JSON.parse(read('package.json'));
     expect(read('Dockerfile')).toContain(`ARG VERSION=${version}`);
     expect(read('config', 'kubernetes', 'base', 'kustomization.yaml')).toContain(`newTag: ${version}`);
-    expect(read('src', 'version.ts')).toContain(`'${version}'`);
+    expect(read('src', 'app/version.ts')).toContain(`'${version}'`);
   });
 });

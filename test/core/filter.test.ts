@@ -4,9 +4,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createFilter, type FilterSpec, KEEP_ALL, keptReading, keptRecord, matchAny } from '../../src/core/filter.ts';
-import { observeKept, observeLeftOut } from '../../src/core/left-out-alerts.ts';
-import { flattenReading, readingDigest } from '../../src/core/points.ts';
+import { flattenReading, readingDigest } from '../../src/core/lines/points.ts';
 import type { AlertRecord, DeviceRecord, JsonValue } from '../../src/core/records.ts';
+import { observeKept, observeLeftOut } from '../../src/ingest/left-out-alerts.ts';
 import { createMemory } from './support/memory.ts';
 import { at, reading } from './support/readings.ts';
 

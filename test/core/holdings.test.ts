@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { addSpan, type CoveredSpan, holesIn } from '../../src/core/coverage.ts';
 import { coveredShare, holdingsOf, toldEmpty, wantedOf } from '../../src/core/holdings.ts';
 import type { DeviceRecord } from '../../src/core/records.ts';
-import type { Gap, GapReason } from '../../src/core/telemetry-state.ts';
+import type { Gap, GapReason } from '../../src/core/state/telemetry.ts';
 import { DAY_NS, formatExact, nsToMs, parseTimestamp } from '../../src/core/time.ts';
 import { at, bare, edgeOf, reading } from './support/readings.ts';
 

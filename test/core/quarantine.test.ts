@@ -9,8 +9,8 @@ import {
   lackOf,
   type QuarantineFilter,
 } from '../../src/core/quarantine.ts';
-import type { QuarantinedItem } from '../../src/core/quarantine-state.ts';
-import { filterArgs, filterOf, isForgetOrder, isQuarantineFilter } from '../../src/core/upkeep-jobs.ts';
+import type { QuarantinedItem } from '../../src/core/state/quarantine.ts';
+import { filterArgs, filterOf, isForgetOrder, isQuarantineFilter } from '../../src/core/state/upkeep-jobs.ts';
 
 const ALL: QuarantineFilter = { destination: null, devices: [], reason: null, from: null, to: null };
 

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { coverageLine, deviceLine } from '../../src/core/fact-lines.ts';
+import { coverageLine, deviceLine } from '../../src/core/lines/fact-lines.ts';
 import type { DeviceRecord } from '../../src/core/records.ts';
 import { msToNs } from '../../src/core/time.ts';
 import { type Influxd, influxdAvailable, startInfluxd } from '../support/influxd.ts';

@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { SOURCES } from '../../grafana/source/layout.ts';
-import { configKeys } from '../../src/config-schema.ts';
+import { configKeys } from '../../src/config/schema.ts';
 import { boardFiles } from './support/boards.ts';
 import { SCRAPE } from './support/promql-text.ts';
 import { readSchema, schemasAvailable, violations } from './support/schema.ts';

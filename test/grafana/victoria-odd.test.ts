@@ -3,7 +3,7 @@
  * name what is written.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { translate } from '../../src/core/dialect.ts';
+import { translate } from '../../src/core/lines/dialect.ts';
 import type { Bench } from '../support/bench.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench } from '../support/rig.ts';

@@ -1,11 +1,11 @@
 /** The way to a real database: InfluxDB 1.6 behind the stand-in for version 2, written to by the real sink. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { encodeLine, type FieldValue } from '../../src/core/line-protocol.ts';
-import { identityTag } from '../../src/core/line-text.ts';
+import { encodeLine, type FieldValue } from '../../src/core/lines/line-protocol.ts';
+import { identityTag } from '../../src/core/lines/line-text.ts';
 import type { Sink } from '../../src/core/ports.ts';
 import { Secret } from '../../src/core/secret.ts';
+import { settleBatch } from '../../src/delivery/settle.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
-import { settleBatch } from '../../src/sync/settle.ts';
 import { type Influxd, influxdAvailable, startInfluxd } from '../support/influxd.ts';
 import { FAULTS, startV2Proxy, throttled, type V2Proxy } from '../support/v2-proxy.ts';
 

@@ -2,12 +2,12 @@
  * A database that has telemetry of the workspace before anything was sent to it: found by one query, on real databases.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { DestinationKind } from '../../src/core/dialect.ts';
+import { lookingBack } from '../../src/app/old-points.ts';
 import type { AppEvent } from '../../src/core/events.ts';
+import type { DestinationKind } from '../../src/core/lines/dialect.ts';
 import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
 import { createPointSource } from '../../src/influx/queries.ts';
 import type { InfluxSinkOptions } from '../../src/influx/sink.ts';
-import { lookingBack } from '../../src/run/old-points.ts';
 import { type Influxd, influxdAvailable, startInfluxd } from '../support/influxd.ts';
 import { startVictoria, type Victoria, victoriaAvailable } from '../support/victoria.ts';
 

@@ -2,7 +2,7 @@
  * What the page begins with is the status report without its devices, though it is made from sums of an earlier look.
  */
 import { describe, expect, test } from 'vitest';
-import { createLooks } from '../../src/run/looks.ts';
+import { createLooks } from '../../src/app/looks.ts';
 import { DEVICES, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { openBench, openRig } from '../support/rig.ts';

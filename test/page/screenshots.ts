@@ -5,8 +5,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
+import { realClock } from '../../src/app/real-clock.ts';
 import type { StatusReport } from '../../src/core/status.ts';
-import { realClock } from '../../src/real-clock.ts';
 import { createDemoWorld } from '../../src/sim/demo-world.ts';
 import { openBench, openStage, ROOT, until } from '../process/support.ts';
 import { startChromium, watchedPage } from '../support/chromium.ts';

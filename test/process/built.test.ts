@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { outsideLibraries } from '../../config/outside.mjs';
-import { VERSION } from '../../src/version.ts';
+import { VERSION } from '../../src/app/version.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { mistakesOfLine } from '../support/log-lines.ts';
 import { KEY, openBench, openStage, ROOT, start, until } from './support.ts';

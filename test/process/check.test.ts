@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import type { CheckReport } from '../../src/core/check.ts';
-import { bad, line } from '../check/support.ts';
+import { bad, line } from '../commands/check/support.ts';
 import { KEY, openStage, type Run, type Stage, until } from './support.ts';
 
 const ENV = { TIDEMARK_LISTEN: '127.0.0.1:0' };

@@ -3,10 +3,10 @@
  */
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { parseArguments } from '../../src/cli.ts';
+import type { ProcessPorts } from '../../src/app/terminal.ts';
+import { parseArguments } from '../../src/cli/cli.ts';
+import { runCommand } from '../../src/commands/run.ts';
 import { UserError } from '../../src/core/faults.ts';
-import { runCommand } from '../../src/run.ts';
-import type { ProcessPorts } from '../../src/voice.ts';
 import { fillState } from '../bench/scale/state.ts';
 
 export interface RunOptions {

@@ -3,13 +3,13 @@
  * not send.
  */
 import { describe, expect, test } from 'vitest';
-import { runExport } from '../../src/commands/export.ts';
-import type { Resender } from '../../src/commands/verify-resend.ts';
-import { resendSides } from '../../src/commands/verify-sides.ts';
-import type { ArchiveWalker } from '../../src/core/archive-walk.ts';
-import { createFormatter } from '../../src/core/export-format.ts';
-import type { PointsText } from '../../src/core/mending.ts';
-import { realClock } from '../../src/real-clock.ts';
+import { realClock } from '../../src/app/real-clock.ts';
+import { runExport } from '../../src/commands/export/export.ts';
+import { createFormatter } from '../../src/commands/export/format.ts';
+import type { Resender } from '../../src/commands/verify/resend.ts';
+import { resendSides } from '../../src/commands/verify/sides.ts';
+import type { ArchiveWalker } from '../../src/core/state/archive-walk.ts';
+import type { PointsText } from '../../src/core/state/mending.ts';
 
 const SPAN = { from: 0n, to: 100n, devices: [], kinds: 'all' } as const;
 

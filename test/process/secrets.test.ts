@@ -242,7 +242,7 @@ describe('the search', () => {
     const url = (file: string): string => JSON.stringify(pathToFileURL(join(ROOT, 'src', file)).href);
     // The program itself, but for the secrets that its voice should know; it is told of one by a server.
     const leaky = `
-      const { openVoice } = await import(${url('voice.ts')});
+      const { openVoice } = await import(${url('app/terminal.ts')});
       const { createLogger } = await import(${url('observe/log.ts')});
       const { Secret } = await import(${url('core/secret.ts')});
       const ports = { stderr: process.stderr };

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { StatusReport } from '../../src/core/status.ts';
 import { fillState } from '../bench/scale/state.ts';
-import { expectPlain } from '../status/support.ts';
+import { expectPlain } from '../commands/status/support.ts';
 import { KEY, MAIN, openStage, type Stage, until } from './support.ts';
 
 /** `--status` needs neither the API nor its key. */

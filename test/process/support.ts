@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { realClock } from '../../src/real-clock.ts';
+import { realClock } from '../../src/app/real-clock.ts';
 import { type SimServer, serveSimulator } from '../../src/sim/server.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';

@@ -2,7 +2,7 @@ import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { UserError } from '../../src/core/faults.ts';
-import { type LogPosition, positionAfter } from '../../src/core/log-state.ts';
+import { type LogPosition, positionAfter } from '../../src/core/state/log.ts';
 import { landing, NO_LIMIT, readAll, scratchStore } from './support.ts';
 
 const START: LogPosition = { block: 0, line: 0 };

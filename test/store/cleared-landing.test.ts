@@ -3,11 +3,11 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { composeLanding, extentOf } from '../../src/core/landing.ts';
-import { TIE_REACH_NS } from '../../src/core/placing.ts';
+import { TIE_REACH_NS } from '../../src/core/lines/offsets.ts';
 import type { Reading } from '../../src/core/records.ts';
-import type { Landing } from '../../src/core/telemetry-state.ts';
+import type { Landing } from '../../src/core/state/telemetry.ts';
 import { SECOND_NS } from '../../src/core/time.ts';
+import { composeLanding, extentOf } from '../../src/ingest/landing.ts';
 import { NO_LIMIT, type ScratchStore, scratchStore } from './support.ts';
 
 const START_NS = 1_780_000_000_000_000_000n;

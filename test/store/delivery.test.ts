@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { StaleStateError } from '../../src/core/telemetry-state.ts';
+import { StaleStateError } from '../../src/core/state/telemetry.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../src/store/migrations.ts';
 import { openStore } from '../../src/store/store.ts';
 import { landing, NO_LIMIT, type ScratchStore, scratch, scratchStore } from './support.ts';

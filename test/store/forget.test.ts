@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, test } from 'vitest';
-import { ForgottenError, type Landing, StaleStateError } from '../../src/core/telemetry-state.ts';
+import { ForgottenError, type Landing, StaleStateError } from '../../src/core/state/telemetry.ts';
 import { type OpenStore, openStore } from '../../src/store/store.ts';
 import { countEffects, dieAtEffect, Killed, liveOn, mortalCommits } from '../support/mortality.ts';
 import { device, landing, readAll, type Scratch, scratch, scratchStore } from './support.ts';

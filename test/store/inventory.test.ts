@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ListedDevice } from '../../src/core/inventory-state.ts';
+import type { ListedDevice } from '../../src/core/state/inventory.ts';
 import { device, readAll, type ScratchStore, scratchStore } from './support.ts';
 
 const listed = (deviceId: string, changes: Partial<ListedDevice> = {}): ListedDevice => ({

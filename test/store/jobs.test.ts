@@ -4,7 +4,7 @@
 import { copyFileSync, rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import type { JobEnd, JobRequest } from '../../src/core/jobs.ts';
+import type { JobEnd, JobRequest } from '../../src/core/state/jobs.ts';
 import type { ProgressReport } from '../../src/core/status.ts';
 import { openJobBoard } from '../../src/store/job-board.ts';
 import { isHeld, takeLock } from '../../src/store/lock.ts';

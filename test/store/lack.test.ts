@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { FoundStretch, Lack } from '../../src/core/log-state.ts';
-import { StaleStateError } from '../../src/core/telemetry-state.ts';
+import type { FoundStretch, Lack } from '../../src/core/state/log.ts';
+import { StaleStateError } from '../../src/core/state/telemetry.ts';
 import { DAY_NS } from '../../src/core/time.ts';
 import { type ScratchStore, scratchStore } from './support.ts';
 

@@ -5,9 +5,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import type { LogBatch, LogLane } from '../../src/core/log-state.ts';
 import type { DeviceRecord } from '../../src/core/records.ts';
-import type { Landing } from '../../src/core/telemetry-state.ts';
+import type { LogBatch, LogLane } from '../../src/core/state/log.ts';
+import type { Landing } from '../../src/core/state/telemetry.ts';
 import { type OpenStore, openStore, type StoreOptions } from '../../src/store/store.ts';
 
 export interface Scratch extends Disposable {

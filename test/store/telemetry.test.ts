@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { CoveredSpan } from '../../src/core/coverage.ts';
-import { type Gap, StaleStateError } from '../../src/core/telemetry-state.ts';
+import { type Gap, StaleStateError } from '../../src/core/state/telemetry.ts';
 import { device, landing, readAll, type ScratchStore, scratchStore } from './support.ts';
 
 const span = (from: bigint, to: bigint): CoveredSpan => ({ from, to, first: null, last: null });

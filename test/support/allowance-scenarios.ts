@@ -2,7 +2,7 @@
  * Safety scenarios about the own allowance: it holds across restarts, from the first request on, whatever the headers say.
  * Part of `scenarios.ts`.
  */
-import type { SyncOptions } from '../../src/app.ts';
+import type { SyncOptions } from '../../src/app/open-sync.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
 import { openRig, type Program, type Rig } from './rig.ts';

@@ -1,7 +1,7 @@
 /**
  * `docs/configuration.md`, made from the schema: what is written there cannot differ from what the program does.
  */
-import { configKeys, fileForm, variableOf } from '../../src/config-schema.ts';
+import { configKeys, fileForm, variableOf } from '../../src/config/schema.ts';
 
 const HEAD = `# Configuration
 

@@ -3,14 +3,14 @@
  */
 
 import { expect } from 'vitest';
-import type { Sync, SyncOptions } from '../../src/app.ts';
-import { type DaemonParts, type KeySource, runDaemon } from '../../src/commands/daemon.ts';
+import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
+import { runHousekeeping } from '../../src/archive/maintenance.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { Schedules } from '../../src/core/schedule.ts';
 import type { ReadyReport, StatusReport } from '../../src/core/status.ts';
+import { type DaemonParts, type KeySource, runDaemon } from '../../src/scheduler/sessions.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
-import { runHousekeeping } from '../../src/sync/housekeeping.ts';
 import { NOW_MS, type Rig } from './rig.ts';
 
 const SECOND = 1000;

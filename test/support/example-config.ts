@@ -1,7 +1,7 @@
 /**
  * `config/tidemark.example.yaml`, made from the schema: every key that acts, with its meaning and its default.
  */
-import { configKeys, fileForm, type Key } from '../../src/config-schema.ts';
+import { configKeys, fileForm, type Key } from '../../src/config/schema.ts';
 
 const HEAD = `# Tidemark's configuration: copy this to config/tidemark.yaml and fill it in.
 #

@@ -2,7 +2,7 @@
  * Runs a drawn case from its first life to its last and tells everything that is wrong: readings that are missing
  * outside a named gap, points that no reading explains, ends that do not fit, hours miscounted, requests wasted.
  */
-import type { OnceSummary } from '../../src/commands/once.ts';
+import type { OnceSummary } from '../../src/commands/once/once.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { Bench } from './bench.ts';
 import { createDice } from './fuzz-dice.ts';

@@ -2,12 +2,12 @@
  * A long life in few words: the live rounds of a daemon, once a virtual minute, over the parts of one sync. What it
  * archives is delivered by the next `once`.
  */
-import type { Sync } from '../../src/app.ts';
+import type { Sync } from '../../src/app/open-sync.ts';
 import type { AppEvent } from '../../src/core/events.ts';
-import { noteCoverage } from '../../src/sync/coverage-points.ts';
-import { syncDevices } from '../../src/sync/devices.ts';
-import { horizonNow } from '../../src/sync/horizon.ts';
-import { ALL_ROUNDS, syncTelemetry } from '../../src/sync/telemetry.ts';
+import { syncDevices } from '../../src/ingest/devices.ts';
+import { horizonNow } from '../../src/ingest/horizon.ts';
+import { noteCoverage } from '../../src/scheduler/coverage-points.ts';
+import { ALL_ROUNDS, syncTelemetry } from '../../src/scheduler/telemetry.ts';
 import type { Rig } from './rig.ts';
 
 const MINUTE = 60_000;

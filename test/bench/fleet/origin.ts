@@ -1,10 +1,11 @@
 /**
  * The API of a fleet, as a process of its own: the simulator with a plan that is kept to, in real time.
  *
- * Started by `run.ts` with what the fleet is as its argument; tells its port, and how many requests it answered when asked.
+ * Started by `commands/run.ts` with what the fleet is as its argument; tells its port, and how many requests it answered when asked.
  */
+
+import { realClock } from '../../../src/app/real-clock.ts';
 import { DAY_MS, MINUTE_MS } from '../../../src/core/time.ts';
-import { realClock } from '../../../src/real-clock.ts';
 import { serveSimulator } from '../../../src/sim/server.ts';
 import { createSimulator } from '../../../src/sim/simulator.ts';
 import { createWorld } from '../../../src/sim/world.ts';

@@ -1,15 +1,15 @@
 /**
  * The planner at work against the bench's service, through the real pace (issue 4, "Figures").
  */
-import { createPlanner } from '../../../src/core/planner.ts';
+import { createPlanner } from '../../../src/scheduler/planner.ts';
 import {
   type Decision,
   type Planner,
   type PlannerFigures,
   purposeOf,
   type Rest,
-} from '../../../src/core/planner-terms.ts';
-import { learnFromPage, UNKNOWN_RATE } from '../../../src/core/report-rate.ts';
+} from '../../../src/scheduler/planner-terms.ts';
+import { learnFromPage, UNKNOWN_RATE } from '../../../src/scheduler/report-rate.ts';
 import type { Device } from './fleet.ts';
 import { countAnew, hold, takePage } from './holdings.ts';
 import { createPace, SHARE } from './pace.ts';

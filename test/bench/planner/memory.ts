@@ -3,7 +3,7 @@
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { createPlanner } from '../../../src/core/planner.ts';
+import { createPlanner } from '../../../src/scheduler/planner.ts';
 import { SETTINGS, tellHeld } from './clients.ts';
 import { createFleet, MIXED } from './fleet.ts';
 

@@ -1,7 +1,7 @@
 /**
- * The program's own pace in virtual time: when the next request may go, by the real rules of `core/allowance.ts`.
+ * The program's own pace in virtual time: when the next request may go, by the real rules of `api/allowance.ts`.
  */
-import { type Allowance, createAllowance } from '../../../src/core/allowance.ts';
+import { type Allowance, createAllowance } from '../../../src/api/allowance.ts';
 import { mix, unit } from '../../../src/sim/random.ts';
 import type { Service, ServicePlan, Verdict } from './service.ts';
 

@@ -2,7 +2,7 @@
  * The planner's bench in small, and a virtual day of 10,000 devices through planner and pace alone (issue 4, "Done when").
  */
 import { describe, expect, test } from 'vitest';
-import { demandOf } from '../../../src/core/demand.ts';
+import { demandOf } from '../../../src/scheduler/demand.ts';
 import { figuresOf, PLANS, runCell } from './cells.ts';
 import { runPlanner, SETTINGS } from './clients.ts';
 import { createFleet, MIXED } from './fleet.ts';

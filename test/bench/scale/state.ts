@@ -3,9 +3,9 @@
  */
 import { statSync } from 'node:fs';
 import type Database from 'better-sqlite3';
-import { identityOf } from '../../../src/core/dialect.ts';
-import { encodeSeries } from '../../../src/core/line-protocol.ts';
-import { descriptiveTag, identityTag } from '../../../src/core/line-text.ts';
+import { identityOf } from '../../../src/core/lines/dialect.ts';
+import { encodeSeries } from '../../../src/core/lines/line-protocol.ts';
+import { descriptiveTag, identityTag } from '../../../src/core/lines/line-text.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../../src/core/time.ts';
 import { pack } from '../../../src/store/block-codec.ts';
 import { openDatabase } from '../../../src/store/database.ts';

@@ -5,7 +5,7 @@
  * function of device, instant and sensor, and is made without a calculation.
  */
 import { hash64 } from '../../../src/core/hash.ts';
-import { readingDigest } from '../../../src/core/points.ts';
+import { readingDigest } from '../../../src/core/lines/points.ts';
 import { DAY_MS, msToNs } from '../../../src/core/time.ts';
 
 export interface DayLines {

@@ -5,12 +5,12 @@
 
 import type { CoveredSpan } from '../../../src/core/coverage.ts';
 import type { DeviceFilter } from '../../../src/core/filter.ts';
-import { composeLanding, extentOf } from '../../../src/core/landing.ts';
 import { NEVER_LATE } from '../../../src/core/late.ts';
-import { TIE_REACH_NS } from '../../../src/core/placing.ts';
+import { TIE_REACH_NS } from '../../../src/core/lines/offsets.ts';
 import type { Reading, RejectedRecord } from '../../../src/core/records.ts';
-import type { DaySum, Landing, NameHold, TelemetryState, Tie } from '../../../src/core/telemetry-state.ts';
+import type { DaySum, Landing, NameHold, TelemetryState, Tie } from '../../../src/core/state/telemetry.ts';
 import type { EpochNs } from '../../../src/core/time.ts';
+import { composeLanding, extentOf } from '../../../src/ingest/landing.ts';
 
 /** A page to land: its readings newest first, and what it proves. */
 export interface MemoryPage {

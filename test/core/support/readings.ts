@@ -3,7 +3,7 @@
  */
 import type { CoveredSpan, Edge } from '../../../src/core/coverage.ts';
 import type { Interval, Intervals } from '../../../src/core/intervals.ts';
-import { readingDigest } from '../../../src/core/points.ts';
+import { readingDigest } from '../../../src/core/lines/points.ts';
 import type { Cursor, JsonValue, Reading, TelemetryPage } from '../../../src/core/records.ts';
 import { type EpochNs, SECOND_NS } from '../../../src/core/time.ts';
 

@@ -2,7 +2,7 @@
  * A large fleet as lines, made by the rules that the daemon makes them by and far more quickly than it: for how the
  * dashboards do with many devices and much data, not for what the daemon writes.
  */
-import { coverageLine, deviceLine, workspaceLine } from '../../../src/core/fact-lines.ts';
+import { coverageLine, deviceLine, workspaceLine } from '../../../src/core/lines/fact-lines.ts';
 import type { DeviceRecord } from '../../../src/core/records.ts';
 import { msToNs } from '../../../src/core/time.ts';
 import type { Influxd } from '../../support/influxd.ts';

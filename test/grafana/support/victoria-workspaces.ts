@@ -1,9 +1,10 @@
 /**
  * VictoriaMetrics as the real daemon fills them, for the queries of the dashboards in PromQL.
  */
+
+import { destinationAt, victoriaPlace } from '../../commands/verify/support.ts';
 import type { Bench } from '../../support/bench.ts';
 import { startVictoria, type Victoria } from '../../support/victoria.ts';
-import { destinationAt, victoriaPlace } from '../../verify/support.ts';
 import type { Choose } from './viewer.ts';
 import { type Filled, fill } from './workspaces.ts';
 

@@ -1,7 +1,7 @@
 /**
  * Databases as the real daemon fills them, for the queries of the dashboards: simulated workspaces, in virtual time.
  */
-import type { SyncOptions } from '../../../src/app.ts';
+import type { SyncOptions } from '../../../src/app/open-sync.ts';
 import { createDemoWorld } from '../../../src/sim/demo-world.ts';
 import { sensorsOf } from '../../../src/sim/sensors.ts';
 import type { DeviceSpec, ReadingSpec } from '../../../src/sim/spec.ts';

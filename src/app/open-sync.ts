@@ -1,0 +1,259 @@
+/**
+ * The composition root: puts the parts together. Nothing is decided here.
+ *
+ * ```
+ * API ──► api/client ──page──► sync/pull ──one transaction──► store: archive + coverage ──► sync/deliver ──► influx ──► InfluxDB
+ *             ▲  api/pacer         ▲                                     │                          │
+ *             └── store/ledger     └──── core/walk: what next? ◄── holes in coverage ──┘   accepted · refused · kept
+ * ```
+ *
+ * `openSync` gives the parts that sync; a mode (`commands/`) moves them. What it opens it closes in reverse order.
+ */
+
+import type { ArchiveLimits, HousekeepingParts } from '../archive/maintenance.ts';
+import { createRoom } from '../archive/room.ts';
+import { MIN_FREE_BYTES } from '../core/archive-room.ts';
+import type { AppEvent } from '../core/events.ts';
+import { createHeartbeats, type Heartbeats, type Pulse } from '../core/heartbeats.ts';
+import type { PageFacts, RecentEvent } from '../core/page-facts.ts';
+import type { Clock, Disk, Observe, Random, Transport } from '../core/ports.ts';
+import { createServerClock } from '../core/server-clock.ts';
+import type { JobQueue } from '../core/state/jobs.ts';
+import type { ReadyReport, StatusOverview, StatusReport } from '../core/status.ts';
+import { DAY_MS, type EpochMs } from '../core/time.ts';
+import { createTurns } from '../core/turns.ts';
+import { createDeliverer, type Deliverer, type DestinationOptions } from '../delivery/deliver.ts';
+import type { SyncContext, SyncSettings } from '../ingest/context.ts';
+import { createFilterNotes } from '../ingest/filter-notes.ts';
+import { createTrouble, type Trouble } from '../ingest/outage.ts';
+import { createPuller, type Puller } from '../ingest/pull.ts';
+import { takingTurns } from '../ingest/pull-turns.ts';
+import type { DeviceReportParts } from '../report/device-report.ts';
+import { createFigures, type FigureSource } from '../report/figures.ts';
+import { createFleetLook, type FleetLook } from '../report/fleet-look.ts';
+import { createPageFacts } from '../report/page-facts.ts';
+import { readyNow } from '../report/ready.ts';
+import { overviewNow, reportNow } from '../report/report.ts';
+import { createStreamNotes, oncePerStream } from '../report/stream-notes.ts';
+import type { BackfillSettings } from '../scheduler/backfill.ts';
+import type { DayFigures } from '../scheduler/day-spread.ts';
+import { createPlanning, type Planning } from '../scheduler/planning.ts';
+import { createProgressWatch, type ProgressWatch } from '../scheduler/progress-watch.ts';
+import { createDisk } from '../store/disk.ts';
+import { API_WORKSPACE } from '../store/facts.ts';
+import { type OpenStore, openStore } from '../store/store.ts';
+import { allowanceNow, allowanceStatus, allowanceUse } from './allowance.ts';
+import { type ApiAccess, type Asking, createAsking } from './api-access.ts';
+import { VERSION } from './version.ts';
+import { watchedDelivery, watchRequests } from './watch.ts';
+import { createWorkspaceGate, deliverBehind } from './workspace-gate.ts';
+
+export interface SyncOptions {
+  /** How requests travel: over HTTP, or in-process in simulations. */
+  readonly transport: Transport;
+  readonly api: ApiAccess;
+  readonly settings: SyncSettings;
+  readonly destinations: readonly DestinationOptions[];
+  readonly dataDir: string;
+  /** What is kept of the archive; all of it where this is left out. */
+  readonly archive?: ArchiveLimits;
+  /** The disk of the state; the real one where this is left out. */
+  readonly disk?: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly observe: Observe;
+}
+
+/** The parts of a running sync. */
+export interface Sync extends FigureSource, Pick<Asking, 'askerOf' | 'learnt'> {
+  readonly context: SyncContext;
+  readonly puller: Puller;
+  readonly deliverers: readonly Deliverer[];
+  readonly watch: ProgressWatch;
+  readonly trouble: Trouble;
+  readonly planning: Planning;
+  /** Resolves when a request could go at once. */
+  readonly untilTurn: (signal: AbortSignal) => Promise<void>;
+  /** What `runHousekeeping` and `housekeepOnce` need. */
+  readonly housekeeping: HousekeepingParts;
+  /** What commands have asked of whoever holds the state. */
+  readonly jobs: JobQueue;
+  /** The id in the API of the workspace that the state belongs to; `null` where it belongs to none yet. */
+  pinnedWorkspace(): string | null;
+  /** What a backfill's pace goes by. */
+  readonly backfill: Pick<BackfillSettings, 'budgets'> & {
+    /** Its requests of the last day, in server time, ascending. */
+    sentMs(): EpochMs[];
+  };
+  /** Until when nothing may be asked for lack of allowance, RFC 3339; `null` while something may. */
+  waitingUntil(): string | null;
+  /** Of all loops, and of the one that makes the requests. */
+  readonly heartbeats: Heartbeats;
+  readonly pulse: Pulse;
+  /** The look at every device that metrics and readiness go by. */
+  readonly fleet: FleetLook;
+  /** Lets somebody hear of every event from now on. */
+  listen(listener: Observe): void;
+  report(): StatusReport;
+  /** The report without its devices, by the last look at all of them: it costs nothing. */
+  overview(): StatusOverview;
+  /** What the status page shows beside the report. @param recentEvents the newest first. */
+  pageFacts(recentEvents: () => readonly RecentEvent[]): PageFacts;
+  ready(): ReadyReport;
+  close(): void;
+}
+
+/**
+ * Opens the state and puts the parts of a sync together.
+ *
+ * @throws UserError where the state cannot be used.
+ */
+export function openSync(options: SyncOptions): Sync {
+  const { clock, archive } = options;
+  const opened = openStore(options.dataDir, { maxBytes: archive?.maxBytes ?? null, nowMs: clock.nowMs });
+  try {
+    return assemble(options, opened);
+  } catch (error) {
+    opened.close();
+    throw error;
+  }
+}
+
+function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, close }: OpenStore): Sync {
+  const { clock, random } = options;
+  const serverClock = createServerClock(clock);
+  const watch = createProgressWatch(clock, serverClock.nowMs);
+  const streams = createStreamNotes({ serverNowMs: serverClock.nowMs, monoMs: clock.monoMs });
+  const deliverers: Deliverer[] = [];
+  const workspaceKnown = createWorkspaceGate();
+  const heartbeats = createHeartbeats(clock);
+  const pulse = heartbeats.pulse('requests');
+  const requests = watchRequests(heartbeats, pulse, options.api.timeoutMs);
+  let planReadings = 0;
+  const tell = (event: AppEvent): void => {
+    watch.observe(event);
+    streams.observe(event);
+    trouble.observe(event);
+    if (event.type === 'workspace-known') planReadings += 1;
+    if (UNGATING.has(event.type)) workspaceKnown.open();
+    if (event.type === 'page-landed' || event.type === 'workspace-known') for (const { ring } of deliverers) ring();
+    for (const hear of listeners) hear(event);
+    options.observe(event);
+  };
+  const listeners: Observe[] = [requests.observe];
+  const observe = oncePerStream(streams, tell);
+  const trouble = createTrouble({ clock, random, observe });
+  const { api, pacer, learnt, askerOf } = createAsking({
+    transport: options.transport,
+    access: options.api,
+    store,
+    ledger,
+    clock,
+    serverClock,
+    random,
+    observe,
+    planReadings: () => planReadings,
+    onLook: requests.onLook,
+    onBooked: (purpose) => {
+      requests.onBooked();
+      planning.booked(purpose);
+    },
+  });
+  const filterNotes = createFilterNotes(options.settings.filter, { store, observe });
+  const limits = options.archive ?? { keepMs: Number.POSITIVE_INFINITY, maxBytes: null };
+  const disk = options.disk ?? createDisk(options.dataDir);
+  const hasDestinations = options.destinations.length > 0;
+  const roomLimits = { maxBytes: limits.maxBytes, minFreeBytes: MIN_FREE_BYTES, hasDestinations };
+  const room = createRoom({ keeper, disk, clock, observe, limits: roomLimits });
+  const context: SyncContext = {
+    api,
+    store,
+    clock,
+    serverClock,
+    random,
+    observe,
+    answeredAtMs: trouble.answeredAtMs,
+    allowance: () => allowanceUse(pacer),
+    settings: { ...options.settings, filter: filterNotes.filter },
+    filterNotes,
+    alone: createTurns(),
+    room: room.answer,
+    stateFull: room.refused,
+  };
+  const { schedules, sweepMs } = options.settings;
+  const day = (): DayFigures => {
+    const { day: window, minute } = pacer.figures();
+    return { ...window, minuteBudget: minute.budget };
+  };
+  const planning = createPlanning({ context, schedules, sweepMs, share: options.api.share, day });
+  listeners.push(planning.observe);
+  for (const each of options.destinations) {
+    const { to, clock: beating } = watchedDelivery(heartbeats, clock, each);
+    const deliverer = createDeliverer({ store, clock: beating, random, observe }, to);
+    deliverers.push(deliverBehind(workspaceKnown, deliverer));
+  }
+  const fleet = createFleetLook({ context, staleMs: planning.staleMs, pulse: heartbeats.pulse('figures') });
+  const allowance = () => allowanceNow(pacer, { nowMs: serverClock.nowMs(), rest: planning.rest() });
+  const source = createFigures({ context, deliverers, allowance, planning, streams, room, fleet, jobs, facts });
+  const reported: DeviceReportParts = {
+    context,
+    deliverers,
+    allowance: () => allowanceStatus(allowance(), options.api.share),
+    staleMs: planning.staleMs,
+    streams,
+    room,
+    facts,
+    isRunning: () => true,
+    version: VERSION,
+    sweepMs,
+  };
+  return {
+    context,
+    puller: takingTurns(createPuller(context)),
+    deliverers,
+    watch,
+    trouble,
+    planning,
+    untilTurn: pacer.untilTurn,
+    heartbeats,
+    pulse,
+    fleet,
+    ...source,
+    housekeeping: {
+      store,
+      keeper,
+      room,
+      destinations: () => deliverers,
+      limits,
+      clock,
+      observe,
+      mayBegin: workspaceKnown.pass,
+    },
+    jobs,
+    askerOf,
+    pinnedWorkspace: () => store.fact(API_WORKSPACE),
+    learnt,
+    backfill: {
+      budgets: () => {
+        const { minute, day: window } = pacer.figures();
+        return { perMinute: minute.budget, perDay: window.budget };
+      },
+      sentMs: () => ledger.sentSince(serverClock.nowMs() - DAY_MS, 'backfill'),
+    },
+    waitingUntil: () => allowanceStatus(allowance(), options.api.share).waiting_until,
+    listen: (listener) => void listeners.push(listener),
+    report: () => reportNow(reported),
+    overview: () => overviewNow(reported, fleet.sums()),
+    pageFacts: (recentEvents) => createPageFacts({ ...reported, fleet, clock, recentEvents }),
+    ready: () => readyNow({ deliverers, streams, room, store, fleet: fleet.latest }),
+    close,
+  };
+}
+
+/** What shows that the workspace is the right one, or that the API is not there to tell. */
+const UNGATING: ReadonlySet<AppEvent['type']> = new Set([
+  'workspace-known',
+  'pass-failed',
+  'stream-failed',
+  'key-refused',
+]);

@@ -1,0 +1,27 @@
+/**
+ * The real clock and the real dice: the only place where the program reads the time, sets a timer or draws at random.
+ */
+import { setTimeout as sleepFor, setImmediate as turn } from 'node:timers/promises';
+import type { Clock, Random } from '../core/ports.ts';
+
+/** Timers end at 2^31 - 1 ms and fire at once beyond it; a longer sleep is slept in pieces. */
+const LONGEST_TIMER_MS = 2_000_000_000;
+
+export const realClock: Clock = {
+  nowMs: () => Date.now(),
+  monoMs: () => performance.now(),
+  sleep: async (ms, signal) => {
+    const options = signal === undefined ? {} : { signal };
+    try {
+      // No time at all is a turn for others: timers, signals, whatever has come in.
+      if (ms <= 0) await turn(undefined, options);
+      for (let left = ms; left > 0; left -= LONGEST_TIMER_MS) {
+        await sleepFor(Math.min(left, LONGEST_TIMER_MS), undefined, options);
+      }
+    } catch (error) {
+      throw signal?.aborted === true ? signal.reason : error;
+    }
+  },
+};
+
+export const realRandom: Random = () => Math.random();

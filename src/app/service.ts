@@ -1,0 +1,118 @@
+/**
+ * What the daemon and the demo have in common: the sync on its schedules, the status page over it, the progress, and
+ * the closing of it all in reverse order.
+ */
+
+import { runHousekeeping } from '../archive/maintenance.ts';
+import type { Listen } from '../config/values.ts';
+import { beatingClock, healthOf } from '../core/heartbeats.ts';
+import type { HealthReport, ReadyReport } from '../core/status.ts';
+import { createMetrics } from '../observe/metrics.ts';
+import { MOST_DEVICES } from '../observe/metrics-table.ts';
+import { type StatusServer, type StatusServerOptions, serveStatus } from '../observe/server.ts';
+import type { StatusPageParts } from '../page/page.ts';
+import { createFirstFill } from '../report/first-fill.ts';
+import { type DaemonParts, type KeySource, runDaemon } from '../scheduler/sessions.ts';
+import { createLooks } from './looks.ts';
+import type { Sync } from './open-sync.ts';
+import { pageFactsOf } from './page-facts.ts';
+import { realClock } from './real-clock.ts';
+import type { Voice } from './terminal.ts';
+import { VERSION } from './version.ts';
+
+/** How often the main loop turns. */
+const TICK_MS = 250;
+
+export interface ServiceOptions {
+  readonly sync: Sync;
+  readonly voice: Voice;
+  readonly listen: Listen;
+  readonly key: KeySource;
+  /** `metrics.per_device`. */
+  readonly perDevice: boolean;
+  /** Further loops beside the sync. */
+  readonly beside?: DaemonParts['beside'];
+  /** Told the address of the status page once it is served. */
+  readonly onServed: (url: string) => void;
+}
+
+/** Runs until told to stop. @throws UserError where a person has to act. */
+export async function runService(options: ServiceOptions, signal: AbortSignal): Promise<void> {
+  const { sync, voice } = options;
+  const page = await servePage(options);
+  try {
+    options.onServed(page.url);
+    const look = createFirstFill({ ...sync, observe: sync.context.observe, clock: realClock, statusPage: page.url });
+    const houseClock = beatingClock(realClock, sync.heartbeats.pulse('housekeeping'));
+    const parts: DaemonParts = {
+      ...sync,
+      key: options.key,
+      beside: [
+        (stop) => tickAgainAndAgain({ look, sync, voice }, stop),
+        (stop) => runHousekeeping({ ...sync.housekeeping, clock: houseClock }, stop),
+        sync.fleet.run,
+        ...(options.beside ?? []),
+      ],
+    };
+    await runDaemon(parts, signal);
+  } finally {
+    voice.endProgress();
+    await page.close();
+  }
+}
+
+async function tickAgainAndAgain(
+  { look, sync, voice }: { look: () => void; sync: Sync; voice: Voice },
+  signal: AbortSignal,
+): Promise<never> {
+  const pulse = sync.heartbeats.pulse('main');
+  for (;;) {
+    sync.heartbeats.tick();
+    pulse.beat(TICK_MS);
+    voice.show(sync.progress);
+    look();
+    await realClock.sleep(TICK_MS, signal);
+  }
+}
+
+/** Serves the status page, and counts for its metrics from now on. */
+async function servePage({ listen, sync, voice: { scrub, logger }, perDevice }: ServiceOptions): Promise<StatusServer> {
+  const { report, overview, figures, deliverers, fleet, heartbeats } = sync;
+  const health = (): HealthReport => healthOf(heartbeats.loops());
+  const ready = (): ReadyReport => {
+    const now = sync.ready();
+    return { ...now, reasons: now.reasons.map(scrub) };
+  };
+  if (perDevice) fleet.tellOf(MOST_DEVICES);
+  const metrics = createMetrics({
+    figures,
+    health,
+    ready,
+    loops: heartbeats.loops,
+    clock: realClock,
+    version: VERSION,
+    perDevice,
+    destinations: deliverers.map(({ name }) => name),
+    scrub,
+  });
+  sync.listen(metrics.observe);
+  const looks = createLooks({ report, overview, ageMs: fleet.ageMs, health, ready, scrub, clock: realClock });
+  return await serveStatus({
+    listen,
+    status: looks.report,
+    page: pageOnDemand({ look: looks.look, facts: pageFactsOf(sync, scrub) }),
+    health,
+    ready,
+    metrics,
+    onError: (message) => logger.error(`status page: ${message}`, { event: 'status-page-failed' }),
+  });
+}
+
+/** Loaded when somebody looks: a daemon that nobody looks at starts without. */
+function pageOnDemand(parts: StatusPageParts): StatusServerOptions['page'] {
+  let page: Promise<StatusServerOptions['page']> | null = null;
+  return async (path, params) => {
+    page ??= import('../page/page.ts').then(({ createStatusPage }) => createStatusPage(parts));
+    return await (await page)(path, params);
+  };
+}

@@ -1,0 +1,79 @@
+/**
+ * A sync over real HTTP, for the length of some work: opened in order, closed in reverse.
+ */
+import { createHttpTransport } from '../api/transport.ts';
+import type { Config } from '../config/config.ts';
+import type { Secret } from '../core/secret.ts';
+import { lookingBack } from './old-points.ts';
+import { openSync, type Sync, type SyncOptions } from './open-sync.ts';
+import { databasesOf } from './readable-databases.ts';
+import { realClock, realRandom } from './real-clock.ts';
+import { createSecretReader } from './secrets.ts';
+import { settingsOf } from './settings.ts';
+import type { ProcessPorts, Voice } from './terminal.ts';
+
+export interface SyncNeeds {
+  readonly config: Config;
+  readonly voice: Voice;
+  /** What must not be shown; a secret that is exchanged is added. */
+  readonly secrets: Secret[];
+  /** The key in use; that of the configuration where it is left out. */
+  readonly key?: () => Secret;
+  /** Whether anything is delivered; that is so where it is left out. */
+  readonly delivers?: boolean;
+}
+
+/** Opens it, does the work, closes it. @throws UserError where the state cannot be used, and whatever the work throws. */
+export async function withSync<T>(
+  { secrets, delivers = true, ...needs }: SyncNeeds,
+  { readFile }: Pick<ProcessPorts, 'readFile'>,
+  work: (sync: Sync) => Promise<T>,
+): Promise<T> {
+  const { destinations, ...rest } = settingsOf(needs.config, createSecretReader({ readFile, secrets }));
+  return await overHttp({ ...needs, settings: { ...rest, destinations: delivers ? destinations : [] } }, work);
+}
+
+/** The same for who only asks the API: nothing is delivered, and no secret is read again. */
+export async function withQuestions<T>(
+  needs: Pick<SyncNeeds, 'config' | 'voice'>,
+  work: (sync: Sync) => Promise<T>,
+): Promise<T> {
+  return await overHttp({ ...needs, settings: { ...settingsOf(needs.config), destinations: [] } }, work);
+}
+
+interface HttpNeeds extends Pick<SyncNeeds, 'config' | 'voice' | 'key'> {
+  readonly settings: Pick<SyncOptions, 'settings' | 'destinations' | 'archive'>;
+}
+
+async function overHttp<T>(
+  { config, voice, settings, key = () => config.api.key }: HttpNeeds,
+  work: (sync: Sync) => Promise<T>,
+): Promise<T> {
+  const { ca, timeoutMs, concurrency } = config.api;
+  const http = createHttpTransport({ timeoutMs, connections: concurrency, ...(ca === null ? {} : { ca }) });
+  let sync: Sync | null = null;
+  let wasEmpty = false;
+  try {
+    const looking = {
+      places: databasesOf(config, null).map(({ options }) => options),
+      workspace: () => (wasEmpty ? (sync?.context.store.workspaceTag() ?? null) : null),
+      observe: voice.observe,
+    };
+    sync = openSync({
+      ...settings,
+      destinations: settings.destinations.map((to) => lookingBack(to, looking)),
+      observe: voice.observe,
+      clock: realClock,
+      random: realRandom,
+      transport: http.transport,
+      api: { ...config.api, key: () => key().reveal() },
+      dataDir: config.dataDir,
+    });
+    const { points, lines } = sync.context.store.totals();
+    wasEmpty = points === 0 && lines === 0;
+    return await work(sync);
+  } finally {
+    sync?.close();
+    await http.close();
+  }
+}

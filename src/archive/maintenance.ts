@@ -1,0 +1,213 @@
+/**
+ * Housekeeping: keeps the archive small over the years, a small step at a time, beside everything else.
+ *
+ * It seals what every destination has settled, clears what is old or, where the size demands it, what is settled at
+ * all, sets aside destinations that hold the log for too long, and gives free pages back. No step holds up the loop for
+ * more than a few milliseconds, and each may be the last one.
+ */
+
+import { clearingMarks, StateFullError } from '../core/archive-room.ts';
+import type { Clock, Observe } from '../core/ports.ts';
+import type { ArchiveKeeper, Claims, SealGroup } from '../core/state/archive-keeper.ts';
+import type { Store } from '../core/state/state.ts';
+import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
+import type { Room } from './room.ts';
+import { dueAside, lookAgain, type Standing } from './standing.ts';
+
+/** What is kept of the archive. */
+export interface ArchiveLimits {
+  /** `archive.keep`: how long what is settled is kept. */
+  readonly keepMs: number;
+  /** `archive.max_size`; `null`: no limit. */
+  readonly maxBytes: number | null;
+}
+
+export interface HousekeepingParts {
+  readonly store: Pick<Store, 'backlog'>;
+  readonly keeper: ArchiveKeeper;
+  readonly room: Room;
+  /** All that are configured. */
+  readonly destinations: () => readonly {
+    readonly destinationId: number;
+    readonly name: string;
+    /** Why nothing moves to it; nobody knows of a reason where this is left out. */
+    readonly held?: () => string | null;
+  }[];
+  readonly limits: ArchiveLimits;
+  readonly clock: Clock;
+  readonly observe: Observe;
+  /** Resolves once it is sure that this is the right workspace: before that nothing is written. */
+  readonly mayBegin: (signal: AbortSignal) => Promise<void>;
+}
+
+/** How long one step may take, of which there are at most so many pieces. */
+const STEP = { mostMs: 12, mostPieces: 50 };
+
+/** Rests between steps: while there is something to do, and otherwise. */
+const REST_MS = { busy: 100, idle: 5 * SECOND_MS };
+
+/** How often the standing of the destinations, the age of blocks and what may be sealed are looked at. */
+const LOOK_EVERY_MS = MINUTE_MS;
+
+/**
+ * What was archived so lately stays even where the size presses: the next page of a walk shows some of its readings
+ * again, and they are to be found.
+ */
+const YOUNG_MS = 2 * MINUTE_MS;
+
+/** Pages given back in one piece, and how much is left free for what comes next. */
+const VACUUM = { pages: 32, keepFreeBytes: 16 * 1024 * 1024 };
+
+/** How long one-offs go on at most with what is left to do. */
+const ONCE_MOST_MS = 30 * SECOND_MS;
+
+/** Housekeeping under way: what is known between two steps. */
+interface Round {
+  lookedAtMs: number;
+  claims: Claims;
+  asides: readonly number[];
+  ages: boolean;
+  shrinking: boolean;
+  groups: SealGroup[];
+}
+
+/** Keeps house until told to stop; an abort is no error. Rejects only where the state is damaged. */
+export async function runHousekeeping(parts: HousekeepingParts, signal: AbortSignal): Promise<void> {
+  const round = newRound();
+  tellOfNoDestination(parts);
+  await parts.mayBegin(signal).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
+  while (!signal.aborted) {
+    const isBusy = step(parts, round);
+    try {
+      await parts.clock.sleep(isBusy ? REST_MS.busy : REST_MS.idle, signal);
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  }
+}
+
+/** Does what there is to do, for a one-off at its end: not for long, and the next run goes on with it. */
+export async function housekeepOnce(parts: HousekeepingParts, signal: AbortSignal): Promise<void> {
+  const round = newRound();
+  const beganMs = parts.clock.monoMs();
+  while (!signal.aborted && step(parts, round) && parts.clock.monoMs() - beganMs < ONCE_MOST_MS) {
+    await parts.clock.sleep(1);
+  }
+}
+
+function newRound(): Round {
+  const claims = { configured: [], active: [] };
+  const never = Number.NEGATIVE_INFINITY;
+  return { lookedAtMs: never, claims, asides: [], ages: false, shrinking: false, groups: [] };
+}
+
+function tellOfNoDestination({ destinations, limits, observe }: HousekeepingParts): void {
+  if (destinations().length > 0 || limits.maxBytes === null) return;
+  observe({ type: 'archive-only', maxBytes: limits.maxBytes });
+}
+
+/** One step. @returns whether there is more to do at once. */
+function step(parts: HousekeepingParts, round: Round): boolean {
+  const { clock, room } = parts;
+  const beganMs = clock.monoMs();
+  try {
+    room.answer();
+    if (beganMs - round.lookedAtMs >= LOOK_EVERY_MS) lookRound(parts, round);
+    for (let piece = 0; piece < STEP.mostPieces && clock.monoMs() - beganMs < STEP.mostMs; piece += 1) {
+      if (!doPiece(parts, round)) return false;
+    }
+    return true;
+  } catch (error) {
+    if (!(error instanceof StateFullError)) throw error;
+    room.refused(error);
+    return false;
+  }
+}
+
+/** The most urgent piece of work that there is. @returns whether there was any. */
+function doPiece(parts: HousekeepingParts, round: Round): boolean {
+  return (
+    passBy(parts, round) || clearForRoom(parts, round) || clearOld(parts, round) || seal(parts, round) || vacuum(parts)
+  );
+}
+
+function lookRound(parts: HousekeepingParts, round: Round): void {
+  const { keeper, destinations, clock } = parts;
+  const standings = lookAtDestinations(parts);
+  const configured = destinations().map(({ destinationId }) => destinationId);
+  const active = configured.filter((id) => standings.get(id)?.asideTo === null);
+  round.asides = configured.filter((id) => !active.includes(id));
+  // Where all are set aside there is none for whose sake anything may go.
+  round.claims = { configured, active: active.length === 0 ? configured : active };
+  round.ages = true;
+  round.groups = [...keeper.sealGroups(clock.nowMs())];
+  round.lookedAtMs = clock.monoMs();
+}
+
+/** How each destination stands; those that have stood for too long are set aside. */
+function lookAtDestinations(parts: HousekeepingParts): ReadonlyMap<number, Standing> {
+  const { store, keeper, destinations, limits, clock, observe } = parts;
+  const nowMs = clock.nowMs();
+  const standings = new Map<number, Standing>();
+  for (const { destinationId: id, held } of destinations()) {
+    const { pendingLines } = store.backlog(id);
+    const now = { place: keeper.placeOf(id), pendingLines, nowMs, held: held?.() ?? null };
+    standings.set(id, lookAgain(keeper.standing(id), now));
+  }
+  for (const id of dueAside(standings, limits.keepMs)) {
+    const standing = standings.get(id);
+    if (standing === undefined) continue;
+    standings.set(id, { ...standing, asideTo: keeper.endOfLog() });
+    const destination = destinations().find(({ destinationId }) => destinationId === id)?.name ?? '';
+    observe({ type: 'destination-set-aside', destination, lines: store.backlog(id).pendingLines });
+  }
+  for (const [id, standing] of standings) keeper.keepStanding(id, standing);
+  return standings;
+}
+
+/** What a destination that is set aside has not settled goes into its lack-set. */
+function passBy({ keeper }: HousekeepingParts, round: Round): boolean {
+  const [id, ...others] = round.asides;
+  if (id === undefined) return false;
+  if (keeper.passBy(id)) round.asides = others;
+  return true;
+}
+
+/** Where the state is about to become too large, the settled go, oldest first, whatever their age. */
+function clearForRoom(parts: HousekeepingParts, round: Round): boolean {
+  const { keeper, limits } = parts;
+  if (limits.maxBytes === null) return false;
+  const { above, downTo } = clearingMarks(limits.maxBytes);
+  const { usedBytes } = keeper.size();
+  round.shrinking = usedBytes > (round.shrinking ? downTo : above);
+  if (round.shrinking) round.shrinking = clear(parts, round, parts.clock.nowMs() - YOUNG_MS);
+  return round.shrinking;
+}
+
+function clearOld(parts: HousekeepingParts, round: Round): boolean {
+  if (round.ages) round.ages = clear(parts, round, parts.clock.nowMs() - parts.limits.keepMs);
+  return round.ages;
+}
+
+function clear({ keeper, observe }: HousekeepingParts, { claims, shrinking }: Round, beforeMs: number): boolean {
+  const cleared = keeper.clear({ ...claims, beforeMs });
+  if (cleared.blocks === 0) return false;
+  observe({ type: 'archive-cleared', ...cleared, why: shrinking ? 'size' : 'age' });
+  return true;
+}
+
+function seal({ keeper, clock }: HousekeepingParts, round: Round): boolean {
+  const group = round.groups.at(-1);
+  if (group === undefined) return false;
+  if (!keeper.seal(group, round.claims, clock.nowMs())) round.groups.pop();
+  return true;
+}
+
+/** What is free beyond a reserve goes back to the file system, all of it where the disk is short. */
+function vacuum({ keeper, room }: HousekeepingParts): boolean {
+  const keep = room.answer().ok ? VACUUM.keepFreeBytes : 0;
+  const { freeBytes } = keeper.size();
+  return freeBytes > keep && keeper.vacuum(VACUUM.pages) < freeBytes;
+}

@@ -1,0 +1,143 @@
+/**
+ * The command line (design 1.2): argv in, a command out.
+ *
+ * Promises: every mistake is a `UserError` with exit code 2 that says what is wrong and what to do. Values and stray
+ * words are never repeated in it: they may be keys. Nothing is read but the argument.
+ */
+import { parseArgs } from 'node:util';
+import type { UserError } from '../core/faults.ts';
+import { nearest, plainText } from '../core/text.ts';
+import type { Command } from './command.ts';
+import { FLAGS, type Flag, MODES, type Mode, VALUE_FLAGS } from './flags.ts';
+import { dashed, type Given, listed, logLevel, mistake, single } from './given.ts';
+import { READERS } from './modes.ts';
+
+const SEE_HELP = 'tidemark --help lists what there is.';
+
+/**
+ * Reads the command line.
+ *
+ * @param argv what follows the program's name.
+ * @throws UserError (exit 2) for the first mistake found.
+ */
+export function parseArguments(argv: readonly string[]): Command {
+  const given = readFlags(argv);
+  const modes = MODES.filter(({ flag }) => given.has(flag)).map(({ flag }) => flag);
+  if (given.has('help')) return { mode: 'help', topic: helpTopic(modes.filter((mode) => mode !== 'help')) };
+  const [mode, ...others] = modes;
+  if (others.length > 0) {
+    throw mistake(`${modes.map(dashed).join(' and ')} are modes, and one is run at a time. Give one of them.`);
+  }
+  if (mode === undefined) return daemon(given);
+  refuseStrangers(mode, given);
+  if (mode === 'version') return { mode };
+  return mode === 'help' ? { mode, topic: null } : READERS[mode](given);
+}
+
+function helpTopic(modes: readonly Mode[]): Mode | null {
+  return modes.length === 1 ? (modes[0] ?? null) : null;
+}
+
+function daemon(given: Given): Command {
+  const stray = [...given.keys()].find((flag) => !DAEMON_FLAGS.has(flag));
+  if (stray !== undefined) {
+    throw mistake(`${dashed(stray)} needs a mode beside it: ${listed(modesOf(stray).map(dashed), 'or')}.`);
+  }
+  return { mode: 'daemon', configFile: single(given, 'config'), logLevel: logLevel(given) };
+}
+
+const DAEMON_FLAGS: ReadonlySet<string> = new Set(['config', 'log-level']);
+
+/** All flags with their values, each known and given once. */
+function readFlags(argv: readonly string[]): Given {
+  const options = Object.fromEntries(
+    FLAGS.map(({ flag, value }) => [flag, { type: value === 'required' ? 'string' : 'boolean' } as const]),
+  );
+  const { tokens } = parseArgs({ args: argv.map(withValueForHelp), options, strict: false, tokens: true });
+  const given = new Map<string, readonly string[]>();
+  for (const token of tokens) {
+    if (token.kind === 'option-terminator') continue;
+    if (token.kind === 'positional') readPositional(token.value, given);
+    else readFlag(token, given);
+  }
+  return given;
+}
+
+/** `--export --help` asks about a mode: that it lacks its value does not matter. */
+function withValueForHelp(word: string, index: number, argv: readonly string[]): string {
+  const next = argv[index + 1];
+  const asks = argv.includes('--help') && (next === undefined || next === '--help');
+  const lacks = asks && MODES.some(({ flag, value }) => value === 'required' && dashed(flag) === word);
+  return lacks ? `${word}=?` : word;
+}
+
+interface FlagToken {
+  readonly name: string;
+  readonly rawName: string;
+  readonly value: string | undefined;
+  readonly inlineValue: boolean | undefined;
+}
+
+function readFlag({ name, rawName, value, inlineValue }: FlagToken, given: Map<string, readonly string[]>): void {
+  const flag = rawName.startsWith('--') ? FLAGS.find((known) => known.flag === name) : undefined;
+  if (flag === undefined) throw unknownFlag(rawName);
+  if (given.has(name) && !flag.repeatable) throw mistake(`${dashed(name)} was given twice. Give it once.`);
+  given.set(name, [...(given.get(name) ?? []), flagValue(flag, value, inlineValue === true)]);
+}
+
+function flagValue({ flag, value: wanted, hint }: Flag, value: string | undefined, inline: boolean): string {
+  if (wanted !== 'required') {
+    if (inline && wanted === 'none') throw mistake(`${dashed(flag)} takes no value: write it without the equals sign.`);
+    return value ?? '';
+  }
+  const swallowed = value !== undefined && !inline && value.startsWith('-');
+  if (value === undefined || value === '' || swallowed) {
+    throw mistake(`${dashed(flag)} needs a value: ${dashed(flag)} ${hint ?? 'VALUE'}.`);
+  }
+  return value;
+}
+
+/** The one bare word with a meaning is what `--quarantine` may be followed by. */
+function readPositional(word: string, given: Map<string, readonly string[]>): void {
+  const last = [...given.keys()].at(-1);
+  const optional = FLAGS.find(({ flag, value }) => flag === last && value === 'optional');
+  if (optional !== undefined && given.get(optional.flag)?.[0] === '') {
+    given.set(optional.flag, [word]);
+    return;
+  }
+  const meant = nearest(word.replace(/^-+/, ''), FLAG_NAMES);
+  if (meant === null) {
+    throw mistake(`One argument is no flag, and Tidemark takes nothing but flags. ${SEE_HELP}`);
+  }
+  throw mistake(`Flags begin with two dashes: did you mean ${dashed(meant)}?`);
+}
+
+const FLAG_NAMES = FLAGS.map(({ flag }) => flag);
+
+function unknownFlag(rawName: string): UserError {
+  const name = rawName.replace(/^-+/, '');
+  const byLetter = name.length === 1 ? FLAG_NAMES.find((flag) => flag.startsWith(name)) : undefined;
+  const meant = byLetter ?? nearest(name, FLAG_NAMES);
+  const advice = meant === null ? SEE_HELP : `Did you mean ${dashed(meant)}?`;
+  const secret = /key|token|secret|password/i.test(name)
+    ? ' Keys and tokens come from files or the environment, such as TIDEMARK_API_KEY_FILE, never from the command line.'
+    : '';
+  return mistake(`There is no flag ${plainText(rawName, 40)}. ${secret === '' ? advice : secret.trim()}`);
+}
+
+/** Refuses flags that mean nothing in this mode. */
+function refuseStrangers(mode: Mode, given: Given): void {
+  const allowed: readonly string[] = VALUE_FLAGS[mode];
+  for (const flag of given.keys()) {
+    if (flag === mode || allowed.includes(flag)) continue;
+    if (mode === 'demo' && flag === 'config') {
+      throw mistake('--demo reads no configuration file: leave --config out, or set TIDEMARK_ variables for it.');
+    }
+    const where = listed(modesOf(flag).map(dashed), 'and');
+    throw mistake(`${dashed(flag)} means nothing with ${dashed(mode)}: it belongs to ${where}.`);
+  }
+}
+
+function modesOf(flag: string): Mode[] {
+  return MODES.map((mode) => mode.flag).filter((mode) => VALUE_FLAGS[mode].includes(flag));
+}

@@ -1,0 +1,110 @@
+/**
+ * `--backfill` as a job of the daemon (`core/state/jobs.ts`): its requests are the planner's own, in the lowest lane, so that
+ * live work loses nothing by it.
+ */
+
+import { UserError } from '../../core/faults.ts';
+import type { JobEnd } from '../../core/state/jobs.ts';
+import type { ProgressReport } from '../../core/status.ts';
+import { SECOND_MS } from '../../core/time.ts';
+import type { Horizon } from '../../ingest/context.ts';
+import { horizonNow } from '../../ingest/horizon.ts';
+import { type BackfillSettings, beginBackfill } from '../../scheduler/backfill.ts';
+import type { BackfillArgs } from '../../scheduler/backfill-ask.ts';
+import type { JobWorker } from '../../scheduler/jobs.ts';
+import { lackedScopeWords, STALLED_AFTER_MS } from '../once/pull.ts';
+import { createBackfillNotes } from './notes.ts';
+import type { BackfillOutcome } from './summary.ts';
+import { type BackfillRun, type BackfillWorkParts, createBackfillRun } from './work.ts';
+
+export interface BackfillJobParts extends Omit<BackfillWorkParts, 'notes'> {
+  readonly listen: (listener: ReturnType<typeof createBackfillNotes>['observe']) => void;
+  readonly backfill: Pick<BackfillSettings, 'budgets'> & { sentMs(): readonly number[] };
+}
+
+const LOOK_EVERY_MS = SECOND_MS;
+
+/** The worker for `runJobs`; one job at a time. */
+export function createBackfillWorker(parts: BackfillJobParts): JobWorker {
+  const notes = createBackfillNotes(parts.context.clock);
+  parts.listen(notes.observe);
+  return (args, signal, keep) => {
+    const own: BackfillWorkParts = { ...parts, notes };
+    let run: BackfillRun | null = null;
+    const begun = (next: BackfillRun): void => {
+      run = next;
+    };
+    const end = work(parts, { own, args: args as BackfillArgs, begun, keep }, signal).catch(
+      (error: unknown): JobEnd => {
+        if (!signal.aborted || error instanceof UserError) throw error;
+        const summary = run?.summary('interrupted') ?? null;
+        return {
+          state: 'cancelled',
+          exitCode: 3,
+          summary,
+          message: summary === null ? 'cancelled before it began' : null,
+        };
+      },
+    );
+    return { end, progress: () => run?.progress() ?? NOTHING_YET };
+  };
+}
+
+const NOTHING_YET: ProgressReport = {
+  totals: { devices: 0, devices_complete: 0, archived_readings: 0, requests: 0, covered_share: null },
+  destinations: [],
+  allowance: { waiting_until: null },
+};
+
+interface Begun {
+  readonly own: BackfillWorkParts;
+  readonly args: BackfillArgs;
+  readonly begun: (run: BackfillRun) => void;
+  readonly keep: (args: BackfillArgs) => void;
+}
+
+async function work(parts: BackfillJobParts, { own, args, begun, keep }: Begun, signal: AbortSignal): Promise<JobEnd> {
+  const { context, planning } = parts;
+  const horizon = await untilListed(own, signal);
+  const sentMs = parts.backfill.sentMs();
+  const backfill = beginBackfill(context, {
+    args,
+    horizon,
+    sentMs,
+    budgets: parts.backfill.budgets,
+    isBeside: true,
+  });
+  if (args.to === null && args.begunTo === undefined) keep({ ...args, begunTo: String(backfill.to) });
+  planning.setBackfill(backfill);
+  try {
+    const run = createBackfillRun(own, backfill);
+    begun(run);
+    const summary = await run.toItsEnd(signal);
+    return { state: endOf(summary.outcome), exitCode: summary.exit_code, summary, message: null };
+  } finally {
+    planning.setBackfill(null);
+  }
+}
+
+function endOf(outcome: BackfillOutcome): JobEnd['state'] {
+  return outcome === 'interrupted' ? 'cancelled' : 'done';
+}
+
+/** Waits until the daemon has read the account and the devices. @throws UserError where that comes to nothing. */
+async function untilListed({ context, planning, notes }: BackfillWorkParts, signal: AbortSignal): Promise<Horizon> {
+  const { clock } = context;
+  const beganMs = clock.monoMs();
+  for (;;) {
+    signal.throwIfAborted();
+    const refusal = notes.refusal();
+    if (refusal !== null) throw new UserError(`${refusal}.`, 77);
+    const scope = notes.lackedScope();
+    if (scope !== null) throw new UserError(lackedScopeWords(scope), 77);
+    const horizon = planning.hasBegun() ? horizonNow(context) : null;
+    if (horizon !== null) return horizon;
+    if (clock.monoMs() - beganMs >= STALLED_AFTER_MS) {
+      throw new UserError('The daemon has not been able to read the account and the devices for ten minutes.', 3);
+    }
+    await clock.sleep(LOOK_EVERY_MS, signal);
+  }
+}

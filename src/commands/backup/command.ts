@@ -1,0 +1,42 @@
+/**
+ * `--backup FILE` put together: over a connection of its own, beside a daemon or alone.
+ */
+
+import { realClock, realRandom } from '../../app/real-clock.ts';
+import type { ProcessPorts } from '../../app/terminal.ts';
+import type { BackupCommand } from '../../cli/command.ts';
+import { UserError } from '../../core/faults.ts';
+import { megabytes, plainText } from '../../core/text.ts';
+import { type Backup, backUpState } from '../../store/backup.ts';
+import { STATE_FILE } from '../../store/database.ts';
+import type { UpkeepRun } from '../shared/upkeep.ts';
+
+/** Runs it and prints what it comes to. @returns the exit code. @throws UserError with the exit code and what to do. */
+export async function runBackupCommand(
+  { command, config, voice }: UpkeepRun<BackupCommand>,
+  ports: ProcessPorts,
+): Promise<number> {
+  const { file, json } = command;
+  const beganMs = realClock.monoMs();
+  const onProgress = (share: number, bytes: number): void => {
+    const words = share === 1 ? 'copied, it is being checked' : 'copied';
+    voice.showWork(() => ({ share: Math.min(share, 0.99), words: `${megabytes(bytes)} ${words}` }));
+  };
+  const options = { directory: config.dataDir, file, random: realRandom, onProgress };
+  let backup: Backup;
+  try {
+    backup = await backUpState(options, ports.signal).finally(voice.endProgress);
+  } catch (error) {
+    if (!ports.signal.aborted || error instanceof UserError) throw error;
+    throw new UserError('Stopped before the copy was whole. Nothing is left of it; run it again.', 3);
+  }
+  const seconds = Math.round(realClock.monoMs() - beganMs) / 1000;
+  const { bytes, stateVersion } = backup;
+  const summary = { file, bytes, state_version: stateVersion, seconds };
+  const shown = plainText(file);
+  const text = `${shown}: ${megabytes(bytes)} in ${seconds.toFixed(1)} s, whole and checked.
+To restore it, copy it as ${STATE_FILE} into an empty data_dir and start there.
+`;
+  ports.print(voice.scrub(json ? `${JSON.stringify(summary)}\n` : text));
+  return 0;
+}

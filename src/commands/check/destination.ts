@@ -1,0 +1,140 @@
+/**
+ * `--check`, a destination: what the questions to it have brought (`core/destination-facts.ts`), with what to do.
+ */
+import { type CheckLine, type CheckNotes, createNotes } from '../../core/check.ts';
+import type { DestinationFacts } from '../../core/destination-facts.ts';
+import type { DestinationKind } from '../../core/lines/dialect.ts';
+import type { WriteAnswer } from '../../core/ports.ts';
+import { plainText } from '../../core/text.ts';
+import { spanWords } from './words.ts';
+
+/** What the configuration says of it. */
+export interface CheckedDestination {
+  readonly name: string;
+  readonly kind: 'auto' | DestinationKind;
+  readonly bucket: string;
+  /** How far back the first sync goes, in ms. */
+  readonly historyMs: number;
+}
+
+/** All lines on a destination. */
+export function destinationLines(to: CheckedDestination, facts: DestinationFacts): CheckLine[] {
+  const notes = createNotes('destination', to.name);
+  noteKind(notes, to, facts);
+  noteWrite(notes, to, facts);
+  if (facts.kind === 'victoriametrics') noteDedup(notes, facts.dedupMs);
+  if (facts.write.kind === 'accepted') noteRetention(notes, to, facts.retentionMs);
+  return notes.lines;
+}
+
+const NAMES: Readonly<Record<DestinationKind, string>> = { influxdb: 'InfluxDB', victoriametrics: 'VictoriaMetrics' };
+
+function noteKind(notes: CheckNotes, { name, kind: configured }: CheckedDestination, facts: DestinationFacts): void {
+  const { kind, version } = facts;
+  if (kind === null) return;
+  const key = keyOf(name, 'kind');
+  // VictoriaMetrics claims to be an InfluxDB in the header that tells versions.
+  const own = kind === 'victoriametrics' && version === '1.8.0' ? null : version;
+  const words = `${NAMES[kind]}${own === null ? ' (it tells no version)' : ` ${own}`}`;
+  const told = { kind, version: own };
+  if (configured !== 'auto' && configured !== kind) {
+    const message = `${words} answers, but ${key} is ${configured}`;
+    notes.fail('kind', { message, remedy: `Set ${key} to ${kind}, or leave it out.`, facts: told });
+  } else notes.ok('kind', words, told);
+}
+
+function noteWrite(notes: CheckNotes, to: CheckedDestination, { kind, write, isPoint }: DestinationFacts): void {
+  const what = isPoint ? 'a point (measurement tidemark_probe)' : 'a write without points';
+  switch (write.kind) {
+    case 'accepted':
+      notes.ok('reachable', 'it answers');
+      notes.ok(
+        'write',
+        `it takes ${what}: ${kind === 'victoriametrics' ? 'address and token' : 'address, token and bucket'} are right`,
+        {
+          probe_written: isPoint,
+        },
+      );
+      return;
+    case 'held':
+      notes.ok('reachable', 'it answers');
+      notes.fail('write', { message: plainText(write.words, 300), remedy: sentence(write.hint) });
+      return;
+    case 'later':
+      noteLater(notes, to, write);
+      return;
+    case 'refused':
+    case 'too-large':
+      notes.ok('reachable', 'it answers');
+      notes.fail('write', {
+        message: `it refuses ${what}: ${plainText(write.words, 300)}`,
+        remedy: 'Look into its log: a limit, or a field of another type in that measurement?',
+      });
+      return;
+  }
+}
+
+function noteLater(notes: CheckNotes, { name }: CheckedDestination, { words }: WriteAnswer & { kind: 'later' }): void {
+  const message = plainText(words, 300);
+  const status = /^HTTP (\d{3})/.exec(words)?.[1];
+  if (status === undefined) {
+    const remedy = `Look whether it is running, and after ${keyOf(name, 'url')}, the network and ${keyOf(name, 'ca_file')}.`;
+    notes.fail('reachable', { message, remedy });
+    return;
+  }
+  notes.ok('reachable', 'it answers');
+  if (status === '400' || status === '422') {
+    const remedy = 'Run it with --write-probe: a real point shows whether it takes points.';
+    notes.warn('write', { message: `a write without points says nothing here: ${message}`, remedy });
+    return;
+  }
+  notes.fail('write', { message, remedy: 'It is overloaded or in trouble: look into its log, and run this again.' });
+}
+
+/** What VictoriaMetrics has to be started with. */
+const DEDUP_FLAG = '-dedup.minScrapeInterval=1ms';
+
+function noteDedup(notes: CheckNotes, dedupMs: number | null): void {
+  const facts = { dedup_ms: dedupMs };
+  if (dedupMs === null) {
+    notes.warn('deduplication', {
+      message: 'it does not tell its deduplication: without one, samples that are sent again are there twice',
+      remedy: `See to it that it is started with ${DEDUP_FLAG} (of a cluster: vmselect and vmstorage).`,
+      facts,
+    });
+  } else if (dedupMs === 1) notes.ok('deduplication', `${DEDUP_FLAG} is set`, facts);
+  else {
+    const message =
+      dedupMs < 1
+        ? 'it is off: samples that are sent again, after a crash for instance, are there twice'
+        : `it is ${dedupMs < 1000 ? `${dedupMs} ms` : spanWords(dedupMs)}: of readings that are closer together only one is kept`;
+    notes.fail('deduplication', { message, remedy: `Start VictoriaMetrics with ${DEDUP_FLAG}.`, facts });
+  }
+}
+
+function noteRetention(notes: CheckNotes, { historyMs }: CheckedDestination, retentionMs: number | null): void {
+  if (retentionMs === null) {
+    notes.ok('retention', 'it does not tell how long it keeps points', { retention_seconds: null, for_ever: null });
+    return;
+  }
+  const isForEver = retentionMs === Number.POSITIVE_INFINITY;
+  const facts = { retention_seconds: isForEver ? null : Math.round(retentionMs / 1000), for_ever: isForEver };
+  if (retentionMs >= historyMs) {
+    notes.ok('retention', `it keeps points ${isForEver ? 'for ever' : spanWords(retentionMs)}`, facts);
+    return;
+  }
+  notes.warn('retention', {
+    message: `it keeps points ${spanWords(retentionMs)} only, sync.history goes back ${spanWords(historyMs)}: what is older will not be there`,
+    remedy: 'Give it a longer retention, or shorten sync.history.',
+    facts,
+  });
+}
+
+/** A key of the section that configures a destination. */
+export function keyOf(name: string, key: string): string {
+  return name === 'influx' ? `influx.${key}` : `destinations.${name}.${key}`;
+}
+
+function sentence(text: string): string {
+  return /[.?!]$/.test(text) ? text : `${text}.`;
+}

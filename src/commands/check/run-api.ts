@@ -1,0 +1,159 @@
+/**
+ * `--check`, the API put together: the way to it, and then the requests, by this process or by the daemon that holds the
+ * state.
+ */
+import { type Reached, reach, type Step } from '../../api/reach.ts';
+import { realClock } from '../../app/real-clock.ts';
+import type { Voice } from '../../app/terminal.ts';
+import { withQuestions } from '../../app/with-sync.ts';
+import type { Config } from '../../config/config.ts';
+import { type ApiFindings, type CheckNotes, createNotes, inTwo, readApiFindings } from '../../core/check.ts';
+import { type TransportError, UserError } from '../../core/faults.ts';
+import type { JobEnd } from '../../core/state/jobs.ts';
+import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../core/time.ts';
+import { HeldError } from '../../store/lock.ts';
+import { doOrFollow } from '../shared/do-or-follow.ts';
+import { createApiCheck, SCOPES } from './api.ts';
+import { spanWords } from './words.ts';
+
+export interface ApiPart {
+  readonly config: Config;
+  readonly voice: Voice;
+  /** Whether requests can be booked: without that none is made. */
+  readonly canBook: boolean;
+}
+
+/** All lines on the API. Throws only the signal's reason, when that aborts, and mistakes of this program. */
+export async function apiLines({ config, voice, canBook }: ApiPart, signal: AbortSignal): Promise<ApiFindings> {
+  const notes = createNotes('api');
+  voice.hint(`looking for ${new URL(config.api.url).host} …`);
+  if (!(await isReached(notes, config, signal))) return left(notes, 'the API cannot be reached');
+  if (!canBook) return left(notes, 'every request is booked in the state first, and that cannot be used');
+  try {
+    const found = await askApi({ config, voice }, signal);
+    return { requests: found.requests, checks: [...notes.lines, ...found.checks] };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof UserError)) throw error;
+    const exitCode = error.exitCode === 77 || error.exitCode === 78 ? error.exitCode : 1;
+    notes.fail('asking', { ...inTwo(error.message), exitCode });
+    return left(notes, 'see above');
+  }
+}
+
+function left(notes: CheckNotes, why: string): ApiFindings {
+  for (const scope of SCOPES) notes.skip(scope, `not asked: ${why}`);
+  return { requests: 0, checks: notes.lines };
+}
+
+/** Connecting is done within this, or not at all. */
+const REACH_MS = 10 * SECOND_MS;
+
+/** A certificate that ends sooner is told. */
+const ENDING_MS = 14 * DAY_MS;
+
+async function isReached(notes: CheckNotes, { api, proxies }: Config, signal: AbortSignal): Promise<boolean> {
+  const isTls = api.url.startsWith('https:');
+  const proxy = Object.keys(proxies).find((name) => name.toUpperCase() === (isTls ? 'HTTPS_PROXY' : 'HTTP_PROXY'));
+  if (proxy !== undefined) {
+    notes.ok('way', `through the proxy of ${proxy}, where NO_PROXY does not say otherwise`);
+    return true;
+  }
+  const timeoutMs = Math.min(REACH_MS, api.timeoutMs);
+  const reached = await reach({ url: api.url, ca: api.ca, timeoutMs }, signal);
+  return noteReached(notes, reached);
+}
+
+/** Tells of each step. @returns whether all were made. */
+function noteReached(notes: CheckNotes, { host, port, name, connection, tls }: Reached): boolean {
+  const steps = [
+    noteStep(notes, name, {
+      name: 'name',
+      words: (addresses) => `${host} is ${addresses.slice(0, 3).join(', ')}`,
+      remedy: 'Correct the host in api.url, or look after the name servers of this machine (/etc/resolv.conf).',
+    }),
+    noteStep(notes, connection, {
+      name: 'connection',
+      words: (address) => `${address === '' ? host : address} takes connections on port ${port}`,
+      remedy: `Look whether api.url is right (${host}, port ${port}), the server is up, and no firewall stands between.`,
+    }),
+    noteStep(notes, tls?.ok === true && isEnding(tls.found.endsMs) ? null : tls, {
+      name: 'TLS',
+      words: ({ protocol, endsMs }) =>
+        `${protocol}; the certificate is trusted${endsMs === null ? '' : `, for ${spanWords(endsMs - realClock.nowMs())} more`}`,
+      remedy:
+        'An authority of your own goes into api.ca_file (PEM); the host in api.url has to be one that the certificate names; the clock of this machine has to be right. A server without TLS is http://.',
+    }),
+  ];
+  if (tls?.ok === true && isEnding(tls.found.endsMs)) {
+    const message = `the certificate of the API ends in ${spanWords(Math.max(0, (tls.found.endsMs ?? 0) - realClock.nowMs()))}`;
+    notes.warn('TLS', { message, remedy: 'Have whoever runs the API renew it.' });
+  }
+  return steps.every((isMade) => isMade);
+}
+
+function isEnding(endsMs: number | null): boolean {
+  return endsMs !== null && endsMs - realClock.nowMs() < ENDING_MS;
+}
+
+interface StepWords<T> {
+  readonly name: string;
+  readonly words: (found: T) => string;
+  readonly remedy: string;
+}
+
+function noteStep<T>(notes: CheckNotes, step: Step<T> | null, { name, words, remedy }: StepWords<T>): boolean {
+  if (step === null) return true;
+  if (step.ok) notes.ok(name, words(step.found));
+  else notes.fail(name, { message: wordsOf(step.why), remedy });
+  return step.ok;
+}
+
+function wordsOf({ message }: TransportError): string {
+  return message;
+}
+
+/** The daemon may have other work under way: that is waited for no longer than this, all in all. */
+const FOLLOW_MS = 3 * MINUTE_MS;
+
+async function askApi(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Promise<ApiFindings> {
+  const { config, voice } = part;
+  const request = { kind: 'check', args: {}, askedBy: '--check', askedMs: realClock.nowMs() } as const;
+  const patience = AbortSignal.timeout(FOLLOW_MS);
+  const show = (progress: unknown): void => {
+    const asking = typeof progress === 'object' && progress !== null && 'asking' in progress ? progress.asking : null;
+    if (typeof asking === 'string') voice.hint(`the daemon asks the API: ${asking} …`);
+  };
+  const alone = async (): Promise<ApiFindings> => await askAlone(part, signal);
+  try {
+    const place = { dataDir: config.dataDir, voice };
+    return await doOrFollow({ request, alone, summaryOf, show }, place, {
+      signal: AbortSignal.any([signal, patience]),
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    if (patience.aborted)
+      throw new UserError('The daemon has other work under way. Run it again when that is done.', 1);
+    if (error instanceof HeldError) throw new UserError(TAKES_NO_JOBS, 1);
+    throw error;
+  }
+}
+
+const TAKES_NO_JOBS =
+  'Another process works with the state, and takes no work from others: a one-off, the demo, or a daemon of another version. Run it again when that has ended, or restart the daemon with this version.';
+
+function summaryOf({ summary, message }: JobEnd): ApiFindings {
+  const found = readApiFindings(summary);
+  if (found !== null) return found;
+  throw new UserError(
+    `The daemon did not ask the API: ${message ?? 'it says nothing that this version understands'}`,
+    1,
+  );
+}
+
+async function askAlone({ config, voice }: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Promise<ApiFindings> {
+  return await withQuestions({ config, voice }, async (sync) => {
+    const check = createApiCheck({ ...sync, timeoutMs: config.api.timeoutMs });
+    return await check((scope) => voice.hint(`asking the API: ${scope} …`), signal);
+  });
+}

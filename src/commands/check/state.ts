@@ -1,0 +1,228 @@
+/**
+ * `--check`, the state: what the look at its place and at its file comes to, with the command that mends it.
+ */
+
+import { clearingMarks, inUnits, judgeRoom, MIN_FREE_BYTES } from '../../core/archive-room.ts';
+import { type CheckLine, type CheckNotes, createNotes, inTwo } from '../../core/check.ts';
+import type { StateSize } from '../../core/state/archive-keeper.ts';
+import { plainText } from '../../core/text.ts';
+
+/** Something in the file system, as `store/place.ts` tells it. */
+interface Placed {
+  readonly path: string;
+  readonly mode: number;
+  readonly ownerUid: number;
+  readonly groupGid: number;
+  readonly refusal: string | null;
+}
+
+export interface StateLook {
+  readonly place: {
+    readonly directory: string;
+    readonly kind: 'there' | 'missing' | 'other';
+    readonly nearest: Placed | null;
+    readonly files: readonly Placed[];
+    readonly uid: number;
+  };
+  /** What was found in the file; `null` where there is none; a message where it cannot be used. */
+  readonly found: Findings | { readonly trouble: string } | null;
+  /** Whether a process works with it; a message where that cannot be told. */
+  readonly held: boolean | { readonly trouble: string };
+  /** What this user may still fill of the disk; `null` where that cannot be told. */
+  readonly diskFreeBytes: number | null;
+}
+
+interface Findings {
+  readonly version: number;
+  readonly newestVersion: number;
+  readonly size: StateSize;
+  readonly broken: readonly string[];
+  readonly workspaceId: string | null;
+  readonly workspaceTag: string | null;
+}
+
+export interface StateRules {
+  readonly maxBytes: number;
+  readonly hasDestinations: boolean;
+  /** `workspace.id`; `null` where it is not configured. */
+  readonly workspaceId: string | null;
+}
+
+/** All lines on the state. */
+export function stateLines(look: StateLook, rules: StateRules): CheckLine[] {
+  const notes = createNotes('state');
+  noteDirectory(notes, look.place);
+  notePermissions(notes, look.place);
+  const { found } = look;
+  if (found === null) notes.ok('file', 'no state yet: it is made when something is asked of the API');
+  else if ('trouble' in found) notes.fail('file', inTwo(found.trouble));
+  else {
+    noteFile(notes, found);
+    noteTag(notes, found, rules.workspaceId);
+  }
+  const size = found === null || 'trouble' in found ? null : found.size;
+  noteRoom(notes, { look, size }, rules);
+  noteHolder(notes, look.held);
+  return notes.lines;
+}
+
+/** Whether the state may be written: then requests can be booked, and made. */
+export function canBeWritten({ place, found, held }: StateLook): boolean {
+  if (typeof held !== 'boolean' || place.kind === 'other' || place.nearest?.refusal !== null) return false;
+  if (found !== null && ('trouble' in found || found.broken.length > 0)) return false;
+  return place.files.every(({ refusal }) => refusal === null);
+}
+
+function noteDirectory(notes: CheckNotes, place: StateLook['place']): void {
+  const { directory, kind, nearest, files, uid } = place;
+  const facts = { path: directory };
+  if (kind === 'other') {
+    const message = `${directory}: it, or something on the way to it, is no directory`;
+    notes.fail('directory', { message, remedy: 'Give data_dir another place, or mount what is missing.', facts });
+    return;
+  }
+  const refused = [nearest, ...files].find((each) => each !== null && each.refusal !== null) ?? null;
+  if (nearest === null || refused !== null) noteRefusal(notes, place, refused);
+  else if (kind === 'missing') {
+    notes.ok('directory', `${directory}: not there yet; it is made in ${nearest.path}`, facts);
+  } else {
+    const owner = nearest.ownerUid === uid ? 'owned by this user' : `owned by user ${nearest.ownerUid}`;
+    notes.ok('directory', `${directory}: ${owner}, may be written`, facts);
+  }
+}
+
+function noteRefusal(notes: CheckNotes, { directory, kind, uid }: StateLook['place'], refused: Placed | null): void {
+  const path = refused?.path ?? directory;
+  const facts = { path, owner_uid: refused?.ownerUid ?? null, uid };
+  if (refused?.refusal === 'EROFS') {
+    const message = `${path}: it lies on a file system that is read-only`;
+    notes.fail('directory', { message, remedy: 'Mount it for writing, or give data_dir another place.', facts });
+    return;
+  }
+  const owner = refused === null ? '' : `, it belongs to user ${refused.ownerUid}`;
+  const target = kind === 'missing' ? `mkdir -p ${quoted(directory)} && chown -R ${uid}` : `chown -R ${uid}`;
+  notes.fail('directory', {
+    message: `${path}: this user (${uid}) may not write there${owner}`,
+    remedy: `As root: ${target} ${quoted(directory)}`,
+    facts,
+  });
+}
+
+/**
+ * Whether others may look into a directory. A group that has nobody else in it is no other: root's, as the container's volume has
+ * it, and the user's own, as Kubernetes gives it (`fsGroup`).
+ */
+function isOpenToOthers({ mode, groupGid }: Placed, uid: number): boolean {
+  return (mode & (groupGid === 0 || groupGid === uid ? 0o007 : 0o077)) !== 0;
+}
+
+function notePermissions(notes: CheckNotes, { directory, kind, nearest, files, uid }: StateLook['place']): void {
+  if (kind !== 'there' || nearest === null) return;
+  const open = files.filter(({ mode }) => (mode & 0o077) !== 0);
+  const isOpen = isOpenToOthers(nearest, uid);
+  if (!isOpen && open.length === 0) {
+    notes.ok('permissions', 'only this user can look into it');
+    return;
+  }
+  const named = [...(isOpen ? [nearest] : []), ...open].map(({ path, mode }) => `${path} (${octal(mode)})`);
+  const commands = [
+    ...(isOpen ? [`chmod 700 ${quoted(directory)}`] : []),
+    ...(open.length > 0 ? [`chmod 600 ${open.map(({ path }) => quoted(path)).join(' ')}`] : []),
+  ];
+  notes.warn('permissions', {
+    message: `other users may look at what is held: ${named.join(', ')}`,
+    remedy: commands.join(' && '),
+  });
+}
+
+function noteFile(notes: CheckNotes, { version, newestVersion, size, broken }: Findings): void {
+  const facts = { state_version: version, used_bytes: size.usedBytes };
+  const older = version < newestVersion ? `; the next start brings it to version ${newestVersion}` : '';
+  notes.ok('file', `state version ${version}, ${inUnits(size.usedBytes)}${older}`, facts);
+  if (broken.length === 0) {
+    notes.ok('integrity', 'the file is sound, and what is in it holds together');
+    return;
+  }
+  notes.fail('integrity', {
+    message: `the state is damaged: ${broken.join('; ')}`,
+    remedy:
+      'Stop what works with it and restore a backup, or move tidemark.db, tidemark.db-wal and tidemark.db-shm away together and start anew: the history is then read from the API again.',
+  });
+}
+
+function noteTag(notes: CheckNotes, { workspaceTag }: Findings, configured: string | null): void {
+  if (workspaceTag === null || configured === null || workspaceTag === configured) return;
+  notes.fail('workspace.id', {
+    message: `the points of this state carry ${plainText(JSON.stringify(workspaceTag), 80)}, not what workspace.id says`,
+    remedy: 'Take workspace.id back, or give data_dir a new directory: the tag is pinned for the life of a state.',
+    exitCode: 78,
+  });
+}
+
+const EMPTY: StateSize = { usedBytes: 0, freeBytes: 0, walBytes: 0 };
+
+function noteRoom(
+  notes: CheckNotes,
+  { look, size }: { readonly look: StateLook; readonly size: StateSize | null },
+  { maxBytes, hasDestinations }: StateRules,
+): void {
+  const { diskFreeBytes, place } = look;
+  const figures = { ...(size ?? EMPTY), directory: place.directory, diskFreeBytes, refusal: null };
+  const judged = (limit: number | null) =>
+    judgeRoom(null, figures, { maxBytes: limit, minFreeBytes: MIN_FREE_BYTES, hasDestinations });
+  const bySize = judgeRoom(null, { ...figures, diskFreeBytes: null }, { maxBytes, minFreeBytes: 0, hasDestinations });
+  if (size !== null) noteSize(notes, { usedBytes: size.usedBytes, maxBytes, reason: bySize?.reason ?? null });
+  const byDisk = judged(null);
+  if (byDisk !== null) {
+    const { message } = inTwo(byDisk.reason);
+    notes.fail('disk', { message: `${message}. Nothing new is pulled`, remedy: 'Make room on that disk.' });
+  } else noteDisk(notes, { diskFreeBytes, mayGrowBytes: maxBytes - figures.usedBytes - figures.freeBytes });
+}
+
+function noteSize(
+  notes: CheckNotes,
+  { usedBytes, maxBytes, reason }: { usedBytes: number; maxBytes: number; reason: string | null },
+): void {
+  const facts = { used_bytes: usedBytes, max_bytes: maxBytes };
+  const message = `${inUnits(usedBytes)} of archive.max_size ${inUnits(maxBytes)}`;
+  const remedy = 'Raise archive.max_size, or look after the destination that does not take what waits for it.';
+  if (reason !== null) notes.fail('size', { message: `the archive is full: ${message}`, remedy, facts });
+  else if (usedBytes > clearingMarks(maxBytes).above) {
+    notes.warn('size', { message: `${message}: what is delivered goes before its time`, remedy, facts });
+  } else notes.ok('size', message, facts);
+}
+
+function noteDisk(
+  notes: CheckNotes,
+  { diskFreeBytes, mayGrowBytes }: { diskFreeBytes: number | null; mayGrowBytes: number },
+): void {
+  if (diskFreeBytes === null) {
+    notes.ok('disk', 'this file system does not tell what is free');
+    return;
+  }
+  const facts = { free_bytes: diskFreeBytes };
+  const message = `${inUnits(diskFreeBytes)} are free`;
+  if (diskFreeBytes - MIN_FREE_BYTES >= mayGrowBytes) notes.ok('disk', message, facts);
+  else {
+    notes.warn('disk', {
+      message: `${message}, and the archive may grow by ${inUnits(mayGrowBytes)}: it would stop at ${inUnits(MIN_FREE_BYTES)} free`,
+      remedy: 'Lower archive.max_size, or give data_dir a larger disk.',
+      facts,
+    });
+  }
+}
+
+function noteHolder(notes: CheckNotes, held: StateLook['held']): void {
+  if (typeof held !== 'boolean') notes.fail('holder', inTwo(held.trouble));
+  else if (held) notes.ok('holder', 'a process works with it', { held });
+  else notes.ok('holder', 'no process works with it', { held });
+}
+
+function octal(mode: number): string {
+  return `0${mode.toString(8).padStart(3, '0')}`;
+}
+
+/** A path for a shell. */
+function quoted(path: string): string {
+  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
+}

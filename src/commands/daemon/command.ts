@@ -1,0 +1,117 @@
+/**
+ * The daemon put together: the API over HTTP, a key that may be exchanged by its file, the sync, the status page.
+ */
+import type { Sync } from '../../app/open-sync.ts';
+import { createSecretReader } from '../../app/secrets.ts';
+import { runService } from '../../app/service.ts';
+import { settingsOf } from '../../app/settings.ts';
+import type { ProcessPorts, Voice } from '../../app/terminal.ts';
+import { withSync } from '../../app/with-sync.ts';
+import type { Config } from '../../config/config.ts';
+import { secretText, Unfit } from '../../config/values.ts';
+import { beatingClock } from '../../core/heartbeats.ts';
+import { Secret } from '../../core/secret.ts';
+import type { DestinationOptions } from '../../delivery/destination.ts';
+import { createAllHistory } from '../../scheduler/all-history.ts';
+import { type JobParts, runJobs } from '../../scheduler/jobs.ts';
+import type { KeySource } from '../../scheduler/sessions.ts';
+import { createBackfillWorker } from '../backfill/job.ts';
+import { createCheckWorker } from '../check/job.ts';
+import { createOnceWorker } from '../once/job.ts';
+import { createReplayWorker } from '../replay/replay.ts';
+import { ratesOfState } from '../shared/backfill-rates.ts';
+import { upkeepWorkers } from '../shared/upkeep.ts';
+
+/** Runs the daemon until it is told to stop. @param secrets what must not be shown; a new key is added. @returns the exit code. */
+export async function runDaemonCommand(
+  { config, secrets, voice }: { config: Config; secrets: Secret[]; voice: Voice },
+  ports: ProcessPorts,
+): Promise<number> {
+  const key = createKeySource(config.api, { readFile: ports.readFile, secrets });
+  return await withSync({ config, voice, secrets, key: key.inUse }, ports, async (sync) => {
+    const onServed = (address: string): void =>
+      voice.logger.info('tidemark runs', { event: 'started', status_page: address });
+    const { destinations } = settingsOf(config, createSecretReader({ readFile: ports.readFile, secrets }));
+    const jobs = jobPartsOf(sync, voice, { timeoutMs: config.api.timeoutMs, dataDir: config.dataDir, destinations });
+    const beside = [(stop: AbortSignal) => runJobs(jobs, stop)];
+    if (config.sync.history.kind === 'age' && config.sync.history.isAll === true) {
+      const all = createAllHistory({ queue: sync.jobs, store: sync.context.store, clock: sync.context.clock });
+      sync.listen(all.observe);
+      beside.push(all.run);
+    }
+    const { perDevice } = config.metrics;
+    await runService({ sync, voice, listen: config.listen, key, perDevice, beside, onServed }, ports.signal);
+    voice.logger.info('stopped', { event: 'stopped' });
+    return 0;
+  });
+}
+
+/** What jobs go by beside the sync. */
+interface JobPlace {
+  readonly timeoutMs: number;
+  readonly dataDir: string;
+  readonly destinations: readonly DestinationOptions[];
+}
+
+/** What commands may ask of the daemon. */
+function jobPartsOf(sync: Sync, { scrub }: Voice, place: JobPlace): JobParts {
+  const { observe } = sync.context;
+  const clock = beatingClock(sync.context.clock, sync.heartbeats.pulse('jobs'));
+  const rates = ratesOfState(place.dataDir, sync.context.settings.filter);
+  const workers = {
+    once: createOnceWorker(sync),
+    check: createCheckWorker({ ...sync, timeoutMs: place.timeoutMs }),
+    backfill: createBackfillWorker({ ...sync, rates }),
+    mend: lazily(async () => (await import('../verify/mend.ts')).createMendWorker(sync)),
+    sample: lazily(async () => {
+      const [{ createSampleWorker }, { openVerifyState }] = await Promise.all([
+        import('../verify/sample-job.ts'),
+        import('../../store/verify-look.ts'),
+      ]);
+      return createSampleWorker(sync.context, () => openVerifyState(place.dataDir));
+    }),
+    replay: createReplayWorker({ ...sync.context, deliverers: sync.deliverers }),
+    ...upkeepWorkers(sync, place.destinations),
+  };
+  return { queue: sync.jobs, workers, clock, observe, scrub };
+}
+
+type Worker = JobParts['workers'][string];
+
+/** A worker that is loaded when there is work for it: a daemon that is never asked starts without. */
+function lazily(load: () => Promise<Worker>): Worker {
+  return (args, signal, keep) => {
+    let work: ReturnType<Worker> | null = null;
+    const end = load().then(async (begin) => {
+      work = begin(args, signal, keep);
+      return await work.end;
+    });
+    return { end, progress: () => work?.progress() ?? null };
+  };
+}
+
+/** The key in use, and the file that may hold another one. */
+function createKeySource(
+  { key, keyFile }: Config['api'],
+  { readFile, secrets }: { readFile: (path: string) => string; secrets: Secret[] },
+): KeySource & { readonly inUse: () => Secret } {
+  let inUse = key;
+  const inFile = (): Secret => {
+    if (keyFile === null) return inUse;
+    try {
+      const text = secretText(readFile(keyFile));
+      // Half-written, or taken away for a moment: the key in use stands.
+      return text instanceof Unfit || text === inUse.reveal() ? inUse : new Secret(text);
+    } catch {
+      return inUse;
+    }
+  };
+  return {
+    inUse: () => inUse,
+    hasChanged: () => inFile() !== inUse,
+    adopt: () => {
+      inUse = inFile();
+      secrets.push(inUse);
+    },
+  };
+}

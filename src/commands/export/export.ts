@@ -1,0 +1,124 @@
+/**
+ * `--export`: streams the archive, piece by piece, as fast as it is read (design 1.2).
+ *
+ * Promises: of what is in the archive from the beginning to the end every line comes once, each part in the order of time
+ * (`core/state/archive-walk.ts`), whatever the daemon does meanwhile; the memory taken does not depend on how much that is.
+ */
+
+import type { Clock } from '../../core/ports.ts';
+import type { ArchiveWalker, WalkPiece, WalkSpan } from '../../core/state/archive-walk.ts';
+import type { ExportFormatter } from './format.ts';
+
+export interface ExportParts {
+  readonly walker: ArchiveWalker;
+  readonly span: WalkSpan;
+  readonly formatter: ExportFormatter;
+  /** Takes a piece of the text. @returns whether anybody reads on. */
+  readonly write: (text: string) => Promise<boolean>;
+  readonly clock: Clock;
+  /** Told after every step. */
+  readonly onStep: (counts: ExportCounts, piece: WalkPiece) => void;
+}
+
+/** What has been written. */
+export interface ExportCounts {
+  /** Points: every line is one. */
+  readonly lines: number;
+  /** Instants of devices that had any. */
+  readonly readings: number;
+  /** Devices with lines of their own among them. */
+  readonly devices: number;
+}
+
+export interface ExportEnd extends ExportCounts {
+  /** `unread`: the reader has gone away. */
+  readonly outcome: 'complete' | 'unread' | 'interrupted';
+}
+
+/** About how much is read from the archive in one step, and written at once, in characters. */
+const STEP_BYTES = 256 * 1024;
+const WRITE_LENGTH = 64 * 1024;
+
+/** How long it goes on without giving others (signals, timers) their turn. */
+const TURN_MS = 50;
+
+/** Writes it all. An abort is an outcome, no error. */
+export async function runExport(parts: ExportParts, signal: AbortSignal): Promise<ExportEnd> {
+  const { walker, span, formatter, clock, onStep } = parts;
+  const counts = { lines: 0, readings: 0, devices: 0 };
+  // Of what is not complete nothing is counted that nobody has taken.
+  let taken: ExportCounts = { ...counts };
+  const readingsOf = createReadingCount();
+  const output = createOutput(parts, signal);
+  let turnMs = clock.monoMs();
+  let lastDevice: string | null = null;
+  output.add(formatter.header);
+  for (let place = walker.begin(span); place !== null; ) {
+    const piece = walker.read(span, place, STEP_BYTES);
+    counts.lines += piece.lines.length;
+    counts.readings += readingsOf(piece);
+    if (piece.lines.length > 0 && piece.deviceId !== lastDevice) {
+      lastDevice = piece.deviceId;
+      counts.devices += 1;
+    }
+    output.add(formatter.text(piece.lines));
+    onStep(counts, piece);
+    if (output.isFull()) {
+      const ended = await output.flush();
+      if (ended !== null) return { ...taken, outcome: ended };
+      taken = { ...counts };
+    }
+    // Writing to a file is over at once, and gives nobody a turn: Ctrl-C would not be heard.
+    if (clock.monoMs() - turnMs >= TURN_MS) {
+      await clock.sleep(0);
+      turnMs = clock.monoMs();
+    }
+    if (signal.aborted) return { ...taken, outcome: 'interrupted' };
+    place = piece.next;
+  }
+  const ended = await output.flush();
+  return ended === null ? { ...counts, outcome: 'complete' } : { ...taken, outcome: ended };
+}
+
+/** Lines come in the order of time: a reading begins where the instant is another one. */
+function createReadingCount(): (piece: WalkPiece) => number {
+  let [device, stamp]: [string | null, string] = [null, ''];
+  return ({ deviceId, lines }) => {
+    if (deviceId !== device) [device, stamp] = [deviceId, ''];
+    let readings = 0;
+    for (const line of lines) {
+      if (line.endsWith(stamp) && stamp !== '') continue;
+      if (!line.startsWith('telemetry,')) continue;
+      stamp = line.slice(line.lastIndexOf(' '));
+      readings += 1;
+    }
+    // A copy: a piece of a text keeps all of it in memory.
+    stamp = structuredClone(stamp);
+    return readings;
+  };
+}
+
+/** Gathers small pieces, so that many devices with little each do not make a write each. */
+function createOutput({ write }: Pick<ExportParts, 'write'>, signal: AbortSignal) {
+  let waiting = '';
+  return {
+    add: (text: string): void => {
+      waiting += text;
+    },
+    isFull: () => waiting.length >= WRITE_LENGTH,
+    /** @returns how it ends with this; `null` where it goes on. */
+    flush: async (): Promise<'unread' | 'interrupted' | null> => {
+      if (waiting === '') return signal.aborted ? 'interrupted' : null;
+      const aborted = Promise.withResolvers<'interrupted'>();
+      const onAbort = (): void => aborted.resolve('interrupted');
+      signal.addEventListener('abort', onAbort, { once: true });
+      if (signal.aborted) onAbort();
+      // A reader that stands still is not waited for by who is told to stop.
+      const ended = await Promise.race([write(waiting), aborted.promise]);
+      signal.removeEventListener('abort', onAbort);
+      waiting = '';
+      if (ended === 'interrupted') return ended;
+      return ended ? null : 'unread';
+    },
+  };
+}

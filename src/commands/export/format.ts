@@ -1,0 +1,137 @@
+/**
+ * What `--export` makes of archived lines: a table for people and spreadsheets (csv), one object a line for programs
+ * (ndjson), or the lines as they are (lp). Pure; docs/export.md tells the columns and members.
+ *
+ * Promises: times and numbers are the archive's own digits; csv is RFC 4180; no cell of it is taken for a formula by a
+ * spreadsheet, whatever a device is called.
+ */
+import { readFieldValue, readSeries, seriesOf } from '../../core/lines/line-reader.ts';
+import { DAY_NS, formatExact } from '../../core/time.ts';
+
+export interface ExportFormatter {
+  /** What stands before everything else; empty for none. */
+  readonly header: string;
+  /** What becomes of lines, with the end of each. */
+  text(lines: readonly string[]): string;
+}
+
+/** A formatter for telemetry lines (csv, ndjson) or any (lp). */
+export function createFormatter(format: 'csv' | 'ndjson' | 'lp'): ExportFormatter {
+  if (format === 'lp') return { header: '', text: (lines) => (lines.length === 0 ? '' : `${lines.join('\n')}\n`) };
+  const isCsv = format === 'csv';
+  const seriesAt = createSeriesMemory(isCsv ? csvSeries : jsonSeries);
+  const time = createTimes();
+  const row = (line: string): string => {
+    const { length, columns } = seriesAt(line);
+    const end = line.lastIndexOf(' ');
+    const equals = line.indexOf('=', length);
+    const raw = line.slice(equals + 1, end);
+    const at = time(line, end + 1);
+    return isCsv
+      ? `${at},${columns},${csvValue(raw)},${TYPES[line.slice(length + 1, equals)] ?? 'text'}\r\n`
+      : `{"time":"${at}",${columns},"value":${jsonValue(raw)}}\n`;
+  };
+  return {
+    header: isCsv ? 'time,device_id,device_name,sensor,value,type\r\n' : '',
+    text: (lines) => {
+      let text = '';
+      for (const line of lines) text += row(line);
+      return text;
+    },
+  };
+}
+
+/** What the fields of telemetry are called in the column `type`. */
+const TYPES: Readonly<Record<string, string>> = { value: 'number', flag: 'boolean', text: 'text' };
+
+const CSV_TAGS = ['device_id', 'device_name', 'sensor'] as const;
+const JSON_TAGS = [...CSV_TAGS, 'workspace_id'] as const;
+
+function csvSeries(series: string): string {
+  const tags = new Map(readSeries(series));
+  return CSV_TAGS.map((key) => csvText(tags.get(key) ?? '')).join(',');
+}
+
+function jsonSeries(series: string): string {
+  const tags = new Map(readSeries(series));
+  return JSON_TAGS.map((key) => `"${key}":${JSON.stringify(tags.get(key) ?? '')}`).join(',');
+}
+
+/** What a spreadsheet may take for a formula, also behind spaces and in full width. */
+const FORMULA = /^\s*[=+\-@\uff0b\uff0d\uff1d\uff20]/u;
+
+/** A text as a cell: harmless, and quoted where it has to be. */
+function csvText(text: string): string {
+  const harmless = FORMULA.test(text) ? `'${text}` : text;
+  return /[",\r\n]|^\s|\s$/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
+}
+
+/** Numbers and booleans stand as they are: `-1.5` is a number and no formula. */
+function csvValue(raw: string): string {
+  return raw.startsWith('"') ? csvText(String(readFieldValue(raw))) : raw;
+}
+
+/** The digits of a number in a line are those of JSON. */
+function jsonValue(raw: string): string {
+  return raw.startsWith('"') ? JSON.stringify(readFieldValue(raw)) : raw;
+}
+
+interface KnownSeries {
+  /** How a line of it begins, up to the space before the field. */
+  readonly prefix: string;
+  readonly length: number;
+  readonly columns: string;
+  /** Which one followed it last: sensors of a device come in turns. */
+  next: KnownSeries | null;
+}
+
+/** How many series are remembered. */
+const REMEMBERED = 4096;
+
+/** What stands in a row for a series: worked out once for many lines. */
+function createSeriesMemory(columnsOf: (series: string) => string): (line: string) => KnownSeries {
+  const known = new Map<string, KnownSeries>();
+  let last: KnownSeries | null = null;
+  return (line) => {
+    const guess: KnownSeries | null = last?.next ?? null;
+    if (guess !== null && line.startsWith(guess.prefix)) {
+      last = guess;
+      return guess;
+    }
+    const series = seriesOf(line);
+    let found = known.get(series);
+    if (found === undefined) {
+      if (known.size >= REMEMBERED) known.clear();
+      // Copies: a piece of a text keeps all of it in memory.
+      const copy = structuredClone(series);
+      found = { prefix: `${copy} `, length: copy.length, columns: columnsOf(copy), next: null };
+      known.set(copy, found);
+    }
+    if (last !== null) last.next = found;
+    last = found;
+    return found;
+  };
+}
+
+/** RFC 3339 of the digits at the end of a line, in nanoseconds: with as many digits as the time has. */
+function createTimes(): (line: string, from: number) => string {
+  let lastDay = Number.NaN;
+  let date = '';
+  const two = Array.from({ length: 60 }, (_, value) => String(value).padStart(2, '0'));
+  return (line, from) => {
+    const second = line.length - 9;
+    if (second <= from || line[from] === '-') return formatExact(BigInt(line.slice(from)));
+    const seconds = Number(line.slice(from, second));
+    const day = Math.floor(seconds / 86_400);
+    if (day !== lastDay) {
+      lastDay = day;
+      date = formatExact(BigInt(day) * DAY_NS).slice(0, 11);
+    }
+    const rest = seconds - day * 86_400;
+    const minute = Math.floor(rest / 60);
+    const clock = `${two[Math.floor(minute / 60)]}:${two[minute % 60]}:${two[rest % 60]}`;
+    let end = line.length;
+    while (end > second && line[end - 1] === '0') end -= 1;
+    return end === second ? `${date}${clock}Z` : `${date}${clock}.${line.slice(second, end)}Z`;
+  };
+}

@@ -1,0 +1,191 @@
+/**
+ * `--forget --device ID`: removes what is held of a device (design 1.2).
+ *
+ * Promises: nothing is removed of a device that would be synced anew at once, or of which something waits for a database of
+ * the configuration; once it is begun nothing of the device can land any more, and it is finished whatever happens.
+ */
+import { type ExitCode, UserError } from '../../core/faults.ts';
+import type { DeviceFilter } from '../../core/filter.ts';
+import type { Clock, Observe } from '../../core/ports.ts';
+import type { ForgottenCounts } from '../../core/state/forget.ts';
+import type { KnownDevice } from '../../core/state/inventory.ts';
+import type { JobEnd } from '../../core/state/jobs.ts';
+import type { LogLane } from '../../core/state/log.ts';
+import type { Store } from '../../core/state/state.ts';
+import { deviceOfOrder } from '../../core/state/upkeep-jobs.ts';
+import { counted, nearest, plainText } from '../../core/text.ts';
+import type { JobWork } from '../../scheduler/jobs.ts';
+
+/** What came of it. It does not name the device: the summary of a job stays in the state for a while. */
+export interface ForgetSummary {
+  readonly outcome: 'complete' | 'waiting' | 'interrupted';
+  readonly exit_code: ExitCode;
+  readonly points: number;
+  readonly quarantined: number;
+  readonly alerts: number;
+  /** Whether it is listed by the API all the same, as an excluded device is: its entry comes back, its readings do not. */
+  readonly is_listed: boolean;
+  /** Whether nobody was reading the state: else its write-ahead log holds what was removed until it is written next. */
+  readonly is_log_empty: boolean;
+}
+
+export interface ForgetParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly observe: Observe;
+  readonly filter: Pick<DeviceFilter, 'excludes'>;
+  /** The databases of the configuration that the state knows. */
+  readonly configured: () => readonly { readonly id: number; readonly name: string }[];
+}
+
+interface Progress {
+  /** The part of the archive that was gone through. */
+  share: number;
+}
+
+const LANES: readonly LogLane[] = ['live', 'history'];
+
+/** How often it is tried to empty the write-ahead log, and how long is waited between. */
+const LOG_TRIES = 20;
+const LOG_WAIT_MS = 100;
+
+/** Why a device is not forgotten: for who asked, and no reason for a daemon to end. */
+class ForgetRefused extends UserError {}
+
+/** The worker for `runJobs`. */
+export function createForgetWorker(parts: ForgetParts): (args: unknown, signal: AbortSignal) => JobWork {
+  return (args, signal) => {
+    const progress: Progress = { share: 0 };
+    const end = forgetDevice(parts, { deviceId: deviceOfOrder(args), progress }, signal).then(
+      (summary): JobEnd => ({
+        state: summary.outcome === 'interrupted' ? 'cancelled' : 'done',
+        exitCode: summary.exit_code,
+        summary,
+        message: null,
+      }),
+      (error: unknown): JobEnd => {
+        if (!(error instanceof ForgetRefused)) throw error;
+        return { state: 'failed', exitCode: error.exitCode, summary: null, message: error.message };
+      },
+    );
+    return { end, progress: () => progress };
+  };
+}
+
+/**
+ * Forgets a device.
+ *
+ * @throws UserError where it must not be: unknown (2), synced anew at once (1), not delivered yet (3).
+ */
+export async function forgetDevice(
+  parts: ForgetParts,
+  { deviceId, progress = { share: 0 } }: { readonly deviceId: string; readonly progress?: Progress },
+  signal: AbortSignal,
+): Promise<ForgetSummary> {
+  const { store, observe } = parts;
+  const { forgetting } = store;
+  const device = knownDevice(parts, deviceId);
+  const isExcluded = requireLeft(parts, device);
+  let sum: Growing | null = null;
+  try {
+    if (!forgetting.unfinished().includes(deviceId)) await requireDelivered(parts, deviceId, signal);
+    sum = { ...forgetting.begin(deviceId, !isExcluded) };
+    const is_listed = device !== null && device.goneSinceMs === null;
+    const state = await removeLines(parts, { deviceId, sum, progress }, signal);
+    if (state === 'done') observe({ type: 'device-forgotten', deviceId, points: sum.points });
+    const is_log_empty = await emptyLog(parts, signal);
+    const outcome = state === 'done' ? 'complete' : 'waiting';
+    return { outcome, exit_code: state === 'done' ? 0 : 3, ...sum, is_listed, is_log_empty };
+  } catch (error) {
+    if (!signal.aborted || error instanceof UserError) throw error;
+    // Nobody finishes what was not begun.
+    if (sum === null) throw new ForgetRefused('Stopped before anything was removed. Run it again.', 3);
+    return { outcome: 'interrupted', exit_code: 3, ...sum, is_listed: false, is_log_empty: false };
+  }
+}
+
+/** @returns whether nobody was in the way. */
+async function emptyLog({ store, clock }: ForgetParts, signal: AbortSignal): Promise<boolean> {
+  for (let tries = 0; tries < LOG_TRIES; tries += 1) {
+    if (store.forgetting.emptyLog()) return true;
+    await clock.sleep(LOG_WAIT_MS, signal);
+  }
+  return false;
+}
+
+type Growing = { -readonly [K in keyof ForgottenCounts]: number };
+
+async function removeLines(
+  { store, clock, configured }: ForgetParts,
+  { deviceId, sum, progress }: { deviceId: string; sum: Growing; progress: Progress },
+  signal: AbortSignal,
+): Promise<'done' | 'waiting'> {
+  for (;;) {
+    signal.throwIfAborted();
+    const ids = configured().map(({ id }) => id);
+    const { removed, state, share } = store.forgetting.step(deviceId, ids);
+    sum.points += removed.points;
+    sum.quarantined += removed.quarantined;
+    progress.share = share;
+    if (state !== 'going-on') return state;
+    // Others have their turn between two steps.
+    await clock.sleep(0, signal);
+  }
+}
+
+/** The device as it is listed; `null` where it is held and not listed. @throws UserError for one that nothing is held of. */
+function knownDevice({ store }: ForgetParts, deviceId: string): KnownDevice | null {
+  const devices = store.devices();
+  const device = devices.find(({ record }) => record.deviceId === deviceId);
+  if (device !== undefined) return device;
+  if (store.forgetting.knows(deviceId)) return null;
+  const named = devices.filter(({ name }) => name === deviceId).map(({ record }) => record.deviceId);
+  if (named.length > 0) {
+    const ids = named.slice(0, 3).map((each) => plainText(each, 60));
+    throw new ForgetRefused(`--device takes the id of a device. That is the name of ${ids.join(', ')}.`, 2);
+  }
+  const meant = nearest(
+    deviceId,
+    devices.map(({ record }) => record.deviceId),
+  );
+  const advice = meant === null ? 'The status page lists the devices.' : `Did you mean ${plainText(meant, 60)}?`;
+  throw new ForgetRefused(`--device: nothing is held of a device of that id. ${advice}`, 2);
+}
+
+/** @returns whether it is excluded. @throws UserError where it would be synced anew at once. */
+function requireLeft({ filter }: ForgetParts, device: KnownDevice | null): boolean {
+  if (device === null) return false;
+  if (filter.excludes(device.record)) return true;
+  if (device.goneSinceMs !== null) return false;
+  const id = plainText(device.record.deviceId, 60);
+  throw new ForgetRefused(
+    `The device is still in the workspace and not excluded: it would be synced anew from the start at once. Nothing was removed. Put its id (${id}) into sync.exclude, restart the daemon if one runs, and forget it then.`,
+    1,
+  );
+}
+
+/** @throws UserError where something of the device waits for a database of the configuration. */
+async function requireDelivered(
+  { store, clock, configured }: ForgetParts,
+  deviceId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const waiting: string[] = [];
+  for (const { id, name } of configured()) {
+    let lines = 0;
+    for (const lane of LANES) {
+      for (let from: number | null = 0; from !== null; ) {
+        const found = store.forgetting.pending(deviceId, { destinationId: id, lane, from });
+        lines += found.lines;
+        from = found.next;
+        await clock.sleep(0, signal);
+      }
+    }
+    if (lines > 0) waiting.push(`${counted(lines, 'point')} for ${name}`);
+  }
+  if (waiting.length === 0) return;
+  throw new ForgetRefused(
+    `Points of the device are not delivered yet: ${waiting.join(', ')}. Nothing was removed. Run it again when they are there; where that database is gone for good, take it out of the configuration first: what waits for it is removed then.`,
+    3,
+  );
+}

@@ -1,0 +1,103 @@
+/**
+ * `--health`: asks the daemon of this machine whether it is well, for the health check of a container.
+ *
+ * Loaded by itself, with as little as it takes: it is run every half minute, and a check that takes long is a burden.
+ */
+import { get } from 'node:http';
+import { realClock } from '../../app/real-clock.ts';
+import type { ProcessPorts } from '../../app/terminal.ts';
+import type { HealthCommand } from '../../cli/command.ts';
+import { readPlace } from '../../config/place.ts';
+import type { Listen } from '../../config/values.ts';
+import { codeOf } from '../../core/faults.ts';
+import { plainText } from '../../core/text.ts';
+
+/** A daemon that does not answer for so long does not move. */
+const WITHIN_MS = 3000;
+
+/** The answer is a few hundred bytes. */
+const MOST_BYTES = 64 * 1024;
+
+/** What was found. */
+interface Finding {
+  readonly healthy: boolean;
+  readonly reasons: readonly string[];
+}
+
+/** Asks and tells. @returns the exit code: 0 healthy, 1 not. @throws UserError (exit 78) where `listen` cannot be read. */
+export async function runHealthCommand(
+  { configFile, json }: HealthCommand,
+  ports: Pick<ProcessPorts, 'environment' | 'readFile' | 'print'>,
+): Promise<number> {
+  const { healthy, reasons } = await askHealth(await listenOf(configFile, ports));
+  const { print } = ports;
+  if (json) print(`${JSON.stringify({ healthy, reasons })}\n`);
+  else print(healthy ? 'healthy\n' : `not healthy: ${reasons.join('; ')}\n`);
+  return healthy ? 0 : 1;
+}
+
+/** The environment wins, and in an image it says so: then the rest of the configuration is not even loaded. */
+async function listenOf(
+  file: string | null,
+  { environment, readFile }: Pick<ProcessPorts, 'environment' | 'readFile'>,
+): Promise<Listen> {
+  const place = readPlace(environment['TIDEMARK_LISTEN']?.trim() ?? '');
+  if (place !== null) return place;
+  const { loadListen } = await import('../../config/listen.ts');
+  return loadListen({ file, readFile, environment, nowMs: realClock.nowMs() });
+}
+
+async function askHealth({ host, port }: Listen): Promise<Finding> {
+  if (port === 0) return unwell('listen has port 0, a free one of each start: give it a port of its own');
+  const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  try {
+    const { status, body } = await fetchSmall({ host: reachable(host), port });
+    const told = readFinding(body);
+    if (told === null) return unwell(`what answers at ${place} is not Tidemark (HTTP ${status})`);
+    return { healthy: status === 200 && told.healthy, reasons: told.reasons };
+  } catch (error) {
+    return unwell(
+      `nobody answers at ${place} (${codeOf(error, 'no answer')}): is the daemon running, with this listen?`,
+    );
+  }
+}
+
+/** "Every address" is no place to go to: of these, this machine is one. */
+function reachable(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1';
+  return host === '::' ? '::1' : host;
+}
+
+function unwell(reason: string): Finding {
+  return { healthy: false, reasons: [reason] };
+}
+
+function fetchSmall({ host, port }: Listen): Promise<{ readonly status: number; readonly body: string }> {
+  return new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(WITHIN_MS);
+    const request = get({ host, port, path: '/healthz', agent: false, signal }, (answer) => {
+      let body = '';
+      answer.setEncoding('utf8');
+      answer.on('data', (piece: string) => {
+        body += piece;
+        if (body.length > MOST_BYTES) request.destroy(new Error('too much'));
+      });
+      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, body }));
+      answer.on('error', reject);
+    });
+    request.on('error', reject);
+  });
+}
+
+/** What Tidemark says of itself; `null` where it is not Tidemark that speaks. */
+function readFinding(body: string): Finding | null {
+  try {
+    const told: unknown = JSON.parse(body);
+    if (typeof told !== 'object' || told === null || !('healthy' in told) || !('reasons' in told)) return null;
+    const { healthy, reasons } = told;
+    if (typeof healthy !== 'boolean' || !Array.isArray(reasons)) return null;
+    return { healthy, reasons: reasons.map((reason) => plainText(String(reason))) };
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,120 @@
+/**
+ * `--quarantine list`: what stands in quarantine, by destination and reason, with the command that would handle it.
+ *
+ * Constant memory: it goes through all of it once, in pages, and keeps groups with a few samples. Whoever reads this types
+ * the commands into a shell, so that they hold nothing but what means nothing there.
+ */
+import { createGroups, createMatcher, type QuarantineFilter, type QuarantineGroup } from '../../core/quarantine.ts';
+import type { KnownDestination, QuarantineStore } from '../../core/state/quarantine.ts';
+import { counted, plainText } from '../../core/text.ts';
+import { formatExact } from '../../core/time.ts';
+
+/** The object that `--quarantine list --json` prints. */
+export interface QuarantineList {
+  readonly points: number;
+  readonly records: number;
+  /** The largest first. */
+  readonly groups: readonly ListedGroup[];
+  /** Records of the API that were given up; what was given up of points stands in the lacks of each destination. */
+  readonly dropped: readonly { readonly source: string; readonly reason: string; readonly count: number }[];
+}
+
+export interface ListedGroup {
+  /** `null`: records of the API. */
+  readonly destination: string | null;
+  /** Whether its database is in the configuration. */
+  readonly is_configured: boolean;
+  readonly reason: string;
+  readonly count: number;
+  /** Times of the points; of records when they were set aside. */
+  readonly first: string;
+  readonly last: string;
+  /** Lines, or records as JSON, shortened. */
+  readonly samples: readonly string[];
+  /** Commands; `null` where none would fit this group alone. */
+  readonly retry: string | null;
+  readonly drop: string | null;
+}
+
+type Reader = Pick<QuarantineStore, 'page' | 'destinations' | 'dropped'>;
+
+/** @param configured the numbers of the destinations whose databases are in the configuration. */
+export function listQuarantine(
+  quarantine: Reader,
+  filter: QuarantineFilter,
+  configured: (known: readonly KnownDestination[]) => ReadonlySet<number>,
+): QuarantineList {
+  const known = quarantine.destinations();
+  const named = new Set(known.filter(({ name }) => name === filter.destination).map(({ id }) => id));
+  const matches = createMatcher(filter, named);
+  const groups = createGroups();
+  let after = 0;
+  for (;;) {
+    const page = quarantine.page(after);
+    const last = page.at(-1);
+    if (last === undefined) break;
+    after = last.id;
+    for (const item of page) if (matches(item)) groups.add(item);
+  }
+  const all = groups.all();
+  const isConfigured = configured(known);
+  const sum = (isRecord: boolean): number =>
+    all.reduce((total, { destinationId, count }) => total + ((destinationId === null) === isRecord ? count : 0), 0);
+  return {
+    points: sum(false),
+    records: sum(true),
+    groups: all.map((group) => listed(group, { known, isConfigured, all })),
+    dropped: quarantine.dropped().map(({ source, reason, records }) => ({
+      source: plainText(source),
+      reason: plainText(reason),
+      count: records,
+    })),
+  };
+}
+
+interface Among {
+  readonly known: readonly KnownDestination[];
+  readonly isConfigured: ReadonlySet<number>;
+  readonly all: readonly QuarantineGroup[];
+}
+
+function listed(group: QuarantineGroup, { known, isConfigured, all }: Among): ListedGroup {
+  const { destinationId, reason, count, from, to, samples } = group;
+  const destination = known.find(({ id }) => id === destinationId)?.name ?? null;
+  const flags = flagsFor(group, { destination, all });
+  const command = (action: string): string | null =>
+    flags === null ? null : `tidemark --quarantine ${action}${flags}`;
+  const isThere = destinationId === null || isConfigured.has(destinationId);
+  return {
+    destination,
+    is_configured: isThere,
+    reason: plainText(reason, 300),
+    count,
+    first: formatExact(from),
+    last: formatExact(to),
+    samples: samples.map((sample) => plainText(sample)),
+    retry: isThere ? command('retry') : null,
+    drop: command('drop'),
+  };
+}
+
+/** The flags that select a group; `null` where they would select others as well. */
+function flagsFor(
+  { destinationId, parts }: QuarantineGroup,
+  { destination, all }: { destination: string | null; all: readonly QuarantineGroup[] },
+): string | null {
+  const others = all.filter((other) => destinationId === null || other.destinationId === destinationId);
+  const isOnly = (part: string): boolean =>
+    others.filter(({ reason }) => reason.toLowerCase().includes(part.toLowerCase())).length === 1;
+  const part = parts.find(isOnly);
+  const ofDestination = destination === null ? '' : ` --destination ${destination}`;
+  if (part !== undefined) return `${ofDestination} --reason "${part}"`;
+  return destination !== null && others.length === 1 ? ofDestination : null;
+}
+
+/** What a drop without any filter would give up, and how to say what is meant. */
+export function dropAdvice({ groups, points, records }: QuarantineList): string {
+  const counts = `${counted(points, 'point')} and ${counted(records, 'record')}`;
+  const example = groups.find(({ drop }) => drop !== null)?.drop ?? 'tidemark --quarantine drop --destination influx';
+  return `--quarantine drop gives up for ever, so it has to be told what: by --destination, --reason, --device, --from or --to. All together would be ${counts}; --quarantine list shows them. For example: ${example}`;
+}

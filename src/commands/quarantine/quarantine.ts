@@ -1,0 +1,243 @@
+/**
+ * `--quarantine retry` and `--quarantine drop`: what stands in quarantine, sent again or given up (design 1.2, 2.2).
+ *
+ * Both go through it once, in the order in which it came, in small steps: stopping anywhere costs nothing, and running it
+ * again goes on with what is left.
+ */
+import type { ExitCode } from '../../core/faults.ts';
+import type { Clock } from '../../core/ports.ts';
+import { createMatcher, lackOf, type QuarantineFilter } from '../../core/quarantine.ts';
+import type { JobEnd } from '../../core/state/jobs.ts';
+import type { KnownDestination, QuarantinedItem } from '../../core/state/quarantine.ts';
+import type { Store } from '../../core/state/state.ts';
+import { filterOf } from '../../core/state/upkeep-jobs.ts';
+import { deviceOf } from '../../delivery/batch-sender.ts';
+import type { Reachable } from '../../delivery/known-destinations.ts';
+import { createLogWitnesses, type LinesRetried, retryLines } from '../../delivery/retry-lines.ts';
+import type { RetryRecord } from '../../ingest/retry-records.ts';
+import type { JobWork } from '../../scheduler/jobs.ts';
+
+/** What came of it at a destination. Points. */
+export interface DestinationOutcome {
+  readonly name: string;
+  /** Retry: they are there now. */
+  readonly accepted: number;
+  /** Retry: they stay, with the new words. */
+  readonly refused: number;
+  /** Retry: older than it keeps; they are in its lack-set now. */
+  readonly beyond_retention: number;
+  /** Drop: given up. */
+  readonly dropped: number;
+  /** Retry: why the rest was not tried; `null` where all was. */
+  readonly held: string | null;
+}
+
+/** What came of it. */
+export interface QuarantineSummary {
+  readonly action: 'retry' | 'drop';
+  readonly outcome: 'complete' | 'interrupted';
+  readonly exit_code: ExitCode;
+  readonly destinations: readonly DestinationOutcome[];
+  /** Records of the API: those that are in place now, or given up; and those that stay. */
+  readonly records: { readonly done: number; readonly left: number; readonly reasons: readonly string[] };
+}
+
+/** How far it is. */
+export interface QuarantineProgress {
+  readonly done: number;
+}
+
+export interface QuarantineParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** The databases of the configuration that the state knows. */
+  readonly reachable: () => readonly Reachable[];
+  /** Tries a record of the API. Made anew for each run. */
+  readonly records: () => RetryRecord;
+}
+
+type Tell = (progress: QuarantineProgress) => void;
+
+/** The workers for `runJobs`. */
+export function createQuarantineWorkers(
+  parts: QuarantineParts,
+): Record<'quarantine-retry' | 'quarantine-drop', (args: unknown, signal: AbortSignal) => JobWork> {
+  const worker = (work: typeof retryQuarantine) => (args: unknown, signal: AbortSignal) => {
+    let progress: QuarantineProgress = { done: 0 };
+    const tell: Tell = (now) => {
+      progress = now;
+    };
+    const end = work(parts, { filter: filterOf(args), tell }, signal).then(
+      (summary): JobEnd => ({
+        state: summary.outcome === 'interrupted' ? 'cancelled' : 'done',
+        exitCode: summary.exit_code,
+        summary,
+        message: null,
+      }),
+    );
+    return { end, progress: () => progress };
+  };
+  return { 'quarantine-retry': worker(retryQuarantine), 'quarantine-drop': worker(dropQuarantine) };
+}
+
+interface Order {
+  readonly filter: QuarantineFilter;
+  readonly tell: Tell;
+}
+
+/** Sends what is meant to its destinations once more. @returns what came of it, also where it was interrupted. */
+export async function retryQuarantine(
+  parts: QuarantineParts,
+  { filter, tell }: Order,
+  signal: AbortSignal,
+): Promise<QuarantineSummary> {
+  const { store } = parts;
+  const known = store.quarantine.destinations();
+  const matches = createMatcher(filter, idsOf(known, filter));
+  const outcomes = new Map<number, Mutable<DestinationOutcome>>();
+  const records = { done: 0, left: 0, reasons: new Set<string>() };
+  const retryRecord = parts.records();
+  const senders = new Map(
+    parts.reachable().map((destination) => {
+      const witnesses = createLogWitnesses(store, destination);
+      return [destination.id, { store, clock: parts.clock, destination, witnesses }];
+    }),
+  );
+  let done = 0;
+  const takeRecord = (item: QuarantinedItem): void => {
+    const why = retryRecord(item);
+    if (why === null) records.done += 1;
+    else records.left += 1;
+    if (why !== null && records.reasons.size < REASONS) records.reasons.add(why);
+  };
+  const takeLines = async (id: number, own: readonly QuarantinedItem[]): Promise<void> => {
+    const outcome = outcomeOf(outcomes, id, known);
+    const sender = senders.get(id);
+    if (sender === undefined) outcome.held = NOT_CONFIGURED;
+    else if (outcome.held === null) addUp(outcome, await retryLines(sender, own, signal));
+  };
+  const takePage = async (items: readonly QuarantinedItem[]): Promise<void> => {
+    for (const item of items) if (item.destinationId === null) takeRecord(item);
+    for (const [id, own] of byDestination(items)) await takeLines(id, own);
+    done += items.length;
+    tell({ done });
+  };
+  const outcome = await goThrough(parts, { matches, takePage }, signal);
+  const destinations = [...outcomes.values()];
+  const left = records.left + destinations.reduce((sum, { refused }) => sum + refused, 0);
+  const isHeld = destinations.some(({ held }) => held !== null && held !== NOT_CONFIGURED);
+  const isLeft = left > 0 || destinations.some(({ held }) => held !== null);
+  const exit_code = outcome === 'interrupted' || isHeld ? 3 : isLeft ? 1 : 0;
+  const { done: understood, left: stay, reasons } = records;
+  return {
+    action: 'retry',
+    outcome,
+    exit_code,
+    destinations,
+    records: { done: understood, left: stay, reasons: [...reasons] },
+  };
+}
+
+/** Gives up what is meant. @returns what that was, also where it was interrupted. */
+export async function dropQuarantine(
+  parts: QuarantineParts,
+  { filter, tell }: Order,
+  signal: AbortSignal,
+): Promise<QuarantineSummary> {
+  const { store, clock } = parts;
+  const known = store.quarantine.destinations();
+  const matches = createMatcher(filter, idsOf(known, filter));
+  const outcomes = new Map<number, Mutable<DestinationOutcome>>();
+  const ids = new Map<string, string>();
+  const deviceBy = (tag: string): string => {
+    const deviceId = ids.get(tag) ?? deviceOf(store, tag);
+    ids.set(tag, deviceId);
+    return deviceId;
+  };
+  const records = { done: 0, left: 0, reasons: [] };
+  let done = 0;
+  const takePage = (items: readonly QuarantinedItem[]): Promise<void> => {
+    const lacks = items.flatMap(({ destinationId, content }) => {
+      const lack = destinationId === null ? null : lackOf(content, deviceBy);
+      return lack === null || destinationId === null ? [] : [{ destinationId, lack }];
+    });
+    store.quarantine.drop({ ids: items.map(({ id }) => id), lacks, atMs: clock.nowMs() });
+    records.done += items.filter(({ destinationId }) => destinationId === null).length;
+    for (const [id, own] of byDestination(items)) outcomeOf(outcomes, id, known).dropped += own.length;
+    done += items.length;
+    tell({ done });
+    return Promise.resolve();
+  };
+  const outcome = await goThrough(parts, { matches, takePage }, signal);
+  const exit_code = outcome === 'interrupted' ? 3 : 0;
+  return { action: 'drop', outcome, exit_code, destinations: [...outcomes.values()], records };
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** How many reasons are told why records stay. */
+const REASONS = 10;
+
+const NOT_CONFIGURED =
+  'it is not in the configuration any more: configure it again to send them, or give them up (drop)';
+
+/** Goes through the quarantine page by page. */
+async function goThrough(
+  { store, clock }: Pick<QuarantineParts, 'store' | 'clock'>,
+  how: { matches: (item: QuarantinedItem) => boolean; takePage: (items: readonly QuarantinedItem[]) => Promise<void> },
+  signal: AbortSignal,
+): Promise<QuarantineSummary['outcome']> {
+  let after = 0;
+  try {
+    for (;;) {
+      signal.throwIfAborted();
+      const page = store.quarantine.page(after);
+      const last = page.at(-1);
+      if (last === undefined) return 'complete';
+      after = last.id;
+      const items = page.filter(how.matches);
+      if (items.length > 0) await how.takePage(items);
+      // Others have their turn between two pages.
+      await clock.sleep(0, signal);
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    return 'interrupted';
+  }
+}
+
+/** All places that a destination's name has had. */
+function idsOf(known: readonly KnownDestination[], { destination }: QuarantineFilter): ReadonlySet<number> {
+  return new Set(known.filter(({ name }) => name === destination).map(({ id }) => id));
+}
+
+function byDestination(items: readonly QuarantinedItem[]): Map<number, QuarantinedItem[]> {
+  const by = new Map<number, QuarantinedItem[]>();
+  for (const item of items) {
+    if (item.destinationId === null) continue;
+    const own = by.get(item.destinationId);
+    if (own === undefined) by.set(item.destinationId, [item]);
+    else own.push(item);
+  }
+  return by;
+}
+
+function outcomeOf(
+  outcomes: Map<number, Mutable<DestinationOutcome>>,
+  id: number,
+  known: readonly KnownDestination[],
+): Mutable<DestinationOutcome> {
+  const before = outcomes.get(id);
+  if (before !== undefined) return before;
+  const name = known.find((one) => one.id === id)?.name ?? '';
+  const outcome = { name, accepted: 0, refused: 0, beyond_retention: 0, dropped: 0, held: null };
+  outcomes.set(id, outcome);
+  return outcome;
+}
+
+function addUp(outcome: Mutable<DestinationOutcome>, { accepted, refused, beyond, held }: LinesRetried): void {
+  outcome.accepted += accepted;
+  outcome.refused += refused;
+  outcome.beyond_retention += beyond;
+  outcome.held = held;
+}

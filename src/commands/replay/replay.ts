@@ -1,0 +1,110 @@
+/**
+ * `--replay` (design 1.2), whoever does it: archived points are sent again to one destination or to each, side by side.
+ */
+import { type ExitCode, UserError } from '../../core/faults.ts';
+import type { Clock, Observe, Random } from '../../core/ports.ts';
+import type { JobEnd } from '../../core/state/jobs.ts';
+import { type ReplayArgs, type ReplayReport, type ReplaySummary, takesReplay } from '../../core/state/replay.ts';
+import type { Store } from '../../core/state/state.ts';
+import { nearest } from '../../core/text.ts';
+import type { Deliverer } from '../../delivery/deliver.ts';
+import { openReplay, type Replay } from '../../delivery/replay.ts';
+import type { JobWork } from '../../scheduler/jobs.ts';
+
+export interface ReplayCommandParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly observe: Observe;
+  /** All that are configured. */
+  readonly deliverers: readonly Deliverer[];
+  /** Whether a daemon does it, beside its own deliveries. */
+  readonly isBeside: boolean;
+}
+
+/** Lines a second beside a daemon where nothing was said: live points need room, and so does the daemon itself. */
+export const RATE_BESIDE = 20_000;
+
+/** How much is read in one step: small ones hold up a daemon for a few milliseconds only. */
+const STEP_BYTES = { alone: 512 * 1024, beside: 128 * 1024 };
+
+const BATCH_LINES = 5000;
+
+/** Where there is a rate, batches are no larger than this part of a second's: an even stream, not a burst a second. */
+const BATCHES_A_SECOND = 4;
+
+/** About how long a line is. */
+const LINE_BYTES = 100;
+
+/** Replays under way. */
+export interface Replays {
+  reports(): readonly ReplayReport[];
+  run(signal: AbortSignal): Promise<ReplaySummary>;
+}
+
+/** Opens them. @throws UserError where there is no such destination. */
+export function openReplays(parts: ReplayCommandParts, args: ReplayArgs): Replays {
+  const { isBeside } = parts;
+  const maxRate = args.maxRate ?? (isBeside ? RATE_BESIDE : null);
+  // Slow ones go in small steps, so that little is sent again where one is broken off.
+  const batchLines = maxRate === null ? BATCH_LINES : Math.min(BATCH_LINES, Math.ceil(maxRate / BATCHES_A_SECOND));
+  const stepBytes = Math.min(isBeside ? STEP_BYTES.beside : STEP_BYTES.alone, batchLines * LINE_BYTES);
+  const replays = chosen(parts.deliverers, args).map((target) =>
+    openReplay(target, args, { ...parts, batchLines, stepBytes, maxRate }),
+  );
+  const reports = (): readonly ReplayReport[] => replays.map((replay) => replay.report());
+  return { reports, run: async (signal) => await runAll(replays, signal) };
+}
+
+function chosen(deliverers: readonly Deliverer[], { destination }: ReplayArgs): readonly Deliverer[] {
+  requireDestination(
+    deliverers.map(({ name }) => name),
+    destination,
+  );
+  return deliverers.filter(({ name }) => destination === null || name === destination);
+}
+
+/** @throws UserError where no destination is configured (exit 78), or none of that name (exit 2). */
+export function requireDestination(names: readonly string[], destination: string | null): void {
+  if (names.length === 0) {
+    throw new UserError(
+      'No database is configured: set influx.url (or destinations) to one that points can go to.',
+      78,
+    );
+  }
+  if (destination === null || names.includes(destination)) return;
+  const meant = nearest(destination, names);
+  throw new UserError(
+    `--destination: no database of that name is configured. ${meant === null ? `There is ${names.join(', ')}.` : `Did you mean ${meant}?`}`,
+    2,
+  );
+}
+
+async function runAll(replays: readonly Replay[], signal: AbortSignal): Promise<ReplaySummary> {
+  // What goes wrong with the state goes wrong for all; the others come to their end first.
+  const ended = await Promise.allSettled(replays.map((replay) => replay.run(signal)));
+  for (const one of ended) if (one.status === 'rejected') throw one.reason;
+  const destinations = replays.map((replay) => replay.report());
+  const outcome = (['interrupted', 'stalled'] as const).find((each) =>
+    destinations.some((one) => one.outcome === each),
+  );
+  const exitCode: ExitCode = outcome === undefined ? 0 : 3;
+  return { outcome: outcome ?? 'complete', exit_code: exitCode, destinations };
+}
+
+/** The worker for `runJobs`. */
+export function createReplayWorker(
+  parts: Omit<ReplayCommandParts, 'isBeside'>,
+): (args: unknown, signal: AbortSignal) => JobWork {
+  return (args, signal) => {
+    let replays: Replays | null = null;
+    const work = async (): Promise<JobEnd> => {
+      if (!takesReplay(args)) throw new Error('no arguments of a replay');
+      replays = openReplays({ ...parts, isBeside: true }, args);
+      const summary = await replays.run(signal);
+      const state = summary.outcome === 'interrupted' ? 'cancelled' : 'done';
+      return { state, exitCode: summary.exit_code, summary, message: null };
+    };
+    return { end: work(), progress: () => replays?.reports() ?? [] };
+  };
+}

@@ -1,0 +1,111 @@
+/**
+ * What the command line of `--backfill` says in values, and what of it `--plan` shares. Every mistake is one of the command
+ * line (exit 2); values are not repeated.
+ */
+import { parseInstant, parseSpanMs, share, Unfit } from '../../config/values.ts';
+import { UserError } from '../../core/faults.ts';
+import { type EpochMs, type EpochNs, msToNs, nsToMs } from '../../core/time.ts';
+import type { BackfillArgs } from '../../scheduler/backfill-ask.ts';
+import { readInstant } from './range.ts';
+
+/** The word that asks for everything there is. */
+export const ALL = 'all';
+
+export interface PaceOptions {
+  readonly maxShare: number | null;
+  readonly finishByMs: EpochMs | null;
+}
+
+/** Reads `--finish-by` and `--max-share`. @throws UserError (exit 2) for the first mistake. */
+export function readPace(
+  { finishBy, maxShare }: { readonly finishBy: string | null; readonly maxShare: string | null },
+  nowMs: EpochMs,
+): PaceOptions {
+  if (finishBy !== null && maxShare !== null) {
+    throw new UserError('--finish-by and --max-share both set the pace. Give one of them.', 2);
+  }
+  return {
+    maxShare: maxShare === null ? null : readShare(maxShare),
+    finishByMs: finishBy === null ? null : readFuture('--finish-by', finishBy, nowMs),
+  };
+}
+
+function readShare(text: string): number {
+  const read = share(text);
+  if (read instanceof Unfit)
+    throw new UserError(`--max-share: ${read.reason}: the part of api.share that it may take`, 2);
+  return read;
+}
+
+/** A date, an RFC 3339 time, or a length of time from now on. */
+function readFuture(flag: string, text: string, nowMs: EpochMs): EpochMs {
+  const aheadMs = parseSpanMs(text);
+  const instant = aheadMs === null ? parseInstant(text) : null;
+  if (aheadMs === null && instant === null) {
+    throw new UserError(
+      `${flag}: expected a time to come: a date such as 2026-01-31 (its first moment, UTC), an RFC 3339 time, or a length of time from now on such as 12h`,
+      2,
+    );
+  }
+  const atMs = instant === null ? nowMs + (aheadMs ?? 0) : nsToMs(instant);
+  if (atMs <= nowMs) throw new UserError(`${flag}: expected a time that is still to come`, 2);
+  return atMs;
+}
+
+/** The beginning of a stretch, or that it is all there is. */
+export interface AskedBackfill extends PaceOptions {
+  readonly from: EpochNs | typeof ALL;
+  readonly to: EpochNs | null;
+}
+
+/** Reads the stretch and the pace. @throws UserError (exit 2) for the first mistake. */
+export function readBackfillOptions(
+  command: {
+    readonly from: string | null;
+    readonly to: string | null;
+    readonly finishBy: string | null;
+    readonly maxShare: string | null;
+  },
+  nowMs: EpochMs,
+): AskedBackfill {
+  if (command.from === null) {
+    throw new UserError(
+      '--backfill needs to know how far back: --from with a date such as 2026-01-31, an RFC 3339 time, an age such as 90d, or all.',
+      2,
+    );
+  }
+  const from = command.from === ALL ? ALL : readBeginning(command.from, nowMs);
+  const to = command.to === null ? null : readInstant('--to', command.to, nowMs);
+  if (from !== ALL && from >= (to ?? msToNs(nowMs))) {
+    throw new UserError(`--from: expected a time before ${to === null ? 'now' : 'that of --to'}`, 2);
+  }
+  const pace = readPace(command, nowMs);
+  if (from === ALL && pace.finishByMs !== null) {
+    throw new UserError(
+      '--finish-by needs a --from other than all: how much there is, nobody knows before it was asked. Give --max-share.',
+      2,
+    );
+  }
+  return { from, to, ...pace };
+}
+
+function readBeginning(text: string, nowMs: EpochMs): EpochNs {
+  try {
+    return readInstant('--from', text, nowMs);
+  } catch (error) {
+    if (!(error instanceof UserError) || !error.message.includes('an age such as 90d')) throw error;
+    throw new UserError(`${error.message}, or all`, 2);
+  }
+}
+
+/** The same as a job carries it. */
+export function argsOf(asked: AskedBackfill, devices: readonly string[]): BackfillArgs {
+  const { from, to, maxShare, finishByMs } = asked;
+  return {
+    from: from === ALL ? ALL : String(from),
+    to: to === null ? null : String(to),
+    devices: [...new Set(devices)],
+    maxShare,
+    finishByMs,
+  };
+}

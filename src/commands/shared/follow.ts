@@ -1,0 +1,148 @@
+/**
+ * A command that has the daemon do its work: leaves a job in the state, follows it to its end, and takes it back when it
+ * is told to stop (`core/state/jobs.ts`).
+ */
+import { UserError } from '../../core/faults.ts';
+import type { Clock } from '../../core/ports.ts';
+import type { Job, JobBoard, JobEnd, JobRequest } from '../../core/state/jobs.ts';
+import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
+
+export interface FollowParts {
+  readonly board: JobBoard;
+  /** Whether any process holds the state. */
+  readonly isHeld: () => boolean;
+  readonly clock: Clock;
+  /** Called once it is sure that there is a daemon which takes jobs. */
+  readonly onSeen: () => void;
+  /** Called where the daemon is at other work of this kind first: soon, and then every minute while that lasts. */
+  readonly onWaiting?: () => void;
+  /** For how long it is waited for a daemon that has let go of the state: it may be one that restarts. */
+  readonly awaitMs?: number;
+  /** Called with what the daemon tells: as it stands in the state, unchecked. */
+  readonly onProgress: (progress: unknown) => void;
+}
+
+/** How often the job is looked at, and how often its follower counts on. */
+const LOOK_EVERY_MS = SECOND_MS / 2;
+const BEAT_EVERY_MS = 5 * SECOND_MS;
+
+/** A daemon that takes jobs looks once a second. */
+const SEEN_WITHIN_MS = 5 * SECOND_MS;
+
+/** After so long without a sign of the daemon it is looked whether it is still there, and then whether anybody moves. */
+const STILL_AFTER_MS = 5 * SECOND_MS;
+const LOST_AFTER_MS = MINUTE_MS;
+
+/** After so long it is told that other work comes first, and so often it is told again: silence looks like a standstill. */
+const WAITING_AFTER_MS = 3 * SECOND_MS;
+const WAITING_AGAIN_MS = MINUTE_MS;
+
+/** How long the end is waited for of what was cancelled: a command that is told to stop ends within ten seconds. */
+const CANCEL_WITHIN_MS = 8 * SECOND_MS;
+
+/**
+ * Has a job done.
+ *
+ * @returns its end; `null` where nobody took it, and it is taken back.
+ * @throws UserError (exit 3) where the daemon is gone, or did not answer when this was told to stop.
+ */
+export async function followJob(parts: FollowParts, request: JobRequest, signal: AbortSignal): Promise<JobEnd | null> {
+  const { board, clock } = parts;
+  const id = board.ask(request);
+  const askedAtMs = clock.monoMs();
+  const seen: Seen = {
+    askedAtMs,
+    beat: 0,
+    movedAtMs: askedAtMs,
+    beatAtMs: askedAtMs,
+    tellWaitAtMs: askedAtMs + WAITING_AFTER_MS,
+  };
+  try {
+    for (;;) {
+      signal.throwIfAborted();
+      const job = lookAt(parts, id);
+      if (job.end !== null) {
+        // Short work may be over before it was seen under way.
+        if (seen.beat === 0) parts.onSeen();
+        return job.end;
+      }
+      if (!takeIn(parts, job, seen) && board.withdraw(id)) return null;
+      await clock.sleep(LOOK_EVERY_MS, signal);
+    }
+  } catch (error) {
+    if (!signal.aborted || error instanceof UserError) throw error;
+    return await cancel(parts, id);
+  }
+}
+
+/** What was seen so far, by the monotonic clock. */
+interface Seen {
+  readonly askedAtMs: number;
+  beat: number;
+  movedAtMs: number;
+  beatAtMs: number;
+  /** When it is due to tell that other work comes first. */
+  tellWaitAtMs: number;
+}
+
+function lookAt({ board }: FollowParts, id: number): Job {
+  const job = board.look(id);
+  if (job === null)
+    throw new UserError('The work that was asked of the daemon is not in its state any more. Run it again.', 3);
+  return job;
+}
+
+/** Takes in how the job stands, and counts on. @returns whether there is a daemon that takes jobs, or may be one yet. */
+function takeIn(parts: FollowParts, job: Job, seen: Seen): boolean {
+  const { board, clock, onSeen, onProgress } = parts;
+  const nowMs = clock.monoMs();
+  if (nowMs - seen.beatAtMs >= BEAT_EVERY_MS) {
+    board.beat(job.id);
+    seen.beatAtMs = nowMs;
+  }
+  if (job.workerBeat !== seen.beat) {
+    if (seen.beat === 0) onSeen();
+    seen.beat = job.workerBeat;
+    seen.movedAtMs = nowMs;
+  }
+  if (seen.beat === 0) return nowMs - seen.askedAtMs < SEEN_WITHIN_MS;
+  if (job.progress !== null) onProgress(job.progress);
+  if (job.state === 'waiting' && nowMs >= seen.tellWaitAtMs) {
+    seen.tellWaitAtMs = nowMs + WAITING_AGAIN_MS;
+    parts.onWaiting?.();
+  }
+  if (nowMs - seen.movedAtMs >= STILL_AFTER_MS) missDaemon(parts, job, nowMs - seen.movedAtMs);
+  return true;
+}
+
+/** @throws UserError where the daemon is gone. */
+function missDaemon(parts: FollowParts, { id }: Job, stillMs: number): void {
+  if (stillMs < LOST_AFTER_MS && (parts.isHeld() || stillMs < (parts.awaitMs ?? 0))) return;
+  // It may have ended the job as it stopped, just now.
+  if (lookAt(parts, id).end !== null) return;
+  if (!parts.board.withdraw(id)) parts.board.cancel(id);
+  throw new UserError(
+    stillMs < LOST_AFTER_MS
+      ? 'The daemon that did this work has stopped or died; what was reached stays. Start it again, or run this command again: without a daemon it does the work itself.'
+      : 'The process that works with this state has not looked after this work for a minute; what was reached stays. Look after that process (its log tells more), then run this again.',
+    3,
+  );
+}
+
+/** Takes the job back, or has it ended. */
+async function cancel(parts: FollowParts, id: number): Promise<JobEnd> {
+  const { board, clock, isHeld } = parts;
+  if (board.withdraw(id)) throw new UserError('Stopped before the daemon had begun. Nothing was done.', 3);
+  board.cancel(id);
+  const untilMs = clock.monoMs() + CANCEL_WITHIN_MS;
+  while (clock.monoMs() < untilMs) {
+    const { end } = lookAt(parts, id);
+    if (end !== null) return end;
+    if (!isHeld()) break;
+    await clock.sleep(LOOK_EVERY_MS);
+  }
+  throw new UserError(
+    'The daemon was told to stop this work, but has not said yet that it has. What was reached stays; run it again.',
+    3,
+  );
+}

@@ -1,0 +1,108 @@
+/**
+ * How commands lay out text for people: at most 80 columns, numbers with their units, names that cannot break a line.
+ */
+import { counted, grouped, plainText } from '../../core/text.ts';
+
+export const WIDTH = 80;
+
+/** Characters that terminals show two columns wide: scripts of East Asia, emoji. */
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
+const COMBINING = /\p{M}/u;
+
+/** How many columns a text takes. */
+export function columnsOf(text: string): number {
+  // Nearly all texts are plain.
+  if (/^[\u0020-\u02ff]*$/.test(text)) return text.length;
+  let columns = 0;
+  for (const sign of text) columns += COMBINING.test(sign) ? 0 : WIDE.test(sign) ? 2 : 1;
+  return columns;
+}
+
+/** A text of any origin in exactly so many columns. */
+export function cell(text: string, columns: number): string {
+  const plain = plainText(text, columns);
+  if (columnsOf(plain) <= columns) return plain + ' '.repeat(columns - columnsOf(plain));
+  let kept = '';
+  for (const sign of plain) {
+    if (columnsOf(kept + sign) > columns - 1) break;
+    kept += sign;
+  }
+  return `${kept}…${' '.repeat(columns - 1 - columnsOf(kept))}`;
+}
+
+/** A name of any origin, at most so long. */
+export function nameText(text: string, columns = 40): string {
+  return cell(text, columns).trimEnd();
+}
+
+const LABEL = 12;
+
+/** A line with a label before it; what does not fit goes on below, set in like its text. */
+export function row(label: string, text: string): string {
+  return wrap(`${label.padEnd(LABEL)}${text}`, LABEL);
+}
+
+/** A line in lines of at most 80 columns, the later ones set in; each with its end. */
+export function wrap(line: string, indent: number): string {
+  let rest = line;
+  let text = '';
+  while (columnsOf(rest) > WIDTH) {
+    const cut = cutOf(rest, indent);
+    text += `${rest.slice(0, cut).trimEnd()}\n`;
+    rest = `${' '.repeat(indent)}${rest.slice(cut).trimStart()}`;
+  }
+  return `${text}${rest.trimEnd()}\n`;
+}
+
+/** Where a line is cut: at the last space that fits, else where it is full. */
+function cutOf(line: string, indent: number): number {
+  let [columns, space, end] = [0, -1, 0];
+  for (const sign of line) {
+    columns += columnsOf(sign);
+    if (columns > WIDTH) break;
+    if (sign === ' ' && end > indent) space = end;
+    end += sign.length;
+  }
+  // A word that ends where the line is full.
+  if (line[end] === ' ') return end;
+  return space > indent ? space : end;
+}
+
+export function count(value: number): string {
+  return grouped(Math.round(value));
+}
+
+export function plural(value: number, what: string): string {
+  return counted(Math.round(value), what);
+}
+
+/** A length of time as people say it. */
+export function lasting(seconds: number): string {
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  if (seconds < 90 * 60) return `${Math.round(seconds / 60)} min`;
+  return seconds < 48 * 3600 ? `${(seconds / 3600).toFixed(1)} h` : `${(seconds / 86_400).toFixed(1)} days`;
+}
+
+/** A part of a whole: never 100 % before it is all. */
+export function percent(part: number): string {
+  if (part >= 1) return '100 %';
+  return `${(Math.floor(part * 1000) / 10).toFixed(1)} %`;
+}
+
+export function size(bytes: number): string {
+  const units = ['bytes', 'kB', 'MB', 'GB', 'TB'];
+  const step = Math.min(Math.floor(Math.log10(Math.max(bytes, 1)) / 3), units.length - 1);
+  const value = bytes / 1000 ** step;
+  return `${step === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[step]}`;
+}
+
+/** A time of the state (RFC 3339) to the second. */
+export function moment(text: string): string {
+  return text.replace('T', ' ').replace(/(?:\.\d+)?Z$/, ' UTC');
+}
+
+/** The same to the minute, for stretches. */
+export function minute(text: string): string {
+  return text.slice(0, 16).replace('T', ' ');
+}

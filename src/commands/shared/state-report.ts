@@ -1,0 +1,136 @@
+/**
+ * The parts of the status report, from the state alone: what only a running process knows is told as far as the state
+ * can tell it, and is `null` else.
+ */
+
+import { VERSION } from '../../app/version.ts';
+import { createRoom } from '../../archive/room.ts';
+import type { StateConfig } from '../../config/config.ts';
+import { MIN_FREE_BYTES } from '../../core/archive-room.ts';
+import { createFilter } from '../../core/filter.ts';
+import { type DestinationKind, identityOf, withKind } from '../../core/lines/dialect.ts';
+import type { Clock } from '../../core/ports.ts';
+import type { AllowanceStatus, AllowanceWindow, StreamStatus } from '../../core/status.ts';
+import { DAY_MS, type EpochMs, formatExact, MINUTE_MS, msToNs, SECOND_MS } from '../../core/time.ts';
+import type { DeviceReportParts } from '../../report/device-report.ts';
+import { faultWords } from '../../report/fault-words.ts';
+import type { ReportedDestination } from '../../report/report.ts';
+import { staleMsOf } from '../../scheduler/demand-watch.ts';
+import { createDisk } from '../../store/disk.ts';
+import type { ReadState } from '../../store/read-only.ts';
+
+/** What of the configuration counts here. */
+export type StatusConfig = Pick<StateConfig, 'influx' | 'destinations' | 'dataDir' | 'archive'> & {
+  readonly api: Pick<StateConfig['api'], 'share'>;
+  readonly sync: StateConfig['sync'];
+};
+
+/** Puts the parts together over a state that is open to be looked at. */
+export function partsOfState(state: ReadState, config: StatusConfig, clock: Clock): DeviceReportParts {
+  const { store, facts, keeper } = state;
+  // The state speaks in the server's time; a local clock that lags is told by it.
+  const nowMs = Math.max(clock.nowMs(), state.newestMs);
+  const filter = createFilter(config.sync.leftOut);
+  const streams = facts.streams().map(streamStatus);
+  const destinations = destinationsOf(state, config);
+  const room = createRoom({
+    keeper,
+    disk: createDisk(config.dataDir),
+    clock,
+    observe: () => {},
+    limits: {
+      maxBytes: config.archive.maxBytes,
+      minFreeBytes: MIN_FREE_BYTES,
+      hasDestinations: destinations.length > 0,
+    },
+  });
+  const allowance = allowanceOf(state, config, nowMs);
+  return {
+    context: {
+      store,
+      serverClock: { nowMs: () => nowMs, claimableMs: () => nowMs, passedMs: () => nowMs },
+      settings: { ...config.sync, filter },
+    },
+    deliverers: destinations,
+    allowance: () => allowance,
+    staleMs: () => staleMsOf(store),
+    streams: {
+      list: () => streams,
+      trouble: () => null,
+      failingLong: () =>
+        streams
+          .filter(({ state: each }) => each === 'failing')
+          .map(({ name, reason }) => ({ name, reason: reason ?? '' })),
+    },
+    room,
+    facts,
+    isRunning: () => state.isHeld,
+    version: VERSION,
+    sweepMs: config.sync.sweepMs,
+  };
+}
+
+/** A failure of one request is no failure of the stream: others may have been answered a moment before and after. */
+const FAILING_AFTER_MS = 10 * MINUTE_MS;
+
+function streamStatus({ stream, readAtMs, failure }: ReturnType<ReadState['facts']['streams']>[number]): StreamStatus {
+  const last_read_at = timeText(readAtMs);
+  const state = readAtMs === null ? 'waiting' : 'on';
+  if (failure === null) return { name: stream, state, reason: null, last_read_at };
+  const reason = faultWords(failure.fault);
+  if (failure.fault === 'scope-missing') return { name: stream, state: 'off', reason, last_read_at };
+  const isLong = readAtMs === null || failure.atMs - readAtMs >= FAILING_AFTER_MS;
+  return isLong
+    ? { name: stream, state: 'failing', reason, last_read_at }
+    : { name: stream, state, reason: null, last_read_at };
+}
+
+const KINDS: readonly DestinationKind[] = ['influxdb', 'victoriametrics'];
+
+/** The databases of the configuration as the state knows them; without any, those that the state has delivered to. */
+function destinationsOf(state: ReadState, { influx, destinations }: StatusConfig): ReportedDestination[] {
+  const configured = [...(influx === null ? [] : [{ name: 'influx', ...influx }]), ...destinations];
+  if (configured.length === 0) {
+    return state.destinations.filter(({ isCurrent }) => isCurrent).map(({ id, name }) => told(state, name, id));
+  }
+  return configured.map(({ name, kind, url, org, bucket }) => {
+    const identity = identityOf({ kind, url, org, bucket });
+    const identities = kind === 'auto' ? [...KINDS.map((each) => withKind(identity, each)), identity] : [identity];
+    const found = state.store.knownIdentity(name, identities);
+    const known = state.destinations.find((each) => each.name === name && each.identity === found);
+    return told(state, name, known?.id ?? null);
+  });
+}
+
+function told({ keeper }: ReadState, name: string, id: number | null): ReportedDestination {
+  const held = id === null ? null : (keeper.standing(id)?.held ?? null);
+  return { name, destinationId: id, deliveredLines: () => null, held: () => held };
+}
+
+/** Shorter waits are the even pace, and no waiting that anybody needs to know of. */
+const WAIT_TOLD_MS = 3 * SECOND_MS;
+
+function allowanceOf(
+  { store, ledger }: ReadState,
+  { api: { share } }: StatusConfig,
+  nowMs: EpochMs,
+): Omit<AllowanceStatus, 'lanes'> {
+  const plan = store.account()?.plan;
+  const ofDay = ledger.sentSince(nowMs - DAY_MS);
+  const ofMinute = ofDay.filter((atMs) => atMs > nowMs - MINUTE_MS);
+  const windowOf = (limit: number | null | undefined, sent: readonly EpochMs[]): AllowanceWindow => ({
+    limit: limit ?? null,
+    budget: limit == null ? null : Math.max(1, Math.floor(limit * share)),
+    spent: sent.length,
+  });
+  const [minute, day] = [windowOf(plan?.requestsPerMinute, ofMinute), windowOf(plan?.requestsPerDay, ofDay)];
+  // The day is free again when so many of its requests are a day old that one more fits.
+  const over = day.budget === null ? -1 : ofDay.length - day.budget;
+  const freeMs = over < 0 ? 0 : (ofDay[over] ?? 0) + DAY_MS;
+  const untilMs = Math.max(ledger.blockedUntilMs(), freeMs);
+  return { share, minute, day, waiting_until: untilMs - nowMs < WAIT_TOLD_MS ? null : timeText(untilMs) };
+}
+
+function timeText(ms: EpochMs | null): string | null {
+  return ms === null ? null : formatExact(msToNs(ms));
+}

@@ -1,0 +1,63 @@
+/**
+ * `--status`: what is held, from the state alone. No API, no database, no lock; beside a daemon, without one, on a copy.
+ */
+import { setFlagsFromString } from 'node:v8';
+import { realClock } from '../../app/real-clock.ts';
+import type { ProcessPorts, Voice } from '../../app/terminal.ts';
+import type { StatusCommand } from '../../cli/command.ts';
+import { UserError } from '../../core/faults.ts';
+import type { Clock } from '../../core/ports.ts';
+import { deviceReport } from '../../report/device-report.ts';
+import { reportNow } from '../../report/report.ts';
+import { openToRead } from '../../store/read-only.ts';
+import { partsOfState, type StatusConfig } from '../shared/state-report.ts';
+import { deviceText } from './device-text.ts';
+import { findDevice } from './find-device.ts';
+import { statusText } from './text.ts';
+
+/** Tells it. @returns the exit code. @throws UserError with the exit code and what to do. */
+export function runStatusCommand(
+  {
+    command,
+    config,
+    voice,
+  }: { readonly command: StatusCommand; readonly config: StatusConfig; readonly voice: Pick<Voice, 'scrub'> },
+  ports: Pick<ProcessPorts, 'print'>,
+): number {
+  keepSmall();
+  ports.print(voice.scrub(statusOf(command, config, realClock)));
+  return 0;
+}
+
+/**
+ * All of it is made in one go, in which nobody looks after the room for new objects (`main.ts`): left to itself V8 takes
+ * tens of megabytes for what is garbage at once.
+ */
+function keepSmall(): void {
+  setFlagsFromString('--semi-space-growth-factor=1');
+}
+
+/** What `--status` prints. @throws UserError */
+export function statusOf(
+  { device, json }: Pick<StatusCommand, 'device' | 'json'>,
+  config: StatusConfig,
+  clock: Clock,
+): string {
+  using state = openToRead(config.dataDir);
+  if (state === null) throw noState(config.dataDir);
+  const parts = partsOfState(state, config, clock);
+  if (device === null) {
+    const report = reportNow(parts);
+    return json ? `${JSON.stringify(report)}\n` : statusText(report);
+  }
+  const report = deviceReport(parts, findDevice(state.store.devices(), device));
+  if (report === null) throw noState(config.dataDir);
+  return json ? `${JSON.stringify(report)}\n` : deviceText(report);
+}
+
+function noState(dataDir: string): UserError {
+  return new UserError(
+    `There is no state in ${dataDir} yet: nothing was ever synced there. Start the daemon (no flag) or run --once; where there is a state elsewhere, name its directory by data_dir or TIDEMARK_DATA_DIR.`,
+    1,
+  );
+}

@@ -1,0 +1,143 @@
+/**
+ * The answer of `--status --device ID` for people: why it is not fresh, first; then what is held and what was asked.
+ */
+import type { DeviceAnswer, DeviceReport } from '../../core/device-report.ts';
+import type { StatusGap } from '../../core/status.ts';
+import { plainText } from '../../core/text.ts';
+import { faultWords } from '../../report/fault-words.ts';
+import { gapWords, laneWords } from '../shared/gap-words.ts';
+import { count, lasting, minute, moment, nameText, percent, plural, row, wrap } from '../shared/layout.ts';
+
+const GAPS_TOLD = 5;
+const NAMES_TOLD = 4;
+const ANSWERS_TOLD = 3;
+
+/** The answer as a text of several lines, at most 80 columns wide. */
+export function deviceText(report: DeviceReport): string {
+  return [
+    head(report),
+    asked(report),
+    answers(report),
+    coverage(report),
+    gaps(report),
+    settle(report),
+    names(report),
+  ].join('');
+}
+
+function head(report: DeviceReport): string {
+  const { device_id, device_name, state, generated_at, fresh, reasons, lag_seconds, listed } = report;
+  const name = device_name === device_id ? '' : ` (${nameText(device_name, 34)})`;
+  const behind =
+    lag_seconds === null ? 'nothing is held yet' : lag_seconds === 0 ? '' : `${lasting(lag_seconds)} behind`;
+  const life = [
+    listed.online === null ? null : listed.online ? 'online' : 'offline',
+    listed.presence,
+    listed.lifecycle_status,
+  ]
+    .flatMap((text) => (text === null ? [] : [plainText(text, 30)]))
+    .filter((text, index, all) => all.indexOf(text) === index)
+    .join(', ');
+  return [
+    wrap(`${nameText(device_id, 40)}${name}, as of ${moment(generated_at)}`, 0),
+    wrap(`${fresh ? 'Fresh' : 'Not fresh'}: ${[state, behind].filter((text) => text !== '').join(', ')}.`, 0),
+    ...reasons.map((reason) => wrap(`  ${plainText(reason, 500)}`, 2)),
+    '\n',
+    row(
+      'Listed',
+      `${life === '' ? 'without a word of its life' : life}; last seen ${when(report, listed.last_seen_at)}; listed ${when(report, listed.last_listed_at)}`,
+    ),
+    row(
+      'Newest',
+      report.newest_reading_at === null ? 'no reading is held' : `reading of ${when(report, report.newest_reading_at)}`,
+    ),
+  ].join('');
+}
+
+function asked(report: DeviceReport): string {
+  const { last_asked_at, next_due_at, next_as, running } = report;
+  const once = running ? '' : ', once something is running';
+  const due =
+    next_due_at === null
+      ? 'never, as things are'
+      : next_as === 'sweep'
+        ? `when the list tells of something new${once}; at the latest ${moment(next_due_at)} (sweep)`
+        : `${moment(next_due_at)}${once}`;
+  return [row('Last asked', when(report, last_asked_at)), row('Next due', due)].join('');
+}
+
+function answers({ last_answers, failed_requests }: DeviceReport): string {
+  const failed = failed_requests === 0 ? '' : `; ${plural(failed_requests, 'request')} failed in two days`;
+  if (last_answers.length === 0) return row('Answers', `none of the last two days${failed}`);
+  return last_answers
+    .slice(0, ANSWERS_TOLD)
+    .map((answer, index) => row(index === 0 ? 'Answers' : '', `${answerWords(answer)}${index === 0 ? failed : ''}`))
+    .join('');
+}
+
+function answerWords({ at, lane, status, fault, new_readings }: DeviceAnswer): string {
+  const brought =
+    fault !== null
+      ? faultWords(fault)
+      : status === null
+        ? 'no answer yet'
+        : `${status}, ${plural(new_readings ?? 0, 'new reading')}`;
+  return `${moment(at)} (${laneWords(lane)}): ${brought}`;
+}
+
+function coverage({ bar, wanted, covered_share }: DeviceReport): string {
+  const [from, to] = wanted;
+  return [
+    row('Coverage', `${percent(covered_share)} of ${minute(from)} to ${minute(to)} is held`),
+    row('', `[${bar.cells}]`),
+    row('', `${minute(bar.from)} to ${minute(bar.to)}, ${lasting(bar.cell_seconds)} a sign`),
+    row('', '# held   - held, without a reading that day   . not held in full'),
+  ].join('');
+}
+
+function gaps({ gaps: all, named_gaps }: DeviceReport): string {
+  if (all.length === 0) return row('Holes', 'none');
+  // The newest is what freshness is about.
+  const told = all.slice(-GAPS_TOLD).reverse();
+  const left = all.length - told.length;
+  const retry = ({ from, to }: StatusGap): string => {
+    const gap = named_gaps.find(
+      (each) => Date.parse(each.from) < Date.parse(to) && Date.parse(each.to) > Date.parse(from),
+    );
+    return gap === undefined ? '' : `; tried again from ${moment(gap.retry_at)} on`;
+  };
+  const lines = told.map((gap, index) => {
+    const seconds = (Date.parse(gap.to) - Date.parse(gap.from)) / 1000;
+    return row(
+      index === 0 ? 'Holes' : '',
+      `${minute(gap.from)} to ${minute(gap.to)}, ${lasting(seconds)}: ${gapWords(gap.reason).why}${retry(gap)}`,
+    );
+  });
+  return [...lines, ...(left > 0 ? [row('', `and ${count(left)} older ones (--json)`)] : [])].join('');
+}
+
+function settle({ settle_seconds, late }: DeviceReport): string {
+  const grown =
+    late.readings === 0
+      ? 'none came late'
+      : `${plural(late.readings, 'reading')} came late, by ${lasting(late.worst_seconds)} at most`;
+  return row('Settle', `a reading is awaited for ${lasting(settle_seconds)}; ${grown}`);
+}
+
+function names({ names: all }: DeviceReport): string {
+  const told = all.slice(-NAMES_TOLD).reverse();
+  const left = all.length - told.length;
+  const lines = told.map(({ from, name }, index) =>
+    row(
+      index === 0 ? 'Names' : '',
+      `${nameText(name, 40)} ${from === null ? 'from the beginning' : `since ${moment(from)}`}`,
+    ),
+  );
+  return [...lines, ...(left > 0 ? [row('', `and ${count(left)} before them (--json)`)] : [])].join('');
+}
+
+function when({ generated_at }: DeviceReport, at: string | null): string {
+  if (at === null) return 'never';
+  const seconds = (Date.parse(generated_at) - Date.parse(at)) / 1000;
+  return `${moment(at)} (${seconds < 0 ? 'ahead of now' : `${lasting(seconds)} ago`})`;
+}

@@ -1,0 +1,248 @@
+/**
+ * The answer of `--status` for people: one screen, what is wrong first, every bad thing with what to do. Made from the
+ * report alone, so that whatever it says is in `--json` too.
+ */
+import type { DestinationReport, DeviceStatus, LackStatus, StatusReport, StreamStatus } from '../../core/status.ts';
+import { plainText } from '../../core/text.ts';
+import { gapWords, laneWords } from '../shared/gap-words.ts';
+import {
+  cell,
+  count,
+  lasting,
+  minute,
+  moment,
+  nameText,
+  percent,
+  plural,
+  row,
+  size,
+  WIDTH,
+  wrap,
+} from '../shared/layout.ts';
+
+/** How many of each kind are told one by one. */
+const DEVICES_TOLD = 5;
+const REASONS_TOLD = 6;
+const JOBS_TOLD = 3;
+
+/** The answer as a text of several lines, at most 80 columns wide. */
+export function statusText(report: StatusReport): string {
+  return [
+    head(report),
+    delivery(report),
+    coverage(report),
+    freshness(report),
+    holes(report),
+    devices(report),
+    streams(report),
+    allowance(report),
+    archive(report),
+    jobs(report),
+    next(report),
+  ].join('');
+}
+
+function head({ workspace_id, generated_at, summary, process: work, version }: StatusReport): string {
+  const since = (at: string | null): string => (at === null ? 'never' : `${ago(generated_at, at)} ago`);
+  const works = work.running
+    ? `A process works with it: last request ${since(work.last_request_at)}, last archived ${since(work.last_archived_at)}.`
+    : `Nothing works with it: last request ${since(work.last_request_at)}. Start the daemon, or run --once.`;
+  return [
+    wrap(`Tidemark ${version}: ${nameText(workspace_id ?? 'no workspace yet')}, as of ${moment(generated_at)}`, 0),
+    wrap(plainText(summary, 400), 0),
+    wrap(works, 0),
+    '\n',
+  ].join('');
+}
+
+function coverage({ totals, devices }: StatusReport): string {
+  const { covered_share, devices: kept, devices_complete, archived_readings, rejected_records } = totals;
+  const share =
+    covered_share === null ? 'nothing is wanted yet' : `${percent(covered_share)} of what is wanted is held`;
+  const states = (['live', 'catching-up', 'silent', 'unreachable', 'excluded'] as const).flatMap((state) => {
+    const number = devices.filter((device) => device.state === state).length;
+    return number === 0 ? [] : [`${count(number)} ${state}`];
+  });
+  const told = states.length === 0 ? '' : `: ${states.join(', ')}`;
+  const aside =
+    rejected_records === 0
+      ? []
+      : [row('', `${plural(rejected_records, 'record')} of the API set aside (tidemark --quarantine)`)];
+  const whole = `${count(devices_complete)} of ${plural(kept, 'device')} in full${told}`;
+  return [row('Coverage', `${share}, ${plural(archived_readings, 'reading')}; ${whole}`), ...aside].join('');
+}
+
+function freshness({ freshness: fresh }: StatusReport): string {
+  const { target_seconds, expected_seconds, median_seconds, p95_seconds, worst_seconds, behind_devices } = fresh;
+  const stretched =
+    expected_seconds <= target_seconds
+      ? ''
+      : `; the allowance carries ${lasting(expected_seconds)} (--plan tells what would change that)`;
+  const target = `due every ${lasting(target_seconds)}${stretched}`;
+  if (median_seconds === null || p95_seconds === null || worst_seconds === null) return row('Freshness', target);
+  const lag = `half within ${lasting(median_seconds)}, 19 in 20 within ${lasting(p95_seconds)}, the worst ${lasting(worst_seconds)} behind`;
+  const behind = behind_devices === 0 ? '' : `; ${plural(behind_devices, 'device')} behind`;
+  return row('Freshness', `${lag}; ${target}${behind}`);
+}
+
+function holes({ gaps }: StatusReport): string {
+  if (gaps.length === 0) return row('Holes', 'none');
+  const told = gaps.slice(0, REASONS_TOLD).map(({ reason, devices, seconds }, index) => {
+    const { why, remedy } = gapWords(reason);
+    const where = `${plural(devices, 'device')}, ${lasting(seconds)}`;
+    return row(index === 0 ? 'Holes' : '', `${why}: ${where}${remedy === '' ? '' : `; ${remedy}`}`);
+  });
+  return [...told, ...more(gaps.length - REASONS_TOLD)].join('');
+}
+
+function more(left: number): string[] {
+  return left > 0 ? [row('', `and ${count(left)} more (--json)`)] : [];
+}
+
+/** Those that are behind or have holes, the worst first. */
+function devices({ devices: all, freshness: { behind_after_seconds: behindAfter } }: StatusReport): string {
+  const bad = all
+    .filter(({ state }) => state !== 'excluded')
+    .map((device) => ({ device, seconds: badness(device, behindAfter) }))
+    .filter(({ seconds }) => seconds > 0)
+    .sort((a, b) => b.seconds - a.seconds);
+  if (bad.length === 0) return '';
+  const rows = bad.slice(0, DEVICES_TOLD).map(({ device }) => deviceLine(device, behindAfter));
+  const left = bad.length - rows.length;
+  const rest = left > 0 ? wrap(`  and ${count(left)} more; tidemark --status --device ID tells of one`, 2) : '';
+  return `Worst devices\n${rows.join('')}${rest}`;
+}
+
+/** By how much a device is not in order, in seconds: what was never had counts as for ever. */
+function badness({ lag_seconds, gaps }: DeviceStatus, behindAfter: number): number {
+  if (lag_seconds === null) return Number.MAX_SAFE_INTEGER;
+  const live = lag_seconds <= behindAfter ? lag_seconds : 0;
+  const open = gaps.reduce((sum, { from, to }) => sum + (Date.parse(to) - Date.parse(from)) / 1000, 0) - live;
+  return open < 1 ? 0 : open;
+}
+
+/** One line, whatever it is called. */
+function deviceLine({ device_id, device_name, lag_seconds, gaps }: DeviceStatus, behindAfter: number): string {
+  const isLive = lag_seconds !== null && lag_seconds > 0 && lag_seconds <= behindAfter;
+  const told = isLive ? gaps.slice(0, -1) : gaps;
+  const seconds = told.reduce((sum, { from, to }) => sum + (Date.parse(to) - Date.parse(from)) / 1000, 0);
+  const reasons = [...new Set(told.map(({ reason }) => gapWords(reason).why.split(':')[0] ?? ''))];
+  const behind =
+    lag_seconds === null ? 'never read' : lag_seconds <= behindAfter ? '' : `${lasting(lag_seconds)} behind`;
+  const holes = told.length === 0 ? '' : `${plural(told.length, 'hole')}, ${lasting(seconds)}: ${reasons.join(', ')}`;
+  const name = device_name === device_id ? device_id : `${plainText(device_id, 20)} ${device_name}`;
+  const words = [behind, holes].filter((text) => text !== '').join('; ');
+  return `  ${cell(name, NAME_COLUMNS)} ${nameText(words, WIDTH - NAME_COLUMNS - 3)}\n`;
+}
+
+const NAME_COLUMNS = 24;
+
+function streams({ streams: all }: StatusReport): string {
+  const words = ({ name, state, reason }: StreamStatus): string => {
+    if (state === 'on') return `${name} on`;
+    if (state === 'waiting') return `${name} not read yet`;
+    return `${name} ${state}${reason === null ? '' : ` (${plainText(reason, 120)})`}`;
+  };
+  return row('Streams', all.map(words).join(', '));
+}
+
+function delivery({ destinations, generated_at, process: work }: StatusReport): string {
+  if (destinations.length === 0) return row('Delivery', 'no database is configured: the archive alone is filled');
+  const many = destinations.length > 1;
+  return destinations
+    .map((each, index) =>
+      destination(each, { generated_at, running: work.running, label: index === 0 ? 'Delivery' : '', many }),
+    )
+    .join('');
+}
+
+interface DeliveryView {
+  readonly generated_at: string;
+  readonly running: boolean;
+  readonly label: string;
+  /** Whether a command has to name the destination. */
+  readonly many: boolean;
+}
+
+function destination(
+  { name: served, pending_points, oldest_pending_at, quarantined, held, lacks }: DestinationReport,
+  { generated_at, running, label, many }: DeliveryView,
+): string {
+  const name = nameText(served, 30);
+  const flag = many ? ` --destination ${name}` : '';
+  const waits = oldest_pending_at === null ? '' : `, the oldest for ${ago(generated_at, oldest_pending_at)}`;
+  const pending = pending_points === 0 ? 'all is delivered' : `${plural(pending_points, 'point')} wait${waits}`;
+  const refused = quarantined === 0 ? '' : `; ${count(quarantined)} in quarantine (tidemark --quarantine${flag})`;
+  return [
+    row(label, `${name}: ${pending}${refused}`),
+    ...(held === null ? [] : [row('', `${running ? 'held' : 'held when it was last tried'}: ${plainText(held, 300)}`)]),
+    ...lacks.map((lack) => row('', lackLine(lack, flag))),
+  ].join('');
+}
+
+function lackLine({ reason, points, devices, from, to }: LackStatus, flag: string): string {
+  const lacks = `lacks ${plural(points, 'point')} of ${plural(devices, 'device')}`;
+  const span = `(${minute(from)} to ${minute(to)})`;
+  const fetch = `tidemark --verify --repair${flag} --from ${from.slice(0, 10)}`;
+  if (reason === 'beyond retention') return `${lacks}, older than its retention ${span}; with a longer one: ${fetch}`;
+  const why = reason === 'cleared' ? 'that the archive no longer kept' : 'as it was set aside';
+  return `${lacks} ${why} ${span}; to fetch them: ${fetch}`;
+}
+
+function allowance({ allowance: { share, minute: ofMinute, day, lanes, waiting_until } }: StatusReport): string {
+  const part = ({ budget, spent }: typeof day, name: string): string =>
+    budget === null
+      ? `${name} ${count(spent)} spent`
+      : `${name} ${count(spent)} of ${count(budget)} spent, ${count(Math.max(0, budget - spent))} left`;
+  const spent = lanes.filter((lane) => lane.day > 0);
+  const words = spent.map((lane) => `${laneWords(lane.lane)} ${count(lane.minute)}/${count(lane.day)}`);
+  return [
+    row('Allowance', `${part(ofMinute, 'minute')}; ${part(day, 'day')}; ${Math.round(share * 100)} % of the plan's`),
+    ...(words.length === 0 ? [] : [row('', `by lane, minute/day: ${words.join(', ')}`)]),
+    ...(waiting_until === null ? [] : [row('', `spent: nothing is asked before ${moment(waiting_until)}`)]),
+  ].join('');
+}
+
+function archive({ archive: { points, state_bytes, max_bytes, disk_free_bytes, full } }: StatusReport): string {
+  const most = max_bytes === null ? '' : ` of ${size(max_bytes)}`;
+  const disk = disk_free_bytes === null ? '' : `; ${size(disk_free_bytes)} of the disk free`;
+  return [
+    row('Archive', `${plural(points, 'point')}, ${size(state_bytes)}${most}${disk}`),
+    ...(full === null ? [] : [row('', plainText(full, 400))]),
+  ].join('');
+}
+
+function jobs({ jobs: open, generated_at }: StatusReport): string {
+  if (open.length === 0) return '';
+  const told = open.slice(0, JOBS_TOLD).map(({ kind, asked_by, state, asked_at, started_at }, index) => {
+    const since =
+      started_at === null ? `asked ${ago(generated_at, asked_at)} ago` : `for ${ago(generated_at, started_at)}`;
+    const who = plainText(asked_by, 60);
+    const what = who === '' || who === `--${kind}` ? plainText(kind, 20) : `${plainText(kind, 20)} (${who})`;
+    return row(index === 0 ? 'Jobs' : '', `${what}: ${state}, ${since}`);
+  });
+  return [...told, ...more(open.length - JOBS_TOLD)].join('');
+}
+
+function next({
+  next: { streams: due, devices_open, open_seconds },
+  process: work,
+  generated_at,
+}: StatusReport): string {
+  const open =
+    devices_open === 0
+      ? 'no holes to close'
+      : `${plural(devices_open, 'device')} with holes to close (${lasting(open_seconds)} in all)`;
+  if (!work.running) return row('Next', `nothing, until something is started; ${open}`);
+  const times = due.flatMap(({ name, due_at }) =>
+    due_at === null
+      ? []
+      : [Date.parse(due_at) < Date.parse(generated_at) ? `${name} now` : `${name} ${due_at.slice(11, 19)}`],
+  );
+  return row('Next', `${times.join(', ')} UTC; ${open}`);
+}
+
+/** How long before the report something was. */
+function ago(now: string, at: string): string {
+  return lasting(Math.max(0, (Date.parse(now) - Date.parse(at)) / 1000));
+}

@@ -1,0 +1,178 @@
+/**
+ * `--verify --sample N`: the restatement audit. Windows that are held are drawn at random, read again from the API, and
+ * compared with the archive, or, where that has let go, whole days with their sums.
+ *
+ * Promises: every request goes through the gate, in the lane of what can wait; nothing is written, but with `repair` what
+ * is new is taken in like any late reading.
+ */
+import { ApiFault } from '../../core/faults.ts';
+import { type Interval, includes, intersect, lengthNs, subtract } from '../../core/intervals.ts';
+import { TIE_REACH_NS } from '../../core/lines/offsets.ts';
+import type { SampleArgs } from '../../core/state/mending.ts';
+import type { VerifyState } from '../../core/state/verify.ts';
+import { DAY_NS, type EpochNs, formatExact, HOUR_NS, maxNs, minNs } from '../../core/time.ts';
+import { landPage } from '../../ingest/commit.ts';
+import type { SyncContext } from '../../ingest/context.ts';
+import { readWindow } from '../../ingest/read-window.ts';
+import { createWindowRules } from '../../ingest/window-rules.ts';
+import { endsSession } from '../../scheduler/dispatch.ts';
+import { refusalOf } from '../once/pull.ts';
+import type { SampleVerdict, WindowDifference } from './sample-report.ts';
+import { addReading, type Compared, compareSum, compareValues, type ValueSet, valuesOf } from './sample-window.ts';
+
+export interface SampleParts {
+  readonly context: SyncContext;
+  readonly state: VerifyState;
+}
+
+interface Drawn {
+  readonly deviceId: string;
+  readonly window: Interval;
+  /** Whether the archive has let go of it: then it is a whole day. */
+  readonly isSum: boolean;
+}
+
+/** Draws, reads and compares. @throws UserError where a person has to act (77). */
+export async function sample(
+  parts: SampleParts,
+  args: SampleArgs,
+  done: { windows: number },
+  signal: AbortSignal,
+): Promise<SampleVerdict> {
+  const sums = { windows: 0, readings: 0, requests: 0, missing: 0, gone: 0, taken_in: 0 };
+  const differences: WindowDifference[] = [];
+  const end = (reason: string | null): SampleVerdict => ({ ...sums, reason, differences });
+  for (let nth = 0; nth < args.windows; nth += 1) {
+    const drawn = draw(parts, args);
+    if (drawn === null) return end(sums.windows === 0 ? NOTHING : null);
+    const found = await auditOrReason(parts, { drawn, args, sums }, signal);
+    if (typeof found === 'string') return end(found);
+    sums.windows += 1;
+    sums.missing += found.missing;
+    sums.gone += found.gone;
+    if (found.missing + found.gone > 0) differences.push(differenceOf(drawn, found));
+    done.windows += 1;
+  }
+  return end(null);
+}
+
+/** @returns what was found, or why it could not be told this time. */
+async function auditOrReason(parts: SampleParts, audit: Audit, signal: AbortSignal): Promise<Compared | string> {
+  try {
+    return (await auditWindow(parts, audit, signal)) ?? 'the API did not answer for a device as it should';
+  } catch (error) {
+    if (signal.aborted) return 'stopped before it was finished';
+    if (!(error instanceof ApiFault)) throw error;
+    if (endsSession(error)) throw refusalOf(error);
+    return error.message;
+  }
+}
+
+function differenceOf({ deviceId, window }: Drawn, { missing, gone }: Compared): WindowDifference {
+  return { device_id: deviceId, from: formatExact(window.from), to: formatExact(window.to), missing, gone };
+}
+
+interface Audit {
+  readonly drawn: Drawn;
+  readonly args: SampleArgs;
+  readonly sums: { readings: number; requests: number; taken_in: number };
+}
+
+/** @returns `null` where the window could not be read to its end. */
+async function auditWindow(
+  { context, state }: SampleParts,
+  { drawn: { deviceId, window, isSum }, args, sums }: Audit,
+  signal: AbortSignal,
+): Promise<Compared | null> {
+  const { filter } = context.settings;
+  const held = context.store.held(deviceId, maxNs(window.from - TIE_REACH_NS, 0n), window.to + TIE_REACH_NS);
+  const day = Number(window.from / DAY_NS);
+  const kept = state.days(deviceId, day, day + 1)[0] ?? { points: 0, hashHigh: 0, hashLow: 0 };
+  const served: ValueSet = new Set();
+  const instants = new Set<EpochNs>();
+  const isRead = await readWindow(
+    context,
+    {
+      deviceId,
+      window,
+      take: ({ reply, readings }) => {
+        sums.requests += 1;
+        for (const reading of readings) {
+          if (reading.recordedAt < window.from || reading.recordedAt >= window.to) continue;
+          instants.add(reading.recordedAt);
+          addReading(served, reading, filter);
+        }
+        if (args.repair) sums.taken_in += landPage(context, { deviceId, lane: 'sweep', reply, readings, proven: null });
+      },
+    },
+    signal,
+  );
+  if (!isRead) return null;
+  sums.readings += instants.size;
+  if (isSum) return compareSum(served, kept, held.ties);
+  const { values, at } = valuesOf(held.lines, { ties: held.ties, filter });
+  const own = new Set([...values].filter((key) => at(key) >= window.from && at(key) < window.to));
+  return compareValues(served, own);
+}
+
+const NOTHING =
+  'nothing that could be compared is held of that span (of what the archive has let go: whole days only; nothing that the plan may hide for its age)';
+
+/** A window takes some requests, which may wait for their turn while the plan's age goes on. */
+const AGE_MARGIN_NS = HOUR_NS;
+
+/** From when on the API surely shows what it has: what it does not show of older times tells nothing. */
+function shownFrom(context: SyncContext): EpochNs {
+  const rules = createWindowRules(context);
+  const edges = [rules.visibleFrom([]), rules.servedFrom()].flatMap((edge) => edge ?? []);
+  return edges.reduce((latest, edge) => maxNs(latest, edge + AGE_MARGIN_NS), 0n);
+}
+
+/** How often it is drawn anew where nothing can be compared. */
+const DRAWS = 200;
+
+/** Half of a window of which the archive keeps the lines: about a page. */
+const HALF_NS = HOUR_NS / 2n;
+
+/** Draws a device that holds something of the span, and an instant that it holds. @returns `null` where there is none. */
+function draw({ context, state }: SampleParts, { devices, from, to }: SampleArgs): Drawn | null {
+  const { random } = context;
+  const ids = devices.length > 0 ? devices : state.deviceIds();
+  const span = { from: maxNs(BigInt(from ?? '0'), shownFrom(context)), to: to === null ? 2n ** 63n - 1n : BigInt(to) };
+  if (span.from >= span.to) return null;
+  for (let nth = 0; nth < DRAWS && ids.length > 0; nth += 1) {
+    const deviceId = ids[Math.floor(random() * ids.length)] ?? '';
+    const covered = intersect(state.covered(deviceId), [span]);
+    const at = instantIn(covered, random());
+    const stretch = at === null ? undefined : covered.find((each) => each.from <= at && at < each.to);
+    const drawn = at === null || stretch === undefined ? null : windowAround(context, { deviceId, at, stretch });
+    if (drawn !== null) return drawn;
+  }
+  return null;
+}
+
+/** The window around an instant that is held: what the archive keeps of it, or the whole day where that has let go. */
+function windowAround(
+  { store, filterNotes }: SyncContext,
+  { deviceId, at, stretch }: { readonly deviceId: string; readonly at: EpochNs; readonly stretch: Interval },
+): Drawn | null {
+  const cleared = store.cleared(deviceId, stretch.from, stretch.to);
+  if (!includes(cleared, at)) {
+    const window = { from: maxNs(stretch.from, at - HALF_NS), to: minNs(stretch.to, at + HALF_NS) };
+    const kept = subtract([window], cleared).find((each) => each.from <= at && at < each.to);
+    return kept === undefined ? null : { deviceId, window: kept, isSum: false };
+  }
+  const day = { from: at - (at % DAY_NS), to: at - (at % DAY_NS) + DAY_NS };
+  const isWhole = stretch.from <= day.from && day.to <= stretch.to;
+  return isWhole && !filterNotes.touchesSensors ? { deviceId, window: day, isSum: true } : null;
+}
+
+/** @param part 0 to 1 of all that is held. */
+function instantIn(covered: readonly Interval[], part: number): EpochNs | null {
+  let left = (lengthNs(covered) * BigInt(Math.floor(part * 1e6))) / 1_000_000n;
+  for (const { from, to } of covered) {
+    if (left < to - from) return from + left;
+    left -= to - from;
+  }
+  return null;
+}

@@ -1,0 +1,231 @@
+/**
+ * Where configuration comes from: a YAML text or the environment, each read into the same flat list of what was given,
+ * by path. What a path means is not known here beyond its existence.
+ *
+ * Promises: all mistakes are collected, none thrown; a mistake names a place, never a value. YAML scalars are read as
+ * the text that stands there (no number, date or boolean is guessed), so that both sources mean the same.
+ */
+import { createRequire } from 'node:module';
+import type * as Yaml from 'yaml';
+import type { LineCounter, Pair, YAMLError } from 'yaml';
+import { nearest, plainText } from '../core/text.ts';
+
+/** One value as it was given. */
+export interface Given {
+  readonly text: string;
+  /** Set where it was given as a list. */
+  readonly items?: readonly string[];
+  readonly source: 'file' | 'environment';
+  /** How to name the place: `api.url (config/tidemark.yaml, line 3)`, `api.url (TIDEMARK_API_URL)`. */
+  readonly place: string;
+}
+
+/** What one source gave, by path (`api.key`, `api.key_file`), and what is wrong with it, a line each. */
+export interface SourceReading {
+  readonly given: ReadonlyMap<string, Given>;
+  readonly mistakes: readonly string[];
+  /** Whether the source could be read to its end: what it does not give is missing only then. */
+  readonly whole: boolean;
+}
+
+/** The names that a source may use. */
+export interface KnownNames {
+  /** Full paths, file forms included. */
+  readonly paths: ReadonlySet<string>;
+  /** Those of `paths` that take a list as well as one text. */
+  readonly lists: ReadonlySet<string>;
+  /** Sections whose keys are names that a person chose, and the section whose keys each of those takes. */
+  readonly families: ReadonlyMap<string, string>;
+}
+
+const require = createRequire(import.meta.url);
+
+/** Loaded with the first file: it is a third of what a start loads, and a container is configured by its environment. */
+function yaml(): typeof Yaml {
+  return require('yaml');
+}
+
+/** Words for YAML's own errors. The parser's are not used: some of them repeat the text at fault. */
+const YAML_WORDS: Readonly<Partial<Record<YAMLError['code'], string>>> = {
+  BAD_INDENT: 'the indentation does not fit',
+  BAD_SCALAR_START: 'a value begins with a character that YAML reserves; put the value in quotes',
+  BLOCK_AS_IMPLICIT_KEY: 'two keys in one line, or a value with a colon and a blank in it that needs quotes',
+  DUPLICATE_KEY: 'a key that was given before',
+  MISSING_CHAR: 'a quote, a bracket or a colon is missing',
+  MULTIPLE_DOCS: 'a second document begins here; one is expected',
+  TAB_AS_INDENT: 'a tab is used for indentation; use spaces',
+  TAG_RESOLVE_FAILED: 'tags (!) are not understood here',
+};
+
+/** A walk through a document. */
+interface Walk {
+  readonly file: string;
+  readonly known: KnownNames;
+  readonly lines: LineCounter;
+  readonly given: Map<string, Given>;
+  readonly mistakes: string[];
+}
+
+/**
+ * Reads a YAML configuration.
+ *
+ * @param file its path, and its whole text.
+ */
+export function readYaml({ path, text }: { path: string; text: string }, known: KnownNames): SourceReading {
+  const lines = new (yaml().LineCounter)();
+  const document = yaml().parseDocument(text.replace(/^\uFEFF/, ''), {
+    prettyErrors: false,
+    schema: 'failsafe',
+    lineCounter: lines,
+  });
+  const broken = [...document.errors, ...document.warnings].map(
+    ({ code, pos }) => `${path}, line ${lines.linePos(pos[0]).line}: ${YAML_WORDS[code] ?? 'this is not valid YAML'}`,
+  );
+  if (broken.length > 0) return { given: new Map(), mistakes: broken, whole: false };
+  const walk = { file: path, known, lines, given: new Map<string, Given>(), mistakes: [], whole: true };
+  if (!visitSection(walk, document.contents, '')) {
+    return {
+      given: new Map(),
+      mistakes: [`${path}: expected sections with keys, such as "api:" with an indented "url:" below`],
+      whole: false,
+    };
+  }
+  return walk;
+}
+
+/** Takes in what stands in a section. @returns false where it is none. */
+function visitSection(walk: Walk, node: unknown, prefix: string): boolean {
+  if (isNothing(node)) return true;
+  if (!yaml().isMap(node)) return false;
+  for (const pair of node.items) visitPair(walk, pair, prefix);
+  return true;
+}
+
+function visitPair(walk: Walk, { key, value }: Pair, prefix: string): void {
+  const { known, mistakes } = walk;
+  const at = `${walk.file}, line ${lineOf(key, walk.lines)}`;
+  const name = scalarText(key) ?? '';
+  const path = `${prefix}${name}`;
+  const place = `${path} (${at})`;
+  const family = known.families.get(path);
+  if (family !== undefined) {
+    if (!visitFamily(walk, value, { path, family }))
+      mistakes.push(`${place}: expected names, each with a section below`);
+  } else if (known.paths.has(path) && (prefix !== '' || !name.includes('.'))) {
+    takeValue(walk, value, { path, place });
+  } else if (prefix === '' && sectionsOf(known).has(path)) {
+    if (visitSection(walk, value, `${path}.`)) return;
+    mistakes.push(`${place}: expected a section, its keys indented on the lines below`);
+  } else mistakes.push(`${at}: ${unknownKey(name, prefix, known)}`);
+}
+
+/** Takes in sections by their names: `destinations.second` is given, and its keys below it. @returns false for none. */
+function visitFamily(walk: Walk, node: unknown, { path, family }: { path: string; family: string }): boolean {
+  if (isNothing(node)) return true;
+  if (!yaml().isMap(node)) return false;
+  for (const { key, value } of node.items) {
+    const at = `${walk.file}, line ${lineOf(key, walk.lines)}`;
+    const name = scalarText(key) ?? '';
+    if (!/^[A-Za-z][\w-]{0,39}$/.test(name)) {
+      walk.mistakes.push(`${path} (${at}): expected a name of letters, digits, - and _, beginning with a letter`);
+      continue;
+    }
+    const own = `${path}.${name}`;
+    walk.given.set(own, { text: '', source: 'file', place: `${own} (${at})` });
+    const below = { ...walk, known: knownBelow(walk.known, family, own) };
+    if (!visitSection(below, value, `${own}.`)) {
+      walk.mistakes.push(`${own} (${at}): expected a section, its keys indented on the lines below`);
+    }
+  }
+  return true;
+}
+
+/** The names that a section takes which is like another one. */
+function knownBelow({ paths, lists }: KnownNames, like: string, own: string): KnownNames {
+  const below = (names: ReadonlySet<string>): ReadonlySet<string> =>
+    new Set([...names].filter((path) => path.startsWith(`${like}.`)).map((path) => own + path.slice(like.length)));
+  return { paths: below(paths), lists: below(lists), families: new Map() };
+}
+
+/** Takes in the value of a key: one text, or a list where the key takes one. */
+function takeValue(
+  { known, given, mistakes }: Walk,
+  value: unknown,
+  { path, place }: Record<'path' | 'place', string>,
+): void {
+  const takesList = known.lists.has(path);
+  const items = takesList ? itemTexts(value) : null;
+  const text = items === null ? scalarText(value) : items.join();
+  if (items !== null && text !== null) given.set(path, { text, items, source: 'file', place });
+  else if (text !== null) given.set(path, { text, source: 'file', place });
+  else mistakes.push(`${place}: expected ${takesList ? 'one value or a list of values' : 'one value, in one piece'}`);
+}
+
+/** The text of a scalar; `null` where there is none, or something else. */
+function scalarText(node: unknown): string | null {
+  if (isNothing(node)) return '';
+  return yaml().isScalar(node) && typeof node.value === 'string' ? node.value : null;
+}
+
+/** The texts of a list; `null` where there is none, or something else in it. */
+function itemTexts(node: unknown): string[] | null {
+  if (!yaml().isSeq(node)) return null;
+  const items = node.items.map(scalarText);
+  return items.every((item) => item !== null) ? items : null;
+}
+
+/** Nothing after the colon, or YAML's plain words for it. */
+function isNothing(node: unknown): boolean {
+  if (node === null) return true;
+  return yaml().isScalar(node) && node.type === 'PLAIN' && ['', '~', 'null'].includes(String(node.value));
+}
+
+function lineOf(node: unknown, lines: LineCounter): number {
+  const range = yaml().isScalar(node) || yaml().isMap(node) || yaml().isAlias(node) ? node.range : undefined;
+  return lines.linePos(range?.[0] ?? 0).line;
+}
+
+function sectionsOf(known: KnownNames): ReadonlySet<string> {
+  return new Set([...known.paths].filter((path) => path.includes('.')).map((path) => path.replace(/\..*$/, '')));
+}
+
+/** Words for a key that does not exist. Its name is shown only where it looks like one. */
+function unknownKey(name: string, prefix: string, known: KnownNames): string {
+  const path = `${prefix}${name}`;
+  if (known.paths.has(path)) {
+    const [section, key] = name.split('.');
+    return `write ${path} as a section: "${section}:" and on the next line, indented, "${key}:"`;
+  }
+  const shown = /^[A-Za-z][\w.-]{0,39}$/.test(name) ? ` ${path}` : '';
+  const meant = nearest(path, [...known.paths, ...known.families.keys()]);
+  return `there is no key${shown}${meant === null ? '' : `; did you mean ${meant}?`}`;
+}
+
+/** Variables that Kubernetes makes for a service of this name. */
+const KUBERNETES = /^TIDEMARK_(SERVICE_|PORT)/;
+
+/**
+ * Reads the environment. An empty variable counts as unset.
+ *
+ * @param variables every known variable and its path.
+ */
+export function readEnvironment(
+  environment: Readonly<Record<string, string | undefined>>,
+  variables: ReadonlyMap<string, string>,
+): SourceReading {
+  const given = new Map<string, Given>();
+  const mistakes: string[] = [];
+  for (const [name, text] of Object.entries(environment)) {
+    if (!name.startsWith('TIDEMARK_') || text === undefined || text === '' || KUBERNETES.test(name)) continue;
+    const path = variables.get(name);
+    if (path !== undefined) {
+      given.set(path, { text, source: 'environment', place: `${path} (${name})` });
+      continue;
+    }
+    const meant = nearest(name, variables.keys());
+    mistakes.push(
+      `${plainText(name, 60)}: there is no such variable${meant === null ? '' : `; did you mean ${meant}?`}`,
+    );
+  }
+  return { given, mistakes, whole: true };
+}

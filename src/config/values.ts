@@ -1,0 +1,219 @@
+/**
+ * The kinds of value that a configuration key can have: text in, a typed value or a reason out.
+ *
+ * Promises: the same text is read the same way from the file and from the environment; a reason says what was
+ * expected and never repeats the value, which may be a secret that went astray. Pure.
+ */
+
+import type { Schedule } from '../core/schedule.ts';
+import {
+  DAY_MS,
+  type EpochMs,
+  type EpochNs,
+  HOUR_MS,
+  MINUTE_MS,
+  msToNs,
+  parseTimestamp,
+  SECOND_MS,
+} from '../core/time.ts';
+import { readCron } from './cron.ts';
+import { readPlace } from './place.ts';
+
+/** Why a text is no value of its kind: a phrase that follows the key's name and a colon. */
+export class Unfit {
+  readonly reason: string;
+
+  constructor(reason: string) {
+    this.reason = reason;
+  }
+}
+
+/** Reads a text that is not empty and has no blanks around it. */
+export type Parse<T> = (text: string) => T | Unfit;
+
+/** Reads the items of a list, which may be empty or have blanks around them. */
+export type ParseItems<T> = (items: readonly string[]) => T | Unfit;
+
+/**
+ * How far back: an age, counted from the start of the sync, or a fixed instant. `isAll`: further than that, once, all that
+ * there is.
+ */
+export type History =
+  | { readonly kind: 'age'; readonly ageMs: number; readonly isAll?: true }
+  | { readonly kind: 'since'; readonly since: EpochNs };
+
+/** Where to listen. Port 0 takes a free one. */
+export interface Listen {
+  /** A name or an address; IPv6 without its brackets. */
+  readonly host: string;
+  readonly port: number;
+}
+
+function expected(what: string): Unfit {
+  return new Unfit(`expected ${what}`);
+}
+
+const UNITS: ReadonlyMap<string, number> = new Map([
+  ['s', SECOND_MS],
+  ['m', MINUTE_MS],
+  ['h', HOUR_MS],
+  ['d', DAY_MS],
+  ['w', 7 * DAY_MS],
+]);
+
+/** A span such as `90d` in milliseconds; `null` for anything else. Whole numbers of s, m, h, d or w. */
+export function parseSpanMs(text: string): number | null {
+  const match = /^(\d{1,9})([smhdw])$/.exec(text);
+  const unitMs = UNITS.get(match?.[2] ?? '');
+  return unitMs === undefined ? null : Number(match?.[1]) * unitMs;
+}
+
+/** A date (00:00 UTC) or an RFC 3339 time; `null` for anything else. */
+export function parseInstant(text: string): EpochNs | null {
+  return parseTimestamp(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);
+}
+
+/** A span within bounds, in milliseconds. `range` says the bounds in words. */
+export function duration(range: { minMs: number; maxMs: number; words: string }): Parse<number> {
+  return (text) => {
+    const ms = parseSpanMs(text);
+    if (ms !== null && ms >= range.minMs && ms <= range.maxMs) return ms;
+    return expected(`a time with its unit (s, m, h, d or w), ${range.words}`);
+  };
+}
+
+const SIZE_UNITS: ReadonlyMap<string, number> = new Map([
+  ['KiB', 1024],
+  ['MiB', 1024 ** 2],
+  ['GiB', 1024 ** 3],
+]);
+
+/** A size within bounds, in bytes. `range` says the bounds in words. */
+export function size(range: { minBytes: number; maxBytes: number; words: string }): Parse<number> {
+  return (text) => {
+    const match = /^(\d{1,9})([KMG]iB)$/.exec(text);
+    const bytes = Number(match?.[1]) * (SIZE_UNITS.get(match?.[2] ?? '') ?? Number.NaN);
+    if (bytes >= range.minBytes && bytes <= range.maxBytes) return bytes;
+    return expected(`a size with its unit (KiB, MiB or GiB), ${range.words}`);
+  };
+}
+
+/** A whole number within bounds, both included. */
+export function count(min: number, max: number): Parse<number> {
+  return (text) => {
+    const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+    return value >= min && value <= max ? value : expected(`a whole number from ${min} to ${max}`);
+  };
+}
+
+/** A part of a whole: above 0, at most 1. */
+export const share: Parse<number> = (text) => {
+  const value = /^\d{0,3}(\.\d{1,12})?$/.test(text) ? Number(text) : Number.NaN;
+  return value > 0 && value <= 1 ? value : expected('a number above 0 and up to 1, such as 0.8');
+};
+
+/** One of a few words. */
+export function choice<T extends string>(...words: readonly T[]): Parse<T> {
+  return (text) => words.find((word) => word === text) ?? expected(`one of ${words.join(', ')}`);
+}
+
+/** Any single line. */
+export const line: Parse<string> = (text) =>
+  /\p{Cc}/u.test(text) || text.length > 1000 ? new Unfit('expected one line of text without control characters') : text;
+
+/** The address of a server; a trailing slash is dropped. Never repeated in a reason: it may carry a password. */
+export const baseUrl: Parse<string> = (text) => {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || !/^https?:\/\//i.test(text)) {
+    return new Unfit('expected an address that begins with https:// or http://');
+  }
+  if (url.username !== '' || url.password !== '') {
+    return new Unfit('expected an address without a user name or password in it');
+  }
+  if (/[?#]/.test(text)) return new Unfit('expected an address without ? or #');
+  return url.href.replace(/\/+$/, '');
+};
+
+/** The base address of the API, which ends in `/external/v1` (API document, first paragraph). */
+export const apiUrl: Parse<string> = (text) => {
+  const url = baseUrl(text);
+  if (url instanceof Unfit || url.endsWith('/external/v1')) return url;
+  return new Unfit('expected the base address of the API, ending in /external/v1');
+};
+
+/** What of `all` is read first, and counts as wanted from then on. */
+const KEPT_UP_OF_ALL_MS = 30 * DAY_MS;
+
+/** What `sync.history` takes. @param nowMs the present: the first sync cannot begin later. */
+export function history(nowMs: EpochMs): Parse<History> {
+  return (text) => {
+    if (text === 'all') return { kind: 'age', ageMs: KEPT_UP_OF_ALL_MS, isAll: true };
+    const ageMs = parseSpanMs(text);
+    if (ageMs !== null && ageMs > 0 && ageMs <= nowMs) return { kind: 'age', ageMs };
+    const since = parseInstant(text);
+    if (since === null) return expected('an age such as 30d, a date such as 2026-01-31, an RFC 3339 time, or all');
+    return since < msToNs(nowMs) ? { kind: 'since', since } : expected('a time in the past');
+  };
+}
+
+/** What `influx.kind` takes. */
+export const influxKind: Parse<'auto' | 'influxdb' | 'victoriametrics'> = choice('auto', 'influxdb', 'victoriametrics');
+
+/** `host:port`, IPv6 in brackets. */
+export const listen: Parse<Listen> = (text) => {
+  const place = readPlace(text);
+  return place ?? expected('host:port, such as 127.0.0.1:9464 or [::1]:9464, the port from 0 to 65535');
+};
+
+/** The fewest characters of a secret: what is shorter could not be searched for in the logs. */
+const MIN_SECRET_LENGTH = 4;
+
+/**
+ * Checks a key or token as it was given, less one trailing newline.
+ *
+ * @returns the secret, or why it can be none, without repeating any of it.
+ */
+export function secretText(given: string): string | Unfit {
+  const text = given.replace(/\r?\n$/, '');
+  if (text === '') return new Unfit('is empty');
+  if (/\p{Cc}/u.test(text)) {
+    return new Unfit('has line breaks or other control characters in it; expected one line that is the secret alone');
+  }
+  // What an HTTP header can carry; blanks at an end would be lost on the way.
+  if (!/^[!-~](?:[ -~]*[!-~])?$/.test(text)) {
+    return new Unfit('has blanks at an end, or characters that no HTTP header can carry');
+  }
+  if (text.length > 4096) return new Unfit('is longer than 4096 characters: that is no key or token');
+  if (text.length < MIN_SECRET_LENGTH) return new Unfit(`is shorter than ${MIN_SECRET_LENGTH} characters`);
+  return text;
+}
+
+/** A list that is written as one text, its items separated by commas. */
+export function separated<T>(parseItems: ParseItems<T>): Parse<T> {
+  return (text) => parseItems(text.split(','));
+}
+
+/** More patterns, or longer ones, are no filter that a person has written. */
+const MAX_PATTERNS = 1000;
+const MAX_PATTERN_LENGTH = 200;
+
+/** What the filter takes: patterns with `*` and `?`, each named by its number where it is wrong. */
+export const patterns: ParseItems<readonly string[]> = (items) => {
+  if (items.length > MAX_PATTERNS) return expected(`at most ${MAX_PATTERNS} patterns`);
+  const trimmed = items.map((item) => item.trim());
+  const wrong = trimmed.findIndex((item) => item === '' || item.length > MAX_PATTERN_LENGTH || /\p{Cc}/u.test(item));
+  if (wrong === -1) return trimmed;
+  const what = trimmed[wrong] === '' ? 'is empty' : `is no line of at most ${MAX_PATTERN_LENGTH} characters`;
+  return new Unfit(`pattern ${wrong + 1} ${what}; expected patterns such as hub-* or Cold store`);
+};
+
+/** Yes or no. */
+export const flag: Parse<boolean> = (text) =>
+  text === 'true' || text === 'false' ? text === 'true' : expected('true or false');
+
+/** A cron expression, in UTC. */
+export const cron: Parse<Schedule> = (text) => {
+  const read = readCron(text);
+  if (!('mistake' in read)) return read;
+  return expected('a cron expression: minute hour day month weekday, such as */5 * * * *');
+};

@@ -1,0 +1,138 @@
+/**
+ * What a database of another kind is sent instead of the lines of the log: VictoriaMetrics keeps numbers, and times in
+ * milliseconds (design 1.4).
+ *
+ * Pure, and a function of what is archived: the same line of the log always becomes the same line, so that sending it
+ * again changes nothing. What comes out is valid by construction: VictoriaMetrics answers 204 to what it drops.
+ */
+
+import type { EpochNs } from '../time.ts';
+import { readLine, seriesOf } from './line-reader.ts';
+import { identityTag } from './line-text.ts';
+
+/** The kinds of database that points can go to. */
+export type DestinationKind = 'influxdb' | 'victoriametrics';
+
+/** A telemetry value that is written beside its instant, found by where it is written. */
+export interface DisplacedValue {
+  readonly deviceId: string;
+  /** The sensor as its tag value reads. */
+  readonly sensor: string;
+  readonly recordedNs: EpochNs;
+  readonly writtenNs: EpochNs;
+}
+
+/** Finds the values that are displaced to any of the given instants. */
+export type FindDisplaced = (writtenAt: readonly EpochNs[]) => readonly DisplacedValue[];
+
+/** What is sent of a batch. */
+export interface Translation {
+  readonly lines: readonly string[];
+  /** For each of `lines` the index of the line in the batch that it says; ascending. */
+  readonly origins: readonly number[];
+}
+
+const NS_PER_MS = 1_000_000n;
+
+/** Puts lines of the log into what a database of a kind understands. Lines that it cannot hold are left out. */
+export function translate(kind: DestinationKind, lines: readonly string[], findDisplaced: FindDisplaced): Translation {
+  if (kind === 'influxdb') return { lines, origins: lines.map((_, index) => index) };
+  const displaced = displacedAmong(lines, findDisplaced);
+  const sent: string[] = [];
+  const origins: number[] = [];
+  lines.forEach((line, index) => {
+    const text = numbersOnly(line, displaced);
+    if (text === null) return;
+    sent.push(text);
+    origins.push(index);
+  });
+  return { lines: sent, origins };
+}
+
+/** Where displaced values were recorded, by series and written time. */
+type Recorded = ReadonlyMap<string, EpochNs>;
+
+/** Looks up only what can be displaced: telemetry whose time is no whole millisecond. */
+function displacedAmong(lines: readonly string[], findDisplaced: FindDisplaced): Recorded {
+  const instants = new Set<EpochNs>();
+  for (const line of lines) {
+    if (!line.startsWith('telemetry,') || line.endsWith('000000')) continue;
+    instants.add(BigInt(line.slice(line.lastIndexOf(' ') + 1)));
+  }
+  if (instants.size === 0) return new Map();
+  const found = findDisplaced([...instants]);
+  return new Map(
+    found.map(({ deviceId, sensor, recordedNs, writtenNs }) => [
+      valueKey(identityTag(deviceId), sensor, writtenNs),
+      recordedNs,
+    ]),
+  );
+}
+
+function valueKey(device: string, sensor: string, writtenNs: EpochNs): string {
+  return `${writtenNs} ${device}\n${sensor}`;
+}
+
+/** @returns the line as VictoriaMetrics is sent it, its time in milliseconds; `null` where it has no number. */
+function numbersOnly(line: string, displaced: Recorded): string | null {
+  const { measurement, tags, fields, at } = readLine(line);
+  const numbers = fields.filter(([, raw]) => !raw.startsWith('"')).map(([key, raw]) => `${key}=${numberOf(raw)}`);
+  if (numbers.length === 0) return null;
+  const tag = (name: string): string => tags.find(([key]) => key === name)?.[1] ?? '';
+  const recordedNs =
+    measurement === 'telemetry' && displaced.size > 0
+      ? displaced.get(valueKey(tag('device_id'), tag('sensor'), at))
+      : undefined;
+  // What lies k nanoseconds beside its instant is written k milliseconds beside it.
+  const ms = recordedNs === undefined ? floorToMs(at) : floorToMs(recordedNs) + (at - recordedNs);
+  return `${seriesOf(line)} ${numbers.join(',')} ${ms}`;
+}
+
+function numberOf(raw: string): string {
+  if (raw === 'true') return '1';
+  return raw === 'false' ? '0' : raw;
+}
+
+/** Downwards, also before 1970. */
+function floorToMs(at: EpochNs): bigint {
+  const ms = at / NS_PER_MS;
+  return at < 0n && ms * NS_PER_MS !== at ? ms - 1n : ms;
+}
+
+/** What makes a destination itself: change any of it and the log is delivered to it from the beginning. */
+export interface DestinationPlace {
+  /** `auto` while it is not known yet. */
+  readonly kind: DestinationKind | 'auto';
+  readonly url: string;
+  readonly org: string;
+  readonly bucket: string;
+}
+
+/** The text under which the state knows a destination. Frozen: another text is another destination. */
+export function identityOf({ kind, url, org, bucket }: DestinationPlace): string {
+  return JSON.stringify([kind, url, org, bucket]);
+}
+
+/** The same place, once its kind is known. */
+export function withKind(identity: string, kind: DestinationKind): string {
+  const [, ...place]: unknown[] = JSON.parse(identity);
+  return JSON.stringify([kind, ...place]);
+}
+
+/** A destination in words for people, without anything secret: kind, address, bucket. */
+export function describeIdentity(identity: string): string {
+  const parts = partsOf(identity);
+  if (parts === null) return 'another destination';
+  const [kind = '', url = '', , bucket = ''] = parts;
+  const address = URL.canParse(url) ? new URL(url).origin + new URL(url).pathname.replace(/\/$/, '') : 'an address';
+  return `${kind === 'victoriametrics' ? 'VictoriaMetrics' : 'InfluxDB'} at ${address}${bucket === '' ? '' : `, bucket ${bucket}`}`;
+}
+
+function partsOf(identity: string): readonly string[] | null {
+  try {
+    const parts: unknown = JSON.parse(identity);
+    return Array.isArray(parts) ? parts.map(String) : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,43 @@
+/**
+ * Names pinned by time (design 1.4): a point carries the name that its device had when the point was made, for ever.
+ *
+ * InfluxQL has no joins, so lines carry names; a name that changed must not make an old reading a new series when it is
+ * written again. So the history of names is state, and a name never reaches back over readings that were archived
+ * under the one before.
+ */
+import type { DeviceRecord } from '../records.ts';
+import type { NameHold } from '../state/telemetry.ts';
+import { type EpochNs, maxNs } from '../time.ts';
+
+/** The name under which a device is written: its own, or its id where it has none. */
+export function nameOf(record: Pick<DeviceRecord, 'deviceId' | 'name'>): string {
+  return record.name === null || record.name.trim() === '' ? record.deviceId : record.name;
+}
+
+/** The name that holds at a time. `names` is ascending; before its first entry the first name holds. */
+export function nameAt(names: readonly NameHold[], at: EpochNs): string | null {
+  let name = names[0]?.name ?? null;
+  for (const hold of names) {
+    if (hold.fromNs > at) break;
+    name = hold.name;
+  }
+  return name;
+}
+
+/**
+ * Adds a name that was seen.
+ *
+ * @param seen what it is called, the server's time of the answer, and the newest reading archived so far.
+ * @returns the same array where the name has not changed.
+ */
+export function pinName(
+  names: readonly NameHold[],
+  seen: { name: string; atNs: EpochNs; newestArchivedNs: EpochNs | null },
+): readonly NameHold[] {
+  const last = names.at(-1);
+  if (last === undefined) return [{ fromNs: 0n, name: seen.name }];
+  if (last.name === seen.name) return names;
+  const archived = seen.newestArchivedNs === null ? 0n : seen.newestArchivedNs + 1n;
+  const fromNs = maxNs(maxNs(seen.atNs, archived), last.fromNs + 1n);
+  return [...names, { fromNs, name: seen.name }];
+}

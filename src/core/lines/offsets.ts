@@ -1,0 +1,114 @@
+/**
+ * Where a value is written: at its instant, or beside it where its series has another value there (design 1.4).
+ *
+ * Identity decides what is held: device, instant, sensor and value, never coverage (design 2.1). The same value at the
+ * same instant is one point; values that differ all survive, each later one on the next free nanosecond, and the place
+ * that a value got is remembered for ever, so that the same reading always becomes the same line.
+ */
+
+import type { Tie } from '../state/telemetry.ts';
+import type { EpochNs } from '../time.ts';
+import { readLine } from './line-reader.ts';
+
+/** How far beyond a stretch its displaced values may be written. */
+export const TIE_REACH_NS = 1_000_000n;
+
+/** The places of one device in one stretch of time. Grows as values are placed. */
+export interface Places {
+  /** @returns where the value is to be written, or `null` where it is held already. */
+  place(value: PlacedValue): EpochNs | null;
+  /** The displacements decided since the start. */
+  newTies(): readonly Tie[];
+}
+
+export interface PlacedValue {
+  /** The sensor as its tag value reads (not escaped). */
+  readonly sensor: string;
+  readonly recordedAt: EpochNs;
+  /** The field as it stands in a line: `value=1.5`. */
+  readonly field: string;
+}
+
+interface Occupant {
+  readonly field: string;
+  readonly recordedAt: EpochNs;
+}
+
+/**
+ * Learns the places that are taken.
+ *
+ * @param held telemetry lines of the device, at least those written from `from` to `to` plus {@link TIE_REACH_NS}.
+ * @param ties the displacements of the device that touch that stretch.
+ */
+export function createPlaces(
+  held: readonly string[],
+  ties: readonly Tie[],
+  { from, to }: { from: EpochNs; to: EpochNs },
+): Places {
+  /** By the time at which they are written, then by sensor. */
+  const taken = new Map<EpochNs, Map<string, Occupant>>();
+  const takenAt = (at: EpochNs): Map<string, Occupant> => {
+    let there = taken.get(at);
+    if (there === undefined) {
+      there = new Map();
+      taken.set(at, there);
+    }
+    return there;
+  };
+  const displaced = new Map<string, EpochNs>();
+  const decided: Tie[] = [];
+  for (const { sensor, field, recordedNs, writtenNs } of ties) {
+    displaced.set(recordedKey(sensor, recordedNs, field), writtenNs);
+    // Its place stays taken when its line is cleared away.
+    takenAt(writtenNs).set(sensor, { field, recordedAt: recordedNs });
+  }
+  const displacedTo = new Map(ties.map((tie) => [key(tie.sensor, tie.writtenNs), tie.recordedNs]));
+  for (const line of linesBetween(held, from, to + TIE_REACH_NS)) {
+    const { sensor, field, at } = readValue(line);
+    const recordedAt = displacedTo.get(key(sensor, at)) ?? at;
+    takenAt(at).set(sensor, { field, recordedAt });
+  }
+  return {
+    place: ({ sensor, recordedAt, field }) => {
+      // Ties are rare: where there are none, no key is made.
+      if (displaced.size > 0 && displaced.has(recordedKey(sensor, recordedAt, field))) return null;
+      let writtenNs = recordedAt;
+      let there = takenAt(writtenNs);
+      for (let occupant = there.get(sensor); occupant !== undefined; occupant = there.get(sensor)) {
+        if (occupant.recordedAt === recordedAt && occupant.field === field) return null;
+        writtenNs += 1n;
+        there = takenAt(writtenNs);
+      }
+      there.set(sensor, { field, recordedAt });
+      if (writtenNs !== recordedAt) {
+        displaced.set(recordedKey(sensor, recordedAt, field), writtenNs);
+        decided.push({ sensor, recordedNs: recordedAt, field, writtenNs });
+      }
+      return writtenNs;
+    },
+    newTies: () => decided,
+  };
+}
+
+const key = (sensor: string, at: EpochNs): string => `${at} ${sensor}`;
+
+const recordedKey = (sensor: string, at: EpochNs, field: string): string => `${at} ${field} ${sensor}`;
+
+/** The lines written in a stretch, told by their last word alone: most held lines lie outside it. */
+function linesBetween(lines: readonly string[], from: EpochNs, to: EpochNs): readonly string[] {
+  const [low, high] = [`${from}`, `${to}`];
+  return lines.filter((line) => {
+    const stamp = line.slice(line.lastIndexOf(' ') + 1);
+    // Numbers of as many digits order as their texts do: times of this century have 19.
+    if (stamp.length === low.length && stamp.length === high.length) return low <= stamp && stamp <= high;
+    const at = BigInt(stamp);
+    return from <= at && at <= to;
+  });
+}
+
+function readValue(line: string): { sensor: string; field: string; at: EpochNs } {
+  const { tags, fields, at } = readLine(line);
+  const sensor = tags.find(([name]) => name === 'sensor')?.[1] ?? '';
+  const [name = '', raw = ''] = fields[0] ?? [];
+  return { sensor, field: `${name}=${raw}`, at };
+}

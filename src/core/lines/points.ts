@@ -1,0 +1,75 @@
+/**
+ * Readings as values: what a device reported, flattened to one sensor and one value each, and known again by content.
+ *
+ * Pure. It promises that nothing reported is lost without being named: what cannot be a point comes back as dropped,
+ * with the reason.
+ */
+import { hashHex } from '../hash.ts';
+import type { JsonValue, Reading } from '../records.ts';
+import type { FieldValue } from './line-protocol.ts';
+
+/** One sensor value of one reading; numbers are `value`, booleans `flag`, strings `text` (design 1.4). */
+export interface SensorValue {
+  readonly sensor: string;
+  readonly field: 'value' | 'flag' | 'text';
+  readonly value: FieldValue;
+}
+
+/** Why a reported value became no point. `null` values are simply absent and not counted. */
+export type DropReason = 'not a finite number' | 'nested too deeply' | 'too many values in one reading';
+
+export interface Flattened {
+  readonly values: readonly SensorValue[];
+  readonly dropped: ReadonlyMap<DropReason, number>;
+}
+
+/** Nesting and width that a reading may have; a device that reports more is told about, not followed. */
+const MAX_DEPTH = 8;
+const MAX_VALUES = 2048;
+
+/** Flattens the values of a reading; nested ones get dotted sensor names, list items their index. */
+export function flattenReading(reading: Reading): Flattened {
+  const values: SensorValue[] = [];
+  const dropped = new Map<DropReason, number>();
+  const drop = (reason: DropReason): void => {
+    dropped.set(reason, (dropped.get(reason) ?? 0) + 1);
+  };
+  const keep = (sensor: string, value: boolean | number | string): void => {
+    if (typeof value === 'number' && !Number.isFinite(value)) drop('not a finite number');
+    else if (values.length >= MAX_VALUES) drop('too many values in one reading');
+    else values.push({ sensor, field: fieldOf(value), value });
+  };
+  const visit = (sensor: string, value: JsonValue, depth: number): void => {
+    if (value === null) return;
+    if (typeof value !== 'object') keep(sensor, value);
+    else if (depth >= MAX_DEPTH) drop('nested too deeply');
+    else for (const [key, inner] of Object.entries(value)) visit(`${sensor}.${key}`, inner, depth + 1);
+  };
+  for (const [sensor, value] of reading.values) visit(sensor, value, 0);
+  return { values, dropped };
+}
+
+function fieldOf(value: boolean | number | string): SensorValue['field'] {
+  if (typeof value === 'number') return 'value';
+  return typeof value === 'boolean' ? 'flag' : 'text';
+}
+
+/**
+ * The content of a reading as a short text: equal for equal values whatever the order of their keys. With its instant
+ * it tells whether a reading in a page is the one that is held.
+ */
+export function readingDigest(reading: Reading): string {
+  return hashHex(canonicalPairs(reading.values));
+}
+
+function canonical(value: JsonValue): string {
+  if (value === null || typeof value !== 'object')
+    return typeof value === 'string' ? JSON.stringify(value) : `${value}`;
+  if (Array.isArray(value)) return `[${value.map((item: JsonValue) => canonical(item)).join()}]`;
+  return canonicalPairs(Object.entries(value));
+}
+
+function canonicalPairs(pairs: readonly (readonly [string, JsonValue])[]): string {
+  const sorted = [...pairs].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+  return `{${sorted.map(([key, value]) => `${JSON.stringify(key)}:${canonical(value)}`).join()}}`;
+}

@@ -1,0 +1,69 @@
+/**
+ * What the state tells of the work itself, beside what is held: requests by what they were for, what waits for whom and
+ * since when, jobs. For the status report, whoever makes it; the port that `store/` fills with SQLite.
+ */
+import type { DayReadings } from '../fleet-rates.ts';
+import type { RequestLane, Stream } from '../ports.ts';
+import type { EpochMs } from '../time.ts';
+import type { PageState } from './page-state.ts';
+
+/** Requests of one lane that were booked within the last minute and the last 24 hours. */
+export interface LaneSpending {
+  readonly lane: RequestLane;
+  readonly minute: number;
+  readonly day: number;
+}
+
+/** An answer, or that none came. Fault and lane are as they stand in the state. */
+export interface AskedRequest {
+  readonly atMs: EpochMs;
+  readonly lane: string;
+  /** The HTTP status; `null` where no answer came, or none has come yet. */
+  readonly status: number | null;
+  readonly fault: string | null;
+  /** What it brought; `null` where it brought no page. */
+  readonly newReadings: number | null;
+}
+
+/** How a stream was read, as far back as bookings are kept (two days). */
+export interface StreamFacts {
+  readonly stream: Stream;
+  readonly readAtMs: EpochMs | null;
+  /** The last failure, where it is younger than the last success. */
+  readonly failure: { readonly atMs: EpochMs; readonly fault: string } | null;
+}
+
+/** A job that has not ended. */
+export interface OpenJob {
+  readonly id: number;
+  readonly kind: string;
+  readonly state: string;
+  readonly askedBy: string;
+  readonly askedMs: EpochMs;
+  readonly startedMs: EpochMs | null;
+}
+
+/** Telemetry requests for one device. */
+export interface DeviceRequests {
+  /** The newest first. */
+  readonly last: readonly AskedRequest[];
+  /** How many of the last two days failed. */
+  readonly failed: number;
+}
+
+export interface StateFacts extends PageState {
+  /** All lanes, in the order of precedence. May be a few seconds old. */
+  spending(nowMs: EpochMs): readonly LaneSpending[];
+  streams(): readonly StreamFacts[];
+  lastRequestMs(): EpochMs | null;
+  /** When something was archived last. */
+  lastArchivedMs(): EpochMs | null;
+  /** Since when the oldest line waits that a destination has not settled; `null` where none waits. */
+  oldestPendingMs(destinationId: number): EpochMs | null;
+  jobs(): readonly OpenJob[];
+  requestsOf(deviceId: string, count: number): DeviceRequests;
+  /** The days of a device that have readings, from a day on (days since 1970). */
+  daysOf(deviceId: string, fromDay: number): readonly DayReadings[];
+}
+
+export const LANES: readonly RequestLane[] = ['live', 'alerts', 'inventory', 'first-history', 'backfill', 'sweep'];

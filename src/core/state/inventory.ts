@@ -1,0 +1,85 @@
+/**
+ * The devices and alerts that were seen, as the motion sees them: part of the port that `store/` fills with SQLite.
+ */
+import type { KnownAlert } from '../lines/alerts.ts';
+import type { DeviceRecord } from '../records.ts';
+import type { EpochMs, EpochNs } from '../time.ts';
+
+/** A device as the inventory knows it. */
+export interface KnownDevice {
+  readonly record: DeviceRecord;
+  readonly name: string;
+  readonly firstListedMs: EpochMs;
+  readonly lastListedMs: EpochMs;
+  /** Complete listings in a row that did not have it. */
+  readonly missedListings: number;
+  /** Since when it is gone; `null` while it is there. */
+  readonly goneSinceMs: EpochMs | null;
+}
+
+/** What a complete listing of devices changes. */
+export interface InventoryChange {
+  /** Devices listed, with the `device` lines of those that changed or are due. */
+  readonly listed: readonly ListedDevice[];
+  /** Devices that this complete listing did not have. */
+  readonly missing: readonly string[];
+  readonly atMs: EpochMs;
+}
+
+export interface ListedDevice {
+  readonly record: DeviceRecord;
+  /** The name under which points are written: the record's, or the id. */
+  readonly name: string;
+  /** The `device` line to archive; `null` where nothing changed and none is due. */
+  readonly line: string | null;
+  /** The content of the line without its times, to notice a change. */
+  readonly digest: string;
+}
+
+/** What is kept of the last `device` point of a device. */
+export interface DevicePoint {
+  readonly digest: string;
+  readonly atNs: EpochNs;
+}
+
+/** What is kept of the last `coverage` point of a device. */
+export interface CoveragePoint {
+  readonly state: string;
+  readonly atNs: EpochNs;
+}
+
+export interface NewCoveragePoint extends CoveragePoint {
+  readonly deviceId: string;
+  readonly line: string;
+}
+
+/** The alerts that were seen. */
+export interface AlertStore {
+  find(alertId: number): KnownAlert | null;
+  /** Those that are not resolved, newest first. */
+  open(): readonly KnownAlert[];
+  /** How many known alerts were opened when this one was, or later. */
+  countFrom(alert: KnownAlert): number;
+  /** Keeps what was observed of alerts, and the points of it. */
+  keep(alerts: readonly KnownAlert[], lines: readonly string[]): void;
+  /** Says that a listing that had these came to its end. */
+  markListed(alertIds: readonly number[]): void;
+  /** Says that the API has it no more: it is not followed any longer. */
+  forget(alertId: number): void;
+}
+
+/** The devices of the workspace. */
+export interface InventoryStore {
+  devices(): readonly KnownDevice[];
+  /** One of them; `null` where nothing is known of it. */
+  device(deviceId: string): KnownDevice | null;
+  lastDevicePoint(deviceId: string): DevicePoint | null;
+  /** Takes a complete listing in: records, names, who is missing, and the `device` lines. */
+  keepInventory(change: InventoryChange): void;
+  /** The last `coverage` point of each device. */
+  coveragePoints(): ReadonlyMap<string, CoveragePoint>;
+  keepCoveragePoints(points: readonly NewCoveragePoint[]): void;
+  markGone(deviceId: string, atMs: EpochMs): void;
+  /** Takes in that a device that was gone answers again. */
+  markBack(deviceId: string): void;
+}

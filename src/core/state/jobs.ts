@@ -1,0 +1,177 @@
+/**
+ * Jobs: work that a command asks of the daemon which holds the state, because one process alone may spend the allowance
+ * and write (design 1.2). The command leaves a job in the state, the daemon takes it, and the command follows it.
+ *
+ * Each side shows that it is alive by a count that it raises, never by a time: clocks jump, and who counts on stands
+ * still or not by the other's own monotonic clock.
+ */
+import { isBackfillArgs } from '../../scheduler/backfill-ask.ts';
+import { type ExitCode, isExitCode } from '../faults.ts';
+import type { ProgressReport } from '../status.ts';
+import type { EpochMs } from '../time.ts';
+import { isMending, isSampling } from './mending.ts';
+import { takesReplay } from './replay.ts';
+import { isForgetOrder, isQuarantineFilter } from './upkeep-jobs.ts';
+
+/** What can be asked for. */
+export type JobKind =
+  | 'once'
+  | 'check'
+  | 'backfill'
+  | 'mend'
+  | 'sample'
+  | 'replay'
+  | 'quarantine-retry'
+  | 'quarantine-drop'
+  | 'forget';
+
+export type JobState = 'waiting' | 'running' | 'done' | 'failed' | 'cancelled';
+
+/** What a kind of job is like. */
+export interface JobRule {
+  /** Whether it is for its follower alone: without one it is cancelled. */
+  readonly isFollowed: boolean;
+  /** Whether it waits anew when the daemon that did it has stopped or died; otherwise it has failed. */
+  readonly isResumed: boolean;
+  /** Whether it may take days: it is done beside all others, one of its kind at a time. The others follow each other. */
+  readonly isLong: boolean;
+  /** Whether these are arguments of it. */
+  readonly takes: (args: unknown) => boolean;
+}
+
+export const JOB_RULES: Readonly<Record<JobKind, JobRule>> = {
+  once: { isFollowed: true, isResumed: false, isLong: false, takes: isEmptyObject },
+  check: { isFollowed: true, isResumed: false, isLong: false, takes: isEmptyObject },
+  // It goes on where its follower has lost the connection.
+  backfill: { isFollowed: false, isResumed: true, isLong: true, takes: isBackfillArgs },
+  // What `--verify` cannot do from beside: fetching again and changing lack-sets; reading windows again.
+  mend: { isFollowed: true, isResumed: false, isLong: true, takes: isMending },
+  sample: { isFollowed: true, isResumed: false, isLong: true, takes: isSampling },
+  replay: { isFollowed: false, isResumed: true, isLong: true, takes: takesReplay },
+  'quarantine-retry': { isFollowed: true, isResumed: false, isLong: false, takes: isQuarantineFilter },
+  'quarantine-drop': { isFollowed: true, isResumed: false, isLong: false, takes: isQuarantineFilter },
+  forget: { isFollowed: true, isResumed: false, isLong: false, takes: isForgetOrder },
+};
+
+/** The rule of a kind by the name that stands in the state; `null` for one that a newer version has left there. */
+export function ruleOf(kind: string): JobRule | null {
+  return Object.hasOwn(JOB_RULES, kind) ? JOB_RULES[kind as JobKind] : null;
+}
+
+function isEmptyObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).length === 0;
+}
+
+/** What a command asks for. */
+export interface JobRequest {
+  readonly kind: JobKind;
+  /** Of its kind; plain JSON. */
+  readonly args: Readonly<Record<string, unknown>>;
+  /** Who asks, in words for the log. */
+  readonly askedBy: string;
+  /** By the local clock of who asks. */
+  readonly askedMs: EpochMs;
+}
+
+/** How a job came to its end. */
+export interface JobEnd {
+  readonly state: 'done' | 'failed' | 'cancelled';
+  /** What the command that asked is to end with. */
+  readonly exitCode: ExitCode;
+  /** What it is to print; `null` where it came to none. */
+  readonly summary: unknown;
+  /** What it is to say where there is no summary. */
+  readonly message: string | null;
+}
+
+/** A job as it stands in the state. Kind, arguments, progress and summary are as somebody wrote them: to be checked. */
+export interface Job {
+  readonly id: number;
+  readonly kind: string;
+  readonly args: unknown;
+  readonly askedBy: string;
+  readonly state: JobState;
+  /** How far it is, by its kind; `null` before there is anything to tell. */
+  readonly progress: unknown;
+  /** Whether its follower wants it to stop. */
+  readonly isCancelAsked: boolean;
+  /** Raised by who asked, while that follows. */
+  readonly askerBeat: number;
+  /** Raised by the daemon, from the first time that it saw the job. */
+  readonly workerBeat: number;
+  readonly end: JobEnd | null;
+}
+
+/** The jobs as the daemon sees them. */
+export interface JobQueue {
+  /** What the daemon asks of itself. @returns the id of the job. */
+  ask(request: JobRequest): number;
+  /** Those that have not ended, in the order in which they were asked for. Cheap: asked every second. */
+  open(): readonly Job[];
+  /** Raises the daemon's count on all of them. */
+  beat(): void;
+  /** Lets one wait anew that was begun: whoever takes jobs next goes on with it. */
+  release(id: number): void;
+  /** Begins a waiting one. @returns whether it was still there. */
+  take(id: number, atMs: EpochMs): boolean;
+  /** Keeps what its arguments have come to mean, for whoever goes on with it. @param args of its kind; plain JSON. */
+  keepArgs(id: number, args: unknown): void;
+  /** @param progress plain JSON, of its kind. */
+  tell(id: number, progress: unknown): void;
+  /** Ends one; nothing where it has ended. */
+  end(id: number, end: JobEnd, atMs: EpochMs): void;
+  /** Removes those that ended before. */
+  clear(beforeMs: EpochMs): void;
+}
+
+/** The jobs as who asks sees them, from another process. */
+export interface JobBoard {
+  /** @returns the id of the job. */
+  ask(request: JobRequest): number;
+  /** `null` where it is not there any more. */
+  look(id: number): Job | null;
+  beat(id: number): void;
+  /** Takes back what nobody has begun. @returns whether that was so. */
+  withdraw(id: number): boolean;
+  /** Asks for the end of one that runs. */
+  cancel(id: number): void;
+}
+
+const DESTINATION_COUNTS = ['pending_points', 'delivered_points'] as const;
+const TOTAL_COUNTS = ['devices', 'devices_complete', 'archived_readings', 'requests'] as const;
+
+/** The figures that a daemon, maybe of another version, has left. @returns `null` where they cannot be shown. */
+export function readProgress(value: unknown): ProgressReport | null {
+  if (!isRecord(value)) return null;
+  const { totals, destinations, allowance } = value;
+  if (!isRecord(totals) || !isRecord(allowance) || !Array.isArray(destinations)) return null;
+  const share = totals['covered_share'];
+  const until = allowance['waiting_until'];
+  const { eta = null, waits = null } = value;
+  const fits =
+    areCounts(totals, TOTAL_COUNTS) &&
+    (share === null || typeof share === 'number') &&
+    (until === null || typeof until === 'string') &&
+    (eta === null || (isRecord(eta) && typeof eta['seconds'] === 'number' && typeof eta['basis'] === 'string')) &&
+    (waits === null || typeof waits === 'string') &&
+    destinations.every((each) => isRecord(each) && areCounts(each, DESTINATION_COUNTS));
+  return fits ? (value as unknown as ProgressReport) : null;
+}
+
+/** An end as it stands in the state. @returns a failure where that makes no sense. */
+export function readEnd({
+  state,
+  exitCode,
+  summary,
+  message,
+}: Omit<JobEnd, 'exitCode'> & { exitCode: number }): JobEnd {
+  return { state, exitCode: isExitCode(exitCode) ? exitCode : 1, summary, message };
+}
+
+function areCounts(value: Readonly<Record<string, unknown>>, names: readonly string[]): boolean {
+  return names.every((name) => typeof value[name] === 'number');
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

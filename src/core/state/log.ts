@@ -1,0 +1,150 @@
+/**
+ * The durable log and its destinations, as the motion sees them: part of the port that `store/` fills with SQLite.
+ */
+import type { DisplacedValue } from '../lines/dialect.ts';
+import type { EpochMs, EpochNs } from '../time.ts';
+
+/** The two lanes of the log: live points are delivered before history. */
+export type LogLane = 'live' | 'history';
+
+/** A place in the log of one lane: blocks before `block` are settled, and `line` lines of that block. */
+export interface LogPosition {
+  readonly block: number;
+  readonly line: number;
+}
+
+/** Lines to deliver, in the order of the log, and which blocks they are of. */
+export interface LogBatch {
+  readonly lines: readonly string[];
+  readonly segments: readonly LogSegment[];
+}
+
+/** `lines` lines of a block, from its line number `line` on; `rest` says whether the block has more after them. */
+export interface LogSegment {
+  readonly block: number;
+  readonly line: number;
+  readonly lines: number;
+  readonly rest: boolean;
+}
+
+/** The place in the log once the first `settled` lines of a batch are settled. */
+export function positionAfter(batch: LogBatch, from: LogPosition, settled: number): LogPosition {
+  let left = settled;
+  let position = from;
+  for (const { block, line, lines, rest } of batch.segments) {
+    if (left < lines) return left === 0 ? position : { block, line: line + left };
+    position = rest ? { block, line: line + lines } : { block: block + 1, line: 0 };
+    left -= lines;
+  }
+  return position;
+}
+
+/** A destination as the state knows it; a changed kind, URL, organisation or bucket makes another one. */
+export interface DestinationState {
+  readonly id: number;
+  readonly name: string;
+  /** Whether it was seen for the first time by this call. */
+  readonly created: boolean;
+  /** The identity that had this name before this call, if it was another one. */
+  readonly previous: string | null;
+}
+
+/**
+ * Why a destination lacks points for good: they are older than it keeps, it blocked the log for too long, or the log no
+ * longer kept them when it came to them, or it refused them and a person has given them up.
+ */
+export type LackReason = 'beyond retention' | 'set aside' | 'cleared' | 'dropped';
+
+/** A stretch of which a destination lacks points that were archived. */
+export interface Lack {
+  /** Empty for points of no device. */
+  readonly deviceId: string;
+  readonly fromNs: EpochNs;
+  /** The stretch ends before it. */
+  readonly toNs: EpochNs;
+  readonly reason: LackReason;
+  /** How many points are lacking; one that was left out twice counts twice. */
+  readonly points: number;
+}
+
+/** A stretch of which a destination was found to have so many points. */
+export type FoundStretch = Pick<Lack, 'deviceId' | 'fromNs' | 'toNs' | 'points'> & {
+  /** How many other points of it may be lacking still: what was set aside of the stretch stays, for those. */
+  readonly left?: number;
+};
+
+/** What comparing a destination with what is kept has brought to light of what it lacks. */
+export interface LackChange {
+  /** What is beyond a retention stays in its lack-set all the same. */
+  readonly found: readonly FoundStretch[];
+  readonly missed: readonly Lack[];
+}
+
+/** All that a destination lacks for one reason. */
+export interface LackSum {
+  readonly reason: LackReason;
+  readonly points: number;
+  /** How many devices they are of. */
+  readonly devices: number;
+  /** From the first stretch to the end of the last; between them it may lack nothing. */
+  readonly fromNs: EpochNs;
+  readonly toNs: EpochNs;
+}
+
+/**
+ * What became of a batch: the position moves to `to`, the refused lines go to quarantine and what was left out to the
+ * lack-set, in one transaction.
+ */
+export interface DeliveryOutcome {
+  readonly destinationId: number;
+  readonly lane: LogLane;
+  readonly from: LogPosition;
+  readonly to: LogPosition;
+  readonly refused: readonly { readonly line: string; readonly words: string }[];
+  readonly lacks: readonly Lack[];
+  readonly atMs: EpochMs;
+}
+
+export interface Backlog {
+  readonly pendingLines: number;
+  readonly quarantined: number;
+}
+
+/** Sums over the whole archive. */
+export interface ArchiveTotals {
+  readonly readings: number;
+  readonly points: number;
+  readonly lines: number;
+  readonly bytes: number;
+  /** Records of the API of which something was set aside. */
+  readonly rejectedRecords: number;
+  /** Requests booked since the state was made. */
+  readonly requests: number;
+}
+
+/** The log: what was archived, and how far each destination has come in it. */
+export interface LogStore {
+  /** Archives lines that belong to no telemetry landing. */
+  append(lines: readonly string[], lane: LogLane): void;
+  /** Makes an identity the one that has the name, and adds it where it is new. */
+  destination(name: string, identity: string): DestinationState;
+  /** Which of the identities is known under the name: the one that has it, else the latest; `null` for none. */
+  knownIdentity(name: string, identities: readonly string[]): string | null;
+  /** Gives a destination that was added under an identity that was not whole its true one, which may be known already. */
+  identify(destinationId: number, identity: string): DestinationState;
+  /** The telemetry values that are displaced to any of the instants. */
+  displacedTo(writtenAt: readonly EpochNs[]): readonly DisplacedValue[];
+  position(destinationId: number, lane: LogLane): LogPosition;
+  /** The place behind everything that is archived in a lane so far. */
+  endOf(lane: LogLane): LogPosition;
+  read(lane: LogLane, from: LogPosition, limits: { lines: number; bytes: number }): LogBatch;
+  settle(outcome: DeliveryOutcome): void;
+  backlog(destinationId: number): Backlog;
+  /** What the destination lacks for good, by device, reason and time. */
+  lacks(destinationId: number): readonly Lack[];
+  /** Takes out of what a destination lacks what it was found to have, and adds what it was found not to have. */
+  amendLacks(destinationId: number, change: LackChange): void;
+  /** The same in sums, one for each reason there is. */
+  lackSums(destinationId: number): readonly LackSum[];
+  totals(): ArchiveTotals;
+}

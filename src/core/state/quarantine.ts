@@ -1,0 +1,81 @@
+/**
+ * The quarantine, as the motion sees it: part of the port that `store/` fills with SQLite.
+ *
+ * It holds lines that a destination refused, and records of the API that could not be understood.
+ */
+
+import type { RejectedRecord } from '../records.ts';
+import type { EpochMs } from '../time.ts';
+import type { Lack } from './log.ts';
+
+/** What stands in quarantine. */
+export interface QuarantinedItem {
+  readonly id: number;
+  /** `null`: a record of the API. */
+  readonly destinationId: number | null;
+  /** Of a record: the device whose telemetry it was among, or `devices` or `alerts`. */
+  readonly source: string;
+  /** The line, or the record as JSON, shortened. */
+  readonly content: string;
+  /** The words of whoever refused it. */
+  readonly reason: string;
+  /** When it was set aside. */
+  readonly atMs: EpochMs;
+}
+
+/** A destination that the state knows. */
+export interface KnownDestination {
+  readonly id: number;
+  readonly name: string;
+  readonly identity: string;
+  /** Whether the name is its own now; another place may have it. */
+  readonly isCurrent: boolean;
+}
+
+/** What became of lines that were sent to their destination once more. */
+export interface RetryOutcome {
+  readonly destinationId: number;
+  /** They are there now. */
+  readonly accepted: readonly number[];
+  /** They stay, with the new words. */
+  readonly refused: readonly { readonly id: number; readonly words: string }[];
+  /** They are older than the destination keeps, and go into its lack-set. */
+  readonly beyond: readonly number[];
+  readonly lacks: readonly Lack[];
+  readonly atMs: EpochMs;
+}
+
+/** What is given up. */
+export interface DropOrder {
+  readonly ids: readonly number[];
+  /** What the destinations lack by it for ever. */
+  readonly lacks: readonly { readonly destinationId: number; readonly lack: Lack }[];
+  readonly atMs: EpochMs;
+}
+
+/** Records of the API that were given up, by what they were among and why they were set aside. */
+export interface DroppedRecords {
+  readonly source: string;
+  readonly reason: string;
+  readonly records: number;
+  /** When the first and the last of them were set aside. */
+  readonly firstMs: EpochMs;
+  readonly lastMs: EpochMs;
+}
+
+/** Every writing call is one transaction. */
+export interface QuarantineStore {
+  /** Some of what stands there after a number, in the order of numbers. */
+  page(afterId: number): readonly QuarantinedItem[];
+  /** Whether a destination has refused a line that stands there. */
+  holds(destinationId: number, line: string): boolean;
+  destinations(): readonly KnownDestination[];
+  settle(outcome: RetryOutcome): void;
+  /** Takes records out that are understood now. */
+  takeOut(ids: readonly number[]): void;
+  /** Gives some up: what they were is remembered for ever. Those that are not there any more are passed over. */
+  drop(order: DropOrder): void;
+  dropped(): readonly DroppedRecords[];
+  /** Puts records of the API aside. @returns those that were neither there nor given up before. */
+  add(source: string, records: readonly RejectedRecord[], atMs: EpochMs): readonly RejectedRecord[];
+}

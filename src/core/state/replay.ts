@@ -1,0 +1,160 @@
+/**
+ * Replays (design 1.2): archived points sent again to a destination, and what is kept of one until it has come to its
+ * end. Terms, checks of what another version may have left, and the port that `store/` fills with SQLite.
+ */
+
+import { type ExitCode, isExitCode } from '../faults.ts';
+import type { EpochMs, EpochNs } from '../time.ts';
+import type { ArchiveWalker, WalkPlace } from './archive-walk.ts';
+import type { Lack } from './log.ts';
+
+/** What was asked for. As a job of the daemon it stands in the state as it is: plain JSON. */
+export interface ReplayArgs {
+  /** The name of a destination; `null`: every one. */
+  readonly destination: string | null;
+  /** Ids; none: all. */
+  readonly devices: readonly string[];
+  /** As they were typed: the same words go on with what was begun. */
+  readonly typed: { readonly from: string | null; readonly to: string | null };
+  /** What they mean now, half-open, in nanoseconds since 1970: as digits, which JSON keeps. */
+  readonly from: string;
+  readonly to: string;
+  /** Lines a second at most, to each destination; `null`: as whoever does it has it. */
+  readonly maxRate: number | null;
+}
+
+/** Whether these are arguments of a replay. */
+export function takesReplay(args: unknown): args is ReplayArgs {
+  if (!isRecord(args) || !isRecord(args['typed'])) return false;
+  const { destination, devices, typed, from, to, maxRate } = args;
+  const isTextOrNull = (value: unknown): boolean => value === null || typeof value === 'string';
+  return (
+    [destination, typed['from'], typed['to']].every(isTextOrNull) &&
+    Array.isArray(devices) &&
+    devices.every((id) => typeof id === 'string') &&
+    [from, to].every((digits) => typeof digits === 'string' && /^\d{1,19}$/.test(digits)) &&
+    (maxRate === null || (typeof maxRate === 'number' && maxRate >= 1))
+  );
+}
+
+/** What has become of the lines so far. */
+export interface ReplayCounts {
+  /** Sent and settled: the sum of the others. */
+  readonly lines: number;
+  readonly accepted: number;
+  /** Refused, and new in quarantine. */
+  readonly refused: number;
+  /** Refused, and there already. */
+  readonly known: number;
+  /** Older than the destination keeps. */
+  readonly beyond: number;
+  /** Of the accepted: those that were in quarantine, and are not any more. */
+  readonly released: number;
+}
+
+export const NO_COUNTS: ReplayCounts = { lines: 0, accepted: 0, refused: 0, known: 0, beyond: 0, released: 0 };
+
+/** A replay to one destination that is under way, or was broken off. */
+export interface ReplayState {
+  readonly args: ReplayArgs;
+  readonly place: WalkPlace;
+  readonly counts: ReplayCounts;
+  /** Behind the newest of its lines that were older than the destination keeps; `null` while there was none. */
+  readonly tooOldTo: EpochNs | null;
+  readonly begunMs: EpochMs;
+}
+
+/** How long what was broken off is gone on with; after that the same words begin anew. */
+export const GONE_ON_WITHIN_MS = 7 * 24 * 3_600_000;
+
+/** Whether what was asked for is what stands there unfinished. */
+export function isSameReplay(before: ReplayState, args: ReplayArgs, nowMs: EpochMs): boolean {
+  const words = ({ devices, typed }: ReplayArgs): string => JSON.stringify([typed.from, typed.to, [...devices].sort()]);
+  const ageMs = nowMs - before.begunMs;
+  return words(before.args) === words(args) && ageMs < GONE_ON_WITHIN_MS;
+}
+
+/** A stretch of which every line was sent and accepted. `deviceId` is empty for lines of no device's own blocks. */
+export interface SentStretch {
+  readonly deviceId: string;
+  readonly from: EpochNs;
+  readonly to: EpochNs;
+  readonly lines: number;
+}
+
+/** What a step of a replay has come to. */
+export interface ReplayOutcome {
+  readonly destinationId: number;
+  readonly refused: readonly { readonly line: string; readonly words: string }[];
+  readonly lacks: readonly Lack[];
+  /** Accepted lines that may stand in quarantine. */
+  readonly accepted: readonly string[];
+  /** What the destination lacks no more, but for what is not in the archive. */
+  readonly sent: readonly SentStretch[];
+  /** As in `ReplayState`: before it nothing is known to be kept now that was too old before. */
+  readonly tooOldTo: EpochNs | null;
+  readonly atMs: EpochMs;
+}
+
+export interface ReplayStore {
+  readonly walker: ArchiveWalker;
+  /** The one that is unfinished. */
+  unfinished(destinationId: number): ReplayState | null;
+  keep(destinationId: number, state: ReplayState): void;
+  forget(destinationId: number): void;
+  /** What the destination has refused so far; `null` where that is more than `most` lines. */
+  quarantined(destinationId: number, most: number): ReadonlySet<string> | null;
+  /** Records what a step has come to. @returns how many of the refused are new, and how many left the quarantine. */
+  settle(outcome: ReplayOutcome): { readonly added: number; readonly released: number };
+  /** What waits for the destination in the log, live points and history. */
+  pendingLines(destinationId: number): number;
+}
+
+/** How far a replay to a destination is, and what it came to. */
+export interface ReplayReport extends ReplayCounts {
+  readonly name: string;
+  readonly outcome: 'running' | 'complete' | 'stalled' | 'interrupted';
+  /** Whether it went on with what was begun before. */
+  readonly resumed: boolean;
+  /** The stretch that is sent, RFC 3339; `to` is `null` without an end. */
+  readonly from: string;
+  readonly to: string | null;
+  readonly devices_done: number;
+  readonly devices: number;
+  /** Why nothing moves; `null` while it does. */
+  readonly held: string | null;
+}
+
+/** What `--replay --json` prints. */
+export interface ReplaySummary {
+  readonly outcome: 'complete' | 'stalled' | 'interrupted';
+  readonly exit_code: ExitCode;
+  readonly destinations: readonly ReplayReport[];
+}
+
+const NUMBERS = ['lines', 'accepted', 'refused', 'known', 'beyond', 'released', 'devices_done', 'devices'];
+
+/** Reports that a daemon, maybe of another version, has left. @returns `null` where they are none. */
+export function readReplayReports(value: unknown): readonly ReplayReport[] | null {
+  const fits =
+    Array.isArray(value) &&
+    value.every(
+      (each) =>
+        isRecord(each) &&
+        ['name', 'outcome', 'from'].every((name) => typeof each[name] === 'string') &&
+        NUMBERS.every((name) => typeof each[name] === 'number'),
+    );
+  return fits ? (value as readonly ReplayReport[]) : null;
+}
+
+/** The same for a whole summary. */
+export function readReplaySummary(value: unknown): ReplaySummary | null {
+  if (!isRecord(value) || readReplayReports(value['destinations']) === null) return null;
+  const fits =
+    ['complete', 'stalled', 'interrupted'].includes(String(value['outcome'])) && isExitCode(value['exit_code']);
+  return fits ? (value as unknown as ReplaySummary) : null;
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,169 @@
+/**
+ * What is held of the telemetry of each device, as the motion sees it: part of the port that `store/` fills with SQLite.
+ */
+import type { CoveredSpan } from '../coverage.ts';
+import type { Intervals } from '../intervals.ts';
+import { type LateFound, type LateRecord, NEVER_LATE } from '../late.ts';
+import type { RejectedRecord } from '../records.ts';
+import type { EpochMs, EpochNs } from '../time.ts';
+import type { LogLane } from './log.ts';
+
+/** From when on a device is written under a name: `fromNs` is 0 for the first one. */
+export interface NameHold {
+  readonly fromNs: EpochNs;
+  readonly name: string;
+}
+
+/**
+ * A value that had to move because its series already had another one at its instant: where it was recorded and where
+ * it is written. Remembered for ever, so that the same reading always becomes the same line.
+ */
+export interface Tie {
+  /** The sensor as its tag value reads. */
+  readonly sensor: string;
+  readonly recordedNs: EpochNs;
+  /** The field as it stands in the line: `value=1.5`. */
+  readonly field: string;
+  readonly writtenNs: EpochNs;
+}
+
+/** What a day of a device holds: how many readings and points, and the sum of the points' hashes, each half mod 2^32. */
+export interface DaySum {
+  /** Days since 1970-01-01. */
+  readonly day: number;
+  readonly readings: number;
+  readonly points: number;
+  readonly hashHigh: number;
+  readonly hashLow: number;
+}
+
+/** What telemetry needs to know of a device before it asks, and what a landing is computed from. */
+export interface TelemetryState {
+  readonly deviceId: string;
+  /** Moves with every change of what is below: a landing that was computed from an older one is refused. */
+  readonly revision: number;
+  readonly spans: readonly CoveredSpan[];
+  readonly names: readonly NameHold[];
+  /** Readings first seen, by hour since 1970, of hours not written as `coverage_hour` yet. */
+  readonly hourReadings: ReadonlyMap<number, number>;
+  /** The hours (since 1970, as intervals of hours) that are written. */
+  readonly hoursWritten: Intervals;
+  /** How late its readings were seen to come. */
+  readonly late: LateRecord;
+}
+
+/** What one page adds to the state of one device. */
+export interface Landing {
+  readonly deviceId: string;
+  /** The revision that it was computed from. */
+  readonly revision: number;
+  readonly lane: LogLane;
+  /** The request that brought it; its yield is kept with its booking. */
+  readonly requestId: number;
+  /** New telemetry lines. */
+  readonly lines: readonly string[];
+  /** Further lines of the device that are not telemetry (`coverage_hour`). */
+  readonly sideLines: readonly string[];
+  /** The written times of the first and last telemetry line; `null` without one. */
+  readonly firstNs: EpochNs | null;
+  readonly lastNs: EpochNs | null;
+  /** How many readings brought at least one new value. */
+  readonly newReadings: number;
+  readonly ties: readonly Tie[];
+  readonly daySums: readonly DaySum[];
+  /** How many of their points are texts, by day; without an entry none. */
+  readonly dayTexts?: ReadonlyMap<number, number>;
+  /** The coverage after this page. */
+  readonly spans: readonly CoveredSpan[];
+  readonly hourReadings: ReadonlyMap<number, number>;
+  readonly hoursWritten: Intervals;
+  /** Given where readings came late. */
+  readonly late?: LateFound;
+  readonly rejected: readonly RejectedRecord[];
+  /** The server's time of the answer. */
+  readonly atMs: EpochMs;
+}
+
+/** A landing that was computed from a state that has moved on. Nothing was written; compute it again. */
+export class StaleStateError extends Error {
+  override readonly name = 'StaleStateError';
+}
+
+/** A landing on a device that was forgotten while the page was under way. Nothing was written, and nothing is to be. */
+export class ForgottenError extends Error {
+  override readonly name = 'ForgottenError';
+}
+
+/** Why a stretch that is wanted is not held (design 1.1, promise 5). */
+export type GapReason =
+  | 'beyond plan'
+  | 'beyond allowance'
+  | 'page not understood'
+  | 'device unreachable'
+  | 'device gone';
+
+export interface Gap {
+  readonly deviceId: string;
+  readonly fromNs: EpochNs;
+  readonly toNs: EpochNs;
+  readonly reason: GapReason;
+  /** When it is worth another try. */
+  readonly retryAtMs: EpochMs;
+}
+
+/**
+ * A held reading that an answer had to show and that wholly empty answers have lacked instead: the answers may be false,
+ * or the reading gone from the API.
+ */
+export interface MissedAnchor {
+  readonly at: EpochNs;
+  /** When it was missed first, in the server's time. */
+  readonly sinceMs: EpochMs;
+  /** Whether it is taken as gone: no answer has to show it any more. */
+  readonly isGone: boolean;
+}
+
+/** What is held of a device, as far as reports go by it. */
+export interface HeldNow {
+  readonly spans: readonly CoveredSpan[];
+  readonly late: LateRecord;
+  readonly gaps: readonly Gap[];
+  /** See `newestNs` below. */
+  readonly newestNs: EpochNs | null;
+}
+
+export const NOTHING_HELD: HeldNow = { spans: [], late: NEVER_LATE, gaps: [], newestNs: null };
+
+/** The telemetry of all devices. */
+export interface TelemetryStore {
+  telemetry(deviceId: string): TelemetryState;
+  /** What is held of all devices, by their ids, at once: much cheaper than asking for each. */
+  heldOfAll(): ReadonlyMap<string, HeldNow>;
+  /** The newest reading that was archived of a device; `null` where none was. */
+  newestNs(deviceId: string): EpochNs | null;
+  /**
+   * Telemetry lines of a device in blocks that overlap the stretch, all ties recorded or written in it, and where in it
+   * lines were held that are cleared away.
+   */
+  held(
+    deviceId: string,
+    from: EpochNs,
+    to: EpochNs,
+  ): { lines: readonly string[]; ties: readonly Tie[]; cleared: Intervals };
+  /** Where in the stretch lines were held that are cleared away, ascending. */
+  cleared(deviceId: string, from: EpochNs, to: EpochNs): Intervals;
+  /** @returns those of its `rejected` that were not set aside before. @throws StaleStateError, ForgottenError */
+  land(landing: Landing): readonly RejectedRecord[];
+  /** The named gaps of one device, or of all. */
+  gaps(deviceId?: string): readonly Gap[];
+  nameGap(gap: Gap): void;
+  clearGaps(deviceId: string): void;
+  /** The held readings of a device that empty answers lack, ascending. */
+  missedAnchors(deviceId: string): readonly MissedAnchor[];
+  keepMissedAnchor(deviceId: string, anchor: MissedAnchor): void;
+  /** Ends what is known of those that were shown again. */
+  dropMissedAnchors(deviceId: string, ats: readonly EpochNs[]): void;
+  /** The day (since 1970) of each device that was last read again, of those of which one was. */
+  rereadDays(): ReadonlyMap<string, number>;
+  keepReread(deviceId: string, day: number): void;
+}

@@ -1,0 +1,107 @@
+/**
+ * What `--verify` needs of the world: a destination that can be read, and the state beside it.
+ */
+
+import type { Interval, Intervals } from '../intervals.ts';
+import type { DestinationKind, FindDisplaced } from '../lines/dialect.ts';
+import type { PointSum } from '../lines/point-sum.ts';
+import type { EpochMs } from '../time.ts';
+import type { Lack, LogLane, LogPosition } from './log.ts';
+
+/** Why a destination could not be read. */
+export interface ReadTrouble {
+  /** `down`: it may answer later; `refused`: a person has to mend something. */
+  readonly kind: 'down' | 'refused';
+  readonly words: string;
+  /** What to do; empty where waiting is all. */
+  readonly hint: string;
+}
+
+/**
+ * Takes one telemetry point that a destination returns.
+ *
+ * @param stamp its time in nanoseconds, in digits. @param sensor the tag value. @param field `value=1.5`.
+ */
+export type TakePoint = (stamp: string, sensor: string, field: string) => void;
+
+/** A destination's telemetry of one workspace. Never holds a whole answer; reads only. Throws only on abort. */
+export interface PointSource {
+  readonly name: string;
+  readonly kind: DestinationKind;
+  /** All points of a device (its tag value) in a stretch, in any order. @returns what was in the way; `null` for nothing. */
+  points(of: { readonly device: string } & Interval, take: TakePoint, signal: AbortSignal): Promise<ReadTrouble | null>;
+  /** The tag values of all devices that it has telemetry of. */
+  devices(signal: AbortSignal): Promise<readonly string[] | ReadTrouble>;
+  /** Whether it has any telemetry of the workspace: asked of its index alone. */
+  hasAny(signal: AbortSignal): Promise<boolean | ReadTrouble>;
+}
+
+/** What the state keeps of a day of a device. */
+export interface KeptDay extends PointSum {
+  /** Days since 1970. */
+  readonly day: number;
+  readonly readings: number;
+  /** How many of the points are texts. */
+  readonly texts: number;
+}
+
+/** One of the identities (`identityOf`) that a configured destination can have. */
+export interface DestinationCandidate {
+  readonly identity: string;
+  readonly kind: DestinationKind;
+}
+
+/** A destination that the state knows. */
+export interface KnownDestination {
+  readonly id: number;
+  readonly kind: DestinationKind;
+}
+
+/** How far a destination has come, at some moment. */
+export type LogPositions = Readonly<Record<LogLane, SettledTo>>;
+
+export interface SettledTo extends LogPosition {
+  /**
+   * When the newest of the blocks before it was archived. What is settled later may be sealed into a block before it: that
+   * block is as new as its newest part.
+   */
+  readonly newestMs: EpochMs;
+}
+
+/** A telemetry line of the archive, and whether the destination had settled it at the positions that were given. */
+export interface KeptLine {
+  readonly line: string;
+  readonly isSettled: boolean;
+}
+
+/** What the state holds of a stretch of a device, as one moment shows it. */
+export interface KeptStretch {
+  readonly lines: readonly KeptLine[];
+  /** Lines that the destination refused. */
+  readonly quarantined: readonly string[];
+  /** Where lines were held that are cleared away. */
+  readonly cleared: Intervals;
+}
+
+/** The state, looked at beside whoever works with it. Every call is one short transaction; nothing is written. */
+export interface VerifyState {
+  readonly workspaceTag: string | null;
+  /** The figures of the plan that a request goes by; `null` where they were never read. */
+  readonly plan: { readonly historyMaxDays: number | null; readonly maxDevicesPerPage: number | null } | null;
+  /** The destination by its name and what it may be known as; `null` where nothing was ever sent to it. */
+  destination(name: string, candidates: readonly DestinationCandidate[]): KnownDestination | null;
+  /** The first and last day of which anything is kept; `null` where nothing is. */
+  extent(): { readonly from: number; readonly to: number } | null;
+  /** Ids of the devices that are listed or of which anything is kept, in order. */
+  deviceIds(): readonly string[];
+  /** By day, from `from` on and before `to`. */
+  days(deviceId: string, from: number, to: number): readonly KeptDay[];
+  covered(deviceId: string): Intervals;
+  /** How many points of a device that are no readings were cleared away in a stretch, at most. */
+  clearedOthers(deviceId: string, span: Interval): number;
+  positions(destinationId: number): LogPositions;
+  lacks(destinationId: number, deviceId: string, span: Interval): readonly Lack[];
+  stretch(of: { readonly deviceId: string; readonly destinationId: number } & Interval, at: LogPositions): KeptStretch;
+  readonly displacedTo: FindDisplaced;
+  close(): void;
+}

@@ -1,0 +1,78 @@
+/**
+ * The account: which workspace the key is of, what its plan allows, and one `workspace` point each time it is read.
+ *
+ * Promise: before the first point of any kind is made, the workspace is pinned; another workspace behind the key stops
+ * the program before anything is written.
+ */
+
+import { ApiFault } from '../core/faults.ts';
+import { workspaceLine } from '../core/lines/fact-lines.ts';
+import type { Account, Plan } from '../core/records.ts';
+import type { EpochMs } from '../core/time.ts';
+import type { SyncContext } from './context.ts';
+
+/** The tag where the key may not read the account and none is configured (design 1.3). */
+const DEFAULT_TAG = 'default';
+
+/** When the last `workspace` point was made, in server time. */
+const LAST_POINT = 'workspace_point_ms';
+
+/**
+ * Reads the account and keeps it. Without the scope `account:read` that is told once, and the sync goes on without.
+ *
+ * @returns whether the account may be read.
+ * @throws ApiFault of any other kind; UserError for another workspace.
+ */
+export async function syncAccount(context: SyncContext, signal: AbortSignal): Promise<boolean> {
+  const { api, store, observe, settings } = context;
+  try {
+    const { value: account, answeredAtMs } = await api.account({ lane: 'inventory', stream: 'account' }, signal);
+    const tag = settings.workspaceTag ?? store.workspaceTag() ?? account.workspaceId;
+    store.pinWorkspace({ apiId: account.workspaceId, tag });
+    observe({ type: 'workspace-known' });
+    tellPlanChange(context, store.account()?.plan ?? null, account.plan);
+    store.keepAccount(account, []);
+    // After the plan is kept, so that what is left is told by it.
+    store.append(workspacePoint(context, account, { workspaceTag: tag, atMs: answeredAtMs }), 'live');
+    return true;
+  } catch (error) {
+    if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
+    observe({ type: 'stream-off', stream: 'account', scope: error.facts.scope ?? 'account:read' });
+    store.pinWorkspace({ apiId: null, tag: settings.workspaceTag ?? store.workspaceTag() ?? DEFAULT_TAG });
+    observe({ type: 'workspace-known' });
+    return false;
+  }
+}
+
+/** The `workspace` point, unless one was made at this time already: two at one instant would be one. */
+function workspacePoint(
+  { store, allowance }: SyncContext,
+  account: Account,
+  about: { workspaceTag: string; atMs: EpochMs },
+): string[] {
+  const lastMs = Number(store.fact(LAST_POINT) ?? Number.NEGATIVE_INFINITY);
+  if (about.atMs <= lastMs) return [];
+  store.keepFact(LAST_POINT, String(about.atMs));
+  return [workspaceLine(account, allowance(), about)];
+}
+
+/** Which reading of the account is the last one, in the words of the state; `null` where it was never read. */
+export function accountReadAt(store: Pick<SyncContext['store'], 'fact'>): string | null {
+  return store.fact(LAST_POINT);
+}
+
+function tellPlanChange({ observe }: SyncContext, before: Plan | null, after: Plan): void {
+  if (before === null) return;
+  const [was, is] = [describePlan(before), describePlan(after)];
+  if (was !== is) observe({ type: 'plan-changed', before: was, after: is });
+}
+
+function describePlan(plan: Plan): string {
+  const days = plan.historyMaxDays === null ? 'any window' : `windows of ${plan.historyMaxDays} days`;
+  return `${plan.requestsPerMinute ?? '?'} requests a minute, ${plan.requestsPerDay ?? '?'} a day, ${days}, pages of ${plan.maxDevicesPerPage ?? '?'}`;
+}
+
+/** The facts of the account as last read that the rest of the sync goes by. */
+export function planOf(account: Account | null): Pick<Plan, 'historyMaxDays'> {
+  return { historyMaxDays: account?.plan.historyMaxDays ?? null };
+}

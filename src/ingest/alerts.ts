@@ -1,0 +1,179 @@
+/**
+ * The alerts: new ones from the top of the listing, open ones followed until they are resolved.
+ *
+ * The listing is newest first and alerts change, so the top alone tells of new ones only. A listing stops early only at
+ * an alert that a *completed* listing has had: one that was broken off leaves nothing behind it to rely on. Open alerts
+ * that the top did not show are asked for by id, or by listing further, whichever takes fewer requests. The account
+ * counts the alerts that are not resolved: where that differs from what is known (one was reopened, one was missed),
+ * everything is listed once more.
+ */
+
+import { exclusionNow } from '../core/exclusion.ts';
+import { ApiFault } from '../core/faults.ts';
+import type { KnownAlert } from '../core/lines/alerts.ts';
+import { nameAt } from '../core/lines/names.ts';
+import type { Purpose, Reply } from '../core/ports.ts';
+import type { AlertPage, AlertRecord, Cursor } from '../core/records.ts';
+import { type EpochNs, HOUR_MS, msToNs } from '../core/time.ts';
+import { accountReadAt } from './account.ts';
+import type { SyncContext } from './context.ts';
+import { includedAgain, noteLeftOut, readAnew } from './left-out.ts';
+import { observeKept, observeLeftOut } from './left-out-alerts.ts';
+
+const PURPOSE: Purpose = { lane: 'alerts', stream: 'alerts' };
+
+/** How often a listing is begun anew before it counts as failed. */
+const MAX_STARTS = 3;
+
+/** Far beyond any workspace, so that a cursor that leads in a circle ends. */
+const MAX_PAGES = 10_000;
+
+/** The count that everything was last listed for, and when: the same difference is not looked into again at once. */
+const LISTED_FOR = 'alerts_listed_for';
+
+/** Which reading of the account the alerts were last held against: an old one would differ by whatever came since. */
+const COUNTED_BY = 'alerts_counted_by';
+const LIST_AGAIN_MS = HOUR_MS;
+
+/**
+ * Brings the alerts up to date.
+ *
+ * @returns whether the key may read them; without the scope that is told once and the sync goes on without.
+ * @throws ApiFault of any other kind; what was read until then stays.
+ */
+export async function syncAlerts(context: SyncContext, signal: AbortSignal): Promise<boolean> {
+  return await context.alone('alerts', async () => await syncAlone(context, signal), signal);
+}
+
+async function syncAlone(context: SyncContext, signal: AbortSignal): Promise<boolean> {
+  try {
+    const openBefore = context.store.alerts.open();
+    const included = includedAgain(context);
+    const reach = included.length > 0 ? { to: null, isWhole: true } : reachFor(context, openBefore);
+    const seen = await list(context, reach, signal);
+    readAnew(context, included);
+    await followById(
+      context,
+      openBefore.filter(({ alertId }) => !seen.has(alertId)),
+      signal,
+    );
+    if (countDiffers(context)) await list(context, { to: null, isWhole: true }, signal);
+    return true;
+  } catch (error) {
+    if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
+    context.observe({ type: 'stream-off', stream: 'alerts', scope: error.facts.scope ?? 'alerts:read' });
+    return false;
+  }
+}
+
+/** How far a listing has to go. */
+interface Reach {
+  /** Down to alerts opened at this time; `null`: no further than new ones are found. */
+  readonly to: EpochNs | null;
+  /** To its very end, whatever is known. */
+  readonly isWhole: boolean;
+}
+
+/** Lists down to the oldest open alert where that takes fewer requests than asking for each by its id. */
+function reachFor({ store }: SyncContext, open: readonly KnownAlert[]): Reach {
+  const oldest = open.at(-1);
+  if (oldest === undefined) return { to: null, isWhole: false };
+  const pageSize = store.account()?.plan.maxDevicesPerPage ?? 200;
+  const morePages = Math.ceil(store.alerts.countFrom(oldest) / pageSize) - 1;
+  return { to: morePages < open.length ? oldest.openedAt : null, isWhole: false };
+}
+
+/** Lists from the top. @returns the ids that were seen. */
+async function list(context: SyncContext, reach: Reach, signal: AbortSignal): Promise<ReadonlySet<number>> {
+  for (let start = 1; ; start += 1) {
+    try {
+      return await listOnce(context, reach, signal);
+    } catch (error) {
+      if (!(error instanceof ApiFault) || error.kind !== 'bad-cursor' || start >= MAX_STARTS) throw error;
+    }
+  }
+}
+
+async function listOnce(context: SyncContext, reach: Reach, signal: AbortSignal): Promise<ReadonlySet<number>> {
+  const { api, store } = context;
+  const seen = new Set<number>();
+  let cursor: Cursor | null = null;
+  for (let pages = 0; pages < MAX_PAGES; pages += 1) {
+    const reply: Reply<AlertPage> = await api.alerts(cursor, PURPOSE, signal);
+    const { alerts, nextCursor } = reply.value;
+    const isKnownGround = alerts.some(({ alertId }) => store.alerts.find(alertId)?.isListed === true);
+    takeIn(context, reply);
+    for (const { alertId } of alerts) seen.add(alertId);
+    const isFarEnough = reach.to === null || alerts.some(({ openedAt }) => openedAt <= (reach.to ?? openedAt));
+    if (nextCursor === null || (!reach.isWhole && isKnownGround && isFarEnough)) {
+      store.alerts.markListed([...seen]);
+      return seen;
+    }
+    if (nextCursor === cursor) break;
+    cursor = nextCursor;
+  }
+  throw new ApiFault('malformed', 'GET /alerts: the pages lead in a circle', { request: 'GET /alerts' });
+}
+
+function takeIn(context: SyncContext, { value, answeredAtMs }: Reply<AlertPage>): void {
+  const { store, observe } = context;
+  keep(context, value.alerts, msToNs(answeredAtMs));
+  const { rejected } = value;
+  if (rejected.length === 0) return;
+  store.quarantineRecords('alerts', rejected, answeredAtMs);
+  observe({ type: 'records-rejected', stream: 'alerts', count: rejected.length, reason: rejected[0]?.reason ?? '' });
+}
+
+/** Archives what is new about these alerts, in one transaction. */
+function keep(context: SyncContext, alerts: readonly AlertRecord[], atNs: EpochNs): void {
+  const { store } = context;
+  const workspaceTag = store.workspaceTag();
+  if (workspaceTag === null) throw new Error('alerts were read before the workspace was pinned');
+  // A page that shifted while it was read may have an alert twice.
+  const once = new Map(alerts.map((alert) => [alert.alertId, alert]));
+  const isExcluded = exclusionNow(context);
+  noteLeftOut(
+    context,
+    [...once.values()].flatMap(({ deviceId }) => (deviceId !== null && isExcluded(deviceId) ? [deviceId] : [])),
+  );
+  const observed = [...once.values()].map((alert) => {
+    const known = store.alerts.find(alert.alertId);
+    const names = alert.deviceId === null ? [] : store.telemetry(alert.deviceId).names;
+    const seen = { known, deviceName: nameAt(names, alert.openedAt), atNs, workspaceTag };
+    return isExcluded(alert.deviceId) ? observeLeftOut(alert, seen) : observeKept(alert, seen);
+  });
+  const changed = observed.filter((one) => one.changed);
+  const lines = changed.flatMap((one) => one.lines);
+  store.alerts.keep(
+    changed.map(({ known }) => known),
+    lines,
+  );
+  context.observe({ type: 'listing-landed', stream: 'alerts', records: alerts.length, newPoints: lines.length });
+}
+
+async function followById(context: SyncContext, open: readonly KnownAlert[], signal: AbortSignal): Promise<void> {
+  for (const { alertId } of open) {
+    try {
+      const reply = await context.api.alert(alertId, PURPOSE, signal);
+      keep(context, [reply.value], msToNs(reply.answeredAtMs));
+    } catch (error) {
+      if (!(error instanceof ApiFault) || error.kind !== 'not-found') throw error;
+      context.store.alerts.forget(alertId);
+    }
+  }
+}
+
+/** Whether the account counts another number of open alerts than is known, and that was not looked into yet. */
+function countDiffers({ store, serverClock }: SyncContext): boolean {
+  const counted = store.account()?.openAlerts ?? null;
+  const reading = accountReadAt(store);
+  if (counted === null || reading === null || reading === store.fact(COUNTED_BY)) return false;
+  store.keepFact(COUNTED_BY, reading);
+  const known = store.alerts.open().length;
+  if (counted === known) return false;
+  const [about, at] = (store.fact(LISTED_FOR) ?? '').split(' at ');
+  const difference = `${counted} of ${known}`;
+  if (about === difference && serverClock.nowMs() - Number(at) < LIST_AGAIN_MS) return false;
+  store.keepFact(LISTED_FOR, `${difference} at ${serverClock.nowMs()}`);
+  return true;
+}

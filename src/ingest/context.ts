@@ -1,0 +1,92 @@
+/**
+ * What every step of the sync is handed: the ports, the clocks and the settings. Values only; no step keeps its own.
+ */
+import type { RoomAnswer, StateFullError } from '../core/archive-room.ts';
+import type { DeviceFilter } from '../core/filter.ts';
+import type { Interval } from '../core/intervals.ts';
+import type { AllowanceUse } from '../core/lines/fact-lines.ts';
+import type { Api, Clock, Observe, Random, RequestLane } from '../core/ports.ts';
+import type { Reading } from '../core/records.ts';
+import type { Schedules } from '../core/schedule.ts';
+import type { ServerClock } from '../core/server-clock.ts';
+import type { Store } from '../core/state/state.ts';
+import type { EpochMs, EpochNs } from '../core/time.ts';
+import type { Turns } from '../core/turns.ts';
+import type { FilterNotes } from './filter-notes.ts';
+
+export interface SyncSettings {
+  /** How far back the first sync goes: an age, or a fixed instant. */
+  readonly history:
+    | { readonly kind: 'age'; readonly ageMs: number }
+    | { readonly kind: 'since'; readonly since: EpochNs };
+  /** How long after its time a reading may still appear. */
+  readonly settleMs: number;
+  /** How many devices are asked at once. */
+  readonly concurrency: number;
+  /** The configured `workspace.id`; `null`: as the account says. */
+  readonly workspaceTag: string | null;
+  /** What is left out. */
+  readonly filter: DeviceFilter;
+  /** When each stream is due, at the latest. */
+  readonly schedules: Schedules;
+  /** How often a device is asked that has nothing new, in ms. */
+  readonly sweepMs: number;
+}
+
+export interface SyncContext {
+  readonly api: Api;
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly serverClock: ServerClock;
+  readonly random: Random;
+  readonly observe: Observe;
+  /** When the service has answered last, whoever asked, by the monotonic clock. */
+  readonly answeredAtMs: () => number;
+  /** The allowance as it stands. */
+  readonly allowance: () => AllowanceUse;
+  readonly settings: SyncSettings;
+  /** Whether there is room for more: without it nothing is asked of the API that would be archived. Cheap. */
+  readonly room: () => RoomAnswer;
+  /** Takes in that a write failed for lack of room, which is none for a while then. */
+  readonly stateFull: (error: StateFullError) => void;
+  /** Keeps work of one kind from overlapping: the daemon's own and a job's. */
+  readonly alone: Turns;
+  /** Is told what the filter was held against, and tells what of it matches nothing. */
+  readonly filterNotes: Omit<FilterNotes, 'filter'>;
+}
+
+/** What may be claimed now, and the span that is wanted: fixed for a whole pass. */
+export interface Horizon {
+  /** Server's time, as well as it is known, when the pass began. */
+  readonly nowMs: EpochMs;
+  readonly wantedFrom: EpochNs;
+  /** Nothing at or after this may be claimed: a reading may still appear there. For one device see `limitFor`. */
+  readonly limit: EpochNs;
+  /** The configured settle that `limit` allows for. */
+  readonly settleMs: number;
+}
+
+/** What a pull is about. */
+export interface PullTask {
+  readonly deviceId: string;
+  /** The stretch to close, inside what may be claimed. */
+  readonly span: Interval;
+  /** The upper end of claims: a hole that ends there is asked for without `before`. */
+  readonly limit: EpochNs;
+  readonly lane: RequestLane;
+  /** Whether to stop where it is, so that something more urgent gets its turn: stopping anywhere is free. */
+  readonly isPaused: () => boolean;
+  /** Told of each page that was understood, once it has landed. */
+  readonly took?: (page: TakenPage) => void;
+}
+
+/** What a page was worth. */
+export interface TakenPage {
+  /** Its readings, newest first; those that were held before are among them. */
+  readonly readings: readonly Reading[];
+  readonly newReadings: number;
+  /** Whether a stretch of time is held by it that was not. */
+  readonly isProven: boolean;
+  /** Whether it was believed: one that was not is asked for again, and says nothing of its device. */
+  readonly isUnderstood: boolean;
+}

@@ -1,0 +1,202 @@
+/**
+ * The inventory: one complete listing of the devices, what changed since the last one, and the `device` points of it.
+ *
+ * Only a complete listing says anything of what is missing (design 2.1). A listing whose cursor is refused half-way is
+ * begun again, and so is an empty one where the account counts devices, or tells no count and some are known: a service
+ * whose storage fails answers so.
+ */
+
+import { keptDevices } from '../core/exclusion.ts';
+import { ApiFault } from '../core/faults.ts';
+import { keptRecord } from '../core/filter.ts';
+import { deviceDigest, deviceLine } from '../core/lines/fact-lines.ts';
+import { nameOf } from '../core/lines/names.ts';
+import type { Cursor, DeviceRecord, RejectedRecord } from '../core/records.ts';
+import type { KnownDevice, ListedDevice } from '../core/state/inventory.ts';
+import { type EpochMs, HOUR_NS, msToNs } from '../core/time.ts';
+import { freshestFirst } from '../scheduler/telemetry.ts';
+import type { SyncContext } from './context.ts';
+
+/** A `device` point is made when something changed, and at least this often (design 1.4). */
+const POINT_EVERY_NS = HOUR_NS;
+
+/** How often a listing is begun anew before it counts as failed. */
+const MAX_STARTS = 3;
+
+/** How long to wait before a listing is begun anew. */
+const AGAIN_MS = 1000;
+
+/** How many devices are asked whether they are there, where nobody counts them. */
+const MAX_ASKED = 3;
+
+/** How many pages of a listing may come: far beyond any workspace, so that a cursor that leads in a circle ends. */
+const MAX_PAGES = 10_000;
+
+/**
+ * Lists all devices and takes the listing in, in one transaction.
+ *
+ * @throws ApiFault where the listing could not be completed; nothing is changed then.
+ */
+export async function syncDevices(context: SyncContext, signal: AbortSignal): Promise<void> {
+  await context.alone('devices', async () => await syncAlone(context, signal), signal);
+}
+
+async function syncAlone(context: SyncContext, signal: AbortSignal): Promise<void> {
+  const { store, observe } = context;
+  const listing = await listDevices(context, signal);
+  await holdAgainstDevices(context, listing, signal);
+  const { records, answeredAtMs, unreadable } = listing;
+  const tag = store.workspaceTag();
+  if (tag === null) throw new Error('devices were listed before the workspace was pinned');
+  const known = new Map(store.devices().map((device) => [device.record.deviceId, device]));
+  const listed = [...records.values()].map((record) => toListed(context, record, { tag, atMs: answeredAtMs }));
+  // A record that could not be read may be any of the known devices.
+  const missing = unreadable > 0 ? [] : [...known.keys()].filter((deviceId) => !records.has(deviceId));
+  store.keepInventory({ listed, missing, atMs: answeredAtMs });
+  const newPoints = listed.filter(({ line }) => line !== null).length;
+  observe({ type: 'listing-landed', stream: 'devices', records: listed.length, newPoints });
+  context.filterNotes.devicesListed(listed.map(({ record }) => record));
+  for (const { record, name } of listed) tellChange(context, known.get(record.deviceId), record, name);
+  for (const device of store.devices()) {
+    const before = known.get(device.record.deviceId);
+    if (before === undefined) continue;
+    const { deviceId } = device.record;
+    if (device.goneSinceMs !== null && before.goneSinceMs === null) observe({ type: 'device-gone', deviceId });
+    if (device.goneSinceMs === null && before.goneSinceMs !== null) observe({ type: 'device-returned', deviceId });
+  }
+}
+
+/** A complete listing. */
+export interface Listing {
+  readonly records: ReadonlyMap<string, DeviceRecord>;
+  /** Records without a usable id. */
+  readonly unreadable: number;
+  /** The server's time of the last page. */
+  readonly answeredAtMs: EpochMs;
+}
+
+/**
+ * Lists all devices and takes nothing in.
+ *
+ * @throws ApiFault where the listing could not be completed, or has none of the devices that are known.
+ */
+export async function listDevices(context: SyncContext, signal: AbortSignal): Promise<Listing> {
+  for (let start = 1; ; start += 1) {
+    const isLast = start >= MAX_STARTS;
+    try {
+      const listing = await listOnce(context, signal);
+      if (!isDoubted(context, listing)) return listing;
+      if (isLast) return believed(context, listing);
+    } catch (error) {
+      if (!(error instanceof ApiFault) || error.kind !== 'bad-cursor' || isLast) throw error;
+    }
+    await context.clock.sleep(AGAIN_MS, signal);
+  }
+}
+
+/** Whether a listing says that there are no devices, and the account that there are, or nothing where some are known. */
+function isDoubted({ store }: SyncContext, { records, unreadable }: Listing): boolean {
+  const counted = store.account()?.devices ?? null;
+  return records.size === 0 && unreadable === 0 && (counted === null ? isAnyKnown(store) : counted > 0);
+}
+
+/** Nothing depends on it where no device was known before; else all that are would be gone by it. */
+function believed({ store }: SyncContext, listing: Listing): Listing {
+  const counted = store.account()?.devices ?? null;
+  if (counted === null || !isAnyKnown(store)) return listing;
+  throw noneListed(`the account counts ${counted}`);
+}
+
+function noneListed(though: string): ApiFault {
+  const words = `GET /devices: no device is listed, though ${though}`;
+  return new ApiFault('malformed', words, { request: 'GET /devices' });
+}
+
+/** Where nobody counts the devices, they tell themselves whether an empty listing is true. @throws ApiFault where it is not. */
+async function holdAgainstDevices(context: SyncContext, listing: Listing, signal: AbortSignal): Promise<void> {
+  if (!isDoubted(context, listing) || !isAnyKnown(context.store)) return;
+  const answering = await oneThatAnswers(context, signal);
+  if (answering !== null) throw noneListed(`device ${answering} answers`);
+}
+
+function isAnyKnown(store: SyncContext['store']): boolean {
+  return store.devices().some(({ goneSinceMs }) => goneSinceMs === null);
+}
+
+/** @returns one of the known devices that is no 404: it is there; `null` where none is, or the key may not look. */
+async function oneThatAnswers(context: SyncContext, signal: AbortSignal): Promise<string | null> {
+  for (const { record } of freshestFirst(keptDevices(context)).slice(0, MAX_ASKED)) {
+    const { deviceId } = record;
+    const query = { deviceId, after: null, before: null, cursor: null };
+    try {
+      await context.api.telemetry(query, { lane: 'inventory', stream: 'devices' }, signal);
+      return deviceId;
+    } catch (error) {
+      if (!(error instanceof ApiFault) || (error.kind !== 'not-found' && error.kind !== 'scope-missing')) throw error;
+    }
+  }
+  return null;
+}
+
+async function listOnce({ api, store, observe, settings }: SyncContext, signal: AbortSignal): Promise<Listing> {
+  const records = new Map<string, DeviceRecord>();
+  let cursor: Cursor | null = null;
+  let unreadable = 0;
+  for (let pages = 0; pages < MAX_PAGES; pages += 1) {
+    const reply = await api.devices(cursor, { lane: 'inventory', stream: 'devices' }, signal);
+    const { devices, rejected, nextCursor } = reply.value;
+    for (const record of devices) records.set(record.deviceId, keptRecord(settings.filter, record));
+    unreadable += rejected.length;
+    if (rejected.length > 0) {
+      store.quarantineRecords(
+        'devices',
+        settings.filter.keepsLocation ? rejected : unshown(rejected),
+        reply.answeredAtMs,
+      );
+      observe({
+        type: 'records-rejected',
+        stream: 'devices',
+        count: rejected.length,
+        reason: rejected[0]?.reason ?? '',
+      });
+    }
+    if (nextCursor === null) return { records, unreadable, answeredAtMs: reply.answeredAtMs };
+    if (nextCursor === cursor) break;
+    cursor = nextCursor;
+  }
+  throw new ApiFault('malformed', 'GET /devices: the pages lead in a circle', { request: 'GET /devices' });
+}
+
+/** Records that could not be read may hold a position anywhere in their text. */
+function unshown(rejected: readonly RejectedRecord[]): RejectedRecord[] {
+  return rejected.map(({ reason }) => ({ reason, record: '(not kept: sync.location is false)' }));
+}
+
+function toListed(
+  { store, settings }: SyncContext,
+  record: DeviceRecord,
+  { tag, atMs }: { tag: string; atMs: EpochMs },
+): ListedDevice {
+  const name = nameOf(record);
+  const digest = deviceDigest(record);
+  const last = store.lastDevicePoint(record.deviceId);
+  const atNs = msToNs(atMs);
+  const due = last === null || last.digest !== digest || atNs - last.atNs >= POINT_EVERY_NS;
+  // A state is written later than the one before it, or not at all: two at one instant would be one point.
+  const later = last === null || atNs > last.atNs;
+  const written = due && later && !settings.filter.excludes(record);
+  return { record, name, digest, line: written ? deviceLine(record, tag, atMs) : null };
+}
+
+function tellChange(
+  { observe }: SyncContext,
+  before: KnownDevice | undefined,
+  record: DeviceRecord,
+  name: string,
+): void {
+  const { deviceId } = record;
+  if (before === undefined) observe({ type: 'device-appeared', deviceId, name });
+  if (before !== undefined && before.name !== name) {
+    observe({ type: 'device-renamed', deviceId, before: before.name, after: name });
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * How far the sync may claim and how far back it is wanted (design 2.1, "Claims have a limit").
+ */
+import { CLOCK_GRAIN_MS, settleOf } from '../core/late.ts';
+import type { TelemetryState } from '../core/state/telemetry.ts';
+import { type EpochMs, type EpochNs, maxNs, msToNs, SECOND_MS } from '../core/time.ts';
+import type { Horizon, SyncContext, SyncSettings } from './context.ts';
+
+/** The horizon of a pass that begins now; `null` while nothing is known of the server's time. */
+export function horizonNow({
+  serverClock,
+  settings,
+}: {
+  readonly serverClock: Pick<SyncContext['serverClock'], 'claimableMs' | 'passedMs'>;
+  readonly settings: Pick<SyncSettings, 'history' | 'settleMs'>;
+}): Horizon | null {
+  const heldMs = serverClock.claimableMs();
+  // Where `Date` has fallen back nothing is claimed anew, and what lies beyond is read again once it has passed.
+  const claimableMs = serverClock.passedMs();
+  return heldMs === null || claimableMs === null ? null : horizonAt(settings, { nowMs: heldMs, claimableMs });
+}
+
+/** The horizon by times that are known. */
+export function horizonAt(
+  settings: Pick<SyncSettings, 'history' | 'settleMs'>,
+  { nowMs, claimableMs }: { nowMs: EpochMs; claimableMs: EpochMs },
+): Horizon {
+  return {
+    nowMs,
+    wantedFrom: wantedFrom(settings, nowMs),
+    settleMs: settings.settleMs,
+    limit: maxNs(msToNs(claimableMs - CLOCK_GRAIN_MS - settings.settleMs), 0n),
+  };
+}
+
+/**
+ * The end of what may be claimed of one device: lower than the horizon's by what late readings have made its settle
+ * grow. Wherever the limit of a device counts, it is this one.
+ */
+export function limitFor(
+  { limit, settleMs }: Pick<Horizon, 'limit' | 'settleMs'>,
+  { late }: Pick<TelemetryState, 'late'>,
+): EpochNs {
+  return maxNs(limit - msToNs(settleOf(settleMs, late) - settleMs), 0n);
+}
+
+/** The server's clock is known to a few seconds: what leaves the wanted span within these has left it. */
+const LEAVING_MS = 10 * SECOND_MS;
+
+/** Where the span that is still wanted begins, when time has gone on since the horizon was fixed. */
+export function stillWantedFrom({ serverClock, settings }: Pick<SyncContext, 'serverClock' | 'settings'>): EpochNs {
+  return wantedFrom(settings, serverClock.nowMs() + LEAVING_MS);
+}
+
+/** Where the wanted span begins, seen from a moment. */
+export function wantedFrom({ history }: Pick<SyncSettings, 'history'>, nowMs: number): EpochNs {
+  return history.kind === 'since' ? history.since : maxNs(msToNs(nowMs - history.ageMs), 0n);
+}
+
+/** The stretch since the last look is open on every device all the time: that alone is not being behind. */
+const LIVE_LAG_SECONDS = 5 * 60;
+
+/** For how long the newest stretch of a device may be open: until its next turn comes, and the turn after that. */
+export function openSeconds({
+  context,
+  staleMs,
+}: {
+  readonly context: { readonly settings: Pick<SyncSettings, 'settleMs'> };
+  /** How old readings become as a matter of course where the allowance is short, in ms. */
+  readonly staleMs: () => number;
+}): number {
+  return Math.max(LIVE_LAG_SECONDS, (2 * staleMs()) / 1000) + context.settings.settleMs / 1000;
+}

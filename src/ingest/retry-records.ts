@@ -1,0 +1,79 @@
+/**
+ * Records of the API that could not be understood, tried once more by this version: what it understands lands, as if it
+ * had been understood at once, and leaves the quarantine.
+ *
+ * Nothing is asked of the API. What is not kept in full (long records are shortened) cannot be tried; devices and alerts
+ * are read with every listing, so that of those nothing has to land.
+ */
+
+import { TIE_REACH_NS } from '../core/lines/offsets.ts';
+import type { Reading } from '../core/records.ts';
+import type { QuarantinedItem } from '../core/state/quarantine.ts';
+import { ForgottenError, StaleStateError } from '../core/state/telemetry.ts';
+import { maxNs } from '../core/time.ts';
+import type { SyncContext } from './context.ts';
+import { composeLanding, extentOf } from './landing.ts';
+
+/** What a record is to this version: a reading, something that every listing brings, or the reason why it is neither. */
+export type Reparsed =
+  | { readonly kind: 'reading'; readonly reading: Reading }
+  | { readonly kind: 'listed' }
+  | { readonly kind: 'not-understood'; readonly why: string };
+
+/** Reads a record as it is kept. Never throws. */
+export type Reparse = (source: string, record: string) => Reparsed;
+
+type Parts = Pick<SyncContext, 'store' | 'settings' | 'filterNotes' | 'serverClock'>;
+
+/** Tries a record. @returns `null` where it is in place now, else why not. */
+export type RetryRecord = (item: QuarantinedItem) => string | null;
+
+/** Tries records one by one, with the devices as they are now. */
+export function createRecordRetry(parts: Parts, reparse: Reparse): RetryRecord {
+  const { store, settings } = parts;
+  let devices: ReadonlyMap<string, boolean> | null = null;
+  return (item) => {
+    const parsed = reparse(item.source, item.content);
+    if (parsed.kind === 'not-understood') return parsed.why;
+    if (parsed.kind === 'reading') {
+      devices ??= new Map(store.devices().map(({ record }) => [record.deviceId, settings.filter.excludes(record)]));
+      const isExcluded = devices.get(item.source);
+      if (isExcluded === undefined) return 'its device is not known';
+      if (isExcluded) return 'its device is excluded by sync.include or sync.exclude';
+      const why = land(parts, item.source, parsed.reading);
+      if (why !== null) return why;
+    }
+    store.quarantine.takeOut([item.id]);
+    return null;
+  };
+}
+
+function land({ store, settings, filterNotes, serverClock }: Parts, deviceId: string, reading: Reading): string | null {
+  const workspaceId = store.workspaceTag();
+  if (workspaceId === null) return 'its workspace is not known';
+  const state = store.telemetry(deviceId);
+  const extent = extentOf([reading]) ?? { from: reading.recordedAt, to: reading.recordedAt };
+  const landing = composeLanding({
+    // It is not late: it came in time, and was not understood. So nothing is claimed, and nothing withdrawn.
+    state: { ...state, spans: [] },
+    workspaceId,
+    lane: 'history',
+    requestId: 0,
+    answeredAtMs: serverClock.nowMs(),
+    readings: [reading],
+    rejected: [],
+    held: store.held(deviceId, maxNs(extent.from - TIE_REACH_NS, 0n), extent.to + TIE_REACH_NS),
+    proven: null,
+    settleMs: settings.settleMs,
+    ...(filterNotes.touchesSensors ? { filter: settings.filter } : {}),
+  });
+  if (landing.rejected.length > 0) return `still: ${landing.rejected[0]?.reason ?? ''}`;
+  try {
+    store.land({ ...landing, spans: state.spans });
+    return null;
+  } catch (error) {
+    if (error instanceof StaleStateError) return 'its device was being read at that moment: try again';
+    if (error instanceof ForgottenError) return 'its device was forgotten';
+    throw error;
+  }
+}

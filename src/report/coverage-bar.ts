@@ -1,0 +1,38 @@
+/**
+ * What is held of a span as one line of characters (`CoverageBar`). Pure.
+ */
+import type { DayReadings } from '../core/fleet-rates.ts';
+import { type Interval, type Intervals, intersect, lengthNs } from '../core/intervals.ts';
+import { DAY_NS, SECOND_NS } from '../core/time.ts';
+
+export const BAR_CELLS = 60;
+
+/** The least that a cell is long. */
+const LEAST_CELL_NS = 60n * SECOND_NS;
+
+/**
+ * Draws it. A cell is held where nothing of it is missing; it counts as empty where it is held and none of the days that
+ * it touches has a reading: what a day holds is counted, hours are not kept.
+ */
+export function coverageBar(
+  span: Interval,
+  { held, days }: { held: Intervals; days: readonly DayReadings[] },
+): { readonly cells: string; readonly cellNs: bigint } {
+  const length = span.to - span.from;
+  if (length <= 0n) return { cells: '', cellNs: LEAST_CELL_NS };
+  const even = (length + BigInt(BAR_CELLS) - 1n) / BigInt(BAR_CELLS);
+  const cellNs = even > LEAST_CELL_NS ? even : LEAST_CELL_NS;
+  const withReadings = new Set(days.filter(({ readings }) => readings > 0).map(({ day }) => day));
+  let cells = '';
+  for (let from = span.from; from < span.to; from += cellNs) {
+    const to = from + cellNs < span.to ? from + cellNs : span.to;
+    const isHeld = lengthNs(intersect(held, [{ from, to }])) === to - from;
+    cells += isHeld ? (touchesAny({ from, to }, withReadings) ? '#' : '-') : '.';
+  }
+  return { cells, cellNs };
+}
+
+function touchesAny({ from, to }: Interval, days: ReadonlySet<number>): boolean {
+  for (let day = Number(from / DAY_NS); day <= Number((to - 1n) / DAY_NS); day += 1) if (days.has(day)) return true;
+  return false;
+}

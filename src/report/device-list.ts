@@ -1,0 +1,111 @@
+/**
+ * The list of devices as somebody wants to see it: searched, narrowed, put in order, a page of it. Pure.
+ *
+ * It goes by what one look found of each device (`ListedLook`), and touches nothing dear: what a row shows beside that is
+ * looked up for the rows of the page alone.
+ */
+
+import { DEVICES_A_PAGE, type DeviceSort, type DevicesQuery, MAX_SHOWN_LENGTH } from '../core/page-facts.ts';
+import type { DeviceState } from '../core/status.ts';
+import { shortened } from '../core/text.ts';
+import type { EpochNs } from '../core/time.ts';
+import { compareText, folded, orderKey } from './name-order.ts';
+
+/** A device as it was found when all were looked at. */
+export interface ListedLook {
+  readonly deviceId: string;
+  readonly name: string;
+  readonly modelId: string | null;
+  /** The id of the hub that it hangs on. */
+  readonly parentId: string | null;
+  readonly state: DeviceState;
+  /** `null` before the first page. */
+  readonly lagSeconds: number | null;
+  /** The part of what is wanted that is held, 0 to 1. */
+  readonly share: number;
+  readonly newestNs: EpochNs | null;
+}
+
+/** A look as the list shows it: its texts as they are shown, the name of its hub. */
+export interface ListedDevice extends Omit<ListedLook, 'parentId'> {
+  readonly hubName: string | null;
+}
+
+/** What fits a query. */
+export interface PickedDevices {
+  readonly rows: readonly ListedDevice[];
+  readonly matching: number;
+  /** Of those that fit the search. */
+  readonly states: Readonly<Record<DeviceState, number>>;
+  /** From 1, and how many there are: at least one. */
+  readonly page: number;
+  readonly pages: number;
+}
+
+/** Puts all in the order of names, once for many queries. */
+export function listByName(looks: readonly ListedLook[]): readonly ListedDevice[] {
+  const shown = (text: string): string => shortened(text, MAX_SHOWN_LENGTH);
+  const names = new Map(looks.map(({ deviceId, name }) => [deviceId, shown(name)]));
+  return looks
+    .map(({ parentId, ...look }) => {
+      const name = shown(look.name);
+      const modelId = look.modelId === null ? null : shown(look.modelId);
+      const hubName = parentId === null ? null : (names.get(parentId) ?? null);
+      return { key: orderKey(name), device: { ...look, name, modelId, hubName } };
+    })
+    .sort((a, b) => compareText(a.key, b.key) || compareText(a.device.deviceId, b.device.deviceId))
+    .map(({ device }) => device);
+}
+
+/** Picks a page. @param byName as {@link listByName} gave it: what a query leaves equal stays in that order. */
+export function pickDevices(byName: readonly ListedDevice[], query: DevicesQuery): PickedDevices {
+  const { state, sort, reversed } = query;
+  const words = folded(query.search.trim().slice(0, MAX_SHOWN_LENGTH));
+  const found = words === '' ? byName : byName.filter((device) => fits(device, words));
+  const states = { live: 0, 'catching-up': 0, silent: 0, unreachable: 0, excluded: 0 };
+  for (const device of found) states[device.state] += 1;
+  const narrowed = state === null ? found : found.filter((device) => device.state === state);
+  const pages = Math.max(1, Math.ceil(narrowed.length / DEVICES_A_PAGE));
+  const page = Number.isFinite(query.page) ? Math.min(pages, Math.max(1, Math.floor(query.page))) : 1;
+  const rows = inOrder(narrowed, sort, reversed).slice((page - 1) * DEVICES_A_PAGE, page * DEVICES_A_PAGE);
+  return { rows, matching: narrowed.length, states, page, pages };
+}
+
+function fits({ name, deviceId, modelId, hubName }: ListedDevice, words: string): boolean {
+  const has = (text: string | null): boolean => text !== null && folded(text).includes(words);
+  return has(name) || has(deviceId) || has(modelId) || has(hubName);
+}
+
+/** What needs a look most. */
+const URGENCY: Readonly<Record<DeviceState, number>> = {
+  unreachable: 0,
+  'catching-up': 1,
+  silent: 2,
+  live: 3,
+  excluded: 4,
+};
+
+/** Numbers by which the worst comes first. A time as a double: apart by less than it tells is equal. */
+const RANKS: Readonly<Record<Exclude<DeviceSort, 'name'>, (device: ListedDevice) => number>> = {
+  state: ({ state }) => URGENCY[state],
+  lag: ({ lagSeconds }) => (lagSeconds === null ? Number.NEGATIVE_INFINITY : -lagSeconds),
+  held: ({ share }) => share,
+  reading: ({ newestNs }) => (newestNs === null ? Number.NEGATIVE_INFINITY : Number(newestNs)),
+};
+
+function inOrder(byName: readonly ListedDevice[], sort: DeviceSort, reversed: boolean): readonly ListedDevice[] {
+  if (sort === 'name') return reversed ? byName.toReversed() : byName;
+  const rank = RANKS[sort];
+  const sign = reversed ? -1 : 1;
+  const isLast = ({ state }: ListedDevice): number => Number(state === 'excluded');
+  return byName
+    .map((device) => ({ device, last: isLast(device), rank: sign * rank(device) }))
+    .sort((a, b) => a.last - b.last || compareNumbers(a.rank, b.rank))
+    .map(({ device }) => device);
+}
+
+/** Also of infinities, whose difference is no number. */
+function compareNumbers(a: number, b: number): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}

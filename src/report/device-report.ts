@@ -1,0 +1,242 @@
+/**
+ * What is told of one device, from the state: when it was asked, when it is due, what stands in the way (design 1.2,
+ * `--status --device ID`). It goes by the rules of the planner and of coverage; what the planner has in mind it cannot see.
+ */
+import { coveredIntervals } from '../core/coverage.ts';
+import type { DeviceReport } from '../core/device-report.ts';
+import { toldEmpty, wantedOf } from '../core/holdings.ts';
+import type { Interval } from '../core/intervals.ts';
+import { CLOCK_GRAIN_MS, settleOf } from '../core/late.ts';
+import type { StateFacts } from '../core/state/facts.ts';
+import type { KnownDevice } from '../core/state/inventory.ts';
+import type { Gap, TelemetryState } from '../core/state/telemetry.ts';
+import { DAY_NS, type EpochMs, type EpochNs, formatExact, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
+import type { Horizon } from '../ingest/context.ts';
+import { horizonNow, limitFor, openSeconds } from '../ingest/horizon.ts';
+import { coverageBar } from './coverage-bar.ts';
+import { faultWords } from './fault-words.ts';
+import { dueAfter, type ReportParts } from './report.ts';
+import { type DeviceLook, lookAtDevice } from './report-devices.ts';
+
+export interface DeviceReportParts extends ReportParts {
+  readonly facts: StateFacts;
+  /** `sync.sweep`, in ms. */
+  readonly sweepMs: number;
+}
+
+/** How many of the last requests are told. */
+const ANSWERS_TOLD = 5;
+/** The bar goes back no further. */
+const BAR_NS = 30n * DAY_NS;
+
+/** All that is known of the device at one moment. */
+interface Knowledge {
+  readonly device: KnownDevice;
+  readonly look: DeviceLook;
+  readonly telemetry: TelemetryState;
+  readonly gaps: readonly Gap[];
+  readonly newestNs: EpochNs | null;
+  readonly requests: ReturnType<StateFacts['requestsOf']>;
+  readonly nowMs: EpochMs;
+  readonly behindAfter: number;
+}
+
+/** Puts it together; `null` while nothing is known of the time. */
+export function deviceReport(parts: DeviceReportParts, device: KnownDevice): DeviceReport | null {
+  const { context, facts } = parts;
+  const { store, settings, serverClock } = context;
+  const horizon = horizonNow(context);
+  if (horizon === null) return null;
+  const { deviceId } = device.record;
+  const telemetry = store.telemetry(deviceId);
+  const [gaps, newestNs] = [store.gaps(deviceId), store.newestNs(deviceId)];
+  const known: Knowledge = {
+    device,
+    look: lookAtDevice({ filter: settings.filter, horizon, openSeconds: openSeconds(parts) }, device, {
+      ...telemetry,
+      gaps,
+      newestNs,
+    }),
+    telemetry,
+    gaps,
+    newestNs,
+    requests: facts.requestsOf(deviceId, ANSWERS_TOLD),
+    nowMs: serverClock.nowMs(),
+    behindAfter: openSeconds(parts),
+  };
+  const due = dueNext(parts, known);
+  const { lag_seconds } = known.look.status;
+  return {
+    ...known.look.status,
+    version: parts.version,
+    generated_at: timeOf(known.nowMs),
+    workspace_id: store.workspaceTag(),
+    running: parts.isRunning(),
+    fresh: isFresh(known),
+    behind_after_seconds: known.behindAfter,
+    reasons: reasonsOf(parts, known, due),
+    listed: listedOf(device),
+    newest_reading_at: known.newestNs === null ? null : formatExact(known.newestNs),
+    last_asked_at: orNull(due.askedMs),
+    next_due_at: orNull(due.atMs),
+    next_as: due.as,
+    last_answers: known.requests.last.map(({ atMs, lane, status, fault, newReadings }) => ({
+      at: timeOf(atMs),
+      lane,
+      status,
+      fault,
+      new_readings: newReadings,
+    })),
+    failed_requests: known.requests.failed,
+    covered_share: known.look.share,
+    named_gaps: known.gaps.map(({ fromNs, toNs, reason, retryAtMs }) => ({
+      from: formatExact(fromNs),
+      to: formatExact(toNs),
+      reason,
+      retry_at: timeOf(retryAtMs),
+    })),
+    settle_seconds: settleOf(settings.settleMs, telemetry.late) / 1000,
+    late: { readings: telemetry.late.readings, worst_seconds: telemetry.late.worstMs / 1000 },
+    names: telemetry.names.map(({ fromNs, name }) => ({ from: fromNs === 0n ? null : formatExact(fromNs), name })),
+    lag_seconds,
+    ...spansOf(parts, known, horizon),
+  };
+}
+
+function isFresh({ look: { status, isExcluded, isGone }, behindAfter }: Knowledge): boolean {
+  return !isExcluded && !isGone && status.lag_seconds !== null && status.lag_seconds <= behindAfter;
+}
+
+function listedOf({ record, lastListedMs, goneSinceMs }: KnownDevice): DeviceReport['listed'] {
+  return {
+    last_seen_at: record.lastSeenAt === null ? null : formatExact(record.lastSeenAt),
+    online: record.online,
+    presence: record.presence,
+    lifecycle_status: record.lifecycleStatus,
+    last_listed_at: timeOf(lastListedMs),
+    gone_since: orNull(goneSinceMs),
+  };
+}
+
+function spansOf(
+  { facts }: DeviceReportParts,
+  known: Knowledge,
+  horizon: Horizon,
+): Pick<DeviceReport, 'wanted' | 'bar'> {
+  const { device, telemetry } = known;
+  const wanted: Interval = wantedOf(device, { from: horizon.wantedFrom, to: limitFor(horizon, telemetry) });
+  // The newest end is open all the time: of a device that is not behind it is no hole.
+  const to = isFresh(known) ? minNs(wanted.to, telemetry.spans.at(-1)?.to ?? wanted.to) : wanted.to;
+  const drawn: Interval = { from: maxNs(wanted.from, to - BAR_NS), to };
+  const held = coveredIntervals(telemetry.spans);
+  const days = facts.daysOf(device.record.deviceId, Number(drawn.from / DAY_NS));
+  const { cells, cellNs } = coverageBar(drawn, { held, days });
+  return {
+    wanted: [formatExact(wanted.from), formatExact(wanted.to)],
+    bar: {
+      from: formatExact(drawn.from),
+      to: formatExact(drawn.to),
+      cell_seconds: nsToMs(cellNs) / 1000,
+      cells,
+    },
+  };
+}
+
+/** When the device was asked last and is worth asking next. */
+interface Due {
+  readonly askedMs: EpochMs | null;
+  readonly atMs: EpochMs | null;
+  readonly as: DeviceReport['next_as'];
+  /** Until when its newest stretch rests, as it could not be had; and why. */
+  readonly rest: Gap | null;
+}
+
+function dueNext(parts: DeviceReportParts, known: Knowledge): Due {
+  const { settings, store } = parts.context;
+  const { device, telemetry, newestNs, nowMs, look, requests, gaps } = known;
+  const top = telemetry.spans.at(-1);
+  // Bookings are kept for two days; before that, what is held tells: it was asked the settle after its end.
+  const byCoverage = top === undefined ? null : nsToMs(top.to) + settings.settleMs + CLOCK_GRAIN_MS;
+  const askedMs = requests.last[0]?.atMs ?? byCoverage;
+  if (look.isExcluded) return { askedMs, atMs: null, as: null, rest: null };
+  const rest = gaps.find(({ toNs, retryAtMs }) => retryAtMs > nowMs && (top === undefined || toNs > top.to)) ?? null;
+  if (rest !== null) return { askedMs, atMs: rest.retryAtMs, as: 'newest readings', rest };
+  // One that the list has never seen and that never had a reading is left to the sweep as well, once it was asked.
+  const isQuiet =
+    toldEmpty(device, { spans: telemetry.spans, newestNs }).length > 0 ||
+    (device.record.lastSeenAt === null && newestNs === null && top !== undefined);
+  if (isQuiet && askedMs !== null) return { askedMs, atMs: askedMs + parts.sweepMs, as: 'sweep', rest: null };
+  const after = dueAfter(settings.schedules, store.workspaceTag() ?? '');
+  return { askedMs, atMs: askedMs === null ? nowMs : after('telemetry', askedMs), as: 'newest readings', rest: null };
+}
+
+/** Why it is not fresh, what counts most first. */
+function reasonsOf(parts: DeviceReportParts, known: Knowledge, due: Due): string[] {
+  const { look, device, requests } = known;
+  if (look.isExcluded) return ['It is left out by sync.include or sync.exclude: nothing of it is read.'];
+  if (device.goneSinceMs !== null) {
+    return [
+      `The workspace does not have it any more, since ${timeOf(device.goneSinceMs)}: it is looked at once a day, and read again when it answers.`,
+    ];
+  }
+  const last = requests.last[0];
+  const failed = last?.fault ?? null;
+  return [
+    ...obstacles(parts, known.nowMs),
+    ...(failed === null ? [] : [`Its last request failed: ${faultWords(failed)}.`]),
+    ...(due.rest === null
+      ? []
+      : [`It rests after failures until ${timeOf(due.rest.retryAtMs)} (${due.rest.reason}); then it is tried again.`]),
+    ...(isFresh(known) ? [] : [whyBehind(known, due)]),
+  ];
+}
+
+/** What stands in the way of every device. */
+function obstacles({ isRunning, streams, allowance, room }: DeviceReportParts, nowMs: EpochMs): string[] {
+  const telemetry = streams.list().find(({ name }) => name === 'telemetry');
+  const { waiting_until, day } = allowance();
+  const { full } = room.status();
+  const spent = day.budget !== null && day.spent >= day.budget ? ` (${day.spent} of ${day.budget} of the day)` : '';
+  return [
+    ...(isRunning() ? [] : ['Nothing is running: no daemon and no --once works with this state.']),
+    ...(telemetry?.state === 'off' ? [`Telemetry is not read: ${telemetry.reason ?? ''}.`] : []),
+    ...(full === null ? [] : [`Nothing new is read: ${full}`]),
+    ...(waiting_until === null || Date.parse(waiting_until) <= nowMs
+      ? []
+      : [`The allowance is spent${spent}: nothing is asked before ${waiting_until}.`]),
+  ];
+}
+
+function whyBehind({ telemetry, look, device, behindAfter }: Knowledge, { as, atMs, askedMs }: Due): string {
+  if (telemetry.spans.length === 0) {
+    return askedMs === null ? 'It was never asked yet.' : 'It was asked, and nothing of it is proven yet.';
+  }
+  const named = namedAtTheEnd(look.status.gaps);
+  if (named !== null) return `Its newest stretch could not be had: ${named}.`;
+  const seen = device.record.lastSeenAt;
+  if (as === 'sweep' && seen === null) {
+    return 'The list of devices has never seen it: it is asked when that changes, or at its next sweep.';
+  }
+  if (as === 'sweep' && seen !== null) {
+    return `The list of devices tells nothing new of it since ${formatExact(seen)}: it is asked when that changes, or at its next sweep.`;
+  }
+  const when = atMs === null ? '' : ` It is due since ${timeOf(atMs)}.`;
+  return `Its newest stretch is open for ${Math.round(look.status.lag_seconds ?? 0)} s, more than ${Math.round(behindAfter)} s.${when}`;
+}
+
+/** The name of the newest stretch, also where the last minutes of it have none yet. */
+function namedAtTheEnd(gaps: DeviceReport['gaps']): string | null {
+  const [before, last] = gaps.slice(-2).length === 2 ? gaps.slice(-2) : [undefined, gaps.at(-1)];
+  if (last === undefined || last.reason !== UNREACHED) return last?.reason ?? null;
+  return before !== undefined && before.to === last.from && before.reason !== UNREACHED ? before.reason : null;
+}
+
+const UNREACHED = 'not reached yet';
+
+function timeOf(ms: EpochMs): string {
+  return formatExact(msToNs(ms));
+}
+
+function orNull(ms: EpochMs | null): string | null {
+  return ms === null ? null : timeOf(ms);
+}

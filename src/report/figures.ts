@@ -1,0 +1,157 @@
+/**
+ * The figures behind the metrics, put together when they are asked for (`core/figures.ts`).
+ *
+ * Promise: cheap whatever the size of the fleet and of the archive. What takes a look at every device is the fleet
+ * look's; what takes a look at tables is remembered for twenty times as long as it took.
+ */
+
+import type { Room } from '../archive/room.ts';
+import type { DestinationFigures, Figures, JobFigures } from '../core/figures.ts';
+import type { Clock } from '../core/ports.ts';
+import type { StateFacts } from '../core/state/facts.ts';
+import { type Job, type JobQueue, readProgress } from '../core/state/jobs.ts';
+import type { ProgressReport } from '../core/status.ts';
+import { formatExact, msToNs, SECOND_MS } from '../core/time.ts';
+import type { Deliverer } from '../delivery/deliver.ts';
+import type { SyncContext } from '../ingest/context.ts';
+import { openSeconds } from '../ingest/horizon.ts';
+import type { Planning } from '../scheduler/planning.ts';
+import type { FleetLook } from './fleet-look.ts';
+import type { StreamNotes } from './stream-notes.ts';
+
+export interface FiguresParts {
+  readonly context: Pick<SyncContext, 'store' | 'clock' | 'serverClock' | 'settings'>;
+  readonly deliverers: readonly Pick<Deliverer, 'name' | 'destinationId' | 'held' | 'deliveredLines'>[];
+  /** As it stands; the wait in the server's time. */
+  readonly allowance: () => Figures['allowance'];
+  readonly planning: Pick<Planning, 'figures' | 'staleMs'>;
+  readonly streams: Pick<StreamNotes, 'list'>;
+  readonly room: Pick<Room, 'status'>;
+  readonly fleet: Pick<FleetLook, 'latest' | 'ageMs'>;
+  readonly jobs: Pick<JobQueue, 'open'>;
+  readonly facts: Pick<StateFacts, 'oldestPendingMs'>;
+}
+
+/** The figures, and the few of them by which the progress of the daemon is told. */
+export interface FigureSource {
+  figures(): Figures;
+  progress(): ProgressReport;
+}
+
+/** @returns what puts the figures together. */
+export function createFigures(parts: FiguresParts): FigureSource {
+  const { context, deliverers, planning, fleet, jobs } = parts;
+  const { store, clock } = context;
+  const destinations = remembered(clock, () => deliverers.map((deliverer) => destinationFigures(parts, deliverer)));
+  const totals = remembered(clock, store.totals);
+  const watchJobs = createJobWatch(clock);
+  const figures = (): Figures => {
+    const { droppedHints, openHistoryMs } = planning.figures();
+    const { points, bytes } = archived(totals());
+    const { usedBytes, maxBytes, diskFreeBytes, full } = parts.room.status();
+    return {
+      allowance: localAllowance(parts),
+      streams: parts.streams.list(),
+      fleet: fleet.latest(),
+      fleetAgeSeconds: fleet.ageMs() / SECOND_MS,
+      freshnessTargetSeconds: openSeconds({ context, staleMs: planning.staleMs }),
+      hintsWrong: droppedHints,
+      historyOpenSeconds: Object.values(openHistoryMs).reduce((sum, ms) => sum + ms, 0) / SECOND_MS,
+      jobs: watchJobs(jobs.open()),
+      destinations: destinations(),
+      archive: { points, bytes, stateBytes: usedBytes, maxBytes, diskFreeBytes, isFull: full !== null },
+    };
+  };
+  const progress = (): ProgressReport => {
+    const seen = fleet.latest();
+    const { readings, requests } = totals();
+    const { waitingUntilMs } = parts.allowance();
+    return {
+      totals: {
+        devices: seen?.kept ?? 0,
+        devices_complete: seen?.complete ?? 0,
+        archived_readings: readings,
+        requests,
+        covered_share: seen?.coveredShare ?? null,
+      },
+      destinations: destinations().map(({ pendingPoints }, index) => ({
+        pending_points: pendingPoints,
+        delivered_points: deliverers[index]?.deliveredLines() ?? 0,
+      })),
+      allowance: { waiting_until: waitingUntilMs === null ? null : formatExact(msToNs(waitingUntilMs)) },
+    };
+  };
+  return { figures, progress };
+}
+
+function archived({ lines, bytes }: { lines: number; bytes: number }): { points: number; bytes: number } {
+  return { points: lines, bytes };
+}
+
+/** The wait by the clock of this machine. */
+function localAllowance({ allowance, context: { clock, serverClock } }: FiguresParts): Figures['allowance'] {
+  const { minute, day, waitingUntilMs } = allowance();
+  const waitMs = waitingUntilMs === null ? 0 : waitingUntilMs - serverClock.nowMs();
+  return { minute, day, waitingUntilMs: waitMs <= 0 ? null : clock.nowMs() + waitMs };
+}
+
+function destinationFigures(
+  { context: { store, clock }, facts }: FiguresParts,
+  { name, destinationId, held }: FiguresParts['deliverers'][number],
+): DestinationFigures {
+  const { pendingLines, quarantined } = store.backlog(destinationId);
+  const since = facts.oldestPendingMs(destinationId);
+  return {
+    name,
+    held: held(),
+    pendingPoints: pendingLines,
+    pendingSeconds: since === null ? 0 : Math.max(0, clock.nowMs() - since) / SECOND_MS,
+    quarantined,
+    lacks: store.lackSums(destinationId).map(({ reason, points }) => ({ reason, points })),
+  };
+}
+
+/** What was worked out lately counts for so many times as long as it took. */
+const REMEMBERED_TIMES = 20;
+
+function remembered<T>(clock: Clock, work: () => T): () => T {
+  let last: { readonly value: T; readonly untilMs: number } | null = null;
+  return () => {
+    const beganMs = clock.monoMs();
+    if (last !== null && beganMs < last.untilMs) return last.value;
+    const value = work();
+    const endedMs = clock.monoMs();
+    last = { value, untilMs: endedMs + REMEMBERED_TIMES * (endedMs - beganMs) };
+    return value;
+  };
+}
+
+/** How long a job is watched before its speed tells anything. */
+const TELLING_MS = 30 * SECOND_MS;
+
+/** How far the jobs under way are. What does not tell how long it will take is guessed by how it has moved. */
+function createJobWatch({ monoMs }: Pick<Clock, 'monoMs'>): (jobs: readonly Job[]) => JobFigures[] {
+  const began = new Map<number, { readonly share: number; readonly atMs: number }>();
+  const guessed = (id: number, share: number | null): number | null => {
+    if (share === null) return null;
+    const first = began.get(id) ?? { share, atMs: monoMs() };
+    began.set(id, first);
+    const [tookMs, done] = [monoMs() - first.atMs, share - first.share];
+    return tookMs < TELLING_MS || done <= 0 ? null : ((1 - share) * tookMs) / done / SECOND_MS;
+  };
+  return (jobs) => {
+    const running = jobs.filter(({ state }) => state === 'running');
+    for (const id of [...began.keys()]) if (!running.some((job) => job.id === id)) began.delete(id);
+    return running.map(({ id, kind, progress }) => {
+      const share = readProgress(progress)?.totals.covered_share ?? null;
+      return { kind, share, etaSeconds: toldEta(progress) ?? guessed(id, share) };
+    });
+  };
+}
+
+/** What a job says itself of how long it will take. */
+function toldEta(progress: unknown): number | null {
+  const eta: unknown = typeof progress === 'object' && progress !== null && 'eta' in progress ? progress.eta : null;
+  const seconds = typeof eta === 'object' && eta !== null && 'seconds' in eta ? eta.seconds : null;
+  return typeof seconds === 'number' && seconds >= 0 ? seconds : null;
+}

@@ -1,0 +1,196 @@
+/**
+ * The part of the report that looks at every device: what is held of each, and the sums over all of them. One look at a
+ * device tells all: there may be ten thousand of them.
+ */
+
+import type { DeviceFilter } from '../core/filter.ts';
+import { coveredShare, holdingsOf, toldEmpty, wantedOf } from '../core/holdings.ts';
+import type { KnownDevice } from '../core/state/inventory.ts';
+import type { Store } from '../core/state/state.ts';
+import { type HeldNow, NOTHING_HELD } from '../core/state/telemetry.ts';
+import type { DeviceStatus, FreshnessStatus, GapSum, StatusGap } from '../core/status.ts';
+import { formatExact } from '../core/time.ts';
+import type { Horizon } from '../ingest/context.ts';
+import { limitFor } from '../ingest/horizon.ts';
+import type { ListedLook } from './device-list.ts';
+
+/** What devices are looked at by. */
+export interface DeviceView {
+  readonly filter: DeviceFilter;
+  readonly horizon: Horizon;
+  /** For how long the newest stretch of a device may be open. */
+  readonly openSeconds: number;
+}
+
+/** A device as the report tells of it. */
+export interface DeviceLook {
+  readonly status: DeviceStatus;
+  readonly isExcluded: boolean;
+  readonly isGone: boolean;
+  /** The part of what is wanted that is held, 0 to 1. */
+  readonly share: number;
+}
+
+/** Looks at one device. */
+export function lookAtDevice(
+  { filter, horizon, openSeconds }: DeviceView,
+  device: KnownDevice,
+  held: HeldNow,
+): DeviceLook {
+  const { spans, gaps } = held;
+  const wanted = wantedOf(device, { from: horizon.wantedFrom, to: limitFor(horizon, held) });
+  const isExcluded = filter.excludes(device.record);
+  const told = toldEmpty(device, held);
+  const holdings = holdingsOf({ ...device, isExcluded }, { spans, gaps, told, openSeconds }, wanted);
+  return {
+    isExcluded,
+    isGone: device.goneSinceMs !== null,
+    share: coveredShare(spans, wanted, told),
+    status: {
+      device_id: device.record.deviceId,
+      device_name: device.name,
+      state: holdings.state,
+      lag_seconds: spans.length === 0 ? null : holdings.lagSeconds,
+      covered: spans.map(({ from, to }) => [formatExact(from), formatExact(to)] as const),
+      gaps: holdings.holes,
+    },
+  };
+}
+
+/** Looks at all devices, without a rest: where there are ten thousand of them that takes a part of a second. */
+export function listAtOnce(view: DeviceView, store: Pick<Store, 'devices' | 'heldOfAll'>): readonly ListedLook[] {
+  const held = store.heldOfAll();
+  return store.devices().map((device) => {
+    const of = held.get(device.record.deviceId) ?? NOTHING_HELD;
+    return toListedLook(device, of, lookAtDevice(view, device, of));
+  });
+}
+
+/** What is kept of a look where many are kept. */
+export function toListedLook({ record, name }: KnownDevice, held: HeldNow, { status, share }: DeviceLook): ListedLook {
+  return {
+    deviceId: record.deviceId,
+    name,
+    modelId: record.modelId,
+    parentId: record.parentDeviceId,
+    state: status.state,
+    lagSeconds: status.lag_seconds,
+    share,
+    newestNs: held.newestNs,
+  };
+}
+
+/** The sums over all devices. */
+export interface DeviceSums {
+  /** Devices that are not excluded. */
+  readonly devices: number;
+  readonly excluded: number;
+  readonly complete: number;
+  readonly coveredShare: number | null;
+  readonly gaps: readonly GapSum[];
+  /** Devices of which something is open that can be asked for, and for how long in all. */
+  readonly open: { readonly devices: number; readonly seconds: number };
+  readonly lag: Pick<FreshnessStatus, 'behind_devices' | 'median_seconds' | 'p95_seconds' | 'worst_seconds'>;
+}
+
+/** Sums that grow by one device after the other. */
+export interface DeviceSummer {
+  add(look: DeviceLook): void;
+  sum(): DeviceSums;
+}
+
+/** Adds the looks up. @param behindAfterSeconds for how long the newest stretch of a device may be open. */
+export function sumUp(looks: readonly DeviceLook[], behindAfterSeconds: number): DeviceSums {
+  const summer = createDeviceSums(behindAfterSeconds);
+  for (const look of looks) summer.add(look);
+  return summer.sum();
+}
+
+/** Sums of no device. @param behindAfterSeconds for how long the newest stretch of a device may be open. */
+export function createDeviceSums(behindAfterSeconds: number): DeviceSummer {
+  const counts = { all: 0, kept: 0, complete: 0, behind: 0, share: 0, openDevices: 0, openSeconds: 0 };
+  const lags: number[] = [];
+  const sums = new Map<string, GrowingSum>();
+
+  const addThere = ({ lag_seconds }: DeviceStatus, gaps: readonly StatusGap[]): void => {
+    if (lag_seconds !== null) lags.push(lag_seconds);
+    if (lag_seconds === null || lag_seconds > behindAfterSeconds) counts.behind += 1;
+    if (gaps.length > 0) counts.openDevices += 1;
+    for (const gap of gaps) counts.openSeconds += secondsOf(gap);
+  };
+  return {
+    add: ({ status, isExcluded, isGone, share }) => {
+      counts.all += 1;
+      const gaps = worthTelling(status, behindAfterSeconds);
+      addGaps(sums, gaps);
+      if (isExcluded) return;
+      counts.kept += 1;
+      counts.share += share;
+      if (isDone(status, behindAfterSeconds)) counts.complete += 1;
+      if (!isGone) addThere(status, gaps);
+    },
+    sum: () => {
+      const sorted = lags.toSorted((a, b) => a - b);
+      const at = (part: number): number | null =>
+        sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? null;
+      return {
+        devices: counts.kept,
+        excluded: counts.all - counts.kept,
+        complete: counts.complete,
+        coveredShare: counts.kept === 0 ? null : counts.share / counts.kept,
+        gaps: inOrder(sums),
+        open: { devices: counts.openDevices, seconds: Math.round(counts.openSeconds) },
+        lag: {
+          behind_devices: counts.behind,
+          median_seconds: at(0.5),
+          p95_seconds: at(0.95),
+          worst_seconds: sorted.at(-1) ?? null,
+        },
+      };
+    },
+  };
+}
+
+/** The gaps without the newest end of a device that is not behind: that is open all the time. */
+export function worthTelling({ gaps, lag_seconds }: DeviceStatus, behindAfterSeconds: number): DeviceStatus['gaps'] {
+  const isLive = lag_seconds !== null && lag_seconds > 0 && lag_seconds <= behindAfterSeconds;
+  return isLive ? gaps.slice(0, -1) : gaps;
+}
+
+/** Whether all that is wanted is held, but for the newest stretch. */
+function isDone({ lag_seconds, gaps }: DeviceStatus, mostSeconds: number): boolean {
+  return lag_seconds !== null && lag_seconds <= mostSeconds && gaps.length <= (lag_seconds > 0 ? 1 : 0);
+}
+
+interface GrowingSum {
+  devices: number;
+  seconds: number;
+  from: string;
+  to: string;
+}
+
+/** Adds the gaps of one device. */
+function addGaps(sums: Map<string, GrowingSum>, gaps: readonly StatusGap[]): void {
+  const seen = new Set<string>();
+  for (const gap of gaps) {
+    const { reason, from, to } = gap;
+    const sum = sums.get(reason) ?? { devices: 0, seconds: 0, from, to };
+    if (!seen.has(reason)) sum.devices += 1;
+    seen.add(reason);
+    sum.seconds += secondsOf(gap);
+    if (Date.parse(from) < Date.parse(sum.from)) sum.from = from;
+    if (Date.parse(to) > Date.parse(sum.to)) sum.to = to;
+    sums.set(reason, sum);
+  }
+}
+
+/** The most first. */
+function inOrder(sums: ReadonlyMap<string, GrowingSum>): GapSum[] {
+  return [...sums]
+    .map(([reason, { devices, seconds, from, to }]) => ({ reason, devices, seconds: Math.round(seconds), from, to }))
+    .sort((a, b) => b.seconds - a.seconds);
+}
+
+export function secondsOf({ from, to }: StatusGap): number {
+  return (Date.parse(to) - Date.parse(from)) / 1000;
+}

@@ -1,0 +1,208 @@
+/**
+ * What Tidemark says of itself: one object for the page, for scripts, for the progress line and for `--status`
+ * (design 1.5). From the state and the parts that run, or, beside them or without them, from the state alone.
+ */
+
+import type { Room } from '../archive/room.ts';
+import { keptDevices } from '../core/exclusion.ts';
+import { lackStatuses } from '../core/lacks.ts';
+import type { Schedules } from '../core/schedule.ts';
+import type { ServerClock } from '../core/server-clock.ts';
+import type { StateFacts } from '../core/state/facts.ts';
+import type { KnownDevice } from '../core/state/inventory.ts';
+import { NOTHING_HELD } from '../core/state/telemetry.ts';
+import type {
+  AllowanceStatus,
+  ArchiveStatus,
+  DestinationReport,
+  NextStatus,
+  ProcessStatus,
+  StatusOverview,
+  StatusReport,
+} from '../core/status.ts';
+import { type EpochMs, formatExact, msToNs } from '../core/time.ts';
+import type { SyncContext, SyncSettings } from '../ingest/context.ts';
+import { horizonNow, openSeconds } from '../ingest/horizon.ts';
+import { phaseOf } from '../scheduler/planning-settings.ts';
+import { meanPeriodMs } from '../scheduler/schedule-period.ts';
+import { type DeviceSums, type DeviceView, lookAtDevice, sumUp } from './report-devices.ts';
+import { summarize } from './report-words.ts';
+import type { StreamNotes } from './stream-notes.ts';
+
+/** A destination, as its deliverer or the state tells of it. */
+export interface ReportedDestination {
+  readonly name: string;
+  /** Its number in the state; `null` where that does not know it yet: everything waits for it. */
+  readonly destinationId: number | null;
+  /** `null` where no process tells. */
+  deliveredLines(): number | null;
+  held(): string | null;
+}
+
+export interface ReportParts {
+  readonly context: {
+    readonly store: SyncContext['store'];
+    readonly serverClock: Pick<ServerClock, 'nowMs' | 'claimableMs' | 'passedMs'>;
+    readonly settings: Pick<SyncSettings, 'history' | 'settleMs' | 'filter' | 'schedules'>;
+  };
+  readonly deliverers: readonly ReportedDestination[];
+  readonly allowance: () => Omit<AllowanceStatus, 'lanes'>;
+  /** How old readings become as a matter of course where the allowance is short, in ms. */
+  readonly staleMs: () => number;
+  readonly streams: Pick<StreamNotes, 'list' | 'trouble' | 'failingLong'>;
+  readonly room: Pick<Room, 'status'>;
+  readonly facts: Omit<StateFacts, 'streams' | 'requestsOf' | 'daysOf'>;
+  /** Whether a process works with the state. */
+  readonly isRunning: () => boolean;
+  readonly version: string;
+}
+
+/** Puts the report together. Costs a look at every device: made when asked for, not kept. */
+export function reportNow(parts: ReportParts): StatusReport {
+  const { store, settings } = parts.context;
+  const horizon = horizonNow(parts.context);
+  const behindAfter = openSeconds(parts);
+  const view = { filter: settings.filter, openSeconds: behindAfter };
+  const looks = horizon === null ? [] : looksAt(store, store.devices(), { ...view, horizon });
+  const overview = overviewOf(parts, sumUp(looks, behindAfter), horizon !== null);
+  return { ...overview, devices: looks.map(({ status }) => status) };
+}
+
+/**
+ * The report without its devices.
+ *
+ * @param found the sums of a look that was made before, which costs nothing; `null`: a look is made now.
+ */
+export function overviewNow(parts: ReportParts, found: DeviceSums | null): StatusOverview {
+  if (found !== null) return overviewOf(parts, found, true);
+  const { devices: _, ...overview } = reportNow(parts);
+  return overview;
+}
+
+/** @param isTimeKnown while nothing is known of the time nothing is told of devices, but how many there are. */
+function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean): StatusOverview {
+  const { context, version, facts } = parts;
+  const { store, serverClock } = context;
+  const totals = store.totals();
+  const behindAfter = openSeconds(parts);
+  const nowMs = serverClock.nowMs();
+  const kept = isTimeKnown ? sums.devices : keptDevices(context).length;
+  const excluded = isTimeKnown ? sums.excluded : store.devices().length - kept;
+  const counts = { devices: kept, complete: sums.complete, excluded };
+  return {
+    version,
+    generated_at: formatExact(msToNs(nowMs)),
+    workspace_id: store.workspaceTag(),
+    summary: summarize(parts, counts),
+    process: processStatus(parts),
+    streams: parts.streams.list(),
+    freshness: {
+      ...freshnessOf(parts, nowMs),
+      behind_after_seconds: behindAfter,
+      ...sums.lag,
+    },
+    gaps: sums.gaps,
+    totals: {
+      devices: kept,
+      devices_complete: sums.complete,
+      archived_readings: totals.readings,
+      archived_points: totals.points,
+      requests: totals.requests,
+      rejected_records: totals.rejectedRecords,
+      covered_share: sums.coveredShare,
+    },
+    destinations: parts.deliverers.map((each) => destinationReport(parts, each)),
+    allowance: { ...parts.allowance(), lanes: facts.spending(nowMs) },
+    archive: archiveStatus(parts),
+    jobs: facts.jobs().map(({ id, kind, state, askedBy, askedMs, startedMs }) => ({
+      id,
+      kind,
+      state,
+      asked_by: askedBy,
+      asked_at: timeText(askedMs) ?? '',
+      started_at: timeText(startedMs),
+    })),
+    next: nextStatus(parts, sums, nowMs),
+  };
+}
+
+function looksAt(store: ReportParts['context']['store'], devices: readonly KnownDevice[], view: DeviceView) {
+  const held = store.heldOfAll();
+  return devices.map((each) => lookAtDevice(view, each, held.get(each.record.deviceId) ?? NOTHING_HELD));
+}
+
+function timeText(ms: EpochMs | null): string | null {
+  return ms === null ? null : formatExact(msToNs(ms));
+}
+
+function processStatus({ facts, isRunning }: ReportParts): ProcessStatus {
+  return {
+    running: isRunning(),
+    last_request_at: timeText(facts.lastRequestMs()),
+    last_archived_at: timeText(facts.lastArchivedMs()),
+  };
+}
+
+function freshnessOf({ context, staleMs }: ReportParts, nowMs: EpochMs) {
+  const targetMs = meanPeriodMs(context.settings.schedules.telemetry, nowMs);
+  const seconds = (ms: number): number => (Number.isFinite(ms) ? Math.round(ms / 1000) : 0);
+  return { target_seconds: seconds(targetMs), expected_seconds: seconds(Math.max(targetMs, staleMs())) };
+}
+
+function destinationReport(
+  { context: { store }, facts }: ReportParts,
+  { name, destinationId: id, deliveredLines, held }: ReportedDestination,
+): DestinationReport {
+  if (id === null) {
+    const { lines } = store.totals();
+    const common = { quarantined: 0, lacks: [], oldest_pending_at: null };
+    return { name, pending_points: lines, delivered_points: deliveredLines(), held: held(), ...common };
+  }
+  const { pendingLines, quarantined } = store.backlog(id);
+  return {
+    name,
+    pending_points: pendingLines,
+    quarantined,
+    delivered_points: deliveredLines(),
+    oldest_pending_at: pendingLines === 0 ? null : timeText(facts.oldestPendingMs(id)),
+    lacks: lackStatuses(store.lackSums(id)),
+    held: held(),
+  };
+}
+
+function archiveStatus({ context, room }: ReportParts): ArchiveStatus {
+  const { usedBytes, maxBytes, diskFreeBytes, full } = room.status();
+  return {
+    points: context.store.totals().lines,
+    state_bytes: usedBytes,
+    max_bytes: maxBytes,
+    disk_free_bytes: diskFreeBytes,
+    full,
+  };
+}
+
+function nextStatus({ context, streams }: ReportParts, { open }: DeviceSums, nowMs: EpochMs): NextStatus {
+  const { store, settings } = context;
+  const after = dueAfter(settings.schedules, store.workspaceTag() ?? '');
+  return {
+    streams: streams.list().map(({ name, state, last_read_at }) => {
+      // Each device has a turn of its own: of telemetry only the schedule is told.
+      const fromMs = name === 'telemetry' || last_read_at === null ? nowMs : Date.parse(last_read_at);
+      return { name, due_at: state === 'off' ? null : timeText(after(name, fromMs)) };
+    }),
+    devices_open: open.devices,
+    open_seconds: open.seconds,
+  };
+}
+
+/** The first turn of a stream after a time, in the phase of the workspace. */
+export function dueAfter(
+  schedules: Schedules,
+  workspace: string,
+): (name: keyof Schedules, fromMs: EpochMs) => EpochMs | null {
+  const phaseMs = phaseOf(workspace);
+  return (name, fromMs) => {
+    const at = schedules[name].next(fromMs - phaseMs);
+    return at === null ? null : at + phaseMs;
+  };
+}

@@ -1,0 +1,163 @@
+/**
+ * The numbers of a device's sensors over a span, thinned out to the least, the mean and the most of each cell
+ * (`SensorSeries`). Pure.
+ *
+ * A line at a time, in the order of time; what is kept does not grow with their number, nor with that of the sensors: of
+ * those only the first `MAX_SENSORS` by name are kept. Each line costs a look-up and two numbers.
+ */
+import { hashHex } from '../core/hash.ts';
+import { readSeries, seriesOf } from '../core/lines/line-reader.ts';
+import { MAX_SENSORS, MAX_SHOWN_LENGTH, SERIES_CELLS, type SensorSeries } from '../core/page-facts.ts';
+import { shortened } from '../core/text.ts';
+import { type EpochMs, SECOND_MS } from '../core/time.ts';
+import { lastValue } from './line-values.ts';
+import { compareText, orderKey } from './name-order.ts';
+
+/** The cells of a span: whole seconds long, at whole multiples of their length, so that they stay where they are while time goes on. */
+export interface CellGrid {
+  /** Where the first begins: not after the span's beginning. */
+  readonly fromMs: EpochMs;
+  readonly cellMs: number;
+  readonly cells: number;
+}
+
+/** Cuts a half-open span. */
+export function gridOf(fromMs: EpochMs, toMs: EpochMs): CellGrid {
+  const cellMs = Math.max(1, Math.ceil((toMs - fromMs) / SERIES_CELLS / SECOND_MS)) * SECOND_MS;
+  const first = Math.floor(fromMs / cellMs);
+  return { fromMs: first * cellMs, cellMs, cells: Math.max(1, Math.ceil(toMs / cellMs) - first) };
+}
+
+export interface SeriesCells {
+  /** Takes telemetry lines of one device, in the order of time, all of them inside of the grid. */
+  add(lines: readonly string[]): void;
+  result(): { readonly sensors: readonly SensorSeries[]; readonly leftOut: number };
+}
+
+/** More sensors than that are not counted one by one. */
+const MOST_COUNTED = 10_000;
+/** How many series are known by their text: more than one reading can have. */
+const MOST_KNOWN = 4096;
+
+/** Cells without a value yet. */
+export function createSeriesCells(grid: CellGrid): SeriesCells {
+  /** By name, at most `MAX_SENSORS`. */
+  const kept: Sensor[] = [];
+  const seen = new Set<string>();
+  const known = new Map<string, Sensor | null>();
+  const admit = (name: string): Sensor | null => {
+    if (seen.size < MOST_COUNTED + MAX_SENSORS) seen.add(hashHex(name));
+    const key = orderKey(name);
+    const isAfter = (other: Sensor): boolean => (compareText(other.key, key) || compareText(other.name, name)) >= 0;
+    const found = kept.findIndex(isAfter);
+    const at = found === -1 ? kept.length : found;
+    const there = kept[at];
+    if (there?.name === name) return there;
+    if (at >= MAX_SENSORS) return null;
+    const sensor = emptySensor(name, key, grid.cells);
+    kept.splice(at, 0, sensor);
+    // Whoever is pushed out never comes back: those before it stay.
+    const out = kept.length > MAX_SENSORS ? kept.pop() : undefined;
+    if (out !== undefined) out.isOut = true;
+    return sensor;
+  };
+  const sensorOf = (series: string): Sensor | null => {
+    const sensor = known.get(series);
+    if (sensor !== undefined) return sensor;
+    if (known.size >= MOST_KNOWN) known.clear();
+    const name = readSeries(series).find(([key]) => key === 'sensor')?.[1];
+    const admitted = name === undefined ? null : admit(name);
+    known.set(series, admitted);
+    return admitted;
+  };
+  return {
+    add: (lines) => {
+      for (const line of lines) {
+        const series = seriesOf(line);
+        if (!line.startsWith(NUMBER, series.length + 1)) continue;
+        const sensor = sensorOf(series);
+        if (sensor !== null && !sensor.isOut) take(sensor, line, series.length + 1 + NUMBER.length, grid);
+      }
+    },
+    result: () => {
+      const times = timesOf(grid);
+      return { sensors: kept.map((sensor) => toSeries(sensor, times)), leftOut: seen.size - kept.length };
+    },
+  };
+}
+
+/** What stands before a number in a line. */
+const NUMBER = 'value=';
+
+/** A sensor while its values come. */
+interface Sensor {
+  readonly name: string;
+  readonly key: string;
+  readonly count: Uint32Array;
+  readonly min: Float64Array;
+  readonly mean: Float64Array;
+  readonly max: Float64Array;
+  values: number;
+  last: { readonly raw: string; readonly at: string };
+  /** Whether another one has taken its place. */
+  isOut: boolean;
+}
+
+function emptySensor(name: string, key: string, cells: number): Sensor {
+  return {
+    name,
+    key,
+    count: new Uint32Array(cells),
+    min: new Float64Array(cells).fill(Number.POSITIVE_INFINITY),
+    mean: new Float64Array(cells),
+    max: new Float64Array(cells).fill(Number.NEGATIVE_INFINITY),
+    values: 0,
+    last: { raw: '', at: '0' },
+    isOut: false,
+  };
+}
+
+function take(sensor: Sensor, line: string, valueAt: number, grid: CellGrid): void {
+  const valueEnd = line.lastIndexOf(' ');
+  const raw = line.slice(valueAt, valueEnd);
+  const at = line.slice(valueEnd + 1);
+  const value = Number(raw);
+  // In whole milliseconds, which a double holds; cells begin at whole seconds.
+  const cell = Math.floor((Number(at.slice(0, -6)) - grid.fromMs) / grid.cellMs);
+  const count = (sensor.count[cell] ?? 0) + 1;
+  const mean = sensor.mean[cell] ?? 0;
+  sensor.values += 1;
+  sensor.last = { raw, at };
+  sensor.count[cell] = count;
+  // Divided first: the difference of two doubles may be more than a double holds.
+  sensor.mean[cell] = mean + (value / count - mean / count);
+  if (value < (sensor.min[cell] ?? value)) sensor.min[cell] = value;
+  if (value > (sensor.max[cell] ?? value)) sensor.max[cell] = value;
+}
+
+function timesOf({ fromMs, cellMs, cells }: CellGrid): readonly number[] {
+  return Array.from({ length: cells }, (_, cell) => (fromMs + (cell + 0.5) * cellMs) / SECOND_MS);
+}
+
+function toSeries({ name, count, min, mean, max, values, last }: Sensor, times: readonly number[]): SensorSeries {
+  const filled = (of: Float64Array): (number | null)[] =>
+    Array.from(of, (value, cell) => (count[cell] === 0 ? null : value));
+  return {
+    sensor: shortened(name, MAX_SHOWN_LENGTH),
+    values,
+    last: lastValue(name, last.raw, BigInt(last.at)),
+    times,
+    min: filled(min),
+    mean: filled(mean).map((value, cell) => (value === null ? null : between(rounded(value), min[cell], max[cell]))),
+    max: filled(max),
+  };
+}
+
+/** Twelve digits are more than any sensor has: the rest is noise of the sum, and makes the page longer. */
+function rounded(value: number): number {
+  return Number(value.toPrecision(12));
+}
+
+function between(value: number, least = value, most = value): number {
+  return Math.min(most, Math.max(least, value));
+}

@@ -1,0 +1,96 @@
+/**
+ * Stretches that were backfilled with an end of their own: an island of the past that somebody wanted, no end of live work
+ * that was broken off. What lies between it and what is kept up with is nobody's debt.
+ */
+import type { CoveredSpan } from '../core/coverage.ts';
+import type { Interval } from '../core/intervals.ts';
+import type { Store } from '../core/state/state.ts';
+import type { TelemetryState } from '../core/state/telemetry.ts';
+import { type EpochNs, minNs } from '../core/time.ts';
+
+/** A fact that outlives the process: a list of these, times as texts. */
+const APART = 'backfilled_apart';
+
+interface Stretch {
+  readonly from: string;
+  readonly to: string;
+  /** `null`: all. */
+  readonly devices: readonly string[] | null;
+  /** Those that had been kept up with until somewhere in it: of these it is no island, and what comes after it is owed. */
+  readonly except?: readonly string[];
+}
+
+/** The same, to be looked at for each device. */
+interface Island extends Interval {
+  isOf(deviceId: string): boolean;
+}
+
+type Facts = Pick<Store, 'fact' | 'keepFact'>;
+
+interface Asked extends Interval {
+  /** Ids; none: all. */
+  readonly devices: readonly string[];
+  /** What is held of each device that it fills. */
+  readonly held: readonly TelemetryState[];
+}
+
+/** Remembers a stretch that is about to be filled. */
+export function noteApart(store: Facts, { from, to, devices, held }: Asked): void {
+  const except = held.filter((state) => isOwedAfter(store, state, { from, to })).map(({ deviceId }) => deviceId);
+  const own = { from: String(from), to: String(to), devices: devices.length === 0 ? null : devices };
+  const next: Stretch = except.length === 0 ? own : { ...own, except };
+  const others = stretchesOf(store).filter((known) => !isWithin(known, next));
+  store.keepFact(APART, JSON.stringify([...others, next]));
+}
+
+/** Whether a device had been kept up with until somewhere in the stretch. */
+function isOwedAfter(store: Facts, state: TelemetryState, { from, to }: Interval): boolean {
+  return ownSpans(store, state)
+    .slice(-2)
+    .some((span) => from < span.to && span.to <= to);
+}
+
+function isWithin(a: Stretch, b: Stretch): boolean {
+  const hasDevices = b.devices === null || a.devices?.every((id) => b.devices?.includes(id)) === true;
+  return hasDevices && BigInt(a.from) >= BigInt(b.from) && BigInt(a.to) <= BigInt(b.to);
+}
+
+function stretchesOf(store: Pick<Facts, 'fact'>): readonly Stretch[] {
+  const kept = store.fact(APART);
+  return kept === null ? [] : JSON.parse(kept);
+}
+
+/** Asked for of every device again and again: made anew when the text has changed. */
+let last: { readonly text: string | null; readonly islands: readonly Island[] } = { text: null, islands: [] };
+
+function islandsOf(store: Pick<Facts, 'fact'>): readonly Island[] {
+  const text = store.fact(APART);
+  if (text !== last.text) {
+    const islands = stretchesOf(store).map(({ from, to, devices, except = [] }): Island => {
+      const [all, none] = [devices === null ? null : new Set(devices), new Set(except)];
+      const isOf = (deviceId: string): boolean => all?.has(deviceId) !== false && !none.has(deviceId);
+      return { from: BigInt(from), to: BigInt(to), isOf };
+    });
+    last = { text, islands };
+  }
+  return last.islands;
+}
+
+/** What is held of a device but for its islands. */
+function ownSpans(store: Pick<Facts, 'fact'>, { deviceId, spans }: Held): readonly CoveredSpan[] {
+  const islands = islandsOf(store).filter(({ isOf }) => isOf(deviceId));
+  if (islands.length === 0) return spans;
+  return spans.filter(({ to }) => !islands.some((island) => island.from < to && to <= island.to));
+}
+
+type Held = Pick<TelemetryState, 'deviceId' | 'spans'>;
+
+/**
+ * Where the wanted span of a device begins: what came after the newest that is held stays wanted, however long the
+ * allowance or an outage has kept it waiting.
+ */
+export function goesOnFrom(store: Pick<Facts, 'fact'>, state: Held, wantedFrom: EpochNs): EpochNs {
+  const own = ownSpans(store, state);
+  const held = own.at(-2) ?? own.at(-1);
+  return held === undefined ? wantedFrom : minNs(wantedFrom, held.to);
+}

@@ -1,0 +1,149 @@
+/**
+ * What a stretch of history costs before any of it is asked for: readings, requests, time (issue 4, `--plan`).
+ *
+ * It follows the walk: breadth first in three reaches (`planner-history.ts`), each cut into windows of the plan, pages
+ * that overlap by their anchor and the slack (`walk.ts`), two empty answers where there is nothing at all.
+ */
+import type { DeviceRate } from '../core/fleet-rates.ts';
+import { type Interval, type Intervals, lengthNs, subtract } from '../core/intervals.ts';
+import { DAY_MS, DAY_NS, type EpochNs, HOUR_NS, MINUTE_MS, MS_NS, maxNs, minNs, msToNs } from '../core/time.ts';
+import { SLACK_NS } from '../ingest/walk.ts';
+
+/** What an empty stretch takes: nothing anchors the first answer. */
+const EMPTY_REQUESTS = 2;
+/** A hole above what is held, and all younger than this, is the end that live work is at: no history. */
+const LIVE_NS = HOUR_NS;
+/** How far back from now the reaches begin, in ns; the last one is open. */
+const REACH_NS: readonly bigint[] = [DAY_NS, 7n * DAY_NS];
+
+export interface BackfillInput {
+  readonly devices: readonly Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'heardMs' | 'held'>[];
+  readonly span: Interval;
+  readonly now: EpochNs;
+  readonly pageSize: number;
+  /** The widest window that the plan allows; `null`: any. */
+  readonly windowNs: bigint | null;
+}
+
+/** What is still open of a stretch of history. */
+export interface BackfillNeed {
+  /** Devices of which something is open. */
+  readonly devices: number;
+  /** What is open of the stretch, 0 to 1. */
+  readonly openShare: number;
+  readonly readings: number;
+  readonly requests: number;
+}
+
+/** What closing a stretch of history takes. */
+export function backfillNeed(input: BackfillInput): BackfillNeed {
+  const { devices, span, now } = input;
+  let [open, openNs, readings, requests] = [0, 0n, 0, 0];
+  const pieces = piecesOf(input);
+  for (const device of devices) {
+    const missing = subtract([span], device.held).filter(({ from }) => from === span.from || from < now - LIVE_NS);
+    if (missing.length === 0) continue;
+    open += 1;
+    openNs += lengthNs(missing);
+    for (const piece of pieces) {
+      for (const hole of within(missing, piece)) {
+        const expected = readingsIn(hole, device);
+        readings += expected;
+        requests += requestsFor({ readings: expected, hole, device }, input);
+      }
+    }
+  }
+  const whole = Number(span.to - span.from) * devices.length;
+  return { devices: open, openShare: whole === 0 ? 0 : Number(openNs) / whole, readings, requests };
+}
+
+/**
+ * The same for so many times the devices.
+ *
+ * @param anew what it takes where nothing is held: of devices that are not there yet nothing is.
+ * @returns whole readings and requests.
+ */
+export function scaleNeed(need: BackfillNeed, scale: number, anew: () => BackfillNeed): BackfillNeed {
+  const [own, more] = [Math.min(1, scale), Math.max(0, scale - 1)];
+  const added = more > 0 ? anew() : need;
+  return {
+    devices: Math.round(need.devices * own + added.devices * more),
+    openShare: (need.openShare * own + added.openShare * more) / (own + more),
+    readings: Math.round(need.readings * own + added.readings * more),
+    requests: Math.ceil(need.requests * own + added.requests * more),
+  };
+}
+
+/** How long so many requests take, in ms; `null` where there are none to be had. */
+export function finishMs(requests: number, perDay: number): number | null {
+  if (requests === 0) return 0;
+  return perDay > 0 ? (requests / perDay) * DAY_MS : null;
+}
+
+/**
+ * How long so many requests take with the whole share: at the pace of the minute until the day's budget is spent, and so
+ * on every day.
+ *
+ * @param budgets in requests; `spent`: what of the last day's is gone. @returns milliseconds.
+ */
+export function aloneFinishMs(
+  requests: number,
+  { perMinute, perDay, spent }: { perMinute: number; perDay: number | null; spent: number },
+): number {
+  if (requests === 0) return 0;
+  const atPace = (count: number): number => (count / perMinute) * MINUTE_MS;
+  if (perDay === null || perDay >= perMinute * (DAY_MS / MINUTE_MS)) return atPace(requests);
+  const left = Math.max(0, perDay - spent);
+  if (requests <= left) return atPace(requests);
+  const days = Math.floor((requests - left - 1) / perDay) + 1;
+  return days * DAY_MS + atPace(requests - left - (days - 1) * perDay);
+}
+
+/** The span in the reaches that are asked for one after the other, newest first. */
+function piecesOf({ span, now }: BackfillInput): Interval[] {
+  const pieces: Interval[] = [];
+  let to = minNs(span.to, now);
+  for (const reach of [...REACH_NS.map((ns) => maxNs(now - ns, span.from)), span.from]) {
+    if (to <= reach) continue;
+    pieces.push({ from: reach, to });
+    to = reach;
+  }
+  return pieces;
+}
+
+function within(missing: Intervals, piece: Interval): Interval[] {
+  return missing
+    .map(({ from, to }) => ({ from: maxNs(from, piece.from), to: minNs(to, piece.to) }))
+    .filter(({ from, to }) => from < to);
+}
+
+/** A quiet device has made none since its last sign of life. */
+function readingsIn(
+  { from, to }: Interval,
+  { intervalMs, isQuiet, heardMs }: Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'heardMs'>,
+): number {
+  if (heardMs === null) return 0;
+  const end = isQuiet ? minNs(to, msToNs(heardMs)) : to;
+  return end <= from ? 0 : Number((end - from) / MS_NS) / intervalMs;
+}
+
+interface Part {
+  readonly readings: number;
+  readonly hole: Interval;
+  readonly device: Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'heardMs'>;
+}
+
+/** Full pages, where windows are wide enough for them; a window with less is one, and an empty one takes two. */
+function requestsFor({ readings, hole, device }: Part, { pageSize, windowNs }: BackfillInput): number {
+  const windows = (from: EpochNs, to: EpochNs): number =>
+    windowNs === null || to <= from ? 1 : Math.max(1, Math.ceil(Number(to - from) / Number(windowNs)));
+  if (readings === 0) return EMPTY_REQUESTS * windows(hole.from, hole.to);
+  const { intervalMs, isQuiet, heardMs } = device;
+  const overlap = 1 + Math.floor(Number(SLACK_NS / MS_NS) / intervalMs);
+  // Where the slack is most of a page, a cursor is used in its place.
+  const perPage = Math.max(1, pageSize - Math.min(overlap, Math.floor(pageSize / 2)));
+  const end = isQuiet && heardMs !== null ? minNs(hole.to, msToNs(heardMs)) : hole.to;
+  const silent =
+    end < hole.to && windowNs !== null ? EMPTY_REQUESTS * Math.floor(Number(hole.to - end) / Number(windowNs)) : 0;
+  return silent + Math.max(windows(hole.from, end), Math.ceil(readings / perPage));
+}

@@ -1,0 +1,106 @@
+/**
+ * How the day's budget is spread over the day, so that it is not burnt in its first hours, with a part in reserve for
+ * live work (issue 4, "When it cannot fit"). The ceilings of `allowance.ts` stand beside it; this keeps from running into them.
+ *
+ * A bucket is filled evenly and holds a small part of the day, so a burst of work need not wait. Together they make no
+ * more than the budget in any 24 hours. Others' use of the day is measured and left to them, with room to spare.
+ */
+import { DAY_MS, MINUTE_MS } from '../core/time.ts';
+
+/** The day as the allowance tells of it; `null`: not known. */
+export interface DayFigures {
+  readonly limit: number | null;
+  /** The share of it. */
+  readonly budget: number | null;
+  readonly spent: number;
+  /** What others have used of the window that is under way. */
+  readonly others: number | null;
+  /** The share of the minute's window, where that is known. */
+  readonly minuteBudget?: number | null;
+}
+
+export interface DaySpread {
+  setFigures(figures: DayFigures, nowMs: number): void;
+  sent(nowMs: number): void;
+  /** When the next request may go. @param isLive what is not live leaves the reserve alone. */
+  freeAtMs(isLive: boolean, nowMs: number): number;
+  /** Requests per ms that the day and the minute carry; infinite where no limit is known. */
+  perMs(): number;
+}
+
+/** The part of the day's budget that may go at once after a rest. */
+const BURST = 0.03;
+/** The part of the bucket that only live work may take. */
+const RESERVE = 0.5;
+/** What is left to others beyond what they were seen to use: below half of what the share leaves, answers brake. */
+const GUARD = 0.6;
+/** How long it counts what others were seen to use of a day. */
+const REMEMBERED_MS = 2 * DAY_MS;
+
+/** @param share the part of the limit that may be used. */
+export function createDaySpread(share: number): DaySpread {
+  let budget = Number.POSITIVE_INFINITY;
+  let tokens: number | null = null;
+  let filledMs = Number.NEGATIVE_INFINITY;
+  const others = createOthers();
+
+  const burst = (): number => Math.max(1, budget * BURST);
+  const perMs = (): number => (budget * (1 - BURST)) / DAY_MS;
+  let minutePerMs = Number.POSITIVE_INFINITY;
+  const fill = (nowMs: number): number => {
+    const gained = tokens === null ? burst() : tokens + Math.max(0, nowMs - filledMs) * perMs();
+    tokens = Math.min(burst(), gained);
+    filledMs = Math.max(filledMs, nowMs);
+    return tokens;
+  };
+
+  return {
+    setFigures(figures, nowMs) {
+      minutePerMs = (figures.minuteBudget ?? Number.POSITIVE_INFINITY) / MINUTE_MS;
+      if (figures.limit === null || figures.budget === null) {
+        budget = Number.POSITIVE_INFINITY;
+        return;
+      }
+      const theirs = others.note(figures.others, nowMs);
+      const left = figures.limit * (1 - (1 - share) * GUARD) - theirs;
+      const isFirst = !Number.isFinite(budget);
+      budget = Math.max(1, Math.min(figures.budget, theirs > 0 ? left : figures.budget));
+      // What was spent before counts: a restart gives nothing back.
+      if (isFirst) tokens = Math.max(0, Math.min(burst(), budget * BURST - figures.spent));
+      if (isFirst) filledMs = nowMs;
+    },
+    sent(nowMs) {
+      if (Number.isFinite(budget)) tokens = fill(nowMs) - 1;
+    },
+    freeAtMs(isLive, nowMs) {
+      if (!Number.isFinite(budget)) return nowMs;
+      const missing = Math.min(burst(), isLive ? 1 : 1 + burst() * RESERVE) - fill(nowMs);
+      return missing <= 0 ? nowMs : nowMs + Math.ceil(missing / perMs());
+    },
+    perMs: () => Math.min(perMs(), minutePerMs),
+  };
+}
+
+/**
+ * What others use in a day: the most that they were seen to use of one lately, as people and programs have their habits.
+ *
+ * A fixed window tells of a whole day's use only towards its end, and headers that speak of the tighter window tell of
+ * the day only when it is nearly spent: what was seen is remembered longer than a day.
+ */
+function createOthers() {
+  /** Ascending in time, descending in use: only what nothing later exceeds can ever be the most. */
+  const peaks: { atMs: number; used: number }[] = [];
+  let last: number | null = null;
+  return {
+    note(used: number | null, nowMs: number): number {
+      // The same figure as before is no news: the answers may have ceased to tell of the day.
+      if (used !== null && used !== last) {
+        while (peaks.length > 0 && (peaks.at(-1)?.used ?? 0) <= used) peaks.pop();
+        peaks.push({ atMs: nowMs, used });
+        last = used;
+      }
+      while (peaks.length > 1 && (peaks[0]?.atMs ?? nowMs) < nowMs - REMEMBERED_MS) peaks.shift();
+      return peaks[0]?.used ?? 0;
+    },
+  };
+}

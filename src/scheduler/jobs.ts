@@ -1,0 +1,284 @@
+/**
+ * The daemon's side of jobs (`core/state/jobs.ts`): takes what commands have left in the state, one after the other, and what is
+ * long beside that.
+ *
+ * Promises: a job has an end, whatever happens to it; one that is for its follower alone is cancelled when that has
+ * vanished; while there is none this costs one look at an empty index a second. What goes wrong with a job is told to
+ * who asked for it, and ends the daemon only where it would have ended the daemon's own work too.
+ */
+import { StateFullError } from '../core/archive-room.ts';
+import { UserError } from '../core/faults.ts';
+import type { Clock, Observe } from '../core/ports.ts';
+import { type Job, type JobEnd, type JobQueue, ruleOf } from '../core/state/jobs.ts';
+import { DAY_MS, HOUR_MS, SECOND_MS } from '../core/time.ts';
+import { createDoorbell } from '../core/wake-up.ts';
+import { type Beats, createBeats } from './job-beats.ts';
+
+/** Work under way for a job. */
+export interface JobWork {
+  readonly end: Promise<JobEnd>;
+  /** How far it is: plain JSON, of its kind. */
+  progress(): unknown;
+}
+
+/**
+ * Begins the work of a job.
+ *
+ * @param keep keeps other arguments with the job: what those that were asked for have come to mean.
+ */
+export type JobWorker = (args: unknown, signal: AbortSignal, keep: (args: unknown) => void) => JobWork;
+
+export interface JobParts {
+  readonly queue: JobQueue;
+  /** Begins the work of a job; its end when the signal aborts is that of a job that was cancelled. */
+  readonly workers: Readonly<Record<string, JobWorker>>;
+  readonly clock: Clock;
+  readonly observe: Observe;
+  /** Takes every secret out of a text. */
+  readonly scrub: (text: string) => string;
+}
+
+/** How often it is looked for jobs, and how often the one under way is looked after. */
+const LOOK_EVERY_MS = SECOND_MS;
+
+/** A progress report is a look at every device: it takes no more than this part of the time. */
+const PROGRESS_PART = 0.05;
+
+/** How long a job is kept once it has ended, and how often it is looked for such. */
+const KEPT_MS = DAY_MS;
+const CLEAR_EVERY_MS = HOUR_MS;
+
+const VANISHED: JobEnd = {
+  state: 'cancelled',
+  exitCode: 3,
+  summary: null,
+  message: 'the command that asked for it is not there any more',
+};
+
+const STOPPED: JobEnd = {
+  state: 'failed',
+  exitCode: 3,
+  summary: null,
+  message: 'the daemon was told to stop: what was reached stays. Run the command again',
+};
+
+const BEFORE_BEGUN: JobEnd = { state: 'cancelled', exitCode: 3, summary: null, message: 'cancelled before it began' };
+
+/** Takes jobs until told to stop. @throws what would end the daemon's own work too. */
+export async function runJobs(parts: JobParts, signal: AbortSignal): Promise<never> {
+  const { queue, clock } = parts;
+  const beats = createBeats(clock, queue.open());
+  /** By place: long work has one of its kind, all other work shares one. */
+  const underWay = new Map<string, Promise<void>>();
+  const end = new AbortController();
+  const both = AbortSignal.any([signal, end.signal]);
+  const bell = createDoorbell(clock);
+  const failure: { cause: unknown; isSet: boolean } = { cause: null, isSet: false };
+  let clearedAtMs = Number.NEGATIVE_INFINITY;
+  const begin = (job: Job): void => {
+    const place = placeOf(job);
+    const work = doJob(parts, { job, beats }, both)
+      .catch((cause: unknown) => {
+        if (!failure.isSet) Object.assign(failure, { cause, isSet: true });
+      })
+      .finally(() => {
+        underWay.delete(place);
+        bell.ring();
+      });
+    underWay.set(place, work);
+  };
+  try {
+    for (;;) {
+      both.throwIfAborted();
+      withRoom(null, () => {
+        if (clock.monoMs() - clearedAtMs >= CLEAR_EVERY_MS) {
+          queue.clear(clock.nowMs() - KEPT_MS);
+          clearedAtMs = clock.monoMs();
+        }
+        for (const job of lookAfter(parts, beats)) if (mayBegin(parts, { job, beats, underWay })) begin(job);
+        return null;
+      });
+      await bell.wait(LOOK_EVERY_MS, both);
+      if (failure.isSet) throw failure.cause;
+    }
+  } finally {
+    end.abort(signal.reason ?? new Error('jobs are taken no more'));
+    await Promise.allSettled(underWay.values());
+  }
+}
+
+function placeOf({ kind }: Job): string {
+  return ruleOf(kind)?.isLong === true ? kind : '';
+}
+
+interface Waiting {
+  readonly job: Job;
+  readonly beats: Beats;
+  readonly underWay: ReadonlyMap<string, unknown>;
+}
+
+/** Whether a waiting job is to be begun, and is still there. One that is not understood is ended. */
+function mayBegin(parts: JobParts, { job, beats, underWay }: Waiting): boolean {
+  const { queue, clock, workers } = parts;
+  const rule = ruleOf(job.kind);
+  if (rule === null || workers[job.kind] === undefined || !rule.takes(job.args)) {
+    endJob(parts, { job, beganMs: clock.monoMs(), end: notUnderstood(job) });
+    return false;
+  }
+  if (underWay.has(placeOf(job)) || (rule.isFollowed && !beats.isAlive(job))) return false;
+  return queue.take(job.id, clock.nowMs());
+}
+
+/** Ends those waiting jobs that nobody wants any more. @returns those that are left. */
+function lookAfter(parts: JobParts, beats: Beats): readonly Job[] {
+  const open = parts.queue.open();
+  if (open.length === 0) return open;
+  parts.queue.beat();
+  beats.note(open);
+  const beganMs = parts.clock.monoMs();
+  return open.filter((job) => {
+    if (job.state !== 'waiting') return false;
+    const end = reasonToEnd(job, beats, BEFORE_BEGUN);
+    if (end !== null) endJob(parts, { job, beganMs, end });
+    return end === null;
+  });
+}
+
+function reasonToEnd(job: Job, beats: Beats, cancelled: JobEnd): JobEnd | null {
+  if (job.isCancelAsked) return cancelled;
+  return ruleOf(job.kind)?.isFollowed === true && beats.hasVanished(job) ? VANISHED : null;
+}
+
+/** Does a job to its end. */
+async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }, signal: AbortSignal): Promise<void> {
+  const { queue, clock, observe, workers } = parts;
+  const beganMs = clock.monoMs();
+  observe({ type: 'job-started', job: job.id, kind: job.kind, askedBy: job.askedBy });
+  const stop = new AbortController();
+  const over = new AbortController();
+  const onAbort = (): void => stop.abort(signal.reason);
+  signal.addEventListener('abort', onAbort, { once: true });
+  const seen: Seen = { vanished: false, failure: null };
+  try {
+    const keep = (args: unknown): void => withRoom(undefined, () => queue.keepArgs(job.id, args));
+    const work = workers[job.kind]?.(job.args, stop.signal, keep);
+    if (work === undefined) throw new Error(`no worker for ${job.kind}`);
+    const watching = watchOver(parts, { job, beats, work, stop, seen }, over.signal).catch((error: unknown) => {
+      seen.failure = { error };
+      stop.abort(error);
+    });
+    const end = await work.end.finally(() => over.abort());
+    await watching;
+    if (seen.failure !== null) throw seen.failure.error;
+    if (end.state === 'cancelled') signal.throwIfAborted();
+    await endSurely(parts, { job, beganMs, end: whyCut(end, seen, signal) }, signal);
+  } catch (error) {
+    if (signal.aborted && ruleOf(job.kind)?.isResumed === true) {
+      // Whoever takes jobs next goes on with it.
+      queue.release(job.id);
+      throw error;
+    }
+    const end = signal.aborted ? STOPPED : endOf(error);
+    await endSurely(parts, { job, beganMs, end }, signal).catch(() => {});
+    if (signal.aborted || !isOfTheJob(error)) throw error;
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+    stop.abort();
+    over.abort();
+  }
+}
+
+/** What was seen of a job while it was done. */
+interface Seen {
+  vanished: boolean;
+  /** Why it could not be looked after. */
+  failure: { readonly error: unknown } | null;
+}
+
+/** Of work that was cut short, why it was. */
+function whyCut(end: JobEnd, { vanished }: Seen, signal: AbortSignal): JobEnd {
+  if (end.state !== 'cancelled') return end;
+  if (signal.aborted) return STOPPED;
+  return vanished ? VANISHED : end;
+}
+
+/** Counts on, tells how far the work is, and stops it where nobody wants it any more. */
+async function watchOver(
+  parts: JobParts,
+  watch: { job: Job; beats: Beats; work: JobWork; stop: AbortController; seen: Seen },
+  over: AbortSignal,
+): Promise<void> {
+  const { clock, queue, scrub } = parts;
+  const { job, beats, work, stop, seen } = watch;
+  let toldAtMs = Number.NEGATIVE_INFINITY;
+  let tookMs = 0;
+  while (!over.aborted) {
+    withRoom(null, () => {
+      const now = queue.open().find(({ id }) => id === job.id);
+      const end = now === undefined ? VANISHED : reasonToEnd(now, beats, BEFORE_BEGUN);
+      if (end !== null) {
+        seen.vanished ||= end === VANISHED;
+        stop.abort(new Error('the job was cancelled'));
+      }
+      const startedMs = clock.monoMs();
+      if (startedMs - toldAtMs < tookMs / PROGRESS_PART) return null;
+      queue.tell(job.id, JSON.parse(scrub(JSON.stringify(work.progress()))));
+      toldAtMs = clock.monoMs();
+      tookMs = toldAtMs - startedMs;
+      return null;
+    });
+    await clock.sleep(LOOK_EVERY_MS, over).catch((error: unknown) => {
+      if (!over.aborted) throw error;
+    });
+  }
+}
+
+/** Where the state is full for the moment, jobs wait like everything else. */
+function withRoom<T>(otherwise: T, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof StateFullError) return otherwise;
+    throw error;
+  }
+}
+
+interface Ended {
+  readonly job: Job;
+  readonly beganMs: number;
+  readonly end: JobEnd;
+}
+
+/** Ends it as soon as there is room for that. */
+async function endSurely(parts: JobParts, ended: Ended, signal: AbortSignal): Promise<void> {
+  while (!withRoom(false, () => endJob(parts, ended))) await parts.clock.sleep(LOOK_EVERY_MS, signal);
+}
+
+function endJob({ queue, clock, observe, scrub }: JobParts, { job, beganMs, end }: Ended): true {
+  const clean: JobEnd = JSON.parse(scrub(JSON.stringify(end)));
+  queue.end(job.id, clean, clock.nowMs());
+  const { state, exitCode, message } = clean;
+  const durationMs = clock.monoMs() - beganMs;
+  observe({ type: 'job-ended', job: job.id, kind: job.kind, state, exitCode, message, durationMs });
+  return true;
+}
+
+function notUnderstood({ kind }: Job): JobEnd {
+  const message = `the daemon does not understand this kind of work (${kind}): it is of another version. Restart it with the same version as this command`;
+  return { state: 'failed', exitCode: 1, summary: null, message };
+}
+
+function endOf(error: unknown): JobEnd {
+  if (error instanceof UserError) {
+    return { state: 'failed', exitCode: error.exitCode, summary: null, message: error.message };
+  }
+  const message = `an error that should not happen: ${error instanceof Error ? error.message : 'unknown'}`;
+  return { state: 'failed', exitCode: 1, summary: null, message };
+}
+
+/** What the daemon goes on after: a key that is refused, for which it waits, what was asked wrongly or can be asked again. */
+const OF_THE_JOB: ReadonlySet<number> = new Set([2, 3, 77]);
+
+function isOfTheJob(error: unknown): boolean {
+  return error instanceof StateFullError || (error instanceof UserError && OF_THE_JOB.has(error.exitCode));
+}

@@ -1,0 +1,144 @@
+/**
+ * The words in which the planner is spoken with: what it is set to, what it is told, what it answers (design 2.4).
+ */
+
+import type { Purpose } from '../core/ports.ts';
+import type { DayFigures } from './day-spread.ts';
+import type { OpenHistory, Reach } from './planner-history.ts';
+import type { TailAnswer } from './planner-notes.ts';
+import type { RoundKind } from './planner-rounds.ts';
+import type { HeldTail, ListedTail } from './planner-tails.ts';
+
+/** What is asked for by the configuration and the plan. */
+export interface PlannerSettings {
+  /** The distance of two turns of `sync.telemetry`, `.devices`, `.alerts`, `.account`, in ms. */
+  readonly freshnessMs: number;
+  readonly devicesMs: number;
+  readonly alertsMs: number;
+  readonly accountMs: number;
+  /** The first turn of a stream's schedule after a time; by the distances above where this is left out. */
+  readonly turnAfter?: (kind: RoundKind, lastMs: number) => number;
+  /** `sync.sweep`, in ms. */
+  readonly sweepMs: number;
+  /** Records to a page, until `setPageSize` tells better. */
+  readonly pageSize: number;
+  /** `api.share`. */
+  readonly share: number;
+}
+
+/** One page of the newest end of a device. */
+export interface TailDecision {
+  readonly kind: 'tail';
+  readonly lane: 'live' | 'sweep';
+  readonly deviceId: string;
+  /** What lies below the page is given up, as a named gap. */
+  readonly newestOnly: boolean;
+  /** What is newer than this is left to the next turn, in ms; `null`: nothing is. */
+  readonly untilMs: number | null;
+}
+
+/** One page of what is open of a device, the newest part of the stretch first. */
+export interface HistoryDecision {
+  readonly kind: 'history';
+  readonly lane: 'first-history' | 'backfill';
+  readonly deviceId: string;
+  readonly reach: Reach;
+}
+
+/** `devices`: the next page of a listing, its first one included; `alerts` may take several requests. */
+export interface RoundDecision {
+  readonly kind: RoundKind;
+  readonly lane: 'inventory' | 'alerts';
+}
+
+/** One piece of what was held for complete and is read once more (yesterday, design 2.1); of which device, the motion knows. */
+export interface RereadDecision {
+  readonly kind: 'reread';
+  readonly lane: 'sweep';
+}
+
+/** A request to make. */
+export type Decision = TailDecision | HistoryDecision | RoundDecision | RereadDecision;
+
+/** What it is booked under. */
+export function purposeOf(decision: Decision): Purpose {
+  const { lane } = decision;
+  return 'deviceId' in decision
+    ? { lane, stream: 'telemetry', deviceId: decision.deviceId }
+    : { lane, stream: decision.kind === 'reread' ? 'telemetry' : decision.kind };
+}
+
+/** Nothing before that time, unless something happens; `day`: the day's budget is spread, `idle`: nothing is due. */
+export interface Rest {
+  readonly kind: 'rest';
+  readonly untilMs: number;
+  readonly reason: 'day' | 'idle';
+}
+
+/** What the planner can tell of itself, for the status page and for whoever warns. */
+export interface PlannerFigures {
+  /** Whether not even the readings fit, so that only the newest page of each device is kept. */
+  readonly isOvercommitted: boolean;
+  /** At which age devices were asked lately, in ms. */
+  readonly liveAgeMs: number;
+  readonly listEveryMs: number;
+  readonly droppedHints: number;
+  /** Live requests, sweeps apart, and those of them that brought nothing new. */
+  readonly liveAsked: number;
+  readonly liveEmpty: number;
+  /** What is open of history, in ms of all devices together. */
+  readonly openHistoryMs: OpenHistory;
+  readonly devices: number;
+  readonly readingsPerDay: number;
+}
+
+/** How fast devices report. */
+export interface Rates {
+  /** From reading to reading, in ms, of each device that speaks and whose rate is known. */
+  readonly knownMs: readonly number[];
+  /** Devices that speak at a rate that is not known yet. */
+  readonly unknown: number;
+  readonly quiet: number;
+}
+
+/** All times are the server's, in ms; they may be any clock's as long as it is one. */
+export interface Planner {
+  /** The request that is worth most. Changes nothing that counts: asking twice gives the same. */
+  next(nowMs: number): Decision | Rest;
+  /** It is being made. It comes back by exactly one of the next six. */
+  began(decision: Decision, nowMs: number): void;
+  tailLanded(decision: TailDecision, answer: TailAnswer, nowMs: number): void;
+  historyLanded(decision: HistoryDecision, open: OpenHistory): void;
+  /** A page of the listing has come. */
+  listed(devices: readonly ListedTail[], page: { isLast: boolean }, nowMs: number): void;
+  /** The alerts or the account were read to their end. */
+  done(kind: 'alerts' | 'account', nowMs: number): void;
+  /** Says whether there is something to read again, also after each that was: it gets what all else leaves. */
+  setReread(isDue: boolean): void;
+  /** It came to nothing. `isOwn`: by a fault of this device or stream, so that it rests for a while; else as before. */
+  failed(decision: Decision, fault: { isOwn: boolean }, nowMs: number): void;
+  /** A request was booked, whoever made it: a decision makes one or several. */
+  booked(purpose: Pick<Purpose, 'lane' | 'stream'>, nowMs: number): void;
+  /** The day's window as it stands: after each answer will do. */
+  setDay(day: DayFigures, nowMs: number): void;
+  setPageSize(records: number): void;
+  /** What the state holds of a device that is there: at the start, when it is back, and where others have asked it. */
+  held(deviceId: string, held: HeldTail): void;
+  /** It is gone: it is looked at daily, in the lane of the sweeps. */
+  gone(deviceId: string, nowMs: number): void;
+  /** It is excluded or forgotten: nothing is asked of it. */
+  left(deviceId: string): void;
+  /** What is open of a device's history. */
+  open(lane: 'first-history' | 'backfill', deviceId: string, open: OpenHistory): void;
+  /** No backfill is begun before that time: it has a pace of its own. */
+  restBackfill(untilMs: number): void;
+  /** It is due now: the plan is doubted, an owner asks. */
+  hasten(kind: RoundKind): void;
+  /** The key lacks the scope: nothing of that stream before then. */
+  off(stream: RoundKind | 'telemetry', untilMs: number): void;
+  figures(): PlannerFigures;
+  /** How fast the devices report, as far as is known. Takes a look at each. */
+  rates(): Rates;
+  /** Steps in its heaps so far: what tests measure instead of time. */
+  steps(): number;
+}

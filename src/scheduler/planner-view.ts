@@ -1,0 +1,73 @@
+/**
+ * What the planner is told of a device by what is held of it: the newest reading, the stretch that is missing right
+ * below it, and what of history is open (design 2.1, "everything follows from coverage").
+ */
+import { type CoveredSpan, holesIn } from '../core/coverage.ts';
+import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract } from '../core/intervals.ts';
+import { DAY_NS, type EpochNs, maxNs, nsToMs } from '../core/time.ts';
+import type { OpenHistory } from './planner-history.ts';
+import type { Hole } from './planner-tail.ts';
+
+export interface DeviceView {
+  /** The newest reading that is held; where none is, up to when none was found; `null`: nothing was ever asked. */
+  readonly newestMs: number | null;
+  /** Up to when it is held in full. */
+  readonly coveredToMs: number | null;
+  /** What is missing below the newest stretch, where that is catching up and no first history. */
+  readonly hole: Hole | null;
+  /** What else is missing, by how far back it lies. */
+  readonly open: OpenHistory;
+}
+
+export interface ViewInput {
+  readonly spans: readonly CoveredSpan[];
+  /** The span that is wanted and can be claimed now. */
+  readonly wanted: Interval;
+  /** Named gaps that are not worth another try yet. */
+  readonly resting: Intervals;
+  /** Named gaps that are worth another try by now; none where this is left out. */
+  readonly named?: Intervals;
+}
+
+/** How far back live work catches up by itself: what is older waits its turn with the history of all. */
+const CATCH_UP_NS = DAY_NS;
+const WEEK_NS = 7n * DAY_NS;
+
+const NOTHING: OpenHistory = { day: 0, week: 0, rest: 0 };
+
+/** Looks at one device. What lies above the newest stretch is no hole: the next live request brings it. */
+export function viewOf({ spans, wanted, resting, named = [] }: ViewInput): DeviceView {
+  const top = spans.at(-1);
+  // Never asked: the newest page comes before any history.
+  if (top === undefined) return { newestMs: null, coveredToMs: null, hole: null, open: NOTHING };
+  const below = { from: wanted.from, to: maxNs(wanted.from, top.from) };
+  const missing = subtract(holesIn(below, spans), resting);
+  const newest = missing.at(-1);
+  const isCatchingUp =
+    newest !== undefined &&
+    newest.to === top.from &&
+    newest.from >= wanted.to - CATCH_UP_NS &&
+    // Its live walk was broken off: a device that is quiet by now would not be asked before its sweep.
+    intersect(named, [newest]).length === 0 &&
+    spans.some(({ to }) => to === newest.from);
+  const hole = isCatchingUp ? newest : null;
+  return {
+    newestMs: nsToMs(newestReading(spans) ?? top.to),
+    coveredToMs: nsToMs(top.to),
+    hole: hole === null ? null : { fromMs: nsToMs(hole.from), toMs: nsToMs(hole.to) },
+    open: openOf(hole === null ? missing : subtract(missing, [hole]), wanted.to),
+  };
+}
+
+function newestReading(spans: readonly CoveredSpan[]): EpochNs | null {
+  return spans.findLast(({ last }) => last !== null)?.last?.at ?? null;
+}
+
+/** How much of what is missing lies how far back from a time. */
+export function openOf(missing: Intervals, to: EpochNs): OpenHistory {
+  const within = (fromNs: bigint, toNs: bigint): number => {
+    const stretch = normalize([{ from: maxNs(to - toNs, 0n), to: maxNs(to - fromNs, 0n) }]);
+    return nsToMs(lengthNs(intersect(missing, stretch)));
+  };
+  return { day: within(0n, DAY_NS), week: within(DAY_NS, WEEK_NS), rest: within(WEEK_NS, to) };
+}

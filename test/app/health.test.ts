@@ -1,0 +1,120 @@
+/**
+ * `/healthz` over real loops on a virtual clock: what a restart cannot mend is healthy for as long as it takes, and a
+ * loop that waits for what never comes is not.
+ */
+import { describe, expect, test } from 'vitest';
+import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
+import { healthOf } from '../../src/core/heartbeats.ts';
+import type { HealthReport } from '../../src/core/status.ts';
+import { always, type FaultPlan } from '../../src/sim/faults.ts';
+import { DEVICES, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { destinationOf, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+/** Looks at the health every ten seconds. */
+function watchHealth(rig: Rig, seen: HealthReport[]): (sync: Sync) => ((signal: AbortSignal) => Promise<never>)[] {
+  return (sync) => [
+    sync.fleet.run,
+    async (signal) => {
+      for (;;) {
+        sync.heartbeats.tick();
+        seen.push(healthOf(sync.heartbeats.loops()));
+        await rig.clock.sleep(4 * SECOND, signal);
+      }
+    },
+  ];
+}
+
+/** What never answers, until it is told to stop. */
+function never(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+}
+
+describe.runIf(influxdAvailable())('the health of a daemon', () => {
+  const bench = sharedBench(openBench);
+
+  const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
+    await openRig(bench, { world: worldOf(DEVICES), historyMs: 24 * HOUR, ...options });
+
+  test.each<[string, Partial<RigOptions>, FaultPlan | null, RegExp]>([
+    ['all is well', {}, null, /^$/],
+    [
+      'the allowance of the day is spent',
+      { settings: { plan: { requestsPerMinute: 60, requestsPerDay: 60 } } },
+      null,
+      /^(last_day_missing)?$/,
+    ],
+    ['the API is down', {}, always({ kind: 'reset', when: 'before-headers' }), /^(api_unreachable)/],
+    ['the key is refused', { settings: { key: { secret: 'x', revoked: true } } as object }, null, /^(key_refused|)/],
+  ])('is good while %s', async (_what, options, faults, codes) => {
+    using rig = await rigOf(options);
+    if (faults !== null) rig.simulator.faults = faults;
+    const seen: HealthReport[] = [];
+    const life = await liveAsDaemon(rig, { forMs: 4 * HOUR, beside: watchHealth(rig, seen) });
+    expect(life.error).toBeNull();
+    expect(seen.length).toBeGreaterThan(3000);
+    expect(seen.filter(({ healthy }) => !healthy).slice(0, 3)).toEqual([]);
+    expect(life.lastReady.codes.join()).toMatch(codes);
+  });
+
+  test('is good while the database is down, which is a reason of not being ready', async () => {
+    using rig = await rigOf();
+    const seen: HealthReport[] = [];
+    const to = destinationOf(bench, rig.database, rig.clock);
+    const down = {
+      ...to.sink,
+      write: async () => await Promise.resolve({ kind: 'later', words: 'down', waitMs: null } as const),
+    };
+    const changes: Partial<SyncOptions> = { destinations: [{ ...to, sink: down }] };
+    const life = await liveAsDaemon(rig, { forMs: 3 * HOUR, changes, beside: watchHealth(rig, seen) });
+    expect(seen.filter(({ healthy }) => !healthy).slice(0, 3)).toEqual([]);
+    expect(life.lastReady).toMatchObject({ ready: false, codes: ['destination_held'] });
+  });
+
+  test('is not when requests never come to an end, and names the loop', async () => {
+    using rig = await rigOf();
+    const seen: HealthReport[] = [];
+    let isHung = false;
+    const { transport } = rig.simulator;
+    const changes: Partial<SyncOptions> = {
+      transport: async (request, signal) => (isHung ? await never(signal) : await transport(request, signal)),
+    };
+    await liveAsDaemon(rig, {
+      forMs: 2 * HOUR,
+      changes,
+      beside: watchHealth(rig, seen),
+      meanwhile: async () => {
+        await rig.clock.sleep(HOUR);
+        isHung = true;
+      },
+    });
+    const bad = seen.findIndex(({ healthy }) => !healthy);
+    // A request may take ten minutes at most, and a minute is granted.
+    expect(bad * 4 * SECOND).toBeGreaterThan(HOUR + 10 * MINUTE);
+    expect(bad * 4 * SECOND).toBeLessThan(HOUR + 14 * MINUTE);
+    expect(seen.at(-1)).toMatchObject({
+      healthy: false,
+      reasons: [expect.stringMatching(/^the loop "requests" stands still for \d+ s$/)],
+      codes: ['loop_stands_still'],
+    });
+  });
+
+  test('is not when a write never comes to an end, while everything else goes on', async () => {
+    using rig = await rigOf();
+    const seen: HealthReport[] = [];
+    const to = destinationOf(bench, rig.database, rig.clock);
+    const hung = { ...to.sink, write: async (_lines: readonly string[], signal: AbortSignal) => await never(signal) };
+    const changes: Partial<SyncOptions> = { destinations: [{ ...to, sink: hung, timeoutMs: 30 * SECOND }] };
+    await liveAsDaemon(rig, { forMs: HOUR, changes, beside: watchHealth(rig, seen) });
+    const bad = seen.findIndex(({ healthy }) => !healthy);
+    expect(bad * 4 * SECOND).toBeLessThan(4 * MINUTE);
+    expect(seen.at(-1)?.reasons).toEqual([expect.stringMatching(/^the loop "delivery influx" stands still/)]);
+  });
+});

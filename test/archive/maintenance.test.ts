@@ -1,0 +1,298 @@
+/**
+ * Housekeeping over virtual weeks: real SQLite, a virtual clock, destinations that take what the test says.
+ */
+import { describe, expect, test } from 'vitest';
+import { type HousekeepingParts, housekeepOnce, runHousekeeping } from '../../src/archive/maintenance.ts';
+import { createRoom } from '../../src/archive/room.ts';
+import { StateFullError } from '../../src/core/archive-room.ts';
+import type { AppEvent } from '../../src/core/events.ts';
+import type { Disk } from '../../src/core/ports.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import { createVirtualClock } from '../../src/sim/virtual-clock.ts';
+import { NO_LIMIT, type ScratchStore, scratchStore } from '../store/support.ts';
+
+const MIB = 1024 * 1024;
+const START_MS = Date.UTC(2026, 5, 1, 1);
+
+interface House extends Disposable {
+  readonly state: ScratchStore;
+  readonly parts: HousekeepingParts;
+  readonly events: AppEvent[];
+  /** What is free on the disk. */
+  disk: { freeBytes: number | null };
+  /** Opens a destination and configures it. */
+  open(name: string): number;
+  /** Lets virtual time pass, every hour something happen, and the house be kept. */
+  pass(ms: number, hourly?: () => void): Promise<void>;
+  /** Lets virtual time pass with the loop under way. */
+  run(ms: number): Promise<void>;
+  types(): string[];
+}
+
+function house({ keepMs = 30 * DAY_MS, maxBytes = null }: { keepMs?: number; maxBytes?: number | null } = {}): House {
+  const clock = createVirtualClock(START_MS);
+  const state = scratchStore({ nowMs: clock.nowMs, maxBytes });
+  const events: AppEvent[] = [];
+  const observe = (event: AppEvent): void => void events.push(event);
+  const free = { freeBytes: null as number | null };
+  const disk: Disk = { directory: '/data', freeBytes: () => free.freeBytes };
+  const limits = { maxBytes, minFreeBytes: 256 * MIB };
+  const room = createRoom({ keeper: state.keeper, disk, clock, observe, limits });
+  const destinations: { destinationId: number; name: string }[] = [];
+  const parts: HousekeepingParts = {
+    store: state.store,
+    keeper: state.keeper,
+    room,
+    destinations: () => destinations,
+    limits: { keepMs, maxBytes },
+    clock,
+    observe,
+    mayBegin: async () => {},
+  };
+  return {
+    state,
+    parts,
+    events,
+    disk: free,
+    open: (name) => {
+      const { id } = state.store.destination(name, name);
+      destinations.push({ destinationId: id, name });
+      return id;
+    },
+    pass: async (ms, hourly) => {
+      for (let passed = 0; passed < ms; passed += HOUR_MS) {
+        hourly?.();
+        await clock.sleep(HOUR_MS);
+        await housekeepOnce(parts, new AbortController().signal);
+      }
+    },
+    run: async (ms) => {
+      const stop = new AbortController();
+      const running = runHousekeeping(parts, stop.signal);
+      await clock.sleep(ms);
+      stop.abort();
+      await running;
+    },
+    types: () => events.map(({ type }) => type).filter((type) => type !== 'archive-cleared'),
+    [Symbol.dispose]: () => state[Symbol.dispose](),
+  };
+}
+
+let made = 0;
+
+/** Appends lines that hardly compress. */
+function append({ state }: House, count = 10): string[] {
+  const lines = Array.from({ length: count }, () => {
+    made += 1;
+    return `telemetryless v=${Math.sin(made)}${Math.cos(made * 7)} ${made}`;
+  });
+  state.store.append(lines, made % 2 === 0 ? 'live' : 'history');
+  return lines;
+}
+
+function deliverAll({ state: { store } }: House, id: number): string[] {
+  return (['live', 'history'] as const).flatMap((lane) => {
+    const from = store.position(id, lane);
+    const batch = store.read(lane, from, NO_LIMIT);
+    const last = batch.segments.at(-1);
+    if (last === undefined) return [];
+    const to = { block: last.block + 1, line: 0 };
+    store.settle({ destinationId: id, lane, from, to, refused: [], lacks: [], atMs: 1 });
+    return [...batch.lines];
+  });
+}
+
+describe('what is settled', () => {
+  test('is sealed after its day and gone after archive.keep, and what comes meanwhile is untouched', async () => {
+    using it = house({ keepMs: 5 * DAY_MS });
+    const id = it.open('influx');
+    await it.pass(10 * DAY_MS, () => {
+      append(it);
+      deliverAll(it, id);
+    });
+    const days = it.state.rows(
+      'SELECT count(*) AS blocks, at_ms / 86400000 AS day FROM block GROUP BY day ORDER BY day',
+    ) as { blocks: number; day: number }[];
+    // Five days whole and the two at the ends; the days that are over have a block in each lane.
+    expect(days.length).toBeGreaterThanOrEqual(5);
+    expect(days.length).toBeLessThanOrEqual(7);
+    for (const { blocks } of days.slice(0, -1)) expect(blocks).toBeLessThanOrEqual(2);
+    expect(it.state.store.lacks(id)).toEqual([]);
+    expect(it.types()).toEqual([]);
+  });
+
+  test('is kept for ever without a database, and that is told at the start', async () => {
+    using it = house({ keepMs: DAY_MS, maxBytes: 64 * MIB });
+    const all: string[] = [];
+    await it.run(MINUTE_MS);
+    expect(it.events).toEqual([{ type: 'archive-only', maxBytes: 64 * MIB }]);
+    it.events.length = 0;
+    await it.pass(5 * DAY_MS, () => void all.push(...append(it)));
+    const id = it.open('later');
+    await it.run(MINUTE_MS);
+    expect(it.types()).toEqual([]);
+    expect(deliverAll(it, id).toSorted()).toEqual(all.toSorted());
+  });
+});
+
+describe('a destination that stands', () => {
+  test('is set aside after archive.keep while another moves: it lacks what waited, and goes on with what is new', async () => {
+    using it = house({ keepMs: 3 * DAY_MS });
+    const [dead, alive] = [it.open('dead'), it.open('alive')];
+    const all: string[] = [];
+    const hour = (): void => {
+      all.push(...append(it));
+      deliverAll(it, alive);
+    };
+    await it.pass(2 * DAY_MS, hour);
+    expect(it.types(), 'not before').toEqual([]);
+    await it.pass(2 * DAY_MS, hour);
+    expect(it.types()).toEqual(['destination-set-aside']);
+    expect(it.state.store.backlog(dead).pendingLines).toBeLessThan(all.length / 2);
+    await it.pass(6 * DAY_MS, hour);
+    const received = deliverAll(it, dead);
+    const lacks = it.state.store.lacks(dead);
+    expect(lacks.map(({ reason }) => reason)).toContain('set aside');
+    const isLacking = (line: string): boolean => {
+      const at = BigInt(line.slice(line.lastIndexOf(' ') + 1));
+      return lacks.some(({ fromNs, toNs }) => fromNs <= at && at < toNs);
+    };
+    expect(all.filter((line) => !received.includes(line) && !isLacking(line))).toEqual([]);
+    expect(received.length, 'what is newer than archive.keep it still gets').toBeGreaterThan(0);
+    await it.pass(DAY_MS, () => {
+      hour();
+      deliverAll(it, dead);
+    });
+    expect(it.types()).toEqual(['destination-set-aside']);
+    expect(it.state.store.lacks(dead)).toEqual(lacks);
+    expect(it.state.store.backlog(dead).pendingLines).toBe(0);
+  });
+
+  test('is waited for where no other one moves, and while this program did not run', async () => {
+    using it = house({ keepMs: 3 * DAY_MS });
+    const dead = it.open('dead');
+    const all: string[] = [];
+    await it.pass(10 * DAY_MS, () => void all.push(...append(it)));
+    expect(deliverAll(it, dead)).toHaveLength(all.length);
+    const other = it.open('other');
+    deliverAll(it, other);
+    append(it);
+    await it.pass(HOUR_MS);
+    // A month in which nothing runs.
+    await it.parts.clock.sleep(30 * DAY_MS);
+    await it.pass(HOUR_MS, () => {
+      append(it);
+      deliverAll(it, other);
+    });
+    expect(it.types()).toEqual([]);
+    expect(it.state.store.lacks(dead)).toEqual([]);
+  });
+});
+
+describe('archive.max_size', () => {
+  test('makes the settled go first, oldest first, whatever archive.keep says: pulling never stops', async () => {
+    using it = house({ maxBytes: 4 * MIB });
+    const id = it.open('influx');
+    for (let n = 0; n < 150; n += 1) {
+      expect(it.parts.room.answer(), `round ${n}`).toEqual({ ok: true });
+      append(it, 2000);
+      deliverAll(it, id);
+      await it.run(10 * SECOND_MS);
+    }
+    expect(it.state.keeper.size().usedBytes).toBeLessThan(4 * MIB);
+    expect(it.state.keeper.size().usedBytes).toBeGreaterThan(3 * MIB);
+    expect(it.types()).toEqual([]);
+    const kept = it.state.rows('SELECT min(seq) AS oldest FROM block') as { oldest: number }[];
+    expect(kept[0]?.oldest).toBeGreaterThan(50);
+  });
+
+  test('stops pulling where nothing may go, once; delivery makes room and it goes on, once; nothing is lost', async () => {
+    using it = house({ maxBytes: 4 * MIB });
+    const id = it.open('influx');
+    const all: string[] = [];
+    const fill = async (): Promise<number> => {
+      let pages = 0;
+      while (it.parts.room.answer().ok && pages < 500) {
+        all.push(...append(it, 1000));
+        pages += 1;
+        await it.run(5 * SECOND_MS);
+      }
+      return pages;
+    };
+    expect(await fill()).toBeGreaterThan(20);
+    expect(it.parts.room.answer()).toEqual({
+      ok: false,
+      reason: expect.stringMatching(/^the archive is full: 4 MiB of archive\.max_size 4 MiB/),
+    });
+    await it.pass(HOUR_MS);
+    expect(it.types()).toEqual(['pulling-stopped']);
+    const received = deliverAll(it, id);
+    await it.run(MINUTE_MS);
+    expect(it.types()).toEqual(['pulling-stopped', 'pulling-resumed']);
+    expect(received.toSorted()).toEqual(all.toSorted());
+    expect(await fill()).toBeGreaterThan(0);
+    expect(it.state.store.lacks(id)).toEqual([]);
+  });
+
+  test('gives pages that stay free back to the file system', async () => {
+    using it = house({ keepMs: HOUR_MS });
+    const id = it.open('influx');
+    for (let n = 0; n < 80; n += 1) append(it, 20_000);
+    const { usedBytes } = it.state.keeper.size();
+    expect(usedBytes).toBeGreaterThan(20 * MIB);
+    deliverAll(it, id);
+    await it.pass(6 * HOUR_MS);
+    const after = it.state.keeper.size();
+    expect(after.usedBytes).toBeLessThan(2 * MIB);
+    expect(after.freeBytes).toBeLessThanOrEqual(16 * MIB);
+  });
+});
+
+describe('the disk', () => {
+  test('stops pulling below 256 MiB, names the directory and what is free, and goes on well above', async () => {
+    using it = house();
+    it.disk.freeBytes = 300 * MIB;
+    expect(it.parts.room.answer()).toEqual({ ok: true });
+    it.disk.freeBytes = 255 * MIB;
+    await it.parts.clock.sleep(3 * SECOND_MS);
+    const answer = it.parts.room.answer();
+    expect(answer).toMatchObject({
+      ok: false,
+      reason: expect.stringContaining(`/data: only 255 MiB (${255 * MIB} bytes) of its disk are free`),
+    });
+    it.disk.freeBytes = 300 * MIB;
+    await it.parts.clock.sleep(3 * SECOND_MS);
+    expect(it.parts.room.answer().ok, 'not at once').toBe(false);
+    it.disk.freeBytes = 330 * MIB;
+    await it.parts.clock.sleep(3 * SECOND_MS);
+    expect(it.parts.room.answer().ok).toBe(true);
+    expect(it.types()).toEqual(['pulling-stopped', 'pulling-resumed']);
+  });
+
+  test('that refuses a write makes pulling rest for a minute', async () => {
+    using it = house();
+    it.parts.room.refused(new StateFullError('/data/tidemark.db: the disk is full.', 1));
+    expect(it.parts.room.answer()).toEqual({ ok: false, reason: '/data/tidemark.db: the disk is full.' });
+    expect(it.parts.room.status().full).toContain('the disk is full');
+    await it.parts.clock.sleep(61 * SECOND_MS);
+    expect(it.parts.room.answer()).toEqual({ ok: true });
+    expect(it.types()).toEqual(['pulling-stopped', 'pulling-resumed']);
+  });
+});
+
+test('a one-off does what there is to do at its end', async () => {
+  using it = house({ keepMs: DAY_MS });
+  const id = it.open('influx');
+  for (let n = 0; n < 300; n += 1) append(it);
+  deliverAll(it, id);
+  await it.parts.clock.sleep(DAY_MS - HOUR_MS);
+  await housekeepOnce(it.parts, new AbortController().signal);
+  expect(it.state.rows('SELECT count(*) AS n FROM block')).toEqual(
+    [{ n: 0 }].map(() => expect.objectContaining({ n: expect.any(Number) })),
+  );
+  const [{ n } = { n: 0 }] = it.state.rows('SELECT count(*) AS n FROM block') as { n: number }[];
+  expect(n).toBeLessThan(30);
+  await it.parts.clock.sleep(2 * HOUR_MS);
+  await housekeepOnce(it.parts, new AbortController().signal);
+  expect(it.state.rows('SELECT * FROM block')).toEqual([]);
+});

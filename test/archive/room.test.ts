@@ -1,0 +1,111 @@
+/**
+ * A sync that runs out of room and gets some again: it asks for nothing meanwhile, delivers, and has everything at the end.
+ */
+import { describe, expect, test } from 'vitest';
+import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
+import { StateFullError } from '../../src/core/archive-room.ts';
+import { createWorld } from '../../src/sim/world.ts';
+import { liveAsDaemon } from '../support/daemon-rig.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const MIB = 1024 * 1024;
+
+const bench = sharedBench(openBench);
+
+async function rigOfTwo(): Promise<Rig> {
+  const devices = ['a', 'b'].map((deviceId) => ({ deviceId, intervalMs: MINUTE }));
+  return await openRig(bench, {
+    world: (originMs) => createWorld({ seed: 5, originMs, historyMs: 48 * HOUR, devices, alerts: [] }),
+    historyMs: 40 * HOUR,
+    // A request every few seconds: a walk takes longer than a look at the room counts.
+    share: 0.2,
+  });
+}
+
+describe.runIf(influxdAvailable())('a sync without room', () => {
+  test('asks for no telemetry until there is room again, then has all of it', async () => {
+    using rig = await rigOfTwo();
+    const asked: number[] = [];
+    // Room for the first pages, none for three minutes, then room again.
+    const disk: SyncOptions['disk'] = {
+      directory: '/data',
+      freeBytes: () => {
+        const sinceMs = rig.clock.nowMs() - NOW_MS;
+        return asked.length >= 2 && sinceMs < 3 * MINUTE ? 100 * MIB : 1000 * MIB;
+      },
+    };
+    const { summary, events } = await rig.once({
+      disk,
+      observe: (event) => {
+        if (event.type === 'page-landed') asked.push(rig.clock.nowMs() - NOW_MS);
+      },
+    });
+    const told = events.map(({ type }) => type).filter((type) => type.startsWith('pulling-'));
+    expect(told).toEqual(['pulling-stopped', 'pulling-resumed']);
+    expect(asked.filter((ms) => ms < 3 * MINUTE).length, 'the page under way is landed').toBeLessThanOrEqual(5);
+    expect(asked.some((ms) => ms >= 3 * MINUTE)).toBe(true);
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
+    expect(await rig.verdict(NOW_MS)).toMatchObject({ missing: [] });
+  });
+
+  test('that has none when the daemon starts delivers what waits, and goes on when there is', async () => {
+    using rig = await rigOfTwo();
+    await liveAsDaemon(rig, { forMs: 10 * MINUTE, changes: { destinations: [] } });
+    const startedMs = rig.clock.nowMs();
+    const before = rig.simulator.log.total;
+    const disk: SyncOptions['disk'] = {
+      directory: '/data',
+      freeBytes: () => (rig.clock.nowMs() - startedMs < HOUR ? 100 * MIB : 1000 * MIB),
+    };
+    const seen: unknown[] = [];
+    const life = await liveAsDaemon(rig, {
+      forMs: 2 * HOUR,
+      changes: { disk },
+      meanwhile: async ({ report }) => {
+        await rig.clock.sleep(30 * MINUTE);
+        seen.push(report().destinations[0]?.pending_points, rig.simulator.log.total - before);
+      },
+    });
+    // The account alone is asked for: it says that these points are of the right workspace.
+    expect(seen).toEqual([0, 1]);
+    expect(life.error).toBeNull();
+    expect(await rig.verdict(startedMs)).toMatchObject({ missing: [] });
+  });
+
+  test('whose write is refused for lack of room rests, is not ready, and has all of it in the end', async () => {
+    using rig = await rigOfTwo();
+    let refusals = 2;
+    const open = (): Sync => {
+      const sync = rig.open();
+      const { store } = sync.context;
+      const land = store.land;
+      // The disk is the real one; what it says when it is full stands in for it here (see test/store/full.test.ts).
+      Object.assign(store, {
+        land: (landing: Parameters<typeof land>[0]) => {
+          if (refusals > 0 && landing.lines.length > 100) {
+            refusals -= 1;
+            throw new StateFullError('tidemark.db: the disk is full.', 1);
+          }
+          return land(landing);
+        },
+      });
+      return sync;
+    };
+    const sync = open();
+    const { runOnce } = await import('../../src/commands/once/once.ts');
+    const reasons: string[] = [];
+    sync.listen((event) => {
+      if (event.type === 'pulling-stopped') reasons.push(...sync.ready().reasons, sync.report().summary);
+    });
+    const summary = await runOnce(sync, new AbortController().signal);
+    sync.close();
+    expect(reasons).toContain('state: tidemark.db: the disk is full.');
+    expect(reasons).toContain('Nothing new is read: tidemark.db: the disk is full.');
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
+    expect(await rig.verdict(NOW_MS)).toMatchObject({ missing: [] });
+  });
+});

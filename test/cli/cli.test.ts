@@ -1,0 +1,239 @@
+/**
+ * The command line, as design 1.2 tells it: what is understood, and for every mistake the words that matter.
+ */
+import { describe, expect, test } from 'vitest';
+import { parseArguments } from '../../src/cli/cli.ts';
+import { FLAGS, MODES, VALUE_FLAGS } from '../../src/cli/flags.ts';
+import { listed } from '../../src/cli/given.ts';
+import { helpText } from '../../src/cli/help.ts';
+import { TOPICS } from '../../src/cli/topics.ts';
+import { UserError } from '../../src/core/faults.ts';
+
+/** The modes that take a flag; all of them where it is left out. */
+function working(flag?: string): string[] {
+  return MODES.filter((mode) => flag === undefined || VALUE_FLAGS[mode.flag].includes(flag)).map(
+    (mode) => `--${mode.flag}`,
+  );
+}
+
+/** The message of the mistake, which must be one of the command line. */
+function mistakeOf(...argv: string[]): string {
+  try {
+    parseArguments(argv);
+  } catch (error) {
+    expect(error).toBeInstanceOf(UserError);
+    expect((error as UserError).exitCode).toBe(2);
+    return (error as UserError).message;
+  }
+  throw new Error(`accepted: ${argv.join(' ')}`);
+}
+
+describe('what is understood', () => {
+  test.each([
+    [['--once'], { mode: 'once', configFile: null, json: false, logLevel: null }],
+    [
+      ['--json', '--once', '--config', 'a b.yaml', '--log-level=debug'],
+      { mode: 'once', configFile: 'a b.yaml', json: true, logLevel: 'debug' },
+    ],
+    [['--once', '--config=--odd-name'], { mode: 'once', configFile: '--odd-name', json: false, logLevel: null }],
+    [['--demo'], { mode: 'demo', logLevel: null }],
+    [['--demo', '--log-level', 'error'], { mode: 'demo', logLevel: 'error' }],
+    [['--help'], { mode: 'help', topic: null }],
+    [['--once', '--help'], { mode: 'help', topic: 'once' }],
+    [['--help', '--status'], { mode: 'help', topic: 'status' }],
+    [['--version'], { mode: 'version' }],
+    [['--health'], { mode: 'health', configFile: null, json: false }],
+    [['--health', '--config', 'x.yaml', '--json'], { mode: 'health', configFile: 'x.yaml', json: true }],
+    [
+      ['--plan'],
+      {
+        mode: 'plan',
+        configFile: null,
+        json: false,
+        logLevel: null,
+        from: null,
+        to: null,
+        devices: [],
+        finishBy: null,
+        maxShare: null,
+        whatIf: [],
+      },
+    ],
+    [
+      '--plan --json --from 90d --to 2026-06-01 --device a --device=b --what-if share=0.5 --what-if'
+        .split(' ')
+        .concat('telemetry=*/5 * * * *'),
+      {
+        mode: 'plan',
+        configFile: null,
+        json: true,
+        logLevel: null,
+        from: '90d',
+        to: '2026-06-01',
+        devices: ['a', 'b'],
+        finishBy: null,
+        maxShare: null,
+        whatIf: [
+          { key: 'api.share', value: '0.5' },
+          { key: 'sync.telemetry', value: '*/5 * * * *' },
+        ],
+      },
+    ],
+    [['--plan', '--help'], { mode: 'help', topic: 'plan' }],
+    [['--backup', '--help'], { mode: 'help', topic: 'backup' }],
+    [['--help', '--export'], { mode: 'help', topic: 'export' }],
+    [['--status', '--json'], { mode: 'status', configFile: null, json: true, logLevel: null, device: null }],
+    [['--status', '--device', 'a'], { mode: 'status', configFile: null, json: false, logLevel: null, device: 'a' }],
+    [
+      ['--check', '--bundle', 'b.json'],
+      { mode: 'check', configFile: null, json: false, logLevel: null, writeProbe: false, bundle: 'b.json' },
+    ],
+    [['--check'], { mode: 'check', configFile: null, json: false, logLevel: null, writeProbe: false, bundle: null }],
+    [
+      ['--check', '--write-probe', '--json', '--config', 'x.yaml'],
+      { mode: 'check', configFile: 'x.yaml', json: true, logLevel: null, writeProbe: true, bundle: null },
+    ],
+  ])('%j', (argv, command) => {
+    expect(parseArguments(argv)).toEqual(command);
+  });
+});
+
+describe('modes', () => {
+  test('without a mode it is the daemon', () => {
+    expect(parseArguments([])).toEqual({ mode: 'daemon', configFile: null, logLevel: null });
+    expect(parseArguments(['--config', 'x.yaml', '--log-level', 'debug'])).toEqual({
+      mode: 'daemon',
+      configFile: 'x.yaml',
+      logLevel: 'debug',
+    });
+  });
+
+  test('every mode is read, none forgotten', () => {
+    const more: Partial<Record<string, readonly string[]>> = {
+      export: ['csv'],
+      backup: ['x'],
+      forget: ['--device', 'x'],
+    };
+    for (const { flag } of MODES) expect(parseArguments([`--${flag}`, ...(more[flag] ?? [])]).mode).toBe(flag);
+  });
+});
+
+describe('mistakes', () => {
+  test.each<[string[], RegExp]>([
+    [['--onec'], /no flag --onec\. Did you mean --once\?/],
+    [['--once', '--log-levle', 'info'], /no flag --log-levle\. Did you mean --log-level\?/],
+    [['--once', '--no-json'], /no flag --no-json\. Did you mean --json\?/],
+    [['--frobnicate'], /no flag --frobnicate\. tidemark --help lists/],
+    [['-h'], /no flag -h\. Did you mean --help\?/],
+    [['-once'], /no flag -o\./],
+    [['once'], /two dashes: did you mean --once\?/],
+    [['--', '--once'], /two dashes: did you mean --once\?/],
+    [['--once', ''], /One argument is no flag/],
+    [['--once', '--demo'], /--once and --demo are modes, and one is run at a time/],
+    [['--once', '--version', '--demo'], /--once, --demo|--once and --demo/],
+    [['--once', '--once'], /--once was given twice/],
+    [['--once', '--json', '--json'], /--json was given twice/],
+    [['--once', '--config', 'a', '--config', 'b'], /--config was given twice/],
+    [['--once', '--config'], /--config needs a value: --config FILE/],
+    [['--once', '--config='], /--config needs a value/],
+    [['--once', '--config', ''], /--config needs a value/],
+    [['--config', '--once'], /--config needs a value/],
+    [['--once', '--log-level'], /--log-level needs a value: --log-level error\|warn\|info\|debug/],
+    [['--once', '--log-level', 'inof'], /--log-level takes error, warn, info or debug\. Did you mean info\?/],
+    [['--once', '--log-level', 'verbose'], /--log-level takes error, warn, info or debug\.$/],
+    [['--once=yes'], /--once takes no value/],
+    [['--once', '--json=true'], /--json takes no value/],
+    [['--export', 'xml'], /--export takes csv, ndjson or lp\.$/],
+    [['--export', 'cvs'], /--export takes csv, ndjson or lp\. Did you mean csv\?/],
+    [['--export'], /--export needs a value: --export csv\|ndjson\|lp/],
+    [
+      ['--once', '--from', '1d'],
+      new RegExp(`--from means nothing with --once: it belongs to ${listed(working('from'), 'and')}\\.$`),
+    ],
+    [['--once', '--device', 'a', '--device', 'b'], /--device means nothing with --once/],
+    [['--from', '1d'], new RegExp(`--from needs a mode beside it: ${listed(working('from'), 'or')}\\.$`)],
+    [['--plan', '--from', '1d', '--from', '2d'], /--from was given twice/],
+    [['--plan', '--what-if'], /--what-if needs a value: --what-if KEY=VALUE/],
+    [['--plan', '--what-if', 'share'], /--what-if takes KEY=VALUE, such as share=0\.5\.$/],
+    [
+      ['--plan', '--what-if', 'shares=1'],
+      /--what-if does not know that key\. Did you mean share\? It knows api\.share, /,
+    ],
+    [['--once', '--what-if', 'share=1'], /--what-if means nothing with --once: it belongs to --plan\.$/],
+    [
+      ['--demo', '--json'],
+      new RegExp(`--json means nothing with --demo: it belongs to ${listed(working('json'), 'and')}\\.`),
+    ],
+    [['--status', '--device', 'a', '--device', 'b'], /--status takes one device at a time\. Give --device once\./],
+    [['--status', '--device'], /--device needs a value: --device ID/],
+    [['--status', '--from', '1d'], /--from means nothing with --status/],
+    [['--demo', '--config', 'x'], /--demo reads no configuration file/],
+    [['--check', '--from', '1d'], /--from means nothing with --check/],
+    [['--once', '--write-probe'], /--write-probe means nothing with --once: it belongs to --check\.$/],
+    [['--write-probe'], /--write-probe needs a mode beside it: --check\.$/],
+    [['--check', '--write-probe=yes'], /--write-probe takes no value/],
+    [['--check', '--write-probe', '--write-probe'], /--write-probe was given twice/],
+    [['--version', '--json'], /--json means nothing with --version/],
+    [['--quarantine', 'list', 'drop'], /One argument is no flag|two dashes/],
+  ])('%j', (argv, words) => {
+    expect(mistakeOf(...argv)).toMatch(words);
+  });
+
+  test.each([
+    [['--api-key', 'sk_live_4242']],
+    [['--api-key=sk_live_4242', '--once']],
+    [['--token', 'sk_live_4242']],
+    [['sk_live_4242', '--once']],
+    [['--once', '--log-level', 'sk_live_4242']],
+    [['--json=sk_live_4242']],
+    [['--plan', '--what-if', 'sk_live_4242']],
+    [['--plan', '--what-if', 'sk_live_4242=1']],
+    [['--once', '--', 'sk_live_4242']],
+  ])('what could be a key is not repeated: %j', (argv) => {
+    expect(mistakeOf(...argv)).not.toContain('4242');
+  });
+
+  test('who gives a key on the command line is told where it belongs', () => {
+    expect(mistakeOf('--api-key', 'x')).toContain('TIDEMARK_API_KEY_FILE');
+  });
+
+  test('a flag that steers terminals is shown without its steering', () => {
+    expect(mistakeOf('--\u001b[31mred\u202e')).toContain('no flag --[31mred.');
+  });
+});
+
+describe('the help text', () => {
+  test.each([null, ...MODES.map(({ flag }) => flag)])('fits 80 columns and ends its last line (%s)', (topic) => {
+    const text = helpText(topic);
+    expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
+    expect(text.endsWith('\n')).toBe(true);
+    expect(text.endsWith('\n\n')).toBe(false);
+  });
+
+  test('the overview names every mode, every flag of today, every exit code, and shows examples', () => {
+    const text = helpText();
+    for (const { flag } of MODES) expect(text).toContain(`--${flag}`);
+    for (const flag of VALUE_FLAGS.once) expect(text).toContain(`--${flag}`);
+    for (const code of [0, 1, 2, 3, 77, 78]) expect(text).toMatch(new RegExp(`^ {2}${code} `, 'm'));
+    expect(text).toContain('Examples:');
+  });
+
+  /** The modes of the examples in a text. */
+  const examplesIn = (text: string): string[] =>
+    [...text.matchAll(/^ {2}(?:[A-Z_]+=\S+ )?tidemark (--[^>|\n]+)/gm)].map(
+      ([, words]) => parseArguments((words ?? '').trim().split(' ')).mode,
+    );
+
+  test('every example in it is understood, and those of a topic are of its mode', () => {
+    expect(examplesIn(helpText())).toEqual(expect.arrayContaining(['demo', 'daemon', 'plan', 'once']));
+    for (const mode of Object.keys(TOPICS) as (keyof typeof TOPICS)[]) {
+      expect(new Set(examplesIn(helpText(mode))), mode).toEqual(new Set([mode]));
+    }
+  });
+
+  test('no flag stands in the table without a mode that takes it', () => {
+    const taken = new Set(Object.values(VALUE_FLAGS).flat());
+    const modes = new Set<string>(MODES.map(({ flag }) => flag));
+    expect(FLAGS.map(({ flag }) => flag).filter((flag) => !modes.has(flag) && !taken.has(flag))).toEqual([]);
+  });
+});

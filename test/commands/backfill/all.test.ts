@@ -1,0 +1,118 @@
+/**
+ * `--from all`: how far back it goes, under every reading of the API document, and that it ends.
+ */
+import { describe, expect, test } from 'vitest';
+import type { SettingsOverrides } from '../../../src/sim/settings.ts';
+import { createWorld } from '../../../src/sim/world.ts';
+import { influxdAvailable } from '../../support/influxd.ts';
+import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
+import { sharedBench } from '../../support/shared-bench.ts';
+import { backfillAlone, coverageOf, DAY, HOUR, telemetryRequests } from './support.ts';
+
+/** Three years of a device, one since ten days, one that rested for a year, one that fell silent two years ago. */
+const BEGAN = NOW_MS - 1100 * DAY;
+const DEVICES = [
+  { deviceId: 'old', intervalMs: 12 * HOUR },
+  { deviceId: 'young', intervalMs: HOUR, silences: [{ fromMs: 0, toMs: NOW_MS - 10 * DAY }] },
+  { deviceId: 'rested', intervalMs: 6 * HOUR, silences: [{ fromMs: NOW_MS - 420 * DAY, toMs: NOW_MS - 40 * DAY }] },
+  {
+    deviceId: 'silent',
+    intervalMs: 12 * HOUR,
+    silences: [{ fromMs: NOW_MS - 730 * DAY, toMs: Number.POSITIVE_INFINITY }],
+  },
+];
+
+const GO = { requestsPerMinute: 6000, requestsPerDay: 1_000_000 };
+
+describe.runIf(influxdAvailable())('--from all', () => {
+  const bench = sharedBench(openBench);
+
+  const rigOf = async (settings: SettingsOverrides, devices = DEVICES): Promise<Rig> =>
+    await openRig(bench, {
+      world: (originMs) => createWorld({ seed: 9, originMs, historyMs: originMs - BEGAN, devices, alerts: [] }),
+      historyMs: 2 * DAY,
+      settings,
+    });
+
+  const missingOf = async (rig: Rig): Promise<readonly string[]> => {
+    const verdict = await rig.verdict(NOW_MS, { fromNs: BigInt(BEGAN) * 1_000_000n });
+    expect(verdict.invented.slice(0, 3)).toEqual([]);
+    expect(verdict.expected).toBeGreaterThan(1000);
+    return verdict.missing;
+  };
+
+  test.each([
+    ['no limit of windows', { plan: { ...GO, historyMaxDays: null } }, 60],
+    ['windows of a year', { plan: { ...GO, historyMaxDays: 365 } }, 90],
+    ['windows of a month', { plan: { ...GO, historyMaxDays: 30 } }, 400],
+    [
+      'bounds in whole seconds, exclusive',
+      { plan: { ...GO, historyMaxDays: 90 }, bounds: { after: 'exclusive', resolution: 'seconds' } },
+      200,
+    ],
+  ] as const)('brings everything there is with %s, the year of rest included, and ends', async (_, settings, most) => {
+    using rig = await rigOf(settings as SettingsOverrides);
+    const { summary } = await backfillAlone(rig, { fromMs: 'all' });
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, from: null, missing: [] });
+    expect(await missingOf(rig)).toEqual([]);
+    expect(telemetryRequests(rig)).toBeLessThan(most);
+    expect(summary.oldest_reading?.slice(0, 7)).toBe(new Date(BEGAN).toISOString().slice(0, 7));
+    // Running it again: the same end, and nothing but the newest minutes to ask.
+    const before = telemetryRequests(rig);
+    expect((await backfillAlone(rig, { fromMs: 'all', toMs: NOW_MS - HOUR })).summary.outcome).toBe('complete');
+    expect(telemetryRequests(rig)).toBe(before);
+  });
+
+  test('where the account may not be read, a plan without limits is not believed in: it ends by the rule', async () => {
+    using rig = await rigOf({
+      plan: { ...GO, historyMaxDays: 60 },
+      key: { scopes: ['devices:read', 'telemetry:read'] },
+    });
+    const { summary } = await backfillAlone(rig, { fromMs: 'all' });
+    expect(summary.outcome).toBe('complete');
+    expect(await missingOf(rig)).toEqual([]);
+    expect(telemetryRequests(rig)).toBeLessThan(400);
+  });
+
+  test('claims no more than was asked: below the oldest reading the quiet that was seen, and no further', async () => {
+    using rig = await rigOf({ plan: { ...GO, historyMaxDays: 365 } });
+    await backfillAlone(rig, { fromMs: 'all' });
+    const [[fromMs] = [0], ...more] = coverageOf(rig, 'young');
+    expect(more).toEqual([]);
+    expect((NOW_MS - 10 * DAY - fromMs) / DAY).toBeGreaterThan(398);
+    expect((NOW_MS - 10 * DAY - fromMs) / DAY).toBeLessThan(401);
+  });
+
+  test.each(['refused', 'empty'] as const)(
+    'ends where the plan hides what is older (%s): that is no part of all, and not claimed',
+    async (age) => {
+      using rig = await rigOf({ plan: { ...GO, historyMaxDays: 90 }, bounds: { age } });
+      const { summary } = await backfillAlone(rig, { fromMs: 'all' });
+      expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
+      expect(new Set(summary.missing.map(({ reason }) => reason))).toEqual(new Set(['beyond plan']));
+      const verdict = await rig.verdict(NOW_MS, { fromNs: BigInt(NOW_MS - 89 * DAY) * 1_000_000n });
+      expect(verdict.missing).toEqual([]);
+      for (const { deviceId } of DEVICES) {
+        const oldest = coverageOf(rig, deviceId)[0]?.[0] ?? Number.POSITIVE_INFINITY;
+        expect(oldest).toBeGreaterThan(NOW_MS - 90.1 * DAY);
+      }
+      expect(telemetryRequests(rig)).toBeLessThan(age === 'refused' ? 40 : 150);
+    },
+  );
+
+  test('a stretch that the plan hides is one that can not be had: exit 1, told by its reason', async () => {
+    using rig = await rigOf({ plan: { ...GO, historyMaxDays: 90 }, bounds: { age: 'empty' } });
+    const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 200 * DAY });
+    expect(summary).toMatchObject({ outcome: 'incomplete for good', exit_code: 1 });
+    expect(new Set(summary.missing.map(({ reason }) => reason))).toEqual(new Set(['beyond plan']));
+  });
+
+  test('a device that never said anything ends too', async () => {
+    using rig = await rigOf({ plan: { ...GO, historyMaxDays: 365 } }, [
+      { deviceId: 'mute', intervalMs: HOUR, silences: [{ fromMs: 0, toMs: Number.POSITIVE_INFINITY }] },
+    ]);
+    const { summary } = await backfillAlone(rig, { fromMs: 'all' });
+    expect(summary).toMatchObject({ devices: 1, devices_empty: 1, readings: 0, oldest_reading: null });
+    expect(telemetryRequests(rig)).toBeLessThan(14);
+  });
+});

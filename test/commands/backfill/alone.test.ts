@@ -1,0 +1,206 @@
+/**
+ * `--backfill` without a daemon, on the virtual clock: what it fills, what it costs, when it ends and with what.
+ */
+import { describe, expect, test } from 'vitest';
+import { always, onPath } from '../../../src/sim/faults.ts';
+import { worldOf } from '../../support/daemon-rig.ts';
+import { influxdAvailable } from '../../support/influxd.ts';
+import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../../support/rig.ts';
+import { sharedBench } from '../../support/shared-bench.ts';
+import { backfillAlone, coverageOf, DAY, HOUR, MINUTE, SECOND, telemetryRequests } from './support.ts';
+
+const DEVICES = [
+  { deviceId: 'often', intervalMs: MINUTE, jitter: 0.5 },
+  { deviceId: 'tied', intervalMs: 5 * MINUTE, traits: ['ties' as const] },
+  { deviceId: 'seldom', intervalMs: 17 * MINUTE },
+];
+
+describe.runIf(influxdAvailable())('--backfill alone', () => {
+  const bench = sharedBench(openBench);
+
+  const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
+    await openRig(bench, { world: worldOf(DEVICES, 40 * DAY), historyMs: 2 * DAY, ...options });
+
+  const expectThere = async (rig: Rig, fromMs: number, least: number): Promise<void> => {
+    const verdict = await rig.verdict(NOW_MS, { fromNs: BigInt(fromMs) * 1_000_000n });
+    expect(verdict.missing.slice(0, 5)).toEqual([]);
+    expect(verdict.invented.slice(0, 5)).toEqual([]);
+    expect(verdict.expected).toBeGreaterThan(least);
+  };
+
+  test('fills the span of all devices and delivers it, by requests of its own lane alone', async () => {
+    using rig = await rigOf();
+    const { summary, progress } = await backfillAlone(rig, { fromMs: NOW_MS - 30 * DAY }, { everyMs: 2 * SECOND });
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, devices: 3, devices_complete: 3, missing: [] });
+    expect(summary.destinations).toMatchObject([{ pending_points: 0, quarantined: 0 }]);
+    expect(summary.readings).toBeGreaterThan(50_000);
+    expect(summary.requests).toBe(telemetryRequests(rig));
+    expect(rig.simulator.log.total).toBe(summary.requests + 2);
+    await expectThere(rig, NOW_MS - 30 * DAY, 50_000);
+    const shares = progress.map(({ totals }) => totals.covered_share ?? -1);
+    expect(shares.length).toBeGreaterThan(5);
+    expect(shares).toEqual(shares.toSorted((a, b) => a - b));
+    expect(progress.some(({ eta }) => /^about [\d,]+ requests at \d+ a minute$/.test(eta?.basis ?? ''))).toBe(true);
+    // Full pages: at most 1 in 50 more than there are readings for.
+    expect(summary.requests).toBeLessThan((summary.readings / 196) * 1.02 + 3 * 4);
+  });
+
+  test('of some devices asks for nothing of the others', async () => {
+    using rig = await rigOf();
+    const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 10 * DAY, devices: ['seldom'] });
+    expect(summary).toMatchObject({ outcome: 'complete', devices: 1 });
+    expect(telemetryRequests(rig, 'seldom')).toBe(telemetryRequests(rig));
+    expect(coverageOf(rig, 'seldom')).toHaveLength(1);
+    expect(coverageOf(rig, 'often')).toEqual([]);
+  });
+
+  test('of what is held asks for the account and the list alone', async () => {
+    using rig = await rigOf();
+    const asked = { fromMs: NOW_MS - 5 * DAY, toMs: NOW_MS - HOUR };
+    await backfillAlone(rig, asked);
+    const before = rig.simulator.log.total;
+    const { summary } = await backfillAlone(rig, asked);
+    expect(rig.simulator.log.requests.slice(before).map(({ path }) => path)).toEqual(['/account', '/devices']);
+    expect(summary).toMatchObject({ outcome: 'complete', requests: 0, readings: 0, devices_complete: 3 });
+  });
+
+  test('ends at the moment it began less the settle, and leaves what lies before and after alone', async () => {
+    using rig = await rigOf();
+    const startedMs = rig.clock.nowMs();
+    await backfillAlone(rig, { fromMs: NOW_MS - 3 * DAY });
+    for (const { deviceId } of DEVICES) {
+      const [[fromMs, toMs] = [0, 0], ...more] = coverageOf(rig, deviceId);
+      expect(more).toEqual([]);
+      expect(fromMs).toBe(NOW_MS - 3 * DAY);
+      expect(startedMs - toMs).toBeGreaterThanOrEqual(2 * MINUTE);
+      expect(startedMs - toMs).toBeLessThan(2 * MINUTE + 5 * SECOND);
+    }
+  });
+
+  test('is breadth first: the last day of all, then the week, then the rest', async () => {
+    using rig = await rigOf();
+    await backfillAlone(rig, { fromMs: NOW_MS - 20 * DAY });
+    const bounds = rig.simulator.log.requests.flatMap(({ query, path }) => {
+      const before = new URLSearchParams(query).get('before');
+      return before === null || !path.endsWith('/telemetry') ? [] : [NOW_MS - Date.parse(before)];
+    });
+    const reaches = bounds.map((ageMs) => (ageMs < DAY - MINUTE ? 0 : ageMs < 7 * DAY - MINUTE ? 1 : 2));
+    // Four are asked at once.
+    const lastOf = (reach: 0 | 1 | 2): number => reaches.lastIndexOf(reach);
+    expect(reaches.indexOf(1)).toBeGreaterThan(lastOf(0) - 4);
+    expect(reaches.indexOf(2)).toBeGreaterThan(lastOf(1) - 4);
+    expect(reaches.filter((reach) => reach === 2).length).toBeGreaterThan(20);
+  });
+
+  test('stopped anywhere and run again asks for no page twice but those in flight', async () => {
+    const asked = { fromMs: NOW_MS - 12 * DAY, toMs: NOW_MS - HOUR };
+    using whole = await rigOf();
+    await backfillAlone(whole, asked);
+    const needed = telemetryRequests(whole);
+    using rig = await rigOf();
+    let runs = 0;
+    for (let afterMs = 3 * SECOND; ; afterMs += 1500) {
+      const stop = new AbortController();
+      const timer = rig.clock.sleep(afterMs, stop.signal).then(
+        () => stop.abort(new Error('told to stop')),
+        () => {},
+      );
+      const { summary } = await backfillAlone(rig, asked, { signal: stop.signal }).finally(() => stop.abort());
+      await timer;
+      runs += 1;
+      if (summary.outcome === 'complete') break;
+      expect(summary).toMatchObject({ outcome: 'interrupted', exit_code: 3 });
+    }
+    expect(runs).toBeGreaterThan(4);
+    // Each stop costs at most the four that are under way.
+    expect(telemetryRequests(rig)).toBeLessThanOrEqual(needed + 4 * runs);
+    await expectThere2(rig, asked.fromMs, asked.toMs);
+  });
+
+  const expectThere2 = async (rig: Rig, fromMs: number, toMs: number): Promise<void> => {
+    const verdict = await rig.verdict(NOW_MS, { fromNs: BigInt(fromMs) * 1_000_000n, toNs: BigInt(toMs) * 1_000_000n });
+    expect([verdict.missing.slice(0, 5), verdict.invented.slice(0, 5)]).toEqual([[], []]);
+  };
+
+  test('waits for a database that is down, and ends with 3 after ten minutes without progress', async () => {
+    using rig = await rigOf();
+    bench.proxy.setFaults(() => ({ kind: 'answer', status: 503, body: '{"code":"unavailable","message":"busy"}' }));
+    const startedMs = rig.clock.nowMs();
+    try {
+      const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 3 * DAY });
+      expect(summary).toMatchObject({ outcome: 'stalled', exit_code: 3, devices_complete: 3, missing: [] });
+      expect(summary.destinations[0]?.pending_points).toBeGreaterThan(1000);
+      expect(rig.clock.nowMs() - startedMs).toBeGreaterThanOrEqual(10 * MINUTE);
+      expect(rig.clock.nowMs() - startedMs).toBeLessThan(15 * MINUTE);
+    } finally {
+      bench.proxy.setFaults(null);
+    }
+    const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 3 * DAY, toMs: NOW_MS - HOUR });
+    expect(summary).toMatchObject({ outcome: 'complete', requests: 0 });
+    expect(summary.destinations[0]?.pending_points).toBe(0);
+  });
+
+  test('ends with 3 where one device does not answer, names it first, and has all of the others', async () => {
+    using rig = await rigOf();
+    rig.simulator.faults = onPath(/seldom\/telemetry/, always({ kind: 'server-error', status: 500 }));
+    const startedMs = rig.clock.nowMs();
+    const { summary, progress } = await backfillAlone(rig, { fromMs: NOW_MS - 3 * DAY }, { everyMs: MINUTE });
+    expect(summary).toMatchObject({ outcome: 'stalled', exit_code: 3, devices_complete: 2 });
+    expect(progress.at(-1)).toMatchObject({ eta: null, waits: 'waits for 1 device that cannot be reached' });
+    expect([...new Set(summary.missing.map(({ device_id }) => device_id))]).toEqual(['seldom']);
+    expect(summary.missing.map(({ reason }) => reason)).toContain('device unreachable');
+    expect(rig.clock.nowMs() - startedMs).toBeLessThan(30 * MINUTE);
+  });
+
+  test('ends with 3 where the service goes away', async () => {
+    using rig = await rigOf();
+    let asked = 0;
+    const { summary } = await backfillAlone(
+      rig,
+      { fromMs: NOW_MS - 20 * DAY },
+      {
+        changes: {
+          observe: ({ type }) => {
+            if (type === 'request-done') asked += 1;
+            if (asked === 10) rig.simulator.faults = always({ kind: 'server-error', status: 503 });
+          },
+        },
+      },
+    );
+    expect(summary).toMatchObject({ outcome: 'stalled', exit_code: 3 });
+    expect(summary.missing.length).toBeGreaterThan(0);
+    expect(rig.clock.nowMs() - NOW_MS).toBeLessThan(30 * MINUTE);
+    rig.simulator.faults = null;
+    expect((await backfillAlone(rig, { fromMs: NOW_MS - 20 * DAY })).summary.outcome).toBe('complete');
+  });
+
+  test('waits for the allowance of a day, which is progress', async () => {
+    using rig = await rigOf({ settings: { plan: { requestsPerMinute: 60, requestsPerDay: 100, historyMaxDays: 31 } } });
+    const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 10 * DAY });
+    expect(summary.outcome).toBe('complete');
+    expect(summary.requests).toBeGreaterThan(85);
+    expect(rig.clock.nowMs() - NOW_MS).toBeGreaterThan(0.5 * DAY);
+    expect(rig.simulator.log.count(429)).toBe(0);
+  });
+
+  test('a key without the scope for telemetry is refused: 77', async () => {
+    using rig = await rigOf({ settings: { key: { scopes: ['devices:read', 'account:read'] } } });
+    await expect(backfillAlone(rig, { fromMs: NOW_MS - DAY })).rejects.toMatchObject({
+      exitCode: 77,
+      message: expect.stringContaining('telemetry:read'),
+    });
+  });
+
+  test('a device that is not there, or left out, is a mistake before anything of it is asked', async () => {
+    using rig = await rigOf({ filter: { exclude: ['tied'] } });
+    await expect(backfillAlone(rig, { fromMs: NOW_MS - DAY, devices: ['nobody'] })).rejects.toMatchObject({
+      exitCode: 2,
+      message: '--device: the workspace lists no device with that id.',
+    });
+    await expect(backfillAlone(rig, { fromMs: NOW_MS - DAY, devices: ['often', 'tied'] })).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringMatching(/^--device number 2: sync\.include or sync\.exclude leaves/),
+    });
+    expect(telemetryRequests(rig)).toBe(0);
+  });
+});

@@ -1,0 +1,270 @@
+/**
+ * `--backfill` as a job of the daemon, on the virtual clock: in the lowest lane, beside other jobs, across restarts.
+ */
+import { describe, expect, test } from 'vitest';
+import { openJobBoard } from '../../../src/store/job-board.ts';
+import { type DaemonOptions, liveAsDaemon, told, worldOf } from '../../support/daemon-rig.ts';
+import { influxdAvailable } from '../../support/influxd.ts';
+import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../../support/rig.ts';
+import { sharedBench } from '../../support/shared-bench.ts';
+import {
+  type Asked,
+  argsOf,
+  backfillAlone,
+  coverageOf,
+  DAY,
+  type Followed,
+  followBackfill,
+  HOUR,
+  inState,
+  MINUTE,
+  SECOND,
+  summaryOf,
+  takingJobs,
+  telemetryRequests,
+} from './support.ts';
+
+const DEVICES = [
+  { deviceId: 'often', intervalMs: MINUTE, jitter: 0.5 },
+  { deviceId: 'tied', intervalMs: 5 * MINUTE, traits: ['ties' as const] },
+  { deviceId: 'seldom', intervalMs: 17 * MINUTE },
+  {
+    deviceId: 'silent',
+    intervalMs: 10 * MINUTE,
+    silences: [{ fromMs: NOW_MS - 9 * DAY, toMs: Number.POSITIVE_INFINITY }],
+  },
+];
+
+describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
+  const bench = sharedBench(openBench);
+
+  const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
+    await openRig(bench, { world: worldOf(DEVICES, 40 * DAY), historyMs: 2 * DAY, ...options });
+
+  const live = async (rig: Rig, forMs: number, more: Omit<DaemonOptions, 'forMs'> = {}) =>
+    await liveAsDaemon(rig, { beside: takingJobs(rig), ...more, forMs });
+
+  const statesOf = (rig: Rig): unknown[] =>
+    inState(rig, (db) => db.prepare("SELECT state FROM job WHERE kind = 'backfill' ORDER BY id").pluck().all());
+
+  const ask = (rig: Rig, asked: Asked): void => {
+    const opened = openJobBoard(rig.dataDir);
+    const args = { ...argsOf(asked) };
+    opened?.board.ask({ kind: 'backfill', args, askedBy: '--backfill', askedMs: rig.clock.nowMs() });
+    opened?.close();
+  };
+
+  const expectThere = async (rig: Rig, fromMs: number, toMs: number): Promise<void> => {
+    const verdict = await rig.verdict(NOW_MS, { fromNs: BigInt(fromMs) * 1_000_000n, toNs: BigInt(toMs) * 1_000_000n });
+    expect([verdict.missing.slice(0, 5), verdict.invented.slice(0, 5)]).toEqual([[], []]);
+    expect(verdict.expected).toBeGreaterThan(10_000);
+  };
+
+  test('fills the span, tells how far it is, and ends when all is delivered', async () => {
+    using rig = await rigOf();
+    const all: Followed[] = [];
+    const life = await live(rig, 40 * MINUTE, {
+      meanwhile: async () => {
+        await rig.clock.sleep(2 * SECOND);
+        all.push(await followBackfill(rig, { fromMs: NOW_MS - 20 * DAY }));
+      },
+    });
+    expect(life.error).toBeNull();
+    const [followed] = all;
+    if (followed === undefined) throw new Error('no end');
+    const summary = summaryOf(followed);
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, devices: 4, devices_complete: 4, missing: [] });
+    expect(summary.readings).toBeGreaterThan(20_000);
+    const shares = followed.progress.map(({ totals }) => totals.covered_share ?? 0);
+    expect(Math.max(...shares)).toBeGreaterThan(0.8);
+    expect(followed.progress.some(({ eta }) => eta?.basis.includes('requests at'))).toBe(true);
+    await expectThere(rig, NOW_MS - 20 * DAY, NOW_MS - 5 * MINUTE);
+    const lanes = inState(rig, (db) =>
+      db.prepare("SELECT lane, count(*) AS n FROM request WHERE stream = 'telemetry' GROUP BY lane").all(),
+    );
+    expect(lanes).toContainEqual({ lane: 'backfill', n: summary.requests });
+    expect(lanes).toContainEqual({ lane: 'first-history', n: expect.any(Number) });
+    expect(told(life, 'job-ended')).toMatchObject([{ kind: 'backfill', state: 'done', exitCode: 0 }]);
+    // What the daemon keeps up with by itself is not asked by the job again.
+    expect(telemetryRequests(rig)).toBeLessThan(900);
+  });
+
+  test('takes nothing from live work: readings are as fresh as without it', async () => {
+    const plan = { requestsPerMinute: 40, requestsPerDay: 60_000, historyMaxDays: 31 };
+    const fleet = Array.from({ length: 10 }, (_, n) => ({ deviceId: `d${n}`, intervalMs: MINUTE, jitter: 0.3 }));
+    const meanLag = async (withBackfill: boolean): Promise<{ lag: number; backfill: number }> => {
+      using rig = await rigOf({ world: worldOf(fleet, 40 * DAY), historyMs: HOUR, settings: { plan } });
+      const lags: number[] = [];
+      await live(rig, 90 * MINUTE, {
+        meanwhile: async ({ report }) => {
+          await rig.clock.sleep(30 * MINUTE);
+          if (withBackfill) ask(rig, { fromMs: NOW_MS - 30 * DAY });
+          while (rig.clock.nowMs() < NOW_MS + 88 * MINUTE) {
+            await rig.clock.sleep(MINUTE);
+            lags.push(...report().devices.map(({ lag_seconds }) => lag_seconds ?? 0));
+          }
+        },
+      });
+      const backfill = inState(rig, (db) =>
+        Number(db.prepare("SELECT count(*) FROM request WHERE lane = 'backfill'").pluck().get()),
+      );
+      return { lag: lags.reduce((sum, lag) => sum + lag, 0) / lags.length, backfill };
+    };
+    const [without, beside] = [await meanLag(false), await meanLag(true)];
+    process.stderr.write(`live lag, s: ${JSON.stringify([without, beside])}\n`);
+    expect(beside.backfill).toBeGreaterThan(100);
+    expect(beside.lag).toBeLessThan(without.lag * 1.12 + 2);
+  });
+
+  test('does not hold up a --once, and two of them follow each other', async () => {
+    using rig = await rigOf();
+    await live(rig, 3 * HOUR, {
+      meanwhile: async () => {
+        await rig.clock.sleep(20 * MINUTE);
+        const first = followBackfill(rig, { fromMs: NOW_MS - 30 * DAY, maxShare: 0.1 });
+        const second = followBackfill(rig, { fromMs: NOW_MS - 31 * DAY, devices: ['seldom'] });
+        await rig.clock.sleep(5 * SECOND);
+        const once = await followBackfill(rig, 'once');
+        expect(once.end).toMatchObject({ exitCode: 0 });
+        expect(once.tookMs).toBeLessThan(5 * MINUTE);
+        expect(statesOf(rig)).toEqual(['running', 'waiting']);
+        expect((await first).end).toMatchObject({ exitCode: 0 });
+        expect((await second).end).toMatchObject({ exitCode: 0 });
+        expect((await second).tookMs).toBeGreaterThanOrEqual((await first).tookMs);
+      },
+    });
+    expect(statesOf(rig)).toEqual(['done', 'done']);
+  });
+
+  test('is cancelled when its follower is told to stop; nothing is asked for it any more', async () => {
+    using rig = await rigOf();
+    const life = await live(rig, 2 * HOUR, {
+      meanwhile: async () => {
+        await rig.clock.sleep(20 * MINUTE);
+        const stop = new AbortController();
+        const following = followBackfill(rig, { fromMs: NOW_MS - 30 * DAY, maxShare: 0.1 }, stop.signal);
+        await rig.clock.sleep(MINUTE);
+        stop.abort(new Error('Ctrl-C'));
+        const followed = await following;
+        expect(followed.end).toMatchObject({ state: 'cancelled', exitCode: 3 });
+        expect(summaryOf(followed)).toMatchObject({ outcome: 'interrupted' });
+        await rig.clock.sleep(MINUTE);
+        const before = inState(rig, (db) =>
+          db.prepare("SELECT count(*) FROM request WHERE lane = 'backfill'").pluck().get(),
+        );
+        await rig.clock.sleep(20 * MINUTE);
+        expect(
+          inState(rig, (db) => db.prepare("SELECT count(*) FROM request WHERE lane = 'backfill'").pluck().get()),
+        ).toBe(before);
+      },
+    });
+    expect(life.error).toBeNull();
+  });
+
+  test('goes on without its follower, and after the daemon is stopped and started again, without asking twice', async () => {
+    using whole = await rigOf();
+    await live(whole, 15 * MINUTE);
+    await live(whole, 40 * MINUTE, { meanwhile: async () => ask(whole, { fromMs: NOW_MS - 14 * DAY }) });
+    const needed = Number(
+      inState(whole, (db) => db.prepare("SELECT count(*) FROM request WHERE lane = 'backfill'").pluck().get()),
+    );
+    expect(statesOf(whole)).toEqual(['done']);
+    using rig = await rigOf();
+    await live(rig, 15 * MINUTE);
+    const askedMs = rig.clock.nowMs();
+    ask(rig, { fromMs: NOW_MS - 14 * DAY });
+    let lives = 0;
+    while (!statesOf(rig).includes('done')) {
+      lives += 1;
+      expect(lives).toBeLessThan(30);
+      await live(rig, lives * 25 * SECOND);
+    }
+    expect(lives).toBeGreaterThan(3);
+    const summary = inState(rig, (db) => db.prepare("SELECT summary FROM job WHERE kind = 'backfill'").pluck().get());
+    const { to } = JSON.parse(String(summary));
+    expect(Date.parse(to), 'its end is where it was when it began').toBeLessThan(askedMs - MINUTE);
+    const made = Number(
+      inState(rig, (db) => db.prepare("SELECT count(*) FROM request WHERE lane = 'backfill'").pluck().get()),
+    );
+    expect(made).toBeLessThanOrEqual(needed + 5 * lives);
+    await expectThere(rig, NOW_MS - 14 * DAY, NOW_MS - HOUR);
+  });
+
+  test('keeps to its part of the share, of the minute as of the day', async () => {
+    const plan = { requestsPerMinute: 100, requestsPerDay: 20_000, historyMaxDays: 31 };
+    using rig = await rigOf({ share: 1, settings: { plan } });
+    await live(rig, 3 * HOUR, {
+      meanwhile: async () => {
+        await rig.clock.sleep(30 * MINUTE);
+        ask(rig, { fromMs: NOW_MS - 30 * DAY, maxShare: 0.04 });
+      },
+    });
+    const times = inState(rig, (db) =>
+      db.prepare<[], { at: number }>("SELECT at_ms AS at FROM request WHERE lane = 'backfill' ORDER BY at_ms").all(),
+    ).map(({ at }) => at);
+    expect(times.length).toBeGreaterThan(200);
+    const inAMinute = times.map((at) => times.filter((other) => other > at - MINUTE && other <= at).length);
+    expect(Math.max(...inAMinute)).toBeLessThanOrEqual(5);
+    const rate = ((times.length - 1) * MINUTE) / ((times.at(-1) ?? 0) - (times[0] ?? 0));
+    expect(rate).toBeGreaterThan(3.2);
+  });
+
+  test('a larger sync.history is a backfill of its own', async () => {
+    using rig = await rigOf();
+    await live(rig, 20 * MINUTE);
+    const before = telemetryRequests(rig);
+    const settings = { ...rig.settings, history: { kind: 'age', ageMs: 20 * DAY } as const };
+    const life = await live(rig, HOUR, { changes: { settings } });
+    expect(life.lastReport.devices.every(({ gaps }) => gaps.every(({ reason }) => reason !== 'not reached yet'))).toBe(
+      true,
+    );
+    for (const { deviceId } of DEVICES) expect(coverageOf(rig, deviceId)[0]?.[0]).toBeLessThan(NOW_MS - 19.9 * DAY);
+    expect(telemetryRequests(rig) - before).toBeGreaterThan(100);
+    await expectThere(rig, NOW_MS - 19.9 * DAY, NOW_MS - 5 * MINUTE);
+  });
+
+  test('a stretch with an end of its own does not make the daemon fill what lies between', async () => {
+    using rig = await rigOf();
+    await live(rig, 20 * MINUTE);
+    await live(rig, 30 * MINUTE, {
+      meanwhile: async () => ask(rig, { fromMs: NOW_MS - 20 * DAY, toMs: NOW_MS - 15 * DAY }),
+    });
+    expect(statesOf(rig)).toEqual(['done']);
+    await live(rig, 2 * HOUR);
+    const [island, now, ...more] = coverageOf(rig, 'seldom');
+    expect(more).toEqual([]);
+    expect(island).toEqual([NOW_MS - 20 * DAY, NOW_MS - 15 * DAY]);
+    expect(now?.[0]).toBeGreaterThan(NOW_MS - 2.1 * DAY);
+  });
+
+  test('a stretch that holds the end of what was broken off leaves all after it wanted', async () => {
+    using rig = await rigOf();
+    await live(rig, 20 * MINUTE);
+    await rig.clock.sleep(10 * DAY);
+    const asked = { fromMs: NOW_MS - 5 * DAY, toMs: NOW_MS + 5 * DAY };
+    // Once more, and a smaller one in it: what was noted of the first holds for these too.
+    for (const toMs of [asked.toMs, asked.toMs, NOW_MS + 4 * DAY]) await backfillAlone(rig, { ...asked, toMs });
+    await live(rig, 4 * HOUR);
+    for (const deviceId of ['often', 'tied', 'seldom']) expect(coverageOf(rig, deviceId)).toHaveLength(1);
+    await expectThere(rig, NOW_MS - 5 * DAY, NOW_MS + 10 * DAY);
+  });
+
+  test('tells who asked of a key that is refused, and of a device that is not there', async () => {
+    using rig = await rigOf();
+    const life = await live(rig, HOUR, {
+      meanwhile: async () => {
+        await rig.clock.sleep(MINUTE);
+        expect((await followBackfill(rig, { fromMs: NOW_MS - DAY, devices: ['nobody'] })).end).toMatchObject({
+          state: 'failed',
+          exitCode: 2,
+          message: '--device: the workspace lists no device with that id.',
+        });
+        rig.simulator.settings.key.revoked = true;
+        expect((await followBackfill(rig, { fromMs: NOW_MS - 20 * DAY })).end).toMatchObject({ exitCode: 77 });
+        expect((await followBackfill(rig, { fromMs: NOW_MS - 20 * DAY })).end).toMatchObject({ exitCode: 77 });
+        rig.simulator.settings.key.revoked = false;
+      },
+    });
+    expect(life.error).toBeNull();
+  });
+});

@@ -1,0 +1,74 @@
+/**
+ * `sync.history: all`: the daemon asks itself once for all that there is; judged by the seed.
+ */
+import { describe, expect, test } from 'vitest';
+import type { Sync } from '../../../src/app/open-sync.ts';
+import { createAllHistory } from '../../../src/scheduler/all-history.ts';
+import { openJobBoard } from '../../../src/store/job-board.ts';
+import { liveAsDaemon, worldOf } from '../../support/daemon-rig.ts';
+import { influxdAvailable } from '../../support/influxd.ts';
+import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
+import { sharedBench } from '../../support/shared-bench.ts';
+import { DAY, HOUR, inState, MINUTE, SECOND, takingJobs } from './support.ts';
+
+const DEVICES = [
+  { deviceId: 'often', intervalMs: 2 * MINUTE, jitter: 0.5 },
+  { deviceId: 'seldom', intervalMs: 17 * MINUTE },
+];
+
+describe.runIf(influxdAvailable())('sync.history: all', () => {
+  const bench = sharedBench(openBench);
+
+  /** The loops of jobs, and the one that asks. */
+  const asking =
+    (rig: Rig) =>
+    (sync: Sync): readonly ((signal: AbortSignal) => Promise<unknown>)[] => {
+      const all = createAllHistory({ queue: sync.jobs, store: sync.context.store, clock: sync.context.clock });
+      sync.listen(all.observe);
+      return [...takingJobs(rig)(sync), all.run];
+    };
+
+  const jobs = (rig: Rig): unknown[] =>
+    inState(rig, (db) =>
+      db
+        .prepare('SELECT kind, state, asked_by AS askedBy FROM job ORDER BY id')
+        .all()
+        .map((row) => ({ ...(row as object) })),
+    );
+
+  const rigOf = async (): Promise<Rig> =>
+    await openRig(bench, { world: worldOf(DEVICES, 40 * DAY), historyMs: 2 * DAY });
+
+  test('all that the API has is there, by one job, over restarts, and asked for no more', async () => {
+    using rig = await rigOf();
+    // Cut off in its midst, and gone on with.
+    await liveAsDaemon(rig, { beside: asking(rig), forMs: 20 * SECOND });
+    const life = await liveAsDaemon(rig, { beside: asking(rig), forMs: HOUR });
+    expect(life.error).toBeNull();
+    expect(jobs(rig)).toEqual([{ kind: 'backfill', state: 'done', askedBy: 'sync.history' }]);
+    const span = { fromNs: BigInt(NOW_MS - 41 * DAY) * 1_000_000n, toNs: BigInt(NOW_MS - 5 * MINUTE) * 1_000_000n };
+    const verdict = await rig.verdict(NOW_MS, span);
+    expect([verdict.missing.slice(0, 5), verdict.invented.slice(0, 5)]).toEqual([[], []]);
+    expect(verdict.expected).toBeGreaterThan(30_000);
+    await liveAsDaemon(rig, { beside: asking(rig), forMs: 65 * MINUTE });
+    expect(jobs(rig)).toHaveLength(1);
+  });
+
+  test('a job that was cancelled is asked for again, after an hour', async () => {
+    using rig = await rigOf();
+    await liveAsDaemon(rig, {
+      beside: asking(rig),
+      forMs: 80 * MINUTE,
+      meanwhile: async () => {
+        await rig.clock.sleep(15 * SECOND);
+        const opened = openJobBoard(rig.dataDir);
+        opened?.board.cancel(1);
+        opened?.close();
+      },
+    });
+    expect(jobs(rig)).toEqual([
+      { kind: 'backfill', state: 'cancelled', askedBy: 'sync.history' },
+      { kind: 'backfill', state: 'done', askedBy: 'sync.history' },
+    ]);
+  });
+});

@@ -1,0 +1,190 @@
+/**
+ * The pace of a backfill, what it was thought to cost against what it did, and deaths at any effect.
+ */
+import { describe, expect, test } from 'vitest';
+import { planOf } from '../../../src/commands/plan/command.ts';
+import { readBackfillOptions, readPace } from '../../../src/commands/shared/backfill-options.ts';
+import { UserError } from '../../../src/core/faults.ts';
+import { createBackfillPace } from '../../../src/scheduler/backfill-pace.ts';
+import { worldOf } from '../../support/daemon-rig.ts';
+import { influxdAvailable } from '../../support/influxd.ts';
+import { countEffects, dieAtEffect, Killed, liveOn, mortalCommits, mortalTransport } from '../../support/mortality.ts';
+import { NOW_MS, openBench, openRig, type Rig, type RigOptions, SCHEDULES } from '../../support/rig.ts';
+import { sharedBench } from '../../support/shared-bench.ts';
+import { forWork } from '../plan/support.ts';
+import { backfillAlone, DAY, HOUR, inState, MINUTE, telemetryRequests } from './support.ts';
+
+const DEVICES = [
+  { deviceId: 'often', intervalMs: 2 * MINUTE },
+  { deviceId: 'seldom', intervalMs: 17 * MINUTE },
+];
+
+describe('the pace', () => {
+  const walk = (pace: ReturnType<typeof createBackfillPace>, count: number, fromMs = 0): number[] => {
+    let nowMs = fromMs;
+    return Array.from({ length: count }, () => {
+      nowMs = Math.max(nowMs, pace.freeAtMs(nowMs));
+      pace.sent(nowMs);
+      return nowMs;
+    });
+  };
+  const budgets = () => ({ perMinute: 60, perDay: 1000 });
+
+  test('of a part of the share is even in the minute and bounded by the day', () => {
+    const pace = createBackfillPace({ maxShare: 0.1, finishByMs: null, startedMs: 0, sentMs: [], budgets });
+    const times = walk(pace, 101);
+    expect(times.slice(0, 3)).toEqual([0, 10_000, 20_000]);
+    expect(times[99]).toBe(990_000);
+    expect(times[100]).toBe(DAY);
+  });
+
+  test('counts what was sent before a restart', () => {
+    const sentMs = Array.from({ length: 100 }, (_, n) => n * 10_000);
+    const pace = createBackfillPace({ maxShare: 0.1, finishByMs: null, startedMs: HOUR, sentMs, budgets });
+    expect(pace.freeAtMs(HOUR)).toBe(DAY);
+  });
+
+  test('towards a time spreads what is left, follows what turns out to be more, and is done before', () => {
+    const pace = createBackfillPace({ maxShare: null, finishByMs: 100 * MINUTE, startedMs: 0, sentMs: [], budgets });
+    pace.setLeft(50);
+    const first = walk(pace, 25);
+    expect(first[24]).toBeGreaterThan(44 * MINUTE);
+    pace.setLeft(75);
+    const rest = walk(pace, 75, first[24]);
+    expect(rest[74]).toBeGreaterThan(88 * MINUTE);
+    expect(rest[74]).toBeLessThan(100 * MINUTE);
+    expect(pace.isLate(99 * MINUTE)).toBe(false);
+    expect(pace.isLate(101 * MINUTE)).toBe(true);
+  });
+});
+
+describe('the command line', () => {
+  const asked = (more: Partial<Parameters<typeof readBackfillOptions>[0]>) =>
+    readBackfillOptions({ from: '90d', to: null, finishBy: null, maxShare: null, ...more }, NOW_MS);
+
+  test.each([
+    [{ from: null }, /^--backfill needs to know how far back: --from with a date/],
+    [{ from: 'sk_live_4242' }, /^--from: expected a date .* or an age such as 90d, or all$/],
+    [{ from: '2030-01-01' }, /^--from: expected a time that is not in the future/],
+    [{ from: '1d', to: '2d' }, /^--from: expected a time before that of --to/],
+    [{ from: '0d' }, /^--from: expected a time before now/],
+    [{ to: 'all' }, /^--to: expected a date/],
+    [{ maxShare: '0' }, /^--max-share: expected a number above 0 and up to 1/],
+    [{ maxShare: '1.5' }, /^--max-share: expected a number above 0/],
+    [{ maxShare: 'sk_live_4242' }, /^--max-share: expected a number/],
+    [{ finishBy: '2020-01-01' }, /^--finish-by: expected a time that is still to come/],
+    [{ finishBy: '0h' }, /^--finish-by: expected a time that is still to come/],
+    [{ finishBy: 'sk_live_4242' }, /^--finish-by: expected a time to come: a date/],
+    [{ finishBy: '12h', maxShare: '0.5' }, /^--finish-by and --max-share both set the pace/],
+    [{ from: 'all', finishBy: '12h' }, /^--finish-by needs a --from other than all/],
+  ])('%j is a mistake with its own words', (more, words) => {
+    const error = (() => {
+      try {
+        return asked(more);
+      } catch (cause) {
+        return cause;
+      }
+    })();
+    expect(error).toBeInstanceOf(UserError);
+    expect(error).toMatchObject({ exitCode: 2, message: expect.stringMatching(words) });
+    expect((error as UserError).message).not.toContain('4242');
+  });
+
+  test('times to come are dates, times or lengths from now on', () => {
+    expect(readPace({ finishBy: '12h', maxShare: null }, NOW_MS).finishByMs).toBe(NOW_MS + 12 * HOUR);
+    expect(readPace({ finishBy: '2026-07-01', maxShare: null }, NOW_MS).finishByMs).toBe(Date.UTC(2026, 6, 1));
+    expect(readPace({ finishBy: null, maxShare: '0.25' }, NOW_MS)).toEqual({ finishByMs: null, maxShare: 0.25 });
+    expect(asked({ from: 'all' })).toMatchObject({ from: 'all', to: null });
+  });
+});
+
+describe.runIf(influxdAvailable())('on the simulator', () => {
+  const bench = sharedBench(openBench);
+
+  const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
+    await openRig(bench, { world: worldOf(DEVICES, 70 * DAY), historyMs: 2 * DAY, ...options });
+
+  const thought = async (rig: Rig, fromMs: number, more: { finishBy?: string; maxShare?: string } = {}) => {
+    const sync = {
+      history: rig.settings.history,
+      schedules: SCHEDULES,
+      sweepMs: 6 * HOUR,
+      leftOut: rig.settings.filter.spec,
+    };
+    const config = { dataDir: rig.dataDir, api: { share: 0.8 }, sync };
+    const from = new Date(fromMs).toISOString();
+    const command = { from, to: null, devices: [], whatIf: [], finishBy: null, maxShare: null, ...more };
+    const open = forWork(() => rig.open());
+    return await planOf({ command, config, open, clock: rig.clock }, new AbortController().signal);
+  };
+
+  test.each([365, 7, 1])(
+    'costs what it was thought to cost, to a few in a hundred (windows of %d days)',
+    async (days) => {
+      using rig = await rigOf({ settings: { plan: { historyMaxDays: days } } });
+      // What the rates are measured by.
+      await backfillAlone(rig, { fromMs: NOW_MS - 2 * DAY });
+      const before = telemetryRequests(rig);
+      const beganMs = rig.clock.nowMs();
+      const { backfill } = await thought(rig, NOW_MS - 60 * DAY);
+      await backfillAlone(rig, { fromMs: NOW_MS - 60 * DAY });
+      const made = telemetryRequests(rig) - before;
+      expect(made).toBeGreaterThan(50);
+      expect(Math.abs(made - backfill.requests)).toBeLessThanOrEqual(Math.max(4, made * 0.05));
+      const tookMs = rig.clock.nowMs() - beganMs;
+      expect(tookMs / 1000).toBeLessThan((backfill.alone.seconds ?? 0) * 1.3 + 30);
+    },
+  );
+
+  test('is done by the time that it was to be done by, and not long before', async () => {
+    using rig = await rigOf();
+    await backfillAlone(rig, { fromMs: NOW_MS - 2 * DAY });
+    const finishByMs = rig.clock.nowMs() + HOUR;
+    const plan = await thought(rig, NOW_MS - 40 * DAY, { finishBy: '1h' });
+    expect(plan.backfill.pace).toMatchObject({ alone: { in_time: true } });
+    const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 40 * DAY, finishByMs });
+    expect(summary).toMatchObject({ outcome: 'complete', late: false });
+    expect(finishByMs - rig.clock.nowMs()).toBeGreaterThan(0);
+    expect(finishByMs - rig.clock.nowMs()).toBeLessThan(15 * MINUTE);
+  });
+
+  test('with a part of the share goes at that pace', async () => {
+    using rig = await rigOf();
+    await backfillAlone(rig, { fromMs: NOW_MS - 20 * DAY, maxShare: 0.05 });
+    const times = inState(rig, (db) =>
+      db.prepare<[], { at: number }>("SELECT at_ms AS at FROM request WHERE lane = 'backfill' ORDER BY at_ms").all(),
+    ).map(({ at }) => at);
+    // A twentieth of 96 a minute.
+    const perMinute = ((times.length - 1) * MINUTE) / ((times.at(-1) ?? 0) - (times[0] ?? 0));
+    expect(perMinute).toBeGreaterThan(4.4);
+    expect(perMinute).toBeLessThan(4.9);
+  });
+
+  test('killed at any effect it loses nothing, doubles nothing, and asks twice for what was in flight alone', async () => {
+    const asked = { fromMs: NOW_MS - 4 * DAY, toMs: NOW_MS - HOUR };
+    const changes = (rig: Rig) => ({ transport: mortalTransport(rig.simulator.transport) });
+    using _ = mortalCommits();
+    using whole = await rigOf();
+    countEffects();
+    await backfillAlone(whole, asked, { changes: changes(whole) });
+    const effects = liveOn();
+    const needed = telemetryRequests(whole);
+    expect(effects).toBeGreaterThan(100);
+    for (let nth = 1; nth < effects; nth += 47) {
+      using rig = await rigOf();
+      dieAtEffect(nth);
+      await backfillAlone(rig, asked, { changes: changes(rig) }).catch((error: unknown) => {
+        if (!(error instanceof Killed) && !(error instanceof UserError)) throw error;
+      });
+      liveOn();
+      const { summary } = await backfillAlone(rig, asked);
+      expect(summary, `killed at ${nth}`).toMatchObject({ outcome: 'complete', exit_code: 0 });
+      expect(telemetryRequests(rig), `killed at ${nth}`).toBeLessThanOrEqual(needed + 8);
+      const verdict = await rig.verdict(NOW_MS, {
+        fromNs: BigInt(asked.fromMs) * 1_000_000n,
+        toNs: BigInt(asked.toMs) * 1_000_000n,
+      });
+      expect([verdict.missing.length, verdict.invented.length], `killed at ${nth}`).toEqual([0, 0]);
+    }
+  });
+});

@@ -1,0 +1,167 @@
+/**
+ * Backfills on a rig: alone, and as a job of a daemon, in virtual time.
+ */
+import Database from 'better-sqlite3';
+import type { Sync, SyncOptions } from '../../../src/app/open-sync.ts';
+import { runBackfill } from '../../../src/commands/backfill/backfill.ts';
+import { createBackfillWorker } from '../../../src/commands/backfill/job.ts';
+import { type BackfillSummary, readBackfillSummary } from '../../../src/commands/backfill/summary.ts';
+import { createOnceWorker } from '../../../src/commands/once/job.ts';
+import { ratesOfState } from '../../../src/commands/shared/backfill-rates.ts';
+import { followJob } from '../../../src/commands/shared/follow.ts';
+import type { AppEvent } from '../../../src/core/events.ts';
+import type { JobEnd } from '../../../src/core/state/jobs.ts';
+import type { ProgressReport } from '../../../src/core/status.ts';
+import type { BackfillArgs } from '../../../src/scheduler/backfill-ask.ts';
+import { runJobs } from '../../../src/scheduler/jobs.ts';
+import { openJobBoard } from '../../../src/store/job-board.ts';
+import type { Rig } from '../../support/rig.ts';
+
+export const SECOND = 1000;
+export const MINUTE = 60 * SECOND;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
+
+/** What is asked for; times in ms. */
+export interface Asked {
+  readonly fromMs: number | 'all';
+  readonly toMs?: number;
+  readonly devices?: readonly string[];
+  readonly maxShare?: number;
+  readonly finishByMs?: number;
+}
+
+const ns = (ms: number): string => String(BigInt(Math.round(ms)) * 1_000_000n);
+
+export function argsOf(asked: Asked): BackfillArgs {
+  return {
+    from: asked.fromMs === 'all' ? 'all' : ns(asked.fromMs),
+    to: asked.toMs === undefined ? null : ns(asked.toMs),
+    devices: asked.devices ?? [],
+    maxShare: asked.maxShare ?? null,
+    finishByMs: asked.finishByMs ?? null,
+  };
+}
+
+export interface AloneLife {
+  readonly summary: BackfillSummary;
+  readonly events: readonly AppEvent[];
+  readonly progress: readonly ProgressReport[];
+}
+
+/** One `--backfill` without a daemon, from opening to closing. */
+export async function backfillAlone(
+  rig: Rig,
+  asked: Asked,
+  {
+    changes = {},
+    signal = new AbortController().signal,
+    everyMs = null,
+  }: { changes?: Partial<SyncOptions>; signal?: AbortSignal; everyMs?: number | null } = {},
+): Promise<AloneLife> {
+  const events: AppEvent[] = [];
+  const progress: ProgressReport[] = [];
+  const observe = (event: AppEvent): void => {
+    events.push(event);
+    changes.observe?.(event);
+  };
+  const sync = rig.open({ ...changes, observe });
+  const over = new AbortController();
+  try {
+    const onBegun = (run: { progress(): ProgressReport }): void => {
+      if (everyMs === null) return;
+      void (async () => {
+        while (!over.signal.aborted) {
+          await rig.clock.sleep(everyMs, over.signal);
+          progress.push(run.progress());
+        }
+      })().catch(() => {});
+    };
+    const rates = ratesOfState(rig.dataDir, sync.context.settings.filter);
+    return { summary: await runBackfill({ ...sync, rates, onBegun }, argsOf(asked), signal), events, progress };
+  } finally {
+    over.abort();
+    sync.close();
+  }
+}
+
+/** The loop of jobs as the daemon has it. */
+export function takingJobs(rig: Rig): (sync: Sync) => readonly ((signal: AbortSignal) => Promise<unknown>)[] {
+  return (sync) => {
+    const { clock, observe } = sync.context;
+    const rates = ratesOfState(rig.dataDir, sync.context.settings.filter);
+    const workers = { once: createOnceWorker(sync), backfill: createBackfillWorker({ ...sync, rates }) };
+    const parts = { queue: sync.jobs, workers, clock, observe, scrub: (text: string) => text };
+    return [(signal: AbortSignal) => runJobs(parts, signal)];
+  };
+}
+
+export interface Followed {
+  readonly end: JobEnd | null;
+  readonly progress: readonly ProgressReport[];
+  readonly tookMs: number;
+}
+
+/** A command that follows its job, over a connection of its own. */
+export async function followBackfill(
+  rig: Rig,
+  asked: Asked | 'once',
+  signal = new AbortController().signal,
+): Promise<Followed> {
+  const opened = openJobBoard(rig.dataDir);
+  if (opened === null) throw new Error('no state to ask');
+  const progress: ProgressReport[] = [];
+  const beganMs = rig.clock.monoMs();
+  const parts = {
+    ...opened,
+    clock: rig.clock,
+    awaitMs: 30 * SECOND,
+    onSeen: () => {},
+    onProgress: (one: unknown) => void progress.push(one as ProgressReport),
+  };
+  const askedMs = rig.clock.nowMs();
+  const request =
+    asked === 'once'
+      ? ({ kind: 'once', args: {}, askedBy: '--once', askedMs } as const)
+      : ({ kind: 'backfill', args: { ...argsOf(asked) }, askedBy: '--backfill', askedMs } as const);
+  try {
+    const end = await followJob(parts, request, signal);
+    return { end, progress, tookMs: rig.clock.monoMs() - beganMs };
+  } finally {
+    opened.close();
+  }
+}
+
+export function summaryOf({ end }: Pick<Followed, 'end'>): BackfillSummary {
+  const summary = readBackfillSummary(end?.summary);
+  if (summary === null) throw new Error(`no summary: ${JSON.stringify(end)}`);
+  return summary;
+}
+
+/** Looks into the state, as a third process does. */
+export function inState<T>(rig: Rig, work: (db: Database.Database) => T): T {
+  const db = new Database(`${rig.dataDir}/tidemark.db`);
+  try {
+    return work(db);
+  } finally {
+    db.close();
+  }
+}
+
+/** What is held of a device, in ms. */
+export function coverageOf(rig: Rig, deviceId: string): [fromMs: number, toMs: number][] {
+  return inState(rig, (db) =>
+    db
+      .prepare<[string], { from_ns: bigint; to_ns: bigint }>(
+        'SELECT from_ns, to_ns FROM coverage WHERE device_id = ? ORDER BY from_ns',
+      )
+      .safeIntegers()
+      .all(deviceId)
+      .map(({ from_ns, to_ns }) => [Number(from_ns / 1_000_000n), Number(to_ns / 1_000_000n)]),
+  );
+}
+
+/** The telemetry requests so far. */
+export function telemetryRequests(rig: Rig, deviceId = ''): number {
+  return rig.simulator.log.requests.filter(({ path }) => path.includes(`${deviceId}/telemetry`)).length;
+}

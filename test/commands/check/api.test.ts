@@ -1,0 +1,399 @@
+/**
+ * `--check`, the API: each thing good and bad, what it takes of the allowance, and what it leaves behind.
+ */
+import { existsSync, writeFileSync } from 'node:fs';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, test } from 'vitest';
+import { always, onPath } from '../../../src/sim/faults.ts';
+import type { SettingsOverrides } from '../../../src/sim/settings.ts';
+import { openStore } from '../../../src/store/store.ts';
+import { TEST_CERTIFICATE, TEST_KEY } from '../../api/support/certificate.ts';
+import { bad, type CheckStage, KEY, line, openStage, serve } from './support.ts';
+
+const ALL = ['account:read', 'devices:read', 'telemetry:read', 'alerts:read'];
+
+function without(scope: string): SettingsOverrides {
+  return { key: { secret: KEY, scopes: ALL.filter((each) => each !== scope) } };
+}
+
+function rows(stage: CheckStage, sql: string): unknown[] {
+  const db = new Database(join(stage.dataDir, 'tidemark.db'), { readonly: true });
+  try {
+    return db.prepare(sql).all();
+  } finally {
+    db.close();
+  }
+}
+
+/** Everything that the state holds but bookings and facts. */
+function contentOf(stage: CheckStage): unknown[] {
+  const tables = rows(
+    stage,
+    "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT IN ('request', 'fact')",
+  ) as { name: string }[];
+  return tables.flatMap(({ name }) => rows(stage, `SELECT '${name}' AS of_table, * FROM "${name}"`));
+}
+
+const asked = ({ simulator }: CheckStage): string[] => simulator.log.requests.map(({ path }) => path);
+
+describe('a key that is right', () => {
+  test('all is well: five requests, each booked, and nothing else is kept', async () => {
+    await using stage = await openStage();
+    const report = await stage.report();
+    expect(bad(report)).toEqual([]);
+    expect([report.exit_code, report.requests]).toEqual([0, 5]);
+    const telemetry = '/devices/hub-1/telemetry';
+    expect(asked(stage)).toEqual(['/account', '/devices', telemetry, telemetry, '/alerts']);
+    expect(rows(stage, 'SELECT stream, status FROM request ORDER BY id')).toEqual([
+      { stream: 'account', status: 200 },
+      { stream: 'devices', status: 200 },
+      { stream: 'telemetry', status: 200 },
+      { stream: 'telemetry', status: 200 },
+      { stream: 'alerts', status: 200 },
+    ]);
+    expect(contentOf(stage).filter((row) => (row as { of_table: string }).of_table !== 'day_total')).toEqual([]);
+    expect(rows(stage, 'SELECT key FROM fact')).toEqual([{ key: 'account' }]);
+    expect(report.checks.map(({ area, name }) => `${area} ${name}`)).toMatchInlineSnapshot(`
+      [
+        "configuration values",
+        "state directory",
+        "state file",
+        "state disk",
+        "state holder",
+        "api connection",
+        "api key",
+        "api account:read",
+        "api devices:read",
+        "api telemetry:read",
+        "api bounds",
+        "api alerts:read",
+        "api plan",
+        "api history",
+        "api workspace",
+        "api clock",
+        "api allowance",
+        "api wait header",
+        "api challenge header",
+        "api rate-limit headers",
+        "api page size",
+        "destination none",
+      ]
+    `);
+  });
+
+  test('what it asked counts in the next run, and the state is the same but for that', async () => {
+    await using stage = await openStage();
+    await stage.report();
+    const before = contentOf(stage);
+    const report = await stage.report();
+    expect(line(report, 'allowance').facts).toMatchObject({ spent_day: 10 });
+    expect(contentOf(stage)).toEqual(before);
+  });
+
+  test.each([
+    ['inclusive', 'exclusive'],
+    ['exclusive', 'inclusive'],
+  ] as const)('tells that after is %s and before %s', async (after, before) => {
+    await using stage = await openStage({ settings: { bounds: { after, before } } });
+    expect(line(await stage.report(), 'bounds')).toMatchObject({
+      message: `after is ${after}, before is ${before}`,
+      facts: { after_inclusive: after === 'inclusive', before_inclusive: before === 'inclusive' },
+    });
+  });
+
+  test('a workspace without devices: the scope is tried all the same', async () => {
+    await using stage = await openStage({ devices: [] });
+    const report = await stage.report();
+    expect(bad(report)).toEqual([]);
+    expect(line(report, 'telemetry:read').message).toMatch(/^granted, it seems: .*404/);
+    expect(line(report, 'bounds').message).toMatch(/not seen yet/);
+  });
+});
+
+describe('scopes', () => {
+  test.each([
+    ['devices:read', 77, 'fail'],
+    ['telemetry:read', 77, 'fail'],
+    ['alerts:read', 0, 'warn'],
+    ['account:read', 0, 'warn'],
+  ] as const)('%s is missing: %i', { timeout: 60_000 }, async (scope, code, status) => {
+    await using stage = await openStage({ settings: without(scope) });
+    const report = await stage.report();
+    expect(report.exit_code).toBe(code);
+    expect(bad(report)).toEqual([`${status} ${scope}`]);
+    expect(line(report, scope)).toMatchObject({ message: expect.stringMatching(/^the key lacks it: /) });
+    expect(line(report, scope).remedy).toContain(scope);
+    expect(line(report, 'key').status).toBe('ok');
+    expect(report.requests).toBeLessThanOrEqual(5);
+  });
+
+  test('none of them: each is told', { timeout: 60_000 }, async () => {
+    await using stage = await openStage({ settings: { key: { secret: KEY, scopes: [] } } });
+    const report = await stage.report();
+    expect(bad(report)).toEqual(['fail devices:read', 'fail telemetry:read', 'warn account:read', 'warn alerts:read']);
+    expect([report.exit_code, report.requests]).toEqual([77, 4]);
+  });
+});
+
+describe('a key or a plan that is refused', () => {
+  test('another key: 77, one request, the scopes are not asked for', async () => {
+    await using stage = await openStage();
+    const report = await stage.report({ TIDEMARK_API_KEY: 'tmk_CANARYanother' });
+    expect(bad(report)).toEqual([
+      'fail key',
+      'skip devices:read',
+      'skip telemetry:read',
+      'skip alerts:read',
+      'skip account:read',
+    ]);
+    expect([report.exit_code, report.requests]).toEqual([77, 1]);
+    expect(line(report, 'challenge header').message).toMatch(/^www-authenticate /);
+  });
+
+  test('a plan without API access: 77', async () => {
+    await using stage = await openStage({ settings: { plan: { apiAccess: false } } });
+    const report = await stage.report();
+    expect(bad(report)[0]).toBe('fail access');
+    expect(line(report, 'access').message).toMatch(/^the plan of this workspace has no access to the API/);
+    expect([report.exit_code, report.requests]).toEqual([77, 1]);
+  });
+
+  test('another workspace than that of the state: 1, and the state stays what it was', async () => {
+    await using stage = await openStage({ workspaceId: 'ws-one' });
+    const { store, close } = openStore(stage.dataDir);
+    store.pinWorkspace({ apiId: 'ws-other', tag: 'ws-other' });
+    close();
+    const report = await stage.report();
+    expect(bad(report)).toEqual(['fail workspace']);
+    expect(line(report, 'workspace')).toMatchObject({
+      exit_code: 1,
+      message: expect.stringMatching(/^the key is of the workspace ws-one.*, the state belongs to ws-other/),
+      remedy: expect.stringMatching(/data_dir of its own/),
+    });
+    expect(rows(stage, 'SELECT key, value FROM fact ORDER BY key')).toEqual([
+      { key: 'workspace_id', value: 'ws-other' },
+      { key: 'workspace_tag', value: 'ws-other' },
+    ]);
+  });
+});
+
+describe('the plan, the clock, the allowance', () => {
+  test.each([
+    [{ dateSkewMs: 300_000 }, 'warn', /behind the API's/, -300],
+    [{ dateSkewMs: -300_000 }, 'warn', /5 min ahead of the API's/, 300],
+    [{ dateSkewMs: 5000 }, 'ok', /agrees with the API's/, -5],
+    [{ date: 'absent' }, 'ok', /carry no Date/, null],
+  ] as const)('clocks: %j', { timeout: 60_000 }, async (time, status, words, seconds) => {
+    await using stage = await openStage({ settings: { time } });
+    const report = await stage.report();
+    expect(report.exit_code).toBe(0);
+    const { message, facts, ...told } = line(report, 'clock');
+    expect(told.status).toBe(status);
+    expect(message).toMatch(words);
+    if (seconds === null) expect(facts?.['skew_seconds']).toBeNull();
+    else expect(Math.abs(Number(facts?.['skew_seconds']) - seconds)).toBeLessThanOrEqual(2);
+  });
+
+  test('a history that is wider than the windows of the plan', async () => {
+    await using stage = await openStage({ settings: { plan: { historyMaxDays: 7 } } });
+    const report = await stage.report({ TIDEMARK_SYNC_HISTORY: '20d' });
+    expect(bad(report)).toEqual(['warn history']);
+    expect(line(report, 'history').message).toMatch(/back 20 days, the windows of the plan span 7 days/);
+    expect(report.exit_code).toBe(0);
+  });
+
+  test('429 with a long wait: one request, told at once, and the wait is kept', async () => {
+    await using stage = await openStage();
+    await using front = await serve((_request, response) => {
+      response.writeHead(429, { 'retry-after': '600', 'content-type': 'application/json' });
+      response.end('{"error":{"code":"rate_limited","message":"slow down"}}');
+    });
+    const beganMs = performance.now();
+    const report = await stage.report({ TIDEMARK_API_URL: `${front.url}/external/v1` });
+    expect(bad(report)[0]).toBe('fail allowance');
+    expect(line(report, 'allowance').message).toMatch(/the next request may go in 10 min/);
+    expect(line(report, 'wait header').message).toMatch(/^retry-after /);
+    expect([report.exit_code, report.requests]).toEqual([1, 1]);
+    const again = await stage.report();
+    expect(line(again, 'allowance').message).toMatch(
+      /^the API has asked to wait; the next request may go in 1[01] min$/,
+    );
+    expect(line(again, 'wait header').message, 'remembered').toMatch(/^retry-after /);
+    expect([again.exit_code, again.requests, stage.simulator.log.total]).toEqual([1, 0, 0]);
+    expect(performance.now() - beganMs).toBeLessThan(10_000);
+  });
+
+  test('429 with a short wait is waited out', async () => {
+    await using stage = await openStage();
+    let times = 0;
+    await using front = await serve((request, response) => {
+      times += 1;
+      if (times === 1) {
+        response.writeHead(429, { 'retry-after': '1', date: new Date().toUTCString() });
+        response.end('{}');
+        return;
+      }
+      void forward(stage.url, request.url ?? '').then(({ status, headers, body }) => {
+        response.writeHead(status, headers);
+        response.end(body);
+      });
+    });
+    const report = await stage.report({ TIDEMARK_API_URL: `${front.url}/external/v1` });
+    expect(bad(report)).toEqual([]);
+    expect([report.requests, times]).toEqual([6, 6]);
+  });
+});
+
+/** Asks the simulator in the place of somebody. */
+async function forward(
+  base: string,
+  path: string,
+): Promise<{ status: number; headers: Record<string, string>; body: string }> {
+  const target = `${base}${path.replace(/^\/external\/v1/, '')}`;
+  const answer = await fetch(target, { headers: { authorization: `Bearer ${KEY}` } });
+  const names = ['content-type', 'date', 'x-ratelimit-limit', 'x-ratelimit-remaining'];
+  const headers = Object.fromEntries(names.map((name) => [name, answer.headers.get(name) ?? '']));
+  return { status: answer.status, headers, body: await answer.text() };
+}
+
+describe('never more than six requests', () => {
+  test('a limit that is refused, on top of all else', { timeout: 60_000 }, async () => {
+    const settings = { ...without('account:read'), plan: { maxDevicesPerPage: 50 } };
+    await using stage = await openStage({ settings });
+    const report = await stage.report();
+    expect(bad(report)).toEqual(['warn account:read']);
+    expect(line(report, 'page size').facts).toEqual({ accepted: 50, refused: 200 });
+    expect([report.requests, stage.simulator.log.total]).toEqual([6, 6]);
+  });
+
+  test('a service that refuses everything once more than it should', { timeout: 60_000 }, async () => {
+    await using stage = await openStage();
+    let times = 0;
+    await using front = await serve((request, response) => {
+      times += 1;
+      const isLarge = /limit=(200|50)\b/.test(request.url ?? '');
+      response.writeHead(isLarge ? 400 : 200, { 'content-type': 'application/json', 'x-ratelimit-limit': '6000' });
+      response.end(isLarge ? '{"error":{"code":"invalid_request","message":"no"}}' : '{"data":[]}');
+    });
+    const report = await stage.report({ TIDEMARK_API_URL: `${front.url}/external/v1` });
+    expect([report.requests, times]).toEqual([6, 6]);
+    expect(rows(stage, 'SELECT count(*) AS n FROM request')).toEqual([{ n: 6 }]);
+    expect(report.checks.filter(({ message }) => /requests of a check are spent/.test(message)).length).toBeGreaterThan(
+      0,
+    );
+  });
+});
+
+describe('the way there', () => {
+  test('a wrong path', async () => {
+    await using stage = await openStage();
+    const wrong = stage.url.replace('/external/v1', '/wrong/external/v1');
+    const report = await stage.report({ TIDEMARK_API_URL: wrong });
+    expect(bad(report)[0]).toBe('fail address');
+    expect(line(report, 'address')).toMatchObject({ remedy: expect.stringMatching(/Correct api\.url/) });
+    expect([report.exit_code, report.requests]).toEqual([1, 1]);
+  });
+
+  test.each([
+    ['connection', 'http://127.0.0.1:1/external/v1', /the connection was refused/],
+    [
+      'name',
+      'http://no-such-host.invalid/external/v1',
+      /the name of the server (was not found|could not be looked up)/,
+    ],
+  ])('%s fails: no request is made, the state is not touched, the rest goes on', async (name, url, words) => {
+    await using stage = await openStage();
+    const report = await stage.report({ TIDEMARK_API_URL: url });
+    expect(line(report, name)).toMatchObject({ status: 'fail', message: expect.stringMatching(words) });
+    expect([report.exit_code, report.requests]).toEqual([1, 0]);
+    expect(bad(report, 'api').slice(1)).toEqual([
+      'skip devices:read',
+      'skip telemetry:read',
+      'skip alerts:read',
+      'skip account:read',
+    ]);
+    expect(line(report, 'none').area, 'destinations are told of').toBe('destination');
+    expect(existsSync(stage.dataDir), 'no state is left behind').toBe(false);
+  });
+
+  test('TLS: by an unknown authority, by a known one, and where nobody speaks it', async () => {
+    await using stage = await openStage();
+    const server = createTlsServer({ key: TEST_KEY, cert: TEST_CERTIFICATE }, (request, response) => {
+      void forward(stage.url, request.url ?? '').then(({ status, headers, body }) => {
+        response.writeHead(status, headers);
+        response.end(body);
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    try {
+      const env = { TIDEMARK_API_URL: `https://127.0.0.1:${(server.address() as AddressInfo).port}/external/v1` };
+      const unknown = await stage.report(env);
+      expect(bad(unknown)[0]).toBe('fail TLS');
+      expect(line(unknown, 'TLS').remedy).toMatch(/api\.ca_file/);
+      expect([unknown.exit_code, unknown.requests]).toEqual([1, 0]);
+      const file = join(stage.directory, 'ca.pem');
+      writeFileSync(file, TEST_CERTIFICATE);
+      const known = await stage.report({ ...env, TIDEMARK_API_CA_FILE: file });
+      expect(line(known, 'TLS').message).toMatch(/^TLSv1\.\d; the certificate is trusted, for [\d,]+(\.\d)? days more/);
+      expect([bad(known, 'api'), known.requests]).toEqual([[], 5]);
+    } finally {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    }
+    const plain = await stage.report({ TIDEMARK_API_URL: stage.url.replace('http:', 'https:') });
+    expect(line(plain, 'TLS')).toMatchObject({ status: 'fail', remedy: expect.stringMatching(/http:\/\//) });
+  });
+
+  test('a host that takes connections and is silent: the timeout, once', async () => {
+    await using stage = await openStage();
+    stage.simulator.faults = always({ kind: 'hang' });
+    const beganMs = performance.now();
+    const report = await stage.report({ TIDEMARK_API_TIMEOUT: '1s' });
+    expect(performance.now() - beganMs).toBeLessThan(3000);
+    expect(bad(report)[0]).toBe('fail answer');
+    expect(line(report, 'answer').message).toMatch(/no whole answer within 1000 ms/);
+    expect([report.exit_code, report.requests]).toEqual([1, 1]);
+  });
+
+  test('something else answers: two such answers are enough', async () => {
+    await using stage = await openStage();
+    stage.simulator.faults = always({ kind: 'html', status: 200 });
+    const report = await stage.report();
+    expect(report.checks.filter(({ name }) => name === 'answer')).toHaveLength(2);
+    expect(report.checks.find(({ name }) => name === 'answer')?.message).toMatch(/an HTML page/);
+    expect([report.exit_code, report.requests]).toEqual([1, 2]);
+  });
+
+  test('one endpoint that fails keeps no other from being tried', async () => {
+    await using stage = await openStage();
+    stage.simulator.faults = onPath(/alerts/, always({ kind: 'server-error' }));
+    const report = await stage.report();
+    expect(bad(report)).toEqual(['fail answer']);
+    expect(line(report, 'telemetry:read').status).toBe('ok');
+    expect(report.exit_code).toBe(1);
+  });
+});
+
+describe('on a terminal', () => {
+  test('says what is under way, and takes that away', async () => {
+    await using stage = await openStage();
+    const { stderr } = await stage.run([], { isTTY: true });
+    expect(stderr).toContain('asking the API: devices:read …');
+    expect(stderr.endsWith('\r\u001b[K')).toBe(true);
+  });
+
+  test('told to stop: 3, and nothing on standard output', async () => {
+    await using stage = await openStage();
+    stage.simulator.faults = always({ kind: 'hang' });
+    const stop = new AbortController();
+    const running = stage.run([], { signal: stop.signal });
+    while (stage.simulator.log.total === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    stop.abort(new Error('stopped by SIGINT'));
+    const { code, stdout, stderr } = await running;
+    expect([code, stdout]).toEqual([3, '']);
+    expect(stderr).toMatch(/Stopped before everything was looked at\. Run it again\./);
+  });
+});

@@ -1,0 +1,267 @@
+/**
+ * `--check`, destinations: real databases, as they should be and not.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { CheckReport } from '../../../src/core/check.ts';
+import { type Influxd, influxdAvailable, startInfluxd } from '../../support/influxd.ts';
+import { FAULTS, startV2Proxy, type V2Proxy } from '../../support/v2-proxy.ts';
+import { startVictoria, type Victoria, victoriaAvailable } from '../../support/victoria.ts';
+import { bad, type CheckStage, line, openStage, serve, TOKEN } from './support.ts';
+
+/** What is said of the database alone: the API is out of the way. */
+async function destination(
+  stage: CheckStage,
+  env: Readonly<Record<string, string>>,
+  args: readonly string[] = [],
+): Promise<CheckReport> {
+  const report = await stage.report(
+    { TIDEMARK_API_URL: 'http://127.0.0.1:1/external/v1', TIDEMARK_INFLUX_TIMEOUT: '1s', ...env },
+    args,
+  );
+  expect(report.requests).toBe(0);
+  return { ...report, checks: report.checks.filter(({ area }) => area === 'destination') };
+}
+
+describe.runIf(influxdAvailable())('InfluxDB', () => {
+  let influxd: Influxd;
+  let proxy: V2Proxy;
+  beforeAll(async () => {
+    influxd = await startInfluxd({ databases: ['b'] });
+    await influxd.query('', 'CREATE RETENTION POLICY week ON b DURATION 7d REPLICATION 1');
+    proxy = await startV2Proxy({ upstream: influxd.url, token: TOKEN });
+  });
+  afterAll(async () => {
+    await proxy?.close();
+    await influxd?.close();
+  });
+  const env = (bucket = 'b', token = TOKEN): Record<string, string> => ({
+    TIDEMARK_INFLUX_URL: proxy.url,
+    TIDEMARK_INFLUX_BUCKET: bucket,
+    TIDEMARK_INFLUX_TOKEN: token,
+  });
+
+  test('as it should be: not a point is written, and one with --write-probe', async () => {
+    await using stage = await openStage();
+    const report = await destination(stage, env());
+    expect(bad(report)).toEqual([]);
+    expect(line(report, 'retention')).toMatchObject({ message: 'it keeps points for ever', facts: { for_ever: true } });
+    expect(line(report, 'write').facts).toEqual({ probe_written: false });
+    expect(await influxd.query('b', 'SHOW MEASUREMENTS')).toEqual([]);
+    const probed = await destination(stage, env(), ['--write-probe']);
+    expect(bad(probed)).toEqual([]);
+    expect(line(probed, 'write').facts).toEqual({ probe_written: true });
+    const points = await influxd.query('b', 'SELECT * FROM tidemark_probe');
+    expect(points).toMatchObject([{ value: 1 }]);
+    expect(Math.abs(Number((points[0]?.['time'] as bigint) / 1_000_000n) - Date.now())).toBeLessThan(10_000);
+  });
+
+  test('a retention that is shorter than the history: a warning', async () => {
+    await using stage = await openStage();
+    const report = await destination(stage, env('b/week'));
+    expect(bad(report)).toEqual(['warn retention']);
+    expect(line(report, 'retention')).toMatchObject({
+      message: expect.stringMatching(/^it keeps points 7 days only, sync\.history goes back 30 days/),
+      facts: { retention_seconds: 604_800 },
+    });
+  });
+
+  test('no such database', async () => {
+    await using stage = await openStage();
+    const report = await destination(stage, env('missing'));
+    expect(bad(report)).toEqual(['fail write']);
+    expect(line(report, 'write')).toMatchObject({
+      remedy: expect.stringMatching(/influx\.bucket: no such bucket or database/),
+    });
+    expect(report.exit_code).toBe(1);
+  });
+
+  test('another token', async () => {
+    await using stage = await openStage();
+    const report = await destination(stage, env('b', 'CANARYuser:CANARYwrong'));
+    expect(bad(report)).toEqual(['fail write']);
+    expect(line(report, 'write').remedy).toMatch(/influx\.token: the database does not accept it/);
+  });
+
+  test('in trouble, and behind a log-in page', async () => {
+    await using stage = await openStage();
+    try {
+      proxy.setFaults(() => FAULTS.unavailable);
+      expect(bad(await destination(stage, env()))).toEqual(['fail write']);
+      proxy.setFaults(() => FAULTS.loginPage);
+      const page = await destination(stage, env());
+      expect(line(page, 'write').remedy).toMatch(/influx\.url: what answers there is not the write API/);
+    } finally {
+      proxy.setFaults(null);
+    }
+  });
+
+  test('its own address, where nothing takes writes of version 2', async () => {
+    await using stage = await openStage();
+    const report = await destination(stage, { TIDEMARK_INFLUX_URL: influxd.url, TIDEMARK_INFLUX_BUCKET: 'b' });
+    expect(line(report, 'kind').message).toMatch(/^InfluxDB 1\.6\.7/);
+    expect(bad(report)).toEqual(['fail write']);
+    expect(line(report, 'write').remedy).toMatch(/nothing takes writes at \/api\/v2\/write/);
+  });
+
+  test('it is called a VictoriaMetrics', async () => {
+    await using stage = await openStage();
+    const report = await destination(stage, { ...env(), TIDEMARK_INFLUX_KIND: 'victoriametrics' });
+    expect(report.exit_code).toBe(1);
+    expect(bad(report)).toContain('fail write');
+  });
+
+  test('two of them, one of which is dead: each is told of by its name', async () => {
+    await using stage = await openStage();
+    const file = `${stage.directory}/config.yaml`;
+    const { writeFileSync } = await import('node:fs');
+    writeFileSync(
+      file,
+      `influx: {url: "${proxy.url}", bucket: b}\ndestinations: {second: {url: "http://127.0.0.1:1", bucket: b}}\n`,
+    );
+    const report = await destination(stage, { TIDEMARK_INFLUX_TOKEN: TOKEN }, ['--config', file]);
+    expect(report.checks.map(({ destination: name }) => name)).toEqual([
+      'influx',
+      'influx',
+      'influx',
+      'influx',
+      'second',
+    ]);
+    expect(line(report, 'kind').destination).toBe('influx');
+    const dead = report.checks.at(-1);
+    expect(dead).toMatchObject({ name: 'reachable', status: 'fail' });
+    expect(dead?.message).toMatch(/refuses the connection: is it running, and is destinations\.second\.url right\?/);
+    expect(dead?.remedy).toMatch(/destinations\.second\.url/);
+  });
+});
+
+describe('what stands in for versions that cannot be had', () => {
+  test('InfluxDB 2: an empty write that is refused for being empty, and the rule of its bucket', async () => {
+    await using stage = await openStage();
+    await using influx2 = await serve((request, response) => {
+      const headers = {
+        'x-influxdb-build': 'OSS',
+        'x-influxdb-version': 'v2.7.11',
+        'content-type': 'application/json',
+      };
+      const isWrite = request.url?.startsWith('/api/v2/write');
+      const buckets = { buckets: [{ name: 'b', retentionRules: [{ type: 'expire', everySeconds: 86_400 }] }] };
+      response.writeHead(isWrite ? 400 : 200, headers);
+      response.end(isWrite ? '{"code":"invalid","message":"writing requires points"}' : JSON.stringify(buckets));
+    });
+    const report = await destination(stage, { TIDEMARK_INFLUX_URL: influx2.url, TIDEMARK_INFLUX_BUCKET: 'b' });
+    expect(line(report, 'kind').message).toBe('InfluxDB v2.7.11');
+    expect(bad(report)).toEqual(['warn retention']);
+    expect(line(report, 'retention').facts).toEqual({ retention_seconds: 86_400, for_ever: false });
+  });
+
+  test('what refuses an empty write for reasons of its own is to be asked with a point', async () => {
+    await using stage = await openStage();
+    await using odd = await serve((_request, response) => {
+      response.writeHead(400, { 'x-influxdb-build': 'x' });
+      response.end('{"error":"no"}');
+    });
+    const report = await destination(stage, { TIDEMARK_INFLUX_URL: odd.url, TIDEMARK_INFLUX_BUCKET: 'b' });
+    expect(bad(report)).toEqual(['warn write']);
+    expect(line(report, 'write').remedy).toMatch(/--write-probe/);
+  });
+
+  test('what never answers takes no longer than its timeout', async () => {
+    await using stage = await openStage();
+    await using silent = await serve(() => {});
+    const beganMs = performance.now();
+    const report = await destination(stage, { TIDEMARK_INFLUX_URL: silent.url, TIDEMARK_INFLUX_BUCKET: 'b' });
+    expect(performance.now() - beganMs).toBeLessThan(3000);
+    expect(bad(report)).toEqual(['fail reachable']);
+    expect(line(report, 'reachable').message).toMatch(/no answer within influx\.timeout/);
+  });
+});
+
+describe.runIf(victoriaAvailable())('VictoriaMetrics', () => {
+  /** How many series there are; what was written a moment ago shows itself within a second or two. */
+  async function samplesOf(victoria: Victoria, args: readonly string[]): Promise<number> {
+    for (let tries = 0; args.length > 0 && tries < 50; tries += 1) {
+      const count = (await victoria.exported()).length;
+      if (count > 0) return count;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    return (await victoria.exported()).length;
+  }
+
+  /** Later flags win over those of the support. */
+  async function told(
+    flags: readonly string[],
+    env: Readonly<Record<string, string>> = {},
+    args: readonly string[] = [],
+  ): Promise<{ report: CheckReport; samples: number }> {
+    await using victoria: Victoria = await startVictoria(...flags);
+    await using stage = await openStage();
+    const report = await destination(
+      stage,
+      { TIDEMARK_INFLUX_URL: victoria.url, TIDEMARK_INFLUX_KIND: 'victoriametrics', ...env },
+      args,
+    );
+    return { report, samples: flags.some((flag) => /httpAuth/.test(flag)) ? 0 : await samplesOf(victoria, args) };
+  }
+
+  test('with its deduplication at 1 ms, and for ever: all is well, and nothing is written', async () => {
+    const { report, samples } = await told([]);
+    expect(bad(report)).toEqual([]);
+    expect(line(report, 'deduplication')).toMatchObject({ status: 'ok', facts: { dedup_ms: 1 } });
+    expect(line(report, 'retention').facts).toMatchObject({ retention_seconds: 3_153_600_000 });
+    expect(samples).toBe(0);
+    expect(line(report, 'kind').message).toMatch(/^VictoriaMetrics/);
+  });
+
+  test('a probe is one sample', async () => {
+    const { report, samples } = await told([], {}, ['--write-probe']);
+    expect([bad(report), samples]).toEqual([[], 1]);
+  });
+
+  test.each([
+    ['0s', /^it is off: samples that are sent again/, 0],
+    ['30s', /^it is 30 s: of readings that are closer together only one is kept/, 30_000],
+    ['5ms', /^it is 5 ms: /, 5],
+  ])('with a deduplication of %s', async (interval, words, ms) => {
+    const { report } = await told([`-dedup.minScrapeInterval=${interval}`]);
+    expect(bad(report)).toEqual(['fail deduplication']);
+    expect(line(report, 'deduplication')).toMatchObject({
+      message: expect.stringMatching(words),
+      remedy: expect.stringMatching(/-dedup\.minScrapeInterval=1ms/),
+      facts: { dedup_ms: ms },
+    });
+    expect(report.exit_code).toBe(1);
+  });
+
+  test('found by itself, and called an InfluxDB', async () => {
+    const auto = await told([], { TIDEMARK_INFLUX_KIND: 'auto', TIDEMARK_INFLUX_BUCKET: 'x' });
+    expect([bad(auto.report), line(auto.report, 'kind').facts]).toEqual([
+      [],
+      { kind: 'victoriametrics', version: null },
+    ]);
+    const { report } = await told([], { TIDEMARK_INFLUX_KIND: 'influxdb', TIDEMARK_INFLUX_BUCKET: 'x' });
+    expect(bad(report)).toEqual(['fail kind']);
+    expect(line(report, 'kind').remedy).toMatch(/Set influx\.kind to victoriametrics/);
+  });
+
+  test('with a user and a password: the right ones, and others', async () => {
+    const flags = ['-httpAuth.username=CANARYuser', `-httpAuth.password=${TOKEN.split(':')[1]}`];
+    const right = await told(flags, { TIDEMARK_INFLUX_TOKEN: TOKEN });
+    expect(bad(right.report)).toEqual([]);
+    const { report } = await told(flags, { TIDEMARK_INFLUX_TOKEN: 'CANARYuser:CANARYother' });
+    expect(bad(report)).toContain('fail write');
+    expect(line(report, 'write').remedy).toMatch(/influx\.token/);
+  });
+
+  test('what stands before it and hides its flags: a warning that says what to set', async () => {
+    await using stage = await openStage();
+    await using front = await serve((request, response) => {
+      const isWrite = request.url?.startsWith('/api/v2/write') ?? false;
+      response.writeHead(isWrite ? 204 : 200, { 'x-server-hostname': 'vmauth' });
+      response.end(isWrite ? undefined : '-auth.config="/etc/auth.yml"\n');
+    });
+    const env = { TIDEMARK_INFLUX_URL: front.url, TIDEMARK_INFLUX_KIND: 'victoriametrics' };
+    const report = await destination(stage, env);
+    expect(bad(report)).toEqual(['warn deduplication']);
+    expect(line(report, 'deduplication').facts).toEqual({ dedup_ms: null });
+  });
+});

@@ -1,0 +1,361 @@
+/**
+ * `--check`, configuration and state: each thing good and bad, with the command that mends it.
+ */
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, test } from 'vitest';
+import { APPLICATION_ID, MIGRATIONS } from '../../../src/store/migrations.ts';
+import { openStore } from '../../../src/store/store.ts';
+import { start } from '../../process/support.ts';
+import { bad, type CheckStage, KEY, line, openStage, TOKEN } from './support.ts';
+
+/** The API is out of the way: nothing but this machine is looked at. */
+const ALONE = { TIDEMARK_API_URL: 'http://127.0.0.1:1/external/v1' };
+
+/** A state with points in it, closed. */
+function fill({ dataDir }: CheckStage): string {
+  const { store, close } = openStore(dataDir);
+  store.pinWorkspace({ apiId: 'ws-simulated', tag: 'ws-simulated' });
+  store.destination('influx', 'x');
+  for (let n = 0; n < 200; n += 1) {
+    store.append(
+      Array.from({ length: 100 }, (_, k) => `m,device_id=d${k} value=${n * k} ${n}`),
+      'live',
+    );
+  }
+  close();
+  return join(dataDir, 'tidemark.db');
+}
+
+function change(file: string, sql: string): void {
+  const db = new Database(file);
+  db.exec(sql);
+  db.close();
+}
+
+/** The content of every file of a directory. */
+function bytesOf(directory: string): Record<string, string> {
+  return Object.fromEntries(
+    readdirSync(directory).map((name) => [name, readFileSync(join(directory, name)).toString('base64')]),
+  );
+}
+
+describe('configuration', () => {
+  test('every mistake is a line, and 78 wins over all else; state and databases are looked at all the same', async () => {
+    await using stage = await openStage();
+    const report = await stage.report({
+      TIDEMARK_API_URL: 'nowhere',
+      TIDEMARK_API_KEY: undefined,
+      TIDEMARK_API_KEY_FILE: '/no/such/file',
+    });
+    expect(bad(report)).toEqual(['fail api.key_file', 'fail api.url']);
+    expect(report.exit_code).toBe(78);
+    expect(line(report, 'api.url')).toMatchObject({
+      exit_code: 78,
+      message: expect.stringMatching(/TIDEMARK_API_URL/),
+    });
+    expect(line(report, 'directory').area).toBe('state');
+  });
+
+  test('mistakes of what all goes by: nothing else is looked at', async () => {
+    await using stage = await openStage();
+    const { code, stdout } = await stage.run([], { env: { TIDEMARK_ARCHIVE_KEEP: 'ever' } });
+    expect(code).toBe(78);
+    expect(stdout).toMatch(/^Configuration\n {2}FAIL {2}archive\.keep /);
+    expect(stdout).not.toContain('State');
+    expect(existsSync(stage.dataDir)).toBe(false);
+  });
+
+  test.each([
+    ['', /is empty/],
+    [`${KEY}\nmore\n`, /line breaks/],
+    [` ${KEY}`, /blanks at an end/],
+  ])('a key file that holds no key alone: %j', async (text, words) => {
+    await using stage = await openStage();
+    const file = join(stage.directory, 'key');
+    writeFileSync(file, text);
+    const report = await stage.report({ TIDEMARK_API_KEY: undefined, TIDEMARK_API_KEY_FILE: file });
+    expect(line(report, 'api.key_file')).toMatchObject({ exit_code: 78, message: expect.stringMatching(words) });
+    expect(report.exit_code).toBe(78);
+  });
+
+  test('secrets that every user can read, and addresses that are overheard', async () => {
+    await using stage = await openStage();
+    const file = join(stage.directory, 'a key');
+    writeFileSync(file, KEY);
+    chmodSync(file, 0o644);
+    const config = join(stage.directory, 'config.yaml');
+    writeFileSync(config, `influx: {url: "http://192.0.2.1:1", bucket: b, token: "${TOKEN}", timeout: 1s}\n`);
+    chmodSync(config, 0o644);
+    const env = { ...ALONE, TIDEMARK_API_KEY: undefined, TIDEMARK_API_KEY_FILE: file };
+    const report = await stage.report(env, ['--config', config]);
+    expect(bad(report, 'configuration')).toEqual(['warn api.key_file', 'warn influx.token', 'warn influx.url']);
+    expect(line(report, 'api.key_file').remedy).toBe(`chmod 600 '${file}'`);
+    expect(line(report, 'influx.token').remedy).toBe(`chmod 600 ${config}`);
+    expect(line(report, 'influx.url').message).toMatch(/whoever sees the traffic reads influx\.token/);
+    chmodSync(file, 0o600);
+    chmodSync(config, 0o600);
+    expect(bad(await stage.report(env, ['--config', config]), 'configuration')).toEqual(['warn influx.url']);
+  });
+});
+
+describe('the place of the state', () => {
+  test('none yet: none is made unless something is asked', async () => {
+    await using stage = await openStage();
+    const report = await stage.report(ALONE);
+    expect(bad(report, 'state')).toEqual([]);
+    expect(line(report, 'directory').message).toBe(`${stage.dataDir}: not there yet; it is made in ${stage.directory}`);
+    expect(existsSync(stage.dataDir)).toBe(false);
+  });
+
+  test('permissions: the exact command, and with it all is well', async () => {
+    await using stage = await openStage();
+    const file = fill(stage);
+    chmodSync(stage.dataDir, 0o755);
+    chmodSync(file, 0o640);
+    const report = await stage.report(ALONE);
+    expect(bad(report, 'state')).toEqual(['warn permissions']);
+    const { message, remedy } = line(report, 'permissions');
+    expect(message).toContain(`${stage.dataDir} (0755), ${file} (0640)`);
+    execFileSync('/bin/sh', ['-c', remedy ?? '']);
+    expect([statSync(stage.dataDir).mode & 0o777, statSync(file).mode & 0o777]).toEqual([0o700, 0o600]);
+    expect(bad(await stage.report(ALONE), 'state')).toEqual([]);
+  });
+
+  test.each(['directory', 'link to nowhere', 'below a file'])('no directory: %s', async (what) => {
+    await using stage = await openStage();
+    const { dataDir } = stage;
+    if (what === 'link to nowhere') symlinkSync(join(stage.directory, 'nowhere', 'deep'), dataDir);
+    else writeFileSync(dataDir, 'a file');
+    const env = what === 'below a file' ? { TIDEMARK_DATA_DIR: join(dataDir, 'deep') } : {};
+    const report = await stage.report(env);
+    expect(report.exit_code).toBe(1);
+    expect(bad(report, 'state').some((each) => each.startsWith('fail '))).toBe(true);
+    expect([report.requests, stage.simulator.log.total], 'nothing is asked that cannot be booked').toEqual([0, 0]);
+  });
+
+  test.runIf(process.getuid?.() === 0)(
+    'a volume that is open to a group: only where somebody else may be in it',
+    async () => {
+      await using stage = await openStage();
+      fill(stage);
+      chmodSync(stage.dataDir, 0o770);
+      // As the container's volume is, and as Kubernetes makes one.
+      expect(bad(await stage.report(ALONE), 'state')).toEqual([]);
+      chownSync(stage.dataDir, 0, 100);
+      expect(bad(await stage.report(ALONE), 'state')).toEqual(['warn permissions']);
+    },
+  );
+
+  test.runIf(process.getuid?.() === 0)('a volume of another user: who owns it, and what mends it', async () => {
+    await using stage = await openStage();
+    fill(stage);
+    chmodSync(stage.directory, 0o755);
+    chmodSync(stage.dataDir, 0o755);
+    const { code, stdout, stderr } = await asNobody(stage);
+    expect(code, stderr).toBe(1);
+    const report = JSON.parse(stdout);
+    expect(line(report, 'directory')).toMatchObject({
+      status: 'fail',
+      message: `${stage.dataDir}: this user (65534) may not write there, it belongs to user 0`,
+      remedy: `As root: chown -R 65534 ${stage.dataDir}`,
+    });
+    expect(stage.simulator.log.total).toBe(0);
+    for (const name of readdirSync(stage.dataDir)) chownSync(join(stage.dataDir, name), 65_534, 65_534);
+    chownSync(stage.dataDir, 65_534, 65_534);
+    chmodSync(stage.dataDir, 0o700);
+    const mended = await asNobody(stage);
+    expect([mended.code, bad(JSON.parse(mended.stdout))], mended.stderr).toEqual([0, []]);
+  });
+});
+
+/** The program as another user. */
+async function asNobody(stage: CheckStage): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const env = { TIDEMARK_API_URL: stage.url, TIDEMARK_API_KEY: KEY, TIDEMARK_DATA_DIR: stage.dataDir };
+  return await start(['--check', '--json'], { env, cwd: '/', uid: 65_534 }).ended;
+}
+
+describe('the file of the state', () => {
+  test('a sound one: nothing of it is changed by the look', async () => {
+    await using stage = await openStage();
+    fill(stage);
+    const before = bytesOf(stage.dataDir);
+    const report = await stage.report(ALONE);
+    expect(bad(report, 'state')).toEqual([]);
+    expect(line(report, 'file').facts).toMatchObject({ state_version: MIGRATIONS.length });
+    expect(bytesOf(stage.dataDir)).toEqual(before);
+  });
+
+  test('damaged: it is told, and nothing is booked in it', async () => {
+    await using stage = await openStage();
+    const file = fill(stage);
+    const bytes = readFileSync(file);
+    bytes.fill(0x5a, 8192, bytes.length - 4096);
+    writeFileSync(file, bytes);
+    const report = await stage.report();
+    expect(report.exit_code).toBe(1);
+    const told = report.checks.filter(({ area, status }) => area === 'state' && status === 'fail');
+    expect(told).toMatchObject([
+      { message: expect.stringMatching(/damaged/), remedy: expect.stringMatching(/[Rr]estore a backup/) },
+    ]);
+    expect([report.requests, stage.simulator.log.total]).toEqual([0, 0]);
+    expect(line(report, 'devices:read').message).toMatch(/every request is booked in the state first/);
+  });
+
+  test.each([
+    ['no database', (file: string) => writeFileSync(file, 'x'.repeat(5000)), /damaged/],
+    [
+      'of another program',
+      (file: string) => {
+        rmSync(file);
+        change(file, 'CREATE TABLE other (a)');
+        chmodSync(file, 0o600);
+      },
+      /another program/,
+    ],
+    ['of a newer version', (file: string) => change(file, 'PRAGMA user_version = 99'), /newer Tidemark/],
+  ])('%s', async (_what, spoil, words) => {
+    await using stage = await openStage();
+    const file = fill(stage);
+    spoil(file);
+    const report = await stage.report(ALONE);
+    expect(bad(report, 'state')).toEqual(['fail file']);
+    expect(line(report, 'file').message).toMatch(words);
+    expect(line(report, 'file').remedy).toMatch(/^(Restore|Give|Run)/);
+  });
+
+  test('of version 1: what the next start does', async () => {
+    await using stage = await openStage();
+    mkdirSync(stage.dataDir, { mode: 0o700 });
+    const file = join(stage.dataDir, 'tidemark.db');
+    change(file, `PRAGMA application_id = ${APPLICATION_ID}; ${MIGRATIONS[0]} PRAGMA user_version = 1;`);
+    chmodSync(file, 0o600);
+    const report = await stage.report(ALONE);
+    expect(bad(report, 'state')).toEqual([]);
+    expect(line(report, 'file').message).toMatch(
+      new RegExp(`^state version 1, .*; the next start brings it to version ${MIGRATIONS.length}$`),
+    );
+  });
+
+  test.each([
+    [
+      "INSERT INTO coverage (device_id, from_ns, to_ns) VALUES ('d', 1, 10), ('d', 9, 20)",
+      /stretches that are held overlap/,
+    ],
+    [
+      "UPDATE position SET block = 999; INSERT OR IGNORE INTO position VALUES (1, 'live', 999, 0)",
+      /beyond the end of the log/,
+    ],
+    ["DELETE FROM fact WHERE key = 'workspace_tag'", /points are there without a workspace/],
+    ['UPDATE log_sum SET lines = lines - 1', /the sums of the log are not those of its blocks/],
+    ['UPDATE day_total SET readings = readings + 1', /the sum of all days/],
+    [
+      "UPDATE block SET data = x'00112233' WHERE seq = (SELECT max(seq) FROM block)",
+      /the newest block cannot be unpacked/,
+    ],
+    [
+      "PRAGMA foreign_keys = OFF; INSERT INTO position VALUES (77, 'live', 1, 0)",
+      /rows refer to rows that are not there/,
+    ],
+  ])('what does not hold together: %s', async (sql, words) => {
+    await using stage = await openStage();
+    const file = fill(stage);
+    change(file, sql);
+    const report = await stage.report();
+    expect(bad(report, 'state')).toEqual(['fail integrity']);
+    expect(line(report, 'integrity').message).toMatch(words);
+    expect([report.exit_code, report.requests]).toEqual([1, 0]);
+  });
+
+  test('another tag than the one that is pinned: 78', async () => {
+    await using stage = await openStage();
+    fill(stage);
+    const report = await stage.report({ ...ALONE, TIDEMARK_WORKSPACE_ID: 'mine' });
+    expect(bad(report, 'state')).toEqual(['fail workspace.id']);
+    expect(report.exit_code).toBe(78);
+  });
+
+  test('held by another process that takes no work: it is told, and nothing is asked', {
+    timeout: 60_000,
+  }, async () => {
+    await using stage = await openStage();
+    fill(stage);
+    const { close } = openStore(stage.dataDir);
+    try {
+      const report = await stage.report();
+      expect(line(report, 'holder').facts).toEqual({ held: true });
+      expect(bad(report)[0]).toBe('fail asking');
+      expect(line(report, 'asking').remedy).toMatch(/Run it again when that has ended/);
+      expect([report.exit_code, report.requests, stage.simulator.log.total]).toEqual([1, 0, 0]);
+    } finally {
+      close();
+    }
+  });
+});
+
+describe('room', () => {
+  test('a disk that is nearly full, really', async () => {
+    const disk = mkdtempSync(join(tmpdir(), 'tidemark-check-disk-'));
+    try {
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=20m,mode=700', 'tmpfs', disk], { stdio: 'ignore' });
+    } catch {
+      rmSync(disk, { recursive: true });
+      process.stderr.write('no disk can be mounted here: that one is full is not tried\n');
+      expect(existsSync(disk)).toBe(false);
+      return;
+    }
+    try {
+      await using stage = await openStage();
+      const report = await stage.report({ TIDEMARK_DATA_DIR: disk });
+      expect(bad(report)).toEqual(['fail disk']);
+      expect(line(report, 'disk').message).toMatch(
+        /only \d+(\.\d)? MiB .* of its disk are free.*Nothing new is pulled/,
+      );
+      expect([report.exit_code, report.requests]).toEqual([1, 5]);
+      expect(() => writeFileSync(join(disk, 'ballast'), Buffer.alloc(30 * 1024 * 1024))).toThrow(/ENOSPC/);
+      const full = await stage.report({ TIDEMARK_DATA_DIR: disk });
+      expect(full.exit_code).toBe(1);
+      expect(bad(full)).toContain('fail disk');
+    } finally {
+      execFileSync('umount', [disk]);
+      rmSync(disk, { recursive: true });
+    }
+  });
+
+  test('an archive that has outgrown archive.max_size, and one that is near it', async () => {
+    await using stage = await openStage();
+    const { store, keeper, close } = openStore(stage.dataDir);
+    store.pinWorkspace({ apiId: 'ws-simulated', tag: 'ws-simulated' });
+    const fillTo = (mib: number): void => {
+      while (keeper.size().usedBytes < mib * 1024 * 1024) {
+        store.append([`m text="${randomBytes(100_000).toString('base64')}" 1`], 'live');
+      }
+    };
+    fillTo(62);
+    const env = { ...ALONE, TIDEMARK_ARCHIVE_MAX_SIZE: '64MiB' };
+    const near = await stage.report(env);
+    expect(bad(near, 'state')).toEqual(['warn size']);
+    fillTo(66);
+    close();
+    const full = await stage.report(env);
+    expect(bad(full, 'state')).toEqual(['fail size']);
+    expect(line(full, 'size').message).toMatch(/^the archive is full: \d\d(\.\d)? MiB of archive\.max_size 64 MiB$/);
+    expect(bad(await stage.report({ ...env, TIDEMARK_ARCHIVE_MAX_SIZE: '2GiB' }), 'state')).toEqual([]);
+  });
+});

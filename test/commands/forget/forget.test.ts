@@ -1,0 +1,194 @@
+/**
+ * A device that is forgotten beside a running sync: what is under way of it does not bring it back, and what comes back
+ * later begins anew and is whole.
+ */
+import { describe, expect, test } from 'vitest';
+import type { Sync, SyncOptions } from '../../../src/app/open-sync.ts';
+import { createForgetWorker, type ForgetParts, forgetDevice } from '../../../src/commands/forget/forget.ts';
+import { forgetParts } from '../../../src/commands/shared/upkeep.ts';
+import { createMendWorker } from '../../../src/commands/verify/mend.ts';
+import { createSampleWorker } from '../../../src/commands/verify/sample-job.ts';
+import { UserError } from '../../../src/core/faults.ts';
+import type { Transport } from '../../../src/core/ports.ts';
+import { DAY_NS } from '../../../src/core/time.ts';
+import { rereadDay } from '../../../src/ingest/reread.ts';
+import { openVerifyState } from '../../../src/store/verify-look.ts';
+import { DEVICES, expectExact, worldOf } from '../../support/daemon-rig.ts';
+import { influxdAvailable } from '../../support/influxd.ts';
+import { destinationOf, openBench, openRig, type Rig } from '../../support/rig.ts';
+import { sharedBench } from '../../support/shared-bench.ts';
+
+const HOUR = 3_600_000;
+const NEVER = new AbortController().signal;
+
+/** Holds the answers about telemetry of one device back until it is told to let go. */
+function holding(transport: Transport, deviceId: string) {
+  const asked = Promise.withResolvers<void>();
+  const release = Promise.withResolvers<void>();
+  const held: Transport = async (request, signal) => {
+    const answer = await transport(request, signal);
+    if (!request.url.includes(`/${deviceId}/telemetry`)) return answer;
+    asked.resolve();
+    await release.promise;
+    return answer;
+  };
+  return { transport: held, asked: asked.promise, release: release.resolve };
+}
+
+describe.runIf(influxdAvailable())('a device that is forgotten', () => {
+  const bench = sharedBench(openBench);
+
+  const rigOf = async (): Promise<Rig> => await openRig(bench, { world: worldOf(DEVICES), historyMs: 48 * HOUR });
+  const destinationsOf = (rig: Rig): SyncOptions['destinations'] => [destinationOf(bench, rig.database, rig.clock)];
+  /** Everything of the device in the state. */
+  const tracesOf = ({ store }: ForgetParts, deviceId: string): unknown => [
+    store.forgetting.knows(deviceId),
+    store.telemetry(deviceId).spans,
+    store.gaps(deviceId),
+    store.newestNs(deviceId),
+    (['live', 'history'] as const).flatMap((lane) =>
+      store
+        .read(lane, { block: 0, line: 0 }, { lines: 1e6, bytes: 1e9 })
+        .lines.filter((line) => line.includes(`=${deviceId},`)),
+    ),
+  ];
+  const NOTHING = [false, [], [], null, []];
+
+  test('stays so, though a page of it was under way, and is whole again once it is back', async () => {
+    using rig = await rigOf();
+    await rig.once();
+    await rig.clock.sleep(HOUR);
+    const hold = holding(rig.simulator.transport, 'often');
+    const sync = rig.open({ transport: hold.transport, destinations: [] });
+    const { store, clock } = sync.context;
+    const parts = forgetParts(sync.context, destinationsOf(rig));
+    const state = store.telemetry('often');
+    const to = (state.spans.at(-1)?.to ?? 0n) + 1_800_000_000_000n;
+    const pull = sync.puller.pull(
+      { deviceId: 'often', span: { from: 0n, to }, limit: to, lane: 'backfill', isPaused: () => false },
+      NEVER,
+    );
+    await rig.clock.busy(hold.asked);
+    store.markGone('often', clock.nowMs());
+    const forgotten = await forgetDevice(parts, { deviceId: 'often' }, NEVER);
+    expect(forgotten).toMatchObject({ outcome: 'complete', exit_code: 0, is_listed: false, is_log_empty: true });
+    expect(forgotten.points).toBeGreaterThan(1000);
+    hold.release();
+    await pull;
+    expect(await sync.puller.peek('often', NEVER)).toBe(false);
+    expect(tracesOf(parts, 'often')).toEqual(NOTHING);
+    sync.close();
+    // Listed again it is a new device: read from the start, the identical lines.
+    await rig.once();
+    await expectExact(rig);
+  });
+
+  test('ends no daemon that reads something of it again at that moment, by itself or for a job', async () => {
+    using rig = await rigOf();
+    await rig.once();
+    const day = Math.floor(rig.clock.nowMs() / (24 * HOUR)) - 1;
+    const [from, to] = [day, day + 1].map((each) => String(BigInt(each) * DAY_NS));
+    const window = ['often', from ?? '', to ?? ''] as const;
+    const mending = { windows: [window], destination: 'influx', found: [], missed: [] };
+    const sampling = { windows: 1, from: from ?? null, to: to ?? null, devices: ['often'], repair: true };
+    const works = {
+      reread: async ({ context }: Sync) => await rereadDay(context, { deviceId: 'often', day }, NEVER),
+      mend: async (sync: Sync) => await createMendWorker(sync)(mending, NEVER).end,
+      sample: async ({ context }: Sync) =>
+        await createSampleWorker(context, () => openVerifyState(rig.dataDir))(sampling, NEVER).end,
+    };
+    const ends: unknown[] = [];
+    for (const work of Object.values(works)) {
+      const hold = holding(rig.simulator.transport, 'often');
+      const sync = rig.open({ transport: hold.transport, destinations: [] });
+      const { store, clock } = sync.context;
+      const end = work(sync);
+      await rig.clock.busy(hold.asked);
+      store.markGone('often', clock.nowMs());
+      const parts = forgetParts(sync.context, destinationsOf(rig));
+      await forgetDevice(parts, { deviceId: 'often' }, NEVER);
+      hold.release();
+      ends.push(await end);
+      expect(tracesOf(parts, 'often')).toEqual(NOTHING);
+      sync.close();
+      await rig.once();
+    }
+    expect(ends).toMatchObject([false, { state: 'done' }, { state: 'done' }]);
+  });
+
+  test('of a job: what must not be forgotten is refused, and the daemon goes on', async () => {
+    using rig = await rigOf();
+    await rig.once();
+    const sync = rig.open({ destinations: [] });
+    const parts = forgetParts(sync.context, destinationsOf(rig));
+    const ends = await Promise.all(
+      ['often', 'oftne', 'xyzzy-plugh-0042'].map(
+        async (device) => await createForgetWorker(parts)({ device }, NEVER).end,
+      ),
+    );
+    expect(ends.map(({ state, exitCode }) => [state, exitCode])).toEqual([
+      ['failed', 1],
+      ['failed', 2],
+      ['failed', 2],
+    ]);
+    expect(ends.map(({ message }) => message)).toEqual([
+      expect.stringMatching(/still in the workspace and not excluded.*\(often\) into sync\.exclude/),
+      expect.stringMatching(/Did you mean often\?/),
+      expect.stringMatching(/The status page lists the devices/),
+    ]);
+    expect(ends[2]?.message, 'what was typed is not repeated').not.toContain('xyzzy');
+    const failing = {
+      ...parts,
+      filter: {
+        excludes: () => {
+          throw new UserError('the state is damaged', 1);
+        },
+      },
+    };
+    await expect(createForgetWorker(failing)({ device: 'often' }, NEVER).end).rejects.toThrow('damaged');
+    sync.close();
+  });
+
+  test('told to stop in the midst of it, it is finished by whoever opens the state next', async () => {
+    using rig = await rigOf();
+    await rig.once();
+    const sync = rig.open({ destinations: [] });
+    const { store, clock } = sync.context;
+    store.markGone('tied', clock.nowMs());
+    const stop = new AbortController();
+    let steps = 0;
+    const configured = () => {
+      steps += 1;
+      if (steps === 2) stop.abort(new Error('told to stop'));
+      return forgetParts(sync.context, destinationsOf(rig)).configured();
+    };
+    const parts = { ...forgetParts(sync.context, []), configured };
+    const ended = await forgetDevice(parts, { deviceId: 'tied' }, stop.signal);
+    expect(ended).toMatchObject({ outcome: 'interrupted', exit_code: 3 });
+    expect(ended.points, 'what was removed by then').toBeGreaterThan(0);
+    expect(store.forgetting.unfinished()).toEqual(['tied']);
+    sync.close();
+    const next = rig.open({ destinations: [] });
+    expect(tracesOf(forgetParts(next.context, []), 'tied')).toEqual(NOTHING);
+    next.close();
+  });
+
+  test('told to stop before it has begun, it says so: nobody finishes it', async () => {
+    using rig = await rigOf();
+    await rig.once();
+    const sync = rig.open({ destinations: [] });
+    const { store, clock } = sync.context;
+    store.markGone('tied', clock.nowMs());
+    const stop = new AbortController();
+    const configured = () => {
+      stop.abort(new Error('told to stop'));
+      return [{ id: 1, name: 'influx' }];
+    };
+    const parts = { ...forgetParts(sync.context, []), configured };
+    await expect(forgetDevice(parts, { deviceId: 'tied' }, stop.signal)).rejects.toThrow(
+      expect.objectContaining({ exitCode: 3, message: 'Stopped before anything was removed. Run it again.' }),
+    );
+    expect(store.forgetting.unfinished()).toEqual([]);
+    sync.close();
+  });
+});

@@ -1,0 +1,62 @@
+/** What `--once` says at its end. */
+import { describe, expect, test } from 'vitest';
+import { tellEnd } from '../../../src/commands/once/end.ts';
+import type { OnceSummary } from '../../../src/commands/once/once.ts';
+import type { LackStatus } from '../../../src/core/status.ts';
+
+const DESTINATION = { name: 'influx', delivered_points: 5, pending_points: 0, quarantined: 0, lacks: [], held: null };
+
+const SUMMARY: OnceSummary = {
+  outcome: 'complete',
+  exit_code: 0,
+  workspace_id: 'ws-1',
+  devices: 3,
+  points_archived: 12,
+  gaps: [],
+  streams_off: [],
+  rejected_records: 0,
+  destinations: [DESTINATION],
+};
+
+function linesOf(changes: Partial<OnceSummary>): string[] {
+  const lines: string[] = [];
+  const write =
+    (level: string) =>
+    (message: string): void =>
+      void lines.push(`${level}: ${message}`);
+  tellEnd({ ...SUMMARY, ...changes }, { info: write('info'), warn: write('warn') });
+  return lines;
+}
+
+describe('the end of --once', () => {
+  test('is one line where all is in place', () => {
+    expect(linesOf({})).toEqual(['info: all is in place']);
+  });
+
+  test('names what is not in a database, and why', () => {
+    const lack: LackStatus = {
+      reason: 'beyond retention',
+      points: 12_345,
+      devices: 2,
+      from: '2026-01-01T00:00:00Z',
+      to: '2026-02-01T00:00:00.5Z',
+    };
+    const lacks = [lack, { ...lack, reason: 'set aside' }, { ...lack, reason: 'cleared' }] as const;
+    const span = '(from 2026-01-01T00:00:00Z to 2026-02-01T00:00:00.5Z)';
+    expect(linesOf({ destinations: [{ ...DESTINATION, lacks }] })).toEqual([
+      'info: all is in place',
+      `warn: 12,345 points are not in influx: beyond its retention ${span}; once it keeps them for longer, --replay --destination influx sends what the archive has of them`,
+      `warn: 12,345 points are not in influx: it was set aside ${span}; --verify --repair --destination influx brings them there`,
+      `warn: 12,345 points are not in influx: the archive no longer kept them ${span}; --verify --repair --destination influx fetches them again`,
+    ]);
+  });
+
+  test('counts what was set aside, and names what is not held', () => {
+    const gap = { device_id: 'd', from: 'a', to: 'b', reason: 'device gone' };
+    expect(linesOf({ rejected_records: 2, gaps: Array.from({ length: 22 }, () => gap) }).slice(1)).toEqual([
+      'warn: 2 records or points are in quarantine, with their reasons',
+      ...Array.from({ length: 20 }, () => 'warn: not held: d from a to b: device gone'),
+      'warn: and 2 more gaps; --json lists them all',
+    ]);
+  });
+});

@@ -1,0 +1,181 @@
+/**
+ * The main promise, whole program: `--once` ends with exactly what the seed says in a real InfluxDB, whatever the
+ * document leaves open, and says what it could not have.
+ */
+import { describe, expect, test } from 'vitest';
+import { createLogger, logEvents } from '../../../src/observe/log.ts';
+import { atRate, type Fault, type FaultPlan } from '../../../src/sim/faults.ts';
+import type { SettingsOverrides } from '../../../src/sim/settings.ts';
+import type { DeviceSpec } from '../../../src/sim/spec.ts';
+import { createWorld, type World } from '../../../src/sim/world.ts';
+import { influxdAvailable } from '../../support/influxd.ts';
+import { mistakesOfLine } from '../../support/log-lines.ts';
+import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../../support/rig.ts';
+import { sharedBench } from '../../support/shared-bench.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+const bench = sharedBench(openBench);
+
+/** Small, and hard on whoever reads it: on the grid, between seconds, tied, in bursts, dense, silent, empty. */
+function hardWorld(precision: World['precision'] = 'ms'): (nowMs: number) => World {
+  const devices: DeviceSpec[] = [
+    { deviceId: 'grid', intervalMs: MINUTE, jitter: 0 },
+    { deviceId: 'tied', intervalMs: 2 * MINUTE, traits: ['ties'] },
+    { deviceId: 'burst', intervalMs: 5 * MINUTE, traits: ['burst'], burst: { every: 60, size: 230 } },
+    { deviceId: 'fast', intervalMs: 10 * SECOND, jitter: 0.9 },
+    { deviceId: 'none', appearsAtMs: NOW_MS - MINUTE, intervalMs: DAY },
+  ];
+  return (originMs) => createWorld({ seed: 7, originMs, historyMs: 8 * HOUR, devices, precision });
+}
+
+/** The wanted span is counted from the first answer: faults may delay that by minutes. */
+const FROM_NS = BigInt(NOW_MS - 3 * HOUR + 5 * MINUTE) * 1_000_000n;
+
+async function expectExact(rig: Rig, least: number, claim: { fromNs?: bigint } = {}): Promise<void> {
+  const verdict = await rig.verdict(NOW_MS, claim);
+  const few = { missing: verdict.missing.slice(0, 5), invented: verdict.invented.slice(0, 5) };
+  expect(few, `${verdict.missing.length} missing, ${verdict.invented.length} invented`).toEqual({
+    missing: [],
+    invented: [],
+  });
+  expect(verdict.expected).toBeGreaterThan(least);
+}
+
+async function runExactly(options: RigOptions, least: number, claim: { fromNs?: bigint } = {}): Promise<void> {
+  using rig = await openRig(bench, options);
+  const { summary } = await rig.once();
+  expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
+  await expectExact(rig, least, claim);
+}
+
+const WINDOWS = ['fixed', 'first-request', 'sliding', 'bucket'] as const;
+const PRECISIONS = ['s', 'ms', 'us', 'ns'] as const;
+const HEADERS = ['minute', 'day', 'tightest'] as const;
+
+const BOUNDS = (['inclusive', 'exclusive'] as const).flatMap((after) =>
+  (['inclusive', 'exclusive'] as const).flatMap((before) =>
+    (['exact', 'seconds'] as const).map((resolution) => ({ after, before, resolution })),
+  ),
+);
+
+describe.runIf(influxdAvailable())('--once ends with exactly what the seed says', () => {
+  test('in an ordinary workspace, each reading once', async () => {
+    const world = (originMs: number): World =>
+      createWorld({ seed: 1, originMs, historyMs: 4 * DAY, fleet: { devices: 6, intervalsMs: [MINUTE, 5 * MINUTE] } });
+    await runExactly({ world, historyMs: 3 * DAY }, 20_000);
+  });
+
+  test.each(BOUNDS)(
+    'with after $after, before $before, compared $resolution, at every precision and window kind',
+    async (bounds) => {
+      for (const [index, precision] of PRECISIONS.entries()) {
+        for (const window of WINDOWS) {
+          const headers = HEADERS[(index + WINDOWS.indexOf(window)) % HEADERS.length] ?? 'minute';
+          const settings = { bounds, allowance: { window, headers } };
+          await runExactly({ world: hardWorld(precision), settings, historyMs: 3 * HOUR }, 4000);
+        }
+      }
+    },
+  );
+
+  const SETTINGS: Record<string, SettingsOverrides> = {
+    'a server clock an hour ahead': { time: { offsetMs: HOUR } },
+    'a server clock an hour behind': { time: { offsetMs: -HOUR } },
+    'no Date at all': { time: { date: 'absent' } },
+    'readings that become visible up to a minute late': { lateness: { share: 0.3, maxMs: MINUTE, devices: null } },
+    'bounds only in whole seconds with Z': { bounds: { formats: 'utc-seconds' } },
+    'requests without before refused': { bounds: { refusedShapes: ['after'] } },
+    'unknown members and missing fields': { surprises: { unknownMembers: 0.3, missingFields: 0.3 } },
+    'windows of one day at most': { plan: { historyMaxDays: 1 } },
+    'pages of seven': { plan: { maxDevicesPerPage: 7 } },
+    'cursors that do not bear a changed parameter': { paging: { cursorParameters: 'checked' } },
+    'slow answers': { time: { latencyMs: { min: 200, max: 5000 } } },
+  };
+  test.each(Object.keys(SETTINGS))('with %s', async (name) => {
+    const settings = SETTINGS[name] ?? {};
+    await runExactly({ world: hardWorld(), settings, historyMs: 3 * HOUR }, 4000);
+  });
+
+  const FAULTS: Record<string, Fault> = {
+    'a 500': { kind: 'server-error' },
+    'an HTML 502': { kind: 'html' },
+    'a reset before the headers': { kind: 'reset', when: 'before-headers' },
+    'a reset after the headers': { kind: 'reset', when: 'after-headers' },
+    'a reset in the body': { kind: 'reset', when: 'in-body' },
+    'truncated JSON with 200': { kind: 'truncated' },
+    'malformed JSON with 200': { kind: 'malformed' },
+    'a slow answer': { kind: 'slow', delayMs: 20 * SECOND },
+    'a hanging request': { kind: 'hang' },
+    'an empty body': { kind: 'empty' },
+  };
+  test.each(Object.keys(FAULTS))('when one request in five meets %s', async (name) => {
+    const fault = FAULTS[name];
+    if (fault === undefined) throw new Error(name);
+    const faults = atRate(0.2, [fault], 11);
+    await runExactly({ world: hardWorld(), faults, historyMs: 3 * HOUR }, 4000, { fromNs: FROM_NS });
+  });
+
+  test('with all of these faults at once, on three requests in ten', async () => {
+    const faults = atRate(0.3, Object.values(FAULTS), 5);
+    await runExactly({ world: hardWorld(), faults, historyMs: 3 * HOUR }, 4000, { fromNs: FROM_NS });
+  });
+
+  test('with hostile sensor names, odd values and readings without any', async () => {
+    const devices: DeviceSpec[] = [
+      { deviceId: 'a,b=c d', name: 'comma, "quote" \\', intervalMs: 5 * MINUTE, traits: ['hostile'] },
+      { deviceId: 'odd/../?#%', intervalMs: 5 * MINUTE, traits: ['oddValues'] },
+      { deviceId: 'é🌡️', intervalMs: 5 * MINUTE, traits: ['empty'] },
+    ];
+    const world = (originMs: number): World =>
+      createWorld({ seed: 3, originMs, historyMs: 2 * DAY, devices, precision: 'us' });
+    using rig = await openRig(bench, { world, historyMs: DAY });
+    const { summary, events } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
+    // The numbers that no double holds are in quarantine, which is told, and nothing was refused by the database.
+    expect(summary.rejected_records).toBeGreaterThan(0);
+    const dropped = events.filter((event) => event.type === 'values-dropped');
+    expect(new Set(dropped.map(({ deviceId, reason }) => `${deviceId}: ${reason}`))).toEqual(
+      new Set(['odd/../?#%: not a finite number']),
+    );
+    expect(dropped.reduce((sum, { count }) => sum + count, 0)).toBeGreaterThanOrEqual(summary.rejected_records);
+    expect(summary.destinations[0]).toMatchObject({ pending_points: 0, quarantined: 0 });
+    await expectExact(rig, 2000);
+  });
+
+  test('and says of an API that is down for a while what a person needs to know, once', async () => {
+    const upMs = NOW_MS + 8 * MINUTE;
+    const faults: FaultPlan = (_number, { atMs }) => (atMs < upMs ? { kind: 'server-error' } : null);
+    using rig = await openRig(bench, { world: hardWorld(), faults, historyMs: 3 * HOUR });
+    const written: string[] = [];
+    const stream = { write: (text: string) => written.push(text) };
+    const logger = createLogger({ level: 'info', format: 'json', secrets: [], clock: rig.clock, stream });
+    const { summary, events } = await rig.once({ observe: logEvents(logger, rig.clock) });
+    expect(summary).toMatchObject({ outcome: 'complete' });
+    expect(events.filter(({ type }) => type === 'pass-failed').length).toBeGreaterThan(2);
+    expect(events.filter(({ type }) => type === 'pass-back')).toHaveLength(1);
+    expect(written.flatMap(mistakesOfLine)).toEqual([]);
+    const lines = written.map((text) => JSON.parse(text)).filter(({ event }) => event.startsWith('pass-'));
+    expect(lines.map(({ event }) => event)).toEqual(['pass-failed', 'pass-back']);
+    expect(lines[1].held_back).toBeGreaterThan(1);
+  });
+
+  test('a second run brings nothing twice, and only what is new since', async () => {
+    using rig = await openRig(bench, { world: hardWorld(), historyMs: 3 * HOUR });
+    await rig.once();
+    const before = rig.simulator.log.total;
+    const again = await rig.once();
+    expect(again.summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
+    // Account and devices, and one page of each device that has something to ask for.
+    expect(rig.simulator.log.total - before).toBeLessThanOrEqual(2 + 2 * 5);
+    await expectExact(rig, 4000);
+    await rig.clock.sleep(HOUR);
+    const startedMs = rig.clock.nowMs();
+    await rig.once();
+    const verdict = await rig.verdict(startedMs, { fromNs: BigInt(NOW_MS - 3 * HOUR + SECOND) * 1_000_000n });
+    expect([verdict.missing, verdict.invented]).toEqual([[], []]);
+  });
+});

@@ -1,0 +1,494 @@
+/**
+ * `--plan` on the simulator: what it asks for, what it says, and what it leaves alone.
+ */
+import { rmSync } from 'node:fs';
+import Database from 'better-sqlite3';
+import { describe, expect, test } from 'vitest';
+import { askForPlan } from '../../../src/commands/plan/plan.ts';
+import { planText } from '../../../src/commands/plan/text.ts';
+import { UserError } from '../../../src/core/faults.ts';
+import { always, onPath } from '../../../src/sim/faults.ts';
+import { createWorld } from '../../../src/sim/world.ts';
+import { cron, NOW_MS } from '../../support/rig.ts';
+import { fleet, openPlanRig, type PlanRig, suppose } from './support.ts';
+
+const MINUTE = 60_000;
+const DAY = 86_400_000;
+
+/** The paths that were asked for. */
+function asked(rig: PlanRig, from = 0): string[] {
+  return rig.simulator.log.requests.slice(from).map(({ path }) => path);
+}
+
+/** Everything in the state but the bookings. */
+function contentOf(rig: PlanRig): Record<string, unknown[]> {
+  const db = new Database(`${rig.dataDir}/tidemark.db`, { readonly: true });
+  try {
+    const tables = db
+      .prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'request'")
+      .pluck()
+      .all();
+    return Object.fromEntries(tables.map((table) => [String(table), db.prepare(`SELECT * FROM "${table}"`).all()]));
+  } finally {
+    db.close();
+  }
+}
+
+async function refusalOf(work: Promise<unknown>): Promise<UserError> {
+  const error = await work.then(
+    () => null,
+    (cause: unknown) => cause,
+  );
+  expect(error).toBeInstanceOf(UserError);
+  return error as UserError;
+}
+
+describe('what it asks for', () => {
+  test.each([
+    [0, 1],
+    [1, 1],
+    [200, 1],
+    [201, 2],
+    [450, 3],
+  ])('of %d devices: the account and %d pages of the list, all booked, and nothing else', async (count, pages) => {
+    using rig = openPlanRig({ devices: fleet(count, MINUTE) });
+    const plan = await rig.plan();
+    expect(asked(rig)).toEqual(['/account', ...Array(pages).fill('/devices')]);
+    expect(plan.basis).toMatchObject({ source: 'api', requests_asked: 1 + pages });
+    expect(plan.devices.total).toBe(count);
+    const db = new Database(`${rig.dataDir}/tidemark.db`, { readonly: true });
+    expect(db.prepare('SELECT lane, stream, status FROM request ORDER BY id').all()).toEqual([
+      { lane: 'inventory', stream: 'account', status: 200 },
+      ...Array(pages).fill({ lane: 'inventory', stream: 'devices', status: 200 }),
+    ]);
+    db.close();
+  });
+
+  test('and keeps nothing of it but the figures of the plan', async () => {
+    using rig = openPlanRig({ devices: fleet(3, MINUTE) });
+    await rig.plan();
+    const { fact, day_total, ...rest } = contentOf(rig);
+    expect(fact).toMatchObject([{ key: 'account' }]);
+    expect(day_total).toEqual([{ one: 1, readings: 0, points: 0 }]);
+    expect(Object.values(rest).flat()).toEqual([]);
+    // What follows is not in its way.
+    await rig.once();
+    expect((await rig.plan()).backfill.requests).toBe(0);
+  });
+
+  test('a small plan is not overrun by it, nor by it again and again', async () => {
+    using rig = openPlanRig({ devices: fleet(3, MINUTE), settings: { plan: { requestsPerMinute: 10 } } });
+    const startedMs = rig.clock.nowMs();
+    for (let run = 0; run < 10; run += 1) await rig.plan();
+    expect(asked(rig)).toHaveLength(20);
+    expect(rig.simulator.log.count(429)).toBe(0);
+    expect(rig.clock.nowMs() - startedMs).toBeGreaterThan(MINUTE);
+  });
+
+  test('a refusal for the allowance is waited out as it asks, and told of in the books', async () => {
+    using rig = openPlanRig({ devices: fleet(3, MINUTE) });
+    rig.simulator.spend(60);
+    const startedMs = rig.clock.nowMs();
+    const plan = await rig.plan();
+    expect(rig.simulator.log.requests.map(({ path, status }) => [path, status])).toEqual([
+      ['/account', 429],
+      ['/account', 200],
+      ['/devices', 200],
+    ]);
+    // NOW_MS is 3.2 s before a whole minute.
+    expect(rig.clock.nowMs() - startedMs).toBeGreaterThan(3000);
+    expect(plan.basis.requests_asked).toBe(3);
+    expect(plan.allowance.day.spent_last_24h).toBe(3);
+  });
+
+  test('where another process works with the state: nothing', async () => {
+    using rig = openPlanRig({ devices: [...fleet(5, MINUTE), ...fleet(2, 10 * MINUTE, 's')] });
+    await rig.once();
+    const alone = await rig.plan();
+    const before = rig.simulator.log.total;
+    const daemon = rig.open();
+    const beside = await rig.plan();
+    daemon.close();
+    expect(rig.simulator.log.total).toBe(before);
+    expect(beside.basis).toMatchObject({ source: 'state', requests_asked: 0 });
+    expect(planText(beside)).toMatch(/as of 2026-06-15T12:3\d:\d\dZ;\s+nothing was asked/);
+    expect({ ...beside, basis: null, backfill: null }).toEqual({ ...alone, basis: null, backfill: null });
+  });
+
+  test('a process that has not listed the devices yet has nothing to tell: exit 3', async () => {
+    using rig = openPlanRig({ devices: fleet(3, MINUTE) });
+    const daemon = rig.open();
+    const error = await refusalOf(rig.plan());
+    daemon.close();
+    expect([error.exitCode, asked(rig)]).toEqual([3, []]);
+    expect(error.message).toMatch(/has not listed the devices yet\. Run it again/);
+  });
+
+  test('a workspace without devices is told of beside a process as well', async () => {
+    using rig = openPlanRig();
+    await rig.once();
+    const daemon = rig.open();
+    const plan = await rig.plan();
+    daemon.close();
+    expect(plan.devices).toMatchObject({ total: 0, reporting: 0 });
+    expect(planText(plan)).toContain('no device reports');
+  });
+});
+
+describe('what it says', () => {
+  test('rates that are measured, once there is something to measure; silent and paused devices apart', async () => {
+    const devices = [
+      ...fleet(5, MINUTE),
+      ...fleet(3, 10 * MINUTE, 's'),
+      { deviceId: 'paused', lifecycle: [{ atMs: NOW_MS - 60_000, value: 'paused' as const }] },
+      { deviceId: 'silent', silences: [{ fromMs: NOW_MS - 2 * DAY, toMs: Number.POSITIVE_INFINITY }] },
+      { deviceId: 'left-out', intervalMs: MINUTE },
+    ];
+    using rig = openPlanRig({ devices, filter: { exclude: ['left-*'] } });
+    const before = await rig.plan();
+    expect(before.devices).toEqual({
+      total: 10,
+      reporting: 8,
+      quiet: 2,
+      left_out: 1,
+      rates_measured: 0,
+      rates_assumed: 8,
+      assumed_interval_seconds: 60,
+    });
+    expect(before.basis.assumptions).toEqual([
+      'report rates: a reading every 60 s of 8 devices (none is measured yet)',
+    ]);
+    expect(before.readings_per_day.made).toBe(8 * 1440);
+    await rig.once();
+    const after = await rig.plan();
+    expect(after.devices).toMatchObject({ reporting: 8, quiet: 2, rates_measured: 8, rates_assumed: 0 });
+    expect(after.basis.assumptions).toEqual([]);
+    expect(after.readings_per_day.made / (5 * 1440 + 3 * 144)).toBeCloseTo(1, 1);
+  });
+
+  test('everything, by names that stay', async () => {
+    using rig = openPlanRig({ devices: fleet(2, 10 * MINUTE), settings: { plan: { requestsPerDay: 20_000 } } });
+    await rig.once();
+    const plan = await rig.plan({ from: '6d', devices: ['d-0001'] });
+    expect(JSON.parse(JSON.stringify(plan))).toEqual({
+      basis: {
+        source: 'api',
+        as_of: expect.stringMatching(/^2026-06-15T12:3\d:\d\dZ$/),
+        requests_asked: 2,
+        assumptions: [],
+      },
+      what_if: {},
+      workspace: { workspace_id: 'ws-simulated', name: 'Simulated workspace', plan_name: 'Business' },
+      devices: {
+        total: 2,
+        reporting: 2,
+        quiet: 0,
+        left_out: 0,
+        rates_measured: 2,
+        rates_assumed: 0,
+        assumed_interval_seconds: expect.any(Number),
+      },
+      readings_per_day: { made: expect.any(Number), carried: plan.readings_per_day.made, fit: true },
+      schedules: {
+        telemetry: { cron: '* * * * *', mean_seconds: 60 },
+        devices: { cron: '*/5 * * * *', mean_seconds: 300 },
+        alerts: { cron: '*/2 * * * *', mean_seconds: 120 },
+        account: { cron: '0 * * * *', mean_seconds: 3600 },
+        sweep: { mean_seconds: 21_600 },
+      },
+      requests_per_day: {
+        asked: {
+          live: expect.any(Number),
+          alerts: 720,
+          device_list: 288,
+          account: 24,
+          sweeps: 0,
+          total: expect.any(Number),
+        },
+        planned: plan.requests_per_day.asked,
+        left_for_history: expect.any(Number),
+      },
+      allowance: {
+        share: 0.8,
+        carried_per_day: 16_000,
+        minute: { limit: 60, budget: 48, planned: expect.any(Number), used_share: expect.any(Number) },
+        day: {
+          limit: 20_000,
+          budget: 16_000,
+          planned: plan.requests_per_day.planned.total,
+          used_share: expect.any(Number),
+          spent_last_24h: rig.simulator.log.total,
+          used_by_others: null,
+        },
+      },
+      fits: true,
+      stretch: 1,
+      warning: null,
+      freshness: { median_seconds: 60, p95_seconds: 60 },
+      backfill: {
+        from: expect.stringMatching(/^2026-06-09T/),
+        to: plan.basis.as_of,
+        devices: 1,
+        devices_open: 1,
+        open_share: expect.closeTo(0.5, 2),
+        readings: expect.any(Number),
+        requests: expect.any(Number),
+        beside_daemon: { requests_per_day: expect.any(Number), seconds: expect.any(Number), until: expect.any(String) },
+        alone: { requests_per_day: 16_000, seconds: expect.any(Number), until: expect.any(String) },
+        pace: null,
+        note: null,
+      },
+    });
+    const { live, total } = plan.requests_per_day.asked;
+    expect([live, total]).toEqual([expect.closeTo(2 * (DAY / (10 * MINUTE)), -1), live + 720 + 288 + 24]);
+    expect(plan.backfill.readings / (3 * 144)).toBeCloseTo(1, 1);
+  });
+
+  test('the estimate of a stretch is what the walk takes', async () => {
+    const devices = [...fleet(4, MINUTE), ...fleet(3, 10 * MINUTE, 's'), ...fleet(1, 5000, 'f')];
+    using rig = openPlanRig({ devices, settings: { plan: { requestsPerMinute: 6000, requestsPerDay: 1e6 } } });
+    await rig.once();
+    const { backfill } = await rig.plan({ from: '6d' });
+    const before = rig.simulator.log.total;
+    const ageMs = 6 * DAY;
+    await rig.once({ history: { kind: 'age', ageMs } });
+    const walked = asked(rig, before).filter((path) => path.endsWith('/telemetry')).length;
+    expect(backfill.requests).toBeGreaterThan(300);
+    expect(Math.abs(backfill.requests / walked - 1)).toBeLessThan(0.1);
+  });
+
+  test('that it does not fit, and what would change that', async () => {
+    using rig = openPlanRig({ devices: fleet(250, MINUTE) });
+    const plan = await rig.plan();
+    expect(plan).toMatchObject({ fits: false, readings_per_day: { fit: true } });
+    expect(plan.stretch).toBeGreaterThan(2);
+    expect(plan.freshness.median_seconds).toBeGreaterThan(60);
+    const { planned, left_for_history } = plan.requests_per_day;
+    expect(planned.total + left_for_history).toBeLessThanOrEqual(plan.allowance.carried_per_day + 2);
+    expect(planText(plan)).toMatch(/It does not fit\. The schedules ask for [\d,]+ requests a day/);
+    expect(plan.warning).toMatch(/sync\.telemetry.*a plan of [\d,]+ requests/);
+  });
+
+  test('that not even the readings fit, and how many are carried', async () => {
+    using rig = openPlanRig({ devices: fleet(250, MINUTE) });
+    const plan = await rig.plan({ whatIf: suppose('devices=2000') });
+    expect(plan.readings_per_day).toMatchObject({ made: 2000 * 1440, fit: false });
+    // 4,000 pages of 200 readings, less what the list of devices and the alerts take.
+    expect(plan.readings_per_day.carried).toBeGreaterThan(750_000);
+    expect(plan.readings_per_day.carried).toBeLessThanOrEqual(800_000);
+    const { planned, left_for_history } = plan.requests_per_day;
+    expect(planned.total + left_for_history).toBeLessThanOrEqual(4002);
+    expect(plan.allowance.day.used_share).toBeLessThanOrEqual(1);
+    expect(plan.warning).toMatch(/2,880,000 are made a day, 7\d\d,\d{3} are carried/);
+  });
+
+  test('without account:read what is assumed', async () => {
+    const scopes = ['devices:read', 'telemetry:read', 'alerts:read'];
+    using rig = openPlanRig({ devices: fleet(3, MINUTE), settings: { key: { scopes } } });
+    const plan = await rig.plan();
+    expect(asked(rig)).toEqual(['/account', '/devices']);
+    expect(plan.workspace).toEqual({ workspace_id: null, name: null, plan_name: null });
+    // The header speaks of 60 a minute; the gate believes a header up to 30.
+    expect(plan.allowance.minute).toMatchObject({ limit: 30, budget: 24 });
+    expect(plan.allowance.day).toMatchObject({ limit: null, budget: null, used_share: null });
+    expect(plan.basis.assumptions.slice(0, 2)).toEqual([
+      'requests a minute: the account is not known (scope account:read); answers speak of 30',
+      'requests a day: the account is not known (scope account:read); no limit is taken but that of the minute',
+    ]);
+    expect(planText(plan)).toMatch(/Workspace unknown[\s\S]*Assumed: requests a minute/);
+  });
+
+  test('a key that may no longer read the account: what was read before counts', async () => {
+    using rig = openPlanRig({ devices: fleet(3, MINUTE) });
+    await rig.plan();
+    rig.simulator.settings.key.scopes = ['devices:read'];
+    const plan = await rig.plan();
+    expect([plan.allowance.minute.limit, plan.allowance.day.limit]).toEqual([60, 5000]);
+  });
+
+  test('an age is one of the server: a local clock that is wrong changes nothing', async () => {
+    using rig = openPlanRig({ devices: fleet(1, MINUTE), settings: { time: { offsetMs: -5 * 60 * MINUTE } } });
+    const { backfill, devices } = await rig.plan({ from: '1h' });
+    expect(backfill).toMatchObject({ readings: 60, from: expect.stringMatching(/T06:34:5\dZ/) });
+    expect(backfill.to).toMatch(/^2026-06-15T07:34:5\dZ/);
+    expect(devices.reporting).toBe(1);
+  });
+
+  test('what others use is left to them', async () => {
+    using rig = openPlanRig({ devices: fleet(3, MINUTE), settings: { allowance: { headers: 'day' } } });
+    rig.simulator.spend(2000);
+    const { allowance } = await rig.plan();
+    expect(allowance.day.used_by_others).toBeGreaterThan(1990);
+    expect(allowance.carried_per_day).toBe(5000 - (allowance.day.used_by_others ?? 0));
+  });
+
+  test('old history: that it may not be served', async () => {
+    using rig = openPlanRig({ devices: fleet(1, MINUTE), settings: { plan: { historyMaxDays: 2 } } });
+    const { backfill } = await rig.plan({ from: '2026-06-11' });
+    expect(backfill.note).toMatch(/^The plan speaks of 2 days of history/);
+  });
+});
+
+describe('what if', () => {
+  test('another share, schedule, number of devices, plan: each changes what it is about', async () => {
+    using rig = openPlanRig({ devices: [...fleet(6, MINUTE), ...fleet(2, 10 * MINUTE, 's')] });
+    await rig.once();
+    const now = await rig.plan();
+    const share = await rig.plan({ whatIf: suppose('share=0.4') });
+    expect([now.allowance.day.budget, share.allowance.day.budget]).toEqual([4000, 2000]);
+    expect(share.freshness.median_seconds).toBeGreaterThan(now.freshness.median_seconds);
+    const slow = await rig.plan({
+      whatIf: suppose('telemetry=*/10 * * * *', 'alerts=@hourly', 'sync.devices=*/30 * * * *'),
+    });
+    expect(slow.schedules).toMatchObject({
+      telemetry: { cron: '*/10 * * * *', mean_seconds: 600 },
+      alerts: { mean_seconds: 3600 },
+      devices: { mean_seconds: 1800 },
+      account: { mean_seconds: 3600 },
+    });
+    expect(slow.requests_per_day.asked).toMatchObject({ alerts: 24, device_list: 48, account: 24 });
+    const many = await rig.plan({ whatIf: suppose('devices=800') });
+    expect(many.devices).toMatchObject({ total: 800, reporting: 800 });
+    expect(many.readings_per_day.made / now.readings_per_day.made).toBeCloseTo(100, 0);
+    expect(many.requests_per_day.asked.device_list).toBe(4 * 288);
+    // What is there is held, of what is not nothing.
+    expect([now.backfill.requests, many.backfill.devices]).toEqual([0, 800]);
+    expect(many.backfill.requests).toBeGreaterThan(99 * 100);
+    const plan = await rig.plan({ whatIf: suppose('requests_per_day=20000', 'requests_per_minute=600') });
+    expect(plan.allowance).toMatchObject({
+      minute: { limit: 600, budget: 480 },
+      day: { limit: 20_000, budget: 16_000 },
+    });
+    expect(plan.fits).toBe(true);
+    expect(plan.what_if).toEqual({ requests_per_minute: 600, requests_per_day: 20_000 });
+    expect(planText(slow)).toContain('What if: sync.telemetry=*/10 * * * *, sync.alerts=@hourly, sync.devices=*/30');
+  });
+
+  test('a fleet of any size is reckoned', async () => {
+    using rig = openPlanRig({ devices: fleet(3, MINUTE) });
+    const { devices } = await rig.plan({ whatIf: suppose('devices=100000') });
+    expect(devices).toMatchObject({ total: 100_000 });
+  });
+
+  test.each<[string[], RegExp]>([
+    [['share=1.5'], /^--what-if api\.share: expected a number above 0 and up to 1/],
+    [['share=much'], /^--what-if api\.share: expected/],
+    [['telemetry=often'], /^--what-if sync\.telemetry: expected a cron expression/],
+    [['telemetry=0 0 30 2 *'], /^--what-if sync\.telemetry: expected a cron expression/],
+    [['devices=0'], /^--what-if devices: expected a whole number from 1 to 100000/],
+    [['devices=*/5 * * * *'], /^--what-if devices: .*sync\.devices/],
+    [['requests_per_day=-1'], /^--what-if requests_per_day: expected a whole number/],
+    [['requests_per_minute=1e3'], /^--what-if requests_per_minute: expected a whole number/],
+    [['share=0.5', 'api.share=0.6'], /^--what-if api\.share was given twice/],
+  ])('%j is a mistake of the command line, and nothing is asked', async (texts, words) => {
+    using rig = openPlanRig({ devices: fleet(1, MINUTE) });
+    const error = await refusalOf(rig.plan({ whatIf: suppose(...texts) }));
+    expect(error.message).toMatch(words);
+    expect([error.exitCode, asked(rig)]).toEqual([2, []]);
+  });
+});
+
+describe('what is wrong', () => {
+  test.each<[{ from?: string; to?: string }, RegExp]>([
+    [{ from: 'yesterday' }, /^--from: expected a date/],
+    [{ from: '2030-01-01' }, /^--from: expected a time that is not in the future/],
+    [{ to: '2030-01-01' }, /^--to: expected a time that is not in the future/],
+    [{ from: '1d', to: '2d' }, /^--from: expected a time before that of --to/],
+    [{ from: '0s' }, /^--from: expected a time before now/],
+  ])('%j: exit 2, and nothing is asked', async (span, words) => {
+    using rig = openPlanRig({ devices: fleet(1, MINUTE) });
+    const error = await refusalOf(rig.plan(span));
+    expect(error.message).toMatch(words);
+    expect([error.exitCode, asked(rig)]).toEqual([2, []]);
+  });
+
+  test('a device that is not there, or left out, and a stretch that ends before it begins: exit 2', async () => {
+    using rig = openPlanRig({ devices: fleet(2, MINUTE), filter: { exclude: ['d-0001'] } });
+    const ids = await refusalOf(rig.plan({ devices: ['d-0000', 'sk_live_4242'] }));
+    expect([ids.exitCode, ids.message]).toEqual([2, '--device number 2: the workspace lists no device with that id.']);
+    const out = await refusalOf(rig.plan({ devices: ['d-0001'] }));
+    expect([out.exitCode, out.message]).toEqual([2, expect.stringMatching(/sync\.exclude leaves that device out/)]);
+    const span = await refusalOf(rig.plan({ to: '30d' }));
+    expect([span.exitCode, span.message]).toEqual([2, expect.stringMatching(/^--to: .*sync\.history/)]);
+  });
+
+  test.each([
+    ['a key that is refused', { key: { revoked: true } }, 77, /the API refuses the key/],
+    ['a plan without the API', { plan: { apiAccess: false } }, 77, /no access to the API/],
+    ['no devices:read', { key: { scopes: ['account:read'] } }, 77, /lacks the scope devices:read/],
+  ])('%s: exit %#', async (_, settings, exitCode, words) => {
+    using rig = openPlanRig({ devices: fleet(1, MINUTE), settings });
+    const error = await refusalOf(rig.plan());
+    expect([error.exitCode, error.message]).toEqual([exitCode, expect.stringMatching(words)]);
+  });
+
+  test('an API that does not answer: exit 3, after a few tries', async () => {
+    using rig = openPlanRig({ devices: fleet(1, MINUTE) });
+    rig.simulator.faults = onPath(/devices/, always({ kind: 'server-error', status: 503 }));
+    const error = await refusalOf(rig.plan());
+    expect([error.exitCode, error.message]).toEqual([3, expect.stringMatching(/could not be told: .*Run it again/)]);
+    expect(asked(rig).length).toBeLessThan(10);
+  });
+
+  test('another workspace behind the key: exit 1, before its devices are listed', async () => {
+    using rig = openPlanRig({ devices: fleet(1, MINUTE) });
+    await rig.once();
+    const before = contentOf(rig);
+    const total = rig.simulator.log.total;
+    rig.simulator.world = createWorld({
+      seed: 8,
+      originMs: NOW_MS,
+      workspaceId: 'ws-other',
+      devices: fleet(2, MINUTE),
+    });
+    const error = await refusalOf(rig.plan());
+    expect([error.exitCode, error.message]).toEqual([
+      1,
+      expect.stringMatching(/belongs to the workspace "ws-simulated"/),
+    ]);
+    expect(asked(rig, total)).toEqual(['/account']);
+    expect(contentOf(rig)).toEqual(before);
+  });
+
+  test('told to stop: exit 3, and nothing is asked any more', async () => {
+    using rig = openPlanRig({ devices: fleet(1, MINUTE) });
+    const sync = rig.open();
+    const error = await refusalOf(askForPlan(sync.context, AbortSignal.abort(new Error('stopped by SIGTERM'))));
+    sync.close();
+    expect([error.exitCode, asked(rig)]).toEqual([3, []]);
+  });
+
+  test('a state that cannot be read beside its process is told as such', async () => {
+    using rig = openPlanRig({ devices: fleet(1, MINUTE) });
+    const daemon = rig.open();
+    const db = new Database(`${rig.dataDir}/tidemark.db`);
+    db.pragma('user_version = 99');
+    db.close();
+    const error = await refusalOf(rig.plan());
+    daemon.close();
+    expect([error.exitCode, error.message]).toEqual([
+      1,
+      expect.stringMatching(/written by a newer Tidemark \(state version 99,/),
+    ]);
+    rmSync(rig.dataDir, { recursive: true });
+  });
+});
+
+describe('for people', () => {
+  test.each([
+    ['a small workspace', fleet(3, MINUTE), {}],
+    ['a large one that does not fit', fleet(300, MINUTE), { from: '6d' }],
+    [
+      'another one',
+      fleet(5, 10 * MINUTE),
+      { whatIf: suppose('devices=100000', 'share=0.01', 'telemetry=*/20 9-17 * * MON-FRI') },
+    ],
+  ])('%s: one screen of 80 columns', async (_, devices, command) => {
+    using rig = openPlanRig({ devices });
+    const text = planText(await rig.plan(command, { schedules: { account: cron('0 0 1 * *') } }));
+    const lines = text.trimEnd().split('\n');
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80);
+    expect(lines.length).toBeLessThanOrEqual(40);
+    expect(text).not.toMatch(/NaN|Infinity|undefined|null/);
+  });
+});

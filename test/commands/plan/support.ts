@@ -1,0 +1,137 @@
+/**
+ * A rig for `--plan`: the simulator in-process on a virtual clock, the real sync, no destination.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openSync, type Sync, type SyncOptions } from '../../../src/app/open-sync.ts';
+import { runOnce } from '../../../src/commands/once/once.ts';
+import { type PlanParts, planOf } from '../../../src/commands/plan/command.ts';
+import type { CostPlan } from '../../../src/commands/plan/cost.ts';
+import type { AppEvent } from '../../../src/core/events.ts';
+import { createFilter, type FilterSpec, KEEP_ALL } from '../../../src/core/filter.ts';
+import type { Schedules } from '../../../src/core/schedule.ts';
+import { readWhatIf, type WhatIfText } from '../../../src/core/what-if.ts';
+import type { SettingsOverrides } from '../../../src/sim/settings.ts';
+import { createSimulator, type Simulator } from '../../../src/sim/simulator.ts';
+import type { DeviceSpec } from '../../../src/sim/spec.ts';
+import { createVirtualClock, type VirtualClock } from '../../../src/sim/virtual-clock.ts';
+import { createWorld } from '../../../src/sim/world.ts';
+import { NOW_MS, SCHEDULES, seededRandom } from '../../support/rig.ts';
+
+const DAY = 86_400_000;
+
+export interface PlanRig extends Disposable {
+  readonly clock: VirtualClock;
+  readonly simulator: Simulator;
+  readonly dataDir: string;
+  /** What happened, in all lives so far. */
+  readonly events: AppEvent[];
+  open(changes?: Partial<SyncOptions>): Sync;
+  /** `--plan`. */
+  plan(asked?: Partial<PlanParts['command']>, changes?: { schedules?: Partial<Schedules> }): Promise<CostPlan>;
+  /** `--once`, with other settings where they are given. */
+  once(changes?: Partial<SyncOptions['settings']>): Promise<void>;
+}
+
+export interface PlanRigOptions {
+  readonly devices?: readonly DeviceSpec[];
+  readonly settings?: SettingsOverrides;
+  readonly historyMs?: number;
+  readonly share?: number;
+  readonly filter?: Partial<FilterSpec>;
+}
+
+/** Makes a rig: a workspace, and a place for a state that is not there yet. */
+export function openPlanRig(options: PlanRigOptions = {}): PlanRig {
+  const { devices = [], historyMs = 3 * DAY, share = 0.8 } = options;
+  const clock = createVirtualClock(NOW_MS);
+  const world = createWorld({ seed: 7, originMs: NOW_MS, historyMs: 2 * historyMs, devices, alerts: [] });
+  const simulator = createSimulator({
+    world,
+    clock,
+    settings: { ...options.settings, plan: { requestsPerMinute: 60, requestsPerDay: 5000, ...options.settings?.plan } },
+  });
+  const directory = mkdtempSync(join(tmpdir(), 'tidemark-plan-'));
+  const dataDir = join(directory, 'state');
+  const leftOut = { ...KEEP_ALL.spec, ...options.filter };
+  const history = { kind: 'age', ageMs: historyMs } as const;
+  const events: AppEvent[] = [];
+  const settings = {
+    history,
+    settleMs: 120_000,
+    concurrency: 4,
+    workspaceTag: null,
+    filter: createFilter(leftOut),
+    schedules: SCHEDULES,
+    sweepMs: 6 * 3_600_000,
+  };
+  const open = (changes: Partial<SyncOptions> = {}): Sync =>
+    openSync({
+      transport: simulator.transport,
+      api: {
+        url: 'http://simulator.test/external/v1',
+        key: () => simulator.settings.key.secret,
+        share,
+        concurrency: 4,
+      },
+      settings,
+      destinations: [],
+      dataDir,
+      clock,
+      random: seededRandom(1),
+      observe: (event) => void events.push(event),
+      ...changes,
+    });
+  return {
+    clock,
+    simulator,
+    dataDir,
+    events,
+    open,
+    plan: async (asked = {}, { schedules } = {}) => {
+      const sync = { history, schedules: { ...SCHEDULES, ...schedules }, sweepMs: 6 * 3_600_000, leftOut };
+      const config = { dataDir, api: { share }, sync };
+      const command = { from: null, to: null, devices: [], whatIf: [], finishBy: null, maxShare: null, ...asked };
+      return await planOf({ command, config, open: forWork(open), clock }, new AbortController().signal);
+    },
+    once: async (changes = {}) => {
+      const sync = open({ settings: { ...settings, ...changes } });
+      try {
+        await runOnce(sync, new AbortController().signal);
+      } finally {
+        sync.close();
+      }
+    },
+    [Symbol.dispose]: () => rmSync(directory, { recursive: true, force: true }),
+  };
+}
+
+/** Opens a sync for the length of some work, as `--plan` wants it. */
+export function forWork(open: () => Sync): <T>(work: (sync: Sync) => Promise<T>) => Promise<T> {
+  return async (work) => {
+    const sync = open();
+    try {
+      return await work(sync);
+    } finally {
+      sync.close();
+    }
+  };
+}
+
+/** `KEY=VALUE` as the command line reads it. */
+export function suppose(...texts: readonly string[]): WhatIfText[] {
+  return texts.map((text) => {
+    const read = readWhatIf(text);
+    if ('mistake' in read) throw new Error(read.mistake);
+    return read;
+  });
+}
+
+/** So many devices that report every so often. */
+export function fleet(count: number, intervalMs: number, prefix = 'd'): DeviceSpec[] {
+  return Array.from({ length: count }, (_, index) => ({
+    deviceId: `${prefix}-${String(index).padStart(4, '0')}`,
+    intervalMs,
+  }));
+}

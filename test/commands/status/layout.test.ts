@@ -1,0 +1,99 @@
+/**
+ * How text for people is laid out, and what is held as a line of signs.
+ */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { cell, columnsOf, lasting, percent, row, size, WIDTH, wrap } from '../../../src/commands/shared/layout.ts';
+import { type Interval, lengthNs, normalize, subtract } from '../../../src/core/intervals.ts';
+import { DAY_NS, HOUR_NS } from '../../../src/core/time.ts';
+import { coverageBar } from '../../../src/report/coverage-bar.ts';
+
+/** Words of any length in any script, as a line holds them. */
+const anyLine = fc
+  .array(fc.oneof(fc.string({ maxLength: 30 }), fc.constantFrom('漢字', '😀😀', 'e\u0301', 'x'.repeat(200))), {
+    maxLength: 40,
+  })
+  .map((words) => words.join(' ').replace(/[\p{Cc}]/gu, ''));
+
+describe('a line', () => {
+  test('never takes more than 80 columns, and nothing of it is lost', () => {
+    fc.assert(
+      fc.property(anyLine, fc.constantFrom(0, 2, 12), (line, indent) => {
+        const text = wrap(line, indent);
+        expect(text.endsWith('\n')).toBe(true);
+        for (const each of text.slice(0, -1).split('\n')) expect(columnsOf(each)).toBeLessThanOrEqual(WIDTH);
+        expect(text.replace(/\s/g, '')).toBe(line.replace(/\s/g, ''));
+      }),
+    );
+  });
+
+  test('goes on below its text, at words where there are some', () => {
+    expect(row('Label', `${'word '.repeat(15)}end`)).toBe(
+      `Label       ${'word '.repeat(13).trimEnd()}\n            word word end\n`,
+    );
+    expect(wrap('x'.repeat(81), 2)).toBe(`${'x'.repeat(80)}\n  x\n`);
+    expect(row('', 'short')).toBe('            short\n');
+  });
+
+  test('a cell has its width whatever it holds', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', maxLength: 60 }), fc.integer({ min: 2, max: 40 }), (text, columns) => {
+        expect(columnsOf(cell(text, columns))).toBe(columns);
+      }),
+    );
+    expect(cell('漢字漢字', 5)).toBe('漢字…');
+    expect(cell('a\u001b[31m\nb', 10)).toBe('a[31m b   ');
+  });
+
+  test('numbers have their units', () => {
+    expect([0, 89, 90, 5399, 5400, 172_799, 172_800].map(lasting)).toEqual([
+      '0 s',
+      '89 s',
+      '2 min',
+      '90 min',
+      '1.5 h',
+      '48.0 h',
+      '2.0 days',
+    ]);
+    expect([0, 0.9999, 1].map(percent)).toEqual(['0.0 %', '99.9 %', '100 %']);
+    expect([0, 999, 3_200_000, 670_203_904, 2_147_483_648].map(size)).toEqual([
+      '0 bytes',
+      '999 bytes',
+      '3.2 MB',
+      '670 MB',
+      '2.1 GB',
+    ]);
+  });
+});
+
+describe('the bar', () => {
+  const days = Array.from({ length: 40 }, (_, day) => ({ day, readings: 1 }));
+  const span: Interval = { from: 0n, to: 30n * DAY_NS };
+
+  test('shows what is held, what is held without a reading, and holes, in twelve hours a sign', () => {
+    const held = normalize([
+      { from: 0n, to: 2n * DAY_NS },
+      { from: 2n * DAY_NS + HOUR_NS, to: 30n * DAY_NS },
+    ]);
+    const { cells, cellNs } = coverageBar(span, { held, days: days.filter(({ day }) => day !== 29) });
+    expect(cellNs).toBe(DAY_NS / 2n);
+    expect(cells).toBe(`####.${'#'.repeat(53)}--`);
+  });
+
+  test('is whole only where nothing is missing, and never longer than sixty signs', () => {
+    const piece = fc.tuple(fc.integer({ min: 0, max: 800 }), fc.integer({ min: 0, max: 200 }));
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 6 }), fc.integer({ min: 1, max: 800 }), (pieces, hours) => {
+        const drawn: Interval = { from: 0n, to: BigInt(hours) * HOUR_NS };
+        const held = normalize(
+          pieces.map(([from, length]) => ({ from: BigInt(from) * HOUR_NS, to: BigInt(from + length) * HOUR_NS })),
+        );
+        const { cells, cellNs } = coverageBar(drawn, { held, days });
+        expect(cells.length).toBeLessThanOrEqual(60);
+        expect(BigInt(cells.length) * cellNs).toBeGreaterThanOrEqual(drawn.to);
+        expect(!cells.includes('.')).toBe(lengthNs(subtract([drawn], held)) === 0n);
+      }),
+    );
+    expect(coverageBar({ from: 5n, to: 5n }, { held: [], days }).cells).toBe('');
+  });
+});

@@ -1,0 +1,67 @@
+/**
+ * `--status` over the state of a rig or of a directory, and what holds of everything that it shows.
+ */
+import { expect } from 'vitest';
+import { columnsOf } from '../../../src/commands/shared/layout.ts';
+import type { StatusConfig } from '../../../src/commands/shared/state-report.ts';
+import { statusOf } from '../../../src/commands/status/command.ts';
+import type { DeviceReport } from '../../../src/core/device-report.ts';
+import { KEEP_ALL } from '../../../src/core/filter.ts';
+import type { Clock } from '../../../src/core/ports.ts';
+import type { StatusReport } from '../../../src/core/status.ts';
+import { type Rig, SCHEDULES } from '../../support/rig.ts';
+
+/** The settings of a rig as a configuration says them; without a database the state tells which there were. */
+export function configOf({ dataDir, settings }: Pick<Rig, 'dataDir' | 'settings'>, share = 0.8): StatusConfig {
+  return { ...EMPTY_CONFIG, dataDir, api: { share }, sync: { ...settings, leftOut: settings.filter.spec } };
+}
+
+/** A configuration that says nothing but where the state is. */
+export function configOfDirectory(dataDir: string): StatusConfig {
+  return { ...EMPTY_CONFIG, dataDir };
+}
+
+const EMPTY_CONFIG: StatusConfig = {
+  dataDir: '',
+  influx: null,
+  destinations: [],
+  archive: { keepMs: 30 * 86_400_000, maxBytes: 2 ** 31 },
+  api: { share: 0.8 },
+  sync: {
+    history: { kind: 'age', ageMs: 30 * 86_400_000 },
+    settleMs: 120_000,
+    sweepMs: 6 * 3_600_000,
+    schedules: SCHEDULES,
+    leftOut: KEEP_ALL.spec,
+  },
+};
+
+/** The text, which has to fit the terminal and do nothing but show itself. */
+export function textOf(config: StatusConfig, clock: Clock, device: string | null = null): string {
+  const text = statusOf({ device, json: false }, config, clock);
+  expectPlain(text);
+  return text;
+}
+
+export function expectPlain(text: string): void {
+  expect(text.endsWith('\n') && !text.endsWith('\n\n')).toBe(true);
+  for (const line of text.trimEnd().split('\n')) {
+    expect(columnsOf(line), line).toBeLessThanOrEqual(80);
+    expect(line).not.toMatch(/[\p{Cc}\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/u);
+  }
+}
+
+export function reportOf(config: StatusConfig, clock: Clock): StatusReport {
+  const text = statusOf({ device: null, json: true }, config, clock);
+  expect(text.indexOf('\n')).toBe(text.length - 1);
+  return JSON.parse(text);
+}
+
+export function deviceOf(config: StatusConfig, clock: Clock, device: string): DeviceReport {
+  return JSON.parse(statusOf({ device, json: true }, config, clock));
+}
+
+/** A text in one line, for what may be cut anywhere. */
+export function unwrapped(text: string): string {
+  return text.replace(/\s+/g, ' ');
+}

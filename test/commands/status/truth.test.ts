@@ -1,0 +1,203 @@
+/**
+ * What `--status` tells against what is true: the seed of the simulated workspace and a query of the database.
+ */
+import { describe, expect, test } from 'vitest';
+import type { Interval } from '../../../src/core/intervals.ts';
+import type { Sink } from '../../../src/core/ports.ts';
+import type { StatusReport } from '../../../src/core/status.ts';
+import { parseTimestamp } from '../../../src/core/time.ts';
+import type { FaultPlan } from '../../../src/sim/faults.ts';
+import { DEVICES, liveAsDaemon, worldOf } from '../../support/daemon-rig.ts';
+import { influxdAvailable } from '../../support/influxd.ts';
+import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../../support/rig.ts';
+import { sharedBench } from '../../support/shared-bench.ts';
+import { configOf, deviceOf, reportOf, textOf, unwrapped } from './support.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+describe.runIf(influxdAvailable())('status', () => {
+  const bench = sharedBench(openBench);
+
+  const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
+    await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY, ...options });
+
+  /** What of the seed is not in the database has to lie where the report says that it is not held, and nowhere else. */
+  async function expectTrue(rig: Rig, report: StatusReport, least: number): Promise<void> {
+    const toNs = timeOf(report.generated_at);
+    const fromNs = toNs - BigInt(2 * DAY - 1000) * 1_000_000n;
+    const { missingAt, invented, expected } = await rig.verdict(NOW_MS, { fromNs, toNs });
+    const gaps = new Map(report.devices.map(({ device_id, gaps: all }) => [device_id, all.map(toInterval)]));
+    const covered = new Map(report.devices.map(({ device_id, covered: all }) => [device_id, all.map(pairToInterval)]));
+    const isIn = (spans: readonly Interval[] | undefined, at: bigint): boolean =>
+      (spans ?? []).some(({ from, to }) => from <= at && at < to);
+    const settled = toNs - BigInt(2 * MINUTE + 1500) * 1_000_000n;
+    const unsettled = missingAt.filter(({ at }) => at < settled);
+    expect(invented).toEqual([]);
+    expect(missingAt.filter(({ deviceId, at }) => isIn(covered.get(deviceId), at)).slice(0, 3)).toEqual([]);
+    expect(unsettled.filter(({ deviceId, at }) => !isIn(gaps.get(deviceId), at)).slice(0, 3)).toEqual([]);
+    expect(expected).toBeGreaterThan(least);
+  }
+
+  test('after a whole sync everything is held, by the seed as by the report, in one screen', async () => {
+    using rig = await rigOf();
+    await rig.once();
+    const config = configOf(rig);
+    const report = reportOf(config, rig.clock);
+    await expectTrue(rig, report, 10_000);
+    expect(report.totals).toMatchObject({ devices: 3, devices_complete: 3 });
+    expect(report.totals.covered_share).toBeGreaterThan(0.999);
+    expect(report.gaps).toEqual([]);
+    expect(report.destinations).toMatchObject([
+      { name: 'influx', pending_points: 0, quarantined: 0, delivered_points: null, oldest_pending_at: null, lacks: [] },
+    ]);
+    expect(report.streams.map(({ name, state }) => `${name} ${state}`)).toEqual([
+      'account on',
+      'devices on',
+      'telemetry on',
+      'alerts on',
+    ]);
+    const { lanes, day } = report.allowance;
+    expect(lanes.reduce((sum, lane) => sum + lane.day, 0)).toBe(rig.simulator.log.total);
+    expect(day).toMatchObject({ spent: rig.simulator.log.total });
+    const text = textOf(config, rig.clock);
+    expect(text).toContain('All 3 devices are held in full');
+    expect(text).toContain('Holes       none');
+    expect(text).toContain('influx: all is delivered');
+    expect(text.split('\n').length).toBeLessThanOrEqual(24);
+  });
+
+  test('what could not be had is told by its reason, and nothing else is missing', async () => {
+    const faults: FaultPlan = (_, { path }) => {
+      if (path.includes('/often/telemetry')) return { kind: 'malformed' };
+      return path.includes('/seldom/telemetry') ? { kind: 'server-error' } : null;
+    };
+    using rig = await rigOf();
+    await rig.once();
+    await rig.clock.sleep(3 * HOUR);
+    rig.simulator.faults = faults;
+    await rig.once();
+    const config = configOf(rig);
+    const report = reportOf(config, rig.clock);
+    await expectTrue(rig, report, 10_000);
+    const reasonsOf = (id: string) =>
+      report.devices.find(({ device_id }) => device_id === id)?.gaps.map(({ reason }) => reason);
+    // Time went on while they were tried: the last minutes were not asked for.
+    expect(reasonsOf('often')).toEqual(['page not understood', 'not reached yet']);
+    expect(reasonsOf('seldom')).toEqual(['device unreachable', 'not reached yet']);
+    const text = unwrapped(textOf(config, rig.clock));
+    expect(text).toContain('page not understood: 1 device, ');
+    expect(text).toContain('device unreachable: 1 device, ');
+    expect(text).toMatch(/Worst devices .*often .* behind; 2 holes, .*seldom .* behind; 2 holes/);
+    const often = deviceOf(config, rig.clock, 'often');
+    expect(often.fresh).toBe(false);
+    expect(often.failed_requests).toBeGreaterThan(0);
+    expect(often.last_answers[0]).toMatchObject({ fault: 'malformed' });
+    expect(often.reasons.join(' ')).toMatch(/Nothing is running.*last request failed: the answer was not understood/s);
+    expect(often.reasons.join(' ')).toMatch(/It rests after failures until \d{4}-.*\(page not understood\)/);
+    expect(often.next_due_at).toBe(often.named_gaps.at(-1)?.retry_at);
+    expect(unwrapped(textOf(config, rig.clock, 'seldom'))).toContain('the API failed (5xx)');
+  });
+
+  test('a sync that was broken off holds what it says, and no more', async () => {
+    using rig = await rigOf({ settings: { plan: { requestsPerMinute: 60, requestsPerDay: 100_000 } } });
+    const stop = new AbortController();
+    const running = rig.once({}, stop.signal);
+    await rig.clock.sleep(20_000);
+    stop.abort();
+    await running;
+    const config = configOf(rig);
+    const partial = reportOf(config, rig.clock);
+    expect(partial.gaps.map(({ reason }) => reason)).toEqual(['not reached yet']);
+    expect(partial.totals.covered_share).toBeLessThan(0.9);
+    expect(unwrapped(textOf(config, rig.clock))).toMatch(/not reached yet: 3 devices, .* comes while the daemon/);
+    // What waits in the archive is delivered, and nothing new is pulled.
+    rig.simulator.faults = (_, { path }) => (path.includes('/telemetry') ? { kind: 'server-error' } : null);
+    await rig.once();
+    await expectTrue(rig, reportOf(config, rig.clock), 10_000);
+  });
+
+  test('beside a running daemon it tells what the daemon tells, and for a database that is down since when', async () => {
+    const devices = [
+      { deviceId: 'steady', intervalMs: 5 * MINUTE },
+      { deviceId: 'seldom', intervalMs: 17 * MINUTE },
+    ];
+    using rig = await rigOf({ world: worldOf(devices) });
+    await rig.once();
+    const config = configOf(rig);
+    const words = 'connect ECONNREFUSED';
+    const down: Sink = { name: 'influx', write: () => Promise.resolve({ kind: 'later', words, waitMs: null }) };
+    const look = (own: StatusReport) => ({
+      own,
+      report: reportOf(config, rig.clock),
+      text: textOf(config, rig.clock),
+      deviceText: textOf(config, rig.clock, 'steady'),
+    });
+    const seen: ReturnType<typeof look>[] = [];
+    await liveAsDaemon(rig, {
+      forMs: 3 * HOUR + 20 * MINUTE,
+      changes: { destinations: [{ sink: down, identity: rig.database, batchLines: 5000 }] },
+      meanwhile: async ({ report }) => {
+        await rig.clock.sleep(3 * HOUR);
+        seen.push(look(report()));
+      },
+    });
+    for (const { report, own, text, deviceText } of seen) {
+      expect(Object.keys(report)).toEqual(Object.keys(own));
+      for (const member of ['devices', 'process', 'gaps', 'totals', 'jobs'] as const) {
+        expect(withoutLag(report[member]), member).toEqual(withoutLag(own[member]));
+      }
+      expect(report.process.running).toBe(true);
+      expect(report.destinations).toEqual([{ ...own.destinations[0], delivered_points: null }]);
+      expect(report.destinations[0]?.held).toBe(words);
+      expect(unwrapped(text)).toMatch(/influx: [\d,]+ points wait, the oldest for (?:2\.9|3\.0) h/);
+      expect(text).toContain(`held: ${words}`);
+      expect(text).toContain('A process works with it: last request');
+      expect(deviceText).toMatch(/^steady, as of .*\nFresh: /);
+    }
+    expect(seen).toHaveLength(1);
+    // Once nobody delivers, it says so.
+    const after = unwrapped(textOf(config, rig.clock));
+    expect(after).toContain('Nothing works with it: last request');
+    expect(after).toContain(`held when it was last tried: ${words}`);
+  });
+
+  test('where the allowance does not carry the schedules, the stretched freshness is the target', async () => {
+    using rig = await rigOf({ settings: { plan: { requestsPerMinute: 10, requestsPerDay: 400 } }, historyMs: HOUR });
+    const life = await liveAsDaemon(rig, { forMs: 3 * HOUR });
+    expect(life.events.some(({ type }) => type === 'allowance-short')).toBe(true);
+    const config = configOf(rig);
+    const { freshness } = reportOf(config, rig.clock);
+    expect(freshness).toMatchObject({
+      target_seconds: 60,
+      expected_seconds: life.lastReport.freshness.expected_seconds,
+    });
+    expect(freshness.expected_seconds).toBeGreaterThan(120);
+    expect(unwrapped(textOf(config, rig.clock))).toMatch(
+      /due every 60 s; the allowance carries \d+ (?:s|min) \(--plan/,
+    );
+  });
+});
+
+/** The server's clock is known to a second or so: who only looks goes by the local one. */
+function withoutLag(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value), (key, inner) => {
+    if (key === 'lag_seconds' || key === 'gaps' || key === 'covered_share') return undefined;
+    return inner;
+  });
+}
+
+function timeOf(text: string): bigint {
+  const at = parseTimestamp(text);
+  if (at === null) throw new Error(`no time: ${text}`);
+  return at;
+}
+
+function toInterval({ from, to }: { from: string; to: string }): Interval {
+  return { from: timeOf(from), to: timeOf(to) };
+}
+
+function pairToInterval([from, to]: readonly [string, string]): Interval {
+  return { from: timeOf(from), to: timeOf(to) };
+}

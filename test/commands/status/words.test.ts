@@ -1,0 +1,376 @@
+/**
+ * What `--status` says over states that are made by hand: every reason in words, hostile names, nothing yet, very much.
+ */
+import { dirname } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, test } from 'vitest';
+import type { UserError } from '../../../src/core/faults.ts';
+import type { GapReason } from '../../../src/core/state/telemetry.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../../src/core/time.ts';
+import { createVirtualClock } from '../../../src/sim/virtual-clock.ts';
+import { fillState } from '../../bench/scale/state.ts';
+import { device, landing, type ScratchStore, scratch, scratchStore } from '../../store/support.ts';
+import { configOfDirectory, deviceOf, expectPlain, reportOf, textOf, unwrapped } from './support.ts';
+
+const NOW_MS = Date.UTC(2026, 5, 15, 12, 0);
+const ON_TIME_MS = NOW_MS - 3 * MINUTE_MS;
+
+/** Lists devices, and holds all of each for thirty days up to three minutes ago, but for `hole`. */
+function hold(open: ScratchStore, ids: readonly string[], hole?: { fromMs: number; toMs: number }): void {
+  const { store, ledger } = open;
+  const lastSeenAt = msToNs(ON_TIME_MS);
+  store.keepInventory({
+    listed: ids.map((id) => ({ record: device(id, { lastSeenAt }), name: id, line: null, digest: 'x' })),
+    missing: [],
+    atMs: NOW_MS - MINUTE_MS,
+  });
+  for (const deviceId of ids) {
+    const requestId = ledger.book(NOW_MS - MINUTE_MS, { lane: 'live', stream: 'telemetry', deviceId });
+    ledger.settle(requestId, { status: 200, fault: null });
+    const { revision } = store.telemetry(deviceId);
+    const edge = { at: msToNs(ON_TIME_MS - 1000), digest: 'x' };
+    const span = (fromMs: number, toMs: number) => ({
+      from: msToNs(fromMs),
+      to: msToNs(toMs),
+      first: edge,
+      last: edge,
+    });
+    const spans =
+      hole === undefined
+        ? [span(NOW_MS - 31 * DAY_MS, ON_TIME_MS)]
+        : [span(NOW_MS - 31 * DAY_MS, hole.fromMs), span(hole.toMs, ON_TIME_MS)];
+    store.land(landing({ deviceId, revision, requestId, spans, atMs: NOW_MS - MINUTE_MS }));
+  }
+}
+
+function lookAt(open: ScratchStore) {
+  const clock = createVirtualClock(NOW_MS);
+  const config = configOfDirectory(dirname(open.file));
+  return {
+    clock,
+    config,
+    text: (id: string | null = null) => textOf(config, clock, id),
+    report: () => reportOf(config, clock),
+    of: (id: string) => deviceOf(config, clock, id),
+  };
+}
+
+describe('holes', () => {
+  const REASONS: readonly [GapReason, RegExp][] = [
+    ['beyond plan', /refused by the plan: 1 device, 6\.0 h; older than its history_max_days/],
+    ['beyond allowance', /beyond the allowance: 1 device, 6\.0 h; --plan tells/],
+    ['page not understood', /page not understood: 1 device, 6\.0 h; tried again now and then, see the log/],
+    ['device unreachable', /device unreachable: 1 device, 6\.0 h; its requests fail/],
+  ];
+
+  test.each(REASONS)('%s is told in words, with what to do', (reason, words) => {
+    using open = scratchStore();
+    const hole = { fromMs: NOW_MS - 7 * DAY_MS, toMs: NOW_MS - 7 * DAY_MS + 6 * HOUR_MS };
+    hold(open, ['hub'], hole);
+    const [fromNs, toNs] = [msToNs(hole.fromMs), msToNs(hole.toMs)];
+    open.store.nameGap({ deviceId: 'hub', fromNs, toNs, reason, retryAtMs: NOW_MS + HOUR_MS });
+    const { text, report, of } = lookAt(open);
+    expect(report().gaps).toEqual([
+      { reason, devices: 1, seconds: 21_600, from: '2026-06-08T12:00:00Z', to: '2026-06-08T18:00:00Z' },
+    ]);
+    expect(unwrapped(text())).toMatch(words);
+    expect(text()).toMatch(/Worst devices\n {2}hub {21} 1 hole, 6\.0 h: /);
+    expect(of('hub')).toMatchObject({
+      fresh: true,
+      reasons: [],
+      named_gaps: [{ reason, retry_at: '2026-06-15T13:00:00Z' }],
+    });
+    expect(unwrapped(text('hub'))).toContain('tried again from 2026-06-15 13:00:00 UTC on');
+    // Twelve hours a sign: the hole is half of one.
+    expect(of('hub').bar.cells.split('.')).toHaveLength(2);
+  });
+
+  test('what was not reached, a device that is gone and one that is left out have words as well', () => {
+    using open = scratchStore();
+    hold(open, ['gone', 'open', 'out'], { fromMs: NOW_MS - 7 * DAY_MS, toMs: NOW_MS - 6 * DAY_MS });
+    open.store.markGone('gone', NOW_MS - 2 * DAY_MS);
+    const { config, clock } = lookAt(open);
+    const leftOut = { ...config.sync.leftOut, exclude: ['out'] };
+    const filtered = { ...config, sync: { ...config.sync, leftOut } };
+    const report = reportOf(filtered, clock);
+    expect(report.gaps.map(({ reason, devices }) => `${reason} ${devices}`).sort()).toEqual([
+      'device gone 1',
+      'excluded 1',
+      'not reached yet 1',
+    ]);
+    // What cannot be asked for is nothing that comes next.
+    expect(report.next).toMatchObject({ devices_open: 1, open_seconds: 86_400 });
+    const text = unwrapped(textOf(filtered, clock));
+    expect(text).toContain('device gone: 1 device, ');
+    expect(text).toContain('excluded: 1 device, ');
+    expect(text).toContain('not reached yet: 1 device, 24.0 h');
+    expect(deviceOf(filtered, clock, 'out')).toMatchObject({ fresh: false, next_due_at: null, next_as: null });
+    expect(textOf(filtered, clock, 'out')).toContain('It is left out by sync.include or sync.exclude');
+    expect(textOf(filtered, clock, 'gone')).toContain('The workspace does not have it any more');
+  });
+});
+
+test('the newest minutes of a device that is read as it should be are no hole, and later they are', () => {
+  using open = scratchStore();
+  hold(open, ['hub']);
+  const record = device('hub', { lastSeenAt: msToNs(NOW_MS - 90_000) });
+  open.store.keepInventory({ listed: [{ record, name: 'hub', line: null, digest: 'x' }], missing: [], atMs: NOW_MS });
+  const { report, text, config } = lookAt(open);
+  expect(report().devices[0]?.gaps.map(({ reason }) => reason)).toEqual(['not reached yet']);
+  expect(report()).toMatchObject({ gaps: [], totals: { devices_complete: 1 }, next: { devices_open: 0 } });
+  expect(report().freshness).toMatchObject({ behind_devices: 0, worst_seconds: 59 });
+  expect(text()).toContain('Holes       none');
+  const later = reportOf(config, createVirtualClock(NOW_MS + HOUR_MS));
+  expect(later).toMatchObject({ gaps: [{ reason: 'not reached yet' }], totals: { devices_complete: 0 } });
+  expect(later.freshness).toMatchObject({ behind_devices: 1, worst_seconds: 3659 });
+});
+
+describe('one device', () => {
+  test('that is behind: never asked, due, quiet, failing', () => {
+    using open = scratchStore();
+    hold(open, ['due', 'quiet', 'unseen']);
+    const seenMs = (id: string): number => (id === 'quiet' ? ON_TIME_MS - 1000 : NOW_MS + HOUR_MS);
+    open.store.keepInventory({
+      listed: ['due', 'new', 'quiet', 'unseen'].map((id) => ({
+        // Seen a minute ago, but for the quiet one, and the one that was never seen.
+        record: device(id, { lastSeenAt: id === 'unseen' ? null : msToNs(seenMs(id)) }),
+        name: id,
+        line: null,
+        digest: 'x',
+      })),
+      missing: [],
+      atMs: NOW_MS + HOUR_MS,
+    });
+    const clock = createVirtualClock(NOW_MS + 2 * HOUR_MS);
+    const config = configOfDirectory(dirname(open.file));
+    expect(deviceOf(config, clock, 'new').reasons).toEqual(['It was never asked yet.']);
+    expect(textOf(config, clock, 'new')).toMatch(/^Newest {6}no reading is held$/m);
+    const due = deviceOf(config, clock, 'due');
+    expect(due).toMatchObject({ fresh: false, next_as: 'newest readings', last_asked_at: '2026-06-15T11:59:00Z' });
+    expect(due.reasons.join(' ')).toMatch(/open for \d+ s, more than 420 s\. It is due since 2026-06-15T1[12]:/);
+    const quiet = deviceOf(config, clock, 'quiet');
+    expect(quiet).toMatchObject({ next_as: 'sweep', next_due_at: '2026-06-15T17:59:00Z' });
+    expect(quiet.reasons.join(' ')).toContain('The list of devices tells nothing new of it since');
+    const unseen = deviceOf(config, clock, 'unseen');
+    expect(unseen).toMatchObject({ next_as: 'sweep', next_due_at: '2026-06-15T17:59:00Z' });
+    expect(unseen.reasons.join(' ')).toContain('The list of devices has never seen it');
+    const failed = open.ledger.book(NOW_MS + HOUR_MS, { lane: 'live', stream: 'telemetry', deviceId: 'due' });
+    open.ledger.settle(failed, { status: null, fault: 'unreachable' });
+    expect(deviceOf(config, clock, 'due')).toMatchObject({
+      failed_requests: 1,
+      last_answers: [
+        { fault: 'unreachable', status: null },
+        { fault: null, status: 200 },
+      ],
+    });
+    expect(textOf(config, clock, 'due')).toContain('Its last request failed: the API could not be reached.');
+  });
+
+  test('is kept from being asked by the allowance, a wait of the server, or nobody at work', () => {
+    using open = scratchStore();
+    hold(open, ['hub']);
+    const config = configOfDirectory(dirname(open.file));
+    const clock = createVirtualClock(NOW_MS + 2 * HOUR_MS);
+    open.ledger.block(NOW_MS + 3 * HOUR_MS);
+    expect(deviceOf(config, clock, 'hub').reasons.join(' ')).toContain('nothing is asked before 2026-06-15T15:00:00Z');
+    expect(reportOf(config, clock).allowance.waiting_until).toBe('2026-06-15T15:00:00Z');
+    expect(unwrapped(textOf(config, clock))).toContain('nothing is asked before 2026-06-15 15:00:00 UTC');
+    open.close();
+    expect(deviceOf(config, clock, 'hub').reasons[0]).toContain('Nothing is running');
+  });
+
+  test('has had names, and readings that came late', () => {
+    using open = scratchStore();
+    hold(open, ['hub']);
+    for (const [name, atMs] of [
+      ['Kitchen', 0],
+      ['Cellar\u202e', HOUR_MS],
+    ] as const) {
+      open.store.keepInventory({
+        listed: [{ record: device('hub'), name, line: null, digest: name }],
+        missing: [],
+        atMs: NOW_MS + atMs,
+      });
+    }
+    const db = new Database(open.file);
+    db.exec("INSERT INTO lateness VALUES ('hub', 7, 900000, 900000)");
+    db.close();
+    const { of, text } = lookAt(open);
+    expect(of('hub').names.map(({ name }) => name)).toEqual(['hub', 'Kitchen', 'Cellar\u202e']);
+    expect(of('hub')).toMatchObject({ settle_seconds: 900, late: { readings: 7, worst_seconds: 900 } });
+    const words = unwrapped(text('hub'));
+    expect(words).toContain('a reading is awaited for 15 min; 7 readings came late, by 15 min at most');
+    expect(words).toMatch(/Names Cellar since .* Kitchen since .* hub from the beginning/);
+  });
+
+  test('is found by its id or its name; who is not is told the nearest', () => {
+    using open = scratchStore();
+    hold(open, ['hub-1', 'hub-2', 'other']);
+    open.store.keepInventory({
+      listed: [
+        { record: device('hub-1'), name: 'Kitchen', line: null, digest: 'x' },
+        { record: device('hub-2'), name: 'Twin', line: null, digest: 'x' },
+        { record: device('other'), name: 'Twin', line: null, digest: 'x' },
+      ],
+      missing: [],
+      atMs: NOW_MS,
+    });
+    const { of, config, clock } = lookAt(open);
+    expect(of('hub-1').device_id).toBe('hub-1');
+    expect(of('kitchen ').device_id).toBe('hub-1');
+    const refused = (text: string): string => {
+      try {
+        textOf(config, clock, text);
+      } catch (error) {
+        expect((error as UserError).exitCode).toBe(2);
+        return (error as UserError).message;
+      }
+      throw new Error('found');
+    };
+    expect(refused('twin')).toBe('--device: 2 devices have that name: hub-2 (Twin), other (Twin). Give the id of one.');
+    expect(refused('hbu-1')).toMatch(/no device with that id or name\. Nearest: hub-/);
+    expect(refused('hub')).toMatch(/Nearest: hub-1 \(Kitchen\), hub-2 \(Twin\)\.$/);
+    expect(refused('sk_live_4242')).toBe(
+      '--device: the state knows no device with that id or name. --status --json lists them all.',
+    );
+  });
+});
+
+describe('delivery', () => {
+  test('names what waits and since when, what was refused, what is lacking and the command that fetches it', () => {
+    const time = { nowMs: NOW_MS - 3 * HOUR_MS };
+    using open = scratchStore({ nowMs: () => time.nowMs });
+    hold(open, ['hub']);
+    const { id } = open.store.destination('influx', '["influxdb","http://x","","b"]');
+    open.store.append(['workspace,workspace_id=w devices=1 1', 'workspace,workspace_id=w devices=1 2'], 'live');
+    time.nowMs = NOW_MS;
+    open.store.append(['workspace,workspace_id=w devices=1 3'], 'live');
+    const from = { block: 0, line: 0 };
+    const lack = {
+      deviceId: 'hub',
+      fromNs: msToNs(NOW_MS - 9 * DAY_MS),
+      toNs: msToNs(NOW_MS - 8 * DAY_MS),
+      points: 500,
+    };
+    open.store.settle({
+      destinationId: id,
+      lane: 'live',
+      from,
+      to: { block: 1, line: 1 },
+      refused: [{ line: 'workspace,workspace_id=w devices=1 1', words: 'no' }],
+      lacks: [
+        { ...lack, reason: 'cleared' },
+        { ...lack, reason: 'beyond retention' },
+      ],
+      atMs: NOW_MS,
+    });
+    const { text, report } = lookAt(open);
+    expect(report().destinations).toMatchObject([
+      { pending_points: 2, quarantined: 1, oldest_pending_at: '2026-06-15T09:00:00Z', held: null },
+    ]);
+    const words = unwrapped(text());
+    expect(words).toContain('influx: 2 points wait, the oldest for 3.0 h; 1 in quarantine');
+    expect(words).toContain('(tidemark --quarantine)');
+    expect(words).toContain('lacks 500 points of 1 device that the archive no longer kept');
+    expect(words).toContain('to fetch them: tidemark --verify --repair --from 2026-06-06');
+    expect(words).toContain('older than its retention');
+    const next = { refused: [], lacks: [], atMs: NOW_MS, destinationId: id, lane: 'live' } as const;
+    open.store.settle({ ...next, from: { block: 1, line: 1 }, to: { block: 2, line: 0 } });
+    expect(report().destinations).toMatchObject([{ pending_points: 1, oldest_pending_at: '2026-06-15T12:00:00Z' }]);
+    open.store.settle({ ...next, from: { block: 2, line: 0 }, to: { block: 3, line: 0 } });
+    expect(report().destinations).toMatchObject([{ pending_points: 0, oldest_pending_at: null }]);
+  });
+
+  test('a database that the state does not know yet waits for everything', () => {
+    using open = scratchStore();
+    hold(open, ['hub']);
+    open.store.append(['workspace,workspace_id=w devices=1 1'], 'live');
+    const { config, clock } = lookAt(open);
+    const database = { name: 'second', kind: 'auto', url: 'http://x:8086', org: '', bucket: 'b' };
+    const configured = { ...config, destinations: [database] } as unknown as typeof config;
+    expect(reportOf(configured, clock).destinations).toMatchObject([{ name: 'second', pending_points: 1 }]);
+  });
+});
+
+describe('what is odd', () => {
+  test('names and words of others show themselves and do nothing else', () => {
+    using open = scratchStore();
+    const hostile = `a\u001b[31m\u202eevil\n\u0007${'漢字😀e\u0301'.repeat(2000)}`;
+    hold(open, [hostile, `${hostile}2`], { fromMs: NOW_MS - 3 * DAY_MS, toMs: NOW_MS - 2 * DAY_MS });
+    open.store.pinWorkspace({ apiId: hostile, tag: hostile });
+    open.store.nameGap({
+      deviceId: hostile,
+      fromNs: msToNs(NOW_MS - 3 * DAY_MS),
+      toNs: msToNs(NOW_MS - 2 * DAY_MS),
+      reason: hostile as GapReason,
+      retryAtMs: NOW_MS,
+    });
+    const { id } = open.store.destination(hostile, 'x');
+    open.keeper.keepStanding(id, { place: '', stoodMs: 1, seenMs: 1, asideTo: null, held: hostile });
+    const db = new Database(open.file);
+    db.prepare("INSERT INTO job (kind, args, asked_by, asked_ms) VALUES (?, '{}', ?, 1)").run(hostile, hostile);
+    db.prepare("INSERT INTO request (at_ms, lane, stream, device_id, fault) VALUES (?, ?, 'telemetry', ?, ?)").run(
+      NOW_MS,
+      hostile,
+      hostile,
+      hostile,
+    );
+    db.close();
+    const { text, config, clock, of } = lookAt(open);
+    expectPlain(text());
+    expectPlain(text(hostile));
+    expect(of(hostile).device_id).toBe(hostile);
+    expect(() => textOf(config, clock, 'evil')).toThrow(/^--device: [^\p{Cc}\u202e]*$/u);
+  });
+
+  test('no state, and one in which nothing is yet, are told as such', () => {
+    using place = scratch();
+    const clock = createVirtualClock(NOW_MS);
+    const config = configOfDirectory(place.path);
+    for (const device of [null, 'hub']) {
+      expect(() => textOf(config, clock, device)).toThrow(/There is no state in .* yet: .*Start the daemon/);
+    }
+    using open = scratchStore();
+    const { text, report } = lookAt(open);
+    expect(report()).toMatchObject({ summary: 'Starting: the devices are not listed yet.', devices: [], gaps: [] });
+    expect(report().totals.covered_share).toBeNull();
+    expect(text().split('\n').length).toBeLessThanOrEqual(24);
+    expect(() => text('hub')).toThrow(/no device is listed yet/);
+    open.close();
+    expect(text()).toContain('No devices are listed yet.\nNothing works with it: last request never. Start');
+  });
+
+  test('jobs that commands have asked for are shown', () => {
+    using open = scratchStore();
+    hold(open, ['hub']);
+    const db = new Database(open.file);
+    db.exec(`INSERT INTO job (kind, args, asked_by, asked_ms, state, started_ms) VALUES
+      ('once', '{}', '--once', ${NOW_MS - HOUR_MS}, 'running', ${NOW_MS - 3 * MINUTE_MS}),
+      ('verify', '{}', 'somebody', ${NOW_MS - HOUR_MS}, 'waiting', NULL)`);
+    db.close();
+    const { text, report } = lookAt(open);
+    expect(report().jobs).toMatchObject([{ kind: 'once', started_at: '2026-06-15T11:57:00Z' }, { started_at: null }]);
+    expect(text()).toContain(
+      'Jobs        once: running, for 3 min\n            verify (somebody): waiting, asked 60 min ago',
+    );
+  });
+
+  test('ten thousand devices: one screen and a half, in no time', () => {
+    using place = scratch();
+    const clock = createVirtualClock(NOW_MS);
+    const newestMs = NOW_MS - 4 * MINUTE_MS;
+    const size = { devices: 10_000, readings: 20_000, days: 2, sensors: 1, seed: 1, influx: 'http://x:8086' };
+    const { readings } = fillState(place.path, { ...size, newestMs });
+    const config = configOfDirectory(place.path);
+    const beganMs = performance.now();
+    const text = textOf(config, clock);
+    // Some hundred milliseconds; what is quadratic takes minutes.
+    expect(performance.now() - beganMs).toBeLessThan(20_000);
+    expect(text.trimEnd().split('\n').length).toBeLessThanOrEqual(36);
+    const report = reportOf(config, clock);
+    expect(report.devices).toHaveLength(10_000);
+    expect(report.totals.archived_readings).toBe(readings);
+    expect(text).toMatch(/and [\d,]+ more; tidemark --status --device ID tells of one/);
+    expect(deviceOf(config, clock, 'Sensor 4711').device_id).toBe('dev_004711');
+  });
+});

@@ -1,0 +1,157 @@
+/**
+ * A day point by point: what is missing, different, extra, excused, and what a sum alone can tell.
+ */
+import { describe, expect, test } from 'vitest';
+import {
+  beginExamination,
+  endExamination,
+  examineStretch,
+  type Findings,
+  gather,
+  noFindings,
+  type Returned,
+  type StretchInput,
+} from '../../../src/commands/verify/day.ts';
+import { addPoint, emptySum } from '../../../src/core/lines/point-sum.ts';
+import type { KeptLine } from '../../../src/core/state/verify.ts';
+
+const line = (sensor: string, value: number, at: number): string =>
+  `telemetry,device_id=d,sensor=${sensor},device_name=d,workspace_id=w value=${value} ${at}`;
+const settled = (...lines: string[]): KeptLine[] => lines.map((each) => ({ line: each, isSettled: true }));
+
+interface Case {
+  readonly kept?: readonly KeptLine[];
+  readonly there?: readonly (readonly [at: number, sensor: string, value: number])[];
+  readonly change?: Partial<StretchInput>;
+  readonly quarantined?: readonly string[];
+  readonly cleared?: StretchInput['kept']['cleared'];
+  /** Points that the day's sum counts; without it the day is not ended by its sum. */
+  readonly counted?: readonly (readonly [at: number, sensor: string, value: number])[];
+  readonly texts?: number;
+  readonly lackPoints?: number;
+}
+
+function examine(given: Case): { findings: Findings; resend: string[] } {
+  const { kept = [], there = [], change = {}, quarantined = [], cleared = [], counted } = given;
+  const day = beginExamination();
+  const returned: Returned = new Map();
+  const take = gather(returned);
+  for (const [at, sensor, value] of there) take(`${at}`, sensor, `value=${value}`);
+  const kind = change.kind ?? 'influxdb';
+  const span = { from: 0n, to: 10n ** 18n };
+  const stretch = { lines: kept, quarantined, cleared };
+  examineStretch(day, { kind, kept: stretch, returned, findDisplaced: () => [], lacks: [], span, ...change });
+  if (counted === undefined) return day;
+  const sum = emptySum();
+  for (const [at, sensor, value] of counted) addPoint(sum, `${at} ${sensor} value=${value}`);
+  const keptDay = { day: 0, readings: 1, texts: given.texts ?? 0, ...sum };
+  return {
+    findings: endExamination(day, { kind, kept: keptDay, lackPoints: given.lackPoints ?? 0 }),
+    resend: day.resend,
+  };
+}
+
+describe('where the archive keeps the lines', () => {
+  test.each<[string, Case, Partial<Findings>, string[]]>([
+    ['all there', { kept: settled(line('a', 1, 5)), there: [[5, 'a', 1]] }, {}, []],
+    ['missing', { kept: settled(line('a', 1, 5)) }, { missing: 1 }, [line('a', 1, 5)]],
+    ['different', { kept: settled(line('a', 1, 5)), there: [[5, 'a', 2]] }, { different: 1 }, [line('a', 1, 5)]],
+    ['extra', { there: [[5, 'a', 2]] }, { extra: 1 }, []],
+    [
+      'there twice',
+      {
+        kept: settled(line('a', 1, 5)),
+        there: [
+          [5, 'a', 1],
+          [5, 'a', 1],
+        ],
+      },
+      { extra: 1 },
+      [],
+    ],
+    [
+      'another sensor',
+      { kept: settled(line('a', 1, 5)), there: [[5, 'b', 1]] },
+      { missing: 1, extra: 1 },
+      [line('a', 1, 5)],
+    ],
+    ['waiting', { kept: [{ line: line('a', 1, 5), isSettled: false }] }, { pending: 1 }, []],
+    ['waiting, and there', { kept: [{ line: line('a', 1, 5), isSettled: false }], there: [[5, 'a', 1]] }, {}, []],
+    ['refused', { kept: settled(line('a', 1, 5)), quarantined: [line('a', 1, 5)] }, { quarantined: 1 }, []],
+    ['refused, without its block', { quarantined: [line('a', 1, 5)] }, { quarantined: 1 }, []],
+    [
+      'lacking, as many as are named',
+      { kept: settled(line('a', 1, 5), line('a', 2, 6)), change: { lacks: [{ from: 0n, to: 9n, points: 1 }] } },
+      { lacking: 1, missing: 1 },
+      [line('a', 2, 6)],
+    ],
+    [
+      'numbers that a database packs',
+      {
+        kept: settled(line('a', 0.1, 5_000_000)),
+        there: [[5_000_000, 'a', 0.1000000000001]],
+        change: { kind: 'victoriametrics' },
+      },
+      {},
+      [],
+    ],
+    [
+      'the same digits in an InfluxDB are another value',
+      { kept: settled(line('a', 0.1, 5)), there: [[5, 'a', 0.1000000000001]] },
+      { different: 1 },
+      [line('a', 0.1, 5)],
+    ],
+  ])('%s', (_name, given, found, resend) => {
+    const examined = examine(given);
+    expect(examined.findings).toEqual({ ...noFindings(), ...found });
+    expect(examined.resend).toEqual(resend);
+  });
+});
+
+describe('where the archive has let go', () => {
+  const cleared = [{ from: 0n, to: 100n }];
+  const two = [
+    [5, 'a', 1],
+    [6, 'a', 2],
+  ] as const;
+  test.each<[string, Case, Partial<Findings>]>([
+    ['the sum proves it', { cleared, there: two, counted: two }, {}],
+    ['fewer', { cleared, there: [[5, 'a', 1]], counted: two }, { missing: 1, gone: 1 }],
+    ['fewer, as the lack-set says', { cleared, there: [[5, 'a', 1]], counted: two, lackPoints: 3 }, { lacking: 1 }],
+    [
+      'as many, and others',
+      {
+        cleared,
+        there: [
+          [5, 'a', 1],
+          [6, 'a', 3],
+        ],
+        counted: two,
+      },
+      { different: 1, gone: 1 },
+    ],
+    ['more', { cleared, there: [...two, [7, 'a', 3]], counted: two }, { extra: 1 }],
+    [
+      'more, maybe a late reading',
+      { cleared, kept: settled(line('a', 3, 7)), there: [...two, [7, 'a', 3]], counted: two },
+      { untold: 1 },
+    ],
+    [
+      'lines beside it are known by themselves',
+      { cleared, kept: settled(line('a', 9, 200)), there: two, counted: [...two, [200, 'a', 9]] },
+      { missing: 1 },
+    ],
+    [
+      'what it refused is known by its line',
+      { cleared, quarantined: [line('a', 2, 6)], there: [[5, 'a', 1]], counted: two },
+      { quarantined: 1 },
+    ],
+    [
+      'texts go to no VictoriaMetrics',
+      { cleared, there: [[5, 'a', 1]], counted: two, texts: 1, change: { kind: 'victoriametrics' } },
+      {},
+    ],
+  ])('%s', (_name, given, found) => {
+    expect(examine(given).findings).toEqual({ ...noFindings(), ...found });
+  });
+});

@@ -1,0 +1,297 @@
+/**
+ * `--verify` against a real InfluxDB: what is deleted, changed and added behind the program's back is found by device and
+ * day, and mended from the archive without a request to the API.
+ */
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, test } from 'vitest';
+import type { PointSource } from '../../../src/core/state/verify.ts';
+import type { DeviceSpec } from '../../../src/sim/spec.ts';
+import { createWorld, type World } from '../../../src/sim/world.ts';
+import { influxdAvailable } from '../../support/influxd.ts';
+import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
+import { sharedBench } from '../../support/shared-bench.ts';
+import { clearArchive, destinationAt, influxPlace, inState, type Place, requestsOf, verifyAt } from './support.ts';
+
+const HOUR = 3_600_000;
+const HISTORY_MS = 40 * HOUR;
+
+const bench = sharedBench(openBench);
+
+const DEVICES: DeviceSpec[] = [
+  { deviceId: 'tied', intervalMs: 60_000, traits: ['ties'] },
+  { deviceId: 'od,d =d"e\\vi\'ce', intervalMs: 60_000, traits: ['hostile', 'oddValues', 'ties'] },
+  { deviceId: 'fast', intervalMs: 10_000, jitter: 0.9 },
+];
+
+function worldOf(precision: World['precision'] = 'ns'): (nowMs: number) => World {
+  return (originMs) => createWorld({ seed: 71, originMs, historyMs: 2 * HISTORY_MS, devices: DEVICES, precision });
+}
+
+/** A rig that has archived and delivered two days. */
+async function filled(precision: World['precision'] = 'ns'): Promise<{ rig: Rig; place: Place }> {
+  const rig = await openRig(bench, { world: worldOf(precision), historyMs: HISTORY_MS });
+  const place = influxPlace(bench, rig.database);
+  const { summary } = await rig.once({ destinations: [destinationAt(rig, place)] });
+  expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
+  return { rig, place };
+}
+
+const EQUAL = { outcome: 'equal', missing: 0, different: 0, extra: 0, untold: 0, differences: [] };
+const ns = (ms: number): string => `${BigInt(ms) * 1_000_000n}`;
+
+describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
+  test('is equal, with ties, flags, texts and names that need every escape', async () => {
+    const { rig, place } = await filled();
+    using _ = rig;
+    const before = requestsOf(rig);
+    const { verdict } = await verifyAt(rig, place);
+    expect(verdict).toMatchObject({ ...EQUAL, devices_compared: 3, unknown_devices: [], kind: 'influxdb' });
+    expect(verdict.points_kept).toBeGreaterThan(20_000);
+    expect(verdict.days_partly_covered).toBeGreaterThan(0);
+    const stored = await bench.influxd.query(rig.database, 'SELECT count(*) FROM telemetry');
+    const counted = ['count_value', 'count_flag', 'count_text'].reduce(
+      (sum, key) => sum + Number(stored[0]?.[key] ?? 0),
+      0,
+    );
+    expect(verdict.points_kept).toBe(counted);
+    expect(requestsOf(rig)).toBe(before);
+  });
+
+  test('points deleted behind its back are found by device and day, and mended from the archive without a request', async () => {
+    const { rig, place } = await filled();
+    using _ = rig;
+    const before = requestsOf(rig);
+    const { influxd } = bench;
+    const cut = ns(NOW_MS - 20 * HOUR);
+    const [count] = await influxd.query(
+      rig.database,
+      `SELECT count(value) FROM telemetry WHERE device_id = 'fast' AND time < ${cut}`,
+    );
+    await influxd.query(rig.database, `DELETE FROM telemetry WHERE device_id = 'fast' AND time < ${cut}`);
+    await influxd.query(rig.database, `DELETE FROM telemetry WHERE device_id = 'tied' AND time > ${ns(NOW_MS - HOUR)}`);
+    const { verdict } = await verifyAt(rig, place);
+    expect(verdict).toMatchObject({ outcome: 'different', different: 0, extra: 0, pending: 0, mended: 0 });
+    const ofFast = verdict.differences.filter(({ device_id }) => device_id === 'fast');
+    expect(ofFast.reduce((sum, { missing }) => sum + missing, 0)).toBe(Number(count?.count));
+    expect(new Set(verdict.differences.map(({ device_id }) => device_id))).toEqual(new Set(['fast', 'tied']));
+    expect(new Set(ofFast.map(({ day }) => day))).toEqual(new Set(['2026-06-13', '2026-06-14']));
+    expect(verdict.differences.every(({ not_in_archive }) => not_in_archive === 0)).toBe(true);
+
+    const repaired = await verifyAt(rig, place, { repair: true });
+    expect(repaired.verdict).toMatchObject({ ...EQUAL, mended: verdict.missing });
+    expect((await verifyAt(rig, place)).verdict).toMatchObject(EQUAL);
+    const { missing, invented } = await rig.verdict(NOW_MS);
+    expect([missing.slice(0, 3), invented.slice(0, 3)]).toEqual([[], []]);
+    expect(requestsOf(rig)).toBe(before);
+  });
+
+  test('a value that was changed is told as different, though the counts agree, and set right', async () => {
+    const { rig, place } = await filled();
+    using _ = rig;
+    const [row] = await bench.influxd.query(
+      rig.database,
+      `SELECT * FROM telemetry WHERE device_id = 'fast' AND time > ${ns(NOW_MS - 3 * HOUR)} LIMIT 1`,
+    );
+    const { sensor, device_name, workspace_id, time, value } = row ?? {};
+    const series = `telemetry,device_id=fast,sensor=${sensor},device_name=${device_name},workspace_id=${workspace_id}`;
+    expect(await bench.influxd.write(rig.database, `${series} value=${Number(value) + 1e-9} ${time}`)).toBe(204);
+    const { verdict } = await verifyAt(rig, place);
+    expect(verdict).toMatchObject({ outcome: 'different', missing: 0, different: 1, extra: 0 });
+    expect(verdict.differences).toMatchObject([{ device_id: 'fast', day: '2026-06-15', different: 1 }]);
+    expect((await verifyAt(rig, place, { repair: true })).verdict).toMatchObject({ ...EQUAL, mended: 1 });
+  });
+
+  test('points of nobody are told as extra, never deleted; a device of nobody is named', async () => {
+    const { rig, place } = await filled();
+    using _ = rig;
+    const [row] = await bench.influxd.query(rig.database, `SELECT * FROM telemetry WHERE device_id = 'fast' LIMIT 1`);
+    const tags = `sensor=t,device_name=x,workspace_id=${row?.workspace_id}`;
+    const at = ns(NOW_MS - 5 * HOUR);
+    const old = ns(NOW_MS - 30 * 24 * HOUR);
+    const lines = [
+      `telemetry,device_id=fast,${tags} value=1 ${at}`,
+      `telemetry,device_id=stranger,${tags} value=1 ${at}`,
+      `telemetry,device_id=fast,sensor=t,device_name=x,workspace_id=another value=1 ${at}`,
+      `telemetry,device_id=fast,${tags} text="left" ${old}`,
+    ];
+    expect(await bench.influxd.write(rig.database, lines.join('\n'))).toBe(204);
+    const { verdict } = await verifyAt(rig, place, { repair: true });
+    expect(verdict).toMatchObject({ outcome: 'different', missing: 0, different: 0, extra: 1, mended: 0 });
+    expect(verdict.unknown_devices).toEqual(['stranger']);
+    expect(verdict.differences).toMatchObject([{ device_id: 'fast', day: '2026-06-15', extra: 1 }]);
+    // Where a span is asked for, days of which nothing is kept are looked at too.
+    const wide = await verifyAt(rig, place, { from: BigInt(old), deviceIds: ['fast'] });
+    expect(wide.verdict).toMatchObject({ extra: 2, unknown_devices: [] });
+  });
+
+  test('days that the archive keeps no more are proven by their sums alone', async () => {
+    const { rig, place } = await filled();
+    using _ = rig;
+    clearArchive(rig);
+    expect((await verifyAt(rig, place)).verdict).toMatchObject(EQUAL);
+    const [row] = await bench.influxd.query(
+      rig.database,
+      `SELECT * FROM telemetry WHERE device_id = 'fast' AND time > ${ns(NOW_MS - 30 * HOUR)} LIMIT 1`,
+    );
+    const { sensor, device_name, workspace_id, time } = row ?? {};
+    const series = `telemetry,device_id=fast,sensor=${sensor},device_name=${device_name},workspace_id=${workspace_id}`;
+    await bench.influxd.write(rig.database, `${series} value=-4242 ${time}`);
+    await bench.influxd.query(rig.database, `DELETE FROM telemetry WHERE device_id = 'tied'`);
+    const { verdict, sums } = await verifyAt(rig, place, { repair: true });
+    expect(verdict.differences.filter(({ device_id }) => device_id === 'fast')).toMatchObject([
+      { day: '2026-06-14', missing: 0, different: 1, not_in_archive: 1 },
+    ]);
+    const ofTied = verdict.differences.filter(({ device_id }) => device_id === 'tied');
+    expect(ofTied.length).toBeGreaterThan(1);
+    // What stands beside its instant is remembered for ever, and was sent again.
+    expect(verdict.mended).toBeGreaterThan(0);
+    expect(ofTied.reduce((sum, { kept_points }) => sum + kept_points, 0)).toBe(
+      verdict.mended + ofTied.reduce((sum, { missing }) => sum + missing, 0),
+    );
+    expect(ofTied.every(({ missing, not_in_archive }) => missing === not_in_archive)).toBe(true);
+    expect(new Set(sums.gone.map(({ deviceId }) => deviceId))).toEqual(new Set(['fast', 'tied']));
+  });
+
+  test('what waits, what it refused and what it lacks is told as such, and is no difference', async () => {
+    const { rig, place } = await filled();
+    using _ = rig;
+    const { influxd } = bench;
+    const line = `telemetry,device_id=fast,sensor=t,device_name=fast,workspace_id=w value=1 ${ns(NOW_MS - HOUR)}`;
+    expect(line).toContain('fast');
+    const [quarantined] = await influxd.query(
+      rig.database,
+      `SELECT * FROM telemetry WHERE device_id = 'fast' AND time > ${ns(NOW_MS - 2 * HOUR)} LIMIT 1`,
+    );
+    const { sensor, device_name, workspace_id, time, value } = quarantined ?? {};
+    const refused = `telemetry,device_id=fast,sensor=${sensor},device_name=${device_name},workspace_id=${workspace_id} value=${value} ${time}`;
+    await influxd.query(rig.database, `DELETE FROM telemetry WHERE device_id = 'fast' AND time = ${time}`);
+    const [lost] = await influxd.query(
+      rig.database,
+      `SELECT count(*) FROM telemetry WHERE device_id = 'tied' AND time < ${ns(NOW_MS - 30 * HOUR)}`,
+    );
+    await influxd.query(
+      rig.database,
+      `DELETE FROM telemetry WHERE device_id = 'tied' AND time < ${ns(NOW_MS - 30 * HOUR)}`,
+    );
+    inState(
+      rig,
+      `INSERT INTO quarantine (destination_id, source, content, reason, at_ms) VALUES (1, 'destination', '${refused}', 'no', 1);
+       INSERT INTO lack VALUES (1, 'tied', 'beyond retention', 0, ${ns(NOW_MS - 30 * HOUR)}, 100000);`,
+    );
+    const { verdict } = await verifyAt(rig, place);
+    const others = verdict.differences.reduce((sum, { missing }) => sum + missing, 0);
+    const gone = ['count_value', 'count_flag', 'count_text'].reduce((sum, key) => sum + Number(lost?.[key] ?? 0), 0);
+    expect(verdict).toMatchObject({ quarantined: 1, lacking: gone });
+    // The other sensors of that instant.
+    expect(verdict.missing).toBe(others);
+    await verifyAt(rig, place, { repair: true });
+    expect((await verifyAt(rig, place)).verdict).toMatchObject({ ...EQUAL, quarantined: 1, lacking: gone });
+
+    inState(rig, 'DELETE FROM quarantine; DELETE FROM lack; DELETE FROM position');
+    const pending = await verifyAt(rig, place);
+    expect(pending.verdict).toMatchObject({ ...EQUAL, pending: gone + 1 });
+  });
+
+  test.each(['s', 'ms', 'us'] as const)('times served in %s are told apart as they are', async (precision) => {
+    const { rig, place } = await filled(precision);
+    using _ = rig;
+    expect((await verifyAt(rig, place)).verdict).toMatchObject(EQUAL);
+  });
+
+  test('what a daemon delivers while it is compared is no difference', async () => {
+    const { rig, place } = await filled();
+    using _ = rig;
+    const db = new Database(join(rig.dataDir, 'tidemark.db'));
+    const places = db.prepare('SELECT destination_id, lane, block, line FROM position').all();
+    db.prepare('DELETE FROM position').run();
+    await bench.influxd.query(rig.database, `DELETE FROM telemetry WHERE device_id = 'tied'`);
+    const restore = db.prepare('INSERT OR REPLACE INTO position VALUES (@destination_id, @lane, @block, @line)');
+    let asked = 0;
+    const { verdict } = await verifyAt(rig, place, {
+      source: (source) => ({
+        ...source,
+        points: async (of, take, signal) => {
+          const trouble = await source.points(of, take, signal);
+          asked += 1;
+          // Delivered at the very moment after the answer to the first look at single points.
+          if (asked === 2) for (const each of places) restore.run(each);
+          return trouble;
+        },
+      }),
+      deviceIds: ['tied'],
+    });
+    db.close();
+    expect(asked).toBeGreaterThan(2);
+    const { missing, pending } = verdict;
+    expect(pending).toBeGreaterThan(100);
+    // The days that were looked at after that are truly missing.
+    expect(missing).toBeGreaterThan(100);
+  });
+
+  test('stopped at any question it says so, and run again it finds the same', async () => {
+    const { rig, place } = await filled();
+    using _ = rig;
+    await bench.influxd.query(rig.database, `DELETE FROM telemetry WHERE time > ${ns(NOW_MS - 10 * HOUR)}`);
+    const whole = await verifyAt(rig, place);
+    for (const nth of [1, 3, 5]) {
+      const stop = new AbortController();
+      let asked = 0;
+      const { verdict } = await verifyAt(rig, place, {
+        signal: stop.signal,
+        source: (source) => ({
+          ...source,
+          points: async (of, take, signal) => {
+            asked += 1;
+            if (asked === nth) stop.abort(new Error('stopped'));
+            return await source.points(of, take, signal);
+          },
+        }),
+      });
+      expect(verdict).toMatchObject({ outcome: 'unfinished', reason: 'stopped before it was finished' });
+    }
+    for (const nth of [1, 2]) {
+      const stop = new AbortController();
+      let sent = 0;
+      const { verdict } = await verifyAt(rig, place, {
+        repair: true,
+        signal: stop.signal,
+        sink: (sink) => ({
+          ...sink,
+          write: async (lines, signal) => {
+            sent += 1;
+            const answer = await sink.write(lines, signal);
+            // Written, and killed before anybody knew.
+            if (sent === nth) stop.abort(new Error('stopped'));
+            return answer;
+          },
+        }),
+      });
+      expect(verdict).toMatchObject({ outcome: 'unfinished', mended: 0 });
+    }
+    const repaired = await verifyAt(rig, place, { repair: true });
+    expect(repaired.verdict).toMatchObject({ ...EQUAL });
+    expect(repaired.verdict.mended).toBeLessThan(whole.verdict.missing);
+    const { missing, invented } = await rig.verdict(NOW_MS);
+    expect([missing.slice(0, 3), invented.slice(0, 3)]).toEqual([[], []]);
+  });
+
+  test('a database that fails for a moment is asked again, one that stays away ends it', async () => {
+    const { rig, place } = await filled();
+    using _ = rig;
+    const failing = (fails: (nth: number) => boolean) => {
+      let nth = 0;
+      return (source: PointSource): PointSource => ({
+        ...source,
+        points: async (of, take, signal) => {
+          nth += 1;
+          const trouble = await source.points(of, take, signal);
+          return fails(nth) ? { kind: 'down', words: 'gone away', hint: '' } : trouble;
+        },
+      });
+    };
+    expect((await verifyAt(rig, place, { source: failing((nth) => nth === 2) })).verdict).toMatchObject(EQUAL);
+    const away = await verifyAt(rig, place, { source: failing((nth) => nth > 1), sleeps: false });
+    expect(away.verdict).toMatchObject({ outcome: 'unfinished', reason: 'gone away', devices_compared: 1 });
+  });
+});

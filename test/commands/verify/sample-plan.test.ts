@@ -1,0 +1,55 @@
+/**
+ * The restatement audit where the plan hides what is old: what is not shown is not said to be restated.
+ */
+import { describe, expect, test } from 'vitest';
+import { sample } from '../../../src/commands/verify/sample.ts';
+import type { SampleVerdict } from '../../../src/commands/verify/sample-report.ts';
+import { createWorld } from '../../../src/sim/world.ts';
+import { openVerifyState } from '../../../src/store/verify-look.ts';
+import { influxdAvailable } from '../../support/influxd.ts';
+import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
+import { sharedBench } from '../../support/shared-bench.ts';
+
+const DAY = 86_400_000;
+const NEVER = new AbortController().signal;
+
+describe.runIf(influxdAvailable())('a sample', () => {
+  const bench = sharedBench(openBench);
+
+  const audit = async (rig: Rig, fromMs: number, toMs: number): Promise<SampleVerdict> => {
+    const { context, close } = rig.open({ destinations: [] });
+    const state = openVerifyState(rig.dataDir);
+    if (state === null) throw new Error('no state');
+    const [from, to] = [fromMs, toMs].map((ms) => `${ms}000000`);
+    const args = { windows: 5, from: from ?? '', to: to ?? '', devices: [], repair: false };
+    try {
+      return await sample({ context, state }, args, { windows: 0 }, NEVER);
+    } finally {
+      state.close();
+      close();
+    }
+  };
+
+  for (const age of ['empty', 'refused'] as const) {
+    test(`where old windows are ${age}, tells nothing of what the plan hides, and all of what it shows`, async () => {
+      const world = (originMs: number) =>
+        createWorld({
+          seed: 5,
+          originMs,
+          historyMs: 6 * DAY,
+          devices: [{ deviceId: 'often', intervalMs: 300_000 }],
+        });
+      const settings = { bounds: { age }, plan: { historyMaxDays: 3 } };
+      using rig = await openRig(bench, { world, historyMs: 2 * DAY, settings });
+      await rig.once();
+      expect((await audit(rig, NOW_MS - 2 * DAY, NOW_MS - DAY)).windows).toBe(5);
+      await rig.clock.sleep(2 * DAY);
+      await rig.once();
+      const hidden = await audit(rig, NOW_MS - 1.8 * DAY, NOW_MS - 1.1 * DAY);
+      expect(hidden).toMatchObject({ windows: 0, missing: 0, gone: 0, differences: [] });
+      expect(hidden.reason).toMatch(/plan/);
+      const all = await audit(rig, NOW_MS - 1.8 * DAY, NOW_MS);
+      expect(all).toMatchObject({ windows: 5, missing: 0, gone: 0, reason: null });
+    });
+  }
+});

@@ -1,0 +1,119 @@
+/**
+ * What the tests of `--verify` share: a rig whose destination is known by a true identity, the comparison over its state
+ * as the program makes it, and a hand in the archive.
+ */
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import type { SyncOptions } from '../../../src/app/open-sync.ts';
+import { realClock } from '../../../src/app/real-clock.ts';
+import { createResender } from '../../../src/commands/verify/resend.ts';
+import { daysOf, type Verified, verifyDestination } from '../../../src/commands/verify/verify.ts';
+import { type DestinationKind, identityOf } from '../../../src/core/lines/dialect.ts';
+import { identityTag } from '../../../src/core/lines/line-text.ts';
+import type { Clock, Sink } from '../../../src/core/ports.ts';
+import { Secret } from '../../../src/core/secret.ts';
+import type { PointSource } from '../../../src/core/state/verify.ts';
+import { createPointSource } from '../../../src/influx/queries.ts';
+import { createInfluxSink, type InfluxSinkOptions } from '../../../src/influx/sink.ts';
+import { openStore } from '../../../src/store/store.ts';
+import { openVerifyState } from '../../../src/store/verify-look.ts';
+import type { Bench } from '../../support/bench.ts';
+import { type Rig, TOKEN } from '../../support/rig.ts';
+import type { Victoria } from '../../support/victoria.ts';
+
+export type Destination = SyncOptions['destinations'][number];
+
+/** A database as the configuration names it. */
+export interface Place {
+  readonly kind: DestinationKind;
+  readonly options: InfluxSinkOptions;
+}
+
+export function influxPlace({ proxy }: Bench, bucket: string, name = 'influx'): Place {
+  return {
+    kind: 'influxdb',
+    options: { name, url: proxy.url, token: new Secret(TOKEN), org: '', bucket, timeoutMs: 10_000 },
+  };
+}
+
+export function victoriaPlace({ url }: Victoria, name = 'influx'): Place {
+  return { kind: 'victoriametrics', options: { name, url, token: null, org: '', bucket: '', timeoutMs: 10_000 } };
+}
+
+const identityOfPlace = ({ kind, options: { url, org, bucket } }: Place): string =>
+  identityOf({ kind, url, org, bucket });
+
+/** The destination of a rig at a place; virtual time stands still while it is at work. */
+export function destinationAt({ clock }: Rig, place: Place, wrap: (sink: Sink) => Sink = (sink) => sink): Destination {
+  const sink = wrap(createInfluxSink(place.options, place.kind));
+  return {
+    sink: { name: sink.name, write: (lines, signal) => clock.busy(sink.write(lines, signal)) },
+    identity: identityOfPlace(place),
+    batchLines: 5000,
+    kind: place.kind,
+  };
+}
+
+export interface VerifyOptions {
+  readonly repair?: boolean;
+  readonly deviceIds?: readonly string[];
+  readonly from?: bigint | null;
+  readonly to?: bigint | null;
+  readonly source?: (source: PointSource) => PointSource;
+  readonly sink?: (sink: Sink) => Sink;
+  readonly signal?: AbortSignal;
+  /** Whether waits are waited; they are unless it says otherwise. */
+  readonly sleeps?: boolean;
+}
+
+/** Compares as the program does, over a look at the state of its own. */
+export async function verifyAt(rig: Rig, place: Place, options: VerifyOptions = {}): Promise<Verified> {
+  const state = openVerifyState(rig.dataDir);
+  if (state === null) throw new Error('no state');
+  try {
+    const destination = state.destination(place.options.name, [{ kind: place.kind, identity: identityOfPlace(place) }]);
+    const sleep = options.sleeps === false ? { sleep: () => Promise.resolve() } : {};
+    const clock: Clock = { ...realClock, nowMs: rig.clock.nowMs, ...sleep };
+    const days = daysOf(state, { from: options.from ?? null, to: options.to ?? null }, clock);
+    if (destination === null || days === null) throw new Error('nothing was sent to it');
+    const tag = identityTag(state.workspaceTag ?? '');
+    const source = (options.source ?? ((same) => same))(createPointSource(place.options, place.kind, tag));
+    const sink = (options.sink ?? ((same) => same))(createInfluxSink(place.options, place.kind));
+    const { displacedTo } = state;
+    const resender =
+      options.repair === true
+        ? createResender({ sink, kind: place.kind, findDisplaced: displacedTo, batchLines: 5000 })
+        : null;
+    const span = { ...days, deviceIds: options.deviceIds ?? state.deviceIds(), isAll: options.deviceIds === undefined };
+    const parts = { state, source, destination, clock, resender, onDevice: () => {} };
+    return await verifyDestination(parts, span, options.signal ?? new AbortController().signal);
+  } finally {
+    state.close();
+  }
+}
+
+/** Changes the state behind the program's back. */
+export function inState(rig: Rig, sql: string): void {
+  const db = new Database(join(rig.dataDir, 'tidemark.db'));
+  try {
+    db.exec(sql);
+  } finally {
+    db.close();
+  }
+}
+
+/** Clears every settled block away, as the archive's keeper does once they are old. */
+export function clearArchive(rig: Rig): void {
+  const { keeper, close } = openStore(rig.dataDir);
+  try {
+    const ids = [1];
+    while (keeper.clear({ active: ids, configured: ids, beforeMs: Number.MAX_SAFE_INTEGER }).blocks > 0);
+  } finally {
+    close();
+  }
+}
+
+/** How many requests the simulated API has answered. */
+export function requestsOf(rig: Rig): number {
+  return rig.simulator.log.requests.length;
+}

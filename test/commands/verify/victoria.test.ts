@@ -1,0 +1,122 @@
+/**
+ * `--verify` against a real VictoriaMetrics: what it can hold is there, what was deleted is found and mended.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createWorld, type World } from '../../../src/sim/world.ts';
+import { influxdAvailable } from '../../support/influxd.ts';
+import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
+import { sharedBench } from '../../support/shared-bench.ts';
+import { startVictoria, type Victoria, victoriaAvailable } from '../../support/victoria.ts';
+import { clearArchive, destinationAt, inState, type Place, verifyAt, victoriaPlace } from './support.ts';
+
+const HOUR = 3_600_000;
+const HISTORY_MS = 16 * HOUR;
+
+const bench = sharedBench(openBench);
+let victoria: Victoria;
+beforeAll(async () => {
+  if (victoriaAvailable()) victoria = await startVictoria();
+});
+afterAll(async () => {
+  await victoria?.[Symbol.asyncDispose]();
+});
+beforeEach(async () => {
+  await victoria?.clear();
+});
+
+function worldOf(precision: World['precision']): (nowMs: number) => World {
+  return (originMs) =>
+    createWorld({
+      seed: 33,
+      originMs,
+      historyMs: 2 * HISTORY_MS,
+      precision,
+      devices: [
+        { deviceId: 'tied', intervalMs: 60_000, traits: ['ties'] },
+        { deviceId: 'od,d =d"e\\vice', intervalMs: 60_000, traits: ['hostile', 'oddValues', 'ties'] },
+        { deviceId: 'plain', intervalMs: 60_000 },
+      ],
+    });
+}
+
+async function filled(precision: World['precision']): Promise<{ rig: Rig; place: Place }> {
+  const rig = await openRig(bench, { world: worldOf(precision), historyMs: HISTORY_MS });
+  const place = victoriaPlace(victoria);
+  const { summary } = await rig.once({ destinations: [destinationAt(rig, place)] });
+  expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
+  await victoria.exported('{device_id="none"}');
+  return { rig, place };
+}
+
+async function deleteSeries(selector: string): Promise<void> {
+  await victoria.exported('{device_id="none"}');
+  const query = new URLSearchParams({ 'match[]': selector });
+  await (await fetch(`${victoria.url}/api/v1/admin/tsdb/delete_series?${query}`)).text();
+}
+
+const EQUAL = { outcome: 'equal', missing: 0, different: 0, extra: 0, untold: 0, differences: [] };
+
+describe.runIf(influxdAvailable() && victoriaAvailable())('a filled VictoriaMetrics', () => {
+  test.each(['s', 'ms', 'ns'] as const)('is equal in what it can hold, of times in %s', async (precision) => {
+    const { rig, place } = await filled(precision);
+    using _ = rig;
+    const { verdict } = await verifyAt(rig, place);
+    expect(verdict).toMatchObject({ ...EQUAL, kind: 'victoriametrics', devices_compared: 3, unknown_devices: [] });
+  });
+
+  test('series that were deleted behind its back are found and mended from the archive', async () => {
+    const { rig, place } = await filled('ms');
+    using _ = rig;
+    const requests = rig.simulator.log.requests.length;
+    const held = await victoria.exported('{__name__=~"telemetry_.*",device_id="tied"}');
+    const points = held.reduce((sum, { values }) => sum + values.length, 0);
+    await deleteSeries('{device_id="tied"}');
+    const { verdict } = await verifyAt(rig, place);
+    expect(verdict).toMatchObject({ outcome: 'different', missing: points, different: 0, extra: 0 });
+    expect(new Set(verdict.differences.map(({ device_id }) => device_id))).toEqual(new Set(['tied']));
+    const repaired = await verifyAt(rig, place, { repair: true });
+    expect(repaired.verdict).toMatchObject({ ...EQUAL, mended: points });
+    expect(rig.simulator.log.requests.length).toBe(requests);
+  });
+
+  test('a sample beside the others is extra; days without their blocks are told by count', async () => {
+    const { rig, place } = await filled('ns');
+    using _ = rig;
+    clearArchive(rig);
+    expect((await verifyAt(rig, place)).verdict).toMatchObject(EQUAL);
+    const [series] = await victoria.exported('{__name__=~"telemetry_.*",device_id="plain"}');
+    const { __name__: _name, ...labels } = series?.metric ?? {};
+    const tags = ['device_id', 'sensor', 'device_name', 'workspace_id'].map((key) => `${key}=${labels[key]}`);
+    const write = await fetch(`${victoria.url}/api/v2/write?precision=ms`, {
+      method: 'POST',
+      body: `telemetry,${tags.join(',')} value=5 ${NOW_MS - 5 * HOUR - 7}`,
+    });
+    expect(write.status).toBe(204);
+    await deleteSeries('{device_id="tied"}');
+    const { verdict, sums } = await verifyAt(rig, place);
+    expect(verdict.differences.filter(({ device_id }) => device_id === 'plain')).toMatchObject([
+      { extra: 1, missing: 0 },
+    ]);
+    expect(verdict.missing).toBeGreaterThan(1000);
+    expect(sums.gone.every(({ deviceId }) => deviceId === 'tied')).toBe(true);
+  });
+
+  test('a value that is not the archived one is told where the archive keeps it', async () => {
+    const { rig, place } = await filled('ms');
+    using _ = rig;
+    inState(rig, 'DELETE FROM tie');
+    const before = (await verifyAt(rig, place, { deviceIds: ['plain'] })).verdict;
+    expect(before).toMatchObject(EQUAL);
+    const [series] = await victoria.exported('{__name__="telemetry_value",device_id="plain"}');
+    const { __name__: _name, ...labels } = series?.metric ?? {};
+    const tags = ['device_id', 'sensor', 'device_name', 'workspace_id'].map((key) => `${key}=${labels[key]}`);
+    const at = series?.timestamps.at(-1) ?? 0;
+    await fetch(`${victoria.url}/api/v2/write?precision=ms`, {
+      method: 'POST',
+      body: `telemetry,${tags.join(',')} value=1e6 ${at}`,
+    });
+    await victoria.exported('{device_id="none"}');
+    const { verdict } = await verifyAt(rig, place, { deviceIds: ['plain'] });
+    expect(verdict).toMatchObject({ outcome: 'different', missing: 0, different: 1, extra: 0 });
+  });
+});

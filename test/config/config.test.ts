@@ -1,0 +1,447 @@
+/**
+ * The configuration, as design 1.3 tells it: what file and environment make together, and every mistake at once.
+ */
+import { inspect } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { type Config, type Loaded, loadConfig, loadDemoConfig } from '../../src/config/config.ts';
+import { configKeys, fileForm, variableOf } from '../../src/config/schema.ts';
+import { Unfit } from '../../src/config/values.ts';
+import { UserError } from '../../src/core/faults.ts';
+import { DAY_MS } from '../../src/core/time.ts';
+import { exampleConfig } from '../support/example-config.ts';
+
+const NOW_MS = Date.UTC(2026, 10, 21);
+const PEM = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
+
+interface Given {
+  readonly yaml?: string;
+  readonly file?: string | null;
+  readonly environment?: Record<string, string>;
+  readonly files?: Record<string, string>;
+}
+
+/** A file system of the named files; `denied` may not be read and `folder` is none. */
+function reader({ yaml, files = {} }: Given): (path: string) => string {
+  const all = new Map(Object.entries({ ...files, ...(yaml === undefined ? {} : { 'config/tidemark.yaml': yaml }) }));
+  return (path) => {
+    const text = all.get(path);
+    if (text !== undefined) return text;
+    const code = path === 'denied' ? 'EACCES' : path === 'folder' ? 'EISDIR' : 'ENOENT';
+    throw Object.assign(new Error(`${code}: ${path}`), { code });
+  };
+}
+
+function load(given: Given): Loaded<Config> {
+  const { file = null, environment = {} } = given;
+  return loadConfig({ file, environment, readFile: reader(given), nowMs: NOW_MS });
+}
+
+/** Loads with a usable API in the environment, so that the tests say only what they are about. */
+function loadWithApi(given: Given): Loaded<Config> {
+  return load({ ...given, environment: { ...API, ...given.environment } });
+}
+
+const API = { TIDEMARK_API_URL: 'https://api.test/external/v1', TIDEMARK_API_KEY: 'key-4242' };
+
+/** The lines of the refusal, less its head. */
+function mistakesOf(run: () => unknown): string[] {
+  try {
+    run();
+  } catch (error) {
+    expect(error).toBeInstanceOf(UserError);
+    expect((error as UserError).exitCode).toBe(78);
+    const [head, ...lines] = (error as UserError).message.split('\n');
+    expect(head).toBe('The configuration is not usable:');
+    return lines.map((line) => line.trim());
+  }
+  throw new Error('accepted');
+}
+
+describe('what file and environment make', () => {
+  test('the two required keys alone give every default of the design', () => {
+    const { config } = load({ yaml: 'api:\n  url: https://api.test/external/v1\n  key: key-4242\n' });
+    expect(config).toMatchObject({
+      api: {
+        url: 'https://api.test/external/v1',
+        keyFile: null,
+        share: 0.8,
+        concurrency: 4,
+        timeoutMs: 30_000,
+        ca: null,
+      },
+      influx: null,
+      workspaceId: null,
+      dataDir: './data',
+      archive: { keepMs: 30 * DAY_MS, maxBytes: 2 * 1024 ** 3 },
+      sync: { history: { kind: 'age', ageMs: 30 * DAY_MS }, settleMs: 120_000 },
+      listen: { host: '127.0.0.1', port: 9464 },
+      log: { level: 'info', format: 'auto' },
+    });
+    expect(config.api.key.reveal()).toBe('key-4242');
+  });
+
+  test('every acting key from the file arrives', () => {
+    const yaml = `
+api: {url: 'http://127.0.0.1:8080/external/v1/', key_file: api-key, share: 0.25, concurrency: 2, timeout: 1m, ca_file: ca.pem}
+influx: {url: 'http://db:8086/', token_file: token, org: o, bucket: db/rp, kind: influxdb, ca_file: ca.pem, timeout: 5s, batch_lines: 100}
+workspace: {id: w-1}
+data_dir: /var/lib/tidemark
+sync: {history: 2w, settle: 0s}
+archive: {keep: 90d, max_size: 512MiB}
+listen: '[::1]:0'
+log: {level: debug, format: json}
+`;
+    const { config, secrets } = load({ yaml, files: { 'api-key': 'a b:c\n', token: 'user:pass\r\n', 'ca.pem': PEM } });
+    expect(config).toMatchObject({
+      api: {
+        url: 'http://127.0.0.1:8080/external/v1',
+        keyFile: 'api-key',
+        share: 0.25,
+        concurrency: 2,
+        timeoutMs: 60_000,
+        ca: PEM,
+      },
+      influx: {
+        url: 'http://db:8086',
+        tokenFile: 'token',
+        org: 'o',
+        bucket: 'db/rp',
+        kind: 'influxdb',
+        timeoutMs: 5000,
+        batchLines: 100,
+        ca: PEM,
+      },
+      workspaceId: 'w-1',
+      dataDir: '/var/lib/tidemark',
+      archive: { keepMs: 90 * DAY_MS, maxBytes: 512 * 1024 ** 2 },
+      sync: { history: { kind: 'age', ageMs: 14 * DAY_MS }, settleMs: 0 },
+      listen: { host: '::1', port: 0 },
+      log: { level: 'debug', format: 'json' },
+    });
+    expect(secrets.map((secret) => secret.reveal())).toEqual(['a b:c', 'user:pass']);
+  });
+
+  test('the environment wins, key by key, even over a value that is wrong', () => {
+    const { config } = loadWithApi({
+      yaml: 'sync:\n  settle: nonsense\n  history: 5d\nlog:\n  level: warn\n',
+      environment: { TIDEMARK_SYNC_SETTLE: '3m', TIDEMARK_LOG_LEVEL: 'error' },
+    });
+    expect(config.sync).toMatchObject({ history: { kind: 'age', ageMs: 5 * DAY_MS }, settleMs: 180_000 });
+    expect(config.log.level).toBe('error');
+  });
+
+  test('patterns come as a list in the file, as one text with commas anywhere', () => {
+    const spec = (yaml: string, environment: Record<string, string> = {}) =>
+      loadWithApi({ yaml, environment }).config.sync.leftOut;
+    expect(spec('')).toEqual({ include: [], exclude: [], excludeSensors: [], keepsLocation: true });
+    expect(spec('sync: {include: [hub-*, "Kitchen, left", 007], exclude: [], location: false}')).toEqual({
+      include: ['hub-*', 'Kitchen, left', '007'],
+      exclude: [],
+      excludeSensors: [],
+      keepsLocation: false,
+    });
+    const text = 'rssi , Cold store,env.*';
+    const patterns = ['rssi', 'Cold store', 'env.*'];
+    expect(spec(`sync:\n  exclude_sensors: ${text}\n`).excludeSensors).toEqual(patterns);
+    expect(spec('sync:\n  exclude_sensors:\n    - rssi\n    - Cold store\n    - env.*\n').excludeSensors).toEqual(
+      patterns,
+    );
+    expect(spec('sync: {exclude_sensors: [x]}', { TIDEMARK_SYNC_EXCLUDE_SENSORS: text }).excludeSensors).toEqual(
+      patterns,
+    );
+  });
+
+  test('an empty variable counts as unset, known or not', () => {
+    const environment = { TIDEMARK_LOG_LEVEL: '', TIDEMARK_API_KEY_FILE: '', TIDEMARK_NONSENSE: '' };
+    expect(loadWithApi({ environment }).config.log.level).toBe('info');
+  });
+
+  test('what Kubernetes puts there is passed over, and what is not ours', () => {
+    const environment = {
+      TIDEMARK_SERVICE_HOST: '10.0.0.1',
+      TIDEMARK_SERVICE_PORT_HTTP: '1',
+      TIDEMARK_PORT: 'tcp://10.0.0.1:9464',
+      TIDEMARK_PORT_9464_TCP_ADDR: '10.0.0.1',
+      PATH: '/bin',
+      TIDEMARKS: 'x',
+    };
+    expect(loadWithApi({ environment }).config.listen.port).toBe(9464);
+  });
+
+  test.each([
+    ['90d', { kind: 'age', ageMs: 90 * DAY_MS }],
+    ['1w', { kind: 'age', ageMs: 7 * DAY_MS }],
+    ['36h', { kind: 'age', ageMs: 1.5 * DAY_MS }],
+    ['all', { kind: 'age', ageMs: 30 * DAY_MS, isAll: true }],
+    ['2026-01-31', { kind: 'since', since: BigInt(Date.UTC(2026, 0, 31)) * 1_000_000n }],
+    [
+      '2026-01-31T01:00:00.5+01:00',
+      { kind: 'since', since: BigInt(Date.UTC(2026, 0, 31)) * 1_000_000n + 500_000_000n },
+    ],
+  ])('sync.history takes %s', (text, history) => {
+    expect(loadWithApi({ yaml: `sync:\n  history: ${text}\n` }).config.sync.history).toEqual(history);
+  });
+
+  test.each([
+    ['localhost:0', { host: 'localhost', port: 0 }],
+    ['0.0.0.0:65535', { host: '0.0.0.0', port: 65_535 }],
+    ['[::]:9464', { host: '::', port: 9464 }],
+  ])('listen takes %s', (text, listen) => {
+    expect(loadWithApi({ environment: { TIDEMARK_LISTEN: text } }).config.listen).toEqual(listen);
+  });
+
+  test('YAML scalars are taken as they stand: no number, date or boolean is made of a key', () => {
+    const { config } = load({ yaml: 'api:\n  url: https://api.test/external/v1\n  key: 0012345678901234567890\n' });
+    expect(config.api.key.reveal()).toBe('0012345678901234567890');
+  });
+
+  test('a missing default file and an empty one are fine', () => {
+    expect(load({ environment: API }).config.api.share).toBe(0.8);
+    for (const yaml of ['', '# nothing\n', 'influx:\nsync: ~\n', '\uFEFFlog:\n  level: info\n']) {
+      expect(loadWithApi({ yaml }).config.influx).toBeNull();
+    }
+  });
+
+  test('--config names the file', () => {
+    const { config } = loadWithApi({
+      file: 'own.yaml',
+      files: { 'own.yaml': 'log: {level: warn}' },
+      yaml: 'log: {level: debug}',
+    });
+    expect(config.log.level).toBe('warn');
+  });
+
+  test('secrets tell which variables to delete, and show themselves to nobody', () => {
+    const environment = {
+      TIDEMARK_INFLUX_TOKEN: 'token-4242',
+      TIDEMARK_INFLUX_URL: 'http://db',
+      TIDEMARK_INFLUX_BUCKET: 'b',
+    };
+    const loaded = loadWithApi({ environment });
+    expect(loaded.secretVariables).toEqual(['TIDEMARK_API_KEY', 'TIDEMARK_INFLUX_TOKEN']);
+    const { config, secrets } = loaded;
+    expect(
+      `${config.api.key}${JSON.stringify(config)}${inspect(config, { depth: 9, showHidden: true })}`,
+    ).not.toContain('4242');
+    expect({ ...config.api.key }).toEqual({});
+    expect(secrets.map((secret) => secret.reveal())).toEqual(['key-4242', 'token-4242']);
+  });
+});
+
+describe('mistakes', () => {
+  test('all are told at once, from both sources, in one refusal', () => {
+    const yaml = 'api:\n  shar: 1\n  share: 2\nmetrics:\n  per_device: a\nlog:\n  level: loud\n';
+    const lines = mistakesOf(() => load({ yaml, environment: { TIDEMARK_API_TIMEOUT: '30', TIDEMARK_LISTN: 'x:1' } }));
+    expect(lines).toEqual([
+      'config/tidemark.yaml, line 2: there is no key api.shar; did you mean api.share?',
+      'TIDEMARK_LISTN: there is no such variable; did you mean TIDEMARK_LISTEN?',
+      expect.stringMatching(/^api\.url: is missing; .*TIDEMARK_API_URL.*\/external\/v1$/),
+      expect.stringMatching(/^api\.key: is missing; .*api\.key_file or TIDEMARK_API_KEY_FILE/),
+      'api.share (config/tidemark.yaml, line 3): expected a number above 0 and up to 1, such as 0.8',
+      expect.stringMatching(/^api\.timeout \(TIDEMARK_API_TIMEOUT\): expected a time with its unit .* from 1s to 10m$/),
+      'metrics.per_device (config/tidemark.yaml, line 5): expected true or false',
+      'log.level (config/tidemark.yaml, line 7): expected one of error, warn, info, debug',
+    ]);
+  });
+
+  test.each<[string, string[], string]>([
+    ['api.url', ['ftp://x/external/v1', 'x/external/v1', 'https://', 'https:/x/external/v1'], 'https:// or http://'],
+    ['api.url', ['https://x/v1', 'https://x/external/v1/devices', 'https://x'], 'ending in /external/v1'],
+    ['api.url', ['https://u:p@x/external/v1', 'https://u@x/external/v1'], 'without a user name or password'],
+    ['api.url', ['https://x/external/v1?a=b', 'https://x/external/v1#a'], 'without ? or #'],
+    ['api.share', ['0', '0.0', '1.1', '-0.5', '80%', '.', 'NaN', '1e-1', 'half'], 'a number above 0 and up to 1'],
+    ['api.concurrency', ['0', '65', '1.5', '-1', 'four', '0x4'], 'a whole number from 1 to 64'],
+    ['api.timeout', ['30', '0s', '500ms', '11m', '1.5m', '30 s', '30S', 's'], 'a time with its unit'],
+    ['influx.url', ['db:8086', 'http://'], 'https:// or http://'],
+    ['influx.kind', ['v2', 'InfluxDB', 'prometheus'], 'one of auto, influxdb, victoriametrics'],
+    ['influx.timeout', ['0s', '1h'], 'from 1s to 10m'],
+    ['influx.batch_lines', ['0', '50001', '5k'], 'a whole number from 1 to 50000'],
+    ['influx.bucket', ['a\nb', 'a\u0000b'], 'one line of text'],
+    ['workspace.id', ['a\u001b[0m'], 'one line of text'],
+    [
+      'sync.history',
+      ['0d', '30', 'yesterday', '2026-02-30', '2026-1-1', '99999w', '2026-01-01T00:00:00'],
+      'an age such as 30d',
+    ],
+    ['sync.history', ['2026-11-22', '2026-11-21'], 'a time in the past'],
+    ['sync.include', ['a,,b', ',', 'a,', ' , a'], 'is empty; expected patterns such as'],
+    ['sync.exclude', ['x'.repeat(201), 'a,b\u0001'], 'is no line of at most 200 characters'],
+    ['sync.exclude_sensors', ['x,'.repeat(1000)], 'at most 1000 patterns'],
+    ['sync.location', ['yes', '1', 'True', 'off'], 'true or false'],
+    ['sync.settle', ['61m', '2', '-1s'], 'from 0s to 1h'],
+    ['archive.keep', ['59m', '30', '36501d'], 'from 1h to 36500d'],
+    ['archive.max_size', ['2GB', '2', '63MiB', '5000GiB'], 'from 64MiB to 4096GiB'],
+    [
+      'listen',
+      ['9464', ':9464', 'localhost', 'localhost:', 'localhost:65536', '::1:9464', '[::g]:1', '[]:1', 'a b:1', 'a:1:2'],
+      'host:port',
+    ],
+    ['log.level', ['INFO', 'trace', 'verbose'], 'one of error, warn, info, debug'],
+    ['log.format', ['text'], 'one of auto, json, pretty'],
+  ])('%s refuses %j', (path, texts, words) => {
+    const influx = { TIDEMARK_INFLUX_URL: 'http://db', TIDEMARK_INFLUX_BUCKET: 'b' };
+    for (const text of texts) {
+      const lines = mistakesOf(() => loadWithApi({ environment: { ...influx, [variableOf(path)]: text } }));
+      expect(lines).toHaveLength(1);
+      expect(lines[0]).toMatch(new RegExp(`^${path.replace('.', '\\.')} \\(${variableOf(path)}\\): `));
+      expect(lines[0]).toContain(words);
+    }
+  });
+
+  test('every key of the design acts', () => {
+    expect(Object.entries(configKeys(NOW_MS)).filter(([, key]) => !key.acts)).toEqual([]);
+  });
+
+  test.each<[string, string, RegExp]>([
+    ['an unknown section', 'infux:\n  url: x\n', /^config\/tidemark.yaml, line 1: there is no key infux/],
+    ['a key far from all others', 'frobnication:\n  deep: 1\n', /line 1: there is no key frobnication$/],
+    ['a key of another section', 'log:\n  share: 1\n', /line 2: there is no key log\.share/],
+    [
+      'a dotted key',
+      'api.share: 0.5\n',
+      /line 1: write api\.share as a section: "api:" and on the next line, indented, "share:"/,
+    ],
+    ['a section that is a value', 'log: info\n', /^log \(config\/tidemark.yaml, line 1\): expected a section/],
+    ['a value that is a section', 'log:\n  level:\n    info: 1\n', /^log\.level .*line 2\): expected one value/],
+    ['a list with an empty item', 'sync:\n  include: [a, ""]\n', /^sync\.include .*line 2\): pattern 2 is empty/],
+    ['a list with a list in it', 'sync:\n  exclude: [a, [b]]\n', /^sync\.exclude .*: expected one value or a list of/],
+    [
+      'a list with a section in it',
+      'sync:\n  exclude:\n    - a: b\n',
+      /^sync\.exclude .*: expected one value or a list of/,
+    ],
+    ['a list without items that is no list', 'sync:\n  include:\n', /^sync\.include .*: is empty/],
+    ['a value that is a list', 'data_dir: [a, b]\n', /^data_dir .*: expected one value/],
+    ['a key without a value', 'log:\n  level:\n', /^log\.level .*: is empty: give a value, or remove it/],
+    ['a key with empty quotes', 'data_dir: ""\n', /^data_dir .*: is empty/],
+    ['a list as a whole', '- a\n', /^config\/tidemark.yaml: expected sections with keys/],
+    ['a text as a whole', 'hello\n', /^config\/tidemark.yaml: expected sections with keys/],
+    ['an alias', 'log:\n  level: &a info\n  format: *a\n', /^log\.format .*: expected one value/],
+    ['a tag', 'log:\n  level: !secret x\n', /line 2: tags \(!\) are not understood/],
+    ['bytes', 'data_dir: !!binary aGVsbG8=\n', /^data_dir .*: expected one value/],
+    ['a merge', '<<: {log: {level: info}}\n', /line 1: there is no key$/],
+    ['a key given twice', 'log:\n  level: info\n  level: warn\n', /line 3: a key that was given before/],
+    ['a missing quote', 'log:\n  level: "info\n', /line \d: a quote, a bracket or a colon is missing/],
+    ['a tab', 'log:\n\tlevel: info\n', /line 2: .*/],
+    ['a second document', '---\nlog: {}\n---\nlog: {}\n', /line 3: a second document begins here/],
+  ])('%s', (_what, yaml, words) => {
+    const lines = mistakesOf(() => loadWithApi({ yaml }));
+    expect(lines[0]).toMatch(words);
+  });
+
+  test('where the file is broken, what it may have held is not called missing', () => {
+    const lines = mistakesOf(() =>
+      load({ yaml: 'api:\n  url: "https\n', environment: { TIDEMARK_LOG_LEVEL: 'loud' } }),
+    );
+    expect(lines.some((line) => line.includes('is missing;'))).toBe(false);
+    expect(lines.some((line) => line.startsWith('log.level'))).toBe(true);
+  });
+
+  test.each<[string | null, RegExp]>([
+    ['none.yaml', /^--config: there is no such file: none\.yaml; create it/],
+    ['denied', /^--config: this program may not read the file: denied$/],
+    ['folder', /^--config: this is a directory, expected a file: folder$/],
+  ])('a --config file that cannot be read is a mistake (%s)', (file, words) => {
+    expect(mistakesOf(() => loadWithApi({ file }))[0]).toMatch(words);
+  });
+
+  test('a default file that is there and may not be read is a mistake', () => {
+    const readFile = (): string => {
+      throw Object.assign(new Error('no'), { code: 'EACCES' });
+    };
+    const lines = mistakesOf(() => loadConfig({ file: null, environment: API, readFile, nowMs: NOW_MS }));
+    expect(lines[0]).toBe('this program may not read the file: config/tidemark.yaml');
+  });
+
+  test.each<[Record<string, string>, string[]]>([
+    [{ TIDEMARK_INFLUX_URL: 'http://db' }, ['influx.bucket']],
+    [{ TIDEMARK_INFLUX_BUCKET: 'b' }, ['influx.url']],
+    [{ TIDEMARK_INFLUX_TOKEN: 'abcd' }, ['influx.url', 'influx.bucket']],
+    [{ TIDEMARK_INFLUX_BATCH_LINES: '10' }, ['influx.url', 'influx.bucket']],
+  ])('half a database is a mistake: %j', (environment, paths) => {
+    const lines = mistakesOf(() => loadWithApi({ environment }));
+    expect(lines.map((line) => line.split(':')[0])).toEqual(paths);
+    for (const line of lines)
+      expect(line).toContain(`although influx.${Object.keys(environment)[0]?.slice(16).toLowerCase()}`);
+  });
+});
+
+describe('the demo', () => {
+  const demo = (environment: Record<string, string>) =>
+    loadDemoConfig({ environment, nowMs: NOW_MS, readFile: reader({ files: { token: 'abcd' } }) });
+
+  test('needs nothing, reads no file, and leaves place and port to itself', () => {
+    const readFile = (path: string): string => {
+      throw new Error(`read ${path}`);
+    };
+    expect(loadDemoConfig({ environment: {}, nowMs: NOW_MS, readFile }).config).toMatchObject({
+      api: { share: 0.8, concurrency: 4, timeoutMs: 30_000 },
+      influx: null,
+      dataDir: null,
+      listen: null,
+      log: { level: 'info' },
+    });
+  });
+
+  test('goes by the environment otherwise', () => {
+    const { config } = demo({
+      TIDEMARK_DATA_DIR: '/data',
+      TIDEMARK_LISTEN: '0.0.0.0:9464',
+      TIDEMARK_INFLUX_URL: 'http://db',
+      TIDEMARK_INFLUX_BUCKET: 'b',
+      TIDEMARK_INFLUX_TOKEN_FILE: 'token',
+      TIDEMARK_SYNC_HISTORY: '90d',
+    });
+    expect(config).toMatchObject({
+      dataDir: '/data',
+      listen: { port: 9464 },
+      influx: { bucket: 'b', tokenFile: 'token' },
+    });
+    expect(config.sync.history).toEqual({ kind: 'age', ageMs: 90 * DAY_MS });
+  });
+
+  test('never looks at what leads to the real API, but has its key deleted', () => {
+    const { config, secretVariables } = demo({ ...API, TIDEMARK_API_KEY_FILE: 'none', TIDEMARK_API_CA_FILE: 'none' });
+    expect(JSON.stringify(config)).not.toContain('api.test');
+    expect(Object.keys(config.api)).toEqual(['share', 'concurrency', 'timeoutMs']);
+    expect(secretVariables).toEqual(['TIDEMARK_API_KEY']);
+  });
+
+  test('refuses what is wrong all the same', () => {
+    expect(mistakesOf(() => demo({ TIDEMARK_LISTEN: '9464', TIDEMARK_NONE: '1' }))).toHaveLength(2);
+  });
+});
+
+describe('the schema', () => {
+  test('every default and every example is a value of its kind', () => {
+    for (const [path, key] of Object.entries(configKeys(NOW_MS))) {
+      if (!key.acts || key.secret || 'fileOnly' in key) continue;
+      for (const text of [key.default, key.example]) {
+        if (text !== null && text !== undefined) expect([path, key.parse(text)]).not.toEqual([path, expect.any(Unfit)]);
+      }
+      expect(key.default ?? key.example).toBeDefined();
+    }
+  });
+
+  test('no two keys share a variable, file forms included', () => {
+    const paths = Object.entries(configKeys(NOW_MS)).flatMap(([path, { secret }]) =>
+      secret ? [path, fileForm(path)] : [path],
+    );
+    expect(new Set(paths.map(variableOf)).size).toBe(paths.length);
+  });
+
+  test('config/tidemark.example.yaml is what the schema says (renew it with: npx vitest run test/config.test.ts -u)', async () => {
+    await expect(exampleConfig()).toMatchFileSnapshot('../../config/tidemark.example.yaml');
+  });
+
+  test('the example file is usable as it stands, and with every line of it in force', () => {
+    const files = {
+      '/run/secrets/tidemark-api-key': 'abcd',
+      '/run/secrets/tidemark-influx-token': 'efgh',
+      '/etc/ssl/own-ca.pem': PEM,
+    };
+    expect(load({ yaml: exampleConfig(), files }).config.influx).toBeNull();
+    const whole = exampleConfig().replace(/^( *)# ([a-z_]+: )/gm, '$1$2');
+    expect(load({ yaml: whole, files }).config.influx?.bucket).toBe('devices');
+  });
+});

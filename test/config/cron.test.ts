@@ -1,0 +1,54 @@
+import { describe, expect, test } from 'vitest';
+import { readCron } from '../../src/config/cron.ts';
+
+const AT = Date.UTC(2026, 5, 15, 12, 34, 56, 789);
+
+function next(text: string, afterMs = AT): string | null {
+  const read = readCron(text);
+  if ('mistake' in read) throw new Error(read.mistake);
+  const atMs = read.next(afterMs);
+  return atMs === null ? null : new Date(atMs).toISOString();
+}
+
+describe('a cron expression', () => {
+  test.each([
+    ['* * * * *', '2026-06-15T12:35:00.000Z'],
+    ['*/5 * * * *', '2026-06-15T12:35:00.000Z'],
+    ['0 * * * *', '2026-06-15T13:00:00.000Z'],
+    ['@daily', '2026-06-16T00:00:00.000Z'],
+    ['30 12 * * *', '2026-06-16T12:30:00.000Z'],
+    ['*/10 * * * * *', '2026-06-15T12:35:00.000Z'],
+    ['15,57 * * * * *', '2026-06-15T12:34:57.000Z'],
+    ['0 6 * * MON', '2026-06-22T06:00:00.000Z'],
+    ['0 0 31 * *', '2026-07-31T00:00:00.000Z'],
+    ['0 0 29 2 *', '2028-02-29T00:00:00.000Z'],
+  ])('%s is due next at %s', (text, expected) => {
+    expect(next(text)).toBe(expected);
+  });
+
+  test('is due later than the time asked about, never at it', () => {
+    const first = Date.UTC(2026, 5, 15, 13);
+    expect(next('0 * * * *', first - 1)).toBe('2026-06-15T13:00:00.000Z');
+    expect(next('0 * * * *', first)).toBe('2026-06-15T14:00:00.000Z');
+  });
+
+  test('names every time that node-cron would run it at, and no other', () => {
+    const read = readCron('*/7 3-5 * * 1-5');
+    if ('mistake' in read) throw new Error(read.mistake);
+    const named: number[] = [];
+    for (let at = read.next(AT); at !== null && at < AT + 7 * 86_400_000; at = read.next(at)) named.push(at);
+    const expected: number[] = [];
+    for (let at = Math.ceil(AT / 60_000) * 60_000; at < AT + 7 * 86_400_000; at += 60_000) {
+      const date = new Date(at);
+      const isWeekday = date.getUTCDay() >= 1 && date.getUTCDay() <= 5;
+      const isHour = date.getUTCHours() >= 3 && date.getUTCHours() <= 5;
+      if (isWeekday && isHour && date.getUTCMinutes() % 7 === 0) expected.push(at);
+    }
+    expect(named).toEqual(expected);
+    expect(named.length).toBe(5 * 3 * 9);
+  });
+
+  test.each([['* * * *'], ['61 * * * *'], ['every minute'], [''], ['0 0 30 2 *']])('%j is refused', (text) => {
+    expect(readCron(text)).toHaveProperty('mistake');
+  });
+});

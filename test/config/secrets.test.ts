@@ -1,0 +1,113 @@
+/**
+ * Secrets in the configuration: their two forms, what cannot be one, and that no refusal ever repeats one, wherever in
+ * the configuration it was put by mistake.
+ */
+import { describe, expect, test } from 'vitest';
+import { loadConfig } from '../../src/config/config.ts';
+import { UserError } from '../../src/core/faults.ts';
+
+const URL = { TIDEMARK_API_URL: 'https://api.test/external/v1' };
+const CANARY = 'sk_live_CANARY_4242';
+
+function messageOf(environment: Record<string, string>, files: Record<string, string> = {}): string {
+  const all = new Map(Object.entries(files));
+  const readFile = (path: string): string => {
+    const text = all.get(path);
+    if (text === undefined) throw Object.assign(new Error(`ENOENT: ${path}`), { code: 'ENOENT' });
+    return text;
+  };
+  try {
+    loadConfig({ file: null, environment, readFile, nowMs: Date.UTC(2026, 10, 21) });
+  } catch (error) {
+    if (error instanceof UserError) return error.message;
+    throw error;
+  }
+  throw new Error('accepted');
+}
+
+describe('what cannot be a secret', () => {
+  test.each([
+    ['an empty file', '', /api\.key_file \(TIDEMARK_API_KEY_FILE\): the file key is empty/],
+    ['a file of one newline', '\n', /the file key is empty/],
+    ['two lines', `${CANARY}\nmore\n`, /the file key has line breaks or other control characters/],
+    ['two trailing newlines', `${CANARY}\n\n`, /line breaks or other control characters/],
+    ['a tab', `${CANARY}\t`, /control characters/],
+    ['blanks at an end', ` ${CANARY}`, /blanks at an end/],
+    ['letters that no header carries', `${CANARY}é`, /no HTTP header can carry/],
+    ['a mark of byte order', `\uFEFF${CANARY}`, /no HTTP header can carry/],
+    ['a whole document', `api:\n  key: ${CANARY}\n`, /line breaks/],
+    ['a very long text', CANARY.repeat(300), /longer than 4096 characters/],
+    ['three characters', 'abc', /shorter than 4 characters/],
+  ])('%s', (_what, text, words) => {
+    const message = messageOf({ ...URL, TIDEMARK_API_KEY_FILE: 'key' }, { key: text });
+    expect(message).toMatch(words);
+    expect(message).not.toContain('CANARY');
+    if (text.length > 1) expect(messageOf({ ...URL, TIDEMARK_API_KEY: text })).not.toContain('CANARY');
+  });
+
+  test('a file that is not there is named', () => {
+    expect(messageOf({ ...URL, TIDEMARK_API_KEY_FILE: '/run/key' })).toContain(
+      'api.key_file (TIDEMARK_API_KEY_FILE): there is no such file: /run/key',
+    );
+  });
+
+  test('a key put where its path belongs is not repeated', () => {
+    const message = messageOf({ ...URL, TIDEMARK_API_KEY_FILE: 'sk_live_CANARY_0123456789' });
+    expect(message).toContain('there is no such file: (its name is not shown');
+    expect(message).not.toContain('CANARY');
+  });
+});
+
+describe('both forms', () => {
+  test.each<[string, Record<string, string>, string]>([
+    ['in the environment', { TIDEMARK_API_KEY: CANARY, TIDEMARK_API_KEY_FILE: 'key' }, ''],
+    ['in the file', {}, `api:\n  key: ${CANARY}\n  key_file: key\n`],
+    ['one here and one there', { TIDEMARK_API_KEY_FILE: 'key' }, `api:\n  key: ${CANARY}\n`],
+  ])('are an error: %s', (_what, environment, yaml) => {
+    const message = messageOf({ ...URL, ...environment }, { key: CANARY, 'config/tidemark.yaml': yaml });
+    expect(message).toMatch(/api\.key \(.*\) and api\.key_file \(.*\): both are given; give one of them/);
+    expect(message).not.toContain('CANARY');
+  });
+});
+
+describe('a secret that went astray is not repeated', () => {
+  test.each([
+    ['as the section', `api: ${CANARY}\n`],
+    ['as a key below the key', `api:\n  key:\n    ${CANARY}: x\n`],
+    ['in a list', `api:\n  key: [${CANARY}]\n`],
+    ['as the whole file', CANARY],
+    ['behind a missing quote', `api:\n  key: "${CANARY}\n`],
+    ['before stray words', `api:\n  key: "x" ${CANARY}\n`],
+    ['beside a second colon', `api:\n  key: ${CANARY}: ${CANARY}\n`],
+    ['behind a reserved sign', `api:\n  key: @${CANARY}\n`],
+    ['as an alias', `api:\n  key: *${CANARY}\n`],
+    ['as a tag', `api:\n  key: !${CANARY} x\n`],
+    ['as an anchor', `api:\n  key: &${CANARY} [x]\n`],
+    [
+      'as the value of other keys',
+      `api:\n  url: ${CANARY}\n  share: ${CANARY}\n  timeout: ${CANARY}\n  concurrency: ${CANARY}\n`,
+    ],
+    ['as the value of keys elsewhere', `listen: ${CANARY}\nlog:\n  level: ${CANARY}\nsync:\n  history: ${CANARY}\n`],
+    ['in an address', `api:\n  url: https://user:${CANARY}@api.test/external/v1\n`],
+    ['in the query of an address', `influx:\n  url: http://db/?token=${CANARY}\n`],
+    ['under an unknown key', `api:\n  kye: ${CANARY}\n`],
+    ['under a key that is not in force', `destinations:\n  a: {token: ${CANARY}}\n`],
+  ])('%s', (_what, yaml) => {
+    expect(messageOf({}, { 'config/tidemark.yaml': yaml })).not.toContain('CANARY');
+  });
+
+  test('as an unknown variable', () => {
+    expect(messageOf({ ...URL, TIDEMARK_APIKEY: CANARY })).toMatch(/TIDEMARK_APIKEY.*did you mean TIDEMARK_API_KEY\?/);
+    expect(messageOf({ ...URL, TIDEMARK_APIKEY: CANARY })).not.toContain('CANARY');
+  });
+
+  test('as a key of the file, when it is known as the secret from elsewhere', () => {
+    const message = messageOf({ TIDEMARK_API_KEY: CANARY }, { 'config/tidemark.yaml': `${CANARY}: x\n` });
+    expect(message).toContain('there is no key [secret]');
+    expect(message).not.toContain('CANARY');
+  });
+
+  test('the search works: a refusal that did repeat it would be seen', () => {
+    expect(messageOf({ ...URL, [`TIDEMARK_${CANARY}`]: 'x', TIDEMARK_API_KEY: 'abcd' })).toContain('CANARY');
+  });
+});

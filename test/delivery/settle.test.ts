@@ -1,0 +1,357 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { kindOf } from '../../src/core/lines/line-reader.ts';
+import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
+import { type Settlement, type SettleOptions, settleBatch } from '../../src/delivery/settle.ts';
+
+const never = new AbortController().signal;
+const noWitness: SettleOptions = { witness: () => null };
+
+const REFUSED: WriteAnswer = { kind: 'refused', words: 'HTTP 422: field type conflict', retention: false };
+const LATER: WriteAnswer = { kind: 'later', words: 'HTTP 503', waitMs: 7000 };
+const HELD: WriteAnswer = { kind: 'held', words: 'HTTP 401', hint: 'influx.token' };
+
+function line(n: number, kind = 'telemetry value'): string {
+  const [measurement = '', field = ''] = kind.split(' ');
+  return `${measurement},device_id=d,sensor=s ${field}=1 ${n}`;
+}
+
+const linesOf = (count: number): string[] => Array.from({ length: count }, (_, n) => line(n));
+
+/** A database in a few words: what it takes, and what goes wrong from which request on. */
+interface Model {
+  readonly isBad?: (line: string) => boolean;
+  /** Overrides the answer to the nth request, from 0 on; `null` leaves it. */
+  readonly trouble?: (nth: number, lines: readonly string[]) => WriteAnswer | null;
+  /** Whether the good lines of a refused request are stored all the same, as in InfluxDB 1 and 2. */
+  readonly storesParts?: boolean;
+  readonly maxLines?: number;
+}
+
+function modelSink(model: Model): Sink & { readonly stored: Set<string>; readonly requests: (readonly string[])[] } {
+  const stored = new Set<string>();
+  const requests: (readonly string[])[] = [];
+  const answer = (lines: readonly string[]): WriteAnswer => {
+    const trouble = model.trouble?.(requests.length - 1, lines) ?? null;
+    if (trouble !== null) return trouble;
+    if (lines.length > (model.maxLines ?? Number.POSITIVE_INFINITY)) return { kind: 'too-large', words: 'HTTP 413' };
+    const good = lines.filter((text) => model.isBad?.(text) !== true);
+    if (good.length === lines.length || model.storesParts === true) for (const text of good) stored.add(text);
+    return good.length === lines.length ? { kind: 'accepted' } : REFUSED;
+  };
+  return {
+    name: 'model',
+    stored,
+    requests,
+    write: (lines, signal) => {
+      signal.throwIfAborted();
+      if (lines.length === 0) return Promise.reject(new Error('an empty request: InfluxDB 3 refuses it'));
+      requests.push([...lines]);
+      return Promise.resolve(answer(lines));
+    },
+  };
+}
+
+/** What holds whatever happens. */
+function checkAlways(settlement: Settlement, lines: readonly string[], sink: ReturnType<typeof modelSink>): void {
+  const { settled, refused, acceptedLines, requests } = settlement;
+  expect(requests).toBe(sink.requests.length);
+  expect(acceptedLines + refused.length).toBe(settled);
+  expect(settled).toBeLessThanOrEqual(lines.length);
+  const indexes = refused.map(({ index }) => index);
+  expect(indexes).toEqual([...new Set(indexes)].sort((a, b) => a - b));
+  for (const { index, line: text } of refused) {
+    expect(text).toBe(lines[index]);
+    expect(index).toBeLessThan(settled);
+    expect(sink.requests.some((sent) => sent.length === 1 && sent[0] === text)).toBe(true);
+  }
+  const settledGood = lines.slice(0, settled).filter((_, index) => !indexes.includes(index));
+  expect(settledGood.filter((text) => !sink.stored.has(text))).toEqual([]);
+}
+
+describe('where nothing is wrong', () => {
+  test('a batch is one request', async () => {
+    for (const count of [1, 2, 5000]) {
+      const lines = linesOf(count);
+      const sink = modelSink({});
+      const settlement = await settleBatch(sink, lines, noWitness, never);
+      expect(settlement).toEqual({
+        settled: count,
+        refused: [],
+        acceptedLines: count,
+        hold: null,
+        requests: 1,
+        tooLarge: false,
+      });
+      checkAlways(settlement, lines, sink);
+    }
+  });
+
+  test('nothing to send is no request', async () => {
+    const sink = modelSink({});
+    expect(await settleBatch(sink, [], noWitness, never)).toMatchObject({ settled: 0, hold: null, requests: 0 });
+    expect(sink.requests).toEqual([]);
+  });
+});
+
+describe('a line at fault', () => {
+  for (const count of [2, 3, 5000]) {
+    for (const [place, at] of Object.entries({ first: 0, middle: count >> 1, last: count - 1 })) {
+      for (const storesParts of [true, false]) {
+        test(`the ${place} of ${count} is put aside and all others arrive (parts stored: ${storesParts})`, async () => {
+          const lines = linesOf(count);
+          const sink = modelSink({ isBad: (text) => text === lines[at], storesParts });
+          const settlement = await settleBatch(sink, lines, noWitness, never);
+          expect(settlement).toMatchObject({ settled: count, acceptedLines: count - 1, hold: null });
+          expect(settlement.refused).toEqual([{ index: at, line: lines[at], words: REFUSED.words, retention: false }]);
+          expect(settlement.requests).toBeLessThanOrEqual(2 * Math.ceil(Math.log2(count)) + 2);
+          checkAlways(settlement, lines, sink);
+        });
+      }
+    }
+  }
+
+  test('alone in its batch is put aside only after a line like it was accepted once more', async () => {
+    const bad = line(1);
+    const witness = line(0);
+    const sink = modelSink({ isBad: (text) => text === bad });
+    const settlement = await settleBatch(sink, [bad], { witness: () => witness }, never);
+    expect(settlement).toMatchObject({ settled: 1, acceptedLines: 0, hold: null, requests: 2 });
+    expect(settlement.refused).toHaveLength(1);
+    expect(sink.requests).toEqual([[bad], [witness]]);
+  });
+
+  test('is kept where no line like it can be shown to pass', async () => {
+    const lines = [line(0, 'telemetry flag'), line(1), line(2)];
+    const isBad = (text: string): boolean => text === lines[0];
+    for (const witness of [null, line(9)]) {
+      const sink = modelSink({ isBad });
+      const settlement = await settleBatch(sink, lines, { witness: () => witness }, never);
+      expect(settlement).toMatchObject({ settled: 0, refused: [], hold: { words: REFUSED.words, waitMs: null } });
+      expect(settlement.hold?.hint).toContain('telemetry flag');
+      checkAlways(settlement, lines, sink);
+    }
+  });
+
+  test('keeps nothing before it: what was accepted ahead of it is settled', async () => {
+    const lines = [...linesOf(10), line(10, 'telemetry flag'), ...linesOf(20).slice(11)];
+    const sink = modelSink({ isBad: (text) => kindOf(text) === 'telemetry flag' });
+    expect(await settleBatch(sink, lines, noWitness, never)).toMatchObject({
+      settled: 10,
+      acceptedLines: 10,
+      refused: [],
+    });
+  });
+
+  test('tells whether it was refused for its age', async () => {
+    const sink = modelSink({
+      trouble: (_nth, sent) => (sent.includes(line(0)) ? { ...REFUSED, retention: true } : null),
+    });
+    expect((await settleBatch(sink, linesOf(2), noWitness, never)).refused).toMatchObject([
+      { index: 0, retention: true },
+    ]);
+  });
+
+  test('among many costs about 2·log2(n) requests each', async () => {
+    const lines = linesOf(5000);
+    for (const step of [2, 7, 50, 1000]) {
+      const sink = modelSink({ isBad: (text) => Number(text.split(' ').at(-1)) % step === 0 });
+      const settlement = await settleBatch(sink, lines, { ...noWitness, maxRequests: 100_000 }, never);
+      const bad = Math.ceil(5000 / step);
+      expect(settlement.refused).toHaveLength(bad);
+      expect(settlement.requests).toBeLessThanOrEqual(bad * (2 * Math.ceil(Math.log2(5000 / bad)) + 3) + 20);
+      checkAlways(settlement, lines, sink);
+    }
+  });
+
+  test('a thousand of them in a row before the first good one are found, with no line known beforehand', async () => {
+    const lines = linesOf(3000);
+    const sink = modelSink({ isBad: (text) => Number(text.split(' ').at(-1)) < 1000 });
+    const settlement = await settleBatch(sink, lines, { ...noWitness, maxRequests: 100_000 }, never);
+    expect(settlement).toMatchObject({ settled: 3000, acceptedLines: 2000, hold: null });
+    expect(settlement.requests).toBeLessThan(1000 * 3 + 50);
+  });
+});
+
+describe('a destination at fault', () => {
+  test('that refuses everything, as a full disk may, is held within a few requests and nothing is put aside', async () => {
+    for (const count of [1, 2, 5000]) {
+      for (const witness of [null, line(-1)]) {
+        const sink = modelSink({ isBad: () => true });
+        const settlement = await settleBatch(sink, linesOf(count), { witness: () => witness }, never);
+        expect(settlement).toMatchObject({ settled: 0, acceptedLines: 0, refused: [] });
+        expect(settlement.hold).toMatchObject({ words: REFUSED.words });
+        expect(settlement.requests).toBeLessThan(40);
+      }
+    }
+  });
+
+  test('that begins to refuse everything in the midst of a search puts no good line aside', async () => {
+    const lines = linesOf(500);
+    const isBad = (text: string): boolean => text === lines[200] || text === lines[201] || text === lines[400];
+    for (let from = 0; from < 45; from += 1) {
+      const sink = modelSink({ isBad, trouble: (nth) => (nth >= from ? REFUSED : null) });
+      const settlement = await settleBatch(sink, lines, { witness: () => line(-1) }, never);
+      expect(settlement.refused.filter(({ line: text }) => !isBad(text))).toEqual([]);
+      checkAlways(settlement, lines, sink);
+    }
+  });
+
+  test('that refuses a line which it took a moment ago is asked for no other', async () => {
+    const lines = linesOf(8);
+    const sink = modelSink({ trouble: (nth) => (nth === 1 ? null : REFUSED) });
+    const settlement = await settleBatch(sink, lines, { witness: () => line(9) }, never);
+    expect(settlement).toMatchObject({ settled: 4, acceptedLines: 4, refused: [], hold: { words: REFUSED.words } });
+    // The control is the last line that was accepted, then the search ends.
+    expect(sink.requests.at(-1)).toEqual([lines[3]]);
+    expect(sink.requests.flat()).not.toContain(line(9));
+  });
+
+  test.each([LATER, HELD])('that is $kind at any request keeps the rest, in order', async (trouble) => {
+    const lines = linesOf(64);
+    const isBad = (text: string): boolean => text === lines[5] || text === lines[40];
+    for (let from = 0; from < 20; from += 1) {
+      const sink = modelSink({ isBad, trouble: (nth) => (nth >= from ? trouble : null) });
+      const settlement = await settleBatch(sink, lines, noWitness, never);
+      if (settlement.hold !== null) expect(settlement.hold.words).toBe((trouble as { words: string }).words);
+      else expect(settlement.settled).toBe(64);
+      expect(settlement.requests).toBeLessThanOrEqual(from + 1);
+      expect(settlement.refused.filter(({ line: text }) => !isBad(text))).toEqual([]);
+      checkAlways(settlement, lines, sink);
+    }
+  });
+
+  test('passes on what the server asked for', async () => {
+    const waiting = await settleBatch(modelSink({ trouble: () => LATER }), linesOf(3), noWitness, never);
+    expect(waiting.hold).toEqual({ words: 'HTTP 503', hint: expect.stringContaining('by itself'), waitMs: 7000 });
+    const held = await settleBatch(modelSink({ trouble: () => HELD }), linesOf(3), noWitness, never);
+    expect(held.hold).toEqual({ words: 'HTTP 401', hint: 'influx.token', waitMs: null });
+  });
+
+  test('whose known line has grown too old for it is tried with others of the batch', async () => {
+    const lines = linesOf(40);
+    const old = line(-5);
+    const sink = modelSink({ isBad: (text) => text === old || Number(text.split(' ').at(-1)) < 8 });
+    const settlement = await settleBatch(sink, lines, { witness: () => old }, never);
+    expect(settlement).toMatchObject({ settled: 40, acceptedLines: 32, hold: null });
+    expect(settlement.refused.map(({ index }) => index)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+  });
+});
+
+describe('requests that are too large', () => {
+  test('are halved until they pass, in order', async () => {
+    const lines = linesOf(1000);
+    const sink = modelSink({ maxLines: 300 });
+    const settlement = await settleBatch(sink, lines, noWitness, never);
+    expect(settlement).toMatchObject({ settled: 1000, acceptedLines: 1000, hold: null, requests: 7, tooLarge: true });
+    expect(sink.requests.filter((sent) => sent.length <= 300).flat()).toEqual(lines);
+  });
+
+  test('a single line that is too large is put aside when any other passes', async () => {
+    const lines = [line(0), line(1, 'telemetry text'), line(2)];
+    const trouble: Model['trouble'] = (_nth, sent) =>
+      sent.includes(line(1, 'telemetry text')) ? { kind: 'too-large', words: 'HTTP 413' } : null;
+    const settlement = await settleBatch(modelSink({ trouble }), lines, noWitness, never);
+    expect(settlement).toMatchObject({
+      settled: 3,
+      acceptedLines: 2,
+      refused: [{ index: 1, words: 'HTTP 413' }],
+      hold: null,
+    });
+  });
+
+  test('a limit below every line holds the destination', async () => {
+    const sink = modelSink({ maxLines: 0 });
+    const settlement = await settleBatch(sink, linesOf(100), { witness: () => line(-1) }, never);
+    expect(settlement).toMatchObject({ settled: 0, refused: [], hold: { words: 'HTTP 413' } });
+    expect(settlement.hold?.hint).toContain('raise the limit');
+    expect(settlement.requests).toBeLessThan(40);
+  });
+});
+
+describe('long searches and aborts', () => {
+  test('a search is broken off with what it found, and the next calls finish it', async () => {
+    const lines = linesOf(400);
+    const isBad = (text: string): boolean => Number(text.split(' ').at(-1)) % 3 === 0;
+    let rest: readonly string[] = lines;
+    const bad: string[] = [];
+    for (let calls = 0; rest.length > 0; calls += 1) {
+      expect(calls).toBeLessThan(400);
+      const sink = modelSink({ isBad });
+      const settlement = await settleBatch(sink, rest, { ...noWitness, maxRequests: 10 }, never);
+      checkAlways(settlement, rest, sink);
+      expect(settlement.hold).toBeNull();
+      expect(settlement.settled).toBeGreaterThan(0);
+      expect(settlement.requests).toBeLessThan(40);
+      bad.push(...settlement.refused.map(({ line: text }) => text));
+      rest = rest.slice(settlement.settled);
+    }
+    expect(bad).toEqual(lines.filter(isBad));
+  });
+
+  test('a call settles one line at least, however few requests it is given', async () => {
+    const lines = linesOf(100);
+    const sink = modelSink({ isBad: (text) => text === lines[0] });
+    const settlement = await settleBatch(sink, lines, { ...noWitness, maxRequests: 1 }, never);
+    expect(settlement.settled).toBeGreaterThan(0);
+    expect(settlement.hold).toBeNull();
+  });
+
+  test('an abort rejects with its reason, at whichever request', async () => {
+    const lines = linesOf(64);
+    for (let at = 0; at < 8; at += 1) {
+      const controller = new AbortController();
+      const trouble = (nth: number): null => {
+        if (nth === at) controller.abort(new Error('stopping'));
+        return null;
+      };
+      const sink = modelSink({ isBad: (text) => text === lines[33] || text === lines[63], trouble });
+      await expect(settleBatch(sink, lines, noWitness, controller.signal)).rejects.toThrow('stopping');
+      expect(sink.requests.length).toBe(at + 1);
+    }
+  });
+});
+
+describe('against a model', () => {
+  const kinds = ['telemetry value', 'telemetry flag', 'device online'];
+  const anyBatch = fc
+    .array(fc.record({ kind: fc.constantFrom(...kinds), bad: fc.boolean() }), { minLength: 1, maxLength: 60 })
+    .map((facts) => facts.map(({ kind, bad }, n) => ({ text: line(n, kind), bad })));
+
+  test('exactly the bad lines are put aside where the destination works and others like them pass', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        anyBatch,
+        fc.boolean(),
+        fc.integer({ min: 1, max: 80 }),
+        async (batch, storesParts, maxLines) => {
+          const lines = batch.map(({ text }) => text);
+          const bad = new Set(batch.filter((fact) => fact.bad).map(({ text }) => text));
+          const sink = modelSink({ isBad: (text) => bad.has(text), storesParts, maxLines });
+          const witness = (text: string): string => line(99, kindOf(text));
+          const settlement = await settleBatch(sink, lines, { witness }, never);
+          checkAlways(settlement, lines, sink);
+          expect(settlement).toMatchObject({ settled: lines.length, hold: null });
+          expect(settlement.refused.map(({ line: text }) => text)).toEqual(lines.filter((text) => bad.has(text)));
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  test('no good line is ever put aside and none is lost, whatever fails from any request on', async () => {
+    const trouble = fc.constantFrom(LATER, HELD, REFUSED, { kind: 'too-large', words: '413' } as const);
+    await fc.assert(
+      fc.asyncProperty(anyBatch, trouble, fc.nat(60), async (batch, answer, from) => {
+        const lines = batch.map(({ text }) => text);
+        const bad = new Set(batch.filter((fact) => fact.bad).map(({ text }) => text));
+        const sink = modelSink({ isBad: (text) => bad.has(text), trouble: (nth) => (nth >= from ? answer : null) });
+        const settlement = await settleBatch(sink, lines, { witness: (text) => line(99, kindOf(text)) }, never);
+        checkAlways(settlement, lines, sink);
+        expect(settlement.refused.filter(({ line: text }) => !bad.has(text))).toEqual([]);
+        if (settlement.settled < lines.length) expect(settlement.hold).not.toBeNull();
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});

@@ -1,0 +1,284 @@
+/**
+ * Readings that come late, whole program: delivered, counted, and reason enough to claim later from then on.
+ */
+import { describe, expect, test } from 'vitest';
+import type { AppEvent } from '../../src/core/events.ts';
+import { minNs, msToNs } from '../../src/core/time.ts';
+import { horizonNow, limitFor } from '../../src/ingest/horizon.ts';
+import { createPuller } from '../../src/ingest/pull.ts';
+import { rereadableDay, rereadDay, rereadDue } from '../../src/ingest/reread.ts';
+import { always, onPath } from '../../src/sim/faults.ts';
+import { falselyEmpty, outsideWindow, upsideDown } from '../../src/sim/quiet-faults.ts';
+import type { SettingsOverrides } from '../../src/sim/settings.ts';
+import type { DeviceSpec, SimReading } from '../../src/sim/spec.ts';
+import { createWorld } from '../../src/sim/world.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { liveFor } from '../support/live.ts';
+import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+const bench = sharedBench(openBench);
+
+const OFTEN: DeviceSpec = { deviceId: 'often', intervalMs: MINUTE, jitter: 0.5 };
+const CALM: DeviceSpec = { deviceId: 'calm', intervalMs: 7 * MINUTE, jitter: 0.5 };
+
+async function rigOf({
+  devices = [OFTEN, CALM],
+  historyMs = 3 * HOUR,
+  settings = {},
+}: {
+  devices?: readonly DeviceSpec[];
+  historyMs?: number;
+  settings?: SettingsOverrides;
+} = {}): Promise<Rig> {
+  return await openRig(bench, {
+    world: (originMs) => createWorld({ seed: 9, originMs, historyMs: 4 * DAY, devices, alerts: [] }),
+    historyMs,
+    settings,
+  });
+}
+
+type Late = Extract<AppEvent, { type: 'readings-late' }>;
+const lateOf = (events: readonly AppEvent[]): Late[] => events.filter((event) => event.type === 'readings-late');
+
+/** The readings of `often` with `fromMs <= time < toMs` come so late. */
+function delay(rig: Rig, span: { fromMs: number; toMs: number }, byMs: number): void {
+  const isDelayed = ({ recordedAtNs }: SimReading): boolean => {
+    const atMs = Number(recordedAtNs / 1_000_000n);
+    return span.fromMs <= atMs && atMs < span.toMs;
+  };
+  rig.simulator.hides = (deviceId, reading, atMs) =>
+    deviceId === 'often' && isDelayed(reading) && atMs < Number(reading.recordedAtNs / 1_000_000n) + byMs;
+}
+
+const telemetryRequests = (rig: Rig): number =>
+  rig.simulator.log.requests.filter(({ path }) => path.endsWith('/telemetry')).length;
+
+/** One life that delivers all, then the judge's word on everything up to what it claims. */
+async function finish(rig: Rig, fromMs = NOW_MS - 3 * HOUR + MINUTE): Promise<void> {
+  const startedMs = rig.clock.nowMs();
+  const { summary } = await rig.once();
+  expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
+  expect(summary.destinations[0]).toMatchObject({ pending_points: 0, quarantined: 0 });
+  const { missing, invented, expected } = await rig.verdict(startedMs, { fromNs: BigInt(fromMs) * 1_000_000n });
+  expect([missing, invented]).toEqual([[], []]);
+  expect(expected).toBeGreaterThan(200);
+}
+
+describe.runIf(influxdAvailable())('readings that come later than the settle', () => {
+  test('are delivered, counted and told of, and the settle of their device grows by them', async () => {
+    using rig = await rigOf();
+    await rig.once();
+    const fromMs = NOW_MS + 20 * MINUTE;
+    delay(rig, { fromMs, toMs: fromMs + 10 * MINUTE }, 11 * MINUTE);
+    const before = telemetryRequests(rig);
+    const events = await liveFor(rig, 60, {
+      use: ({ sync }) => {
+        const { store } = sync.context;
+        const horizon = horizonNow(sync.context);
+        if (horizon === null) throw new Error('no horizon');
+        const { late, spans } = store.telemetry('often');
+        // The first of them has made the claims wait for the others.
+        expect(late).toMatchObject({ readings: 1, settleMs: 12 * MINUTE });
+        expect(limitFor(horizon, { late })).toBe(horizon.limit - 600_000_000_000n);
+        expect(spans).toHaveLength(1);
+        expect(spans[0]?.to).toBeLessThanOrEqual(limitFor(horizon, { late }));
+        expect(store.telemetry('calm').late.readings).toBe(0);
+        const { devices, summary } = sync.report();
+        expect(devices.map(({ lag_seconds }) => (lag_seconds ?? 1e9) < 200)).toEqual([true, true]);
+        expect(summary).toContain('All 2 devices are held in full');
+      },
+    });
+    expect(lateOf(events)).toMatchObject([{ deviceId: 'often', count: 1, settleMs: 12 * MINUTE }]);
+    expect(events.filter(({ type }) => type === 'gap-named' || type === 'page-distrusted')).toEqual([]);
+    // A look a minute at each of two devices: late readings cost nothing.
+    expect(telemetryRequests(rig) - before).toBeLessThanOrEqual(2 * 60);
+    await finish(rig);
+    const { sync } = { sync: rig.open() };
+    expect(sync.context.store.telemetry('often').late).toMatchObject({ readings: 1, settleMs: 12 * MINUTE });
+    sync.close();
+  });
+
+  test('much later come by the room that live pages have, and change nothing but the count', async () => {
+    using rig = await rigOf();
+    await rig.once();
+    const fromMs = NOW_MS + 5 * MINUTE;
+    delay(rig, { fromMs, toMs: fromMs + 5 * MINUTE }, 2 * HOUR);
+    const events = await liveFor(rig, 150, {
+      use: ({ sync }) => {
+        const { late } = sync.context.store.telemetry('often');
+        expect(late.settleMs).toBe(0);
+        expect(late.readings).toBeGreaterThanOrEqual(4);
+        expect(late.worstMs).toBeGreaterThanOrEqual(2 * HOUR);
+      },
+    });
+    const told = lateOf(events);
+    expect(told.length).toBeGreaterThan(0);
+    for (const { settleMs, worstMs } of told) expect([settleMs, worstMs >= 2 * HOUR]).toEqual([2 * MINUTE, true]);
+    await finish(rig);
+  });
+
+  test('come in every life: what a restart finds counts as well', async () => {
+    using rig = await rigOf();
+    await rig.once();
+    delay(rig, { fromMs: NOW_MS + 2 * MINUTE, toMs: NOW_MS + 6 * MINUTE }, 12 * MINUTE);
+    await rig.clock.sleep(10 * MINUTE);
+    expect(lateOf((await rig.once()).events)).toEqual([]);
+    await rig.clock.sleep(20 * MINUTE);
+    const { events } = await rig.once();
+    const [told] = lateOf(events);
+    expect(told).toMatchObject({ deviceId: 'often' });
+    expect(told?.settleMs).toBeGreaterThanOrEqual(12 * MINUTE);
+    await finish(rig);
+  });
+
+  test('are no reason to distrust anything where the service just loses them again', async () => {
+    using rig = await rigOf();
+    await rig.once();
+    rig.simulator.hides = (deviceId, reading) => deviceId === 'often' && reading.position % 5 === 0;
+    const events = await liveFor(rig, 30);
+    expect(lateOf(events)).toEqual([]);
+    rig.simulator.hides = null;
+    const found = await liveFor(rig, 10);
+    expect(lateOf(found).length).toBeGreaterThan(0);
+    await finish(rig);
+  });
+});
+
+/** When the day after the tests' day has lasted so long. */
+const NEXT_DAY_MS = Math.ceil(NOW_MS / DAY) * DAY;
+const TODAY = Math.floor(NOW_MS / DAY);
+
+describe.runIf(influxdAvailable())('yesterday, read again', () => {
+  const { signal } = new AbortController();
+
+  test('is due once a day from one in the morning on, of devices that are there and hold some of it', async () => {
+    const gone: DeviceSpec = { ...CALM, deviceId: 'gone', vanishesAtMs: NOW_MS + HOUR };
+    using rig = await rigOf({ devices: [OFTEN, CALM, gone], historyMs: 20 * HOUR });
+    await rig.once();
+    await rig.clock.sleep(2 * HOUR);
+    await rig.once();
+    await rig.once();
+    const sync = rig.open();
+    const { store } = sync.context;
+    expect(rereadableDay(NEXT_DAY_MS + 59 * MINUTE)).toBeNull();
+    expect(rereadDue(store, NEXT_DAY_MS + 59 * MINUTE)).toEqual([]);
+    expect(rereadableDay(NEXT_DAY_MS + HOUR)).toBe(TODAY);
+    expect(rereadDue(store, NEXT_DAY_MS + HOUR)).toEqual(['calm', 'often']);
+    expect(await rereadDay(sync.context, { deviceId: 'calm', day: TODAY }, signal)).toBe(true);
+    expect(rereadDue(store, NEXT_DAY_MS + 23 * HOUR)).toEqual(['often']);
+    // Of the day after nothing is held.
+    expect(rereadDue(store, NEXT_DAY_MS + DAY + HOUR)).toEqual([]);
+    sync.close();
+  });
+
+  test('brings what no live request could see, for as many requests as it fills pages, and claims nothing', async () => {
+    const dense: DeviceSpec = { deviceId: 'often', intervalMs: 20 * SECOND, jitter: 0.5 };
+    using rig = await rigOf({ devices: [dense, CALM], historyMs: 20 * HOUR });
+    delay(rig, { fromMs: NOW_MS - 2 * HOUR, toMs: NOW_MS - 110 * MINUTE }, 4 * HOUR);
+    await rig.once();
+    await rig.clock.sleep(NEXT_DAY_MS - rig.clock.nowMs() + HOUR);
+    const sync = rig.open();
+    const { store } = sync.context;
+    const { spans } = store.telemetry('often');
+    const before = telemetryRequests(rig);
+    expect(await rereadDay(sync.context, { deviceId: 'often', day: TODAY }, signal)).toBe(true);
+    const readings = [...rig.simulator.world.readings('often', spans[0]?.from ?? 0n, spans[0]?.to ?? 0n)].length;
+    expect(telemetryRequests(rig) - before).toBeLessThanOrEqual(Math.ceil(readings / 190) + 1);
+    const { late, spans: after } = store.telemetry('often');
+    expect(late.readings).toBeGreaterThanOrEqual(25);
+    expect(late.settleMs).toBe(0);
+    expect(after).toEqual(spans);
+    expect(store.rereadDays()).toEqual(new Map([['often', TODAY]]));
+    sync.close();
+    await finish(rig);
+  });
+
+  test('closes no hole inside the day: what lies there is delivered, and still has to be proven', async () => {
+    using rig = await rigOf({ historyMs: HOUR });
+    await rig.once();
+    await rig.clock.sleep(4 * HOUR);
+    await rig.once();
+    const sync = rig.open();
+    const { store } = sync.context;
+    const { spans } = store.telemetry('often');
+    expect(spans).toHaveLength(2);
+    expect(await rereadDay(sync.context, { deviceId: 'often', day: TODAY }, signal)).toBe(true);
+    expect(store.telemetry('often').spans).toEqual(spans);
+    expect(store.telemetry('often').late.readings).toBe(0);
+    sync.close();
+    await rig.once();
+    const { missing } = await rig.verdict(NOW_MS, {
+      fromNs: msToNs(NOW_MS - 55 * MINUTE),
+      toNs: msToNs(NOW_MS + 4 * HOUR - 5 * MINUTE),
+    });
+    expect(missing.filter((point) => point.startsWith('often'))).toEqual([]);
+  });
+
+  test('leaves alone what is cleared away, as live requests do', async () => {
+    using rig = await rigOf({ historyMs: 10 * HOUR });
+    await rig.once();
+    await rig.clock.sleep(10 * MINUTE);
+    const sync = rig.open();
+    const { context } = sync;
+    const { store, serverClock } = context;
+    const clearedTo = msToNs(NOW_MS - HOUR);
+    const cleared: typeof store.cleared = (_, from, to) =>
+      from < clearedTo ? [{ from, to: minNs(clearedTo, to) }] : [];
+    const forgetful = { ...context, store: { ...store, cleared } };
+    expect(rereadDue(store, NEXT_DAY_MS + HOUR)).toEqual(['calm', 'often']);
+    expect(rereadDue(forgetful.store, NEXT_DAY_MS + HOUR)).toEqual([]);
+    await context.api.account({ lane: 'inventory', stream: 'account' }, signal);
+    const limit = msToNs((serverClock.passedMs() ?? 0) - 121 * SECOND);
+    const span = { from: limit - msToNs(9 * HOUR), to: limit };
+    for (const parts of [context, forgetful]) {
+      const task = {
+        deviceId: parts === context ? 'often' : 'calm',
+        span,
+        limit,
+        lane: 'live',
+        isPaused: () => false,
+      } as const;
+      await createPuller(parts).pull(task, signal);
+      const query = new URLSearchParams(rig.simulator.log.requests.at(-1)?.query);
+      const afterMs = Date.parse(query.get('after') ?? '');
+      if (parts === context) expect(afterMs).toBeLessThan(NOW_MS - 9 * HOUR);
+      else expect(Math.abs(afterMs - (NOW_MS - HOUR))).toBeLessThan(2 * SECOND);
+    }
+    sync.close();
+  });
+
+  test('stays due where it was broken off, or was answered oddly, and is cheap to begin again', async () => {
+    using rig = await rigOf({ historyMs: 10 * HOUR });
+    await rig.once();
+    await rig.clock.sleep(NEXT_DAY_MS - rig.clock.nowMs() + HOUR);
+    const sync = rig.open();
+    const { store } = sync.context;
+    const due = (): readonly string[] => rereadDue(store, rig.clock.nowMs());
+    const day = { deviceId: 'often', day: TODAY };
+    const stopping = new AbortController();
+    rig.simulator.faults = onPath(/telemetry/, () => {
+      stopping.abort(new Error('stopped'));
+      return null;
+    });
+    await expect(rereadDay(sync.context, day, stopping.signal)).rejects.toThrow('stopped');
+    expect(due()).toContain('often');
+    for (const fault of [falselyEmpty, upsideDown, outsideWindow(msToNs(NOW_MS + DAY))]) {
+      rig.simulator.faults = onPath(/telemetry/, always(fault));
+      const isWhole = await rereadDay(sync.context, day, signal);
+      // Two empty answers are as good as any: nothing is claimed by them.
+      expect([isWhole, due().includes('often')]).toEqual(fault === falselyEmpty ? [true, false] : [false, true]);
+      store.keepReread('often', TODAY - 1);
+    }
+    rig.simulator.faults = null;
+    expect(await rereadDay(sync.context, day, signal)).toBe(true);
+    expect(due()).not.toContain('often');
+    expect(store.telemetry('often').late.readings).toBe(0);
+    sync.close();
+  });
+});

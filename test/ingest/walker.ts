@@ -1,0 +1,144 @@
+/**
+ * A naive telemetry service over a list of readings, and a walker that closes the holes of a coverage with the rules of
+ * a walk alone. After every answer the walker holds the rules to their promise: what counts as proven was served.
+ */
+import { addSpan, anchorsOf, type CoveredSpan, holesIn } from '../../src/core/coverage.ts';
+import type { Interval } from '../../src/core/intervals.ts';
+import type { Cursor, Reading, TelemetryPage } from '../../src/core/records.ts';
+import { ceilToSecond, type EpochNs, floorToSecond } from '../../src/core/time.ts';
+import { judgePage } from '../../src/ingest/judge-page.ts';
+import { type Ask, askFor, nextAsk, type WindowLimits } from '../../src/ingest/walk.ts';
+import { edgeOf } from '../core/support/readings.ts';
+
+/** What the API document leaves open, and a service may do either way. */
+export interface ServiceHabits {
+  readonly pageSize: number;
+  readonly afterIncluded: boolean;
+  readonly beforeIncluded: boolean;
+  /** How the time of a reading is seen when it is held against the bounds. */
+  readonly rounding: 'none' | 'down' | 'up';
+  /** Whether a full last page names a next one, which is empty then. */
+  readonly emptyLastPage: boolean;
+}
+
+export type Service = (ask: Ask) => TelemetryPage;
+
+const ROUND: Readonly<Record<ServiceHabits['rounding'], (at: EpochNs) => EpochNs>> = {
+  none: (at) => at,
+  down: floorToSecond,
+  up: ceilToSecond,
+};
+
+/** A service over readings in ascending order. Its cursors carry the window and how much of it was served. */
+export function createService(readings: readonly Reading[], habits: ServiceHabits): Service {
+  const newestFirst = readings.toReversed();
+  const { pageSize, afterIncluded, beforeIncluded, emptyLastPage } = habits;
+  const inWindow = (ask: Ask, recordedAt: EpochNs): boolean => {
+    const seenAs = ROUND[habits.rounding](recordedAt);
+    const above = afterIncluded ? seenAs >= ask.after : seenAs > ask.after;
+    return above && (ask.before === null || (beforeIncluded ? seenAs <= ask.before : seenAs < ask.before));
+  };
+  return (ask) => {
+    const window = newestFirst.filter(({ recordedAt }) => inWindow(ask, recordedAt));
+    const from = ask.cursor === null ? 0 : Number(ask.cursor.split(' ')[2]);
+    const to = from + pageSize;
+    const more = emptyLastPage ? to <= window.length : to < window.length;
+    return {
+      deviceId: ask.deviceId,
+      readings: window.slice(from, to),
+      rejected: [],
+      nextCursor: more ? (`${ask.after} ${ask.before} ${to}` as Cursor) : null,
+    };
+  };
+}
+
+/** Where a walk happens: all readings there are, what is held at its start, and what is wanted. */
+export interface Scene {
+  /** Ascending. */
+  readonly readings: readonly Reading[];
+  readonly wanted: Interval;
+  readonly held: readonly CoveredSpan[];
+  readonly limits: WindowLimits;
+  /** Whether live requests reach back through what is held. */
+  readonly reachesBack?: boolean;
+}
+
+export interface Walked {
+  readonly spans: readonly CoveredSpan[];
+  readonly requests: number;
+  /** All readings that were served. */
+  readonly served: ReadonlySet<Reading>;
+  /** The answers that proved nothing, each with its reason. */
+  readonly distrusted: readonly string[];
+}
+
+/** A stretch as it would be held by someone who has seen all its readings. */
+export function holdAll(stretch: Interval, readings: readonly Reading[]): CoveredSpan {
+  const inside = readings.filter(({ recordedAt }) => stretch.from <= recordedAt && recordedAt < stretch.to);
+  const [first, last] = [inside[0], inside.at(-1)];
+  return { ...stretch, first: first ? edgeOf(first) : null, last: last ? edgeOf(last) : null };
+}
+
+/**
+ * Closes all holes of the wanted span, newest first.
+ *
+ * @throws Error where a stretch is claimed whose readings were not all served, or that was not asked for, and where the
+ * walk takes more than `maxRequests`.
+ */
+export function walkAll(scene: Scene, service: Service, maxRequests: number): Walked {
+  const run = createRun(scene, maxRequests);
+  for (let hole = run.nextHole(); hole !== null; hole = run.nextHole()) walkHole(scene, { hole, run, service });
+  return run.result();
+}
+
+type Run = ReturnType<typeof createRun>;
+
+function walkHole(scene: Scene, { hole, run, service }: { hole: Interval; run: Run; service: Service }): void {
+  const { near, far } = anchorsOf(hole, run.spans());
+  const live = hole.to === scene.wanted.to && near === null;
+  let empties = 0;
+  const below = scene.reachesBack === true ? run.spans().find(({ to }) => to === hole.from) : undefined;
+  const question = { deviceId: 'd1', hole, near, far, live, reachTo: below?.from ?? null };
+  let ask: Ask | null = askFor(question, scene.limits);
+  while (ask !== null) {
+    run.countRequest();
+    const page: TelemetryPage = service(ask);
+    const judged = judgePage(ask, page, { visibleFromNs: null, emptyBefore: empties, anchorWaived: false });
+    run.take(ask, judged);
+    if (judged.next !== 'again') {
+      empties = 0;
+      ask = nextAsk(ask, judged, { page, hole, far, limits: scene.limits });
+    } else if (judged.anchorMissing) ask = { ...ask, cursor: null, nearSeen: ask.near === null };
+    else if (judged.readings.length === 0) empties += 1;
+  }
+}
+
+function createRun({ readings, wanted, held }: Scene, maxRequests: number) {
+  const served = new Set<Reading>();
+  const distrusted: string[] = [];
+  let spans = held;
+  let requests = 0;
+  const check = (ask: Ask, proven: Interval): void => {
+    if (proven.from < ask.hole.from || proven.to > ask.hole.to) throw new Error('claimed beyond what was asked');
+    const lost = readings.filter(
+      (reading) => proven.from <= reading.recordedAt && reading.recordedAt < proven.to && !served.has(reading),
+    );
+    if (lost.length > 0) throw new Error(`claimed, but ${lost.length} readings were never served`);
+  };
+  return {
+    nextHole: (): Interval | null => holesIn(wanted, spans).at(-1) ?? null,
+    spans: () => spans,
+    countRequest: (): void => {
+      requests += 1;
+      if (requests > maxRequests) throw new Error(`more than ${maxRequests} requests`);
+    },
+    take: (ask: Ask, { readings: kept, proven, next, reason }: ReturnType<typeof judgePage>): void => {
+      for (const reading of kept) served.add(reading);
+      if (next === 'again') distrusted.push(reason ?? '');
+      if (proven === null) return;
+      check(ask, proven);
+      spans = addSpan(spans, proven);
+    },
+    result: (): Walked => ({ spans, requests, distrusted, served }),
+  };
+}

@@ -1,0 +1,55 @@
+/** The line that says that the first fill is through: once, and not before. */
+import { expect, test } from 'vitest';
+import type { AppEvent } from '../../src/core/events.ts';
+import type { DeviceStatus, StatusReport } from '../../src/core/status.ts';
+import { createFirstFill } from '../../src/report/first-fill.ts';
+
+const gap = (reason: string) => ({ from: 'a', to: 'b', reason });
+
+function device(changes: Partial<DeviceStatus> = {}): DeviceStatus {
+  const held = [['a', 'b']] as const;
+  return { device_id: 'd', device_name: 'd', state: 'live', lag_seconds: 0, covered: held, gaps: [], ...changes };
+}
+
+/** What is told of these devices after a few looks, ten seconds apart. */
+function told(devices: readonly DeviceStatus[], ready = true): AppEvent[] {
+  const events: AppEvent[] = [];
+  let nowMs = 0;
+  const report = {
+    devices,
+    totals: { archived_points: 99 },
+    destinations: [{ pending_points: 5 }, { pending_points: 2 }],
+  } as unknown as StatusReport;
+  const look = createFirstFill({
+    report: () => report,
+    ready: () => ({ ready, reasons: [], codes: [] }),
+    observe: (event) => events.push(event),
+    clock: { monoMs: () => nowMs },
+    statusPage: 'http://127.0.0.1:9464/',
+  });
+  for (; nowMs < 60_000; nowMs += 10_000) look();
+  return events;
+}
+
+const done = { type: 'first-fill-done', points: 99, pending: 7, statusPage: 'http://127.0.0.1:9464/' };
+
+test('it is told once when all is held, the stretch since the last look aside', () => {
+  const catchingUp = device({ state: 'catching-up', lag_seconds: 70, gaps: [gap('not reached yet')] });
+  const excluded = device({ state: 'excluded', lag_seconds: null, gaps: [gap('excluded')] });
+  expect(told([device(), catchingUp, excluded])).toEqual([{ ...done, devices: 2, withGaps: 0 }]);
+});
+
+test('gaps that cannot be closed now do not keep it back, and are counted', () => {
+  const hidden = device({ gaps: [gap('beyond plan')] });
+  const gone = device({ state: 'unreachable', lag_seconds: null, covered: [], gaps: [gap('device gone')] });
+  expect(told([device(), hidden, gone])).toEqual([{ ...done, devices: 3, withGaps: 2 }]);
+});
+
+test('it is not told before', () => {
+  const filling = device({ lag_seconds: 70, gaps: [gap('not reached yet'), gap('not reached yet')] });
+  expect(told([device(), filling])).toEqual([]);
+  expect(told([device({ gaps: [gap('not reached yet')] })])).toEqual([]);
+  expect(told([device({ lag_seconds: null, covered: [] })])).toEqual([]);
+  expect(told([])).toEqual([]);
+  expect(told([device()], false)).toEqual([]);
+});

@@ -1,0 +1,181 @@
+/**
+ * The look at every device: what it finds, and that it holds nobody up where there are very many.
+ */
+import { describe, expect, test } from 'vitest';
+import { createFilter } from '../../src/core/filter.ts';
+import { NEVER_LATE } from '../../src/core/late.ts';
+import type { DeviceRecord } from '../../src/core/records.ts';
+import type { KnownDevice } from '../../src/core/state/inventory.ts';
+import type { HeldNow } from '../../src/core/state/telemetry.ts';
+import { createFleetLook, type FleetLook, type FleetLookParts } from '../../src/report/fleet-look.ts';
+
+const NOW_MS = Date.UTC(2026, 10, 21);
+const HOUR_MS = 3_600_000;
+const NS = 1_000_000n;
+
+const RECORD = {
+  name: null,
+  online: true,
+  lifecycleStatus: 'active',
+  lastSeenAt: null,
+  tags: [],
+  modelId: null,
+} as unknown as DeviceRecord;
+
+interface Spec {
+  readonly id: string;
+  /** How long ago what is held ends; `null`: nothing is. */
+  readonly heldToAgoMs: number | null;
+  readonly goneSinceMs?: number;
+}
+
+/** A look at devices that are held from the beginning to some time ago; each costs `costMs` of a clock of its own. */
+function lookAt(specs: readonly Spec[], costMs = 0, exclude: readonly string[] = []) {
+  const time = { ms: 0, slept: 0, longest: 0, since: 0 };
+  const devices = specs.map(
+    ({ id, goneSinceMs }): KnownDevice => ({
+      record: { ...RECORD, deviceId: id },
+      name: id,
+      firstListedMs: NOW_MS - 600_000,
+      lastListedMs: NOW_MS,
+      missedListings: 0,
+      goneSinceMs: goneSinceMs ?? null,
+    }),
+  );
+  const held = (id: string): HeldNow => {
+    time.ms += costMs;
+    time.longest = Math.max(time.longest, time.ms - time.since);
+    const ago = specs.find((spec) => spec.id === id)?.heldToAgoMs ?? null;
+    const span = { from: 0n, to: BigInt(NOW_MS - (ago ?? 0)) * NS, first: null, last: null };
+    return { spans: ago === null ? [] : [span], late: NEVER_LATE, gaps: [], newestNs: null };
+  };
+  const look = createFleetLook({
+    context: {
+      store: { devices: () => devices, heldOfAll: () => ({ get: held }) },
+      serverClock: { claimableMs: () => NOW_MS, passedMs: () => NOW_MS, nowMs: () => NOW_MS },
+      settings: {
+        history: { kind: 'age', ageMs: 48 * HOUR_MS },
+        settleMs: 0,
+        filter: createFilter({ include: [], exclude, excludeSensors: [], keepsLocation: true }),
+      },
+      clock: {
+        nowMs: () => NOW_MS,
+        monoMs: () => time.ms,
+        sleep: (ms: number, signal: AbortSignal) => {
+          time.ms += ms;
+          time.slept += ms;
+          time.since = time.ms;
+          signal.throwIfAborted();
+          return Promise.resolve();
+        },
+      },
+    },
+    staleMs: () => 0,
+    pulse: { beat: () => {}, sign: () => {}, rest: () => {} },
+  } as unknown as FleetLookParts);
+  return { look, time };
+}
+
+async function runUntil(look: FleetLook, isOver: () => boolean): Promise<void> {
+  const stop = new AbortController();
+  const running = look.run(stop.signal).catch(() => {});
+  for (let turn = 0; turn < 100_000 && !isOver(); turn += 1) await Promise.resolve();
+  stop.abort(new Error('over'));
+  await running;
+}
+
+describe('what is found', () => {
+  test('is how old the oldest reading of each device may be that is not held, and what is missing', () => {
+    const { look } = lookAt(
+      [
+        { id: 'a', heldToAgoMs: 61_000 },
+        { id: 'b', heldToAgoMs: 121_000 },
+        { id: 'c', heldToAgoMs: 5 * HOUR_MS },
+        { id: 'excluded', heldToAgoMs: null },
+        { id: 'gone', heldToAgoMs: 10 * HOUR_MS, goneSinceMs: NOW_MS - 10 * HOUR_MS },
+        { id: 'new', heldToAgoMs: null },
+      ],
+      0,
+      ['excluded'],
+    );
+    const found = look.latest();
+    expect(found).toMatchObject({
+      listed: 5,
+      present: 4,
+      lastDayMissing: 2,
+      // A new device counts from when it was listed first: ten minutes ago.
+      freshness: { p50: 120, p90: 5 * 3600 - 1, worst: 5 * 3600 - 1 },
+      states: { excluded: 1, unreachable: 1, live: 2, 'catching-up': 2 },
+      devices: [],
+      leftOut: 0,
+    });
+    expect(found?.complete).toBe(3);
+    const gaps = Object.fromEntries(found?.gapSeconds ?? []);
+    expect(gaps['excluded']).toBe(48 * 3600 - 1);
+    expect(gaps['not reached yet']).toBe(60 + 120 + (5 * 3600 - 1) + (48 * 3600 - 1));
+    expect(found?.coveredShare).toBeGreaterThan(0.7);
+  });
+
+  test('is told of so many devices one by one as was asked for', () => {
+    const { look } = lookAt(Array.from({ length: 5 }, (_, index) => ({ id: `d${index}`, heldToAgoMs: 61_000 })));
+    look.tellOf(3);
+    expect(look.latest()).toMatchObject({ leftOut: 2 });
+    expect(look.latest()?.devices.map(({ deviceId }) => deviceId)).toEqual(['d0', 'd1', 'd2']);
+  });
+});
+
+describe('the list of what was found', () => {
+  test('has every device as it was found, those that are left out and gone as well, until the next look', () => {
+    const specs = [
+      { id: 'a', heldToAgoMs: 61_000 },
+      { id: 'excluded', heldToAgoMs: null },
+      { id: 'gone', heldToAgoMs: 10 * HOUR_MS, goneSinceMs: NOW_MS - 10 * HOUR_MS },
+    ];
+    const { look, time } = lookAt(specs, 0, ['excluded']);
+    const found = look.listing();
+    expect(found).toMatchObject([
+      { deviceId: 'a', name: 'a', state: 'live', lagSeconds: 60, newestNs: null },
+      { deviceId: 'excluded', state: 'excluded', lagSeconds: null, share: 0 },
+      { deviceId: 'gone', state: 'unreachable', share: 1 },
+    ]);
+    expect(look.listing()).toBe(found);
+    time.ms += 1000;
+    expect(look.listing()).not.toBe(found);
+    expect(look.listing()).toEqual(found);
+  });
+
+  test('is none before the first look has come to its end', () => {
+    const { look, time } = lookAt(
+      ['a', 'b', 'c'].map((id) => ({ id, heldToAgoMs: 61_000 })),
+      100,
+    );
+    expect(look.listing()).toBeNull();
+    expect(time.ms).toBe(100);
+  });
+});
+
+describe('what it costs', () => {
+  const many = Array.from({ length: 1000 }, (_, index) => ({ id: `d${index}`, heldToAgoMs: 61_000 }));
+
+  test('where it takes long nobody waits for it: it is made in slices, with rests', async () => {
+    const { look, time } = lookAt(many, 0.1);
+    expect(look.latest()).toBeNull();
+    // The one who asked has waited for a few milliseconds, not for a hundred.
+    expect(time.ms).toBeLessThan(6);
+    const askedMs = time.ms;
+    expect(look.latest()).toBeNull();
+    expect(time.ms).toBe(askedMs);
+    time.since = time.ms;
+    time.longest = 0;
+    await runUntil(look, () => look.latest() !== null);
+    expect(look.latest()?.present).toBe(1000);
+    expect(time.longest).toBeLessThan(5);
+  });
+
+  test('in the long run it takes a twentieth of the time', async () => {
+    const { look, time } = lookAt(many, 0.1);
+    await runUntil(look, () => time.ms > 200_000);
+    expect((time.ms - time.slept) / time.ms).toBeLessThan(0.05);
+    expect(look.ageMs()).toBeLessThan(20_000);
+  });
+});

@@ -1,0 +1,195 @@
+/**
+ * What the status page shows of many devices over a real state: their names, alerts; and that ten thousand devices cost
+ * no more than those that are shown.
+ */
+import { describe, expect, test } from 'vitest';
+import { pageFactsOf as shownFactsOf } from '../../../src/app/page-facts.ts';
+import type { KnownAlert } from '../../../src/core/lines/alerts.ts';
+import { ALERTS_SHOWN, DEVICES_A_PAGE, type PageFacts } from '../../../src/core/page-facts.ts';
+import type { Observe } from '../../../src/core/ports.ts';
+import { Secret } from '../../../src/core/secret.ts';
+import { createScrub } from '../../../src/observe/scrub.ts';
+import { scratchStore } from '../../store/support.ts';
+import { list, NOON_MS, online, pageFactsOf } from './support.ts';
+
+const names = ({ rows }: { rows: readonly { device_id: string }[] }): string[] =>
+  rows.map(({ device_id }) => device_id);
+
+describe('names', () => {
+  test('come as they are but for their length, ids whole; a hub by its name', async () => {
+    using state = scratchStore();
+    const hostile = '<script>alert("x")</script>\u202e\u0000';
+    const id = `${hostile}${'i'.repeat(3000)}`;
+    list(state, [
+      online(id, { name: `${hostile}${'n'.repeat(10_000)}`, modelId: 'm'.repeat(10_000) }),
+      online('child', { name: hostile, parentDeviceId: id }),
+      online('orphan', { parentDeviceId: 'nobody' }),
+    ]);
+    const page = pageFactsOf(state, { nowMs: () => NOON_MS });
+    const long = `${hostile}${'n'.repeat(199 - hostile.length)}…`;
+    expect(page.row(id)).toMatchObject({
+      device_id: id,
+      device_name: long,
+      model_id: `${'m'.repeat(199)}…`,
+      hub_name: null,
+    });
+    expect(page.row('child')).toMatchObject({ device_name: hostile, hub_name: long });
+    expect(page.row('orphan').hub_name).toBeNull();
+    const told = await page.facts.device(id, 60);
+    expect(told?.device.device_name).toBe(long);
+    expect(told?.device.names).toEqual([{ from: null, name: long }]);
+    expect(JSON.stringify(page.devices()).length).toBeLessThan(20_000);
+  });
+});
+
+describe('a secret', () => {
+  test('that a device or an alert bears, or that is part of an event, is not shown', async () => {
+    using state = scratchStore();
+    list(state, [online('d', { name: 'my canary-4242', modelId: 'canary-4242' })]);
+    const known = {
+      kind: null,
+      sensor: null,
+      openedAt: 1n,
+      stateDigest: '',
+      stateNs: 1n,
+      isOpen: true,
+      isListed: true,
+    };
+    state.store.alerts.keep([{ ...known, alertId: 1, deviceId: 'd', deviceName: 'canary-4242' }], []);
+    const { facts } = pageFactsOf(state, { nowMs: () => NOON_MS });
+    const listeners: Observe[] = [];
+    const sync = {
+      listen: (listener: Observe): void => void listeners.push(listener),
+      pageFacts: (events: PageFacts['events']): PageFacts => ({ ...facts, events }),
+    };
+    const shown = shownFactsOf(sync, createScrub([new Secret('canary-4242')]));
+    for (const hear of listeners) hear({ type: 'device-appeared', deviceId: 'd', name: 'canary-4242' });
+    const devices = shown.devices({ search: '', state: null, sort: 'name', reversed: false, page: 1 });
+    const all = [devices, await shown.device('d', 60), shown.alerts(), shown.events()];
+    expect(all.map((each) => JSON.stringify(each).includes('canary'))).toEqual([false, false, false, false]);
+    expect(all.map((each) => JSON.stringify(each).includes('"d') || JSON.stringify(each).includes(' d'))).toEqual([
+      true,
+      true,
+      true,
+      true,
+    ]);
+    expect(await shown.device('nobody', 60)).toBeNull();
+  });
+});
+
+describe('alerts', () => {
+  const alert = (alertId: number, changes: Partial<KnownAlert> = {}): KnownAlert => ({
+    alertId,
+    deviceId: 'd',
+    deviceName: 'Freezer',
+    kind: 'threshold',
+    sensor: 'temperature',
+    openedAt: BigInt(alertId) * 1_000_000_000n,
+    stateDigest: '',
+    stateNs: 5_000_000_001n,
+    isOpen: false,
+    isListed: true,
+    ...changes,
+  });
+
+  test('none yet', () => {
+    using state = scratchStore();
+    expect(pageFactsOf(state, { nowMs: () => NOON_MS }).facts.alerts()).toEqual({ alerts: 0, open: 0, rows: [] });
+  });
+
+  test('the open ones first, then the newest, a page of them; all are counted', () => {
+    using state = scratchStore();
+    const open = new Set([3, 7]);
+    state.store.alerts.keep(
+      Array.from({ length: 120 }, (_, at) => alert(at + 1, { isOpen: open.has(at + 1) })),
+      [],
+    );
+    const { alerts, open: count, rows } = pageFactsOf(state, { nowMs: () => NOON_MS }).facts.alerts();
+    expect([alerts, count, rows.length]).toEqual([120, 2, ALERTS_SHOWN]);
+    expect(rows.slice(0, 4).map(({ alert_id }) => alert_id)).toEqual([7, 3, 120, 119]);
+    expect(rows[0]).toEqual({
+      alert_id: 7,
+      device_id: 'd',
+      device_name: 'Freezer',
+      kind: 'threshold',
+      sensor: 'temperature',
+      opened_at: '1970-01-01T00:00:07Z',
+      open: true,
+      observed_at: '1970-01-01T00:00:05.000000001Z',
+    });
+  });
+
+  test('texts are shortened, what is not known stays so', () => {
+    using state = scratchStore();
+    const nothing = { deviceId: null, deviceName: null, kind: null, sensor: null };
+    state.store.alerts.keep(
+      [alert(1, { sensor: 's'.repeat(9000), deviceName: 'n'.repeat(9000) }), alert(2, nothing)],
+      [],
+    );
+    const { rows } = pageFactsOf(state, { nowMs: () => NOON_MS }).facts.alerts();
+    expect(rows[0]).toMatchObject({ device_id: null, device_name: null, kind: null, sensor: null });
+    expect([rows[1]?.sensor?.length, rows[1]?.device_name?.length]).toEqual([200, 200]);
+  });
+});
+
+describe('ten thousand devices', () => {
+  test('cost what is shown of them, are searched and sorted, and fit a page', () => {
+    using state = scratchStore();
+    const records = Array.from({ length: 10_000 }, (_, at) =>
+      online(`dev_${at}`, {
+        name: `Sensor ${at} ${'x'.repeat(400)}`,
+        modelId: `model-${at % 7}`,
+        parentDeviceId: 'dev_0',
+      }),
+    );
+    list(state, records);
+    let nowMs = NOON_MS;
+    const page = pageFactsOf(state, { nowMs: () => nowMs });
+    const first = page.devices();
+    expect(first).toMatchObject({ devices: 10_000, matching: 10_000, pages: 400 });
+    expect(names(first).slice(0, 3)).toEqual(['dev_0', 'dev_1', 'dev_2']);
+    expect(JSON.stringify(first).length).toBeLessThan(40_000);
+    const asked = (name: string): number => page.asked.get(name) ?? 0;
+    const dear = ['newestLines', 'daysOf', 'telemetry', 'device'];
+    expect(dear.map(asked)).toEqual(dear.map(() => DEVICES_A_PAGE));
+    expect(names(page.devices({ page: 400, reversed: true })).at(-1)).toBe('dev_0');
+    expect(page.devices({ search: 'MODEL-3', state: 'catching-up', sort: 'lag' }).matching).toBe(1429);
+    expect(page.devices({ search: 'sensor 99' }).matching).toBe(111);
+    expect(asked('newestLines')).toBe(4 * DEVICES_A_PAGE);
+    // All of them were looked at once; a while later that is done anew.
+    expect([asked('devices'), asked('heldOfAll')]).toEqual([1, 1]);
+    nowMs += 20_000;
+    page.devices();
+    expect([asked('devices'), asked('heldOfAll')]).toEqual([2, 2]);
+  });
+
+  test('whoever looks at the fleet anyway is gone by, and nobody else looks', () => {
+    using state = scratchStore();
+    list(state, [online('a'), online('b')]);
+    const look = { deviceId: 'a', name: 'A', modelId: null, parentId: null, state: 'live' as const };
+    const listing = [{ ...look, lagSeconds: 1, share: 0.5, newestNs: 7n }];
+    const page = pageFactsOf(state, { nowMs: () => NOON_MS, fleet: { listing: () => listing } });
+    const { rows, devices } = page.devices();
+    expect(devices).toBe(1);
+    expect(rows).toMatchObject([{ device_id: 'a', lag_seconds: 1, covered_share: 0.5, state: 'live' }]);
+    expect([page.asked.get('devices'), page.asked.get('heldOfAll')]).toEqual([undefined, undefined]);
+  });
+
+  test('a device that was forgotten since the look is shown without anything', () => {
+    using state = scratchStore();
+    const listing = [
+      {
+        deviceId: 'x',
+        name: 'X',
+        modelId: null,
+        parentId: null,
+        state: 'live' as const,
+        lagSeconds: 1,
+        share: 1,
+        newestNs: 7n,
+      },
+    ];
+    const page = pageFactsOf(state, { nowMs: () => NOON_MS, fleet: { listing: () => listing } });
+    expect(page.devices().rows).toMatchObject([{ bar: ' '.repeat(30), values: [] }]);
+  });
+});

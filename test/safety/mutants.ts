@@ -1,0 +1,273 @@
+/**
+ * The broken variants of the program that the safety scenarios must catch: each is the real source with a few lines
+ * exchanged. A mutant counts as caught when it passes the run without faults and fails the scenarios named here.
+ */
+import type { ScenarioName } from '../support/scenarios.ts';
+
+export interface Mutant {
+  readonly name: string;
+  readonly caughtBy: readonly ScenarioName[];
+  /** Each `find` stands exactly once in its file. */
+  readonly edits: readonly { readonly file: string; readonly find: string; readonly replace: string }[];
+}
+
+export const MUTANTS: readonly Mutant[] = [
+  {
+    name: 'coverage before rows',
+    caughtBy: ['killedAtAnyEffect'],
+    edits: [
+      {
+        file: 'store/store.ts',
+        find: '  const land = guarded((landing: Landing) => {\n    telemetry.land(landing);',
+        replace: `  const land = (landing: Landing): RejectedRecord[] => {
+    guarded(() => telemetry.land({ ...landing, lines: [], sideLines: [] }))();
+    guarded(() => archive.append({ ...landing, lines: [...landing.lines, ...landing.sideLines] }))();
+    return [];
+  };
+  const landUnused = guarded((landing: Landing) => {
+    telemetry.land(landing);`,
+      },
+    ],
+  },
+  {
+    name: 'newest time as checkpoint',
+    caughtBy: ['killedAtAnyEffect'],
+    edits: [
+      {
+        file: 'ingest/judge-page.ts',
+        find: 'const span = { from: maxNs(oldest.recordedAt + 1n, ask.hole.from), to: ask.hole.to };',
+        replace: 'const span = { from: ask.hole.from, to: ask.hole.to };',
+      },
+    ],
+  },
+  {
+    name: 'delivered before acknowledged',
+    caughtBy: ['killedAtAnyEffect', 'brokenDeliveries'],
+    edits: [
+      {
+        file: 'delivery/deliver.ts',
+        find: '      const { settlement, refused, lacks } = await sender(served, batch.lines, signal);',
+        replace: `      const all = positionAfter(batch, from, batch.lines.length);
+      store.settle({ destinationId: id, lane, from, to: all, refused: [], lacks: [], atMs: clock.nowMs() });
+      const { settlement, refused, lacks } = await sender(served, batch.lines, signal);`,
+      },
+      {
+        file: 'delivery/deliver.ts',
+        find: '        store.settle({ destinationId: id, lane, from, to, refused, lacks, atMs: clock.nowMs() });',
+        replace: '        void to;',
+      },
+    ],
+  },
+  {
+    name: 'a position that moves past lines that are kept',
+    caughtBy: ['brokenDeliveries'],
+    edits: [
+      { file: 'delivery/deliver.ts', find: 'if (settlement.settled > 0) {', replace: 'if (settlement.settled >= 0) {' },
+      {
+        file: 'delivery/deliver.ts',
+        find: 'positionAfter(batch, from, settlement.settled)',
+        replace: 'positionAfter(batch, from, batch.lines.length)',
+      },
+    ],
+  },
+  {
+    name: 'held decided by coverage',
+    caughtBy: ['lateReading'],
+    edits: [
+      {
+        file: 'ingest/landing.ts',
+        find: '    const { fresh, known } = writer.write(reading);',
+        replace: `    if (state.spans.some(({ from, to }) => from <= reading.recordedAt && reading.recordedAt < to)) continue;
+    const { fresh, known } = writer.write(reading);`,
+      },
+    ],
+  },
+  {
+    name: 'no anchor',
+    caughtBy: ['falseEmpties', 'laggingReplica'],
+    edits: [
+      {
+        file: 'ingest/judge-page.ts',
+        find: '  const { ask, far, page, nearSeen } = seen;\n',
+        replace: '  const { ask, far, page, nearSeen } = seen;\n  if (ask.after >= 0n) return null;\n',
+      },
+      {
+        file: 'ingest/judge-page.ts',
+        find: 'const nearSeen = ask.nearSeen || !hasToBeShown(ask.near, context) || shows(readings, ask.near);',
+        replace: 'const nearSeen = true;',
+      },
+    ],
+  },
+  {
+    name: 'one empty answer is enough',
+    caughtBy: ['firstAnswerEmpty'],
+    edits: [
+      {
+        file: 'ingest/judge-page.ts',
+        find: 'if (readings.length === 0 && context.emptyBefore === 0) {',
+        replace: 'if (readings.length === 0 && context.emptyBefore < 0) {',
+      },
+    ],
+  },
+  {
+    name: 'empty answers believed within seconds',
+    caughtBy: ['emptyForHours'],
+    edits: [
+      {
+        file: 'ingest/missed-overlap.ts',
+        find: 'EMPTY_PATIENCE_MS = DAY_MS',
+        replace: 'EMPTY_PATIENCE_MS = 0 * DAY_MS',
+      },
+    ],
+  },
+  {
+    name: 'claims that nothing vouches for',
+    caughtBy: ['emptyFromTheFirst'],
+    edits: [
+      {
+        file: 'ingest/unverified.ts',
+        find: 'if (readings.length === 0 ||',
+        replace: 'if (readings.length >= 0 ||',
+      },
+    ],
+  },
+  {
+    name: 'empty answers believed where others were not',
+    caughtBy: ['emptyFurtherDown'],
+    edits: [
+      {
+        file: 'ingest/missed-overlap.ts',
+        find: 'missed.some(({ isGone, sinceMs }) => !isGone &&',
+        replace: 'missed.some(({ isGone, sinceMs }) => isGone &&',
+      },
+    ],
+  },
+  {
+    name: 'what is shown again still missing',
+    caughtBy: ['emptyOnceMore'],
+    edits: [{ file: 'ingest/pull.ts', find: '  noteShown(context, task.deviceId, readings);\n', replace: '' }],
+  },
+  {
+    name: 'claims up to the present',
+    caughtBy: ['lateInsideSettle'],
+    edits: [
+      { file: 'ingest/horizon.ts', find: 'claimableMs - CLOCK_GRAIN_MS - settings.settleMs', replace: 'claimableMs' },
+    ],
+  },
+  {
+    name: 'claims by the time of the answer',
+    caughtBy: ['slowAnswers'],
+    edits: [
+      {
+        file: 'ingest/pull.ts',
+        find: '  const judged = judgePage(ask, page, {',
+        replace: `  const answeredNs = BigInt(Math.floor(context.serverClock.nowMs() - 1000 - context.settings.settleMs)) * 1_000_000n;
+  const to = ask.before === null && answeredNs > ask.hole.to ? answeredNs : ask.hole.to;
+  const judged = judgePage({ ...ask, hole: { ...ask.hole, to } }, page, {`,
+      },
+    ],
+  },
+  {
+    name: 'Date believed when it jumps',
+    caughtBy: ['dateJumps'],
+    edits: [
+      {
+        file: 'core/server-clock.ts',
+        find: '  if (wallMadeItToo(samples, next)) return { samples: [next], ahead: null, beforeFallMs: null };',
+        replace: '  if (isAhead(samples, next)) return { samples: [next], ahead: null, beforeFallMs: null };',
+      },
+    ],
+  },
+  {
+    name: 'claims kept when Date falls back',
+    caughtBy: ['dateFallsBack'],
+    edits: [
+      {
+        file: 'ingest/commit.ts',
+        find: '  if (newest === undefined || newest.to <= msToNs(presentMs)) return;',
+        replace: '  if (newest === undefined || newest.to > 0n) return;',
+      },
+    ],
+  },
+  {
+    name: 'cursor trusted with ties',
+    caughtBy: ['cursorsThatSkip'],
+    edits: [
+      {
+        file: 'ingest/judge-page.ts',
+        find: "nearSeen && timeMovesOn(ask, readings, oldest.recordedAt) ? 'time' : 'cursor'",
+        replace: "nearSeen && ask.after < 0n && timeMovesOn(ask, readings, oldest.recordedAt) ? 'time' : 'cursor'",
+      },
+    ],
+  },
+  {
+    name: 'names taken from today',
+    caughtBy: ['renamed'],
+    edits: [
+      { file: 'core/lines/names.ts', find: 'if (hold.fromNs > at) break;', replace: 'if (hold.fromNs > at) void at;' },
+    ],
+  },
+  {
+    name: '400 taken as proof against a line',
+    caughtBy: ['fullDisk'],
+    edits: [
+      {
+        file: 'delivery/evidence.ts',
+        find: '  evidence.suspects = [...evidence.suspects, { index, refusal, kind }];',
+        replace:
+          "  evidence.suspects = [...evidence.suspects, { index, refusal, kind }];\n  convict(evidence, evidence.lines[index] ?? '');",
+      },
+    ],
+  },
+  {
+    name: 'Retry-After in milliseconds',
+    caughtBy: ['allowanceSpent'],
+    edits: [
+      {
+        file: 'api/rate-headers.ts',
+        find: 'return clampWait(Math.ceil(Number(text)) * SECOND_MS);',
+        replace: 'return clampWait(Math.ceil(Number(text)));',
+      },
+    ],
+  },
+  {
+    name: 'a ledger in memory only',
+    caughtBy: ['restartedWithinAMinute'],
+    edits: [
+      {
+        file: 'store/ledger.ts',
+        find: '      return (lane === undefined ? since.all(from) : sinceIn.all(from, lane)).map(Number);',
+        replace: '      void [since, sinceIn, from, lane];\n      return [];',
+      },
+    ],
+  },
+  {
+    name: 'the share ignored by the first request',
+    caughtBy: ['restartedWithinAMinute'],
+    edits: [
+      {
+        file: 'api/pacer.ts',
+        find: '      allowance.setPlan(options.plan());\n      return allowance.turn();',
+        replace: `      allowance.setPlan(options.plan());
+      if (serverClock.skewMs() === null) return { atMs: clock.monoMs(), reason: 'pace' };
+      return allowance.turn();`,
+      },
+    ],
+  },
+  {
+    name: 'headers trusted upwards',
+    caughtBy: ['generousHeaders'],
+    edits: [
+      {
+        file: 'api/answer-brake.ts',
+        find: '    limits = { ...limits, seen: limit };\n    const windows',
+        replace: '    limits = { ...limits, minute: limit, seen: limit };\n    const windows',
+      },
+      {
+        file: 'api/answer-brake.ts',
+        find: '    if (windows.minute) takeMinute(sample);',
+        replace: '    void takeMinute;',
+      },
+    ],
+  },
+];

@@ -1,0 +1,138 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import { budgetOf, type DemandInput, demandOf, totalOf } from '../../src/scheduler/demand.ts';
+import { FULL_PAGE, leastOf, staleLimitMs } from '../../src/scheduler/page-fill.ts';
+
+const USUAL: DemandInput = {
+  intervalsMs: Array.from({ length: 40 }, () => 5 * MINUTE_MS),
+  quietDevices: 10,
+  freshnessMs: MINUTE_MS,
+  devicesMs: 5 * MINUTE_MS,
+  alertsMs: 2 * MINUTE_MS,
+  accountMs: HOUR_MS,
+  sweepMs: 6 * HOUR_MS,
+  pageSize: 200,
+  perMinute: 600,
+  perDay: 200_000,
+  share: 0.8,
+  othersPerDay: 0,
+};
+
+const FLEETS = fc.record({
+  intervalsMs: fc.array(fc.integer({ min: 10 * SECOND_MS, max: HOUR_MS }), { minLength: 1, maxLength: 300 }),
+  quietDevices: fc.nat(100),
+  perDay: fc.integer({ min: 1000, max: 300_000 }),
+  perMinute: fc.integer({ min: 10, max: 1000 }),
+});
+
+describe('what the schedules ask for', () => {
+  test('counts each lane', () => {
+    const { asked, fits, stretch, planned, readingsMade } = demandOf(USUAL);
+    expect(asked).toEqual({ live: 40 * 288, alerts: 720, inventory: 288, account: 24, sweep: 40 });
+    expect({ fits, stretch, planned }).toEqual({ fits: true, stretch: 1, planned: asked });
+    expect(readingsMade).toBe(40 * 288);
+    const fast = demandOf({ ...USUAL, intervalsMs: [10 * SECOND_MS], quietDevices: 0 });
+    expect(fast.asked.live, 'a device of ten seconds once a minute').toBe(1440);
+    const rare = demandOf({ ...USUAL, intervalsMs: [10 * SECOND_MS], quietDevices: 400, freshnessMs: DAY_MS });
+    expect(rare.asked.live, 'or when its page is full').toBeCloseTo(8640 / (200 * FULL_PAGE));
+    expect(rare.asked.inventory, 'a list of 401 has three pages').toBe(3 * 288);
+  });
+
+  test('is held against the lesser of both figures, less what others use', () => {
+    expect(budgetOf(USUAL)).toEqual({ budget: 160_000, boundBy: 'day' });
+    expect(budgetOf({ ...USUAL, perMinute: 60 })).toEqual({ budget: 48 * 1440, boundBy: 'minute' });
+    expect(budgetOf({ ...USUAL, othersPerDay: 60_000 })).toEqual({ budget: 140_000, boundBy: 'day' });
+    expect(budgetOf({ ...USUAL, perMinute: null, perDay: null })).toEqual({ budget: Infinity, boundBy: null });
+    expect(budgetOf({ ...USUAL, perDay: 1 }).budget, 'one at least').toBe(1);
+    expect(demandOf({ ...USUAL, perMinute: null, perDay: null }).fits, 'no known limit holds everything').toBe(true);
+  });
+});
+
+describe('where the schedules do not fit', () => {
+  test('all are stretched until they do, evenly, and no more than that', () => {
+    fc.assert(
+      fc.property(FLEETS, (fleet) => {
+        const demand = demandOf({ ...USUAL, ...fleet });
+        const spent = totalOf(demand.planned);
+        expect(demand.stretch).toBeGreaterThanOrEqual(1);
+        if (!demand.readingsFit) return;
+        expect(spent).toBeLessThanOrEqual(demand.budget * 1.001);
+        if (demand.stretch === 1) return;
+        expect(spent, 'what is stretched uses what there is').toBeGreaterThan(demand.budget * 0.5);
+        const least = Math.min(demand.asked.alerts, 0.01 * demand.budget);
+        expect(demand.planned.alerts).toBeCloseTo(Math.max(demand.asked.alerts / demand.stretch, least), 3);
+        expect(demand.freshness.medianMs).toBeLessThanOrEqual(demand.freshness.p95Ms);
+      }),
+    );
+  });
+
+  test('a larger plan or share never makes it older, more devices never fresher', () => {
+    fc.assert(
+      fc.property(FLEETS, (fleet) => {
+        const input = { ...USUAL, ...fleet };
+        const here = demandOf(input);
+        const larger = demandOf({ ...input, perDay: fleet.perDay * 2, perMinute: fleet.perMinute * 2 });
+        expect(larger.freshness.medianMs).toBeLessThanOrEqual(here.freshness.medianMs * 1.01);
+        expect(larger.readingsCarried).toBeGreaterThanOrEqual(here.readingsCarried);
+        const more = demandOf({ ...input, intervalsMs: [...fleet.intervalsMs, ...fleet.intervalsMs] });
+        expect(more.freshness.medianMs).toBeGreaterThanOrEqual(here.freshness.medianMs * 0.99);
+      }),
+    );
+  });
+
+  test('history has its floor', () => {
+    const tight = demandOf({ ...USUAL, perDay: 5000 });
+    expect(tight.fits).toBe(false);
+    expect(tight.leftForHistory).toBeCloseTo(0.15 * 4000);
+    expect(demandOf(USUAL).leftForHistory).toBeCloseTo(160_000 - totalOf(demandOf(USUAL).asked));
+  });
+});
+
+describe('where not even the readings fit', () => {
+  const crowded = { ...USUAL, intervalsMs: Array.from({ length: 1000 }, () => 10 * SECOND_MS), perDay: 5000 };
+
+  test('says what is made and carried, and how long a turn is', () => {
+    const demand = demandOf(crowded);
+    expect(demand.readingsFit).toBe(false);
+    expect(demand.readingsMade).toBe(8_640_000);
+    expect(demand.readingsCarried / (4000 * 200)).toBeGreaterThan(0.97);
+    expect(demand.readingsCarried / (4000 * 200)).toBeLessThan(1);
+    expect(demand.freshness.medianMs / HOUR_MS, '1,000 devices by 4,000 requests a day').toBeCloseTo(6, 0);
+    expect(totalOf(demand.planned)).toBeCloseTo(4000);
+  });
+
+  test('few carry on as many as fit, whatever the fleet', () => {
+    fc.assert(
+      fc.property(FLEETS, fc.integer({ min: 1, max: 50 }), (fleet, perDay) => {
+        const demand = demandOf({ ...USUAL, ...fleet, perDay });
+        expect(demand.readingsCarried).toBeLessThanOrEqual(demand.readingsMade);
+        expect(demand.readingsCarried).toBeLessThanOrEqual(demand.budget * 200);
+      }),
+    );
+  });
+});
+
+describe('when a page is worth a request', () => {
+  test('the limit of staleness wastes a small part, and falls as requests grow', () => {
+    const intervalsMs = Array.from({ length: 500 }, (_, index) => (10 + index * 7) * SECOND_MS);
+    const limits = [1000, 4000, 16_000].map((perDay) =>
+      staleLimitMs(intervalsMs, { pageSize: 200, requestsPerMs: perDay / DAY_MS }),
+    );
+    expect(limits).toEqual(limits.toSorted((a, b) => b - a));
+    expect(new Set(limits).size).toBe(3);
+    expect(staleLimitMs([], { pageSize: 200, requestsPerMs: 1 })).toBe(MINUTE_MS);
+  });
+
+  test('the least value of a condition is found to a few millionths', () => {
+    fc.assert(
+      fc.property(fc.double({ min: 1, max: 1e9, noNaN: true }), (edge) => {
+        const found = leastOf({ from: 1, to: 1e9 }, (value) => value >= edge);
+        expect(found).toBeGreaterThanOrEqual(edge);
+        expect(found / edge).toBeLessThan(1.00001);
+      }),
+    );
+    expect(leastOf({ from: 2, to: 8 }, () => true)).toBe(2);
+    expect(leastOf({ from: 2, to: 8 }, () => false)).toBe(8);
+  });
+});

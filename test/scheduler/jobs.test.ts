@@ -1,0 +1,414 @@
+/**
+ * Jobs on the virtual clock: a command follows the daemon that does its work, whatever becomes of either.
+ */
+import Database from 'better-sqlite3';
+import { describe, expect, test } from 'vitest';
+import type { Sync } from '../../src/app/open-sync.ts';
+import { createOnceWorker } from '../../src/commands/once/job.ts';
+import { type OnceSummary, readOnceSummary } from '../../src/commands/once/summary.ts';
+import { followJob } from '../../src/commands/shared/follow.ts';
+import { UserError } from '../../src/core/faults.ts';
+import type { JobEnd, JobRequest } from '../../src/core/state/jobs.ts';
+import type { ProgressReport } from '../../src/core/status.ts';
+import { type JobWork, runJobs } from '../../src/scheduler/jobs.ts';
+import { always, onPath } from '../../src/sim/faults.ts';
+import { createWorld } from '../../src/sim/world.ts';
+import { openJobBoard } from '../../src/store/job-board.ts';
+import { type DaemonOptions, DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** The loop of jobs as the daemon has it. */
+function takingJobs(sync: Sync, workers?: Readonly<Record<string, () => JobWork>>) {
+  const { clock, observe } = sync.context;
+  const scrub = (text: string): string => text.replaceAll('rig-token', '[hidden]');
+  const parts = { queue: sync.jobs, workers: workers ?? { once: createOnceWorker(sync) }, clock, observe, scrub };
+  return [(signal: AbortSignal) => runJobs(parts, signal)];
+}
+
+const requestOf = (rig: Rig): JobRequest => ({ kind: 'once', args: {}, askedBy: '--once', askedMs: rig.clock.nowMs() });
+
+interface Followed {
+  readonly end: JobEnd | null;
+  readonly progress: readonly ProgressReport[];
+  readonly tookMs: number;
+}
+
+/** A command that follows its job, over a connection of its own. */
+async function follow(rig: Rig, signal = new AbortController().signal): Promise<Followed> {
+  const opened = openJobBoard(rig.dataDir);
+  if (opened === null) throw new Error('no state to ask');
+  const progress: ProgressReport[] = [];
+  const beganMs = rig.clock.monoMs();
+  const parts = {
+    ...opened,
+    clock: rig.clock,
+    onSeen: () => {},
+    onProgress: (one: unknown) => void progress.push(one as ProgressReport),
+  };
+  try {
+    const end = await followJob(parts, requestOf(rig), signal);
+    return { end, progress, tookMs: rig.clock.monoMs() - beganMs };
+  } finally {
+    opened.close();
+  }
+}
+
+function summaryOf({ end }: Pick<Followed, 'end'>): OnceSummary {
+  const summary = readOnceSummary(end?.summary);
+  if (summary === null) throw new Error(`no summary: ${JSON.stringify(end)}`);
+  return summary;
+}
+
+/** Looks into the state and maybe changes it, as a third process does. */
+function inState<T>(rig: Rig, work: (db: Database.Database) => T): T {
+  const db = new Database(`${rig.dataDir}/tidemark.db`);
+  try {
+    return work(db);
+  } finally {
+    db.close();
+  }
+}
+
+const statesOf = (rig: Rig): unknown[] =>
+  inState(rig, (db) => db.prepare('SELECT state FROM job ORDER BY id').pluck().all());
+
+describe.runIf(influxdAvailable())('a job beside the daemon', () => {
+  const bench = sharedBench(openBench);
+
+  const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
+    await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY, ...options });
+
+  const live = async (rig: Rig, forMs: number, more: Omit<DaemonOptions, 'forMs'> = {}) =>
+    await liveAsDaemon(rig, { beside: takingJobs, ...more, forMs });
+
+  /** A daemon, and a command that follows its job from soon after the start. */
+  const liveFollowed = async (rig: Rig, forMs: number, more: Omit<DaemonOptions, 'forMs' | 'meanwhile'> = {}) => {
+    const all: Followed[] = [];
+    const meanwhile = async (): Promise<void> => {
+      await rig.clock.sleep(2 * SECOND);
+      all.push(await follow(rig));
+    };
+    const life = await live(rig, forMs, { ...more, meanwhile });
+    expect(life.error).toBeNull();
+    const [followed] = all;
+    if (followed === undefined) throw new Error('the job has no end');
+    return { life, followed };
+  };
+
+  test('fills everything, tells how far it is, and ends when all is delivered', async () => {
+    using rig = await rigOf();
+    const { life, followed } = await liveFollowed(rig, 30 * MINUTE);
+    const { end, progress } = followed;
+    expect(end).toMatchObject({ state: 'done', exitCode: 0, message: null });
+    expect(summaryOf({ end })).toMatchObject({ outcome: 'complete', gaps: [], devices: 3 });
+    const shares = progress.map(({ totals }) => totals.covered_share ?? 0);
+    expect(progress.length).toBeGreaterThan(3);
+    expect(Math.max(...shares)).toBeGreaterThan(0.9);
+    expect(told(life, 'job-started')).toMatchObject([{ kind: 'once', askedBy: '--once' }]);
+    expect(told(life, 'job-ended')).toMatchObject([{ kind: 'once', state: 'done', exitCode: 0 }]);
+    await expectExact(rig);
+  });
+
+  test('asks for nothing that the daemon is asking for', async () => {
+    const telemetry = async (beside: boolean): Promise<number> => {
+      using rig = await rigOf();
+      await live(rig, 10 * MINUTE, {
+        meanwhile: async () => {
+          await rig.clock.sleep(2 * SECOND);
+          if (beside) expect(summaryOf(await follow(rig)).outcome).toBe('complete');
+        },
+      });
+      return rig.simulator.log.requests.filter(({ path }) => path.endsWith('/telemetry')).length;
+    };
+    const alone = await telemetry(false);
+    expect(alone).toBeGreaterThan(50);
+    // Where the stretches of the two begin and end apart, a page more for each device.
+    expect(await telemetry(true)).toBeLessThanOrEqual(alone + 2 * DEVICES.length);
+  });
+
+  test('stays with the daemon within the share of every rolling minute, the first request included', async () => {
+    using rig = await rigOf({
+      share: 0.5,
+      settings: { plan: { requestsPerMinute: 40, requestsPerDay: 20_000, historyMaxDays: 31 } },
+    });
+    const life = await live(rig, 40 * MINUTE, {
+      meanwhile: async () => {
+        await Promise.all(
+          [0, 1, 2].map(async (n) => {
+            await rig.clock.sleep(n * 20 * SECOND);
+            expect((await follow(rig)).end).toMatchObject({ exitCode: 0 });
+          }),
+        );
+      },
+    });
+    expect(life.error).toBeNull();
+    const times = rig.simulator.log.requests.map(({ atMs }) => atMs);
+    expect(times.length).toBeGreaterThan(100);
+    const inAMinute = times.map((at) => times.filter((other) => other > at - MINUTE && other <= at).length);
+    expect(Math.max(...inAMinute)).toBeLessThanOrEqual(20);
+    expect(rig.simulator.log.count(429)).toBe(0);
+    expect(statesOf(rig)).toEqual(['done', 'done', 'done']);
+    expect(inState(rig, (db) => db.prepare('SELECT count(*) FROM request').pluck().get())).toBe(
+      rig.simulator.log.total,
+    );
+  });
+
+  test('is cancelled when its follower is told to stop, and the daemon goes on', async () => {
+    using rig = await rigOf();
+    rig.simulator.settings.time.latencyMs = { min: 10 * SECOND, max: 10 * SECOND };
+    const stop = new AbortController();
+    const all: Followed[] = [];
+    const life = await live(rig, HOUR, {
+      meanwhile: async () => {
+        await rig.clock.sleep(5 * SECOND);
+        const following = follow(rig, stop.signal);
+        await rig.clock.sleep(90 * SECOND);
+        expect(statesOf(rig)).toEqual(['running']);
+        stop.abort(new Error('stopped by a test'));
+        all.push(await following);
+        rig.simulator.settings.time.latencyMs = { min: 20, max: 60 };
+      },
+    });
+    expect(life.error).toBeNull();
+    const { end, tookMs } = all[0] ?? { end: null, tookMs: 0 };
+    expect(end).toMatchObject({ state: 'cancelled', exitCode: 3 });
+    expect(summaryOf({ end }).outcome).toBe('interrupted');
+    expect(summaryOf({ end }).gaps.length).toBeGreaterThan(0);
+    expect(tookMs).toBeLessThan(100 * SECOND);
+    await expectExact(rig);
+  });
+
+  test('is cancelled when its follower has vanished, after half a minute', async () => {
+    using rig = await rigOf();
+    rig.simulator.settings.time.latencyMs = { min: 20 * SECOND, max: 20 * SECOND };
+    const life = await live(rig, 3 * MINUTE, {
+      meanwhile: async () => {
+        await rig.clock.sleep(5 * SECOND);
+        const opened = openJobBoard(rig.dataDir);
+        opened?.board.ask(requestOf(rig));
+        opened?.close();
+        await rig.clock.sleep(25 * SECOND);
+        expect(statesOf(rig), 'not yet').toEqual(['running']);
+        await rig.clock.sleep(15 * SECOND);
+        expect(statesOf(rig)).toEqual(['cancelled']);
+      },
+    });
+    expect(life.error).toBeNull();
+    expect(told(life, 'job-ended')).toMatchObject([{ message: expect.stringContaining('not there any more') }]);
+  });
+
+  test('is not begun where an earlier daemon has left it and nobody follows', async () => {
+    using rig = await rigOf();
+    rig.open().close();
+    const opened = openJobBoard(rig.dataDir);
+    opened?.board.ask(requestOf(rig));
+    opened?.close();
+    const life = await live(rig, 2 * MINUTE);
+    expect(told(life, 'job-started')).toEqual([]);
+    expect(statesOf(rig)).toEqual(['cancelled']);
+  });
+
+  test('is done one after the other', async () => {
+    using rig = await rigOf();
+    const life = await live(rig, 30 * MINUTE, {
+      meanwhile: async () => {
+        const all = await Promise.all([follow(rig), follow(rig), follow(rig)]);
+        for (const { end } of all) expect(end).toMatchObject({ exitCode: 0 });
+      },
+    });
+    const order = life.events
+      .filter(({ type }) => type === 'job-started' || type === 'job-ended')
+      .map(({ type }) => type);
+    expect(order).toEqual(['job-started', 'job-ended', 'job-started', 'job-ended', 'job-started', 'job-ended']);
+  });
+
+  test('ends as stalled where a database takes nothing for ten minutes, whatever else the daemon brings in', async () => {
+    using rig = await rigOf();
+    bench.proxy.setFaults(() => ({
+      kind: 'answer',
+      status: 503,
+      body: '{"code":"unavailable","message":"overloaded"}',
+    }));
+    try {
+      const { end, tookMs } = (await liveFollowed(rig, 40 * MINUTE)).followed;
+      expect(end).toMatchObject({ state: 'done', exitCode: 3 });
+      const summary = summaryOf({ end });
+      expect(summary).toMatchObject({ outcome: 'stalled', gaps: [] });
+      expect(summary.destinations[0]?.pending_points).toBeGreaterThan(1000);
+      expect(tookMs).toBeGreaterThanOrEqual(10 * MINUTE);
+      expect(tookMs).toBeLessThan(25 * MINUTE);
+    } finally {
+      bench.proxy.setFaults(null);
+    }
+  });
+
+  test('ends as stalled where one device does not answer, whatever the others bring', async () => {
+    using rig = await rigOf();
+    rig.simulator.faults = onPath(/seldom\/telemetry/, always({ kind: 'server-error', status: 500 }));
+    const { end, tookMs } = (await liveFollowed(rig, HOUR)).followed;
+    expect(summaryOf({ end })).toMatchObject({ outcome: 'stalled', exit_code: 3 });
+    expect(summaryOf({ end }).gaps.every(({ device_id }) => device_id === 'seldom')).toBe(true);
+    expect(tookMs).toBeLessThan(25 * MINUTE);
+  });
+
+  test('ends as stalled while the service is down, and takes turns with the daemon in asking whether it is back', async () => {
+    const askedInAnOutage = async (outage: (rig: Rig) => Promise<unknown>): Promise<number> => {
+      using rig = await rigOf();
+      await live(rig, 10 * MINUTE);
+      const before = rig.simulator.log.total;
+      rig.simulator.faults = always({ kind: 'server-error', status: 503 });
+      await outage(rig);
+      return rig.simulator.log.total - before;
+    };
+    const alone = await askedInAnOutage(async (rig) => await live(rig, 30 * MINUTE));
+    const both = await askedInAnOutage(async (rig) => {
+      const { followed } = await liveFollowed(rig, 30 * MINUTE);
+      expect(summaryOf(followed)).toMatchObject({ outcome: 'stalled', exit_code: 3 });
+      expect(followed.tookMs).toBeLessThan(20 * MINUTE);
+    });
+    expect(both).toBeLessThanOrEqual(alone + 12);
+  });
+
+  test('tells who asked of a key that is refused, and the daemon holds', async () => {
+    using rig = await rigOf();
+    rig.simulator.settings.key.secret = 'another';
+    const api = { url: 'http://simulator.test/external/v1', key: () => 'refused', share: 0.8, concurrency: 4 };
+    const { end } = (await liveFollowed(rig, 5 * MINUTE, { changes: { api } })).followed;
+    expect(end).toMatchObject({ state: 'failed', exitCode: 77, message: expect.stringContaining('refuses the key') });
+  });
+
+  test('that finds another workspace behind the key is told so, and ends the daemon before anything is written', async () => {
+    using rig = await rigOf();
+    const all: Followed[] = [];
+    const life = await live(rig, 30 * MINUTE, {
+      meanwhile: async () => {
+        await rig.clock.sleep(10 * MINUTE);
+        const originMs = rig.clock.nowMs();
+        rig.simulator.world = createWorld({
+          seed: 2,
+          originMs,
+          workspaceId: 'ws-other',
+          devices: [{ deviceId: 'strange' }],
+        });
+        all.push(await follow(rig));
+      },
+    });
+    expect(all[0]?.end).toMatchObject({ state: 'failed', exitCode: 1, message: expect.stringContaining('"ws-other"') });
+    expect(life.error).toBeInstanceOf(UserError);
+    expect(life.error).toMatchObject({ message: expect.stringContaining('"ws-other"') });
+    expect(told(life, 'device-appeared').filter(({ deviceId }) => deviceId === 'strange')).toEqual([]);
+  });
+
+  test('of a kind or with arguments that the daemon does not know fails with words', async () => {
+    using rig = await rigOf();
+    await live(rig, 2 * MINUTE, {
+      meanwhile: async () => {
+        await rig.clock.sleep(5 * SECOND);
+        inState(rig, (db) => {
+          const insert = db.prepare("INSERT INTO job (kind, args, asked_by, asked_ms) VALUES (?, ?, 'test', 1)");
+          for (const [kind, args] of [
+            ['dance', '{}'],
+            ['once', '[]'],
+            ['once', '{"a":1}'],
+            ['toString', '{}'],
+          ])
+            insert.run(kind, args);
+        });
+        await rig.clock.sleep(3 * SECOND);
+        const ends = inState(rig, (db) => db.prepare('SELECT state, exit_code, message FROM job').all());
+        expect(ends).toHaveLength(4);
+        for (const end of ends) {
+          expect(end).toMatchObject({
+            state: 'failed',
+            exit_code: 1,
+            message: expect.stringContaining('another version'),
+          });
+        }
+      },
+    });
+  });
+
+  test('tells no secret, neither in its progress nor at its end', async () => {
+    using rig = await rigOf();
+    const progress = { totals: {}, destinations: [], allowance: {}, words: 'rig-token' } as unknown as ProgressReport;
+    const workers = {
+      once: (): JobWork => ({
+        end: rig.clock
+          .sleep(3 * SECOND)
+          .then(() => ({ state: 'done', exitCode: 0, summary: { held: 'rig-token' }, message: null })),
+        progress: () => progress,
+      }),
+    };
+    await live(rig, MINUTE, {
+      beside: (sync) => takingJobs(sync, workers),
+      meanwhile: async () => void (await follow(rig)),
+    });
+    const [row] = inState(rig, (db) => db.prepare('SELECT progress, summary FROM job').all());
+    expect(JSON.stringify(row)).toContain('[hidden]');
+    expect(JSON.stringify(row)).not.toContain('rig-token');
+  });
+
+  test('that waits for other work is told of soon, and then every minute', async () => {
+    using rig = await rigOf();
+    const sync = rig.open();
+    const stop = new AbortController();
+    const end: JobEnd = { state: 'done', exitCode: 0, summary: null, message: null };
+    const longWork = () => ({ end: rig.clock.sleep(200 * SECOND).then(() => end), progress: () => sync.report() });
+    const [loop] = takingJobs(sync, { once: longWork });
+    const running = loop?.(stop.signal).catch(() => {});
+    const first = follow(rig);
+    await rig.clock.sleep(2 * SECOND);
+    const opened = openJobBoard(rig.dataDir);
+    if (opened === null) throw new Error('no state to ask');
+    const askedMs = rig.clock.monoMs();
+    const toldAfterS: number[] = [];
+    const onWaiting = (): void => void toldAfterS.push(Math.round((rig.clock.monoMs() - askedMs) / SECOND));
+    const parts = { ...opened, clock: rig.clock, onSeen: () => {}, onWaiting, onProgress: () => {} };
+    expect(await followJob(parts, requestOf(rig), stop.signal)).toEqual(end);
+    expect((await first).end).toEqual(end);
+    expect(toldAfterS).toEqual([3, 63, 123, 183]);
+    opened.close();
+    stop.abort(new Error('over'));
+    await running;
+    sync.close();
+  });
+
+  test('is kept for a day', async () => {
+    using rig = await rigOf();
+    const sync = rig.open();
+    const stop = new AbortController();
+    const end: JobEnd = { state: 'done', exitCode: 0, summary: null, message: null };
+    const [loop] = takingJobs(sync, { once: () => ({ end: Promise.resolve(end), progress: () => sync.report() }) });
+    const running = loop?.(stop.signal).catch(() => {});
+    expect((await follow(rig)).end).toEqual(end);
+    await rig.clock.sleep(23 * HOUR);
+    expect(statesOf(rig)).toEqual(['done']);
+    await rig.clock.sleep(2 * HOUR + MINUTE);
+    expect(statesOf(rig)).toEqual([]);
+    stop.abort(new Error('over'));
+    await running;
+    sync.close();
+  });
+
+  test('is given up by its follower where who holds the state does not look after it any more', async () => {
+    using rig = await rigOf();
+    const sync = rig.open();
+    const following = follow(rig).catch((error: unknown) => error);
+    await rig.clock.sleep(SECOND);
+    sync.jobs.beat();
+    expect(sync.jobs.take(1, rig.clock.nowMs())).toBe(true);
+    const beganMs = rig.clock.monoMs();
+    const words = expect.stringContaining('has not looked after this work for a minute');
+    expect(await following).toMatchObject({ exitCode: 3, message: words });
+    expect(rig.clock.monoMs() - beganMs).toBeLessThan(70 * SECOND);
+    expect(sync.jobs.open()).toMatchObject([{ isCancelAsked: true }]);
+    sync.close();
+  });
+});

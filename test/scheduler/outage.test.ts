@@ -1,0 +1,119 @@
+/** A database that is down for three days: the API is asked as ever, and all of it arrives, the newest lane first. */
+import { describe, expect, test } from 'vitest';
+import type { AppEvent } from '../../src/core/events.ts';
+import { runPass } from '../../src/scheduler/pass.ts';
+import type { DeviceSpec } from '../../src/sim/spec.ts';
+import { createWorld, type World } from '../../src/sim/world.ts';
+import { NO_LIMIT } from '../store/support.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { destinationOf, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+import { FAULTS, type Fault, throttled } from '../support/v2-proxy.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+const bench = sharedBench(openBench);
+
+const DEVICES: readonly DeviceSpec[] = [
+  { deviceId: 'steady', intervalMs: 5 * MINUTE },
+  { deviceId: 'tied', intervalMs: 10 * MINUTE, traits: ['ties'] },
+];
+const world = (originMs: number): World =>
+  createWorld({ seed: 5, originMs, historyMs: 2 * DAY, devices: [...DEVICES] });
+
+/** What a backfill left in the other lane before the outage. */
+const HISTORY: readonly string[] = Array.from(
+  { length: 600 },
+  (_, nth) => `workspace,workspace_id=w devices=2 ${BigInt(NOW_MS - 9 * DAY + nth * MINUTE) * 1_000_000n}`,
+);
+
+/** Most of the time it asks for ten minutes' patience; now and then it is not there at all, or takes and says nothing. */
+const OUTAGE: readonly Fault[] = [FAULTS.cut, FAULTS.applyAndCut, ...Array.from({ length: 8 }, () => throttled(600))];
+
+interface Story {
+  readonly events: readonly AppEvent[];
+  /** The requests that the API had seen at the end of each day. */
+  readonly byDay: readonly number[];
+  /** Every line that arrived, in the order of its first arrival, from the end of the outage on. */
+  readonly arrived: readonly string[];
+  /** What waited in each lane when the outage ended. */
+  readonly waiting: { readonly live: readonly string[]; readonly history: readonly string[] };
+}
+
+/** Some days and two hours of passes; `isDown` for all but these hours. */
+async function live(rig: Rig, days: number, isDown: boolean): Promise<Story> {
+  const events: AppEvent[] = [];
+  // Small batches: thousands of them are refused.
+  const destinations = [{ ...destinationOf(bench, rig.database, rig.clock), batchLines: 50 }];
+  const sync = rig.open({ destinations, observe: (event) => events.push(event) });
+  sync.context.store.append(HISTORY, 'history');
+  const stop = new AbortController();
+  const arrived = new Set<string>();
+  let isOver = !isDown;
+  const byDay: number[] = [];
+  let nth = 0;
+  bench.proxy.setFaults(({ lines }) => {
+    nth += 1;
+    if (!isOver) return OUTAGE[nth % OUTAGE.length] ?? null;
+    for (const line of lines) arrived.add(line);
+    return null;
+  });
+  try {
+    const { context, puller, deliverers } = sync;
+    const running = Promise.allSettled(deliverers.map((deliverer) => deliverer.run(stop.signal)));
+    const plan = { puller, fixed: null, historyMs: Number.POSITIVE_INFINITY };
+    const syncFor = async (hours: number): Promise<void> => {
+      for (const endMs = rig.clock.nowMs() + hours * HOUR; rig.clock.nowMs() < endMs; ) {
+        await runPass(context, plan, stop.signal);
+        await rig.clock.sleep(30 * MINUTE);
+      }
+    };
+    for (let day = 0; day < days; day += 1) {
+      await syncFor(24);
+      byDay.push(rig.simulator.log.total);
+    }
+    const { store } = context;
+    const linesOf = (lane: 'live' | 'history') => store.read(lane, { block: 0, line: 0 }, NO_LIMIT).lines;
+    const waiting = { live: linesOf('live'), history: linesOf('history') };
+    isOver = true;
+    await syncFor(2);
+    stop.abort();
+    await running;
+    return { events, byDay, arrived: [...arrived], waiting };
+  } finally {
+    stop.abort();
+    sync.close();
+    bench.proxy.setFaults(null);
+  }
+}
+
+describe.runIf(influxdAvailable())('a database that is down for three days', () => {
+  test('costs no request beyond the usual, and has everything once within two hours, live points first', async () => {
+    using usual = await openRig(bench, { world, historyMs: DAY });
+    const [normal = 0] = (await live(usual, 1, false)).byDay;
+    using rig = await openRig(bench, { world, historyMs: DAY });
+    const story = await live(rig, 3, true);
+    const [first = 0, second = 0, third = 0] = story.byDay;
+    expect(normal).toBeGreaterThan(100);
+    expect(first).toBeLessThanOrEqual(normal);
+    expect(Math.max(second - first, third - second)).toBeLessThanOrEqual(normal + 5);
+    expect(story.events.filter(({ type }) => type === 'destination-moving')).toHaveLength(1);
+    expect(story.events.filter(({ type }) => type === 'lines-quarantined')).toEqual([]);
+
+    const { live: lively, history } = story.waiting;
+    expect([lively.length > 3000, history.length]).toEqual([true, HISTORY.length]);
+    // What waited in the live lane arrives in the order of the log, and before anything of the history.
+    expect(story.arrived.slice(0, lively.length)).toEqual([...new Set(lively)]);
+    const rank = new Map(story.arrived.map((line, index) => [line, index]));
+    expect(history.every((line) => (rank.get(line) ?? -1) >= lively.length)).toBe(true);
+
+    const verdict = await rig.verdict(NOW_MS + 3 * DAY + HOUR, {
+      fromNs: BigInt(NOW_MS - DAY + HOUR) * 1_000_000n,
+      toNs: BigInt(NOW_MS + 3 * DAY + HOUR) * 1_000_000n,
+    });
+    expect([verdict.missing.slice(0, 3), verdict.invented.slice(0, 3)]).toEqual([[], []]);
+    expect(verdict.expected).toBeGreaterThan(3000);
+  }, 180_000);
+});

@@ -1,0 +1,118 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { DAY_MS, SECOND_MS } from '../../src/core/time.ts';
+import { createHistoryQueue, type OpenHistory, REACHES, type Reach } from '../../src/scheduler/planner-history.ts';
+import { createWorld, evenDevice } from './planner-world.ts';
+
+const NOTHING: OpenHistory = { day: 0, week: 0, rest: 0 };
+
+describe('history', () => {
+  test('is breadth first: the last day of every device, then the week, then the rest', () => {
+    const ids = Array.from({ length: 50 }, (_, index) => `d${index}`);
+    const world = createWorld(ids.map((id) => evenDevice(id, { intervalMs: 60_000, untilMs: -30 * DAY_MS })));
+    for (const id of ids) {
+      world.hold(id, 0);
+      // Those that make more take more pages.
+      world.open('first-history', id, {
+        day: (1 + (Number(id.slice(1)) % 3)) * DAY_MS,
+        week: 6 * DAY_MS,
+        rest: 4 * DAY_MS,
+      });
+    }
+    const made = world.run({ fromMs: 0, untilMs: 1000 * SECOND_MS });
+    const history = made.flatMap(({ decision }) => (decision.kind === 'history' ? [decision] : []));
+    const order = history.map(({ reach }) => REACHES.indexOf(reach));
+    expect(order, 'no week before the last day of all').toEqual(order.toSorted((a, b) => a - b));
+    expect(
+      history
+        .slice(0, 50)
+        .map(({ deviceId }) => deviceId)
+        .toSorted(),
+      'each in turn',
+    ).toEqual(ids.toSorted());
+    expect(history.filter(({ reach }) => reach === 'week')).toHaveLength(6 * 50);
+    const firstWeek = history.filter(({ reach }) => reach === 'week').slice(0, 50);
+    expect(new Set(firstWeek.map(({ deviceId }) => deviceId)).size).toBe(50);
+    expect(world.planner.figures().openHistoryMs).toEqual(NOTHING);
+  });
+
+  test('a first history comes before a backfill', () => {
+    const world = createWorld([evenDevice('a', { intervalMs: 60_000, untilMs: -DAY_MS })]);
+    world.hold('a', 0);
+    world.open('backfill', 'a', { day: 0, week: 0, rest: 50 * DAY_MS });
+    world.open('first-history', 'a', { day: 0, week: 0, rest: 20 * DAY_MS });
+    const lanes = world.run({ fromMs: 0, untilMs: 100 * SECOND_MS }).map(({ decision }) => decision.lane);
+    const first = lanes.slice(0, lanes.lastIndexOf('first-history') + 1);
+    expect(first.filter((lane) => lane === 'backfill').length, 'but for its floor').toBeLessThanOrEqual(2);
+    expect(lanes.filter((lane) => lane === 'backfill')).toHaveLength(50);
+  });
+
+  test('what cannot be asked rests, and the others get their turns', () => {
+    const queue = createHistoryQueue();
+    for (const id of ['bad', 'good']) queue.open(id, { ...NOTHING, day: 5 });
+    queue.hold('bad');
+    expect(queue.next(0)).toEqual({ deviceId: 'good', reach: 'day' });
+    queue.release('bad', false, 100);
+    queue.open('good', NOTHING);
+    expect(queue.next(99)).toBeNull();
+    expect(queue.nextMs()).toBe(100);
+    expect(queue.next(100)).toEqual({ deviceId: 'bad', reach: 'day' });
+    queue.gone('bad');
+    expect(queue.next(200)).toBeNull();
+    expect(queue.openMs()).toEqual(NOTHING);
+  });
+
+  test('what is open is counted right, and nothing that is done is asked, whatever happens', () => {
+    const open = fc.record({ day: fc.nat(2), week: fc.nat(2), rest: fc.nat(2) });
+    const change = fc.record({ kind: fc.constantFrom('open', 'gone', 'hold', 'release'), id: fc.nat(8), open });
+    fc.assert(
+      fc.property(fc.array(change, { maxLength: 120 }), (changes) => {
+        const queue = createHistoryQueue();
+        const model = createModel();
+        changes.forEach(({ kind, id, open: next }, atMs) => {
+          const deviceId = `d${id}`;
+          if (kind === 'open') queue.open(deviceId, next);
+          else if (kind === 'release') queue.release(deviceId, true);
+          else queue[kind](deviceId);
+          model[kind](deviceId, next);
+          const pick = queue.next(atMs);
+          expect(pick?.reach, 'the newest stretch that any free one lacks').toBe(model.reach());
+          if (pick !== null) expect(model.opens.get(pick.deviceId)?.[pick.reach]).toBeGreaterThan(0);
+          expect(queue.openMs()).toEqual(model.sum());
+        });
+      }),
+    );
+  });
+});
+
+/** The queue as plainly as it can be said. */
+function createModel() {
+  const opens = new Map<string, OpenHistory>();
+  const held = new Set<string>();
+  const sumOf = (reach: Reach): number => [...opens.values()].reduce((sum, each) => sum + each[reach], 0);
+  return {
+    opens,
+    open(deviceId: string, open: OpenHistory) {
+      opens.set(deviceId, open);
+    },
+    gone(deviceId: string) {
+      opens.delete(deviceId);
+      held.delete(deviceId);
+    },
+    hold(deviceId: string) {
+      if (isOpen(opens.get(deviceId))) held.add(deviceId);
+    },
+    release(deviceId: string) {
+      held.delete(deviceId);
+    },
+    reach(): Reach | undefined {
+      const free = [...opens].filter(([deviceId]) => !held.has(deviceId)).map(([, open]) => open);
+      return REACHES.find((reach) => free.some((open) => REACHES.find((each) => open[each] > 0) === reach));
+    },
+    sum: (): OpenHistory => ({ day: sumOf('day'), week: sumOf('week'), rest: sumOf('rest') }),
+  };
+}
+
+function isOpen(open: OpenHistory | undefined): boolean {
+  return open !== undefined && REACHES.some((reach) => open[reach] > 0);
+}

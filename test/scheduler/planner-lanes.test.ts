@@ -1,0 +1,147 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Purpose } from '../../src/core/ports.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import { createFloorBooks, FLOOR_LANES, NARROW_FLOORS, USUAL_FLOORS } from '../../src/scheduler/planner-floors.ts';
+import type { OpenHistory } from '../../src/scheduler/planner-history.ts';
+import { createWorld, evenDevice, type Made } from './planner-world.ts';
+
+const LANES = ['live', ...FLOOR_LANES] as const;
+type Lane = (typeof LANES)[number];
+const MUCH: OpenHistory = { day: 100_000 * DAY_MS, week: 0, rest: 0 };
+
+function laneOf({ decision: { lane, kind } }: Made): Lane {
+  if (lane !== 'inventory') return lane;
+  return kind === 'account' ? 'account' : 'devices';
+}
+
+function purposeOfLane(lane: Lane): Pick<Purpose, 'lane' | 'stream'> {
+  if (lane === 'account' || lane === 'devices') return { lane: 'inventory', stream: lane };
+  return { lane, stream: lane === 'alerts' ? 'alerts' : 'telemetry' };
+}
+
+/** The most requests between two of a lane, the beginning and the end included. */
+function longestWait(made: readonly Made[], lane: Lane): number {
+  const at = made.flatMap((each, index) => (laneOf(each) === lane ? [index] : []));
+  return Math.max(...[...at, made.length].map((index, nth) => index - (at[nth - 1] ?? -1)));
+}
+
+/** Live work for ten times the requests there are, and work for every lane below it. */
+function busyWorld(devices: number, intervalMs: number) {
+  const talking = Array.from({ length: devices }, (_, index) => evenDevice(`t${index}`, { intervalMs }));
+  const silent = Array.from({ length: devices }, (_, index) =>
+    evenDevice(`s${index}`, { intervalMs, untilMs: -DAY_MS }),
+  );
+  const world = createWorld([...talking, ...silent]);
+  for (const { deviceId } of [...talking, ...silent]) {
+    world.hold(deviceId, -12 * HOUR_MS);
+    world.open('first-history', deviceId, MUCH);
+    world.open('backfill', deviceId, MUCH);
+  }
+  return world;
+}
+
+/** Counts how long each has waited with work at hand, and expects that it is no longer than its floor says. */
+function noteWaits(waits: Map<Lane, number>, lane: Lane, hasWork: (lane: Lane) => boolean): void {
+  for (const each of FLOOR_LANES) {
+    waits.set(each, each === lane || !hasWork(each) ? 0 : (waits.get(each) ?? 0) + 1);
+    // What it got without being owed it pays for first, up to five requests.
+    const ahead = each === 'devices' ? 200 : 5;
+    expect(waits.get(each)).toBeLessThanOrEqual((1 + ahead) / USUAL_FLOORS[each] + FLOOR_LANES.length);
+  }
+}
+
+describe('no lane starves', () => {
+  test.each([
+    ['where the readings fit', USUAL_FLOORS, 10 * MINUTE_MS, null],
+    ['where they do not', NARROW_FLOORS, 10 * SECOND_MS, 800],
+  ] as const)(
+    '%s: each with work gets its floor, and waits no longer than that takes',
+    (_, floors, intervalMs, budget) => {
+      const world = busyWorld(300, intervalMs);
+      if (budget !== null) world.planner.setDay({ limit: budget / 0.8, budget, spent: 0, others: null }, 0);
+      const days = budget === null ? 1 : 4;
+      const made = world.run({ fromMs: 0, untilMs: days * DAY_MS, everyMs: 30 * SECOND_MS });
+      expect(world.planner.figures().isOvercommitted).toBe(budget !== null);
+      for (const lane of FLOOR_LANES) {
+        const count = made.filter((each) => laneOf(each) === lane).length;
+        expect(count, lane).toBeGreaterThanOrEqual(Math.floor(made.length * floors[lane] * 0.9) - 2);
+        // Its own reciprocal, once more for each request that it got at the start without being owed one (the first
+        // listing has three pages), and a few where several are owed.
+        const times = lane === 'devices' ? 7 : 2;
+        expect(longestWait(made, lane), lane).toBeLessThanOrEqual(times / floors[lane] + 2 * FLOOR_LANES.length);
+      }
+      const live = made.filter(({ decision }) => decision.lane === 'live').length;
+      expect(live / made.length, 'and live work the rest').toBeGreaterThan(0.7);
+    },
+  );
+
+  test('whatever work comes and goes, a lane that has it waits no longer than its floor says', () => {
+    const work = fc.array(fc.subarray([...FLOOR_LANES]), { minLength: 200, maxLength: 600 });
+    const others = fc.infiniteStream(fc.constantFrom(...LANES));
+    fc.assert(
+      fc.property(work, others, (steps, wanted) => {
+        const books = createFloorBooks();
+        const waits = new Map<Lane, number>();
+        for (const lanes of steps) {
+          const hasWork = (lane: Lane): boolean => lane === 'live' || lanes.includes(lane);
+          const owed = books.owed(hasWork);
+          const other = wanted.next().value ?? 'live';
+          const lane = owed ?? (hasWork(other) ? other : 'live');
+          expect(hasWork(lane), 'what has no work is owed nothing').toBe(true);
+          books.sent(purposeOfLane(lane), hasWork, USUAL_FLOORS);
+          noteWaits(waits, lane, hasWork);
+        }
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  test('the floors leave live work the most', () => {
+    for (const floors of [USUAL_FLOORS, NARROW_FLOORS]) {
+      expect(Object.values(floors).reduce((sum, floor) => sum + floor, 0)).toBeLessThan(0.2);
+    }
+  });
+
+  test('the account and the listing are booked alike, and neither starves', () => {
+    const world = busyWorld(300, 10 * MINUTE_MS);
+    const made = world.run({ fromMs: 0, untilMs: DAY_MS, everyMs: 30 * SECOND_MS });
+    for (const kind of ['account', 'devices']) {
+      const at = made.filter(({ decision }) => decision.kind === kind).map(({ atMs }) => atMs);
+      const gaps = at.slice(1).map((atMs, index) => atMs - (at[index] ?? 0));
+      expect(Math.max(...gaps), kind).toBeLessThan(9 * HOUR_MS);
+    }
+  });
+});
+
+describe('what there is to spare', () => {
+  test('goes to history before sweeps, and live work is not kept waiting for it', () => {
+    const world = createWorld(['a', 'b'].map((id) => evenDevice(id, { intervalMs: MINUTE_MS })));
+    for (const deviceId of ['a', 'b']) {
+      world.hold(deviceId, 0);
+      world.open('first-history', deviceId, MUCH);
+    }
+    world.planner.setDay({ limit: 25_000, budget: 20_000, spent: 0, others: null }, 0);
+    const made = world.run({ fromMs: 0, untilMs: DAY_MS });
+    const share = (lane: Lane): number => made.filter(({ decision }) => decision.lane === lane).length;
+    expect(share('live')).toBeGreaterThan(2 * 1400 * 0.98);
+    expect(share('first-history')).toBeGreaterThan(13_000);
+    expect(made.length, 'all that the day carries').toBeGreaterThan(19_000);
+  });
+
+  test('what is read again gets what all else leaves, one at a time', () => {
+    const world = createWorld([evenDevice('a', { intervalMs: MINUTE_MS })]);
+    world.hold('a', 0);
+    world.open('backfill', 'a', { day: 0, week: 0, rest: 3 * DAY_MS });
+    world.planner.setReread(true);
+    const made = world.run({ fromMs: 0, untilMs: MINUTE_MS });
+    const kinds = made.map(({ decision }) => decision.kind);
+    expect(kinds.filter((kind) => kind === 'reread')).toHaveLength(1);
+    expect(kinds.indexOf('reread')).toBeGreaterThan(kinds.lastIndexOf('history'));
+    world.planner.setReread(true);
+    const decision = world.planner.next(MINUTE_MS - 1);
+    if (decision.kind === 'rest') throw new Error('there is something to read again');
+    world.planner.began(decision, MINUTE_MS - 1);
+    expect(world.planner.next(MINUTE_MS - 1).kind, 'it is under way').toBe('rest');
+  });
+});

@@ -1,0 +1,57 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { createSurprises, listEveryMs, listPages } from '../../src/scheduler/planner-listing.ts';
+
+const USUAL = {
+  devices: 1000,
+  pageSize: 200,
+  ageMs: 10 * MINUTE_MS,
+  surprisesPerMs: 100 / DAY_MS,
+  leastMs: MINUTE_MS,
+};
+
+describe('how often the list is read', () => {
+  test('takes a page for every 200 devices, at least one', () => {
+    expect([0, 1, 200, 201, 10_000].map((devices) => listPages(devices, 200))).toEqual([1, 1, 1, 2, 50]);
+    expect(listPages(101, 50)).toBe(3);
+  });
+
+  test('is as often as the schedule says while nothing is stretched, and no rarer than daily', () => {
+    expect(listEveryMs({ ...USUAL, ageMs: 0 })).toBe(MINUTE_MS);
+    expect(listEveryMs({ ...USUAL, ageMs: 10 * DAY_MS })).toBe(DAY_MS);
+  });
+
+  test('is the time at which listings and what they find late cost least together', () => {
+    /** What a listing costs and what is found late by it, in ms of age for each ms. */
+    const cost = (everyMs: number, { devices, pageSize, ageMs, surprisesPerMs }: typeof USUAL): number =>
+      (listPages(devices, pageSize) * ageMs ** 2) / 2 / everyMs + (surprisesPerMs * everyMs ** 2) / 6;
+    const input = fc.record({
+      devices: fc.integer({ min: 1, max: 20_000 }),
+      ageMs: fc.integer({ min: 2 * MINUTE_MS, max: 3 * HOUR_MS }),
+      surprises: fc.integer({ min: 1, max: 5000 }),
+    });
+    fc.assert(
+      fc.property(input, ({ devices, ageMs, surprises }) => {
+        const about = { ...USUAL, devices, ageMs, surprisesPerMs: surprises / DAY_MS };
+        const everyMs = listEveryMs(about);
+        if (everyMs === MINUTE_MS || everyMs === DAY_MS) return;
+        for (const other of [0.8, 1.25]) expect(cost(everyMs, about)).toBeLessThan(cost(everyMs * other, about));
+      }),
+    );
+  });
+
+  test('more surprises have it read more often, none less often but not never', () => {
+    const surprises = createSurprises();
+    const prior = surprises.perMs(1000);
+    surprises.listed(0, 1000);
+    for (let hour = 1; hour <= 24; hour += 1) {
+      for (let count = 0; count < 50; count += 1) surprises.note();
+      surprises.listed(hour * HOUR_MS, 1000);
+    }
+    expect(surprises.perMs(1000) * HOUR_MS).toBeGreaterThan(20);
+    for (let hour = 25; hour <= 80; hour += 1) surprises.listed(hour * HOUR_MS, 1000);
+    expect(surprises.perMs(1000)).toBeLessThan(prior);
+    expect(surprises.perMs(1000)).toBeGreaterThan(0);
+  });
+});

@@ -1,0 +1,152 @@
+import { describe, expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import { type Decision, purposeOf } from '../../src/scheduler/planner-terms.ts';
+import { countOf, createWorld, evenDevice, SILENT, tailsOf } from './planner-world.ts';
+
+describe('trouble', () => {
+  const pair = () => {
+    const world = createWorld(['bad', 'good'].map((id) => evenDevice(id, { intervalMs: 10 * SECOND_MS })));
+    for (const deviceId of ['bad', 'good']) world.hold(deviceId, 0);
+    return world;
+  };
+  const fateOf = (fate: 'failed' | 'refused') => (decision: Decision) =>
+    'deviceId' in decision && decision.deviceId === 'bad' ? fate : 'answered';
+
+  test('of one device has it rest at doubling times, and the others are asked as ever', () => {
+    const world = pair();
+    const made = world.run({ fromMs: 0, untilMs: 6 * HOUR_MS, fate: fateOf('failed') });
+    const bad = tailsOf(made).filter(({ deviceId }) => deviceId === 'bad');
+    expect(bad.map(({ atMs }) => Math.round((atMs - (bad[0]?.atMs ?? 0)) / MINUTE_MS)).slice(0, 8)).toEqual([
+      0, 1, 3, 7, 15, 31, 51, 71,
+    ]);
+    expect(countOf(made, 'good')).toBeGreaterThan(330);
+    const mended = world.run({ fromMs: 6 * HOUR_MS, untilMs: 8 * HOUR_MS });
+    expect(countOf(mended, 'bad'), 'and is soon as before once it answers').toBeGreaterThan(50);
+  });
+
+  test('with the allowance leaves everything as it was', () => {
+    const made = pair().run({ fromMs: 0, untilMs: 10 * MINUTE_MS, fate: fateOf('refused'), everyMs: 10 * SECOND_MS });
+    expect(countOf(made, 'bad'), 'it is tried again with the next turn').toBeGreaterThan(30);
+  });
+
+  test.each(['devices', 'alerts', 'live'])(
+    'of the whole service is not looked for by one stream alone: %s',
+    (failing) => {
+      const made = pair().run({
+        fromMs: 0,
+        untilMs: 10 * MINUTE_MS,
+        // As the daemon goes by it: where nobody is answered, one tries now and then.
+        everyMs: 30 * SECOND_MS,
+        fate: ({ kind, lane }) => (kind === failing || lane === failing ? 'refused' : 'answered'),
+      });
+      const streams = made.map(({ decision }) => purposeOf(decision).stream);
+      const failed = failing === 'live' ? 'telemetry' : failing;
+      expect(streams.filter((stream) => stream === failed).length).toBeGreaterThan(5);
+      const twice = streams.filter((stream, index) => stream === failed && streams[index + 1] === failed);
+      expect(twice, 'another has its turn between two of them').toEqual([]);
+    },
+  );
+
+  test('of a listing that lasts has what fell quiet of late looked for without it, and nothing else', () => {
+    const world = createWorld([
+      evenDevice('paused', { intervalMs: 10 * MINUTE_MS, seenAt: () => 0 }),
+      ...Array.from({ length: 300 }, (_, index) => evenDevice(`old${index}`, SILENT)),
+    ]);
+    const rate = { intervalMs: 10 * MINUTE_MS, deviationMs: 0 };
+    const nowMs = 10 * HOUR_MS;
+    const hold = (deviceId: string, newestMs: number): void => {
+      world.planner.held(deviceId, { newestMs, askedMs: nowMs, rate });
+      world.planner.listed([{ deviceId, seenMs: newestMs, isActive: true }], { isLast: true }, nowMs);
+    };
+    for (let index = 0; index < 300; index += 1) hold(`old${index}`, HOUR_MS);
+    hold('paused', nowMs - HOUR_MS);
+    const fate = ({ kind }: Decision) => (kind === 'devices' ? 'failed' : 'answered');
+    const made = world.run({ fromMs: nowMs, untilMs: nowMs + 2 * HOUR_MS, fate });
+    const asked = tailsOf(made, 'sweep');
+    expect(asked.length, 'no burst of all').toBeLessThan(5);
+    expect(asked[0]?.deviceId).toBe('paused');
+    expect((asked[0]?.atMs ?? 0) - nowMs).toBeLessThan(25 * MINUTE_MS);
+    expect(countOf(made, 'paused'), 'and is gone on with by its rate').toBeGreaterThan(5);
+  });
+
+  test('of a listing, the alerts or the account has them rest, and a listing begins anew', () => {
+    const world = createWorld(Array.from({ length: 450 }, (_, index) => evenDevice(`d${index}`, SILENT)));
+    let pages = 0;
+    const made = world.run({
+      fromMs: 0,
+      untilMs: HOUR_MS,
+      fate: ({ kind }) => {
+        if (kind === 'devices') pages += 1;
+        return kind === 'devices' && pages === 2 ? 'failed' : kind === 'alerts' ? 'failed' : 'answered';
+      },
+    });
+    const alerts = made.filter(({ decision }) => decision.kind === 'alerts');
+    expect(alerts.length).toBeGreaterThan(25);
+    expect(alerts.length, 'two minutes at most between two tries').toBeLessThan(40);
+    expect(made.filter(({ decision }) => decision.kind === 'account')).toHaveLength(1);
+    expect(pages).toBeGreaterThan(12);
+  });
+});
+
+describe('devices come and go', () => {
+  test('one that is gone is looked at daily, one that has left never, one that is back as before', () => {
+    const ids = ['gone', 'left', 'back'];
+    const world = createWorld(ids.map((id) => evenDevice(id, { intervalMs: MINUTE_MS, seenAt: () => null })));
+    for (const deviceId of ids) world.hold(deviceId, 0);
+    world.planner.gone('gone', 0);
+    world.planner.left('left');
+    world.planner.gone('back', 0);
+    world.hold('back', HOUR_MS);
+    const fate = (decision: Decision) => ('deviceId' in decision && decision.deviceId === 'gone' ? 'gone' : 'answered');
+    const made = world.run({ fromMs: HOUR_MS, untilMs: 3 * DAY_MS, fate });
+    const looks = tailsOf(made, 'sweep').filter(({ deviceId }) => deviceId === 'gone');
+    expect(looks).toHaveLength(2);
+    expect(countOf(made, 'gone')).toBe(0);
+    expect(countOf(made, 'back')).toBeGreaterThan(1000);
+  });
+
+  test('one that is paused is asked by hint and sweep only', () => {
+    const world = createWorld([]);
+    world.planner.held('paused', { newestMs: 0, askedMs: 0, rate: { intervalMs: MINUTE_MS, deviationMs: 0 } });
+    world.planner.listed([{ deviceId: 'paused', seenMs: 0, isActive: false }], { isLast: true }, 1);
+    const quiet = world.run({ fromMs: 2, untilMs: 5 * HOUR_MS });
+    expect(tailsOf(quiet)).toEqual([]);
+    world.planner.listed([{ deviceId: 'paused', seenMs: HOUR_MS, isActive: false }], { isLast: true }, 5 * HOUR_MS);
+    world.planner.done('alerts', 5 * HOUR_MS);
+    world.planner.done('account', 5 * HOUR_MS);
+    expect(world.planner.next(5 * HOUR_MS)).toMatchObject({ kind: 'tail', lane: 'live', deviceId: 'paused' });
+  });
+
+  test('a stream that is off is not asked, the others go on, and it is tried again later', () => {
+    const world = createWorld([evenDevice('a', { intervalMs: MINUTE_MS })]);
+    world.planner.off('telemetry', HOUR_MS);
+    world.planner.off('alerts', HOUR_MS);
+    const kinds = new Set(world.run({ fromMs: 0, untilMs: HOUR_MS }).map(({ decision }) => decision.kind));
+    expect([...kinds].toSorted()).toEqual(['account', 'devices']);
+    const after = new Set(
+      world.run({ fromMs: HOUR_MS, untilMs: HOUR_MS + MINUTE_MS }).map((made) => made.decision.kind),
+    );
+    expect(after.has('tail') && after.has('alerts')).toBe(true);
+  });
+
+  test('what is hastened is due now, once', () => {
+    const world = createWorld([]);
+    world.run({ fromMs: 0, untilMs: 10 * MINUTE_MS });
+    world.planner.hasten('account');
+    const made = world.run({ fromMs: 10 * MINUTE_MS, untilMs: 20 * MINUTE_MS });
+    expect(made.filter(({ decision }) => decision.kind === 'account')).toHaveLength(1);
+  });
+
+  test('a walk that has begun is finished, says nothing of the newest end, and the device is asked on', () => {
+    const world = createWorld(['walked', 'other'].map((id) => evenDevice(id, { intervalMs: 10 * SECOND_MS })));
+    // Ten hours are 18 pages of one; two are 3.6 of the other.
+    world.hold('walked', 8 * HOUR_MS);
+    world.hold('other', 8 * HOUR_MS);
+    const made = tailsOf(world.run({ fromMs: 10 * HOUR_MS, untilMs: 11 * HOUR_MS, everyMs: 20 * SECOND_MS }));
+    const [first] = made;
+    const walk = made.slice(0, 4);
+    expect(new Set(walk.map(({ deviceId }) => deviceId)), 'one after the other').toEqual(new Set([first?.deviceId]));
+    expect(walk.slice(0, 3).map(({ newReadings }) => newReadings)).toEqual([200, 200, 200]);
+    for (const id of ['walked', 'other']) expect(countOf(made.slice(8), id)).toBeGreaterThan(50);
+  });
+});

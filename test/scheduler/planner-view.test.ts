@@ -1,0 +1,79 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { CoveredSpan } from '../../src/core/coverage.ts';
+import { lengthNs, normalize, subtract } from '../../src/core/intervals.ts';
+import { DAY_MS, HOUR_MS, msToNs, nsToMs } from '../../src/core/time.ts';
+import { viewOf } from '../../src/scheduler/planner-view.ts';
+
+const NOW = 100 * DAY_MS;
+
+/** A stretch that is held, in ms, with the newest reading in it. */
+function span(fromMs: number, toMs: number, lastMs: number | null = toMs - 1000): CoveredSpan {
+  const last = lastMs === null ? null : { at: msToNs(lastMs), digest: 'x' };
+  return { from: msToNs(fromMs), to: msToNs(toMs), first: last, last };
+}
+
+function view(spans: readonly CoveredSpan[], { fromMs = NOW - 30 * DAY_MS, resting = [span(0, 0)] } = {}) {
+  const wanted = { from: msToNs(fromMs), to: msToNs(NOW) };
+  return viewOf({ spans, wanted, resting: normalize(resting) });
+}
+
+describe('what the planner sees of a device', () => {
+  test('one that was never asked has no history yet: its newest page comes first', () => {
+    expect(view([])).toEqual({ newestMs: null, coveredToMs: null, hole: null, open: { day: 0, week: 0, rest: 0 } });
+  });
+
+  test('after that page its history is open, by how far back it lies', () => {
+    const seen = view([span(NOW - 2 * HOUR_MS, NOW)]);
+    expect(seen.hole).toBeNull();
+    expect(seen.open).toEqual({ day: 22 * HOUR_MS, week: 6 * DAY_MS, rest: 23 * DAY_MS });
+    expect(seen.newestMs).toBe(NOW - 1000);
+  });
+
+  test('a short stretch that was missed is caught up with by live work, a long one waits its turn', () => {
+    const fromMs = NOW - 20 * DAY_MS;
+    const short = view([span(fromMs, NOW - 5 * HOUR_MS), span(NOW - HOUR_MS, NOW)], { fromMs });
+    expect(short.hole).toEqual({ fromMs: NOW - 5 * HOUR_MS, toMs: NOW - HOUR_MS });
+    expect(short.open).toEqual({ day: 0, week: 0, rest: 0 });
+    const long = view([span(fromMs, NOW - 9 * DAY_MS), span(NOW - HOUR_MS, NOW)], { fromMs });
+    expect(long.hole).toBeNull();
+    expect(long.open).toEqual({ day: 23 * HOUR_MS, week: 6 * DAY_MS, rest: 2 * DAY_MS });
+  });
+
+  test('the newest end is no hole, and a silent device shows its last reading', () => {
+    const silent = view([span(NOW - 30 * DAY_MS, NOW - HOUR_MS, NOW - 12 * DAY_MS)]);
+    expect(silent).toEqual({
+      newestMs: NOW - 12 * DAY_MS,
+      coveredToMs: NOW - HOUR_MS,
+      hole: null,
+      open: { day: 0, week: 0, rest: 0 },
+    });
+    expect(view([span(NOW - 30 * DAY_MS, NOW - HOUR_MS, null)]).newestMs, 'none ever: up to when').toBe(NOW - HOUR_MS);
+  });
+
+  test('named gaps rest', () => {
+    const fromMs = NOW - 20 * DAY_MS;
+    const held = [span(fromMs, NOW - 5 * HOUR_MS), span(NOW - HOUR_MS, NOW)];
+    const resting = [span(NOW - 5 * HOUR_MS, NOW - HOUR_MS)];
+    expect(view(held, { fromMs, resting })).toMatchObject({ hole: null, open: { day: 0, week: 0, rest: 0 } });
+  });
+
+  test('hole and history together are what is missing below the newest stretch, whatever is held', () => {
+    const edges = fc.uniqueArray(fc.integer({ min: 1, max: 40 * 24 }), { minLength: 2, maxLength: 12 });
+    fc.assert(
+      fc.property(edges, (hours) => {
+        const at = hours.toSorted((a, b) => a - b).map((hour) => NOW - 40 * DAY_MS + hour * HOUR_MS);
+        const spans = at.flatMap((fromMs, index) => {
+          const toMs = at[index + 1];
+          return index % 2 === 0 && toMs !== undefined ? [span(fromMs, toMs)] : [];
+        });
+        const { hole, open } = view(spans);
+        const top = spans.at(-1);
+        const below = { from: msToNs(NOW - 30 * DAY_MS), to: top?.from ?? 0n };
+        const missing = subtract(normalize([below]), normalize(spans));
+        const told = open.day + open.week + open.rest + (hole === null ? 0 : hole.toMs - hole.fromMs);
+        expect(told).toBe(nsToMs(lengthNs(missing)));
+      }),
+    );
+  });
+});

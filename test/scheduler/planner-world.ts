@@ -1,0 +1,171 @@
+/**
+ * A workspace for the planner: devices that report evenly, requests that are answered at once, at an even pace.
+ */
+
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import { createPlanner } from '../../src/scheduler/planner.ts';
+import type { OpenHistory } from '../../src/scheduler/planner-history.ts';
+import { type Decision, type Planner, type PlannerSettings, purposeOf } from '../../src/scheduler/planner-terms.ts';
+import type { Device } from '../bench/planner/fleet.ts';
+import { type Held, hold, takePage } from '../bench/planner/holdings.ts';
+
+export const PAGE = 200;
+
+export const SETTINGS: PlannerSettings = {
+  freshnessMs: MINUTE_MS,
+  devicesMs: 5 * MINUTE_MS,
+  alertsMs: 2 * MINUTE_MS,
+  accountMs: HOUR_MS,
+  sweepMs: 6 * HOUR_MS,
+  pageSize: PAGE,
+  share: 0.8,
+};
+
+export interface EvenDevice {
+  readonly intervalMs: number;
+  /** Its last reading; none after it. */
+  readonly untilMs?: number;
+  /** What the listing says instead of its newest reading; `null`: nothing. */
+  readonly seenAt?: (atMs: number) => number | null;
+}
+
+export interface WorldDevice extends Omit<Device, 'seenAt'> {
+  seenAt(atMs: number): number | null;
+}
+
+/** A device with a reading at every multiple of its interval. */
+export function evenDevice(deviceId: string, { intervalMs, untilMs = Infinity, seenAt }: EvenDevice): WorldDevice {
+  const newestAt = (atMs: number): number => Math.floor(Math.min(atMs, untilMs) / intervalMs);
+  const timeOf = (reading: number): number => (reading * intervalMs > untilMs ? Infinity : reading * intervalMs);
+  return {
+    deviceId,
+    isSilent: Number.isFinite(untilMs),
+    intervalMs,
+    newestAt,
+    timeOf,
+    seenAt: seenAt ?? ((atMs) => timeOf(newestAt(atMs))),
+  };
+}
+
+/** What became of a request: answered, refused for the allowance's sake, failed by a fault of its own, or a 404. */
+export type Fate = 'answered' | 'refused' | 'failed' | 'gone';
+
+export interface Made {
+  readonly atMs: number;
+  readonly decision: Decision;
+  readonly fate: Fate;
+  /** New readings of a tail. */
+  readonly newReadings: number;
+}
+
+export interface World {
+  readonly planner: Planner;
+  /** Tells what is held of a device: all up to `atMs`, asked then. */
+  hold(deviceId: string, atMs: number): void;
+  open(lane: 'first-history' | 'backfill', deviceId: string, open: OpenHistory): void;
+  /** Makes requests, one every `everyMs` at most. @returns them. */
+  run(how: { fromMs: number; untilMs: number; everyMs?: number; fate?: (decision: Decision) => Fate }): readonly Made[];
+}
+
+/** A page of history takes a day of it. */
+export function createWorld(devices: readonly WorldDevice[], settings: Partial<PlannerSettings> = {}): World {
+  const planner = createPlanner({ ...SETTINGS, ...settings });
+  const holdings = new Map<string, Held>();
+  const histories = { 'first-history': new Map<string, OpenHistory>(), backfill: new Map<string, OpenHistory>() };
+  const byId = new Map(devices.map((device) => [device.deviceId, device]));
+  let listFrom = 0;
+
+  const heldOf = (deviceId: string): Held => {
+    const device = byId.get(deviceId);
+    if (device === undefined) throw new Error(`${deviceId} is no device`);
+    const known = holdings.get(deviceId) ?? hold({ ...device, seenAt: () => 0 }, 0, device.newestAt(0) - 1);
+    holdings.set(deviceId, known);
+    return known;
+  };
+  const answer = (decision: Decision, nowMs: number): number => {
+    if (decision.kind === 'tail') {
+      const page = takePage(heldOf(decision.deviceId), nowMs, {
+        pageSize: PAGE,
+        givesUp: decision.newestOnly,
+        untilMs: decision.untilMs,
+      });
+      planner.tailLanded(decision, page, nowMs);
+      return page.newReadings;
+    }
+    if (decision.kind === 'history') {
+      const queue = histories[decision.lane];
+      const open = pageOf(queue.get(decision.deviceId) ?? { day: 0, week: 0, rest: 0 }, decision.reach);
+      queue.set(decision.deviceId, open);
+      planner.historyLanded(decision, open);
+    } else if (decision.kind === 'devices') {
+      const page = devices.slice(listFrom, listFrom + PAGE);
+      listFrom = listFrom + PAGE >= devices.length ? 0 : listFrom + PAGE;
+      const listed = page.map(({ deviceId, seenAt }) => ({ deviceId, seenMs: seenAt(nowMs), isActive: true }));
+      planner.listed(listed, { isLast: listFrom === 0 }, nowMs);
+    } else if (decision.kind === 'reread') planner.setReread(false);
+    else planner.done(decision.kind, nowMs);
+    return 0;
+  };
+  const make = (decision: Decision, fate: Fate, atMs: number): Made => {
+    planner.began(decision, atMs);
+    planner.booked(purposeOf(decision), atMs);
+    if (fate === 'answered') return { atMs, decision, fate, newReadings: answer(decision, atMs) };
+    if (fate === 'gone' && 'deviceId' in decision) planner.gone(decision.deviceId, atMs);
+    else planner.failed(decision, { isOwn: fate === 'failed' }, atMs);
+    return { atMs, decision, fate, newReadings: 0 };
+  };
+
+  return {
+    planner,
+    hold(deviceId, atMs) {
+      const device = heldOf(deviceId).device;
+      const newest = device.newestAt(atMs);
+      holdings.set(deviceId, hold(device, atMs, newest));
+      planner.held(deviceId, {
+        newestMs: device.timeOf(newest),
+        askedMs: atMs,
+        rate: { intervalMs: device.intervalMs, deviationMs: 0 },
+      });
+    },
+    open(lane, deviceId, open) {
+      histories[lane].set(deviceId, open);
+      planner.open(lane, deviceId, open);
+    },
+    run({ fromMs, untilMs, everyMs = SECOND_MS, fate = () => 'answered' }) {
+      const made: Made[] = [];
+      let nowMs = fromMs;
+      while (nowMs < untilMs) {
+        const decision = planner.next(nowMs);
+        if (decision.kind === 'rest') {
+          nowMs = Math.max(nowMs + 1, decision.untilMs);
+          continue;
+        }
+        made.push(make(decision, fate(decision), nowMs));
+        nowMs += everyMs;
+      }
+      return made;
+    },
+  };
+}
+
+function pageOf(open: OpenHistory, reach: keyof OpenHistory): OpenHistory {
+  return { ...open, [reach]: Math.max(0, open[reach] - DAY_MS) };
+}
+
+/** The tails among them, of one lane. */
+export function tailsOf(
+  made: readonly Made[],
+  lane: 'live' | 'sweep' = 'live',
+): readonly (Made & { deviceId: string })[] {
+  return made.flatMap((each) =>
+    each.decision.kind === 'tail' && each.decision.lane === lane ? [{ ...each, deviceId: each.decision.deviceId }] : [],
+  );
+}
+
+/** How often a device was asked in the live lane. */
+export function countOf(made: readonly Made[], deviceId: string): number {
+  return tailsOf(made).filter((each) => each.deviceId === deviceId).length;
+}
+
+/** Of a device that has ceased to report. */
+export const SILENT: EvenDevice = { intervalMs: MINUTE_MS, untilMs: -HOUR_MS };

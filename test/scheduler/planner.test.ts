@@ -1,0 +1,237 @@
+import { describe, expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import type { DayFigures } from '../../src/scheduler/day-spread.ts';
+import { UNKNOWN_RATE } from '../../src/scheduler/report-rate.ts';
+import { countOf, createWorld, evenDevice, SILENT, tailsOf } from './planner-world.ts';
+
+function dayOf(budget: number): DayFigures {
+  return { limit: budget / 0.8, budget, spent: 0, others: null };
+}
+
+describe('which device is asked', () => {
+  test('the list comes first, then the account, then what was never asked', () => {
+    const world = createWorld([evenDevice('a', { intervalMs: MINUTE_MS })]);
+    const kinds = world.run({ fromMs: 0, untilMs: 10 * SECOND_MS }).map(({ decision }) => decision.kind);
+    expect(kinds.slice(0, 4)).toEqual(['devices', 'account', 'tail', 'alerts']);
+  });
+
+  test('one that seems unchanged is not asked until its sweep, and then once', () => {
+    const world = createWorld([evenDevice('silent', SILENT), evenDevice('talks', { intervalMs: 5 * MINUTE_MS })]);
+    for (const deviceId of ['silent', 'talks']) world.hold(deviceId, 0);
+    const made = world.run({ fromMs: 0, untilMs: 2 * DAY_MS });
+    expect(countOf(made, 'silent')).toBe(0);
+    const sweeps = tailsOf(made, 'sweep').filter(({ deviceId }) => deviceId === 'silent');
+    expect(sweeps.map(({ atMs }) => Math.round(atMs / HOUR_MS))).toEqual([6, 12, 18, 24, 30, 36, 42]);
+    expect(countOf(made, 'talks')).toBe(2 * 288 - 1);
+    expect(tailsOf(made).every(({ newReadings }) => newReadings === 1)).toBe(true);
+  });
+
+  test('the oldest reading that is not held goes first', () => {
+    const ages = { a: 3 * HOUR_MS, b: 9 * HOUR_MS, c: 4 * HOUR_MS };
+    const world = createWorld(Object.keys(ages).map((id) => evenDevice(id, { intervalMs: MINUTE_MS })));
+    const nowMs = 10 * HOUR_MS;
+    for (const [deviceId, ageMs] of Object.entries(ages)) world.hold(deviceId, nowMs - ageMs);
+    const made = world.run({ fromMs: nowMs, untilMs: nowMs + 15 * SECOND_MS });
+    // Nine hours of minutes are walked through from the newest end; four hours are a page and something, of which the
+    // newest readings wait, so that the next page is as full.
+    expect(tailsOf(made).map(({ deviceId, newReadings }) => [deviceId, newReadings])).toEqual([
+      ['b', 200],
+      ['b', 200],
+      ['b', 140],
+      ['c', 194],
+      ['a', 180],
+    ]);
+  });
+
+  test('what was asked is not asked again before it is answered', () => {
+    const world = createWorld(['a', 'b'].map((id) => evenDevice(id, { intervalMs: MINUTE_MS })));
+    world.run({ fromMs: 0, untilMs: 10 * SECOND_MS });
+    const nowMs = 2 * HOUR_MS;
+    const first = world.planner.next(nowMs);
+    expect(world.planner.next(nowMs), 'asking twice gives the same').toEqual(first);
+    const given: string[] = [];
+    for (let decision = first; decision.kind !== 'rest' && given.length < 9; decision = world.planner.next(nowMs)) {
+      world.planner.began(decision, nowMs);
+      given.push('deviceId' in decision ? decision.deviceId : decision.kind);
+    }
+    expect(given.toSorted()).toEqual(['a', 'account', 'alerts', 'b', 'devices']);
+  });
+
+  test('a device of ten seconds is asked when its target is due, not at every reading', () => {
+    const world = createWorld([evenDevice('fast', { intervalMs: 10 * SECOND_MS })]);
+    world.hold('fast', 0);
+    const asked = tailsOf(world.run({ fromMs: 0, untilMs: HOUR_MS }));
+    expect(asked.length).toBeGreaterThan(55);
+    expect(asked.length).toBeLessThanOrEqual(60);
+    expect(asked.every(({ newReadings }) => newReadings >= 5)).toBe(true);
+  });
+
+  test('where everything is stretched, one whose page has filled goes before older readings of others', () => {
+    const slow = Array.from({ length: 200 }, (_, index) => evenDevice(`s${index}`, { intervalMs: MINUTE_MS }));
+    const world = createWorld([evenDevice('fast', { intervalMs: 10 * SECOND_MS }), ...slow]);
+    for (const { deviceId } of slow) world.hold(deviceId, 0);
+    world.hold('fast', 0);
+    // A request every 20 s: one round over all takes 67 minutes, a page of the fast one 33.
+    const made = world.run({ fromMs: 0, untilMs: 8 * HOUR_MS, everyMs: 20 * SECOND_MS });
+    const fast = tailsOf(made).filter(({ deviceId }) => deviceId === 'fast');
+    const gaps = fast.slice(1).map(({ atMs }, index) => (atMs - (fast[index]?.atMs ?? 0)) / MINUTE_MS);
+    expect(Math.min(...gaps)).toBeGreaterThan(31);
+    expect(Math.max(...gaps)).toBeLessThan(33.5);
+    expect(
+      fast.every(({ newReadings }) => newReadings <= 200),
+      'and before it runs over',
+    ).toBe(true);
+    const counts = slow.map(({ deviceId }) => countOf(made, deviceId));
+    expect(Math.max(...counts) - Math.min(...counts), 'the others take turns').toBeLessThanOrEqual(2);
+  });
+});
+
+describe('a hint', () => {
+  test('that proves wrong is dropped for that device and counted, and its rate takes over', () => {
+    const lying = evenDevice('lies', { intervalMs: 5 * MINUTE_MS, seenAt: () => -DAY_MS });
+    const world = createWorld([lying, evenDevice('silent', SILENT)]);
+    world.hold('silent', 0);
+    world.planner.held('lies', { newestMs: 0, askedMs: 0, rate: UNKNOWN_RATE });
+    const before = world.run({ fromMs: 0, untilMs: 5 * HOUR_MS });
+    expect(countOf(before, 'lies'), 'the list says that it is silent').toBe(0);
+    const after = world.run({ fromMs: 5 * HOUR_MS, untilMs: DAY_MS });
+    expect(world.planner.figures().droppedHints).toBe(1);
+    expect(countOf(after, 'lies'), 'every five minutes from its sweep on').toBeGreaterThan(17 * 12);
+    expect(countOf(after, 'silent'), 'the hint of the other one stands').toBe(0);
+  });
+
+  test('that was never seen to follow is not believed against a device that spoke when it was asked last', () => {
+    const world = createWorld([
+      evenDevice('lies', { intervalMs: 10 * SECOND_MS, seenAt: () => -DAY_MS }),
+      evenDevice('silent', SILENT),
+    ]);
+    for (const deviceId of ['lies', 'silent']) world.hold(deviceId, 0);
+    // The list is read before either is due: it says of both that there is nothing new.
+    const made = world.run({ fromMs: 5 * MINUTE_MS, untilMs: HOUR_MS });
+    expect(countOf(made, 'lies')).toBeGreaterThan(50);
+    expect(countOf(made, 'silent')).toBe(0);
+    expect(world.planner.figures().droppedHints).toBe(1);
+  });
+
+  test('of life without readings is believed three times', () => {
+    const beats = evenDevice('beats', { ...SILENT, seenAt: (atMs) => atMs });
+    const world = createWorld([beats]);
+    world.hold('beats', 0);
+    const made = world.run({ fromMs: 0, untilMs: DAY_MS });
+    expect(world.planner.figures().droppedHints).toBe(1);
+    // Then at doubling distances up to the sweep.
+    expect(countOf(made, 'beats')).toBeLessThan(14);
+  });
+
+  test('is not needed: without last_seen_at the rate alone says when', () => {
+    const world = createWorld([
+      evenDevice('talks', { intervalMs: 5 * MINUTE_MS, seenAt: () => null }),
+      evenDevice('silent', { ...SILENT, seenAt: () => null }),
+    ]);
+    for (const deviceId of ['talks', 'silent']) world.hold(deviceId, 0);
+    const made = world.run({ fromMs: 0, untilMs: DAY_MS });
+    expect(countOf(made, 'talks')).toBeGreaterThan(280);
+    expect(countOf(made, 'silent')).toBeLessThan(14);
+    expect(world.planner.figures().droppedHints, 'a list that says nothing says nothing wrong').toBe(0);
+  });
+
+  test('has a quiet device that speaks again asked with the next listing', () => {
+    const speaks = evenDevice('speaks', { intervalMs: 10 * HOUR_MS });
+    const world = createWorld([speaks]);
+    // It is taken for one of every minute that has fallen silent.
+    world.hold('speaks', 0);
+    world.planner.held('speaks', { newestMs: 0, askedMs: 0, rate: { intervalMs: MINUTE_MS, deviationMs: 0 } });
+    const asked = tailsOf(world.run({ fromMs: 0, untilMs: 11 * HOUR_MS })).filter(({ newReadings }) => newReadings > 0);
+    expect(asked).toHaveLength(1);
+    expect(asked[0]?.atMs ?? 0).toBeLessThan(10 * HOUR_MS + 5 * MINUTE_MS);
+  });
+});
+
+test('what has run over a page stops where the page is full, unless the device has rested there', () => {
+  const rested = (atMs: number): number => (atMs < HOUR_MS ? Math.floor(atMs / MINUTE_MS) : 60);
+  const even = evenDevice('a', { intervalMs: MINUTE_MS });
+  // A reading a minute in the first hour, none for six hours, then one a minute again.
+  const device = {
+    ...even,
+    newestAt: (atMs: number) => rested(atMs) + Math.max(0, Math.floor((atMs - 7 * HOUR_MS) / MINUTE_MS)),
+    timeOf: (reading: number) => (reading <= 60 ? reading : reading + 360) * MINUTE_MS,
+  };
+  const world = createWorld([{ ...device, seenAt: (atMs) => device.timeOf(device.newestAt(atMs)) }]);
+  world.hold('a', HOUR_MS);
+  const made = tailsOf(world.run({ fromMs: 8 * HOUR_MS, untilMs: 8 * HOUR_MS + 10 * MINUTE_MS }));
+  expect(made[0]?.newReadings, 'one page and something later nothing is found there').toBe(0);
+  expect(made[1]?.newReadings, 'and then all').toBeGreaterThanOrEqual(60);
+  expect(made.slice(1).every(({ newReadings }) => newReadings > 0)).toBe(true);
+  expect(world.planner.figures().droppedHints).toBe(0);
+});
+
+describe('where not even the readings fit', () => {
+  const fleet = Array.from({ length: 40 }, (_, index) => evenDevice(`d${index}`, { intervalMs: 10 * SECOND_MS }));
+  /** 40 devices make 1,728 pages a day; so many requests carry a third of them. */
+  const crowded = () => {
+    const world = createWorld(fleet);
+    for (const { deviceId } of fleet) world.hold(deviceId, 0);
+    world.planner.setDay(dayOf(600), 0);
+    return world;
+  };
+
+  test('every device keeps its newest page, in turn, and pages are full', () => {
+    const world = crowded();
+    world.run({ fromMs: 0, untilMs: 6 * HOUR_MS });
+    expect(world.planner.figures().isOvercommitted).toBe(true);
+    const asked = tailsOf(world.run({ fromMs: 6 * HOUR_MS, untilMs: 2 * DAY_MS }));
+    const counts = fleet.map(({ deviceId }) => asked.filter((each) => each.deviceId === deviceId).length);
+    expect(Math.min(...counts)).toBeGreaterThan(20);
+    expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
+    const full = asked.filter(({ newReadings }) => newReadings === 200);
+    expect(full.length / asked.length).toBeGreaterThan(0.98);
+    expect(asked.every(({ decision }) => decision.kind === 'tail' && decision.newestOnly)).toBe(true);
+  });
+
+  test('fast and slow ones take the same turns', () => {
+    const mixed = Array.from({ length: 40 }, (_, index) =>
+      evenDevice(`m${index}`, { intervalMs: (index % 2 === 0 ? 10 : 60) * SECOND_MS }),
+    );
+    const world = createWorld(mixed);
+    for (const { deviceId } of mixed) world.hold(deviceId, 0);
+    // A turn of six hours, where pages of the fast ones fill in half an hour and those of the slow ones in three.
+    world.planner.setDay(dayOf(160), 0);
+    world.run({ fromMs: 0, untilMs: DAY_MS });
+    const asked = tailsOf(world.run({ fromMs: DAY_MS, untilMs: 5 * DAY_MS }));
+    const counts = mixed.map(({ deviceId }) => asked.filter((each) => each.deviceId === deviceId).length);
+    expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
+  });
+
+  test('what lies below a page is not gone on with', () => {
+    const world = crowded();
+    const nowMs = 6 * HOUR_MS;
+    const last = tailsOf(world.run({ fromMs: 0, untilMs: nowMs })).at(-1);
+    if (last?.decision.kind !== 'tail') throw new Error('nothing was asked');
+    const { decision } = last;
+    world.planner.began(decision, nowMs);
+    const hole = { fromMs: nowMs - 2 * HOUR_MS, toMs: nowMs - HOUR_MS };
+    world.planner.tailLanded(decision, { newReadings: 200, instantsMs: [nowMs], hole }, nowMs);
+    const after = world.run({ fromMs: nowMs, untilMs: nowMs + HOUR_MS });
+    expect(countOf(after, decision.deviceId)).toBe(0);
+  });
+
+  test('a plan that grows ends it', () => {
+    const world = crowded();
+    world.run({ fromMs: 0, untilMs: DAY_MS });
+    world.planner.setDay(dayOf(40_000), DAY_MS);
+    expect(world.planner.figures().isOvercommitted).toBe(false);
+    const asked = tailsOf(world.run({ fromMs: DAY_MS, untilMs: 1.5 * DAY_MS }));
+    expect(asked.some(({ decision }) => decision.kind === 'tail' && decision.newestOnly)).toBe(false);
+  });
+
+  test('a day that is spread is waited for, and that is said', () => {
+    const world = crowded();
+    let rest = world.planner.next(0);
+    for (let count = 0; rest.kind !== 'rest' && count < 100; count += 1) {
+      world.planner.booked({ lane: 'live', stream: 'telemetry' }, 0);
+      rest = world.planner.next(0);
+    }
+    expect(rest).toMatchObject({ kind: 'rest', reason: 'day' });
+    expect(rest.kind === 'rest' ? rest.untilMs : 0).toBeGreaterThan(0);
+  });
+});

@@ -1,0 +1,328 @@
+/**
+ * Quiet faults, whole program: answers with 200 that are not true, clocks that lie, others that spend. In the end
+ * nothing is missing and nothing there twice, and a person is told what the fault was, no more.
+ */
+import { describe, expect, test } from 'vitest';
+import type { AppEvent } from '../../src/core/events.ts';
+import { msToNs } from '../../src/core/time.ts';
+import { rereadDay } from '../../src/ingest/reread.ts';
+import { type Fault, type FaultPlan, onPath } from '../../src/sim/faults.ts';
+import { falselyEmpty, lagging, outsideWindow, twoExchanged, upsideDown } from '../../src/sim/quiet-faults.ts';
+import type { SettingsOverrides, SimSettings } from '../../src/sim/settings.ts';
+import type { DeviceSpec } from '../../src/sim/spec.ts';
+import { createWorld } from '../../src/sim/world.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { liveFor } from '../support/live.ts';
+import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+const bench = sharedBench(openBench);
+
+const OFTEN: DeviceSpec = { deviceId: 'often', intervalMs: 30 * SECOND, jitter: 0.5 };
+const TIED: DeviceSpec = { deviceId: 'tied', intervalMs: MINUTE, traits: ['ties'] };
+
+interface Story {
+  readonly devices?: readonly DeviceSpec[];
+  readonly historyMs?: number;
+  readonly settings?: SettingsOverrides;
+  readonly share?: number;
+}
+
+const HISTORY_MS = 4 * HOUR;
+
+async function rigOf({ devices = [OFTEN, TIED], ...rest }: Story = {}): Promise<Rig> {
+  return await openRig(bench, {
+    world: (originMs) => createWorld({ seed: 11, originMs, historyMs: 3 * DAY, devices, alerts: [] }),
+    historyMs: HISTORY_MS,
+    ...rest,
+  });
+}
+
+const told = (events: readonly AppEvent[], ...types: AppEvent['type'][]): AppEvent[] =>
+  events.filter(({ type }) => types.includes(type));
+
+const TROUBLE: readonly AppEvent['type'][] = [
+  'page-distrusted',
+  'restatement',
+  'gap-named',
+  'readings-late',
+  'claims-withdrawn',
+  'records-rejected',
+];
+
+/** One more life without any fault; everything up to what it claims has to be there, and no gap is left. */
+async function finish(
+  rig: Rig,
+  { invented = () => false, wantedMs = HISTORY_MS }: { invented?: (point: string) => boolean; wantedMs?: number } = {},
+): Promise<void> {
+  rig.simulator.faults = null;
+  rig.simulator.hides = null;
+  await rig.clock.sleep(30 * MINUTE);
+  const startedMs = rig.clock.nowMs();
+  const { summary } = await rig.once();
+  expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
+  expect(summary.destinations[0]).toMatchObject({ pending_points: 0, quarantined: 0 });
+  const verdict = await rig.verdict(startedMs, { fromNs: msToNs(NOW_MS - wantedMs + 5 * MINUTE) });
+  expect([verdict.missing, verdict.invented.filter((point) => !invented(point))]).toEqual([[], []]);
+  expect(verdict.expected).toBeGreaterThan(500);
+}
+
+/** Every nth telemetry request of a device. */
+function everyNth(nth: number, fault: Fault, deviceId = 'often'): FaultPlan {
+  let calls = 0;
+  return onPath(new RegExp(`/devices/${deviceId}/telemetry`), () => {
+    calls += 1;
+    return calls % nth === 0 ? fault : null;
+  });
+}
+
+describe.runIf(influxdAvailable())('pages that are not true', () => {
+  const stray = outsideWindow(msToNs(NOW_MS - 10 * DAY));
+  const LIES: readonly [string, Fault, RegExp][] = [
+    ['empty', falselyEmpty, /lacks the held reading/],
+    ['out of order', upsideDown, /not newest first/],
+    ['two readings exchanged', twoExchanged, /not newest first/],
+    ['readings outside the window', stray, /not newest first|outside the asked window/],
+  ];
+
+  test.each(LIES)('now and then: %s', async (_, fault, reason) => {
+    using rig = await rigOf();
+    await rig.once();
+    rig.simulator.faults = everyNth(3, fault);
+    const events = await liveFor(rig, 90);
+    const distrusted = told(events, 'page-distrusted');
+    expect(distrusted.length).toBeGreaterThan(5);
+    for (const event of distrusted)
+      expect(event).toMatchObject({ deviceId: 'often', reason: expect.stringMatching(reason) });
+    expect(told(events, 'gap-named', 'restatement', 'readings-late', 'claims-withdrawn')).toEqual([]);
+    await finish(rig, { invented: (point) => point.includes('stray') });
+  });
+
+  test('for ten minutes on end: the stretch gets a name, and is closed when they are true again', async () => {
+    using rig = await rigOf();
+    await rig.once();
+    rig.simulator.faults = everyNth(1, upsideDown);
+    const events = await liveFor(rig, 10);
+    expect(told(events, 'gap-named')).not.toEqual([]);
+    for (const event of told(events, 'gap-named')) {
+      expect(event).toMatchObject({ deviceId: 'often', reason: 'page not understood' });
+    }
+    rig.simulator.faults = null;
+    expect(told(await liveFor(rig, 10), ...TROUBLE)).toEqual([]);
+    await finish(rig);
+  });
+
+  test('a replica that lags behind is no reason to claim what it lacks', async () => {
+    using rig = await rigOf();
+    await rig.once();
+    rig.simulator.faults = everyNth(2, lagging(3));
+    await liveFor(rig, 60);
+    await finish(rig);
+  });
+});
+
+describe.runIf(influxdAvailable())('cursors', () => {
+  const dense: DeviceSpec = { deviceId: 'often', intervalMs: 4 * SECOND, traits: ['ties'] };
+  const CURSORS: readonly [string, Partial<SimSettings['paging']>][] = [
+    ['that leave out readings of the instant at a page’s end', { cursorTies: 'skips' }],
+    ['that repeat them', { cursorTies: 'repeats' }],
+    ['that are refused as soon as they are a second old', { cursorLifeMs: 1 }],
+  ];
+
+  test.each(CURSORS)('%s lose nothing: walks go on by time', async (_, paging) => {
+    using rig = await rigOf({ devices: [dense], settings: { paging } });
+    const { events } = await rig.once();
+    expect(told(events, ...TROUBLE)).toEqual([]);
+    await finish(rig);
+  });
+
+  test('that leave some out where one instant fills pages: the rest comes when the day is read again rightly', async () => {
+    const burst: DeviceSpec = {
+      deviceId: 'often',
+      intervalMs: 5 * MINUTE,
+      traits: ['burst'],
+      burst: { every: 12, size: 230 },
+    };
+    using rig = await rigOf({ devices: [burst, TIED], settings: { paging: { cursorTies: 'skips' } } });
+    const seen = { fromNs: msToNs(NOW_MS - HISTORY_MS + 5 * MINUTE), toNs: msToNs(NOW_MS - 5 * MINUTE) };
+    await rig.once();
+    const { missingAt, invented } = await rig.verdict(NOW_MS, seen);
+    // Only instants that fill a page are lacking, and no answer shows it.
+    expect([invented, missingAt.length > 0]).toEqual([[], true]);
+    for (const { at } of missingAt) {
+      expect([...rig.simulator.world.readings('often', at, at + 1n)].length).toBeGreaterThan(200);
+    }
+    rig.simulator.settings.paging.cursorTies = 'exact';
+    const day = Math.floor(NOW_MS / DAY);
+    await rig.clock.sleep((day + 1) * DAY + HOUR - rig.clock.nowMs());
+    const sync = rig.open();
+    expect(await rereadDay(sync.context, { deviceId: 'often', day }, new AbortController().signal)).toBe(true);
+    sync.close();
+    await rig.once();
+    expect((await rig.verdict(NOW_MS, seen)).missing).toEqual([]);
+  });
+
+  test('that begin and end to misbehave in mid-run do not matter either', async () => {
+    using rig = await rigOf({ devices: [dense] });
+    const { paging } = rig.simulator.settings;
+    const kinds = ['exact', 'skips', 'repeats'] as const;
+    let calls = 0;
+    rig.simulator.faults = () => {
+      calls += 1;
+      paging.cursorTies = kinds[calls % 3] ?? 'exact';
+      paging.cursorLifeMs = calls % 4 === 0 ? 1 : null;
+      return null;
+    };
+    await rig.once();
+    await liveFor(rig, 30);
+    await finish(rig);
+  });
+});
+
+describe.runIf(influxdAvailable())('a server’s clock', () => {
+  const jump = (rig: Rig, ms: number): void => {
+    rig.simulator.settings.time.jumpMs = ms;
+  };
+
+  test('that jumps an hour ahead, and back two hours later, is not followed', async () => {
+    using rig = await rigOf();
+    await rig.once();
+    const events = await liveFor(rig, 150, {
+      each: (minute) => jump(rig, minute >= 10 && minute < 130 ? HOUR : 0),
+      use: ({ sync }) => {
+        const nowNs = msToNs(rig.clock.nowMs());
+        for (const { record } of sync.context.store.devices()) {
+          expect(sync.context.store.telemetry(record.deviceId).spans.at(-1)?.to).toBeLessThan(nowNs);
+        }
+      },
+    });
+    expect(told(events, ...TROUBLE)).toEqual([]);
+    await finish(rig);
+  });
+
+  test('that is stamped late by slow answers is not believed for what it says then', async () => {
+    using rig = await rigOf();
+    await rig.once();
+    rig.simulator.faults = everyNth(2, { kind: 'slow', delayMs: 25 * SECOND, part: 'headers' });
+    expect(told(await liveFor(rig, 60), ...TROUBLE)).toEqual([]);
+    await finish(rig);
+  });
+
+  test('that was an hour ahead from the start and falls back: the stretch beyond is read again', async () => {
+    using rig = await rigOf();
+    jump(rig, HOUR);
+    await rig.once();
+    let mended = 0;
+    const events = await liveFor(rig, 120, {
+      each: (minute, { events: soFar, sync }) => {
+        if (minute === 30) jump(rig, 0);
+        if (minute !== 45) return;
+        mended = soFar.length;
+        // Fresh again long before the hour is over.
+        expect(told(soFar, 'claims-withdrawn').length).toBe(2);
+        const newest = sync.context.store.telemetry('often').spans.at(-1)?.to ?? 0n;
+        expect(newest).toBeLessThan(msToNs(rig.clock.nowMs() - MINUTE));
+        expect(newest).toBeGreaterThan(msToNs(rig.clock.nowMs() - 8 * MINUTE));
+      },
+    });
+    // By the clock that was ahead every reading came an hour late; by the true one none does.
+    expect(told(events.slice(mended), ...TROUBLE)).toEqual([]);
+    expect(told(events, 'gap-named', 'restatement', 'page-distrusted')).toEqual([]);
+    // What is wanted was counted from the hour ahead.
+    await finish(rig, { wantedMs: HISTORY_MS - HOUR });
+  });
+
+  test('that falls back between two lives is noticed by the second', async () => {
+    using rig = await rigOf();
+    jump(rig, HOUR);
+    await rig.once();
+    jump(rig, 0);
+    await rig.clock.sleep(10 * MINUTE);
+    const { events } = await rig.once();
+    expect(told(events, 'claims-withdrawn').map((event) => 'deviceId' in event && event.deviceId)).toEqual(
+      expect.arrayContaining(['often', 'tied']),
+    );
+    await rig.clock.sleep(20 * MINUTE);
+    expect(told((await rig.once()).events, ...TROUBLE)).toEqual([]);
+    // What is wanted was counted from the hour ahead.
+    await finish(rig, { wantedMs: HISTORY_MS - HOUR });
+  });
+
+  test('that was an hour behind and is put right is followed after ten minutes', async () => {
+    using rig = await rigOf();
+    jump(rig, -HOUR);
+    await rig.once();
+    const behind: number[] = [];
+    const events = await liveFor(rig, 60, {
+      each: (minute, { sync }) => {
+        if (minute === 10) jump(rig, 0);
+        behind.push(rig.clock.nowMs() - (sync.context.serverClock.claimableMs() ?? 0));
+      },
+    });
+    expect(behind[18]).toBeGreaterThan(59 * MINUTE);
+    expect(behind[25]).toBeLessThan(5 * SECOND);
+    expect(told(events, ...TROUBLE)).toEqual([]);
+    await finish(rig);
+  });
+
+  test('that takes the readings with it for an hour, and back, loses none of them', async () => {
+    using rig = await rigOf();
+    await rig.once();
+    const { time } = rig.simulator.settings;
+    await liveFor(rig, 180, {
+      each: (minute) => {
+        time.offsetMs = minute >= 20 && minute < 80 ? HOUR : 0;
+      },
+    });
+    await finish(rig);
+  });
+});
+
+describe.runIf(influxdAvailable())('plans and others', () => {
+  test.each(['empty', 'refused'] as const)(
+    'old windows that are %s do not spoil live requests that reach back',
+    async (age) => {
+      using rig = await rigOf({ settings: { bounds: { age }, plan: { historyMaxDays: 1 } } });
+      await rig.once();
+      const before = rig.simulator.log.total;
+      expect(told(await liveFor(rig, 60), ...TROUBLE)).toEqual([]);
+      const refused = rig.simulator.log.requests.filter(({ number, status }) => number > before && status !== 200);
+      expect(refused).toEqual([]);
+      await finish(rig);
+    },
+  );
+
+  test.each([
+    ['steadily', { perMinute: 60, everyMs: SECOND }],
+    ['in bursts', { perMinute: 60, everyMs: 5 * MINUTE }],
+  ] as const)('others that spend %s are yielded to, and nothing is lost', async (_, foreign) => {
+    for (const window of ['fixed', 'bucket'] as const) {
+      using rig = await rigOf({
+        settings: { allowance: { window, foreign: { ...foreign } }, plan: { requestsPerMinute: 80 } },
+      });
+      await rig.once();
+      const events = await liveFor(rig, 30);
+      expect(told(events, ...TROUBLE)).toEqual([]);
+      rig.simulator.settings.allowance.foreign.perMinute = 0;
+      await finish(rig);
+    }
+  });
+
+  test('readings that vanish and come back are neither lost nor there twice', async () => {
+    using rig = await rigOf();
+    await rig.once();
+    const events = await liveFor(rig, 60, {
+      each: (minute) => {
+        const hidden = minute % 20 >= 10;
+        rig.simulator.hides = hidden ? (deviceId, { position }) => deviceId === 'often' && position % 3 === 0 : null;
+      },
+    });
+    for (const event of told(events, ...TROUBLE)) expect(event).toMatchObject({ deviceId: 'often' });
+    await finish(rig);
+  });
+});
