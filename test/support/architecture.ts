@@ -1,5 +1,5 @@
 /**
- * The shape of `src` as rules (design, part 3): who may import whom, who may touch the process, the clock and chance.
+ * The shape of `src` as rules: who may import whom, who may touch the process, the clock and chance.
  * The checker is a function of path and text, so that it can be tried on files that do not exist.
  */
 import { posix } from 'node:path';
@@ -12,40 +12,67 @@ interface Allowance {
   readonly node: boolean;
 }
 
-const FOLDERS = ['core', 'api', 'store', 'influx', 'schedule', 'observe', 'page', 'sim', 'sync', 'commands'];
-
-function part(parts: readonly string[], packages: readonly string[], node = true): Allowance {
+function part(parts: readonly string[], packages: readonly string[] = [], node = true): Allowance {
   return { parts, packages, node };
 }
 
-/** The import table. A part may always import itself. */
+/** Each knows one technology. */
+const TECHNOLOGIES = ['api', 'influx', 'store', 'observe', 'page', 'sim'];
+const BELOW_APP = [
+  'core',
+  ...TECHNOLOGIES,
+  'ingest',
+  'delivery',
+  'archive',
+  'scheduler',
+  'report',
+  'config',
+  'cli',
+] as const;
+
+/** The import table. A part may always import itself; a command is a part of its own. */
 export const TABLE: ReadonlyMap<string, Allowance> = new Map([
   ['core', part([], [], false)],
-  ['api', part(['core'], ['undici', 'p-queue', 'zod'])],
-  ['store', part(['core'], ['better-sqlite3'])],
+  ['api', part(['core'], ['undici', 'p-queue'])],
   ['influx', part(['core'], ['@influxdata/influxdb-client'])],
-  ['schedule', part(['core'], ['node-cron'], false)],
+  ['store', part(['core'], ['better-sqlite3'])],
   ['observe', part(['core'], ['pino', 'pino-pretty', 'prom-client'])],
   ['page', part(['core'], ['uplot'])],
-  ['sim', part(['core'], [])],
-  ['sync', part(['core'], [], false)],
-  ['commands', part(['core', 'sync'], [], false)],
-  ['cli', part(['core'], [])],
-  ['config', part(['core', 'schedule'], ['yaml'])],
-  ['real-clock', part(['core'], [])],
-  ['version', part([], [])],
-  ['app', part([...FOLDERS, 'cli', 'config', 'real-clock', 'version'], [])],
-  ['voice', part(['core', 'observe', 'config', 'real-clock'], [])],
-  ['run', part([...FOLDERS, 'cli', 'config', 'real-clock', 'version', 'app', 'voice'], [])],
-  ['main', part([...FOLDERS, 'cli', 'config', 'real-clock', 'version', 'app', 'voice', 'run'], [])],
+  ['sim', part(['core'])],
+  ['ingest', part(['core'], [], false)],
+  ['delivery', part(['core'], [], false)],
+  ['archive', part(['core'], [], false)],
+  ['scheduler', part(['core', 'ingest'], [], false)],
+  ['report', part(['core', 'scheduler', 'ingest', 'delivery', 'archive'], [], false)],
+  ['config', part(['core'], ['yaml', 'node-cron'])],
+  ['cli', part(['core'])],
+  ['app', part(BELOW_APP)],
+  ['commands', part([...BELOW_APP, 'app'])],
+  ['main', part(['core', 'cli', 'app', 'commands'])],
 ]);
 
-/** The part that a path below `src` belongs to: its folder, or for files at the top their first word. */
+/** The part that a path below `src` belongs to: its folder, or the file at the top. */
 export function partOf(path: string): string {
   const [folder, rest] = path.split('/');
-  if (rest !== undefined) return folder ?? '';
-  const name = path.replace(/\.ts$/, '');
-  return TABLE.has(name) ? name : (name.split('-')[0] ?? name);
+  return rest === undefined ? path.replace(/\.ts$/, '') : (folder ?? '');
+}
+
+/** The command that a path belongs to, `shared` for what commands have in common; `null` for everything else. */
+function commandOf(path: string): string | null {
+  const [folder, command, rest] = path.split('/');
+  return folder === 'commands' && rest !== undefined ? (command ?? null) : null;
+}
+
+/**
+ * Whether a file of a command may import a file of `commands/`: its own, what is shared, and for the daemon the jobs of
+ * the others. The files directly in `commands/` know all commands and are known to `main` alone.
+ */
+function mayImportCommand(path: string, target: string): boolean {
+  const own = commandOf(path);
+  const other = commandOf(target);
+  if (own === null) return true;
+  if (other === own || other === 'shared') return true;
+  return own === 'daemon' && target.endsWith('/job.ts');
 }
 
 /**
@@ -53,7 +80,7 @@ export function partOf(path: string): string {
  * takes these as arguments.
  */
 const WORLDLY =
-  /^(?:main\.ts|real-clock\.ts|page\/client\/[\w-]+\.js|api\/transport\.ts|sim\/(?:server[\w-]*|virtual-clock)\.ts)$/;
+  /^(?:main\.ts|app\/real-clock\.ts|page\/client\/[\w-]+\.js|api\/transport\.ts|sim\/(?:server[\w-]*|virtual-clock)\.ts)$/;
 
 const WORLD =
   /\b(?:Date\.now|Math\.random|performance\.(?:now|timeOrigin)|(?:set|clear)(?:Timeout|Interval|Immediate)|randomUUID|randomBytes|randomInt|getRandomValues)\b|\bnew Date\(\s*\)|\bDate\(\s*\)/g;
@@ -61,7 +88,7 @@ const WORLD =
 /** Imports that are made while the program runs. */
 const CALLED = /(?<![.\w])(?:import|require)\s*\(/g;
 
-export const MAX_LINES = 300;
+export const MAX_LINES = 450;
 
 /** A file, its path relative to `src`. */
 export interface SourceFile {
@@ -103,12 +130,7 @@ function importViolation(path: string, target: string): string | null {
   const own = partOf(path);
   const allowed = TABLE.get(own);
   if (allowed === undefined) return `${own} has no place in the import table`;
-  if (target.startsWith('.')) {
-    const resolved = posix.join(posix.dirname(path), target);
-    if (resolved.startsWith('..')) return `imports from outside src: ${target}`;
-    const other = partOf(resolved);
-    return other === own || allowed.parts.includes(other) ? null : `${own} imports ${other}: ${target}`;
-  }
+  if (target.startsWith('.')) return relativeViolation(path, target, allowed);
   if (target.startsWith('node:')) {
     if (target === 'node:process' || (target.startsWith('node:timers') && !WORLDLY.test(path)))
       return `imports ${target}`;
@@ -119,29 +141,56 @@ function importViolation(path: string, target: string): string | null {
     : `${own} imports the package ${target}`;
 }
 
+function relativeViolation(path: string, target: string, allowed: Allowance): string | null {
+  const resolved = posix.join(posix.dirname(path), target);
+  if (resolved.startsWith('..')) return `imports from outside src: ${target}`;
+  const own = partOf(path);
+  const other = partOf(resolved);
+  if (other !== own) return allowed.parts.includes(other) ? null : `${own} imports ${other}: ${target}`;
+  return own !== 'commands' || mayImportCommand(path, resolved) ? null : `a command imports another: ${target}`;
+}
+
 /** Parts that import each other in a circle, as a path such as `a > b > a`; `null` where there is none. */
 export function cycleBetweenParts(files: readonly SourceFile[]): string | null {
+  return cycleIn(files, partOf);
+}
+
+/** Files that import each other in a circle, by values or by types; `null` where there is none. */
+export function cycleBetweenFiles(files: readonly SourceFile[]): string | null {
+  return cycleIn(files, (path) => path);
+}
+
+function cycleIn(files: readonly SourceFile[], nodeOf: (path: string) => string): string | null {
   const edges = new Map<string, Set<string>>();
   for (const { path, text } of files) {
-    const own = partOf(path);
+    const own = nodeOf(path);
     for (const target of importsOf(text).filter((name) => name.startsWith('.'))) {
-      const other = partOf(posix.join(posix.dirname(path), target));
+      const other = nodeOf(posix.join(posix.dirname(path), target));
       if (other !== own) edges.set(own, (edges.get(own) ?? new Set()).add(other));
     }
   }
+  const done = new Set<string>();
   for (const start of edges.keys()) {
-    const cycle = walk(start, [start], edges);
+    const cycle = walk([start], { edges, done });
     if (cycle !== null) return cycle.join(' > ');
   }
   return null;
 }
 
-function walk(at: string, path: readonly string[], edges: ReadonlyMap<string, ReadonlySet<string>>): string[] | null {
+interface Graph {
+  readonly edges: ReadonlyMap<string, ReadonlySet<string>>;
+  /** Nodes from which every path has been followed without meeting itself. */
+  readonly done: Set<string>;
+}
+
+/** Follows every path on from the last node. @returns the first path that comes back to one of its own nodes. */
+function walk(path: readonly string[], { edges, done }: Graph): string[] | null {
+  const at = path.at(-1) ?? '';
   for (const next of edges.get(at) ?? []) {
-    if (next === path[0]) return [...path, next];
-    if (path.includes(next)) continue;
-    const found = walk(next, [...path, next], edges);
+    if (path.includes(next)) return [...path.slice(path.indexOf(next)), next];
+    const found = done.has(next) ? null : walk([...path, next], { edges, done });
     if (found !== null) return found;
   }
+  done.add(at);
   return null;
 }
