@@ -8,23 +8,11 @@
  *
  * All times are milliseconds of one monotonic clock, given by the caller. There is no input or output here.
  */
-import type { AnswerFacts, PlanFigures, Turn } from '../core/allowance-terms.ts';
+import type { AnswerFacts, PlanFigures, Turn, WindowFigures } from '../core/allowance-terms.ts';
 import type { Random } from '../core/ports.ts';
 import { createSendLog } from '../core/send-log.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { createAnswerBrake } from './answer-brake.ts';
-
-/** One window, in requests. `null`: not known. */
-export interface WindowFigures {
-  /** The server's limit: the plan's, or what the headers corrected it down to. */
-  readonly limit: number | null;
-  /** The share of it. */
-  readonly budget: number | null;
-  /** Sent in the last minute or day. */
-  readonly spent: number;
-  /** What other clients have used, as of the last answer that told of this window. */
-  readonly others: number | null;
-}
 
 export interface Allowance {
   /** Takes the plan as known now; `null` while it is not. */

@@ -10,12 +10,12 @@
  * then, and with it the age of everything that was booked before; with the first `Date` the ledger is read again.
  */
 
-import type { PlanFigures } from '../core/allowance-terms.ts';
+import type { PlanFigures, WindowFigures } from '../core/allowance-terms.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
 import type { Clock, Ledger, Observe, Purpose, Random, RequestLane } from '../core/ports.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import { type EpochMs, MINUTE_MS } from '../core/time.ts';
-import { createAllowance, type WindowFigures } from './allowance.ts';
+import { createAllowance } from './allowance.ts';
 import { createBooks } from './books.ts';
 import { createGate, LEAST_WAIT_MS } from './gate.ts';
 

@@ -8,11 +8,11 @@
 
 import { clearingMarks, StateFullError } from '../core/archive-room.ts';
 import type { Clock, Observe } from '../core/ports.ts';
-import type { ArchiveKeeper, Claims, SealGroup } from '../core/state/archive-keeper.ts';
+import type { ArchiveKeeper, Claims, SealGroup, Standing } from '../core/state/archive-keeper.ts';
 import type { Store } from '../core/state/state.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import type { Room } from './room.ts';
-import { dueAside, lookAgain, type Standing } from './standing.ts';
+import { dueAside, lookAgain } from './standing.ts';
 
 /** What is kept of the archive. */
 export interface ArchiveLimits {

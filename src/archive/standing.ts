@@ -2,20 +2,8 @@
  * When a destination is set aside (design 2.2): it has settled nothing for longer than `archive.keep` while another one
  * moves, so that one dead database does not stop the rest. Pure.
  */
+import type { Standing } from '../core/state/archive-keeper.ts';
 import { type EpochMs, HOUR_MS } from '../core/time.ts';
-
-/** How a destination stands in the log. */
-export interface Standing {
-  /** Where it was seen last. */
-  readonly place: string;
-  /** For how long it has been there with something to take. */
-  readonly stoodMs: number;
-  readonly seenMs: EpochMs;
-  /** Set aside: the last block of what goes to its lack-set, and on to which everything may be dropped; else `null`. */
-  readonly asideTo: number | null;
-  /** Why nothing moves, as its delivery says; none while it does, or where nobody said. */
-  readonly held?: string | null;
-}
 
 /**
  * The longest time between two looks that counts: while this program does not run nobody tries to deliver, and a clock

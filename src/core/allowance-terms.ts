@@ -30,3 +30,15 @@ export interface AnswerFacts {
   /** The wait that the answer asks for. */
   readonly waitMs: number | null;
 }
+
+/** One window, in requests. `null`: not known. */
+export interface WindowFigures {
+  /** The server's limit: the plan's, or what the headers corrected it down to. */
+  readonly limit: number | null;
+  /** The share of it. */
+  readonly budget: number | null;
+  /** Sent in the last minute or day. */
+  readonly spent: number;
+  /** What other clients have used, as of the last answer that told of this window. */
+  readonly others: number | null;
+}

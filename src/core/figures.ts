@@ -4,7 +4,7 @@
  * Times in seconds are lengths; instants are milliseconds since 1970 by the local clock, which is what whoever scrapes
  * compares them with.
  */
-import type { WindowFigures } from '../api/allowance.ts';
+import type { WindowFigures } from './allowance-terms.ts';
 import type { LackReason } from './state/log.ts';
 import type { DeviceState, StreamStatus } from './status.ts';
 import type { EpochMs } from './time.ts';

@@ -8,7 +8,6 @@
  * everything is listed once more.
  */
 
-import { exclusionNow } from '../core/exclusion.ts';
 import { ApiFault } from '../core/faults.ts';
 import type { KnownAlert } from '../core/lines/alerts.ts';
 import { nameAt } from '../core/lines/names.ts';
@@ -17,6 +16,7 @@ import type { AlertPage, AlertRecord, Cursor } from '../core/records.ts';
 import { type EpochNs, HOUR_MS, msToNs } from '../core/time.ts';
 import { accountReadAt } from './account.ts';
 import type { SyncContext } from './context.ts';
+import { exclusionNow } from './kept-devices.ts';
 import { includedAgain, noteLeftOut, readAnew } from './left-out.ts';
 import { observeKept, observeLeftOut } from './left-out-alerts.ts';
 

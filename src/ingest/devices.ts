@@ -6,7 +6,6 @@
  * whose storage fails answers so.
  */
 
-import { keptDevices } from '../core/exclusion.ts';
 import { ApiFault } from '../core/faults.ts';
 import { keptRecord } from '../core/filter.ts';
 import { deviceDigest, deviceLine } from '../core/lines/fact-lines.ts';
@@ -14,8 +13,8 @@ import { nameOf } from '../core/lines/names.ts';
 import type { Cursor, DeviceRecord, RejectedRecord } from '../core/records.ts';
 import type { KnownDevice, ListedDevice } from '../core/state/inventory.ts';
 import { type EpochMs, HOUR_NS, msToNs } from '../core/time.ts';
-import { freshestFirst } from '../scheduler/telemetry.ts';
 import type { SyncContext } from './context.ts';
+import { freshestFirst, keptDevices } from './kept-devices.ts';
 
 /** A `device` point is made when something changed, and at least this often (design 1.4). */
 const POINT_EVERY_NS = HOUR_NS;

@@ -5,10 +5,10 @@
  * all the same, with an answer.
  */
 
-import { keptDevices } from '../core/exclusion.ts';
 import { ApiFault, type ApiFaultKind } from '../core/faults.ts';
 import { DAY_MS, HOUR_MS } from '../core/time.ts';
 import type { SyncContext } from './context.ts';
+import { keptDevices } from './kept-devices.ts';
 import type { Puller } from './pull.ts';
 
 const LOOKED_AT = 'gone_looked_at_ms';

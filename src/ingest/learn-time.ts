@@ -2,10 +2,9 @@
  * The server's time where its answers do not tell it: the newest reading is the evidence (design 2.1).
  */
 
-import { keptDevices } from '../core/exclusion.ts';
 import { ApiFault } from '../core/faults.ts';
-import { freshestFirst } from '../scheduler/telemetry.ts';
 import type { SyncContext } from './context.ts';
+import { freshestFirst, keptDevices } from './kept-devices.ts';
 import type { Puller } from './pull.ts';
 
 /** Learns the server's time, if no `Date` tells it. @throws ApiFault but for a missing scope. */

@@ -3,8 +3,8 @@
  * one of them is included again.
  */
 
-import { exclusionNow } from '../core/exclusion.ts';
 import type { SyncContext } from './context.ts';
+import { exclusionNow } from './kept-devices.ts';
 
 type Parts = Pick<SyncContext, 'store' | 'settings'>;
 

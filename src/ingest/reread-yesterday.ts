@@ -2,8 +2,8 @@
  * Reads yesterday again, device by device (design 2.1): the planner gives it what all else leaves of the allowance.
  */
 
-import { exclusionNow } from '../core/exclusion.ts';
 import type { SyncContext } from './context.ts';
+import { exclusionNow } from './kept-devices.ts';
 import { rereadableDay, rereadDay, rereadDue } from './reread.ts';
 
 export interface Rereading {

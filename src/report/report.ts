@@ -4,7 +4,6 @@
  */
 
 import type { Room } from '../archive/room.ts';
-import { keptDevices } from '../core/exclusion.ts';
 import { lackStatuses } from '../core/lacks.ts';
 import type { Schedules } from '../core/schedule.ts';
 import type { ServerClock } from '../core/server-clock.ts';
@@ -23,6 +22,7 @@ import type {
 import { type EpochMs, formatExact, msToNs } from '../core/time.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
 import { horizonNow, openSeconds } from '../ingest/horizon.ts';
+import { keptDevices } from '../ingest/kept-devices.ts';
 import { phaseOf } from '../scheduler/planning-settings.ts';
 import { meanPeriodMs } from '../scheduler/schedule-period.ts';
 import { type DeviceSums, type DeviceView, lookAtDevice, sumUp } from './report-devices.ts';

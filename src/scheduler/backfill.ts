@@ -6,17 +6,18 @@
  * it may end anywhere, and the next one goes on where it was.
  */
 
-import { keptDevices } from '../core/exclusion.ts';
 import { UserError } from '../core/faults.ts';
 import { type Interval, type Intervals, normalize, subtract } from '../core/intervals.ts';
+import type { BackfillArgs } from '../core/state/backfill-args.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Gap } from '../core/state/telemetry.ts';
 import { type EpochMs, type EpochNs, MINUTE_MS, maxNs, minNs } from '../core/time.ts';
 import type { Horizon, SyncContext } from '../ingest/context.ts';
 import { horizonNow, limitFor } from '../ingest/horizon.ts';
+import { keptDevices } from '../ingest/kept-devices.ts';
 import { isResting } from '../ingest/pull.ts';
 import { noteApart } from './apart.ts';
-import { type BackfillArgs, beginningOfAll, holesToAsk, NOTHING_OPEN, newestHole } from './backfill-ask.ts';
+import { beginningOfAll, holesToAsk, NOTHING_OPEN, newestHole } from './backfill-ask.ts';
 import { type BackfillPace, createBackfillPace, type PaceSettings } from './backfill-pace.ts';
 import type { OpenHistory, Reach } from './planner-history.ts';
 import { openOf } from './planner-view.ts';

@@ -6,7 +6,6 @@
  */
 
 import type { AppEvent } from '../core/events.ts';
-import { keptDevices } from '../core/exclusion.ts';
 import { type Interval, type Intervals, normalize } from '../core/intervals.ts';
 import type { Purpose } from '../core/ports.ts';
 import type { Schedules } from '../core/schedule.ts';
@@ -16,6 +15,7 @@ import { type EpochMs, maxNs, minNs, nsToMs, SECOND_MS } from '../core/time.ts';
 import { createDoorbell, type Doorbell } from '../core/wake-up.ts';
 import type { SyncContext } from '../ingest/context.ts';
 import { horizonNow, limitFor } from '../ingest/horizon.ts';
+import { keptDevices } from '../ingest/kept-devices.ts';
 import { goesOnFrom } from './apart.ts';
 import type { Backfill } from './backfill.ts';
 import { NOTHING_OPEN } from './backfill-ask.ts';

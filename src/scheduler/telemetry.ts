@@ -7,14 +7,13 @@
  */
 import { StateFullError } from '../core/archive-room.ts';
 import { holesIn } from '../core/coverage.ts';
-import { keptDevices } from '../core/exclusion.ts';
 import { ApiFault } from '../core/faults.ts';
 import { forEachAtOnce } from '../core/pool.ts';
 import type { RequestLane } from '../core/ports.ts';
-import type { KnownDevice } from '../core/state/inventory.ts';
-import { DAY_NS, type EpochNs, maxNs } from '../core/time.ts';
+import { DAY_NS, maxNs } from '../core/time.ts';
 import type { Horizon, PullTask, SyncContext } from '../ingest/context.ts';
 import { limitFor } from '../ingest/horizon.ts';
+import { freshestFirst, keptDevices } from '../ingest/kept-devices.ts';
 import { ANSWERED_LATELY_MS } from '../ingest/outage.ts';
 import type { Puller } from '../ingest/pull.ts';
 import { nameGap } from '../ingest/walking.ts';
@@ -126,12 +125,4 @@ export function nameUnreachable(context: SyncContext, task: PullTask): void {
 function isResting({ store, serverClock }: SyncContext, deviceId: string): boolean {
   const nowMs = serverClock.nowMs();
   return store.gaps(deviceId).some(({ reason, retryAtMs }) => reason === 'device unreachable' && retryAtMs > nowMs);
-}
-
-/** The devices that are there, those with the newest signs of life first. */
-export function freshestFirst(devices: readonly KnownDevice[]): readonly KnownDevice[] {
-  const seen = ({ record }: KnownDevice): EpochNs => record.lastSeenAt ?? 0n;
-  return devices
-    .filter(({ goneSinceMs }) => goneSinceMs === null)
-    .toSorted((a, b) => (seen(a) > seen(b) ? -1 : seen(a) < seen(b) ? 1 : 0));
 }

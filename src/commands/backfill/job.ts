@@ -4,15 +4,15 @@
  */
 
 import { UserError } from '../../core/faults.ts';
+import type { BackfillArgs } from '../../core/state/backfill-args.ts';
 import type { JobEnd } from '../../core/state/jobs.ts';
 import type { ProgressReport } from '../../core/status.ts';
 import { SECOND_MS } from '../../core/time.ts';
 import type { Horizon } from '../../ingest/context.ts';
 import { horizonNow } from '../../ingest/horizon.ts';
 import { type BackfillSettings, beginBackfill } from '../../scheduler/backfill.ts';
-import type { BackfillArgs } from '../../scheduler/backfill-ask.ts';
 import type { JobWorker } from '../../scheduler/jobs.ts';
-import { lackedScopeWords, STALLED_AFTER_MS } from '../once/pull.ts';
+import { lackedScopeWords, STALLED_AFTER_MS } from '../shared/refusal.ts';
 import { createBackfillNotes } from './notes.ts';
 import type { BackfillOutcome } from './summary.ts';
 import { type BackfillRun, type BackfillWorkParts, createBackfillRun } from './work.ts';

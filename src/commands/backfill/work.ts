@@ -19,7 +19,7 @@ import { backfillNeed } from '../../scheduler/backfill-estimate.ts';
 import type { Planning } from '../../scheduler/planning.ts';
 import { createProgressWatch } from '../../scheduler/progress-watch.ts';
 import { drain } from '../once/job.ts';
-import { lackedScopeWords, STALLED_AFTER_MS } from '../once/pull.ts';
+import { lackedScopeWords, STALLED_AFTER_MS } from '../shared/refusal.ts';
 import { type BackfillLook, CLOSED_BY_NONE, lookAt } from './look.ts';
 import type { BackfillNotes } from './notes.ts';
 import { type BackfillOutcome, type BackfillSummary, summarizeBackfill } from './summary.ts';

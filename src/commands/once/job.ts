@@ -16,7 +16,8 @@ import type { Trouble } from '../../ingest/outage.ts';
 import type { Puller } from '../../ingest/pull.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
 import { createProgressWatch, type ProgressWatch } from '../../scheduler/progress-watch.ts';
-import { openGaps, type Progress, type PullParts, pullAll, STALLED_AFTER_MS } from './pull.ts';
+import { STALLED_AFTER_MS } from '../shared/refusal.ts';
+import { openGaps, type Progress, type PullParts, pullAll } from './pull.ts';
 import { type OnceSummary, summarize } from './summary.ts';
 
 export interface OnceJobParts {

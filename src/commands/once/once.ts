@@ -12,7 +12,8 @@ import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import type { Puller } from '../../ingest/pull.ts';
 import type { ProgressWatch } from '../../scheduler/progress-watch.ts';
-import { type Ending, type Progress, pullAll, STALLED_AFTER_MS } from './pull.ts';
+import { STALLED_AFTER_MS } from '../shared/refusal.ts';
+import { type Ending, type Progress, pullAll } from './pull.ts';
 import { type OnceSummary, summarize } from './summary.ts';
 
 export type { OnceSummary } from './summary.ts';

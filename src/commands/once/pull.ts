@@ -2,7 +2,7 @@
  * The pulling of `--once`, whoever does it: passes, one after the other, until nothing is open, nothing can be mended, or
  * nothing moves.
  */
-import { ApiFault, UserError } from '../../core/faults.ts';
+import { ApiFault } from '../../core/faults.ts';
 import { holdingsOf, wantedOf } from '../../core/holdings.ts';
 import type { StatusGap } from '../../core/status.ts';
 import { MINUTE_MS, parseTimestamp, SECOND_MS } from '../../core/time.ts';
@@ -11,9 +11,7 @@ import { limitFor, stillWantedFrom } from '../../ingest/horizon.ts';
 import type { Puller } from '../../ingest/pull.ts';
 import { endsSession } from '../../scheduler/dispatch.ts';
 import { type PassResult, runPass } from '../../scheduler/pass.ts';
-
-/** After so long without progress it ends. */
-export const STALLED_AFTER_MS = 10 * MINUTE_MS;
+import { refusalOf, STALLED_AFTER_MS } from '../shared/refusal.ts';
 
 /** Rests between passes that left something open: the first, and the longest. */
 const PASS_REST_MS = { first: 5 * SECOND_MS, most: MINUTE_MS };
@@ -125,23 +123,4 @@ export function allGaps(context: SyncContext, horizon: Horizon | null): readonly
     const holes = holdingsOf({ ...device, isExcluded }, held, wanted).holes.filter((hole) => !isPast(hole));
     return holes.map((hole) => ({ device_id: deviceId, ...hole }));
   });
-}
-
-/** A fault that ends a session, as a one-off command tells it (exit 77). */
-export function refusalOf({ kind, facts }: ApiFault): UserError {
-  if (kind === 'unauthorized') {
-    return new UserError(
-      'api.key: the API refuses the key: it is unknown, revoked or expired. Create one in the dashboard (Settings, then API) and give it as api.key.',
-      77,
-    );
-  }
-  if (kind === 'no-api-access') {
-    return new UserError('The plan of this workspace has no access to the API. A plan that includes it is needed.', 77);
-  }
-  return new UserError(lackedScopeWords(facts.scope ?? 'devices:read'), 77);
-}
-
-/** What is to be done about a scope without which nothing can be done. */
-export function lackedScopeWords(scope: string): string {
-  return `api.key: the key lacks the scope ${scope}, without which nothing can be synced. Create a key that has it.`;
 }

@@ -14,7 +14,7 @@ import { type EpochMs, nsToMs } from '../../core/time.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import { listDevices } from '../../ingest/devices.ts';
 import { endsSession } from '../../scheduler/dispatch.ts';
-import { refusalOf } from '../once/pull.ts';
+import { refusalOf } from '../shared/refusal.ts';
 import type { PlanFacts } from './premises.ts';
 
 /** What was asked for. */

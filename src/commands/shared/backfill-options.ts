@@ -4,8 +4,8 @@
  */
 import { parseInstant, parseSpanMs, share, Unfit } from '../../config/values.ts';
 import { UserError } from '../../core/faults.ts';
+import type { BackfillArgs } from '../../core/state/backfill-args.ts';
 import { type EpochMs, type EpochNs, msToNs, nsToMs } from '../../core/time.ts';
-import type { BackfillArgs } from '../../scheduler/backfill-ask.ts';
 import { readInstant } from './range.ts';
 
 /** The word that asks for everything there is. */

@@ -14,9 +14,9 @@ import { lackChangeOf, type MendArgs, type MendSummary, type SampleArgs } from '
 import { endsSession } from '../../scheduler/dispatch.ts';
 import { openStore } from '../../store/store.ts';
 import { openVerifyState } from '../../store/verify-look.ts';
-import { refusalOf } from '../once/pull.ts';
 import { askForAccount } from '../plan/plan.ts';
 import { doOrFollow, summaryBy } from '../shared/do-or-follow.ts';
+import { refusalOf } from '../shared/refusal.ts';
 import { mend } from './mend.ts';
 import { sample } from './sample.ts';
 import type { SampleVerdict } from './sample-report.ts';

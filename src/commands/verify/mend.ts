@@ -16,7 +16,7 @@ import type { SyncContext } from '../../ingest/context.ts';
 import { readWindow } from '../../ingest/read-window.ts';
 import { endsSession } from '../../scheduler/dispatch.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
-import { refusalOf } from '../once/pull.ts';
+import { refusalOf } from '../shared/refusal.ts';
 
 export interface MendParts {
   readonly context: SyncContext;

@@ -16,7 +16,7 @@ import type { SyncContext } from '../../ingest/context.ts';
 import { readWindow } from '../../ingest/read-window.ts';
 import { createWindowRules } from '../../ingest/window-rules.ts';
 import { endsSession } from '../../scheduler/dispatch.ts';
-import { refusalOf } from '../once/pull.ts';
+import { refusalOf } from '../shared/refusal.ts';
 import type { SampleVerdict, WindowDifference } from './sample-report.ts';
 import { addReading, type Compared, compareSum, compareValues, type ValueSet, valuesOf } from './sample-window.ts';
 

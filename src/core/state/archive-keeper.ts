@@ -3,7 +3,6 @@
  *
  * Every call is one small step and one transaction: done in a few milliseconds, and safe to be broken off at.
  */
-import type { Standing } from '../../archive/standing.ts';
 import type { EpochMs } from '../time.ts';
 import type { LogLane } from './log.ts';
 
@@ -33,6 +32,19 @@ export interface ClearOrder extends Claims {
 export interface SealGroup {
   readonly lane: LogLane;
   readonly deviceId: string | null;
+}
+
+/** How a destination stands in the log. */
+export interface Standing {
+  /** Where it was seen last. */
+  readonly place: string;
+  /** For how long it has been there with something to take. */
+  readonly stoodMs: number;
+  readonly seenMs: EpochMs;
+  /** Set aside: the last block of what goes to its lack-set, and on to which everything may be dropped; else `null`. */
+  readonly asideTo: number | null;
+  /** Why nothing moves, as its delivery says; none while it does, or where nobody said. */
+  readonly held?: string | null;
 }
 
 export interface ArchiveKeeper {

@@ -5,10 +5,11 @@
  * Each side shows that it is alive by a count that it raises, never by a time: clocks jump, and who counts on stands
  * still or not by the other's own monotonic clock.
  */
-import { isBackfillArgs } from '../../scheduler/backfill-ask.ts';
+
 import { type ExitCode, isExitCode } from '../faults.ts';
 import type { ProgressReport } from '../status.ts';
 import type { EpochMs } from '../time.ts';
+import { isBackfillArgs } from './backfill-args.ts';
 import { isMending, isSampling } from './mending.ts';
 import { takesReplay } from './replay.ts';
 import { isForgetOrder, isQuarantineFilter } from './upkeep-jobs.ts';

@@ -2,9 +2,10 @@
  * Which devices are excluded, by what the inventory knows of them.
  */
 
-import type { SyncContext } from '../ingest/context.ts';
-import type { DeviceRecord } from './records.ts';
-import type { KnownDevice } from './state/inventory.ts';
+import type { DeviceRecord } from '../core/records.ts';
+import type { KnownDevice } from '../core/state/inventory.ts';
+import type { EpochNs } from '../core/time.ts';
+import type { SyncContext } from './context.ts';
 
 type Parts = Pick<SyncContext, 'store'> & { readonly settings: Pick<SyncContext['settings'], 'filter'> };
 
@@ -39,3 +40,11 @@ const UNKNOWN: Omit<DeviceRecord, 'deviceId'> = {
   locationUpdatedAt: null,
   tags: [],
 };
+
+/** The devices that are there, those with the newest signs of life first. */
+export function freshestFirst(devices: readonly KnownDevice[]): readonly KnownDevice[] {
+  const seen = ({ record }: KnownDevice): EpochNs => record.lastSeenAt ?? 0n;
+  return devices
+    .filter(({ goneSinceMs }) => goneSinceMs === null)
+    .toSorted((a, b) => (seen(a) > seen(b) ? -1 : seen(a) < seen(b) ? 1 : 0));
+}
