@@ -13,6 +13,7 @@
 import type { ArchiveLimits, HousekeepingParts } from '../archive/maintenance.ts';
 import { createRoom } from '../archive/room.ts';
 import { MIN_FREE_BYTES } from '../core/archive-room.ts';
+import { createTurns } from '../core/async.ts';
 import type { AppEvent } from '../core/events.ts';
 import { createHeartbeats, type Heartbeats, type Pulse } from '../core/heartbeats.ts';
 import type { PageFacts, RecentEvent } from '../core/page-facts.ts';
@@ -21,7 +22,6 @@ import { createServerClock } from '../core/server-clock.ts';
 import type { JobQueue } from '../core/state/jobs.ts';
 import type { ReadyReport, StatusOverview, StatusReport } from '../core/status.ts';
 import { DAY_MS, type EpochMs } from '../core/time.ts';
-import { createTurns } from '../core/turns.ts';
 import { createDeliverer, type Deliverer, type DestinationOptions } from '../delivery/deliver.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
 import { createFilterNotes } from '../ingest/filter-notes.ts';
@@ -136,7 +136,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
     trouble.observe(event);
     if (event.type === 'workspace-known') planReadings += 1;
     if (UNGATING.has(event.type)) workspaceKnown.open();
-    if (event.type === 'page-landed' || event.type === 'workspace-known') for (const { ring } of deliverers) ring();
+    if (event.type === 'page-landed' || event.type === 'workspace-known') for (const { notify } of deliverers) notify();
     for (const hear of listeners) hear(event);
     options.observe(event);
   };

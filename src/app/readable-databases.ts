@@ -1,9 +1,10 @@
 /**
  * The databases that `--verify` compares: which of the configured ones, and as what the state may know each.
  */
+
 import type { StateConfig } from '../config/config.ts';
 import { UserError } from '../core/faults.ts';
-import { type DestinationKind, identityOf } from '../core/lines/dialect.ts';
+import { DESTINATION_KINDS, identityOf } from '../core/lines/dialect.ts';
 import type { DestinationCandidate } from '../core/state/verify.ts';
 import type { InfluxSinkOptions } from '../influx/sink.ts';
 
@@ -12,8 +13,6 @@ export interface Database {
   readonly candidates: readonly DestinationCandidate[];
   readonly batchLines: number;
 }
-
-const KINDS: readonly DestinationKind[] = ['influxdb', 'victoriametrics'];
 
 /**
  * The databases of a configuration, or the one of a name.
@@ -34,7 +33,7 @@ export function databasesOf(
     .filter((database) => name === null || database.name === name)
     .map((database) => {
       const { kind, url, token, org, bucket, timeoutMs, ca, batchLines } = database;
-      const kinds = kind === 'auto' ? KINDS : [kind];
+      const kinds = kind === 'auto' ? DESTINATION_KINDS : [kind];
       return {
         options: { name: database.name, url, token, org, bucket, timeoutMs, ca: ca ?? undefined, proxies },
         candidates: kinds.map((each) => ({ kind: each, identity: identityOf({ kind: each, url, org, bucket }) })),

@@ -6,7 +6,9 @@
  * - `fail`: it does not work, or not as promised; the remedy says what to do.
  * - `skip`: it was not looked at, for the reason that the message gives.
  */
+
 import type { ExitCode } from './faults.ts';
+import { isRecord } from './json.ts';
 
 const AREAS = ['configuration', 'state', 'api', 'destination'] as const;
 
@@ -144,10 +146,6 @@ function isLine(value: unknown): value is CheckLine {
     (remedy === null || typeof remedy === 'string') &&
     (exitCode === 0 || EXITS.some((known) => known === exitCode))
   );
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** A message for people, in two: what is wrong, and what to do, which begins with the second sentence. */

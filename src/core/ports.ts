@@ -36,6 +36,16 @@ export type Observe = (event: AppEvent) => void;
 /** What a request is for, in the order of precedence (design 2.4). */
 export type RequestLane = 'live' | 'alerts' | 'inventory' | 'first-history' | 'backfill' | 'sweep';
 
+/** All lanes, the one that comes first first. */
+export const REQUEST_LANES: readonly RequestLane[] = [
+  'live',
+  'alerts',
+  'inventory',
+  'first-history',
+  'backfill',
+  'sweep',
+];
+
 export type Stream = 'account' | 'devices' | 'telemetry' | 'alerts';
 
 /** What a request is booked under. */

@@ -7,13 +7,13 @@
  */
 
 import { StateFullError } from '../core/archive-room.ts';
+import { createWakeUp } from '../core/async.ts';
 import type { Clock, Observe, Random } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
-import { type LogLane, positionAfter } from '../core/state/log.ts';
+import { LOG_LANES, positionAfter } from '../core/state/log.ts';
 import type { Store } from '../core/state/state.ts';
 import { StaleStateError } from '../core/state/telemetry.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
-import { createDoorbell } from '../core/wake-up.ts';
 import { createBatchSender, type Sent } from './batch-sender.ts';
 import { type DestinationOptions, openDestination } from './destination.ts';
 import type { Hold } from './settle.ts';
@@ -25,7 +25,7 @@ export interface Deliverer {
   /** Its number in the state. It can change once, when the destination says what it is. */
   readonly destinationId: number;
   /** Says that there may be something new. */
-  ring(): void;
+  notify(): void;
   /** Delivers until told to stop; rejects only with what is not the destination's fault (the state). */
   run(signal: AbortSignal): Promise<void>;
   /** Lines not settled yet. */
@@ -51,8 +51,6 @@ const REST_MS = MINUTE_MS;
 
 const BACKOFF = { baseMs: SECOND_MS, maxMs: MINUTE_MS };
 
-const LANES: readonly LogLane[] = ['live', 'history'];
-
 /** Opens the destination in the state and delivers to it. */
 export function createDeliverer(
   { store, clock, random, observe }: { store: Store; clock: Clock; random: Random; observe: Observe },
@@ -60,7 +58,7 @@ export function createDeliverer(
 ): Deliverer {
   const { name } = options.sink;
   const destination = openDestination({ store, observe }, options);
-  const bell = createDoorbell(clock);
+  const wakeUp = createWakeUp(clock);
   const sender = createBatchSender({ store, clock });
   /** `kept`: lines of the last batch that wait for another try. */
   const status = { delivered: 0, failures: 0, kept: 0, held: null as string | null };
@@ -72,7 +70,7 @@ export function createDeliverer(
     const served = await destination.open(signal);
     if (!('sink' in served)) return served;
     const id = destination.id();
-    for (const lane of LANES) {
+    for (const lane of LOG_LANES) {
       const from = store.position(id, lane);
       const batch = store.read(lane, from, { lines: maxLines, bytes: BATCH_BYTES });
       if (batch.lines.length === 0) continue;
@@ -124,7 +122,7 @@ export function createDeliverer(
     get destinationId() {
       return destination.id();
     },
-    ring: bell.ring,
+    notify: wakeUp.notify,
     run: async (signal) => {
       while (!signal.aborted) {
         const outcome = await deliverOrHold(() => deliverOnce(signal));
@@ -134,7 +132,7 @@ export function createDeliverer(
         }
         released();
         if (outcome === null) continue;
-        await bell.wait(REST_MS, signal);
+        await wakeUp.wait(REST_MS, signal);
         await clock.sleep(LINGER_MS, signal);
       }
     },

@@ -5,7 +5,7 @@
  * Promise: nothing is sent before the kind is known, since what a line says depends on it; what was learnt is kept in
  * the state, as the destination's identity.
  */
-import { type DestinationKind, describeIdentity, withKind } from '../core/lines/dialect.ts';
+import { DESTINATION_KINDS, type DestinationKind, describeIdentity, withKind } from '../core/lines/dialect.ts';
 import type { Observe, Sink, UnknownServer } from '../core/ports.ts';
 import type { DestinationState } from '../core/state/log.ts';
 import type { Store } from '../core/state/state.ts';
@@ -39,8 +39,6 @@ export interface Destination {
   open(signal: AbortSignal): Promise<Served | Hold>;
 }
 
-const KINDS: readonly DestinationKind[] = ['influxdb', 'victoriametrics'];
-
 /** Opens a destination in the state. */
 export function openDestination(
   { store, observe }: { store: Store; observe: Observe },
@@ -66,11 +64,11 @@ export function openDestination(
   }
   const known = store.knownIdentity(
     name,
-    KINDS.map((each) => withKind(identity, each)),
+    DESTINATION_KINDS.map((each) => withKind(identity, each)),
   );
   if (known !== null) {
     const { id } = openKnown(known);
-    const found = KINDS.find((each) => withKind(identity, each) === known) ?? 'influxdb';
+    const found = DESTINATION_KINDS.find((each) => withKind(identity, each) === known) ?? 'influxdb';
     const served = { kind: found, sink: kind.sinkFor(found) };
     return { id: () => id, open: () => Promise.resolve(served) };
   }

@@ -2,7 +2,7 @@
  * The databases of the configuration that the state knows already, as what was kept of them says: nothing is asked and
  * nothing is written to find that out.
  */
-import { type DestinationKind, withKind } from '../core/lines/dialect.ts';
+import { DESTINATION_KINDS, type DestinationKind, withKind } from '../core/lines/dialect.ts';
 import type { Sink } from '../core/ports.ts';
 import type { KnownDestination } from '../core/state/quarantine.ts';
 import type { DestinationOptions } from './destination.ts';
@@ -16,8 +16,6 @@ export interface Reachable {
   readonly sink: Sink;
 }
 
-const KINDS: readonly DestinationKind[] = ['influxdb', 'victoriametrics'];
-
 /** Those that have been delivered to: of the others nothing is in quarantine, and nothing waits for them that is theirs. */
 export function reachableOf(
   known: readonly KnownDestination[],
@@ -25,7 +23,7 @@ export function reachableOf(
 ): readonly Reachable[] {
   return configured.flatMap(({ sink, identity, kind = 'influxdb' }) => {
     const { name } = sink;
-    const kinds = typeof kind === 'string' ? [kind] : KINDS;
+    const kinds = typeof kind === 'string' ? [kind] : DESTINATION_KINDS;
     for (const each of kinds) {
       const own = typeof kind === 'string' ? identity : withKind(identity, each);
       const found = known.find((one) => one.name === name && one.identity === own);

@@ -4,10 +4,11 @@
  * Promise: a line leaves the quarantine only once it is accepted, or known to be older than the destination keeps; one
  * that is refused stays with the new words; where the destination does not answer nothing changes.
  */
+
 import { translate } from '../core/lines/dialect.ts';
 import { kindOf } from '../core/lines/line-reader.ts';
 import type { Clock } from '../core/ports.ts';
-import { type LogBatch, type LogLane, type LogPosition, positionAfter } from '../core/state/log.ts';
+import { LOG_LANES, type LogBatch, type LogLane, type LogPosition, positionAfter } from '../core/state/log.ts';
 import type { QuarantinedItem } from '../core/state/quarantine.ts';
 import type { Store } from '../core/state/state.ts';
 import { msToNs } from '../core/time.ts';
@@ -92,8 +93,6 @@ const LIMITS = { lines: 2000, bytes: 1024 * 1024 };
 const BATCHES = 20;
 const OF_A_KIND = 20;
 
-const LANES: readonly LogLane[] = ['live', 'history'];
-
 /** Witnesses from what the destination has settled last, as it was sent them. Looked for when the first one is needed. */
 export function createLogWitnesses(store: Store, { id, kind }: Reachable): Witnesses {
   let found: Map<string, string[]> | null = null;
@@ -112,7 +111,7 @@ export function createLogWitnesses(store: Store, { id, kind }: Reachable): Witne
 
 function gather(store: Store, { id, kind }: Pick<Reachable, 'id' | 'kind'>): Map<string, string[]> {
   const byKind = new Map<string, string[]>();
-  for (const lane of LANES) {
+  for (const lane of LOG_LANES) {
     for (const line of settledLines(store, lane, store.position(id, lane))) {
       const [sent] = translate(kind, [line], store.displacedTo).lines;
       if (sent === undefined) continue;

@@ -2,6 +2,7 @@
  * What every step of the sync is handed: the ports, the clocks and the settings. Values only; no step keeps its own.
  */
 import type { RoomAnswer, StateFullError } from '../core/archive-room.ts';
+import type { Turns } from '../core/async.ts';
 import type { DeviceFilter } from '../core/filter.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { AllowanceUse } from '../core/lines/fact-lines.ts';
@@ -11,7 +12,6 @@ import type { Schedules } from '../core/schedule.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state/state.ts';
 import type { EpochMs, EpochNs } from '../core/time.ts';
-import type { Turns } from '../core/turns.ts';
 import type { FilterNotes } from './filter-notes.ts';
 
 export interface SyncSettings {

@@ -6,13 +6,11 @@
  * urgent: that one is asked to stop after its page, and goes on with what is left. Stretches that do not overlap are
  * pulled side by side.
  */
-import type { RequestLane } from '../core/ports.ts';
-import { orAborted } from '../core/turns.ts';
+
+import { orAborted } from '../core/async.ts';
+import { REQUEST_LANES } from '../core/ports.ts';
 import type { PullTask } from './context.ts';
 import type { Puller } from './pull.ts';
-
-/** In the order of precedence. */
-const LANES: readonly RequestLane[] = ['live', 'alerts', 'inventory', 'first-history', 'backfill', 'sweep'];
 
 /** A pull under way. */
 interface Turn {
@@ -71,5 +69,5 @@ function overlap({ span: a }: PullTask, { span: b }: PullTask): boolean {
 }
 
 function isLessUrgent(task: PullTask, than: PullTask): boolean {
-  return LANES.indexOf(task.lane) > LANES.indexOf(than.lane);
+  return REQUEST_LANES.indexOf(task.lane) > REQUEST_LANES.indexOf(than.lane);
 }

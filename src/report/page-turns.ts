@@ -6,9 +6,10 @@
  * a small one does not wait for a large one. Who asks for what is under way already gets that one, so that no more is under
  * way than there is to ask for.
  */
+
+import { createTurns } from '../core/async.ts';
 import type { DevicePage, PageFacts } from '../core/page-facts.ts';
 import type { Clock } from '../core/ports.ts';
-import { createTurns } from '../core/turns.ts';
 
 /** Takes a step once nobody else takes one, and lets others have their turn after it. */
 export type Step = <T>(work: () => T) => Promise<T>;

@@ -69,7 +69,7 @@ export async function followPlan(given: DispatchParts, signal: AbortSignal): Pro
       })
       .finally(() => {
         underWay.delete(work);
-        planning.bell.ring();
+        planning.wakeUp.notify();
       });
     underWay.add(work);
   };
@@ -78,7 +78,7 @@ export async function followPlan(given: DispatchParts, signal: AbortSignal): Pro
       if (failure.isSet) throw failure.cause;
       if (underWay.size >= context.settings.concurrency) {
         // No beat: as long as none of them comes to its end, only their requests show that something moves.
-        await planning.bell.wait(LONGEST_REST_MS, signal);
+        await planning.wakeUp.wait(LONGEST_REST_MS, signal);
         continue;
       }
       pulse.beat(LONGEST_REST_MS);
@@ -107,7 +107,7 @@ async function rest({ planning, trouble }: DispatchParts, { untilMs }: Rest, sig
   // The one that was to try has nothing to ask.
   trouble.done();
   const waitMs = Math.max(1, Math.min(LONGEST_REST_MS, Math.ceil(untilMs - planning.nowMs())));
-  await planning.bell.wait(waitMs, signal);
+  await planning.wakeUp.wait(waitMs, signal);
 }
 
 /** Carries a decision out and tells the planner what came of it. @throws what ends a session. */

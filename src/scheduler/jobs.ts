@@ -7,11 +7,11 @@
  * who asked for it, and ends the daemon only where it would have ended the daemon's own work too.
  */
 import { StateFullError } from '../core/archive-room.ts';
+import { createWakeUp } from '../core/async.ts';
 import { UserError } from '../core/faults.ts';
 import type { Clock, Observe } from '../core/ports.ts';
 import { type Job, type JobEnd, type JobQueue, ruleOf } from '../core/state/jobs.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../core/time.ts';
-import { createDoorbell } from '../core/wake-up.ts';
 import { type Beats, createBeats } from './job-beats.ts';
 
 /** Work under way for a job. */
@@ -72,7 +72,7 @@ export async function runJobs(parts: JobParts, signal: AbortSignal): Promise<nev
   const underWay = new Map<string, Promise<void>>();
   const end = new AbortController();
   const both = AbortSignal.any([signal, end.signal]);
-  const bell = createDoorbell(clock);
+  const wakeUp = createWakeUp(clock);
   const failure: { cause: unknown; isSet: boolean } = { cause: null, isSet: false };
   let clearedAtMs = Number.NEGATIVE_INFINITY;
   const begin = (job: Job): void => {
@@ -83,7 +83,7 @@ export async function runJobs(parts: JobParts, signal: AbortSignal): Promise<nev
       })
       .finally(() => {
         underWay.delete(place);
-        bell.ring();
+        wakeUp.notify();
       });
     underWay.set(place, work);
   };
@@ -98,7 +98,7 @@ export async function runJobs(parts: JobParts, signal: AbortSignal): Promise<nev
         for (const job of lookAfter(parts, beats)) if (mayBegin(parts, { job, beats, underWay })) begin(job);
         return null;
       });
-      await bell.wait(LOOK_EVERY_MS, both);
+      await wakeUp.wait(LOOK_EVERY_MS, both);
       if (failure.isSet) throw failure.cause;
     }
   } finally {

@@ -5,6 +5,7 @@
  * a reading: what is asked for is always a hole in the coverage.
  */
 
+import { createWakeUp, type WakeUp } from '../core/async.ts';
 import type { AppEvent } from '../core/events.ts';
 import { type Interval, type Intervals, normalize } from '../core/intervals.ts';
 import type { Purpose } from '../core/ports.ts';
@@ -12,7 +13,6 @@ import type { Schedules } from '../core/schedule.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Gap, TelemetryState } from '../core/state/telemetry.ts';
 import { type EpochMs, maxNs, minNs, nsToMs, SECOND_MS } from '../core/time.ts';
-import { createDoorbell, type Doorbell } from '../core/wake-up.ts';
 import type { SyncContext } from '../ingest/context.ts';
 import { horizonNow, limitFor } from '../ingest/horizon.ts';
 import { keptDevices } from '../ingest/kept-devices.ts';
@@ -73,7 +73,7 @@ export interface Planning {
   /** Takes an event in: devices that are gone, refusals that may tell of a plan that has changed. */
   observe(event: AppEvent): void;
   /** Rings when something was told that may change what is worth asking next. */
-  readonly bell: Doorbell;
+  readonly wakeUp: WakeUp;
   /** Until when nothing is asked, and why; `null` while something is. */
   rest(): Rest | null;
   resting(rest: Rest | null): void;
@@ -102,7 +102,7 @@ const ASLEEP: ReadonlySet<string> = new Set(['paused', 'shelved', 'retired']);
 export function createPlanning(parts: PlanningParts): Planning {
   const { context } = parts;
   const { store, serverClock, clock } = context;
-  const bell = createDoorbell(clock);
+  const wakeUp = createWakeUp(clock);
   let planner = createPlanner(settingsOf(parts));
   let asked = new Set<string>();
   let lastMs = Number.NEGATIVE_INFINITY;
@@ -180,7 +180,7 @@ export function createPlanning(parts: PlanningParts): Planning {
     const now = { nowMs: serverClock.nowMs(), sweepMs: parts.sweepMs };
     const listed = there.map((device) => (isFresh ? toListed(device) : fromBefore(device, now)));
     planner.listed(listed, { isLast: true }, now.nowMs);
-    bell.ring();
+    wakeUp.notify();
   };
   const begin = ({ areListed } = { areListed: true }): void => {
     planner = createPlanner(settingsOf(parts));
@@ -211,11 +211,11 @@ export function createPlanning(parts: PlanningParts): Planning {
   };
   const doubts = createPlanDoubts(clock, () => {
     planner.hasten('account');
-    bell.ring();
+    wakeUp.notify();
   });
 
   return {
-    bell,
+    wakeUp,
     nowMs: () => {
       const nowMs = serverClock.nowMs();
       if (nowMs < lastMs - FELL_BACK_MS) isAlone && backfill !== null ? beginAlone(backfill) : begin();
@@ -241,7 +241,7 @@ export function createPlanning(parts: PlanningParts): Planning {
       planner.restBackfill(Number.NEGATIVE_INFINITY);
       backfill = next;
       for (const deviceId of next?.deviceIds ?? []) openBackfill(deviceId);
-      bell.ring();
+      wakeUp.notify();
     },
     beginAlone,
     hasBegun: () => Number.isFinite(lastMs),

@@ -130,7 +130,7 @@ async function lookForRereads(
     // Where the allowance is short it is never its turn, and a look at every device would be for nothing.
     if (planning.rest()?.reason !== 'idle') continue;
     planning.planner().setReread(rereading.look());
-    planning.bell.ring();
+    planning.wakeUp.notify();
   }
 }
 

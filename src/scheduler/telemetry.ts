@@ -6,9 +6,9 @@
  * either, is trouble with the service.
  */
 import { StateFullError } from '../core/archive-room.ts';
+import { forEachAtOnce } from '../core/async.ts';
 import { holesIn } from '../core/coverage.ts';
 import { ApiFault } from '../core/faults.ts';
-import { forEachAtOnce } from '../core/pool.ts';
 import type { RequestLane } from '../core/ports.ts';
 import { DAY_NS, maxNs } from '../core/time.ts';
 import type { Horizon, PullTask, SyncContext } from '../ingest/context.ts';

@@ -4,16 +4,16 @@
  * Promise: what a destination is passed by with is in its lack-set in the transaction that moves its place, no more and
  * no less than that.
  */
+
 import type Database from 'better-sqlite3';
 import type { ArchiveKeeper } from '../core/state/archive-keeper.ts';
 import type { LogLane } from '../core/state/log.ts';
+import { LOG_LANES } from '../core/state/log.ts';
 import { unpack } from './block-codec.ts';
 import { STEP_BLOCKS, STEP_BYTES } from './clear.ts';
 import { createLosses } from './clear-lacks.ts';
 import { createStretches } from './clear-void.ts';
 import type { Lacks } from './lack.ts';
-
-const LANES: readonly LogLane[] = ['live', 'history'];
 
 export type Asides = Pick<ArchiveKeeper, 'standing' | 'keepStanding' | 'placeOf' | 'passBy'>;
 
@@ -65,7 +65,7 @@ export function createAsides(db: Database.Database, lacks: Lacks): Asides {
       // Whoever has settled something meanwhile has come back: the rest is delivered.
       if (row === undefined || row.aside_to === null || row.place !== placeOf(id)) return true;
       const asideTo = Number(row.aside_to);
-      const isPast = LANES.map((lane) => passLane(id, lane, asideTo)).every(Boolean);
+      const isPast = LOG_LANES.map((lane) => passLane(id, lane, asideTo)).every(Boolean);
       move.run(placeOf(id), id);
       return isPast;
     },

@@ -5,9 +5,11 @@
  * held is remembered in the same transaction: for ever in `cleared`, which every later destination lacks and by which a
  * landing knows that a value cannot be told; and in the lack-set of every destination that had not settled it.
  */
+
 import type Database from 'better-sqlite3';
 import type { ArchiveKeeper, ClearOrder } from '../core/state/archive-keeper.ts';
 import type { LogLane } from '../core/state/log.ts';
+import { LOG_LANES } from '../core/state/log.ts';
 import { unpack } from './block-codec.ts';
 import { createLosses, type Loss } from './clear-lacks.ts';
 import { createCleared } from './clear-memory.ts';
@@ -20,8 +22,6 @@ export const STEP_BYTES = 256 * 1024;
 
 /** How many blocks one step takes at most. */
 export const STEP_BLOCKS = 64;
-
-const LANES: readonly LogLane[] = ['live', 'history'];
 
 interface OldRow {
   readonly seq: bigint;
@@ -54,7 +54,7 @@ export function createClearer(db: Database.Database, lacks: Lacks): ArchiveKeepe
   const cleared = createCleared(db);
   const bereave = createBereavement(db, lacks);
   const candidates = ({ active, beforeMs }: ClearOrder): Doomed[] =>
-    LANES.flatMap((lane) => {
+    LOG_LANES.flatMap((lane) => {
       const below = settled(lane, active);
       if (below === null) return [];
       const rows = oldest.all(lane, beforeMs ?? Number.MAX_SAFE_INTEGER, below);

@@ -5,9 +5,11 @@
  * a line that is neither accepted nor in one of them. A destination is its identity (kind, URL, organisation, bucket):
  * change one of these and it is a new destination, which starts at the beginning of the log.
  */
+
 import type Database from 'better-sqlite3';
 import type { DisplacedValue } from '../core/lines/dialect.ts';
 import type { Backlog, DeliveryOutcome, DestinationState, LogLane, LogPosition } from '../core/state/log.ts';
+import { LOG_LANES } from '../core/state/log.ts';
 import { StaleStateError } from '../core/state/telemetry.ts';
 import type { EpochNs } from '../core/time.ts';
 import type { Archive } from './archive.ts';
@@ -31,8 +33,6 @@ export interface DeliveryParts {
 }
 
 const START: LogPosition = { block: 0, line: 0 };
-
-const LANES: readonly LogLane[] = ['live', 'history'];
 
 /** Prepares delivery of an open database. */
 export function createDelivery(db: Database.Database, { archive, lacks }: DeliveryParts): Delivery {
@@ -63,7 +63,7 @@ export function createDelivery(db: Database.Database, { archive, lacks }: Delive
       write.run(destinationId, lane, to.block, to.line);
     },
     backlog: (destinationId) => ({
-      pendingLines: LANES.reduce((sum, lane) => sum + archive.linesAfter(lane, position(destinationId, lane)), 0),
+      pendingLines: LOG_LANES.reduce((sum, lane) => sum + archive.linesAfter(lane, position(destinationId, lane)), 0),
       quarantined: Number(refused.get(destinationId) ?? 0n),
     }),
   };

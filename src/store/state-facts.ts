@@ -1,16 +1,16 @@
 /**
  * What the state tells of the work itself (`core/state/facts.ts`), over an open database. Only reads.
  */
+
 import type Database from 'better-sqlite3';
 import type { Stream } from '../core/ports.ts';
-import { type AskedRequest, LANES, type LaneSpending, type StateFacts, type StreamFacts } from '../core/state/facts.ts';
-import type { LogLane } from '../core/state/log.ts';
+import { REQUEST_LANES } from '../core/ports.ts';
+import type { AskedRequest, LaneSpending, StateFacts, StreamFacts } from '../core/state/facts.ts';
+import { LOG_LANES } from '../core/state/log.ts';
 import { DAY_MS, type EpochMs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { createPageState } from './page-state.ts';
 
 const STREAMS: readonly Stream[] = ['account', 'devices', 'telemetry', 'alerts'];
-const LOG_LANES: readonly LogLane[] = ['live', 'history'];
-
 /** Counting a day of bookings takes a while where there are many, and the page of a daemon asks again and again. */
 const SPENDING_FRESH_MS = 2 * SECOND_MS;
 
@@ -47,13 +47,17 @@ export function createStateFacts(db: Database.Database): StateFacts {
 }
 
 function createSpending(db: Database.Database): StateFacts['spending'] {
-  const sums = LANES.map((lane) => `ifnull(sum(lane = '${lane}'), 0)`).join(', ');
+  const sums = REQUEST_LANES.map((lane) => `ifnull(sum(lane = '${lane}'), 0)`).join(', ');
   const since = db.prepare<[number], bigint[]>(`SELECT ${sums} FROM request WHERE at_ms > ?`).raw();
   let last: { readonly atMs: EpochMs; readonly lanes: readonly LaneSpending[] } | null = null;
   return (nowMs) => {
     if (last !== null && nowMs >= last.atMs && nowMs - last.atMs < SPENDING_FRESH_MS) return last.lanes;
     const [minute, day] = [since.get(nowMs - MINUTE_MS) ?? [], since.get(nowMs - DAY_MS) ?? []];
-    const lanes = LANES.map((lane, at) => ({ lane, minute: Number(minute[at] ?? 0n), day: Number(day[at] ?? 0n) }));
+    const lanes = REQUEST_LANES.map((lane, at) => ({
+      lane,
+      minute: Number(minute[at] ?? 0n),
+      day: Number(day[at] ?? 0n),
+    }));
     last = { atMs: nowMs, lanes };
     return lanes;
   };

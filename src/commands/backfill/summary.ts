@@ -1,7 +1,9 @@
 /**
  * What a backfill says at its end: the object that `--backfill --json` prints, and its exit code.
  */
+
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
+import { isRecord, type JsonRecord } from '../../core/json.ts';
 import { lackStatuses } from '../../core/lacks.ts';
 import type { DestinationStatus } from '../../core/status.ts';
 import { type EpochNs, formatExact } from '../../core/time.ts';
@@ -143,13 +145,7 @@ export function readBackfillSummary(value: unknown): BackfillSummary | null {
   return fits ? (value as unknown as BackfillSummary) : null;
 }
 
-type Values = Readonly<Record<string, unknown>>;
-
-function isRecord(value: unknown): value is Values {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function areRecords(value: unknown, texts: readonly string[]): value is readonly Values[] {
+function areRecords(value: unknown, texts: readonly string[]): value is readonly JsonRecord[] {
   return (
     Array.isArray(value) &&
     value.every((each) => isRecord(each) && texts.every((text) => typeof each[text] === 'string'))

@@ -146,7 +146,7 @@ function createReopening({ context: { clock }, planning }: BackfillWorkParts): (
   return ({ devices }) => {
     if (clock.monoMs() - atMs < REOPEN_EVERY_MS) return;
     for (const { deviceId, openMs } of devices) if (openMs > 0) planning.reopen(deviceId);
-    planning.bell.ring();
+    planning.wakeUp.notify();
     atMs = clock.monoMs();
   };
 }

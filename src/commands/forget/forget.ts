@@ -4,13 +4,14 @@
  * Promises: nothing is removed of a device that would be synced anew at once, or of which something waits for a database of
  * the configuration; once it is begun nothing of the device can land any more, and it is finished whatever happens.
  */
+
 import { type ExitCode, UserError } from '../../core/faults.ts';
 import type { DeviceFilter } from '../../core/filter.ts';
 import type { Clock, Observe } from '../../core/ports.ts';
 import type { ForgottenCounts } from '../../core/state/forget.ts';
 import type { KnownDevice } from '../../core/state/inventory.ts';
 import type { JobEnd } from '../../core/state/jobs.ts';
-import type { LogLane } from '../../core/state/log.ts';
+import { LOG_LANES } from '../../core/state/log.ts';
 import type { Store } from '../../core/state/state.ts';
 import { deviceOfOrder } from '../../core/state/upkeep-jobs.ts';
 import { counted, nearest, plainText } from '../../core/text.ts';
@@ -42,8 +43,6 @@ interface Progress {
   /** The part of the archive that was gone through. */
   share: number;
 }
-
-const LANES: readonly LogLane[] = ['live', 'history'];
 
 /** How often it is tried to empty the write-ahead log, and how long is waited between. */
 const LOG_TRIES = 20;
@@ -173,7 +172,7 @@ async function requireDelivered(
   const waiting: string[] = [];
   for (const { id, name } of configured()) {
     let lines = 0;
-    for (const lane of LANES) {
+    for (const lane of LOG_LANES) {
       for (let from: number | null = 0; from !== null; ) {
         const found = store.forgetting.pending(deviceId, { destinationId: id, lane, from });
         lines += found.lines;

@@ -5,9 +5,11 @@
  * the holes that the job is to close have shrunk, where a destination has moved towards the place that the job waits
  * for, and while the allowance is waited for.
  */
+
 import type { AppEvent } from '../../core/events.ts';
 import type { JobEnd } from '../../core/state/jobs.ts';
-import type { LogLane, LogPosition } from '../../core/state/log.ts';
+import type { LogPosition } from '../../core/state/log.ts';
+import { LOG_LANES } from '../../core/state/log.ts';
 import type { ProgressReport, StatusReport } from '../../core/status.ts';
 import { parseTimestamp, SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
@@ -32,8 +34,6 @@ export interface OnceJobParts {
 
 /** How often delivery is looked after once everything is pulled. */
 const DRAIN_LOOK_MS = SECOND_MS;
-
-const LANES: readonly LogLane[] = ['live', 'history'];
 
 /** The worker for `runJobs`; one job at a time. */
 export function createOnceWorker(parts: OnceJobParts): (args: unknown, signal: AbortSignal) => JobWork {
@@ -150,13 +150,13 @@ export async function drain(
   signal: AbortSignal,
 ): Promise<boolean> {
   const { store, clock } = context;
-  const ends = LANES.map((lane) => [lane, store.endOf(lane)] as const);
+  const ends = LOG_LANES.map((lane) => [lane, store.endOf(lane)] as const);
   const placesOf = ({ destinationId }: Deliverer): LogPosition[] =>
-    LANES.map((lane) => store.position(destinationId, lane));
+    LOG_LANES.map((lane) => store.position(destinationId, lane));
   const hasAll = (deliverer: Deliverer): boolean =>
     ends.every(([lane, end]) => store.position(deliverer.destinationId, lane).block >= end.block) ||
     deliverer.pendingLines() === 0;
-  for (const deliverer of deliverers) deliverer.ring();
+  for (const deliverer of deliverers) deliverer.notify();
   let last = '';
   for (;;) {
     const left = deliverers.filter((deliverer) => !hasAll(deliverer));

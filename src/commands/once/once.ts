@@ -103,7 +103,7 @@ async function workOff(parts: OnceParts, progress: Progress, signal: AbortSignal
 
 /** Waits until every destination has everything. @returns whether that was reached. */
 async function drain({ context, deliverers, watch }: OnceParts, signal: AbortSignal): Promise<boolean> {
-  for (const deliverer of deliverers) deliverer.ring();
+  for (const deliverer of deliverers) deliverer.notify();
   while (deliverers.some((deliverer) => deliverer.pendingLines() > 0)) {
     if (watch.idleMs() >= STALLED_AFTER_MS) return false;
     await context.clock.sleep(DRAIN_LOOK_MS, signal);

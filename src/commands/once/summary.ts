@@ -1,7 +1,9 @@
 /**
  * What `--once` says at its end: the summary that `--json` prints, and its exit code.
  */
+
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
+import { isRecord, type JsonRecord } from '../../core/json.ts';
 import { lackStatuses } from '../../core/lacks.ts';
 import type { DestinationStatus } from '../../core/status.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
@@ -81,18 +83,12 @@ export function readOnceSummary(value: unknown): OnceSummary | null {
   return fits ? (value as unknown as OnceSummary) : null;
 }
 
-type Values = Readonly<Record<string, unknown>>;
-
-function isRecord(value: unknown): value is Values {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 function isCount(value: unknown): value is number {
   return typeof value === 'number' && value >= 0;
 }
 
 /** Whether they are records with these texts. */
-function areRecords(value: unknown, texts: readonly string[]): value is readonly Values[] {
+function areRecords(value: unknown, texts: readonly string[]): value is readonly JsonRecord[] {
   return (
     Array.isArray(value) &&
     value.every((each) => isRecord(each) && texts.every((text) => typeof each[text] === 'string'))

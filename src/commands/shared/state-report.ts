@@ -8,7 +8,7 @@ import { createRoom } from '../../archive/room.ts';
 import type { StateConfig } from '../../config/config.ts';
 import { MIN_FREE_BYTES } from '../../core/archive-room.ts';
 import { createFilter } from '../../core/filter.ts';
-import { type DestinationKind, identityOf, withKind } from '../../core/lines/dialect.ts';
+import { DESTINATION_KINDS, identityOf, withKind } from '../../core/lines/dialect.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { AllowanceStatus, AllowanceWindow, StreamStatus } from '../../core/status.ts';
 import { DAY_MS, type EpochMs, formatExact, MINUTE_MS, msToNs, SECOND_MS } from '../../core/time.ts';
@@ -85,8 +85,6 @@ function streamStatus({ stream, readAtMs, failure }: ReturnType<ReadState['facts
     : { name: stream, state, reason: null, last_read_at };
 }
 
-const KINDS: readonly DestinationKind[] = ['influxdb', 'victoriametrics'];
-
 /** The databases of the configuration as the state knows them; without any, those that the state has delivered to. */
 function destinationsOf(state: ReadState, { influx, destinations }: StatusConfig): ReportedDestination[] {
   const configured = [...(influx === null ? [] : [{ name: 'influx', ...influx }]), ...destinations];
@@ -95,7 +93,8 @@ function destinationsOf(state: ReadState, { influx, destinations }: StatusConfig
   }
   return configured.map(({ name, kind, url, org, bucket }) => {
     const identity = identityOf({ kind, url, org, bucket });
-    const identities = kind === 'auto' ? [...KINDS.map((each) => withKind(identity, each)), identity] : [identity];
+    const identities =
+      kind === 'auto' ? [...DESTINATION_KINDS.map((each) => withKind(identity, each)), identity] : [identity];
     const found = state.store.knownIdentity(name, identities);
     const known = state.destinations.find((each) => each.name === name && each.identity === found);
     return told(state, name, known?.id ?? null);

@@ -5,9 +5,10 @@
  * Promises: every request goes through the gate and is booked; what is fetched lands like any other page and is delivered
  * from the log, so that stopping anywhere loses nothing; nothing that is held is counted twice.
  */
+
 import { ApiFault } from '../../core/faults.ts';
 import type { JobEnd } from '../../core/state/jobs.ts';
-import type { LogLane } from '../../core/state/log.ts';
+import { LOG_LANES } from '../../core/state/log.ts';
 import { isMending, lackChangeOf, type MendArgs, type MendSummary } from '../../core/state/mending.ts';
 import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
@@ -98,24 +99,22 @@ async function fetchAgain(
   return null;
 }
 
-const LANES: readonly LogLane[] = ['live', 'history'];
-
 /** How long nothing may move before delivery is not waited for any more. */
 const STANDS_MS = 2 * MINUTE_MS;
 
 /** Waits until every destination has what was archived so far. @returns whether that was reached. */
 async function untilDelivered({ context, deliverers }: MendParts, signal: AbortSignal): Promise<boolean> {
   const { store, clock } = context;
-  const ends = LANES.map((lane) => [lane, store.endOf(lane)] as const);
+  const ends = LOG_LANES.map((lane) => [lane, store.endOf(lane)] as const);
   const isPast = ({ destinationId, pendingLines }: Deliverer): boolean =>
     ends.every(([lane, end]) => store.position(destinationId, lane).block >= end.block) || pendingLines() === 0;
-  for (const { ring } of deliverers) ring();
+  for (const { notify } of deliverers) notify();
   let [last, movedMs] = ['', clock.monoMs()];
   for (;;) {
     const left = deliverers.filter((deliverer) => !isPast(deliverer));
     if (left.length === 0) return true;
     const places = JSON.stringify(
-      left.map(({ destinationId }) => LANES.map((lane) => store.position(destinationId, lane))),
+      left.map(({ destinationId }) => LOG_LANES.map((lane) => store.position(destinationId, lane))),
     );
     if (places !== last) [last, movedMs] = [places, clock.monoMs()];
     if (clock.monoMs() - movedMs >= STANDS_MS) return false;

@@ -13,6 +13,9 @@ import { identityTag } from './line-text.ts';
 /** The kinds of database that points can go to. */
 export type DestinationKind = 'influxdb' | 'victoriametrics';
 
+/** All kinds. */
+export const DESTINATION_KINDS: readonly DestinationKind[] = ['influxdb', 'victoriametrics'];
+
 /** A telemetry value that is written beside its instant, found by where it is written. */
 export interface DisplacedValue {
   readonly deviceId: string;

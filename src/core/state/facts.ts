@@ -65,5 +65,3 @@ export interface StateFacts extends PageState {
   /** The days of a device that have readings, from a day on (days since 1970). */
   daysOf(deviceId: string, fromDay: number): readonly DayReadings[];
 }
-
-export const LANES: readonly RequestLane[] = ['live', 'alerts', 'inventory', 'first-history', 'backfill', 'sweep'];

@@ -7,6 +7,7 @@
  */
 
 import { type ExitCode, isExitCode } from '../faults.ts';
+import { isRecord } from '../json.ts';
 import type { ProgressReport } from '../status.ts';
 import type { EpochMs } from '../time.ts';
 import { isBackfillArgs } from './backfill-args.ts';
@@ -171,8 +172,4 @@ export function readEnd({
 
 function areCounts(value: Readonly<Record<string, unknown>>, names: readonly string[]): boolean {
   return names.every((name) => typeof value[name] === 'number');
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

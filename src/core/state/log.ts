@@ -7,6 +7,9 @@ import type { EpochMs, EpochNs } from '../time.ts';
 /** The two lanes of the log: live points are delivered before history. */
 export type LogLane = 'live' | 'history';
 
+/** Both lanes, in the order in which they are delivered. */
+export const LOG_LANES: readonly LogLane[] = ['live', 'history'];
+
 /** A place in the log of one lane: blocks before `block` are settled, and `line` lines of that block. */
 export interface LogPosition {
   readonly block: number;

@@ -3,6 +3,7 @@
  * digits.
  */
 
+import { isRecord } from '../json.ts';
 import type { EpochNs } from '../time.ts';
 import type { FoundStretch, LackChange } from './log.ts';
 
@@ -99,8 +100,4 @@ function hasPoints(value: unknown): boolean {
 
 function isDigits(value: unknown): boolean {
   return typeof value === 'string' && /^\d{1,19}$/.test(value);
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -4,6 +4,7 @@
  */
 
 import { type ExitCode, isExitCode } from '../faults.ts';
+import { isRecord } from '../json.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
 import type { ArchiveWalker, WalkPlace } from './archive-walk.ts';
 import type { Lack } from './log.ts';
@@ -153,8 +154,4 @@ export function readReplaySummary(value: unknown): ReplaySummary | null {
   const fits =
     ['complete', 'stalled', 'interrupted'].includes(String(value['outcome'])) && isExitCode(value['exit_code']);
   return fits ? (value as unknown as ReplaySummary) : null;
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -2,8 +2,8 @@
  * Turns: who may work at the same time, who waits, and who makes way.
  */
 import { describe, expect, test } from 'vitest';
+import { createTurns } from '../../src/core/async.ts';
 import type { RequestLane } from '../../src/core/ports.ts';
-import { createTurns } from '../../src/core/turns.ts';
 import type { PullTask } from '../../src/ingest/context.ts';
 import type { Puller } from '../../src/ingest/pull.ts';
 import { takingTurns } from '../../src/ingest/pull-turns.ts';

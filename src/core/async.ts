@@ -1,0 +1,156 @@
+/**
+ * The few ways in which work waits here: a loop, a race of loops, a wake-up, turns, a number of items at once.
+ *
+ * Promise: nothing here stays registered with a signal after it has ended. `AbortSignal.any` does, for as long as the
+ * longest-lived of its signals, so it is not used with a signal that lives as long as the process.
+ */
+import type { Clock } from './ports.ts';
+
+/** A signal that is aborted by itself or along with another one. */
+export interface LinkedAbort {
+  readonly signal: AbortSignal;
+  abort(reason: unknown): void;
+  /** Ends the link: to be called when the work is over, however it ended. */
+  release(): void;
+}
+
+/** Links a new signal to others: it aborts, with the same reason, when one of them does. */
+export function linkAbort(...others: readonly AbortSignal[]): LinkedAbort {
+  const own = new AbortController();
+  const links = others.map((other) => ({ other, onAbort: (): void => own.abort(other.reason) }));
+  for (const { other, onAbort } of links) {
+    if (other.aborted) onAbort();
+    else other.addEventListener('abort', onAbort, { once: true });
+  }
+  return {
+    signal: own.signal,
+    abort: (reason) => own.abort(reason),
+    release: () => {
+      for (const { other, onAbort } of links) other.removeEventListener('abort', onAbort);
+    },
+  };
+}
+
+/**
+ * Runs several pieces of work side by side until the first of them ends; then the others are told to stop and waited for.
+ *
+ * @param reason what the others are aborted with. @returns what the first returned. @throws what the first threw.
+ */
+export async function firstOf<T>(
+  works: readonly ((signal: AbortSignal) => Promise<T>)[],
+  { signal, reason }: { readonly signal: AbortSignal; readonly reason: string },
+): Promise<T> {
+  const link = linkAbort(signal);
+  const running = works.map((work) => work(link.signal));
+  try {
+    return await Promise.race(running);
+  } finally {
+    link.release();
+    link.abort(new Error(reason));
+    await Promise.allSettled(running);
+  }
+}
+
+/** Takes a step, rests for as long as it says (in ms), and goes on until the signal aborts or a step throws. */
+export async function repeat(
+  clock: Pick<Clock, 'sleep'>,
+  step: (signal: AbortSignal) => number | Promise<number>,
+  signal: AbortSignal,
+): Promise<never> {
+  for (;;) await clock.sleep(await step(signal), signal);
+}
+
+/** Lets a loop rest until there is something to do, or a while has passed, without asking again and again. */
+export interface WakeUp {
+  /** Wakes the loop that waits; where none does, its next wait ends at once. */
+  notify(): void;
+  /** Resolves when it is notified or after `maxMs`; rejects with the signal's reason when that aborts. */
+  wait(maxMs: number, signal: AbortSignal): Promise<void>;
+}
+
+/** Made once: an error with its stack costs more than all else of a wake-up. */
+const AWAKE = new Error('awake');
+
+export function createWakeUp(clock: Clock): WakeUp {
+  let isNotified = false;
+  let wake = (): void => {};
+  return {
+    notify: () => {
+      isNotified = true;
+      wake();
+    },
+    wait: async (maxMs, signal) => {
+      signal.throwIfAborted();
+      const nap = linkAbort(signal);
+      wake = () => nap.abort(AWAKE);
+      try {
+        if (!isNotified) await clock.sleep(maxMs, nap.signal);
+      } catch (error) {
+        if (!nap.signal.aborted) throw error;
+      } finally {
+        nap.release();
+        wake = () => {};
+        isNotified = false;
+      }
+      signal.throwIfAborted();
+    },
+  };
+}
+
+/** Waits for something that cannot be called off. Rejects with the signal's reason when that aborts first. */
+export async function orAborted<T>(waitedFor: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = (): void => aborted.reject(signal.reason);
+  signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await Promise.race([waitedFor, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
+/** Does `work` once nobody else is at work under the same name. Rejects with the signal's reason when that aborts first. */
+export type Turns = <T>(name: string, work: () => Promise<T>, signal: AbortSignal) => Promise<T>;
+
+/** Nobody is at work. */
+export function createTurns(): Turns {
+  const queues = new Map<string, Promise<void>>();
+  return async (name, work, signal) => {
+    const before = queues.get(name) ?? Promise.resolve();
+    const own = Promise.withResolvers<void>();
+    const queue = before.then(() => own.promise);
+    queues.set(name, queue);
+    try {
+      await orAborted(before, signal);
+      return await work();
+    } finally {
+      own.resolve();
+      if (queues.get(name) === queue) queues.delete(name);
+    }
+  };
+}
+
+/**
+ * Runs `work` for each item, at most `width` at once, in their order. The first failure stops the taking of new items
+ * and is thrown once those in hand have ended.
+ */
+export async function forEachAtOnce<T>(
+  items: Iterable<T>,
+  width: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const queue = items[Symbol.iterator]();
+  const failures: unknown[] = [];
+  const worker = async (): Promise<void> => {
+    for (let next = queue.next(); !next.done && failures.length === 0; next = queue.next()) {
+      try {
+        await work(next.value);
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.max(1, width) }, worker));
+  if (failures.length > 0) throw failures[0];
+}

@@ -1,0 +1,11 @@
+/**
+ * What a value of unknown origin is: for JSON that another process, another version or somebody else has written.
+ */
+
+/** An object with members, none of which is known. */
+export type JsonRecord = Readonly<Record<string, unknown>>;
+
+/** Whether it is an object with members: neither `null` nor a list. */
+export function isRecord(value: unknown): value is JsonRecord {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
