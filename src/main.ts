@@ -78,7 +78,7 @@ const ports: ProcessPorts = {
 
 async function main(): Promise<number> {
   try {
-    const { parseArguments } = await import('./cli/cli.ts');
+    const { parseArguments } = await import('./cli/argv.ts');
     const command = parseArguments(process.argv.slice(2));
     if (command.mode === 'help') return tell((await import('./cli/help.ts')).helpText(command.topic));
     if (command.mode === 'version') return tell(`${(await import('./app/version.ts')).VERSION}\n`);

@@ -1,6 +1,6 @@
 /**
  * What the program can be asked to do, as the command line says it. Times and figures are texts as they were written:
- * what they mean is for the mode to read (`run/`). `null` stands for what was not given.
+ * the command of each mode reads them. `null` stands for what was not given.
  */
 import type { WhatIfText } from '../core/what-if.ts';
 import type { Mode } from './flags.ts';
@@ -24,12 +24,10 @@ interface Common {
   readonly json: boolean;
 }
 
-interface Span {
+/** Of the modes that work on a range of time and some of the devices. */
+interface Scoped extends Common {
   readonly from: string | null;
   readonly to: string | null;
-}
-
-interface Devices {
   /** Ids; none: all of them. */
   readonly devices: readonly string[];
 }
@@ -39,15 +37,9 @@ interface BackfillPace {
   readonly maxShare: string | null;
 }
 
-export type PlanCommand = { readonly mode: 'plan'; readonly whatIf: readonly WhatIfText[] } & Common &
-  Span &
-  Devices &
-  BackfillPace;
+export type PlanCommand = { readonly mode: 'plan'; readonly whatIf: readonly WhatIfText[] } & Scoped & BackfillPace;
 
-export type BackfillCommand = { readonly mode: 'backfill'; readonly dryRun: boolean } & Common &
-  Span &
-  Devices &
-  BackfillPace;
+export type BackfillCommand = { readonly mode: 'backfill'; readonly dryRun: boolean } & Scoped & BackfillPace;
 
 export type StatusCommand = { readonly mode: 'status'; readonly device: string | null } & Common;
 
@@ -64,20 +56,16 @@ export type VerifyCommand = {
   /** How many covered windows are read again from the API. */
   readonly sample: string | null;
   readonly destination: string | null;
-} & Common &
-  Span &
-  Devices;
+} & Scoped;
 
-export type ExportCommand = { readonly mode: 'export'; readonly format: ExportFormat } & Common & Span & Devices;
+export type ExportCommand = { readonly mode: 'export'; readonly format: ExportFormat } & Scoped;
 
 export type ReplayCommand = {
   readonly mode: 'replay';
   readonly destination: string | null;
   /** Lines a second at most. */
   readonly maxRate: string | null;
-} & Common &
-  Span &
-  Devices;
+} & Scoped;
 
 export type QuarantineCommand = {
   readonly mode: 'quarantine';
@@ -85,9 +73,7 @@ export type QuarantineCommand = {
   readonly destination: string | null;
   /** A part of the words of the reason. */
   readonly reason: string | null;
-} & Common &
-  Span &
-  Devices;
+} & Scoped;
 
 export type BackupCommand = { readonly mode: 'backup'; readonly file: string } & Common;
 

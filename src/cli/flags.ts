@@ -1,5 +1,5 @@
 /**
- * The table of modes and flags (design 1.2): what the command line is read by, and what the help text is made from.
+ * The table of modes and flags : the command line is read by it, and the help text is made from it.
  */
 
 /** What a flag may be followed by. */
@@ -37,7 +37,7 @@ export type Mode =
   | 'backup'
   | 'forget';
 
-/** Every mode of design 1.2 but the daemon, which has no flag. */
+/** Every mode but the daemon, which has no flag. */
 export const MODES: readonly ModeEntry[] = [
   { flag: 'once', value: 'none', does: 'closes every hole in the history, delivers, and exits' },
   { flag: 'demo', value: 'none', does: 'shows it all at work, with a simulated workspace' },

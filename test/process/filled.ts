@@ -4,7 +4,7 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { ProcessPorts } from '../../src/app/terminal.ts';
-import { parseArguments } from '../../src/cli/cli.ts';
+import { parseArguments } from '../../src/cli/argv.ts';
 import { runCommand } from '../../src/commands/run.ts';
 import { UserError } from '../../src/core/faults.ts';
 import { fillState } from '../bench/scale/state.ts';

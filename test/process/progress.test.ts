@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { parseArguments } from '../../src/cli/cli.ts';
+import { parseArguments } from '../../src/cli/argv.ts';
 import { type Filled, runCommandFilled } from './filled.ts';
 
 const COLUMNS = 80;

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { realClock } from '../../../src/app/real-clock.ts';
-import { parseArguments } from '../../../src/cli/cli.ts';
+import { parseArguments } from '../../../src/cli/argv.ts';
 import { runCommand } from '../../../src/commands/run.ts';
 import type { CheckLine, CheckReport } from '../../../src/core/check.ts';
 import { UserError } from '../../../src/core/faults.ts';

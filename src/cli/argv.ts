@@ -1,16 +1,15 @@
 /**
- * The command line (design 1.2): argv in, a command out.
+ * The command line: argv in, a `Command` out.
  *
  * Promises: every mistake is a `UserError` with exit code 2 that says what is wrong and what to do. Values and stray
  * words are never repeated in it: they may be keys. Nothing is read but the argument.
  */
 import { parseArgs } from 'node:util';
-import type { UserError } from '../core/faults.ts';
+import { UserError } from '../core/faults.ts';
 import { nearest, plainText } from '../core/text.ts';
-import type { Command } from './command.ts';
+import { readWhatIf, type WhatIfText } from '../core/what-if.ts';
+import { type Command, EXPORT_FORMATS, LOG_LEVELS, type LogLevel, QUARANTINE_ACTIONS } from './command.ts';
 import { FLAGS, type Flag, MODES, type Mode, VALUE_FLAGS } from './flags.ts';
-import { dashed, type Given, listed, logLevel, mistake, single } from './given.ts';
-import { READERS } from './modes.ts';
 
 const SEE_HELP = 'tidemark --help lists what there is.';
 
@@ -140,4 +139,130 @@ function refuseStrangers(mode: Mode, given: Given): void {
 
 function modesOf(flag: string): Mode[] {
   return MODES.map((mode) => mode.flag).filter((mode) => VALUE_FLAGS[mode].includes(flag));
+}
+
+type Readable = Exclude<Mode, 'help' | 'version'>;
+
+/** How each mode reads. They throw a mistake (exit 2) for the first thing that it cannot do without, or cannot read. */
+const READERS: { readonly [M in Readable]: (given: Given) => Command } = {
+  once: (given) => ({ mode: 'once', ...common(given) }),
+  demo: (given) => ({ mode: 'demo', logLevel: logLevel(given) }),
+  health: (given) => ({ mode: 'health', configFile: single(given, 'config'), json: given.has('json') }),
+  plan: (given) => ({
+    mode: 'plan',
+    ...scope(given),
+    ...pace(given),
+    whatIf: (given.get('what-if') ?? []).map(supposition),
+  }),
+  backfill: (given) => ({
+    mode: 'backfill',
+    ...scope(given),
+    ...pace(given),
+    dryRun: given.has('dry-run'),
+  }),
+  status: (given) => ({ mode: 'status', ...common(given), device: onlyDevice(given, 'status') }),
+  check: (given) => ({
+    mode: 'check',
+    ...common(given),
+    writeProbe: given.has('write-probe'),
+    bundle: single(given, 'bundle'),
+  }),
+  verify: (given) => ({
+    mode: 'verify',
+    ...scope(given),
+    destination: single(given, 'destination'),
+    repair: given.has('repair'),
+    sample: single(given, 'sample'),
+  }),
+  export: (given) => ({
+    mode: 'export',
+    ...scope(given),
+    format: oneOf('export', single(given, 'export') ?? '', EXPORT_FORMATS),
+  }),
+  replay: (given) => ({
+    mode: 'replay',
+    ...scope(given),
+    destination: single(given, 'destination'),
+    maxRate: single(given, 'max-rate'),
+  }),
+  quarantine: (given) => ({
+    mode: 'quarantine',
+    ...scope(given),
+    action: oneOf('quarantine', single(given, 'quarantine') || 'list', QUARANTINE_ACTIONS),
+    destination: single(given, 'destination'),
+    reason: single(given, 'reason'),
+  }),
+  backup: (given) => ({ mode: 'backup', ...common(given), file: single(given, 'backup') ?? '' }),
+  forget: (given) => {
+    const device = onlyDevice(given, 'forget');
+    if (device === null) throw mistake('--forget needs the device to forget: --forget --device ID.');
+    return { mode: 'forget', ...common(given), device };
+  },
+};
+
+/** What every mode that reads a configuration takes. */
+function common(given: Given) {
+  return { configFile: single(given, 'config'), logLevel: logLevel(given), json: given.has('json') };
+}
+
+/** What every mode takes that works on a range of time and some of the devices. */
+function scope(given: Given) {
+  return {
+    ...common(given),
+    from: single(given, 'from'),
+    to: single(given, 'to'),
+    devices: given.get('device') ?? [],
+  };
+}
+
+function pace(given: Given) {
+  return { finishBy: single(given, 'finish-by'), maxShare: single(given, 'max-share') };
+}
+
+/** Of a mode that is about one device. */
+function onlyDevice(given: Given, mode: Mode): string | null {
+  const [device, ...others] = given.get('device') ?? [];
+  if (others.length > 0) throw mistake(`${dashed(mode)} takes one device at a time. Give --device once.`);
+  return device ?? null;
+}
+
+function supposition(text: string): WhatIfText {
+  const read = readWhatIf(text);
+  if ('mistake' in read) throw mistake(`--what-if ${read.mistake}.`);
+  return read;
+}
+
+/** By flag, in order: several values of flags that may be repeated. Without a value it is an empty text. */
+type Given = ReadonlyMap<string, readonly string[]>;
+
+/** The value of a flag that is given once. */
+function single(given: Given, flag: string): string | null {
+  return given.get(flag)?.[0] ?? null;
+}
+
+/** One of several words. @throws UserError (exit 2) for any other, which is not repeated: it may be a key. */
+function oneOf<T extends string>(flag: string, text: string, words: readonly T[]): T {
+  const found = words.find((known) => known === text);
+  if (found !== undefined) return found;
+  const meant = nearest(text, words);
+  throw mistake(`${dashed(flag)} takes ${listed(words, 'or')}${meant === null ? '.' : `. Did you mean ${meant}?`}`);
+}
+
+function logLevel(given: Given): LogLevel | null {
+  const text = single(given, 'log-level');
+  return text === null ? null : oneOf('log-level', text, LOG_LEVELS);
+}
+
+/** A mistake of the command line. */
+function mistake(message: string): UserError {
+  return new UserError(message, 2);
+}
+
+function dashed(flag: string): string {
+  return `--${flag}`;
+}
+
+function listed(words: readonly string[], last: 'and' | 'or'): string {
+  if (words.length <= 1) return words.join('');
+  return `${words.slice(0, -1).join(', ')} ${last} ${words.at(-1)}`;
 }

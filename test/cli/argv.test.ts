@@ -1,10 +1,9 @@
 /**
- * The command line, as design 1.2 tells it: what is understood, and for every mistake the words that matter.
+ * The command line, what is understood, and for every mistake the words that matter.
  */
 import { describe, expect, test } from 'vitest';
-import { parseArguments } from '../../src/cli/cli.ts';
+import { parseArguments } from '../../src/cli/argv.ts';
 import { FLAGS, MODES, VALUE_FLAGS } from '../../src/cli/flags.ts';
-import { listed } from '../../src/cli/given.ts';
 import { helpText } from '../../src/cli/help.ts';
 import { TOPICS } from '../../src/cli/topics.ts';
 import { UserError } from '../../src/core/faults.ts';
@@ -14,6 +13,11 @@ function working(flag?: string): string[] {
   return MODES.filter((mode) => flag === undefined || VALUE_FLAGS[mode.flag].includes(flag)).map(
     (mode) => `--${mode.flag}`,
   );
+}
+
+/** Words as a sentence lists them: `a, b and c`. */
+function listed(words: readonly string[], last: 'and' | 'or'): string {
+  return `${words.slice(0, -1).join(', ')} ${last} ${words.at(-1)}`;
 }
 
 /** The message of the mistake, which must be one of the command line. */
