@@ -5,8 +5,10 @@
  * `GET` is sent, only to the base URL; no wait that the server asked for is shortened; the key is in the header of the
  * request and nowhere else. A new endpoint is a target (`urls.ts`), a parser (`schemas.ts`) and a line here.
  */
+
+import type { Observe } from '../core/events.ts';
 import { ApiFault, type ApiFaultKind, TransportError } from '../core/faults.ts';
-import type { Api, Clock, HttpAnswer, Observe, Purpose, Random, Reply, Transport } from '../core/ports.ts';
+import type { Api, Clock, HttpAnswer, Purpose, Random, Reply, Transport } from '../core/ports.ts';
 import type { TelemetryPage } from '../core/records.ts';
 import { type BackoffPolicy, backoffMs, verdictOf } from '../core/retry.ts';
 import type { ServerClock } from '../core/server-clock.ts';

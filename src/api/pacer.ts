@@ -11,8 +11,9 @@
  */
 
 import type { PlanFigures, WindowFigures } from '../core/allowance-terms.ts';
+import type { Observe } from '../core/events.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
-import type { Clock, Ledger, Observe, Purpose, Random, RequestLane } from '../core/ports.ts';
+import type { Clock, Ledger, Purpose, Random, RequestLane } from '../core/ports.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import { type EpochMs, MINUTE_MS } from '../core/time.ts';
 import { createAllowance } from './allowance.ts';

@@ -5,8 +5,10 @@
  * Promises: only where the state was empty when it was opened; what the query fails by is nobody's trouble (a token may be
  * for writing alone) and holds nothing up for long; once points were accepted they are our own, and nothing is asked.
  */
+
+import type { Observe } from '../core/events.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
-import type { Observe, Sink } from '../core/ports.ts';
+import type { Sink } from '../core/ports.ts';
 import { SECOND_MS } from '../core/time.ts';
 import type { DestinationOptions } from '../delivery/destination.ts';
 import type { InfluxSinkOptions } from '../influx/sink.ts';

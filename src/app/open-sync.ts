@@ -14,10 +14,10 @@ import type { ArchiveLimits, HousekeepingParts } from '../archive/maintenance.ts
 import { createRoom } from '../archive/room.ts';
 import { MIN_FREE_BYTES } from '../core/archive-room.ts';
 import { createTurns } from '../core/async.ts';
-import type { AppEvent } from '../core/events.ts';
+import type { AppEvent, Observe } from '../core/events.ts';
 import { createHeartbeats, type Heartbeats, type Pulse } from '../core/heartbeats.ts';
 import type { PageFacts, RecentEvent } from '../core/page-facts.ts';
-import type { Clock, Disk, Observe, Random, Transport } from '../core/ports.ts';
+import type { Clock, Disk, Random, Transport } from '../core/ports.ts';
 import { createServerClock } from '../core/server-clock.ts';
 import type { JobQueue } from '../core/state/jobs.ts';
 import type { ReadyReport, StatusOverview, StatusReport } from '../core/status.ts';

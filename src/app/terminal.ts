@@ -2,7 +2,7 @@
  * How a command speaks to people: the log, and the progress of long work, both on standard error.
  */
 import type { Config } from '../config/config.ts';
-import type { Observe } from '../core/ports.ts';
+import type { Observe } from '../core/events.ts';
 import type { Secret } from '../core/secret.ts';
 import type { ProgressReport } from '../core/status.ts';
 import { plainText } from '../core/text.ts';

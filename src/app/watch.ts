@@ -2,9 +2,9 @@
  * Signs of life of a running sync, taken where its loops touch the world: a delivery where it sleeps, writes and asks, the
  * requests where they are booked, answered and waited for.
  */
-import type { AppEvent } from '../core/events.ts';
+import type { AppEvent, Observe } from '../core/events.ts';
 import { beatingClock, type Heartbeats, type Pulse } from '../core/heartbeats.ts';
-import type { Clock, Observe, Sink } from '../core/ports.ts';
+import type { Clock, Sink } from '../core/ports.ts';
 import { MINUTE_MS } from '../core/time.ts';
 import type { DestinationOptions } from '../delivery/destination.ts';
 

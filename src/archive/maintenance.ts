@@ -7,7 +7,8 @@
  */
 
 import { clearingMarks, StateFullError } from '../core/archive-room.ts';
-import type { Clock, Observe } from '../core/ports.ts';
+import type { Observe } from '../core/events.ts';
+import type { Clock } from '../core/ports.ts';
 import type { ArchiveKeeper, Claims, SealGroup, Standing } from '../core/state/archive-keeper.ts';
 import type { Store } from '../core/state/state.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';

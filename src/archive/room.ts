@@ -4,7 +4,8 @@
  */
 
 import { judgeRoom, type NoRoom, type RoomAnswer, type RoomLimits, type StateFullError } from '../core/archive-room.ts';
-import type { Clock, Disk, Observe } from '../core/ports.ts';
+import type { Observe } from '../core/events.ts';
+import type { Clock, Disk } from '../core/ports.ts';
 import type { ArchiveKeeper } from '../core/state/archive-keeper.ts';
 import { SECOND_MS } from '../core/time.ts';
 

@@ -214,3 +214,6 @@ export type AppEvent =
       readonly statusPage: string;
     }
   | { readonly type: 'stopping'; readonly reason: string };
+
+/** Facts of what happens go here; `observe/` turns them into logs, numbers and the status page. */
+export type Observe = (event: AppEvent) => void;

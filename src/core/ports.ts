@@ -4,7 +4,6 @@
  * Each folder of technology implements some of these and knows none of the others; `app/open-sync.ts` puts them together.
  */
 
-import type { AppEvent } from './events.ts';
 import type { ApiFaultKind } from './faults.ts';
 import type { DestinationKind } from './lines/dialect.ts';
 import type { Account, AlertPage, AlertRecord, Cursor, DevicePage, TelemetryPage } from './records.ts';
@@ -29,9 +28,6 @@ export interface Disk {
 
 /** Uniform in [0, 1). */
 export type Random = () => number;
-
-/** Facts of what happens go here; `observe/` turns them into logs, numbers and the status page. */
-export type Observe = (event: AppEvent) => void;
 
 /** What a request is for, in the order of precedence (design 2.4). */
 export type RequestLane = 'live' | 'alerts' | 'inventory' | 'first-history' | 'backfill' | 'sweep';

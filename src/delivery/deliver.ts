@@ -8,7 +8,8 @@
 
 import { StateFullError } from '../core/archive-room.ts';
 import { createWakeUp } from '../core/async.ts';
-import type { Clock, Observe, Random } from '../core/ports.ts';
+import type { Observe } from '../core/events.ts';
+import type { Clock, Random } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
 import { LOG_LANES, positionAfter } from '../core/state/log.ts';
 import type { Store } from '../core/state/state.ts';

@@ -5,8 +5,10 @@
  * Promise: nothing is sent before the kind is known, since what a line says depends on it; what was learnt is kept in
  * the state, as the destination's identity.
  */
+
+import type { Observe } from '../core/events.ts';
 import { DESTINATION_KINDS, type DestinationKind, describeIdentity, withKind } from '../core/lines/dialect.ts';
-import type { Observe, Sink, UnknownServer } from '../core/ports.ts';
+import type { Sink, UnknownServer } from '../core/ports.ts';
 import type { DestinationState } from '../core/state/log.ts';
 import type { Store } from '../core/state/state.ts';
 import { type Hold, holdOf } from './evidence.ts';

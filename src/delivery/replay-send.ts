@@ -1,7 +1,8 @@
 /**
  * How a replay sends: at its pace, behind live delivery, batch after batch, until all of a load is settled.
  */
-import type { Clock, Observe, Random } from '../core/ports.ts';
+import type { Observe } from '../core/events.ts';
+import type { Clock, Random } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
 import type { Store } from '../core/state/state.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';

@@ -3,10 +3,11 @@
  */
 import type { RoomAnswer, StateFullError } from '../core/archive-room.ts';
 import type { Turns } from '../core/async.ts';
+import type { Observe } from '../core/events.ts';
 import type { DeviceFilter } from '../core/filter.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { AllowanceUse } from '../core/lines/fact-lines.ts';
-import type { Api, Clock, Observe, Random, RequestLane } from '../core/ports.ts';
+import type { Api, Clock, Random, RequestLane } from '../core/ports.ts';
 import type { Reading } from '../core/records.ts';
 import type { Schedules } from '../core/schedule.ts';
 import type { ServerClock } from '../core/server-clock.ts';

@@ -5,8 +5,9 @@
  * Devices are known in full after a listing. Sensors are known only as they come: what is told of them is told after the
  * first telemetry that was read, and says "so far".
  */
+
+import type { Observe } from '../core/events.ts';
 import { type DeviceFilter, matchAny, matchesDevice, remembering } from '../core/filter.ts';
-import type { Observe } from '../core/ports.ts';
 import type { DeviceRecord } from '../core/records.ts';
 import type { Store } from '../core/state/state.ts';
 

@@ -3,9 +3,9 @@
  * that grow, and the others wait for the outcome. So an outage of hours costs a request now and then, not one for each
  * stream and device.
  */
-import type { AppEvent } from '../core/events.ts';
+import type { AppEvent, Observe } from '../core/events.ts';
 import type { ApiFault, ApiFaultKind } from '../core/faults.ts';
-import type { Clock, Observe, Random } from '../core/ports.ts';
+import type { Clock, Random } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 

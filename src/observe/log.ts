@@ -7,8 +7,8 @@
 import { createRequire } from 'node:module';
 import { pino } from 'pino';
 import type * as Pretty from 'pino-pretty';
-import type { AppEvent } from '../core/events.ts';
-import type { Clock, Observe } from '../core/ports.ts';
+import type { AppEvent, Observe } from '../core/events.ts';
+import type { Clock } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
 import { plainText } from '../core/text.ts';
 import { describeEvent, type LineLevel } from './event-lines.ts';

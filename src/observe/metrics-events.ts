@@ -1,8 +1,7 @@
 /**
  * What each event counts. Events that no metric tells of are left out.
  */
-import type { AppEvent } from '../core/events.ts';
-import type { Observe } from '../core/ports.ts';
+import type { AppEvent, Observe } from '../core/events.ts';
 import type { Instruments, MetricsOptions } from './metrics.ts';
 
 type Count = {

@@ -5,9 +5,10 @@
  * changes nothing; names of destinations and devices are label values, escaped and shortened, and no secret is in them.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Observe } from '../core/events.ts';
 import type { Figures } from '../core/figures.ts';
 import type { LoopStanding } from '../core/heartbeats.ts';
-import type { Clock, Observe } from '../core/ports.ts';
+import type { Clock } from '../core/ports.ts';
 import type { HealthReport, ReadyReport } from '../core/status.ts';
 import { plainText } from '../core/text.ts';
 import { countEvents } from './metrics-events.ts';

@@ -4,8 +4,10 @@
  * Its lines are the log's own, as loud, without what repeats itself, without a secret; those of the level `debug` and of the
  * rounds of the sync are not among them, whatever level the log has.
  */
+
+import type { Observe } from '../core/events.ts';
 import type { RecentEvent } from '../core/page-facts.ts';
-import type { Clock, Observe } from '../core/ports.ts';
+import type { Clock } from '../core/ports.ts';
 import { plainText } from '../core/text.ts';
 import { type LineWriter, logEvents, MAX_MESSAGE_LENGTH } from './log.ts';
 import { type Scrub, withoutQueries } from './scrub.ts';

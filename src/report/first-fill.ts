@@ -1,7 +1,8 @@
 /**
  * Tells once that the first fill is through: nobody is to watch a progress bar for hours to learn that.
  */
-import type { Clock, Observe } from '../core/ports.ts';
+import type { Observe } from '../core/events.ts';
+import type { Clock } from '../core/ports.ts';
 import type { ReadyReport, StatusReport } from '../core/status.ts';
 import { SECOND_MS } from '../core/time.ts';
 

@@ -1,8 +1,7 @@
 /**
  * How each stream of the API does: read or not, and why not. Kept from the events, for the report.
  */
-import type { AppEvent } from '../core/events.ts';
-import type { Observe } from '../core/ports.ts';
+import type { AppEvent, Observe } from '../core/events.ts';
 import type { StreamStatus } from '../core/status.ts';
 import { type EpochMs, formatExact, MINUTE_MS, msToNs } from '../core/time.ts';
 

@@ -8,8 +8,9 @@
  */
 import { StateFullError } from '../core/archive-room.ts';
 import { createWakeUp } from '../core/async.ts';
+import type { Observe } from '../core/events.ts';
 import { UserError } from '../core/faults.ts';
-import type { Clock, Observe } from '../core/ports.ts';
+import type { Clock } from '../core/ports.ts';
 import { type Job, type JobEnd, type JobQueue, ruleOf } from '../core/state/jobs.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../core/time.ts';
 import { type Beats, createBeats } from './job-beats.ts';

@@ -6,8 +6,9 @@
  * is exchanged between two sessions only, so that the new one begins with the account: another workspace behind it
  * stops the daemon before anything is written.
  */
+
+import type { Observe } from '../core/events.ts';
 import { ApiFault } from '../core/faults.ts';
-import type { Observe } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import type { Deliverer } from '../delivery/deliver.ts';

@@ -5,9 +5,10 @@
  * the configuration; once it is begun nothing of the device can land any more, and it is finished whatever happens.
  */
 
+import type { Observe } from '../../core/events.ts';
 import { type ExitCode, UserError } from '../../core/faults.ts';
 import type { DeviceFilter } from '../../core/filter.ts';
-import type { Clock, Observe } from '../../core/ports.ts';
+import type { Clock } from '../../core/ports.ts';
 import type { ForgottenCounts } from '../../core/state/forget.ts';
 import type { KnownDevice } from '../../core/state/inventory.ts';
 import type { JobEnd } from '../../core/state/jobs.ts';

@@ -1,8 +1,10 @@
 /**
  * `--replay` (design 1.2), whoever does it: archived points are sent again to one destination or to each, side by side.
  */
+
+import type { Observe } from '../../core/events.ts';
 import { type ExitCode, UserError } from '../../core/faults.ts';
-import type { Clock, Observe, Random } from '../../core/ports.ts';
+import type { Clock, Random } from '../../core/ports.ts';
 import type { JobEnd } from '../../core/state/jobs.ts';
 import { type ReplayArgs, type ReplayReport, type ReplaySummary, takesReplay } from '../../core/state/replay.ts';
 import type { Store } from '../../core/state/state.ts';

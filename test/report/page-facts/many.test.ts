@@ -4,9 +4,9 @@
  */
 import { describe, expect, test } from 'vitest';
 import { pageFactsOf as shownFactsOf } from '../../../src/app/page-facts.ts';
+import type { Observe } from '../../../src/core/events.ts';
 import type { KnownAlert } from '../../../src/core/lines/alerts.ts';
 import { ALERTS_SHOWN, DEVICES_A_PAGE, type PageFacts } from '../../../src/core/page-facts.ts';
-import type { Observe } from '../../../src/core/ports.ts';
 import { Secret } from '../../../src/core/secret.ts';
 import { createScrub } from '../../../src/observe/scrub.ts';
 import { scratchStore } from '../../store/support.ts';
