@@ -7,7 +7,7 @@ import type { AllowanceUse } from '../core/lines/fact-lines.ts';
 import type { Store } from '../core/state/state.ts';
 import type { AllowanceStatus } from '../core/status.ts';
 import { formatExact, msToNs } from '../core/time.ts';
-import type { Rest } from '../scheduler/planner-terms.ts';
+import type { Rest } from '../scheduler/planner-types.ts';
 
 /** What the gate goes by; `null` while the plan is not known. */
 export function planFigures(store: Store): { perMinute: number | null; perDay: number | null } | null {

@@ -36,7 +36,7 @@ import { readyNow } from '../report/ready.ts';
 import { overviewNow, reportNow } from '../report/report.ts';
 import { createStreamNotes, oncePerStream } from '../report/stream-notes.ts';
 import type { BackfillSettings } from '../scheduler/backfill.ts';
-import type { DayFigures } from '../scheduler/day-spread.ts';
+import type { DayFigures } from '../scheduler/day-budget.ts';
 import { createPlanning, type Planning } from '../scheduler/planning.ts';
 import { createProgressWatch, type ProgressWatch } from '../scheduler/progress-watch.ts';
 import { createDisk } from '../store/disk.ts';

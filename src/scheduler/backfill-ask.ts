@@ -7,7 +7,7 @@
 import { type CoveredSpan, holesIn } from '../core/coverage.ts';
 import { type Interval, type Intervals, subtract } from '../core/intervals.ts';
 import { DAY_NS, type EpochNs, maxNs, minNs } from '../core/time.ts';
-import type { OpenHistory, Reach } from './planner-history.ts';
+import type { OpenHistory, Reach } from './history-queue.ts';
 
 /**
  * So long a stretch without a reading, below the oldest sign of a device, ends `all`: more than a year, so that a device

@@ -19,8 +19,8 @@ import { isResting } from '../ingest/pull.ts';
 import { noteApart } from './apart.ts';
 import { beginningOfAll, holesToAsk, NOTHING_OPEN, newestHole } from './backfill-ask.ts';
 import { type BackfillPace, createBackfillPace, type PaceSettings } from './backfill-pace.ts';
-import type { OpenHistory, Reach } from './planner-history.ts';
-import { openOf } from './planner-view.ts';
+import { openOf } from './device-view.ts';
+import type { OpenHistory, Reach } from './history-queue.ts';
 
 export interface BackfillSettings {
   readonly args: BackfillArgs;

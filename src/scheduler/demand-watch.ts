@@ -10,7 +10,7 @@ import type { Store } from '../core/state/state.ts';
 import { HOUR_MS } from '../core/time.ts';
 import type { SyncContext } from '../ingest/context.ts';
 import type { DemandInput } from './demand.ts';
-import type { PlannerSettings, Rates } from './planner-terms.ts';
+import type { PlannerSettings, Rates } from './planner-types.ts';
 import { type Shortfall, shortfallOf, shortfallText } from './shortfall.ts';
 
 export interface DemandWatch {

@@ -8,8 +8,8 @@
 
 import { DAY_MS, MINUTE_MS } from '../core/time.ts';
 import { FULL_PAGE, leastOf, staleLimitMs, UNFULL_PART } from './page-fill.ts';
-import { type Floors, NARROW_FLOORS, USUAL_FLOORS } from './planner-floors.ts';
 import { listEveryMs, listPages, PRIOR_SURPRISES_A_DAY } from './planner-listing.ts';
+import { type Floors, NARROW_FLOORS, USUAL_FLOORS } from './reserves.ts';
 
 /** A workspace, its schedules and its allowance. */
 export interface DemandInput {

@@ -22,7 +22,7 @@ import {
   type Rest,
   type RoundDecision,
   type TailDecision,
-} from './planner-terms.ts';
+} from './planner-types.ts';
 import { nameUnreachable } from './telemetry.ts';
 
 export interface DispatchParts extends ErrandParts {

@@ -9,7 +9,7 @@ import { DAY_NS, maxNs, minNs, msToNs, nsToMs, SECOND_NS } from '../core/time.ts
 import type { PullTask, SyncContext, TakenPage } from '../ingest/context.ts';
 import { nameGap } from '../ingest/walking.ts';
 import type { TailAnswer } from './planner-notes.ts';
-import type { HistoryDecision, TailDecision } from './planner-terms.ts';
+import type { HistoryDecision, TailDecision } from './planner-types.ts';
 import type { Planning, Viewed } from './planning.ts';
 
 export interface ErrandParts {

@@ -4,9 +4,9 @@
  */
 
 import { HOUR_MS } from '../core/time.ts';
+import type { StandingRules } from './device-outlook.ts';
+import type { Tails } from './device-queue.ts';
 import { FULL_PAGE, staleLimitMs } from './page-fill.ts';
-import type { StandingRules } from './planner-tail.ts';
-import type { Tails } from './planner-tails.ts';
 
 /** How much the readings may come to of what is carried before only the newest pages are kept; and to come back. */
 const OVERCOMMITTED = 0.97;

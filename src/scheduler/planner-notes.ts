@@ -4,7 +4,7 @@
  */
 
 import { MINUTE_MS } from '../core/time.ts';
-import { GRAIN_MS, type Hole, hasNews, isHinted, NEVER_MS, type Tail } from './planner-tail.ts';
+import { GRAIN_MS, type Hole, hasNews, isHinted, NEVER_MS, type Tail } from './device-outlook.ts';
 import { learnFromEmpty, learnFromPage, learnFromSeen, surelyWithinMs } from './report-rate.ts';
 
 /** The listing may be answered from somewhere that lags: what is younger than this it need not know. */

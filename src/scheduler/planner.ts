@@ -12,13 +12,11 @@
 
 import type { Stream } from '../core/ports.ts';
 import { DAY_MS, MINUTE_MS } from '../core/time.ts';
-import { createDaySpread } from './day-spread.ts';
+import { createDaySpread } from './day-budget.ts';
+import { createTails, type TailPick } from './device-queue.ts';
+import { createHistoryQueue } from './history-queue.ts';
 import { createCommitment } from './planner-commitment.ts';
-import { createFloorBooks, type FloorLane, NARROW_FLOORS, USUAL_FLOORS } from './planner-floors.ts';
-import { createHistoryQueue } from './planner-history.ts';
 import { createSurprises, listEveryMs } from './planner-listing.ts';
-import { createRounds, ROUND_KINDS, type RoundKind } from './planner-rounds.ts';
-import { createTails, type TailPick } from './planner-tails.ts';
 import {
   type Decision,
   type Planner,
@@ -27,7 +25,9 @@ import {
   type Rest,
   type RoundDecision,
   type TailDecision,
-} from './planner-terms.ts';
+} from './planner-types.ts';
+import { createFloorBooks, type FloorLane, NARROW_FLOORS, USUAL_FLOORS } from './reserves.ts';
+import { createRounds, ROUND_KINDS, type RoundKind } from './streams.ts';
 
 /** The age at which devices are asked moves by this part with each. */
 const LEARN_AGE = 0.02;

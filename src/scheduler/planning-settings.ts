@@ -5,11 +5,11 @@
 import { hash64 } from '../core/hash.ts';
 import type { Interval } from '../core/intervals.ts';
 import { DAY_NS, type EpochMs, MINUTE_MS, maxNs, minNs, msToNs } from '../core/time.ts';
-import type { Reach } from './planner-history.ts';
-import type { RoundKind } from './planner-rounds.ts';
-import type { PlannerSettings } from './planner-terms.ts';
+import type { Reach } from './history-queue.ts';
+import type { PlannerSettings } from './planner-types.ts';
 import type { PlanningParts, Viewed } from './planning.ts';
 import { meanPeriodMs } from './schedule-period.ts';
+import type { RoundKind } from './streams.ts';
 
 /** Phases lie within this, so that containers which all go by the minute do not all ask at its first second. */
 const PHASE_WITHIN_MS = MINUTE_MS;

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Purpose } from '../../src/core/ports.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { createFloorBooks, FLOOR_LANES, NARROW_FLOORS, USUAL_FLOORS } from '../../src/scheduler/planner-floors.ts';
-import type { OpenHistory } from '../../src/scheduler/planner-history.ts';
+import type { OpenHistory } from '../../src/scheduler/history-queue.ts';
+import { createFloorBooks, FLOOR_LANES, NARROW_FLOORS, USUAL_FLOORS } from '../../src/scheduler/reserves.ts';
 import { createWorld, evenDevice, type Made } from './planner-world.ts';
 
 const LANES = ['live', ...FLOOR_LANES] as const;

@@ -3,9 +3,9 @@
  */
 
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import type { OpenHistory } from '../../src/scheduler/history-queue.ts';
 import { createPlanner } from '../../src/scheduler/planner.ts';
-import type { OpenHistory } from '../../src/scheduler/planner-history.ts';
-import { type Decision, type Planner, type PlannerSettings, purposeOf } from '../../src/scheduler/planner-terms.ts';
+import { type Decision, type Planner, type PlannerSettings, purposeOf } from '../../src/scheduler/planner-types.ts';
 import type { Device } from '../bench/planner/fleet.ts';
 import { type Held, hold, takePage } from '../bench/planner/holdings.ts';
 

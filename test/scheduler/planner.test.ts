@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import type { DayFigures } from '../../src/scheduler/day-spread.ts';
+import type { DayFigures } from '../../src/scheduler/day-budget.ts';
 import { UNKNOWN_RATE } from '../../src/scheduler/report-rate.ts';
 import { countOf, createWorld, evenDevice, SILENT, tailsOf } from './planner-world.ts';
 

@@ -15,7 +15,7 @@ import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import { windowSpanNs } from '../../ingest/walk.ts';
 import type { Backfill } from '../../scheduler/backfill.ts';
-import { backfillNeed } from '../../scheduler/backfill-estimate.ts';
+import { backfillNeed } from '../../scheduler/estimate.ts';
 import type { Planning } from '../../scheduler/planning.ts';
 import { createProgressWatch } from '../../scheduler/progress-watch.ts';
 import { drain } from '../once/job.ts';

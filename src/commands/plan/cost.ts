@@ -7,8 +7,8 @@
 import { DAY_MS, formatSeconds, MINUTE_MS, MS_NS, msToNs } from '../../core/time.ts';
 import type { WhatIf } from '../../core/what-if.ts';
 import { windowSpanNs } from '../../ingest/walk.ts';
-import { aloneFinishMs, backfillNeed, finishMs, scaleNeed } from '../../scheduler/backfill-estimate.ts';
 import { type Demand, type DemandByLane, type DemandInput, demandOf } from '../../scheduler/demand.ts';
+import { aloneFinishMs, backfillNeed, finishMs, scaleNeed } from '../../scheduler/estimate.ts';
 import { shortfallOf, shortfallText } from '../../scheduler/shortfall.ts';
 import type { PlanFacts, PlanPace, PlanQuestion, PlanSpan, Premises } from './premises.ts';
 import { premisesOf } from './premises.ts';

@@ -9,7 +9,7 @@ import { type MendArgs, type PointsText, stretchText } from '../../core/state/me
 import type { KeptDay, VerifyState } from '../../core/state/verify.ts';
 import { DAY_MS, DAY_NS, type EpochMs, msToNs } from '../../core/time.ts';
 import { windowSpanNs } from '../../ingest/walk.ts';
-import { backfillNeed } from '../../scheduler/backfill-estimate.ts';
+import { backfillNeed } from '../../scheduler/estimate.ts';
 import { type Differing, dayStart, type FetchCost, type GoneStretch } from './report.ts';
 
 const PAGE_SIZE = 200;

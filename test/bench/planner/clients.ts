@@ -8,7 +8,7 @@ import {
   type PlannerFigures,
   purposeOf,
   type Rest,
-} from '../../../src/scheduler/planner-terms.ts';
+} from '../../../src/scheduler/planner-types.ts';
 import { learnFromPage, UNKNOWN_RATE } from '../../../src/scheduler/report-rate.ts';
 import type { Device } from './fleet.ts';
 import { countAnew, hold, takePage } from './holdings.ts';

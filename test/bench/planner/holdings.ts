@@ -1,7 +1,7 @@
 /**
  * What a client of the bench holds, and how old the oldest reading is that it lacks, integrated over time and devices.
  */
-import type { Hole } from '../../../src/scheduler/planner-tail.ts';
+import type { Hole } from '../../../src/scheduler/device-outlook.ts';
 import type { Device } from './fleet.ts';
 
 /** What is held of one device, by the numbers of its readings. */

@@ -7,7 +7,7 @@
  * the moment and takes ever more pages; so there is a second way, in which a full page goes first. The bound is the
  * better one of both.
  */
-import { createSlotHeap } from '../../../src/scheduler/slot-heap.ts';
+import { createSlotHeap } from '../../../src/scheduler/heap.ts';
 import { PAGE } from './clients.ts';
 import type { Device } from './fleet.ts';
 import { countAge, countAnew, type Held, hold } from './holdings.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { CoveredSpan } from '../../src/core/coverage.ts';
 import { lengthNs, normalize, subtract } from '../../src/core/intervals.ts';
 import { DAY_MS, HOUR_MS, msToNs, nsToMs } from '../../src/core/time.ts';
-import { viewOf } from '../../src/scheduler/planner-view.ts';
+import { viewOf } from '../../src/scheduler/device-view.ts';
 
 const NOW = 100 * DAY_MS;
 

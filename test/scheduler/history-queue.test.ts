@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, SECOND_MS } from '../../src/core/time.ts';
-import { createHistoryQueue, type OpenHistory, REACHES, type Reach } from '../../src/scheduler/planner-history.ts';
+import { createHistoryQueue, type OpenHistory, REACHES, type Reach } from '../../src/scheduler/history-queue.ts';
 import { createWorld, evenDevice } from './planner-world.ts';
 
 const NOTHING: OpenHistory = { day: 0, week: 0, rest: 0 };

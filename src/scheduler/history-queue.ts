@@ -2,7 +2,7 @@
  * What of history is still open, breadth first: a page of the last day of each device in turn until all have it, then
  * the week, then the rest (design 2.4): a dashboard is useful within minutes, whatever the number of devices.
  */
-import { createSlotHeap } from './slot-heap.ts';
+import { createSlotHeap } from './heap.ts';
 
 /** How far back a piece of history reaches from now. */
 export const REACHES = ['day', 'week', 'rest'] as const;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { createDaySpread, type DayFigures } from '../../src/scheduler/day-spread.ts';
+import { createDaySpread, type DayFigures } from '../../src/scheduler/day-budget.ts';
 
 const FIGURES: DayFigures = { limit: 5000, budget: 4000, spent: 0, others: null };
 

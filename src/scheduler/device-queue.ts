@@ -8,7 +8,6 @@
  */
 
 import { DAY_MS } from '../core/time.ts';
-import { noteAnswer, noteFailure, noteListed, type TailAnswer } from './planner-notes.ts';
 import {
   type Hole,
   lookEveryMs,
@@ -19,9 +18,10 @@ import {
   stopOf,
   type Tail,
   turnOf,
-} from './planner-tail.ts';
+} from './device-outlook.ts';
+import { createSlotHeap } from './heap.ts';
+import { noteAnswer, noteFailure, noteListed, type TailAnswer } from './planner-notes.ts';
 import type { ReportRate } from './report-rate.ts';
-import { createSlotHeap } from './slot-heap.ts';
 
 /** What is known of a device from before a restart. */
 export interface HeldTail {

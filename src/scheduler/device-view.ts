@@ -5,8 +5,8 @@
 import { type CoveredSpan, holesIn } from '../core/coverage.ts';
 import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract } from '../core/intervals.ts';
 import { DAY_NS, type EpochNs, maxNs, nsToMs } from '../core/time.ts';
-import type { OpenHistory } from './planner-history.ts';
-import type { Hole } from './planner-tail.ts';
+import type { Hole } from './device-outlook.ts';
+import type { OpenHistory } from './history-queue.ts';
 
 export interface DeviceView {
   /** The newest reading that is held; where none is, up to when none was found; `null`: nothing was ever asked. */

@@ -1,7 +1,7 @@
 /**
  * What a stretch of history costs before any of it is asked for: readings, requests, time (issue 4, `--plan`).
  *
- * It follows the walk: breadth first in three reaches (`planner-history.ts`), each cut into windows of the plan, pages
+ * It follows the walk: breadth first in three reaches (`history-queue.ts`), each cut into windows of the plan, pages
  * that overlap by their anchor and the slack (`walk.ts`), two empty answers where there is nothing at all.
  */
 import type { DeviceRate } from '../core/fleet-rates.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createSlotHeap } from '../../src/scheduler/slot-heap.ts';
+import { createSlotHeap } from '../../src/scheduler/heap.ts';
 
 const KEYS = fc.oneof(fc.integer({ min: -5, max: 5 }), fc.constantFrom(Infinity, -Infinity, 1.5));
 const CHANGES = fc.array(

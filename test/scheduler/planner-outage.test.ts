@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { type Decision, purposeOf } from '../../src/scheduler/planner-terms.ts';
+import { type Decision, purposeOf } from '../../src/scheduler/planner-types.ts';
 import { countOf, createWorld, evenDevice, SILENT, tailsOf } from './planner-world.ts';
 
 describe('trouble', () => {

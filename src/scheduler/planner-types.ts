@@ -3,11 +3,11 @@
  */
 
 import type { Purpose } from '../core/ports.ts';
-import type { DayFigures } from './day-spread.ts';
-import type { OpenHistory, Reach } from './planner-history.ts';
+import type { DayFigures } from './day-budget.ts';
+import type { HeldTail, ListedTail } from './device-queue.ts';
+import type { OpenHistory, Reach } from './history-queue.ts';
 import type { TailAnswer } from './planner-notes.ts';
-import type { RoundKind } from './planner-rounds.ts';
-import type { HeldTail, ListedTail } from './planner-tails.ts';
+import type { RoundKind } from './streams.ts';
 
 /** What is asked for by the configuration and the plan. */
 export interface PlannerSettings {
