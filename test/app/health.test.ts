@@ -6,15 +6,12 @@ import { describe, expect, test } from 'vitest';
 import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
 import { healthOf } from '../../src/core/heartbeats.ts';
 import type { HealthReport } from '../../src/core/status.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { always, type FaultPlan } from '../../src/sim/faults.ts';
 import { DEVICES, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { destinationOf, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
-
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
 
 /** Looks at the health every ten seconds. */
 function watchHealth(rig: Rig, seen: HealthReport[]): (sync: Sync) => ((signal: AbortSignal) => Promise<never>)[] {
@@ -24,7 +21,7 @@ function watchHealth(rig: Rig, seen: HealthReport[]): (sync: Sync) => ((signal: 
       for (;;) {
         sync.heartbeats.tick();
         seen.push(healthOf(sync.heartbeats.loops()));
-        await rig.clock.sleep(4 * SECOND, signal);
+        await rig.clock.sleep(4 * SECOND_MS, signal);
       }
     },
   ];
@@ -41,7 +38,7 @@ describe.runIf(influxdAvailable())('the health of a daemon', () => {
   const bench = sharedBench(openBench);
 
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
-    await openRig(bench, { world: worldOf(DEVICES), historyMs: 24 * HOUR, ...options });
+    await openRig(bench, { world: worldOf(DEVICES), historyMs: 24 * HOUR_MS, ...options });
 
   test.each<[string, Partial<RigOptions>, FaultPlan | null, RegExp]>([
     ['all is well', {}, null, /^$/],
@@ -57,7 +54,7 @@ describe.runIf(influxdAvailable())('the health of a daemon', () => {
     using rig = await rigOf(options);
     if (faults !== null) rig.simulator.faults = faults;
     const seen: HealthReport[] = [];
-    const life = await liveAsDaemon(rig, { forMs: 4 * HOUR, beside: watchHealth(rig, seen) });
+    const life = await liveAsDaemon(rig, { forMs: 4 * HOUR_MS, beside: watchHealth(rig, seen) });
     expect(life.error).toBeNull();
     expect(seen.length).toBeGreaterThan(3000);
     expect(seen.filter(({ healthy }) => !healthy).slice(0, 3)).toEqual([]);
@@ -73,7 +70,7 @@ describe.runIf(influxdAvailable())('the health of a daemon', () => {
       write: async () => await Promise.resolve({ kind: 'later', words: 'down', waitMs: null } as const),
     };
     const changes: Partial<SyncOptions> = { destinations: [{ ...to, sink: down }] };
-    const life = await liveAsDaemon(rig, { forMs: 3 * HOUR, changes, beside: watchHealth(rig, seen) });
+    const life = await liveAsDaemon(rig, { forMs: 3 * HOUR_MS, changes, beside: watchHealth(rig, seen) });
     expect(seen.filter(({ healthy }) => !healthy).slice(0, 3)).toEqual([]);
     expect(life.lastReady).toMatchObject({ ready: false, codes: ['destination_held'] });
   });
@@ -87,18 +84,18 @@ describe.runIf(influxdAvailable())('the health of a daemon', () => {
       transport: async (request, signal) => (isHung ? await never(signal) : await transport(request, signal)),
     };
     await liveAsDaemon(rig, {
-      forMs: 2 * HOUR,
+      forMs: 2 * HOUR_MS,
       changes,
       beside: watchHealth(rig, seen),
       meanwhile: async () => {
-        await rig.clock.sleep(HOUR);
+        await rig.clock.sleep(HOUR_MS);
         isHung = true;
       },
     });
     const bad = seen.findIndex(({ healthy }) => !healthy);
     // A request may take ten minutes at most, and a minute is granted.
-    expect(bad * 4 * SECOND).toBeGreaterThan(HOUR + 10 * MINUTE);
-    expect(bad * 4 * SECOND).toBeLessThan(HOUR + 14 * MINUTE);
+    expect(bad * 4 * SECOND_MS).toBeGreaterThan(HOUR_MS + 10 * MINUTE_MS);
+    expect(bad * 4 * SECOND_MS).toBeLessThan(HOUR_MS + 14 * MINUTE_MS);
     expect(seen.at(-1)).toMatchObject({
       healthy: false,
       reasons: [expect.stringMatching(/^the loop "requests" stands still for \d+ s$/)],
@@ -111,10 +108,10 @@ describe.runIf(influxdAvailable())('the health of a daemon', () => {
     const seen: HealthReport[] = [];
     const to = destinationOf(bench, rig.database, rig.clock);
     const hung = { ...to.sink, write: async (_lines: readonly string[], signal: AbortSignal) => await never(signal) };
-    const changes: Partial<SyncOptions> = { destinations: [{ ...to, sink: hung, timeoutMs: 30 * SECOND }] };
-    await liveAsDaemon(rig, { forMs: HOUR, changes, beside: watchHealth(rig, seen) });
+    const changes: Partial<SyncOptions> = { destinations: [{ ...to, sink: hung, timeoutMs: 30 * SECOND_MS }] };
+    await liveAsDaemon(rig, { forMs: HOUR_MS, changes, beside: watchHealth(rig, seen) });
     const bad = seen.findIndex(({ healthy }) => !healthy);
-    expect(bad * 4 * SECOND).toBeLessThan(4 * MINUTE);
+    expect(bad * 4 * SECOND_MS).toBeLessThan(4 * MINUTE_MS);
     expect(seen.at(-1)?.reasons).toEqual([expect.stringMatching(/^the loop "delivery influx" stands still/)]);
   });
 });

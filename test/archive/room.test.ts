@@ -4,23 +4,22 @@
 import { describe, expect, test } from 'vitest';
 import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
 import { StateFullError } from '../../src/core/archive-room.ts';
+import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import { liveAsDaemon } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
 const MIB = 1024 * 1024;
 
 const bench = sharedBench(openBench);
 
 async function rigOfTwo(): Promise<Rig> {
-  const devices = ['a', 'b'].map((deviceId) => ({ deviceId, intervalMs: MINUTE }));
+  const devices = ['a', 'b'].map((deviceId) => ({ deviceId, intervalMs: MINUTE_MS }));
   return await openRig(bench, {
-    world: (originMs) => createWorld({ seed: 5, originMs, historyMs: 48 * HOUR, devices, alerts: [] }),
-    historyMs: 40 * HOUR,
+    world: (originMs) => createWorld({ seed: 5, originMs, historyMs: 48 * HOUR_MS, devices, alerts: [] }),
+    historyMs: 40 * HOUR_MS,
     // A request every few seconds: a walk takes longer than a look at the room counts.
     share: 0.2,
   });
@@ -35,7 +34,7 @@ describe.runIf(influxdAvailable())('a sync without room', () => {
       directory: '/data',
       freeBytes: () => {
         const sinceMs = rig.clock.nowMs() - NOW_MS;
-        return asked.length >= 2 && sinceMs < 3 * MINUTE ? 100 * MIB : 1000 * MIB;
+        return asked.length >= 2 && sinceMs < 3 * MINUTE_MS ? 100 * MIB : 1000 * MIB;
       },
     };
     const { summary, events } = await rig.once({
@@ -46,27 +45,27 @@ describe.runIf(influxdAvailable())('a sync without room', () => {
     });
     const told = events.map(({ type }) => type).filter((type) => type.startsWith('pulling-'));
     expect(told).toEqual(['pulling-stopped', 'pulling-resumed']);
-    expect(asked.filter((ms) => ms < 3 * MINUTE).length, 'the page under way is landed').toBeLessThanOrEqual(5);
-    expect(asked.some((ms) => ms >= 3 * MINUTE)).toBe(true);
+    expect(asked.filter((ms) => ms < 3 * MINUTE_MS).length, 'the page under way is landed').toBeLessThanOrEqual(5);
+    expect(asked.some((ms) => ms >= 3 * MINUTE_MS)).toBe(true);
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
     expect(await rig.verdict(NOW_MS)).toMatchObject({ missing: [] });
   });
 
   test('that has none when the daemon starts delivers what waits, and goes on when there is', async () => {
     using rig = await rigOfTwo();
-    await liveAsDaemon(rig, { forMs: 10 * MINUTE, changes: { destinations: [] } });
+    await liveAsDaemon(rig, { forMs: 10 * MINUTE_MS, changes: { destinations: [] } });
     const startedMs = rig.clock.nowMs();
     const before = rig.simulator.log.total;
     const disk: SyncOptions['disk'] = {
       directory: '/data',
-      freeBytes: () => (rig.clock.nowMs() - startedMs < HOUR ? 100 * MIB : 1000 * MIB),
+      freeBytes: () => (rig.clock.nowMs() - startedMs < HOUR_MS ? 100 * MIB : 1000 * MIB),
     };
     const seen: unknown[] = [];
     const life = await liveAsDaemon(rig, {
-      forMs: 2 * HOUR,
+      forMs: 2 * HOUR_MS,
       changes: { disk },
       meanwhile: async ({ report }) => {
-        await rig.clock.sleep(30 * MINUTE);
+        await rig.clock.sleep(30 * MINUTE_MS);
         seen.push(report().destinations[0]?.pending_points, rig.simulator.log.total - before);
       },
     });

@@ -7,6 +7,7 @@ import { crc32 } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { encodeLine } from '../../src/core/lines/line-protocol.ts';
 import { identityTag } from '../../src/core/lines/line-text.ts';
+import { MINUTE_MS } from '../../src/core/time.ts';
 import { backfill, checkLines, newestMsOf, requestUse } from './figures.ts';
 import { startNullInflux, startOrigin } from './parts.ts';
 import { formatTable, judgeFigure, median } from './table.ts';
@@ -21,18 +22,17 @@ import {
 } from './workspace.ts';
 
 const SOURCE = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
-const MINUTE = 60_000;
-const SIZE: WorkspaceSize = { devices: 2, readings: 450, intervalMs: MINUTE, newestMs: newestMsOf(Date.now()) };
+const SIZE: WorkspaceSize = { devices: 2, readings: 450, intervalMs: MINUTE_MS, newestMs: newestMsOf(Date.now()) };
 
 describe('the workspace of the bench', () => {
   test('has the readings of a window, both ends included, newest first', () => {
     const { newestMs } = SIZE;
-    const window = { fromMs: newestMs - 5 * MINUTE, toMs: newestMs - MINUTE, limit: 3 };
+    const window = { fromMs: newestMs - 5 * MINUTE_MS, toMs: newestMs - MINUTE_MS, limit: 3 };
     expect(countWithin(SIZE, window.fromMs, window.toMs)).toBe(5);
     const times = readingTexts(SIZE, 1, window).map((text) => Date.parse(JSON.parse(text).recorded_at));
-    expect(times).toEqual([1, 2, 3].map((back) => newestMs - back * MINUTE));
-    expect(countWithin(SIZE, 0, newestMs + MINUTE), 'and none outside of its span').toBe(450);
-    expect(countWithin(SIZE, newestMs + 1, newestMs + MINUTE)).toBe(0);
+    expect(times).toEqual([1, 2, 3].map((back) => newestMs - back * MINUTE_MS));
+    expect(countWithin(SIZE, 0, newestMs + MINUTE_MS), 'and none outside of its span').toBe(450);
+    expect(countWithin(SIZE, newestMs + 1, newestMs + MINUTE_MS)).toBe(0);
   });
 
   test('expects the lines that the program would write', () => {
@@ -85,9 +85,9 @@ describe('a run of the bench', () => {
     using sink = await startNullInflux();
     const expected = expectedLines({ ...SIZE, devices: 1, readings: 2 });
     const lines = [0, 1].flatMap((back) => {
-      const [text = ''] = readingTexts(SIZE, 0, { fromMs: 0, toMs: SIZE.newestMs - back * MINUTE, limit: 1 });
+      const [text = ''] = readingTexts(SIZE, 0, { fromMs: 0, toMs: SIZE.newestMs - back * MINUTE_MS, limit: 1 });
       const { values }: { values: Record<string, number> } = JSON.parse(text);
-      const ms = SIZE.newestMs - back * MINUTE;
+      const ms = SIZE.newestMs - back * MINUTE_MS;
       return Object.entries(values).map(([sensor, value]) => telemetryLine({ device: 0, sensor, value, ms }));
     });
     const post = async (body: string): Promise<void> => {
@@ -108,7 +108,7 @@ describe('a run of the bench', () => {
   test('has an API that pages by cursor within the window of the first page', async () => {
     using origin = await startOrigin(SIZE);
     const headers = { authorization: 'Bearer bench_key' };
-    const before = new Date(SIZE.newestMs - MINUTE).toISOString();
+    const before = new Date(SIZE.newestMs - MINUTE_MS).toISOString();
     let seen = 0;
     let next = '';
     do {

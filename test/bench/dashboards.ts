@@ -2,13 +2,14 @@
  * How quickly an InfluxDB answers what the dashboards ask: a large fleet with a month of readings, and each query of each
  * panel several times over the range that a dashboard opens with.
  */
+
+import { DAY_MS } from '../../src/core/time.ts';
 import { asksInflux, readBoards, shownPanels } from '../grafana/support/boards.ts';
 import { writeFleet } from '../grafana/support/fleet-lines.ts';
 import { openBoard } from '../grafana/support/viewer.ts';
 import { startInfluxd } from '../support/influxd.ts';
 import type { Measured } from './table.ts';
 
-const DAY_MS = 86_400_000;
 const INTERVAL_MS = 600_000;
 /** The newest of the readings; any round time does. */
 const NOW_MS = Date.UTC(2026, 5, 15, 12);

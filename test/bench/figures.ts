@@ -6,6 +6,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { MINUTE_MS } from '../../src/core/time.ts';
 import type { OriginCounts, WindowCount } from './origin.ts';
 import { type Ended, PROGRAM, runProgram, startNullInflux, startOrigin } from './parts.ts';
 import { expectedLines, type LineSum, oldestMs, SENSORS, type WorkspaceSize } from './workspace.ts';
@@ -28,8 +29,6 @@ export interface BackfillOptions {
   /** For `node` itself, as `--cpu-prof`. */
   readonly nodeArgs?: readonly string[];
 }
-
-const MINUTE_MS = 60_000;
 
 /** The whole minute that is so old by now that everything up to it is settled, with room for long benches before it. */
 export function newestMsOf(nowMs: number): number {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { AppEvent } from '../../src/core/events.ts';
 import { type DestinationKind, identityOf } from '../../src/core/lines/dialect.ts';
 import type { KindAnswer, Sink, UnknownServer } from '../../src/core/ports.ts';
+import { SECOND_MS } from '../../src/core/time.ts';
 import { createDeliverer, type Deliverer, type DestinationOptions } from '../../src/delivery/deliver.ts';
 import { createUnknownServer } from '../../src/influx/kind.ts';
 import { createVirtualClock, type VirtualClock } from '../../src/sim/virtual-clock.ts';
@@ -10,7 +11,6 @@ import { type ScratchStore, scratchStore } from '../store/support.ts';
 import { seededRandom } from '../support/rig.ts';
 import { startVictoria, type Victoria, victoriaAvailable } from '../support/victoria.ts';
 
-const SECOND = 1000;
 const LINES = [
   'telemetry,device_id=d,sensor=a value=1 1700000000001000000',
   'telemetry,device_id=d,sensor=b flag=true 1700000000002000000',
@@ -96,10 +96,10 @@ describe('a database of which nobody has said what it is', () => {
     const db = database([DOWN, DOWN, DOWN, VICTORIA]);
     const life = lifeOf(state, auto(db.server));
     expect(life.deliverer.pendingLines()).toBe(3);
-    await life.run(0.5 * SECOND);
+    await life.run(0.5 * SECOND_MS);
     expect([db.sent, life.deliverer.held()]).toEqual([[], DOWN.words]);
     expect(told(life, 'destination-new')).toEqual([]);
-    await life.run(60 * SECOND);
+    await life.run(60 * SECOND_MS);
     expect(db.sent).toEqual([
       {
         kind: 'victoriametrics',
@@ -121,11 +121,11 @@ describe('a database of which nobody has said what it is', () => {
   test('is not asked again once it has answered, in this life or the next', async () => {
     using state = scratchStore();
     const first = database([VICTORIA]);
-    await lifeOf(state, auto(first.server)).run(SECOND);
+    await lifeOf(state, auto(first.server)).run(SECOND_MS);
     state.store.append(LINES, 'live');
     const second = database([]);
     const life = lifeOf(state, auto(second.server));
-    await life.run(SECOND);
+    await life.run(SECOND_MS);
     expect(second.asked()).toBe(0);
     expect(second.sent.map(({ kind }) => kind)).toEqual(['victoriametrics']);
     expect(life.events.filter(({ type }) => type !== 'lines-delivered')).toEqual([]);
@@ -134,10 +134,10 @@ describe('a database of which nobody has said what it is', () => {
   test('is the InfluxDB that it was before there was a choice, with its place in the log', async () => {
     using state = scratchStore();
     state.store.append(LINES, 'live');
-    await lifeOf(state, fixed(database([]))).run(SECOND);
+    await lifeOf(state, fixed(database([]))).run(SECOND_MS);
     state.store.append([TEXT], 'live');
     const db = database([]);
-    await lifeOf(state, auto(db.server)).run(SECOND);
+    await lifeOf(state, auto(db.server)).run(SECOND_MS);
     expect([db.asked(), db.sent]).toEqual([0, [{ kind: 'influxdb', lines: [TEXT] }]]);
   });
 
@@ -147,7 +147,7 @@ describe('a database of which nobody has said what it is', () => {
     const id = lifeOf(state, auto(database([]).server)).deliverer.destinationId;
     const life = lifeOf(state, auto(database([DOWN, VICTORIA]).server));
     expect(life.deliverer.destinationId).toBe(id);
-    await life.run(60 * SECOND);
+    await life.run(60 * SECOND_MS);
     expect(life.deliverer.destinationId).toBe(id);
     expect(state.rows('SELECT count(*) AS known FROM destination')).toEqual([{ known: 1 }]);
   });
@@ -161,13 +161,13 @@ describe('a destination that changes', () => {
     const [old, next] = [database([]), database([])];
     const first = lifeOf(state, fixed(old));
     expect(told(first, 'destination-new')).toMatchObject([{ before: null, known: false, points: 3 }]);
-    await first.run(SECOND);
+    await first.run(SECOND_MS);
 
     const moved = lifeOf(state, fixed(next, { bucket: 'other' }));
     expect(told(moved, 'destination-new')).toEqual([
       { type: 'destination-new', destination: 'influx', known: false, before: 'InfluxDB at http://db.test', points: 3 },
     ]);
-    await moved.run(SECOND);
+    await moved.run(SECOND_MS);
     expect(next.sent.flatMap(({ lines }) => lines)).toEqual([...LINES, TEXT]);
 
     state.store.append(['telemetry,device_id=d,sensor=a value=2 1700000000004000000'], 'live');
@@ -175,17 +175,17 @@ describe('a destination that changes', () => {
     expect(told(back, 'destination-new')).toMatchObject([
       { known: true, before: 'InfluxDB at http://db.test, bucket other', points: 1 },
     ]);
-    await back.run(SECOND);
+    await back.run(SECOND_MS);
     expect(old.sent).toHaveLength(3);
   });
 
   test('from InfluxDB to VictoriaMetrics at the same address is another one', async () => {
     using state = scratchStore();
     state.store.append(LINES, 'live');
-    await lifeOf(state, fixed(database([]))).run(SECOND);
+    await lifeOf(state, fixed(database([]))).run(SECOND_MS);
     const db = database([]);
     const life = lifeOf(state, fixed(db, {}, 'victoriametrics'));
-    await life.run(SECOND);
+    await life.run(SECOND_MS);
     expect(told(life, 'destination-new')).toMatchObject([{ known: false, points: 2 }]);
     expect(db.sent).toMatchObject([{ kind: 'victoriametrics' }]);
   });
@@ -198,7 +198,7 @@ describe('lines that a destination cannot hold', () => {
       state.store.append(lines, 'live');
       const db = database([]);
       const life = lifeOf(state, fixed(db, {}, 'victoriametrics'));
-      await life.run(SECOND);
+      await life.run(SECOND_MS);
       expect(life.deliverer.pendingLines()).toBe(0);
       expect(db.sent).toHaveLength(lines.length === 1 ? 0 : 1);
       expect(db.sent.flatMap((each) => each.lines)).toHaveLength(lines.length === 1 ? 0 : 2);
@@ -213,7 +213,7 @@ describe('lines that a destination cannot hold', () => {
       write: () => Promise.resolve({ kind: 'later', words: 'HTTP 503', waitMs: null }),
     };
     const life = lifeOf(state, { ...fixed(database([]), {}, 'victoriametrics'), sink });
-    await life.run(SECOND);
+    await life.run(SECOND_MS);
     expect([life.deliverer.pendingLines(), life.deliverer.held()]).toEqual([3, 'HTTP 503']);
     expect(told(life, 'destination-held')).toMatchObject([{ hint: expect.stringContaining('by itself') }, {}]);
   });

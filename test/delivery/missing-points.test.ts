@@ -1,12 +1,10 @@
 /** What a database lacks for good, told by the whole program. */
 import { describe, expect, test } from 'vitest';
+import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { destinationOf, openBench, openRig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
-
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
 
 const bench = sharedBench(openBench);
 
@@ -14,13 +12,13 @@ describe.runIf(influxdAvailable())('a database that comes late', () => {
   test('is told to lack what the archive no longer keeps, in the summary and in the report', async () => {
     using rig = await openRig(bench, {
       world: (originMs) =>
-        createWorld({ seed: 5, originMs, historyMs: 6 * HOUR, devices: [{ deviceId: 'd', intervalMs: MINUTE }] }),
-      historyMs: 3 * HOUR,
+        createWorld({ seed: 5, originMs, historyMs: 6 * HOUR_MS, devices: [{ deviceId: 'd', intervalMs: MINUTE_MS }] }),
+      historyMs: 3 * HOUR_MS,
     });
-    const archive = { keepMs: HOUR, maxBytes: null };
+    const archive = { keepMs: HOUR_MS, maxBytes: null };
     const first = await rig.once({ archive });
     expect(first.summary.destinations).toMatchObject([{ pending_points: 0, lacks: [] }]);
-    await rig.clock.sleep(2 * HOUR);
+    await rig.clock.sleep(2 * HOUR_MS);
     await rig.once({ archive });
 
     const late = destinationOf(bench, rig.database, rig.clock);

@@ -1,5 +1,6 @@
 /** A database that refuses everything with 400 or 422, as a full disk may: nothing is put aside, over restarts. */
 import { describe, expect, test } from 'vitest';
+import { SECOND_MS } from '../../src/core/time.ts';
 import { createDeliverer } from '../../src/delivery/deliver.ts';
 import { createVirtualClock } from '../../src/sim/virtual-clock.ts';
 import { type ScratchStore, scratchStore } from '../store/support.ts';
@@ -7,8 +8,6 @@ import { sharedBuckets } from '../support/buckets.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { seededRandom } from '../support/rig.ts';
 import { FAULTS, type Fault } from '../support/v2-proxy.ts';
-
-const SECOND = 1000;
 
 const lineOf = (n: number, kind = 'value=1'): string =>
   `telemetry,device_id=d,sensor=s ${kind} ${1_700_000_000_000_000_000n + BigInt(n)}`;
@@ -66,10 +65,10 @@ describe.runIf(influxdAvailable())('a full disk behind a refusal', () => {
     state.store.append(linesOf(0, 1000), 'history');
     place.proxy.setFaults(() => fault);
     for (let lives = 0; lives < 3; lives += 1) {
-      expect(await live(state, 300 * SECOND)).toMatchObject({ pendingLines: 1000, quarantined: 0, lacks: [] });
+      expect(await live(state, 300 * SECOND_MS)).toMatchObject({ pendingLines: 1000, quarantined: 0, lacks: [] });
     }
     place.proxy.setFaults(null);
-    expect(await live(state, 300 * SECOND)).toEqual({ pendingLines: 0, quarantined: 0, lacks: [], held: null });
+    expect(await live(state, 300 * SECOND_MS)).toEqual({ pendingLines: 0, quarantined: 0, lacks: [], held: null });
     expect(await place.influxd.query(place.bucket, 'SELECT count(value) FROM telemetry')).toMatchObject([
       { count: 1000 },
     ]);
@@ -84,10 +83,10 @@ describe.runIf(influxdAvailable())('a full disk behind a refusal', () => {
       const first = place.proxy.writes.length;
       for (const from of [1, 2, 3, 4]) {
         place.proxy.setFaults(({ nth }) => (nth >= first + from ? fault : null));
-        expect(await live(state, 60 * SECOND)).toMatchObject({ quarantined: 0, lacks: [] });
+        expect(await live(state, 60 * SECOND_MS)).toMatchObject({ quarantined: 0, lacks: [] });
       }
       place.proxy.setFaults(null);
-      expect(await live(state, 300 * SECOND)).toMatchObject({ pendingLines: 0, quarantined: 0, held: null });
+      expect(await live(state, 300 * SECOND_MS)).toMatchObject({ pendingLines: 0, quarantined: 0, held: null });
       expect(await place.influxd.query(place.bucket, 'SELECT count(value) FROM telemetry')).toMatchObject([
         { count: 1000 },
       ]);

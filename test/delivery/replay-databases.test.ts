@@ -7,6 +7,7 @@ import { createReplayWorker, openReplays } from '../../src/commands/replay/repla
 import { identityOf } from '../../src/core/lines/dialect.ts';
 import { END_OF_TIME } from '../../src/core/state/archive-walk.ts';
 import type { ReplayArgs, ReplaySummary } from '../../src/core/state/replay.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
 import { runJobs } from '../../src/scheduler/jobs.ts';
 import { openJobBoard } from '../../src/store/job-board.ts';
@@ -17,10 +18,7 @@ import { destinationOf, NOW_MS, openBench, openRig, type Rig } from '../support/
 import { sharedBench } from '../support/shared-bench.ts';
 import { judgeVictoria, startVictoria, victoriaAvailable } from '../support/victoria.ts';
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const HISTORY_MS = 3 * HOUR;
+const HISTORY_MS = 3 * HOUR_MS;
 
 const ARGS: ReplayArgs = {
   destination: null,
@@ -142,10 +140,10 @@ describe.runIf(influxdAvailable())('a replay into an InfluxDB that was emptied',
           return [(signal) => runJobs({ queue: sync.jobs, workers, clock, observe, scrub: (text) => text }, signal)];
         },
       });
-    await life(10 * SECOND);
+    await life(10 * SECOND_MS);
     // It waits for the next one.
     expect(opened.board.look(id)).toMatchObject({ state: 'waiting', end: null });
-    await life(3 * MINUTE);
+    await life(3 * MINUTE_MS);
     expect(opened.board.look(id)?.end).toMatchObject({
       state: 'done',
       exitCode: 0,
@@ -187,8 +185,8 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('a replay into a Victo
       expect(summary.outcome).toBe('complete');
       const { missing, invented, expected } = await judgeVictoria(victoria, rig.simulator, {
         deviceIds: rig.simulator.world.deviceIds(rig.clock.nowMs()),
-        fromMs: NOW_MS - HISTORY_MS + 5 * MINUTE,
-        toMs: NOW_MS - 3 * MINUTE,
+        fromMs: NOW_MS - HISTORY_MS + 5 * MINUTE_MS,
+        toMs: NOW_MS - 3 * MINUTE_MS,
       });
       expect([missing.slice(0, 3), invented.slice(0, 3)]).toEqual([[], []]);
       expect(expected).toBeGreaterThan(500);

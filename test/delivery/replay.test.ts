@@ -8,13 +8,12 @@ import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
 import { END_OF_TIME } from '../../src/core/state/archive-walk.ts';
 import { JOB_RULES } from '../../src/core/state/jobs.ts';
 import type { ReplayArgs, ReplaySummary } from '../../src/core/state/replay.ts';
-import { DAY_MS } from '../../src/core/time.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { createDeliverer, type Deliverer } from '../../src/delivery/deliver.ts';
 import { createVirtualClock, type VirtualClock } from '../../src/sim/virtual-clock.ts';
 import { landing, readAll, type ScratchStore, scratchStore } from '../store/support.ts';
 import { seededRandom } from '../support/rig.ts';
 
-const MINUTE = 60_000;
 const START_MS = 1_700_000_000_000;
 const BASE = BigInt(START_MS) * 1_000_000n;
 
@@ -206,8 +205,8 @@ describe('what a destination does not take', () => {
       exit_code: 3,
       destinations: [{ held: 'HTTP 401: who are you' }],
     });
-    expect(clock.monoMs()).toBeGreaterThan(10 * MINUTE);
-    expect(clock.monoMs()).toBeLessThan(13 * MINUTE);
+    expect(clock.monoMs()).toBeGreaterThan(10 * MINUTE_MS);
+    expect(clock.monoMs()).toBeLessThan(13 * MINUTE_MS);
     writes = Number.NEGATIVE_INFINITY;
     expect(await life.run(asked)).toMatchObject({ outcome: 'complete', destinations: [{ resumed: true }] });
     expect([...new Set(db.lines())].toSorted()).toEqual(archived(state));
@@ -383,9 +382,9 @@ describe('what was broken off', () => {
     });
     const life = lifeOf(state, () => db.sink, clock);
     const typed = { from: '60m', to: null };
-    const from = (ms: number): string => String(BigInt(START_MS - 60 * MINUTE + ms) * 1_000_000n);
+    const from = (ms: number): string => String(BigInt(START_MS - 60 * MINUTE_MS + ms) * 1_000_000n);
     await life.run(args({ typed, from: from(0), maxRate: 20 }), { signal: stop.signal });
-    await life.run(args({ typed, from: from(30 * MINUTE) }));
+    await life.run(args({ typed, from: from(30 * MINUTE_MS) }));
     expect(db.lines()).toContain(reading('c', 60));
     expect(db.lines()).not.toContain(reading('c', 61));
   });

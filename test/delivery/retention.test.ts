@@ -5,6 +5,7 @@ import { encodeLine } from '../../src/core/lines/line-protocol.ts';
 import { identityTag } from '../../src/core/lines/line-text.ts';
 import type { Sink } from '../../src/core/ports.ts';
 import type { Lack } from '../../src/core/state/log.ts';
+import { DAY_MS, HOUR_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createDeliverer } from '../../src/delivery/deliver.ts';
 import { createVirtualClock } from '../../src/sim/virtual-clock.ts';
 import { type ScratchStore, scratchStore } from '../store/support.ts';
@@ -13,9 +14,6 @@ import { influxdAvailable } from '../support/influxd.ts';
 import { seededRandom } from '../support/rig.ts';
 import type { Fault } from '../support/v2-proxy.ts';
 
-const SECOND = 1000;
-const HOUR = 3600 * SECOND;
-const DAY = 24 * HOUR;
 const BATCH = 1000;
 
 /** A reading of a device, so long ago. */
@@ -47,7 +45,7 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
     );
     const stop = new AbortController();
     const running = deliverer.run(stop.signal).catch(() => undefined);
-    for (let second = 0; deliverer.pendingLines() > 0 && second < 120; second += 1) await clock.sleep(SECOND);
+    for (let second = 0; deliverer.pendingLines() > 0 && second < 120; second += 1) await clock.sleep(SECOND_MS);
     const held = deliverer.held();
     stop.abort();
     await running;
@@ -75,7 +73,7 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
     let lines = 0;
     for (let day = 0; day < 365; day += 5) {
       for (const device of devices) {
-        const page = Array.from({ length: 120 }, (_, hour) => line(device, day * DAY + (hour + 0.5) * HOUR));
+        const page = Array.from({ length: 120 }, (_, hour) => line(device, day * DAY_MS + (hour + 0.5) * HOUR_MS));
         state.store.append(page.reverse(), 'history');
         lines += page.length;
       }
@@ -89,9 +87,9 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
     // Thirty days of one an hour, and what fits into the shard of a day in which the limit lies.
     for (const count of stored) expect(count > 718 && count < 720 + 26).toBe(true);
     for (const { fromNs, toNs } of lacks) {
-      expect(fromNs).toBe(BigInt(NOW_MS - 364 * DAY - 23.5 * HOUR) * 1_000_000n);
+      expect(fromNs).toBe(BigInt(NOW_MS - 364 * DAY_MS - 23.5 * HOUR_MS) * 1_000_000n);
       const ageMs = NOW_MS - Number(toNs / 1_000_000n);
-      expect(ageMs > 30 * DAY - HOUR && ageMs < 31 * DAY + HOUR).toBe(true);
+      expect(ageMs > 30 * DAY_MS - HOUR_MS && ageMs < 31 * DAY_MS + HOUR_MS).toBe(true);
     }
     const told = events.filter(({ type }) => type === 'lines-beyond-retention');
     expect(told.length).toBeGreaterThan(0);
@@ -101,7 +99,7 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
   test('settles a log that is wholly too old, with nothing known from before, in one request a batch', async () => {
     using state = scratchStore();
     state.store.append(
-      Array.from({ length: 2500 }, (_, n) => line('a', 40 * DAY + n * SECOND)),
+      Array.from({ length: 2500 }, (_, n) => line('a', 40 * DAY_MS + n * SECOND_MS)),
       'history',
     );
     const { lacks, pending, requests } = await deliver(state);
@@ -110,11 +108,11 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
 
   test('keeps old points, refused ones and good ones of one batch apart', async () => {
     using state = scratchStore();
-    await place.influxd.write(place.bucket, line('z', HOUR));
+    await place.influxd.write(place.bucket, line('z', HOUR_MS));
     const bad = [100, 101, 550];
     const batch = Array.from({ length: 900 }, (_, n) => {
-      if (n % 3 === 0) return line('a', 31 * DAY + n * SECOND);
-      return line('a', n * SECOND, bad.includes(n) ? 'text' : n);
+      if (n % 3 === 0) return line('a', 31 * DAY_MS + n * SECOND_MS);
+      return line('a', n * SECOND_MS, bad.includes(n) ? 'text' : n);
     });
     state.store.append(batch, 'history');
     const { lacks, quarantined, pending, requests } = await deliver(state);
@@ -135,7 +133,7 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
   test('is not believed about points of the last hour: its clock may be wrong, and nothing is given up', async () => {
     using state = scratchStore();
     state.store.append(
-      Array.from({ length: 50 }, (_, n) => line('a', n * SECOND)),
+      Array.from({ length: 50 }, (_, n) => line('a', n * SECOND_MS)),
       'live',
     );
     place.proxy.setFaults(({ lines }) => saysDropped(lines.length));
@@ -146,7 +144,11 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
 
   test('is not believed where the number does not fit: then the lines are searched', async () => {
     using state = scratchStore();
-    const lines = [...Array.from({ length: 20 }, (_, n) => line('a', 31 * DAY + n)), line('a', 1000), line('a', 2000)];
+    const lines = [
+      ...Array.from({ length: 20 }, (_, n) => line('a', 31 * DAY_MS + n)),
+      line('a', 1000),
+      line('a', 2000),
+    ];
     state.store.append(lines, 'history');
     const first = place.proxy.writes.length;
     place.proxy.setFaults(({ nth }) => (nth === first ? saysDropped(7) : null));
@@ -166,7 +168,7 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
       },
     ] as const satisfies readonly Fault[]) {
       using state = scratchStore();
-      state.store.append([line('a', 31 * DAY), line('a', 1000)], 'history');
+      state.store.append([line('a', 31 * DAY_MS), line('a', 1000)], 'history');
       const first = place.proxy.writes.length;
       place.proxy.setFaults(({ nth }) => (nth === first ? null : trouble));
       const { lacks, quarantined, pending } = await deliver(state);

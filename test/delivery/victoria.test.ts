@@ -8,6 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { SyncOptions } from '../../src/app/open-sync.ts';
 import { type DestinationKind, identityOf } from '../../src/core/lines/dialect.ts';
 import type { Sink, UnknownServer } from '../../src/core/ports.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createUnknownServer } from '../../src/influx/kind.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
@@ -19,10 +20,7 @@ import { sharedBench } from '../support/shared-bench.ts';
 import { FAULTS } from '../support/v2-proxy.ts';
 import { judgeVictoria, startVictoria, type Victoria, victoriaAvailable } from '../support/victoria.ts';
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const HISTORY_MS = 3 * HOUR;
+const HISTORY_MS = 3 * HOUR_MS;
 
 const bench = sharedBench(openBench);
 let victoria: Victoria;
@@ -38,12 +36,12 @@ beforeEach(async () => {
 
 function worldOf(precision: World['precision']): (nowMs: number) => World {
   const devices: DeviceSpec[] = [
-    { deviceId: 'tied', intervalMs: MINUTE, traits: ['ties'] },
-    { deviceId: 'burst', intervalMs: 5 * MINUTE, traits: ['burst'], burst: { every: 12, size: 230 } },
-    { deviceId: 'od,d =d"e\\vice', intervalMs: MINUTE, traits: ['hostile', 'oddValues', 'ties'] },
-    { deviceId: 'fast', intervalMs: 10 * SECOND, jitter: 0.9 },
+    { deviceId: 'tied', intervalMs: MINUTE_MS, traits: ['ties'] },
+    { deviceId: 'burst', intervalMs: 5 * MINUTE_MS, traits: ['burst'], burst: { every: 12, size: 230 } },
+    { deviceId: 'od,d =d"e\\vice', intervalMs: MINUTE_MS, traits: ['hostile', 'oddValues', 'ties'] },
+    { deviceId: 'fast', intervalMs: 10 * SECOND_MS, jitter: 0.9 },
   ];
-  return (originMs) => createWorld({ seed: 33, originMs, historyMs: 6 * HOUR, devices, precision });
+  return (originMs) => createWorld({ seed: 33, originMs, historyMs: 6 * HOUR_MS, devices, precision });
 }
 
 type Destination = SyncOptions['destinations'][number];
@@ -68,8 +66,8 @@ function toVictoria(clock: VirtualClock, kind: DestinationKind | 'auto' = 'auto'
 async function expectExact(rig: Rig, least: number): Promise<void> {
   const { missing, invented, expected } = await judgeVictoria(victoria, rig.simulator, {
     deviceIds: rig.simulator.world.deviceIds(rig.clock.nowMs()),
-    fromMs: NOW_MS - HISTORY_MS + 5 * MINUTE,
-    toMs: NOW_MS - 3 * MINUTE,
+    fromMs: NOW_MS - HISTORY_MS + 5 * MINUTE_MS,
+    toMs: NOW_MS - 3 * MINUTE_MS,
   });
   expect([missing.slice(0, 5), invented.slice(0, 5)], `${missing.length}, ${invented.length}`).toEqual([[], []]);
   expect(expected).toBeGreaterThan(least);
@@ -118,7 +116,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('a VictoriaMetrics tha
     expect(new Set(held)).toEqual(new Set(['influx']));
     await expectExact(rig, 5000);
     const { missing, invented } = await rig.verdict(NOW_MS, {
-      fromNs: BigInt(NOW_MS - HISTORY_MS + 5 * MINUTE) * 1_000_000n,
+      fromNs: BigInt(NOW_MS - HISTORY_MS + 5 * MINUTE_MS) * 1_000_000n,
     });
     expect([missing.slice(0, 3), invented.slice(0, 3)]).toEqual([[], []]);
   });

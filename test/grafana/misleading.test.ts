@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { coverageLine, deviceLine } from '../../src/core/lines/fact-lines.ts';
 import type { DeviceRecord } from '../../src/core/records.ts';
-import { msToNs } from '../../src/core/time.ts';
+import { HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
 import { type Influxd, influxdAvailable, startInfluxd } from '../support/influxd.ts';
 import { board, panelOf } from './support/asked.ts';
 import type { Frame } from './support/frames.ts';
@@ -15,8 +15,6 @@ import { replaceMacros } from './support/replacement.ts';
 import { column } from './support/shapes.ts';
 import { askInflux, type Choose, openBoard } from './support/viewer.ts';
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
 const NOW_MS = Date.UTC(2026, 5, 15, 12);
 const ODD_HUB = 'hub\\1';
 
@@ -43,12 +41,12 @@ function record(deviceId: string, name: string, facts: Partial<DeviceRecord> = {
 /** States of a device, at a minute of each hour, from so many hours ago on, to so many. */
 function states(of: DeviceRecord, fromHours: number, toHours = 0, minute = 10): string[] {
   return Array.from({ length: fromHours - toHours }, (_, index) =>
-    deviceLine(of, 'w', NOW_MS - (toHours + index + 1) * HOUR + minute * MINUTE),
+    deviceLine(of, 'w', NOW_MS - (toHours + index + 1) * HOUR_MS + minute * MINUTE_MS),
   );
 }
 
 function coverage(deviceId: string, state: 'live' | 'excluded' | 'unreachable', lagSeconds: number): string {
-  const atNs = msToNs(NOW_MS - 30 * MINUTE);
+  const atNs = msToNs(NOW_MS - 30 * MINUTE_MS);
   return coverageLine({ deviceId, deviceName: deviceId, state, lagSeconds, gapSeconds: 0, atNs }, 'w');
 }
 
@@ -57,7 +55,7 @@ function reading(
   name: string,
   [value, hoursAgo]: readonly [value: number, hoursAgo: number],
 ): string {
-  return `telemetry,device_id=${deviceId},device_name=${name},sensor=t,workspace_id=w value=${value} ${NOW_MS - hoursAgo * HOUR}000000`;
+  return `telemetry,device_id=${deviceId},device_name=${name},sensor=t,workspace_id=w value=${value} ${NOW_MS - hoursAgo * HOUR_MS}000000`;
 }
 
 const COVERED = { deviceId: 'other', deviceName: 'other', state: 'live', lagSeconds: 0, gapSeconds: 0 } as const;
@@ -72,7 +70,7 @@ const LINES = [
   ...states(record('below', 'Below', { online: null, presence: 'none', isAddon: true, parentDeviceId: ODD_HUB }), 24),
   ...['new', 'Twin', 'Twin'].flatMap((name, index) => states(record('abc'.charAt(index), name, { online: null }), 24)),
   ...Array.from({ length: 48 }, (_, index) =>
-    coverageLine({ ...COVERED, atNs: msToNs(NOW_MS - (4 + index) * HOUR) }, 'stopped'),
+    coverageLine({ ...COVERED, atNs: msToNs(NOW_MS - (4 + index) * HOUR_MS) }, 'stopped'),
   ),
   ...Array.from({ length: 8 }, (_, index) => coverage(`live-${index}`, 'live', 60)),
   coverage('left-out', 'excluded', 30 * 86_400),
@@ -94,7 +92,7 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
 
   const look = async (
     [uid, title]: readonly [string, string],
-    rangeMs = 24 * HOUR,
+    rangeMs = 24 * HOUR_MS,
     choose: Choose = () => undefined,
   ) => {
     const range = { fromMs: NOW_MS - rangeMs, toMs: NOW_MS };
@@ -108,13 +106,13 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
     expect(figure(await look(['fleet', 'Paused, shelved, retired']))).toBe(1);
   });
 
-  test.each([5 * MINUTE, 3 * HOUR, 10.5 * HOUR])(
+  test.each([5 * MINUTE_MS, 3 * HOUR_MS, 10.5 * HOUR_MS])(
     'online over time has all devices in each step of %d ms',
     async (ms) => {
       const [line] = await look(['fleet', 'Online over time'], ms);
       const [times, values] = line?.fields.map((field) => field.values) ?? [];
       // What is shown, and the step before it.
-      const shown = (values ?? []).filter((_, index) => Number(times?.[index]) >= NOW_MS - ms - 2 * HOUR);
+      const shown = (values ?? []).filter((_, index) => Number(times?.[index]) >= NOW_MS - ms - 2 * HOUR_MS);
       expect(shown.length).toBeGreaterThan(0);
       expect(new Set(shown)).toEqual(new Set([1]));
     },
@@ -142,9 +140,9 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
   test('a device whose id a tag cannot hold is found by name, and what is below it', async () => {
     const choose: Choose = (variable, options) =>
       variable === 'device' ? options.filter(({ text }) => text === 'Odd hub').map(({ value }) => value) : undefined;
-    const [facts] = await look(['device', 'The device'], 24 * HOUR, choose);
+    const [facts] = await look(['device', 'The device'], 24 * HOUR_MS, choose);
     expect(column(facts, 'device_name')).toEqual(['Odd hub']);
-    const [around] = await look(['device', 'Neighbours'], 24 * HOUR, choose);
+    const [around] = await look(['device', 'Neighbours'], 24 * HOUR_MS, choose);
     expect(column(around, 'device_name')).toEqual(['Below']);
   });
 
@@ -164,7 +162,7 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
     const file = parse(readFileSync('grafana/provisioning/alerting/tidemark.yaml', 'utf8'));
     const [query] = file.groups[0].rules.find((rule: { uid: string }) => rule.uid === uid).data;
     const range = { fromMs: NOW_MS - query.relativeTimeRange.from * 1000, toMs: NOW_MS };
-    const series = await askInflux(place(), replaceMacros(query.model.query, range, MINUTE));
+    const series = await askInflux(place(), replaceMacros(query.model.query, range, MINUTE_MS));
     return Object.fromEntries(series.map(({ tags, values }) => [tags?.[label] ?? '', values?.at(-1)?.[1]]));
   }
 });

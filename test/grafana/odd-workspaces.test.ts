@@ -1,5 +1,6 @@
 /** The dashboards of workspaces that are odd: without anything, with one device, with hostile names, with a thousand. */
 import { describe, expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
@@ -8,10 +9,6 @@ import { writeFleet } from './support/fleet-lines.ts';
 import { column } from './support/shapes.ts';
 import { type Choose, openBoard, type Place } from './support/viewer.ts';
 import { fill, HOSTILE, hostile, single } from './support/workspaces.ts';
-
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 
 describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
   const bench = sharedBench(openBench);
@@ -25,19 +22,19 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
   });
 
   test('one device that has just begun', async () => {
-    using alone = await fill(bench, single, { forMs: 12 * MINUTE, historyMs: HOUR });
+    using alone = await fill(bench, single, { forMs: 12 * MINUTE_MS, historyMs: HOUR_MS });
     const seen = await lookAtAll({ place: place(alone.database), nowMs: alone.nowMs });
     expect(seen.get('tidemark-fleet: Online')?.[0]?.fields[1]?.values).toEqual([1]);
     expect(seen.get('tidemark-device: $sensor temperature')?.[0]?.length).toBeGreaterThan(30);
   });
 
   test('hostile names: each device is found by name, and what is asked of it is its own', async () => {
-    using odd = await fill(bench, hostile, { forMs: 12 * MINUTE });
+    using odd = await fill(bench, hostile, { forMs: 12 * MINUTE_MS });
     const all = await lookAtAll({ place: place(odd.database), nowMs: odd.nowMs });
     expect(all.get('tidemark-fleet: Devices')?.[0]?.length).toBe(HOSTILE.length);
     for (const { deviceId, name } of HOSTILE) {
       const choose: Choose = (variable) => (variable === 'device' ? [deviceId] : undefined);
-      const range = { fromMs: odd.nowMs - DAY, toMs: odd.nowMs };
+      const range = { fromMs: odd.nowMs - DAY_MS, toMs: odd.nowMs };
       const viewer = await openBoard(board('device'), { place: place(odd.database), range, choose });
       expect(viewer.lists.get('device')).toContainEqual({ value: deviceId, text: name?.replaceAll('\n', ' ') });
       const [facts] = await viewer.look(panelOf('device', 'The device'));
@@ -53,7 +50,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
     }
     const flags = await openBoard(board('device'), {
       place: place(odd.database),
-      range: { fromMs: odd.nowMs - DAY, toMs: odd.nowMs },
+      range: { fromMs: odd.nowMs - DAY_MS, toMs: odd.nowMs },
       choose: (variable) => (variable === 'device' ? HOSTILE.map(({ deviceId }) => deviceId) : undefined),
     });
     const types = (await flags.look(panelOf('device', 'Switches and texts'))).map(({ fields }) => fields[1]?.type);
@@ -62,7 +59,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
 
   test('a thousand devices: every panel, one row for each where it says so', async () => {
     await bench.influxd.query('', 'CREATE DATABASE large');
-    const size = { devices: 1000, days: 0.25, intervalMs: 10 * MINUTE, nowMs: Date.UTC(2026, 5, 15, 12) };
+    const size = { devices: 1000, days: 0.25, intervalMs: 10 * MINUTE_MS, nowMs: Date.UTC(2026, 5, 15, 12) };
     await writeFleet(bench.influxd, 'large', size);
     const seen = await lookAtAll({ place: place('large'), nowMs: size.nowMs });
     for (const name of ['tidemark-fleet: Devices', 'tidemark-sensors: All devices']) {

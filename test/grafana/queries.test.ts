@@ -4,6 +4,7 @@
  * the workspace.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import type { Bench } from '../support/bench.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { openBench } from '../support/rig.ts';
@@ -13,17 +14,13 @@ import { column } from './support/shapes.ts';
 import { type Choose, openBoard, type Place } from './support/viewer.ts';
 import { demo, type Filled, fill } from './support/workspaces.ts';
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-
 describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
   let bench: Bench;
   let filled: Filled;
   const place = (database = filled.database): Place => ({ url: bench.influxd.url, database });
   beforeAll(async () => {
     bench = await openBench();
-    filled = await fill(bench, demo, { forMs: 66 * MINUTE });
+    filled = await fill(bench, demo, { forMs: 66 * MINUTE_MS });
   }, 600_000);
   afterAll(async () => {
     filled[Symbol.dispose]();
@@ -32,7 +29,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
 
   test('the workspace of the demo: every panel of every dashboard shows something', async () => {
     const { nowMs, simulator } = filled;
-    const [recent] = simulator.world.alerts(nowMs).filter(({ openedAtMs }) => openedAtMs > nowMs - 20 * HOUR);
+    const [recent] = simulator.world.alerts(nowMs).filter(({ openedAtMs }) => openedAtMs > nowMs - 20 * HOUR_MS);
     const busy: Choose = (variable) =>
       /^devices?$/.test(variable) ? [recent?.deviceId ?? '', 'add-ham-02'] : undefined;
     const first = await lookAtAll({ place: place(), nowMs });
@@ -53,7 +50,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
 
   test('the fleet: one row for each device, as the workspace has it', async () => {
     const { simulator, nowMs } = filled;
-    const viewer = await openBoard(board('fleet'), { place: place(), range: { fromMs: nowMs - DAY, toMs: nowMs } });
+    const viewer = await openBoard(board('fleet'), { place: place(), range: { fromMs: nowMs - DAY_MS, toMs: nowMs } });
     const devices = simulator.world.devices(nowMs);
     const [rows, covered] = await viewer.look(panelOf('fleet', 'Devices'));
     expect(column(rows, 'device_id')).toHaveLength(devices.length);
@@ -100,7 +97,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
 
   test('a hub that is chosen narrows all lists to it and what reports to it', async () => {
     const choose: Choose = (variable) => (variable === 'hub' ? ['hub-muc-1'] : undefined);
-    const range = { fromMs: filled.nowMs - DAY, toMs: filled.nowMs };
+    const range = { fromMs: filled.nowMs - DAY_MS, toMs: filled.nowMs };
     const own = filled.simulator.world
       .devices(filled.nowMs)
       .filter(({ deviceId, parentDeviceId }) => deviceId === 'hub-muc-1' || parentDeviceId === 'hub-muc-1')
@@ -117,7 +114,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
   });
 
   test('a device that was renamed is one device, by its new name, with the lines of both', async () => {
-    const range = { fromMs: filled.nowMs - DAY, toMs: filled.nowMs };
+    const range = { fromMs: filled.nowMs - DAY_MS, toMs: filled.nowMs };
     const viewer = await openBoard(board('device'), { place: place(), range, choose: () => undefined });
     const named = (viewer.lists.get('device') ?? []).filter(({ value }) => value === 'add-ham-02');
     expect(named).toEqual([{ text: 'Cold room 2 (dairy)', value: 'add-ham-02' }]);
@@ -135,7 +132,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
 
   test('coverage tells "no data" from "not synced yet"', async () => {
     const { nowMs } = filled;
-    const range = { fromMs: nowMs - DAY, toMs: nowMs };
+    const range = { fromMs: nowMs - DAY_MS, toMs: nowMs };
     const choose: Choose = (variable) => (variable === 'device' ? ['add-ham-01', 'add-ber-20'] : undefined);
     const viewer = await openBoard(board('device'), { place: place(), range, choose });
     const frames = await viewer.look(panelOf('device', 'Coverage, hour by hour'));
@@ -149,7 +146,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
 
   test('the alerts that are open, by the account of the workspace', async () => {
     const { simulator, nowMs } = filled;
-    const viewer = await openBoard(board('alerts'), { place: place(), range: { fromMs: nowMs - DAY, toMs: nowMs } });
+    const viewer = await openBoard(board('alerts'), { place: place(), range: { fromMs: nowMs - DAY_MS, toMs: nowMs } });
     const [states] = await viewer.look(panelOf('alerts', 'Open now'));
     const open = column(states, 'open').filter((value) => value === 1).length;
     const [sum] = await viewer.look(panelOf('alerts', 'Open'));
@@ -161,14 +158,14 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
 
   test('a short range, a long one and one of long ago are answered too', async () => {
     for (const [nowMs, rangeMs] of [
-      [filled.nowMs, 5 * MINUTE],
-      [filled.nowMs, 90 * DAY],
-      [filled.nowMs - 400 * DAY, DAY],
+      [filled.nowMs, 5 * MINUTE_MS],
+      [filled.nowMs, 90 * DAY_MS],
+      [filled.nowMs - 400 * DAY_MS, DAY_MS],
     ] as const) {
       const seen = await lookAtAll({ place: place(), nowMs, rangeMs });
       expect(seen.size).toBeGreaterThan(40);
     }
-    const range = { fromMs: filled.nowMs - 5 * MINUTE, toMs: filled.nowMs };
+    const range = { fromMs: filled.nowMs - 5 * MINUTE_MS, toMs: filled.nowMs };
     const viewer = await openBoard(board('fleet'), { place: place(), range });
     const [rows] = await viewer.look(panelOf('fleet', 'Devices'));
     expect(rows?.length).toBe(filled.simulator.world.devices(filled.nowMs).length);

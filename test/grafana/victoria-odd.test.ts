@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { translate } from '../../src/core/lines/dialect.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import type { Bench } from '../support/bench.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench } from '../support/rig.ts';
@@ -16,16 +17,12 @@ import { column } from './support/shapes.ts';
 import { choosing, type FilledVictoria, fillVictoria } from './support/victoria-workspaces.ts';
 import { HOSTILE, hostile, single } from './support/workspaces.ts';
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-
 describe.runIf(influxdAvailable() && victoriaAvailable())('against a real VictoriaMetrics', () => {
   let bench: Bench;
   let odd: FilledVictoria;
   beforeAll(async () => {
     bench = await openBench();
-    odd = await fillVictoria(bench, hostile, { forMs: 12 * MINUTE });
+    odd = await fillVictoria(bench, hostile, { forMs: 12 * MINUTE_MS });
   }, 600_000);
   afterAll(async () => {
     await odd[Symbol.asyncDispose]();
@@ -34,7 +31,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
 
   test('hostile names: each device is found by name, and what is asked of it is its own', async () => {
     const { url } = odd.victoria;
-    const range = { fromMs: odd.filled.nowMs - DAY, toMs: odd.filled.nowMs };
+    const range = { fromMs: odd.filled.nowMs - DAY_MS, toMs: odd.filled.nowMs };
     const list = (await openPromBoard(vmBoard('device'), { url, range })).lists.get('device') ?? [];
     for (const { deviceId, name } of HOSTILE) {
       const listed = list.filter(({ text }) => text === name?.replaceAll('\\', '/'));
@@ -55,7 +52,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
     const { victoria, filled } = odd;
     const listed = await openPromBoard(vmBoard('device'), {
       url: victoria.url,
-      range: { fromMs: filled.nowMs - DAY, toMs: filled.nowMs },
+      range: { fromMs: filled.nowMs - DAY_MS, toMs: filled.nowMs },
     });
     const ids = (listed.lists.get('device') ?? []).map(({ value }) => value);
     const all = await lookAtAllProm({ url: victoria.url, nowMs: filled.nowMs, choose: choosing(...ids) });
@@ -91,7 +88,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
 
   test('a thousand devices: every panel, one row for each where it says so, and in good time', async () => {
     await using large = await startVictoria();
-    const size = { devices: 1000, days: 0.25, intervalMs: 10 * MINUTE, nowMs: Date.UTC(2026, 5, 15, 12) };
+    const size = { devices: 1000, days: 0.25, intervalMs: 10 * MINUTE_MS, nowMs: Date.UTC(2026, 5, 15, 12) };
     const write = async (_: string, lines: string): Promise<number> => {
       const body = translate('victoriametrics', lines.split('\n'), () => []).lines.join('\n');
       return (await fetch(`${large.url}/api/v2/write?precision=ms`, { method: 'POST', body })).status;
@@ -110,7 +107,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
   });
 
   test('one device that has just begun', async () => {
-    await using alone = await fillVictoria(bench, single, { forMs: 12 * MINUTE, historyMs: HOUR });
+    await using alone = await fillVictoria(bench, single, { forMs: 12 * MINUTE_MS, historyMs: HOUR_MS });
     const seen = await lookAtAllProm({ url: alone.victoria.url, nowMs: alone.filled.nowMs });
     expect(seen.get('tidemark-vm-fleet: Online')?.[0]?.fields[1]?.values).toEqual([1]);
     expect(seen.get('tidemark-vm-fleet: Not online')).toEqual([]);

@@ -4,6 +4,7 @@
  * workspace.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import type { Bench } from '../support/bench.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { openBench } from '../support/rig.ts';
@@ -16,16 +17,12 @@ import { choosing, type FilledVictoria, fillVictoria } from './support/victoria-
 import type { Choose } from './support/viewer.ts';
 import { demo } from './support/workspaces.ts';
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-
 describe.runIf(influxdAvailable() && victoriaAvailable())('against a real VictoriaMetrics', () => {
   let bench: Bench;
   let shown: FilledVictoria;
   beforeAll(async () => {
     bench = await openBench();
-    shown = await fillVictoria(bench, demo, { forMs: 66 * MINUTE });
+    shown = await fillVictoria(bench, demo, { forMs: 66 * MINUTE_MS });
   }, 600_000);
   afterAll(async () => {
     await shown[Symbol.asyncDispose]();
@@ -37,7 +34,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
     choose?: Choose,
     span: { rangeMs?: number; toMs?: number } = {},
   ): Promise<PromViewer> => {
-    const { rangeMs = DAY, toMs = shown.filled.nowMs } = span;
+    const { rangeMs = DAY_MS, toMs = shown.filled.nowMs } = span;
     const range = { fromMs: toMs - rangeMs, toMs };
     return await openPromBoard(vmBoard(uid), {
       url: shown.victoria.url,
@@ -75,7 +72,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
       simulator.world.alerts(nowMs).filter(({ status }) => status !== 'resolved').length,
     );
     const reporting = devices.filter(({ deviceId }) => {
-      const span = [BigInt(nowMs - HOUR + 1) * 1_000_000n, BigInt(nowMs - 5 * MINUTE) * 1_000_000n] as const;
+      const span = [BigInt(nowMs - HOUR_MS + 1) * 1_000_000n, BigInt(nowMs - 5 * MINUTE_MS) * 1_000_000n] as const;
       return [...simulator.world.readings(deviceId, ...span)].length > 0;
     });
     expect(await number('Reporting')).toBe(reporting.length);
@@ -114,7 +111,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
     const exported = await shown.victoria.exported('coverage_lag_seconds');
     const firstMs = Math.min(...exported.flatMap(({ timestamps }) => timestamps));
     const late: number[] = [];
-    for (const toMs of [firstMs, firstMs + 2 * MINUTE, shown.filled.nowMs]) {
+    for (const toMs of [firstMs, firstMs + 2 * MINUTE_MS, shown.filled.nowMs]) {
       const newest = newestAt(exported, toMs);
       const viewer = await open('fleet', undefined, { toMs });
       const [, , lags] = await viewer.look(vmPanel('fleet', 'Devices'));
@@ -134,9 +131,13 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
 
   test('the values of a device are those of the seed', async () => {
     const { simulator, nowMs } = shown.filled;
-    const toMs = nowMs - 10 * MINUTE;
+    const toMs = nowMs - 10 * MINUTE_MS;
     const values = [
-      ...simulator.world.readings('add-ham-01', BigInt(toMs - DAY) * 1_000_000n + 1n, BigInt(toMs) * 1_000_000n + 1n),
+      ...simulator.world.readings(
+        'add-ham-01',
+        BigInt(toMs - DAY_MS) * 1_000_000n + 1n,
+        BigInt(toMs) * 1_000_000n + 1n,
+      ),
     ]
       .flatMap(({ recordedAtNs, values: own }) =>
         (own ?? [])
@@ -220,7 +221,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
     // The hour that a sample stands for begins where it is shown.
     const times = frames[0]?.fields[0]?.values as number[];
     const at = 10;
-    const span = [times[at] ?? 0, (times[at] ?? 0) + HOUR].map((ms) => BigInt(ms) * 1_000_000n) as [bigint, bigint];
+    const span = [times[at] ?? 0, (times[at] ?? 0) + HOUR_MS].map((ms) => BigInt(ms) * 1_000_000n) as [bigint, bigint];
     expect(hours('Cold room 1')[at]).toBe([...simulator.world.readings('add-ham-01', ...span)].length);
     const states = await viewer.look(vmPanel('device', 'Online'));
     const last = new Map(states.map(({ fields }) => [fields[1]?.labels['device_id'], fields[1]?.values.at(-1)]));
@@ -234,22 +235,22 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
     const { url } = shown.victoria;
     const { nowMs, simulator } = shown.filled;
     for (const [toMs, rangeMs] of [
-      [nowMs, 5 * MINUTE],
-      [nowMs, 90 * DAY],
-      [nowMs - 400 * DAY, DAY],
+      [nowMs, 5 * MINUTE_MS],
+      [nowMs, 90 * DAY_MS],
+      [nowMs - 400 * DAY_MS, DAY_MS],
     ] as const) {
       const seen = await lookAtAllProm({ url, nowMs: toMs, rangeMs });
       expect(seen.size).toBeGreaterThan(12);
     }
     const all = simulator.world.devices(nowMs).length;
-    const brief = await open('fleet', undefined, { rangeMs: 5 * MINUTE });
+    const brief = await open('fleet', undefined, { rangeMs: 5 * MINUTE_MS });
     expect((await brief.look(vmPanel('fleet', 'Devices')))[0]?.length).toBe(all);
     // States of alerts are written daily while they are open.
-    const nextDay = await open('fleet', undefined, { toMs: nowMs + 20 * HOUR });
+    const nextDay = await open('fleet', undefined, { toMs: nowMs + 20 * HOUR_MS });
     const stillOpen = simulator.world.alerts(nowMs).filter(({ status }) => status !== 'resolved').length;
     const [alerts] = await nextDay.look(vmPanel('fleet', 'Open alerts'));
     expect(alerts?.fields[1]?.values).toEqual([stillOpen]);
-    const later = await open('device', choosing('add-ham-01'), { toMs: nowMs + 10 * HOUR });
+    const later = await open('device', choosing('add-ham-01'), { toMs: nowMs + 10 * HOUR_MS });
     expect(later.lists.get('device')).toHaveLength(all);
     expect(later.lists.get('sensor')?.length).toBeGreaterThan(1);
   });

@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { HOUR_NS } from '../../src/core/time.ts';
 import { influxdAvailable, startInfluxd } from '../support/influxd.ts';
 
 const PAGE = readFileSync(join(import.meta.dirname, '..', '..', 'docs', 'scaling.md'), 'utf8');
@@ -14,7 +15,6 @@ const STATEMENTS = [...PAGE.matchAll(/```sql\n([\s\S]*?)```/g)].flatMap(([, bloc
   block.split('\n').filter((line) => line.trim() !== ''),
 );
 
-const HOUR_NS = 3_600_000_000_000n;
 /** Within the span that the page's last statement names. */
 const FROM_NS = BigInt(Date.parse('2026-02-01T00:00:00Z')) * 1_000_000n;
 

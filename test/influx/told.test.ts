@@ -1,11 +1,10 @@
 /** What databases tell of themselves beside writes. */
 import { describe, expect, test } from 'vitest';
+import { DAY_MS } from '../../src/core/time.ts';
 import { readBucketRetention, readFlags, readRetentionPolicies } from '../../src/influx/told.ts';
 
-const DAY = 86_400_000;
-
 test.each([
-  ['{"buckets":[{"name":"b","retentionRules":[{"everySeconds":86400}]}]}', DAY],
+  ['{"buckets":[{"name":"b","retentionRules":[{"everySeconds":86400}]}]}', DAY_MS],
   ['{"buckets":[{"name":"b","retentionRules":[]}]}', Number.POSITIVE_INFINITY],
   ['{"buckets":[{"name":"b","retentionRules":[{"everySeconds":0}]}]}', Number.POSITIVE_INFINITY],
   ['{"buckets":[{"name":"another","retentionRules":[]}]}', null],
@@ -23,7 +22,7 @@ describe('InfluxDB 1', () => {
   const policies = (rows: readonly (readonly unknown[])[]): string =>
     JSON.stringify({ results: [{ series: [{ columns: ['name', 'duration', 'default'], values: rows }] }] });
   test.each([
-    ['', 7 * DAY],
+    ['', 7 * DAY_MS],
     ['short', 90 * 60_000],
     ['autogen', Number.POSITIVE_INFINITY],
     ['missing', null],
@@ -48,10 +47,10 @@ describe('VictoriaMetrics', () => {
   const flag = (name: string, value: string): string => `flag{name="${name}", value="${value}", is_set="true"} 1\n`;
 
   test.each([
-    ['1', 31 * DAY],
-    ['100y', 36_500 * DAY],
-    ['14d', 14 * DAY],
-    ['1.5', 46.5 * DAY],
+    ['1', 31 * DAY_MS],
+    ['100y', 36_500 * DAY_MS],
+    ['14d', 14 * DAY_MS],
+    ['1.5', 46.5 * DAY_MS],
     ['soon', null],
   ])('a retention of %s', (text, ms) => {
     expect(readFlags({ metrics: flag('retentionPeriod', text), flags: null }).retentionMs).toBe(ms);

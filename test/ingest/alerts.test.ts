@@ -2,16 +2,13 @@
  * Alerts, whole program against a real InfluxDB: facts once, every observed state a point, whatever the listing does.
  */
 import { describe, expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { onPath, type SimPage } from '../../src/sim/faults.ts';
 import type { AlertSpec, AlertState } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import { influxdAvailable, type Row } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
-
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 
 const bench = sharedBench(openBench);
 
@@ -22,8 +19,8 @@ function state(status: AlertState['status'], fireCount = 1): AlertState {
 /** One alert an hour, all of them resolved but those that `changes` says otherwise of. */
 function history(count: number, changes: Readonly<Record<number, AlertSpec['changes']>> = {}): AlertSpec[] {
   return Array.from({ length: count }, (_, index) => {
-    const openedAtMs = NOW_MS - (count - index) * HOUR;
-    const resolved = [{ atMs: openedAtMs + 5 * MINUTE, value: state('resolved') }];
+    const openedAtMs = NOW_MS - (count - index) * HOUR_MS;
+    const resolved = [{ atMs: openedAtMs + 5 * MINUTE_MS, value: state('resolved') }];
     return { alertId: index + 1, deviceId: 'hub', openedAtMs, changes: changes[index + 1] ?? resolved };
   });
 }
@@ -33,11 +30,11 @@ async function rigOf(alerts: AlertSpec[], changes: Partial<RigOptions> = {}): Pr
     createWorld({
       seed: 2,
       originMs,
-      historyMs: DAY,
-      devices: [{ deviceId: 'hub', name: 'Hub', intervalMs: HOUR }],
+      historyMs: DAY_MS,
+      devices: [{ deviceId: 'hub', name: 'Hub', intervalMs: HOUR_MS }],
       alerts,
     });
-  return await openRig(bench, { world, historyMs: 2 * HOUR, ...changes });
+  return await openRig(bench, { world, historyMs: 2 * HOUR_MS, ...changes });
 }
 
 const alertsOf = async (rig: Rig): Promise<Row[]> => await bench.influxd.query(rig.database, 'SELECT * FROM alert');
@@ -82,15 +79,15 @@ describe.runIf(influxdAvailable())('alerts', () => {
   });
 
   test('every state that was observed is a point, daily while it is open and nothing changes', async () => {
-    const opened = NOW_MS - 3 * HOUR;
+    const opened = NOW_MS - 3 * HOUR_MS;
     const life = [
       { atMs: opened, value: state('open') },
-      { atMs: NOW_MS + 10 * MINUTE, value: state('open', 2) },
-      { atMs: NOW_MS + 70 * MINUTE, value: state('acknowledged', 2) },
-      { atMs: NOW_MS + 3 * DAY, value: state('resolved', 2) },
+      { atMs: NOW_MS + 10 * MINUTE_MS, value: state('open', 2) },
+      { atMs: NOW_MS + 70 * MINUTE_MS, value: state('acknowledged', 2) },
+      { atMs: NOW_MS + 3 * DAY_MS, value: state('resolved', 2) },
     ];
     using rig = await rigOf(history(3, { 1: life }));
-    for (const restMs of [HOUR, HOUR, DAY + HOUR, 2 * DAY, HOUR, DAY * 2]) {
+    for (const restMs of [HOUR_MS, HOUR_MS, DAY_MS + HOUR_MS, 2 * DAY_MS, HOUR_MS, DAY_MS * 2]) {
       await rig.once();
       await rig.clock.sleep(restMs);
     }
@@ -105,11 +102,11 @@ describe.runIf(influxdAvailable())('alerts', () => {
   });
 
   test('an old open alert is asked for by its id where that is cheaper than listing down to it', async () => {
-    const life = [{ atMs: NOW_MS + 30 * MINUTE, value: state('resolved', 7) }];
+    const life = [{ atMs: NOW_MS + 30 * MINUTE_MS, value: state('resolved', 7) }];
     using rig = await rigOf(history(900, { 1: life }));
     await rig.once();
     const [listed, asked] = [requestsFor(rig, /^\/alerts$/), requestsFor(rig, /^\/alerts\/1$/)];
-    await rig.clock.sleep(HOUR);
+    await rig.clock.sleep(HOUR_MS);
     await rig.once();
     expect([requestsFor(rig, /^\/alerts$/) - listed, requestsFor(rig, /^\/alerts\/1$/) - asked]).toEqual([1, 1]);
     expect(await statesOf(rig, 1)).toEqual([
@@ -123,19 +120,19 @@ describe.runIf(influxdAvailable())('alerts', () => {
     using rig = await rigOf(history(500, open));
     await rig.once();
     const before = requestsFor(rig, /^\/alerts/);
-    await rig.clock.sleep(HOUR);
+    await rig.clock.sleep(HOUR_MS);
     await rig.once();
     expect(requestsFor(rig, /^\/alerts/) - before).toBe(3);
   });
 
   test('an alert that reopens is noticed by the count of the account', async () => {
     const life = [
-      { atMs: NOW_MS - 400 * HOUR, value: state('resolved') },
-      { atMs: NOW_MS + 30 * MINUTE, value: state('open', 4) },
+      { atMs: NOW_MS - 400 * HOUR_MS, value: state('resolved') },
+      { atMs: NOW_MS + 30 * MINUTE_MS, value: state('open', 4) },
     ];
     using rig = await rigOf(history(500, { 5: life }));
     await rig.once();
-    await rig.clock.sleep(HOUR);
+    await rig.clock.sleep(HOUR_MS);
     await rig.once();
     expect(await statesOf(rig, 5)).toEqual([
       ['resolved', 0, 1],

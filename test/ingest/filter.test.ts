@@ -9,6 +9,7 @@ import { describe, expect, test } from 'vitest';
 import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
 import { runOnce } from '../../src/commands/once/once.ts';
 import { createFilter, type FilterSpec, KEEP_ALL } from '../../src/core/filter.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { onPath, onRequest } from '../../src/sim/faults.ts';
 import type { AlertSpec, DeviceSpec, SimDevice } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
@@ -16,14 +17,11 @@ import { influxdAvailable, type Row } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-const HISTORY_MS = 3 * HOUR;
+const HISTORY_MS = 3 * HOUR_MS;
 
 const bench = sharedBench(openBench);
 
-const HOME = { latitude: 52.517_037, longitude: 13.388_86, updatedAtMs: NOW_MS - DAY };
+const HOME = { latitude: 52.517_037, longitude: 13.388_86, updatedAtMs: NOW_MS - DAY_MS };
 
 const DEVICES: DeviceSpec[] = [
   {
@@ -32,18 +30,18 @@ const DEVICES: DeviceSpec[] = [
     modelId: 'hub-2',
     tags: ['house', 'upper floor'],
     location: HOME,
-    intervalMs: MINUTE,
+    intervalMs: MINUTE_MS,
   },
-  { deviceId: 'd-shed', name: 'Shed', modelId: 'sense-1', tags: ['garden'], location: HOME, intervalMs: 5 * MINUTE },
+  { deviceId: 'd-shed', name: 'Shed', modelId: 'sense-1', tags: ['garden'], location: HOME, intervalMs: 5 * MINUTE_MS },
   {
     deviceId: 'd-pump',
     name: 'Pump',
     modelId: 'sense-2',
     tags: ['garden'],
-    intervalMs: 2 * MINUTE,
+    intervalMs: 2 * MINUTE_MS,
     renames: [
-      { atMs: NOW_MS + HOUR, value: 'Spare pump' },
-      { atMs: NOW_MS + 3 * HOUR, value: 'Pump again' },
+      { atMs: NOW_MS + HOUR_MS, value: 'Spare pump' },
+      { atMs: NOW_MS + 3 * HOUR_MS, value: 'Pump again' },
     ],
   },
 ];
@@ -52,15 +50,15 @@ const ALERTS: AlertSpec[] = DEVICES.flatMap(({ deviceId }, index) => [
   {
     alertId: 10 + index,
     deviceId,
-    openedAtMs: NOW_MS - 2 * HOUR + index * MINUTE,
-    changes: [{ atMs: NOW_MS - HOUR, value: { status: 'resolved', fireCount: 1, value: 9.5 } }],
+    openedAtMs: NOW_MS - 2 * HOUR_MS + index * MINUTE_MS,
+    changes: [{ atMs: NOW_MS - HOUR_MS, value: { status: 'resolved', fireCount: 1, value: 9.5 } }],
   },
-  { alertId: 20 + index, deviceId, openedAtMs: NOW_MS - HOUR + index * MINUTE },
+  { alertId: 20 + index, deviceId, openedAtMs: NOW_MS - HOUR_MS + index * MINUTE_MS },
 ]);
 
 async function rigOf(filter: Partial<FilterSpec>, changes: Partial<RigOptions> = {}): Promise<Rig> {
   const world = (originMs: number) =>
-    createWorld({ seed: 11, originMs, historyMs: DAY, devices: DEVICES, alerts: ALERTS });
+    createWorld({ seed: 11, originMs, historyMs: DAY_MS, devices: DEVICES, alerts: ALERTS });
   return await openRig(bench, { world, historyMs: HISTORY_MS, filter, ...changes });
 }
 
@@ -128,7 +126,7 @@ async function expectExact(rig: Rig, expected: Expected): Promise<number> {
   return wanted.length;
 }
 
-const claimed = (nowMs: number) => ({ fromMs: nowMs - HISTORY_MS + 1000, toMs: nowMs - 2 * MINUTE - 2500 });
+const claimed = (nowMs: number) => ({ fromMs: nowMs - HISTORY_MS + 1000, toMs: nowMs - 2 * MINUTE_MS - 2500 });
 
 async function states(rig: Rig): Promise<Record<string, unknown[]>> {
   const found: Record<string, unknown[]> = {};
@@ -221,15 +219,15 @@ describe.runIf(influxdAvailable())('an excluded device', () => {
     expect((await rig.once()).summary.exit_code).toBe(0);
     expect([asked(rig, 'd-hub'), asked(rig, 'd-pump')]).toEqual([0, 0]);
     expect(asked(rig, 'd-shed')).toBeGreaterThan(0);
-    expect(await expectExact(rig, { filter, fromMs: NOW_MS - 2 * HOUR, toMs: NOW_MS - 10 * MINUTE })).toBeGreaterThan(
-      10,
-    );
+    expect(
+      await expectExact(rig, { filter, fromMs: NOW_MS - 2 * HOUR_MS, toMs: NOW_MS - 10 * MINUTE_MS }),
+    ).toBeGreaterThan(10);
   });
 
   test('that is included again is filled, its alerts too; what is there of one that is excluded later stays', async () => {
-    using rig = await rigOf({ exclude: ['d-shed'] }, { historyMs: 12 * HOUR });
+    using rig = await rigOf({ exclude: ['d-shed'] }, { historyMs: 12 * HOUR_MS });
     await rig.once();
-    await rig.clock.sleep(90 * MINUTE);
+    await rig.clock.sleep(90 * MINUTE_MS);
     const { summary } = await rig.once(under(rig, {}));
     const second = rig.clock.nowMs();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
@@ -249,11 +247,11 @@ describe.runIf(influxdAvailable())('an excluded device', () => {
     expect((await states(rig))['d-shed']?.at(-1)).toBe('live');
 
     const before = await stored(rig, "WHERE device_id = 'd-shed'");
-    await rig.clock.sleep(HOUR);
+    await rig.clock.sleep(HOUR_MS);
     expect((await rig.once(under(rig, { exclude: ['d-shed'] }))).summary).toMatchObject({ outcome: 'complete' });
     expect(await stored(rig, "WHERE device_id = 'd-shed'")).toEqual(before);
     expect((await states(rig))['d-shed']?.at(-1)).toBe('excluded');
-    await rig.clock.sleep(HOUR);
+    await rig.clock.sleep(HOUR_MS);
     await rig.once(under(rig, {}));
     await expectExact(rig, { filter: {}, fromMs: NOW_MS - HISTORY_MS + 1000, toMs: claimed(rig.clock.nowMs()).toMs });
   });
@@ -262,10 +260,11 @@ describe.runIf(influxdAvailable())('an excluded device', () => {
     const alerts: AlertSpec[] = Array.from({ length: 40 }, (_, index) => ({
       alertId: index + 1,
       deviceId: index < 10 ? 'd-shed' : 'd-hub',
-      openedAtMs: NOW_MS - 3 * HOUR + index * MINUTE,
-      changes: [{ atMs: NOW_MS - HOUR, value: { status: 'resolved', fireCount: 1, value: 9.5 } }],
+      openedAtMs: NOW_MS - 3 * HOUR_MS + index * MINUTE_MS,
+      changes: [{ atMs: NOW_MS - HOUR_MS, value: { status: 'resolved', fireCount: 1, value: 9.5 } }],
     }));
-    const world = (originMs: number) => createWorld({ seed: 11, originMs, historyMs: DAY, devices: DEVICES, alerts });
+    const world = (originMs: number) =>
+      createWorld({ seed: 11, originMs, historyMs: DAY_MS, devices: DEVICES, alerts });
     using rig = await rigOf({ exclude: ['d-shed'] }, { world, settings: { plan: { maxDevicesPerPage: 7 } } });
     const pages = (): number => rig.simulator.log.requests.filter(({ path }) => path === '/alerts').length;
     await rig.once();
@@ -283,28 +282,28 @@ describe.runIf(influxdAvailable())('an excluded device', () => {
 
   test('by a new name is left alone from then on, and is back by the next one', async () => {
     const filter = { exclude: ['Spare*'] };
-    using rig = await rigOf(filter, { historyMs: 12 * HOUR });
+    using rig = await rigOf(filter, { historyMs: 12 * HOUR_MS });
     const first = await rig.once();
     expect(first.summary.gaps).toEqual([]);
     expect(first.events).toContainEqual({ type: 'filter-matches-nothing', key: 'sync.exclude', pattern: 'Spare*' });
     const before = await stored(rig, "WHERE device_id = 'd-pump'");
     expect(before.length).toBeGreaterThan(100);
 
-    await rig.clock.sleep(2 * HOUR);
+    await rig.clock.sleep(2 * HOUR_MS);
     const requests = asked(rig, 'd-pump');
     const { summary } = await rig.once();
     expect(summary.gaps.map(({ device_id, reason }) => [device_id, reason])).toEqual([['d-pump', 'excluded']]);
     expect(await stored(rig, "WHERE device_id = 'd-pump'")).toEqual(before);
     expect(asked(rig, 'd-pump')).toBe(requests);
 
-    await rig.clock.sleep(2 * HOUR);
+    await rig.clock.sleep(2 * HOUR_MS);
     expect((await rig.once()).summary.gaps).toEqual([]);
     await expectExact(rig, { filter, fromMs: NOW_MS - HISTORY_MS + 1000, toMs: claimed(rig.clock.nowMs()).toMs });
     const names = await rowsOf(rig, `SELECT * FROM telemetry WHERE device_id = 'd-pump'`);
     const heldFrom = (name: string): number =>
       Number(names.find(({ device_name }) => device_name === name)?.time ?? 0n) / 1e6;
-    expect(heldFrom('Spare pump')).toBeGreaterThan(NOW_MS + 2 * HOUR - 5 * MINUTE);
-    expect(heldFrom('Pump again') === 0 || heldFrom('Pump again') > NOW_MS + 4 * HOUR - 5 * MINUTE).toBe(true);
+    expect(heldFrom('Spare pump')).toBeGreaterThan(NOW_MS + 2 * HOUR_MS - 5 * MINUTE_MS);
+    expect(heldFrom('Pump again') === 0 || heldFrom('Pump again') > NOW_MS + 4 * HOUR_MS - 5 * MINUTE_MS).toBe(true);
   });
 });
 
@@ -329,10 +328,10 @@ describe.runIf(influxdAvailable())('an excluded sensor', () => {
     await rig.once();
     const first = rig.clock.nowMs();
     const { odd, observe } = oddEvents();
-    await rig.clock.sleep(HOUR);
+    await rig.clock.sleep(HOUR_MS);
     await rig.once({ ...under(rig, {}), observe });
     const second = rig.clock.nowMs();
-    await rig.clock.sleep(HOUR);
+    await rig.clock.sleep(HOUR_MS);
     await rig.once({ ...under(rig, { excludeSensors: ['temperature'] }), observe });
     expect(odd).toEqual([]);
     const third = rig.clock.nowMs();
@@ -342,7 +341,7 @@ describe.runIf(influxdAvailable())('an excluded sensor', () => {
     const rest = { filter: { excludeSensors: ['temperature'] }, ...all };
     for (const { deviceId } of DEVICES) {
       expect(seedOf(rig, deviceId, rest).filter((point) => !others.has(point))).toEqual([]);
-      const between = seedOf(rig, deviceId, { filter: {}, fromMs: first, toMs: second - 3 * MINUTE });
+      const between = seedOf(rig, deviceId, { filter: {}, fromMs: first, toMs: second - 3 * MINUTE_MS });
       expect(between.filter((point) => !there.includes(point))).toEqual([]);
     }
     const times = (await rowsOf(rig, "SELECT * FROM telemetry WHERE sensor = 'temperature'")).map(
@@ -356,7 +355,7 @@ describe.runIf(influxdAvailable())('an excluded sensor', () => {
     expect((await rig.once()).summary).toMatchObject({ outcome: 'complete', gaps: [] });
     expect(await stored(rig)).toEqual([]);
     const { odd, observe } = oddEvents();
-    await rig.clock.sleep(20 * MINUTE);
+    await rig.clock.sleep(20 * MINUTE_MS);
     await rig.once({ ...under(rig, {}), observe });
     expect(odd).toEqual([]);
     expect((await stored(rig)).length).toBeGreaterThan(50);
@@ -405,10 +404,10 @@ describe.runIf(influxdAvailable())('a position', () => {
     expect(stateText(rig)).toContain('52.517');
     const first = await positions(rig);
     expect(first).toHaveLength(2);
-    await rig.clock.sleep(2 * MINUTE);
+    await rig.clock.sleep(2 * MINUTE_MS);
     await rig.once(under(rig, { keepsLocation: false }));
     expect(await positions(rig)).toEqual(first);
-    await rig.clock.sleep(2 * MINUTE);
+    await rig.clock.sleep(2 * MINUTE_MS);
     await rig.once(under(rig, {}));
     expect(await positions(rig)).toHaveLength(4);
   });

@@ -3,26 +3,23 @@
  */
 import { describe, expect, test } from 'vitest';
 import { StateFullError } from '../../src/core/archive-room.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { always, onPath } from '../../src/sim/faults.ts';
 import { liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { openBench, openRig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-
 describe.runIf(influxdAvailable())('a state that is full', () => {
   const bench = sharedBench(openBench);
 
   test('does not end the daemon where a gap cannot be named for it', async () => {
-    const devices = ['broken', 'a', 'b'].map((deviceId) => ({ deviceId, intervalMs: MINUTE }));
-    using rig = await openRig(bench, { world: worldOf(devices, DAY), historyMs: DAY / 4 });
+    const devices = ['broken', 'a', 'b'].map((deviceId) => ({ deviceId, intervalMs: MINUTE_MS }));
+    using rig = await openRig(bench, { world: worldOf(devices, DAY_MS), historyMs: DAY_MS / 4 });
     rig.simulator.faults = onPath(/broken.telemetry/, always({ kind: 'server-error' }));
     let refused = 0;
     const life = await liveAsDaemon(rig, {
-      forMs: HOUR,
+      forMs: HOUR_MS,
       beside: ({ context }) => {
         const { nameGap } = context.store;
         const full: typeof nameGap = (gap) => {

@@ -3,7 +3,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
-import { minNs, msToNs } from '../../src/core/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, minNs, msToNs, SECOND_MS } from '../../src/core/time.ts';
 import { horizonNow, limitFor } from '../../src/ingest/horizon.ts';
 import { createPuller } from '../../src/ingest/pull.ts';
 import { rereadableDay, rereadDay, rereadDue } from '../../src/ingest/reread.ts';
@@ -17,19 +17,14 @@ import { liveFor } from '../support/live.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-
 const bench = sharedBench(openBench);
 
-const OFTEN: DeviceSpec = { deviceId: 'often', intervalMs: MINUTE, jitter: 0.5 };
-const CALM: DeviceSpec = { deviceId: 'calm', intervalMs: 7 * MINUTE, jitter: 0.5 };
+const OFTEN: DeviceSpec = { deviceId: 'often', intervalMs: MINUTE_MS, jitter: 0.5 };
+const CALM: DeviceSpec = { deviceId: 'calm', intervalMs: 7 * MINUTE_MS, jitter: 0.5 };
 
 async function rigOf({
   devices = [OFTEN, CALM],
-  historyMs = 3 * HOUR,
+  historyMs = 3 * HOUR_MS,
   settings = {},
 }: {
   devices?: readonly DeviceSpec[];
@@ -37,7 +32,7 @@ async function rigOf({
   settings?: SettingsOverrides;
 } = {}): Promise<Rig> {
   return await openRig(bench, {
-    world: (originMs) => createWorld({ seed: 9, originMs, historyMs: 4 * DAY, devices, alerts: [] }),
+    world: (originMs) => createWorld({ seed: 9, originMs, historyMs: 4 * DAY_MS, devices, alerts: [] }),
     historyMs,
     settings,
   });
@@ -60,7 +55,7 @@ const telemetryRequests = (rig: Rig): number =>
   rig.simulator.log.requests.filter(({ path }) => path.endsWith('/telemetry')).length;
 
 /** One life that delivers all, then the judge's word on everything up to what it claims. */
-async function finish(rig: Rig, fromMs = NOW_MS - 3 * HOUR + MINUTE): Promise<void> {
+async function finish(rig: Rig, fromMs = NOW_MS - 3 * HOUR_MS + MINUTE_MS): Promise<void> {
   const startedMs = rig.clock.nowMs();
   const { summary } = await rig.once();
   expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
@@ -74,8 +69,8 @@ describe.runIf(influxdAvailable())('readings that come later than the settle', (
   test('are delivered, counted and told of, and the settle of their device grows by them', async () => {
     using rig = await rigOf();
     await rig.once();
-    const fromMs = NOW_MS + 20 * MINUTE;
-    delay(rig, { fromMs, toMs: fromMs + 10 * MINUTE }, 11 * MINUTE);
+    const fromMs = NOW_MS + 20 * MINUTE_MS;
+    delay(rig, { fromMs, toMs: fromMs + 10 * MINUTE_MS }, 11 * MINUTE_MS);
     const before = telemetryRequests(rig);
     const events = await liveFor(rig, 60, {
       use: ({ sync }) => {
@@ -84,7 +79,7 @@ describe.runIf(influxdAvailable())('readings that come later than the settle', (
         if (horizon === null) throw new Error('no horizon');
         const { late, spans } = store.telemetry('often');
         // The first of them has made the claims wait for the others.
-        expect(late).toMatchObject({ readings: 1, settleMs: 12 * MINUTE });
+        expect(late).toMatchObject({ readings: 1, settleMs: 12 * MINUTE_MS });
         expect(limitFor(horizon, { late })).toBe(horizon.limit - 600_000_000_000n);
         expect(spans).toHaveLength(1);
         expect(spans[0]?.to).toBeLessThanOrEqual(limitFor(horizon, { late }));
@@ -94,46 +89,46 @@ describe.runIf(influxdAvailable())('readings that come later than the settle', (
         expect(summary).toContain('All 2 devices are held in full');
       },
     });
-    expect(lateOf(events)).toMatchObject([{ deviceId: 'often', count: 1, settleMs: 12 * MINUTE }]);
+    expect(lateOf(events)).toMatchObject([{ deviceId: 'often', count: 1, settleMs: 12 * MINUTE_MS }]);
     expect(events.filter(({ type }) => type === 'gap-named' || type === 'page-distrusted')).toEqual([]);
     // A look a minute at each of two devices: late readings cost nothing.
     expect(telemetryRequests(rig) - before).toBeLessThanOrEqual(2 * 60);
     await finish(rig);
     const { sync } = { sync: rig.open() };
-    expect(sync.context.store.telemetry('often').late).toMatchObject({ readings: 1, settleMs: 12 * MINUTE });
+    expect(sync.context.store.telemetry('often').late).toMatchObject({ readings: 1, settleMs: 12 * MINUTE_MS });
     sync.close();
   });
 
   test('much later come by the room that live pages have, and change nothing but the count', async () => {
     using rig = await rigOf();
     await rig.once();
-    const fromMs = NOW_MS + 5 * MINUTE;
-    delay(rig, { fromMs, toMs: fromMs + 5 * MINUTE }, 2 * HOUR);
+    const fromMs = NOW_MS + 5 * MINUTE_MS;
+    delay(rig, { fromMs, toMs: fromMs + 5 * MINUTE_MS }, 2 * HOUR_MS);
     const events = await liveFor(rig, 150, {
       use: ({ sync }) => {
         const { late } = sync.context.store.telemetry('often');
         expect(late.settleMs).toBe(0);
         expect(late.readings).toBeGreaterThanOrEqual(4);
-        expect(late.worstMs).toBeGreaterThanOrEqual(2 * HOUR);
+        expect(late.worstMs).toBeGreaterThanOrEqual(2 * HOUR_MS);
       },
     });
     const told = lateOf(events);
     expect(told.length).toBeGreaterThan(0);
-    for (const { settleMs, worstMs } of told) expect([settleMs, worstMs >= 2 * HOUR]).toEqual([2 * MINUTE, true]);
+    for (const { settleMs, worstMs } of told) expect([settleMs, worstMs >= 2 * HOUR_MS]).toEqual([2 * MINUTE_MS, true]);
     await finish(rig);
   });
 
   test('come in every life: what a restart finds counts as well', async () => {
     using rig = await rigOf();
     await rig.once();
-    delay(rig, { fromMs: NOW_MS + 2 * MINUTE, toMs: NOW_MS + 6 * MINUTE }, 12 * MINUTE);
-    await rig.clock.sleep(10 * MINUTE);
+    delay(rig, { fromMs: NOW_MS + 2 * MINUTE_MS, toMs: NOW_MS + 6 * MINUTE_MS }, 12 * MINUTE_MS);
+    await rig.clock.sleep(10 * MINUTE_MS);
     expect(lateOf((await rig.once()).events)).toEqual([]);
-    await rig.clock.sleep(20 * MINUTE);
+    await rig.clock.sleep(20 * MINUTE_MS);
     const { events } = await rig.once();
     const [told] = lateOf(events);
     expect(told).toMatchObject({ deviceId: 'often' });
-    expect(told?.settleMs).toBeGreaterThanOrEqual(12 * MINUTE);
+    expect(told?.settleMs).toBeGreaterThanOrEqual(12 * MINUTE_MS);
     await finish(rig);
   });
 
@@ -151,38 +146,38 @@ describe.runIf(influxdAvailable())('readings that come later than the settle', (
 });
 
 /** When the day after the tests' day has lasted so long. */
-const NEXT_DAY_MS = Math.ceil(NOW_MS / DAY) * DAY;
-const TODAY = Math.floor(NOW_MS / DAY);
+const NEXT_DAY_MS = Math.ceil(NOW_MS / DAY_MS) * DAY_MS;
+const TODAY = Math.floor(NOW_MS / DAY_MS);
 
 describe.runIf(influxdAvailable())('yesterday, read again', () => {
   const { signal } = new AbortController();
 
   test('is due once a day from one in the morning on, of devices that are there and hold some of it', async () => {
-    const gone: DeviceSpec = { ...CALM, deviceId: 'gone', vanishesAtMs: NOW_MS + HOUR };
-    using rig = await rigOf({ devices: [OFTEN, CALM, gone], historyMs: 20 * HOUR });
+    const gone: DeviceSpec = { ...CALM, deviceId: 'gone', vanishesAtMs: NOW_MS + HOUR_MS };
+    using rig = await rigOf({ devices: [OFTEN, CALM, gone], historyMs: 20 * HOUR_MS });
     await rig.once();
-    await rig.clock.sleep(2 * HOUR);
+    await rig.clock.sleep(2 * HOUR_MS);
     await rig.once();
     await rig.once();
     const sync = rig.open();
     const { store } = sync.context;
-    expect(rereadableDay(NEXT_DAY_MS + 59 * MINUTE)).toBeNull();
-    expect(rereadDue(store, NEXT_DAY_MS + 59 * MINUTE)).toEqual([]);
-    expect(rereadableDay(NEXT_DAY_MS + HOUR)).toBe(TODAY);
-    expect(rereadDue(store, NEXT_DAY_MS + HOUR)).toEqual(['calm', 'often']);
+    expect(rereadableDay(NEXT_DAY_MS + 59 * MINUTE_MS)).toBeNull();
+    expect(rereadDue(store, NEXT_DAY_MS + 59 * MINUTE_MS)).toEqual([]);
+    expect(rereadableDay(NEXT_DAY_MS + HOUR_MS)).toBe(TODAY);
+    expect(rereadDue(store, NEXT_DAY_MS + HOUR_MS)).toEqual(['calm', 'often']);
     expect(await rereadDay(sync.context, { deviceId: 'calm', day: TODAY }, signal)).toBe(true);
-    expect(rereadDue(store, NEXT_DAY_MS + 23 * HOUR)).toEqual(['often']);
+    expect(rereadDue(store, NEXT_DAY_MS + 23 * HOUR_MS)).toEqual(['often']);
     // Of the day after nothing is held.
-    expect(rereadDue(store, NEXT_DAY_MS + DAY + HOUR)).toEqual([]);
+    expect(rereadDue(store, NEXT_DAY_MS + DAY_MS + HOUR_MS)).toEqual([]);
     sync.close();
   });
 
   test('brings what no live request could see, for as many requests as it fills pages, and claims nothing', async () => {
-    const dense: DeviceSpec = { deviceId: 'often', intervalMs: 20 * SECOND, jitter: 0.5 };
-    using rig = await rigOf({ devices: [dense, CALM], historyMs: 20 * HOUR });
-    delay(rig, { fromMs: NOW_MS - 2 * HOUR, toMs: NOW_MS - 110 * MINUTE }, 4 * HOUR);
+    const dense: DeviceSpec = { deviceId: 'often', intervalMs: 20 * SECOND_MS, jitter: 0.5 };
+    using rig = await rigOf({ devices: [dense, CALM], historyMs: 20 * HOUR_MS });
+    delay(rig, { fromMs: NOW_MS - 2 * HOUR_MS, toMs: NOW_MS - 110 * MINUTE_MS }, 4 * HOUR_MS);
     await rig.once();
-    await rig.clock.sleep(NEXT_DAY_MS - rig.clock.nowMs() + HOUR);
+    await rig.clock.sleep(NEXT_DAY_MS - rig.clock.nowMs() + HOUR_MS);
     const sync = rig.open();
     const { store } = sync.context;
     const { spans } = store.telemetry('often');
@@ -200,9 +195,9 @@ describe.runIf(influxdAvailable())('yesterday, read again', () => {
   });
 
   test('closes no hole inside the day: what lies there is delivered, and still has to be proven', async () => {
-    using rig = await rigOf({ historyMs: HOUR });
+    using rig = await rigOf({ historyMs: HOUR_MS });
     await rig.once();
-    await rig.clock.sleep(4 * HOUR);
+    await rig.clock.sleep(4 * HOUR_MS);
     await rig.once();
     const sync = rig.open();
     const { store } = sync.context;
@@ -214,28 +209,28 @@ describe.runIf(influxdAvailable())('yesterday, read again', () => {
     sync.close();
     await rig.once();
     const { missing } = await rig.verdict(NOW_MS, {
-      fromNs: msToNs(NOW_MS - 55 * MINUTE),
-      toNs: msToNs(NOW_MS + 4 * HOUR - 5 * MINUTE),
+      fromNs: msToNs(NOW_MS - 55 * MINUTE_MS),
+      toNs: msToNs(NOW_MS + 4 * HOUR_MS - 5 * MINUTE_MS),
     });
     expect(missing.filter((point) => point.startsWith('often'))).toEqual([]);
   });
 
   test('leaves alone what is cleared away, as live requests do', async () => {
-    using rig = await rigOf({ historyMs: 10 * HOUR });
+    using rig = await rigOf({ historyMs: 10 * HOUR_MS });
     await rig.once();
-    await rig.clock.sleep(10 * MINUTE);
+    await rig.clock.sleep(10 * MINUTE_MS);
     const sync = rig.open();
     const { context } = sync;
     const { store, serverClock } = context;
-    const clearedTo = msToNs(NOW_MS - HOUR);
+    const clearedTo = msToNs(NOW_MS - HOUR_MS);
     const cleared: typeof store.cleared = (_, from, to) =>
       from < clearedTo ? [{ from, to: minNs(clearedTo, to) }] : [];
     const forgetful = { ...context, store: { ...store, cleared } };
-    expect(rereadDue(store, NEXT_DAY_MS + HOUR)).toEqual(['calm', 'often']);
-    expect(rereadDue(forgetful.store, NEXT_DAY_MS + HOUR)).toEqual([]);
+    expect(rereadDue(store, NEXT_DAY_MS + HOUR_MS)).toEqual(['calm', 'often']);
+    expect(rereadDue(forgetful.store, NEXT_DAY_MS + HOUR_MS)).toEqual([]);
     await context.api.account({ lane: 'inventory', stream: 'account' }, signal);
-    const limit = msToNs((serverClock.passedMs() ?? 0) - 121 * SECOND);
-    const span = { from: limit - msToNs(9 * HOUR), to: limit };
+    const limit = msToNs((serverClock.passedMs() ?? 0) - 121 * SECOND_MS);
+    const span = { from: limit - msToNs(9 * HOUR_MS), to: limit };
     for (const parts of [context, forgetful]) {
       const task = {
         deviceId: parts === context ? 'often' : 'calm',
@@ -247,16 +242,16 @@ describe.runIf(influxdAvailable())('yesterday, read again', () => {
       await createPuller(parts).pull(task, signal);
       const query = new URLSearchParams(rig.simulator.log.requests.at(-1)?.query);
       const afterMs = Date.parse(query.get('after') ?? '');
-      if (parts === context) expect(afterMs).toBeLessThan(NOW_MS - 9 * HOUR);
-      else expect(Math.abs(afterMs - (NOW_MS - HOUR))).toBeLessThan(2 * SECOND);
+      if (parts === context) expect(afterMs).toBeLessThan(NOW_MS - 9 * HOUR_MS);
+      else expect(Math.abs(afterMs - (NOW_MS - HOUR_MS))).toBeLessThan(2 * SECOND_MS);
     }
     sync.close();
   });
 
   test('stays due where it was broken off, or was answered oddly, and is cheap to begin again', async () => {
-    using rig = await rigOf({ historyMs: 10 * HOUR });
+    using rig = await rigOf({ historyMs: 10 * HOUR_MS });
     await rig.once();
-    await rig.clock.sleep(NEXT_DAY_MS - rig.clock.nowMs() + HOUR);
+    await rig.clock.sleep(NEXT_DAY_MS - rig.clock.nowMs() + HOUR_MS);
     const sync = rig.open();
     const { store } = sync.context;
     const due = (): readonly string[] => rereadDue(store, rig.clock.nowMs());
@@ -268,7 +263,7 @@ describe.runIf(influxdAvailable())('yesterday, read again', () => {
     });
     await expect(rereadDay(sync.context, day, stopping.signal)).rejects.toThrow('stopped');
     expect(due()).toContain('often');
-    for (const fault of [falselyEmpty, upsideDown, outsideWindow(msToNs(NOW_MS + DAY))]) {
+    for (const fault of [falselyEmpty, upsideDown, outsideWindow(msToNs(NOW_MS + DAY_MS))]) {
       rig.simulator.faults = onPath(/telemetry/, always(fault));
       const isWhole = await rereadDay(sync.context, day, signal);
       // Two empty answers are as good as any: nothing is claimed by them.

@@ -4,6 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { always, onPath, type SimPage } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
@@ -11,22 +12,17 @@ import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-
 const bench = sharedBench(openBench);
 
-const WALK: DeviceSpec = { deviceId: 'walk', intervalMs: 20 * SECOND, jitter: 0.5 };
-const CALM: DeviceSpec = { deviceId: 'calm', intervalMs: 5 * MINUTE };
+const WALK: DeviceSpec = { deviceId: 'walk', intervalMs: 20 * SECOND_MS, jitter: 0.5 };
+const CALM: DeviceSpec = { deviceId: 'calm', intervalMs: 5 * MINUTE_MS };
 
-function worldOf(devices: readonly DeviceSpec[], historyMs = 10 * HOUR): (nowMs: number) => World {
+function worldOf(devices: readonly DeviceSpec[], historyMs = 10 * HOUR_MS): (nowMs: number) => World {
   return (originMs) => createWorld({ seed: 4, originMs, historyMs, devices });
 }
 
 async function rigOf(changes: Partial<RigOptions> = {}): Promise<Rig> {
-  return await openRig(bench, { world: worldOf([WALK, CALM]), historyMs: 5 * HOUR, ...changes });
+  return await openRig(bench, { world: worldOf([WALK, CALM]), historyMs: 5 * HOUR_MS, ...changes });
 }
 
 const told = (events: readonly AppEvent[], type: AppEvent['type']): AppEvent[] =>
@@ -39,7 +35,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     using rig = await rigOf({ world: worldOf([WALK]) });
     await rig.once();
     const readings = [
-      ...rig.simulator.world.readings('walk', BigInt(NOW_MS - 5 * HOUR) * 1_000_000n, BigInt(NOW_MS) * 1_000_000n),
+      ...rig.simulator.world.readings('walk', BigInt(NOW_MS - 5 * HOUR_MS) * 1_000_000n, BigInt(NOW_MS) * 1_000_000n),
     ];
     const pages = rig.simulator.log.requests.filter(({ path }) => path.endsWith('/telemetry')).length;
     expect(readings.length).toBeGreaterThan(800);
@@ -47,7 +43,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
   });
 
   test('tells of a device that vanishes in mid-walk, keeps what it has of it, and completes the others', async () => {
-    const leaving = { ...WALK, deviceId: 'leaving', intervalMs: 5 * SECOND, vanishesAtMs: NOW_MS + 4 * SECOND };
+    const leaving = { ...WALK, deviceId: 'leaving', intervalMs: 5 * SECOND_MS, vanishesAtMs: NOW_MS + 4 * SECOND_MS };
     using rig = await rigOf({ world: worldOf([leaving, CALM]), concurrency: 1 });
     const { summary, events } = await rig.once();
     expect(told(events, 'device-gone')).toMatchObject([{ deviceId: 'leaving' }]);
@@ -77,7 +73,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     const kept = await bench.influxd.query(rig.database, "SELECT count(value) FROM telemetry WHERE device_id = 'walk'");
     expect(Number(kept[0]?.count)).toBeGreaterThan(100);
     rig.simulator.faults = null;
-    await rig.clock.sleep(10 * MINUTE);
+    await rig.clock.sleep(10 * MINUTE_MS);
     const startedMs = rig.clock.nowMs();
     expect((await rig.once()).summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
     const verdict = await rig.verdict(startedMs);
@@ -118,9 +114,9 @@ describe.runIf(influxdAvailable())('a pull', () => {
   test('accepts a reading that is gone for good after three tries, tells of it and goes on', async () => {
     using rig = await rigOf();
     await rig.once();
-    await rig.clock.sleep(HOUR);
+    await rig.clock.sleep(HOUR_MS);
     // What the first run held last is withdrawn by the service.
-    const cutMs = BigInt(NOW_MS - 30 * MINUTE) * 1_000_000n;
+    const cutMs = BigInt(NOW_MS - 30 * MINUTE_MS) * 1_000_000n;
     rig.simulator.hides = (deviceId, reading) =>
       deviceId === 'walk' && reading.recordedAtNs > cutMs && reading.recordedAtNs < BigInt(NOW_MS) * 1_000_000n;
     const { summary, events } = await rig.once();
@@ -129,7 +125,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
   });
 
   test('follows a plan that allows less than the account says', async () => {
-    using rig = await rigOf({ world: worldOf([WALK, CALM], 12 * DAY), historyMs: 10 * DAY });
+    using rig = await rigOf({ world: worldOf([WALK, CALM], 12 * DAY_MS), historyMs: 10 * DAY_MS });
     let asked = 0;
     rig.simulator.settings.plan.historyMaxDays = 30;
     rig.simulator.faults = onPath(/telemetry/, () => {
@@ -145,24 +141,24 @@ describe.runIf(influxdAvailable())('a pull', () => {
 
   test('calls nothing "no data" that the plan may hide: the gap is named, and the end is 1', async () => {
     using rig = await rigOf({
-      world: worldOf([WALK, CALM], 12 * DAY),
-      historyMs: 10 * DAY,
+      world: worldOf([WALK, CALM], 12 * DAY_MS),
+      historyMs: 10 * DAY_MS,
       settings: { bounds: { age: 'empty' }, plan: { historyMaxDays: 3 } },
     });
     const { summary } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'incomplete for good', exit_code: 1 });
     expect(new Set(summary.gaps.map(({ reason }) => reason))).toEqual(new Set(['beyond plan']));
-    for (const { to } of summary.gaps) expect(Date.parse(to)).toBeLessThan(NOW_MS - 3 * DAY + 10 * MINUTE);
-    const fromNs = BigInt(NOW_MS - 3 * DAY + 30 * MINUTE) * 1_000_000n;
+    for (const { to } of summary.gaps) expect(Date.parse(to)).toBeLessThan(NOW_MS - 3 * DAY_MS + 10 * MINUTE_MS);
+    const fromNs = BigInt(NOW_MS - 3 * DAY_MS + 30 * MINUTE_MS) * 1_000_000n;
     const verdict = await rig.verdict(NOW_MS, { fromNs });
     expect([verdict.missing, verdict.invented]).toEqual([[], []]);
   });
 
   test('closes old windows of a silent device once it has seen that the plan does not hide them', async () => {
-    const silent: DeviceSpec = { deviceId: 'silent', appearsAtMs: NOW_MS - 20 * DAY, intervalMs: 100 * DAY };
+    const silent: DeviceSpec = { deviceId: 'silent', appearsAtMs: NOW_MS - 20 * DAY_MS, intervalMs: 100 * DAY_MS };
     using rig = await rigOf({
-      world: worldOf([CALM, silent], 12 * DAY),
-      historyMs: 10 * DAY,
+      world: worldOf([CALM, silent], 12 * DAY_MS),
+      historyMs: 10 * DAY_MS,
       concurrency: 1,
       settings: { plan: { historyMaxDays: 3 } },
     });
@@ -219,7 +215,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     rig.simulator.faults = always({ kind: 'reset', when: 'before-headers' });
     const { summary } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'stalled', exit_code: 3 });
-    expect(rig.clock.nowMs() - NOW_MS).toBeLessThan(20 * MINUTE);
+    expect(rig.clock.nowMs() - NOW_MS).toBeLessThan(20 * MINUTE_MS);
   });
 
   test('writes what is left of the allowance by the plan that was just read', async () => {

@@ -4,12 +4,12 @@
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { Secret } from '../../src/core/secret.ts';
+import { MINUTE_MS } from '../../src/core/time.ts';
 import { createLogger, logEvents } from '../../src/observe/log.ts';
 import { createRecentEvents, MOST_RECENT } from '../../src/observe/recent-events.ts';
 import { createScrub } from '../../src/observe/scrub.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21, 12);
-const MINUTE = 60_000;
 
 function openEar(secrets: readonly Secret[] = []) {
   const time = { ms: 0 };
@@ -26,7 +26,12 @@ describe('recent events', () => {
     expect(latest()).toEqual([]);
     observe(appeared(1));
     time.ms += 1500;
-    observe({ type: 'destination-held', destination: 'influx', words: 'it is full', waitMs: 10 * MINUTE } as AppEvent);
+    observe({
+      type: 'destination-held',
+      destination: 'influx',
+      words: 'it is full',
+      waitMs: 10 * MINUTE_MS,
+    } as AppEvent);
     expect(latest()).toMatchObject([
       { at: '2026-11-21T12:00:01.500Z', level: 'error', event: 'destination-held' },
       {
@@ -50,7 +55,7 @@ describe('recent events', () => {
         appeared(at),
         { type: 'workspace-known' },
         { type: 'stream-failed', stream: 'telemetry', message: 'no answer' },
-        { type: 'destination-held', destination: 'influx', words: 'it is full', waitMs: 10 * MINUTE },
+        { type: 'destination-held', destination: 'influx', words: 'it is full', waitMs: 10 * MINUTE_MS },
         { type: 'pass-started', devices: 3 },
       ] as AppEvent[]) {
         observe(event);
@@ -71,7 +76,7 @@ describe('recent events', () => {
     for (let at = 0; at < 10; at += 1) {
       observe(asked as AppEvent);
       observe({ type: 'stream-read', stream: 'account' });
-      time.ms += 2 * MINUTE;
+      time.ms += 2 * MINUTE_MS;
     }
     observe(appeared(1));
     expect(latest().map(({ event }) => event)).toEqual(['device-appeared']);
@@ -93,7 +98,7 @@ describe('recent events', () => {
       observe({ type: 'device-gone', deviceId: 'd' } as AppEvent);
     }
     expect(latest().filter(({ event }) => event === 'device-appeared')).toHaveLength(MOST_RECENT - 11);
-    time.ms += 61 * MINUTE;
+    time.ms += 61 * MINUTE_MS;
     observe({ type: 'device-gone', deviceId: 'd' } as AppEvent);
     expect(latest()[0]?.details).toBe('device_id d, held_back 990');
   });
@@ -106,7 +111,7 @@ describe('recent events', () => {
       type: 'destination-held',
       destination: 'influx',
       words: `${'y'.repeat(990)}canary-4242`,
-      waitMs: 10 * MINUTE,
+      waitMs: 10 * MINUTE_MS,
     } as AppEvent);
     const text = JSON.stringify(latest());
     expect(text).not.toContain('canary');

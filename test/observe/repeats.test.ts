@@ -5,10 +5,8 @@
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { LATER_HINT } from '../../src/core/held-hint.ts';
+import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { createLogger, logEvents } from '../../src/observe/log.ts';
-
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
 
 /** A log whose clock stands still until it is moved. */
 function openLog() {
@@ -60,25 +58,25 @@ describe.each(
     observe(trouble);
     expect(told()).toEqual([`${trouble.type} ${level} 0`]);
     for (let minute = 1; minute < 60; minute += 1) {
-      clock.ms = minute * MINUTE;
+      clock.ms = minute * MINUTE_MS;
       observe(trouble);
     }
     expect(told()).toEqual([]);
-    clock.ms = HOUR;
+    clock.ms = HOUR_MS;
     observe(trouble);
     expect(told()).toEqual([`${trouble.type} ${level} 59`]);
-    clock.ms += MINUTE;
+    clock.ms += MINUTE_MS;
     observe(trouble);
     observe(end);
     expect(told()).toEqual([`${end.type} info 1`]);
-    clock.ms += MINUTE;
+    clock.ms += MINUTE_MS;
     observe(trouble);
     expect(told()).toEqual([`${trouble.type} ${level} 0`]);
   });
 
   test('that comes and goes is told both ways, a few times in ten minutes', () => {
     const { clock, observe, told } = openLog();
-    for (; clock.ms < 20 * MINUTE; clock.ms += MINUTE) {
+    for (; clock.ms < 20 * MINUTE_MS; clock.ms += MINUTE_MS) {
       observe(trouble);
       observe(end);
     }
@@ -97,7 +95,7 @@ describe('a trouble', () => {
     observe(held());
     expect(told()).toEqual(['destination-held warn 0', 'destination-held error 0']);
     for (let id = 0; id < 50; id += 1) {
-      clock.ms += MINUTE;
+      clock.ms += MINUTE_MS;
       observe(held({ words: `HTTP 503: request ${id}` }));
     }
     expect(told()).toHaveLength(3);
@@ -145,7 +143,7 @@ const SINGLE: readonly AppEvent[] = [
 describe.each(SINGLE.map((event) => [event.type, event] as const))('what comes again and again: %s', (_type, event) => {
   test('is told at once, and every hour with its count', () => {
     const { clock, observe, lines } = openLog();
-    for (; clock.ms < 90 * MINUTE; clock.ms += MINUTE) observe(event);
+    for (; clock.ms < 90 * MINUTE_MS; clock.ms += MINUTE_MS) observe(event);
     expect(lines().map(({ event: name, held_back }) => [name, held_back])).toEqual([
       [event.type, undefined],
       [event.type, 59],
@@ -167,7 +165,7 @@ test('requests that are tried again are told anew once it was calm', () => {
   });
   observe(retried(30_000));
   observe(retried(1000));
-  clock.ms += 11 * MINUTE;
+  clock.ms += 11 * MINUTE_MS;
   observe(retried(30_000));
   expect(told()).toEqual(['request-retried warn 0', 'request-retried warn 0']);
 });
@@ -194,7 +192,7 @@ describe('a round', () => {
 
   test('of telemetry is a minute: one line, however many devices', () => {
     const { clock, observe, lines } = openLog();
-    for (; clock.ms < 2.5 * MINUTE; clock.ms += 1000) {
+    for (; clock.ms < 2.5 * MINUTE_MS; clock.ms += 1000) {
       observe(asked('telemetry'));
       observe(landed(`d-${clock.ms % 7}`, 4));
       observe({ type: 'stream-read', stream: 'telemetry' });
@@ -238,11 +236,11 @@ describe('a round', () => {
     expect(lines()).toMatchObject([
       { msg: 'devices: 155 listed in 5 runs, 10 new points', requests: 10, runs: 5, duration_ms: 50_000 },
     ]);
-    clock.ms += MINUTE;
+    clock.ms += MINUTE_MS;
     observe(asked('devices', 'throttled'));
     observe({ type: 'stream-read', stream: 'devices' });
     expect(lines()).toHaveLength(1);
-    clock.ms += MINUTE;
+    clock.ms += MINUTE_MS;
     observe({ type: 'stream-read', stream: 'devices' });
     expect(lines().at(-1)).toMatchObject({ msg: 'devices: not listed, 0 new points', requests: 1, failed_requests: 1 });
   });
@@ -250,7 +248,7 @@ describe('a round', () => {
   test('in which nothing was asked is none', () => {
     const { clock, observe, lines } = openLog();
     observe({ type: 'stream-read', stream: 'telemetry' });
-    clock.ms += 10 * MINUTE;
+    clock.ms += 10 * MINUTE_MS;
     observe({ type: 'stream-read', stream: 'telemetry' });
     observe({ type: 'stopping', reason: 'told to stop' });
     expect(lines().map(({ event }) => event)).toEqual(['stopping']);

@@ -3,24 +3,22 @@
  */
 import { describe, expect, test } from 'vitest';
 import { createLooks } from '../../src/app/looks.ts';
+import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { DEVICES, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { openBench, openRig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 import { REPORT } from './facts.ts';
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-
 describe.runIf(influxdAvailable())('the overview', () => {
   const bench = sharedBench(openBench);
 
   test('is the report at every moment of a first fill and after it', async () => {
-    using rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: 48 * HOUR });
+    using rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: 48 * HOUR_MS });
     const shares = new Set<number | null>();
     let compared = 0;
     await liveAsDaemon(rig, {
-      forMs: 3 * HOUR,
+      forMs: 3 * HOUR_MS,
       beside: (sync) => [
         async (signal) => {
           for (;;) {
@@ -30,7 +28,7 @@ describe.runIf(influxdAvailable())('the overview', () => {
             expect('devices' in overview).toBe(false);
             if (devices.length === DEVICES.length) compared += 1;
             shares.add(overview.totals.covered_share);
-            await rig.clock.sleep(compared < 100 ? 1000 : 5 * MINUTE, signal);
+            await rig.clock.sleep(compared < 100 ? 1000 : 5 * MINUTE_MS, signal);
           }
         },
       ],

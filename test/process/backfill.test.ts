@@ -2,11 +2,11 @@
  * `--backfill` as real processes: alone, killed again and again, and beside a daemon.
  */
 import { describe, expect, test } from 'vitest';
+import { DAY_MS } from '../../src/core/time.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 import { openBench, openStage, until } from './support.ts';
 
-const DAY = 86_400_000;
 const PLAN = { requestsPerMinute: 1500, requestsPerDay: 1_000_000, historyMaxDays: 31 };
 const DEVICES = [
   { deviceId: 'one', intervalMs: 60_000 },
@@ -19,12 +19,12 @@ describe.runIf(influxdAvailable())('--backfill', () => {
   test('killed again and again it comes to its end, and asks twice for what was in flight alone', {
     timeout: 120_000,
   }, async () => {
-    await using stage = await openStage({ bench, devices: DEVICES, historyMs: 4 * DAY, settings: { plan: PLAN } });
+    await using stage = await openStage({ bench, devices: DEVICES, historyMs: 4 * DAY_MS, settings: { plan: PLAN } });
     const startedMs = Date.now();
     const args = [
       '--backfill',
       '--from',
-      new Date(startedMs - 4 * DAY).toISOString(),
+      new Date(startedMs - 4 * DAY_MS).toISOString(),
       '--to',
       new Date(startedMs - 300_000).toISOString(),
     ];
@@ -42,12 +42,12 @@ describe.runIf(influxdAvailable())('--backfill', () => {
     expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
     const telemetry = stage.simulator.log.requests.filter(({ path }) => path.endsWith('/telemetry')).length;
     expect(telemetry).toBeLessThanOrEqual(Math.ceil((4 * 1440 * 1.5) / 196) + 6 + 5 * kills);
-    const verdict = await stage.verdict(startedMs - 300_000, startedMs - 4 * DAY + 5000);
+    const verdict = await stage.verdict(startedMs - 300_000, startedMs - 4 * DAY_MS + 5000);
     expect([verdict.missing.slice(0, 3), verdict.invented.slice(0, 3)]).toEqual([[], []]);
   });
 
   test('beside a daemon it follows the work, and ends with 0 and its summary', { timeout: 120_000 }, async () => {
-    await using stage = await openStage({ bench, devices: DEVICES, historyMs: 3 * DAY, settings: { plan: PLAN } });
+    await using stage = await openStage({ bench, devices: DEVICES, historyMs: 3 * DAY_MS, settings: { plan: PLAN } });
     const daemon = stage.start([], {
       env: { TIDEMARK_LISTEN: '127.0.0.1:0', TIDEMARK_SYNC_HISTORY: '1h' },
       withinMs: 110_000,

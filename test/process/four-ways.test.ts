@@ -7,6 +7,7 @@ import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from '
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ReadyCode } from '../../src/core/status.ts';
+import { MINUTE_MS } from '../../src/core/time.ts';
 import type { Bench } from '../support/bench.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { prometheusAvailable, startPrometheus } from '../support/prometheus.ts';
@@ -45,8 +46,6 @@ interface Trouble {
   readonly withinMs: readonly [told: number, over: number];
 }
 
-const MINUTE = 60_000;
-
 const TROUBLES: readonly Trouble[] = [
   {
     name: 'an API that is down',
@@ -61,7 +60,7 @@ const TROUBLES: readonly Trouble[] = [
     metric: /^tidemark_not_ready\{code="api_unreachable"\} 1$/m,
     alert: 'TidemarkStreamNotRead',
     says: /The API is not read: /,
-    withinMs: [3 * MINUTE, 2 * MINUTE],
+    withinMs: [3 * MINUTE_MS, 2 * MINUTE_MS],
   },
   {
     name: 'a key that is revoked, and exchanged by its file',
@@ -74,7 +73,7 @@ const TROUBLES: readonly Trouble[] = [
     metric: /^tidemark_not_ready\{code="key_refused"\} 1$/m,
     alert: 'TidemarkKeyRefused',
     says: /The API is not read: .*key/i,
-    withinMs: [2 * MINUTE, MINUTE],
+    withinMs: [2 * MINUTE_MS, MINUTE_MS],
   },
   {
     name: 'a database that is down',
@@ -85,7 +84,7 @@ const TROUBLES: readonly Trouble[] = [
     metric: /^tidemark_destination_up\{destination="influx"\} 0$/m,
     alert: 'TidemarkDestinationDown',
     says: /Delivery to influx is held: /,
-    withinMs: [2 * MINUTE, 2 * MINUTE],
+    withinMs: [2 * MINUTE_MS, 2 * MINUTE_MS],
   },
   {
     name: 'a disk that is full',
@@ -96,7 +95,7 @@ const TROUBLES: readonly Trouble[] = [
     metric: /^tidemark_pulling_stopped 1$/m,
     alert: 'TidemarkPullingStopped',
     says: /Nothing new is read: /,
-    withinMs: [MINUTE, MINUTE],
+    withinMs: [MINUTE_MS, MINUTE_MS],
   },
   {
     name: 'an allowance that others have spent',
@@ -111,7 +110,7 @@ const TROUBLES: readonly Trouble[] = [
     metric: /^tidemark_allowance_wait_until_timestamp_seconds [1-9]/m,
     alert: 'TidemarkThrottled',
     says: /Waiting for allowance until /,
-    withinMs: [2 * MINUTE, 3 * MINUTE],
+    withinMs: [2 * MINUTE_MS, 3 * MINUTE_MS],
   },
 ];
 
@@ -191,8 +190,8 @@ describe.runIf(prometheusAvailable() && influxdAvailable())('seen from outside',
         trouble.says.test((await get('/')).replaceAll('&#39;', "'")),
         await fires(),
       ];
-      await until('it is ready', async () => (await codes()).length === 0, 2 * MINUTE);
-      await until('nothing is wrong', async () => !(await shows()).slice(1).includes(true), MINUTE);
+      await until('it is ready', async () => (await codes()).length === 0, 2 * MINUTE_MS);
+      await until('nothing is wrong', async () => !(await shows()).slice(1).includes(true), MINUTE_MS);
 
       const place: Place = {
         bench,

@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
+import { HOUR_MS } from '../../src/core/time.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { seededRandom } from '../support/rig.ts';
@@ -13,7 +14,6 @@ import { openBench, openStage, until } from './support.ts';
 
 const bench = sharedBench(openBench);
 
-const HOUR = 3_600_000;
 const KILLS = 16;
 const EARLY_KILLS = 4;
 /** Requests that may be under way when a kill comes, and the lists (account, devices, alerts) that each life asks for. */
@@ -41,7 +41,7 @@ describe.runIf(influxdAvailable())('a process that is killed at random moments',
     await using stage = await openStage({
       bench,
       devices: DEVICES,
-      historyMs: 7 * HOUR,
+      historyMs: 7 * HOUR_MS,
       settings: { plan: { maxDevicesPerPage: 20 }, time: { latencyMs: { min: 20, max: 60 } } },
     });
     const random = seededRandom(20_260_615);
@@ -78,7 +78,7 @@ describe.runIf(influxdAvailable())('a process that is killed at random moments',
     // The same work without a kill, to see what the kills have cost.
     await using calm = await openStage({
       devices: DEVICES,
-      historyMs: 7 * HOUR,
+      historyMs: 7 * HOUR_MS,
       settings: { plan: { maxDevicesPerPage: 20 } },
     });
     expect((await calm.run(['--once'])).code).toBe(0);

@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { realClock } from '../../src/app/real-clock.ts';
+import { HOUR_MS } from '../../src/core/time.ts';
 import { type SimServer, serveSimulator } from '../../src/sim/server.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
@@ -115,7 +116,6 @@ export interface StageOptions {
   readonly workspaceId?: string;
 }
 
-const HOUR = 3_600_000;
 const SETTLE_MS = 120_000;
 
 /** A little history, with what is hard about it. */
@@ -129,7 +129,7 @@ let stages = 0;
 
 /** Sets a stage up. */
 export async function openStage(options: StageOptions = {}): Promise<Stage> {
-  const { bench, historyMs = 2 * HOUR } = options;
+  const { bench, historyMs = 2 * HOUR_MS } = options;
   const originMs = Date.now();
   const { workspaceId } = options;
   const simulator = createSimulator({

@@ -4,14 +4,13 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StatusReport } from '../../src/core/status.ts';
+import { HOUR_MS } from '../../src/core/time.ts';
 import { anyOf, atRate, type FaultPlan, onPath } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import type { Bench } from '../support/bench.ts';
 import type { Verdict } from '../support/judge.ts';
 import { seededRandom } from '../support/rig.ts';
 import { openStage, type Run, type Stage, until } from './support.ts';
-
-const HOUR = 3_600_000;
 
 const DEVICES: readonly DeviceSpec[] = [
   { deviceId: 'every-second', intervalMs: 1000, jitter: 0.3 },
@@ -86,7 +85,7 @@ export async function torment({ bench, forMs, seed }: TormentOptions): Promise<T
   await using stage = await openStage({
     bench,
     devices: DEVICES,
-    historyMs: HOUR,
+    historyMs: HOUR_MS,
     settings: { plan: { maxDevicesPerPage: 50 }, time: { latencyMs: { min: 1, max: 20 } } },
   });
   const env = { TIDEMARK_LISTEN: '127.0.0.1:0', TIDEMARK_SYNC_TELEMETRY: '*/2 * * * * *', TIDEMARK_SYNC_SETTLE: '10s' };
@@ -118,7 +117,7 @@ export async function torment({ bench, forMs, seed }: TormentOptions): Promise<T
     requests: stage.simulator.log.total,
     writes: bench.proxy.writes.length - writesBefore,
     // What has left the wanted span while it caught up is not missed.
-    verdict: await stage.verdict(last.atMs, Date.now() - HOUR + 5000),
+    verdict: await stage.verdict(last.atMs, Date.now() - HOUR_MS + 5000),
     lastReport: last.report,
     caughtUpMs: performance.now() - calmMs,
     exitCode: code,

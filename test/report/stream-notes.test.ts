@@ -3,6 +3,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
+import { MINUTE_MS } from '../../src/core/time.ts';
 import { createStreamNotes, oncePerStream, type StreamNotes } from '../../src/report/stream-notes.ts';
 
 const answered: AppEvent = {
@@ -46,7 +47,6 @@ describe('what keeps the API from being read', () => {
 });
 
 describe('a stream that fails', () => {
-  const MINUTE = 60_000;
   const alertsFailed: AppEvent = { type: 'stream-failed', stream: 'alerts', message: 'GET /alerts: malformed' };
   const alertsAnswered: AppEvent = { ...answered, request: 'GET /alerts' };
   const alertsRead: AppEvent = { type: 'stream-read', stream: 'alerts' };
@@ -69,12 +69,12 @@ describe('a stream that fails', () => {
     expect(state()).toMatchObject({ state: 'on', reason: null });
     observe(alertsFailed);
     expect(state()).toMatchObject({ state: 'failing', reason: 'GET /alerts: malformed' });
-    clock.nowMs = 9 * MINUTE;
+    clock.nowMs = 9 * MINUTE_MS;
     // Its first page is answered each time.
     observe(alertsAnswered);
     observe({ ...alertsFailed, message: 'GET /alerts?cursor: malformed' } as AppEvent);
     expect(notes.failingLong()).toEqual([]);
-    clock.nowMs = 10 * MINUTE;
+    clock.nowMs = 10 * MINUTE_MS;
     expect(notes.failingLong()).toEqual([{ name: 'alerts', reason: 'GET /alerts?cursor: malformed' }]);
     observe(alertsAnswered);
     observe(alertsRead);
@@ -94,7 +94,7 @@ describe('a stream that fails', () => {
     const { clock, notes, observe, state } = life();
     observe(alertsFailed);
     observe({ type: 'stream-off', stream: 'alerts', scope: 'alerts:read' });
-    clock.nowMs = 20 * MINUTE;
+    clock.nowMs = 20 * MINUTE_MS;
     expect([state()?.state, notes.failingLong()]).toEqual(['off', []]);
   });
 });

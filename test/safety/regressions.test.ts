@@ -2,6 +2,7 @@
  * What the fuzz and a close reading found, each as the shortest story that shows it.
  */
 import { describe, expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { always, betweenTimes, onPath } from '../../src/sim/faults.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
@@ -9,11 +10,6 @@ import { createWorld } from '../../src/sim/world.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
-
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 
 const bench = sharedBench(openBench);
 
@@ -27,12 +23,12 @@ interface Story {
 
 async function rigOf({ devices, ...rest }: Story): Promise<Rig> {
   return await openRig(bench, {
-    world: (originMs) => createWorld({ seed: 5, originMs, historyMs: 8 * DAY, devices, alerts: [] }),
+    world: (originMs) => createWorld({ seed: 5, originMs, historyMs: 8 * DAY_MS, devices, alerts: [] }),
     ...rest,
   });
 }
 
-const EVERY_MINUTE: DeviceSpec = { deviceId: 'often', intervalMs: MINUTE };
+const EVERY_MINUTE: DeviceSpec = { deviceId: 'often', intervalMs: MINUTE_MS };
 
 /** Missing readings of a device that the program says it holds. */
 async function claimedFalsely(rig: Rig, deviceId: string): Promise<readonly bigint[]> {
@@ -50,9 +46,9 @@ describe.runIf(influxdAvailable())('history as old as the plan', () => {
     const settings: SettingsOverrides = {
       bounds: { age: 'empty' },
       plan: { historyMaxDays: 1 },
-      time: { latencyMs: { min: 4 * MINUTE, max: 4 * MINUTE } },
+      time: { latencyMs: { min: 4 * MINUTE_MS, max: 4 * MINUTE_MS } },
     };
-    using rig = await rigOf({ devices: [EVERY_MINUTE], settings, historyMs: DAY, transportTimeoutMs: HOUR });
+    using rig = await rigOf({ devices: [EVERY_MINUTE], settings, historyMs: DAY_MS, transportTimeoutMs: HOUR_MS });
     const { summary } = await rig.once();
     expect(summary.exit_code).toBe(0);
     expect(await claimedFalsely(rig, 'often')).toEqual([]);
@@ -61,7 +57,7 @@ describe.runIf(influxdAvailable())('history as old as the plan', () => {
   test('that the service refuses to be asked for is named, without narrowing every window', async () => {
     using rig = await rigOf({
       devices: [EVERY_MINUTE],
-      historyMs: 4 * DAY,
+      historyMs: 4 * DAY_MS,
       settings: { bounds: { age: 'refused' }, plan: { historyMaxDays: 2 } },
     });
     const { summary } = await rig.once();
@@ -70,16 +66,16 @@ describe.runIf(influxdAvailable())('history as old as the plan', () => {
     expect(await claimedFalsely(rig, 'often')).toEqual([]);
     // 2880 readings in pages of 200, one refusal, the account and the devices.
     expect(rig.simulator.log.total).toBeLessThan(40);
-    const served = BigInt(NOW_MS - 2 * DAY + 2 * MINUTE) * 1_000_000n;
+    const served = BigInt(NOW_MS - 2 * DAY_MS + 2 * MINUTE_MS) * 1_000_000n;
     expect((await rig.verdict(NOW_MS, { fromNs: served })).missing).toEqual([]);
   });
 
   test('that turns out to be served is asked for of every device at once', async () => {
     // The new one has been seen last and comes first: its emptiness beyond the plan proves nothing yet.
-    const young: DeviceSpec = { deviceId: 'a-young', intervalMs: 5 * SECOND, appearsAtMs: NOW_MS - 10 * MINUTE };
+    const young: DeviceSpec = { deviceId: 'a-young', intervalMs: 5 * SECOND_MS, appearsAtMs: NOW_MS - 10 * MINUTE_MS };
     using rig = await rigOf({
       devices: [young, EVERY_MINUTE],
-      historyMs: 4 * DAY,
+      historyMs: 4 * DAY_MS,
       settings: { plan: { historyMaxDays: 1 } },
       concurrency: 1,
     });
@@ -90,7 +86,7 @@ describe.runIf(influxdAvailable())('history as old as the plan', () => {
   test('is opened again by a plan that has grown', async () => {
     using rig = await rigOf({
       devices: [EVERY_MINUTE],
-      historyMs: 4 * DAY,
+      historyMs: 4 * DAY_MS,
       settings: { bounds: { age: 'empty' }, plan: { historyMaxDays: 2 } },
     });
     const first = await rig.once();
@@ -98,7 +94,9 @@ describe.runIf(influxdAvailable())('history as old as the plan', () => {
     rig.simulator.settings.plan.historyMaxDays = 30;
     const { summary } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
-    expect((await rig.verdict(NOW_MS, { fromNs: BigInt(NOW_MS - 4 * DAY + MINUTE) * 1_000_000n })).missing).toEqual([]);
+    expect(
+      (await rig.verdict(NOW_MS, { fromNs: BigInt(NOW_MS - 4 * DAY_MS + MINUTE_MS) * 1_000_000n })).missing,
+    ).toEqual([]);
   });
 });
 
@@ -106,19 +104,19 @@ describe.runIf(influxdAvailable())('a service with habits of its own', () => {
   test('that sends no Date and wants bounds always is synced all the same', async () => {
     using rig = await rigOf({
       devices: [EVERY_MINUTE],
-      historyMs: 3 * HOUR,
+      historyMs: 3 * HOUR_MS,
       settings: { time: { date: 'absent' }, bounds: { refusedShapes: ['none', 'after', 'before'] } },
     });
     const { summary } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
-    const toNs = BigInt(NOW_MS - 4 * MINUTE) * 1_000_000n;
+    const toNs = BigInt(NOW_MS - 4 * MINUTE_MS) * 1_000_000n;
     const verdict = await rig.verdict(NOW_MS, { toNs });
     expect(verdict.missing).toEqual([]);
     expect(verdict.expected).toBeGreaterThan(100);
   });
 
   test('that sends no Date and answers emptily once is not taken for one without readings', async () => {
-    using rig = await rigOf({ devices: [EVERY_MINUTE], historyMs: HOUR, settings: { time: { date: 'absent' } } });
+    using rig = await rigOf({ devices: [EVERY_MINUTE], historyMs: HOUR_MS, settings: { time: { date: 'absent' } } });
     let lied = false;
     rig.simulator.faults = onPath(/telemetry/, () => {
       if (lied) return null;
@@ -126,7 +124,7 @@ describe.runIf(influxdAvailable())('a service with habits of its own', () => {
       return { kind: 'mangle', change: (page) => ({ ...page, records: [], nextCursor: null }) };
     });
     await rig.once();
-    const verdict = await rig.verdict(NOW_MS, { toNs: BigInt(NOW_MS - 4 * MINUTE) * 1_000_000n });
+    const verdict = await rig.verdict(NOW_MS, { toNs: BigInt(NOW_MS - 4 * MINUTE_MS) * 1_000_000n });
     expect(verdict.missing).toEqual([]);
     expect(verdict.expected).toBeGreaterThan(50);
   });
@@ -135,7 +133,7 @@ describe.runIf(influxdAvailable())('a service with habits of its own', () => {
     const devices = ['a', 'b', 'c', 'd'].map((deviceId) => ({ ...EVERY_MINUTE, deviceId }));
     using rig = await rigOf({
       devices,
-      historyMs: HOUR,
+      historyMs: HOUR_MS,
       settings: { bounds: { refusedShapes: ['after'] }, time: { latencyMs: { min: 200, max: 200 } } },
     });
     const { summary, events } = await rig.once();
@@ -144,7 +142,7 @@ describe.runIf(influxdAvailable())('a service with habits of its own', () => {
   });
 
   test('that answers every cursor with the first page does not hold the program for ever', async () => {
-    using rig = await rigOf({ devices: [{ ...EVERY_MINUTE, intervalMs: 10 }], historyMs: 5 * MINUTE });
+    using rig = await rigOf({ devices: [{ ...EVERY_MINUTE, intervalMs: 10 }], historyMs: 5 * MINUTE_MS });
     let first: readonly string[] | null = null;
     rig.simulator.faults = onPath(
       /telemetry/,
@@ -163,8 +161,8 @@ describe.runIf(influxdAvailable())('a service with habits of its own', () => {
   });
 
   test('that names a next page behind every empty one does not either', async () => {
-    const devices = [{ ...EVERY_MINUTE, intervalMs: 10 * SECOND }];
-    using rig = await rigOf({ devices, historyMs: HOUR, settings: { plan: { maxDevicesPerPage: 7 } } });
+    const devices = [{ ...EVERY_MINUTE, intervalMs: 10 * SECOND_MS }];
+    using rig = await rigOf({ devices, historyMs: HOUR_MS, settings: { plan: { maxDevicesPerPage: 7 } } });
     const hollow = always({ kind: 'mangle', change: (page) => ({ ...page, records: [] }) });
     rig.simulator.faults = onPath(/telemetry/, hollow);
     const { summary } = await rig.once();
@@ -176,13 +174,13 @@ describe.runIf(influxdAvailable())('a service with habits of its own', () => {
 
 describe.runIf(influxdAvailable())('a device that is gone', () => {
   test('is named as that, whatever was wrong before, and not waited for', async () => {
-    const gone: DeviceSpec = { ...EVERY_MINUTE, deviceId: 'gone', vanishesAtMs: NOW_MS + HOUR };
-    using rig = await rigOf({ devices: [EVERY_MINUTE, gone], historyMs: 3 * HOUR });
+    const gone: DeviceSpec = { ...EVERY_MINUTE, deviceId: 'gone', vanishesAtMs: NOW_MS + HOUR_MS };
+    using rig = await rigOf({ devices: [EVERY_MINUTE, gone], historyMs: 3 * HOUR_MS });
     rig.simulator.faults = onPath(/gone.telemetry/, always({ kind: 'malformed' }));
     const first = await rig.once();
     expect(first.summary.exit_code).toBe(3);
     rig.simulator.faults = null;
-    await rig.clock.sleep(HOUR);
+    await rig.clock.sleep(HOUR_MS);
     await rig.once();
     const { summary } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
@@ -193,18 +191,18 @@ describe.runIf(influxdAvailable())('a device that is gone', () => {
 describe.runIf(influxdAvailable())('a run whose first pass is broken off', () => {
   test('keeps to the span that it began with', async () => {
     const devices = [EVERY_MINUTE, { ...EVERY_MINUTE, deviceId: 'b' }, { ...EVERY_MINUTE, deviceId: 'c' }];
-    using rig = await rigOf({ devices, historyMs: 3 * HOUR });
-    const outage = betweenTimes(NOW_MS, NOW_MS + 8 * MINUTE, { kind: 'server-error' });
+    using rig = await rigOf({ devices, historyMs: 3 * HOUR_MS });
+    const outage = betweenTimes(NOW_MS, NOW_MS + 8 * MINUTE_MS, { kind: 'server-error' });
     rig.simulator.faults = onPath(/telemetry/, outage);
     const { summary } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
-    const fromNs = BigInt(NOW_MS - 3 * HOUR + 10 * SECOND) * 1_000_000n;
+    const fromNs = BigInt(NOW_MS - 3 * HOUR_MS + 10 * SECOND_MS) * 1_000_000n;
     expect((await rig.verdict(NOW_MS, { fromNs })).missing).toEqual([]);
   });
 
   test('names what it lacks when it ends like that', async () => {
     const devices = [EVERY_MINUTE, { ...EVERY_MINUTE, deviceId: 'b' }, { ...EVERY_MINUTE, deviceId: 'c' }];
-    using rig = await rigOf({ devices, historyMs: 3 * HOUR });
+    using rig = await rigOf({ devices, historyMs: 3 * HOUR_MS });
     rig.simulator.faults = onPath(/telemetry/, always({ kind: 'server-error' }));
     const { summary } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'stalled', exit_code: 3 });

@@ -3,34 +3,30 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { StatusReport } from '../../src/core/status.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { always, betweenTimes, onPath } from '../../src/sim/faults.ts';
 import { DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { cron, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-
 describe.runIf(influxdAvailable())('the daemon in trouble', () => {
   const bench = sharedBench(openBench);
 
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
-    await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY, ...options });
+    await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY_MS, ...options });
 
   test('waits for a service that does not answer with few requests, and catches up', async () => {
     using rig = await rigOf();
-    await liveAsDaemon(rig, { forMs: 2 * HOUR });
+    await liveAsDaemon(rig, { forMs: 2 * HOUR_MS });
     const downMs = rig.clock.nowMs();
-    rig.simulator.faults = betweenTimes(downMs, downMs + 6 * HOUR, { kind: 'reset', when: 'before-headers' });
+    rig.simulator.faults = betweenTimes(downMs, downMs + 6 * HOUR_MS, { kind: 'reset', when: 'before-headers' });
     const before = rig.simulator.log.total;
     let during = 0;
     const life = await liveAsDaemon(rig, {
-      forMs: 7 * HOUR,
+      forMs: 7 * HOUR_MS,
       meanwhile: async ({ ready }) => {
-        await rig.clock.sleep(6 * HOUR - MINUTE);
+        await rig.clock.sleep(6 * HOUR_MS - MINUTE_MS);
         during = rig.simulator.log.total - before;
         expect(ready().reasons.join()).toMatch(/^api: /);
       },
@@ -45,24 +41,24 @@ describe.runIf(influxdAvailable())('the daemon in trouble', () => {
 
   test('notices that the service is back, whichever stream has the turn to try', async () => {
     // One device, and history is full: most turns find nothing to ask.
-    using rig = await rigOf({ world: worldOf([{ deviceId: 'seldom', intervalMs: 5 * MINUTE }]) });
+    using rig = await rigOf({ world: worldOf([{ deviceId: 'seldom', intervalMs: 5 * MINUTE_MS }]) });
     const late: number[] = [];
     const life = await liveAsDaemon(rig, {
-      forMs: 8 * HOUR,
+      forMs: 8 * HOUR_MS,
       meanwhile: async () => {
-        await rig.clock.sleep(2 * HOUR);
+        await rig.clock.sleep(2 * HOUR_MS);
         for (const minutes of [35, 36, 37]) {
           const downMs = rig.clock.nowMs();
-          const upMs = downMs + minutes * MINUTE;
+          const upMs = downMs + minutes * MINUTE_MS;
           rig.simulator.faults = betweenTimes(downMs, upMs, { kind: 'reset', when: 'before-headers' });
-          await rig.clock.sleep(95 * MINUTE);
+          await rig.clock.sleep(95 * MINUTE_MS);
           const first = rig.simulator.log.requests.find(({ atMs }) => atMs >= upMs);
           late.push((first?.atMs ?? Number.POSITIVE_INFINITY) - upMs);
         }
       },
     });
     expect(life.error).toBeNull();
-    expect(Math.max(...late)).toBeLessThan(6 * MINUTE);
+    expect(Math.max(...late)).toBeLessThan(6 * MINUTE_MS);
     await expectExact(rig, 500);
   });
 
@@ -71,9 +67,9 @@ describe.runIf(influxdAvailable())('the daemon in trouble', () => {
     rig.simulator.faults = onPath(/alerts/, always({ kind: 'server-error' }));
     const alertsOf = ({ streams }: StatusReport) => streams.find(({ name }) => name === 'alerts');
     const life = await liveAsDaemon(rig, {
-      forMs: 4 * HOUR,
+      forMs: 4 * HOUR_MS,
       meanwhile: async ({ ready, report }) => {
-        await rig.clock.sleep(3 * HOUR);
+        await rig.clock.sleep(3 * HOUR_MS);
         expect(alertsOf(report())).toMatchObject({ state: 'failing', reason: expect.stringContaining('500') });
         expect(ready().reasons.join()).toMatch(/^stream alerts: .*500/);
         expect(report().summary).toMatch(/^alerts cannot be read: .*500/);
@@ -94,10 +90,10 @@ describe.runIf(influxdAvailable())('the daemon in trouble', () => {
     const { key } = rig.simulator.settings;
     const scopes = [...key.scopes];
     const life = await liveAsDaemon(rig, {
-      forMs: 4 * HOUR,
+      forMs: 4 * HOUR_MS,
       meanwhile: async ({ report }) => {
         key.scopes = scopes.filter((scope) => scope !== 'telemetry:read');
-        await rig.clock.sleep(HOUR);
+        await rig.clock.sleep(HOUR_MS);
         expect(report().streams).toContainEqual(expect.objectContaining({ name: 'telemetry', state: 'off' }));
         expect(report().summary).toBe('telemetry cannot be read: the key lacks the scope telemetry:read');
         key.scopes = scopes;
@@ -109,13 +105,13 @@ describe.runIf(influxdAvailable())('the daemon in trouble', () => {
 
   test('is not stopped by devices that never answer: names them, and asks them now and then', async () => {
     const broken = ['a', 'b', 'c', 'd'];
-    const quiet = [...broken, 'sound'].map((deviceId) => ({ deviceId, intervalMs: 10 * MINUTE }));
+    const quiet = [...broken, 'sound'].map((deviceId) => ({ deviceId, intervalMs: 10 * MINUTE_MS }));
     // Others that are answered all the while: a device is to blame where these are not.
-    const lively = ['v', 'w', 'x', 'y', 'z'].map((deviceId) => ({ deviceId, intervalMs: MINUTE / 4 }));
+    const lively = ['v', 'w', 'x', 'y', 'z'].map((deviceId) => ({ deviceId, intervalMs: MINUTE_MS / 4 }));
     const devices = [...quiet, ...lively];
-    using rig = await rigOf({ world: worldOf(devices, 12 * DAY), historyMs: 10 * DAY });
+    using rig = await rigOf({ world: worldOf(devices, 12 * DAY_MS), historyMs: 10 * DAY_MS });
     rig.simulator.faults = onPath(/\/[abcd]\/telemetry/, always({ kind: 'server-error' }));
-    const life = await liveAsDaemon(rig, { forMs: 2 * HOUR });
+    const life = await liveAsDaemon(rig, { forMs: 2 * HOUR_MS });
     expect(life.error).toBeNull();
     const state = Object.fromEntries(life.lastReport.devices.map((device) => [device.device_id, device]));
     // All of it, older than a week too, but for the stretch since the last look.
@@ -131,12 +127,12 @@ describe.runIf(influxdAvailable())('the daemon in trouble', () => {
 
   test('says that telemetry fails where it fails for every device, and that it can be read again', async () => {
     using rig = await rigOf();
-    await liveAsDaemon(rig, { forMs: HOUR });
+    await liveAsDaemon(rig, { forMs: HOUR_MS });
     rig.simulator.faults = onPath(/telemetry$/, always({ kind: 'server-error' }));
     const life = await liveAsDaemon(rig, {
-      forMs: 3 * HOUR,
+      forMs: 3 * HOUR_MS,
       meanwhile: async ({ report, ready }) => {
-        await rig.clock.sleep(HOUR);
+        await rig.clock.sleep(HOUR_MS);
         expect(report().streams.find(({ name }) => name === 'telemetry')?.state).toBe('failing');
         expect(ready().reasons.join()).toMatch(/stream telemetry/);
         rig.simulator.faults = null;
@@ -149,14 +145,14 @@ describe.runIf(influxdAvailable())('the daemon in trouble', () => {
   });
 
   test('follows a plan that becomes narrower and wider while it runs', async () => {
-    using rig = await rigOf({ historyMs: 2 * DAY });
+    using rig = await rigOf({ historyMs: 2 * DAY_MS });
     const { plan } = rig.simulator.settings;
     const life = await liveAsDaemon(rig, {
-      forMs: 8 * HOUR,
+      forMs: 8 * HOUR_MS,
       meanwhile: async () => {
-        await rig.clock.sleep(20 * MINUTE);
+        await rig.clock.sleep(20 * MINUTE_MS);
         Object.assign(plan, { historyMaxDays: 1, requestsPerMinute: 20, maxDevicesPerPage: 40 });
-        await rig.clock.sleep(4 * HOUR);
+        await rig.clock.sleep(4 * HOUR_MS);
         Object.assign(plan, { historyMaxDays: 90, requestsPerMinute: 300, maxDevicesPerPage: 200 });
       },
     });
@@ -167,14 +163,14 @@ describe.runIf(influxdAvailable())('the daemon in trouble', () => {
 
   test('leaves a device alone that answers 404 though it is listed, looks at it daily, and takes it back', async () => {
     using rig = await rigOf();
-    await liveAsDaemon(rig, { forMs: HOUR });
+    await liveAsDaemon(rig, { forMs: HOUR_MS });
     const brokenMs = rig.clock.nowMs();
     rig.simulator.faults = onPath(/seldom.telemetry/, always({ kind: 'server-error', status: 404 }));
     const life = await liveAsDaemon(rig, {
-      forMs: 50 * HOUR,
+      forMs: 50 * HOUR_MS,
       schedules: { telemetry: cron('*/20 * * * *'), alerts: cron('0 * * * *'), devices: cron('0 * * * *') },
       meanwhile: async () => {
-        await rig.clock.sleep(30 * HOUR);
+        await rig.clock.sleep(30 * HOUR_MS);
         const asked = rig.simulator.log.requests.filter(({ atMs, path }) => atMs > brokenMs && path.includes('seldom'));
         // Until others were answered in between, at waits that double, and a day later.
         expect(asked.length).toBeLessThanOrEqual(9);
@@ -184,17 +180,17 @@ describe.runIf(influxdAvailable())('the daemon in trouble', () => {
     expect(life.error).toBeNull();
     expect(told(life, 'device-gone')).toMatchObject([{ deviceId: 'seldom' }]);
     expect(told(life, 'device-returned')).toMatchObject([{ deviceId: 'seldom' }]);
-    await expectExact(rig, 1000, 30 * MINUTE);
+    await expectExact(rig, 1000, 30 * MINUTE_MS);
   });
 
   test('takes no device for gone where all answer 404 for a few minutes', async () => {
-    using rig = await rigOf({ historyMs: DAY });
+    using rig = await rigOf({ historyMs: DAY_MS });
     const life = await liveAsDaemon(rig, {
-      forMs: 2 * HOUR,
+      forMs: 2 * HOUR_MS,
       meanwhile: async () => {
-        await rig.clock.sleep(HOUR);
+        await rig.clock.sleep(HOUR_MS);
         const lostMs = rig.clock.nowMs();
-        const lost = betweenTimes(lostMs, lostMs + 3 * MINUTE, { kind: 'server-error', status: 404 });
+        const lost = betweenTimes(lostMs, lostMs + 3 * MINUTE_MS, { kind: 'server-error', status: 404 });
         rig.simulator.faults = onPath(/telemetry/, lost);
       },
     });

@@ -3,17 +3,13 @@
  */
 import { describe, expect, test } from 'vitest';
 import { UserError } from '../../src/core/faults.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import { DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { cron, NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
-
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 
 /** A key that is exchanged by its file. */
 function keyFile(secret: string) {
@@ -34,11 +30,11 @@ describe.runIf(influxdAvailable())('the daemon', () => {
   const bench = sharedBench(openBench);
 
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
-    await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY, ...options });
+    await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY_MS, ...options });
 
   test('fills the past and keeps up with the present', async () => {
     using rig = await rigOf();
-    const life = await liveAsDaemon(rig, { forMs: 6 * HOUR });
+    const life = await liveAsDaemon(rig, { forMs: 6 * HOUR_MS });
     expect(life.error).toBeNull();
     await expectExact(rig, 20_000);
     expect(life.lastReady).toEqual({ ready: true, reasons: [], codes: [] });
@@ -54,13 +50,13 @@ describe.runIf(influxdAvailable())('the daemon', () => {
   test('asks what its schedules ask for, the list of devices by what it is worth, and devices that have something', async () => {
     using rig = await rigOf();
     const { log } = rig.simulator;
-    await liveAsDaemon(rig, { forMs: HOUR });
+    await liveAsDaemon(rig, { forMs: HOUR_MS });
     const before = log.total;
     const startedMs = rig.clock.nowMs();
-    await liveAsDaemon(rig, { forMs: 2 * HOUR });
+    await liveAsDaemon(rig, { forMs: 2 * HOUR_MS });
     const asked = log.requests.filter(({ number }) => number > before);
     const count = (path: RegExp): number => asked.filter((entry) => path.test(entry.path)).length;
-    expect(rig.clock.nowMs() - startedMs).toBeGreaterThanOrEqual(2 * HOUR);
+    expect(rig.clock.nowMs() - startedMs).toBeGreaterThanOrEqual(2 * HOUR_MS);
     // One at the start, and one whenever it is due.
     expect(count(/\/account$/)).toBe(3);
     expect(count(/\/alerts$/)).toBe(61);
@@ -78,13 +74,13 @@ describe.runIf(influxdAvailable())('the daemon', () => {
   });
 
   test('catches a missed tick up once, however many were missed', async () => {
-    using rig = await rigOf({ transportTimeoutMs: 200 * SECOND });
-    await liveAsDaemon(rig, { forMs: HOUR });
+    using rig = await rigOf({ transportTimeoutMs: 200 * SECOND_MS });
+    await liveAsDaemon(rig, { forMs: HOUR_MS });
     const before = rig.simulator.log.total;
     // Answers so slow that several ticks pass while one turn is under way.
-    rig.simulator.settings.time.latencyMs = { min: 100 * SECOND, max: 100 * SECOND };
+    rig.simulator.settings.time.latencyMs = { min: 100 * SECOND_MS, max: 100 * SECOND_MS };
     await liveAsDaemon(rig, {
-      forMs: 2 * HOUR,
+      forMs: 2 * HOUR_MS,
       changes: {
         api: {
           url: 'http://simulator.test/external/v1',
@@ -104,9 +100,9 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     using rig = await rigOf();
     rig.simulator.settings.key.scopes = ['devices:read', 'telemetry:read', 'account:read'];
     const life = await liveAsDaemon(rig, {
-      forMs: 5 * HOUR,
+      forMs: 5 * HOUR_MS,
       meanwhile: async () => {
-        await rig.clock.sleep(3 * HOUR + 5 * MINUTE);
+        await rig.clock.sleep(3 * HOUR_MS + 5 * MINUTE_MS);
         rig.simulator.settings.key.scopes.push('alerts:read');
       },
     });
@@ -118,10 +114,10 @@ describe.runIf(influxdAvailable())('the daemon', () => {
 
   test('goes on without the scope for telemetry while yesterday is to be read again', async () => {
     using rig = await rigOf();
-    await liveAsDaemon(rig, { forMs: 20 * MINUTE });
-    await rig.clock.sleep(DAY);
+    await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS });
+    await rig.clock.sleep(DAY_MS);
     rig.simulator.settings.key.scopes = ['devices:read', 'alerts:read', 'account:read'];
-    const life = await liveAsDaemon(rig, { forMs: 3 * HOUR });
+    const life = await liveAsDaemon(rig, { forMs: 3 * HOUR_MS });
     expect(life.error).toBeNull();
     expect(told(life, 'key-refused').slice(0, 1)).toEqual([]);
     expect(told(life, 'stream-off')).toMatchObject([{ stream: 'telemetry', scope: 'telemetry:read' }]);
@@ -137,17 +133,17 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     };
     const seen: { requests: number; reasons: readonly string[] }[] = [];
     const life = await liveAsDaemon(rig, {
-      forMs: 8 * HOUR,
+      forMs: 8 * HOUR_MS,
       changes,
       key: file,
       meanwhile: async ({ ready }) => {
-        await rig.clock.sleep(3 * HOUR);
+        await rig.clock.sleep(3 * HOUR_MS);
         settings.key.secret = 'sim_the-second-key';
         const before = rig.simulator.log.total;
-        await rig.clock.sleep(3 * HOUR);
+        await rig.clock.sleep(3 * HOUR_MS);
         seen.push({ requests: rig.simulator.log.total - before, reasons: ready().reasons });
         file.write('sim_the-second-key');
-        await rig.clock.sleep(2 * MINUTE);
+        await rig.clock.sleep(2 * MINUTE_MS);
         seen.push({ requests: 0, reasons: ready().reasons });
       },
     });
@@ -164,16 +160,16 @@ describe.runIf(influxdAvailable())('the daemon', () => {
   });
 
   test('skips no turn of a schedule when the key is exchanged', async () => {
-    using rig = await rigOf({ historyMs: HOUR });
+    using rig = await rigOf({ historyMs: HOUR_MS });
     const { settings, log } = rig.simulator;
     const file = keyFile(settings.key.secret);
     // The first session begins at 12:34:56, the second one an hour later.
     const life = await liveAsDaemon(rig, {
-      forMs: 3 * HOUR,
+      forMs: 3 * HOUR_MS,
       changes: { api: { url: 'http://simulator.test/external/v1', key: file.inUse, share: 0.8, concurrency: 4 } },
       key: file,
       meanwhile: async () => {
-        await rig.clock.sleep(HOUR);
+        await rig.clock.sleep(HOUR_MS);
         settings.key.secret = 'sim_the-second-key';
         file.write('sim_the-second-key');
       },
@@ -191,20 +187,20 @@ describe.runIf(influxdAvailable())('the daemon', () => {
 
   test('stops when there is another workspace behind the key, before anything of it is written', async () => {
     using rig = await rigOf();
-    await liveAsDaemon(rig, { forMs: HOUR });
+    await liveAsDaemon(rig, { forMs: HOUR_MS });
     const other = createWorld({
       seed: 99,
       originMs: NOW_MS,
-      historyMs: DAY,
+      historyMs: DAY_MS,
       workspaceId: 'ws_other',
-      devices: [{ deviceId: 'stranger', intervalMs: MINUTE }],
+      devices: [{ deviceId: 'stranger', intervalMs: MINUTE_MS }],
     });
     const file = keyFile('old');
     const life = await liveAsDaemon(rig, {
-      forMs: 3 * HOUR,
+      forMs: 3 * HOUR_MS,
       key: file,
       meanwhile: async () => {
-        await rig.clock.sleep(HOUR);
+        await rig.clock.sleep(HOUR_MS);
         file.write('new');
         rig.simulator.world = other;
       },
@@ -216,20 +212,20 @@ describe.runIf(influxdAvailable())('the daemon', () => {
   });
 
   test('follows devices that appear, vanish, come back, are renamed, move, fall silent and retire', async () => {
-    const at = (hours: number): number => NOW_MS + hours * HOUR;
+    const at = (hours: number): number => NOW_MS + hours * HOUR_MS;
     const churn: DeviceSpec[] = [
-      { deviceId: 'hub-a', intervalMs: MINUTE },
-      { deviceId: 'late-comer', intervalMs: MINUTE, appearsAtMs: at(2) },
-      { deviceId: 'leaver', intervalMs: MINUTE, vanishesAtMs: at(3) },
-      { deviceId: 'returner', intervalMs: MINUTE, vanishesAtMs: at(2), returnsAtMs: at(5) },
-      { deviceId: 'renamed', name: 'Old', intervalMs: MINUTE, renames: [{ atMs: at(3), value: 'New' }] },
-      { deviceId: 'mover', intervalMs: MINUTE, parentDeviceId: 'hub-a', moves: [{ atMs: at(4), value: 'hub-b' }] },
-      { deviceId: 'silent', intervalMs: MINUTE, silences: [{ fromMs: at(1), toMs: at(20) }] },
-      { deviceId: 'retiree', intervalMs: MINUTE, lifecycle: [{ atMs: at(2), value: 'retired' }] },
+      { deviceId: 'hub-a', intervalMs: MINUTE_MS },
+      { deviceId: 'late-comer', intervalMs: MINUTE_MS, appearsAtMs: at(2) },
+      { deviceId: 'leaver', intervalMs: MINUTE_MS, vanishesAtMs: at(3) },
+      { deviceId: 'returner', intervalMs: MINUTE_MS, vanishesAtMs: at(2), returnsAtMs: at(5) },
+      { deviceId: 'renamed', name: 'Old', intervalMs: MINUTE_MS, renames: [{ atMs: at(3), value: 'New' }] },
+      { deviceId: 'mover', intervalMs: MINUTE_MS, parentDeviceId: 'hub-a', moves: [{ atMs: at(4), value: 'hub-b' }] },
+      { deviceId: 'silent', intervalMs: MINUTE_MS, silences: [{ fromMs: at(1), toMs: at(20) }] },
+      { deviceId: 'retiree', intervalMs: MINUTE_MS, lifecycle: [{ atMs: at(2), value: 'retired' }] },
     ];
-    using rig = await rigOf({ world: worldOf(churn), historyMs: 6 * HOUR });
+    using rig = await rigOf({ world: worldOf(churn), historyMs: 6 * HOUR_MS });
     const schedules = { telemetry: cron('*/10 * * * *'), alerts: cron('0 * * * *') };
-    const life = await liveAsDaemon(rig, { forMs: 9 * HOUR, schedules });
+    const life = await liveAsDaemon(rig, { forMs: 9 * HOUR_MS, schedules });
     expect(life.error).toBeNull();
     const ids = (type: 'device-gone' | 'device-returned'): string[] => told(life, type).map(({ deviceId }) => deviceId);
     expect(ids('device-gone').toSorted()).toEqual(['leaver', 'returner']);
@@ -243,8 +239,8 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     expect([...new Set(parents.map((row) => row.parent_device_id))]).toEqual(['hub-a', 'hub-b']);
     const cycles = await query("SELECT lifecycle_status FROM device WHERE device_id = 'retiree'");
     expect([...new Set(cycles.map((row) => row.lifecycle_status))]).toEqual(['active', 'retired']);
-    const verdict = await rig.verdict(rig.clock.nowMs() - 15 * MINUTE, {
-      fromNs: BigInt(NOW_MS - 5 * HOUR) * 1_000_000n,
+    const verdict = await rig.verdict(rig.clock.nowMs() - 15 * MINUTE_MS, {
+      fromNs: BigInt(NOW_MS - 5 * HOUR_MS) * 1_000_000n,
     });
     // What the API itself does not show any more of a device that left is not to be had.
     expect(verdict.missing.filter((point) => !/^(leaver|returner)/.test(point)).slice(0, 5)).toEqual([]);
@@ -253,11 +249,11 @@ describe.runIf(influxdAvailable())('the daemon', () => {
   });
 
   test('keeps a schedule of seconds, and one that is never due does no harm', async () => {
-    using rig = await rigOf({ historyMs: HOUR });
-    await liveAsDaemon(rig, { forMs: 10 * MINUTE });
+    using rig = await rigOf({ historyMs: HOUR_MS });
+    await liveAsDaemon(rig, { forMs: 10 * MINUTE_MS });
     const before = rig.simulator.log.total;
     await liveAsDaemon(rig, {
-      forMs: 10 * MINUTE,
+      forMs: 10 * MINUTE_MS,
       schedules: { telemetry: cron('*/20 * * * * *'), devices: cron('0 0 29 2 *') },
     });
     const asked = rig.simulator.log.requests.filter(({ number }) => number > before);

@@ -2,17 +2,13 @@
  * A device list that is empty, with 200, though there are devices: the account counts them.
  */
 import { describe, expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { always, type Fault, type FaultPlan, onPath } from '../../src/sim/faults.ts';
 import { falselyEmpty } from '../../src/sim/quiet-faults.ts';
 import { DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
-
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 
 const emptyAtFirst = (times: number): FaultPlan => {
   let left = times;
@@ -25,7 +21,7 @@ const emptyAtFirst = (times: number): FaultPlan => {
 describe.runIf(influxdAvailable())('an empty device list', () => {
   const bench = sharedBench(openBench);
   const rigOf = async (devices = DEVICES): Promise<Rig> =>
-    await openRig(bench, { world: worldOf(devices), historyMs: 2 * DAY });
+    await openRig(bench, { world: worldOf(devices), historyMs: 2 * DAY_MS });
 
   const LISTS: readonly [string, Fault, RegExp][] = [
     ['empty', falselyEmpty, /no device is listed, though the account counts 3/],
@@ -36,10 +32,10 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
     'or one that is (%s) for hours, from the start of a daemon on, stops nothing else',
     async (_, fault, words) => {
       using rig = await rigOf();
-      await liveAsDaemon(rig, { forMs: HOUR });
+      await liveAsDaemon(rig, { forMs: HOUR_MS });
       rig.simulator.faults = onPath(/\/devices$/, always(fault));
       const fromMs = rig.clock.nowMs();
-      const life = await liveAsDaemon(rig, { forMs: 2 * HOUR });
+      const life = await liveAsDaemon(rig, { forMs: 2 * HOUR_MS });
       expect(told(life, 'device-gone')).toEqual([]);
       const failures = told(life, 'stream-failed');
       expect(new Set(failures.map(({ stream }) => stream))).toEqual(new Set(['devices']));
@@ -53,7 +49,7 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
       expect(asked(/alerts$/), 'every two minutes').toBeGreaterThan(50);
       expect(asked(/devices$/), 'seldom').toBeLessThan(400);
       rig.simulator.faults = null;
-      const after = await liveAsDaemon(rig, { forMs: 30 * MINUTE });
+      const after = await liveAsDaemon(rig, { forMs: 30 * MINUTE_MS });
       expect(after.lastReady).toMatchObject({ ready: true, reasons: [] });
       await expectExact(rig);
     },
@@ -71,7 +67,7 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
       using rig = await rigOf();
       await rig.once();
       rig.simulator.faults = onPath(/\/devices$/, always(fault));
-      await rig.clock.sleep(HOUR);
+      await rig.clock.sleep(HOUR_MS);
       const startedMs = rig.clock.nowMs();
       const { summary, events } = await rig.once();
       expect(summary.exit_code).toBe(3);
@@ -79,7 +75,7 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
         stream: 'devices',
         message: expect.stringMatching(words),
       });
-      expect((await rig.verdict(startedMs, { fromNs: BigInt(NOW_MS - DAY) * 1_000_000n })).missing).toEqual([]);
+      expect((await rig.verdict(startedMs, { fromNs: BigInt(NOW_MS - DAY_MS) * 1_000_000n })).missing).toEqual([]);
     },
   );
 
@@ -89,7 +85,7 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
     const startedMs = rig.clock.nowMs();
     const { summary } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
-    expect((await rig.verdict(startedMs, { fromNs: BigInt(NOW_MS - DAY) * 1_000_000n })).missing).toEqual([]);
+    expect((await rig.verdict(startedMs, { fromNs: BigInt(NOW_MS - DAY_MS) * 1_000_000n })).missing).toEqual([]);
   });
 
   test('of a workspace without devices is one request', async () => {
@@ -102,27 +98,27 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
   test('is held against the devices themselves where nobody counts them', async () => {
     using rig = await rigOf();
     rig.simulator.settings.key.scopes = rig.simulator.settings.key.scopes.filter((scope) => scope !== 'account:read');
-    await liveAsDaemon(rig, { forMs: HOUR });
+    await liveAsDaemon(rig, { forMs: HOUR_MS });
     rig.simulator.faults = onPath(/\/devices$/, always(falselyEmpty));
-    const life = await liveAsDaemon(rig, { forMs: HOUR });
+    const life = await liveAsDaemon(rig, { forMs: HOUR_MS });
     expect(told(life, 'device-gone')).toEqual([]);
     expect(told(life, 'stream-failed')[0]?.message).toMatch(/no device is listed, though device \w+ answers/);
     expect(life.lastReport.devices.find(({ device_id }) => device_id === 'often')?.lag_seconds).toBeLessThan(300);
   });
 
   test('is true where nobody counts the devices and none of them answers any more', async () => {
-    const vanishesAtMs = NOW_MS + HOUR;
+    const vanishesAtMs = NOW_MS + HOUR_MS;
     using rig = await rigOf(DEVICES.map((device) => ({ ...device, vanishesAtMs })));
     rig.simulator.settings.key.scopes = rig.simulator.settings.key.scopes.filter((scope) => scope !== 'account:read');
-    const life = await liveAsDaemon(rig, { forMs: 2 * HOUR });
+    const life = await liveAsDaemon(rig, { forMs: 2 * HOUR_MS });
     expect(life.lastReport.devices.map(({ state }) => state)).not.toContain('live');
     expect(life.lastReady.reasons).toEqual([]);
   });
 
   test('is true where the account counts none any more: all are gone after two', async () => {
-    const vanishesAtMs = NOW_MS + 2 * HOUR;
+    const vanishesAtMs = NOW_MS + 2 * HOUR_MS;
     using rig = await rigOf(DEVICES.map((device) => ({ ...device, vanishesAtMs })));
-    const life = await liveAsDaemon(rig, { forMs: 4 * HOUR });
+    const life = await liveAsDaemon(rig, { forMs: 4 * HOUR_MS });
     expect(told(life, 'device-gone')).toHaveLength(3);
     expect(life.lastReport.devices.map(({ state }) => state)).not.toContain('live');
   });

@@ -3,17 +3,13 @@
  * that was named meanwhile is of the device that the fault was of.
  */
 import { describe, expect, test } from 'vitest';
-import { msToNs } from '../../src/core/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
 import { always, anyOf, atRate, type Fault, type FaultPlan, onPath } from '../../src/sim/faults.ts';
 import { falselyEmpty, twoExchanged, upsideDown } from '../../src/sim/quiet-faults.ts';
 import { type DaemonLife, DEVICES, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
-
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 
 const bench = sharedBench(openBench);
 
@@ -32,17 +28,17 @@ const FAULTS: readonly [string, FaultPlan][] = [
   ['several at once', anyOf(halfOf(falselyEmpty), often(atRate(0.3, [upsideDown, { kind: 'html' }], 4)))],
 ];
 
-const SELDOM = [{ deviceId: 'often', intervalMs: 2 * MINUTE }];
+const SELDOM = [{ deviceId: 'often', intervalMs: 2 * MINUTE_MS }];
 
 describe.runIf(influxdAvailable())('half an hour after the last fault nothing is open', () => {
   test.each(FAULTS)('%s', { timeout: 60_000 }, async (_, plan) => {
-    using rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY });
-    await liveAsDaemon(rig, { forMs: HOUR });
+    using rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY_MS });
+    await liveAsDaemon(rig, { forMs: HOUR_MS });
     const life = await liveAsDaemon(rig, {
-      forMs: 2.5 * HOUR,
+      forMs: 2.5 * HOUR_MS,
       meanwhile: async () => {
         rig.simulator.faults = plan;
-        await rig.clock.sleep(2 * HOUR);
+        await rig.clock.sleep(2 * HOUR_MS);
         rig.simulator.faults = null;
       },
     });
@@ -57,9 +53,9 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
     'though every answer of a device %s is empty meanwhile: what is held was not shown',
     { timeout: 60_000 },
     async (_, devices) => {
-      using rig = await openRig(bench, { world: worldOf(devices), historyMs: 2 * DAY });
-      await liveAsDaemon(rig, { forMs: HOUR });
-      const life = await liveEmptyFor(rig, 2 * HOUR, { thenMs: 30 * MINUTE });
+      using rig = await openRig(bench, { world: worldOf(devices), historyMs: 2 * DAY_MS });
+      await liveAsDaemon(rig, { forMs: HOUR_MS });
+      const life = await liveEmptyFor(rig, 2 * HOUR_MS, { thenMs: 30 * MINUTE_MS });
       expect(told(life, 'restatement')).toEqual([]);
       expect(new Set(told(life, 'gap-named').map(({ deviceId, reason }) => `${deviceId}: ${reason}`))).toEqual(
         new Set(['often: page not understood']),
@@ -69,22 +65,22 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
   );
 
   test('though every answer is empty over restarts for most of a day', { timeout: 60_000 }, async () => {
-    using rig = await openRig(bench, { world: worldOf(SELDOM), historyMs: 2 * DAY });
-    await liveAsDaemon(rig, { forMs: HOUR });
+    using rig = await openRig(bench, { world: worldOf(SELDOM), historyMs: 2 * DAY_MS });
+    await liveAsDaemon(rig, { forMs: HOUR_MS });
     rig.simulator.faults = often(always(falselyEmpty));
     for (let life = 1; life <= 4; life += 1) {
-      expect(told(await liveAsDaemon(rig, { forMs: 5 * HOUR }), 'restatement')).toEqual([]);
+      expect(told(await liveAsDaemon(rig, { forMs: 5 * HOUR_MS }), 'restatement')).toEqual([]);
     }
     rig.simulator.faults = null;
-    await expectHealed(rig, await liveAsDaemon(rig, { forMs: 30 * MINUTE }));
+    await expectHealed(rig, await liveAsDaemon(rig, { forMs: 30 * MINUTE_MS }));
   });
 
   test('though every answer is empty while its history is fetched for the first time', {
     timeout: 60_000,
   }, async () => {
     using rig = await openRig(bench, {
-      world: worldOf([{ deviceId: 'often', intervalMs: 10 * MINUTE }], 22 * DAY),
-      historyMs: 20 * DAY,
+      world: worldOf([{ deviceId: 'often', intervalMs: 10 * MINUTE_MS }], 22 * DAY_MS),
+      historyMs: 20 * DAY_MS,
     });
     rig.simulator.settings.plan.historyMaxDays = 3;
     // Its newest page is true, all that lies below is not.
@@ -93,30 +89,30 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
       calls += 1;
       return calls === 1 ? null : falselyEmpty;
     });
-    await liveAsDaemon(rig, { forMs: 2 * HOUR });
+    await liveAsDaemon(rig, { forMs: 2 * HOUR_MS });
     expect(calls).toBeGreaterThan(5);
     expect(calls, 'seldom asked').toBeLessThan(100);
     rig.simulator.faults = null;
-    const life = await liveAsDaemon(rig, { forMs: 30 * MINUTE });
-    await expectHealed(rig, life, NOW_MS - 20 * DAY + 4 * HOUR);
+    const life = await liveAsDaemon(rig, { forMs: 30 * MINUTE_MS });
+    await expectHealed(rig, life, NOW_MS - 20 * DAY_MS + 4 * HOUR_MS);
   });
 
   test('though every answer is empty from the very first one on', { timeout: 60_000 }, async () => {
-    using rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY });
+    using rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY_MS });
     rig.simulator.faults = onPath(/telemetry/, always(falselyEmpty));
-    await liveAsDaemon(rig, { forMs: 2 * HOUR });
+    await liveAsDaemon(rig, { forMs: 2 * HOUR_MS });
     rig.simulator.faults = null;
-    await expectHealed(rig, await liveAsDaemon(rig, { forMs: 30 * MINUTE }));
+    await expectHealed(rig, await liveAsDaemon(rig, { forMs: 30 * MINUTE_MS }));
   });
 
   test('though its first answers were empty, and the first true one is of its history', {
     timeout: 60_000,
   }, async () => {
-    using rig = await openRig(bench, { world: worldOf(DEVICES, 8 * DAY), historyMs: 6 * DAY });
+    using rig = await openRig(bench, { world: worldOf(DEVICES, 8 * DAY_MS), historyMs: 6 * DAY_MS });
     rig.simulator.faults = often(firstOnes([1, 2]));
-    const life = await liveAsDaemon(rig, { forMs: HOUR });
+    const life = await liveAsDaemon(rig, { forMs: HOUR_MS });
     expect(told(life, 'readings-late')).toEqual([]);
-    await expectHealed(rig, life, NOW_MS - 6 * DAY + 4 * HOUR);
+    await expectHealed(rig, life, NOW_MS - 6 * DAY_MS + 4 * HOUR_MS);
   });
 });
 
@@ -124,15 +120,15 @@ describe.runIf(influxdAvailable())('a plan that shows nothing older than its day
   test('hides what was held: that is not gone, and empty answers are not in doubt for it', {
     timeout: 60_000,
   }, async () => {
-    const readings = spokenFrom(NOW_MS - 2 * DAY, 280);
-    using rig = await openRig(bench, { world: worldOf([{ deviceId: 'often', readings }]), historyMs: 10 * DAY });
+    const readings = spokenFrom(NOW_MS - 2 * DAY_MS, 280);
+    using rig = await openRig(bench, { world: worldOf([{ deviceId: 'often', readings }]), historyMs: 10 * DAY_MS });
     rig.simulator.settings.plan.historyMaxDays = 3;
     rig.simulator.settings.bounds.age = 'empty';
-    await liveAsDaemon(rig, { forMs: HOUR });
-    await rig.clock.sleep(5 * DAY);
+    await liveAsDaemon(rig, { forMs: HOUR_MS });
+    await rig.clock.sleep(5 * DAY_MS);
     const { log } = rig.simulator;
     const before = log.total;
-    const life = await liveAsDaemon(rig, { forMs: 3 * HOUR });
+    const life = await liveAsDaemon(rig, { forMs: 3 * HOUR_MS });
     expect(told(life, 'restatement')).toEqual([]);
     expect(new Set(told(life, 'gap-named').map(({ reason }) => reason))).toEqual(new Set(['beyond plan']));
     const asked = log.requests.filter(({ number, path }) => number > before && path.includes('telemetry'));
@@ -142,12 +138,12 @@ describe.runIf(influxdAvailable())('a plan that shows nothing older than its day
 
 describe.runIf(influxdAvailable())('readings that are gone from the API, all there were of a device', () => {
   test('are taken as gone after a day, once; what comes after them is there', { timeout: 60_000 }, async () => {
-    using rig = await openRig(bench, { world: worldOf(SELDOM), historyMs: 2 * DAY });
-    await liveAsDaemon(rig, { forMs: HOUR });
+    using rig = await openRig(bench, { world: worldOf(SELDOM), historyMs: 2 * DAY_MS });
+    await liveAsDaemon(rig, { forMs: HOUR_MS });
     const goneMs = rig.clock.nowMs();
-    const backMs = goneMs + 30 * HOUR;
+    const backMs = goneMs + 30 * HOUR_MS;
     rig.simulator.hides = (deviceId, { recordedAtNs }) => deviceId === 'often' && recordedAtNs < msToNs(backMs);
-    const silent = await liveAsDaemon(rig, { forMs: 29 * HOUR });
+    const silent = await liveAsDaemon(rig, { forMs: 29 * HOUR_MS });
     expect(told(silent, 'restatement')).toHaveLength(1);
     const reasons = silent.lastReport.devices.flatMap(({ gaps }) => gaps.map(({ reason }) => reason));
     // What a silent device may have said since it was last asked.
@@ -155,41 +151,41 @@ describe.runIf(influxdAvailable())('readings that are gone from the API, all the
     const distrusted = told(silent, 'page-distrusted').length;
     expect(distrusted, 'seldom asked').toBeLessThan(100);
     expect(distrusted).toBeGreaterThan(20);
-    const after = await liveAsDaemon(rig, { forMs: 3 * HOUR });
+    const after = await liveAsDaemon(rig, { forMs: 3 * HOUR_MS });
     expect(told(after, 'restatement')).toEqual([]);
-    const endMs = rig.clock.nowMs() - 5 * MINUTE;
+    const endMs = rig.clock.nowMs() - 5 * MINUTE_MS;
     const { missing, expected } = await rig.verdict(endMs, { fromNs: msToNs(backMs) });
     expect(missing).toEqual([]);
     expect(expected).toBeGreaterThan(20);
   });
 
   test('are waited for again where they come back', { timeout: 60_000 }, async () => {
-    using rig = await openRig(bench, { world: worldOf(SELDOM), historyMs: 4 * DAY });
-    await liveAsDaemon(rig, { forMs: HOUR });
+    using rig = await openRig(bench, { world: worldOf(SELDOM), historyMs: 4 * DAY_MS });
+    await liveAsDaemon(rig, { forMs: HOUR_MS });
     rig.simulator.faults = often(always(falselyEmpty));
-    expect(told(await liveAsDaemon(rig, { forMs: 26 * HOUR }), 'restatement')).toHaveLength(1);
+    expect(told(await liveAsDaemon(rig, { forMs: 26 * HOUR_MS }), 'restatement')).toHaveLength(1);
     rig.simulator.faults = null;
-    await liveAsDaemon(rig, { forMs: HOUR });
-    const life = await liveEmptyFor(rig, 2 * HOUR, { thenMs: 30 * MINUTE });
+    await liveAsDaemon(rig, { forMs: HOUR_MS });
+    const life = await liveEmptyFor(rig, 2 * HOUR_MS, { thenMs: 30 * MINUTE_MS });
     expect(told(life, 'restatement')).toEqual([]);
   });
 });
 
 describe.runIf(influxdAvailable())('--once, where every answer of a device is empty', () => {
   test('names the gap, and the next one fills it', { timeout: 60_000 }, async () => {
-    using rig = await openRig(bench, { world: worldOf(SELDOM), historyMs: 2 * DAY });
+    using rig = await openRig(bench, { world: worldOf(SELDOM), historyMs: 2 * DAY_MS });
     await rig.once();
-    await rig.clock.sleep(HOUR);
+    await rig.clock.sleep(HOUR_MS);
     rig.simulator.faults = often(always(falselyEmpty));
     const { summary, events } = await rig.once();
     expect(summary.exit_code).toBe(3);
     expect(summary.gaps).toMatchObject([{ device_id: 'often', reason: 'page not understood' }]);
     expect(told({ events }, 'restatement')).toEqual([]);
     rig.simulator.faults = null;
-    await rig.clock.sleep(HOUR);
+    await rig.clock.sleep(HOUR_MS);
     const startedMs = rig.clock.nowMs();
     expect((await rig.once()).summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
-    const { missing, invented } = await rig.verdict(startedMs, { fromNs: msToNs(NOW_MS - 2 * DAY + 4 * HOUR) });
+    const { missing, invented } = await rig.verdict(startedMs, { fromNs: msToNs(NOW_MS - 2 * DAY_MS + 4 * HOUR_MS) });
     expect([missing, invented]).toEqual([[], []]);
   });
 });
@@ -197,12 +193,12 @@ describe.runIf(influxdAvailable())('--once, where every answer of a device is em
 describe.runIf(influxdAvailable())('--once, where a reading is gone at the edge of what is held', () => {
   test('does not believe an empty answer for that others lack the reading', { timeout: 60_000 }, async () => {
     using rig = await openRig(bench, {
-      world: worldOf([{ deviceId: 'often', intervalMs: MINUTE }], 6 * DAY),
-      historyMs: 4 * DAY,
+      world: worldOf([{ deviceId: 'often', intervalMs: MINUTE_MS }], 6 * DAY_MS),
+      historyMs: 4 * DAY_MS,
     });
     const isGone = (at: bigint): boolean =>
-      at > msToNs(NOW_MS - 2 * DAY - MINUTE) && at < msToNs(NOW_MS - 2 * DAY + 2 * MINUTE);
-    await rig.once({ settings: { ...rig.settings, history: { kind: 'age', ageMs: 2 * DAY } } });
+      at > msToNs(NOW_MS - 2 * DAY_MS - MINUTE_MS) && at < msToNs(NOW_MS - 2 * DAY_MS + 2 * MINUTE_MS);
+    await rig.once({ settings: { ...rig.settings, history: { kind: 'age', ageMs: 2 * DAY_MS } } });
     rig.simulator.hides = (_, { recordedAtNs }) => isGone(recordedAtNs);
     await rig.clock.sleep(30_000);
     // Empty, without the reading twice, and empty again; live requests have no `before`.
@@ -211,26 +207,26 @@ describe.runIf(influxdAvailable())('--once, where a reading is gone at the edge 
     expect(told(await rig.once(), 'restatement').length).toBeGreaterThan(0);
     const startedMs = rig.clock.nowMs();
     expect((await rig.once()).summary).toMatchObject({ outcome: 'complete', gaps: [] });
-    const { missingAt, expected } = await rig.verdict(startedMs, { fromNs: msToNs(NOW_MS - 4 * DAY + HOUR) });
+    const { missingAt, expected } = await rig.verdict(startedMs, { fromNs: msToNs(NOW_MS - 4 * DAY_MS + HOUR_MS) });
     expect(missingAt.filter(({ at }) => !isGone(at))).toEqual([]);
     expect(expected).toBeGreaterThan(1000);
   });
 
   test('doubts nothing any more for a reading that answers with others lack', { timeout: 60_000 }, async () => {
-    const [first, later] = [spokenFrom(NOW_MS - 12 * HOUR, 60), spokenFrom(NOW_MS + 3 * HOUR, 60)];
+    const [first, later] = [spokenFrom(NOW_MS - 12 * HOUR_MS, 60), spokenFrom(NOW_MS + 3 * HOUR_MS, 60)];
     const spoken = { deviceId: 'often', readings: [...first, ...later] };
-    using rig = await openRig(bench, { world: worldOf([spoken]), historyMs: 12 * DAY });
+    using rig = await openRig(bench, { world: worldOf([spoken]), historyMs: 12 * DAY_MS });
     rig.simulator.settings.plan.historyMaxDays = 3;
     rig.simulator.settings.bounds.age = 'unlimited';
-    const aDay = { ...rig.settings, history: { kind: 'age', ageMs: DAY } } as const;
+    const aDay = { ...rig.settings, history: { kind: 'age', ageMs: DAY_MS } } as const;
     await rig.once({ settings: aDay });
-    await rig.clock.sleep(HOUR);
+    await rig.clock.sleep(HOUR_MS);
     rig.simulator.faults = often(always(falselyEmpty));
     expect((await rig.once({ settings: aDay })).summary.exit_code).toBe(3);
     rig.simulator.faults = null;
     const lastNs = first.at(-1)?.recordedAtNs;
     rig.simulator.hides = (_, { recordedAtNs }) => recordedAtNs === lastNs;
-    await rig.clock.sleep(6 * HOUR);
+    await rig.clock.sleep(6 * HOUR_MS);
     expect(told(await rig.once({ settings: aDay }), 'restatement')).toHaveLength(1);
     const { summary, events } = await rig.once();
     expect(told({ events }, 'page-distrusted')).toEqual([]);
@@ -250,7 +246,7 @@ function firstOnes(numbers: readonly number[]): FaultPlan {
 /** A reading every ten minutes. */
 function spokenFrom(fromMs: number, readings: number) {
   return Array.from({ length: readings }, (_, index) => ({
-    recordedAtNs: msToNs(fromMs + index * 10 * MINUTE),
+    recordedAtNs: msToNs(fromMs + index * 10 * MINUTE_MS),
     values: [['level', String(index)] as const],
   }));
 }
@@ -271,11 +267,11 @@ async function liveEmptyFor(rig: Rig, forMs: number, { thenMs }: { thenMs: numbe
 async function expectHealed(
   rig: Rig,
   { lastReport, error }: DaemonLife,
-  fromMs = NOW_MS - 2 * DAY + 4 * HOUR,
+  fromMs = NOW_MS - 2 * DAY_MS + 4 * HOUR_MS,
 ): Promise<void> {
   expect(error).toBeNull();
   // What is younger may be on its way.
-  const endMs = rig.clock.nowMs() - 5 * MINUTE;
+  const endMs = rig.clock.nowMs() - 5 * MINUTE_MS;
   expect(lastReport.devices.flatMap(({ gaps }) => gaps).filter(({ from }) => Date.parse(from) < endMs)).toEqual([]);
   expect(lastReport.destinations).toMatchObject([{ quarantined: 0 }]);
   const { missing, invented, expected } = await rig.verdict(endMs, { fromNs: msToNs(fromMs) });

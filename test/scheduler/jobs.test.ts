@@ -10,6 +10,7 @@ import { followJob } from '../../src/commands/shared/follow.ts';
 import { UserError } from '../../src/core/faults.ts';
 import type { JobEnd, JobRequest } from '../../src/core/state/jobs.ts';
 import type { ProgressReport } from '../../src/core/status.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { type JobWork, runJobs } from '../../src/scheduler/jobs.ts';
 import { always, onPath } from '../../src/sim/faults.ts';
 import { createWorld } from '../../src/sim/world.ts';
@@ -18,11 +19,6 @@ import { type DaemonOptions, DEVICES, expectExact, liveAsDaemon, told, worldOf }
 import { influxdAvailable } from '../support/influxd.ts';
 import { openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
-
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 
 /** The loop of jobs as the daemon has it. */
 function takingJobs(sync: Sync, workers?: Readonly<Record<string, () => JobWork>>) {
@@ -83,7 +79,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
   const bench = sharedBench(openBench);
 
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
-    await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY, ...options });
+    await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY_MS, ...options });
 
   const live = async (rig: Rig, forMs: number, more: Omit<DaemonOptions, 'forMs'> = {}) =>
     await liveAsDaemon(rig, { beside: takingJobs, ...more, forMs });
@@ -92,7 +88,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
   const liveFollowed = async (rig: Rig, forMs: number, more: Omit<DaemonOptions, 'forMs' | 'meanwhile'> = {}) => {
     const all: Followed[] = [];
     const meanwhile = async (): Promise<void> => {
-      await rig.clock.sleep(2 * SECOND);
+      await rig.clock.sleep(2 * SECOND_MS);
       all.push(await follow(rig));
     };
     const life = await live(rig, forMs, { ...more, meanwhile });
@@ -104,7 +100,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
 
   test('fills everything, tells how far it is, and ends when all is delivered', async () => {
     using rig = await rigOf();
-    const { life, followed } = await liveFollowed(rig, 30 * MINUTE);
+    const { life, followed } = await liveFollowed(rig, 30 * MINUTE_MS);
     const { end, progress } = followed;
     expect(end).toMatchObject({ state: 'done', exitCode: 0, message: null });
     expect(summaryOf({ end })).toMatchObject({ outcome: 'complete', gaps: [], devices: 3 });
@@ -119,9 +115,9 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
   test('asks for nothing that the daemon is asking for', async () => {
     const telemetry = async (beside: boolean): Promise<number> => {
       using rig = await rigOf();
-      await live(rig, 10 * MINUTE, {
+      await live(rig, 10 * MINUTE_MS, {
         meanwhile: async () => {
-          await rig.clock.sleep(2 * SECOND);
+          await rig.clock.sleep(2 * SECOND_MS);
           if (beside) expect(summaryOf(await follow(rig)).outcome).toBe('complete');
         },
       });
@@ -138,11 +134,11 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
       share: 0.5,
       settings: { plan: { requestsPerMinute: 40, requestsPerDay: 20_000, historyMaxDays: 31 } },
     });
-    const life = await live(rig, 40 * MINUTE, {
+    const life = await live(rig, 40 * MINUTE_MS, {
       meanwhile: async () => {
         await Promise.all(
           [0, 1, 2].map(async (n) => {
-            await rig.clock.sleep(n * 20 * SECOND);
+            await rig.clock.sleep(n * 20 * SECOND_MS);
             expect((await follow(rig)).end).toMatchObject({ exitCode: 0 });
           }),
         );
@@ -151,7 +147,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     expect(life.error).toBeNull();
     const times = rig.simulator.log.requests.map(({ atMs }) => atMs);
     expect(times.length).toBeGreaterThan(100);
-    const inAMinute = times.map((at) => times.filter((other) => other > at - MINUTE && other <= at).length);
+    const inAMinute = times.map((at) => times.filter((other) => other > at - MINUTE_MS && other <= at).length);
     expect(Math.max(...inAMinute)).toBeLessThanOrEqual(20);
     expect(rig.simulator.log.count(429)).toBe(0);
     expect(statesOf(rig)).toEqual(['done', 'done', 'done']);
@@ -162,14 +158,14 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
 
   test('is cancelled when its follower is told to stop, and the daemon goes on', async () => {
     using rig = await rigOf();
-    rig.simulator.settings.time.latencyMs = { min: 10 * SECOND, max: 10 * SECOND };
+    rig.simulator.settings.time.latencyMs = { min: 10 * SECOND_MS, max: 10 * SECOND_MS };
     const stop = new AbortController();
     const all: Followed[] = [];
-    const life = await live(rig, HOUR, {
+    const life = await live(rig, HOUR_MS, {
       meanwhile: async () => {
-        await rig.clock.sleep(5 * SECOND);
+        await rig.clock.sleep(5 * SECOND_MS);
         const following = follow(rig, stop.signal);
-        await rig.clock.sleep(90 * SECOND);
+        await rig.clock.sleep(90 * SECOND_MS);
         expect(statesOf(rig)).toEqual(['running']);
         stop.abort(new Error('stopped by a test'));
         all.push(await following);
@@ -181,22 +177,22 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     expect(end).toMatchObject({ state: 'cancelled', exitCode: 3 });
     expect(summaryOf({ end }).outcome).toBe('interrupted');
     expect(summaryOf({ end }).gaps.length).toBeGreaterThan(0);
-    expect(tookMs).toBeLessThan(100 * SECOND);
+    expect(tookMs).toBeLessThan(100 * SECOND_MS);
     await expectExact(rig);
   });
 
   test('is cancelled when its follower has vanished, after half a minute', async () => {
     using rig = await rigOf();
-    rig.simulator.settings.time.latencyMs = { min: 20 * SECOND, max: 20 * SECOND };
-    const life = await live(rig, 3 * MINUTE, {
+    rig.simulator.settings.time.latencyMs = { min: 20 * SECOND_MS, max: 20 * SECOND_MS };
+    const life = await live(rig, 3 * MINUTE_MS, {
       meanwhile: async () => {
-        await rig.clock.sleep(5 * SECOND);
+        await rig.clock.sleep(5 * SECOND_MS);
         const opened = openJobBoard(rig.dataDir);
         opened?.board.ask(requestOf(rig));
         opened?.close();
-        await rig.clock.sleep(25 * SECOND);
+        await rig.clock.sleep(25 * SECOND_MS);
         expect(statesOf(rig), 'not yet').toEqual(['running']);
-        await rig.clock.sleep(15 * SECOND);
+        await rig.clock.sleep(15 * SECOND_MS);
         expect(statesOf(rig)).toEqual(['cancelled']);
       },
     });
@@ -210,14 +206,14 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     const opened = openJobBoard(rig.dataDir);
     opened?.board.ask(requestOf(rig));
     opened?.close();
-    const life = await live(rig, 2 * MINUTE);
+    const life = await live(rig, 2 * MINUTE_MS);
     expect(told(life, 'job-started')).toEqual([]);
     expect(statesOf(rig)).toEqual(['cancelled']);
   });
 
   test('is done one after the other', async () => {
     using rig = await rigOf();
-    const life = await live(rig, 30 * MINUTE, {
+    const life = await live(rig, 30 * MINUTE_MS, {
       meanwhile: async () => {
         const all = await Promise.all([follow(rig), follow(rig), follow(rig)]);
         for (const { end } of all) expect(end).toMatchObject({ exitCode: 0 });
@@ -237,13 +233,13 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
       body: '{"code":"unavailable","message":"overloaded"}',
     }));
     try {
-      const { end, tookMs } = (await liveFollowed(rig, 40 * MINUTE)).followed;
+      const { end, tookMs } = (await liveFollowed(rig, 40 * MINUTE_MS)).followed;
       expect(end).toMatchObject({ state: 'done', exitCode: 3 });
       const summary = summaryOf({ end });
       expect(summary).toMatchObject({ outcome: 'stalled', gaps: [] });
       expect(summary.destinations[0]?.pending_points).toBeGreaterThan(1000);
-      expect(tookMs).toBeGreaterThanOrEqual(10 * MINUTE);
-      expect(tookMs).toBeLessThan(25 * MINUTE);
+      expect(tookMs).toBeGreaterThanOrEqual(10 * MINUTE_MS);
+      expect(tookMs).toBeLessThan(25 * MINUTE_MS);
     } finally {
       bench.proxy.setFaults(null);
     }
@@ -252,26 +248,26 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
   test('ends as stalled where one device does not answer, whatever the others bring', async () => {
     using rig = await rigOf();
     rig.simulator.faults = onPath(/seldom\/telemetry/, always({ kind: 'server-error', status: 500 }));
-    const { end, tookMs } = (await liveFollowed(rig, HOUR)).followed;
+    const { end, tookMs } = (await liveFollowed(rig, HOUR_MS)).followed;
     expect(summaryOf({ end })).toMatchObject({ outcome: 'stalled', exit_code: 3 });
     expect(summaryOf({ end }).gaps.every(({ device_id }) => device_id === 'seldom')).toBe(true);
-    expect(tookMs).toBeLessThan(25 * MINUTE);
+    expect(tookMs).toBeLessThan(25 * MINUTE_MS);
   });
 
   test('ends as stalled while the service is down, and takes turns with the daemon in asking whether it is back', async () => {
     const askedInAnOutage = async (outage: (rig: Rig) => Promise<unknown>): Promise<number> => {
       using rig = await rigOf();
-      await live(rig, 10 * MINUTE);
+      await live(rig, 10 * MINUTE_MS);
       const before = rig.simulator.log.total;
       rig.simulator.faults = always({ kind: 'server-error', status: 503 });
       await outage(rig);
       return rig.simulator.log.total - before;
     };
-    const alone = await askedInAnOutage(async (rig) => await live(rig, 30 * MINUTE));
+    const alone = await askedInAnOutage(async (rig) => await live(rig, 30 * MINUTE_MS));
     const both = await askedInAnOutage(async (rig) => {
-      const { followed } = await liveFollowed(rig, 30 * MINUTE);
+      const { followed } = await liveFollowed(rig, 30 * MINUTE_MS);
       expect(summaryOf(followed)).toMatchObject({ outcome: 'stalled', exit_code: 3 });
-      expect(followed.tookMs).toBeLessThan(20 * MINUTE);
+      expect(followed.tookMs).toBeLessThan(20 * MINUTE_MS);
     });
     expect(both).toBeLessThanOrEqual(alone + 12);
   });
@@ -280,16 +276,16 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     using rig = await rigOf();
     rig.simulator.settings.key.secret = 'another';
     const api = { url: 'http://simulator.test/external/v1', key: () => 'refused', share: 0.8, concurrency: 4 };
-    const { end } = (await liveFollowed(rig, 5 * MINUTE, { changes: { api } })).followed;
+    const { end } = (await liveFollowed(rig, 5 * MINUTE_MS, { changes: { api } })).followed;
     expect(end).toMatchObject({ state: 'failed', exitCode: 77, message: expect.stringContaining('refuses the key') });
   });
 
   test('that finds another workspace behind the key is told so, and ends the daemon before anything is written', async () => {
     using rig = await rigOf();
     const all: Followed[] = [];
-    const life = await live(rig, 30 * MINUTE, {
+    const life = await live(rig, 30 * MINUTE_MS, {
       meanwhile: async () => {
-        await rig.clock.sleep(10 * MINUTE);
+        await rig.clock.sleep(10 * MINUTE_MS);
         const originMs = rig.clock.nowMs();
         rig.simulator.world = createWorld({
           seed: 2,
@@ -308,9 +304,9 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
 
   test('of a kind or with arguments that the daemon does not know fails with words', async () => {
     using rig = await rigOf();
-    await live(rig, 2 * MINUTE, {
+    await live(rig, 2 * MINUTE_MS, {
       meanwhile: async () => {
-        await rig.clock.sleep(5 * SECOND);
+        await rig.clock.sleep(5 * SECOND_MS);
         inState(rig, (db) => {
           const insert = db.prepare("INSERT INTO job (kind, args, asked_by, asked_ms) VALUES (?, ?, 'test', 1)");
           for (const [kind, args] of [
@@ -321,7 +317,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
           ])
             insert.run(kind, args);
         });
-        await rig.clock.sleep(3 * SECOND);
+        await rig.clock.sleep(3 * SECOND_MS);
         const ends = inState(rig, (db) => db.prepare('SELECT state, exit_code, message FROM job').all());
         expect(ends).toHaveLength(4);
         for (const end of ends) {
@@ -341,12 +337,12 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     const workers = {
       once: (): JobWork => ({
         end: rig.clock
-          .sleep(3 * SECOND)
+          .sleep(3 * SECOND_MS)
           .then(() => ({ state: 'done', exitCode: 0, summary: { held: 'rig-token' }, message: null })),
         progress: () => progress,
       }),
     };
-    await live(rig, MINUTE, {
+    await live(rig, MINUTE_MS, {
       beside: (sync) => takingJobs(sync, workers),
       meanwhile: async () => void (await follow(rig)),
     });
@@ -360,16 +356,16 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     const sync = rig.open();
     const stop = new AbortController();
     const end: JobEnd = { state: 'done', exitCode: 0, summary: null, message: null };
-    const longWork = () => ({ end: rig.clock.sleep(200 * SECOND).then(() => end), progress: () => sync.report() });
+    const longWork = () => ({ end: rig.clock.sleep(200 * SECOND_MS).then(() => end), progress: () => sync.report() });
     const [loop] = takingJobs(sync, { once: longWork });
     const running = loop?.(stop.signal).catch(() => {});
     const first = follow(rig);
-    await rig.clock.sleep(2 * SECOND);
+    await rig.clock.sleep(2 * SECOND_MS);
     const opened = openJobBoard(rig.dataDir);
     if (opened === null) throw new Error('no state to ask');
     const askedMs = rig.clock.monoMs();
     const toldAfterS: number[] = [];
-    const onWaiting = (): void => void toldAfterS.push(Math.round((rig.clock.monoMs() - askedMs) / SECOND));
+    const onWaiting = (): void => void toldAfterS.push(Math.round((rig.clock.monoMs() - askedMs) / SECOND_MS));
     const parts = { ...opened, clock: rig.clock, onSeen: () => {}, onWaiting, onProgress: () => {} };
     expect(await followJob(parts, requestOf(rig), stop.signal)).toEqual(end);
     expect((await first).end).toEqual(end);
@@ -388,9 +384,9 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     const [loop] = takingJobs(sync, { once: () => ({ end: Promise.resolve(end), progress: () => sync.report() }) });
     const running = loop?.(stop.signal).catch(() => {});
     expect((await follow(rig)).end).toEqual(end);
-    await rig.clock.sleep(23 * HOUR);
+    await rig.clock.sleep(23 * HOUR_MS);
     expect(statesOf(rig)).toEqual(['done']);
-    await rig.clock.sleep(2 * HOUR + MINUTE);
+    await rig.clock.sleep(2 * HOUR_MS + MINUTE_MS);
     expect(statesOf(rig)).toEqual([]);
     stop.abort(new Error('over'));
     await running;
@@ -401,13 +397,13 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     using rig = await rigOf();
     const sync = rig.open();
     const following = follow(rig).catch((error: unknown) => error);
-    await rig.clock.sleep(SECOND);
+    await rig.clock.sleep(SECOND_MS);
     sync.jobs.beat();
     expect(sync.jobs.take(1, rig.clock.nowMs())).toBe(true);
     const beganMs = rig.clock.monoMs();
     const words = expect.stringContaining('has not looked after this work for a minute');
     expect(await following).toMatchObject({ exitCode: 3, message: words });
-    expect(rig.clock.monoMs() - beganMs).toBeLessThan(70 * SECOND);
+    expect(rig.clock.monoMs() - beganMs).toBeLessThan(70 * SECOND_MS);
     expect(sync.jobs.open()).toMatchObject([{ isCancelAsked: true }]);
     sync.close();
   });

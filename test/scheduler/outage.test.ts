@@ -1,6 +1,7 @@
 /** A database that is down for three days: the API is asked as ever, and all of it arrives, the newest lane first. */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { runPass } from '../../src/scheduler/pass.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
@@ -10,23 +11,19 @@ import { destinationOf, NOW_MS, openBench, openRig, type Rig } from '../support/
 import { sharedBench } from '../support/shared-bench.ts';
 import { FAULTS, type Fault, throttled } from '../support/v2-proxy.ts';
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-
 const bench = sharedBench(openBench);
 
 const DEVICES: readonly DeviceSpec[] = [
-  { deviceId: 'steady', intervalMs: 5 * MINUTE },
-  { deviceId: 'tied', intervalMs: 10 * MINUTE, traits: ['ties'] },
+  { deviceId: 'steady', intervalMs: 5 * MINUTE_MS },
+  { deviceId: 'tied', intervalMs: 10 * MINUTE_MS, traits: ['ties'] },
 ];
 const world = (originMs: number): World =>
-  createWorld({ seed: 5, originMs, historyMs: 2 * DAY, devices: [...DEVICES] });
+  createWorld({ seed: 5, originMs, historyMs: 2 * DAY_MS, devices: [...DEVICES] });
 
 /** What a backfill left in the other lane before the outage. */
 const HISTORY: readonly string[] = Array.from(
   { length: 600 },
-  (_, nth) => `workspace,workspace_id=w devices=2 ${BigInt(NOW_MS - 9 * DAY + nth * MINUTE) * 1_000_000n}`,
+  (_, nth) => `workspace,workspace_id=w devices=2 ${BigInt(NOW_MS - 9 * DAY_MS + nth * MINUTE_MS) * 1_000_000n}`,
 );
 
 /** Most of the time it asks for ten minutes' patience; now and then it is not there at all, or takes and says nothing. */
@@ -65,9 +62,9 @@ async function live(rig: Rig, days: number, isDown: boolean): Promise<Story> {
     const running = Promise.allSettled(deliverers.map((deliverer) => deliverer.run(stop.signal)));
     const plan = { puller, fixed: null, historyMs: Number.POSITIVE_INFINITY };
     const syncFor = async (hours: number): Promise<void> => {
-      for (const endMs = rig.clock.nowMs() + hours * HOUR; rig.clock.nowMs() < endMs; ) {
+      for (const endMs = rig.clock.nowMs() + hours * HOUR_MS; rig.clock.nowMs() < endMs; ) {
         await runPass(context, plan, stop.signal);
-        await rig.clock.sleep(30 * MINUTE);
+        await rig.clock.sleep(30 * MINUTE_MS);
       }
     };
     for (let day = 0; day < days; day += 1) {
@@ -91,9 +88,9 @@ async function live(rig: Rig, days: number, isDown: boolean): Promise<Story> {
 
 describe.runIf(influxdAvailable())('a database that is down for three days', () => {
   test('costs no request beyond the usual, and has everything once within two hours, live points first', async () => {
-    using usual = await openRig(bench, { world, historyMs: DAY });
+    using usual = await openRig(bench, { world, historyMs: DAY_MS });
     const [normal = 0] = (await live(usual, 1, false)).byDay;
-    using rig = await openRig(bench, { world, historyMs: DAY });
+    using rig = await openRig(bench, { world, historyMs: DAY_MS });
     const story = await live(rig, 3, true);
     const [first = 0, second = 0, third = 0] = story.byDay;
     expect(normal).toBeGreaterThan(100);
@@ -109,9 +106,9 @@ describe.runIf(influxdAvailable())('a database that is down for three days', () 
     const rank = new Map(story.arrived.map((line, index) => [line, index]));
     expect(history.every((line) => (rank.get(line) ?? -1) >= lively.length)).toBe(true);
 
-    const verdict = await rig.verdict(NOW_MS + 3 * DAY + HOUR, {
-      fromNs: BigInt(NOW_MS - DAY + HOUR) * 1_000_000n,
-      toNs: BigInt(NOW_MS + 3 * DAY + HOUR) * 1_000_000n,
+    const verdict = await rig.verdict(NOW_MS + 3 * DAY_MS + HOUR_MS, {
+      fromNs: BigInt(NOW_MS - DAY_MS + HOUR_MS) * 1_000_000n,
+      toNs: BigInt(NOW_MS + 3 * DAY_MS + HOUR_MS) * 1_000_000n,
     });
     expect([verdict.missing.slice(0, 3), verdict.invented.slice(0, 3)]).toEqual([[], []]);
     expect(verdict.expected).toBeGreaterThan(3000);

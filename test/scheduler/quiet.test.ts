@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
-import { msToNs } from '../../src/core/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs, SECOND_MS } from '../../src/core/time.ts';
 import { rereadDay } from '../../src/ingest/reread.ts';
 import { type Fault, type FaultPlan, onPath } from '../../src/sim/faults.ts';
 import { falselyEmpty, lagging, outsideWindow, twoExchanged, upsideDown } from '../../src/sim/quiet-faults.ts';
@@ -16,15 +16,10 @@ import { liveFor } from '../support/live.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-
 const bench = sharedBench(openBench);
 
-const OFTEN: DeviceSpec = { deviceId: 'often', intervalMs: 30 * SECOND, jitter: 0.5 };
-const TIED: DeviceSpec = { deviceId: 'tied', intervalMs: MINUTE, traits: ['ties'] };
+const OFTEN: DeviceSpec = { deviceId: 'often', intervalMs: 30 * SECOND_MS, jitter: 0.5 };
+const TIED: DeviceSpec = { deviceId: 'tied', intervalMs: MINUTE_MS, traits: ['ties'] };
 
 interface Story {
   readonly devices?: readonly DeviceSpec[];
@@ -33,11 +28,11 @@ interface Story {
   readonly share?: number;
 }
 
-const HISTORY_MS = 4 * HOUR;
+const HISTORY_MS = 4 * HOUR_MS;
 
 async function rigOf({ devices = [OFTEN, TIED], ...rest }: Story = {}): Promise<Rig> {
   return await openRig(bench, {
-    world: (originMs) => createWorld({ seed: 11, originMs, historyMs: 3 * DAY, devices, alerts: [] }),
+    world: (originMs) => createWorld({ seed: 11, originMs, historyMs: 3 * DAY_MS, devices, alerts: [] }),
     historyMs: HISTORY_MS,
     ...rest,
   });
@@ -62,12 +57,12 @@ async function finish(
 ): Promise<void> {
   rig.simulator.faults = null;
   rig.simulator.hides = null;
-  await rig.clock.sleep(30 * MINUTE);
+  await rig.clock.sleep(30 * MINUTE_MS);
   const startedMs = rig.clock.nowMs();
   const { summary } = await rig.once();
   expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
   expect(summary.destinations[0]).toMatchObject({ pending_points: 0, quarantined: 0 });
-  const verdict = await rig.verdict(startedMs, { fromNs: msToNs(NOW_MS - wantedMs + 5 * MINUTE) });
+  const verdict = await rig.verdict(startedMs, { fromNs: msToNs(NOW_MS - wantedMs + 5 * MINUTE_MS) });
   expect([verdict.missing, verdict.invented.filter((point) => !invented(point))]).toEqual([[], []]);
   expect(verdict.expected).toBeGreaterThan(500);
 }
@@ -82,7 +77,7 @@ function everyNth(nth: number, fault: Fault, deviceId = 'often'): FaultPlan {
 }
 
 describe.runIf(influxdAvailable())('pages that are not true', () => {
-  const stray = outsideWindow(msToNs(NOW_MS - 10 * DAY));
+  const stray = outsideWindow(msToNs(NOW_MS - 10 * DAY_MS));
   const LIES: readonly [string, Fault, RegExp][] = [
     ['empty', falselyEmpty, /lacks the held reading/],
     ['out of order', upsideDown, /not newest first/],
@@ -127,7 +122,7 @@ describe.runIf(influxdAvailable())('pages that are not true', () => {
 });
 
 describe.runIf(influxdAvailable())('cursors', () => {
-  const dense: DeviceSpec = { deviceId: 'often', intervalMs: 4 * SECOND, traits: ['ties'] };
+  const dense: DeviceSpec = { deviceId: 'often', intervalMs: 4 * SECOND_MS, traits: ['ties'] };
   const CURSORS: readonly [string, Partial<SimSettings['paging']>][] = [
     ['that leave out readings of the instant at a page’s end', { cursorTies: 'skips' }],
     ['that repeat them', { cursorTies: 'repeats' }],
@@ -144,12 +139,12 @@ describe.runIf(influxdAvailable())('cursors', () => {
   test('that leave some out where one instant fills pages: the rest comes when the day is read again rightly', async () => {
     const burst: DeviceSpec = {
       deviceId: 'often',
-      intervalMs: 5 * MINUTE,
+      intervalMs: 5 * MINUTE_MS,
       traits: ['burst'],
       burst: { every: 12, size: 230 },
     };
     using rig = await rigOf({ devices: [burst, TIED], settings: { paging: { cursorTies: 'skips' } } });
-    const seen = { fromNs: msToNs(NOW_MS - HISTORY_MS + 5 * MINUTE), toNs: msToNs(NOW_MS - 5 * MINUTE) };
+    const seen = { fromNs: msToNs(NOW_MS - HISTORY_MS + 5 * MINUTE_MS), toNs: msToNs(NOW_MS - 5 * MINUTE_MS) };
     await rig.once();
     const { missingAt, invented } = await rig.verdict(NOW_MS, seen);
     // Only instants that fill a page are lacking, and no answer shows it.
@@ -158,8 +153,8 @@ describe.runIf(influxdAvailable())('cursors', () => {
       expect([...rig.simulator.world.readings('often', at, at + 1n)].length).toBeGreaterThan(200);
     }
     rig.simulator.settings.paging.cursorTies = 'exact';
-    const day = Math.floor(NOW_MS / DAY);
-    await rig.clock.sleep((day + 1) * DAY + HOUR - rig.clock.nowMs());
+    const day = Math.floor(NOW_MS / DAY_MS);
+    await rig.clock.sleep((day + 1) * DAY_MS + HOUR_MS - rig.clock.nowMs());
     const sync = rig.open();
     expect(await rereadDay(sync.context, { deviceId: 'often', day }, new AbortController().signal)).toBe(true);
     sync.close();
@@ -193,7 +188,7 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
     using rig = await rigOf();
     await rig.once();
     const events = await liveFor(rig, 150, {
-      each: (minute) => jump(rig, minute >= 10 && minute < 130 ? HOUR : 0),
+      each: (minute) => jump(rig, minute >= 10 && minute < 130 ? HOUR_MS : 0),
       use: ({ sync }) => {
         const nowNs = msToNs(rig.clock.nowMs());
         for (const { record } of sync.context.store.devices()) {
@@ -208,14 +203,14 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
   test('that is stamped late by slow answers is not believed for what it says then', async () => {
     using rig = await rigOf();
     await rig.once();
-    rig.simulator.faults = everyNth(2, { kind: 'slow', delayMs: 25 * SECOND, part: 'headers' });
+    rig.simulator.faults = everyNth(2, { kind: 'slow', delayMs: 25 * SECOND_MS, part: 'headers' });
     expect(told(await liveFor(rig, 60), ...TROUBLE)).toEqual([]);
     await finish(rig);
   });
 
   test('that was an hour ahead from the start and falls back: the stretch beyond is read again', async () => {
     using rig = await rigOf();
-    jump(rig, HOUR);
+    jump(rig, HOUR_MS);
     await rig.once();
     let mended = 0;
     const events = await liveFor(rig, 120, {
@@ -226,36 +221,36 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
         // Fresh again long before the hour is over.
         expect(told(soFar, 'claims-withdrawn').length).toBe(2);
         const newest = sync.context.store.telemetry('often').spans.at(-1)?.to ?? 0n;
-        expect(newest).toBeLessThan(msToNs(rig.clock.nowMs() - MINUTE));
-        expect(newest).toBeGreaterThan(msToNs(rig.clock.nowMs() - 8 * MINUTE));
+        expect(newest).toBeLessThan(msToNs(rig.clock.nowMs() - MINUTE_MS));
+        expect(newest).toBeGreaterThan(msToNs(rig.clock.nowMs() - 8 * MINUTE_MS));
       },
     });
     // By the clock that was ahead every reading came an hour late; by the true one none does.
     expect(told(events.slice(mended), ...TROUBLE)).toEqual([]);
     expect(told(events, 'gap-named', 'restatement', 'page-distrusted')).toEqual([]);
     // What is wanted was counted from the hour ahead.
-    await finish(rig, { wantedMs: HISTORY_MS - HOUR });
+    await finish(rig, { wantedMs: HISTORY_MS - HOUR_MS });
   });
 
   test('that falls back between two lives is noticed by the second', async () => {
     using rig = await rigOf();
-    jump(rig, HOUR);
+    jump(rig, HOUR_MS);
     await rig.once();
     jump(rig, 0);
-    await rig.clock.sleep(10 * MINUTE);
+    await rig.clock.sleep(10 * MINUTE_MS);
     const { events } = await rig.once();
     expect(told(events, 'claims-withdrawn').map((event) => 'deviceId' in event && event.deviceId)).toEqual(
       expect.arrayContaining(['often', 'tied']),
     );
-    await rig.clock.sleep(20 * MINUTE);
+    await rig.clock.sleep(20 * MINUTE_MS);
     expect(told((await rig.once()).events, ...TROUBLE)).toEqual([]);
     // What is wanted was counted from the hour ahead.
-    await finish(rig, { wantedMs: HISTORY_MS - HOUR });
+    await finish(rig, { wantedMs: HISTORY_MS - HOUR_MS });
   });
 
   test('that was an hour behind and is put right is followed after ten minutes', async () => {
     using rig = await rigOf();
-    jump(rig, -HOUR);
+    jump(rig, -HOUR_MS);
     await rig.once();
     const behind: number[] = [];
     const events = await liveFor(rig, 60, {
@@ -264,8 +259,8 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
         behind.push(rig.clock.nowMs() - (sync.context.serverClock.claimableMs() ?? 0));
       },
     });
-    expect(behind[18]).toBeGreaterThan(59 * MINUTE);
-    expect(behind[25]).toBeLessThan(5 * SECOND);
+    expect(behind[18]).toBeGreaterThan(59 * MINUTE_MS);
+    expect(behind[25]).toBeLessThan(5 * SECOND_MS);
     expect(told(events, ...TROUBLE)).toEqual([]);
     await finish(rig);
   });
@@ -276,7 +271,7 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
     const { time } = rig.simulator.settings;
     await liveFor(rig, 180, {
       each: (minute) => {
-        time.offsetMs = minute >= 20 && minute < 80 ? HOUR : 0;
+        time.offsetMs = minute >= 20 && minute < 80 ? HOUR_MS : 0;
       },
     });
     await finish(rig);
@@ -298,8 +293,8 @@ describe.runIf(influxdAvailable())('plans and others', () => {
   );
 
   test.each([
-    ['steadily', { perMinute: 60, everyMs: SECOND }],
-    ['in bursts', { perMinute: 60, everyMs: 5 * MINUTE }],
+    ['steadily', { perMinute: 60, everyMs: SECOND_MS }],
+    ['in bursts', { perMinute: 60, everyMs: 5 * MINUTE_MS }],
   ] as const)('others that spend %s are yielded to, and nothing is lost', async (_, foreign) => {
     for (const window of ['fixed', 'bucket'] as const) {
       using rig = await rigOf({

@@ -3,6 +3,7 @@
  * delivery to a real InfluxDB (issue 4).
  */
 import { describe, expect, test } from 'vitest';
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import { liveAsDaemon, told } from '../support/daemon-rig.ts';
@@ -10,9 +11,6 @@ import { influxdAvailable } from '../support/influxd.ts';
 import { openBench, openRig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
 const DEVICES = 1000;
 const SHARE = 0.8;
 const PLAN = { requestsPerMinute: 60, requestsPerDay: 5000 };
@@ -20,7 +18,7 @@ const PLAN = { requestsPerMinute: 60, requestsPerDay: 5000 };
 /** From 5 minutes to 1 hour, evenly by their logarithm. */
 const FLEET: readonly DeviceSpec[] = Array.from({ length: DEVICES }, (_, index) => ({
   deviceId: `d${String(index).padStart(4, '0')}`,
-  intervalMs: Math.round((5 * MINUTE * 12 ** ((index * 0.618_034) % 1)) / SECOND) * SECOND,
+  intervalMs: Math.round((5 * MINUTE_MS * 12 ** ((index * 0.618_034) % 1)) / SECOND_MS) * SECOND_MS,
 }));
 
 /** The most requests in any stretch of that length. @param atMs ascending. */
@@ -39,22 +37,22 @@ describe.runIf(influxdAvailable())('a thousand devices on 5,000 requests a day',
 
   test('are all kept fresh for a day, within the share, and what does not fit is told', async () => {
     using rig = await openRig(bench, {
-      world: (originMs) => createWorld({ seed: 7, originMs, historyMs: 2 * HOUR, devices: FLEET }),
-      historyMs: HOUR,
+      world: (originMs) => createWorld({ seed: 7, originMs, historyMs: 2 * HOUR_MS, devices: FLEET }),
+      historyMs: HOUR_MS,
       settings: { plan: PLAN },
       share: SHARE,
     });
-    const life = await liveAsDaemon(rig, { forMs: 24 * HOUR });
+    const life = await liveAsDaemon(rig, { forMs: 24 * HOUR_MS });
     expect(life.error).toBeNull();
     const { requests, count } = rig.simulator.log;
     const atMs = requests.map((request) => request.atMs);
     expect(count(429)).toBe(0);
-    expect(mostWithin(atMs, MINUTE)).toBeLessThanOrEqual(PLAN.requestsPerMinute * SHARE);
+    expect(mostWithin(atMs, MINUTE_MS)).toBeLessThanOrEqual(PLAN.requestsPerMinute * SHARE);
     expect(atMs.length).toBeLessThanOrEqual(PLAN.requestsPerDay * SHARE);
     // All of it is of use: there is more to ask than may be asked.
     expect(atMs.length).toBeGreaterThanOrEqual(0.9 * PLAN.requestsPerDay * SHARE);
     expect(told(life, 'allowance-short')[0]).toMatchObject({ of: 'schedules' });
-    const verdict = await rig.verdict(rig.clock.nowMs() - 17 * HOUR);
+    const verdict = await rig.verdict(rig.clock.nowMs() - 17 * HOUR_MS);
     expect(verdict.missing.slice(0, 5)).toEqual([]);
     expect(verdict.invented.slice(0, 5)).toEqual([]);
     // Waiting its turn is no fault.

@@ -3,30 +3,30 @@
  * Part of `scenarios.ts`.
  */
 import type { SyncOptions } from '../../src/app/open-sync.ts';
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
 import { openRig, type Program, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
-
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
 
 const PLAN = { requestsPerMinute: 24, requestsPerDay: 100_000 };
 const SHARE = 0.5;
 const MOST_A_MINUTE = PLAN.requestsPerMinute * SHARE;
 
 async function rigFor(bench: Bench, program: Program): Promise<Rig> {
-  const devices = Array.from({ length: 12 }, (_, index) => ({ deviceId: `often-${index}`, intervalMs: 20 * SECOND }));
-  const world = (originMs: number) => createWorld({ seed: 31, originMs, historyMs: 30 * HOUR, devices });
-  return await openRig(bench, { world, historyMs: 24 * HOUR, program, share: SHARE, settings: { plan: PLAN } });
+  const devices = Array.from({ length: 12 }, (_, index) => ({
+    deviceId: `often-${index}`,
+    intervalMs: 20 * SECOND_MS,
+  }));
+  const world = (originMs: number) => createWorld({ seed: 31, originMs, historyMs: 30 * HOUR_MS, devices });
+  return await openRig(bench, { world, historyMs: 24 * HOUR_MS, program, share: SHARE, settings: { plan: PLAN } });
 }
 
 /** One life of so many seconds. What it ends with does not matter. */
 async function live(rig: Rig, seconds: number, changes: Partial<SyncOptions> = {}): Promise<void> {
   const stop = new AbortController();
   const life = rig.once(changes, stop.signal);
-  await rig.clock.sleep(seconds * SECOND);
+  await rig.clock.sleep(seconds * SECOND_MS);
   stop.abort(new Error('the life is over'));
   await life;
 }
@@ -36,7 +36,7 @@ function tooMany({ simulator }: Rig, least: number): string[] {
   const atMs = simulator.log.requests.map((request) => request.atMs);
   let most = 0;
   for (let to = 0, from = 0; to < atMs.length; to += 1) {
-    while ((atMs[to] ?? 0) - (atMs[from] ?? 0) >= MINUTE) from += 1;
+    while ((atMs[to] ?? 0) - (atMs[from] ?? 0) >= MINUTE_MS) from += 1;
     most = Math.max(most, to - from + 1);
   }
   const few = atMs.length >= least ? [] : [`only ${atMs.length} requests`];

@@ -8,14 +8,11 @@ import { runHousekeeping } from '../../src/archive/maintenance.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { Schedules } from '../../src/core/schedule.ts';
 import type { ReadyReport, StatusReport } from '../../src/core/status.ts';
+import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { type DaemonParts, type KeySource, runDaemon } from '../../src/scheduler/sessions.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { NOW_MS, type Rig } from './rig.ts';
-
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const DAY = 24 * 60 * MINUTE;
 
 export interface DaemonOptions {
   /** How long it runs, in virtual time. */
@@ -84,13 +81,13 @@ export async function liveAsDaemon(rig: Rig, options: DaemonOptions): Promise<Da
 
 /** Devices of three kinds, for whoever needs no others. */
 export const DEVICES: readonly DeviceSpec[] = [
-  { deviceId: 'often', intervalMs: 20 * SECOND, jitter: 0.5 },
-  { deviceId: 'tied', intervalMs: MINUTE, traits: ['ties'] },
-  { deviceId: 'seldom', intervalMs: 17 * MINUTE },
+  { deviceId: 'often', intervalMs: 20 * SECOND_MS, jitter: 0.5 },
+  { deviceId: 'tied', intervalMs: MINUTE_MS, traits: ['ties'] },
+  { deviceId: 'seldom', intervalMs: 17 * MINUTE_MS },
 ];
 
 /** A world of such devices. @param historyMs how far back it goes. */
-export function worldOf(devices: readonly DeviceSpec[], historyMs = 3 * DAY): (nowMs: number) => World {
+export function worldOf(devices: readonly DeviceSpec[], historyMs = 3 * DAY_MS): (nowMs: number) => World {
   return (originMs) => createWorld({ seed: 33, originMs, historyMs, devices });
 }
 
@@ -102,9 +99,9 @@ export function told<T extends DaemonLife['events'][number]['type']>(life: Pick<
 }
 
 /** Everything from the start of the wanted span up to what could be claimed a few minutes before now. */
-export async function expectExact(rig: Rig, least = 1000, lagMs = 5 * MINUTE): Promise<void> {
+export async function expectExact(rig: Rig, least = 1000, lagMs = 5 * MINUTE_MS): Promise<void> {
   const verdict = await rig.verdict(rig.clock.nowMs() - lagMs, {
-    fromNs: BigInt(NOW_MS - 2 * DAY + 10 * MINUTE) * 1_000_000n,
+    fromNs: BigInt(NOW_MS - 2 * DAY_MS + 10 * MINUTE_MS) * 1_000_000n,
   });
   expect(verdict.missing.slice(0, 5)).toEqual([]);
   expect(verdict.invented.slice(0, 5)).toEqual([]);

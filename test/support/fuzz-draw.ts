@@ -4,16 +4,13 @@
  * Everything follows from one number, so that a case can be run again by it alone. What is drawn stays within what the
  * design promises to survive: lies of the service never come twice in a row, and readings are late within `settle` only.
  */
+
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { Fault, FaultPlan, SimPage } from '../../src/sim/faults.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import type { DeviceSpec, Trait } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { createDice, type Dice } from './fuzz-dice.ts';
-
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 
 /** One run of the program in the life of a case. */
 export interface DrawnRun {
@@ -50,12 +47,12 @@ export function drawCase(seed: number, nowMs: number): FuzzCase {
   const historyMs = drawHistory(dice, historyMaxDays);
   const pageSize = dice.pick([1, 2, 3, 7, 20, 50, 100, 200, 200, 200]);
   const most = pageSize < 7 ? 150 : pageSize < 50 ? 700 : 2500;
-  const worldMs = Math.floor(historyMs * dice.pick([0.3, 1.2, 1.5, 2.5])) + HOUR;
+  const worldMs = Math.floor(historyMs * dice.pick([0.3, 1.2, 1.5, 2.5])) + HOUR_MS;
   const devices = Array.from({ length: dice.whole(1, 5) }, (_, index) =>
     drawDevice(dice, index, { nowMs, worldMs, most }),
   );
   const precision = dice.pick(['s', 'ms', 'ms', 'us', 'ns'] as const);
-  const settleMs = dice.pick([30 * SECOND, 2 * MINUTE, 2 * MINUTE, 10 * MINUTE]);
+  const settleMs = dice.pick([30 * SECOND_MS, 2 * MINUTE_MS, 2 * MINUTE_MS, 10 * MINUTE_MS]);
   const settings = drawSettings(dice, { historyMaxDays, pageSize, settleMs });
   const runs = drawRuns(dice, { historyMs, settleMs });
   return {
@@ -70,9 +67,9 @@ export function drawCase(seed: number, nowMs: number): FuzzCase {
 }
 
 function drawHistory(dice: Dice, historyMaxDays: number | null): number {
-  const short = [30 * MINUTE, 3 * HOUR, 12 * HOUR, 2 * DAY];
-  if (historyMaxDays === null || historyMaxDays > 30) return dice.pick([...short, 9 * DAY]) + dice.whole(0, 1000);
-  return dice.pick([...short, historyMaxDays * DAY, Math.floor(historyMaxDays * DAY * (0.5 + dice.unit() * 2))]);
+  const short = [30 * MINUTE_MS, 3 * HOUR_MS, 12 * HOUR_MS, 2 * DAY_MS];
+  if (historyMaxDays === null || historyMaxDays > 30) return dice.pick([...short, 9 * DAY_MS]) + dice.whole(0, 1000);
+  return dice.pick([...short, historyMaxDays * DAY_MS, Math.floor(historyMaxDays * DAY_MS * (0.5 + dice.unit() * 2))]);
 }
 
 const TRAITS: readonly Trait[] = ['ties', 'burst', 'hostile', 'oddValues', 'empty'];
@@ -82,25 +79,25 @@ function drawDevice(
   index: number,
   { nowMs, worldMs, most }: { nowMs: number; worldMs: number; most: number },
 ): DeviceSpec {
-  const some = (): number => nowMs - Math.floor(dice.unit() * worldMs) + (dice.chance(0.3) ? 3 * HOUR : 0);
+  const some = (): number => nowMs - Math.floor(dice.unit() * worldMs) + (dice.chance(0.3) ? 3 * HOUR_MS : 0);
   const traits = TRAITS.filter(() => dice.chance(0.2));
   const least = worldMs / most;
-  const rare = dice.chance(0.08) ? 7 * DAY : 0;
+  const rare = dice.chance(0.08) ? 7 * DAY_MS : 0;
   const intervalMs = Math.ceil(
-    Math.max(least, rare, dice.pick([5 * SECOND, 20 * SECOND, MINUTE, 5 * MINUTE, HOUR, 6 * HOUR])),
+    Math.max(least, rare, dice.pick([5 * SECOND_MS, 20 * SECOND_MS, MINUTE_MS, 5 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS])),
   );
   const silences = Array.from({ length: dice.chance(0.4) ? dice.whole(1, 3) : 0 }, () => {
     const fromMs = some();
     return { fromMs, toMs: fromMs + Math.floor(dice.unit() * worldMs * 0.5) };
   });
   const burstSize = dice.whole(2, Math.min(260, most));
-  const vanishesAtMs = nowMs + Math.floor((dice.unit() - 0.3) * 6 * HOUR);
+  const vanishesAtMs = nowMs + Math.floor((dice.unit() - 0.3) * 6 * HOUR_MS);
   return {
     deviceId: `d${index}`,
     name: `name ${index}`,
     intervalMs,
     jitter: dice.pick([0, 0, 0.5, 0.95]),
-    traits: dice.chance(0.06) && worldMs < 5 * HOUR ? [...traits, 'dense'] : traits,
+    traits: dice.chance(0.06) && worldMs < 5 * HOUR_MS ? [...traits, 'dense'] : traits,
     burst: { every: Math.max(dice.whole(5, 60), Math.ceil(burstSize / 4)), size: burstSize },
     ...(dice.chance(0.02) ? { readings: [] } : {}),
     silences,
@@ -109,7 +106,7 @@ function drawDevice(
     ...(dice.chance(0.15)
       ? {
           vanishesAtMs,
-          ...(dice.chance(0.6) ? { returnsAtMs: vanishesAtMs + Math.floor(dice.unit() * 4 * HOUR) } : {}),
+          ...(dice.chance(0.6) ? { returnsAtMs: vanishesAtMs + Math.floor(dice.unit() * 4 * HOUR_MS) } : {}),
         }
       : {}),
   };
@@ -137,7 +134,7 @@ function drawSettings(
       // A plan that does not tell its page size: 200 is asked, which the document allows.
       limitOutside: missingFields > 0 ? 'clamped' : dice.pick(['refused', 'clamped']),
       unknownParameters: dice.pick(['ignored', 'refused']),
-      cursorLifeMs: dice.pick([null, null, 10 * MINUTE]),
+      cursorLifeMs: dice.pick([null, null, 10 * MINUTE_MS]),
     },
     allowance: {
       window: dice.pick(['fixed', 'first-request', 'sliding', 'bucket']),
@@ -149,7 +146,7 @@ function drawSettings(
       challenge: 'WWW-Authenticate',
     },
     time: {
-      offsetMs: dateAbsent ? 0 : dice.pick([0, 0, 0, HOUR, -HOUR, 12_345, -987]),
+      offsetMs: dateAbsent ? 0 : dice.pick([0, 0, 0, HOUR_MS, -HOUR_MS, 12_345, -987]),
       dateSkewMs: dice.pick([0, 0, 0, -1500]),
       date: dateAbsent ? 'absent' : 'sent',
       latencyMs: dice.pick([
@@ -159,7 +156,7 @@ function drawSettings(
       ]),
     },
     lateness: dice.chance(0.3)
-      ? { share: 0.4, maxMs: Math.max(1000, plan.settleMs - 5 * SECOND), devices: null }
+      ? { share: 0.4, maxMs: Math.max(1000, plan.settleMs - 5 * SECOND_MS), devices: null }
       : { share: 0, maxMs: 0, devices: null },
     surprises: {
       unknownMembers: dice.pick([0, 0.3]),
@@ -177,10 +174,10 @@ function drawSettings(
 function drawRuns(dice: Dice, { historyMs, settleMs }: { historyMs: number; settleMs: number }): DrawnRun[] {
   const calm = { killAt: null, faults: null, badWrites: 0, movesHouse: false, plan: undefined };
   const span = (): number =>
-    dice.chance(0.6) ? historyMs : Math.max(10 * MINUTE, Math.floor(historyMs * (0.2 + dice.unit())));
-  const settle = (): number => (dice.chance(0.9) ? settleMs : settleMs + dice.whole(0, 60) * MINUTE);
+    dice.chance(0.6) ? historyMs : Math.max(10 * MINUTE_MS, Math.floor(historyMs * (0.2 + dice.unit())));
+  const settle = (): number => (dice.chance(0.9) ? settleMs : settleMs + dice.whole(0, 60) * MINUTE_MS);
   const pause = (): number =>
-    dice.pick([0, 0, SECOND, 20 * SECOND, 5 * MINUTE, HOUR, Math.floor(dice.unit() * historyMs * 0.5)]);
+    dice.pick([0, 0, SECOND_MS, 20 * SECOND_MS, 5 * MINUTE_MS, HOUR_MS, Math.floor(dice.unit() * historyMs * 0.5)]);
   const disturbed = Array.from(
     { length: dice.whole(0, 4) },
     (): DrawnRun => ({
@@ -209,8 +206,8 @@ const FAULTS: readonly Fault[] = [
   { kind: 'reset', when: 'in-body' },
   { kind: 'truncated' },
   { kind: 'malformed' },
-  { kind: 'slow', delayMs: 20 * SECOND },
-  { kind: 'slow', delayMs: 3 * SECOND, part: 'body' },
+  { kind: 'slow', delayMs: 20 * SECOND_MS },
+  { kind: 'slow', delayMs: 3 * SECOND_MS, part: 'body' },
   { kind: 'hang' },
   { kind: 'empty' },
 ];

@@ -2,11 +2,11 @@
  * The `coverage_hour` points of a fuzz case against the seed: every whole hour that was promised has exactly one point,
  * with the number of readings that the seed has there.
  */
+
+import { HOUR_NS } from '../../src/core/time.ts';
 import type { Simulator } from '../../src/sim/simulator.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import type { Row } from './influxd.ts';
-
-const HOUR_NS = 3_600_000_000_000n;
 
 export interface HoursAbout {
   readonly simulator: Simulator;

@@ -4,6 +4,7 @@
  */
 import type { OnceSummary } from '../../src/commands/once/once.ts';
 import type { AppEvent } from '../../src/core/events.ts';
+import { HOUR_MS } from '../../src/core/time.ts';
 import type { Bench } from './bench.ts';
 import { createDice } from './fuzz-dice.ts';
 import { type DrawnRun, drawCase, type FuzzCase } from './fuzz-draw.ts';
@@ -12,8 +13,6 @@ import { examineVerdict } from './fuzz-verdict.ts';
 import { judge } from './judge.ts';
 import { dieAtEffect, Killed, liveOn, mortalCommits, mortalSink, mortalTransport } from './mortality.ts';
 import { destinationOf, NOW_MS, openRig, type Rig } from './rig.ts';
-
-const HOUR = 3_600_000;
 
 /** More requests than any honest run of a drawn case needs. */
 const MOST_REQUESTS = 20_000;
@@ -44,7 +43,7 @@ export async function runFuzzCase(bench: Bench, seed: number): Promise<string[]>
   using rig = await openRig(bench, {
     world: drawn.world,
     settings: drawn.settings,
-    historyMs: HOUR,
+    historyMs: HOUR_MS,
     concurrency: drawn.concurrency,
     share: drawn.share,
   });
@@ -169,7 +168,7 @@ function examineEnd(rig: Rig, drawn: FuzzCase, { summary, run, requests }: Lived
     return sum + [...simulator.world.readings(deviceId, from > 0n ? from : 0n, now)].length;
   }, 0);
   const days = historyMaxDays ?? Number.POSITIVE_INFINITY;
-  const windows = Math.ceil(run.historyMs / (days * 24 * HOUR - HOUR)) + 3;
+  const windows = Math.ceil(run.historyMs / (days * 24 * HOUR_MS - HOUR_MS)) + 3;
   const most = 10 + drawn.devices.length * (2 + windows * 4) + (readings / maxDevicesPerPage) * 2.5;
   if (requests > most)
     wrong.push(`${requests} requests, at most ${Math.ceil(most)} expected (${readings} readings, age ${age})`);
@@ -180,7 +179,7 @@ function examineEnd(rig: Rig, drawn: FuzzCase, { summary, run, requests }: Lived
 function mayBeHidden({ simulator }: Rig, { historyMs }: DrawnRun): boolean {
   const { time, plan } = simulator.settings;
   if (plan.historyMaxDays === null) return false;
-  return time.date === 'absent' || historyMs >= plan.historyMaxDays * 24 * HOUR - 10 * 60_000;
+  return time.date === 'absent' || historyMs >= plan.historyMaxDays * 24 * HOUR_MS - 10 * 60_000;
 }
 
 /** What the run promised to have: from the last moment at which its span can begin to the first at which it can end. */
@@ -206,7 +205,7 @@ function oldestNewestMs({ world, settings }: Rig['simulator'], { devices }: Fuzz
     const end = BigInt(serverMs - settings.lateness.maxMs) * 1_000_000n;
     // A reading older than the widest window is not among the newest that the service shows.
     const days = settings.plan.historyMaxDays;
-    const fromNs = days === null ? 0n : BigInt(serverMs - days * 24 * HOUR) * 1_000_000n;
+    const fromNs = days === null ? 0n : BigInt(serverMs - days * 24 * HOUR_MS) * 1_000_000n;
     for (const { recordedAtNs } of world.readingsDescending(deviceId, { fromNs, toNs: end })) {
       return [Number(recordedAtNs / 1_000_000n)];
     }

@@ -4,13 +4,12 @@
  */
 import type { Sync } from '../../src/app/open-sync.ts';
 import type { AppEvent } from '../../src/core/events.ts';
+import { MINUTE_MS } from '../../src/core/time.ts';
 import { syncDevices } from '../../src/ingest/devices.ts';
 import { horizonNow } from '../../src/ingest/horizon.ts';
 import { noteCoverage } from '../../src/scheduler/coverage-points.ts';
 import { ALL_ROUNDS, syncTelemetry } from '../../src/scheduler/telemetry.ts';
 import type { Rig } from './rig.ts';
-
-const MINUTE = 60_000;
 
 export interface LiveLife {
   readonly events: readonly AppEvent[];
@@ -48,7 +47,7 @@ export async function liveFor(
         await syncTelemetry(context, { puller, horizon, rounds: ALL_ROUNDS.slice(0, 1), isOver: () => false }, signal);
         noteCoverage(context, horizon);
       }
-      await rig.clock.sleep(Math.max(0, MINUTE - (rig.clock.monoMs() - beganMs)));
+      await rig.clock.sleep(Math.max(0, MINUTE_MS - (rig.clock.monoMs() - beganMs)));
     }
     await use(life);
   } finally {

@@ -1,6 +1,8 @@
 /**
  * Safety scenarios about quiet faults: clocks and cursors that are not what they seem. Part of `scenarios.ts`.
  */
+
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { onPath } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
@@ -9,40 +11,37 @@ import { complaints } from './complaints.ts';
 import { NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const HISTORY_MS = 3 * HOUR;
+const HISTORY_MS = 3 * HOUR_MS;
 
 /** More readings an hour than a page holds: what a life has missed of it, the next one does not find by chance. */
-const OFTEN: DeviceSpec = { deviceId: 'often', intervalMs: 5 * SECOND };
+const OFTEN: DeviceSpec = { deviceId: 'often', intervalMs: 5 * SECOND_MS };
 
 async function rigFor(
   bench: Bench,
   program: Program,
   { devices = [OFTEN], ...changes }: Partial<RigOptions> & { readonly devices?: readonly DeviceSpec[] } = {},
 ): Promise<Rig> {
-  const world = (originMs: number) => createWorld({ seed: 23, originMs, historyMs: 6 * HOUR, devices, alerts: [] });
+  const world = (originMs: number) => createWorld({ seed: 23, originMs, historyMs: 6 * HOUR_MS, devices, alerts: [] });
   return await openRig(bench, { world, historyMs: HISTORY_MS, program, ...changes });
 }
 
 /** @param fromMs from when on everything has to be there, up to what a life that began at `startedMs` can claim. */
-async function finish(rig: Rig, startedMs: number, fromMs = NOW_MS - HISTORY_MS + 10 * MINUTE): Promise<string[]> {
+async function finish(rig: Rig, startedMs: number, fromMs = NOW_MS - HISTORY_MS + 10 * MINUTE_MS): Promise<string[]> {
   return complaints(await rig.verdict(startedMs, { fromNs: BigInt(fromMs) * 1_000_000n }), 1000);
 }
 
 /** Answers that take half a minute, of a service that shows readings up to 25 s after their time. */
 export const slowAnswers: Scenario = async (bench, program) => {
   using rig = await rigFor(bench, program, {
-    devices: [{ ...OFTEN, intervalMs: 2 * SECOND }],
-    settleMs: 30 * SECOND,
-    settings: { lateness: { share: 0.7, maxMs: 25 * SECOND, devices: null } },
+    devices: [{ ...OFTEN, intervalMs: 2 * SECOND_MS }],
+    settleMs: 30 * SECOND_MS,
+    settings: { lateness: { share: 0.7, maxMs: 25 * SECOND_MS, devices: null } },
   });
   rig.simulator.faults = onPath(/telemetry/, (_, { query }) =>
-    query.has('before') ? null : { kind: 'slow', delayMs: 28 * SECOND, part: 'headers' },
+    query.has('before') ? null : { kind: 'slow', delayMs: 28 * SECOND_MS, part: 'headers' },
   );
   await rig.once();
-  await rig.clock.sleep(HOUR);
+  await rig.clock.sleep(HOUR_MS);
   const startedMs = rig.clock.nowMs();
   await rig.once();
   return await finish(rig, startedMs);
@@ -53,13 +52,13 @@ export const dateJumps: Scenario = async (bench, program) => {
   using rig = await rigFor(bench, program);
   const { time } = rig.simulator.settings;
   rig.simulator.faults = (number) => {
-    time.jumpMs = number > 1 ? HOUR : 0;
+    time.jumpMs = number > 1 ? HOUR_MS : 0;
     return null;
   };
   await rig.once();
   rig.simulator.faults = null;
   time.jumpMs = 0;
-  await rig.clock.sleep(2 * HOUR);
+  await rig.clock.sleep(2 * HOUR_MS);
   const startedMs = rig.clock.nowMs();
   await rig.once();
   return await finish(rig, startedMs);
@@ -69,21 +68,21 @@ export const dateJumps: Scenario = async (bench, program) => {
 export const dateFallsBack: Scenario = async (bench, program) => {
   using rig = await rigFor(bench, program);
   const { time } = rig.simulator.settings;
-  time.jumpMs = HOUR;
+  time.jumpMs = HOUR_MS;
   await rig.once();
   time.jumpMs = 0;
-  await rig.clock.sleep(10 * MINUTE);
+  await rig.clock.sleep(10 * MINUTE_MS);
   await rig.once();
-  await rig.clock.sleep(2 * HOUR);
+  await rig.clock.sleep(2 * HOUR_MS);
   const startedMs = rig.clock.nowMs();
   await rig.once();
   // The first life has counted what is wanted from an hour ahead.
-  return await finish(rig, startedMs, NOW_MS - HISTORY_MS + HOUR + 10 * MINUTE);
+  return await finish(rig, startedMs, NOW_MS - HISTORY_MS + HOUR_MS + 10 * MINUTE_MS);
 };
 
 /** Cursors that leave out the readings of the instant at a page's end, of a device that has two at every instant. */
 export const cursorsThatSkip: Scenario = async (bench, program) => {
-  const times = Array.from({ length: 1000 }, (_, index) => BigInt(NOW_MS - index * 10 * SECOND) * 1_000_000n);
+  const times = Array.from({ length: 1000 }, (_, index) => BigInt(NOW_MS - index * 10 * SECOND_MS) * 1_000_000n);
   const readings = times.flatMap((recordedAtNs) =>
     ['left', 'right'].map((sensor) => ({ recordedAtNs, values: [[sensor, '1'] as const] })),
   );

@@ -2,24 +2,24 @@
  * Safety scenarios about refusals: of a database whose disk is full, and of an API whose allowance is spent. Part of
  * `scenarios.ts`.
  */
+
+import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
 import { NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
 import { FAULTS } from './v2-proxy.ts';
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const HISTORY_MS = 3 * HOUR;
+const HISTORY_MS = 3 * HOUR_MS;
 
 async function rigFor(bench: Bench, program: Program, settings: RigOptions['settings'] = {}): Promise<Rig> {
   const devices = Array.from({ length: 8 }, (_, index) => ({ deviceId: `often-${index}`, intervalMs: 20_000 }));
-  const world = (originMs: number) => createWorld({ seed: 29, originMs, historyMs: 6 * HOUR, devices });
+  const world = (originMs: number) => createWorld({ seed: 29, originMs, historyMs: 6 * HOUR_MS, devices });
   return await openRig(bench, { world, historyMs: HISTORY_MS, program, settings });
 }
 
 async function finish(rig: Rig): Promise<string[]> {
-  const fromNs = BigInt(NOW_MS - HISTORY_MS + 10 * MINUTE) * 1_000_000n;
+  const fromNs = BigInt(NOW_MS - HISTORY_MS + 10 * MINUTE_MS) * 1_000_000n;
   const { missing, invented, expected } = await rig.verdict(NOW_MS, { fromNs });
   return [
     ...(expected > 300 ? [] : [`the judge expected only ${expected} points`]),
@@ -60,7 +60,7 @@ export const allowanceSpent: Scenario = async (bench, program) => {
   const refused = requests.filter(({ status }) => status === 429);
   // Windows are whole minutes of the server here, and the wait lasts to the end of one.
   const tooSoon = refused.flatMap(({ atMs, number }) => {
-    const untilMs = (Math.floor(atMs / MINUTE) + 1) * MINUTE;
+    const untilMs = (Math.floor(atMs / MINUTE_MS) + 1) * MINUTE_MS;
     return requests.filter((later) => later.number > number && later.atMs < untilMs);
   });
   return [

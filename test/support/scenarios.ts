@@ -2,6 +2,8 @@
  * The safety scenarios: short stories that a right program survives with nothing missing and nothing twice, and that a
  * program which is wrong in the one way does not. The tests run them with the real program, and with each mutant.
  */
+
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { type FaultPlan, onPath } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
@@ -23,24 +25,20 @@ import { cursorsThatSkip, dateFallsBack, dateJumps, slowAnswers } from './quiet-
 import { allowanceSpent, fullDisk } from './refusal-scenarios.ts';
 import { destinationOf, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-
 /** Tells what is wrong in the end; an empty list where nothing is. */
 export type Scenario = (bench: Bench, program: Program) => Promise<readonly string[]>;
 
-const HISTORY_MS = 3 * HOUR;
+const HISTORY_MS = 3 * HOUR_MS;
 
 /** Walks of several pages, ties over page edges, bursts that time cannot pass, renames in the middle of history. */
 function smallWorld(extra: readonly DeviceSpec[] = []): (nowMs: number) => World {
   const devices: DeviceSpec[] = [
-    { deviceId: 'walk', intervalMs: 20 * SECOND, jitter: 0.5 },
-    { deviceId: 'tied', intervalMs: MINUTE, traits: ['ties'] },
-    { deviceId: 'burst', intervalMs: 5 * MINUTE, traits: ['burst'], burst: { every: 12, size: 230 } },
+    { deviceId: 'walk', intervalMs: 20 * SECOND_MS, jitter: 0.5 },
+    { deviceId: 'tied', intervalMs: MINUTE_MS, traits: ['ties'] },
+    { deviceId: 'burst', intervalMs: 5 * MINUTE_MS, traits: ['burst'], burst: { every: 12, size: 230 } },
     ...extra,
   ];
-  return (originMs) => createWorld({ seed: 21, originMs, historyMs: 6 * HOUR, devices });
+  return (originMs) => createWorld({ seed: 21, originMs, historyMs: 6 * HOUR_MS, devices });
 }
 
 async function rigFor(bench: Bench, program: Program, changes: Partial<RigOptions> = {}): Promise<Rig> {
@@ -48,7 +46,7 @@ async function rigFor(bench: Bench, program: Program, changes: Partial<RigOption
 }
 
 /** The wanted span is counted from the first answer: repeated lives move it by a few minutes. */
-const FROM_NS = BigInt(NOW_MS - HISTORY_MS + 10 * MINUTE) * 1_000_000n;
+const FROM_NS = BigInt(NOW_MS - HISTORY_MS + 10 * MINUTE_MS) * 1_000_000n;
 
 async function finish(rig: Rig, startedMs = NOW_MS): Promise<string[]> {
   const verdict = await rig.verdict(startedMs, { fromNs: FROM_NS });
@@ -139,7 +137,7 @@ async function countLife(bench: Bench, program: Program): Promise<number> {
 export const falseEmpties: Scenario = async (bench, program) => {
   using rig = await rigFor(bench, program);
   await rig.once();
-  await rig.clock.sleep(HOUR);
+  await rig.clock.sleep(HOUR_MS);
   const startedMs = rig.clock.nowMs();
   rig.simulator.faults = lying(2, () => []);
   await rig.once();
@@ -173,15 +171,17 @@ function lying(times: number, change: (records: readonly string[]) => readonly s
 
 /** A reading that appears after its time was covered, where a later request happens to see it. */
 export const lateReading: Scenario = async (bench, program) => {
-  const lateAt = BigInt(NOW_MS - 10 * MINUTE);
+  const lateAt = BigInt(NOW_MS - 10 * MINUTE_MS);
   const at = (ms: bigint) => ({ recordedAtNs: ms * 1_000_000n, values: [['level', String(ms % 1000n)] as const] });
-  const times = Array.from({ length: 100 }, (_, index) => lateAt - BigInt(index * 30 * SECOND));
+  const times = Array.from({ length: 100 }, (_, index) => lateAt - BigInt(index * 30 * SECOND_MS));
   const device: DeviceSpec = { deviceId: 'late', readings: [...times.map(at), at(lateAt - 500n)] };
   using rig = await rigFor(bench, program, { world: smallWorld([device]) });
   rig.simulator.hides = (deviceId, reading) =>
-    deviceId === 'late' && reading.recordedAtNs === (lateAt - 500n) * 1_000_000n && rig.clock.nowMs() < NOW_MS + HOUR;
+    deviceId === 'late' &&
+    reading.recordedAtNs === (lateAt - 500n) * 1_000_000n &&
+    rig.clock.nowMs() < NOW_MS + HOUR_MS;
   await rig.once();
-  await rig.clock.sleep(2 * HOUR);
+  await rig.clock.sleep(2 * HOUR_MS);
   const startedMs = rig.clock.nowMs();
   await rig.once();
   return await finish(rig, startedMs);
@@ -192,16 +192,16 @@ export const renamed: Scenario = async (bench, program) => {
   const device: DeviceSpec = {
     deviceId: 'renamed',
     name: 'before',
-    intervalMs: MINUTE,
-    renames: [{ atMs: NOW_MS + 10 * MINUTE, value: 'after' }],
+    intervalMs: MINUTE_MS,
+    renames: [{ atMs: NOW_MS + 10 * MINUTE_MS, value: 'after' }],
   };
-  using rig = await rigFor(bench, program, { world: smallWorld([device]), historyMs: HOUR });
+  using rig = await rigFor(bench, program, { world: smallWorld([device]), historyMs: HOUR_MS });
   await rig.once();
-  await rig.clock.sleep(HOUR);
+  await rig.clock.sleep(HOUR_MS);
   const startedMs = rig.clock.nowMs();
   const { settings } = rig;
-  await rig.once({ settings: { ...settings, history: { kind: 'age', ageMs: HISTORY_MS + HOUR } } });
-  await rig.clock.sleep(HOUR);
+  await rig.once({ settings: { ...settings, history: { kind: 'age', ageMs: HISTORY_MS + HOUR_MS } } });
+  await rig.clock.sleep(HOUR_MS);
   await rig.once();
   const rows = await bench.influxd.query(rig.database, "SELECT * FROM telemetry WHERE device_id = 'renamed'");
   const firstRunNs = BigInt(NOW_MS) * 1_000_000n;
@@ -225,11 +225,11 @@ export const firstAnswerEmpty: Scenario = async (bench, program) => {
 /** Readings that the service shows up to a minute after their time: what is younger than that cannot be claimed. */
 export const lateInsideSettle: Scenario = async (bench, program) => {
   using rig = await rigFor(bench, program, {
-    world: smallWorld([{ deviceId: 'often', intervalMs: 5 * SECOND }]),
-    settings: { lateness: { share: 0.7, maxMs: 100 * SECOND, devices: null } },
+    world: smallWorld([{ deviceId: 'often', intervalMs: 5 * SECOND_MS }]),
+    settings: { lateness: { share: 0.7, maxMs: 100 * SECOND_MS, devices: null } },
   });
   await rig.once();
-  await rig.clock.sleep(HOUR);
+  await rig.clock.sleep(HOUR_MS);
   const startedMs = rig.clock.nowMs();
   await rig.once();
   return await finish(rig, startedMs);

@@ -14,6 +14,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { StatusReport } from '../../../src/core/status.ts';
+import { MINUTE_MS } from '../../../src/core/time.ts';
 import { AS_SHIPPED, PROGRAM, startNullInflux } from '../parts.ts';
 
 /** What the fleet is. */
@@ -39,7 +40,6 @@ const plan: FleetPlan = {
   reportMinutes: Number(values.report),
   requestsPerMinute: Number(values.requests),
 };
-const MINUTE_MS = 60_000;
 const MB = 1e6;
 
 const dataDir = mkdtempSync(join(tmpdir(), 'tidemark-fleet-'));

@@ -2,6 +2,8 @@
  * One cell of the planner's bench: a fleet, a plan, with or without another client; the planner in it and the two that
  * it is held against; and the figures of issue 4 that apply to it.
  */
+
+import { DAY_MS, HOUR_MS } from '../../../src/core/time.ts';
 import type { Measured } from '../table.ts';
 import { type PlannerRun, runPlanner, SETTINGS } from './clients.ts';
 import { runCron } from './cron.ts';
@@ -11,8 +13,6 @@ import { SHARE } from './pace.ts';
 import type { RunResult } from './result.ts';
 import { createService, type ServicePlan } from './service.ts';
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 const RUN_IN_MS = 2 * DAY_MS;
 
 export const PLANS = {

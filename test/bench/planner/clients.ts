@@ -1,6 +1,8 @@
 /**
  * The planner at work against the bench's service, through the real pace (issue 4, "Figures").
  */
+
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../src/core/time.ts';
 import { createPlanner } from '../../../src/scheduler/planner.ts';
 import {
   type Decision,
@@ -17,9 +19,6 @@ import { type RunResult, resultOf } from './result.ts';
 import type { Service, ServicePlan } from './service.ts';
 import { createTiming, type Timing } from './timing.ts';
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 export const PAGE = 200;
 
 export interface RunOptions {

@@ -2,11 +2,9 @@
  * A fleet for the planner's bench: devices whose readings are functions of a seed, so that any of millions is known at
  * once. Times are milliseconds from the beginning of the run; there is history before it.
  */
-import { mix, type Seed, unit, whole } from '../../../src/sim/random.ts';
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
+import { DAY_MS, HOUR_MS } from '../../../src/core/time.ts';
+import { mix, type Seed, unit, whole } from '../../../src/sim/random.ts';
 
 /** What reports how. */
 export interface FleetOptions {

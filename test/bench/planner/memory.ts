@@ -3,11 +3,10 @@
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { DAY_MS } from '../../../src/core/time.ts';
 import { createPlanner } from '../../../src/scheduler/planner.ts';
 import { SETTINGS, tellHeld } from './clients.ts';
 import { createFleet, MIXED } from './fleet.ts';
-
-const DAY_MS = 86_400_000;
 
 /** Bytes, after it was told of all devices, their history and a listing, and has begun to work. */
 export function plannerBytes(devices: number, seed: number): number {

@@ -2,6 +2,7 @@
  * The planner's bench in small, and a virtual day of 10,000 devices through planner and pace alone (issue 4, "Done when").
  */
 import { describe, expect, test } from 'vitest';
+import { DAY_MS } from '../../../src/core/time.ts';
 import { demandOf } from '../../../src/scheduler/demand.ts';
 import { figuresOf, PLANS, runCell } from './cells.ts';
 import { runPlanner, SETTINGS } from './clients.ts';
@@ -10,7 +11,6 @@ import { plannerBytes } from './memory.ts';
 import { createService } from './service.ts';
 
 const SEED = 3;
-const DAY_MS = 86_400_000;
 
 /** Expects the figures that are counted, not timed. */
 function expectMet(result: ReturnType<typeof runCell>): void {

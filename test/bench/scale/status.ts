@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { StatusReport } from '../../../src/core/status.ts';
+import { MINUTE_MS } from '../../../src/core/time.ts';
 import { runProgram } from '../parts.ts';
 import { type Filled, fillState } from './state.ts';
 
@@ -25,7 +26,6 @@ export interface LookOptions {
 
 const DEVICES = 10_000;
 const READINGS = 100_000_000;
-const MINUTE_MS = 60_000;
 
 /** Fills a state and looks at it. @throws Error where an answer is not right. */
 export async function statusLooks({ program, runs, part, say }: LookOptions): Promise<readonly StatusLook[]> {

@@ -2,23 +2,28 @@
  * `--from all`: how far back it goes, under every reading of the API document, and that it ends.
  */
 import { describe, expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS } from '../../../src/core/time.ts';
 import type { SettingsOverrides } from '../../../src/sim/settings.ts';
 import { createWorld } from '../../../src/sim/world.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
-import { backfillAlone, coverageOf, DAY, HOUR, telemetryRequests } from './support.ts';
+import { backfillAlone, coverageOf, telemetryRequests } from './support.ts';
 
 /** Three years of a device, one since ten days, one that rested for a year, one that fell silent two years ago. */
-const BEGAN = NOW_MS - 1100 * DAY;
+const BEGAN = NOW_MS - 1100 * DAY_MS;
 const DEVICES = [
-  { deviceId: 'old', intervalMs: 12 * HOUR },
-  { deviceId: 'young', intervalMs: HOUR, silences: [{ fromMs: 0, toMs: NOW_MS - 10 * DAY }] },
-  { deviceId: 'rested', intervalMs: 6 * HOUR, silences: [{ fromMs: NOW_MS - 420 * DAY, toMs: NOW_MS - 40 * DAY }] },
+  { deviceId: 'old', intervalMs: 12 * HOUR_MS },
+  { deviceId: 'young', intervalMs: HOUR_MS, silences: [{ fromMs: 0, toMs: NOW_MS - 10 * DAY_MS }] },
+  {
+    deviceId: 'rested',
+    intervalMs: 6 * HOUR_MS,
+    silences: [{ fromMs: NOW_MS - 420 * DAY_MS, toMs: NOW_MS - 40 * DAY_MS }],
+  },
   {
     deviceId: 'silent',
-    intervalMs: 12 * HOUR,
-    silences: [{ fromMs: NOW_MS - 730 * DAY, toMs: Number.POSITIVE_INFINITY }],
+    intervalMs: 12 * HOUR_MS,
+    silences: [{ fromMs: NOW_MS - 730 * DAY_MS, toMs: Number.POSITIVE_INFINITY }],
   },
 ];
 
@@ -30,7 +35,7 @@ describe.runIf(influxdAvailable())('--from all', () => {
   const rigOf = async (settings: SettingsOverrides, devices = DEVICES): Promise<Rig> =>
     await openRig(bench, {
       world: (originMs) => createWorld({ seed: 9, originMs, historyMs: originMs - BEGAN, devices, alerts: [] }),
-      historyMs: 2 * DAY,
+      historyMs: 2 * DAY_MS,
       settings,
     });
 
@@ -59,7 +64,7 @@ describe.runIf(influxdAvailable())('--from all', () => {
     expect(summary.oldest_reading?.slice(0, 7)).toBe(new Date(BEGAN).toISOString().slice(0, 7));
     // Running it again: the same end, and nothing but the newest minutes to ask.
     const before = telemetryRequests(rig);
-    expect((await backfillAlone(rig, { fromMs: 'all', toMs: NOW_MS - HOUR })).summary.outcome).toBe('complete');
+    expect((await backfillAlone(rig, { fromMs: 'all', toMs: NOW_MS - HOUR_MS })).summary.outcome).toBe('complete');
     expect(telemetryRequests(rig)).toBe(before);
   });
 
@@ -79,8 +84,8 @@ describe.runIf(influxdAvailable())('--from all', () => {
     await backfillAlone(rig, { fromMs: 'all' });
     const [[fromMs] = [0], ...more] = coverageOf(rig, 'young');
     expect(more).toEqual([]);
-    expect((NOW_MS - 10 * DAY - fromMs) / DAY).toBeGreaterThan(398);
-    expect((NOW_MS - 10 * DAY - fromMs) / DAY).toBeLessThan(401);
+    expect((NOW_MS - 10 * DAY_MS - fromMs) / DAY_MS).toBeGreaterThan(398);
+    expect((NOW_MS - 10 * DAY_MS - fromMs) / DAY_MS).toBeLessThan(401);
   });
 
   test.each(['refused', 'empty'] as const)(
@@ -90,11 +95,11 @@ describe.runIf(influxdAvailable())('--from all', () => {
       const { summary } = await backfillAlone(rig, { fromMs: 'all' });
       expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
       expect(new Set(summary.missing.map(({ reason }) => reason))).toEqual(new Set(['beyond plan']));
-      const verdict = await rig.verdict(NOW_MS, { fromNs: BigInt(NOW_MS - 89 * DAY) * 1_000_000n });
+      const verdict = await rig.verdict(NOW_MS, { fromNs: BigInt(NOW_MS - 89 * DAY_MS) * 1_000_000n });
       expect(verdict.missing).toEqual([]);
       for (const { deviceId } of DEVICES) {
         const oldest = coverageOf(rig, deviceId)[0]?.[0] ?? Number.POSITIVE_INFINITY;
-        expect(oldest).toBeGreaterThan(NOW_MS - 90.1 * DAY);
+        expect(oldest).toBeGreaterThan(NOW_MS - 90.1 * DAY_MS);
       }
       expect(telemetryRequests(rig)).toBeLessThan(age === 'refused' ? 40 : 150);
     },
@@ -102,14 +107,14 @@ describe.runIf(influxdAvailable())('--from all', () => {
 
   test('a stretch that the plan hides is one that can not be had: exit 1, told by its reason', async () => {
     using rig = await rigOf({ plan: { ...GO, historyMaxDays: 90 }, bounds: { age: 'empty' } });
-    const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 200 * DAY });
+    const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 200 * DAY_MS });
     expect(summary).toMatchObject({ outcome: 'incomplete for good', exit_code: 1 });
     expect(new Set(summary.missing.map(({ reason }) => reason))).toEqual(new Set(['beyond plan']));
   });
 
   test('a device that never said anything ends too', async () => {
     using rig = await rigOf({ plan: { ...GO, historyMaxDays: 365 } }, [
-      { deviceId: 'mute', intervalMs: HOUR, silences: [{ fromMs: 0, toMs: Number.POSITIVE_INFINITY }] },
+      { deviceId: 'mute', intervalMs: HOUR_MS, silences: [{ fromMs: 0, toMs: Number.POSITIVE_INFINITY }] },
     ]);
     const { summary } = await backfillAlone(rig, { fromMs: 'all' });
     expect(summary).toMatchObject({ devices: 1, devices_empty: 1, readings: 0, oldest_reading: null });

@@ -2,24 +2,25 @@
  * `--backfill` without a daemon, on the virtual clock: what it fills, what it costs, when it ends and with what.
  */
 import { describe, expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
 import { always, onPath } from '../../../src/sim/faults.ts';
 import { worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
-import { backfillAlone, coverageOf, DAY, HOUR, MINUTE, SECOND, telemetryRequests } from './support.ts';
+import { backfillAlone, coverageOf, telemetryRequests } from './support.ts';
 
 const DEVICES = [
-  { deviceId: 'often', intervalMs: MINUTE, jitter: 0.5 },
-  { deviceId: 'tied', intervalMs: 5 * MINUTE, traits: ['ties' as const] },
-  { deviceId: 'seldom', intervalMs: 17 * MINUTE },
+  { deviceId: 'often', intervalMs: MINUTE_MS, jitter: 0.5 },
+  { deviceId: 'tied', intervalMs: 5 * MINUTE_MS, traits: ['ties' as const] },
+  { deviceId: 'seldom', intervalMs: 17 * MINUTE_MS },
 ];
 
 describe.runIf(influxdAvailable())('--backfill alone', () => {
   const bench = sharedBench(openBench);
 
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
-    await openRig(bench, { world: worldOf(DEVICES, 40 * DAY), historyMs: 2 * DAY, ...options });
+    await openRig(bench, { world: worldOf(DEVICES, 40 * DAY_MS), historyMs: 2 * DAY_MS, ...options });
 
   const expectThere = async (rig: Rig, fromMs: number, least: number): Promise<void> => {
     const verdict = await rig.verdict(NOW_MS, { fromNs: BigInt(fromMs) * 1_000_000n });
@@ -30,13 +31,17 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
 
   test('fills the span of all devices and delivers it, by requests of its own lane alone', async () => {
     using rig = await rigOf();
-    const { summary, progress } = await backfillAlone(rig, { fromMs: NOW_MS - 30 * DAY }, { everyMs: 2 * SECOND });
+    const { summary, progress } = await backfillAlone(
+      rig,
+      { fromMs: NOW_MS - 30 * DAY_MS },
+      { everyMs: 2 * SECOND_MS },
+    );
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, devices: 3, devices_complete: 3, missing: [] });
     expect(summary.destinations).toMatchObject([{ pending_points: 0, quarantined: 0 }]);
     expect(summary.readings).toBeGreaterThan(50_000);
     expect(summary.requests).toBe(telemetryRequests(rig));
     expect(rig.simulator.log.total).toBe(summary.requests + 2);
-    await expectThere(rig, NOW_MS - 30 * DAY, 50_000);
+    await expectThere(rig, NOW_MS - 30 * DAY_MS, 50_000);
     const shares = progress.map(({ totals }) => totals.covered_share ?? -1);
     expect(shares.length).toBeGreaterThan(5);
     expect(shares).toEqual(shares.toSorted((a, b) => a - b));
@@ -47,7 +52,7 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
 
   test('of some devices asks for nothing of the others', async () => {
     using rig = await rigOf();
-    const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 10 * DAY, devices: ['seldom'] });
+    const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 10 * DAY_MS, devices: ['seldom'] });
     expect(summary).toMatchObject({ outcome: 'complete', devices: 1 });
     expect(telemetryRequests(rig, 'seldom')).toBe(telemetryRequests(rig));
     expect(coverageOf(rig, 'seldom')).toHaveLength(1);
@@ -56,7 +61,7 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
 
   test('of what is held asks for the account and the list alone', async () => {
     using rig = await rigOf();
-    const asked = { fromMs: NOW_MS - 5 * DAY, toMs: NOW_MS - HOUR };
+    const asked = { fromMs: NOW_MS - 5 * DAY_MS, toMs: NOW_MS - HOUR_MS };
     await backfillAlone(rig, asked);
     const before = rig.simulator.log.total;
     const { summary } = await backfillAlone(rig, asked);
@@ -67,24 +72,24 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
   test('ends at the moment it began less the settle, and leaves what lies before and after alone', async () => {
     using rig = await rigOf();
     const startedMs = rig.clock.nowMs();
-    await backfillAlone(rig, { fromMs: NOW_MS - 3 * DAY });
+    await backfillAlone(rig, { fromMs: NOW_MS - 3 * DAY_MS });
     for (const { deviceId } of DEVICES) {
       const [[fromMs, toMs] = [0, 0], ...more] = coverageOf(rig, deviceId);
       expect(more).toEqual([]);
-      expect(fromMs).toBe(NOW_MS - 3 * DAY);
-      expect(startedMs - toMs).toBeGreaterThanOrEqual(2 * MINUTE);
-      expect(startedMs - toMs).toBeLessThan(2 * MINUTE + 5 * SECOND);
+      expect(fromMs).toBe(NOW_MS - 3 * DAY_MS);
+      expect(startedMs - toMs).toBeGreaterThanOrEqual(2 * MINUTE_MS);
+      expect(startedMs - toMs).toBeLessThan(2 * MINUTE_MS + 5 * SECOND_MS);
     }
   });
 
   test('is breadth first: the last day of all, then the week, then the rest', async () => {
     using rig = await rigOf();
-    await backfillAlone(rig, { fromMs: NOW_MS - 20 * DAY });
+    await backfillAlone(rig, { fromMs: NOW_MS - 20 * DAY_MS });
     const bounds = rig.simulator.log.requests.flatMap(({ query, path }) => {
       const before = new URLSearchParams(query).get('before');
       return before === null || !path.endsWith('/telemetry') ? [] : [NOW_MS - Date.parse(before)];
     });
-    const reaches = bounds.map((ageMs) => (ageMs < DAY - MINUTE ? 0 : ageMs < 7 * DAY - MINUTE ? 1 : 2));
+    const reaches = bounds.map((ageMs) => (ageMs < DAY_MS - MINUTE_MS ? 0 : ageMs < 7 * DAY_MS - MINUTE_MS ? 1 : 2));
     // Four are asked at once.
     const lastOf = (reach: 0 | 1 | 2): number => reaches.lastIndexOf(reach);
     expect(reaches.indexOf(1)).toBeGreaterThan(lastOf(0) - 4);
@@ -93,13 +98,13 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
   });
 
   test('stopped anywhere and run again asks for no page twice but those in flight', async () => {
-    const asked = { fromMs: NOW_MS - 12 * DAY, toMs: NOW_MS - HOUR };
+    const asked = { fromMs: NOW_MS - 12 * DAY_MS, toMs: NOW_MS - HOUR_MS };
     using whole = await rigOf();
     await backfillAlone(whole, asked);
     const needed = telemetryRequests(whole);
     using rig = await rigOf();
     let runs = 0;
-    for (let afterMs = 3 * SECOND; ; afterMs += 1500) {
+    for (let afterMs = 3 * SECOND_MS; ; afterMs += 1500) {
       const stop = new AbortController();
       const timer = rig.clock.sleep(afterMs, stop.signal).then(
         () => stop.abort(new Error('told to stop')),
@@ -127,15 +132,15 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     bench.proxy.setFaults(() => ({ kind: 'answer', status: 503, body: '{"code":"unavailable","message":"busy"}' }));
     const startedMs = rig.clock.nowMs();
     try {
-      const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 3 * DAY });
+      const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 3 * DAY_MS });
       expect(summary).toMatchObject({ outcome: 'stalled', exit_code: 3, devices_complete: 3, missing: [] });
       expect(summary.destinations[0]?.pending_points).toBeGreaterThan(1000);
-      expect(rig.clock.nowMs() - startedMs).toBeGreaterThanOrEqual(10 * MINUTE);
-      expect(rig.clock.nowMs() - startedMs).toBeLessThan(15 * MINUTE);
+      expect(rig.clock.nowMs() - startedMs).toBeGreaterThanOrEqual(10 * MINUTE_MS);
+      expect(rig.clock.nowMs() - startedMs).toBeLessThan(15 * MINUTE_MS);
     } finally {
       bench.proxy.setFaults(null);
     }
-    const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 3 * DAY, toMs: NOW_MS - HOUR });
+    const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 3 * DAY_MS, toMs: NOW_MS - HOUR_MS });
     expect(summary).toMatchObject({ outcome: 'complete', requests: 0 });
     expect(summary.destinations[0]?.pending_points).toBe(0);
   });
@@ -144,12 +149,12 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     using rig = await rigOf();
     rig.simulator.faults = onPath(/seldom\/telemetry/, always({ kind: 'server-error', status: 500 }));
     const startedMs = rig.clock.nowMs();
-    const { summary, progress } = await backfillAlone(rig, { fromMs: NOW_MS - 3 * DAY }, { everyMs: MINUTE });
+    const { summary, progress } = await backfillAlone(rig, { fromMs: NOW_MS - 3 * DAY_MS }, { everyMs: MINUTE_MS });
     expect(summary).toMatchObject({ outcome: 'stalled', exit_code: 3, devices_complete: 2 });
     expect(progress.at(-1)).toMatchObject({ eta: null, waits: 'waits for 1 device that cannot be reached' });
     expect([...new Set(summary.missing.map(({ device_id }) => device_id))]).toEqual(['seldom']);
     expect(summary.missing.map(({ reason }) => reason)).toContain('device unreachable');
-    expect(rig.clock.nowMs() - startedMs).toBeLessThan(30 * MINUTE);
+    expect(rig.clock.nowMs() - startedMs).toBeLessThan(30 * MINUTE_MS);
   });
 
   test('ends with 3 where the service goes away', async () => {
@@ -157,7 +162,7 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     let asked = 0;
     const { summary } = await backfillAlone(
       rig,
-      { fromMs: NOW_MS - 20 * DAY },
+      { fromMs: NOW_MS - 20 * DAY_MS },
       {
         changes: {
           observe: ({ type }) => {
@@ -169,23 +174,23 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     );
     expect(summary).toMatchObject({ outcome: 'stalled', exit_code: 3 });
     expect(summary.missing.length).toBeGreaterThan(0);
-    expect(rig.clock.nowMs() - NOW_MS).toBeLessThan(30 * MINUTE);
+    expect(rig.clock.nowMs() - NOW_MS).toBeLessThan(30 * MINUTE_MS);
     rig.simulator.faults = null;
-    expect((await backfillAlone(rig, { fromMs: NOW_MS - 20 * DAY })).summary.outcome).toBe('complete');
+    expect((await backfillAlone(rig, { fromMs: NOW_MS - 20 * DAY_MS })).summary.outcome).toBe('complete');
   });
 
   test('waits for the allowance of a day, which is progress', async () => {
     using rig = await rigOf({ settings: { plan: { requestsPerMinute: 60, requestsPerDay: 100, historyMaxDays: 31 } } });
-    const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 10 * DAY });
+    const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 10 * DAY_MS });
     expect(summary.outcome).toBe('complete');
     expect(summary.requests).toBeGreaterThan(85);
-    expect(rig.clock.nowMs() - NOW_MS).toBeGreaterThan(0.5 * DAY);
+    expect(rig.clock.nowMs() - NOW_MS).toBeGreaterThan(0.5 * DAY_MS);
     expect(rig.simulator.log.count(429)).toBe(0);
   });
 
   test('a key without the scope for telemetry is refused: 77', async () => {
     using rig = await rigOf({ settings: { key: { scopes: ['devices:read', 'account:read'] } } });
-    await expect(backfillAlone(rig, { fromMs: NOW_MS - DAY })).rejects.toMatchObject({
+    await expect(backfillAlone(rig, { fromMs: NOW_MS - DAY_MS })).rejects.toMatchObject({
       exitCode: 77,
       message: expect.stringContaining('telemetry:read'),
     });
@@ -193,11 +198,11 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
 
   test('a device that is not there, or left out, is a mistake before anything of it is asked', async () => {
     using rig = await rigOf({ filter: { exclude: ['tied'] } });
-    await expect(backfillAlone(rig, { fromMs: NOW_MS - DAY, devices: ['nobody'] })).rejects.toMatchObject({
+    await expect(backfillAlone(rig, { fromMs: NOW_MS - DAY_MS, devices: ['nobody'] })).rejects.toMatchObject({
       exitCode: 2,
       message: '--device: the workspace lists no device with that id.',
     });
-    await expect(backfillAlone(rig, { fromMs: NOW_MS - DAY, devices: ['often', 'tied'] })).rejects.toMatchObject({
+    await expect(backfillAlone(rig, { fromMs: NOW_MS - DAY_MS, devices: ['often', 'tied'] })).rejects.toMatchObject({
       exitCode: 2,
       message: expect.stringMatching(/^--device number 2: sync\.include or sync\.exclude leaves/),
     });

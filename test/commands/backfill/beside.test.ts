@@ -2,6 +2,7 @@
  * `--backfill` as a job of the daemon, on the virtual clock: in the lowest lane, beside other jobs, across restarts.
  */
 import { describe, expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
 import { openJobBoard } from '../../../src/store/job-board.ts';
 import { type DaemonOptions, liveAsDaemon, told, worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
@@ -12,26 +13,22 @@ import {
   argsOf,
   backfillAlone,
   coverageOf,
-  DAY,
   type Followed,
   followBackfill,
-  HOUR,
   inState,
-  MINUTE,
-  SECOND,
   summaryOf,
   takingJobs,
   telemetryRequests,
 } from './support.ts';
 
 const DEVICES = [
-  { deviceId: 'often', intervalMs: MINUTE, jitter: 0.5 },
-  { deviceId: 'tied', intervalMs: 5 * MINUTE, traits: ['ties' as const] },
-  { deviceId: 'seldom', intervalMs: 17 * MINUTE },
+  { deviceId: 'often', intervalMs: MINUTE_MS, jitter: 0.5 },
+  { deviceId: 'tied', intervalMs: 5 * MINUTE_MS, traits: ['ties' as const] },
+  { deviceId: 'seldom', intervalMs: 17 * MINUTE_MS },
   {
     deviceId: 'silent',
-    intervalMs: 10 * MINUTE,
-    silences: [{ fromMs: NOW_MS - 9 * DAY, toMs: Number.POSITIVE_INFINITY }],
+    intervalMs: 10 * MINUTE_MS,
+    silences: [{ fromMs: NOW_MS - 9 * DAY_MS, toMs: Number.POSITIVE_INFINITY }],
   },
 ];
 
@@ -39,7 +36,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
   const bench = sharedBench(openBench);
 
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
-    await openRig(bench, { world: worldOf(DEVICES, 40 * DAY), historyMs: 2 * DAY, ...options });
+    await openRig(bench, { world: worldOf(DEVICES, 40 * DAY_MS), historyMs: 2 * DAY_MS, ...options });
 
   const live = async (rig: Rig, forMs: number, more: Omit<DaemonOptions, 'forMs'> = {}) =>
     await liveAsDaemon(rig, { beside: takingJobs(rig), ...more, forMs });
@@ -63,10 +60,10 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
   test('fills the span, tells how far it is, and ends when all is delivered', async () => {
     using rig = await rigOf();
     const all: Followed[] = [];
-    const life = await live(rig, 40 * MINUTE, {
+    const life = await live(rig, 40 * MINUTE_MS, {
       meanwhile: async () => {
-        await rig.clock.sleep(2 * SECOND);
-        all.push(await followBackfill(rig, { fromMs: NOW_MS - 20 * DAY }));
+        await rig.clock.sleep(2 * SECOND_MS);
+        all.push(await followBackfill(rig, { fromMs: NOW_MS - 20 * DAY_MS }));
       },
     });
     expect(life.error).toBeNull();
@@ -78,7 +75,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     const shares = followed.progress.map(({ totals }) => totals.covered_share ?? 0);
     expect(Math.max(...shares)).toBeGreaterThan(0.8);
     expect(followed.progress.some(({ eta }) => eta?.basis.includes('requests at'))).toBe(true);
-    await expectThere(rig, NOW_MS - 20 * DAY, NOW_MS - 5 * MINUTE);
+    await expectThere(rig, NOW_MS - 20 * DAY_MS, NOW_MS - 5 * MINUTE_MS);
     const lanes = inState(rig, (db) =>
       db.prepare("SELECT lane, count(*) AS n FROM request WHERE stream = 'telemetry' GROUP BY lane").all(),
     );
@@ -91,16 +88,16 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
 
   test('takes nothing from live work: readings are as fresh as without it', async () => {
     const plan = { requestsPerMinute: 40, requestsPerDay: 60_000, historyMaxDays: 31 };
-    const fleet = Array.from({ length: 10 }, (_, n) => ({ deviceId: `d${n}`, intervalMs: MINUTE, jitter: 0.3 }));
+    const fleet = Array.from({ length: 10 }, (_, n) => ({ deviceId: `d${n}`, intervalMs: MINUTE_MS, jitter: 0.3 }));
     const meanLag = async (withBackfill: boolean): Promise<{ lag: number; backfill: number }> => {
-      using rig = await rigOf({ world: worldOf(fleet, 40 * DAY), historyMs: HOUR, settings: { plan } });
+      using rig = await rigOf({ world: worldOf(fleet, 40 * DAY_MS), historyMs: HOUR_MS, settings: { plan } });
       const lags: number[] = [];
-      await live(rig, 90 * MINUTE, {
+      await live(rig, 90 * MINUTE_MS, {
         meanwhile: async ({ report }) => {
-          await rig.clock.sleep(30 * MINUTE);
-          if (withBackfill) ask(rig, { fromMs: NOW_MS - 30 * DAY });
-          while (rig.clock.nowMs() < NOW_MS + 88 * MINUTE) {
-            await rig.clock.sleep(MINUTE);
+          await rig.clock.sleep(30 * MINUTE_MS);
+          if (withBackfill) ask(rig, { fromMs: NOW_MS - 30 * DAY_MS });
+          while (rig.clock.nowMs() < NOW_MS + 88 * MINUTE_MS) {
+            await rig.clock.sleep(MINUTE_MS);
             lags.push(...report().devices.map(({ lag_seconds }) => lag_seconds ?? 0));
           }
         },
@@ -118,15 +115,15 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
 
   test('does not hold up a --once, and two of them follow each other', async () => {
     using rig = await rigOf();
-    await live(rig, 3 * HOUR, {
+    await live(rig, 3 * HOUR_MS, {
       meanwhile: async () => {
-        await rig.clock.sleep(20 * MINUTE);
-        const first = followBackfill(rig, { fromMs: NOW_MS - 30 * DAY, maxShare: 0.1 });
-        const second = followBackfill(rig, { fromMs: NOW_MS - 31 * DAY, devices: ['seldom'] });
-        await rig.clock.sleep(5 * SECOND);
+        await rig.clock.sleep(20 * MINUTE_MS);
+        const first = followBackfill(rig, { fromMs: NOW_MS - 30 * DAY_MS, maxShare: 0.1 });
+        const second = followBackfill(rig, { fromMs: NOW_MS - 31 * DAY_MS, devices: ['seldom'] });
+        await rig.clock.sleep(5 * SECOND_MS);
         const once = await followBackfill(rig, 'once');
         expect(once.end).toMatchObject({ exitCode: 0 });
-        expect(once.tookMs).toBeLessThan(5 * MINUTE);
+        expect(once.tookMs).toBeLessThan(5 * MINUTE_MS);
         expect(statesOf(rig)).toEqual(['running', 'waiting']);
         expect((await first).end).toMatchObject({ exitCode: 0 });
         expect((await second).end).toMatchObject({ exitCode: 0 });
@@ -138,21 +135,21 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
 
   test('is cancelled when its follower is told to stop; nothing is asked for it any more', async () => {
     using rig = await rigOf();
-    const life = await live(rig, 2 * HOUR, {
+    const life = await live(rig, 2 * HOUR_MS, {
       meanwhile: async () => {
-        await rig.clock.sleep(20 * MINUTE);
+        await rig.clock.sleep(20 * MINUTE_MS);
         const stop = new AbortController();
-        const following = followBackfill(rig, { fromMs: NOW_MS - 30 * DAY, maxShare: 0.1 }, stop.signal);
-        await rig.clock.sleep(MINUTE);
+        const following = followBackfill(rig, { fromMs: NOW_MS - 30 * DAY_MS, maxShare: 0.1 }, stop.signal);
+        await rig.clock.sleep(MINUTE_MS);
         stop.abort(new Error('Ctrl-C'));
         const followed = await following;
         expect(followed.end).toMatchObject({ state: 'cancelled', exitCode: 3 });
         expect(summaryOf(followed)).toMatchObject({ outcome: 'interrupted' });
-        await rig.clock.sleep(MINUTE);
+        await rig.clock.sleep(MINUTE_MS);
         const before = inState(rig, (db) =>
           db.prepare("SELECT count(*) FROM request WHERE lane = 'backfill'").pluck().get(),
         );
-        await rig.clock.sleep(20 * MINUTE);
+        await rig.clock.sleep(20 * MINUTE_MS);
         expect(
           inState(rig, (db) => db.prepare("SELECT count(*) FROM request WHERE lane = 'backfill'").pluck().get()),
         ).toBe(before);
@@ -163,105 +160,105 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
 
   test('goes on without its follower, and after the daemon is stopped and started again, without asking twice', async () => {
     using whole = await rigOf();
-    await live(whole, 15 * MINUTE);
-    await live(whole, 40 * MINUTE, { meanwhile: async () => ask(whole, { fromMs: NOW_MS - 14 * DAY }) });
+    await live(whole, 15 * MINUTE_MS);
+    await live(whole, 40 * MINUTE_MS, { meanwhile: async () => ask(whole, { fromMs: NOW_MS - 14 * DAY_MS }) });
     const needed = Number(
       inState(whole, (db) => db.prepare("SELECT count(*) FROM request WHERE lane = 'backfill'").pluck().get()),
     );
     expect(statesOf(whole)).toEqual(['done']);
     using rig = await rigOf();
-    await live(rig, 15 * MINUTE);
+    await live(rig, 15 * MINUTE_MS);
     const askedMs = rig.clock.nowMs();
-    ask(rig, { fromMs: NOW_MS - 14 * DAY });
+    ask(rig, { fromMs: NOW_MS - 14 * DAY_MS });
     let lives = 0;
     while (!statesOf(rig).includes('done')) {
       lives += 1;
       expect(lives).toBeLessThan(30);
-      await live(rig, lives * 25 * SECOND);
+      await live(rig, lives * 25 * SECOND_MS);
     }
     expect(lives).toBeGreaterThan(3);
     const summary = inState(rig, (db) => db.prepare("SELECT summary FROM job WHERE kind = 'backfill'").pluck().get());
     const { to } = JSON.parse(String(summary));
-    expect(Date.parse(to), 'its end is where it was when it began').toBeLessThan(askedMs - MINUTE);
+    expect(Date.parse(to), 'its end is where it was when it began').toBeLessThan(askedMs - MINUTE_MS);
     const made = Number(
       inState(rig, (db) => db.prepare("SELECT count(*) FROM request WHERE lane = 'backfill'").pluck().get()),
     );
     expect(made).toBeLessThanOrEqual(needed + 5 * lives);
-    await expectThere(rig, NOW_MS - 14 * DAY, NOW_MS - HOUR);
+    await expectThere(rig, NOW_MS - 14 * DAY_MS, NOW_MS - HOUR_MS);
   });
 
   test('keeps to its part of the share, of the minute as of the day', async () => {
     const plan = { requestsPerMinute: 100, requestsPerDay: 20_000, historyMaxDays: 31 };
     using rig = await rigOf({ share: 1, settings: { plan } });
-    await live(rig, 3 * HOUR, {
+    await live(rig, 3 * HOUR_MS, {
       meanwhile: async () => {
-        await rig.clock.sleep(30 * MINUTE);
-        ask(rig, { fromMs: NOW_MS - 30 * DAY, maxShare: 0.04 });
+        await rig.clock.sleep(30 * MINUTE_MS);
+        ask(rig, { fromMs: NOW_MS - 30 * DAY_MS, maxShare: 0.04 });
       },
     });
     const times = inState(rig, (db) =>
       db.prepare<[], { at: number }>("SELECT at_ms AS at FROM request WHERE lane = 'backfill' ORDER BY at_ms").all(),
     ).map(({ at }) => at);
     expect(times.length).toBeGreaterThan(200);
-    const inAMinute = times.map((at) => times.filter((other) => other > at - MINUTE && other <= at).length);
+    const inAMinute = times.map((at) => times.filter((other) => other > at - MINUTE_MS && other <= at).length);
     expect(Math.max(...inAMinute)).toBeLessThanOrEqual(5);
-    const rate = ((times.length - 1) * MINUTE) / ((times.at(-1) ?? 0) - (times[0] ?? 0));
+    const rate = ((times.length - 1) * MINUTE_MS) / ((times.at(-1) ?? 0) - (times[0] ?? 0));
     expect(rate).toBeGreaterThan(3.2);
   });
 
   test('a larger sync.history is a backfill of its own', async () => {
     using rig = await rigOf();
-    await live(rig, 20 * MINUTE);
+    await live(rig, 20 * MINUTE_MS);
     const before = telemetryRequests(rig);
-    const settings = { ...rig.settings, history: { kind: 'age', ageMs: 20 * DAY } as const };
-    const life = await live(rig, HOUR, { changes: { settings } });
+    const settings = { ...rig.settings, history: { kind: 'age', ageMs: 20 * DAY_MS } as const };
+    const life = await live(rig, HOUR_MS, { changes: { settings } });
     expect(life.lastReport.devices.every(({ gaps }) => gaps.every(({ reason }) => reason !== 'not reached yet'))).toBe(
       true,
     );
-    for (const { deviceId } of DEVICES) expect(coverageOf(rig, deviceId)[0]?.[0]).toBeLessThan(NOW_MS - 19.9 * DAY);
+    for (const { deviceId } of DEVICES) expect(coverageOf(rig, deviceId)[0]?.[0]).toBeLessThan(NOW_MS - 19.9 * DAY_MS);
     expect(telemetryRequests(rig) - before).toBeGreaterThan(100);
-    await expectThere(rig, NOW_MS - 19.9 * DAY, NOW_MS - 5 * MINUTE);
+    await expectThere(rig, NOW_MS - 19.9 * DAY_MS, NOW_MS - 5 * MINUTE_MS);
   });
 
   test('a stretch with an end of its own does not make the daemon fill what lies between', async () => {
     using rig = await rigOf();
-    await live(rig, 20 * MINUTE);
-    await live(rig, 30 * MINUTE, {
-      meanwhile: async () => ask(rig, { fromMs: NOW_MS - 20 * DAY, toMs: NOW_MS - 15 * DAY }),
+    await live(rig, 20 * MINUTE_MS);
+    await live(rig, 30 * MINUTE_MS, {
+      meanwhile: async () => ask(rig, { fromMs: NOW_MS - 20 * DAY_MS, toMs: NOW_MS - 15 * DAY_MS }),
     });
     expect(statesOf(rig)).toEqual(['done']);
-    await live(rig, 2 * HOUR);
+    await live(rig, 2 * HOUR_MS);
     const [island, now, ...more] = coverageOf(rig, 'seldom');
     expect(more).toEqual([]);
-    expect(island).toEqual([NOW_MS - 20 * DAY, NOW_MS - 15 * DAY]);
-    expect(now?.[0]).toBeGreaterThan(NOW_MS - 2.1 * DAY);
+    expect(island).toEqual([NOW_MS - 20 * DAY_MS, NOW_MS - 15 * DAY_MS]);
+    expect(now?.[0]).toBeGreaterThan(NOW_MS - 2.1 * DAY_MS);
   });
 
   test('a stretch that holds the end of what was broken off leaves all after it wanted', async () => {
     using rig = await rigOf();
-    await live(rig, 20 * MINUTE);
-    await rig.clock.sleep(10 * DAY);
-    const asked = { fromMs: NOW_MS - 5 * DAY, toMs: NOW_MS + 5 * DAY };
+    await live(rig, 20 * MINUTE_MS);
+    await rig.clock.sleep(10 * DAY_MS);
+    const asked = { fromMs: NOW_MS - 5 * DAY_MS, toMs: NOW_MS + 5 * DAY_MS };
     // Once more, and a smaller one in it: what was noted of the first holds for these too.
-    for (const toMs of [asked.toMs, asked.toMs, NOW_MS + 4 * DAY]) await backfillAlone(rig, { ...asked, toMs });
-    await live(rig, 4 * HOUR);
+    for (const toMs of [asked.toMs, asked.toMs, NOW_MS + 4 * DAY_MS]) await backfillAlone(rig, { ...asked, toMs });
+    await live(rig, 4 * HOUR_MS);
     for (const deviceId of ['often', 'tied', 'seldom']) expect(coverageOf(rig, deviceId)).toHaveLength(1);
-    await expectThere(rig, NOW_MS - 5 * DAY, NOW_MS + 10 * DAY);
+    await expectThere(rig, NOW_MS - 5 * DAY_MS, NOW_MS + 10 * DAY_MS);
   });
 
   test('tells who asked of a key that is refused, and of a device that is not there', async () => {
     using rig = await rigOf();
-    const life = await live(rig, HOUR, {
+    const life = await live(rig, HOUR_MS, {
       meanwhile: async () => {
-        await rig.clock.sleep(MINUTE);
-        expect((await followBackfill(rig, { fromMs: NOW_MS - DAY, devices: ['nobody'] })).end).toMatchObject({
+        await rig.clock.sleep(MINUTE_MS);
+        expect((await followBackfill(rig, { fromMs: NOW_MS - DAY_MS, devices: ['nobody'] })).end).toMatchObject({
           state: 'failed',
           exitCode: 2,
           message: '--device: the workspace lists no device with that id.',
         });
         rig.simulator.settings.key.revoked = true;
-        expect((await followBackfill(rig, { fromMs: NOW_MS - 20 * DAY })).end).toMatchObject({ exitCode: 77 });
-        expect((await followBackfill(rig, { fromMs: NOW_MS - 20 * DAY })).end).toMatchObject({ exitCode: 77 });
+        expect((await followBackfill(rig, { fromMs: NOW_MS - 20 * DAY_MS })).end).toMatchObject({ exitCode: 77 });
+        expect((await followBackfill(rig, { fromMs: NOW_MS - 20 * DAY_MS })).end).toMatchObject({ exitCode: 77 });
         rig.simulator.settings.key.revoked = false;
       },
     });

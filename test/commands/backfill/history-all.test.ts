@@ -3,17 +3,18 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { Sync } from '../../../src/app/open-sync.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
 import { createAllHistory } from '../../../src/scheduler/all-history.ts';
 import { openJobBoard } from '../../../src/store/job-board.ts';
 import { liveAsDaemon, worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
-import { DAY, HOUR, inState, MINUTE, SECOND, takingJobs } from './support.ts';
+import { inState, takingJobs } from './support.ts';
 
 const DEVICES = [
-  { deviceId: 'often', intervalMs: 2 * MINUTE, jitter: 0.5 },
-  { deviceId: 'seldom', intervalMs: 17 * MINUTE },
+  { deviceId: 'often', intervalMs: 2 * MINUTE_MS, jitter: 0.5 },
+  { deviceId: 'seldom', intervalMs: 17 * MINUTE_MS },
 ];
 
 describe.runIf(influxdAvailable())('sync.history: all', () => {
@@ -37,20 +38,23 @@ describe.runIf(influxdAvailable())('sync.history: all', () => {
     );
 
   const rigOf = async (): Promise<Rig> =>
-    await openRig(bench, { world: worldOf(DEVICES, 40 * DAY), historyMs: 2 * DAY });
+    await openRig(bench, { world: worldOf(DEVICES, 40 * DAY_MS), historyMs: 2 * DAY_MS });
 
   test('all that the API has is there, by one job, over restarts, and asked for no more', async () => {
     using rig = await rigOf();
     // Cut off in its midst, and gone on with.
-    await liveAsDaemon(rig, { beside: asking(rig), forMs: 20 * SECOND });
-    const life = await liveAsDaemon(rig, { beside: asking(rig), forMs: HOUR });
+    await liveAsDaemon(rig, { beside: asking(rig), forMs: 20 * SECOND_MS });
+    const life = await liveAsDaemon(rig, { beside: asking(rig), forMs: HOUR_MS });
     expect(life.error).toBeNull();
     expect(jobs(rig)).toEqual([{ kind: 'backfill', state: 'done', askedBy: 'sync.history' }]);
-    const span = { fromNs: BigInt(NOW_MS - 41 * DAY) * 1_000_000n, toNs: BigInt(NOW_MS - 5 * MINUTE) * 1_000_000n };
+    const span = {
+      fromNs: BigInt(NOW_MS - 41 * DAY_MS) * 1_000_000n,
+      toNs: BigInt(NOW_MS - 5 * MINUTE_MS) * 1_000_000n,
+    };
     const verdict = await rig.verdict(NOW_MS, span);
     expect([verdict.missing.slice(0, 5), verdict.invented.slice(0, 5)]).toEqual([[], []]);
     expect(verdict.expected).toBeGreaterThan(30_000);
-    await liveAsDaemon(rig, { beside: asking(rig), forMs: 65 * MINUTE });
+    await liveAsDaemon(rig, { beside: asking(rig), forMs: 65 * MINUTE_MS });
     expect(jobs(rig)).toHaveLength(1);
   });
 
@@ -58,9 +62,9 @@ describe.runIf(influxdAvailable())('sync.history: all', () => {
     using rig = await rigOf();
     await liveAsDaemon(rig, {
       beside: asking(rig),
-      forMs: 80 * MINUTE,
+      forMs: 80 * MINUTE_MS,
       meanwhile: async () => {
-        await rig.clock.sleep(15 * SECOND);
+        await rig.clock.sleep(15 * SECOND_MS);
         const opened = openJobBoard(rig.dataDir);
         opened?.board.cancel(1);
         opened?.close();

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { planOf } from '../../../src/commands/plan/command.ts';
 import { readBackfillOptions, readPace } from '../../../src/commands/shared/backfill-options.ts';
 import { UserError } from '../../../src/core/faults.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../src/core/time.ts';
 import { createBackfillPace } from '../../../src/scheduler/backfill-pace.ts';
 import { worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
@@ -12,11 +13,11 @@ import { countEffects, dieAtEffect, Killed, liveOn, mortalCommits, mortalTranspo
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions, SCHEDULES } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
 import { forWork } from '../plan/support.ts';
-import { backfillAlone, DAY, HOUR, inState, MINUTE, telemetryRequests } from './support.ts';
+import { backfillAlone, inState, telemetryRequests } from './support.ts';
 
 const DEVICES = [
-  { deviceId: 'often', intervalMs: 2 * MINUTE },
-  { deviceId: 'seldom', intervalMs: 17 * MINUTE },
+  { deviceId: 'often', intervalMs: 2 * MINUTE_MS },
+  { deviceId: 'seldom', intervalMs: 17 * MINUTE_MS },
 ];
 
 describe('the pace', () => {
@@ -35,26 +36,26 @@ describe('the pace', () => {
     const times = walk(pace, 101);
     expect(times.slice(0, 3)).toEqual([0, 10_000, 20_000]);
     expect(times[99]).toBe(990_000);
-    expect(times[100]).toBe(DAY);
+    expect(times[100]).toBe(DAY_MS);
   });
 
   test('counts what was sent before a restart', () => {
     const sentMs = Array.from({ length: 100 }, (_, n) => n * 10_000);
-    const pace = createBackfillPace({ maxShare: 0.1, finishByMs: null, startedMs: HOUR, sentMs, budgets });
-    expect(pace.freeAtMs(HOUR)).toBe(DAY);
+    const pace = createBackfillPace({ maxShare: 0.1, finishByMs: null, startedMs: HOUR_MS, sentMs, budgets });
+    expect(pace.freeAtMs(HOUR_MS)).toBe(DAY_MS);
   });
 
   test('towards a time spreads what is left, follows what turns out to be more, and is done before', () => {
-    const pace = createBackfillPace({ maxShare: null, finishByMs: 100 * MINUTE, startedMs: 0, sentMs: [], budgets });
+    const pace = createBackfillPace({ maxShare: null, finishByMs: 100 * MINUTE_MS, startedMs: 0, sentMs: [], budgets });
     pace.setLeft(50);
     const first = walk(pace, 25);
-    expect(first[24]).toBeGreaterThan(44 * MINUTE);
+    expect(first[24]).toBeGreaterThan(44 * MINUTE_MS);
     pace.setLeft(75);
     const rest = walk(pace, 75, first[24]);
-    expect(rest[74]).toBeGreaterThan(88 * MINUTE);
-    expect(rest[74]).toBeLessThan(100 * MINUTE);
-    expect(pace.isLate(99 * MINUTE)).toBe(false);
-    expect(pace.isLate(101 * MINUTE)).toBe(true);
+    expect(rest[74]).toBeGreaterThan(88 * MINUTE_MS);
+    expect(rest[74]).toBeLessThan(100 * MINUTE_MS);
+    expect(pace.isLate(99 * MINUTE_MS)).toBe(false);
+    expect(pace.isLate(101 * MINUTE_MS)).toBe(true);
   });
 });
 
@@ -91,7 +92,7 @@ describe('the command line', () => {
   });
 
   test('times to come are dates, times or lengths from now on', () => {
-    expect(readPace({ finishBy: '12h', maxShare: null }, NOW_MS).finishByMs).toBe(NOW_MS + 12 * HOUR);
+    expect(readPace({ finishBy: '12h', maxShare: null }, NOW_MS).finishByMs).toBe(NOW_MS + 12 * HOUR_MS);
     expect(readPace({ finishBy: '2026-07-01', maxShare: null }, NOW_MS).finishByMs).toBe(Date.UTC(2026, 6, 1));
     expect(readPace({ finishBy: null, maxShare: '0.25' }, NOW_MS)).toEqual({ finishByMs: null, maxShare: 0.25 });
     expect(asked({ from: 'all' })).toMatchObject({ from: 'all', to: null });
@@ -102,13 +103,13 @@ describe.runIf(influxdAvailable())('on the simulator', () => {
   const bench = sharedBench(openBench);
 
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
-    await openRig(bench, { world: worldOf(DEVICES, 70 * DAY), historyMs: 2 * DAY, ...options });
+    await openRig(bench, { world: worldOf(DEVICES, 70 * DAY_MS), historyMs: 2 * DAY_MS, ...options });
 
   const thought = async (rig: Rig, fromMs: number, more: { finishBy?: string; maxShare?: string } = {}) => {
     const sync = {
       history: rig.settings.history,
       schedules: SCHEDULES,
-      sweepMs: 6 * HOUR,
+      sweepMs: 6 * HOUR_MS,
       leftOut: rig.settings.filter.spec,
     };
     const config = { dataDir: rig.dataDir, api: { share: 0.8 }, sync };
@@ -123,11 +124,11 @@ describe.runIf(influxdAvailable())('on the simulator', () => {
     async (days) => {
       using rig = await rigOf({ settings: { plan: { historyMaxDays: days } } });
       // What the rates are measured by.
-      await backfillAlone(rig, { fromMs: NOW_MS - 2 * DAY });
+      await backfillAlone(rig, { fromMs: NOW_MS - 2 * DAY_MS });
       const before = telemetryRequests(rig);
       const beganMs = rig.clock.nowMs();
-      const { backfill } = await thought(rig, NOW_MS - 60 * DAY);
-      await backfillAlone(rig, { fromMs: NOW_MS - 60 * DAY });
+      const { backfill } = await thought(rig, NOW_MS - 60 * DAY_MS);
+      await backfillAlone(rig, { fromMs: NOW_MS - 60 * DAY_MS });
       const made = telemetryRequests(rig) - before;
       expect(made).toBeGreaterThan(50);
       expect(Math.abs(made - backfill.requests)).toBeLessThanOrEqual(Math.max(4, made * 0.05));
@@ -138,30 +139,30 @@ describe.runIf(influxdAvailable())('on the simulator', () => {
 
   test('is done by the time that it was to be done by, and not long before', async () => {
     using rig = await rigOf();
-    await backfillAlone(rig, { fromMs: NOW_MS - 2 * DAY });
-    const finishByMs = rig.clock.nowMs() + HOUR;
-    const plan = await thought(rig, NOW_MS - 40 * DAY, { finishBy: '1h' });
+    await backfillAlone(rig, { fromMs: NOW_MS - 2 * DAY_MS });
+    const finishByMs = rig.clock.nowMs() + HOUR_MS;
+    const plan = await thought(rig, NOW_MS - 40 * DAY_MS, { finishBy: '1h' });
     expect(plan.backfill.pace).toMatchObject({ alone: { in_time: true } });
-    const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 40 * DAY, finishByMs });
+    const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 40 * DAY_MS, finishByMs });
     expect(summary).toMatchObject({ outcome: 'complete', late: false });
     expect(finishByMs - rig.clock.nowMs()).toBeGreaterThan(0);
-    expect(finishByMs - rig.clock.nowMs()).toBeLessThan(15 * MINUTE);
+    expect(finishByMs - rig.clock.nowMs()).toBeLessThan(15 * MINUTE_MS);
   });
 
   test('with a part of the share goes at that pace', async () => {
     using rig = await rigOf();
-    await backfillAlone(rig, { fromMs: NOW_MS - 20 * DAY, maxShare: 0.05 });
+    await backfillAlone(rig, { fromMs: NOW_MS - 20 * DAY_MS, maxShare: 0.05 });
     const times = inState(rig, (db) =>
       db.prepare<[], { at: number }>("SELECT at_ms AS at FROM request WHERE lane = 'backfill' ORDER BY at_ms").all(),
     ).map(({ at }) => at);
     // A twentieth of 96 a minute.
-    const perMinute = ((times.length - 1) * MINUTE) / ((times.at(-1) ?? 0) - (times[0] ?? 0));
+    const perMinute = ((times.length - 1) * MINUTE_MS) / ((times.at(-1) ?? 0) - (times[0] ?? 0));
     expect(perMinute).toBeGreaterThan(4.4);
     expect(perMinute).toBeLessThan(4.9);
   });
 
   test('killed at any effect it loses nothing, doubles nothing, and asks twice for what was in flight alone', async () => {
-    const asked = { fromMs: NOW_MS - 4 * DAY, toMs: NOW_MS - HOUR };
+    const asked = { fromMs: NOW_MS - 4 * DAY_MS, toMs: NOW_MS - HOUR_MS };
     const changes = (rig: Rig) => ({ transport: mortalTransport(rig.simulator.transport) });
     using _ = mortalCommits();
     using whole = await rigOf();

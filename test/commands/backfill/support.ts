@@ -13,14 +13,10 @@ import type { AppEvent } from '../../../src/core/events.ts';
 import type { BackfillArgs } from '../../../src/core/state/backfill-args.ts';
 import type { JobEnd } from '../../../src/core/state/jobs.ts';
 import type { ProgressReport } from '../../../src/core/status.ts';
+import { SECOND_MS } from '../../../src/core/time.ts';
 import { runJobs } from '../../../src/scheduler/jobs.ts';
 import { openJobBoard } from '../../../src/store/job-board.ts';
 import type { Rig } from '../../support/rig.ts';
-
-export const SECOND = 1000;
-export const MINUTE = 60 * SECOND;
-export const HOUR = 60 * MINUTE;
-export const DAY = 24 * HOUR;
 
 /** What is asked for; times in ms. */
 export interface Asked {
@@ -115,7 +111,7 @@ export async function followBackfill(
   const parts = {
     ...opened,
     clock: rig.clock,
-    awaitMs: 30 * SECOND,
+    awaitMs: 30 * SECOND_MS,
     onSeen: () => {},
     onProgress: (one: unknown) => void progress.push(one as ProgressReport),
   };

@@ -13,6 +13,7 @@ import { parseArguments } from '../../../src/cli/argv.ts';
 import { runCommand } from '../../../src/commands/run.ts';
 import type { CheckLine, CheckReport } from '../../../src/core/check.ts';
 import { UserError } from '../../../src/core/faults.ts';
+import { HOUR_MS } from '../../../src/core/time.ts';
 import { serveSimulator } from '../../../src/sim/server.ts';
 import type { SettingsOverrides } from '../../../src/sim/settings.ts';
 import { createSimulator, type Simulator } from '../../../src/sim/simulator.ts';
@@ -54,8 +55,6 @@ export interface StageOptions {
   readonly workspaceId?: string;
 }
 
-const HOUR = 3_600_000;
-
 export const DEVICES: readonly DeviceSpec[] = [{ deviceId: 'hub-1', intervalMs: 30_000 }];
 
 /** A workspace, and a place for a state that is not there yet. */
@@ -64,7 +63,7 @@ export async function openStage({ settings, devices = DEVICES, workspaceId }: St
     world: createWorld({
       seed: 9,
       originMs: Date.now(),
-      historyMs: 4 * HOUR,
+      historyMs: 4 * HOUR_MS,
       devices,
       // Readings on whole seconds.
       precision: 's',

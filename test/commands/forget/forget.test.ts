@@ -10,7 +10,7 @@ import { createMendWorker } from '../../../src/commands/verify/mend.ts';
 import { createSampleWorker } from '../../../src/commands/verify/sample-job.ts';
 import { UserError } from '../../../src/core/faults.ts';
 import type { Transport } from '../../../src/core/ports.ts';
-import { DAY_NS } from '../../../src/core/time.ts';
+import { DAY_NS, HOUR_MS } from '../../../src/core/time.ts';
 import { rereadDay } from '../../../src/ingest/reread.ts';
 import { openVerifyState } from '../../../src/store/verify-look.ts';
 import { DEVICES, expectExact, worldOf } from '../../support/daemon-rig.ts';
@@ -18,7 +18,6 @@ import { influxdAvailable } from '../../support/influxd.ts';
 import { destinationOf, openBench, openRig, type Rig } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
 
-const HOUR = 3_600_000;
 const NEVER = new AbortController().signal;
 
 /** Holds the answers about telemetry of one device back until it is told to let go. */
@@ -38,7 +37,7 @@ function holding(transport: Transport, deviceId: string) {
 describe.runIf(influxdAvailable())('a device that is forgotten', () => {
   const bench = sharedBench(openBench);
 
-  const rigOf = async (): Promise<Rig> => await openRig(bench, { world: worldOf(DEVICES), historyMs: 48 * HOUR });
+  const rigOf = async (): Promise<Rig> => await openRig(bench, { world: worldOf(DEVICES), historyMs: 48 * HOUR_MS });
   const destinationsOf = (rig: Rig): SyncOptions['destinations'] => [destinationOf(bench, rig.database, rig.clock)];
   /** Everything of the device in the state. */
   const tracesOf = ({ store }: ForgetParts, deviceId: string): unknown => [
@@ -57,7 +56,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
   test('stays so, though a page of it was under way, and is whole again once it is back', async () => {
     using rig = await rigOf();
     await rig.once();
-    await rig.clock.sleep(HOUR);
+    await rig.clock.sleep(HOUR_MS);
     const hold = holding(rig.simulator.transport, 'often');
     const sync = rig.open({ transport: hold.transport, destinations: [] });
     const { store, clock } = sync.context;
@@ -86,7 +85,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
   test('ends no daemon that reads something of it again at that moment, by itself or for a job', async () => {
     using rig = await rigOf();
     await rig.once();
-    const day = Math.floor(rig.clock.nowMs() / (24 * HOUR)) - 1;
+    const day = Math.floor(rig.clock.nowMs() / (24 * HOUR_MS)) - 1;
     const [from, to] = [day, day + 1].map((each) => String(BigInt(each) * DAY_NS));
     const window = ['often', from ?? '', to ?? ''] as const;
     const mending = { windows: [window], destination: 'influx', found: [], missed: [] };

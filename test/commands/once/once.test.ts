@@ -3,6 +3,7 @@
  * document leaves open, and says what it could not have.
  */
 import { describe, expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
 import { createLogger, logEvents } from '../../../src/observe/log.ts';
 import { atRate, type Fault, type FaultPlan } from '../../../src/sim/faults.ts';
 import type { SettingsOverrides } from '../../../src/sim/settings.ts';
@@ -13,27 +14,22 @@ import { mistakesOfLine } from '../../support/log-lines.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-
 const bench = sharedBench(openBench);
 
 /** Small, and hard on whoever reads it: on the grid, between seconds, tied, in bursts, dense, silent, empty. */
 function hardWorld(precision: World['precision'] = 'ms'): (nowMs: number) => World {
   const devices: DeviceSpec[] = [
-    { deviceId: 'grid', intervalMs: MINUTE, jitter: 0 },
-    { deviceId: 'tied', intervalMs: 2 * MINUTE, traits: ['ties'] },
-    { deviceId: 'burst', intervalMs: 5 * MINUTE, traits: ['burst'], burst: { every: 60, size: 230 } },
-    { deviceId: 'fast', intervalMs: 10 * SECOND, jitter: 0.9 },
-    { deviceId: 'none', appearsAtMs: NOW_MS - MINUTE, intervalMs: DAY },
+    { deviceId: 'grid', intervalMs: MINUTE_MS, jitter: 0 },
+    { deviceId: 'tied', intervalMs: 2 * MINUTE_MS, traits: ['ties'] },
+    { deviceId: 'burst', intervalMs: 5 * MINUTE_MS, traits: ['burst'], burst: { every: 60, size: 230 } },
+    { deviceId: 'fast', intervalMs: 10 * SECOND_MS, jitter: 0.9 },
+    { deviceId: 'none', appearsAtMs: NOW_MS - MINUTE_MS, intervalMs: DAY_MS },
   ];
-  return (originMs) => createWorld({ seed: 7, originMs, historyMs: 8 * HOUR, devices, precision });
+  return (originMs) => createWorld({ seed: 7, originMs, historyMs: 8 * HOUR_MS, devices, precision });
 }
 
 /** The wanted span is counted from the first answer: faults may delay that by minutes. */
-const FROM_NS = BigInt(NOW_MS - 3 * HOUR + 5 * MINUTE) * 1_000_000n;
+const FROM_NS = BigInt(NOW_MS - 3 * HOUR_MS + 5 * MINUTE_MS) * 1_000_000n;
 
 async function expectExact(rig: Rig, least: number, claim: { fromNs?: bigint } = {}): Promise<void> {
   const verdict = await rig.verdict(NOW_MS, claim);
@@ -65,8 +61,13 @@ const BOUNDS = (['inclusive', 'exclusive'] as const).flatMap((after) =>
 describe.runIf(influxdAvailable())('--once ends with exactly what the seed says', () => {
   test('in an ordinary workspace, each reading once', async () => {
     const world = (originMs: number): World =>
-      createWorld({ seed: 1, originMs, historyMs: 4 * DAY, fleet: { devices: 6, intervalsMs: [MINUTE, 5 * MINUTE] } });
-    await runExactly({ world, historyMs: 3 * DAY }, 20_000);
+      createWorld({
+        seed: 1,
+        originMs,
+        historyMs: 4 * DAY_MS,
+        fleet: { devices: 6, intervalsMs: [MINUTE_MS, 5 * MINUTE_MS] },
+      });
+    await runExactly({ world, historyMs: 3 * DAY_MS }, 20_000);
   });
 
   test.each(BOUNDS)(
@@ -76,17 +77,17 @@ describe.runIf(influxdAvailable())('--once ends with exactly what the seed says'
         for (const window of WINDOWS) {
           const headers = HEADERS[(index + WINDOWS.indexOf(window)) % HEADERS.length] ?? 'minute';
           const settings = { bounds, allowance: { window, headers } };
-          await runExactly({ world: hardWorld(precision), settings, historyMs: 3 * HOUR }, 4000);
+          await runExactly({ world: hardWorld(precision), settings, historyMs: 3 * HOUR_MS }, 4000);
         }
       }
     },
   );
 
   const SETTINGS: Record<string, SettingsOverrides> = {
-    'a server clock an hour ahead': { time: { offsetMs: HOUR } },
-    'a server clock an hour behind': { time: { offsetMs: -HOUR } },
+    'a server clock an hour ahead': { time: { offsetMs: HOUR_MS } },
+    'a server clock an hour behind': { time: { offsetMs: -HOUR_MS } },
     'no Date at all': { time: { date: 'absent' } },
-    'readings that become visible up to a minute late': { lateness: { share: 0.3, maxMs: MINUTE, devices: null } },
+    'readings that become visible up to a minute late': { lateness: { share: 0.3, maxMs: MINUTE_MS, devices: null } },
     'bounds only in whole seconds with Z': { bounds: { formats: 'utc-seconds' } },
     'requests without before refused': { bounds: { refusedShapes: ['after'] } },
     'unknown members and missing fields': { surprises: { unknownMembers: 0.3, missingFields: 0.3 } },
@@ -97,7 +98,7 @@ describe.runIf(influxdAvailable())('--once ends with exactly what the seed says'
   };
   test.each(Object.keys(SETTINGS))('with %s', async (name) => {
     const settings = SETTINGS[name] ?? {};
-    await runExactly({ world: hardWorld(), settings, historyMs: 3 * HOUR }, 4000);
+    await runExactly({ world: hardWorld(), settings, historyMs: 3 * HOUR_MS }, 4000);
   });
 
   const FAULTS: Record<string, Fault> = {
@@ -108,7 +109,7 @@ describe.runIf(influxdAvailable())('--once ends with exactly what the seed says'
     'a reset in the body': { kind: 'reset', when: 'in-body' },
     'truncated JSON with 200': { kind: 'truncated' },
     'malformed JSON with 200': { kind: 'malformed' },
-    'a slow answer': { kind: 'slow', delayMs: 20 * SECOND },
+    'a slow answer': { kind: 'slow', delayMs: 20 * SECOND_MS },
     'a hanging request': { kind: 'hang' },
     'an empty body': { kind: 'empty' },
   };
@@ -116,23 +117,23 @@ describe.runIf(influxdAvailable())('--once ends with exactly what the seed says'
     const fault = FAULTS[name];
     if (fault === undefined) throw new Error(name);
     const faults = atRate(0.2, [fault], 11);
-    await runExactly({ world: hardWorld(), faults, historyMs: 3 * HOUR }, 4000, { fromNs: FROM_NS });
+    await runExactly({ world: hardWorld(), faults, historyMs: 3 * HOUR_MS }, 4000, { fromNs: FROM_NS });
   });
 
   test('with all of these faults at once, on three requests in ten', async () => {
     const faults = atRate(0.3, Object.values(FAULTS), 5);
-    await runExactly({ world: hardWorld(), faults, historyMs: 3 * HOUR }, 4000, { fromNs: FROM_NS });
+    await runExactly({ world: hardWorld(), faults, historyMs: 3 * HOUR_MS }, 4000, { fromNs: FROM_NS });
   });
 
   test('with hostile sensor names, odd values and readings without any', async () => {
     const devices: DeviceSpec[] = [
-      { deviceId: 'a,b=c d', name: 'comma, "quote" \\', intervalMs: 5 * MINUTE, traits: ['hostile'] },
-      { deviceId: 'odd/../?#%', intervalMs: 5 * MINUTE, traits: ['oddValues'] },
-      { deviceId: 'é🌡️', intervalMs: 5 * MINUTE, traits: ['empty'] },
+      { deviceId: 'a,b=c d', name: 'comma, "quote" \\', intervalMs: 5 * MINUTE_MS, traits: ['hostile'] },
+      { deviceId: 'odd/../?#%', intervalMs: 5 * MINUTE_MS, traits: ['oddValues'] },
+      { deviceId: 'é🌡️', intervalMs: 5 * MINUTE_MS, traits: ['empty'] },
     ];
     const world = (originMs: number): World =>
-      createWorld({ seed: 3, originMs, historyMs: 2 * DAY, devices, precision: 'us' });
-    using rig = await openRig(bench, { world, historyMs: DAY });
+      createWorld({ seed: 3, originMs, historyMs: 2 * DAY_MS, devices, precision: 'us' });
+    using rig = await openRig(bench, { world, historyMs: DAY_MS });
     const { summary, events } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
     // The numbers that no double holds are in quarantine, which is told, and nothing was refused by the database.
@@ -147,9 +148,9 @@ describe.runIf(influxdAvailable())('--once ends with exactly what the seed says'
   });
 
   test('and says of an API that is down for a while what a person needs to know, once', async () => {
-    const upMs = NOW_MS + 8 * MINUTE;
+    const upMs = NOW_MS + 8 * MINUTE_MS;
     const faults: FaultPlan = (_number, { atMs }) => (atMs < upMs ? { kind: 'server-error' } : null);
-    using rig = await openRig(bench, { world: hardWorld(), faults, historyMs: 3 * HOUR });
+    using rig = await openRig(bench, { world: hardWorld(), faults, historyMs: 3 * HOUR_MS });
     const written: string[] = [];
     const stream = { write: (text: string) => written.push(text) };
     const logger = createLogger({ level: 'info', format: 'json', secrets: [], clock: rig.clock, stream });
@@ -164,7 +165,7 @@ describe.runIf(influxdAvailable())('--once ends with exactly what the seed says'
   });
 
   test('a second run brings nothing twice, and only what is new since', async () => {
-    using rig = await openRig(bench, { world: hardWorld(), historyMs: 3 * HOUR });
+    using rig = await openRig(bench, { world: hardWorld(), historyMs: 3 * HOUR_MS });
     await rig.once();
     const before = rig.simulator.log.total;
     const again = await rig.once();
@@ -172,10 +173,10 @@ describe.runIf(influxdAvailable())('--once ends with exactly what the seed says'
     // Account and devices, and one page of each device that has something to ask for.
     expect(rig.simulator.log.total - before).toBeLessThanOrEqual(2 + 2 * 5);
     await expectExact(rig, 4000);
-    await rig.clock.sleep(HOUR);
+    await rig.clock.sleep(HOUR_MS);
     const startedMs = rig.clock.nowMs();
     await rig.once();
-    const verdict = await rig.verdict(startedMs, { fromNs: BigInt(NOW_MS - 3 * HOUR + SECOND) * 1_000_000n });
+    const verdict = await rig.verdict(startedMs, { fromNs: BigInt(NOW_MS - 3 * HOUR_MS + SECOND_MS) * 1_000_000n });
     expect([verdict.missing, verdict.invented]).toEqual([[], []]);
   });
 });

@@ -7,13 +7,11 @@ import { describe, expect, test } from 'vitest';
 import { askForPlan } from '../../../src/commands/plan/plan.ts';
 import { planText } from '../../../src/commands/plan/text.ts';
 import { UserError } from '../../../src/core/faults.ts';
+import { DAY_MS, MINUTE_MS } from '../../../src/core/time.ts';
 import { always, onPath } from '../../../src/sim/faults.ts';
 import { createWorld } from '../../../src/sim/world.ts';
 import { cron, NOW_MS } from '../../support/rig.ts';
 import { fleet, openPlanRig, type PlanRig, suppose } from './support.ts';
-
-const MINUTE = 60_000;
-const DAY = 86_400_000;
 
 /** The paths that were asked for. */
 function asked(rig: PlanRig, from = 0): string[] {
@@ -51,7 +49,7 @@ describe('what it asks for', () => {
     [201, 2],
     [450, 3],
   ])('of %d devices: the account and %d pages of the list, all booked, and nothing else', async (count, pages) => {
-    using rig = openPlanRig({ devices: fleet(count, MINUTE) });
+    using rig = openPlanRig({ devices: fleet(count, MINUTE_MS) });
     const plan = await rig.plan();
     expect(asked(rig)).toEqual(['/account', ...Array(pages).fill('/devices')]);
     expect(plan.basis).toMatchObject({ source: 'api', requests_asked: 1 + pages });
@@ -65,7 +63,7 @@ describe('what it asks for', () => {
   });
 
   test('and keeps nothing of it but the figures of the plan', async () => {
-    using rig = openPlanRig({ devices: fleet(3, MINUTE) });
+    using rig = openPlanRig({ devices: fleet(3, MINUTE_MS) });
     await rig.plan();
     const { fact, day_total, ...rest } = contentOf(rig);
     expect(fact).toMatchObject([{ key: 'account' }]);
@@ -77,16 +75,16 @@ describe('what it asks for', () => {
   });
 
   test('a small plan is not overrun by it, nor by it again and again', async () => {
-    using rig = openPlanRig({ devices: fleet(3, MINUTE), settings: { plan: { requestsPerMinute: 10 } } });
+    using rig = openPlanRig({ devices: fleet(3, MINUTE_MS), settings: { plan: { requestsPerMinute: 10 } } });
     const startedMs = rig.clock.nowMs();
     for (let run = 0; run < 10; run += 1) await rig.plan();
     expect(asked(rig)).toHaveLength(20);
     expect(rig.simulator.log.count(429)).toBe(0);
-    expect(rig.clock.nowMs() - startedMs).toBeGreaterThan(MINUTE);
+    expect(rig.clock.nowMs() - startedMs).toBeGreaterThan(MINUTE_MS);
   });
 
   test('a refusal for the allowance is waited out as it asks, and told of in the books', async () => {
-    using rig = openPlanRig({ devices: fleet(3, MINUTE) });
+    using rig = openPlanRig({ devices: fleet(3, MINUTE_MS) });
     rig.simulator.spend(60);
     const startedMs = rig.clock.nowMs();
     const plan = await rig.plan();
@@ -102,7 +100,7 @@ describe('what it asks for', () => {
   });
 
   test('where another process works with the state: nothing', async () => {
-    using rig = openPlanRig({ devices: [...fleet(5, MINUTE), ...fleet(2, 10 * MINUTE, 's')] });
+    using rig = openPlanRig({ devices: [...fleet(5, MINUTE_MS), ...fleet(2, 10 * MINUTE_MS, 's')] });
     await rig.once();
     const alone = await rig.plan();
     const before = rig.simulator.log.total;
@@ -116,7 +114,7 @@ describe('what it asks for', () => {
   });
 
   test('a process that has not listed the devices yet has nothing to tell: exit 3', async () => {
-    using rig = openPlanRig({ devices: fleet(3, MINUTE) });
+    using rig = openPlanRig({ devices: fleet(3, MINUTE_MS) });
     const daemon = rig.open();
     const error = await refusalOf(rig.plan());
     daemon.close();
@@ -138,11 +136,11 @@ describe('what it asks for', () => {
 describe('what it says', () => {
   test('rates that are measured, once there is something to measure; silent and paused devices apart', async () => {
     const devices = [
-      ...fleet(5, MINUTE),
-      ...fleet(3, 10 * MINUTE, 's'),
+      ...fleet(5, MINUTE_MS),
+      ...fleet(3, 10 * MINUTE_MS, 's'),
       { deviceId: 'paused', lifecycle: [{ atMs: NOW_MS - 60_000, value: 'paused' as const }] },
-      { deviceId: 'silent', silences: [{ fromMs: NOW_MS - 2 * DAY, toMs: Number.POSITIVE_INFINITY }] },
-      { deviceId: 'left-out', intervalMs: MINUTE },
+      { deviceId: 'silent', silences: [{ fromMs: NOW_MS - 2 * DAY_MS, toMs: Number.POSITIVE_INFINITY }] },
+      { deviceId: 'left-out', intervalMs: MINUTE_MS },
     ];
     using rig = openPlanRig({ devices, filter: { exclude: ['left-*'] } });
     const before = await rig.plan();
@@ -167,7 +165,7 @@ describe('what it says', () => {
   });
 
   test('everything, by names that stay', async () => {
-    using rig = openPlanRig({ devices: fleet(2, 10 * MINUTE), settings: { plan: { requestsPerDay: 20_000 } } });
+    using rig = openPlanRig({ devices: fleet(2, 10 * MINUTE_MS), settings: { plan: { requestsPerDay: 20_000 } } });
     await rig.once();
     const plan = await rig.plan({ from: '6d', devices: ['d-0001'] });
     expect(JSON.parse(JSON.stringify(plan))).toEqual({
@@ -240,17 +238,17 @@ describe('what it says', () => {
       },
     });
     const { live, total } = plan.requests_per_day.asked;
-    expect([live, total]).toEqual([expect.closeTo(2 * (DAY / (10 * MINUTE)), -1), live + 720 + 288 + 24]);
+    expect([live, total]).toEqual([expect.closeTo(2 * (DAY_MS / (10 * MINUTE_MS)), -1), live + 720 + 288 + 24]);
     expect(plan.backfill.readings / (3 * 144)).toBeCloseTo(1, 1);
   });
 
   test('the estimate of a stretch is what the walk takes', async () => {
-    const devices = [...fleet(4, MINUTE), ...fleet(3, 10 * MINUTE, 's'), ...fleet(1, 5000, 'f')];
+    const devices = [...fleet(4, MINUTE_MS), ...fleet(3, 10 * MINUTE_MS, 's'), ...fleet(1, 5000, 'f')];
     using rig = openPlanRig({ devices, settings: { plan: { requestsPerMinute: 6000, requestsPerDay: 1e6 } } });
     await rig.once();
     const { backfill } = await rig.plan({ from: '6d' });
     const before = rig.simulator.log.total;
-    const ageMs = 6 * DAY;
+    const ageMs = 6 * DAY_MS;
     await rig.once({ history: { kind: 'age', ageMs } });
     const walked = asked(rig, before).filter((path) => path.endsWith('/telemetry')).length;
     expect(backfill.requests).toBeGreaterThan(300);
@@ -258,7 +256,7 @@ describe('what it says', () => {
   });
 
   test('that it does not fit, and what would change that', async () => {
-    using rig = openPlanRig({ devices: fleet(250, MINUTE) });
+    using rig = openPlanRig({ devices: fleet(250, MINUTE_MS) });
     const plan = await rig.plan();
     expect(plan).toMatchObject({ fits: false, readings_per_day: { fit: true } });
     expect(plan.stretch).toBeGreaterThan(2);
@@ -270,7 +268,7 @@ describe('what it says', () => {
   });
 
   test('that not even the readings fit, and how many are carried', async () => {
-    using rig = openPlanRig({ devices: fleet(250, MINUTE) });
+    using rig = openPlanRig({ devices: fleet(250, MINUTE_MS) });
     const plan = await rig.plan({ whatIf: suppose('devices=2000') });
     expect(plan.readings_per_day).toMatchObject({ made: 2000 * 1440, fit: false });
     // 4,000 pages of 200 readings, less what the list of devices and the alerts take.
@@ -284,7 +282,7 @@ describe('what it says', () => {
 
   test('without account:read what is assumed', async () => {
     const scopes = ['devices:read', 'telemetry:read', 'alerts:read'];
-    using rig = openPlanRig({ devices: fleet(3, MINUTE), settings: { key: { scopes } } });
+    using rig = openPlanRig({ devices: fleet(3, MINUTE_MS), settings: { key: { scopes } } });
     const plan = await rig.plan();
     expect(asked(rig)).toEqual(['/account', '/devices']);
     expect(plan.workspace).toEqual({ workspace_id: null, name: null, plan_name: null });
@@ -299,7 +297,7 @@ describe('what it says', () => {
   });
 
   test('a key that may no longer read the account: what was read before counts', async () => {
-    using rig = openPlanRig({ devices: fleet(3, MINUTE) });
+    using rig = openPlanRig({ devices: fleet(3, MINUTE_MS) });
     await rig.plan();
     rig.simulator.settings.key.scopes = ['devices:read'];
     const plan = await rig.plan();
@@ -307,7 +305,7 @@ describe('what it says', () => {
   });
 
   test('an age is one of the server: a local clock that is wrong changes nothing', async () => {
-    using rig = openPlanRig({ devices: fleet(1, MINUTE), settings: { time: { offsetMs: -5 * 60 * MINUTE } } });
+    using rig = openPlanRig({ devices: fleet(1, MINUTE_MS), settings: { time: { offsetMs: -5 * 60 * MINUTE_MS } } });
     const { backfill, devices } = await rig.plan({ from: '1h' });
     expect(backfill).toMatchObject({ readings: 60, from: expect.stringMatching(/T06:34:5\dZ/) });
     expect(backfill.to).toMatch(/^2026-06-15T07:34:5\dZ/);
@@ -315,7 +313,7 @@ describe('what it says', () => {
   });
 
   test('what others use is left to them', async () => {
-    using rig = openPlanRig({ devices: fleet(3, MINUTE), settings: { allowance: { headers: 'day' } } });
+    using rig = openPlanRig({ devices: fleet(3, MINUTE_MS), settings: { allowance: { headers: 'day' } } });
     rig.simulator.spend(2000);
     const { allowance } = await rig.plan();
     expect(allowance.day.used_by_others).toBeGreaterThan(1990);
@@ -323,7 +321,7 @@ describe('what it says', () => {
   });
 
   test('old history: that it may not be served', async () => {
-    using rig = openPlanRig({ devices: fleet(1, MINUTE), settings: { plan: { historyMaxDays: 2 } } });
+    using rig = openPlanRig({ devices: fleet(1, MINUTE_MS), settings: { plan: { historyMaxDays: 2 } } });
     const { backfill } = await rig.plan({ from: '2026-06-11' });
     expect(backfill.note).toMatch(/^The plan speaks of 2 days of history/);
   });
@@ -331,7 +329,7 @@ describe('what it says', () => {
 
 describe('what if', () => {
   test('another share, schedule, number of devices, plan: each changes what it is about', async () => {
-    using rig = openPlanRig({ devices: [...fleet(6, MINUTE), ...fleet(2, 10 * MINUTE, 's')] });
+    using rig = openPlanRig({ devices: [...fleet(6, MINUTE_MS), ...fleet(2, 10 * MINUTE_MS, 's')] });
     await rig.once();
     const now = await rig.plan();
     const share = await rig.plan({ whatIf: suppose('share=0.4') });
@@ -365,7 +363,7 @@ describe('what if', () => {
   });
 
   test('a fleet of any size is reckoned', async () => {
-    using rig = openPlanRig({ devices: fleet(3, MINUTE) });
+    using rig = openPlanRig({ devices: fleet(3, MINUTE_MS) });
     const { devices } = await rig.plan({ whatIf: suppose('devices=100000') });
     expect(devices).toMatchObject({ total: 100_000 });
   });
@@ -381,7 +379,7 @@ describe('what if', () => {
     [['requests_per_minute=1e3'], /^--what-if requests_per_minute: expected a whole number/],
     [['share=0.5', 'api.share=0.6'], /^--what-if api\.share was given twice/],
   ])('%j is a mistake of the command line, and nothing is asked', async (texts, words) => {
-    using rig = openPlanRig({ devices: fleet(1, MINUTE) });
+    using rig = openPlanRig({ devices: fleet(1, MINUTE_MS) });
     const error = await refusalOf(rig.plan({ whatIf: suppose(...texts) }));
     expect(error.message).toMatch(words);
     expect([error.exitCode, asked(rig)]).toEqual([2, []]);
@@ -396,14 +394,14 @@ describe('what is wrong', () => {
     [{ from: '1d', to: '2d' }, /^--from: expected a time before that of --to/],
     [{ from: '0s' }, /^--from: expected a time before now/],
   ])('%j: exit 2, and nothing is asked', async (span, words) => {
-    using rig = openPlanRig({ devices: fleet(1, MINUTE) });
+    using rig = openPlanRig({ devices: fleet(1, MINUTE_MS) });
     const error = await refusalOf(rig.plan(span));
     expect(error.message).toMatch(words);
     expect([error.exitCode, asked(rig)]).toEqual([2, []]);
   });
 
   test('a device that is not there, or left out, and a stretch that ends before it begins: exit 2', async () => {
-    using rig = openPlanRig({ devices: fleet(2, MINUTE), filter: { exclude: ['d-0001'] } });
+    using rig = openPlanRig({ devices: fleet(2, MINUTE_MS), filter: { exclude: ['d-0001'] } });
     const ids = await refusalOf(rig.plan({ devices: ['d-0000', 'sk_live_4242'] }));
     expect([ids.exitCode, ids.message]).toEqual([2, '--device number 2: the workspace lists no device with that id.']);
     const out = await refusalOf(rig.plan({ devices: ['d-0001'] }));
@@ -417,13 +415,13 @@ describe('what is wrong', () => {
     ['a plan without the API', { plan: { apiAccess: false } }, 77, /no access to the API/],
     ['no devices:read', { key: { scopes: ['account:read'] } }, 77, /lacks the scope devices:read/],
   ])('%s: exit %#', async (_, settings, exitCode, words) => {
-    using rig = openPlanRig({ devices: fleet(1, MINUTE), settings });
+    using rig = openPlanRig({ devices: fleet(1, MINUTE_MS), settings });
     const error = await refusalOf(rig.plan());
     expect([error.exitCode, error.message]).toEqual([exitCode, expect.stringMatching(words)]);
   });
 
   test('an API that does not answer: exit 3, after a few tries', async () => {
-    using rig = openPlanRig({ devices: fleet(1, MINUTE) });
+    using rig = openPlanRig({ devices: fleet(1, MINUTE_MS) });
     rig.simulator.faults = onPath(/devices/, always({ kind: 'server-error', status: 503 }));
     const error = await refusalOf(rig.plan());
     expect([error.exitCode, error.message]).toEqual([3, expect.stringMatching(/could not be told: .*Run it again/)]);
@@ -431,7 +429,7 @@ describe('what is wrong', () => {
   });
 
   test('another workspace behind the key: exit 1, before its devices are listed', async () => {
-    using rig = openPlanRig({ devices: fleet(1, MINUTE) });
+    using rig = openPlanRig({ devices: fleet(1, MINUTE_MS) });
     await rig.once();
     const before = contentOf(rig);
     const total = rig.simulator.log.total;
@@ -439,7 +437,7 @@ describe('what is wrong', () => {
       seed: 8,
       originMs: NOW_MS,
       workspaceId: 'ws-other',
-      devices: fleet(2, MINUTE),
+      devices: fleet(2, MINUTE_MS),
     });
     const error = await refusalOf(rig.plan());
     expect([error.exitCode, error.message]).toEqual([
@@ -451,7 +449,7 @@ describe('what is wrong', () => {
   });
 
   test('told to stop: exit 3, and nothing is asked any more', async () => {
-    using rig = openPlanRig({ devices: fleet(1, MINUTE) });
+    using rig = openPlanRig({ devices: fleet(1, MINUTE_MS) });
     const sync = rig.open();
     const error = await refusalOf(askForPlan(sync.context, AbortSignal.abort(new Error('stopped by SIGTERM'))));
     sync.close();
@@ -459,7 +457,7 @@ describe('what is wrong', () => {
   });
 
   test('a state that cannot be read beside its process is told as such', async () => {
-    using rig = openPlanRig({ devices: fleet(1, MINUTE) });
+    using rig = openPlanRig({ devices: fleet(1, MINUTE_MS) });
     const daemon = rig.open();
     const db = new Database(`${rig.dataDir}/tidemark.db`);
     db.pragma('user_version = 99');
@@ -476,11 +474,11 @@ describe('what is wrong', () => {
 
 describe('for people', () => {
   test.each([
-    ['a small workspace', fleet(3, MINUTE), {}],
-    ['a large one that does not fit', fleet(300, MINUTE), { from: '6d' }],
+    ['a small workspace', fleet(3, MINUTE_MS), {}],
+    ['a large one that does not fit', fleet(300, MINUTE_MS), { from: '6d' }],
     [
       'another one',
-      fleet(5, 10 * MINUTE),
+      fleet(5, 10 * MINUTE_MS),
       { whatIf: suppose('devices=100000', 'share=0.01', 'telemetry=*/20 9-17 * * MON-FRI') },
     ],
   ])('%s: one screen of 80 columns', async (_, devices, command) => {

@@ -11,6 +11,7 @@ import type { CostPlan } from '../../../src/commands/plan/cost.ts';
 import type { AppEvent } from '../../../src/core/events.ts';
 import { createFilter, type FilterSpec, KEEP_ALL } from '../../../src/core/filter.ts';
 import type { Schedules } from '../../../src/core/schedule.ts';
+import { DAY_MS } from '../../../src/core/time.ts';
 import { readWhatIf, type WhatIfText } from '../../../src/core/what-if.ts';
 import type { SettingsOverrides } from '../../../src/sim/settings.ts';
 import { createSimulator, type Simulator } from '../../../src/sim/simulator.ts';
@@ -18,8 +19,6 @@ import type { DeviceSpec } from '../../../src/sim/spec.ts';
 import { createVirtualClock, type VirtualClock } from '../../../src/sim/virtual-clock.ts';
 import { createWorld } from '../../../src/sim/world.ts';
 import { NOW_MS, SCHEDULES, seededRandom } from '../../support/rig.ts';
-
-const DAY = 86_400_000;
 
 export interface PlanRig extends Disposable {
   readonly clock: VirtualClock;
@@ -44,7 +43,7 @@ export interface PlanRigOptions {
 
 /** Makes a rig: a workspace, and a place for a state that is not there yet. */
 export function openPlanRig(options: PlanRigOptions = {}): PlanRig {
-  const { devices = [], historyMs = 3 * DAY, share = 0.8 } = options;
+  const { devices = [], historyMs = 3 * DAY_MS, share = 0.8 } = options;
   const clock = createVirtualClock(NOW_MS);
   const world = createWorld({ seed: 7, originMs: NOW_MS, historyMs: 2 * historyMs, devices, alerts: [] });
   const simulator = createSimulator({

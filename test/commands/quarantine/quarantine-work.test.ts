@@ -21,12 +21,12 @@ import { sharedBench } from '../../support/shared-bench.ts';
 import { FAULTS } from '../../support/v2-proxy.ts';
 
 const NEVER = new AbortController().signal;
-const DAY = 86_400;
+const DAY_SECONDS = 86_400;
 const ALL: QuarantineFilter = { destination: null, devices: [], reason: null, from: null, to: null };
 
 /** A reading so many seconds after the beginning of a day of its own. */
 const lineAt = (day: number, second: number, device = 'd'): string =>
-  `telemetry,device_id=${device},sensor=s value=${second} ${1_700_000_000 - (1_700_000_000 % DAY) + day * DAY + second}000000000`;
+  `telemetry,device_id=${device},sensor=s value=${second} ${1_700_000_000 - (1_700_000_000 % DAY_SECONDS) + day * DAY_SECONDS + second}000000000`;
 const ofDay = (day: number, count: number, device?: string): string[] =>
   Array.from({ length: count }, (_, second) => lineAt(day, second, device));
 

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import type { Interval } from '../../../src/core/intervals.ts';
 import type { Sink } from '../../../src/core/ports.ts';
 import type { StatusReport } from '../../../src/core/status.ts';
-import { parseTimestamp } from '../../../src/core/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, parseTimestamp } from '../../../src/core/time.ts';
 import type { FaultPlan } from '../../../src/sim/faults.ts';
 import { DEVICES, liveAsDaemon, worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
@@ -13,26 +13,22 @@ import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../../sup
 import { sharedBench } from '../../support/shared-bench.ts';
 import { configOf, deviceOf, reportOf, textOf, unwrapped } from './support.ts';
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-
 describe.runIf(influxdAvailable())('status', () => {
   const bench = sharedBench(openBench);
 
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
-    await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY, ...options });
+    await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY_MS, ...options });
 
   /** What of the seed is not in the database has to lie where the report says that it is not held, and nowhere else. */
   async function expectTrue(rig: Rig, report: StatusReport, least: number): Promise<void> {
     const toNs = timeOf(report.generated_at);
-    const fromNs = toNs - BigInt(2 * DAY - 1000) * 1_000_000n;
+    const fromNs = toNs - BigInt(2 * DAY_MS - 1000) * 1_000_000n;
     const { missingAt, invented, expected } = await rig.verdict(NOW_MS, { fromNs, toNs });
     const gaps = new Map(report.devices.map(({ device_id, gaps: all }) => [device_id, all.map(toInterval)]));
     const covered = new Map(report.devices.map(({ device_id, covered: all }) => [device_id, all.map(pairToInterval)]));
     const isIn = (spans: readonly Interval[] | undefined, at: bigint): boolean =>
       (spans ?? []).some(({ from, to }) => from <= at && at < to);
-    const settled = toNs - BigInt(2 * MINUTE + 1500) * 1_000_000n;
+    const settled = toNs - BigInt(2 * MINUTE_MS + 1500) * 1_000_000n;
     const unsettled = missingAt.filter(({ at }) => at < settled);
     expect(invented).toEqual([]);
     expect(missingAt.filter(({ deviceId, at }) => isIn(covered.get(deviceId), at)).slice(0, 3)).toEqual([]);
@@ -75,7 +71,7 @@ describe.runIf(influxdAvailable())('status', () => {
     };
     using rig = await rigOf();
     await rig.once();
-    await rig.clock.sleep(3 * HOUR);
+    await rig.clock.sleep(3 * HOUR_MS);
     rig.simulator.faults = faults;
     await rig.once();
     const config = configOf(rig);
@@ -120,8 +116,8 @@ describe.runIf(influxdAvailable())('status', () => {
 
   test('beside a running daemon it tells what the daemon tells, and for a database that is down since when', async () => {
     const devices = [
-      { deviceId: 'steady', intervalMs: 5 * MINUTE },
-      { deviceId: 'seldom', intervalMs: 17 * MINUTE },
+      { deviceId: 'steady', intervalMs: 5 * MINUTE_MS },
+      { deviceId: 'seldom', intervalMs: 17 * MINUTE_MS },
     ];
     using rig = await rigOf({ world: worldOf(devices) });
     await rig.once();
@@ -136,10 +132,10 @@ describe.runIf(influxdAvailable())('status', () => {
     });
     const seen: ReturnType<typeof look>[] = [];
     await liveAsDaemon(rig, {
-      forMs: 3 * HOUR + 20 * MINUTE,
+      forMs: 3 * HOUR_MS + 20 * MINUTE_MS,
       changes: { destinations: [{ sink: down, identity: rig.database, batchLines: 5000 }] },
       meanwhile: async ({ report }) => {
-        await rig.clock.sleep(3 * HOUR);
+        await rig.clock.sleep(3 * HOUR_MS);
         seen.push(look(report()));
       },
     });
@@ -164,8 +160,8 @@ describe.runIf(influxdAvailable())('status', () => {
   });
 
   test('where the allowance does not carry the schedules, the stretched freshness is the target', async () => {
-    using rig = await rigOf({ settings: { plan: { requestsPerMinute: 10, requestsPerDay: 400 } }, historyMs: HOUR });
-    const life = await liveAsDaemon(rig, { forMs: 3 * HOUR });
+    using rig = await rigOf({ settings: { plan: { requestsPerMinute: 10, requestsPerDay: 400 } }, historyMs: HOUR_MS });
+    const life = await liveAsDaemon(rig, { forMs: 3 * HOUR_MS });
     expect(life.events.some(({ type }) => type === 'allowance-short')).toBe(true);
     const config = configOf(rig);
     const { freshness } = reportOf(config, rig.clock);

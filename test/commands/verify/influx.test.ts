@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import type { PointSource } from '../../../src/core/state/verify.ts';
+import { HOUR_MS } from '../../../src/core/time.ts';
 import type { DeviceSpec } from '../../../src/sim/spec.ts';
 import { createWorld, type World } from '../../../src/sim/world.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
@@ -13,8 +14,7 @@ import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
 import { clearArchive, destinationAt, influxPlace, inState, type Place, requestsOf, verifyAt } from './support.ts';
 
-const HOUR = 3_600_000;
-const HISTORY_MS = 40 * HOUR;
+const HISTORY_MS = 40 * HOUR_MS;
 
 const bench = sharedBench(openBench);
 
@@ -63,13 +63,16 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     using _ = rig;
     const before = requestsOf(rig);
     const { influxd } = bench;
-    const cut = ns(NOW_MS - 20 * HOUR);
+    const cut = ns(NOW_MS - 20 * HOUR_MS);
     const [count] = await influxd.query(
       rig.database,
       `SELECT count(value) FROM telemetry WHERE device_id = 'fast' AND time < ${cut}`,
     );
     await influxd.query(rig.database, `DELETE FROM telemetry WHERE device_id = 'fast' AND time < ${cut}`);
-    await influxd.query(rig.database, `DELETE FROM telemetry WHERE device_id = 'tied' AND time > ${ns(NOW_MS - HOUR)}`);
+    await influxd.query(
+      rig.database,
+      `DELETE FROM telemetry WHERE device_id = 'tied' AND time > ${ns(NOW_MS - HOUR_MS)}`,
+    );
     const { verdict } = await verifyAt(rig, place);
     expect(verdict).toMatchObject({ outcome: 'different', different: 0, extra: 0, pending: 0, mended: 0 });
     const ofFast = verdict.differences.filter(({ device_id }) => device_id === 'fast');
@@ -91,7 +94,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     using _ = rig;
     const [row] = await bench.influxd.query(
       rig.database,
-      `SELECT * FROM telemetry WHERE device_id = 'fast' AND time > ${ns(NOW_MS - 3 * HOUR)} LIMIT 1`,
+      `SELECT * FROM telemetry WHERE device_id = 'fast' AND time > ${ns(NOW_MS - 3 * HOUR_MS)} LIMIT 1`,
     );
     const { sensor, device_name, workspace_id, time, value } = row ?? {};
     const series = `telemetry,device_id=fast,sensor=${sensor},device_name=${device_name},workspace_id=${workspace_id}`;
@@ -107,8 +110,8 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     using _ = rig;
     const [row] = await bench.influxd.query(rig.database, `SELECT * FROM telemetry WHERE device_id = 'fast' LIMIT 1`);
     const tags = `sensor=t,device_name=x,workspace_id=${row?.workspace_id}`;
-    const at = ns(NOW_MS - 5 * HOUR);
-    const old = ns(NOW_MS - 30 * 24 * HOUR);
+    const at = ns(NOW_MS - 5 * HOUR_MS);
+    const old = ns(NOW_MS - 30 * 24 * HOUR_MS);
     const lines = [
       `telemetry,device_id=fast,${tags} value=1 ${at}`,
       `telemetry,device_id=stranger,${tags} value=1 ${at}`,
@@ -132,7 +135,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     expect((await verifyAt(rig, place)).verdict).toMatchObject(EQUAL);
     const [row] = await bench.influxd.query(
       rig.database,
-      `SELECT * FROM telemetry WHERE device_id = 'fast' AND time > ${ns(NOW_MS - 30 * HOUR)} LIMIT 1`,
+      `SELECT * FROM telemetry WHERE device_id = 'fast' AND time > ${ns(NOW_MS - 30 * HOUR_MS)} LIMIT 1`,
     );
     const { sensor, device_name, workspace_id, time } = row ?? {};
     const series = `telemetry,device_id=fast,sensor=${sensor},device_name=${device_name},workspace_id=${workspace_id}`;
@@ -157,27 +160,27 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     const { rig, place } = await filled();
     using _ = rig;
     const { influxd } = bench;
-    const line = `telemetry,device_id=fast,sensor=t,device_name=fast,workspace_id=w value=1 ${ns(NOW_MS - HOUR)}`;
+    const line = `telemetry,device_id=fast,sensor=t,device_name=fast,workspace_id=w value=1 ${ns(NOW_MS - HOUR_MS)}`;
     expect(line).toContain('fast');
     const [quarantined] = await influxd.query(
       rig.database,
-      `SELECT * FROM telemetry WHERE device_id = 'fast' AND time > ${ns(NOW_MS - 2 * HOUR)} LIMIT 1`,
+      `SELECT * FROM telemetry WHERE device_id = 'fast' AND time > ${ns(NOW_MS - 2 * HOUR_MS)} LIMIT 1`,
     );
     const { sensor, device_name, workspace_id, time, value } = quarantined ?? {};
     const refused = `telemetry,device_id=fast,sensor=${sensor},device_name=${device_name},workspace_id=${workspace_id} value=${value} ${time}`;
     await influxd.query(rig.database, `DELETE FROM telemetry WHERE device_id = 'fast' AND time = ${time}`);
     const [lost] = await influxd.query(
       rig.database,
-      `SELECT count(*) FROM telemetry WHERE device_id = 'tied' AND time < ${ns(NOW_MS - 30 * HOUR)}`,
+      `SELECT count(*) FROM telemetry WHERE device_id = 'tied' AND time < ${ns(NOW_MS - 30 * HOUR_MS)}`,
     );
     await influxd.query(
       rig.database,
-      `DELETE FROM telemetry WHERE device_id = 'tied' AND time < ${ns(NOW_MS - 30 * HOUR)}`,
+      `DELETE FROM telemetry WHERE device_id = 'tied' AND time < ${ns(NOW_MS - 30 * HOUR_MS)}`,
     );
     inState(
       rig,
       `INSERT INTO quarantine (destination_id, source, content, reason, at_ms) VALUES (1, 'destination', '${refused}', 'no', 1);
-       INSERT INTO lack VALUES (1, 'tied', 'beyond retention', 0, ${ns(NOW_MS - 30 * HOUR)}, 100000);`,
+       INSERT INTO lack VALUES (1, 'tied', 'beyond retention', 0, ${ns(NOW_MS - 30 * HOUR_MS)}, 100000);`,
     );
     const { verdict } = await verifyAt(rig, place);
     const others = verdict.differences.reduce((sum, { missing }) => sum + missing, 0);
@@ -232,7 +235,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
   test('stopped at any question it says so, and run again it finds the same', async () => {
     const { rig, place } = await filled();
     using _ = rig;
-    await bench.influxd.query(rig.database, `DELETE FROM telemetry WHERE time > ${ns(NOW_MS - 10 * HOUR)}`);
+    await bench.influxd.query(rig.database, `DELETE FROM telemetry WHERE time > ${ns(NOW_MS - 10 * HOUR_MS)}`);
     const whole = await verifyAt(rig, place);
     for (const nth of [1, 3, 5]) {
       const stop = new AbortController();

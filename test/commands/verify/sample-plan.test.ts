@@ -4,13 +4,13 @@
 import { describe, expect, test } from 'vitest';
 import { sample } from '../../../src/commands/verify/sample.ts';
 import type { SampleVerdict } from '../../../src/commands/verify/sample-report.ts';
+import { DAY_MS } from '../../../src/core/time.ts';
 import { createWorld } from '../../../src/sim/world.ts';
 import { openVerifyState } from '../../../src/store/verify-look.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
 
-const DAY = 86_400_000;
 const NEVER = new AbortController().signal;
 
 describe.runIf(influxdAvailable())('a sample', () => {
@@ -36,19 +36,19 @@ describe.runIf(influxdAvailable())('a sample', () => {
         createWorld({
           seed: 5,
           originMs,
-          historyMs: 6 * DAY,
+          historyMs: 6 * DAY_MS,
           devices: [{ deviceId: 'often', intervalMs: 300_000 }],
         });
       const settings = { bounds: { age }, plan: { historyMaxDays: 3 } };
-      using rig = await openRig(bench, { world, historyMs: 2 * DAY, settings });
+      using rig = await openRig(bench, { world, historyMs: 2 * DAY_MS, settings });
       await rig.once();
-      expect((await audit(rig, NOW_MS - 2 * DAY, NOW_MS - DAY)).windows).toBe(5);
-      await rig.clock.sleep(2 * DAY);
+      expect((await audit(rig, NOW_MS - 2 * DAY_MS, NOW_MS - DAY_MS)).windows).toBe(5);
+      await rig.clock.sleep(2 * DAY_MS);
       await rig.once();
-      const hidden = await audit(rig, NOW_MS - 1.8 * DAY, NOW_MS - 1.1 * DAY);
+      const hidden = await audit(rig, NOW_MS - 1.8 * DAY_MS, NOW_MS - 1.1 * DAY_MS);
       expect(hidden).toMatchObject({ windows: 0, missing: 0, gone: 0, differences: [] });
       expect(hidden.reason).toMatch(/plan/);
-      const all = await audit(rig, NOW_MS - 1.8 * DAY, NOW_MS);
+      const all = await audit(rig, NOW_MS - 1.8 * DAY_MS, NOW_MS);
       expect(all).toMatchObject({ windows: 5, missing: 0, gone: 0, reason: null });
     });
   }

@@ -2,6 +2,7 @@
  * `--verify` against a real VictoriaMetrics: what it can hold is there, what was deleted is found and mended.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { HOUR_MS } from '../../../src/core/time.ts';
 import { createWorld, type World } from '../../../src/sim/world.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
@@ -9,8 +10,7 @@ import { sharedBench } from '../../support/shared-bench.ts';
 import { startVictoria, type Victoria, victoriaAvailable } from '../../support/victoria.ts';
 import { clearArchive, destinationAt, inState, type Place, verifyAt, victoriaPlace } from './support.ts';
 
-const HOUR = 3_600_000;
-const HISTORY_MS = 16 * HOUR;
+const HISTORY_MS = 16 * HOUR_MS;
 
 const bench = sharedBench(openBench);
 let victoria: Victoria;
@@ -89,7 +89,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('a filled VictoriaMetr
     const tags = ['device_id', 'sensor', 'device_name', 'workspace_id'].map((key) => `${key}=${labels[key]}`);
     const write = await fetch(`${victoria.url}/api/v2/write?precision=ms`, {
       method: 'POST',
-      body: `telemetry,${tags.join(',')} value=5 ${NOW_MS - 5 * HOUR - 7}`,
+      body: `telemetry,${tags.join(',')} value=5 ${NOW_MS - 5 * HOUR_MS - 7}`,
     });
     expect(write.status).toBe(204);
     await deleteSeries('{device_id="tied"}');

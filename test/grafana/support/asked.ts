@@ -3,15 +3,13 @@
  */
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
+import { DAY_MS, MINUTE_MS } from '../../../src/core/time.ts';
 import { asksInflux, type Board, type Panel, queryOf, readBoards, shownPanels } from './boards.ts';
 import type { Frame } from './frames.ts';
 import { looksOf } from './looks.ts';
 import { replaceMacros } from './replacement.ts';
 import { expectShape } from './shapes.ts';
 import { askInflux, type Choose, openBoard, type Place } from './viewer.ts';
-
-const MINUTE = 60_000;
-const DAY = 24 * 60 * MINUTE;
 
 /** A repeated panel is looked at so often at most. */
 const MOST_REPEATS = 40;
@@ -71,7 +69,7 @@ export async function lookAtAll({
   place,
   nowMs,
   choose,
-  rangeMs = DAY,
+  rangeMs = DAY_MS,
 }: Looking): Promise<Map<string, readonly Frame[]>> {
   const seen = new Map<string, readonly Frame[]>();
   const range = { fromMs: nowMs - rangeMs, toMs: nowMs };
@@ -95,7 +93,7 @@ export async function askRules(place: Place, nowMs: number): Promise<Map<string,
   const found = new Map<string, number>();
   for (const { title, data } of rules()) {
     const from = data[0]?.relativeTimeRange.from ?? 0;
-    const query = replaceMacros(data[0]?.model.query ?? '', { fromMs: nowMs - from * 1000, toMs: nowMs }, MINUTE);
+    const query = replaceMacros(data[0]?.model.query ?? '', { fromMs: nowMs - from * 1000, toMs: nowMs }, MINUTE_MS);
     if (query.includes('$')) throw new Error(`a rule has no variables: ${query}`);
     found.set(title, (await askInflux(place, query)).length);
   }

@@ -4,10 +4,9 @@
  */
 import { coverageLine, deviceLine, workspaceLine } from '../../../src/core/lines/fact-lines.ts';
 import type { DeviceRecord } from '../../../src/core/records.ts';
-import { msToNs } from '../../../src/core/time.ts';
+import { HOUR_MS, msToNs } from '../../../src/core/time.ts';
 import type { Influxd } from '../../support/influxd.ts';
 
-const HOUR = 3_600_000;
 const HUBS = 10;
 const SENSORS = ['temperature', 'humidity', 'battery_voltage'];
 const WORKSPACE = 'ws-large';
@@ -71,10 +70,10 @@ export async function writeFleet(influxd: Pick<Influxd, 'write'>, database: stri
 /** In the order of time, as a database takes them best. */
 function* linesOf(size: FleetSize): Generator<readonly string[]> {
   const { devices, days, intervalMs, nowMs } = size;
-  const fromMs = nowMs - days * 24 * HOUR;
+  const fromMs = nowMs - days * 24 * HOUR_MS;
   const all = Array.from({ length: devices }, (_, device) => device);
-  for (let hourMs = fromMs; hourMs < nowMs; hourMs += HOUR) {
-    for (let atMs = hourMs; atMs < Math.min(hourMs + HOUR, nowMs); atMs += intervalMs) {
+  for (let hourMs = fromMs; hourMs < nowMs; hourMs += HOUR_MS) {
+    for (let atMs = hourMs; atMs < Math.min(hourMs + HOUR_MS, nowMs); atMs += intervalMs) {
       yield all.flatMap((device) => readingLines(device, atMs));
     }
     yield factLines(size, all, hourMs);
@@ -82,7 +81,7 @@ function* linesOf(size: FleetSize): Generator<readonly string[]> {
 }
 
 function readingLines(device: number, atMs: number): string[] {
-  const day = (atMs / (24 * HOUR) + device / 100) * 2 * Math.PI;
+  const day = (atMs / (24 * HOUR_MS) + device / 100) * 2 * Math.PI;
   const values = [20 + 5 * Math.sin(day) + (device % 10), 50 + 10 * Math.cos(day), 3 - (device % 20) / 100];
   const name = nameOf(device).replaceAll(' ', '\\ ');
   const time = `${atMs + device}000000`;
@@ -94,8 +93,8 @@ function readingLines(device: number, atMs: number): string[] {
 
 /** What is written hourly, and an alert in each hour that lasts for a few. */
 function factLines({ intervalMs }: FleetSize, all: readonly number[], hourMs: number): string[] {
-  const perHour = Math.floor(HOUR / intervalMs);
-  const hour = Math.floor(hourMs / HOUR);
+  const perHour = Math.floor(HOUR_MS / intervalMs);
+  const hour = Math.floor(hourMs / HOUR_MS);
   const account = {
     workspaceId: WORKSPACE,
     name: 'Large',
@@ -114,8 +113,8 @@ function factLines({ intervalMs }: FleetSize, all: readonly number[], hourMs: nu
   const use = { spentMinute: 20, leftMinute: 80, spentDay: 30_000, leftDay: 20_000 };
   return [
     workspaceLine(account, use, { workspaceTag: WORKSPACE, atMs: hourMs }),
-    ...alertLines(hour, 'open', hour * HOUR),
-    ...alertLines(hour - 4, 'resolved', hour * HOUR),
+    ...alertLines(hour, 'open', hour * HOUR_MS),
+    ...alertLines(hour - 4, 'resolved', hour * HOUR_MS),
     ...all.flatMap((device) => {
       const deviceName = nameOf(device);
       const facts = { deviceId: idOf(device), deviceName, lagSeconds: device % 900, gapSeconds: 0 };
@@ -124,7 +123,7 @@ function factLines({ intervalMs }: FleetSize, all: readonly number[], hourMs: nu
       return [
         deviceLine(recordOf(device, hourMs), WORKSPACE, hourMs + device),
         coverageLine({ ...facts, state, atNs: msToNs(hourMs + device) }, WORKSPACE),
-        `coverage_hour,${tags} readings=${state === 'live' ? perHour : 0} ${hour * HOUR}000000`,
+        `coverage_hour,${tags} readings=${state === 'live' ? perHour : 0} ${hour * HOUR_MS}000000`,
       ];
     }),
   ];

@@ -1,14 +1,14 @@
 /**
  * Everything that the dashboards in PromQL ask of the points, and somebody who looks at all of it.
  */
+
+import { DAY_MS } from '../../../src/core/time.ts';
 import { type Board, type Panel, queryOf, readBoards, shownPanels, VICTORIA_FOLDER } from './boards.ts';
 import type { Frame } from './frames.ts';
 import { looksOf } from './looks.ts';
 import { openPromBoard } from './promql-viewer.ts';
 import { expectShape } from './shapes.ts';
 import type { Choose } from './viewer.ts';
-
-const DAY = 86_400_000;
 
 export const VICTORIA_BOARDS = readBoards(VICTORIA_FOLDER);
 
@@ -50,7 +50,7 @@ export async function lookAtAllProm({
   url,
   nowMs,
   choose,
-  rangeMs = DAY,
+  rangeMs = DAY_MS,
 }: Looking): Promise<Map<string, readonly Frame[]>> {
   const seen = new Map<string, readonly Frame[]>();
   const range = { fromMs: nowMs - rangeMs, toMs: nowMs };

@@ -1,3 +1,4 @@
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
 /**
  * What Grafana makes of a query before a database sees it: its variables and macros, told again from Grafana's own code
  * (`templateSrv`, `formatRegistry`, `rangeUtil.calculateInterval`; `pkg/tsdb/influxdb/models/query.go`). First the browser
@@ -80,11 +81,6 @@ export function replaceMacros(query: string, range: Range, intervalMs: number): 
     .replaceAll('$__interval', interval);
 }
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
-
 /** Intervals that Grafana rounds to: below the first of a pair, the second. */
 const ROUNDED: readonly (readonly [below: number, interval: number])[] = [
   [10, 1],
@@ -94,51 +90,51 @@ const ROUNDED: readonly (readonly [below: number, interval: number])[] = [
   [150, 100],
   [350, 200],
   [750, 500],
-  [1500, SECOND],
-  [3500, 2 * SECOND],
-  [7500, 5 * SECOND],
-  [12_500, 10 * SECOND],
-  [17_500, 15 * SECOND],
-  [25_000, 20 * SECOND],
-  [45_000, 30 * SECOND],
-  [90_000, MINUTE],
-  [210_000, 2 * MINUTE],
-  [450_000, 5 * MINUTE],
-  [750_000, 10 * MINUTE],
-  [1_050_000, 15 * MINUTE],
-  [1_500_000, 20 * MINUTE],
-  [2_700_000, 30 * MINUTE],
-  [5_400_000, HOUR],
-  [9_000_000, 2 * HOUR],
-  [16_200_000, 3 * HOUR],
-  [32_400_000, 6 * HOUR],
-  [86_400_000, 12 * HOUR],
-  [604_800_000, DAY],
-  [1_814_400_000, 7 * DAY],
-  [3_628_800_000, 30 * DAY],
+  [1500, SECOND_MS],
+  [3500, 2 * SECOND_MS],
+  [7500, 5 * SECOND_MS],
+  [12_500, 10 * SECOND_MS],
+  [17_500, 15 * SECOND_MS],
+  [25_000, 20 * SECOND_MS],
+  [45_000, 30 * SECOND_MS],
+  [90_000, MINUTE_MS],
+  [210_000, 2 * MINUTE_MS],
+  [450_000, 5 * MINUTE_MS],
+  [750_000, 10 * MINUTE_MS],
+  [1_050_000, 15 * MINUTE_MS],
+  [1_500_000, 20 * MINUTE_MS],
+  [2_700_000, 30 * MINUTE_MS],
+  [5_400_000, HOUR_MS],
+  [9_000_000, 2 * HOUR_MS],
+  [16_200_000, 3 * HOUR_MS],
+  [32_400_000, 6 * HOUR_MS],
+  [86_400_000, 12 * HOUR_MS],
+  [604_800_000, DAY_MS],
+  [1_814_400_000, 7 * DAY_MS],
+  [3_628_800_000, 30 * DAY_MS],
 ];
 
 /** `$__interval` in milliseconds: a step of the range for each point that the panel has room for, not below its least. */
 export function intervalOf({ fromMs, toMs }: Range, maxDataPoints: number, least: string | undefined): number {
   const exact = (toMs - fromMs) / maxDataPoints;
-  const rounded = ROUNDED.find(([below]) => exact < below)?.[1] ?? 365 * DAY;
+  const rounded = ROUNDED.find(([below]) => exact < below)?.[1] ?? 365 * DAY_MS;
   return Math.max(rounded, least === undefined ? 1 : durationMs(least));
 }
 
 /** `90s` in milliseconds. */
 export function durationMs(text: string): number {
   const match = /^(\d+)(ms|s|m|h|d)$/.exec(text);
-  const unit = { ms: 1, s: SECOND, m: MINUTE, h: HOUR, d: DAY }[match?.[2] ?? ''];
+  const unit = { ms: 1, s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS }[match?.[2] ?? ''];
   if (match === null || unit === undefined) throw new Error(`not a duration: ${text}`);
   return Number(match[1]) * unit;
 }
 
 export function formatInterval(ms: number): string {
   for (const [unit, name] of [
-    [DAY, 'd'],
-    [HOUR, 'h'],
-    [MINUTE, 'm'],
-    [SECOND, 's'],
+    [DAY_MS, 'd'],
+    [HOUR_MS, 'h'],
+    [MINUTE_MS, 'm'],
+    [SECOND_MS, 's'],
   ] as const) {
     if (ms >= unit) return `${Math.floor(ms / unit)}${name}`;
   }

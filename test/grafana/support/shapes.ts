@@ -2,11 +2,10 @@
  * What each kind of panel needs of its answers, whatever they say.
  */
 import { expect } from 'vitest';
+import { HOUR_MS } from '../../../src/core/time.ts';
 import type { Panel } from './boards.ts';
 import { type Field, type Frame, joinedNames } from './frames.ts';
 import { roomOf, type Viewer } from './viewer.ts';
-
-const HOUR = 3_600_000;
 
 /** Values of a field, by those of another one of the same row. */
 export function column(frame: Frame | undefined, name: string): readonly unknown[] {
@@ -88,7 +87,7 @@ function expectTimes(panel: Panel, frames: readonly Frame[], { fromMs, toMs }: V
     });
     // Grafana rounds the steps, and so may ask for half as many again as there is room for.
     expect(times.length, panel.title).toBeLessThanOrEqual(roomOf(panel) * 1.5 + 31);
-    expect(times[0] ?? fromMs, panel.title).toBeGreaterThanOrEqual(fromMs - 27 * HOUR);
+    expect(times[0] ?? fromMs, panel.title).toBeGreaterThanOrEqual(fromMs - 27 * HOUR_MS);
     expect(times.at(-1) ?? toMs, panel.title).toBeLessThanOrEqual(toMs);
   }
 }

@@ -2,6 +2,7 @@
  * Databases as the real daemon fills them, for the queries of the dashboards: simulated workspaces, in virtual time.
  */
 import type { SyncOptions } from '../../../src/app/open-sync.ts';
+import { HOUR_MS, MINUTE_MS } from '../../../src/core/time.ts';
 import { createDemoWorld } from '../../../src/sim/demo-world.ts';
 import { sensorsOf } from '../../../src/sim/sensors.ts';
 import type { DeviceSpec, ReadingSpec } from '../../../src/sim/spec.ts';
@@ -10,9 +11,6 @@ import type { Bench } from '../../support/bench.ts';
 import { liveAsDaemon } from '../../support/daemon-rig.ts';
 import type { Influxd } from '../../support/influxd.ts';
 import { NOW_MS, openRig, type Rig } from '../../support/rig.ts';
-
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
 
 /** A database, and what was in the workspace that it was filled from. */
 export interface Filled extends Disposable {
@@ -36,7 +34,7 @@ interface Filling {
 export async function fill(
   bench: Bench,
   world: (nowMs: number) => World,
-  { forMs = 70 * MINUTE, historyMs = 26 * HOUR, destinationsOf }: Filling = {},
+  { forMs = 70 * MINUTE_MS, historyMs = 26 * HOUR_MS, destinationsOf }: Filling = {},
 ): Promise<Filled> {
   const rig = await openRig(bench, { world, historyMs, settings: { plan: PLAN } });
   const destinations = destinationsOf?.(rig);
@@ -69,7 +67,7 @@ const NAMES = [
 
 /** Readings of a device that reports no numbers. */
 const SWITCHES: readonly ReadingSpec[] = Array.from({ length: 60 }, (_, index) => ({
-  recordedAtNs: BigInt(NOW_MS - index * 10 * MINUTE) * 1_000_000n,
+  recordedAtNs: BigInt(NOW_MS - index * 10 * MINUTE_MS) * 1_000_000n,
   values: [
     ['relay', String(index % 7 === 0)],
     ['mode', index % 9 === 0 ? '"defrost; \\"now\\""' : '"cool"'],
@@ -82,8 +80,8 @@ export const HOSTILE: readonly DeviceSpec[] = NAMES.map((name, index) => ({
   name: index === 1 ? (NAMES[0] ?? '') : name,
   modelId: `model/${name.slice(0, 5)}`,
   parentDeviceId: index === 0 ? null : `id-0-${(NAMES[0] ?? '').slice(0, 9)}`,
-  intervalMs: 5 * MINUTE,
-  location: { latitude: -33.9, longitude: 151.2, updatedAtMs: NOW_MS - 24 * HOUR },
+  intervalMs: 5 * MINUTE_MS,
+  location: { latitude: -33.9, longitude: 151.2, updatedAtMs: NOW_MS - 24 * HOUR_MS },
   ...(index === 9 ? { readings: SWITCHES } : { traits: ['hostile', 'ties'] }),
 }));
 
@@ -91,11 +89,11 @@ export const hostile = (originMs: number): World =>
   createWorld({
     seed: 5,
     originMs,
-    historyMs: 30 * HOUR,
+    historyMs: 30 * HOUR_MS,
     workspaceId: `w's "own" /id/`,
     name: 'Hostile $workspace',
     devices: HOSTILE,
-    alerts: { everyMs: 3 * HOUR },
+    alerts: { everyMs: 3 * HOUR_MS },
   });
 
 /** One hub that has hardly begun. */
@@ -103,6 +101,6 @@ export const single = (originMs: number): World =>
   createWorld({
     seed: 6,
     originMs,
-    historyMs: HOUR,
-    devices: [{ deviceId: 'only', parentDeviceId: null, intervalMs: MINUTE, sensors: sensorsOf(1) }],
+    historyMs: HOUR_MS,
+    devices: [{ deviceId: 'only', parentDeviceId: null, intervalMs: MINUTE_MS, sensors: sensorsOf(1) }],
   });
