@@ -69,6 +69,8 @@ export interface Sync extends FigureSource, Pick<Asking, 'askerOf' | 'learnt'> {
   readonly context: SyncContext;
   readonly puller: Puller;
   readonly deliverers: readonly Deliverer[];
+  /** The databases that these deliver to, in the same order. */
+  readonly destinations: readonly DestinationOptions[];
   readonly watch: ProgressWatch;
   readonly trouble: Trouble;
   readonly planning: Planning;
@@ -211,6 +213,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
     context,
     puller: takingTurns(createPuller(context)),
     deliverers,
+    destinations: options.destinations,
     watch,
     trouble,
     planning,

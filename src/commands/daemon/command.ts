@@ -2,16 +2,13 @@
  * The daemon put together: the API over HTTP, a key that may be exchanged by its file, the sync, the status page.
  */
 import type { Sync } from '../../app/open-sync.ts';
-import { createSecretReader } from '../../app/secrets.ts';
 import { runService } from '../../app/service.ts';
-import { settingsOf } from '../../app/settings.ts';
 import type { ProcessPorts, Voice } from '../../app/terminal.ts';
 import { withSync } from '../../app/with-sync.ts';
 import type { Config } from '../../config/config.ts';
 import { secretText, Unfit } from '../../config/values.ts';
 import { beatingClock } from '../../core/heartbeats.ts';
 import { Secret } from '../../core/secret.ts';
-import type { DestinationOptions } from '../../delivery/destination.ts';
 import { createAllHistory } from '../../scheduler/all-history.ts';
 import { type JobParts, runJobs } from '../../scheduler/jobs.ts';
 import type { KeySource } from '../../scheduler/sessions.ts';
@@ -31,8 +28,7 @@ export async function runDaemonCommand(
   return await withSync({ config, voice, secrets, key: key.inUse }, ports, async (sync) => {
     const onServed = (address: string): void =>
       voice.logger.info('tidemark runs', { event: 'started', status_page: address });
-    const { destinations } = settingsOf(config, createSecretReader({ readFile: ports.readFile, secrets }));
-    const jobs = jobPartsOf(sync, voice, { timeoutMs: config.api.timeoutMs, dataDir: config.dataDir, destinations });
+    const jobs = jobPartsOf(sync, voice, { timeoutMs: config.api.timeoutMs, dataDir: config.dataDir });
     const beside = [(stop: AbortSignal) => runJobs(jobs, stop)];
     if (config.sync.history.kind === 'age' && config.sync.history.isAll === true) {
       const all = createAllHistory({ queue: sync.jobs, store: sync.context.store, clock: sync.context.clock });
@@ -50,7 +46,6 @@ export async function runDaemonCommand(
 interface JobPlace {
   readonly timeoutMs: number;
   readonly dataDir: string;
-  readonly destinations: readonly DestinationOptions[];
 }
 
 /** What commands may ask of the daemon. */
@@ -71,7 +66,7 @@ function jobPartsOf(sync: Sync, { scrub }: Voice, place: JobPlace): JobParts {
       return createSampleWorker(sync.context, () => openVerifyState(place.dataDir));
     }),
     replay: createReplayWorker({ ...sync.context, deliverers: sync.deliverers }),
-    ...upkeepWorkers(sync, place.destinations),
+    ...upkeepWorkers(sync, sync.destinations),
   };
   return { queue: sync.jobs, workers, clock, observe, scrub };
 }
