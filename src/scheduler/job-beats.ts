@@ -6,7 +6,7 @@ import type { Clock } from '../core/ports.ts';
 import type { Job } from '../core/state/jobs.ts';
 import { SECOND_MS } from '../core/time.ts';
 
-/** Whoever has not counted on for so long has vanished: several times as long as a follower takes (`commands/shared/follow.ts`). */
+/** Whoever has not counted on for so long has vanished: several times as long as a follower takes (`commands/shared/do-or-follow.ts`). */
 export const VANISHED_AFTER_MS = 30 * SECOND_MS;
 
 export interface Beats {

@@ -13,7 +13,7 @@ import { backfillText } from '../plan/text.ts';
 import type { CommandParts } from '../run.ts';
 import { argsOf, readBackfillOptions } from '../shared/backfill-options.ts';
 import { ratesOfState } from '../shared/backfill-rates.ts';
-import { doOrFollow, showProgress, summaryBy } from '../shared/do-or-follow.ts';
+import { doOrFollow, showProgress } from '../shared/do-or-follow.ts';
 import { runBackfill } from './backfill.ts';
 import { type BackfillSummary, readBackfillSummary } from './summary.ts';
 import { backfillEndText } from './text.ts';
@@ -39,16 +39,19 @@ export async function runBackfillCommand(
     return 0;
   }
   const args = argsOf(asked, command.devices);
-  const request = { kind: 'backfill', args: { ...args }, askedBy: '--backfill', askedMs: realClock.nowMs() } as const;
-  const show = showProgress(voice);
-  const work = {
-    request,
-    alone: () => alone(parts, args, ports),
-    summaryOf: summaryBy(readBackfillSummary),
-    show,
-    awaitMs: RESTART_MS,
-  };
-  const summary = await doOrFollow(work, { dataDir: config.dataDir, voice }, ports);
+  const summary = await doOrFollow(
+    {
+      kind: 'backfill',
+      args,
+      askedBy: '--backfill',
+      alone: () => alone(parts, args, ports),
+      read: readBackfillSummary,
+      show: showProgress(voice),
+      awaitMs: RESTART_MS,
+    },
+    { dataDir: config.dataDir, voice },
+    ports,
+  );
   ports.print(voice.scrub(command.json ? `${JSON.stringify(summary)}\n` : backfillEndText(summary)));
   return summary.exit_code;
 }

@@ -9,7 +9,6 @@ import { withQuestions } from '../../app/with-sync.ts';
 import type { Config } from '../../config/config.ts';
 import { type ApiFindings, type CheckNotes, createNotes, inTwo, readApiFindings } from '../../core/check.ts';
 import { type TransportError, UserError } from '../../core/faults.ts';
-import type { JobEnd } from '../../core/state/jobs.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import { HeldError } from '../../store/lock.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
@@ -118,18 +117,28 @@ const FOLLOW_MS = 3 * MINUTE_MS;
 
 async function askApi(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Promise<ApiFindings> {
   const { config, voice } = part;
-  const request = { kind: 'check', args: {}, askedBy: '--check', askedMs: realClock.nowMs() } as const;
   const patience = AbortSignal.timeout(FOLLOW_MS);
   const show = (progress: unknown): void => {
     const asking = typeof progress === 'object' && progress !== null && 'asking' in progress ? progress.asking : null;
     if (typeof asking === 'string') voice.hint(`the daemon asks the API: ${asking} …`);
   };
-  const alone = async (): Promise<ApiFindings> => await askAlone(part, signal);
   try {
-    const place = { dataDir: config.dataDir, voice };
-    return await doOrFollow({ request, alone, summaryOf, show }, place, {
-      signal: AbortSignal.any([signal, patience]),
-    });
+    return await doOrFollow(
+      {
+        kind: 'check',
+        args: {},
+        askedBy: '--check',
+        alone: () => askAlone(part, signal),
+        read: readApiFindings,
+        failed: ({ message }) => {
+          const words = message ?? 'it says nothing that this version understands';
+          return new UserError(`The daemon did not ask the API: ${words}`, 1);
+        },
+        show,
+      },
+      { dataDir: config.dataDir, voice },
+      { signal: AbortSignal.any([signal, patience]) },
+    );
   } catch (error) {
     signal.throwIfAborted();
     if (patience.aborted)
@@ -141,15 +150,6 @@ async function askApi(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Prom
 
 const TAKES_NO_JOBS =
   'Another process works with the state, and takes no work from others: a one-off, the demo, or a daemon of another version. Run it again when that has ended, or restart the daemon with this version.';
-
-function summaryOf({ summary, message }: JobEnd): ApiFindings {
-  const found = readApiFindings(summary);
-  if (found !== null) return found;
-  throw new UserError(
-    `The daemon did not ask the API: ${message ?? 'it says nothing that this version understands'}`,
-    1,
-  );
-}
 
 async function askAlone({ config, voice }: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Promise<ApiFindings> {
   return await withQuestions({ config, voice }, async (sync) => {

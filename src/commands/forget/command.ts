@@ -2,12 +2,10 @@
  * `--forget --device ID` put together: alone under the lock, or by the daemon that holds it.
  */
 
-import { realClock } from '../../app/real-clock.ts';
 import { settingsOf } from '../../app/settings.ts';
 import { type ProcessPorts, repeatWhile } from '../../app/terminal.ts';
 import type { ForgetCommand } from '../../cli/command.ts';
 import { UserError } from '../../core/faults.ts';
-import type { JobEnd } from '../../core/state/jobs.ts';
 import { requireState } from '../../store/open-reading.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { forgetParts, type UpkeepRun, withState } from '../shared/upkeep.ts';
@@ -25,12 +23,6 @@ export async function runForgetCommand(
   const { device, json } = command;
   requireState(config.dataDir);
   const { destinations } = settingsOf(config);
-  const request = {
-    kind: 'forget',
-    args: { device },
-    askedBy: '--forget',
-    askedMs: realClock.nowMs(),
-  } as const;
   const show = (progress: unknown): void => {
     const { share } = { ...(progress as { readonly share?: unknown } | null) };
     if (typeof share === 'number') voice.showWork(() => ({ share: Math.min(share, 0.99), words: 'removing it' }));
@@ -42,17 +34,23 @@ export async function runForgetCommand(
       const work = forgetDevice(forgetParts(context, destinations), order, ports.signal);
       return await repeatWhile(work, () => show(progress), LOOK_EVERY_MS).finally(voice.endProgress);
     });
-  const work = { request, alone, summaryOf, show };
-  const summary = await doOrFollow(work, { dataDir: config.dataDir, voice }, ports);
+  const summary = await doOrFollow(
+    {
+      kind: 'forget',
+      args: { device },
+      askedBy: '--forget',
+      alone,
+      read: (found) => (isSummary(found) ? found : null),
+      failed: ({ exitCode, message }) =>
+        new UserError(message ?? 'The daemon has left no summary that this version understands.', exitCode || 1),
+      show,
+    },
+    { dataDir: config.dataDir, voice },
+    ports,
+  );
   const text = json ? `${JSON.stringify({ device_id: device, ...summary })}\n` : forgetText(device, summary);
   ports.print(voice.scrub(text));
   return summary.exit_code;
-}
-
-function summaryOf({ exitCode, summary, message }: JobEnd): ForgetSummary {
-  if (isSummary(summary)) return summary;
-  if (message !== null) throw new UserError(message, exitCode === 0 ? 1 : exitCode);
-  throw new UserError('The daemon has left no summary that this version understands.', exitCode === 0 ? 1 : exitCode);
 }
 
 function isSummary(value: unknown): value is ForgetSummary {

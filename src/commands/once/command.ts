@@ -2,12 +2,11 @@
  * `--once` put together: alone it does the work itself; where a daemon holds the state, that does it and this follows.
  */
 
-import { realClock } from '../../app/real-clock.ts';
 import { type ProcessPorts, repeatWhile, type Voice } from '../../app/terminal.ts';
 import { withSync } from '../../app/with-sync.ts';
 import type { Config } from '../../config/config.ts';
 import type { Secret } from '../../core/secret.ts';
-import { doOrFollow, showProgress, summaryBy } from '../shared/do-or-follow.ts';
+import { doOrFollow, showProgress } from '../shared/do-or-follow.ts';
 import { tellEnd } from './end.ts';
 import { type OnceSummary, runOnce } from './once.ts';
 import { readOnceSummary } from './summary.ts';
@@ -23,15 +22,20 @@ interface Speech {
 
 /** Runs it. @returns the summary, whoever did the work. @throws UserError with the exit code and what to do. */
 export async function runOnceCommand(config: Config, speech: Speech, ports: ProcessPorts): Promise<OnceSummary> {
-  const request = { kind: 'once', args: {}, askedBy: '--once', askedMs: realClock.nowMs() } as const;
-  const work = {
-    request,
-    alone: () => once(config, speech, ports),
-    summaryOf: summaryBy(readOnceSummary),
-    show: showProgress(speech.voice),
-  };
-  const summary = await doOrFollow(work, { dataDir: config.dataDir, voice: speech.voice }, ports);
-  tellEnd(summary, speech.voice.logger);
+  const { voice } = speech;
+  const summary = await doOrFollow(
+    {
+      kind: 'once',
+      args: {},
+      askedBy: '--once',
+      alone: () => once(config, speech, ports),
+      read: readOnceSummary,
+      show: showProgress(voice),
+    },
+    { dataDir: config.dataDir, voice },
+    ports,
+  );
+  tellEnd(summary, voice.logger);
   return summary;
 }
 

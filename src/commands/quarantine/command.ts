@@ -18,7 +18,7 @@ import type { DestinationOptions } from '../../delivery/destination.ts';
 import { reachableOf } from '../../delivery/known-destinations.ts';
 import { requireState } from '../../store/open-reading.ts';
 import { readQuarantine } from '../../store/quarantine-reader.ts';
-import { doOrFollow, summaryBy } from '../shared/do-or-follow.ts';
+import { doOrFollow } from '../shared/do-or-follow.ts';
 import { readSpan } from '../shared/range.ts';
 import { quarantineParts, type UpkeepRun, withState } from '../shared/upkeep.ts';
 import { quarantineListText, quarantineSummaryText } from '../shared/upkeep-text.ts';
@@ -81,12 +81,6 @@ async function act(
   { action, filter, config, voice, destinations, total }: Act,
   ports: ProcessPorts,
 ): Promise<QuarantineSummary> {
-  const request = {
-    kind: `quarantine-${action}`,
-    args: filterArgs(filter),
-    askedBy: `--quarantine ${action}`,
-    askedMs: realClock.nowMs(),
-  } as const;
   const show = (progress: unknown): void => {
     const { done } = { ...(progress as { readonly done?: unknown } | null) };
     if (typeof done !== 'number') return;
@@ -100,8 +94,18 @@ async function act(
       const work = action === 'retry' ? retryQuarantine : dropQuarantine;
       return await work(quarantineParts(context, destinations), { filter, tell: show }, ports.signal);
     }).finally(voice.endProgress);
-  const summaryOf = summaryBy((summary) => (isSummary(summary) ? summary : null));
-  return await doOrFollow({ request, alone, summaryOf, show }, { dataDir: config.dataDir, voice }, ports);
+  return await doOrFollow(
+    {
+      kind: `quarantine-${action}`,
+      args: filterArgs(filter),
+      askedBy: `--quarantine ${action}`,
+      alone,
+      read: (summary) => (isSummary(summary) ? summary : null),
+      show,
+    },
+    { dataDir: config.dataDir, voice },
+    ports,
+  );
 }
 
 function isSummary(value: unknown): value is QuarantineSummary {

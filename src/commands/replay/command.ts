@@ -24,7 +24,7 @@ import { createDeliverer } from '../../delivery/deliver.ts';
 import { openArchiveView } from '../../store/archive-view.ts';
 import { openStore } from '../../store/store.ts';
 import { noState, requireKnown } from '../export/command.ts';
-import { doOrFollow, summaryBy } from '../shared/do-or-follow.ts';
+import { doOrFollow } from '../shared/do-or-follow.ts';
 import { readSpan } from '../shared/range.ts';
 import { openReplays, requireDestination } from './replay.ts';
 import { replayShare, replayWords, tellReplayEnd } from './text.ts';
@@ -43,18 +43,22 @@ export async function runReplayCommand(run: ReplayRun, ports: ProcessPorts): Pro
   const { command, config, voice } = run;
   const args = readArgs(command);
   lookFirst(config, command);
-  const request = { kind: 'replay', args: { ...args }, askedBy: '--replay', askedMs: realClock.nowMs() } as const;
   const show = createShow(voice);
-  const work = {
-    request,
-    alone: () => replay(run, { args, show }, ports),
-    summaryOf: summaryBy(readReplaySummary),
-    show: (progress: unknown) => {
-      const reports = readReplayReports(progress);
-      if (reports !== null) show(reports);
+  const summary = await doOrFollow(
+    {
+      kind: 'replay',
+      args,
+      askedBy: '--replay',
+      alone: () => replay(run, { args, show }, ports),
+      read: readReplaySummary,
+      show: (progress) => {
+        const reports = readReplayReports(progress);
+        if (reports !== null) show(reports);
+      },
     },
-  };
-  const summary = await doOrFollow(work, { dataDir: config.dataDir, voice }, ports);
+    { dataDir: config.dataDir, voice },
+    ports,
+  );
   tellReplayEnd(summary, voice.logger);
   if (command.json) ports.print(`${voice.scrub(JSON.stringify(summary))}\n`);
   return summary.exit_code;

@@ -1,46 +1,96 @@
 /**
- * A command that acts (design 1.2): alone it does its work itself; where a daemon holds the state, it leaves that a job
- * and follows it.
+ * Work for which one process has to hold the state: a command does it itself, or, where a daemon holds the state, leaves
+ * the daemon a job and follows that to its end.
+ *
+ * How a command uses it: the work itself is one function in its folder. `command.ts` calls `doOrFollow` with the job that
+ * it would leave (`kind`, `args`), with `alone`, which opens the state and calls that function, and with `read`, which
+ * checks the summary that a daemon of another version may have left. `job.ts` is the worker by which the daemon calls the
+ * same function (`commands/daemon/command.ts` lists the workers, `core/state/jobs.ts` the rules of each kind).
  */
 
 import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts, Voice } from '../../app/terminal.ts';
 import { UserError } from '../../core/faults.ts';
-import { type JobEnd, type JobRequest, readProgress } from '../../core/state/jobs.ts';
+import type { Clock } from '../../core/ports.ts';
+import {
+  type Job,
+  type JobBoard,
+  type JobEnd,
+  type JobKind,
+  type JobRequest,
+  readProgress,
+} from '../../core/state/jobs.ts';
+import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import { openJobBoard } from '../../store/job-board.ts';
 import { HeldError } from '../../store/lock.ts';
-import { followJob } from './follow.ts';
 
+/** Some work of a command. */
 export interface Work<T> {
-  /** What a daemon is asked for. */
-  readonly request: JobRequest;
+  /** The job that a daemon is asked for, and the flag that asks for it. */
+  readonly kind: JobKind;
+  readonly args: object;
+  readonly askedBy: string;
   /** Does it in this process. @throws HeldError where another one holds the state. */
   readonly alone: () => Promise<T>;
-  /** What the end of the job comes to. @throws UserError where it came to nothing that can be shown. */
-  readonly summaryOf: (end: JobEnd) => T;
+  /** Checks the summary that the daemon has left. @returns `null` where it makes no sense. */
+  readonly read: (summary: unknown) => T | null;
+  /** The error where the daemon has left no summary; where it is left out, one that tells the daemon's message. */
+  readonly failed?: (end: JobEnd) => UserError;
   /** For how long a daemon that has stopped is waited for to come back. */
   readonly awaitMs?: number;
-  /** Shows what the daemon tells of its progress: unchecked, maybe of another version. */
+  /** Shows what the daemon reports of its progress: unchecked, maybe of another version. */
   readonly show: (progress: unknown) => void;
 }
 
+/** Where the state is, and how the command speaks. */
+export interface Place {
+  readonly dataDir: string;
+  readonly voice: Voice;
+}
+
 /** Does the work or has it done. @throws UserError with the exit code and what to do. */
-export async function doOrFollow<T>(
-  work: Work<T>,
-  place: { readonly dataDir: string; readonly voice: Voice },
-  ports: Pick<ProcessPorts, 'signal'>,
-): Promise<T> {
+export async function doOrFollow<T>(work: Work<T>, place: Place, { signal }: Pick<ProcessPorts, 'signal'>): Promise<T> {
   try {
     return await work.alone();
   } catch (error) {
     if (!(error instanceof HeldError)) throw error;
-    const end = await follow(work, place, ports);
+    const end = await follow(work, place, signal);
     // Whoever holds the state takes no jobs: it is free by now, or that is the answer.
-    return end === null ? await work.alone() : work.summaryOf(end);
+    return end === null ? await work.alone() : summaryOf(work, end);
   }
 }
 
-/** Shows the figures that a daemon tells. */
+/** @returns `null` where there is no daemon that takes jobs. */
+async function follow(work: Work<unknown>, { dataDir, voice }: Place, signal: AbortSignal): Promise<JobEnd | null> {
+  const opened = openJobBoard(dataDir);
+  if (opened === null) return null;
+  const { kind, args, askedBy, show, awaitMs = 0 } = work;
+  const parts: FollowParts = {
+    board: opened.board,
+    isHeld: opened.isHeld,
+    clock: realClock,
+    onSeen: () =>
+      voice.logger.info('a daemon works with this state: it does the work, with its own configuration', {
+        event: 'job-followed',
+        data_dir: dataDir,
+      }),
+    onWaiting: () =>
+      voice.logger.info(
+        'the daemon is at other work of this kind, which a command asked for before: this one waits (--status tells of both)',
+        { event: 'job-queued' },
+      ),
+    onProgress: show,
+    awaitMs,
+  };
+  try {
+    return await followJob(parts, { kind, args: { ...args }, askedBy, askedMs: realClock.nowMs() }, signal);
+  } finally {
+    voice.endProgress();
+    opened.close();
+  }
+}
+
+/** Shows the figures that a daemon reports. */
 export function showProgress(voice: Voice): (progress: unknown) => void {
   return (told) => {
     const progress = readProgress(told);
@@ -48,40 +98,153 @@ export function showProgress(voice: Voice): (progress: unknown) => void {
   };
 }
 
-/** @returns `null` where there is no daemon that takes jobs. */
-async function follow<T>(
-  { request, show, awaitMs }: Work<T>,
-  { dataDir, voice }: { readonly dataDir: string; readonly voice: Voice },
-  { signal }: Pick<ProcessPorts, 'signal'>,
-): Promise<JobEnd | null> {
-  const opened = openJobBoard(dataDir);
-  if (opened === null) return null;
-  const { board, isHeld, close } = opened;
-  const onSeen = (): void =>
-    voice.logger.info('a daemon works with this state: it does the work, with its own configuration', {
-      event: 'job-followed',
-      data_dir: dataDir,
-    });
-  const onWaiting = (): void =>
-    voice.logger.info(
-      'the daemon is at other work of this kind, which a command asked for before: this one waits (--status tells of both)',
-      { event: 'job-queued' },
-    );
-  const parts = { board, isHeld, clock: realClock, onSeen, onWaiting, onProgress: show };
+function summaryOf<T>({ read, failed = notDone }: Work<T>, end: JobEnd): T {
+  const summary = read(end.summary);
+  if (summary === null) throw failed(end);
+  return summary;
+}
+
+function notDone({ exitCode, message }: JobEnd): UserError {
+  const words = message ?? 'it has left no summary that this version understands';
+  return new UserError(`The daemon did not do it: ${words}`, exitCode === 0 ? 1 : exitCode);
+}
+
+export interface FollowParts {
+  readonly board: JobBoard;
+  /** Whether any process holds the state. */
+  readonly isHeld: () => boolean;
+  readonly clock: Clock;
+  /** Called once it is sure that there is a daemon which takes jobs. */
+  readonly onSeen: () => void;
+  /** Called where the daemon is at other work of this kind first: soon, and then every minute while that lasts. */
+  readonly onWaiting?: () => void;
+  /** For how long it is waited for a daemon that has let go of the state: it may be one that restarts. */
+  readonly awaitMs?: number;
+  /** Called with what the daemon tells: as it stands in the state, unchecked. */
+  readonly onProgress: (progress: unknown) => void;
+}
+
+/** How often the job is looked at, and how often its follower counts on. */
+const LOOK_EVERY_MS = SECOND_MS / 2;
+const BEAT_EVERY_MS = 5 * SECOND_MS;
+
+/** A daemon that takes jobs looks once a second. */
+const SEEN_WITHIN_MS = 5 * SECOND_MS;
+
+/** After so long without a sign of the daemon it is looked whether it is still there, and then whether anybody moves. */
+const STILL_AFTER_MS = 5 * SECOND_MS;
+const LOST_AFTER_MS = MINUTE_MS;
+
+/** After so long it is told that other work comes first, and so often it is told again: silence looks like a standstill. */
+const WAITING_AFTER_MS = 3 * SECOND_MS;
+const WAITING_AGAIN_MS = MINUTE_MS;
+
+/** How long the end is waited for of what was cancelled: a command that is told to stop ends within ten seconds. */
+const CANCEL_WITHIN_MS = 8 * SECOND_MS;
+
+/**
+ * Has a job done.
+ *
+ * @returns its end; `null` where nobody took it, and it is taken back.
+ * @throws UserError (exit 3) where the daemon is gone, or did not answer when this was told to stop.
+ */
+export async function followJob(parts: FollowParts, request: JobRequest, signal: AbortSignal): Promise<JobEnd | null> {
+  const { board, clock } = parts;
+  const id = board.ask(request);
+  const askedAtMs = clock.monoMs();
+  const seen: Seen = {
+    askedAtMs,
+    beat: 0,
+    movedAtMs: askedAtMs,
+    beatAtMs: askedAtMs,
+    tellWaitAtMs: askedAtMs + WAITING_AFTER_MS,
+  };
   try {
-    return await followJob({ ...parts, ...(awaitMs === undefined ? {} : { awaitMs }) }, request, signal);
-  } finally {
-    voice.endProgress();
-    close();
+    for (;;) {
+      signal.throwIfAborted();
+      const job = lookAt(parts, id);
+      if (job.end !== null) {
+        // Short work may be over before it was seen under way.
+        if (seen.beat === 0) parts.onSeen();
+        return job.end;
+      }
+      if (!takeIn(parts, job, seen) && board.withdraw(id)) return null;
+      await clock.sleep(LOOK_EVERY_MS, signal);
+    }
+  } catch (error) {
+    if (!signal.aborted || error instanceof UserError) throw error;
+    return await cancel(parts, id);
   }
 }
 
-/** What the end of a job comes to: its summary, checked, or a mistake that tells why there is none. */
-export function summaryBy<T>(read: (summary: unknown) => T | null): (end: JobEnd) => T {
-  return ({ exitCode, summary, message }) => {
-    const known = read(summary);
-    if (known !== null) return known;
-    const words = message ?? 'it has left no summary that this version understands';
-    throw new UserError(`The daemon did not do it: ${words}`, exitCode === 0 ? 1 : exitCode);
-  };
+/** What was seen so far, by the monotonic clock. */
+interface Seen {
+  readonly askedAtMs: number;
+  beat: number;
+  movedAtMs: number;
+  beatAtMs: number;
+  /** When it is due to tell that other work comes first. */
+  tellWaitAtMs: number;
+}
+
+function lookAt({ board }: FollowParts, id: number): Job {
+  const job = board.look(id);
+  if (job === null)
+    throw new UserError('The work that was asked of the daemon is not in its state any more. Run it again.', 3);
+  return job;
+}
+
+/** Takes in how the job stands, and counts on. @returns whether there is a daemon that takes jobs, or may be one yet. */
+function takeIn(parts: FollowParts, job: Job, seen: Seen): boolean {
+  const { board, clock, onSeen, onProgress } = parts;
+  const nowMs = clock.monoMs();
+  if (nowMs - seen.beatAtMs >= BEAT_EVERY_MS) {
+    board.beat(job.id);
+    seen.beatAtMs = nowMs;
+  }
+  if (job.workerBeat !== seen.beat) {
+    if (seen.beat === 0) onSeen();
+    seen.beat = job.workerBeat;
+    seen.movedAtMs = nowMs;
+  }
+  if (seen.beat === 0) return nowMs - seen.askedAtMs < SEEN_WITHIN_MS;
+  if (job.progress !== null) onProgress(job.progress);
+  if (job.state === 'waiting' && nowMs >= seen.tellWaitAtMs) {
+    seen.tellWaitAtMs = nowMs + WAITING_AGAIN_MS;
+    parts.onWaiting?.();
+  }
+  if (nowMs - seen.movedAtMs >= STILL_AFTER_MS) missDaemon(parts, job, nowMs - seen.movedAtMs);
+  return true;
+}
+
+/** @throws UserError where the daemon is gone. */
+function missDaemon(parts: FollowParts, { id }: Job, stillMs: number): void {
+  if (stillMs < LOST_AFTER_MS && (parts.isHeld() || stillMs < (parts.awaitMs ?? 0))) return;
+  // It may have ended the job as it stopped, just now.
+  if (lookAt(parts, id).end !== null) return;
+  if (!parts.board.withdraw(id)) parts.board.cancel(id);
+  throw new UserError(
+    stillMs < LOST_AFTER_MS
+      ? 'The daemon that did this work has stopped or died; what was reached stays. Start it again, or run this command again: without a daemon it does the work itself.'
+      : 'The process that works with this state has not looked after this work for a minute; what was reached stays. Look after that process (its log tells more), then run this again.',
+    3,
+  );
+}
+
+/** Takes the job back, or has it ended. */
+async function cancel(parts: FollowParts, id: number): Promise<JobEnd> {
+  const { board, clock, isHeld } = parts;
+  if (board.withdraw(id)) throw new UserError('Stopped before the daemon had begun. Nothing was done.', 3);
+  board.cancel(id);
+  const untilMs = clock.monoMs() + CANCEL_WITHIN_MS;
+  while (clock.monoMs() < untilMs) {
+    const { end } = lookAt(parts, id);
+    if (end !== null) return end;
+    if (!isHeld()) break;
+    await clock.sleep(LOOK_EVERY_MS);
+  }
+  throw new UserError(
+    'The daemon was told to stop this work, but has not said yet that it has. What was reached stays; run it again.',
+    3,
+  );
 }

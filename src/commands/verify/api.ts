@@ -3,7 +3,6 @@
  * does it, as a job.
  */
 import type { Sync } from '../../app/open-sync.ts';
-import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts, Voice } from '../../app/terminal.ts';
 import { withSync } from '../../app/with-sync.ts';
 import type { Config } from '../../config/config.ts';
@@ -15,7 +14,7 @@ import { endsSession } from '../../scheduler/dispatch.ts';
 import { openStore } from '../../store/store.ts';
 import { openVerifyState } from '../../store/verify-look.ts';
 import { askForAccount } from '../plan/plan.ts';
-import { doOrFollow, summaryBy } from '../shared/do-or-follow.ts';
+import { doOrFollow } from '../shared/do-or-follow.ts';
 import { refusalOf } from '../shared/refusal.ts';
 import { mend } from './mend.ts';
 import { sample } from './sample.ts';
@@ -52,7 +51,7 @@ export async function keepLacks(
     }
   };
   const what = 'lack-sets brought up to date';
-  await doIt<MendSummary>(run, { kind: 'mend', args: { ...args }, alone, done: { windows: 0 }, total: 1, what }, ports);
+  await doIt<MendSummary>(run, { kind: 'mend', args, alone, done: { windows: 0 }, total: 1, what }, ports);
 }
 
 /** Fetches again, delivers and keeps what is lacking. @throws UserError with the exit code and what to do, NoApiError */
@@ -72,11 +71,7 @@ export async function runMend(run: ApiRun, args: MendArgs, ports: ProcessPorts):
         await Promise.allSettled(deliveries);
       }
     });
-  return await doIt<MendSummary>(
-    run,
-    { kind: 'mend', args: { ...args }, alone, done, total, what: 'windows fetched' },
-    ports,
-  );
+  return await doIt<MendSummary>(run, { kind: 'mend', args, alone, done, total, what: 'windows fetched' }, ports);
 }
 
 /** Reads windows again and compares. @throws UserError with the exit code and what to do. */
@@ -95,14 +90,14 @@ export async function runSample(run: ApiRun, args: SampleArgs, ports: ProcessPor
   const total = args.windows;
   return await doIt<SampleVerdict>(
     run,
-    { kind: 'sample', args: { ...args }, alone, done, total, what: 'windows read again' },
+    { kind: 'sample', args, alone, done, total, what: 'windows read again' },
     ports,
   );
 }
 
 interface Doing<T> {
   readonly kind: JobKind;
-  readonly args: Readonly<Record<string, unknown>>;
+  readonly args: object;
   readonly alone: () => Promise<T>;
   readonly done: { readonly windows: number };
   readonly total: number;
@@ -114,7 +109,6 @@ async function doIt<T extends object>(
   { kind, args, alone, done, total, what }: Doing<T>,
   ports: ProcessPorts,
 ): Promise<T> {
-  const request = { kind, args, askedBy: '--verify', askedMs: realClock.nowMs() };
   const tell = (windows: number): void =>
     voice.showWork(() => ({ share: total === 0 ? null : windows / total, words: `${windows}/${total} ${what}` }));
   const show = (progress: unknown): void => {
@@ -122,7 +116,7 @@ async function doIt<T extends object>(
     if (typeof told === 'number') tell(told);
   };
   tell(done.windows);
-  const work = { request, alone, summaryOf: summaryBy(asSummary<T>), show };
+  const work = { kind, args, askedBy: '--verify', alone, read: asSummary<T>, show };
   return await doOrFollow(work, { dataDir, voice }, ports);
 }
 

@@ -8,7 +8,7 @@ import { createBackfillWorker } from '../../../src/commands/backfill/job.ts';
 import { type BackfillSummary, readBackfillSummary } from '../../../src/commands/backfill/summary.ts';
 import { createOnceWorker } from '../../../src/commands/once/job.ts';
 import { ratesOfState } from '../../../src/commands/shared/backfill-rates.ts';
-import { followJob } from '../../../src/commands/shared/follow.ts';
+import { followJob } from '../../../src/commands/shared/do-or-follow.ts';
 import type { AppEvent } from '../../../src/core/events.ts';
 import type { BackfillArgs } from '../../../src/core/state/backfill-args.ts';
 import type { JobEnd } from '../../../src/core/state/jobs.ts';
