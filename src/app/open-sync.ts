@@ -24,10 +24,10 @@ import type { ReadyReport, StatusOverview, StatusReport } from '../core/status.t
 import { DAY_MS, type EpochMs } from '../core/time.ts';
 import { createDeliverer, type Deliverer, type DestinationOptions } from '../delivery/deliver.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
-import { createFilterNotes } from '../ingest/filter-notes.ts';
+import { createFilterNotes } from '../ingest/filter.ts';
 import { createTrouble, type Trouble } from '../ingest/outage.ts';
 import { createPuller, type Puller } from '../ingest/pull.ts';
-import { takingTurns } from '../ingest/pull-turns.ts';
+import { takingTurns } from '../ingest/take-turns.ts';
 import type { DeviceReportParts } from '../report/device-report.ts';
 import { createFigures, type FigureSource } from '../report/figures.ts';
 import { createFleetLook, type FleetLook } from '../report/fleet-look.ts';

@@ -6,19 +6,21 @@
  * that the top did not show are asked for by id, or by listing further, whichever takes fewer requests. The account
  * counts the alerts that are not resolved: where that differs from what is known (one was reopened, one was missed),
  * everything is listed once more.
+ *
+ * Alerts of excluded devices make no points and are followed all the same: the account counts all open alerts, and
+ * listings stop at known ones. The state digest of such an alert stays that of its last state that became a point, and is
+ * empty where none did. So when its device is included again, the next look at it writes exactly what is missing; the
+ * excluded devices are kept as a fact, so that their alerts, resolved ones too, are read anew then.
  */
-
 import { ApiFault } from '../core/faults.ts';
-import type { KnownAlert } from '../core/lines/alerts.ts';
+import { isOpen, type KnownAlert, type Observed, observeAlert } from '../core/lines/alerts.ts';
 import { nameAt } from '../core/lines/names.ts';
 import type { Purpose, Reply } from '../core/ports.ts';
 import type { AlertPage, AlertRecord, Cursor } from '../core/records.ts';
 import { type EpochNs, HOUR_MS, msToNs } from '../core/time.ts';
 import { accountReadAt } from './account.ts';
 import type { SyncContext } from './context.ts';
-import { exclusionNow } from './kept-devices.ts';
-import { includedAgain, noteLeftOut, readAnew } from './left-out.ts';
-import { observeKept, observeLeftOut } from './left-out-alerts.ts';
+import { exclusionNow } from './filter.ts';
 
 const PURPOSE: Purpose = { lane: 'alerts', stream: 'alerts' };
 
@@ -176,4 +178,65 @@ function countDiffers({ store, serverClock }: SyncContext): boolean {
   if (about === difference && serverClock.nowMs() - Number(at) < LIST_AGAIN_MS) return false;
   store.keepFact(LISTED_FOR, `${difference} at ${serverClock.nowMs()}`);
   return true;
+}
+
+type FilterParts = Pick<SyncContext, 'store' | 'settings'>;
+
+/** The fact that holds the ids of the devices whose alerts were left out, as a JSON list. */
+const LEFT_OUT = 'alerts_left_out';
+
+/** Notes devices of which an alert is about to be left out. Said before the alert is kept: one too many does no harm. */
+function noteLeftOut(parts: FilterParts, deviceIds: readonly string[]): void {
+  const before = leftOut(parts);
+  if (deviceIds.every((deviceId) => before.has(deviceId))) return;
+  keepLeftOut(parts, new Set([...before, ...deviceIds]));
+}
+
+/** Those that are not excluded any more. */
+function includedAgain(parts: FilterParts): readonly string[] {
+  const before = leftOut(parts);
+  if (before.size === 0) return [];
+  const isExcluded = exclusionNow(parts);
+  return [...before].filter((deviceId) => !isExcluded(deviceId));
+}
+
+/** Says that the alerts of these devices were read anew, to the end of the listing. */
+function readAnew(parts: FilterParts, deviceIds: readonly string[]): void {
+  if (deviceIds.length === 0) return;
+  const left = leftOut(parts);
+  for (const deviceId of deviceIds) left.delete(deviceId);
+  keepLeftOut(parts, left);
+}
+
+function leftOut({ store }: FilterParts): Set<string> {
+  const ids: readonly string[] = JSON.parse(store.fact(LEFT_OUT) ?? '[]');
+  return new Set(ids);
+}
+
+function keepLeftOut({ store }: FilterParts, deviceIds: ReadonlySet<string>): void {
+  store.keepFact(LEFT_OUT, JSON.stringify([...deviceIds]));
+}
+
+/** The state digest of an alert of which no point was made. */
+const NO_POINT = '';
+
+type Seen = Parameters<typeof observeAlert>[1];
+
+/** Takes in an alert of an excluded device: known, without points. */
+export function observeLeftOut(alert: AlertRecord, seen: Seen): Observed {
+  const { known } = seen;
+  const open = isOpen(alert);
+  if (known !== null) return { known: { ...known, isOpen: open }, changed: known.isOpen !== open, lines: [] };
+  const first = observeAlert(alert, seen);
+  return { known: { ...first.known, stateDigest: NO_POINT }, changed: true, lines: [] };
+}
+
+/** Takes in an alert of a device that is synced; one that was left out so far becomes points as at first sight. */
+export function observeKept(alert: AlertRecord, seen: Seen): Observed {
+  const { known } = seen;
+  if (known === null || known.stateDigest !== NO_POINT) return observeAlert(alert, seen);
+  const { deviceId, deviceName, kind, sensor } = known;
+  const first = observeAlert({ ...alert, deviceId, kind, sensor }, { ...seen, known: null, deviceName });
+  const kept: KnownAlert = { ...first.known, isListed: known.isListed };
+  return { ...first, known: kept };
 }

@@ -8,9 +8,8 @@ import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, RejectedRecord, TelemetryPage } from '../core/records.ts';
 import { type Landing, StaleStateError, type TelemetryState } from '../core/state/telemetry.ts';
 import { formatExact, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
+import { composeLanding, extentOf, upholdClaims, withoutEdges } from './commit-rules.ts';
 import type { SyncContext } from './context.ts';
-import { composeLanding, extentOf, withoutEdges } from './landing.ts';
-import { upholdClaims } from './unverified.ts';
 
 /** How often a landing is computed anew because the state has moved meanwhile. */
 const ATTEMPTS = 5;

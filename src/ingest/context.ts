@@ -13,7 +13,7 @@ import type { Schedules } from '../core/schedule.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state/state.ts';
 import type { EpochMs, EpochNs } from '../core/time.ts';
-import type { FilterNotes } from './filter-notes.ts';
+import type { FilterNotes } from './filter.ts';
 
 export interface SyncSettings {
   /** How far back the first sync goes: an age, or a fixed instant. */
@@ -54,6 +54,12 @@ export interface SyncContext {
   readonly alone: Turns;
   /** Is told what the filter was held against, and tells what of it matches nothing. */
   readonly filterNotes: Omit<FilterNotes, 'filter'>;
+}
+
+/** Who can take in the newest page of a device without claiming anything by it. */
+export interface Peeking {
+  /** @returns whether it had readings. @throws ApiFault */
+  peek(deviceId: string, signal: AbortSignal): Promise<boolean>;
 }
 
 /** What may be claimed now, and the span that is wanted: fixed for a whole pass. */

@@ -1,22 +1,24 @@
 /**
  * The inventory: one complete listing of the devices, what changed since the last one, and the `device` points of it.
  *
- * Only a complete listing says anything of what is missing (design 2.1). A listing whose cursor is refused half-way is
+ * Only a complete listing says anything of what is missing. A listing whose cursor is refused half-way is
  * begun again, and so is an empty one where the account counts devices, or tells no count and some are known: a service
  * whose storage fails answers so.
+ *
+ * Devices that are gone are looked at once a day: one that answers again is back. Gone by two listings without it, it
+ * comes back with a listing that has it; gone by its own 404 while it was listed all the same, with an answer.
  */
-
-import { ApiFault } from '../core/faults.ts';
+import { ApiFault, type ApiFaultKind } from '../core/faults.ts';
 import { keptRecord } from '../core/filter.ts';
 import { deviceDigest, deviceLine } from '../core/lines/fact-lines.ts';
 import { nameOf } from '../core/lines/names.ts';
 import type { Cursor, DeviceRecord, RejectedRecord } from '../core/records.ts';
 import type { KnownDevice, ListedDevice } from '../core/state/inventory.ts';
-import { type EpochMs, HOUR_NS, msToNs } from '../core/time.ts';
-import type { SyncContext } from './context.ts';
-import { freshestFirst, keptDevices } from './kept-devices.ts';
+import { DAY_MS, type EpochMs, HOUR_MS, HOUR_NS, msToNs } from '../core/time.ts';
+import type { Peeking, SyncContext } from './context.ts';
+import { freshestFirst, keptDevices } from './filter.ts';
 
-/** A `device` point is made when something changed, and at least this often (design 1.4). */
+/** A `device` point is made when something changed, and at least this often. */
 const POINT_EVERY_NS = HOUR_NS;
 
 /** How often a listing is begun anew before it counts as failed. */
@@ -197,5 +199,50 @@ function tellChange(
   if (before === undefined) observe({ type: 'device-appeared', deviceId, name });
   if (before !== undefined && before.name !== name) {
     observe({ type: 'device-renamed', deviceId, before: before.name, after: name });
+  }
+}
+
+/** The fact that tells when all that are gone were looked at. */
+const LOOKED_AT = 'gone_looked_at_ms';
+
+/** It is gone still, or the key may not look. */
+const NO_ANSWER: ReadonlySet<ApiFaultKind> = new Set(['not-found', 'scope-missing']);
+
+/** What one device may be met with for ever: that must not keep the list of the others from being taken in. */
+const SILENCE: ReadonlySet<ApiFaultKind> = new Set(['server-fault', 'unreachable', 'malformed']);
+
+/** How soon it is looked again where a look was met with that. */
+const LOOK_AGAIN_MS = HOUR_MS;
+
+/** Looks at all that are gone, unless that was done within a day. @throws ApiFault for what is not about one device. */
+export async function lookAtTheGone(context: SyncContext, puller: Peeking, signal: AbortSignal): Promise<void> {
+  const { store, serverClock, observe } = context;
+  const gone = keptDevices(context).filter(({ goneSinceMs }) => goneSinceMs !== null);
+  const nowMs = serverClock.nowMs();
+  const last = store.fact(LOOKED_AT);
+  if (last === null) return store.keepFact(LOOKED_AT, String(nowMs));
+  if (nowMs - Number(last) < DAY_MS) return;
+  let wasSilent = false;
+  for (const { record } of gone) {
+    const { deviceId } = record;
+    const answer = await answerOf(puller, deviceId, signal);
+    wasSilent ||= answer === 'silence';
+    if (answer !== 'page') continue;
+    store.markBack(deviceId);
+    observe({ type: 'device-returned', deviceId });
+  }
+  // Only now: what breaks a look off has the rest of them looked at with the next listing.
+  store.keepFact(LOOKED_AT, String(wasSilent ? nowMs - DAY_MS + LOOK_AGAIN_MS : nowMs));
+}
+
+async function answerOf(puller: Peeking, deviceId: string, signal: AbortSignal): Promise<'page' | 'gone' | 'silence'> {
+  try {
+    await puller.peek(deviceId, signal);
+    return 'page';
+  } catch (error) {
+    if (!(error instanceof ApiFault)) throw error;
+    if (NO_ANSWER.has(error.kind)) return 'gone';
+    if (SILENCE.has(error.kind)) return 'silence';
+    throw error;
   }
 }

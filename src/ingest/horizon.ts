@@ -1,10 +1,12 @@
 /**
- * How far the sync may claim and how far back it is wanted (design 2.1, "Claims have a limit").
+ * How far the sync may claim, how far back it is wanted, and how the server's time is learnt that both go by.
  */
+import { ApiFault } from '../core/faults.ts';
 import { CLOCK_GRAIN_MS, settleOf } from '../core/late.ts';
 import type { TelemetryState } from '../core/state/telemetry.ts';
 import { type EpochMs, type EpochNs, maxNs, msToNs, SECOND_MS } from '../core/time.ts';
-import type { Horizon, SyncContext, SyncSettings } from './context.ts';
+import type { Horizon, Peeking, SyncContext, SyncSettings } from './context.ts';
+import { freshestFirst, keptDevices } from './filter.ts';
 
 /** The horizon of a pass that begins now; `null` while nothing is known of the server's time. */
 export function horizonNow({
@@ -70,4 +72,37 @@ export function openSeconds({
   readonly staleMs: () => number;
 }): number {
   return Math.max(LIVE_LAG_SECONDS, (2 * staleMs()) / 1000) + context.settings.settleMs / 1000;
+}
+
+/** Learns the server's time, if no `Date` tells it. @throws ApiFault but for a missing scope. */
+export async function learnTime(context: SyncContext, puller: Peeking, signal: AbortSignal): Promise<void> {
+  const { serverClock } = context;
+  // Without `Date` the known time stands still between readings: a look at the newest one moves it on.
+  if (serverClock.claimableMs() !== null && !serverClock.isDateAbsent()) return;
+  try {
+    await learnTimeFromReadings(context, puller, signal);
+  } catch (error) {
+    if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
+  }
+}
+
+/**
+ * Where the service sends no `Date`, the newest reading is what is known of its time: takes in the newest
+ * page of one device after the other until one has a reading. As an empty answer alone proves nothing, a second look
+ * comes before it is believed that there is none anywhere.
+ */
+async function learnTimeFromReadings(context: SyncContext, puller: Peeking, signal: AbortSignal): Promise<void> {
+  if (await lookForReading(context, puller, signal)) return;
+  if (context.serverClock.claimableMs() === null) await lookForReading(context, puller, signal);
+}
+
+async function lookForReading(context: SyncContext, puller: Peeking, signal: AbortSignal): Promise<boolean> {
+  for (const { record } of freshestFirst(keptDevices(context))) {
+    try {
+      if (await puller.peek(record.deviceId, signal)) return true;
+    } catch (error) {
+      if (!(error instanceof ApiFault) || error.kind !== 'not-found') throw error;
+    }
+  }
+  return false;
 }

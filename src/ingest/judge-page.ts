@@ -15,27 +15,18 @@ import type { Interval } from '../core/intervals.ts';
 import { readingDigest } from '../core/lines/points.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
 import { ceilToSecond, type EpochNs, maxNs, minNs } from '../core/time.ts';
-import { type Ask, SLACK_NS } from './walk.ts';
+import { type Ask, type Progress, SLACK_NS } from './page-request.ts';
 
 /** What a page is worth. */
-export interface Judgement {
+export interface Judgement extends Progress {
   /** The stretch that is now held in full; `null` where nothing new is proven. */
   readonly proven: CoveredSpan | null;
   /** The readings worth keeping, as served. */
   readonly readings: readonly Reading[];
-  /**
-   * - `done`: the window was read to its end.
-   * - `time`: go on below the oldest reading, with that reading as the anchor.
-   * - `cursor`: go on by `next_cursor`: time cannot move on.
-   * - `again`: the answer proves nothing (`reason`): ask the same once more.
-   */
-  readonly next: 'done' | 'time' | 'cursor' | 'again';
+  /** Why it proves nothing, or less than the whole window; `null` where it is as it should be. */
   readonly reason: string | null;
   /** For `again`: whether only the anchors are missing, so that the answer may be a restatement. */
   readonly anchorMissing: boolean;
-  /** The oldest reading of the page: where the walk goes on. */
-  readonly oldest: Edge | null;
-  readonly nearSeen: boolean;
 }
 
 /** What is known beside the page itself. */

@@ -11,7 +11,7 @@ import { type EpochNs, formatExact } from '../core/time.ts';
 import type { Judgement } from './judge-page.ts';
 import { isAwaited, isEmptyInDoubt, missAnchor, takeAsGone } from './missed-overlap.ts';
 import type { PageAnswer } from './page.ts';
-import type { Ask } from './walk.ts';
+import type { Ask } from './page-request.ts';
 import { askBelow, fromFirstPage, nameGap, type Walk } from './walking.ts';
 
 /** How often an answer that proves nothing is asked for before the hole gets a name. */

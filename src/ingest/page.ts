@@ -8,8 +8,8 @@ import { ApiFault } from '../core/faults.ts';
 import type { Reply } from '../core/ports.ts';
 import type { TelemetryPage } from '../core/records.ts';
 import type { PullTask, SyncContext } from './context.ts';
-import type { Ask } from './walk.ts';
-import type { RangeVerdict, WindowRules } from './window-rules.ts';
+import type { Ask } from './page-request.ts';
+import type { RangeVerdict, WindowRules } from './window-limits.ts';
 
 export type PageAnswer =
   | { readonly kind: 'page'; readonly reply: Reply<TelemetryPage> }

@@ -1,7 +1,7 @@
 /**
  * The pull: closes the holes in the coverage of one device, page by page.
  *
- * `ingest/walk.ts` says what to ask and `ingest/judge-page.ts` what an answer proves; here it is asked, landed and asked
+ * `ingest/page-request.ts` says what to ask and `ingest/judge-page.ts` what an answer proves; here it is asked, landed and asked
  * again (for odd answers see `odd-answers.ts`). Every page that was understood is landed before the next request, so
  * that stopping anywhere costs at most the page in flight.
  */
@@ -19,9 +19,9 @@ import { judgePage } from './judge-page.ts';
 import { isEmptyInDoubt, noteShown } from './missed-overlap.ts';
 import { askAgain, TRIES, takeRefusal } from './odd-answers.ts';
 import { askPage, type PageAnswer } from './page.ts';
-import { type Ask, nextAsk, SLACK_NS } from './walk.ts';
+import { type Ask, nextAsk, SLACK_NS } from './page-request.ts';
 import { askBelow, beginWalk, nameGap, type Walk } from './walking.ts';
-import { createWindowRules, type WindowRules } from './window-rules.ts';
+import { createWindowRules, type WindowRules } from './window-limits.ts';
 
 /** How many empty pages in a row may name a next one before that leads nowhere. */
 const MAX_HOLLOW = 10;

@@ -11,8 +11,8 @@ import type { Reading } from '../core/records.ts';
 import type { QuarantinedItem } from '../core/state/quarantine.ts';
 import { ForgottenError, StaleStateError } from '../core/state/telemetry.ts';
 import { maxNs } from '../core/time.ts';
+import { composeLanding, extentOf } from './commit-rules.ts';
 import type { SyncContext } from './context.ts';
-import { composeLanding, extentOf } from './landing.ts';
 
 /** What a record is to this version: a reading, something that every listing brings, or the reason why it is neither. */
 export type Reparsed =

@@ -8,8 +8,8 @@ import { DAY_MS, type EpochNs, formatExact, MINUTE_MS, maxNs } from '../core/tim
 import type { PullTask, SyncContext } from './context.ts';
 import { stillWantedFrom } from './horizon.ts';
 import { unlessGone } from './missed-overlap.ts';
-import { type Ask, askFor } from './walk.ts';
-import type { WindowRules } from './window-rules.ts';
+import { type Ask, askFor } from './page-request.ts';
+import type { WindowRules } from './window-limits.ts';
 
 /** When a named gap is worth another try: soon where the answer was odd, daily where the plan hides it. */
 const RETRY_MS: Readonly<Record<GapReason, number>> = {

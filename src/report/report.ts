@@ -21,8 +21,8 @@ import type {
 } from '../core/status.ts';
 import { type EpochMs, formatExact, msToNs } from '../core/time.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
+import { keptDevices } from '../ingest/filter.ts';
 import { horizonNow, openSeconds } from '../ingest/horizon.ts';
-import { keptDevices } from '../ingest/kept-devices.ts';
 import { phaseOf } from '../scheduler/planning-settings.ts';
 import { meanPeriodMs } from '../scheduler/schedule-period.ts';
 import { type DeviceSums, type DeviceView, lookAtDevice, sumUp } from './report-devices.ts';

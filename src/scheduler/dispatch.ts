@@ -13,7 +13,7 @@ import { HOUR_MS, SECOND_MS } from '../core/time.ts';
 import type { PullTask } from '../ingest/context.ts';
 import { ANSWERED_LATELY_MS, type Trouble } from '../ingest/outage.ts';
 import type { Puller } from '../ingest/pull.ts';
-import type { Rereading } from '../ingest/reread-yesterday.ts';
+import type { Rereading } from '../ingest/reread.ts';
 import { type ErrandParts, errandFor, hasTold, tailAnswer } from './errand.ts';
 import {
   type Decision,

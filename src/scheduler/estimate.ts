@@ -7,7 +7,7 @@
 import type { DeviceRate } from '../core/fleet-rates.ts';
 import { type Interval, type Intervals, lengthNs, subtract } from '../core/intervals.ts';
 import { DAY_MS, DAY_NS, type EpochNs, HOUR_NS, MINUTE_MS, MS_NS, maxNs, minNs, msToNs } from '../core/time.ts';
-import { SLACK_NS } from '../ingest/walk.ts';
+import { SLACK_NS } from '../ingest/page-request.ts';
 
 /** What an empty stretch takes: nothing anchors the first answer. */
 const EMPTY_REQUESTS = 2;

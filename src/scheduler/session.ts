@@ -15,11 +15,9 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { syncAccount } from '../ingest/account.ts';
 import { syncAlerts } from '../ingest/alerts.ts';
 import type { SyncContext } from '../ingest/context.ts';
-import { syncDevices } from '../ingest/devices.ts';
-import { lookAtTheGone } from '../ingest/gone.ts';
-import { horizonNow } from '../ingest/horizon.ts';
-import { learnTime } from '../ingest/learn-time.ts';
-import { createRereading, type Rereading } from '../ingest/reread-yesterday.ts';
+import { lookAtTheGone, syncDevices } from '../ingest/devices.ts';
+import { horizonNow, learnTime } from '../ingest/horizon.ts';
+import { createRereading, type Rereading } from '../ingest/reread.ts';
 import { noteCoverage } from './coverage-points.ts';
 import { type DispatchParts, endsSession, followPlan } from './dispatch.ts';
 

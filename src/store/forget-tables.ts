@@ -23,7 +23,7 @@ const TABLES = [
   'device',
 ] as const;
 
-/** Devices whose alerts were left out: to be read anew when one of them is included again (`ingest/left-out.ts`). */
+/** Devices whose alerts were left out: to be read anew when one of them is included again (`ingest/alerts.ts`). */
 const LEFT_OUT = 'alerts_left_out';
 
 /** Stretches that were backfilled by themselves, with the devices that they were asked for (`scheduler/apart.ts`). */

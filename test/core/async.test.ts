@@ -6,7 +6,7 @@ import { createTurns } from '../../src/core/async.ts';
 import type { RequestLane } from '../../src/core/ports.ts';
 import type { PullTask } from '../../src/ingest/context.ts';
 import type { Puller } from '../../src/ingest/pull.ts';
-import { takingTurns } from '../../src/ingest/pull-turns.ts';
+import { takingTurns } from '../../src/ingest/take-turns.ts';
 import { createVirtualClock } from '../../src/sim/virtual-clock.ts';
 
 const NEVER = new AbortController().signal;

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { createFilter, type FilterSpec, KEEP_ALL, keptReading, keptRecord, matchAny } from '../../src/core/filter.ts';
 import { flattenReading, readingDigest } from '../../src/core/lines/points.ts';
 import type { AlertRecord, DeviceRecord, JsonValue } from '../../src/core/records.ts';
-import { observeKept, observeLeftOut } from '../../src/ingest/left-out-alerts.ts';
+import { observeKept, observeLeftOut } from '../../src/ingest/alerts.ts';
 import { createMemory } from './support/memory.ts';
 import { at, reading } from './support/readings.ts';
 

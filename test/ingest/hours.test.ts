@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { addSpan, type CoveredSpan } from '../../src/core/coverage.ts';
 import type { Intervals } from '../../src/core/intervals.ts';
 import { HOUR_NS } from '../../src/core/time.ts';
-import { hourOf, hourStart, hoursToWrite } from '../../src/ingest/hours.ts';
+import { hourOf, hourStart, hoursToWrite } from '../../src/ingest/commit-rules.ts';
 import { bare, between, instantsOf } from '../core/support/readings.ts';
 
 /** A stretch told in quarters of an hour, moved by some nanoseconds. */

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import type { CoveredSpan } from '../../src/core/coverage.ts';
 import { readingDigest } from '../../src/core/lines/points.ts';
 import type { Reading } from '../../src/core/records.ts';
-import { withoutEdges } from '../../src/ingest/landing.ts';
+import { withoutEdges } from '../../src/ingest/commit-rules.ts';
 
 const reading = (at: bigint, value: number): Reading => ({ recordedAt: at, values: [['t', value]] });
 const edge = (of: Reading) => ({ at: of.recordedAt, digest: readingDigest(of) });

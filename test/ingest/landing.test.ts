@@ -4,7 +4,7 @@ import { hash64 } from '../../src/core/hash.ts';
 import type { JsonValue, Reading } from '../../src/core/records.ts';
 import type { DaySum } from '../../src/core/state/telemetry.ts';
 import { DAY_NS, type EpochNs, HOUR_NS, SECOND_NS } from '../../src/core/time.ts';
-import { extentOf } from '../../src/ingest/landing.ts';
+import { extentOf } from '../../src/ingest/commit-rules.ts';
 import { createMemory, type Memory, sumDays } from '../core/support/memory.ts';
 import { at, bare, edgeOf, reading, readingAt, T0 } from '../core/support/readings.ts';
 import { parseReferenceLine } from '../support/reference-parser.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Reading } from '../../src/core/records.ts';
-import { upholdClaims } from '../../src/ingest/unverified.ts';
+import { upholdClaims } from '../../src/ingest/commit-rules.ts';
 import { at, bare, edgeOf, reading } from '../core/support/readings.ts';
 
 const never = () => false;

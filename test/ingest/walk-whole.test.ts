@@ -1,5 +1,5 @@
 /**
- * Whole walks: the rules of `ingest/walk.ts` led through holes of every kind, against services of every habit that the
+ * Whole walks: the rules of `ingest/page-request.ts` led through holes of every kind, against services of every habit that the
  * API document leaves open. Safety is checked after each answer (see `support/walker.ts`).
  */
 import fc from 'fast-check';
@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { type Interval, normalize, subtract } from '../../src/core/intervals.ts';
 import type { Cursor, Reading, TelemetryPage } from '../../src/core/records.ts';
 import { DAY_NS, type EpochNs, HOUR_NS, SECOND_NS } from '../../src/core/time.ts';
-import type { Ask } from '../../src/ingest/walk.ts';
+import type { Ask } from '../../src/ingest/page-request.ts';
 import { edgeOf, readingAt, T0 } from '../core/support/readings.ts';
 import { createService, holdAll, type Scene, type Service, type ServiceHabits, walkAll } from './walker.ts';
 

@@ -7,7 +7,7 @@ import type { Interval } from '../../src/core/intervals.ts';
 import type { Cursor, Reading, TelemetryPage } from '../../src/core/records.ts';
 import { ceilToSecond, type EpochNs, floorToSecond } from '../../src/core/time.ts';
 import { judgePage } from '../../src/ingest/judge-page.ts';
-import { type Ask, askFor, nextAsk, type WindowLimits } from '../../src/ingest/walk.ts';
+import { type Ask, askFor, nextAsk, type WindowLimits } from '../../src/ingest/page-request.ts';
 import { edgeOf } from '../core/support/readings.ts';
 
 /** What the API document leaves open, and a service may do either way. */

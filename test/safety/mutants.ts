@@ -75,7 +75,7 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: ['lateReading'],
     edits: [
       {
-        file: 'ingest/landing.ts',
+        file: 'ingest/commit-rules.ts',
         find: '    const { fresh, known } = writer.write(reading);',
         replace: `    if (state.spans.some(({ from, to }) => from <= reading.recordedAt && reading.recordedAt < to)) continue;
     const { fresh, known } = writer.write(reading);`,
@@ -125,7 +125,7 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: ['emptyFromTheFirst'],
     edits: [
       {
-        file: 'ingest/unverified.ts',
+        file: 'ingest/commit-rules.ts',
         find: 'if (readings.length === 0 ||',
         replace: 'if (readings.length >= 0 ||',
       },

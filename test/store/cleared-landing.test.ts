@@ -7,7 +7,7 @@ import { TIE_REACH_NS } from '../../src/core/lines/offsets.ts';
 import type { Reading } from '../../src/core/records.ts';
 import type { Landing } from '../../src/core/state/telemetry.ts';
 import { SECOND_NS } from '../../src/core/time.ts';
-import { composeLanding, extentOf } from '../../src/ingest/landing.ts';
+import { composeLanding, extentOf } from '../../src/ingest/commit-rules.ts';
 import { NO_LIMIT, type ScratchStore, scratchStore } from './support.ts';
 
 const START_NS = 1_780_000_000_000_000_000n;

@@ -13,7 +13,7 @@ import { counted, grouped } from '../../core/text.ts';
 import { type EpochMs, MINUTE_MS, msToNs, SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext } from '../../ingest/context.ts';
-import { windowSpanNs } from '../../ingest/walk.ts';
+import { windowSpanNs } from '../../ingest/page-request.ts';
 import type { Backfill } from '../../scheduler/backfill.ts';
 import { backfillNeed } from '../../scheduler/estimate.ts';
 import type { Planning } from '../../scheduler/planning.ts';

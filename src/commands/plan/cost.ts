@@ -6,12 +6,18 @@
 
 import { DAY_MS, formatSeconds, MINUTE_MS, MS_NS, msToNs } from '../../core/time.ts';
 import type { WhatIf } from '../../core/what-if.ts';
-import { windowSpanNs } from '../../ingest/walk.ts';
+import { windowSpanNs } from '../../ingest/page-request.ts';
 import { type Demand, type DemandByLane, type DemandInput, demandOf } from '../../scheduler/demand.ts';
 import { aloneFinishMs, backfillNeed, finishMs, scaleNeed } from '../../scheduler/estimate.ts';
 import { shortfallOf, shortfallText } from '../../scheduler/shortfall.ts';
-import type { PlanFacts, PlanPace, PlanQuestion, PlanSpan, Premises } from './premises.ts';
-import { premisesOf } from './premises.ts';
+import {
+  type PlanFacts,
+  type PlanPace,
+  type PlanQuestion,
+  type PlanSpan,
+  type Premises,
+  premisesOf,
+} from './premises.ts';
 
 /** What `--plan --json` prints. Points in time are RFC 3339 UTC, lengths seconds; `null`: not known, or never. */
 export type CostPlan = ReturnType<typeof costPlan>;

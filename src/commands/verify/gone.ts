@@ -8,7 +8,7 @@ import type { Lack } from '../../core/state/log.ts';
 import { type MendArgs, type PointsText, stretchText } from '../../core/state/mending.ts';
 import type { KeptDay, VerifyState } from '../../core/state/verify.ts';
 import { DAY_MS, DAY_NS, type EpochMs, msToNs } from '../../core/time.ts';
-import { windowSpanNs } from '../../ingest/walk.ts';
+import { windowSpanNs } from '../../ingest/page-request.ts';
 import { backfillNeed } from '../../scheduler/estimate.ts';
 import { type Differing, dayStart, type FetchCost, type GoneStretch } from './report.ts';
 

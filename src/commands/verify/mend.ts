@@ -14,7 +14,7 @@ import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import { landPage } from '../../ingest/commit.ts';
 import type { SyncContext } from '../../ingest/context.ts';
-import { readWindow } from '../../ingest/read-window.ts';
+import { readWindow } from '../../ingest/reread.ts';
 import { endsSession } from '../../scheduler/dispatch.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
 import { refusalOf } from '../shared/refusal.ts';

@@ -7,7 +7,7 @@ import { ASSUMED_PER_MINUTE } from '../../../src/commands/plan/premises.ts';
 import { type DeviceFacts, fleetRates, measuredIntervalMs } from '../../../src/core/fleet-rates.ts';
 import { DAY_MS, DAY_NS, HOUR_MS, HOUR_NS, MINUTE_MS, msToNs } from '../../../src/core/time.ts';
 import { readWhatIf, resizeFleet } from '../../../src/core/what-if.ts';
-import { windowSpanNs } from '../../../src/ingest/walk.ts';
+import { windowSpanNs } from '../../../src/ingest/page-request.ts';
 import { type BackfillInput, backfillNeed, finishMs, scaleNeed } from '../../../src/scheduler/estimate.ts';
 import { meanPeriodMs } from '../../../src/scheduler/schedule-period.ts';
 import { cron } from '../../support/rig.ts';

@@ -10,7 +10,7 @@ import { TIE_REACH_NS } from '../../../src/core/lines/offsets.ts';
 import type { Reading, RejectedRecord } from '../../../src/core/records.ts';
 import type { DaySum, Landing, NameHold, TelemetryState, Tie } from '../../../src/core/state/telemetry.ts';
 import type { EpochNs } from '../../../src/core/time.ts';
-import { composeLanding, extentOf } from '../../../src/ingest/landing.ts';
+import { composeLanding, extentOf } from '../../../src/ingest/commit-rules.ts';
 
 /** A page to land: its readings newest first, and what it proves. */
 export interface MemoryPage {

@@ -6,7 +6,7 @@
  */
 import type { CoveredSpan } from '../core/coverage.ts';
 import { type DeviceFilter, keptReading } from '../core/filter.ts';
-import { type Intervals, includes } from '../core/intervals.ts';
+import { type Intervals, includes, normalize, subtract, union } from '../core/intervals.ts';
 import { claimAfter, isCovered } from '../core/late.ts';
 import { encodeFieldValue, encodeLine, encodeSeries, type SeriesKey } from '../core/lines/line-protocol.ts';
 import { descriptiveTag, identityTag, type TagValue } from '../core/lines/line-text.ts';
@@ -17,8 +17,7 @@ import { type DropReason, flattenReading, readingDigest, type SensorValue } from
 import type { Reading, RejectedRecord } from '../core/records.ts';
 import type { LogLane } from '../core/state/log.ts';
 import type { DaySum, Landing, TelemetryState, Tie } from '../core/state/telemetry.ts';
-import { DAY_NS, type EpochMs, type EpochNs, formatExact } from '../core/time.ts';
-import { hourOf, hourStart, hoursToWrite } from './hours.ts';
+import { DAY_NS, type EpochMs, type EpochNs, formatExact, HOUR_NS } from '../core/time.ts';
 
 export interface LandingInput {
   readonly state: TelemetryState;
@@ -273,4 +272,58 @@ function createSeriesCache({ state, workspaceId }: LandingInput): (at: EpochNs) 
     byName.set(name, known);
     return known;
   };
+}
+
+/** The hour of a time, counted from 1970. */
+export function hourOf(at: EpochNs): number {
+  return Number(at / HOUR_NS);
+}
+
+/** When an hour begins. */
+export function hourStart(hour: number): EpochNs {
+  return BigInt(hour) * HOUR_NS;
+}
+
+/** The hours that lie whole inside the spans and are not written yet, and the set of written ones with them. */
+export function hoursToWrite(
+  spans: readonly CoveredSpan[],
+  written: Intervals,
+): { hours: readonly number[]; written: Intervals } {
+  const whole = normalize(spans.map(({ from, to }) => ({ from: (from + HOUR_NS - 1n) / HOUR_NS, to: to / HOUR_NS })));
+  const fresh = subtract(whole, written);
+  const hours = fresh.flatMap(({ from, to }) =>
+    Array.from({ length: Number(to - from) }, (_, index) => Number(from) + index),
+  );
+  return { hours, written: hours.length === 0 ? written : union(written, whole) };
+}
+
+/*
+ * Claims that no reading vouches for: stretches that were called empty while nothing at all was held of a device.
+ *
+ * Such answers could not be held against anything (two in a row had to do), and a service that answers emptily for
+ * hours would leave all that was before them missing for good. So once a device shows a reading, what was called empty is
+ * asked for again, wherever the reading lies: the page that shows it may be one of history, and tells nothing of what is
+ * newer. From then on there is a reading that the answers have to show.
+ */
+
+type Claims = Pick<TelemetryState, 'spans' | 'hoursWritten'>;
+
+/**
+ * The claims that are left when a page lands.
+ *
+ * @param hasLines whether telemetry of the device was ever archived. Its hours are told anew only where none was; and where
+ * some was, nothing is taken back before a page vouches: a reading that is too young to be claimed comes with every page.
+ */
+export function upholdClaims<State extends Claims>(
+  state: State,
+  { readings, proven }: { readonly readings: readonly Reading[]; readonly proven: CoveredSpan | null },
+  hasLines: () => boolean,
+): State {
+  if (readings.length === 0 || state.spans.length === 0 || state.spans.some(isVouchedFor)) return state;
+  if (!hasLines()) return { ...state, spans: [], hoursWritten: [] };
+  return proven !== null && isVouchedFor(proven) ? { ...state, spans: [] } : state;
+}
+
+function isVouchedFor({ first, last }: CoveredSpan): boolean {
+  return first !== null || last !== null;
 }

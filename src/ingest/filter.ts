@@ -1,6 +1,6 @@
 /**
- * What is noted of the filter: which sensors were ever left out, and which of its patterns match nothing. These are
- * probably typing errors, so each is told once in the life of the program.
+ * The filter at work: which known devices it excludes, which sensors were ever left out, and which of its patterns match
+ * nothing. The latter are probably typing errors, so each is reported once in the life of the program.
  *
  * Devices are known in full after a listing. Sensors are known only as they come: what is told of them is told after the
  * first telemetry that was read, and says "so far".
@@ -9,7 +9,9 @@
 import type { Observe } from '../core/events.ts';
 import { type DeviceFilter, matchAny, matchesDevice, remembering } from '../core/filter.ts';
 import type { DeviceRecord } from '../core/records.ts';
+import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Store } from '../core/state/state.ts';
+import type { EpochNs } from '../core/time.ts';
 
 export interface FilterNotes {
   /** Whether any sensor is left out, or was. */
@@ -79,4 +81,49 @@ export function createFilterNotes(
       }
     },
   };
+}
+
+interface FilterParts {
+  readonly store: Pick<Store, 'devices'>;
+  readonly settings: { readonly filter: DeviceFilter };
+}
+
+/** The devices of the inventory that are to be asked, those that are gone included. */
+export function keptDevices({ store, settings }: FilterParts): readonly KnownDevice[] {
+  return store.devices().filter(({ record }) => !settings.filter.excludes(record));
+}
+
+/**
+ * Looks devices up by their id, in the inventory as it is now. A device that was never listed is known by its id alone;
+ * an alert of no device belongs to no excluded one.
+ */
+export function exclusionNow({ store, settings }: FilterParts): (deviceId: string | null) => boolean {
+  const { include, exclude } = settings.filter.spec;
+  if (include.length === 0 && exclude.length === 0) return () => false;
+  const known = new Map(store.devices().map(({ record }) => [record.deviceId, settings.filter.excludes(record)]));
+  return (deviceId) => deviceId !== null && (known.get(deviceId) ?? settings.filter.excludes({ ...UNKNOWN, deviceId }));
+}
+
+const UNKNOWN: Omit<DeviceRecord, 'deviceId'> = {
+  name: null,
+  modelId: null,
+  firmwareVersion: null,
+  isAddon: null,
+  parentDeviceId: null,
+  lifecycleStatus: null,
+  online: null,
+  presence: null,
+  lastSeenAt: null,
+  latitude: null,
+  longitude: null,
+  locationUpdatedAt: null,
+  tags: [],
+};
+
+/** The devices that are there, those with the newest signs of life first. */
+export function freshestFirst(devices: readonly KnownDevice[]): readonly KnownDevice[] {
+  const seen = ({ record }: KnownDevice): EpochNs => record.lastSeenAt ?? 0n;
+  return devices
+    .filter(({ goneSinceMs }) => goneSinceMs === null)
+    .toSorted((a, b) => (seen(a) > seen(b) ? -1 : seen(a) < seen(b) ? 1 : 0));
 }

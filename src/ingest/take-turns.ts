@@ -6,7 +6,6 @@
  * urgent: that one is asked to stop after its page, and goes on with what is left. Stretches that do not overlap are
  * pulled side by side.
  */
-
 import { orAborted } from '../core/async.ts';
 import { REQUEST_LANES } from '../core/ports.ts';
 import type { PullTask } from './context.ts';

@@ -8,7 +8,7 @@ import type { Reading } from '../core/records.ts';
 import { DAY_NS, type EpochNs, HOUR_NS, MINUTE_MS, msToNs, SECOND_NS } from '../core/time.ts';
 import { planOf } from './account.ts';
 import type { SyncContext } from './context.ts';
-import { type Ask, type WindowLimits, windowSpanNs } from './walk.ts';
+import { type Ask, type WindowLimits, windowSpanNs } from './page-request.ts';
 
 /** What a refusal for the range of a window leaves to do. */
 export type RangeVerdict = 'narrower' | 'too-old' | 'hopeless';

@@ -14,7 +14,7 @@ import {
   SLACK_NS,
   type WindowLimits,
   windowSpanNs,
-} from '../../src/ingest/walk.ts';
+} from '../../src/ingest/page-request.ts';
 import { at, edgeOf, pageOf, reading, readingAt } from '../core/support/readings.ts';
 
 const NO_LIMITS: WindowLimits = { spanNs: null, nowNs: at(10_000), bothBounds: false };

@@ -7,7 +7,6 @@ import type { Edge } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { Cursor, TelemetryPage } from '../core/records.ts';
 import { ceilToSecond, DAY_NS, type EpochNs, floorToSecond, HOUR_NS, maxNs, minNs, SECOND_NS } from '../core/time.ts';
-import type { Judgement } from './judge-page.ts';
 
 /**
  * How much wider than needed every bound is asked: bounds may be exclusive, truncated to seconds, or both, on a service
@@ -31,6 +30,21 @@ export interface Ask {
   readonly nearSeen: boolean;
   /** With a cursor: the oldest time of the page before, above which nothing may come any more. */
   readonly below?: EpochNs | null;
+}
+
+/** How far an answer has brought the scan: what the next question goes on from. */
+export interface Progress {
+  /**
+   * - `done`: the window was read to its end.
+   * - `time`: go on below the oldest reading, with that reading as the anchor.
+   * - `cursor`: go on by `next_cursor`: time cannot move on.
+   * - `again`: the answer proves nothing (`reason`): ask the same once more.
+   */
+  readonly next: 'done' | 'time' | 'cursor' | 'again';
+  /** The oldest reading of the page: where the walk goes on. */
+  readonly oldest: Edge | null;
+  /** Whether this page or an earlier one of the same question has shown the near anchor. */
+  readonly nearSeen: boolean;
 }
 
 /** What the plan allows of a window. */
@@ -128,7 +142,7 @@ function reachBack(
  */
 export function nextAsk(
   ask: Ask,
-  judged: Judgement,
+  judged: Progress,
   walk: { page: TelemetryPage; hole: Interval; far: Edge | null; limits: WindowLimits },
 ): Ask | null {
   if (judged.next === 'cursor') {
