@@ -4,7 +4,7 @@
  */
 
 import { runHousekeeping } from '../archive/maintenance.ts';
-import type { Listen } from '../config/values.ts';
+import type { Listen } from '../config/listen.ts';
 import { beatingClock, healthOf } from '../core/heartbeats.ts';
 import type { HealthReport, ReadyReport } from '../core/status.ts';
 import { createMetrics } from '../observe/metrics.ts';

@@ -7,17 +7,8 @@
 import { realClock } from '../app/real-clock.ts';
 import { openVoice, type ProcessPorts, type Voice } from '../app/terminal.ts';
 import type { CheckCommand, Command, LogLevel } from '../cli/command.ts';
-import {
-  type Config,
-  ConfigError,
-  type ConfigInput,
-  isApiGiven,
-  type Loaded,
-  loadConfig,
-  loadDemoConfig,
-  loadStateConfig,
-  type StateConfig,
-} from '../config/config.ts';
+import type { Config, ConfigInput, Loaded, StateConfig } from '../config/config.ts';
+import { ConfigError, isApiGiven, loadConfig, loadDemoConfig, loadStateConfig } from '../config/load.ts';
 import { UserError } from '../core/faults.ts';
 import type { Secret } from '../core/secret.ts';
 import { createLogger } from '../observe/log.ts';

@@ -1,24 +1,20 @@
 /**
- * Where the status page is served, read from the configuration by itself: a health check must not fail by a key that
- * somebody has just got wrong, and which the running program does not know of.
+ * `host:port`, in a file of its own: `--health` needs nothing else of the configuration, and is to be quick.
  */
+import { isIPv6 } from 'node:net';
 
-import { UserError } from '../core/faults.ts';
-import { type ConfigInput, readConfigFile } from './config.ts';
-import { beginReading, mistakesOf, readValue } from './reader.ts';
-import { configKeys, knownVariables } from './schema.ts';
-import { readEnvironment } from './sources.ts';
-import type { Listen } from './values.ts';
+/** Where to listen. Port 0 takes a free one. */
+export interface Listen {
+  /** A name or an address; IPv6 without its brackets. */
+  readonly host: string;
+  readonly port: number;
+}
 
-/** Reads `listen` and nothing else. @throws UserError (exit 78) where the file cannot be read, or `listen` in it. */
-export function loadListen(input: ConfigInput): Listen {
-  const keys = configKeys(input.nowMs);
-  const file = readConfigFile(input);
-  const { given } = readEnvironment(input.environment, knownVariables(keys));
-  const own = new Map([...file.given, ...given].filter(([path]) => path === 'listen'));
-  const reading = beginReading({ keys, readFile: input.readFile, given: own, mistakes: [] });
-  const listen = readValue(reading, 'listen');
-  const mistakes = file.whole ? mistakesOf(reading) : file.mistakes;
-  if (mistakes.length > 0) throw new UserError(['The configuration is not usable:', ...mistakes].join('\n  '), 78);
-  return listen;
+/** Reads `host:port`, IPv6 in brackets. @returns `null` for anything else. */
+export function parseListen(text: string): Listen | null {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+)):(\d{1,5})$/.exec(text);
+  const host = match?.[1] ?? match?.[2];
+  const port = Number(match?.[3]);
+  if (host === undefined || port > 65_535) return null;
+  return match?.[1] !== undefined && !isIPv6(host) ? null : { host, port };
 }

@@ -1,18 +1,16 @@
 /**
- * Every key of the configuration (design 1.3, binding): its kind, its default, what it means, and whether it acts in
- * this version. The loader, the messages and the example file all go by this table.
+ * Every key of the configuration: its kind, its default and what it means. The loader, the messages, the example file
+ * and the page about the configuration all go by this table.
  */
-
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import type { KnownNames } from './sources.ts';
-import type { Parse, ParseItems } from './values.ts';
+import type { ParseAt, ParseItems } from './values.ts';
 import * as values from './values.ts';
 
-/** A key that acts. */
-export interface ActingKey<T> {
-  readonly acts: true;
-  readonly secret: false;
-  readonly parse: Parse<T>;
+/** A key that has a value of its own. */
+export interface ValueKey<T> {
+  readonly kind: 'value';
+  readonly parse: ParseAt<T>;
   /** As it would be written; `null` where there is none. */
   readonly default: string | null;
   readonly description: string;
@@ -23,47 +21,38 @@ export interface ActingKey<T> {
 }
 
 /** A key that always has a value. */
-interface DefaultedKey<T> extends ActingKey<T> {
+interface DefaultedKey<T> extends ValueKey<T> {
   readonly default: string;
 }
 
 /** A key that holds a secret; it can be given in a file too, by its name with `_file`. */
-export interface SecretKey {
-  readonly acts: true;
-  readonly secret: true;
-  readonly description: string;
-  readonly example: string;
-}
-
-/** A section whose keys are names that a person chose, each a section with the keys of `influx`. */
-export interface FamilyKey {
-  readonly acts: true;
-  readonly secret: false;
-  readonly fileOnly: true;
+interface SecretKey {
+  readonly kind: 'secret';
   readonly default: null;
   readonly description: string;
   readonly example: string;
 }
 
-/** A key that is promised and does nothing yet: giving it is a mistake. */
-export interface LaterKey {
-  readonly acts: false;
-  readonly secret: false;
+/** A section of the file whose keys are names that a person chose, each a section with the keys of `influx`. */
+interface SectionsKey {
+  readonly kind: 'sections';
+  readonly default: null;
   readonly description: string;
+  readonly example: string;
 }
 
-export type Key = ActingKey<unknown> | SecretKey | FamilyKey | LaterKey;
+export type Key = ValueKey<unknown> | SecretKey | SectionsKey;
 
-function acting<T>(parse: Parse<T>, fallback: string, about: { description: string }): DefaultedKey<T> {
-  return { acts: true, secret: false, parse, default: fallback, ...about };
+function defaulted<T>(parse: ParseAt<T>, fallback: string, description: string): DefaultedKey<T> {
+  return { kind: 'value', parse, default: fallback, description };
 }
 
-function optional<T>(parse: Parse<T>, about: { description: string; example: string }): ActingKey<T> {
-  return { acts: true, secret: false, parse, default: null, ...about };
+function optional<T>(parse: ParseAt<T>, about: { description: string; example: string }): ValueKey<T> {
+  return { kind: 'value', parse, default: null, ...about };
 }
 
 /** A key that takes several values: a list in the file, commas in the environment. */
-function list<T>(parseItems: ParseItems<T>, about: { description: string; example: string }): ActingKey<T> {
+function list<T>(parseItems: ParseItems<T>, about: { description: string; example: string }): ValueKey<T> {
   return { ...optional(values.separated(parseItems), about), parseItems };
 }
 
@@ -78,147 +67,148 @@ const archiveSize = values.size({
   words: 'from 64MiB to 4096GiB',
 });
 
-/** All keys by path, in the order of the example file. @param nowMs the present, for keys that must lie in the past. */
-export function configKeys(nowMs: number) {
-  return {
-    'api.url': optional(values.apiUrl, {
-      description: 'Base address of the API, ending in /external/v1. Required.',
-      example: 'https://monitoring.example/external/v1',
-    }),
-    'api.key': {
-      acts: true,
-      secret: true,
-      description: 'Workspace API key. Required; better given as api.key_file, the path of a file that holds it alone.',
-      example: '/run/secrets/tidemark-api-key',
-    } satisfies SecretKey,
-    'api.share': acting(values.share, '0.8', {
-      description: "The part of the workspace's allowance that this program may use: above 0, up to 1.",
-    }),
-    'api.concurrency': acting(values.count(1, 64), '4', {
-      description: 'How many requests may be under way at once.',
-    }),
-    'api.timeout': acting(timeout, '30s', { description: 'How long one request may take.' }),
-    'api.ca_file': optional(values.line, {
-      description: 'Certificates (PEM) to trust for the API.',
-      example: '/etc/ssl/own-ca.pem',
-    }),
-    'influx.url': optional(values.baseUrl, {
-      description: 'Address of the InfluxDB or VictoriaMetrics to fill. Without one the archive alone is filled.',
-      example: 'https://influxdb.example:8086',
-    }),
-    'influx.token': {
-      acts: true,
-      secret: true,
-      description:
-        'Its token; for InfluxDB 1.8 and VictoriaMetrics that is user:password. Better given as influx.token_file.',
-      example: '/run/secrets/tidemark-influx-token',
-    } satisfies SecretKey,
-    'influx.org': optional(values.line, { description: 'Its organisation.', example: 'home' }),
-    'influx.bucket': optional(values.line, {
-      description:
-        'The bucket to write to; for InfluxDB 1.8 that is database/retention-policy. With influx.kind victoriametrics none is needed.',
-      example: 'devices',
-    }),
-    'influx.kind': acting(values.influxKind, 'auto', {
-      description: 'influxdb, victoriametrics, or auto: the database is asked once.',
-    }),
-    'influx.ca_file': optional(values.line, {
-      description: 'Certificates (PEM) to trust for the database.',
-      example: '/etc/ssl/own-ca.pem',
-    }),
-    'influx.timeout': acting(timeout, '30s', { description: 'How long one write may take.' }),
-    'influx.batch_lines': acting(values.count(1, 50_000), '5000', {
-      description: 'How many lines one write carries at most.',
-    }),
-    destinations: {
-      acts: true,
-      secret: false,
-      fileOnly: true,
-      default: null,
-      description: 'Further databases: a map of names to what influx takes. In the file only.',
-      example: '{second: {url: "https://victoria.example:8428", kind: victoriametrics}}',
-    } satisfies FamilyKey,
-    'workspace.id': optional(values.line, {
-      description:
-        'The workspace_id tag of every point. Unless given it comes from the API. Fixed once a point is made.',
-      example: 'my-workspace',
-    }),
-    data_dir: acting(values.line, './data', {
-      description: 'Where the state and the archive live; one running Tidemark at a time.',
-    }),
-    'sync.history': acting(values.history(nowMs), '30d', {
-      description:
-        'How far back the first sync goes: an age such as 30d, a date, an RFC 3339 time, or all. all is 30d, and then, once, as a job of the daemon, everything older that the API has.',
-    }),
-    'sync.settle': acting(settle, '2m', {
-      description: 'How long after its time a reading may still appear in the API.',
-    }),
-    'sync.devices': acting(values.cron, '*/5 * * * *', {
-      description:
-        'When the device list is due at the latest: a cron expression, in UTC. With allowance to spare it is read more often, as it tells of news.',
-    }),
-    'sync.telemetry': acting(values.cron, '* * * * *', {
-      description:
-        'How often a device that has something new is asked: a cron expression, in UTC. Its mean distance counts.',
-    }),
-    'sync.alerts': acting(values.cron, '*/2 * * * *', {
-      description: 'When alerts are due: a cron expression, in UTC.',
-    }),
-    'sync.account': acting(values.cron, '0 * * * *', {
-      description: 'When the account and its plan are due: a cron expression, in UTC.',
-    }),
-    'sync.include': list(values.patterns, {
-      description:
-        'Devices to sync, by id, name, model or tag; all unless given. A list of patterns: * is any text, ? one character.',
-      example: 'greenhouse-*, Cold store',
-    }),
-    'sync.exclude': list(values.patterns, {
-      description: 'Devices to leave out, in the same way; it wins over sync.include.',
-      example: 'test-*',
-    }),
-    'sync.exclude_sensors': list(values.patterns, {
-      description: 'Sensors whose values are not written; a nested value is named with dots.',
-      example: 'rssi, debug.*',
-    }),
-    'sync.location': acting(values.flag, 'true', {
-      description: 'Whether positions of devices are kept: true or false.',
-    }),
-    'sync.sweep': acting(sweep, '6h', {
-      description: 'How often a device is asked all the same of which the device list tells nothing new.',
-    }),
-    'archive.keep': acting(keep, '30d', {
-      description: 'How long points are kept in the archive once every database has settled them.',
-    }),
-    'archive.max_size': acting(archiveSize, '2GiB', {
-      description:
-        'How large the state may grow. Near it settled points go before their time; where that is not enough, nothing new is pulled.',
-    }),
-    listen: acting(values.listen, '127.0.0.1:9464', {
-      description: 'Where the status page is served: host:port. Port 0 takes a free one.',
-    }),
-    'metrics.per_device': acting(values.flag, 'false', {
-      description: 'Whether /metrics tells of each device, of 1,000 at most: true or false.',
-    }),
-    'log.level': acting(values.choice('error', 'warn', 'info', 'debug'), 'info', {
-      description: 'error, warn, info or debug.',
-    }),
-    'log.format': acting(values.choice('auto', 'json', 'pretty'), 'auto', {
-      description: 'json, pretty, or auto: pretty on a terminal and json elsewhere.',
-    }),
-  } as const;
-}
+/** All keys by path, in the order of the example file. */
+export const CONFIG_KEYS = {
+  'api.url': optional(values.apiUrl, {
+    description: 'Base address of the API, ending in /external/v1. Required.',
+    example: 'https://monitoring.example/external/v1',
+  }),
+  'api.key': {
+    kind: 'secret',
+    default: null,
+    description: 'Workspace API key. Required; better given as api.key_file, the path of a file that holds it alone.',
+    example: '/run/secrets/tidemark-api-key',
+  } satisfies SecretKey,
+  'api.share': defaulted(
+    values.share,
+    '0.8',
+    "The part of the workspace's allowance that this program may use: above 0, up to 1.",
+  ),
+  'api.concurrency': defaulted(values.count(1, 64), '4', 'How many requests may be under way at once.'),
+  'api.timeout': defaulted(timeout, '30s', 'How long one request may take.'),
+  'api.ca_file': optional(values.line, {
+    description: 'Certificates (PEM) to trust for the API.',
+    example: '/etc/ssl/own-ca.pem',
+  }),
+  'influx.url': optional(values.baseUrl, {
+    description: 'Address of the InfluxDB or VictoriaMetrics to fill. Without one the archive alone is filled.',
+    example: 'https://influxdb.example:8086',
+  }),
+  'influx.token': {
+    kind: 'secret',
+    default: null,
+    description:
+      'Its token; for InfluxDB 1.8 and VictoriaMetrics that is user:password. Better given as influx.token_file.',
+    example: '/run/secrets/tidemark-influx-token',
+  } satisfies SecretKey,
+  'influx.org': optional(values.line, { description: 'Its organisation.', example: 'home' }),
+  'influx.bucket': optional(values.line, {
+    description:
+      'The bucket to write to; for InfluxDB 1.8 that is database/retention-policy. With influx.kind victoriametrics none is needed.',
+    example: 'devices',
+  }),
+  'influx.kind': defaulted(
+    values.influxKind,
+    'auto',
+    'influxdb, victoriametrics, or auto: the database is asked once.',
+  ),
+  'influx.ca_file': optional(values.line, {
+    description: 'Certificates (PEM) to trust for the database.',
+    example: '/etc/ssl/own-ca.pem',
+  }),
+  'influx.timeout': defaulted(timeout, '30s', 'How long one write may take.'),
+  'influx.batch_lines': defaulted(values.count(1, 50_000), '5000', 'How many lines one write carries at most.'),
+  destinations: {
+    kind: 'sections',
+    default: null,
+    description: 'Further databases: a map of names to what influx takes. In the file only.',
+    example: '{second: {url: "https://victoria.example:8428", kind: victoriametrics}}',
+  } satisfies SectionsKey,
+  'workspace.id': optional(values.line, {
+    description: 'The workspace_id tag of every point. Unless given it comes from the API. Fixed once a point is made.',
+    example: 'my-workspace',
+  }),
+  data_dir: defaulted(values.line, './data', 'Where the state and the archive live; one running Tidemark at a time.'),
+  'sync.history': defaulted(
+    values.history,
+    '30d',
+    'How far back the first sync goes: an age such as 30d, a date, an RFC 3339 time, or all. all is 30d, and then, once, as a job of the daemon, everything older that the API has.',
+  ),
+  'sync.settle': defaulted(settle, '2m', 'How long after its time a reading may still appear in the API.'),
+  'sync.devices': defaulted(
+    values.cron,
+    '*/5 * * * *',
+    'When the device list is due at the latest: a cron expression, in UTC. With allowance to spare it is read more often, as it tells of news.',
+  ),
+  'sync.telemetry': defaulted(
+    values.cron,
+    '* * * * *',
+    'How often a device that has something new is asked: a cron expression, in UTC. Its mean distance counts.',
+  ),
+  'sync.alerts': defaulted(values.cron, '*/2 * * * *', 'When alerts are due: a cron expression, in UTC.'),
+  'sync.account': defaulted(
+    values.cron,
+    '0 * * * *',
+    'When the account and its plan are due: a cron expression, in UTC.',
+  ),
+  'sync.include': list(values.patterns, {
+    description:
+      'Devices to sync, by id, name, model or tag; all unless given. A list of patterns: * is any text, ? one character.',
+    example: 'greenhouse-*, Cold store',
+  }),
+  'sync.exclude': list(values.patterns, {
+    description: 'Devices to leave out, in the same way; it wins over sync.include.',
+    example: 'test-*',
+  }),
+  'sync.exclude_sensors': list(values.patterns, {
+    description: 'Sensors whose values are not written; a nested value is named with dots.',
+    example: 'rssi, debug.*',
+  }),
+  'sync.location': defaulted(values.flag, 'true', 'Whether positions of devices are kept: true or false.'),
+  'sync.sweep': defaulted(
+    sweep,
+    '6h',
+    'How often a device is asked all the same of which the device list tells nothing new.',
+  ),
+  'archive.keep': defaulted(
+    keep,
+    '30d',
+    'How long points are kept in the archive once every database has settled them.',
+  ),
+  'archive.max_size': defaulted(
+    archiveSize,
+    '2GiB',
+    'How large the state may grow. Near it settled points go before their time; where that is not enough, nothing new is pulled.',
+  ),
+  listen: defaulted(
+    values.listen,
+    '127.0.0.1:9464',
+    'Where the status page is served: host:port. Port 0 takes a free one.',
+  ),
+  'metrics.per_device': defaulted(
+    values.flag,
+    'false',
+    'Whether /metrics tells of each device, of 1,000 at most: true or false.',
+  ),
+  'log.level': defaulted(values.choice('error', 'warn', 'info', 'debug'), 'info', 'error, warn, info or debug.'),
+  'log.format': defaulted(
+    values.choice('auto', 'json', 'pretty'),
+    'auto',
+    'json, pretty, or auto: pretty on a terminal and json elsewhere.',
+  ),
+} as const;
 
-export type ConfigKeys = ReturnType<typeof configKeys>;
+export type ConfigKeys = typeof CONFIG_KEYS;
 
 /** A key's path, such as `api.url`. */
 export type KeyPath = keyof ConfigKeys;
 
-/** A path that is read by `ConfigReader.value`. */
-export type ValuePath = { [K in KeyPath]: ConfigKeys[K] extends ActingKey<unknown> ? K : never }[KeyPath];
+/** A path that is read by `readValue`. */
+export type ValuePath = { [K in KeyPath]: ConfigKeys[K] extends ValueKey<unknown> ? K : never }[KeyPath];
 
 /** The type of a key's value: with `null` where there is no default. */
 export type ValueOf<K extends ValuePath> =
-  ConfigKeys[K] extends DefaultedKey<infer T> ? T : ConfigKeys[K] extends ActingKey<infer T> ? T | null : never;
+  ConfigKeys[K] extends DefaultedKey<infer T> ? T : ConfigKeys[K] extends ValueKey<infer T> ? T | null : never;
 
 /** The paths of the keys that hold a secret. */
 export type SecretPath = 'api.key' | 'influx.token';
@@ -236,18 +226,22 @@ export function variableOf(path: string): string {
 /** Sections that the environment cannot give, and whose keys each section below one of their names takes. */
 const FAMILIES: ReadonlyMap<string, string> = new Map([['destinations', 'influx']]);
 
+/** All keys with their paths. */
+export function keyEntries(): [path: string, key: Key][] {
+  return Object.entries(CONFIG_KEYS);
+}
+
 /** The names that a configuration file may use. */
-export function knownNames(keys: ConfigKeys): KnownNames {
-  const paths = Object.entries(keys).flatMap(([path, key]) => (key.secret ? [path, fileForm(path)] : [path]));
-  const lists = Object.entries(keys).flatMap(([path, key]) => (key.acts && 'parseItems' in key ? [path] : []));
+export function knownNames(): KnownNames {
+  const entries = keyEntries().filter(([path]) => !FAMILIES.has(path));
   return {
-    paths: new Set(paths.filter((path) => !FAMILIES.has(path))),
-    lists: new Set(lists),
+    paths: new Set(entries.flatMap(([path, { kind }]) => (kind === 'secret' ? [path, fileForm(path)] : [path]))),
+    lists: new Set(entries.flatMap(([path, key]) => ('parseItems' in key ? [path] : []))),
     families: FAMILIES,
   };
 }
 
 /** Every environment variable and its path. */
-export function knownVariables(keys: ConfigKeys): ReadonlyMap<string, string> {
-  return new Map([...knownNames(keys).paths].map((path) => [variableOf(path), path]));
+export function knownVariables(): ReadonlyMap<string, string> {
+  return new Map([...knownNames().paths].map((path) => [variableOf(path), path]));
 }

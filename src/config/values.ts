@@ -17,7 +17,7 @@ import {
   SECOND_MS,
 } from '../core/time.ts';
 import { readCron } from './cron.ts';
-import { readPlace } from './place.ts';
+import { type Listen, parseListen } from './listen.ts';
 
 /** Why a text is no value of its kind: a phrase that follows the key's name and a colon. */
 export class Unfit {
@@ -31,6 +31,9 @@ export class Unfit {
 /** Reads a text that is not empty and has no blanks around it. */
 export type Parse<T> = (text: string) => T | Unfit;
 
+/** The same for a value that has to lie in the past. */
+export type ParseAt<T> = (text: string, nowMs: EpochMs) => T | Unfit;
+
 /** Reads the items of a list, which may be empty or have blanks around them. */
 export type ParseItems<T> = (items: readonly string[]) => T | Unfit;
 
@@ -41,13 +44,6 @@ export type ParseItems<T> = (items: readonly string[]) => T | Unfit;
 export type History =
   | { readonly kind: 'age'; readonly ageMs: number; readonly isAll?: true }
   | { readonly kind: 'since'; readonly since: EpochNs };
-
-/** Where to listen. Port 0 takes a free one. */
-export interface Listen {
-  /** A name or an address; IPv6 without its brackets. */
-  readonly host: string;
-  readonly port: number;
-}
 
 function expected(what: string): Unfit {
   return new Unfit(`expected ${what}`);
@@ -144,26 +140,22 @@ export const apiUrl: Parse<string> = (text) => {
 /** What of `all` is read first, and counts as wanted from then on. */
 const KEPT_UP_OF_ALL_MS = 30 * DAY_MS;
 
-/** What `sync.history` takes. @param nowMs the present: the first sync cannot begin later. */
-export function history(nowMs: EpochMs): Parse<History> {
-  return (text) => {
-    if (text === 'all') return { kind: 'age', ageMs: KEPT_UP_OF_ALL_MS, isAll: true };
-    const ageMs = parseSpanMs(text);
-    if (ageMs !== null && ageMs > 0 && ageMs <= nowMs) return { kind: 'age', ageMs };
-    const since = parseInstant(text);
-    if (since === null) return expected('an age such as 30d, a date such as 2026-01-31, an RFC 3339 time, or all');
-    return since < msToNs(nowMs) ? { kind: 'since', since } : expected('a time in the past');
-  };
-}
+/** What `sync.history` takes: the first sync cannot begin later than now. */
+export const history: ParseAt<History> = (text, nowMs) => {
+  if (text === 'all') return { kind: 'age', ageMs: KEPT_UP_OF_ALL_MS, isAll: true };
+  const ageMs = parseSpanMs(text);
+  if (ageMs !== null && ageMs > 0 && ageMs <= nowMs) return { kind: 'age', ageMs };
+  const since = parseInstant(text);
+  if (since === null) return expected('an age such as 30d, a date such as 2026-01-31, an RFC 3339 time, or all');
+  return since < msToNs(nowMs) ? { kind: 'since', since } : expected('a time in the past');
+};
 
 /** What `influx.kind` takes. */
 export const influxKind: Parse<'auto' | 'influxdb' | 'victoriametrics'> = choice('auto', 'influxdb', 'victoriametrics');
 
 /** `host:port`, IPv6 in brackets. */
-export const listen: Parse<Listen> = (text) => {
-  const place = readPlace(text);
-  return place ?? expected('host:port, such as 127.0.0.1:9464 or [::1]:9464, the port from 0 to 65535');
-};
+export const listen: Parse<Listen> = (text) =>
+  parseListen(text) ?? expected('host:port, such as 127.0.0.1:9464 or [::1]:9464, the port from 0 to 65535');
 
 /** The fewest characters of a secret: what is shorter could not be searched for in the logs. */
 const MIN_SECRET_LENGTH = 4;

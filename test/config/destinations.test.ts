@@ -1,7 +1,7 @@
 /** Several databases: `destinations` in the file, each by a name of its own. */
 import { describe, expect, test } from 'vitest';
 import { settingsOf } from '../../src/app/settings.ts';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { UserError } from '../../src/core/faults.ts';
 
 const API = 'api:\n  url: https://api.test/external/v1\n  key: key-4242\n';

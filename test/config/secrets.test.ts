@@ -3,7 +3,7 @@
  * the configuration it was put by mistake.
  */
 import { describe, expect, test } from 'vitest';
-import { loadConfig } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import { UserError } from '../../src/core/faults.ts';
 
 const URL = { TIDEMARK_API_URL: 'https://api.test/external/v1' };

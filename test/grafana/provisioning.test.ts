@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { SOURCES } from '../../grafana/source/layout.ts';
-import { configKeys } from '../../src/config/schema.ts';
+import { CONFIG_KEYS } from '../../src/config/schema.ts';
 import { boardFiles } from './support/boards.ts';
 import { SCRAPE } from './support/promql-text.ts';
 import { readSchema, schemasAvailable, violations } from './support/schema.ts';
@@ -222,9 +222,7 @@ describe('compose.yaml', () => {
   });
 
   test("speaks of Tidemark's keys, and of the database that Grafana asks", () => {
-    const keys = new Set(
-      Object.keys(configKeys(0)).map((path) => `TIDEMARK_${path.toUpperCase().replaceAll('.', '_')}`),
-    );
+    const keys = new Set(Object.keys(CONFIG_KEYS).map((path) => `TIDEMARK_${path.toUpperCase().replaceAll('.', '_')}`));
     const { environment = {} } = compose.services['tidemark-workspace'] ?? {};
     const own = Object.keys(environment).map((name) => name.replace(/_FILE$/, ''));
     expect(own.filter((name) => !keys.has(name))).toEqual([]);

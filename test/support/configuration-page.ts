@@ -1,7 +1,7 @@
 /**
  * `docs/configuration.md`, made from the schema: what is written there cannot differ from what the program does.
  */
-import { configKeys, fileForm, variableOf } from '../../src/config/schema.ts';
+import { fileForm, keyEntries, variableOf } from '../../src/config/schema.ts';
 
 const HEAD = `# Configuration
 
@@ -52,27 +52,15 @@ sync:
 `;
 
 /** Where there is a key that does not act. */
-const LATER = `
-## Not in this version yet
-
-These keys of the design are known and refused until they act:
-
-`;
-
 /** The page as it has to stand in \`docs\`. */
 export function configurationPage(): string {
-  const keys = Object.entries(configKeys(0));
-  const acting = keys.flatMap(([path, key]) => {
-    if (!key.acts) return [];
-    const fallback = key.secret || key.default === null ? '' : `\`${key.default}\``;
-    const variable = 'fileOnly' in key ? '' : `\`${variableOf(path)}\``;
-    const rows = [`| \`${path}\` | ${variable} | ${fallback} | ${key.description} |`];
-    if (key.secret) {
-      const file = fileForm(path);
-      rows.push(`| \`${file}\` | \`${variableOf(file)}\` | | A file that holds it. |`);
-    }
-    return rows;
+  const rows = keyEntries().flatMap(([path, key]) => {
+    const fallback = key.default === null ? '' : `\`${key.default}\``;
+    const variable = key.kind === 'sections' ? '' : `\`${variableOf(path)}\``;
+    const row = `| \`${path}\` | ${variable} | ${fallback} | ${key.description} |`;
+    if (key.kind !== 'secret') return [row];
+    const file = fileForm(path);
+    return [row, `| \`${file}\` | \`${variableOf(file)}\` | | A file that holds it. |`];
   });
-  const later = keys.flatMap(([path, key]) => (key.acts ? [] : [`- \`${path}\`: ${key.description}`]));
-  return `${HEAD}${acting.join('\n')}\n${FILTERS}${later.length === 0 ? '' : `${LATER}${later.join('\n')}\n`}`;
+  return `${HEAD}${rows.join('\n')}\n${FILTERS}`;
 }

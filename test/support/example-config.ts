@@ -1,7 +1,7 @@
 /**
  * `config/tidemark.example.yaml`, made from the schema: every key that acts, with its meaning and its default.
  */
-import { configKeys, fileForm, type Key } from '../../src/config/schema.ts';
+import { fileForm, type Key, keyEntries } from '../../src/config/schema.ts';
 
 const HEAD = `# Tidemark's configuration: copy this to config/tidemark.yaml and fill it in.
 #
@@ -14,24 +14,23 @@ const REQUIRED = ['api.url', 'api.key'];
 
 /** The whole file. */
 export function exampleConfig(): string {
-  const entries = Object.entries(configKeys(Date.UTC(2026, 0, 1))).flatMap(([path, key]) =>
-    key.acts ? [{ path, key, section: path.includes('.') ? path.replace(/\..*/, '') : '' }] : [],
-  );
-  const blocks = entries.map(({ path, key, section }, index) => {
-    const begins = section === '' || section !== entries[index - 1]?.section;
+  const sectionOf = (path = ''): string => (path.includes('.') ? path.replace(/\..*/, '') : '');
+  const blocks = keyEntries().map(([path, key], index, entries) => {
+    const section = sectionOf(path);
+    const begins = section === '' || section !== sectionOf(entries[index - 1]?.[0]);
     const head = section === '' ? '\n' : `\n${section}:\n`;
     return (begins ? head : '') + entryText(path, key);
   });
   return HEAD + blocks.join('');
 }
 
-function entryText(path: string, key: Extract<Key, { acts: true }>): string {
+function entryText(path: string, key: Key): string {
   const required = REQUIRED.includes(path);
-  const fallback = key.secret ? null : key.default;
-  const name = (key.secret ? fileForm(path) : path).replace(/^.*\./, '');
+  const fallback = key.default;
+  const name = (key.kind === 'secret' ? fileForm(path) : path).replace(/^.*\./, '');
   const indent = path.includes('.') ? '  ' : '';
   const about = `${key.description}${required || fallback !== null ? '' : ' Example:'}`;
-  return `${indent}# ${about}\n${indent}${required ? '' : '# '}${name}: ${'fileOnly' in key ? key.example : quoted(fallback ?? key.example ?? '')}\n`;
+  return `${indent}# ${about}\n${indent}${required ? '' : '# '}${name}: ${key.kind === 'sections' ? key.example : quoted(fallback ?? key.example ?? '')}\n`;
 }
 
 /** In quotes where YAML would read the plain text otherwise. */

@@ -3,7 +3,7 @@
  * and writes take, and what happened last. Asked over its own status page, on this machine.
  */
 import { get } from 'node:http';
-import type { Listen } from '../../config/values.ts';
+import type { Listen } from '../../config/listen.ts';
 import type { RecentEvent } from '../../core/page-facts.ts';
 
 /** What was answered; or why nothing was. */

@@ -10,7 +10,7 @@ import { availableParallelism, freemem, homedir, release, totalmem, type } from 
 import { realClock, realRandom } from '../../app/real-clock.ts';
 import type { ProcessPorts, RuntimeFacts } from '../../app/terminal.ts';
 import { VERSION } from '../../app/version.ts';
-import type { ConfigTold } from '../../config/described.ts';
+import type { ConfigTold } from '../../config/describe.ts';
 import type { CheckReport } from '../../core/check.ts';
 import { UserError } from '../../core/faults.ts';
 import { Secret } from '../../core/secret.ts';

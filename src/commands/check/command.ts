@@ -10,17 +10,9 @@ import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts, Voice } from '../../app/terminal.ts';
 import { VERSION } from '../../app/version.ts';
 import type { CheckCommand } from '../../cli/command.ts';
-import {
-  type Config,
-  ConfigError,
-  type ConfigInput,
-  DEFAULT_FILE,
-  type Loaded,
-  loadConfig,
-  loadStateConfig,
-  type StateConfig,
-} from '../../config/config.ts';
-import { type ConfigTold, tellConfig } from '../../config/described.ts';
+import type { Config, ConfigInput, Loaded, StateConfig } from '../../config/config.ts';
+import { type ConfigTold, tellConfig } from '../../config/describe.ts';
+import { ConfigError, DEFAULT_FILE, loadConfig, loadStateConfig } from '../../config/load.ts';
 import { inUnits } from '../../core/archive-room.ts';
 import { type ApiFindings, type CheckLine, checkReport, createNotes, inTwo } from '../../core/check.ts';
 import { UserError } from '../../core/faults.ts';

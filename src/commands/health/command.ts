@@ -7,8 +7,7 @@ import { get } from 'node:http';
 import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
 import type { HealthCommand } from '../../cli/command.ts';
-import { readPlace } from '../../config/place.ts';
-import type { Listen } from '../../config/values.ts';
+import { type Listen, parseListen } from '../../config/listen.ts';
 import { codeOf } from '../../core/faults.ts';
 import { plainText } from '../../core/text.ts';
 
@@ -41,9 +40,9 @@ async function listenOf(
   file: string | null,
   { environment, readFile }: Pick<ProcessPorts, 'environment' | 'readFile'>,
 ): Promise<Listen> {
-  const place = readPlace(environment['TIDEMARK_LISTEN']?.trim() ?? '');
+  const place = parseListen(environment['TIDEMARK_LISTEN']?.trim() ?? '');
   if (place !== null) return place;
-  const { loadListen } = await import('../../config/listen.ts');
+  const { loadListen } = await import('../../config/load.ts');
   return loadListen({ file, readFile, environment, nowMs: realClock.nowMs() });
 }
 

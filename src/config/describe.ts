@@ -5,8 +5,9 @@
  * Promises: nothing is thrown, whatever is configured; what stood where a secret belongs, and what looks like one that
  * stands elsewhere, is not shown and is given back, so that it can be searched for in everything else.
  */
-import { type ConfigInput, DEFAULT_FILE, readConfigFile } from './config.ts';
-import { type ConfigKeys, configKeys, fileForm, type Key, knownVariables } from './schema.ts';
+import type { ConfigInput } from './config.ts';
+import { DEFAULT_FILE, readConfigFile } from './load.ts';
+import { fileForm, type Key, keyEntries, knownVariables } from './schema.ts';
 import { type Given, readEnvironment } from './sources.ts';
 import { Unfit } from './values.ts';
 
@@ -32,15 +33,14 @@ const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'];
 
 /** Reads what is configured once more, for others to see. */
 export function tellConfig(input: ConfigInput): ConfigTold {
-  const keys = configKeys(input.nowMs);
   const file = readConfigFile(input);
-  const given = new Map([...file.given, ...readEnvironment(input.environment, knownVariables(keys)).given]);
+  const given = new Map([...file.given, ...readEnvironment(input.environment, knownVariables()).given]);
   const hidden = new Set<string>();
   const told: KeyTold[] = [];
-  const parts = { given, hidden, readFile: input.readFile };
-  for (const [path, key] of Object.entries(keys)) told.push(...tellKey(path, key, parts));
+  const parts = { given, hidden, input };
+  for (const [path, key] of keyEntries()) told.push(...tellKey(path, key, parts));
   for (const section of [...given.keys()].filter((path) => /^destinations\.[^.]+$/.test(path))) {
-    for (const [path, key] of databaseKeys(keys)) {
+    for (const [path, key] of databaseKeys()) {
       const own = `${section}${path.slice('influx'.length)}`;
       if (given.has(own) || given.has(fileForm(own))) told.push(...tellKey(own, key, parts));
     }
@@ -50,31 +50,31 @@ export function tellConfig(input: ConfigInput): ConfigTold {
   return { file: hasFile ? (input.file ?? DEFAULT_FILE) : null, keys: told, proxies: names, hidden: [...hidden] };
 }
 
-function databaseKeys(keys: ConfigKeys): [string, Key][] {
-  return Object.entries(keys).filter(([path]) => path.startsWith('influx.'));
+function databaseKeys(): [string, Key][] {
+  return keyEntries().filter(([path]) => path.startsWith('influx.'));
 }
 
 interface Parts {
   readonly given: ReadonlyMap<string, Given>;
   readonly hidden: Set<string>;
-  readonly readFile: ConfigInput['readFile'];
+  readonly input: ConfigInput;
 }
 
 function tellKey(path: string, key: Key, parts: Parts): KeyTold[] {
-  if (!key.acts || 'fileOnly' in key) return [];
-  if (key.secret) return tellSecret(path, parts);
+  if (key.kind === 'sections') return [];
+  if (key.kind === 'secret') return tellSecret(path, parts);
   const given = parts.given.get(path);
   if (given === undefined) return [{ key: path, source: 'default', value: key.default }];
   const text = given.text.trim();
   const { source } = given;
   for (const each of given.items ?? [text]) if (looksSecret(each)) parts.hidden.add(each);
-  const count = 'parseItems' in key ? (given.items ?? text.split(',')).length : 0;
+  const count = key.parseItems !== undefined ? (given.items ?? text.split(',')).length : 0;
   if (count > 0) return [{ key: path, source, value: `(patterns: ${count}; not shown, as they name devices)` }];
-  const isUsable = text !== '' && !(key.parse(text) instanceof Unfit);
+  const isUsable = text !== '' && !(key.parse(text, parts.input.nowMs) instanceof Unfit);
   return [{ key: path, source, value: isUsable ? shownValue(path, text) : '(given, but cannot be used: not shown)' }];
 }
 
-function tellSecret(path: string, { given, hidden, readFile }: Parts): KeyTold[] {
+function tellSecret(path: string, { given, hidden, input }: Parts): KeyTold[] {
   const [own, byFile] = [given.get(path), given.get(fileForm(path))];
   const told: KeyTold[] = [];
   if (own !== undefined) {
@@ -82,7 +82,7 @@ function tellSecret(path: string, { given, hidden, readFile }: Parts): KeyTold[]
     told.push({ key: path, source: own.source, value: '(given, not shown)' });
   }
   if (byFile !== undefined) {
-    const text = contentOf(byFile.text.trim(), readFile);
+    const text = contentOf(byFile.text.trim(), input.readFile);
     if (text !== null) hidden.add(text).add(text.trim());
     // What is no file may be the secret itself, put where its file's name belongs.
     else hidden.add(byFile.text.trim());

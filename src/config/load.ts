@@ -1,0 +1,442 @@
+/**
+ * Loads the configuration: file and environment in, one checked `Config` out.
+ *
+ * Promises: nothing is read but through the arguments; every mistake is told at once, by its place, with what was
+ * expected (`UserError`, exit 78); no message holds a secret: none of the words used repeats one, and as a net every
+ * text that stood where a secret belongs is searched for in what is said.
+ */
+import { codeOf, UserError } from '../core/faults.ts';
+import { SECRET_MARK, Secret } from '../core/secret.ts';
+import { plainText } from '../core/text.ts';
+import type { EpochMs } from '../core/time.ts';
+import type {
+  ApiConfig,
+  Config,
+  ConfigInput,
+  DemoConfig,
+  InfluxConfig,
+  Loaded,
+  NamedDatabase,
+  Proxies,
+  StateConfig,
+} from './config.ts';
+import type { Listen } from './listen.ts';
+import {
+  CONFIG_KEYS,
+  fileForm,
+  knownNames,
+  knownVariables,
+  type SecretPath,
+  type ValueKey,
+  type ValueOf,
+  type ValuePath,
+  variableOf,
+} from './schema.ts';
+import { type Given, readEnvironment, readYaml, type SourceReading } from './sources.ts';
+import { secretText, Unfit } from './values.ts';
+
+/** Where the file is looked for unless `--config` names one. */
+export const DEFAULT_FILE = 'config/tidemark.yaml';
+
+/** The configuration cannot be used (exit 78). */
+export class ConfigError extends UserError {
+  /** A line each; it begins with the place. */
+  readonly mistakes: readonly string[];
+  /** Whether it is to be told as the log is, as far as that could be read: `log.format` is `json`. */
+  readonly isJson: boolean;
+
+  constructor(mistakes: readonly string[], isJson: boolean) {
+    super(['The configuration is not usable:', ...mistakes].join('\n  '), 78);
+    this.mistakes = mistakes;
+    this.isJson = isJson;
+  }
+}
+
+/** Reads the configuration. @throws ConfigError with every mistake. */
+export function loadConfig(input: ConfigInput): Loaded<Config> {
+  const file = readConfigFile(input);
+  const reading = beginReading(input, file);
+  // What a file that could not be read would have given is not called missing.
+  if (file.whole) demandApi(reading);
+  const key = readSecret(reading, 'api.key');
+  const config = {
+    api: {
+      ...readPace(reading),
+      url: readValue(reading, 'api.url') ?? '',
+      key: key.secret ?? new Secret(''),
+      keyFile: key.file,
+      ca: readCertificates(reading, 'api.ca_file'),
+    },
+    ...readPlaces(reading, input),
+  };
+  return finish(config, reading, input.environment);
+}
+
+/**
+ * Reads the configuration of a command that does without the API: its address and key may be missing, and are not even
+ * looked at, so that a copy of the state can be read where no key is.
+ *
+ * @throws UserError (exit 78) with every mistake.
+ */
+export function loadStateConfig(input: ConfigInput): Loaded<StateConfig> {
+  const reading = beginReading(input, readConfigFile(input), NOT_OF_THE_STATE);
+  return finish({ api: readPace(reading), ...readPlaces(reading, input) }, reading, input.environment);
+}
+
+/**
+ * Reads `listen` and nothing else: a health check must not fail by a key that somebody has just got wrong, and which the
+ * running program does not know of.
+ *
+ * @throws UserError (exit 78) where the file cannot be read, or `listen` in it.
+ */
+export function loadListen(input: ConfigInput): Listen {
+  const file = readConfigFile(input);
+  const { given, ...rest } = beginReading(input, file);
+  const reading = { ...rest, given: new Map([...given].filter(([path]) => path === 'listen')), mistakes: [] };
+  const listen = readValue(reading, 'listen');
+  const mistakes = file.whole ? mistakesOf(reading) : file.mistakes;
+  if (mistakes.length > 0) throw new UserError(['The configuration is not usable:', ...mistakes].join('\n  '), 78);
+  return listen;
+}
+
+/** Whether anything is said of the API: for commands that can do without it, and do more with it. */
+export function isApiGiven(input: ConfigInput): boolean {
+  const reading = beginReading(input, readConfigFile(input));
+  return isGiven(reading, 'api.url') || isGiven(reading, 'api.key');
+}
+
+/** What tells where the API is and opens it. */
+const NOT_OF_THE_STATE = ['api.url', 'api.key', fileForm('api.key'), 'api.ca_file'];
+
+function readPlaces(reading: Reading, { environment }: ConfigInput): Omit<Config, 'api'> {
+  return {
+    dataDir: readValue(reading, 'data_dir'),
+    listen: readValue(reading, 'listen'),
+    proxies: proxiesOf(environment),
+    ...readShared(reading),
+  };
+}
+
+/**
+ * Reads the configuration of `--demo`: the environment alone. It acts as always but for the address, the key and the
+ * certificates of the API, which are not even looked at: the demo never speaks to it.
+ *
+ * @throws UserError (exit 78) with every mistake.
+ */
+export function loadDemoConfig(input: Omit<ConfigInput, 'file'>): Loaded<DemoConfig> {
+  const reading = beginReading(input, NO_FILE, NOT_OF_THE_STATE);
+  const config = {
+    api: readPace(reading),
+    dataDir: isGiven(reading, 'data_dir') ? readValue(reading, 'data_dir') : null,
+    listen: isGiven(reading, 'listen') ? readValue(reading, 'listen') : null,
+    proxies: proxiesOf(input.environment),
+    ...readShared(reading),
+  };
+  return finish(config, reading, input.environment);
+}
+
+/** The usual variables, in either case of letters. */
+function proxiesOf(environment: ConfigInput['environment']): Proxies {
+  const names = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'].flatMap((name) => [name, name.toLowerCase()]);
+  return Object.fromEntries(names.flatMap((name) => (environment[name] ? [[name, environment[name]]] : [])));
+}
+
+const NO_FILE: SourceReading = { given: new Map(), mistakes: [], whole: true };
+
+/** What the file gives: nothing where the default one is missing. */
+export function readConfigFile({ file, readFile }: ConfigInput): SourceReading {
+  const path = file ?? DEFAULT_FILE;
+  let text: string;
+  try {
+    text = readFile(path);
+  } catch (error) {
+    const missing = ['ENOENT', 'ENOTDIR'].includes(codeOf(error));
+    if (file === null && missing) return NO_FILE;
+    const remedy = missing ? '; create it, or name another with --config' : '';
+    return {
+      given: new Map(),
+      mistakes: [`${file === null ? '' : '--config: '}${fileTrouble(error)} ${path}${remedy}`],
+      whole: false,
+    };
+  }
+  return readYaml({ path, text }, knownNames());
+}
+
+function demandApi(reading: Reading): void {
+  if (!isGiven(reading, 'api.url')) {
+    reading.mistakes.push(
+      `api.url: is missing; set it in ${DEFAULT_FILE}, or set ${variableOf('api.url')}: the base address of the API, ending in /external/v1`,
+    );
+  }
+  if (!isGiven(reading, 'api.key')) {
+    const file = fileForm('api.key');
+    reading.mistakes.push(
+      `api.key: is missing; put the workspace API key alone into a file and name that by ${file} or ${variableOf(file)}, or set ${variableOf('api.key')}`,
+    );
+  }
+}
+
+function readPace(reading: Reading): Pick<ApiConfig, 'share' | 'concurrency' | 'timeoutMs'> {
+  return {
+    share: readValue(reading, 'api.share'),
+    concurrency: readValue(reading, 'api.concurrency'),
+    timeoutMs: readValue(reading, 'api.timeout'),
+  };
+}
+
+function readShared(
+  reading: Reading,
+): Pick<Config, 'influx' | 'destinations' | 'workspaceId' | 'sync' | 'archive' | 'metrics' | 'log'> {
+  return {
+    influx: readInflux(reading),
+    destinations: readDestinations(reading),
+    workspaceId: readValue(reading, 'workspace.id'),
+    sync: {
+      history: readValue(reading, 'sync.history'),
+      settleMs: readValue(reading, 'sync.settle'),
+      sweepMs: readValue(reading, 'sync.sweep'),
+      schedules: {
+        devices: readValue(reading, 'sync.devices'),
+        telemetry: readValue(reading, 'sync.telemetry'),
+        alerts: readValue(reading, 'sync.alerts'),
+        account: readValue(reading, 'sync.account'),
+      },
+      leftOut: {
+        include: readValue(reading, 'sync.include') ?? [],
+        exclude: readValue(reading, 'sync.exclude') ?? [],
+        excludeSensors: readValue(reading, 'sync.exclude_sensors') ?? [],
+        keepsLocation: readValue(reading, 'sync.location'),
+      },
+    },
+    archive: { keepMs: readValue(reading, 'archive.keep'), maxBytes: readValue(reading, 'archive.max_size') },
+    metrics: { perDevice: readValue(reading, 'metrics.per_device') },
+    log: { level: readValue(reading, 'log.level'), format: readValue(reading, 'log.format') },
+  };
+}
+
+/** Ends the reading: everything that is wrong at once, or the configuration. */
+function finish<C>(config: C, reading: Reading, environment: ConfigInput['environment']): Loaded<C> {
+  const mistakes = mistakesOf(reading);
+  if (mistakes.length > 0) {
+    throw new ConfigError(mistakes, reading.given.get('log.format')?.text.trim() === 'json');
+  }
+  const variables = [variableOf('api.key'), variableOf('influx.token')];
+  return {
+    config,
+    secrets: reading.secrets,
+    secretVariables: variables.filter((name) => environment[name] !== undefined),
+  };
+}
+
+/** One reading of the configuration, in progress. */
+interface Reading {
+  readonly nowMs: EpochMs;
+  readonly readFile: (path: string) => string;
+  /** By path, the environment having won already. */
+  readonly given: ReadonlyMap<string, Given>;
+  /** What is wrong so far, a line each. */
+  readonly mistakes: string[];
+  /** Every secret read so far. */
+  readonly secrets: Secret[];
+  /** Every text that stood where a secret belongs, fit or not. */
+  readonly hidden: string[];
+}
+
+/** A secret and the file that it came from. */
+interface SecretAndFile {
+  readonly secret: Secret | null;
+  readonly file: string | null;
+}
+
+/** Begins a reading of file and environment together. @param without keys that are left aside. */
+function beginReading(
+  { environment, readFile, nowMs }: Omit<ConfigInput, 'file'>,
+  file: SourceReading,
+  without: readonly string[] = [],
+): Reading {
+  const own = readEnvironment(environment, knownVariables());
+  const given = new Map([...file.given, ...own.given]);
+  for (const path of without) given.delete(path);
+  return { nowMs, readFile, given, mistakes: [...file.mistakes, ...own.mistakes], secrets: [], hidden: [] };
+}
+
+/** Whether a key was given, itself or as a file. */
+function isGiven({ given }: Reading, path: ValuePath | SecretPath): boolean {
+  return given.has(path) || given.has(fileForm(path));
+}
+
+/** A key's value, else its default, else `null`. */
+function readValue<K extends ValuePath>({ given, mistakes, nowMs }: Reading, path: K): ValueOf<K> {
+  const key: ValueKey<unknown> = CONFIG_KEYS[path];
+  const own = given.get(path);
+  if (own !== undefined) {
+    const text = own.text.trim();
+    const value =
+      own.items !== undefined && key.parseItems !== undefined
+        ? key.parseItems(own.items)
+        : text === ''
+          ? new Unfit('is empty: give a value, or remove it')
+          : key.parse(text, nowMs);
+    // The schema ties a path to the type that its parser gives.
+    if (!(value instanceof Unfit)) return value as ValueOf<K>;
+    mistakes.push(`${own.place}: ${value.reason}`);
+  }
+  return (key.default === null ? null : key.parse(key.default, nowMs)) as ValueOf<K>;
+}
+
+/** A secret that was given itself or as the path of a file, never both. */
+function readSecret(reading: Reading, path: SecretPath): SecretAndFile {
+  const [own, byFile] = [reading.given.get(path), reading.given.get(fileForm(path))];
+  if (own !== undefined) reading.hidden.push(own.text);
+  if (own !== undefined && byFile !== undefined) {
+    reading.mistakes.push(`${own.place} and ${byFile.place}: both are given; give one of them`);
+    return { secret: null, file: null };
+  }
+  if (own !== undefined) return { secret: checkSecret(reading, own.text, `${own.place}: the secret`), file: null };
+  if (byFile === undefined) return { secret: null, file: null };
+  const file = byFile.text.trim();
+  const text = openFile(reading, byFile.place, file);
+  if (text === null) return { secret: null, file };
+  reading.hidden.push(text);
+  return { secret: checkSecret(reading, text, `${byFile.place}: the file${shownPath(file)}`), file };
+}
+
+function checkSecret(reading: Reading, text: string, what: string): Secret | null {
+  const checked = secretText(text);
+  if (checked instanceof Unfit) {
+    reading.mistakes.push(`${what} ${checked.reason}`);
+    return null;
+  }
+  const secret = new Secret(checked);
+  reading.secrets.push(secret);
+  return secret;
+}
+
+/** The PEM text behind a `ca_file` key. */
+function readCertificates(reading: Reading, path: 'api.ca_file' | 'influx.ca_file'): string | null {
+  const file = readValue(reading, path);
+  if (file === null) return null;
+  const place = reading.given.get(path)?.place ?? path;
+  const text = openFile(reading, place, file);
+  if (text === null || text.includes('-----BEGIN CERTIFICATE-----')) return text;
+  reading.mistakes.push(`${place}: the file${shownPath(file)} holds no certificates in PEM form`);
+  return null;
+}
+
+function openFile(reading: Reading, place: string, path: string): string | null {
+  if (path === '') {
+    reading.mistakes.push(`${place}: is empty: give the path of a file, or remove it`);
+    return null;
+  }
+  try {
+    return reading.readFile(path);
+  } catch (error) {
+    reading.mistakes.push(`${place}: ${fileTrouble(error)}${shownPath(path)}`);
+    return null;
+  }
+}
+
+const TROUBLES: ReadonlyMap<string, string> = new Map([
+  ['ENOENT', 'there is no such file:'],
+  ['ENOTDIR', 'there is no such file:'],
+  ['ENAMETOOLONG', 'there is no such file:'],
+  ['EISDIR', 'this is a directory, expected a file:'],
+  ['EACCES', 'this program may not read the file:'],
+  ['EPERM', 'this program may not read the file:'],
+]);
+
+/** Why a file could not be read, ready for its name. */
+function fileTrouble(error: unknown): string {
+  const code = codeOf(error);
+  return TROUBLES.get(code) ?? `the file cannot be read (${code}):`;
+}
+
+/**
+ * A path to be named, unless it may be the secret itself, put where its file's path belongs: secrets may hold slashes,
+ * but do not begin like a path.
+ */
+function shownPath(path: string): string {
+  if (/^\.{0,2}\//.test(path) || path.length <= 12) return ` ${plainText(path, 100)}`;
+  return ' (its name is not shown, as it looks like the secret itself; expected a path)';
+}
+
+/** All mistakes, each without any text that stood where a secret belongs. */
+function mistakesOf({ mistakes, hidden }: Reading): readonly string[] {
+  const texts = hidden.flatMap((text) => [text, text.trim()]).filter((text) => text.length >= 4);
+  return mistakes.map((mistake) => texts.reduce((clean, text) => clean.replaceAll(text, SECRET_MARK), mistake));
+}
+
+/** The name of the database that the `influx` section is. */
+const SECTION = 'influx';
+
+/** The database of the `influx` section: `url` and `bucket` make one, and nothing may be said about one without them. */
+function readInflux(reading: Reading): InfluxConfig | null {
+  const influx = readDatabase(reading);
+  const first = [...reading.given].find(([path]) => path.startsWith(`${SECTION}.`))?.[1].place;
+  if (first === undefined) return null;
+  demandPlace(reading, { section: SECTION, first, kind: influx.kind });
+  return influx;
+}
+
+/** The databases under `destinations`, in the order of the file. */
+function readDestinations(reading: Reading): NamedDatabase[] {
+  const named = [...reading.given].filter(([path]) => /^destinations\.[^.]+$/.test(path));
+  return named.flatMap(([section, { place }]) => {
+    const name = section.slice('destinations.'.length);
+    const mistake = mistakeIn(name);
+    if (mistake !== null) reading.mistakes.push(`${place}: ${mistake}`);
+    const own = sectionAsInflux(reading, section);
+    const database = readDatabase(own);
+    demandPlace(own, { section, first: place, kind: database.kind });
+    return [{ name, ...database }];
+  });
+}
+
+function mistakeIn(name: string): string | null {
+  if (name === SECTION) return 'this name is taken by the section influx; choose another one';
+  if (/^[a-z][a-z0-9_-]{0,31}$/.test(name)) return null;
+  return 'expected a name of at most 32 small letters, digits, - and _, beginning with a letter';
+}
+
+/** A reading in which the keys of one section stand where those of `influx` are looked for. */
+function sectionAsInflux(reading: Reading, section: string): Reading {
+  const given = new Map<string, Given>();
+  for (const [path, value] of reading.given) {
+    if (path.startsWith(`${section}.`)) given.set(`${SECTION}${path.slice(section.length)}`, value);
+  }
+  return { ...reading, given };
+}
+
+function readDatabase(reading: Reading): InfluxConfig {
+  const { secret, file } = readSecret(reading, 'influx.token');
+  return {
+    url: readValue(reading, 'influx.url') ?? '',
+    token: secret,
+    tokenFile: file,
+    org: readValue(reading, 'influx.org') ?? '',
+    bucket: readValue(reading, 'influx.bucket') ?? '',
+    kind: readValue(reading, 'influx.kind'),
+    ca: readCertificates(reading, 'influx.ca_file'),
+    timeoutMs: readValue(reading, 'influx.timeout'),
+    batchLines: readValue(reading, 'influx.batch_lines'),
+  };
+}
+
+interface Demand {
+  readonly section: string;
+  /** Where the section is named first. */
+  readonly first: string;
+  readonly kind: InfluxConfig['kind'];
+}
+
+function demandPlace(reading: Reading, { section, first, kind }: Demand): void {
+  const keys = kind === 'victoriametrics' ? (['url'] as const) : (['url', 'bucket'] as const);
+  for (const key of keys) {
+    if (isGiven(reading, `${SECTION}.${key}`)) continue;
+    const needed = keys.map((each) => `${section}.${each}`).join(' and ');
+    const unless = key === 'bucket' ? ` (with ${section}.kind: victoriametrics no bucket)` : '';
+    reading.mistakes.push(
+      `${section}.${key}: is missing, although ${first} is given; a database needs ${needed}${unless}`,
+    );
+  }
+}
