@@ -142,7 +142,7 @@ export function createPacer(options: PacerOptions): Pacer {
     wasDoubted = isDoubted;
     try {
       if (blockedMs !== null) ledger.block(Math.ceil(books.nowMs() + blockedMs - nowMs));
-      ledger.settle(answer.requestId, { status: answer.status, fault: answer.fault });
+      ledger.recordOutcome(answer.requestId, { status: answer.status, fault: answer.fault });
       if (books.isStale()) load();
     } finally {
       // Whatever becomes of the ledger, nobody waits for a place that is free.

@@ -9,7 +9,7 @@
 import { clearingMarks, StateFullError } from '../core/archive-room.ts';
 import type { Observe } from '../core/events.ts';
 import type { Clock } from '../core/ports.ts';
-import type { ArchiveKeeper, Claims, SealGroup, Standing } from '../core/state/archive-keeper.ts';
+import type { ArchiveMaintenance, Claims, CompactionGroup, Standing } from '../core/state/archive-keeper.ts';
 import type { Store } from '../core/state/state.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import type { Room } from './room.ts';
@@ -25,7 +25,7 @@ export interface ArchiveLimits {
 
 export interface HousekeepingParts {
   readonly store: Pick<Store, 'backlog'>;
-  readonly keeper: ArchiveKeeper;
+  readonly keeper: ArchiveMaintenance;
   readonly room: Room;
   /** All that are configured. */
   readonly destinations: () => readonly {
@@ -69,7 +69,7 @@ interface Round {
   asides: readonly number[];
   ages: boolean;
   shrinking: boolean;
-  groups: SealGroup[];
+  groups: CompactionGroup[];
 }
 
 /** Keeps house until told to stop; an abort is no error. Rejects only where the state is damaged. */
@@ -143,7 +143,7 @@ function lookRound(parts: HousekeepingParts, round: Round): void {
   // Where all are set aside there is none for whose sake anything may go.
   round.claims = { configured, active: active.length === 0 ? configured : active };
   round.ages = true;
-  round.groups = [...keeper.sealGroups(clock.nowMs())];
+  round.groups = [...keeper.compactionGroups(clock.nowMs())];
   round.lookedAtMs = clock.monoMs();
 }
 
@@ -172,7 +172,7 @@ function lookAtDestinations(parts: HousekeepingParts): ReadonlyMap<number, Stand
 function passBy({ keeper }: HousekeepingParts, round: Round): boolean {
   const [id, ...others] = round.asides;
   if (id === undefined) return false;
-  if (keeper.passBy(id)) round.asides = others;
+  if (keeper.skipBacklog(id)) round.asides = others;
   return true;
 }
 
@@ -202,7 +202,7 @@ function clear({ keeper, observe }: HousekeepingParts, { claims, shrinking }: Ro
 function seal({ keeper, clock }: HousekeepingParts, round: Round): boolean {
   const group = round.groups.at(-1);
   if (group === undefined) return false;
-  if (!keeper.seal(group, round.claims, clock.nowMs())) round.groups.pop();
+  if (!keeper.compact(group, round.claims, clock.nowMs())) round.groups.pop();
   return true;
 }
 

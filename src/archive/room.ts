@@ -6,7 +6,7 @@
 import { judgeRoom, type NoRoom, type RoomAnswer, type RoomLimits, type StateFullError } from '../core/archive-room.ts';
 import type { Observe } from '../core/events.ts';
 import type { Clock, Disk } from '../core/ports.ts';
-import type { ArchiveKeeper } from '../core/state/archive-keeper.ts';
+import type { ArchiveMaintenance } from '../core/state/archive-keeper.ts';
 import { SECOND_MS } from '../core/time.ts';
 
 /** How the room stands, for the status. */
@@ -30,7 +30,7 @@ export interface Room {
 const LOOK_EVERY_MS = 2 * SECOND_MS;
 
 export interface RoomParts {
-  readonly keeper: Pick<ArchiveKeeper, 'size'>;
+  readonly keeper: Pick<ArchiveMaintenance, 'size'>;
   readonly disk: Disk;
   readonly clock: Clock;
   readonly observe: Observe;

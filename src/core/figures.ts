@@ -5,7 +5,7 @@
  * compares them with.
  */
 import type { WindowFigures } from './allowance-terms.ts';
-import type { LackReason } from './state/log.ts';
+import type { MissingReason } from './state/log.ts';
 import type { DeviceState, StreamStatus } from './status.ts';
 import type { EpochMs } from './time.ts';
 
@@ -54,7 +54,7 @@ export interface DestinationFigures {
   /** How long the oldest of these has been archived. */
   readonly pendingSeconds: number;
   readonly quarantined: number;
-  readonly lacks: readonly { readonly reason: LackReason; readonly points: number }[];
+  readonly lacks: readonly { readonly reason: MissingReason; readonly points: number }[];
 }
 
 /** Work that a command has asked for. */

@@ -1,13 +1,13 @@
 /**
  * What a destination lacks for good, in the words of the status report and of people. Pure.
  */
-import type { LackReason, LackSum } from './state/log.ts';
+import type { MissingReason, MissingSum } from './state/log.ts';
 import type { LackStatus } from './status.ts';
 import { grouped } from './text.ts';
 import { formatExact } from './time.ts';
 
 /** The sums of a destination as the status report shows them. */
-export function lackStatuses(sums: readonly LackSum[]): LackStatus[] {
+export function lackStatuses(sums: readonly MissingSum[]): LackStatus[] {
   return sums.map(({ reason, points, devices, fromNs, toNs }) => ({
     reason,
     points,
@@ -17,7 +17,7 @@ export function lackStatuses(sums: readonly LackSum[]): LackStatus[] {
   }));
 }
 
-const WHY: Readonly<Record<LackReason, string>> = {
+const WHY: Readonly<Record<MissingReason, string>> = {
   'beyond retention': 'beyond its retention',
   'set aside': 'it was set aside',
   cleared: 'the archive no longer kept them',
@@ -25,7 +25,7 @@ const WHY: Readonly<Record<LackReason, string>> = {
 };
 
 /** The command that brings them there. */
-const REMEDIES: Partial<Readonly<Record<LackReason, (destination: string) => string>>> = {
+const REMEDIES: Partial<Readonly<Record<MissingReason, (destination: string) => string>>> = {
   'beyond retention': (name) =>
     `once it keeps them for longer, --replay --destination ${name} sends what the archive has of them`,
   'set aside': (name) => `--verify --repair --destination ${name} brings them there`,

@@ -8,7 +8,7 @@
 import { addSpan, type CoveredSpan, type Edge } from './coverage.ts';
 import { readingDigest } from './lines/points.ts';
 import type { Reading } from './records.ts';
-import type { Landing, TelemetryState } from './state/telemetry.ts';
+import type { PageCommit, TelemetryState } from './state/telemetry.ts';
 import { type EpochMs, type EpochNs, HOUR_MS, MINUTE_MS, maxNs, msToNs, nsToMs, SECOND_MS } from './time.ts';
 
 /** The server's clock speaks in seconds: what it says may lie up to a second ahead of the time at which it looked. */
@@ -118,7 +118,7 @@ export interface ClaimInput {
  * claimed too early is taken back, and a page that was asked for under the shorter one proves no more than the longer
  * one allows.
  */
-export function claimAfter(input: ClaimInput, late: readonly Reading[]): Pick<Landing, 'spans' | 'late'> {
+export function claimAfter(input: ClaimInput, late: readonly Reading[]): Pick<PageCommit, 'spans' | 'late'> {
   const { state, proven, answeredAtMs, readings } = input;
   const found = late.length === 0 ? null : noteLate(state.late, late, answeredAtMs);
   const settleMs = settleOf(input.settleMs, found?.record ?? state.late);
@@ -131,7 +131,7 @@ export function claimAfter(input: ClaimInput, late: readonly Reading[]): Pick<La
 }
 
 /** A landing that brings nothing and takes back what is claimed at or beyond `end`. */
-export function composeWithdrawal(state: TelemetryState, end: EpochNs, atMs: EpochMs): Landing {
+export function composeWithdrawal(state: TelemetryState, end: EpochNs, atMs: EpochMs): PageCommit {
   const { deviceId, revision, hourReadings, hoursWritten } = state;
   return {
     deviceId,

@@ -112,7 +112,7 @@ export interface RequestOutcome {
 export interface Ledger {
   /** Books a request, durably, before it is sent. @returns its id. */
   book(atMs: EpochMs, purpose: Purpose): number;
-  settle(requestId: number, outcome: RequestOutcome): void;
+  recordOutcome(requestId: number, outcome: RequestOutcome): void;
   /** The times of all bookings later than `sinceMs`, ascending; of one lane where it is given. */
   sentSince(sinceMs: EpochMs, lane?: RequestLane): EpochMs[];
   /** Until when the server asked us to wait; 0 where it did not. */

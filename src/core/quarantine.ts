@@ -6,7 +6,7 @@
  */
 import { readLine } from './lines/line-reader.ts';
 import { identityTag } from './lines/line-text.ts';
-import type { Lack } from './state/log.ts';
+import type { MissingPoints } from './state/log.ts';
 import type { QuarantinedItem } from './state/quarantine.ts';
 import { type EpochNs, msToNs } from './time.ts';
 
@@ -82,7 +82,7 @@ export function createMatcher(
 }
 
 /** What a destination lacks once a line is given up; `null` for what is no line. @param deviceOf the id by its tag. */
-export function lackOf(line: string, deviceOf: (tag: string) => string): Lack | null {
+export function lackOf(line: string, deviceOf: (tag: string) => string): MissingPoints | null {
   const about = aboutLine(line);
   if (about === null) return null;
   const { deviceTag, at } = about;

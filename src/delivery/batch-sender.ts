@@ -7,7 +7,7 @@ import { translate } from '../core/lines/dialect.ts';
 import { kindOf } from '../core/lines/line-reader.ts';
 import { identityTag } from '../core/lines/line-text.ts';
 import type { Clock } from '../core/ports.ts';
-import type { Lack } from '../core/state/log.ts';
+import type { MissingPoints } from '../core/state/log.ts';
 import type { Store } from '../core/state/state.ts';
 import { msToNs } from '../core/time.ts';
 import { lacksBeyond, timeOf } from './beyond-retention.ts';
@@ -20,7 +20,7 @@ export interface Sent {
   /** Of the settled: for quarantine, with the words of the destination. */
   readonly refused: readonly RefusedLine[];
   /** Of the settled: older than the destination keeps. */
-  readonly lacks: readonly Lack[];
+  readonly lacks: readonly MissingPoints[];
 }
 
 export type BatchSender = (served: Served, lines: readonly string[], signal: AbortSignal) => Promise<Sent>;

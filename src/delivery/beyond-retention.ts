@@ -5,7 +5,7 @@
  * all others proves it. So a year of history that is sent to a bucket of thirty days costs two requests a batch.
  */
 import { readLine } from '../core/lines/line-reader.ts';
-import type { Lack } from '../core/state/log.ts';
+import type { MissingPoints } from '../core/state/log.ts';
 import { type EpochNs, HOUR_MS, maxNs, minNs, msToNs } from '../core/time.ts';
 import { type Evidence, type Hold, holdOf, type Means, noteAccepted, noteBeyond, type Refusal } from './evidence.ts';
 
@@ -111,8 +111,8 @@ function compare(a: bigint, b: bigint): number {
  *
  * @param deviceOf the device's id by its tag value; they differ where the id cannot stand in a line.
  */
-export function lacksBeyond(lines: readonly string[], deviceOf: (tag: string) => string): Lack[] {
-  const byDevice = new Map<string, Lack>();
+export function lacksBeyond(lines: readonly string[], deviceOf: (tag: string) => string): MissingPoints[] {
+  const byDevice = new Map<string, MissingPoints>();
   for (const line of lines) {
     const { tags, at } = readLine(line);
     const tag = tags.find(([key]) => key === 'device_id')?.[1] ?? '';

@@ -77,14 +77,14 @@ export function createDeliverer(
       if (batch.lines.length === 0) continue;
       const startedMs = clock.monoMs();
       status.kept = batch.lines.length;
-      const { settlement, refused, lacks } = await sender(served, batch.lines, signal);
+      const { settlement, refused, lacks: missing } = await sender(served, batch.lines, signal);
       // What was too large once would be again: smaller batches spare the requests that find that out.
       if (settlement.tooLarge) maxLines = Math.max(1, Math.floor(batch.lines.length / 2));
       if (settlement.settled > 0) {
         const to = positionAfter(batch, from, settlement.settled);
-        store.settle({ destinationId: id, lane, from, to, refused, lacks, atMs: clock.nowMs() });
+        store.acknowledge({ destinationId: id, lane, from, to, refused, missing, atMs: clock.nowMs() });
         status.delivered += settlement.acceptedLines;
-        tell({ settlement, refused, lacks }, clock.monoMs() - startedMs);
+        tell({ settlement, refused, lacks: missing }, clock.monoMs() - startedMs);
       }
       status.kept = batch.lines.length - settlement.settled;
       return settlement.hold;

@@ -173,17 +173,17 @@ function record(
   const accepted = load.lines.filter(
     (line, index) => (inMind === null || inMind.has(line)) && !sent.notAccepted.has(index),
   );
-  const hasLacks = store.lackSums(destinationId).length > 0;
+  const hasLacks = store.missingSums(destinationId).length > 0;
   const stretches = hasLacks ? sentWhole(load, sent, job.span) : [];
-  const { refused, lacks } = sent;
-  const tooOldTo = latest([job.state.tooOldTo, ...lacks.map(({ toNs }) => toNs)]);
+  const { refused, lacks: missing } = sent;
+  const tooOldTo = latest([job.state.tooOldTo, ...missing.map(({ toNs }) => toNs)]);
   const changes =
-    refused.length + lacks.length + accepted.length + stretches.length === 0
+    refused.length + missing.length + accepted.length + stretches.length === 0
       ? { added: 0, released: 0 }
-      : store.replays.settle({
+      : store.replays.resolve({
           destinationId,
           refused,
-          lacks,
+          missing,
           accepted,
           sent: stretches,
           tooOldTo,

@@ -71,8 +71,8 @@ async function retrySome(
       old.push(item.content);
     } else outcome.refused.push({ id: item.id, words: refusal.words });
   });
-  const lacks = lacksBeyond(old, (tag) => deviceOf(store, tag));
-  store.quarantine.settle({ destinationId: id, ...outcome, lacks, atMs: clock.nowMs() });
+  const missing = lacksBeyond(old, (tag) => deviceOf(store, tag));
+  store.quarantine.resolve({ destinationId: id, ...outcome, missing, atMs: clock.nowMs() });
   sum.accepted += outcome.accepted.length;
   sum.refused += outcome.refused.length;
   sum.beyond += outcome.beyond.length;

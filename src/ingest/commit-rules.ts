@@ -16,7 +16,7 @@ import { addPoint, pointIdentity } from '../core/lines/point-sum.ts';
 import { type DropReason, flattenReading, readingDigest, type SensorValue } from '../core/lines/points.ts';
 import type { Reading, RejectedRecord } from '../core/records.ts';
 import type { LogLane } from '../core/state/log.ts';
-import type { DaySum, Landing, TelemetryState, Tie } from '../core/state/telemetry.ts';
+import type { DaySum, PageCommit, TelemetryState, Tie } from '../core/state/telemetry.ts';
 import { DAY_NS, type EpochMs, type EpochNs, formatExact, HOUR_NS } from '../core/time.ts';
 
 export interface LandingInput {
@@ -74,7 +74,7 @@ export function withoutEdges(readings: readonly Reading[], spans: readonly Cover
 }
 
 /** Computes what a page changes. */
-export function composeLanding(input: LandingInput): Landing {
+export function composeLanding(input: LandingInput): PageCommit {
   const { state, fresh: readings = input.readings } = input;
   const extent = extentOf(readings) ?? { from: 0n, to: 0n };
   const places = createPlaces(input.held.lines, input.held.ties, extent);
@@ -135,7 +135,7 @@ function hourLine({ state, workspaceId }: LandingInput, hour: number, readings: 
   return line;
 }
 
-type Written = Pick<Landing, 'lines' | 'firstNs' | 'lastNs' | 'daySums' | 'dayTexts' | 'rejected'>;
+type Written = Pick<PageCommit, 'lines' | 'firstNs' | 'lastNs' | 'daySums' | 'dayTexts' | 'rejected'>;
 
 interface Writer {
   /**

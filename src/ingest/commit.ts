@@ -6,7 +6,7 @@ import { claimsEnd, composeWithdrawal, settleOf } from '../core/late.ts';
 import { TIE_REACH_NS } from '../core/lines/offsets.ts';
 import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, RejectedRecord, TelemetryPage } from '../core/records.ts';
-import { type Landing, StaleStateError, type TelemetryState } from '../core/state/telemetry.ts';
+import { type PageCommit, StaleStateError, type TelemetryState } from '../core/state/telemetry.ts';
 import { formatExact, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
 import { composeLanding, extentOf, upholdClaims, withoutEdges } from './commit-rules.ts';
 import type { SyncContext } from './context.ts';
@@ -64,7 +64,7 @@ function tellSetAside({ observe }: SyncContext, deviceId: string, records: reado
 interface Landed {
   readonly newReadings: number;
   readonly lines: number;
-  readonly late: Landing['late'];
+  readonly late: PageCommit['late'];
   /** What was set aside for the first time. */
   readonly setAside: readonly RejectedRecord[];
 }
@@ -100,7 +100,7 @@ function landOnce(context: SyncContext, page: JudgedPage, attempt: number): Land
   });
   let setAside: Landed['setAside'];
   try {
-    setAside = store.land(landing);
+    setAside = store.commitPage(landing);
   } catch (error) {
     if (!(error instanceof StaleStateError) || attempt >= ATTEMPTS) throw error;
     return landOnce(context, page, attempt + 1);
@@ -130,6 +130,6 @@ export function withdrawClaims({ store, serverClock, settings, observe }: SyncCo
   const settleMs = settleOf(settings.settleMs, state.late);
   const seenTo = newest.last === null ? newest.from : claimsEnd(nsToMs(newest.last.at), settleMs);
   const from = minNs(seenTo, claimsEnd(passedMs, settleMs));
-  store.land(composeWithdrawal(state, from, serverClock.nowMs()));
+  store.commitPage(composeWithdrawal(state, from, serverClock.nowMs()));
   observe({ type: 'claims-withdrawn', deviceId, from: formatExact(from), to: formatExact(to) });
 }

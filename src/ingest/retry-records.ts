@@ -69,7 +69,7 @@ function land({ store, settings, filterNotes, serverClock }: Parts, deviceId: st
   });
   if (landing.rejected.length > 0) return `still: ${landing.rejected[0]?.reason ?? ''}`;
   try {
-    store.land({ ...landing, spans: state.spans });
+    store.commitPage({ ...landing, spans: state.spans });
     return null;
   } catch (error) {
     if (error instanceof StaleStateError) return 'its device was being read at that moment: try again';

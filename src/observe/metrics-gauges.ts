@@ -4,12 +4,12 @@
  */
 import type { DestinationFigures, Figures, FleetFigures } from '../core/figures.ts';
 import { JOB_RULES } from '../core/state/jobs.ts';
-import type { LackReason } from '../core/state/log.ts';
+import type { MissingReason } from '../core/state/log.ts';
 import { READY_CODES } from '../core/status.ts';
 import type { Instruments, MetricsOptions } from './metrics.ts';
 
 const STREAM_STATES = ['on', 'waiting', 'failing', 'off'] as const;
-const LACK_REASONS: readonly LackReason[] = ['beyond retention', 'set aside', 'cleared'];
+const LACK_REASONS: readonly MissingReason[] = ['beyond retention', 'set aside', 'cleared'];
 const NOTHING = {};
 
 /** @returns what sets all gauges. */

@@ -107,7 +107,7 @@ function destinationFigures(
     pendingPoints: pendingLines,
     pendingSeconds: since === null ? 0 : Math.max(0, clock.nowMs() - since) / SECOND_MS,
     quarantined,
-    lacks: store.lackSums(destinationId).map(({ reason, points }) => ({ reason, points })),
+    lacks: store.missingSums(destinationId).map(({ reason, points }) => ({ reason, points })),
   };
 }
 

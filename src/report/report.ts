@@ -165,7 +165,7 @@ function destinationReport(
     quarantined,
     delivered_points: deliveredLines(),
     oldest_pending_at: pendingLines === 0 ? null : timeText(facts.oldestPendingMs(id)),
-    lacks: lackStatuses(store.lackSums(id)),
+    lacks: lackStatuses(store.missingSums(id)),
     held: held(),
   };
 }

@@ -6,7 +6,7 @@
  */
 
 import type Database from 'better-sqlite3';
-import type { ArchiveKeeper } from '../core/state/archive-keeper.ts';
+import type { ArchiveMaintenance } from '../core/state/archive-keeper.ts';
 import type { LogLane } from '../core/state/log.ts';
 import { LOG_LANES } from '../core/state/log.ts';
 import { unpack } from './block-codec.ts';
@@ -15,7 +15,7 @@ import { createLosses } from './clear-lacks.ts';
 import { createStretches } from './clear-void.ts';
 import type { Lacks } from './lack.ts';
 
-export type Asides = Pick<ArchiveKeeper, 'standing' | 'keepStanding' | 'placeOf' | 'passBy'>;
+export type Asides = Pick<ArchiveMaintenance, 'standing' | 'keepStanding' | 'placeOf' | 'skipBacklog'>;
 
 interface StandingRow {
   readonly place: string;
@@ -60,7 +60,7 @@ export function createAsides(db: Database.Database, lacks: Lacks): Asides {
       write.run(standing.place, Math.floor(stoodMs), Math.floor(seenMs), asideTo, held ?? null, id);
     },
     placeOf,
-    passBy: (id) => {
+    skipBacklog: (id) => {
       const row = read.get(id);
       // Whoever has settled something meanwhile has come back: the rest is delivered.
       if (row === undefined || row.aside_to === null || row.place !== placeOf(id)) return true;

@@ -2,7 +2,7 @@
  * Everything that keeps the archive small, over one open database: each call one transaction.
  */
 import type Database from 'better-sqlite3';
-import type { ArchiveKeeper } from '../core/state/archive-keeper.ts';
+import type { ArchiveMaintenance } from '../core/state/archive-keeper.ts';
 import { createClearer } from './clear.ts';
 import { createAsides } from './clear-aside.ts';
 import { createVacuum } from './clear-vacuum.ts';
@@ -10,7 +10,10 @@ import { createSealer } from './compact.ts';
 import type { Lacks } from './lack.ts';
 
 /** Puts it together. @param path the state file. */
-export function createKeeper(db: Database.Database, { lacks, path }: { lacks: Lacks; path: string }): ArchiveKeeper {
+export function createKeeper(
+  db: Database.Database,
+  { lacks, path }: { lacks: Lacks; path: string },
+): ArchiveMaintenance {
   const guarded = <A extends unknown[], R>(work: (...args: A) => R): ((...args: A) => R) => {
     const transaction = db.transaction(work);
     return (...args) => transaction.immediate(...args);
@@ -20,13 +23,13 @@ export function createKeeper(db: Database.Database, { lacks, path }: { lacks: La
   const end = db.prepare<[], bigint>('SELECT ifnull(max(seq), 0) FROM block').pluck();
   return {
     ...createVacuum(db, path),
-    sealGroups: sealer.groups,
-    seal: guarded(sealer.seal),
+    compactionGroups: sealer.groups,
+    compact: guarded(sealer.seal),
     clear: guarded(createClearer(db, lacks)),
     standing: asides.standing,
     keepStanding: guarded(asides.keepStanding),
     placeOf: asides.placeOf,
     endOfLog: () => Number(end.get() ?? 0n),
-    passBy: guarded(asides.passBy),
+    skipBacklog: guarded(asides.skipBacklog),
   };
 }

@@ -2,7 +2,7 @@
  * What a destination will not get from the log any more, on its way into its lack-set.
  */
 import type Database from 'better-sqlite3';
-import type { LackReason } from '../core/state/log.ts';
+import type { MissingReason } from '../core/state/log.ts';
 import type { EpochNs } from '../core/time.ts';
 import type { LineSpan } from './archive-spans.ts';
 import { createStretches } from './clear-void.ts';
@@ -12,7 +12,7 @@ import type { Lacks } from './lack.ts';
 export interface Loss {
   readonly deviceId: string;
   readonly spans: readonly LineSpan[];
-  readonly reason: LackReason;
+  readonly reason: MissingReason;
 }
 
 /** Prepares it for an open database. The call adds a loss, only inside a transaction. */

@@ -6,7 +6,7 @@
  * which something may have been held.
  */
 import type Database from 'better-sqlite3';
-import type { Lack } from '../core/state/log.ts';
+import type { MissingPoints } from '../core/state/log.ts';
 import type { EpochNs } from '../core/time.ts';
 import { joinSpans, type LineKind, type LineSpan } from './archive-spans.ts';
 import { createStretches } from './clear-void.ts';
@@ -15,7 +15,7 @@ export interface Cleared {
   /** Only inside a transaction. */
   add(deviceId: string, spans: readonly LineSpan[]): void;
   /** All of it, as what a destination lacks that begins now. */
-  asLacks(): Lack[];
+  asLacks(): MissingPoints[];
 }
 
 interface ClearedRow {

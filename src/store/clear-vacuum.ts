@@ -3,10 +3,10 @@
  */
 import { statSync } from 'node:fs';
 import type Database from 'better-sqlite3';
-import type { ArchiveKeeper } from '../core/state/archive-keeper.ts';
+import type { ArchiveMaintenance } from '../core/state/archive-keeper.ts';
 
 /** Prepares it for an open database. */
-export function createVacuum(db: Database.Database, path: string): Pick<ArchiveKeeper, 'size' | 'vacuum'> {
+export function createVacuum(db: Database.Database, path: string): Pick<ArchiveMaintenance, 'size' | 'vacuum'> {
   const pageBytes = Number(db.pragma('page_size', { simple: true }));
   // Prepared once: this is looked at all the time.
   const pages = db.prepare<[], bigint>('PRAGMA page_count').pluck();

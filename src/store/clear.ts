@@ -7,7 +7,7 @@
  */
 
 import type Database from 'better-sqlite3';
-import type { ArchiveKeeper, ClearOrder } from '../core/state/archive-keeper.ts';
+import type { ArchiveMaintenance, ClearOrder } from '../core/state/archive-keeper.ts';
 import type { LogLane } from '../core/state/log.ts';
 import { LOG_LANES } from '../core/state/log.ts';
 import { unpack } from './block-codec.ts';
@@ -42,7 +42,7 @@ interface Doomed {
 }
 
 /** Prepares clearing in an open database. Only inside a transaction. */
-export function createClearer(db: Database.Database, lacks: Lacks): ArchiveKeeper['clear'] {
+export function createClearer(db: Database.Database, lacks: Lacks): ArchiveMaintenance['clear'] {
   const oldest = db.prepare<[string, number, number], OldRow>(
     `SELECT seq, at_ms FROM block INDEXED BY block_age
      WHERE lane = ? AND at_ms < ? AND seq < ? ORDER BY at_ms, seq LIMIT ${STEP_BLOCKS}`,

@@ -7,7 +7,7 @@
  * loses its place in that lane: it would be filled anew.
  */
 import type Database from 'better-sqlite3';
-import type { Claims, SealGroup } from '../core/state/archive-keeper.ts';
+import type { Claims, CompactionGroup } from '../core/state/archive-keeper.ts';
 import type { LogLane } from '../core/state/log.ts';
 import { DAY_MS, type EpochMs, type EpochNs } from '../core/time.ts';
 import { release, repack } from './block-codec.ts';
@@ -15,9 +15,9 @@ import { chooseRun, type HotBlock, RUN_BLOCKS, SEAL_LOOK, SEALED_BYTES } from '.
 
 export interface Sealer {
   /** Those that a run may come of: of the others it is sure that none does. */
-  groups(nowMs: EpochMs): SealGroup[];
+  groups(nowMs: EpochMs): CompactionGroup[];
   /** Only inside a transaction. @returns whether there was something to seal. */
-  seal(group: SealGroup, claims: Claims, nowMs: EpochMs): boolean;
+  seal(group: CompactionGroup, claims: Claims, nowMs: EpochMs): boolean;
 }
 
 interface HotRow {

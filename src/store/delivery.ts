@@ -53,7 +53,7 @@ export function createDelivery(db: Database.Database, { archive, lacks }: Delive
     ...createRegister(db),
     displacedTo: createDisplacedSearch(db),
     position,
-    settle: ({ destinationId, lane, from, to, refused: lines, lacks: left, atMs }) => {
+    settle: ({ destinationId, lane, from, to, refused: lines, missing: left, atMs }) => {
       const stored = position(destinationId, lane);
       if (stored.block !== from.block || stored.line !== from.line) {
         throw new StaleStateError(`${lane}: settled from block ${from.block}, the position is ${stored.block}`);

@@ -5,25 +5,25 @@
  * Promise: of one device and reason no two stretches touch or overlap, and none is ever forgotten by adding another.
  */
 import type Database from 'better-sqlite3';
-import type { FoundStretch, Lack, LackReason, LackSum } from '../core/state/log.ts';
+import type { FoundPoints, MissingPoints, MissingReason, MissingSum } from '../core/state/log.ts';
 import { DAY_NS, type EpochNs, maxNs, minNs } from '../core/time.ts';
 
 export interface Lacks {
   /** Adds stretches; those of one device and reason that touch become one. Only inside a transaction. */
-  add(destinationId: number, lacks: readonly Lack[]): void;
+  add(destinationId: number, lacks: readonly MissingPoints[]): void;
   /**
    * Takes out what was found to be there, of what it was set aside with or came too late for. Only inside a transaction.
    */
-  take(destinationId: number, found: FoundStretch): void;
+  take(destinationId: number, found: FoundPoints): void;
   /**
    * Takes a stretch out of those that `among` names: what they have before and after it is lacking still. Only inside a
    * transaction.
    */
-  cut(destinationId: number, found: FoundStretch, among: (lack: Lack) => boolean): void;
+  cut(destinationId: number, found: FoundPoints, among: (lack: MissingPoints) => boolean): void;
   /** By device, reason and time. */
-  list(destinationId: number): Lack[];
+  list(destinationId: number): MissingPoints[];
   /** The sums of each reason, by reason. */
-  sums(destinationId: number): LackSum[];
+  sums(destinationId: number): MissingSum[];
 }
 
 interface SumRow extends Omit<LackRow, 'device_id'> {
@@ -32,7 +32,7 @@ interface SumRow extends Omit<LackRow, 'device_id'> {
 
 interface LackRow {
   readonly device_id: string;
-  readonly reason: LackReason;
+  readonly reason: MissingReason;
   readonly from_ns: EpochNs;
   readonly to_ns: EpochNs;
   readonly points: bigint;
@@ -42,7 +42,7 @@ interface LackRow {
  * How far two stretches may lie apart to become one. A retention is an age: what lies between two points that were too
  * old is too old as well, and a year of history is not to become a row for every page. The other reasons are exact.
  */
-const BRIDGE_NS: Readonly<Record<LackReason, bigint>> = {
+const BRIDGE_NS: Readonly<Record<MissingReason, bigint>> = {
   'beyond retention': DAY_NS,
   'set aside': 0n,
   cleared: 0n,
@@ -77,9 +77,12 @@ export function createLacks(db: Database.Database): Lacks {
        min(from_ns) AS from_ns, max(to_ns) AS to_ns
      FROM lack WHERE destination_id = ? GROUP BY reason ORDER BY reason`,
   );
-  const nearTo = (id: number, { deviceId, reason, fromNs, toNs }: Omit<Lack, 'points'>, bridge: bigint): LackRow[] =>
-    near.all({ id, device: deviceId, reason, from: fromNs - bridge, to: toNs + bridge });
-  const addOne = (destinationId: number, lack: Lack): void => {
+  const nearTo = (
+    id: number,
+    { deviceId, reason, fromNs, toNs }: Omit<MissingPoints, 'points'>,
+    bridge: bigint,
+  ): LackRow[] => near.all({ id, device: deviceId, reason, from: fromNs - bridge, to: toNs + bridge });
+  const addOne = (destinationId: number, lack: MissingPoints): void => {
     const { deviceId, reason } = lack;
     if (lack.fromNs >= lack.toNs) return;
     const bridge = BRIDGE_NS[reason];
@@ -131,13 +134,13 @@ export function createLacks(db: Database.Database): Lacks {
 }
 
 /** What can be mended: what is older than a destination keeps stays so. */
-const MENDED: readonly LackReason[] = ['set aside', 'cleared'];
+const MENDED: readonly MissingReason[] = ['set aside', 'cleared'];
 
-function join(a: Lack, b: Lack): Lack {
+function join(a: MissingPoints, b: MissingPoints): MissingPoints {
   return { ...a, fromNs: minNs(a.fromNs, b.fromNs), toNs: maxNs(a.toNs, b.toNs), points: a.points + b.points };
 }
 
-function toLack(row: LackRow): Lack {
+function toLack(row: LackRow): MissingPoints {
   return {
     deviceId: row.device_id,
     fromNs: row.from_ns,

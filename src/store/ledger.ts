@@ -48,7 +48,7 @@ interface Booking {
   readonly purpose: Purpose;
 }
 
-type Settlement = Parameters<Ledger['settle']>[1];
+type Settlement = Parameters<Ledger['recordOutcome']>[1];
 
 /** Prepares the ledger of an open database. */
 export function createLedger(db: Database.Database): OwnedLedger {
@@ -114,7 +114,7 @@ export function createLedger(db: Database.Database): OwnedLedger {
       lease = { ids, atMs };
       return id;
     },
-    settle: (requestId, settlement) => {
+    recordOutcome: (requestId, settlement) => {
       settled.set(requestId, settlement);
       // What was answered well is written with what the answer brings; a failure is looked for at once, and may be the last.
       if (settlement.fault !== null && lease.ids.length === 0 && named.size === 0) flush();

@@ -2,7 +2,7 @@
  * Held readings that empty answers have lacked, and since when.
  */
 import type Database from 'better-sqlite3';
-import type { MissedAnchor, TelemetryStore } from '../core/state/telemetry.ts';
+import type { MissedOverlap, TelemetryStore } from '../core/state/telemetry.ts';
 import type { EpochNs } from '../core/time.ts';
 
 interface Row {
@@ -12,7 +12,7 @@ interface Row {
 }
 
 export interface MissedAnchorTable
-  extends Pick<TelemetryStore, 'missedAnchors' | 'keepMissedAnchor' | 'dropMissedAnchors'> {
+  extends Pick<TelemetryStore, 'missedOverlaps' | 'keepMissedOverlap' | 'dropMissedOverlaps'> {
   /** Drops what is remembered of a device, whose rows are removed. */
   dropMemory(deviceId: string): void;
 }
@@ -29,9 +29,9 @@ export function createMissedAnchors(db: Database.Database): MissedAnchorTable {
     'INSERT OR REPLACE INTO missed_anchor (device_id, at_ns, since_ms, is_gone) VALUES (?, ?, ?, ?)',
   );
   const drop = db.prepare('DELETE FROM missed_anchor WHERE device_id = ? AND at_ns = ?');
-  const known = new Map<string, readonly MissedAnchor[]>();
+  const known = new Map<string, readonly MissedOverlap[]>();
   return {
-    missedAnchors: (deviceId) => {
+    missedOverlaps: (deviceId) => {
       const remembered = known.get(deviceId);
       if (remembered !== undefined) return remembered;
       const anchors = ofDevice.all(deviceId).map(toAnchor);
@@ -40,11 +40,11 @@ export function createMissedAnchors(db: Database.Database): MissedAnchorTable {
       if (!db.inTransaction) known.set(deviceId, anchors);
       return anchors;
     },
-    keepMissedAnchor: (deviceId, { at, sinceMs, isGone }) => {
+    keepMissedOverlap: (deviceId, { at, sinceMs, isGone }) => {
       known.delete(deviceId);
       keep.run(deviceId, at, Math.floor(sinceMs), isGone ? 1 : 0);
     },
-    dropMissedAnchors: (deviceId, ats) => {
+    dropMissedOverlaps: (deviceId, ats) => {
       known.delete(deviceId);
       for (const at of ats) drop.run(deviceId, at);
     },
@@ -52,6 +52,6 @@ export function createMissedAnchors(db: Database.Database): MissedAnchorTable {
   };
 }
 
-function toAnchor({ at_ns, since_ms, is_gone }: Row): MissedAnchor {
+function toAnchor({ at_ns, since_ms, is_gone }: Row): MissedOverlap {
   return { at: at_ns, sinceMs: Number(since_ms), isGone: is_gone === 1n };
 }

@@ -91,13 +91,13 @@ export function createQuarantine(db: Database.Database, lacks: Lacks): Quarantin
     ...createQuarantineReader(db),
     holds: (destinationId, line) => held.get(destinationId, line) !== undefined,
     takeOut,
-    settle: ({ destinationId, accepted, refused, beyond, lacks: left, atMs }) => {
+    resolve: ({ destinationId, accepted, refused, beyond, missing: left, atMs }) => {
       takeOut(accepted);
       takeOut(beyond);
       for (const { id, words } of refused) reword.run(words, Math.floor(atMs), id);
       lacks.add(destinationId, left);
     },
-    drop: ({ ids, lacks: left, atMs }) => {
+    drop: ({ ids, missing: left, atMs }) => {
       for (const id of ids) {
         const row = one.get(id);
         if (row === undefined) continue;

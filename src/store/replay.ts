@@ -7,7 +7,7 @@
 import type Database from 'better-sqlite3';
 import { readLine } from '../core/lines/line-reader.ts';
 import { identityTag } from '../core/lines/line-text.ts';
-import type { Lack, LogLane, LogPosition } from '../core/state/log.ts';
+import type { LogLane, LogPosition, MissingPoints } from '../core/state/log.ts';
 import type { ReplayArgs, ReplayCounts, ReplayState, ReplayStore, SentStretch } from '../core/state/replay.ts';
 import { type EpochNs, maxNs, minNs } from '../core/time.ts';
 import type { Archive } from './archive.ts';
@@ -49,7 +49,8 @@ export function createReplays(db: Database.Database, parts: ReplayParts): Replay
   );
   const { archive, position, isForgottenTag } = parts;
   // An id that nobody knows any more is told by its tag.
-  const isOfForgotten = ({ deviceId }: Lack): boolean => [deviceId, identityTag(deviceId)].some(isForgottenTag);
+  const isOfForgotten = ({ deviceId }: MissingPoints): boolean =>
+    [deviceId, identityTag(deviceId)].some(isForgottenTag);
   const isForgotten = (line: string): boolean =>
     readLine(line).tags.some(([key, value]) => key === 'device_id' && isForgottenTag(value));
   const lacks = prepareLacks(db, parts.lacks);
@@ -68,7 +69,7 @@ export function createReplays(db: Database.Database, parts: ReplayParts): Replay
       const lines = quarantined.all(id, most + 1);
       return lines.length > most ? null : new Set(lines);
     },
-    settle: ({ destinationId, refused, lacks: beyond, accepted, sent, tooOldTo, atMs }) => {
+    resolve: ({ destinationId, refused, missing: beyond, accepted, sent, tooOldTo, atMs }) => {
       const changes = { added: 0, released: 0 };
       for (const { line, words } of refused.filter((each) => !isForgotten(each.line)))
         changes.added += add.run(destinationId, line, words, Math.floor(atMs)).changes;
@@ -115,10 +116,10 @@ function prepareLacks(db: Database.Database, { cut }: Pick<Lacks, 'cut'>) {
     .pluck();
   return {
     /** Whether all of it is known to be lacking already, for that reason. */
-    has: (id: number, { deviceId, reason, fromNs, toNs }: Lack): boolean =>
+    has: (id: number, { deviceId, reason, fromNs, toNs }: MissingPoints): boolean =>
       within.get(id, deviceId, reason, fromNs, toNs) !== undefined,
     takeOut: (id: number, { deviceId, from, to, lines }: SentStretch, tooOldTo: EpochNs | null): void => {
-      const isKept = (lack: Lack): boolean =>
+      const isKept = (lack: MissingPoints): boolean =>
         cleared.get(deviceId, minNs(lack.toNs, to), maxNs(lack.fromNs, from)) === undefined;
       const found = { deviceId, fromNs: from, toNs: to, points: lines };
       cut(id, found, (lack) => lack.reason !== 'beyond retention' && isKept(lack));

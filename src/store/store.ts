@@ -6,12 +6,12 @@
 import type Database from 'better-sqlite3';
 import { HARD_LIMIT_ABOVE_BYTES } from '../core/archive-room.ts';
 import type { Ledger } from '../core/ports.ts';
-import type { ArchiveKeeper } from '../core/state/archive-keeper.ts';
+import type { ArchiveMaintenance } from '../core/state/archive-keeper.ts';
 import type { StateFacts } from '../core/state/facts.ts';
 import type { JobQueue } from '../core/state/jobs.ts';
 import type { ReplayStore } from '../core/state/replay.ts';
 import type { Store } from '../core/state/state.ts';
-import type { Landing } from '../core/state/telemetry.ts';
+import type { PageCommit } from '../core/state/telemetry.ts';
 import type { EpochMs } from '../core/time.ts';
 import { createAlertTable } from './alerts.ts';
 import { createArchive } from './archive.ts';
@@ -44,7 +44,7 @@ export interface OpenStore {
   readonly store: Store;
   readonly ledger: Ledger;
   /** What keeps the archive small. */
-  readonly keeper: ArchiveKeeper;
+  readonly keeper: ArchiveMaintenance;
   /** What commands have asked of whoever holds the state. */
   readonly jobs: JobQueue;
   /** What the state tells of the work itself. */
@@ -91,7 +91,7 @@ export function openStore(directory: string, { maxBytes = null, nowMs }: StoreOp
 export function assemble(
   db: Database.Database,
   { path, nowMs, isLook = false }: { path: string; nowMs?: StoreOptions['nowMs']; isLook?: boolean },
-): { store: Store; ledger: OwnedLedger; keeper: ArchiveKeeper; jobs: JobQueue; facts: StateFacts } {
+): { store: Store; ledger: OwnedLedger; keeper: ArchiveMaintenance; jobs: JobQueue; facts: StateFacts } {
   const archive = createArchive(db, nowMs);
   const telemetry = createTelemetryTables(db, archive);
   const inventory = createInventory(db, archive, telemetry);
@@ -112,7 +112,7 @@ export function assemble(
       return result;
     };
   };
-  const land = guarded((landing: Landing) => {
+  const land = guarded((landing: PageCommit) => {
     telemetry.land(landing);
     return quarantine.add(landing.deviceId, landing.rejected, landing.atMs);
   });
@@ -152,7 +152,7 @@ export function assemble(
     }),
     quarantine: explainedCalls(path, {
       ...quarantine,
-      settle: guarded(quarantine.settle),
+      resolve: guarded(quarantine.resolve),
       takeOut: guarded(quarantine.takeOut),
       drop: guarded(quarantine.drop),
       add: guarded(quarantine.add),
@@ -175,7 +175,7 @@ export function assemble(
       cleared: archive.clearedAround(deviceId, from, to),
     }),
     cleared: archive.clearedAround,
-    land: (landing) => {
+    commitPage: (landing) => {
       forgetting.guard(landing.deviceId);
       const setAside = land(landing);
       telemetry.landed(landing);
@@ -192,11 +192,11 @@ export function assemble(
       if (!forgetting.isForgotten(gap.deviceId)) telemetry.nameGap(gap);
     }),
     clearGaps: guarded(telemetry.clearGaps),
-    missedAnchors: telemetry.missedAnchors,
-    keepMissedAnchor: guarded((deviceId, anchor) => {
-      if (!forgetting.isForgotten(deviceId)) telemetry.keepMissedAnchor(deviceId, anchor);
+    missedOverlaps: telemetry.missedOverlaps,
+    keepMissedOverlap: guarded((deviceId, anchor) => {
+      if (!forgetting.isForgotten(deviceId)) telemetry.keepMissedOverlap(deviceId, anchor);
     }),
-    dropMissedAnchors: guarded(telemetry.dropMissedAnchors),
+    dropMissedOverlaps: guarded(telemetry.dropMissedOverlaps),
     rereadDays: telemetry.rereadDays,
     keepReread: guarded((deviceId, day) => {
       if (!forgetting.isForgotten(deviceId)) telemetry.keepReread(deviceId, day);
@@ -214,16 +214,16 @@ export function assemble(
     position: delivery.position,
     endOf: archive.endOf,
     read: archive.read,
-    settle: guarded(delivery.settle),
+    acknowledge: guarded(delivery.settle),
     backlog: delivery.backlog,
-    lacks: lacks.list,
-    amendLacks: guarded((destinationId, { found, missed }) => {
+    missing: lacks.list,
+    amendMissing: guarded((destinationId, { found, missed }) => {
       const lacking = missed.filter(({ deviceId }) => !forgetting.isForgotten(deviceId));
       // What is missed anew takes the place of what was known of it: it is not lacking twice.
       for (const stretch of [...found, ...lacking]) lacks.take(destinationId, stretch);
       lacks.add(destinationId, lacking);
     }),
-    lackSums: lacks.sums,
+    missingSums: lacks.sums,
     replays: createGuardedReplays(db, path, {
       archive,
       position: delivery.position,
@@ -249,10 +249,10 @@ export function assemble(
 
 function createGuardedReplays(db: Database.Database, path: string, parts: ReplayParts): ReplayStore {
   const replays = createReplays(db, parts);
-  const settle = db.transaction(replays.settle);
+  const settle = db.transaction(replays.resolve);
   const { walker, ...calls } = replays;
   return {
-    ...explainedCalls(path, { ...calls, settle: (outcome) => settle.immediate(outcome) } satisfies Omit<
+    ...explainedCalls(path, { ...calls, resolve: (outcome) => settle.immediate(outcome) } satisfies Omit<
       ReplayStore,
       'walker'
     >),

@@ -6,7 +6,7 @@
  */
 import type Database from 'better-sqlite3';
 import { pinName } from '../core/lines/names.ts';
-import { type Landing, type NameHold, StaleStateError, type TelemetryState } from '../core/state/telemetry.ts';
+import { type NameHold, type PageCommit, StaleStateError, type TelemetryState } from '../core/state/telemetry.ts';
 import type { EpochNs } from '../core/time.ts';
 import type { Archive } from './archive.ts';
 import { createCoverage } from './coverage.ts';
@@ -22,9 +22,9 @@ export interface TelemetryTables extends ReturnType<typeof createGaps>, ReturnTy
   /** Drops all that is remembered of a device, whose rows are removed. Only inside a transaction. */
   dropMemory(deviceId: string): void;
   /** Writes what a landing changes. Only inside a transaction. */
-  land(landing: Landing): void;
+  land(landing: PageCommit): void;
   /** Takes in that this landing is on the disk: what it has come to needs no look. */
-  landed(landing: Landing): void;
+  landed(landing: PageCommit): void;
   /** Pins the name that a device was seen under. Only inside a transaction. */
   pin(deviceId: string, name: string, atNs: EpochNs): void;
   rereadDays(): ReadonlyMap<string, number>;
@@ -187,7 +187,7 @@ function createDaySums(db: Database.Database) {
      ON CONFLICT DO UPDATE SET points = points + excluded.points`,
   );
   return {
-    add: (deviceId: string, sums: Landing['daySums']): void => {
+    add: (deviceId: string, sums: PageCommit['daySums']): void => {
       for (const sum of sums) add.run(deviceId, sum.day, sum.readings, sum.points, sum.hashHigh, sum.hashLow);
     },
     addTexts: (deviceId: string, texts: Iterable<readonly [number, number]>): void => {

@@ -6,7 +6,7 @@ import { type Interval, includes, intersect, normalize } from '../core/intervals
 import { encodeSeries } from '../core/lines/line-protocol.ts';
 import { descriptiveTag, identityTag, type TagValue } from '../core/lines/line-text.ts';
 import { nameAt } from '../core/lines/names.ts';
-import type { Lack, LackReason, LogLane } from '../core/state/log.ts';
+import type { LogLane, MissingPoints, MissingReason } from '../core/state/log.ts';
 import type { KeptDay, KeptLine, KeptStretch, VerifyState } from '../core/state/verify.ts';
 import type { EpochNs } from '../core/time.ts';
 import { unpack } from './block-codec.ts';
@@ -53,7 +53,7 @@ function lookOver(db: Database.Database): VerifyState {
     covered: (deviceId) => normalize(covered.all(deviceId)),
     clearedOthers: (deviceId, { from, to }) => Number(others.get(deviceId, to, from) ?? 0n),
     positions: createPositions(db),
-    lacks: createLackLook(db),
+    missing: createLackLook(db),
     stretch: createStretchLook(db, fact.get('workspace_tag') ?? ''),
     displacedTo: createDisplacedSearch(db),
     close: () => void db.close(),
@@ -115,20 +115,20 @@ function createPositions(db: Database.Database): VerifyState['positions'] {
 }
 
 interface LackRow {
-  readonly reason: LackReason;
+  readonly reason: MissingReason;
   readonly from_ns: EpochNs;
   readonly to_ns: EpochNs;
   readonly points: bigint;
 }
 
-function createLackLook(db: Database.Database): VerifyState['lacks'] {
+function createLackLook(db: Database.Database): VerifyState['missing'] {
   const read = db.prepare<[number, string, EpochNs, EpochNs], LackRow>(
     `SELECT reason, from_ns, to_ns, points FROM lack
      WHERE destination_id = ? AND device_id = ? AND from_ns < ? AND to_ns > ? ORDER BY from_ns`,
   );
   return (destinationId, deviceId, { from, to }) =>
     read.all(destinationId, deviceId, to, from).map(
-      (row): Lack => ({
+      (row): MissingPoints => ({
         deviceId,
         fromNs: row.from_ns,
         toNs: row.to_ns,

@@ -97,7 +97,7 @@ function deliverAll({ state: { store } }: House, id: number): string[] {
     const last = batch.segments.at(-1);
     if (last === undefined) return [];
     const to = { block: last.block + 1, line: 0 };
-    store.settle({ destinationId: id, lane, from, to, refused: [], lacks: [], atMs: 1 });
+    store.acknowledge({ destinationId: id, lane, from, to, refused: [], missing: [], atMs: 1 });
     return [...batch.lines];
   });
 }
@@ -117,7 +117,7 @@ describe('what is settled', () => {
     expect(days.length).toBeGreaterThanOrEqual(5);
     expect(days.length).toBeLessThanOrEqual(7);
     for (const { blocks } of days.slice(0, -1)) expect(blocks).toBeLessThanOrEqual(2);
-    expect(it.state.store.lacks(id)).toEqual([]);
+    expect(it.state.store.missing(id)).toEqual([]);
     expect(it.types()).toEqual([]);
   });
 
@@ -151,7 +151,7 @@ describe('a destination that stands', () => {
     expect(it.state.store.backlog(dead).pendingLines).toBeLessThan(all.length / 2);
     await it.pass(6 * DAY_MS, hour);
     const received = deliverAll(it, dead);
-    const lacks = it.state.store.lacks(dead);
+    const lacks = it.state.store.missing(dead);
     expect(lacks.map(({ reason }) => reason)).toContain('set aside');
     const isLacking = (line: string): boolean => {
       const at = BigInt(line.slice(line.lastIndexOf(' ') + 1));
@@ -164,7 +164,7 @@ describe('a destination that stands', () => {
       deliverAll(it, dead);
     });
     expect(it.types()).toEqual(['destination-set-aside']);
-    expect(it.state.store.lacks(dead)).toEqual(lacks);
+    expect(it.state.store.missing(dead)).toEqual(lacks);
     expect(it.state.store.backlog(dead).pendingLines).toBe(0);
   });
 
@@ -185,7 +185,7 @@ describe('a destination that stands', () => {
       deliverAll(it, other);
     });
     expect(it.types()).toEqual([]);
-    expect(it.state.store.lacks(dead)).toEqual([]);
+    expect(it.state.store.missing(dead)).toEqual([]);
   });
 });
 
@@ -231,7 +231,7 @@ describe('archive.max_size', () => {
     expect(it.types()).toEqual(['pulling-stopped', 'pulling-resumed']);
     expect(received.toSorted()).toEqual(all.toSorted());
     expect(await fill()).toBeGreaterThan(0);
-    expect(it.state.store.lacks(id)).toEqual([]);
+    expect(it.state.store.missing(id)).toEqual([]);
   });
 
   test('gives pages that stay free back to the file system', async () => {

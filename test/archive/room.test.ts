@@ -81,7 +81,7 @@ describe.runIf(influxdAvailable())('a sync without room', () => {
     const open = (): Sync => {
       const sync = rig.open();
       const { store } = sync.context;
-      const land = store.land;
+      const land = store.commitPage;
       // The disk is the real one; what it says when it is full stands in for it here (see test/store/full.test.ts).
       Object.assign(store, {
         land: (landing: Parameters<typeof land>[0]) => {

@@ -56,7 +56,7 @@ describe.runIf(influxdAvailable())('a full disk behind a refusal', () => {
     stop.abort();
     await running;
     const id = deliverer.destinationId;
-    return { ...store.backlog(id), lacks: store.lacks(id), held };
+    return { ...store.backlog(id), lacks: store.missing(id), held };
   }
 
   test.each(Object.entries(FULL))('(%s) puts nothing aside, with nothing known from before', async (_words, fault) => {

@@ -59,7 +59,7 @@ function filledState(devices = ['a', 'b', 'c'], count = 100): ScratchStore {
       const lines = Array.from({ length: 20 }, (_, nth) => reading(deviceId, page + nth));
       const { revision } = state.store.telemetry(deviceId);
       const [firstNs, lastNs] = [lines.length - 1, 0].map((nth) => BigInt((lines[nth] ?? '').split(' ').at(-1) ?? ''));
-      state.store.land(landing({ deviceId, revision, lines, firstNs: firstNs ?? null, lastNs: lastNs ?? null }));
+      state.store.commitPage(landing({ deviceId, revision, lines, firstNs: firstNs ?? null, lastNs: lastNs ?? null }));
     }
   }
   state.store.append([`workspace,workspace_id=w devices=3 ${BASE}`], 'live');
@@ -69,7 +69,7 @@ function filledState(devices = ['a', 'b', 'c'], count = 100): ScratchStore {
 function settleAll({ store }: ScratchStore, destinationId: number): void {
   for (const lane of ['live', 'history'] as const) {
     const from = store.position(destinationId, lane);
-    store.settle({ destinationId, lane, from, to: store.endOf(lane), refused: [], lacks: [], atMs: 1 });
+    store.acknowledge({ destinationId, lane, from, to: store.endOf(lane), refused: [], missing: [], atMs: 1 });
   }
 }
 
@@ -224,7 +224,7 @@ describe('what a destination does not take', () => {
     const life = lifeOf(state, () => db.sink, clock);
     const { destinationId } = life.deliverer;
     const lacking = (): [string, number][] =>
-      state.store.lacks(destinationId).map(({ deviceId, points }): [string, number] => [deviceId, points]);
+      state.store.missing(destinationId).map(({ deviceId, points }): [string, number] => [deviceId, points]);
     for (let time = 0; time < 2; time += 1) {
       expect((await life.run()).destinations).toMatchObject([{ beyond: 147, accepted: 154, refused: 0 }]);
       expect(lacking()).toEqual([
@@ -239,7 +239,10 @@ describe('what a destination does not take', () => {
     // Half of a stretch leaves the other half.
     const half = String(BASE - 75n * 60_000_000_000n);
     await life.run(args({ devices: ['c'], from: half }));
-    expect(state.store.lacks(destinationId)).toMatchObject([{ deviceId: 'a' }, { deviceId: 'c', toNs: BigInt(half) }]);
+    expect(state.store.missing(destinationId)).toMatchObject([
+      { deviceId: 'a' },
+      { deviceId: 'c', toNs: BigInt(half) },
+    ]);
   });
 
   test('of facts that stand in blocks of many is lacking still when all other lines of the device are taken', async () => {
@@ -262,7 +265,7 @@ describe('what a destination does not take', () => {
     });
     const life = lifeOf(state, () => db.sink, clock);
     const { destinationId } = life.deliverer;
-    const lacking = () => state.store.lacks(destinationId);
+    const lacking = () => state.store.missing(destinationId);
     const asked = args({ maxRate: 50 });
     // Broken off and gone on with: what was too old is known still.
     await life.run(asked, { signal: stop.signal });
@@ -297,10 +300,10 @@ describe('what a destination does not take', () => {
     expect(db.lines()).toContain(reading('b', 50));
     expect(archived(state).filter((line) => line.includes('device_id=b'))).toEqual([]);
     expect(quarantine.page(0)).toEqual([]);
-    expect(state.store.lacks(life.deliverer.destinationId)).toEqual([]);
+    expect(state.store.missing(life.deliverer.destinationId)).toEqual([]);
     const points = { deviceId: 'b', fromNs: 1n, toNs: 2n, points: 1 };
-    state.store.amendLacks(life.deliverer.destinationId, { found: [], missed: [{ ...points, reason: 'cleared' }] });
-    expect(state.store.lacks(life.deliverer.destinationId)).toEqual([]);
+    state.store.amendMissing(life.deliverer.destinationId, { found: [], missed: [{ ...points, reason: 'cleared' }] });
+    expect(state.store.missing(life.deliverer.destinationId)).toEqual([]);
   });
 
   test('stays lacking where some of it is not in the archive any more', async () => {
@@ -313,14 +316,22 @@ describe('what a destination does not take', () => {
     expect(state.keeper.clear({ ...claims, beforeMs: START_MS + 1 }).blocks).toBeGreaterThan(0);
     const { revision } = state.store.telemetry('a');
     const at = BASE - 50n * 60_000_000_000n;
-    state.store.land(landing({ deviceId: 'a', revision, lines: [reading('a', 50)], firstNs: at, lastNs: at }));
+    state.store.commitPage(landing({ deviceId: 'a', revision, lines: [reading('a', 50)], firstNs: at, lastNs: at }));
     const lack = { deviceId: 'a', fromNs: at - 5n, toNs: at + 5n, reason: 'beyond retention', points: 1 } as const;
     const { store } = state;
     const from = store.position(destinationId, 'live');
-    store.settle({ destinationId, lane: 'live', from, to: store.endOf('live'), refused: [], lacks: [lack], atMs: 1 });
+    store.acknowledge({
+      destinationId,
+      lane: 'live',
+      from,
+      to: store.endOf('live'),
+      refused: [],
+      missing: [lack],
+      atMs: 1,
+    });
     await life.run();
     expect(db.lines()).toContain(reading('a', 50));
-    expect(state.store.lacks(destinationId)).toHaveLength(1);
+    expect(state.store.missing(destinationId)).toHaveLength(1);
   });
 });
 

@@ -4,7 +4,7 @@ import type { AppEvent } from '../../src/core/events.ts';
 import { encodeLine } from '../../src/core/lines/line-protocol.ts';
 import { identityTag } from '../../src/core/lines/line-text.ts';
 import type { Sink } from '../../src/core/ports.ts';
-import type { Lack } from '../../src/core/state/log.ts';
+import type { MissingPoints } from '../../src/core/state/log.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createDeliverer } from '../../src/delivery/deliver.ts';
 import { createVirtualClock } from '../../src/sim/virtual-clock.ts';
@@ -50,7 +50,7 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
     stop.abort();
     await running;
     const { quarantined } = state.store.backlog(deliverer.destinationId);
-    const lacks = state.store.lacks(deliverer.destinationId);
+    const lacks = state.store.missing(deliverer.destinationId);
     const pending = deliverer.pendingLines();
     return { lacks, quarantined, pending, held, events, requests: place.proxy.writes.length - first };
   }
@@ -63,7 +63,7 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
     return Number(rows[0]?.['count'] ?? 0);
   }
 
-  const points = (lacks: readonly Lack[]): number => lacks.reduce((sum, lack) => sum + lack.points, 0);
+  const points = (lacks: readonly MissingPoints[]): number => lacks.reduce((sum, lack) => sum + lack.points, 0);
 
   test('takes a year of history at two requests a batch at most, and the rest is lacking by device', async () => {
     using state = scratchStore();

@@ -18,13 +18,13 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'store/store.ts',
-        find: '  const land = guarded((landing: Landing) => {\n    telemetry.land(landing);',
-        replace: `  const land = (landing: Landing): RejectedRecord[] => {
+        find: '  const land = guarded((landing: PageCommit) => {\n    telemetry.land(landing);',
+        replace: `  const land = (landing: PageCommit): RejectedRecord[] => {
     guarded(() => telemetry.land({ ...landing, lines: [], sideLines: [] }))();
     guarded(() => archive.append({ ...landing, lines: [...landing.lines, ...landing.sideLines] }))();
     return [];
   };
-  const landUnused = guarded((landing: Landing) => {
+  const landUnused = guarded((landing: PageCommit) => {
     telemetry.land(landing);`,
       },
     ],
@@ -46,14 +46,14 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'delivery/deliver.ts',
-        find: '      const { settlement, refused, lacks } = await sender(served, batch.lines, signal);',
+        find: '      const { settlement, refused, lacks: missing } = await sender(served, batch.lines, signal);',
         replace: `      const all = positionAfter(batch, from, batch.lines.length);
-      store.settle({ destinationId: id, lane, from, to: all, refused: [], lacks: [], atMs: clock.nowMs() });
-      const { settlement, refused, lacks } = await sender(served, batch.lines, signal);`,
+      store.acknowledge({ destinationId: id, lane, from, to: all, refused: [], missing: [], atMs: clock.nowMs() });
+      const { settlement, refused, lacks: missing } = await sender(served, batch.lines, signal);`,
       },
       {
         file: 'delivery/deliver.ts',
-        find: '        store.settle({ destinationId: id, lane, from, to, refused, lacks, atMs: clock.nowMs() });',
+        find: '        store.acknowledge({ destinationId: id, lane, from, to, refused, missing, atMs: clock.nowMs() });',
         replace: '        void to;',
       },
     ],

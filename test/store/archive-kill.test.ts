@@ -19,7 +19,7 @@ function filled(place: Scratch): { all: string[]; ids: readonly [number, number]
     const [deviceId, lane] = [n % 2n === 0n ? 'a' : 'b', n % 3n === 0n ? 'history' : 'live'] as const;
     const lines = [`telemetry,device_id=${deviceId},sensor=s value=${n} ${n}`];
     const { revision } = store.telemetry(deviceId);
-    store.land(landing({ deviceId, revision, lane, lines, firstNs: n, lastNs: n }));
+    store.commitPage(landing({ deviceId, revision, lane, lines, firstNs: n, lastNs: n }));
     all.push(...lines);
   }
   const ids = [store.destination('whole', 'x').id, store.destination('half', 'x').id] as const;
@@ -29,7 +29,7 @@ function filled(place: Scratch): { all: string[]; ids: readonly [number, number]
   ] as const) {
     for (const lane of ['live', 'history'] as const) {
       const from = store.position(id, lane);
-      store.settle({ destinationId: id, lane, from, to: { block, line: 0 }, refused: [], lacks: [], atMs: 1 });
+      store.acknowledge({ destinationId: id, lane, from, to: { block, line: 0 }, refused: [], missing: [], atMs: 1 });
     }
   }
   close();
@@ -41,12 +41,12 @@ function live(place: Scratch, [whole, half]: readonly [number, number]): void {
   const { keeper, close } = openStore(place.path, { nowMs: () => DAY_MS });
   try {
     const configured = [whole, half];
-    for (const group of keeper.sealGroups(3 * DAY_MS))
-      while (keeper.seal(group, { configured, active: configured }, 3 * DAY_MS));
+    for (const group of keeper.compactionGroups(3 * DAY_MS))
+      while (keeper.compact(group, { configured, active: configured }, 3 * DAY_MS));
     if (keeper.standing(half)?.asideTo == null) {
       keeper.keepStanding(half, { place: keeper.placeOf(half), stoodMs: 1, seenMs: 1, asideTo: keeper.endOfLog() });
     }
-    while (!keeper.passBy(half));
+    while (!keeper.skipBacklog(half));
     keeper.vacuum(8);
     while (keeper.clear({ configured, active: [whole], beforeMs: 2 * DAY_MS }).blocks > 0);
   } finally {
@@ -61,12 +61,12 @@ function missing(place: Scratch, { all, ids }: ReturnType<typeof filled>): strin
     (lane) => store.read(lane, store.position(ids[1], lane), NO_LIMIT).lines,
   );
   const first = all.slice(0, 19);
-  const lacks = store.lacks(ids[1]);
+  const lacks = store.missing(ids[1]);
   const fresh = store.destination('fresh', 'x').id;
   const offered = (['live', 'history'] as const).flatMap(
     (lane) => store.read(lane, { block: 0, line: 0 }, NO_LIMIT).lines,
   );
-  const gone = store.lacks(fresh);
+  const gone = store.missing(fresh);
   close();
   const isIn = (spans: typeof lacks, line: string): boolean => {
     const at = BigInt(line.slice(line.lastIndexOf(' ') + 1));

@@ -29,7 +29,7 @@ function land(
   const times = lines.map(timeOf).toSorted((a, b) => (a < b ? -1 : 1));
   const { revision } = state.store.telemetry(deviceId);
   const [firstNs, lastNs] = [times[0] ?? null, times.at(-1) ?? null];
-  state.store.land(landing({ deviceId, revision, lines, sideLines, firstNs, lastNs }));
+  state.store.commitPage(landing({ deviceId, revision, lines, sideLines, firstNs, lastNs }));
 }
 
 interface Walked {
@@ -63,7 +63,7 @@ function expectOrdered({ pieces }: Walked): void {
 
 const seal = (state: ScratchStore, nowMs: number): void => {
   const claims = { configured: [], active: [] };
-  for (const group of state.keeper.sealGroups(nowMs)) state.keeper.seal(group, claims, nowMs);
+  for (const group of state.keeper.compactionGroups(nowMs)) state.keeper.compact(group, claims, nowMs);
 };
 
 describe('going through the archive', () => {
@@ -192,20 +192,20 @@ describe('while the daemon works', () => {
     const claims = { configured: [1], active: [1] };
     for (const lane of ['live', 'history'] as const) {
       const end = state.store.endOf(lane);
-      state.store.settle({
+      state.store.acknowledge({
         destinationId: 1,
         lane,
         from: { block: 0, line: 0 },
         to: end,
         refused: [],
-        lacks: [],
+        missing: [],
         atMs: 1,
       });
     }
     const walked = walk(state, ALL, {
       bytes: 500,
       between: () => {
-        for (const group of state.keeper.sealGroups(at.ms)) state.keeper.seal(group, claims, at.ms);
+        for (const group of state.keeper.compactionGroups(at.ms)) state.keeper.compact(group, claims, at.ms);
       },
     });
     expect(blocks()).toBeLessThan(before / 10);
@@ -223,7 +223,7 @@ describe('while the daemon works', () => {
     state.store.destination('x', 'x');
     const end = state.store.endOf('live');
     const from = { block: 0, line: 0 };
-    state.store.settle({ destinationId: 1, lane: 'live', from, to: end, refused: [], lacks: [], atMs: 1 });
+    state.store.acknowledge({ destinationId: 1, lane: 'live', from, to: end, refused: [], missing: [], atMs: 1 });
     let steps = 0;
     const walked = walk(state, TELEMETRY, {
       bytes: 100,

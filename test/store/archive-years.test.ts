@@ -19,7 +19,7 @@ function world(): { state: ScratchStore; time: { nowMs: number } } & Disposable 
 
 function sealAll({ keeper }: ScratchStore, claims: Claims, nowMs: number): number {
   let runs = 0;
-  for (const group of keeper.sealGroups(nowMs)) while (keeper.seal(group, claims, nowMs)) runs += 1;
+  for (const group of keeper.compactionGroups(nowMs)) while (keeper.compact(group, claims, nowMs)) runs += 1;
   return runs;
 }
 
@@ -33,7 +33,7 @@ function land(
   const { revision } = store.telemetry(deviceId);
   const sorted = [...at].sort((a, b) => (a < b ? -1 : 1));
   const [firstNs, lastNs] = [sorted[0] ?? null, sorted.at(-1) ?? null];
-  store.land(landing({ deviceId, revision, lane, lines, firstNs, lastNs }));
+  store.commitPage(landing({ deviceId, revision, lane, lines, firstNs, lastNs }));
   return lines;
 }
 
@@ -45,7 +45,7 @@ function deliver({ store }: ScratchStore, id: number, lines: number): string[] {
     const last = batch.segments.at(-1);
     if (last === undefined) return [];
     const to = last.rest ? { block: last.block, line: last.line + last.lines } : { block: last.block + 1, line: 0 };
-    store.settle({ destinationId: id, lane, from, to, refused: [], lacks: [], atMs: 1 });
+    store.acknowledge({ destinationId: id, lane, from, to, refused: [], missing: [], atMs: 1 });
     return [...batch.lines];
   });
 }
@@ -119,7 +119,7 @@ describe('a destination that is not configured any more', () => {
     using it = world();
     const { gone, claims } = filled(it.state);
     expect(it.state.keeper.clear({ ...claims, beforeMs: null })).toEqual({ blocks: 10, lines: 10 });
-    const lacking = it.state.store.lacks(gone).map(({ fromNs, toNs, reason }) => [fromNs, toNs, reason]);
+    const lacking = it.state.store.missing(gone).map(({ fromNs, toNs, reason }) => [fromNs, toNs, reason]);
     expect(lacking).toEqual([[4n, 10n, 'cleared']]);
     expect(it.state.store.backlog(gone).pendingLines).toBe(0);
     land(it.state, 'a', { lane: 'live', at: [50n] });
@@ -153,9 +153,9 @@ describe('clearing', () => {
       blocks: 1,
       lines: 1,
     });
-    expect(state.store.lacks(id)).toEqual([]);
+    expect(state.store.missing(id)).toEqual([]);
     const later = state.store.destination('later', 'later').id;
-    expect(state.store.lacks(later)).toEqual([
+    expect(state.store.missing(later)).toEqual([
       { deviceId: 'a', fromNs: 5n, toNs: 6n, reason: 'cleared', points: 1 },
       { deviceId: 'a', fromNs: 10n, toNs: 11n, reason: 'cleared', points: 1 },
       { deviceId: 'a', fromNs: 20n, toNs: 21n, reason: 'cleared', points: 1 },
@@ -247,7 +247,7 @@ function live(ops: readonly Op[], { state, time }: ReturnType<typeof world>): { 
       isConfigured: true,
       isAside: false,
       isFaithful: true,
-      lacksAtFirst: json(state.store.lacks(id)),
+      lacksAtFirst: json(state.store.missing(id)),
     });
   };
   const landNext = ({ device, lane, lines: count }: Extract<Op, { op: 'land' }>): void => {
@@ -282,7 +282,7 @@ function live(ops: readonly Op[], { state, time }: ReturnType<typeof world>): { 
     if (!target.isConfigured) return;
     if (op.op === 'deliver') deliverTo(target, op.lines);
     if (op.op === 'aside' && !target.isAside) setAside(target);
-    if (op.op === 'pass' && target.isAside) state.keeper.passBy(target.id);
+    if (op.op === 'pass' && target.isAside) state.keeper.skipBacklog(target.id);
   };
   const run = (op: Op): void => {
     if (op.op === 'land') landNext(op);
@@ -309,7 +309,7 @@ test('every destination receives every line but what it is said to lack, whateve
           lines = deliver(state, destination.id, 50)
         )
           for (const line of lines) destination.received.add(line);
-        const lacks = state.store.lacks(destination.id);
+        const lacks = state.store.missing(destination.id);
         const isLacking = (line: string): boolean => {
           const at = BigInt(line.slice(line.lastIndexOf(' ') + 1));
           const deviceId = /device_id=(\w)/.exec(line)?.[1] ?? '';

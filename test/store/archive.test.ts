@@ -133,10 +133,10 @@ describe('looking around an instant', () => {
   const withBlocks = () => {
     const state = scratchStore();
     const { store } = state;
-    store.land(landing({ lines: ['at 10..20'], firstNs: 10n, lastNs: 20n }));
-    store.land(landing({ revision: 1, lines: ['at 30'], firstNs: 30n, lastNs: 30n }));
-    store.land(landing({ revision: 2, sideLines: ['no telemetry'] }));
-    store.land(landing({ deviceId: 'other', lines: ['of another'], firstNs: 10n, lastNs: 40n }));
+    store.commitPage(landing({ lines: ['at 10..20'], firstNs: 10n, lastNs: 20n }));
+    store.commitPage(landing({ revision: 1, lines: ['at 30'], firstNs: 30n, lastNs: 30n }));
+    store.commitPage(landing({ revision: 2, sideLines: ['no telemetry'] }));
+    store.commitPage(landing({ deviceId: 'other', lines: ['of another'], firstNs: 10n, lastNs: 40n }));
     return state;
   };
 
@@ -156,7 +156,7 @@ describe('looking around an instant', () => {
   test('finds ties by where they were recorded and by where they are written', () => {
     using state = scratchStore();
     const tie = { sensor: 's', recordedNs: 100n, field: 'value=1', writtenNs: 105n };
-    state.store.land(landing({ ties: [tie] }));
+    state.store.commitPage(landing({ ties: [tie] }));
     state.reopen();
     const ties = (from: bigint, to: bigint) => state.store.held('d', from, to).ties;
     expect(ties(100n, 100n)).toEqual([tie]);
@@ -173,11 +173,19 @@ describe('the sums', () => {
     const { store } = state;
     const { id } = store.destination('influx', 'x');
     const daySums = [{ day: 1, readings: 2, points: 3, hashHigh: 0, hashLow: 0 }];
-    store.land(landing({ lines: ['a', 'b', 'c'], daySums, firstNs: 1n, lastNs: 2n }));
+    store.commitPage(landing({ lines: ['a', 'b', 'c'], daySums, firstNs: 1n, lastNs: 2n }));
     store.append(['d'], 'history');
     expect(store.backlog(id)).toEqual({ pendingLines: 4, quarantined: 0 });
     const from = store.position(id, 'live');
-    store.settle({ destinationId: id, lane: 'live', from, to: { block: 1, line: 2 }, refused: [], lacks: [], atMs: 1 });
+    store.acknowledge({
+      destinationId: id,
+      lane: 'live',
+      from,
+      to: { block: 1, line: 2 },
+      refused: [],
+      missing: [],
+      atMs: 1,
+    });
     expect(store.backlog(id).pendingLines).toBe(2);
     expect(store.totals()).toMatchObject({ readings: 2, points: 3, lines: 4, rejectedRecords: 0, requests: 0 });
     expect(store.totals().bytes).toBeGreaterThan(0);

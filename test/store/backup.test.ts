@@ -37,7 +37,7 @@ function land(open: Pick<ReturnType<typeof openStore>, 'store'>, count: number, 
     const lines = [`telemetry,device_id=d,sensor=s text="${text}" ${at}`];
     const daySums = [{ day: 0, readings: 1, points: 1, hashHigh: 1, hashLow: 1 }];
     const spans = [{ from: 0n, to: at + 1n, first: null, last: null }];
-    open.store.land(
+    open.store.commitPage(
       landing({ deviceId: 'd', revision, lines, firstNs: at, lastNs: at, newReadings: 1, daySums, spans }),
     );
   }

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { TIE_REACH_NS } from '../../src/core/lines/offsets.ts';
 import type { Reading } from '../../src/core/records.ts';
-import type { Landing } from '../../src/core/state/telemetry.ts';
+import type { PageCommit } from '../../src/core/state/telemetry.ts';
 import { SECOND_NS } from '../../src/core/time.ts';
 import { composeLanding, extentOf } from '../../src/ingest/commit-rules.ts';
 import { NO_LIMIT, type ScratchStore, scratchStore } from './support.ts';
@@ -13,7 +13,7 @@ import { NO_LIMIT, type ScratchStore, scratchStore } from './support.ts';
 const START_NS = 1_780_000_000_000_000_000n;
 
 /** Lands a page of one device as the program does. */
-function landPage({ store }: ScratchStore, readings: readonly Reading[]): Landing {
+function landPage({ store }: ScratchStore, readings: readonly Reading[]): PageCommit {
   const extent = extentOf(readings);
   if (extent === null) throw new Error('a page without readings');
   const landing = composeLanding({
@@ -28,7 +28,7 @@ function landPage({ store }: ScratchStore, readings: readonly Reading[]): Landin
     proven: null,
     settleMs: 0,
   });
-  store.land(landing);
+  store.commitPage(landing);
   return landing;
 }
 
@@ -45,7 +45,7 @@ function deliver({ store }: ScratchStore, id: number, points: Points): void {
     points.set(`${series} ${at}`, field);
   }
   const to = { block: last.block + 1, line: 0 };
-  store.settle({ destinationId: id, lane: 'live', from, to, refused: [], lacks: [], atMs: 1 });
+  store.acknowledge({ destinationId: id, lane: 'live', from, to, refused: [], missing: [], atMs: 1 });
 }
 
 /** Instants with the readings of each, which tie and repeat: newest first, in the order in which the API serves them. */
@@ -95,8 +95,8 @@ function live(state: ScratchStore, { served, story }: { served: Instants; story:
     const landed = landPage(state, served.slice(first, first + length).flat());
     if (after !== 'nothing') deliver(state, id, points);
     if (tidies && after === 'seal') {
-      for (const group of state.keeper.sealGroups(Number.MAX_SAFE_INTEGER))
-        state.keeper.seal(group, claims, Number.MAX_SAFE_INTEGER);
+      for (const group of state.keeper.compactionGroups(Number.MAX_SAFE_INTEGER))
+        state.keeper.compact(group, claims, Number.MAX_SAFE_INTEGER);
     }
     if (tidies && after === 'clear') state.keeper.clear({ ...claims, beforeMs: null });
     return landed.newReadings;

@@ -63,7 +63,7 @@ function rootPage(file: string, table: string): number {
 function fill(place: Scratch): void {
   const { store, close } = openStore(place.path);
   store.pinWorkspace({ apiId: 'ws', tag: 'ws' });
-  store.land(landing({ lines: ['m v=1 1'], firstNs: 1n, lastNs: 1n }));
+  store.commitPage(landing({ lines: ['m v=1 1'], firstNs: 1n, lastNs: 1n }));
   close();
 }
 

@@ -29,13 +29,13 @@ describe('a destination', () => {
     using state = filled();
     const { store } = state;
     const old = store.destination('influx', 'here');
-    store.settle({
+    store.acknowledge({
       destinationId: old.id,
       lane: 'live',
       from: START,
       to: { block: 2, line: 0 },
       refused: [],
-      lacks: [],
+      missing: [],
       atMs: 1,
     });
     const moved = store.destination('influx', 'there');
@@ -110,8 +110,8 @@ describe('displaced values', () => {
     using state = scratchStore();
     const at = 1_700_000_000_123_456_789n;
     const tie = (more: bigint) => ({ sensor: 's', recordedNs: at, field: `value=${more}`, writtenNs: at + more });
-    state.store.land(landing({ deviceId: 'a', ties: [tie(1n), tie(2n)] }));
-    state.store.land(landing({ deviceId: 'b', ties: [tie(2n)] }));
+    state.store.commitPage(landing({ deviceId: 'a', ties: [tie(1n), tie(2n)] }));
+    state.store.commitPage(landing({ deviceId: 'b', ties: [tie(2n)] }));
     expect(state.store.displacedTo([at, at + 2n, at + 3n])).toEqual([
       { deviceId: 'a', sensor: 's', recordedNs: at, writtenNs: at + 2n },
       { deviceId: 'b', sensor: 's', recordedNs: at, writtenNs: at + 2n },
@@ -129,7 +129,7 @@ describe('a settlement', () => {
     using state = filled();
     const { id } = state.store.destination('influx', 'x');
     const to = { block: 1, line: 2 };
-    state.store.settle({ destinationId: id, lane: 'live', from: START, to, refused, lacks: [], atMs: 5 });
+    state.store.acknowledge({ destinationId: id, lane: 'live', from: START, to, refused, missing: [], atMs: 5 });
     state.reopen();
     expect(state.store.position(id, 'live')).toEqual(to);
     expect(state.store.position(id, 'history')).toEqual(START);
@@ -144,7 +144,7 @@ describe('a settlement', () => {
     const { store } = state;
     const { id } = store.destination('influx', 'x');
     const settle = (from: typeof START, to: typeof START): void =>
-      store.settle({ destinationId: id, lane: 'live', from, to, refused, lacks: [], atMs: 5 });
+      store.acknowledge({ destinationId: id, lane: 'live', from, to, refused, missing: [], atMs: 5 });
     for (const from of [
       { block: 1, line: 0 },
       { block: 0, line: 1 },
@@ -160,7 +160,7 @@ describe('a settlement', () => {
     const { id } = state.store.destination('influx', 'x');
     const to = { block: null as unknown as number, line: 0 };
     expect(() =>
-      state.store.settle({ destinationId: id, lane: 'live', from: START, to, refused, lacks: [], atMs: 5 }),
+      state.store.acknowledge({ destinationId: id, lane: 'live', from: START, to, refused, missing: [], atMs: 5 }),
     ).toThrow(/NOT NULL/);
     expect(state.rows('SELECT * FROM quarantine')).toEqual([]);
     expect(state.store.backlog(id)).toEqual({ pendingLines: 4, quarantined: 0 });
@@ -171,17 +171,25 @@ describe('a settlement', () => {
     const { store } = state;
     const ids = ['x', 'y'].map((identity) => store.destination('influx', identity).id);
     for (const destinationId of ids) {
-      store.settle({
+      store.acknowledge({
         destinationId,
         lane: 'live',
         from: START,
         to: { block: 1, line: 2 },
         refused,
-        lacks: [],
+        missing: [],
         atMs: 5,
       });
       const from = { block: 1, line: 2 };
-      store.settle({ destinationId, lane: 'live', from, to: { block: 2, line: 0 }, refused, lacks: [], atMs: 6 });
+      store.acknowledge({
+        destinationId,
+        lane: 'live',
+        from,
+        to: { block: 2, line: 0 },
+        refused,
+        missing: [],
+        atMs: 6,
+      });
     }
     expect(ids.map((id) => store.backlog(id).quarantined)).toEqual([1, 1]);
     expect(store.totals().rejectedRecords, 'lines of ours are no records of the API').toBe(0);
@@ -195,10 +203,10 @@ describe('a settlement', () => {
       from: START,
       to: START,
       refused: [],
-      lacks: [],
+      missing: [],
       atMs: 5,
     } as const;
-    expect(() => state.store.settle(outcome)).toThrow(/FOREIGN KEY/);
+    expect(() => state.store.acknowledge(outcome)).toThrow(/FOREIGN KEY/);
   });
 });
 

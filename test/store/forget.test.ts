@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, test } from 'vitest';
-import { ForgottenError, type Landing, StaleStateError } from '../../src/core/state/telemetry.ts';
+import { ForgottenError, type PageCommit, StaleStateError } from '../../src/core/state/telemetry.ts';
 import { type OpenStore, openStore } from '../../src/store/store.ts';
 import { countEffects, dieAtEffect, Killed, liveOn, mortalCommits } from '../support/mortality.ts';
 import { device, landing, readAll, type Scratch, scratch, scratchStore } from './support.ts';
@@ -35,7 +35,7 @@ const tagOf = (deviceId: string): string => `device_id=${deviceId.replace(' ', '
 /** The nth page of a device, with everything that a landing can carry. */
 function landPage({ store }: Pick<OpenStore, 'store'>, deviceId: string, n: number): void {
   const at = BigInt(n);
-  const changes: Partial<Landing> = {
+  const changes: Partial<PageCommit> = {
     deviceId,
     revision: store.telemetry(deviceId).revision,
     lane: n % 3 === 0 ? 'history' : 'live',
@@ -51,7 +51,7 @@ function landPage({ store }: Pick<OpenStore, 'store'>, deviceId: string, n: numb
     rejected: n === 4 ? [{ reason: 'odd', record: `{"odd":"${deviceId}"}` }] : [],
     ...(n === 6 ? { late: { count: 1, worstMs: 5, record: { readings: 1, worstMs: 5, settleMs: 9 } } } : {}),
   };
-  store.land(landing(changes));
+  store.commitPage(landing(changes));
 }
 
 /** Everything that the state can hold of two devices, one of which is to be forgotten. */
@@ -79,10 +79,13 @@ function fill({ store, ledger }: Pick<OpenStore, 'store' | 'ledger'>, blocks = 3
     [`alert,alert_id=1,device_id=${TAG} threshold=1 1`, 'alert,alert_id=2,device_id=stays threshold=1 1'],
   );
   store.nameGap({ deviceId: DOOMED, fromNs: 1n, toNs: 2n, reason: 'beyond plan', retryAtMs: 1 });
-  store.keepMissedAnchor(DOOMED, { at: 1n, sinceMs: 1, isGone: false });
+  store.keepMissedOverlap(DOOMED, { at: 1n, sinceMs: 1, isGone: false });
   store.keepReread(DOOMED, 5);
   store.quarantineRecords('alerts', [{ reason: 'odd', record: `{"device_id":"${DOOMED}"}` }], 1);
-  ledger.settle(ledger.book(1, { lane: 'live', stream: 'telemetry', deviceId: DOOMED }), { status: 200, fault: null });
+  ledger.recordOutcome(ledger.book(1, { lane: 'live', stream: 'telemetry', deviceId: DOOMED }), {
+    status: 200,
+    fault: null,
+  });
   store.keepFact('alerts_left_out', JSON.stringify(['another', DOOMED]));
 }
 
@@ -100,7 +103,15 @@ function deliver({ store }: Pick<OpenStore, 'store'>, name: string, except = 0):
       { ...lack, deviceId: DOOMED },
       { ...lack, deviceId: 'stays' },
     ];
-    store.settle({ destinationId: id, lane, from: store.position(id, lane), to, refused, lacks, atMs: 1 });
+    store.acknowledge({
+      destinationId: id,
+      lane,
+      from: store.position(id, lane),
+      to,
+      refused,
+      missing: lacks,
+      atMs: 1,
+    });
   }
   return id;
 }
@@ -172,7 +183,7 @@ describe('what is forgotten', () => {
     );
     expect(state.store.forgetting.knows(DOOMED)).toBe(false);
     expect(state.store.totals()).toMatchObject({ readings: 30, points: 30, lines: others.length });
-    expect(state.store.lacks(id)).toMatchObject([{ deviceId: 'stays' }]);
+    expect(state.store.missing(id)).toMatchObject([{ deviceId: 'stays' }]);
     expect(state.store.backlog(id)).toEqual({ pendingLines: 0, quarantined: 1 });
     expect(state.store.alerts.find(1)).toBeNull();
     expect(state.store.alerts.find(2)).not.toBeNull();
@@ -183,8 +194,8 @@ describe('what is forgotten', () => {
     fill(state, 400);
     const id = deliver(state, 'influx');
     // What was merged or replaced before leaves copies in free pages.
-    for (const group of state.keeper.sealGroups(10 * 86_400_000)) {
-      while (state.keeper.seal(group, { configured: [id], active: [id] }, 10 * 86_400_000));
+    for (const group of state.keeper.compactionGroups(10 * 86_400_000)) {
+      while (state.keeper.compact(group, { configured: [id], active: [id] }, 10 * 86_400_000));
     }
     const bytes = (): string =>
       ['', '-wal']
@@ -255,7 +266,7 @@ describe('a page that was under way', () => {
     const before = landing({ deviceId: DOOMED, revision: state.store.telemetry(DOOMED).revision });
     state.store.forgetting.begin(DOOMED, false);
     const land = (revision: number) => () =>
-      state.store.land({ ...before, revision, lines: [lineOf(DOOMED, 1)], firstNs: 1n, lastNs: 1n });
+      state.store.commitPage({ ...before, revision, lines: [lineOf(DOOMED, 1)], firstNs: 1n, lastNs: 1n });
     expect(land(before.revision)).toThrow(ForgottenError);
     expect(land(state.store.telemetry(DOOMED).revision)).toThrow(ForgottenError);
     state.store.nameGap({ deviceId: DOOMED, fromNs: 1n, toNs: 2n, reason: 'beyond plan', retryAtMs: 1 });
@@ -280,7 +291,7 @@ describe('a page that was under way', () => {
     const listed = [{ record: device(DOOMED), name: 'again', line: null, digest: 'x' }];
     state.store.keepInventory({ listed, missing: [], atMs: 5 });
     const land = () =>
-      state.store.land(landing({ deviceId: DOOMED, revision: state.store.telemetry(DOOMED).revision }));
+      state.store.commitPage(landing({ deviceId: DOOMED, revision: state.store.telemetry(DOOMED).revision }));
     expect(land).toThrow(ForgottenError);
     while (state.store.forgetting.step(DOOMED, [id]).state === 'going-on');
     expect(land).not.toThrow();
@@ -305,7 +316,7 @@ describe('destinations', () => {
     for (const lane of LANES) {
       const to = state.store.endOf(lane);
       const from = state.store.position(behind, lane);
-      state.store.settle({ destinationId: behind, lane, from, to, refused: [], lacks: [], atMs: 1 });
+      state.store.acknowledge({ destinationId: behind, lane, from, to, refused: [], missing: [], atMs: 1 });
     }
     expect(forget(state, [whole, behind])).toBe('done');
     expect(linesOf(state).filter((line) => line.includes('CANARY'))).toEqual([]);
@@ -330,7 +341,7 @@ describe('destinations', () => {
       const { id } = state.store.destination('inside', 'x');
       const to = line === 6 ? { block: 2, line: 0 } : { block: 1, line };
       const from = state.store.position(id, 'live');
-      state.store.settle({ destinationId: id, lane: 'live', from, to, refused: [], lacks: [], atMs: 1 });
+      state.store.acknowledge({ destinationId: id, lane: 'live', from, to, refused: [], missing: [], atMs: 1 });
       const waiting = sentNext(state, id).filter((each) => !each.includes('CANARY'));
       expect(forget(state, [])).toBe('done');
       expect(sentNext(state, id), `behind line ${line}`).toEqual(waiting);

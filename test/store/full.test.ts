@@ -37,7 +37,7 @@ function deliver({ store }: OpenStore, id: number): readonly string[] {
   const from = store.position(id, 'live');
   const batch = store.read('live', from, NO_LIMIT);
   const to = { block: (batch.segments.at(-1)?.block ?? 0) + 1, line: 0 };
-  store.settle({ destinationId: id, lane: 'live', from, to, refused: [], lacks: [], atMs: 1 });
+  store.acknowledge({ destinationId: id, lane: 'live', from, to, refused: [], missing: [], atMs: 1 });
   return batch.lines;
 }
 
@@ -86,7 +86,7 @@ describe('the limit of the file', () => {
     const second = fill(state, 200);
     expect(second.taken.length).toBeGreaterThan(1000);
     expect(deliver(state, id)).toEqual(second.taken);
-    expect(state.store.lacks(id)).toEqual([]);
+    expect(state.store.missing(id)).toEqual([]);
     state.close();
   });
 

@@ -31,7 +31,7 @@ describe('a ledger that is asked fast', () => {
       const now = bookedIn(state);
       if (now !== onDisk) writes += 1;
       onDisk = now;
-      state.ledger.settle(id, { status: 200, fault: null });
+      state.ledger.recordOutcome(id, { status: 200, fault: null });
       expect(onDisk - booked, 'few in advance').toBeLessThanOrEqual(32);
     }
     expect(ids.size, 'each its own').toBe(400);
@@ -54,7 +54,7 @@ describe('a ledger that is asked fast', () => {
     using state = scratchStore();
     for (let booked = 0; booked < 50; booked += 1) state.ledger.book(10_000 + booked, LIVE);
     const id = state.ledger.book(10_060, HISTORY);
-    state.ledger.settle(id, { status: 500, fault: 'server-fault' });
+    state.ledger.recordOutcome(id, { status: 500, fault: 'server-fault' });
     expect(state.ledger.sentSince(0)).toHaveLength(51);
     expect(state.ledger.sentSince(10_059)).toEqual([10_060]);
     expect(state.rows(`SELECT at_ms, lane, device_id, status, fault FROM request WHERE id = ${id}`)).toEqual([

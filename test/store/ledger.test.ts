@@ -21,8 +21,8 @@ describe('the ledger', () => {
   test('keeps what became of a request with its booking', () => {
     using state = scratchStore();
     const [one, two] = [state.ledger.book(1, LIVE), state.ledger.book(2, ACCOUNT)];
-    state.ledger.settle(two, { status: 429, fault: 'throttled' });
-    state.ledger.settle(one, { status: null, fault: 'unreachable' });
+    state.ledger.recordOutcome(two, { status: 429, fault: 'throttled' });
+    state.ledger.recordOutcome(one, { status: null, fault: 'unreachable' });
     expect(state.rows('SELECT status, fault FROM request ORDER BY id')).toEqual([
       { status: null, fault: 'unreachable' },
       { status: 429, fault: 'throttled' },
@@ -33,11 +33,11 @@ describe('the ledger', () => {
     using state = scratchStore();
     const answers = (): unknown[] => state.rows('SELECT status FROM request ORDER BY id');
     const one = state.ledger.book(1, LIVE);
-    state.ledger.settle(one, { status: 200, fault: null });
+    state.ledger.recordOutcome(one, { status: 200, fault: null });
     state.store.append(['a v=1 1'], 'live');
     expect(answers()).toEqual([{ status: 200 }]);
     const two = state.ledger.book(2, LIVE);
-    state.ledger.settle(two, { status: 304, fault: null });
+    state.ledger.recordOutcome(two, { status: 304, fault: null });
     state.ledger.book(3, LIVE);
     expect(answers()).toEqual([{ status: 200 }, { status: 304 }, { status: null }]);
   });
@@ -46,7 +46,7 @@ describe('the ledger', () => {
     using state = scratchStore();
     const one = state.ledger.book(1, LIVE);
     state.store.pinWorkspace({ apiId: 'ws', tag: 'ws' });
-    state.ledger.settle(one, { status: 200, fault: null });
+    state.ledger.recordOutcome(one, { status: 200, fault: null });
     expect(() => state.store.pinWorkspace({ apiId: 'another', tag: 'ws' })).toThrow();
     state.reopen();
     expect(state.rows('SELECT status FROM request')).toEqual([{ status: 200 }]);

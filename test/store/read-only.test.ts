@@ -17,7 +17,7 @@ const LINE = 'telemetry,device_id=d,sensor=s value=1 5000000';
 function filled() {
   const open = scratchStore({ nowMs: () => 7000 });
   const requestId = open.ledger.book(6000, { lane: 'live', stream: 'telemetry', deviceId: 'd' });
-  open.ledger.settle(requestId, { status: 200, fault: null });
+  open.ledger.recordOutcome(requestId, { status: 200, fault: null });
   open.store.keepInventory({
     listed: [{ record: device('d'), name: 'd', line: null, digest: 'x' }],
     missing: [],
@@ -25,7 +25,7 @@ function filled() {
   });
   const edge = { at: 5_000_000n, digest: 'x' };
   const { revision } = open.store.telemetry('d');
-  open.store.land(
+  open.store.commitPage(
     landing({
       revision,
       requestId,

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { DeviceRecord } from '../../src/core/records.ts';
 import type { LogBatch, LogLane } from '../../src/core/state/log.ts';
-import type { Landing } from '../../src/core/state/telemetry.ts';
+import type { PageCommit } from '../../src/core/state/telemetry.ts';
 import { type OpenStore, openStore, type StoreOptions } from '../../src/store/store.ts';
 
 export interface Scratch extends Disposable {
@@ -83,7 +83,7 @@ export function scratchStore(options: StoreOptions = {}): ScratchStore {
 }
 
 /** A landing on a device that has none yet, with what the test changes. */
-export function landing(changes: Partial<Landing> = {}): Landing {
+export function landing(changes: Partial<PageCommit> = {}): PageCommit {
   return {
     deviceId: 'd',
     revision: 0,

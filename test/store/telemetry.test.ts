@@ -44,7 +44,7 @@ const FULL = landing({
 describe('a landing', () => {
   test('comes back as it was, from a file that was closed in between', () => {
     using state = scratchStore();
-    state.store.land(FULL);
+    state.store.commitPage(FULL);
     state.reopen();
     expect(state.store.telemetry('d')).toEqual({
       deviceId: 'd',
@@ -63,9 +63,9 @@ describe('a landing', () => {
 
   test('that was computed from a state that has moved is refused, and nothing of it remains', () => {
     using state = scratchStore();
-    state.store.land(landing({ spans: [span(1n, 2n)] }));
+    state.store.commitPage(landing({ spans: [span(1n, 2n)] }));
     const before = everything(state);
-    expect(() => state.store.land(FULL)).toThrow(StaleStateError);
+    expect(() => state.store.commitPage(FULL)).toThrow(StaleStateError);
     expect(everything(state)).toEqual(before);
   });
 
@@ -73,7 +73,7 @@ describe('a landing', () => {
     using state = scratchStore();
     const before = everything(state);
     // An interval that ends before it begins is the last thing that the table itself refuses.
-    expect(() => state.store.land({ ...FULL, spans: [span(9n, 3n)] })).toThrow(/CHECK/);
+    expect(() => state.store.commitPage({ ...FULL, spans: [span(9n, 3n)] })).toThrow(/CHECK/);
     expect(everything(state)).toEqual(before);
     expect(state.store.telemetry('d').revision).toBe(0);
   });
@@ -81,24 +81,28 @@ describe('a landing', () => {
   test('tells what it sets aside for the first time', () => {
     using state = scratchStore();
     const rejected = [{ reason: 'not a finite number', record: '{"x":2}', droppedValues: 3 }];
-    expect(state.store.land(FULL)).toEqual(FULL.rejected);
-    expect(state.store.land(landing({ revision: 1, rejected: [...FULL.rejected, ...rejected] }))).toEqual(rejected);
-    expect(state.store.land(landing({ revision: 2, rejected }))).toEqual([]);
+    expect(state.store.commitPage(FULL)).toEqual(FULL.rejected);
+    expect(state.store.commitPage(landing({ revision: 1, rejected: [...FULL.rejected, ...rejected] }))).toEqual(
+      rejected,
+    );
+    expect(state.store.commitPage(landing({ revision: 2, rejected }))).toEqual([]);
     expect(state.store.totals().rejectedRecords).toBe(2);
   });
 
   test('moves the revision of its device alone', () => {
     using state = scratchStore();
-    state.store.land(FULL);
+    state.store.commitPage(FULL);
     expect(state.store.telemetry('other')).toMatchObject({ revision: 0, spans: [], hoursWritten: [] });
     expect(state.store.telemetry('d').revision).toBe(1);
   });
 
   test('replaces coverage and hours, and adds to the sums of the days', () => {
     using state = scratchStore();
-    state.store.land(FULL);
+    state.store.commitPage(FULL);
     const { daySums } = FULL;
-    state.store.land(landing({ revision: 1, spans: [span(1n, 40n)], daySums, hoursWritten: [{ from: 1n, to: 2n }] }));
+    state.store.commitPage(
+      landing({ revision: 1, spans: [span(1n, 40n)], daySums, hoursWritten: [{ from: 1n, to: 2n }] }),
+    );
     expect(state.store.telemetry('d')).toMatchObject({
       revision: 2,
       spans: [span(1n, 40n)],
@@ -115,7 +119,7 @@ describe('a landing', () => {
     using state = scratchStore();
     const at = 1_781_527_896_123_456_789n;
     const exact: CoveredSpan = { from: at - 1n, to: at + 1n, first: { at, digest: 'x' }, last: { at, digest: 'x' } };
-    state.store.land(landing({ lines: ['m v=1'], firstNs: at, lastNs: at, spans: [exact] }));
+    state.store.commitPage(landing({ lines: ['m v=1'], firstNs: at, lastNs: at, spans: [exact] }));
     state.reopen();
     expect(state.store.telemetry('d').spans).toEqual([exact]);
     expect(state.store.held('d', at, at).lines).toEqual(['m v=1']);
@@ -125,8 +129,8 @@ describe('a landing', () => {
   test('notes with its request what that brought', () => {
     using state = scratchStore();
     const requestId = state.ledger.book(1000, { lane: 'live', stream: 'telemetry', deviceId: 'd' });
-    state.store.land({ ...FULL, requestId });
-    state.store.land(landing({ revision: 1, requestId, newReadings: 3 }));
+    state.store.commitPage({ ...FULL, requestId });
+    state.store.commitPage(landing({ revision: 1, requestId, newReadings: 3 }));
     expect(state.rows('SELECT id, new_readings FROM request')).toEqual([{ id: requestId, new_readings: 5 }]);
   });
 });
@@ -144,7 +148,7 @@ describe('a name', () => {
     list(state, 'before', 2);
     expect(state.store.telemetry('d').revision, 'the same name again').toBe(revision);
     list(state, 'after', 3);
-    expect(() => state.store.land(landing({ revision }))).toThrow(StaleStateError);
+    expect(() => state.store.commitPage(landing({ revision }))).toThrow(StaleStateError);
     expect(state.store.telemetry('d').names).toEqual([
       { fromNs: 0n, name: 'before' },
       { fromNs: 3_000_000n, name: 'after' },
@@ -155,7 +159,7 @@ describe('a name', () => {
     using state = scratchStore();
     list(state, 'before', 1);
     const { revision } = state.store.telemetry('d');
-    state.store.land(landing({ revision, lines: ['m v=1'], firstNs: 8_000_000n, lastNs: 9_000_000n }));
+    state.store.commitPage(landing({ revision, lines: ['m v=1'], firstNs: 8_000_000n, lastNs: 9_000_000n }));
     list(state, 'after', 2);
     list(state, 'again', 2);
     state.reopen();
@@ -206,10 +210,10 @@ describe('late readings of a device', () => {
   test('are remembered with the landing that brought them, and not at all where it is refused', () => {
     using state = scratchStore();
     const late = { count: 3, worstMs: 400_000, record };
-    expect(() => state.store.land(landing({ revision: 5, late }))).toThrow(StaleStateError);
+    expect(() => state.store.commitPage(landing({ revision: 5, late }))).toThrow(StaleStateError);
     expect(state.store.telemetry('d').late).toEqual({ readings: 0, worstMs: 0, settleMs: 0 });
-    state.store.land(landing({ late }));
-    state.store.land(landing({ revision: 1 }));
+    state.store.commitPage(landing({ late }));
+    state.store.commitPage(landing({ revision: 1 }));
     state.reopen();
     expect(state.store.telemetry('d').late).toEqual(record);
     expect(state.store.telemetry('other').late.readings).toBe(0);
@@ -236,21 +240,21 @@ describe('held readings that empty answers lack', () => {
 
   test('come back as they were kept, by device and time, until they are shown again', () => {
     using state = scratchStore();
-    expect(state.store.missedAnchors('a')).toEqual([]);
+    expect(state.store.missedOverlaps('a')).toEqual([]);
     const older = { ...anchor, at: 5n };
-    for (const each of [anchor, older]) state.store.keepMissedAnchor('a', each);
-    state.store.keepMissedAnchor('b', anchor);
-    expect(state.store.missedAnchors('a')).toEqual([older, anchor]);
+    for (const each of [anchor, older]) state.store.keepMissedOverlap('a', each);
+    state.store.keepMissedOverlap('b', anchor);
+    expect(state.store.missedOverlaps('a')).toEqual([older, anchor]);
     state.reopen();
-    expect(state.store.missedAnchors('a')).toEqual([older, anchor]);
-    state.store.dropMissedAnchors('a', [anchor.at, 7n]);
-    expect([state.store.missedAnchors('a'), state.store.missedAnchors('b')]).toEqual([[older], [anchor]]);
+    expect(state.store.missedOverlaps('a')).toEqual([older, anchor]);
+    state.store.dropMissedOverlaps('a', [anchor.at, 7n]);
+    expect([state.store.missedOverlaps('a'), state.store.missedOverlaps('b')]).toEqual([[older], [anchor]]);
   });
 
   test('are taken as gone in their place', () => {
     using state = scratchStore();
-    state.store.keepMissedAnchor('a', anchor);
-    state.store.keepMissedAnchor('a', { ...anchor, isGone: true });
-    expect(state.store.missedAnchors('a')).toEqual([{ ...anchor, isGone: true }]);
+    state.store.keepMissedOverlap('a', anchor);
+    state.store.keepMissedOverlap('a', { ...anchor, isGone: true });
+    expect(state.store.missedOverlaps('a')).toEqual([{ ...anchor, isGone: true }]);
   });
 });

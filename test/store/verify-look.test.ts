@@ -11,7 +11,7 @@ const line = (n: number): string => `telemetry,device_id=d,sensor=s value=${n} $
 
 function land({ store }: ScratchStore, n: number): void {
   const { revision } = store.telemetry('d');
-  store.land(landing({ deviceId: 'd', revision, lines: [line(n)], firstNs: BigInt(n), lastNs: BigInt(n) }));
+  store.commitPage(landing({ deviceId: 'd', revision, lines: [line(n)], firstNs: BigInt(n), lastNs: BigInt(n) }));
 }
 
 test('what was delivered after the positions were looked at is not taken for settled, though it was sealed since', () => {
@@ -21,12 +21,12 @@ test('what was delivered after the positions were looked at is not taken for set
   const deliver = (): void => {
     const from = state.store.position(id, 'live');
     const to = state.store.endOf('live');
-    state.store.settle({ destinationId: id, lane: 'live', from, to, refused: [], lacks: [], atMs: 1 });
+    state.store.acknowledge({ destinationId: id, lane: 'live', from, to, refused: [], missing: [], atMs: 1 });
   };
   const seal = (): void => {
     at.ms += DAY_MS;
     const claims = { configured: [id], active: [id] };
-    for (const group of state.keeper.sealGroups(at.ms)) while (state.keeper.seal(group, claims, at.ms));
+    for (const group of state.keeper.compactionGroups(at.ms)) while (state.keeper.compact(group, claims, at.ms));
   };
   for (let n = 0; n < 10; n += 1, at.ms += 10) land(state, n);
   deliver();

@@ -115,7 +115,7 @@ function destinationsOf({ context: { store }, deliverers, deliveredBefore }: Cou
       delivered_points: deliverer.deliveredLines() - (deliveredBefore[index] ?? 0),
       pending_points: pendingLines,
       quarantined,
-      lacks: lackStatuses(store.lackSums(deliverer.destinationId)),
+      lacks: lackStatuses(store.missingSums(deliverer.destinationId)),
       held: deliverer.held(),
     };
   });

@@ -56,7 +56,7 @@ export function summarize(
         delivered_points: deliverer.deliveredLines(),
         pending_points: pendingLines,
         quarantined,
-        lacks: lackStatuses(store.lackSums(deliverer.destinationId)),
+        lacks: lackStatuses(store.missingSums(deliverer.destinationId)),
         held: deliverer.held(),
       };
     }),

@@ -157,11 +157,11 @@ export async function dropQuarantine(
   const records = { done: 0, left: 0, reasons: [] };
   let done = 0;
   const takePage = (items: readonly QuarantinedItem[]): Promise<void> => {
-    const lacks = items.flatMap(({ destinationId, content }) => {
+    const missing = items.flatMap(({ destinationId, content }) => {
       const lack = destinationId === null ? null : lackOf(content, deviceBy);
       return lack === null || destinationId === null ? [] : [{ destinationId, lack }];
     });
-    store.quarantine.drop({ ids: items.map(({ id }) => id), lacks, atMs: clock.nowMs() });
+    store.quarantine.drop({ ids: items.map(({ id }) => id), missing, atMs: clock.nowMs() });
     records.done += items.filter(({ destinationId }) => destinationId === null).length;
     for (const [id, own] of byDestination(items)) outcomeOf(outcomes, id, known).dropped += own.length;
     done += items.length;

@@ -9,7 +9,7 @@ import type { Config } from '../../config/config.ts';
 import { ApiFault, UserError } from '../../core/faults.ts';
 import type { Secret } from '../../core/secret.ts';
 import type { JobKind } from '../../core/state/jobs.ts';
-import { lackChangeOf, type MendArgs, type MendSummary, type SampleArgs } from '../../core/state/mending.ts';
+import { type MendArgs, type MendSummary, missingChangeOf, type SampleArgs } from '../../core/state/mending.ts';
 import { endsSession } from '../../scheduler/dispatch.ts';
 import { openStore } from '../../store/store.ts';
 import { openVerifyState } from '../../store/verify-look.ts';
@@ -44,7 +44,7 @@ export async function keepLacks(
   const alone = (): Promise<MendSummary> => {
     const { store, close } = openStore(run.dataDir);
     try {
-      store.amendLacks(of.destinationId, lackChangeOf(args));
+      store.amendMissing(of.destinationId, missingChangeOf(args));
       return Promise.resolve({ read: 0, requests: 0, delivered: true, reason: null });
     } finally {
       close();

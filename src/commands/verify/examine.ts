@@ -8,7 +8,7 @@ import { type Interval, type Intervals, intersect, normalize } from '../../core/
 import { identityTag } from '../../core/lines/line-text.ts';
 import { emptySum, isSameSum } from '../../core/lines/point-sum.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { Lack } from '../../core/state/log.ts';
+import type { MissingPoints } from '../../core/state/log.ts';
 import type { KeptDay, KnownDestination, PointSource, ReadTrouble, VerifyState } from '../../core/state/verify.ts';
 import { DAY_NS, type EpochNs, SECOND_NS } from '../../core/time.ts';
 import { askPatiently } from './ask.ts';
@@ -62,7 +62,7 @@ export async function examineDay(parts: DeviceParts, of: DayOf, signal: AbortSig
   for (let attempt = 1; ; attempt += 1) {
     const keptBefore = keptOf(state, of);
     const lacks = state
-      .lacks(destination.id, of.deviceId, wholeDay(of.day))
+      .missing(destination.id, of.deviceId, wholeDay(of.day))
       .filter((lack) => isExcuse(lack, parts))
       .map(({ fromNs, toNs, points }): LackLeft => ({ from: fromNs, to: toNs, points }));
     const work: DayWork = { of, examination: beginExamination(), cleared: [], lacks, sent: 0 };
@@ -96,7 +96,7 @@ async function examineSpans(parts: DeviceParts, work: DayWork, signal: AbortSign
 }
 
 /** What is beyond a retention stays so; what a destination was set aside with, or came too late for, can be mended. */
-function isExcuse({ reason }: Lack, { mends }: DeviceParts): boolean {
+function isExcuse({ reason }: MissingPoints, { mends }: DeviceParts): boolean {
   return !mends || (reason !== 'cleared' && reason !== 'set aside');
 }
 

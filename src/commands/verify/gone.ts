@@ -4,7 +4,7 @@
  */
 
 import { type Interval, intersect, normalize, subtract } from '../../core/intervals.ts';
-import type { Lack } from '../../core/state/log.ts';
+import type { MissingPoints } from '../../core/state/log.ts';
 import { type MendArgs, type PointsText, stretchText } from '../../core/state/mending.ts';
 import type { KeptDay, VerifyState } from '../../core/state/verify.ts';
 import { DAY_MS, DAY_NS, type EpochMs, msToNs } from '../../core/time.ts';
@@ -67,7 +67,7 @@ export function missedOf(gone: readonly GoneStretch[]): MendArgs['missed'] {
  * those are lacking still.
  */
 export function foundOf(
-  lacks: readonly Lack[],
+  lacks: readonly MissingPoints[],
   { days, differing, compared, clearedOthers }: FoundParts,
 ): readonly PointsText[] {
   const bounds = { from: dayStart(compared.fromDay), to: dayStart(compared.toDay) };
@@ -98,7 +98,7 @@ interface FoundParts {
   readonly clearedOthers: VerifyState['clearedOthers'];
 }
 
-function spanOf({ fromNs, toNs }: Lack): Interval {
+function spanOf({ fromNs, toNs }: MissingPoints): Interval {
   return { from: fromNs, to: toNs };
 }
 

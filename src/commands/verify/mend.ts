@@ -9,7 +9,7 @@
 import { ApiFault } from '../../core/faults.ts';
 import type { JobEnd } from '../../core/state/jobs.ts';
 import { LOG_LANES } from '../../core/state/log.ts';
-import { isMending, lackChangeOf, type MendArgs, type MendSummary } from '../../core/state/mending.ts';
+import { isMending, type MendArgs, type MendSummary, missingChangeOf } from '../../core/state/mending.ts';
 import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import { landPage } from '../../ingest/commit.ts';
@@ -57,7 +57,7 @@ export async function mend(
     reason = await fetchAgain(context, args, { counts, done }, signal);
     const delivered = args.windows.length === 0 || (await untilDelivered(parts, signal));
     const destination = deliverers.find(({ name }) => name === args.destination);
-    if (destination !== undefined) context.store.amendLacks(destination.destinationId, lackChangeOf(args));
+    if (destination !== undefined) context.store.amendMissing(destination.destinationId, missingChangeOf(args));
     return { ...counts, delivered, reason };
   } catch (error) {
     if (!signal.aborted) throw error;

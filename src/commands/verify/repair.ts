@@ -73,7 +73,7 @@ function isEnded({ outcome }: DestinationVerdict): boolean {
 function foundNow({ state, destination, span }: RepairParts, differing: Differing): readonly PointsText[] {
   const bounds = { from: dayStart(span.fromDay), to: dayStart(span.toDay) };
   return span.deviceIds.flatMap((deviceId) => {
-    const lacks = state.lacks(destination.id, deviceId, bounds);
+    const lacks = state.missing(destination.id, deviceId, bounds);
     const days = lacks.length === 0 ? [] : state.days(deviceId, span.fromDay, span.toDay);
     return foundOf(lacks, { days, differing, compared: span, clearedOthers: state.clearedOthers });
   });

@@ -29,7 +29,7 @@ export interface ClearOrder extends Claims {
 }
 
 /** One lane of one device, where there may be something to merge. */
-export interface SealGroup {
+export interface CompactionGroup {
   readonly lane: LogLane;
   readonly deviceId: string | null;
 }
@@ -47,12 +47,12 @@ export interface Standing {
   readonly held?: string | null;
 }
 
-export interface ArchiveKeeper {
+export interface ArchiveMaintenance {
   size(): StateSize;
   /** Where something may be merged: of all others it is sure that nothing is. */
-  sealGroups(nowMs: EpochMs): readonly SealGroup[];
+  compactionGroups(nowMs: EpochMs): readonly CompactionGroup[];
   /** Merges one run of settled blocks of a group. @returns whether there was one. */
-  seal(group: SealGroup, claims: Claims, nowMs: EpochMs): boolean;
+  compact(group: CompactionGroup, claims: Claims, nowMs: EpochMs): boolean;
   /** Drops some of the oldest blocks that may go. @returns how many blocks and lines that were. */
   clear(order: ClearOrder): { readonly blocks: number; readonly lines: number };
   /** Gives free pages back to the file system. @returns how many bytes are free in the file after it. */
@@ -67,5 +67,5 @@ export interface ArchiveKeeper {
    * Moves some of what a destination that is set aside has not settled into its lack-set. @returns whether it has
    * passed `asideTo`.
    */
-  passBy(destinationId: number): boolean;
+  skipBacklog(destinationId: number): boolean;
 }

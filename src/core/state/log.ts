@@ -56,36 +56,36 @@ export interface DestinationState {
  * Why a destination lacks points for good: they are older than it keeps, it blocked the log for too long, or the log no
  * longer kept them when it came to them, or it refused them and a person has given them up.
  */
-export type LackReason = 'beyond retention' | 'set aside' | 'cleared' | 'dropped';
+export type MissingReason = 'beyond retention' | 'set aside' | 'cleared' | 'dropped';
 
 /** A stretch of which a destination lacks points that were archived. */
-export interface Lack {
+export interface MissingPoints {
   /** Empty for points of no device. */
   readonly deviceId: string;
   readonly fromNs: EpochNs;
   /** The stretch ends before it. */
   readonly toNs: EpochNs;
-  readonly reason: LackReason;
+  readonly reason: MissingReason;
   /** How many points are lacking; one that was left out twice counts twice. */
   readonly points: number;
 }
 
 /** A stretch of which a destination was found to have so many points. */
-export type FoundStretch = Pick<Lack, 'deviceId' | 'fromNs' | 'toNs' | 'points'> & {
+export type FoundPoints = Pick<MissingPoints, 'deviceId' | 'fromNs' | 'toNs' | 'points'> & {
   /** How many other points of it may be lacking still: what was set aside of the stretch stays, for those. */
   readonly left?: number;
 };
 
 /** What comparing a destination with what is kept has brought to light of what it lacks. */
-export interface LackChange {
+export interface MissingChange {
   /** What is beyond a retention stays in its lack-set all the same. */
-  readonly found: readonly FoundStretch[];
-  readonly missed: readonly Lack[];
+  readonly found: readonly FoundPoints[];
+  readonly missed: readonly MissingPoints[];
 }
 
 /** All that a destination lacks for one reason. */
-export interface LackSum {
-  readonly reason: LackReason;
+export interface MissingSum {
+  readonly reason: MissingReason;
   readonly points: number;
   /** How many devices they are of. */
   readonly devices: number;
@@ -104,7 +104,7 @@ export interface DeliveryOutcome {
   readonly from: LogPosition;
   readonly to: LogPosition;
   readonly refused: readonly { readonly line: string; readonly words: string }[];
-  readonly lacks: readonly Lack[];
+  readonly missing: readonly MissingPoints[];
   readonly atMs: EpochMs;
 }
 
@@ -141,13 +141,13 @@ export interface LogStore {
   /** The place behind everything that is archived in a lane so far. */
   endOf(lane: LogLane): LogPosition;
   read(lane: LogLane, from: LogPosition, limits: { lines: number; bytes: number }): LogBatch;
-  settle(outcome: DeliveryOutcome): void;
+  acknowledge(outcome: DeliveryOutcome): void;
   backlog(destinationId: number): Backlog;
   /** What the destination lacks for good, by device, reason and time. */
-  lacks(destinationId: number): readonly Lack[];
+  missing(destinationId: number): readonly MissingPoints[];
   /** Takes out of what a destination lacks what it was found to have, and adds what it was found not to have. */
-  amendLacks(destinationId: number, change: LackChange): void;
+  amendMissing(destinationId: number, change: MissingChange): void;
   /** The same in sums, one for each reason there is. */
-  lackSums(destinationId: number): readonly LackSum[];
+  missingSums(destinationId: number): readonly MissingSum[];
   totals(): ArchiveTotals;
 }

@@ -5,7 +5,7 @@
 
 import { isRecord } from '../json.ts';
 import type { EpochNs } from '../time.ts';
-import type { FoundStretch, LackChange } from './log.ts';
+import type { FoundPoints, MissingChange } from './log.ts';
 
 /** A stretch of a device: id, from, to. */
 export type StretchText = readonly [deviceId: string, from: string, to: string];
@@ -72,8 +72,8 @@ export function isSampling(value: unknown): value is SampleArgs {
 }
 
 /** The change of a lack-set that is asked for. */
-export function lackChangeOf({ found, missed }: MendArgs): LackChange {
-  const stretch = ([deviceId, from, to, points, left = 0]: PointsText): FoundStretch => ({
+export function missingChangeOf({ found, missed }: MendArgs): MissingChange {
+  const stretch = ([deviceId, from, to, points, left = 0]: PointsText): FoundPoints => ({
     deviceId,
     fromNs: BigInt(from),
     toNs: BigInt(to),

@@ -6,7 +6,7 @@
 
 import type { RejectedRecord } from '../records.ts';
 import type { EpochMs } from '../time.ts';
-import type { Lack } from './log.ts';
+import type { MissingPoints } from './log.ts';
 
 /** What stands in quarantine. */
 export interface QuarantinedItem {
@@ -41,7 +41,7 @@ export interface RetryOutcome {
   readonly refused: readonly { readonly id: number; readonly words: string }[];
   /** They are older than the destination keeps, and go into its lack-set. */
   readonly beyond: readonly number[];
-  readonly lacks: readonly Lack[];
+  readonly missing: readonly MissingPoints[];
   readonly atMs: EpochMs;
 }
 
@@ -49,7 +49,7 @@ export interface RetryOutcome {
 export interface DropOrder {
   readonly ids: readonly number[];
   /** What the destinations lack by it for ever. */
-  readonly lacks: readonly { readonly destinationId: number; readonly lack: Lack }[];
+  readonly missing: readonly { readonly destinationId: number; readonly lack: MissingPoints }[];
   readonly atMs: EpochMs;
 }
 
@@ -70,7 +70,7 @@ export interface QuarantineStore {
   /** Whether a destination has refused a line that stands there. */
   holds(destinationId: number, line: string): boolean;
   destinations(): readonly KnownDestination[];
-  settle(outcome: RetryOutcome): void;
+  resolve(outcome: RetryOutcome): void;
   /** Takes records out that are understood now. */
   takeOut(ids: readonly number[]): void;
   /** Gives some up: what they were is remembered for ever. Those that are not there any more are passed over. */

@@ -7,7 +7,7 @@ import { type ExitCode, isExitCode } from '../faults.ts';
 import { isRecord } from '../json.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
 import type { ArchiveWalker, WalkPlace } from './archive-walk.ts';
-import type { Lack } from './log.ts';
+import type { MissingPoints } from './log.ts';
 
 /** What was asked for. As a job of the daemon it stands in the state as it is: plain JSON. */
 export interface ReplayArgs {
@@ -87,7 +87,7 @@ export interface SentStretch {
 export interface ReplayOutcome {
   readonly destinationId: number;
   readonly refused: readonly { readonly line: string; readonly words: string }[];
-  readonly lacks: readonly Lack[];
+  readonly missing: readonly MissingPoints[];
   /** Accepted lines that may stand in quarantine. */
   readonly accepted: readonly string[];
   /** What the destination lacks no more, but for what is not in the archive. */
@@ -106,7 +106,7 @@ export interface ReplayStore {
   /** What the destination has refused so far; `null` where that is more than `most` lines. */
   quarantined(destinationId: number, most: number): ReadonlySet<string> | null;
   /** Records what a step has come to. @returns how many of the refused are new, and how many left the quarantine. */
-  settle(outcome: ReplayOutcome): { readonly added: number; readonly released: number };
+  resolve(outcome: ReplayOutcome): { readonly added: number; readonly released: number };
   /** What waits for the destination in the log, live points and history. */
   pendingLines(destinationId: number): number;
 }

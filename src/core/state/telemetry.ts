@@ -53,7 +53,7 @@ export interface TelemetryState {
 }
 
 /** What one page adds to the state of one device. */
-export interface Landing {
+export interface PageCommit {
   readonly deviceId: string;
   /** The revision that it was computed from. */
   readonly revision: number;
@@ -115,7 +115,7 @@ export interface Gap {
  * A held reading that an answer had to show and that wholly empty answers have lacked instead: the answers may be false,
  * or the reading gone from the API.
  */
-export interface MissedAnchor {
+export interface MissedOverlap {
   readonly at: EpochNs;
   /** When it was missed first, in the server's time. */
   readonly sinceMs: EpochMs;
@@ -153,16 +153,16 @@ export interface TelemetryStore {
   /** Where in the stretch lines were held that are cleared away, ascending. */
   cleared(deviceId: string, from: EpochNs, to: EpochNs): Intervals;
   /** @returns those of its `rejected` that were not set aside before. @throws StaleStateError, ForgottenError */
-  land(landing: Landing): readonly RejectedRecord[];
+  commitPage(landing: PageCommit): readonly RejectedRecord[];
   /** The named gaps of one device, or of all. */
   gaps(deviceId?: string): readonly Gap[];
   nameGap(gap: Gap): void;
   clearGaps(deviceId: string): void;
   /** The held readings of a device that empty answers lack, ascending. */
-  missedAnchors(deviceId: string): readonly MissedAnchor[];
-  keepMissedAnchor(deviceId: string, anchor: MissedAnchor): void;
+  missedOverlaps(deviceId: string): readonly MissedOverlap[];
+  keepMissedOverlap(deviceId: string, anchor: MissedOverlap): void;
   /** Ends what is known of those that were shown again. */
-  dropMissedAnchors(deviceId: string, ats: readonly EpochNs[]): void;
+  dropMissedOverlaps(deviceId: string, ats: readonly EpochNs[]): void;
   /** The day (since 1970) of each device that was last read again, of those of which one was. */
   rereadDays(): ReadonlyMap<string, number>;
   keepReread(deviceId: string, day: number): void;

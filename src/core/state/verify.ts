@@ -6,7 +6,7 @@ import type { Interval, Intervals } from '../intervals.ts';
 import type { DestinationKind, FindDisplaced } from '../lines/dialect.ts';
 import type { PointSum } from '../lines/point-sum.ts';
 import type { EpochMs } from '../time.ts';
-import type { Lack, LogLane, LogPosition } from './log.ts';
+import type { LogLane, LogPosition, MissingPoints } from './log.ts';
 
 /** Why a destination could not be read. */
 export interface ReadTrouble {
@@ -100,7 +100,7 @@ export interface VerifyState {
   /** How many points of a device that are no readings were cleared away in a stretch, at most. */
   clearedOthers(deviceId: string, span: Interval): number;
   positions(destinationId: number): LogPositions;
-  lacks(destinationId: number, deviceId: string, span: Interval): readonly Lack[];
+  missing(destinationId: number, deviceId: string, span: Interval): readonly MissingPoints[];
   stretch(of: { readonly deviceId: string; readonly destinationId: number } & Interval, at: LogPositions): KeptStretch;
   readonly displacedTo: FindDisplaced;
   close(): void;

@@ -21,7 +21,7 @@ export function createMemoryLedger(): MemoryLedger {
       bookings.push({ atMs, purpose, outcome: null });
       return bookings.length;
     },
-    settle(requestId, outcome) {
+    recordOutcome(requestId, outcome) {
       const booking = bookings[requestId - 1];
       if (booking === undefined) throw new Error(`nothing is booked under ${requestId}`);
       booking.outcome = outcome;

@@ -83,7 +83,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     const refused = ofDay(2, count, 'a').map((line) => ({ line, words: 'no' }));
     const from = { block: 0, line: 0 };
     const to = store.endOf('history');
-    store.settle({ destinationId: id, lane: 'history', from, to, refused, lacks: [], atMs: 1 });
+    store.acknowledge({ destinationId: id, lane: 'history', from, to, refused, missing: [], atMs: 1 });
     store.quarantineRecords('d', [{ reason: 'odd', record: '{}' }], 1);
     return state;
   }
@@ -167,7 +167,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     expect(await retry(state)).toMatchObject({ exit_code: 0, destinations: [{ beyond_retention: 43 }] });
     expect(rows(state)).toEqual([]);
     const [destination] = state.store.quarantine.destinations();
-    const lacks = state.store.lacks(destination?.id ?? 0);
+    const lacks = state.store.missing(destination?.id ?? 0);
     expect(lacks.map(({ deviceId, reason, points }) => [deviceId, reason, points])).toEqual([
       ['a', 'beyond retention', 40],
       ['b', 'beyond retention', 3],
@@ -216,18 +216,22 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     expect(summary).toMatchObject({ exit_code: 0, destinations: [{ name: 'influx', dropped: 35 }] });
     expect(quarantineSummaryText(summary)).toContain('35 points given up');
     expect(rows(state)).toHaveLength(8);
-    expect(state.store.lackSums(id)).toMatchObject([{ reason: 'dropped', points: 35, devices: 1 }]);
+    expect(state.store.missingSums(id)).toMatchObject([{ reason: 'dropped', points: 35, devices: 1 }]);
     state.reopen();
-    expect(state.store.lacks(id)).toHaveLength(35);
-    expect(state.store.lacks(id)[0]).toMatchObject({ deviceId: 'a', fromNs: BigInt(day) + 5_000_000_000n, points: 1 });
+    expect(state.store.missing(id)).toHaveLength(35);
+    expect(state.store.missing(id)[0]).toMatchObject({
+      deviceId: 'a',
+      fromNs: BigInt(day) + 5_000_000_000n,
+      points: 1,
+    });
     // Once more gives up no more.
     expect(await drop(state, { devices: ['a'], from: BigInt(day) + 5_000_000_000n })).toMatchObject({
       destinations: [],
     });
-    expect(state.store.lackSums(id)).toMatchObject([{ points: 35 }]);
+    expect(state.store.missingSums(id)).toMatchObject([{ points: 35 }]);
     await drop(state, { reason: 'conflict' });
     expect(rows(state)).toEqual([]);
-    expect(state.store.lackSums(id)).toMatchObject([{ points: 43, devices: 2 }]);
+    expect(state.store.missingSums(id)).toMatchObject([{ points: 43, devices: 2 }]);
   });
 
   test('dying at any effect of a drop declares no point twice, and loses none without a word', async () => {
@@ -242,10 +246,10 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
       await expect(drop(state)).rejects.toThrow(Killed);
       liveOn();
       state.reopen();
-      const [sum] = state.store.lackSums(1);
+      const [sum] = state.store.missingSums(1);
       expect((sum?.points ?? 0) + points(state), `after effect ${nth}`).toBe(1200);
       await drop(state);
-      expect(state.store.lackSums(1)).toMatchObject([{ points: 1200 }]);
+      expect(state.store.missingSums(1)).toMatchObject([{ points: 1200 }]);
       expect(state.store.quarantine.dropped()).toMatchObject([{ source: 'd', records: 1 }]);
     }
   });
@@ -272,7 +276,7 @@ describe('the list', () => {
       { line: `telemetry,device_id=${'x'.repeat(900)} value=1 5`, words: 'points beyond something' },
     ];
     const from = { block: 0, line: 0 };
-    state.store.settle({ destinationId: id, lane: 'live', from, to: from, refused, lacks: [], atMs: 1 });
+    state.store.acknowledge({ destinationId: id, lane: 'live', from, to: from, refused, missing: [], atMs: 1 });
     state.store.quarantineRecords('d', [{ reason: 'recorded_at is no time', record: `{"x":"${evil}"}` }], 5);
     const list = listQuarantine(state.store.quarantine, ALL, () => new Set([id]));
     expect([list.points, list.records]).toEqual([14, 1]);
@@ -360,7 +364,7 @@ describe.runIf(influxdAvailable())('records of the API in quarantine', () => {
     const record = { reason: 'odd', record: '{"odd":1}' };
     expect(state.store.quarantine.add('d', [record], 1)).toEqual([record]);
     const [item] = state.store.quarantine.page(0);
-    state.store.quarantine.drop({ ids: [item?.id ?? 0], lacks: [], atMs: 9 });
+    state.store.quarantine.drop({ ids: [item?.id ?? 0], missing: [], atMs: 9 });
     expect(state.store.quarantine.add('d', [record, { ...record, record: '{"odd":2}' }], 2)).toHaveLength(1);
     expect(state.store.quarantine.dropped()).toEqual([
       { source: 'd', reason: 'odd', records: 1, firstMs: 1, lastMs: 1 },

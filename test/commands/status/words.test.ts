@@ -26,7 +26,7 @@ function hold(open: ScratchStore, ids: readonly string[], hole?: { fromMs: numbe
   });
   for (const deviceId of ids) {
     const requestId = ledger.book(NOW_MS - MINUTE_MS, { lane: 'live', stream: 'telemetry', deviceId });
-    ledger.settle(requestId, { status: 200, fault: null });
+    ledger.recordOutcome(requestId, { status: 200, fault: null });
     const { revision } = store.telemetry(deviceId);
     const edge = { at: msToNs(ON_TIME_MS - 1000), digest: 'x' };
     const span = (fromMs: number, toMs: number) => ({
@@ -39,7 +39,7 @@ function hold(open: ScratchStore, ids: readonly string[], hole?: { fromMs: numbe
       hole === undefined
         ? [span(NOW_MS - 31 * DAY_MS, ON_TIME_MS)]
         : [span(NOW_MS - 31 * DAY_MS, hole.fromMs), span(hole.toMs, ON_TIME_MS)];
-    store.land(landing({ deviceId, revision, requestId, spans, atMs: NOW_MS - MINUTE_MS }));
+    store.commitPage(landing({ deviceId, revision, requestId, spans, atMs: NOW_MS - MINUTE_MS }));
   }
 }
 
@@ -155,7 +155,7 @@ describe('one device', () => {
     expect(unseen).toMatchObject({ next_as: 'sweep', next_due_at: '2026-06-15T17:59:00Z' });
     expect(unseen.reasons.join(' ')).toContain('The list of devices has never seen it');
     const failed = open.ledger.book(NOW_MS + HOUR_MS, { lane: 'live', stream: 'telemetry', deviceId: 'due' });
-    open.ledger.settle(failed, { status: null, fault: 'unreachable' });
+    open.ledger.recordOutcome(failed, { status: null, fault: 'unreachable' });
     expect(deviceOf(config, clock, 'due')).toMatchObject({
       failed_requests: 1,
       last_answers: [
@@ -252,13 +252,13 @@ describe('delivery', () => {
       toNs: msToNs(NOW_MS - 8 * DAY_MS),
       points: 500,
     };
-    open.store.settle({
+    open.store.acknowledge({
       destinationId: id,
       lane: 'live',
       from,
       to: { block: 1, line: 1 },
       refused: [{ line: 'workspace,workspace_id=w devices=1 1', words: 'no' }],
-      lacks: [
+      missing: [
         { ...lack, reason: 'cleared' },
         { ...lack, reason: 'beyond retention' },
       ],
@@ -271,13 +271,13 @@ describe('delivery', () => {
     const words = unwrapped(text());
     expect(words).toContain('influx: 2 points wait, the oldest for 3.0 h; 1 in quarantine');
     expect(words).toContain('(tidemark --quarantine)');
-    expect(words).toContain('lacks 500 points of 1 device that the archive no longer kept');
+    expect(words).toContain('missing 500 points of 1 device that the archive no longer kept');
     expect(words).toContain('to fetch them: tidemark --verify --repair --from 2026-06-06');
     expect(words).toContain('older than its retention');
-    const next = { refused: [], lacks: [], atMs: NOW_MS, destinationId: id, lane: 'live' } as const;
-    open.store.settle({ ...next, from: { block: 1, line: 1 }, to: { block: 2, line: 0 } });
+    const next = { refused: [], missing: [], atMs: NOW_MS, destinationId: id, lane: 'live' } as const;
+    open.store.acknowledge({ ...next, from: { block: 1, line: 1 }, to: { block: 2, line: 0 } });
     expect(report().destinations).toMatchObject([{ pending_points: 1, oldest_pending_at: '2026-06-15T12:00:00Z' }]);
-    open.store.settle({ ...next, from: { block: 2, line: 0 }, to: { block: 3, line: 0 } });
+    open.store.acknowledge({ ...next, from: { block: 2, line: 0 }, to: { block: 3, line: 0 } });
     expect(report().destinations).toMatchObject([{ pending_points: 0, oldest_pending_at: null }]);
   });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { foundOf } from '../../../src/commands/verify/gone.ts';
 import type { DifferingDevice } from '../../../src/commands/verify/report.ts';
-import type { Lack } from '../../../src/core/state/log.ts';
+import type { MissingPoints } from '../../../src/core/state/log.ts';
 import type { KeptDay } from '../../../src/core/state/verify.ts';
 import { DAY_NS } from '../../../src/core/time.ts';
 
@@ -17,7 +17,7 @@ const kept = (day: number, points = 100): KeptDay => ({
 });
 const differs = (...days: number[]): DifferingDevice => ({ days, missing: 0, different: 0, extra: 1, untold: 0 });
 const clearedOthers = (): number => 0;
-const lack = (fromNs: bigint, toNs: bigint, reason: Lack['reason'] = 'cleared'): Lack => ({
+const lack = (fromNs: bigint, toNs: bigint, reason: MissingPoints['reason'] = 'cleared'): MissingPoints => ({
   deviceId: 'd',
   fromNs,
   toNs,

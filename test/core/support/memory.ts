@@ -8,7 +8,7 @@ import type { DeviceFilter } from '../../../src/core/filter.ts';
 import { NEVER_LATE } from '../../../src/core/late.ts';
 import { TIE_REACH_NS } from '../../../src/core/lines/offsets.ts';
 import type { Reading, RejectedRecord } from '../../../src/core/records.ts';
-import type { DaySum, Landing, NameHold, TelemetryState, Tie } from '../../../src/core/state/telemetry.ts';
+import type { DaySum, NameHold, PageCommit, TelemetryState, Tie } from '../../../src/core/state/telemetry.ts';
 import type { EpochNs } from '../../../src/core/time.ts';
 import { composeLanding, extentOf } from '../../../src/ingest/commit-rules.ts';
 
@@ -24,9 +24,9 @@ export interface MemoryPage {
 
 export interface Memory {
   /** Computes what a page changes, without keeping it. */
-  compose(page: MemoryPage): Landing;
+  compose(page: MemoryPage): PageCommit;
   /** Computes and keeps it. */
-  land(page: MemoryPage): Landing;
+  land(page: MemoryPage): PageCommit;
   state(): TelemetryState;
   rename(names: readonly NameHold[]): void;
   /** All telemetry lines, in the order of landing. */
@@ -46,7 +46,7 @@ interface Block {
 
 export function createMemory(names: readonly NameHold[] = [{ fromNs: 0n, name: 'Pump' }]): Memory {
   const blocks: Block[] = [];
-  const landings: Landing[] = [];
+  const landings: PageCommit[] = [];
   let state: TelemetryState = {
     deviceId: 'd1',
     revision: 0,
@@ -70,7 +70,7 @@ export function createMemory(names: readonly NameHold[] = [{ fromNs: 0n, name: '
     rejected = [],
     answeredAtMs = 1_768_478_400_000,
     filter,
-  }: MemoryPage): Landing => {
+  }: MemoryPage): PageCommit => {
     const extent = extentOf(readings);
     return composeLanding({
       state,
@@ -86,7 +86,7 @@ export function createMemory(names: readonly NameHold[] = [{ fromNs: 0n, name: '
       settleMs: 120_000,
     });
   };
-  const keep = (landing: Landing): void => {
+  const keep = (landing: PageCommit): void => {
     landings.push(landing);
     const { firstNs, lastNs, lines, sideLines, spans, hourReadings, hoursWritten } = landing;
     if (firstNs !== null && lastNs !== null) blocks.push({ firstNs, lastNs, lines: [...lines, ...sideLines] });

@@ -117,7 +117,7 @@ export interface Held {
 /** Lands what is held of a device. */
 export function hold(state: ScratchStore, deviceId: string, { spans, lines = [], days = [] }: Held): void {
   const times = lines.map((each) => BigInt(each.slice(each.lastIndexOf(' ') + 1))).sort((a, b) => (a < b ? -1 : 1));
-  state.store.land(
+  state.store.commitPage(
     landing({
       deviceId,
       revision: state.store.telemetry(deviceId).revision,
