@@ -12,7 +12,7 @@ import {
   shownPanels,
   VICTORIA_FOLDER,
 } from './support/boards.ts';
-import { knownUnits, readSchema, schemasAvailable, violations } from './support/schema.ts';
+import { knownUnits, typeFaults } from './support/sdk-types.ts';
 
 const boards = [FOLDER, VICTORIA_FOLDER].flatMap((folder) => readBoards(folder));
 const panels = boards.flatMap((board) => shownPanels(board).map((panel) => ({ board, panel })));
@@ -27,43 +27,68 @@ test('there is no file of a dashboard that is gone', () => {
   expect(found.sort()).toEqual(generated.map((name) => `grafana/${name}`).sort());
 });
 
-describe.runIf(schemasAvailable())("Grafana's schemas", () => {
-  const FILES: Record<string, string> = { 'state-timeline': 'statetimeline' };
-  const dashboard = readSchema('dashboard');
-
-  test.each(boards.map((board) => [board.uid, board] as const))('hold for %s', (_, board) => {
-    expect(violations(dashboard, 'Dashboard', board)).toEqual([]);
-    for (const panel of board.panels) {
-      expect(violations(dashboard, panel.type === 'row' ? 'RowPanel' : 'Panel', panel), panel.title).toEqual([]);
-    }
+describe("Grafana's types", () => {
+  const MODULES: Record<string, string> = { 'state-timeline': 'statetimeline' };
+  const moduleOf = (type: string): string => MODULES[type] ?? type;
+  const boardClaims = boards.flatMap((board) => [
+    { name: board.uid, type: 'dashboard.Dashboard', value: board },
+    ...board.panels.map((panel) => ({
+      name: `${board.uid}: ${panel.title}`,
+      type: panel.type === 'row' ? 'dashboard.RowPanel' : 'dashboard.Panel',
+      value: panel,
+    })),
+  ]);
+  const optionClaims = panels.flatMap(({ board, panel }) => {
+    const own = panel.fieldConfig?.defaults['custom'];
+    const name = `${board.uid}: ${panel.title}`;
+    return [
+      { name: `options of ${name}`, type: `${moduleOf(panel.type)}.Options`, value: panel.options },
+      ...(own === undefined
+        ? []
+        : [{ name: `fields of ${name}`, type: `${moduleOf(panel.type)}.FieldConfig`, value: own }]),
+    ];
   });
+  const claims = [...boardClaims, ...optionClaims];
+  const faults = typeFaults(claims);
 
-  test.each(panels.map(({ board, panel }) => [`${board.uid}: ${panel.title}`, panel] as const))(
-    'hold for the options of %s',
-    (_, panel) => {
-      const schema = readSchema(FILES[panel.type] ?? panel.type);
-      expect(violations(schema, 'Options', panel.options)).toEqual([]);
-      const own = panel.fieldConfig?.defaults['custom'];
-      const hasOwn = 'FieldConfig' in (schema['definitions'] as object);
-      expect(own === undefined || hasOwn).toBe(true);
-      if (own !== undefined) expect(violations(schema, 'FieldConfig', own)).toEqual([]);
-    },
-  );
+  test.each(claims.map(({ name }, index) => [name, faults[index]] as const))('hold for the %s', (_, found) => {
+    expect(found).toEqual([]);
+  });
 
   test('would find a member too many, one too few, a wrong word and a wrong type', () => {
     const valid = { alignValue: 'left', legend: LEGEND, rowHeight: 0.9, showValue: 'never', tooltip: TOOLTIP };
-    const schema = readSchema('statetimeline');
-    expect(violations(schema, 'Options', valid)).toEqual([]);
-    for (const broken of [
-      { ...valid, rowHight: 1 },
-      { ...valid, legend: undefined },
-      { ...valid, showValue: 'ever' },
-    ]) {
-      expect(violations(schema, 'Options', broken)).not.toEqual([]);
-    }
     const { legend: _without, ...rest } = valid;
-    expect(violations(schema, 'Options', rest)).toEqual(['/legend: is missing']);
-    expect(violations(schema, 'Options', { ...valid, rowHeight: 2 })).toEqual(['/rowHeight: expected at most 1']);
+    const type = 'statetimeline.Options';
+    const found = typeFaults(
+      [
+        valid,
+        { ...valid, rowHight: 1 },
+        rest,
+        { ...valid, showValue: 'ever' },
+        { ...valid, rowHeight: '1' },
+        { ...valid, tooltip: { ...TOOLTIP, mood: 1 } },
+      ].map((value) => ({ type, value })),
+    );
+    expect(found.map((errors) => errors.length > 0)).toEqual([false, true, true, true, true, true]);
+    expect(found[1]?.join()).toContain(`'"rowHight"' does not exist`);
+    expect(found[2]?.join()).toContain("'legend' is missing");
+  });
+
+  test('leave the bounds of numbers to this list', () => {
+    const bounds: Record<string, readonly [number, number]> = {
+      rowHeight: [0, 1],
+      fillOpacity: [0, 100],
+      lineWidth: [0, 10],
+      pointSize: [1, 40],
+    };
+    const text = JSON.stringify(boards);
+    const found = [...text.matchAll(/"(rowHeight|fillOpacity|lineWidth|pointSize)":([\d.-]+)/g)];
+    expect(found.length).toBeGreaterThan(20);
+    for (const [written, name = '', value] of found) {
+      const [least, most] = bounds[name] ?? [0, 0];
+      expect(Number(value), written).toBeGreaterThanOrEqual(least);
+      expect(Number(value), written).toBeLessThanOrEqual(most);
+    }
   });
 
   test('know every unit that is used', () => {
