@@ -60,20 +60,20 @@ function stretchesOf(store: Pick<Facts, 'fact'>): readonly Stretch[] {
   return kept === null ? [] : JSON.parse(kept);
 }
 
-/** Asked for of every device again and again: made anew when the text has changed. */
-let last: { readonly text: string | null; readonly islands: readonly Island[] } = { text: null, islands: [] };
+/** Asked for of every device again and again: made anew, for each state, when the text has changed. */
+const LAST = new WeakMap<object, { readonly text: string | null; readonly islands: readonly Island[] }>();
 
 function islandsOf(store: Pick<Facts, 'fact'>): readonly Island[] {
   const text = store.fact(APART);
-  if (text !== last.text) {
-    const islands = stretchesOf(store).map(({ from, to, devices, except = [] }): Island => {
-      const [all, none] = [devices === null ? null : new Set(devices), new Set(except)];
-      const isOf = (deviceId: string): boolean => all?.has(deviceId) !== false && !none.has(deviceId);
-      return { from: BigInt(from), to: BigInt(to), isOf };
-    });
-    last = { text, islands };
-  }
-  return last.islands;
+  const last = LAST.get(store);
+  if (last?.text === text) return last.islands;
+  const islands = stretchesOf(store).map(({ from, to, devices, except = [] }): Island => {
+    const [all, none] = [devices === null ? null : new Set(devices), new Set(except)];
+    const isOf = (deviceId: string): boolean => all?.has(deviceId) !== false && !none.has(deviceId);
+    return { from: BigInt(from), to: BigInt(to), isOf };
+  });
+  LAST.set(store, { text, islands });
+  return islands;
 }
 
 /** What is held of a device but for its islands. */

@@ -6,19 +6,19 @@
  * it may end anywhere, and the next one goes on where it was.
  */
 
+import { type CoveredSpan, holesIn } from '../core/coverage.ts';
 import { UserError } from '../core/faults.ts';
 import { type Interval, type Intervals, normalize, subtract } from '../core/intervals.ts';
+import { createSendLog } from '../core/send-log.ts';
 import type { BackfillArgs } from '../core/state/backfill-args.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Gap } from '../core/state/telemetry.ts';
-import { type EpochMs, type EpochNs, MINUTE_MS, maxNs, minNs } from '../core/time.ts';
+import { DAY_MS, DAY_NS, type EpochMs, type EpochNs, MINUTE_MS, maxNs, minNs } from '../core/time.ts';
 import type { Horizon, SyncContext } from '../ingest/context.ts';
 import { keptDevices } from '../ingest/filter.ts';
 import { horizonNow, limitFor } from '../ingest/horizon.ts';
 import { isResting } from '../ingest/pull.ts';
 import { noteApart } from './apart.ts';
-import { beginningOfAll, holesToAsk, NOTHING_OPEN, newestHole } from './backfill-ask.ts';
-import { type BackfillPace, createBackfillPace, type PaceSettings } from './backfill-pace.ts';
 import { openOf } from './device-view.ts';
 import type { OpenHistory, Reach } from './history-queue.ts';
 
@@ -140,4 +140,132 @@ function whyNot(isLeftOut: boolean): string {
   return isLeftOut
     ? 'sync.include or sync.exclude leaves that device out: nothing of it is read.'
     : 'the workspace lists no device with that id.';
+}
+
+/**
+ * So long a stretch without a reading, below the oldest sign of a device, ends `all`: more than a year, so that a device
+ * that rested for a season or a year is found again. No window proves more than itself, so some such rule there must be;
+ * and where one window could reach over all of time, every hour that it claims would become a `coverage_hour` point.
+ */
+export const QUIET_ENDS_NS = 400n * DAY_NS;
+
+/** What is known of how far back a device goes. */
+export interface OldestSigns {
+  readonly spans: readonly CoveredSpan[];
+  /** `last_seen_at` and `location_updated_at`: it was there by then. */
+  readonly seenAt: readonly (EpochNs | null)[];
+  /** The end of what is asked for. */
+  readonly to: EpochNs;
+}
+
+/** Where `all` begins of a device, as far as is known by now: it moves back with each older reading. */
+export function beginningOfAll({ spans, seenAt, to }: OldestSigns): EpochNs {
+  const oldest = oldestReading(spans);
+  const signs = [to, oldest, ...seenAt].filter((at) => at !== null);
+  return maxNs(signs.reduce(minNs) - QUIET_ENDS_NS, 0n);
+}
+
+/** The oldest reading that is held; `null` where none is. */
+export function oldestReading(spans: readonly CoveredSpan[]): EpochNs | null {
+  return spans.find(({ first }) => first !== null)?.first?.at ?? null;
+}
+
+/** Whether what is held of a stretch has readings in it, as far as the edges of what is held tell. */
+export function hasReadings(spans: readonly CoveredSpan[], { from, to }: Interval): boolean {
+  return spans.some(({ first, last }) => first !== null && last !== null && first.at < to && last.at >= from);
+}
+
+export interface WantedHoles {
+  readonly spans: readonly CoveredSpan[];
+  readonly wanted: Interval;
+  /** Named gaps that are not worth another try yet. */
+  readonly resting: Intervals;
+  /** What others are at, and need not be asked for here. */
+  readonly others: Intervals;
+  /** Whether what lies above all that is held is left to others. */
+  readonly leavesTop: boolean;
+}
+
+/** The holes that are worth a request now, ascending. */
+export function holesToAsk({ spans, wanted, resting, others, leavesTop }: WantedHoles): Intervals {
+  const top = spans.at(-1)?.to ?? wanted.from;
+  const to = leavesTop ? minNs(wanted.to, maxNs(top, wanted.from)) : wanted.to;
+  if (wanted.from >= to) return [];
+  return subtract(subtract(holesIn({ from: wanted.from, to }, spans), resting), others);
+}
+
+const REACH_NS: Readonly<Record<Reach, bigint | null>> = { day: DAY_NS, week: 7n * DAY_NS, rest: null };
+
+/** The newest of the holes, as far as it lies in a reach counted back from a time; `null` where none does. */
+export function newestHole(holes: Intervals, reach: Reach, now: EpochNs): Interval | null {
+  const hole = holes.at(-1);
+  const back = REACH_NS[reach];
+  if (hole === undefined) return null;
+  const from = back === null ? hole.from : maxNs(hole.from, now - back);
+  return from < hole.to ? { from, to: hole.to } : null;
+}
+
+export const NOTHING_OPEN: OpenHistory = { day: 0, week: 0, rest: 0 };
+
+export interface PaceSettings {
+  /** The part of the share, above 0 and up to 1; `null`: no such bound. */
+  readonly maxShare: number | null;
+  readonly finishByMs: EpochMs | null;
+  readonly startedMs: EpochMs;
+  /** Its requests of the last day from before, ascending: a restart gives nothing back. */
+  readonly sentMs: readonly EpochMs[];
+  /** The share of the minute's and the day's limit, in requests; `null`: not known. Asked again and again. */
+  readonly budgets: () => { readonly perMinute: number | null; readonly perDay: number | null };
+}
+
+export interface BackfillPace {
+  /** When the next request may go; a time that has passed means now. */
+  freeAtMs(nowMs: EpochMs): EpochMs;
+  sent(nowMs: EpochMs): void;
+  /** Takes in how many requests are still to be made, as well as that is known. */
+  setLeft(requests: number): void;
+  /** Whether it was met with a time that cannot be kept any more. */
+  isLate(nowMs: EpochMs): boolean;
+}
+
+/** The part of the time that is kept for what turns out to be more than was thought, and for delivery. */
+const RESERVE = 0.04;
+
+/** A pace at its beginning. */
+export function createBackfillPace(settings: PaceSettings): BackfillPace {
+  const { maxShare, finishByMs, startedMs, budgets } = settings;
+  const log = createSendLog(DAY_MS);
+  log.load(settings.sentMs);
+  /** How many intervals are owed for what was sent, as of a time. */
+  let owed = { count: 0, atMs: startedMs };
+  let left: number | null = null;
+
+  const untilMs = finishByMs === null ? null : finishByMs - (finishByMs - startedMs) * RESERVE;
+  const everyMs = (nowMs: EpochMs): number => {
+    const perMinute = budgets().perMinute;
+    const ofShare = maxShare === null || perMinute === null ? 0 : MINUTE_MS / (perMinute * maxShare);
+    if (untilMs === null || left === null) return ofShare;
+    return Math.max(ofShare, (untilMs - nowMs) / Math.max(1, left));
+  };
+  const dayFreeMs = (): EpochMs => {
+    const perDay = budgets().perDay;
+    if (maxShare === null || perDay === null) return Number.NEGATIVE_INFINITY;
+    return log.freeAtMs(Math.max(1, Math.floor(perDay * maxShare)), DAY_MS);
+  };
+  const owedAt = (nowMs: EpochMs): number => {
+    const every = everyMs(nowMs);
+    return every <= 0 ? 0 : Math.max(0, owed.count - Math.max(0, nowMs - owed.atMs) / every);
+  };
+  return {
+    freeAtMs: (nowMs) => Math.max(nowMs + owedAt(nowMs) * everyMs(nowMs), dayFreeMs()),
+    sent: (nowMs) => {
+      log.add(nowMs);
+      owed = { count: owedAt(nowMs) + 1, atMs: nowMs };
+      if (left !== null) left = Math.max(0, left - 1);
+    },
+    setLeft: (requests) => {
+      left = requests;
+    },
+    isLate: (nowMs) => finishByMs !== null && nowMs > finishByMs,
+  };
 }

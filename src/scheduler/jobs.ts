@@ -7,13 +7,12 @@
  * who asked for it, and ends the daemon only where it would have ended the daemon's own work too.
  */
 import { StateFullError } from '../core/archive-room.ts';
-import { createWakeUp } from '../core/async.ts';
+import { createWakeUp, type LinkedAbort, linkAbort } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import { UserError } from '../core/faults.ts';
 import type { Clock } from '../core/ports.ts';
 import { type Job, type JobEnd, type JobQueue, ruleOf } from '../core/state/jobs.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../core/time.ts';
-import { type Beats, createBeats } from './job-beats.ts';
 
 /** Work under way for a job. */
 export interface JobWork {
@@ -71,14 +70,13 @@ export async function runJobs(parts: JobParts, signal: AbortSignal): Promise<nev
   const beats = createBeats(clock, queue.open());
   /** By place: long work has one of its kind, all other work shares one. */
   const underWay = new Map<string, Promise<void>>();
-  const end = new AbortController();
-  const both = AbortSignal.any([signal, end.signal]);
+  const link = linkAbort(signal);
   const wakeUp = createWakeUp(clock);
   const failure: { cause: unknown; isSet: boolean } = { cause: null, isSet: false };
   let clearedAtMs = Number.NEGATIVE_INFINITY;
   const begin = (job: Job): void => {
     const place = placeOf(job);
-    const work = doJob(parts, { job, beats }, both)
+    const work = doJob(parts, { job, beats }, link.signal)
       .catch((cause: unknown) => {
         if (!failure.isSet) Object.assign(failure, { cause, isSet: true });
       })
@@ -90,7 +88,7 @@ export async function runJobs(parts: JobParts, signal: AbortSignal): Promise<nev
   };
   try {
     for (;;) {
-      both.throwIfAborted();
+      signal.throwIfAborted();
       withRoom(null, () => {
         if (clock.monoMs() - clearedAtMs >= CLEAR_EVERY_MS) {
           queue.clear(clock.nowMs() - KEPT_MS);
@@ -99,11 +97,12 @@ export async function runJobs(parts: JobParts, signal: AbortSignal): Promise<nev
         for (const job of lookAfter(parts, beats)) if (mayBegin(parts, { job, beats, underWay })) begin(job);
         return null;
       });
-      await wakeUp.wait(LOOK_EVERY_MS, both);
+      await wakeUp.wait(LOOK_EVERY_MS, signal);
       if (failure.isSet) throw failure.cause;
     }
   } finally {
-    end.abort(signal.reason ?? new Error('jobs are taken no more'));
+    link.release();
+    link.abort(signal.reason ?? new Error('jobs are taken no more'));
     await Promise.allSettled(underWay.values());
   }
 }
@@ -155,10 +154,8 @@ async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }
   const { queue, clock, observe, workers } = parts;
   const beganMs = clock.monoMs();
   observe({ type: 'job-started', job: job.id, kind: job.kind, askedBy: job.askedBy });
-  const stop = new AbortController();
+  const stop = linkAbort(signal);
   const over = new AbortController();
-  const onAbort = (): void => stop.abort(signal.reason);
-  signal.addEventListener('abort', onAbort, { once: true });
   const seen: Seen = { vanished: false, failure: null };
   try {
     const keep = (args: unknown): void => withRoom(undefined, () => queue.keepArgs(job.id, args));
@@ -183,8 +180,8 @@ async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }
     await endSurely(parts, { job, beganMs, end }, signal).catch(() => {});
     if (signal.aborted || !isOfTheJob(error)) throw error;
   } finally {
-    signal.removeEventListener('abort', onAbort);
-    stop.abort();
+    stop.release();
+    stop.abort(new Error('the job is over'));
     over.abort();
   }
 }
@@ -206,7 +203,7 @@ function whyCut(end: JobEnd, { vanished }: Seen, signal: AbortSignal): JobEnd {
 /** Counts on, tells how far the work is, and stops it where nobody wants it any more. */
 async function watchOver(
   parts: JobParts,
-  watch: { job: Job; beats: Beats; work: JobWork; stop: AbortController; seen: Seen },
+  watch: { job: Job; beats: Beats; work: JobWork; stop: LinkedAbort; seen: Seen },
   over: AbortSignal,
 ): Promise<void> {
   const { clock, queue, scrub } = parts;
@@ -282,4 +279,43 @@ const OF_THE_JOB: ReadonlySet<number> = new Set([2, 3, 77]);
 
 function isOfTheJob(error: unknown): boolean {
   return error instanceof StateFullError || (error instanceof UserError && OF_THE_JOB.has(error.exitCode));
+}
+
+/** Whoever has not counted on for so long has vanished: several times as long as a follower takes (`commands/shared/do-or-follow.ts`). */
+const VANISHED_AFTER_MS = 30 * SECOND_MS;
+
+/** Who is still there of those that follow a job: whose count has moved lately, by our own clock, which does not jump. */
+interface Beats {
+  /** Takes in the open jobs as they stand. */
+  note(open: readonly Job[]): void;
+  /** Whether its follower was there when it was looked at: what an earlier daemon has left may be long forgotten. */
+  isAlive(job: Job): boolean;
+  hasVanished(job: Job): boolean;
+}
+
+/** The last sign of a follower. */
+interface Sign {
+  readonly beat: number;
+  readonly atMs: number;
+  readonly isAlive: boolean;
+}
+
+/** @param left what was there before: each of these has to count on first. */
+function createBeats(clock: Clock, left: readonly Job[]): Beats {
+  const atMs = clock.monoMs();
+  let seen = new Map<number, Sign>(left.map(({ id, askerBeat }) => [id, { beat: askerBeat, atMs, isAlive: false }]));
+  return {
+    note: (open) => {
+      const nowMs = clock.monoMs();
+      seen = new Map(
+        open.map(({ id, askerBeat }) => {
+          const before = seen.get(id);
+          if (before?.beat === askerBeat) return [id, before];
+          return [id, { beat: askerBeat, atMs: nowMs, isAlive: true }];
+        }),
+      );
+    },
+    isAlive: ({ id }) => seen.get(id)?.isAlive === true,
+    hasVanished: ({ id }) => clock.monoMs() - (seen.get(id)?.atMs ?? clock.monoMs()) >= VANISHED_AFTER_MS,
+  };
 }

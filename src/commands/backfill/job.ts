@@ -3,11 +3,15 @@
  * live work loses nothing by it.
  */
 
+import { repeat } from '../../core/async.ts';
+import type { AppEvent } from '../../core/events.ts';
 import { UserError } from '../../core/faults.ts';
+import type { Clock } from '../../core/ports.ts';
 import type { BackfillArgs } from '../../core/state/backfill-args.ts';
-import type { JobEnd } from '../../core/state/jobs.ts';
+import type { JobEnd, JobQueue } from '../../core/state/jobs.ts';
+import type { Store } from '../../core/state/state.ts';
 import type { ProgressReport } from '../../core/status.ts';
-import { SECOND_MS } from '../../core/time.ts';
+import { HOUR_MS, SECOND_MS } from '../../core/time.ts';
 import type { Horizon } from '../../ingest/context.ts';
 import { horizonNow } from '../../ingest/horizon.ts';
 import { type BackfillSettings, beginBackfill } from '../../scheduler/backfill.ts';
@@ -107,4 +111,55 @@ async function untilListed({ context, planning, notes }: BackfillWorkParts, sign
     }
     await clock.sleep(LOOK_EVERY_MS, signal);
   }
+}
+
+/** Who asks, by the name that the log and `--status` tell. */
+const ASKED_BY = 'sync.history';
+
+const ALL_HISTORY_DONE = 'all_history_done';
+
+/** How long after it was broken off it is asked for again. */
+const ASK_AGAIN_MS = HOUR_MS;
+
+/**
+ * `sync.history: all`: beyond what the daemon keeps up with by itself, everything that the API still has, once in the life
+ * of a state, as the very job that `--backfill --from all` is. It is asked for until it has come to its end once; a
+ * restart, a refused key or a job that was cancelled puts it off and does not lose it.
+ */
+export interface AllHistoryParts {
+  readonly queue: Pick<JobQueue, 'ask' | 'open'>;
+  readonly store: Pick<Store, 'fact' | 'keepFact'>;
+  readonly clock: Clock;
+}
+
+export interface AllHistory {
+  /** Hears of the end of the job. */
+  readonly observe: (event: AppEvent) => void;
+  /** Asks, and again, until all is there. @throws the signal's reason when that aborts. */
+  readonly run: (signal: AbortSignal) => Promise<never>;
+}
+
+/** Prepares it. */
+export function createAllHistory({ queue, store, clock }: AllHistoryParts): AllHistory {
+  // An end is told when the job is not open any more.
+  let own: number | null = null;
+  return {
+    observe: (event) => {
+      if (event.type === 'job-started' && event.askedBy === ASKED_BY) own = event.job;
+      if (event.type === 'job-ended' && event.job === own && event.state === 'done')
+        store.keepFact(ALL_HISTORY_DONE, 'yes');
+    },
+    run: async (signal) => {
+      const askWhereDue = (): number => {
+        const isDue =
+          store.fact(ALL_HISTORY_DONE) === null && !queue.open().some(({ askedBy }) => askedBy === ASKED_BY);
+        if (isDue) {
+          const args = { from: 'all', to: null, devices: [], maxShare: null, finishByMs: null };
+          queue.ask({ kind: 'backfill', args, askedBy: ASKED_BY, askedMs: clock.nowMs() });
+        }
+        return ASK_AGAIN_MS;
+      };
+      return await repeat(clock, askWhereDue, signal);
+    },
+  };
 }

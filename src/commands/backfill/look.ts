@@ -6,8 +6,7 @@ import { holdingsOf, wantedOf } from '../../core/holdings.ts';
 import type { StatusGap } from '../../core/status.ts';
 import { type EpochNs, nsToMs, parseTimestamp } from '../../core/time.ts';
 import type { SyncContext } from '../../ingest/context.ts';
-import type { Backfill } from '../../scheduler/backfill.ts';
-import { hasReadings, oldestReading } from '../../scheduler/backfill-ask.ts';
+import { type Backfill, hasReadings, oldestReading } from '../../scheduler/backfill.ts';
 
 /** A device as far as the backfill is. */
 export interface BackfilledDevice {

@@ -1,10 +1,11 @@
 /**
  * `sync.history: all`: the daemon asks itself once for all that there is; judged by the seed.
  */
+
 import { describe, expect, test } from 'vitest';
 import type { Sync } from '../../../src/app/open-sync.ts';
+import { createAllHistory } from '../../../src/commands/backfill/job.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
-import { createAllHistory } from '../../../src/scheduler/all-history.ts';
 import { openJobBoard } from '../../../src/store/job-board.ts';
 import { liveAsDaemon, worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';

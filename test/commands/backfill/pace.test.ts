@@ -6,7 +6,7 @@ import { planOf } from '../../../src/commands/plan/command.ts';
 import { readBackfillOptions, readPace } from '../../../src/commands/shared/backfill-options.ts';
 import { UserError } from '../../../src/core/faults.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../src/core/time.ts';
-import { createBackfillPace } from '../../../src/scheduler/backfill-pace.ts';
+import { createBackfillPace } from '../../../src/scheduler/backfill.ts';
 import { worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { countEffects, dieAtEffect, Killed, liveOn, mortalCommits, mortalTransport } from '../../support/mortality.ts';
