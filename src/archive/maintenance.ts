@@ -9,7 +9,7 @@
 import { clearingMarks, StateFullError } from '../core/archive-room.ts';
 import type { Observe } from '../core/events.ts';
 import type { Clock } from '../core/ports.ts';
-import type { ArchiveMaintenance, Claims, CompactionGroup, Standing } from '../core/state/archive-keeper.ts';
+import type { ArchiveMaintenance, Claims, CompactionGroup, Standing } from '../core/state/archive.ts';
 import type { Store } from '../core/state/state.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import type { Room } from './room.ts';

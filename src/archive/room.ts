@@ -6,7 +6,7 @@
 import { judgeRoom, type NoRoom, type RoomAnswer, type RoomLimits, type StateFullError } from '../core/archive-room.ts';
 import type { Observe } from '../core/events.ts';
 import type { Clock, Disk } from '../core/ports.ts';
-import type { ArchiveMaintenance } from '../core/state/archive-keeper.ts';
+import type { ArchiveMaintenance } from '../core/state/archive.ts';
 import { SECOND_MS } from '../core/time.ts';
 
 /** How the room stands, for the status. */

@@ -2,7 +2,7 @@
  * When a destination is set aside (design 2.2): it has settled nothing for longer than `archive.keep` while another one
  * moves, so that one dead database does not stop the rest. Pure.
  */
-import type { Standing } from '../core/state/archive-keeper.ts';
+import type { Standing } from '../core/state/archive.ts';
 import { type EpochMs, HOUR_MS } from '../core/time.ts';
 
 /**

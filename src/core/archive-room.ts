@@ -7,7 +7,7 @@
  */
 
 import { UserError } from './faults.ts';
-import type { StateSize } from './state/archive-keeper.ts';
+import type { StateSize } from './state/archive.ts';
 import { MINUTE_MS } from './time.ts';
 
 const MIB = 1024 * 1024;

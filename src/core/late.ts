@@ -1,5 +1,5 @@
 /**
- * Readings that come late: new ones inside time that was covered before (design 2.1).
+ * Readings that come late: new ones inside time that was covered before.
  *
  * Pure. They are delivered like all others; what is kept is how many there were and how late the worst one was, and the
  * time that the device is given before its readings are claimed grows with them. What was claimed too early is taken
@@ -8,7 +8,7 @@
 import { addSpan, type CoveredSpan, type Edge } from './coverage.ts';
 import { readingDigest } from './lines/points.ts';
 import type { Reading } from './records.ts';
-import type { PageCommit, TelemetryState } from './state/telemetry.ts';
+import type { LateFound, LateRecord, PageCommit, TelemetryState } from './state/telemetry.ts';
 import { type EpochMs, type EpochNs, HOUR_MS, MINUTE_MS, maxNs, msToNs, nsToMs, SECOND_MS } from './time.ts';
 
 /** The server's clock speaks in seconds: what it says may lie up to a second ahead of the time at which it looked. */
@@ -16,18 +16,6 @@ export const CLOCK_GRAIN_MS = SECOND_MS;
 
 /** The longest that a device's readings are waited for, unless the configuration says more. */
 export const MAX_SETTLE_MS = HOUR_MS;
-
-/** How late readings of a device were seen to come. */
-export interface LateRecord {
-  /** Readings that came late, ever. */
-  readonly readings: number;
-  /** From its time to when it was first seen, of the latest one. */
-  readonly worstMs: number;
-  /** What `sync.settle` is at least for this device; 0 where none came late. */
-  readonly settleMs: number;
-}
-
-export const NEVER_LATE: LateRecord = { readings: 0, worstMs: 0, settleMs: 0 };
 
 /** How long after its time a reading of this device may still appear, as far as is known. */
 export function settleOf(configuredMs: number, { settleMs }: LateRecord): number {
@@ -42,14 +30,6 @@ export function claimsEnd(serverMs: EpochMs, settleMs: number): EpochNs {
 /** Whether a reading of that time is late when it comes now: its time counted as held in full. */
 export function isCovered(spans: readonly CoveredSpan[], at: EpochNs): boolean {
   return spans.some(({ from, to }) => from <= at && at < to);
-}
-
-/** Late readings that one page brought, and the record with them. */
-export interface LateFound {
-  readonly count: number;
-  /** From its time to when it was seen, of the latest one of the page. */
-  readonly worstMs: number;
-  readonly record: LateRecord;
 }
 
 /**

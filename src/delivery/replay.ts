@@ -6,8 +6,9 @@
  * was recorded: a line may be sent twice then, none is left out. Live delivery goes first, and no more lines a second are
  * sent than allowed.
  */
-import { END_OF_TIME, type WalkPiece, type WalkPlace, type WalkSpan } from '../core/state/archive-walk.ts';
-import { isSameReplay, NO_COUNTS, type ReplayArgs, type ReplayReport, type ReplayState } from '../core/state/replay.ts';
+import { END_OF_TIME, type WalkPiece, type WalkPlace, type WalkSpan } from '../core/state/archive.ts';
+import type { ReplayArgs } from '../core/state/job-args.ts';
+import { isSameReplay, NO_COUNTS, type ReplayReport, type ReplayState } from '../core/state/replay.ts';
 import type { Store } from '../core/state/state.ts';
 import { type EpochNs, formatExact, SECOND_MS } from '../core/time.ts';
 import type { Deliverer } from './deliver.ts';

@@ -8,7 +8,7 @@
 import type { DeviceReport } from '../core/device-report.ts';
 import { type DevicePage, LEAST_SPAN_SECONDS, MAX_SHOWN_LENGTH, MOST_SPAN_SECONDS } from '../core/page-facts.ts';
 import type { Clock } from '../core/ports.ts';
-import type { ArchiveWalker, WalkSpan } from '../core/state/archive-walk.ts';
+import type { ArchiveWalker, WalkSpan } from '../core/state/archive.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import { shortened } from '../core/text.ts';
 import { DAY_MS, formatExact, msToNs, SECOND_MS } from '../core/time.ts';

@@ -3,7 +3,7 @@
  * with the state meanwhile is never held up.
  */
 import type Database from 'better-sqlite3';
-import type { ArchiveWalker, WalkSpan } from '../core/state/archive-walk.ts';
+import type { ArchiveWalker, WalkSpan } from '../core/state/archive.ts';
 import type { EpochNs } from '../core/time.ts';
 import { createArchiveWalker } from './archive-walker.ts';
 import { explainedCalls } from './explain.ts';

@@ -1,5 +1,5 @@
 /**
- * Goes through the archive in the order of time (`core/state/archive-walk.ts`), over any connection to the state, also one that
+ * Goes through the archive in the order of time (`core/state/archive.ts`), over any connection to the state, also one that
  * may only read.
  *
  * Promise: a step is one short read transaction, and takes no more memory than its lines, one block and a list of
@@ -10,7 +10,7 @@ import type Database from 'better-sqlite3';
 import { encodeTagValue } from '../core/lines/line-protocol.ts';
 import { seriesOf } from '../core/lines/line-reader.ts';
 import { identityTag } from '../core/lines/line-text.ts';
-import type { ArchiveWalker, WalkPiece, WalkPlace, WalkSpan } from '../core/state/archive-walk.ts';
+import type { ArchiveWalker, WalkPiece, WalkPlace, WalkSpan } from '../core/state/archive.ts';
 import { type EpochNs, minNs } from '../core/time.ts';
 import { unpack } from './block-codec.ts';
 import { gatherLines, type TimedLines } from './timed-lines.ts';

@@ -6,7 +6,7 @@
  */
 
 import type Database from 'better-sqlite3';
-import type { ArchiveMaintenance } from '../core/state/archive-keeper.ts';
+import type { ArchiveMaintenance } from '../core/state/archive.ts';
 import type { LogLane } from '../core/state/log.ts';
 import { LOG_LANES } from '../core/state/log.ts';
 import { unpack } from './block-codec.ts';

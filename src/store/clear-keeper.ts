@@ -2,7 +2,7 @@
  * Everything that keeps the archive small, over one open database: each call one transaction.
  */
 import type Database from 'better-sqlite3';
-import type { ArchiveMaintenance } from '../core/state/archive-keeper.ts';
+import type { ArchiveMaintenance } from '../core/state/archive.ts';
 import { createClearer } from './clear.ts';
 import { createAsides } from './clear-aside.ts';
 import { createVacuum } from './clear-vacuum.ts';

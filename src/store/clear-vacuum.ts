@@ -3,7 +3,7 @@
  */
 import { statSync } from 'node:fs';
 import type Database from 'better-sqlite3';
-import type { ArchiveMaintenance } from '../core/state/archive-keeper.ts';
+import type { ArchiveMaintenance } from '../core/state/archive.ts';
 
 /** Prepares it for an open database. */
 export function createVacuum(db: Database.Database, path: string): Pick<ArchiveMaintenance, 'size' | 'vacuum'> {

@@ -7,7 +7,7 @@
  * loses its place in that lane: it would be filled anew.
  */
 import type Database from 'better-sqlite3';
-import type { Claims, CompactionGroup } from '../core/state/archive-keeper.ts';
+import type { Claims, CompactionGroup } from '../core/state/archive.ts';
 import type { LogLane } from '../core/state/log.ts';
 import { DAY_MS, type EpochMs, type EpochNs } from '../core/time.ts';
 import { release, repack } from './block-codec.ts';

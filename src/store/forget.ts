@@ -9,8 +9,8 @@
 import type Database from 'better-sqlite3';
 import { identityTag } from '../core/lines/line-text.ts';
 import { aboutItem } from '../core/quarantine.ts';
-import type { ForgetStep, ForgetStore, ForgottenCounts } from '../core/state/forget.ts';
 import type { LogLane } from '../core/state/log.ts';
+import type { ForgetStep, ForgetStore, ForgottenCounts } from '../core/state/state.ts';
 import { ForgottenError } from '../core/state/telemetry.ts';
 import { unpack } from './block-codec.ts';
 import { createLineRemoval, linesOf } from './forget-lines.ts';

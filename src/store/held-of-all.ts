@@ -3,8 +3,7 @@
  */
 import type Database from 'better-sqlite3';
 import type { CoveredSpan } from '../core/coverage.ts';
-import type { LateRecord } from '../core/late.ts';
-import { type Gap, type HeldNow, NOTHING_HELD, type TelemetryStore } from '../core/state/telemetry.ts';
+import { type Gap, type HeldNow, type LateRecord, NOTHING_HELD, type TelemetryStore } from '../core/state/telemetry.ts';
 import type { EpochNs } from '../core/time.ts';
 import { type CoverageRow, toSpan } from './coverage.ts';
 

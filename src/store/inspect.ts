@@ -9,7 +9,7 @@ import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { UserError } from '../core/faults.ts';
-import type { StateSize } from '../core/state/archive-keeper.ts';
+import type { StateSize } from '../core/state/archive.ts';
 import { plainText } from '../core/text.ts';
 import { unpack } from './block-codec.ts';
 import { createVacuum } from './clear-vacuum.ts';

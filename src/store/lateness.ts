@@ -2,8 +2,7 @@
  * How late readings of each device were seen to come, and which day of it was last read again.
  */
 import type Database from 'better-sqlite3';
-import { type LateRecord, NEVER_LATE } from '../core/late.ts';
-import type { TelemetryStore } from '../core/state/telemetry.ts';
+import { type LateRecord, NEVER_LATE, type TelemetryStore } from '../core/state/telemetry.ts';
 
 export interface LatenessTable {
   read(deviceId: string): LateRecord;

@@ -1,9 +1,9 @@
 /**
- * What the status page reads of the state (`core/state/page-state.ts`), over any connection to it.
+ * What the status page reads of the state (`core/state/facts.ts`), over any connection to it.
  */
 import type Database from 'better-sqlite3';
 import { TIE_REACH_NS } from '../core/lines/offsets.ts';
-import type { PageState } from '../core/state/page-state.ts';
+import type { PageState } from '../core/state/facts.ts';
 import type { EpochNs } from '../core/time.ts';
 import { type AlertRow, toKnownAlert } from './alerts.ts';
 import { type PackedBlock, release, unpack } from './block-codec.ts';

@@ -7,8 +7,9 @@
 import type Database from 'better-sqlite3';
 import { readLine } from '../core/lines/line-reader.ts';
 import { identityTag } from '../core/lines/line-text.ts';
+import type { ReplayArgs } from '../core/state/job-args.ts';
 import type { LogLane, LogPosition, MissingPoints } from '../core/state/log.ts';
-import type { ReplayArgs, ReplayCounts, ReplayState, ReplayStore, SentStretch } from '../core/state/replay.ts';
+import type { ReplayCounts, ReplayState, ReplayStore, SentStretch } from '../core/state/replay.ts';
 import { type EpochNs, maxNs, minNs } from '../core/time.ts';
 import type { Archive } from './archive.ts';
 import { createArchiveWalker } from './archive-walker.ts';

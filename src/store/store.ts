@@ -6,7 +6,7 @@
 import type Database from 'better-sqlite3';
 import { HARD_LIMIT_ABOVE_BYTES } from '../core/archive-room.ts';
 import type { Ledger } from '../core/ports.ts';
-import type { ArchiveMaintenance } from '../core/state/archive-keeper.ts';
+import type { ArchiveMaintenance } from '../core/state/archive.ts';
 import type { StateFacts } from '../core/state/facts.ts';
 import type { JobQueue } from '../core/state/jobs.ts';
 import type { ReplayStore } from '../core/state/replay.ts';

@@ -3,13 +3,12 @@ import {
   claimAfter,
   claimsEnd,
   composeWithdrawal,
-  type LateRecord,
   MAX_SETTLE_MS,
-  NEVER_LATE,
   noteLate,
   settleOf,
   withdrawBeyond,
 } from '../../src/core/late.ts';
+import { type LateRecord, NEVER_LATE } from '../../src/core/state/telemetry.ts';
 import { HOUR_MS, MINUTE_MS, nsToMs, SECOND_MS } from '../../src/core/time.ts';
 import { createMemory } from './support/memory.ts';
 import { at, bare, edgeOf, reading, T0 } from './support/readings.ts';

@@ -9,8 +9,8 @@ import {
   lackOf,
   type QuarantineFilter,
 } from '../../src/core/quarantine.ts';
+import { filterArgs, filterOf, isFilterArgs, isForgetArgs } from '../../src/core/state/job-args.ts';
 import type { QuarantinedItem } from '../../src/core/state/quarantine.ts';
-import { filterArgs, filterOf, isForgetOrder, isQuarantineFilter } from '../../src/core/state/upkeep-jobs.ts';
 
 const ALL: QuarantineFilter = { destination: null, devices: [], reason: null, from: null, to: null };
 
@@ -90,7 +90,7 @@ describe('a filter', () => {
   test('goes through the state and comes back', () => {
     const filter = { destination: 'x', devices: ['a', 'b'], reason: 'y', from: -5n, to: 1_700_000_000_123_456_789n };
     const told = JSON.parse(JSON.stringify(filterArgs(filter)));
-    expect(isQuarantineFilter(told)).toBe(true);
+    expect(isFilterArgs(told)).toBe(true);
     expect(filterOf(told)).toEqual(filter);
     const odd = [
       null,
@@ -101,8 +101,8 @@ describe('a filter', () => {
       { ...told, to: '1e5' },
       { ...told, devices: [1] },
     ];
-    expect(odd.map(isQuarantineFilter)).toEqual(odd.map(() => false));
-    expect([{ device: 'x' }, { device: 1 }, {}, { device: 'x', y: 1 }, null].map(isForgetOrder)).toEqual([
+    expect(odd.map(isFilterArgs)).toEqual(odd.map(() => false));
+    expect([{ device: 'x' }, { device: 1 }, {}, { device: 'x', y: 1 }, null].map(isForgetArgs)).toEqual([
       ...[true, false, false, false, false],
     ]);
   });

@@ -8,8 +8,8 @@ import { runExport } from '../../src/commands/export/export.ts';
 import { createFormatter } from '../../src/commands/export/format.ts';
 import type { Resender } from '../../src/commands/verify/resend.ts';
 import { resendSides } from '../../src/commands/verify/sides.ts';
-import type { ArchiveWalker } from '../../src/core/state/archive-walk.ts';
-import type { PointsText } from '../../src/core/state/mending.ts';
+import type { ArchiveWalker } from '../../src/core/state/archive.ts';
+import type { PointsText } from '../../src/core/state/job-args.ts';
 
 const SPAN = { from: 0n, to: 100n, devices: [], kinds: 'all' } as const;
 

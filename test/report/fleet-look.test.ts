@@ -3,10 +3,9 @@
  */
 import { describe, expect, test } from 'vitest';
 import { createFilter } from '../../src/core/filter.ts';
-import { NEVER_LATE } from '../../src/core/late.ts';
 import type { DeviceRecord } from '../../src/core/records.ts';
 import type { KnownDevice } from '../../src/core/state/inventory.ts';
-import type { HeldNow } from '../../src/core/state/telemetry.ts';
+import { type HeldNow, NEVER_LATE } from '../../src/core/state/telemetry.ts';
 import { HOUR_MS } from '../../src/core/time.ts';
 import { createFleetLook, type FleetLook, type FleetLookParts } from '../../src/report/fleet-look.ts';
 

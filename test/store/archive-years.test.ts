@@ -3,7 +3,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Claims } from '../../src/core/state/archive-keeper.ts';
+import type { Claims } from '../../src/core/state/archive.ts';
 import type { LogLane } from '../../src/core/state/log.ts';
 import { DAY_MS } from '../../src/core/time.ts';
 import { landing, NO_LIMIT, readAll, type ScratchStore, scratchStore } from './support.ts';

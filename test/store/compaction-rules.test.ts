@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { dueAside, lookAgain } from '../../src/archive/standing.ts';
 import { clearingMarks, inUnits, judgeRoom, type NoRoom, type RoomFigures } from '../../src/core/archive-room.ts';
-import type { Standing } from '../../src/core/state/archive-keeper.ts';
+import type { Standing } from '../../src/core/state/archive.ts';
 import { DAY_MS, HOUR_MS } from '../../src/core/time.ts';
 import { spansOf } from '../../src/store/archive-spans.ts';
 import { chooseRun, type HotBlock, RUN_BLOCKS, SEAL_LOOK, SEALED_BYTES } from '../../src/store/compaction-rules.ts';

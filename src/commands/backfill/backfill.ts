@@ -9,7 +9,7 @@
 import type { HousekeepingParts } from '../../archive/maintenance.ts';
 import { ApiFault, UserError } from '../../core/faults.ts';
 import { NO_PULSE } from '../../core/heartbeats.ts';
-import type { BackfillArgs } from '../../core/state/backfill-args.ts';
+import type { BackfillArgs } from '../../core/state/job-args.ts';
 import { SECOND_MS } from '../../core/time.ts';
 import { syncAccount } from '../../ingest/account.ts';
 import type { Horizon } from '../../ingest/context.ts';

@@ -7,7 +7,7 @@ import { realClock } from '../../app/real-clock.ts';
 import { type ProcessPorts, repeatWhile } from '../../app/terminal.ts';
 import { withSync } from '../../app/with-sync.ts';
 import type { BackfillCommand } from '../../cli/command.ts';
-import type { BackfillArgs } from '../../core/state/backfill-args.ts';
+import type { BackfillArgs } from '../../core/state/job-args.ts';
 import { costOf } from '../plan/command.ts';
 import { backfillText } from '../plan/text.ts';
 import type { CommandParts } from '../run.ts';

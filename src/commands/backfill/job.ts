@@ -7,7 +7,7 @@ import { repeat } from '../../core/async.ts';
 import type { AppEvent } from '../../core/events.ts';
 import { UserError } from '../../core/faults.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { BackfillArgs } from '../../core/state/backfill-args.ts';
+import type { BackfillArgs } from '../../core/state/job-args.ts';
 import type { JobEnd, JobQueue } from '../../core/state/jobs.ts';
 import type { Store } from '../../core/state/state.ts';
 import type { ProgressReport } from '../../core/status.ts';

@@ -4,7 +4,7 @@
 
 import { clearingMarks, inUnits, judgeRoom, MIN_FREE_BYTES } from '../../core/archive-room.ts';
 import { type CheckLine, type CheckNotes, createNotes, inTwo } from '../../core/check.ts';
-import type { StateSize } from '../../core/state/archive-keeper.ts';
+import type { StateSize } from '../../core/state/archive.ts';
 import { plainText } from '../../core/text.ts';
 
 /** Something in the file system, as `store/place.ts` tells it. */

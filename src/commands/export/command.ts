@@ -8,7 +8,7 @@ import type { ProcessPorts, Voice } from '../../app/terminal.ts';
 import type { ExportCommand } from '../../cli/command.ts';
 import type { StateConfig } from '../../config/config.ts';
 import { UserError } from '../../core/faults.ts';
-import { END_OF_TIME, type WalkPiece, type WalkSpan } from '../../core/state/archive-walk.ts';
+import { END_OF_TIME, type WalkPiece, type WalkSpan } from '../../core/state/archive.ts';
 import { grouped, nearest, plainText } from '../../core/text.ts';
 import { type EpochNs, minNs, msToNs } from '../../core/time.ts';
 import { type ArchiveView, openArchiveView } from '../../store/archive-view.ts';

@@ -4,7 +4,7 @@
  */
 import type { ExportFormat } from '../../cli/command.ts';
 import type { ExitCode } from '../../core/faults.ts';
-import { END_OF_TIME, type WalkSpan } from '../../core/state/archive-walk.ts';
+import { END_OF_TIME, type WalkSpan } from '../../core/state/archive.ts';
 import { grouped } from '../../core/text.ts';
 import { formatExact } from '../../core/time.ts';
 import type { Logger } from '../../observe/log.ts';

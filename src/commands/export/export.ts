@@ -2,11 +2,11 @@
  * `--export`: streams the archive, piece by piece, as fast as it is read (design 1.2).
  *
  * Promises: of what is in the archive from the beginning to the end every line comes once, each part in the order of time
- * (`core/state/archive-walk.ts`), whatever the daemon does meanwhile; the memory taken does not depend on how much that is.
+ * (`core/state/archive.ts`), whatever the daemon does meanwhile; the memory taken does not depend on how much that is.
  */
 
 import type { Clock } from '../../core/ports.ts';
-import type { ArchiveWalker, WalkPiece, WalkSpan } from '../../core/state/archive-walk.ts';
+import type { ArchiveWalker, WalkPiece, WalkSpan } from '../../core/state/archive.ts';
 import type { ExportFormatter } from './format.ts';
 
 export interface ExportParts {

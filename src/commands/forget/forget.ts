@@ -9,12 +9,11 @@ import type { Observe } from '../../core/events.ts';
 import { type ExitCode, UserError } from '../../core/faults.ts';
 import type { DeviceFilter } from '../../core/filter.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { ForgottenCounts } from '../../core/state/forget.ts';
 import type { KnownDevice } from '../../core/state/inventory.ts';
+import { deviceToForget } from '../../core/state/job-args.ts';
 import type { JobEnd } from '../../core/state/jobs.ts';
 import { LOG_LANES } from '../../core/state/log.ts';
-import type { Store } from '../../core/state/state.ts';
-import { deviceOfOrder } from '../../core/state/upkeep-jobs.ts';
+import type { ForgottenCounts, Store } from '../../core/state/state.ts';
 import { counted, nearest, plainText } from '../../core/text.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
 
@@ -56,7 +55,7 @@ class ForgetRefused extends UserError {}
 export function createForgetWorker(parts: ForgetParts): (args: unknown, signal: AbortSignal) => JobWork {
   return (args, signal) => {
     const progress: Progress = { share: 0 };
-    const end = forgetDevice(parts, { deviceId: deviceOfOrder(args), progress }, signal).then(
+    const end = forgetDevice(parts, { deviceId: deviceToForget(args), progress }, signal).then(
       (summary): JobEnd => ({
         state: summary.outcome === 'interrupted' ? 'cancelled' : 'done',
         exitCode: summary.exit_code,

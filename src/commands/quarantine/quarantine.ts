@@ -7,10 +7,10 @@
 import type { ExitCode } from '../../core/faults.ts';
 import type { Clock } from '../../core/ports.ts';
 import { createMatcher, lackOf, type QuarantineFilter } from '../../core/quarantine.ts';
+import { filterOf } from '../../core/state/job-args.ts';
 import type { JobEnd } from '../../core/state/jobs.ts';
 import type { KnownDestination, QuarantinedItem } from '../../core/state/quarantine.ts';
 import type { Store } from '../../core/state/state.ts';
-import { filterOf } from '../../core/state/upkeep-jobs.ts';
 import { deviceOf } from '../../delivery/batch-sender.ts';
 import type { Reachable } from '../../delivery/known-destinations.ts';
 import { createLogWitnesses, type LinesRetried, retryLines } from '../../delivery/retry-lines.ts';

@@ -12,9 +12,9 @@ import type { StateConfig } from '../../config/config.ts';
 import { count, Unfit } from '../../config/values.ts';
 import { UserError } from '../../core/faults.ts';
 import type { Secret } from '../../core/secret.ts';
-import { END_OF_TIME } from '../../core/state/archive-walk.ts';
+import { END_OF_TIME } from '../../core/state/archive.ts';
+import type { ReplayArgs } from '../../core/state/job-args.ts';
 import {
-  type ReplayArgs,
   type ReplayReport,
   type ReplaySummary,
   readReplayReports,

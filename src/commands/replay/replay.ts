@@ -5,8 +5,9 @@
 import type { Observe } from '../../core/events.ts';
 import { type ExitCode, UserError } from '../../core/faults.ts';
 import type { Clock, Random } from '../../core/ports.ts';
+import { isReplayArgs, type ReplayArgs } from '../../core/state/job-args.ts';
 import type { JobEnd } from '../../core/state/jobs.ts';
-import { type ReplayArgs, type ReplayReport, type ReplaySummary, takesReplay } from '../../core/state/replay.ts';
+import type { ReplayReport, ReplaySummary } from '../../core/state/replay.ts';
 import type { Store } from '../../core/state/state.ts';
 import { nearest } from '../../core/text.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
@@ -101,7 +102,7 @@ export function createReplayWorker(
   return (args, signal) => {
     let replays: Replays | null = null;
     const work = async (): Promise<JobEnd> => {
-      if (!takesReplay(args)) throw new Error('no arguments of a replay');
+      if (!isReplayArgs(args)) throw new Error('no arguments of a replay');
       replays = openReplays({ ...parts, isBeside: true }, args);
       const summary = await replays.run(signal);
       const state = summary.outcome === 'interrupted' ? 'cancelled' : 'done';

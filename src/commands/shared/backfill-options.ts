@@ -4,7 +4,7 @@
  */
 import { parseInstant, parseSpanMs, share, Unfit } from '../../config/values.ts';
 import { UserError } from '../../core/faults.ts';
-import type { BackfillArgs } from '../../core/state/backfill-args.ts';
+import type { BackfillArgs } from '../../core/state/job-args.ts';
 import { type EpochMs, type EpochNs, msToNs, nsToMs } from '../../core/time.ts';
 import { readInstant } from './range.ts';
 

@@ -8,8 +8,8 @@ import { withSync } from '../../app/with-sync.ts';
 import type { Config } from '../../config/config.ts';
 import { ApiFault, UserError } from '../../core/faults.ts';
 import type { Secret } from '../../core/secret.ts';
+import { missingChangeOf, type RepairArgs, type RepairSummary, type SampleArgs } from '../../core/state/job-args.ts';
 import type { JobKind } from '../../core/state/jobs.ts';
-import { type MendArgs, type MendSummary, missingChangeOf, type SampleArgs } from '../../core/state/mending.ts';
 import { endsSession } from '../../scheduler/dispatch.ts';
 import { openStore } from '../../store/store.ts';
 import { openVerifyState } from '../../store/verify-look.ts';
@@ -37,11 +37,11 @@ export class NoApiError extends Error {
 /** Brings a lack-set up to date; nothing is asked of the API. */
 export async function keepLacks(
   run: ApiRun,
-  args: MendArgs,
+  args: RepairArgs,
   of: { destinationId: number },
   ports: ProcessPorts,
 ): Promise<void> {
-  const alone = (): Promise<MendSummary> => {
+  const alone = (): Promise<RepairSummary> => {
     const { store, close } = openStore(run.dataDir);
     try {
       store.amendMissing(of.destinationId, missingChangeOf(args));
@@ -51,14 +51,14 @@ export async function keepLacks(
     }
   };
   const what = 'lack-sets brought up to date';
-  await doIt<MendSummary>(run, { kind: 'mend', args, alone, done: { windows: 0 }, total: 1, what }, ports);
+  await doIt<RepairSummary>(run, { kind: 'mend', args, alone, done: { windows: 0 }, total: 1, what }, ports);
 }
 
 /** Fetches again, delivers and keeps what is lacking. @throws UserError with the exit code and what to do, NoApiError */
-export async function runMend(run: ApiRun, args: MendArgs, ports: ProcessPorts): Promise<MendSummary> {
+export async function runMend(run: ApiRun, args: RepairArgs, ports: ProcessPorts): Promise<RepairSummary> {
   const done = { windows: 0 };
   const total = args.windows.length;
-  const alone = async (): Promise<MendSummary> =>
+  const alone = async (): Promise<RepairSummary> =>
     await withApi(run, true, ports, async (sync) => {
       const stop = new AbortController();
       const both = AbortSignal.any([ports.signal, stop.signal]);
@@ -71,7 +71,7 @@ export async function runMend(run: ApiRun, args: MendArgs, ports: ProcessPorts):
         await Promise.allSettled(deliveries);
       }
     });
-  return await doIt<MendSummary>(run, { kind: 'mend', args, alone, done, total, what: 'windows fetched' }, ports);
+  return await doIt<RepairSummary>(run, { kind: 'mend', args, alone, done, total, what: 'windows fetched' }, ports);
 }
 
 /** Reads windows again and compares. @throws UserError with the exit code and what to do. */

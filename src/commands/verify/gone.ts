@@ -4,8 +4,8 @@
  */
 
 import { type Interval, intersect, normalize, subtract } from '../../core/intervals.ts';
+import { type PointsText, type RepairArgs, rangeText } from '../../core/state/job-args.ts';
 import type { MissingPoints } from '../../core/state/log.ts';
-import { type MendArgs, type PointsText, stretchText } from '../../core/state/mending.ts';
 import type { KeptDay, VerifyState } from '../../core/state/verify.ts';
 import { DAY_MS, DAY_NS, type EpochMs, msToNs } from '../../core/time.ts';
 import { windowSpanNs } from '../../ingest/page-request.ts';
@@ -38,18 +38,18 @@ export function fetchCost(gone: readonly GoneStretch[], plan: VerifyState['plan'
 }
 
 /** The windows to be fetched, those of a device that touch as one. */
-export function windowsOf(gone: readonly GoneStretch[]): MendArgs['windows'] {
+export function windowsOf(gone: readonly GoneStretch[]): RepairArgs['windows'] {
   const windows: { deviceId: string; from: bigint; to: bigint }[] = [];
   for (const { deviceId, from, to } of gone) {
     const last = windows.at(-1);
     if (last?.deviceId === deviceId && last.to === from) last.to = to;
     else windows.push({ deviceId, from, to });
   }
-  return windows.map(({ deviceId, from, to }) => stretchText(deviceId, from, to));
+  return windows.map(({ deviceId, from, to }) => rangeText(deviceId, from, to));
 }
 
 /** What is gone for good, as the lack-set is told: the points of a day by its first stretch. */
-export function missedOf(gone: readonly GoneStretch[]): MendArgs['missed'] {
+export function missedOf(gone: readonly GoneStretch[]): RepairArgs['missed'] {
   const days = new Set<string>();
   return gone.map(({ deviceId, from, to, points }) => {
     const day = `${from / DAY_NS} ${deviceId}`;

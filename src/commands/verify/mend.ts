@@ -7,9 +7,9 @@
  */
 
 import { ApiFault } from '../../core/faults.ts';
+import { isRepairArgs, missingChangeOf, type RepairArgs, type RepairSummary } from '../../core/state/job-args.ts';
 import type { JobEnd } from '../../core/state/jobs.ts';
 import { LOG_LANES } from '../../core/state/log.ts';
-import { isMending, type MendArgs, type MendSummary, missingChangeOf } from '../../core/state/mending.ts';
 import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import { landPage } from '../../ingest/commit.ts';
@@ -28,7 +28,7 @@ export interface MendParts {
 export function createMendWorker(parts: MendParts): (args: unknown, signal: AbortSignal) => JobWork {
   return (args, signal) => {
     const done = { windows: 0 };
-    const all = isMending(args) ? args : null;
+    const all = isRepairArgs(args) ? args : null;
     const end = (
       all === null ? Promise.reject(new Error('not to be understood')) : mend(parts, all, done, signal)
     ).then(
@@ -46,10 +46,10 @@ export function createMendWorker(parts: MendParts): (args: unknown, signal: Abor
 /** Does it. @throws UserError where a person has to act (77). */
 export async function mend(
   parts: MendParts,
-  args: MendArgs,
+  args: RepairArgs,
   done: { windows: number },
   signal: AbortSignal,
-): Promise<MendSummary> {
+): Promise<RepairSummary> {
   const { context, deliverers } = parts;
   const counts = { requests: 0, read: 0 };
   let reason: string | null = null;
@@ -68,7 +68,7 @@ export async function mend(
 /** Reads the windows again. @returns why not all of them; `null` where all. */
 async function fetchAgain(
   context: SyncContext,
-  { windows }: MendArgs,
+  { windows }: RepairArgs,
   { counts, done }: { counts: { requests: number; read: number }; done: { windows: number } },
   signal: AbortSignal,
 ): Promise<string | null> {

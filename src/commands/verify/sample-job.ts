@@ -1,8 +1,9 @@
 /**
  * `--verify --sample` as a job of the daemon.
  */
+
+import { isSampleArgs } from '../../core/state/job-args.ts';
 import type { JobEnd } from '../../core/state/jobs.ts';
-import { isSampling } from '../../core/state/mending.ts';
 import type { VerifyState } from '../../core/state/verify.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
@@ -17,7 +18,7 @@ export function createSampleWorker(
     const done = { windows: 0 };
     const work = async (): Promise<JobEnd> => {
       const state = openState();
-      if (state === null || !isSampling(args)) throw new Error('the job is not to be understood');
+      if (state === null || !isSampleArgs(args)) throw new Error('the job is not to be understood');
       try {
         const summary = await sample({ context, state }, args, done, signal);
         const exitCode = summary.reason === null ? 0 : 3;
@@ -26,6 +27,6 @@ export function createSampleWorker(
         state.close();
       }
     };
-    return { end: work(), progress: () => ({ done: done.windows, total: isSampling(args) ? args.windows : 0 }) };
+    return { end: work(), progress: () => ({ done: done.windows, total: isSampleArgs(args) ? args.windows : 0 }) };
   };
 }

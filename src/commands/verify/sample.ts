@@ -8,7 +8,7 @@
 import { ApiFault } from '../../core/faults.ts';
 import { type Interval, includes, intersect, lengthNs, subtract } from '../../core/intervals.ts';
 import { TIE_REACH_NS } from '../../core/lines/offsets.ts';
-import type { SampleArgs } from '../../core/state/mending.ts';
+import type { SampleArgs } from '../../core/state/job-args.ts';
 import type { VerifyState } from '../../core/state/verify.ts';
 import { DAY_NS, type EpochNs, formatExact, HOUR_NS, maxNs, minNs } from '../../core/time.ts';
 import { landPage } from '../../ingest/commit.ts';

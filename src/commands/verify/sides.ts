@@ -2,8 +2,8 @@
  * What of a device is no reading (hours that are held, its facts) in a stretch that a database lacked: it is sent again
  * with `--verify --repair` before the lack is taken back, as nothing compares it.
  */
-import type { ArchiveWalker, WalkPlace } from '../../core/state/archive-walk.ts';
-import type { PointsText } from '../../core/state/mending.ts';
+import type { ArchiveWalker, WalkPlace } from '../../core/state/archive.ts';
+import type { PointsText } from '../../core/state/job-args.ts';
 import type { ReadTrouble } from '../../core/state/verify.ts';
 import type { Resender } from './resend.ts';
 

@@ -1,11 +1,12 @@
 /**
  * What the state tells of the work itself, beside what is held: requests by what they were for, what waits for whom and
- * since when, jobs. For the status report, whoever makes it; the port that `store/` fills with SQLite.
+ * since when, jobs; and what the status page shows beside that: the newest values, since when the archive goes back, alerts. The port that
+ * `store/` fills with SQLite.
  */
 import type { DayReadings } from '../fleet-rates.ts';
+import type { KnownAlert } from '../lines/alerts.ts';
 import type { RequestLane, Stream } from '../ports.ts';
-import type { EpochMs } from '../time.ts';
-import type { PageState } from './page-state.ts';
+import type { EpochMs, EpochNs } from '../time.ts';
 
 /** Requests of one lane that were booked within the last minute and the last 24 hours. */
 export interface LaneSpending {
@@ -64,4 +65,22 @@ export interface StateFacts extends PageState {
   requestsOf(deviceId: string, count: number): DeviceRequests;
   /** The days of a device that have readings, from a day on (days since 1970). */
   daysOf(deviceId: string, fromDay: number): readonly DayReadings[];
+}
+
+export interface PageState {
+  /**
+   * The telemetry lines of a device of the newest instant that the archive keeps, in no order, with those just before it:
+   * a value that had to move aside lies up to `TIE_REACH_NS` later than its reading. Empty where none is kept.
+   */
+  newestLines(deviceId: string): readonly string[];
+  /** The time of the oldest reading of a device that the archive keeps; `null` where it keeps none. */
+  archivedSince(deviceId: string): EpochNs | null;
+  /** The alerts that were seen: how many, and the first of them, the open ones first, then the newest. */
+  alertsSeen(count: number): SeenAlerts;
+}
+
+export interface SeenAlerts {
+  readonly alerts: number;
+  readonly open: number;
+  readonly first: readonly KnownAlert[];
 }

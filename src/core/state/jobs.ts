@@ -1,6 +1,6 @@
 /**
  * Jobs: work that a command asks of the daemon which holds the state, because one process alone may spend the allowance
- * and write (design 1.2). The command leaves a job in the state, the daemon takes it, and the command follows it.
+ * and write. The command leaves a job in the state, the daemon takes it, and the command follows it.
  *
  * Each side shows that it is alive by a count that it raises, never by a time: clocks jump, and who counts on stands
  * still or not by the other's own monotonic clock.
@@ -10,10 +10,15 @@ import { type ExitCode, isExitCode } from '../faults.ts';
 import { isRecord } from '../json.ts';
 import type { ProgressReport } from '../status.ts';
 import type { EpochMs } from '../time.ts';
-import { isBackfillArgs } from './backfill-args.ts';
-import { isMending, isSampling } from './mending.ts';
-import { takesReplay } from './replay.ts';
-import { isForgetOrder, isQuarantineFilter } from './upkeep-jobs.ts';
+import {
+  isBackfillArgs,
+  isEmptyObject,
+  isFilterArgs,
+  isForgetArgs,
+  isRepairArgs,
+  isReplayArgs,
+  isSampleArgs,
+} from './job-args.ts';
 
 /** What can be asked for. */
 export type JobKind =
@@ -46,22 +51,18 @@ export const JOB_RULES: Readonly<Record<JobKind, JobRule>> = {
   check: { isFollowed: true, isResumed: false, isLong: false, takes: isEmptyObject },
   // It goes on where its follower has lost the connection.
   backfill: { isFollowed: false, isResumed: true, isLong: true, takes: isBackfillArgs },
-  // What `--verify` cannot do from beside: fetching again and changing lack-sets; reading windows again.
-  mend: { isFollowed: true, isResumed: false, isLong: true, takes: isMending },
-  sample: { isFollowed: true, isResumed: false, isLong: true, takes: isSampling },
-  replay: { isFollowed: false, isResumed: true, isLong: true, takes: takesReplay },
-  'quarantine-retry': { isFollowed: true, isResumed: false, isLong: false, takes: isQuarantineFilter },
-  'quarantine-drop': { isFollowed: true, isResumed: false, isLong: false, takes: isQuarantineFilter },
-  forget: { isFollowed: true, isResumed: false, isLong: false, takes: isForgetOrder },
+  // What `--verify` cannot do from beside: fetching again and changing the missing points; reading windows again.
+  mend: { isFollowed: true, isResumed: false, isLong: true, takes: isRepairArgs },
+  sample: { isFollowed: true, isResumed: false, isLong: true, takes: isSampleArgs },
+  replay: { isFollowed: false, isResumed: true, isLong: true, takes: isReplayArgs },
+  'quarantine-retry': { isFollowed: true, isResumed: false, isLong: false, takes: isFilterArgs },
+  'quarantine-drop': { isFollowed: true, isResumed: false, isLong: false, takes: isFilterArgs },
+  forget: { isFollowed: true, isResumed: false, isLong: false, takes: isForgetArgs },
 };
 
 /** The rule of a kind by the name that stands in the state; `null` for one that a newer version has left there. */
 export function ruleOf(kind: string): JobRule | null {
   return Object.hasOwn(JOB_RULES, kind) ? JOB_RULES[kind as JobKind] : null;
-}
-
-function isEmptyObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).length === 0;
 }
 
 /** What a command asks for. */

@@ -1,42 +1,14 @@
 /**
- * Replays (design 1.2): archived points sent again to a destination, and what is kept of one until it has come to its
+ * Replays: archived points sent again to a destination, and what is kept of one until it has come to its
  * end. Terms, checks of what another version may have left, and the port that `store/` fills with SQLite.
  */
 
 import { type ExitCode, isExitCode } from '../faults.ts';
 import { isRecord } from '../json.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
-import type { ArchiveWalker, WalkPlace } from './archive-walk.ts';
+import type { ArchiveWalker, WalkPlace } from './archive.ts';
+import type { ReplayArgs } from './job-args.ts';
 import type { MissingPoints } from './log.ts';
-
-/** What was asked for. As a job of the daemon it stands in the state as it is: plain JSON. */
-export interface ReplayArgs {
-  /** The name of a destination; `null`: every one. */
-  readonly destination: string | null;
-  /** Ids; none: all. */
-  readonly devices: readonly string[];
-  /** As they were typed: the same words go on with what was begun. */
-  readonly typed: { readonly from: string | null; readonly to: string | null };
-  /** What they mean now, half-open, in nanoseconds since 1970: as digits, which JSON keeps. */
-  readonly from: string;
-  readonly to: string;
-  /** Lines a second at most, to each destination; `null`: as whoever does it has it. */
-  readonly maxRate: number | null;
-}
-
-/** Whether these are arguments of a replay. */
-export function takesReplay(args: unknown): args is ReplayArgs {
-  if (!isRecord(args) || !isRecord(args['typed'])) return false;
-  const { destination, devices, typed, from, to, maxRate } = args;
-  const isTextOrNull = (value: unknown): boolean => value === null || typeof value === 'string';
-  return (
-    [destination, typed['from'], typed['to']].every(isTextOrNull) &&
-    Array.isArray(devices) &&
-    devices.every((id) => typeof id === 'string') &&
-    [from, to].every((digits) => typeof digits === 'string' && /^\d{1,19}$/.test(digits)) &&
-    (maxRate === null || (typeof maxRate === 'number' && maxRate >= 1))
-  );
-}
 
 /** What has become of the lines so far. */
 export interface ReplayCounts {

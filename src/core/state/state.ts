@@ -1,13 +1,12 @@
 /**
- * What survives a crash, as the motion sees it: the port that `store/` fills with SQLite.
+ * What survives a crash: the port that `store/` fills with SQLite, put together of the ports of its parts, and the
+ * forgetting of a device, which is about all of them.
  *
  * Invariant of every writing call: it is one transaction. What a page brought and the coverage that it proves move
  * together or not at all, and only if what they were computed from still holds (`StaleStateError`).
  */
-
 import type { Account, RejectedRecord } from '../records.ts';
 import type { EpochMs } from '../time.ts';
-import type { ForgetStore } from './forget.ts';
 import type { AlertStore, InventoryStore } from './inventory.ts';
 import type { LogStore } from './log.ts';
 import type { QuarantineStore } from './quarantine.ts';
@@ -37,4 +36,52 @@ export interface Store extends TelemetryStore, InventoryStore, LogStore {
   /** A small fact that outlives the process. */
   fact(key: string): string | null;
   keepFact(key: string, value: string): void;
+}
+
+/** What was removed of a device. */
+export interface ForgottenCounts {
+  /** Lines of the archive. */
+  readonly points: number;
+  readonly quarantined: number;
+  readonly alerts: number;
+}
+
+/** How far a forgetting is. */
+export interface ForgetStep {
+  readonly removed: ForgottenCounts;
+  /** `waiting`: some of its lines are not delivered yet, and stay. */
+  readonly state: 'going-on' | 'waiting' | 'done';
+  /** How far the walk through the archive is, 0 to 1. */
+  readonly share: number;
+}
+
+/** What waits for a destination of a device. */
+export interface PendingOfDevice {
+  readonly lines: number;
+  /** From which block on to look further; `null` at the end of the lane. */
+  readonly next: number | null;
+}
+
+/**
+ * The forgetting of a device. From its beginning on nothing of the device can be committed any more (`ForgottenError`)
+ * until it is listed anew, and what was begun is finished, at the latest when the state is opened the next time. Every
+ * call is one small transaction, safe to be broken off at.
+ */
+export interface ForgetStore {
+  /** Whether anything is held of a device. */
+  knows(deviceId: string): boolean;
+  /** Lines of a device that a destination has not acknowledged, in some blocks of a lane from one on. */
+  pending(deviceId: string, of: { destinationId: number; lane: 'live' | 'history'; from: number }): PendingOfDevice;
+  /**
+   * Begins: removes what is known of the device but for its lines.
+   *
+   * @param keepsAlerts whether its alerts may be told again by the API: they stay known, without the device.
+   */
+  begin(deviceId: string, keepsAlerts: boolean): ForgottenCounts;
+  /** Goes on with some of its lines. @param configured the destinations that the log is kept for. */
+  step(deviceId: string, configured: readonly number[]): ForgetStep;
+  /** Those that were begun and not finished. */
+  unfinished(): readonly string[];
+  /** Empties the write-ahead log, which holds what was overwritten. @returns whether nobody was reading it. */
+  emptyLog(): boolean;
 }

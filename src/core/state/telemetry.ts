@@ -3,7 +3,6 @@
  */
 import type { CoveredSpan } from '../coverage.ts';
 import type { Intervals } from '../intervals.ts';
-import { type LateFound, type LateRecord, NEVER_LATE } from '../late.ts';
 import type { RejectedRecord } from '../records.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
 import type { LogLane } from './log.ts';
@@ -35,6 +34,26 @@ export interface DaySum {
   readonly points: number;
   readonly hashHigh: number;
   readonly hashLow: number;
+}
+
+/** How late readings of a device were seen to come. */
+export interface LateRecord {
+  /** Readings that came late, ever. */
+  readonly readings: number;
+  /** From its time to when it was first seen, of the latest one. */
+  readonly worstMs: number;
+  /** What `sync.settle` is at least for this device; 0 where none came late. */
+  readonly settleMs: number;
+}
+
+export const NEVER_LATE: LateRecord = { readings: 0, worstMs: 0, settleMs: 0 };
+
+/** Late readings that one page brought, and the record with them. */
+export interface LateFound {
+  readonly count: number;
+  /** From its time to when it was seen, of the latest one of the page. */
+  readonly worstMs: number;
+  readonly record: LateRecord;
 }
 
 /** What telemetry needs to know of a device before it asks, and what a landing is computed from. */
@@ -94,7 +113,7 @@ export class ForgottenError extends Error {
   override readonly name = 'ForgottenError';
 }
 
-/** Why a stretch that is wanted is not held (design 1.1, promise 5). */
+/** Why a stretch that is wanted is not held. */
 export type GapReason =
   | 'beyond plan'
   | 'beyond allowance'

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DestinationVerdict } from '../../../src/commands/verify/report.ts';
-import { END_OF_TIME } from '../../../src/core/state/archive-walk.ts';
+import { END_OF_TIME } from '../../../src/core/state/archive.ts';
 import { openArchiveView } from '../../../src/store/archive-view.ts';
 import { type Influxd, startInfluxd } from '../../support/influxd.ts';
 import { type Ended, runProgram } from '../parts.ts';

@@ -10,7 +10,7 @@ import { createOnceWorker } from '../../../src/commands/once/job.ts';
 import { ratesOfState } from '../../../src/commands/shared/backfill-rates.ts';
 import { followJob } from '../../../src/commands/shared/do-or-follow.ts';
 import type { AppEvent } from '../../../src/core/events.ts';
-import type { BackfillArgs } from '../../../src/core/state/backfill-args.ts';
+import type { BackfillArgs } from '../../../src/core/state/job-args.ts';
 import type { JobEnd } from '../../../src/core/state/jobs.ts';
 import type { ProgressReport } from '../../../src/core/status.ts';
 import { SECOND_MS } from '../../../src/core/time.ts';

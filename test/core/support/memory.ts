@@ -5,10 +5,16 @@
 
 import type { CoveredSpan } from '../../../src/core/coverage.ts';
 import type { DeviceFilter } from '../../../src/core/filter.ts';
-import { NEVER_LATE } from '../../../src/core/late.ts';
 import { TIE_REACH_NS } from '../../../src/core/lines/offsets.ts';
 import type { Reading, RejectedRecord } from '../../../src/core/records.ts';
-import type { DaySum, NameHold, PageCommit, TelemetryState, Tie } from '../../../src/core/state/telemetry.ts';
+import {
+  type DaySum,
+  type NameHold,
+  NEVER_LATE,
+  type PageCommit,
+  type TelemetryState,
+  type Tie,
+} from '../../../src/core/state/telemetry.ts';
 import type { EpochNs } from '../../../src/core/time.ts';
 import { composeLanding, extentOf } from '../../../src/ingest/commit-rules.ts';
 

@@ -1,0 +1,220 @@
+/**
+ * The arguments of jobs (`core/state/jobs.ts`), as they stand in the state: plain JSON, written by one process and read
+ * by another one, maybe of another version. Each kind has its type and the check of what may stand there. Pure.
+ *
+ * Times are nanoseconds since 1970 in digits, because JSON's numbers do not hold them.
+ */
+import { isRecord, type JsonRecord } from '../json.ts';
+import type { QuarantineFilter } from '../quarantine.ts';
+import type { EpochMs, EpochNs } from '../time.ts';
+import type { FoundPoints, MissingChange } from './log.ts';
+
+/** What a backfill is asked for. */
+export interface BackfillArgs {
+  /** `all`: as far back as there is anything. */
+  readonly from: string;
+  /** `null`: up to what can be claimed when it begins. */
+  readonly to: string | null;
+  /** Where that was, of a job that was begun before: the end stays where it was however often the daemon restarts. */
+  readonly begunTo?: string | undefined;
+  /** Ids; none: all of them. */
+  readonly devices: readonly string[];
+  /** The part of the share that it may take, above 0 and up to 1; `null`: all of it. */
+  readonly maxShare: number | null;
+  /** When it should have come to its end; it goes no faster than that takes. `null`: as soon as it may. */
+  readonly finishByMs: EpochMs | null;
+}
+
+export function isBackfillArgs(value: unknown): boolean {
+  if (!isRecord(value)) return false;
+  const { from, to, begunTo, devices, maxShare, finishByMs } = value;
+  return (
+    (from === 'all' || isDigits(from)) &&
+    isNullOr(to, isDigits) &&
+    (begunTo === undefined || isDigits(begunTo)) &&
+    isTexts(devices) &&
+    (maxShare === null || (typeof maxShare === 'number' && maxShare > 0 && maxShare <= 1)) &&
+    (finishByMs === null || (typeof finishByMs === 'number' && Number.isFinite(finishByMs)))
+  );
+}
+
+/** A range of a device: id, from, to. */
+export type RangeText = readonly [deviceId: string, from: string, to: string];
+
+/**
+ * A range of a device, and how many points of it.
+ *
+ * @param left how many other points of it, which no archive keeps and nothing compares, may be missing still.
+ */
+export type PointsText = readonly [deviceId: string, from: string, to: string, points: number, left?: number];
+
+/** What `--verify` asks for (job `mend`): ranges to be fetched again, and what changes in the missing points after that. */
+export interface RepairArgs {
+  readonly windows: readonly RangeText[];
+  /** By its name in the configuration. */
+  readonly destination: string;
+  readonly found: readonly PointsText[];
+  readonly missed: readonly PointsText[];
+}
+
+/** What came of a repair. */
+export interface RepairSummary {
+  /** Windows that were read to their end. */
+  readonly read: number;
+  readonly requests: number;
+  /** Whether all of it has reached every destination. */
+  readonly delivered: boolean;
+  /** Why not all was done; `null` where it was. */
+  readonly reason: string | null;
+}
+
+export function isRepairArgs(value: unknown): value is RepairArgs {
+  if (!isRecord(value)) return false;
+  const { windows, destination, found, missed } = value;
+  return (
+    typeof destination === 'string' &&
+    Array.isArray(windows) &&
+    windows.every(isRangeText) &&
+    [found, missed].every((list) => Array.isArray(list) && list.every(isPointsText))
+  );
+}
+
+/** The change of the missing points that a repair asks for. */
+export function missingChangeOf({ found, missed }: RepairArgs): MissingChange {
+  const points = ([deviceId, from, to, count, left = 0]: PointsText): FoundPoints => ({
+    deviceId,
+    fromNs: BigInt(from),
+    toNs: BigInt(to),
+    points: count,
+    left: Number.isSafeInteger(left) ? left : 0,
+  });
+  return { found: found.map(points), missed: missed.map((each) => ({ ...points(each), reason: 'cleared' })) };
+}
+
+/** A range as text. */
+export function rangeText(deviceId: string, from: EpochNs, to: EpochNs): RangeText {
+  return [deviceId, `${from}`, `${to}`];
+}
+
+/** What `--verify --against-api` asks for: windows that are read from the API again and compared. */
+export interface SampleArgs {
+  readonly windows: number;
+  /** `null`: from the beginning; to the end. */
+  readonly from: string | null;
+  readonly to: string | null;
+  /** Empty: all. */
+  readonly devices: readonly string[];
+  /** Whether what is new is taken in. */
+  readonly repair: boolean;
+}
+
+export function isSampleArgs(value: unknown): value is SampleArgs {
+  if (!isRecord(value)) return false;
+  const { windows, from, to, devices, repair } = value;
+  return (
+    Number.isSafeInteger(windows) &&
+    [from, to].every((end) => isNullOr(end, isDigits)) &&
+    isTexts(devices) &&
+    typeof repair === 'boolean'
+  );
+}
+
+/** What a replay is asked for. */
+export interface ReplayArgs {
+  /** The name of a destination; `null`: every one. */
+  readonly destination: string | null;
+  /** Ids; none: all. */
+  readonly devices: readonly string[];
+  /** As they were typed: the same words go on with what was begun. */
+  readonly typed: { readonly from: string | null; readonly to: string | null };
+  /** What they mean now, half-open. */
+  readonly from: string;
+  readonly to: string;
+  /** Lines a second at most, to each destination; `null`: as whoever does it has it. */
+  readonly maxRate: number | null;
+}
+
+export function isReplayArgs(args: unknown): args is ReplayArgs {
+  if (!isRecord(args) || !isRecord(args['typed'])) return false;
+  const { destination, devices, typed, from, to, maxRate } = args;
+  return (
+    [destination, typed['from'], typed['to']].every((each) => isNullOr(each, isText)) &&
+    isTexts(devices) &&
+    [from, to].every(isDigits) &&
+    (maxRate === null || (typeof maxRate === 'number' && maxRate >= 1))
+  );
+}
+
+/** A filter of the quarantine. */
+export interface FilterArgs extends Omit<QuarantineFilter, 'from' | 'to'> {
+  readonly from: string | null;
+  readonly to: string | null;
+}
+
+/** A filter as arguments. */
+export function filterArgs(filter: QuarantineFilter): FilterArgs & JsonRecord {
+  const { destination, devices, reason, from, to } = filter;
+  return { destination, devices, reason, from: from?.toString() ?? null, to: to?.toString() ?? null };
+}
+
+/** The filter of arguments. @param args of which `isFilterArgs` holds. */
+export function filterOf(args: unknown): QuarantineFilter {
+  const { from, to, ...rest } = args as FilterArgs;
+  return { ...rest, from: from === null ? null : BigInt(from), to: to === null ? null : BigInt(to) };
+}
+
+export function isFilterArgs(value: unknown): boolean {
+  if (!hasExactly(value, ['destination', 'devices', 'reason', 'from', 'to'])) return false;
+  const { destination, devices, reason, from, to } = value;
+  const isTime = (each: unknown): boolean => typeof each === 'string' && /^-?\d{1,19}$/.test(each);
+  return (
+    [destination, reason].every((each) => isNullOr(each, isText)) &&
+    [from, to].every((each) => isNullOr(each, isTime)) &&
+    isTexts(devices)
+  );
+}
+
+export function isForgetArgs(value: unknown): boolean {
+  return hasExactly(value, ['device']) && typeof value['device'] === 'string';
+}
+
+/** The device that is to be forgotten. @param args of which `isForgetArgs` holds. */
+export function deviceToForget(args: unknown): string {
+  return (args as { readonly device: string }).device;
+}
+
+/** The arguments of jobs that take none. */
+export function isEmptyObject(value: unknown): boolean {
+  return isRecord(value) && Object.keys(value).length === 0;
+}
+
+function isRangeText(value: unknown): boolean {
+  return Array.isArray(value) && typeof value[0] === 'string' && isDigits(value[1]) && isDigits(value[2]);
+}
+
+function isPointsText(value: unknown): boolean {
+  return isRangeText(value) && Number.isSafeInteger((value as unknown[])[3]);
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string';
+}
+
+function isTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every(isText);
+}
+
+function isDigits(value: unknown): boolean {
+  return typeof value === 'string' && /^\d{1,19}$/.test(value);
+}
+
+function isNullOr(value: unknown, check: (value: unknown) => boolean): boolean {
+  return value === null || check(value);
+}
+
+/** What has further members asks for more than is understood. */
+function hasExactly(value: unknown, names: readonly string[]): value is JsonRecord {
+  if (!isRecord(value)) return false;
+  const keys = Object.keys(value);
+  return keys.length === names.length && names.every((name) => Object.hasOwn(value, name));
+}
