@@ -122,7 +122,7 @@ function takeIn(context: SyncContext, { value, answeredAtMs }: Reply<AlertPage>)
   keep(context, value.alerts, msToNs(answeredAtMs));
   const { rejected } = value;
   if (rejected.length === 0) return;
-  store.quarantineRecords('alerts', rejected, answeredAtMs);
+  store.quarantine.add('alerts', rejected, answeredAtMs);
   observe({ type: 'records-rejected', stream: 'alerts', count: rejected.length, reason: rejected[0]?.reason ?? '' });
 }
 

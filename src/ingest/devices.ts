@@ -149,11 +149,7 @@ async function listOnce({ api, store, observe, settings }: SyncContext, signal: 
     for (const record of devices) records.set(record.deviceId, keptRecord(settings.filter, record));
     unreadable += rejected.length;
     if (rejected.length > 0) {
-      store.quarantineRecords(
-        'devices',
-        settings.filter.keepsLocation ? rejected : unshown(rejected),
-        reply.answeredAtMs,
-      );
+      store.quarantine.add('devices', settings.filter.keepsLocation ? rejected : unshown(rejected), reply.answeredAtMs);
       observe({
         type: 'records-rejected',
         stream: 'devices',

@@ -184,9 +184,6 @@ export function assemble(
     append: guarded((lines, lane) => {
       archive.append({ lane, deviceId: null, firstNs: null, lastNs: null, lines });
     }),
-    quarantineRecords: guarded((source, records, atMs) => {
-      quarantine.add(source, records, atMs);
-    }),
     gaps: telemetry.gaps,
     nameGap: guarded((gap) => {
       if (!forgetting.isForgotten(gap.deviceId)) telemetry.nameGap(gap);

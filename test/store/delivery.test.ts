@@ -217,8 +217,8 @@ describe('records of the API that were not understood', () => {
       { record: '{"a":1}', reason: 'no id' },
       { record: '{"b":1}', reason: 'no id' },
     ];
-    state.store.quarantineRecords('devices', records, 5.5);
-    state.store.quarantineRecords('devices', records.slice(1), 6);
+    state.store.quarantine.add('devices', records, 5.5);
+    state.store.quarantine.add('devices', records.slice(1), 6);
     expect(state.store.totals().rejectedRecords).toBe(2);
     expect(state.rows('SELECT source, content, reason, at_ms FROM quarantine')).toEqual([
       { source: 'devices', content: '{"a":1}', reason: 'no id', at_ms: 5 },

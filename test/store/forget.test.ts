@@ -81,7 +81,7 @@ function fill({ store, ledger }: Pick<OpenStore, 'store' | 'ledger'>, blocks = 3
   store.nameGap({ deviceId: DOOMED, fromNs: 1n, toNs: 2n, reason: 'beyond plan', retryAtMs: 1 });
   store.keepMissedOverlap(DOOMED, { at: 1n, sinceMs: 1, isGone: false });
   store.keepReread(DOOMED, 5);
-  store.quarantineRecords('alerts', [{ reason: 'odd', record: `{"device_id":"${DOOMED}"}` }], 1);
+  store.quarantine.add('alerts', [{ reason: 'odd', record: `{"device_id":"${DOOMED}"}` }], 1);
   ledger.recordOutcome(ledger.book(1, { lane: 'live', stream: 'telemetry', deviceId: DOOMED }), {
     status: 200,
     fault: null,

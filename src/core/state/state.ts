@@ -5,8 +5,7 @@
  * Invariant of every writing call: it is one transaction. What a page brought and the coverage that it proves move
  * together or not at all, and only if what they were computed from still holds (`StaleStateError`).
  */
-import type { Account, RejectedRecord } from '../records.ts';
-import type { EpochMs } from '../time.ts';
+import type { Account } from '../records.ts';
 import type { AlertStore, InventoryStore } from './inventory.ts';
 import type { LogStore } from './log.ts';
 import type { QuarantineStore } from './quarantine.ts';
@@ -29,9 +28,6 @@ export interface Store extends TelemetryStore, InventoryStore, LogStore {
   readonly replays: ReplayStore;
   readonly quarantine: QuarantineStore;
   readonly forgetting: ForgetStore;
-
-  /** Puts records of the API that could not be understood aside. */
-  quarantineRecords(source: string, records: readonly RejectedRecord[], atMs: EpochMs): void;
 
   /** A small fact that outlives the process. */
   fact(key: string): string | null;

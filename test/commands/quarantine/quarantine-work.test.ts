@@ -84,7 +84,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     const from = { block: 0, line: 0 };
     const to = store.endOf('history');
     store.acknowledge({ destinationId: id, lane: 'history', from, to, refused, missing: [], atMs: 1 });
-    store.quarantineRecords('d', [{ reason: 'odd', record: '{}' }], 1);
+    store.quarantine.add('d', [{ reason: 'odd', record: '{}' }], 1);
     return state;
   }
   const heal = async (): Promise<void> => {
@@ -277,7 +277,7 @@ describe('the list', () => {
     ];
     const from = { block: 0, line: 0 };
     state.store.acknowledge({ destinationId: id, lane: 'live', from, to: from, refused, missing: [], atMs: 1 });
-    state.store.quarantineRecords('d', [{ reason: 'recorded_at is no time', record: `{"x":"${evil}"}` }], 5);
+    state.store.quarantine.add('d', [{ reason: 'recorded_at is no time', record: `{"x":"${evil}"}` }], 5);
     const list = listQuarantine(state.store.quarantine, ALL, () => new Set([id]));
     expect([list.points, list.records]).toEqual([14, 1]);
     const text = quarantineListText(list);
@@ -316,7 +316,7 @@ describe.runIf(influxdAvailable())('records of the API in quarantine', () => {
       const at = Math.floor(rig.clock.nowMs()) - 3_600_000;
       const time = new Date(at).toISOString().replace('Z', '123Z');
       const odd = { reason: 'an older version did not understand it', droppedValues: 1 };
-      store.quarantineRecords(
+      store.quarantine.add(
         'often',
         [
           { ...odd, record: JSON.stringify({ recorded_at: time, values: { brand_new: 5 } }) },
@@ -326,12 +326,8 @@ describe.runIf(influxdAvailable())('records of the API in quarantine', () => {
         ],
         at,
       );
-      store.quarantineRecords('devices', [{ ...odd, record: '{"device_id":"new"}' }], at);
-      store.quarantineRecords(
-        'gone',
-        [{ ...odd, record: JSON.stringify({ recorded_at: time, values: { v: 1 } }) }],
-        at,
-      );
+      store.quarantine.add('devices', [{ ...odd, record: '{"device_id":"new"}' }], at);
+      store.quarantine.add('gone', [{ ...odd, record: JSON.stringify({ recorded_at: time, values: { v: 1 } }) }], at);
       const parts = quarantineParts(sync.context, []);
       const summary = await retryQuarantine(parts, { filter: ALL, tell: () => {} }, NEVER);
       expect(summary).toMatchObject({ exit_code: 1, records: { done: 3, left: 3 } });
