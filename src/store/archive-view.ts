@@ -5,9 +5,9 @@
 import type Database from 'better-sqlite3';
 import type { ArchiveWalker, WalkSpan } from '../core/state/archive.ts';
 import type { EpochNs } from '../core/time.ts';
-import { createArchiveWalker } from './archive-walker.ts';
+import { createArchiveWalker } from './archive/walker.ts';
 import { explainedCalls } from './explain.ts';
-import { openReading } from './open-reading.ts';
+import { openReading } from './open/read-only.ts';
 import { hasShape } from './shape.ts';
 
 /** Points that were archived and are not any more. */

@@ -7,7 +7,7 @@ import { resolve } from 'node:path';
 import { codeOf, UserError } from '../core/faults.ts';
 import type { Random } from '../core/ports.ts';
 import { plainText } from '../core/text.ts';
-import { takeName } from './new-file.ts';
+import { takeName } from './open/new-file.ts';
 
 /** Writes it. @throws UserError (exit 1) where that cannot be done; nothing is left then. */
 export function writeBundle(given: string, text: string, random: Random): void {

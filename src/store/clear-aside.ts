@@ -9,11 +9,11 @@ import type Database from 'better-sqlite3';
 import type { ArchiveMaintenance } from '../core/state/archive.ts';
 import type { LogLane } from '../core/state/log.ts';
 import { LOG_LANES } from '../core/state/log.ts';
-import { unpack } from './block-codec.ts';
-import { STEP_BLOCKS, STEP_BYTES } from './clear.ts';
+import { unpack } from './archive/block-codec.ts';
+import { STEP_BLOCKS, STEP_BYTES } from './archive/clearing.ts';
 import { createLosses } from './clear-lacks.ts';
 import { createStretches } from './clear-void.ts';
-import type { Lacks } from './lack.ts';
+import type { Lacks } from './delivery/missing-points.ts';
 
 export type Asides = Pick<ArchiveMaintenance, 'standing' | 'keepStanding' | 'placeOf' | 'skipBacklog'>;
 

@@ -6,7 +6,7 @@ import type { MissingReason } from '../core/state/log.ts';
 import type { EpochNs } from '../core/time.ts';
 import type { LineSpan } from './archive-spans.ts';
 import { createStretches } from './clear-void.ts';
-import type { Lacks } from './lack.ts';
+import type { Lacks } from './delivery/missing-points.ts';
 
 /** What is lost to a destination. */
 export interface Loss {

@@ -8,11 +8,11 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { JobBoard } from '../core/state/jobs.ts';
-import { LOCK_FILE, STATE_FILE } from './database.ts';
 import { explained, explainedCalls } from './explain.ts';
 import { createJobBoard } from './jobs.ts';
-import { isHeld } from './lock.ts';
-import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
+import { LOCK_FILE, STATE_FILE } from './open/database.ts';
+import { isHeld } from './open/lock.ts';
+import { APPLICATION_ID, MIGRATIONS } from './open/migrations.ts';
 
 export interface OpenJobBoard {
   readonly board: JobBoard;

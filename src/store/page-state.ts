@@ -6,7 +6,7 @@ import { TIE_REACH_NS } from '../core/lines/offsets.ts';
 import type { PageState } from '../core/state/facts.ts';
 import type { EpochNs } from '../core/time.ts';
 import { type AlertRow, toKnownAlert } from './alerts.ts';
-import { type PackedBlock, release, unpack } from './block-codec.ts';
+import { type PackedBlock, release, unpack } from './archive/block-codec.ts';
 
 /** Prepares it for an open database. */
 export function createPageState(db: Database.Database): PageState {

@@ -1,8 +1,9 @@
 /**
  * The quarantine as a second process reads it: no lock, nothing written, and as one moment shows it.
  */
-import { noState, readOnce } from './open-reading.ts';
-import { createQuarantineReader, type QuarantineReader } from './quarantine.ts';
+
+import { createQuarantineReader, type QuarantineReader } from './delivery/quarantine.ts';
+import { noState, readOnce } from './open/read-only.ts';
 import { hasShape } from './shape.ts';
 
 /**

@@ -4,9 +4,9 @@
 import { statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { UserError } from '../core/faults.ts';
-import { STATE_FILE } from './database.ts';
 import { explained } from './explain.ts';
-import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
+import { STATE_FILE } from './open/database.ts';
+import { APPLICATION_ID, MIGRATIONS } from './open/migrations.ts';
 
 /**
  * Looks at the shape of an open state.

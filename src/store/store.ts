@@ -14,11 +14,16 @@ import type { Store } from '../core/state/state.ts';
 import type { PageCommit } from '../core/state/telemetry.ts';
 import type { EpochMs } from '../core/time.ts';
 import { createAlertTable } from './alerts.ts';
-import { createArchive } from './archive.ts';
-import { createKeeper } from './clear-keeper.ts';
+import { createArchive } from './archive/archive.ts';
+import { createKeeper } from './archive/maintenance.ts';
 import { createCleared } from './clear-memory.ts';
-import { openDatabase } from './database.ts';
-import { createDelivery } from './delivery.ts';
+import { createDelivery } from './delivery/delivery.ts';
+import { createLacks } from './delivery/missing-points.ts';
+import { createQuarantine } from './delivery/quarantine.ts';
+import { createReplays, type ReplayParts } from './delivery/replay.ts';
+import { createForgetting } from './device/forget.ts';
+import { createInventory } from './device/inventory.ts';
+import { createTelemetryTables } from './device/telemetry.ts';
 import { explained, explainedCalls } from './explain.ts';
 import {
   ACCOUNT,
@@ -29,16 +34,11 @@ import {
   otherWorkspace,
   WORKSPACE_TAG,
 } from './facts.ts';
-import { createForgetting } from './forget.ts';
 import { createHeldOfAll } from './held-of-all.ts';
-import { createInventory } from './inventory.ts';
 import { createJobQueue } from './jobs.ts';
-import { createLacks } from './lack.ts';
 import { createLedger, type OwnedLedger } from './ledger.ts';
-import { createQuarantine } from './quarantine.ts';
-import { createReplays, type ReplayParts } from './replay.ts';
-import { createStateFacts } from './state-facts.ts';
-import { createTelemetryTables } from './telemetry.ts';
+import { openDatabase } from './open/database.ts';
+import { createStateFacts } from './report-facts.ts';
 
 export interface OpenStore {
   readonly store: Store;

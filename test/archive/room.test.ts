@@ -82,7 +82,7 @@ describe.runIf(influxdAvailable())('a sync without room', () => {
       const sync = rig.open();
       const { store } = sync.context;
       const land = store.commitPage;
-      // The disk is the real one; what it says when it is full stands in for it here (see test/store/full.test.ts).
+      // The disk is the real one; what it says when it is full stands in for it here (see test/store/open/full.test.ts).
       Object.assign(store, {
         land: (landing: Parameters<typeof land>[0]) => {
           if (refusals > 0 && landing.lines.length > 100) {

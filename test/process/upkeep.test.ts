@@ -6,7 +6,7 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, statSync } from 'node
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { MIGRATIONS } from '../../src/store/migrations.ts';
+import { MIGRATIONS } from '../../src/store/open/migrations.ts';
 import { openStore } from '../../src/store/store.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { sharedBench } from '../support/shared-bench.ts';

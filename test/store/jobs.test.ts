@@ -7,8 +7,8 @@ import { describe, expect, test } from 'vitest';
 import type { JobEnd, JobRequest } from '../../src/core/state/jobs.ts';
 import type { ProgressReport } from '../../src/core/status.ts';
 import { openJobBoard } from '../../src/store/job-board.ts';
-import { isHeld, takeLock } from '../../src/store/lock.ts';
-import { MIGRATIONS } from '../../src/store/migrations.ts';
+import { isHeld, takeLock } from '../../src/store/open/lock.ts';
+import { MIGRATIONS } from '../../src/store/open/migrations.ts';
 import { openStore } from '../../src/store/store.ts';
 import { scratch, scratchStore } from './support.ts';
 

@@ -7,8 +7,8 @@ import type { ProcessPorts } from '../../app/terminal.ts';
 import type { BackupCommand } from '../../cli/command.ts';
 import { UserError } from '../../core/faults.ts';
 import { megabytes, plainText } from '../../core/text.ts';
-import { type Backup, backUpState } from '../../store/backup.ts';
-import { STATE_FILE } from '../../store/database.ts';
+import { type Backup, backUpState } from '../../store/look/backup.ts';
+import { STATE_FILE } from '../../store/open/database.ts';
 import type { UpkeepRun } from '../shared/upkeep.ts';
 
 /** Runs it and prints what it comes to. @returns the exit code. @throws UserError with the exit code and what to do. */

@@ -4,7 +4,7 @@
 
 import type { Config, StateConfig } from '../../config/config.ts';
 import { type CheckLine, type CheckNotes, createNotes } from '../../core/check.ts';
-import { modeOf } from '../../store/place.ts';
+import { modeOf } from '../../store/look/place.ts';
 import { keyOf } from './destination.ts';
 
 export interface ConfigFacts {

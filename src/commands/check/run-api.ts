@@ -10,7 +10,7 @@ import type { Config } from '../../config/config.ts';
 import { type ApiFindings, type CheckNotes, createNotes, inTwo, readApiFindings } from '../../core/check.ts';
 import { type TransportError, UserError } from '../../core/faults.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../core/time.ts';
-import { HeldError } from '../../store/lock.ts';
+import { HeldError } from '../../store/open/lock.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { createApiCheck, SCOPES } from './api.ts';
 import { spanWords } from './words.ts';

@@ -7,7 +7,7 @@ import { type CheckLine, type CheckNotes, createNotes, inTwo } from '../../core/
 import type { StateSize } from '../../core/state/archive.ts';
 import { plainText } from '../../core/text.ts';
 
-/** Something in the file system, as `store/place.ts` tells it. */
+/** Something in the file system, as `store/look/place.ts` tells it. */
 interface Placed {
   readonly path: string;
   readonly mode: number;

@@ -60,7 +60,7 @@ function jobPartsOf(sync: Sync, { scrub }: Voice, place: JobPlace): JobParts {
     sample: lazily(async () => {
       const [{ createSampleWorker }, { openVerifyState }] = await Promise.all([
         import('../verify/sample-job.ts'),
-        import('../../store/verify-look.ts'),
+        import('../../store/look/verify.ts'),
       ]);
       return createSampleWorker(sync.context, () => openVerifyState(place.dataDir));
     }),

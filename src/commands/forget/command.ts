@@ -6,7 +6,7 @@ import { settingsOf } from '../../app/settings.ts';
 import { type ProcessPorts, repeatWhile } from '../../app/terminal.ts';
 import type { ForgetCommand } from '../../cli/command.ts';
 import { UserError } from '../../core/faults.ts';
-import { requireState } from '../../store/open-reading.ts';
+import { requireState } from '../../store/open/read-only.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { forgetParts, type UpkeepRun, withState } from '../shared/upkeep.ts';
 import { type ForgetSummary, forgetDevice } from './forget.ts';

@@ -16,7 +16,7 @@ import type { KnownDestination } from '../../core/state/quarantine.ts';
 import { grouped, nearest } from '../../core/text.ts';
 import type { DestinationOptions } from '../../delivery/destination.ts';
 import { reachableOf } from '../../delivery/known-destinations.ts';
-import { requireState } from '../../store/open-reading.ts';
+import { requireState } from '../../store/open/read-only.ts';
 import { readQuarantine } from '../../store/quarantine-reader.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { readSpan } from '../shared/range.ts';

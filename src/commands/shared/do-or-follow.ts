@@ -22,7 +22,7 @@ import {
 } from '../../core/state/jobs.ts';
 import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import { openJobBoard } from '../../store/job-board.ts';
-import { HeldError } from '../../store/lock.ts';
+import { HeldError } from '../../store/open/lock.ts';
 
 /** Some work of a command. */
 export interface Work<T> {

@@ -17,7 +17,7 @@ import { faultWords } from '../../report/fault-words.ts';
 import type { ReportedDestination } from '../../report/report.ts';
 import { staleMsOf } from '../../scheduler/demand-watch.ts';
 import { createDisk } from '../../store/disk.ts';
-import type { ReadState } from '../../store/read-only.ts';
+import type { ReadState } from '../../store/look/read-state.ts';
 
 /** What of the configuration counts here. */
 export type StatusConfig = Pick<StateConfig, 'influx' | 'destinations' | 'dataDir' | 'archive'> & {

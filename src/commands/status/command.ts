@@ -9,7 +9,7 @@ import { UserError } from '../../core/faults.ts';
 import type { Clock } from '../../core/ports.ts';
 import { deviceReport } from '../../report/device-report.ts';
 import { reportNow } from '../../report/report.ts';
-import { openToRead } from '../../store/read-only.ts';
+import { openToRead } from '../../store/look/read-state.ts';
 import { partsOfState, type StatusConfig } from '../shared/state-report.ts';
 import { deviceText } from './device-text.ts';
 import { findDevice } from './find-device.ts';

@@ -15,7 +15,7 @@ import type { VerifyState } from '../../core/state/verify.ts';
 import { formatExact } from '../../core/time.ts';
 import { createPointSource } from '../../influx/queries.ts';
 import { createInfluxSink } from '../../influx/sink.ts';
-import { openVerifyState } from '../../store/verify-look.ts';
+import { openVerifyState } from '../../store/look/verify.ts';
 import { type AskedSpan, readSpan } from '../shared/range.ts';
 import { runSample } from './api.ts';
 import { noFindings } from './day.ts';

@@ -7,8 +7,8 @@ import { identityOf } from '../../../src/core/lines/dialect.ts';
 import { encodeSeries } from '../../../src/core/lines/line-protocol.ts';
 import { descriptiveTag, identityTag } from '../../../src/core/lines/line-text.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../../src/core/time.ts';
-import { pack } from '../../../src/store/block-codec.ts';
-import { openDatabase } from '../../../src/store/database.ts';
+import { pack } from '../../../src/store/archive/block-codec.ts';
+import { openDatabase } from '../../../src/store/open/database.ts';
 import { createDevices, type Fill, type FilledDevice } from './devices.ts';
 import { createValues } from './values.ts';
 

@@ -9,7 +9,7 @@ import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { createPseudonyms, withoutPeople, withoutQuotes } from '../../../src/commands/check/pseudonyms.ts';
 import { writeBundle } from '../../../src/store/bundle-file.ts';
-import { MIGRATIONS } from '../../../src/store/migrations.ts';
+import { MIGRATIONS } from '../../../src/store/open/migrations.ts';
 import { type CheckRun, type CheckStage, KEY, openStage, runHere, TOKEN } from './support.ts';
 
 const NAMED = [

@@ -20,7 +20,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { APPLICATION_ID, MIGRATIONS } from '../../../src/store/migrations.ts';
+import { APPLICATION_ID, MIGRATIONS } from '../../../src/store/open/migrations.ts';
 import { openStore } from '../../../src/store/store.ts';
 import { start } from '../../process/support.ts';
 import { bad, type CheckStage, KEY, line, openStage, TOKEN } from './support.ts';

@@ -12,7 +12,7 @@ import { UserError } from '../../../src/core/faults.ts';
 import type { Transport } from '../../../src/core/ports.ts';
 import { DAY_NS, HOUR_MS } from '../../../src/core/time.ts';
 import { rereadDay } from '../../../src/ingest/reread.ts';
-import { openVerifyState } from '../../../src/store/verify-look.ts';
+import { openVerifyState } from '../../../src/store/look/verify.ts';
 import { DEVICES, expectExact, worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { destinationOf, openBench, openRig, type Rig } from '../../support/rig.ts';

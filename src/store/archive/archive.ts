@@ -1,0 +1,190 @@
+/**
+ * The archive: the durable log of points, in blocks of compressed line protocol.
+ *
+ * A block's number is its place in the log; within a lane blocks are delivered in that order. What every destination
+ * has settled may be sealed into larger blocks (`seal.ts`) and cleared (`clear.ts`). It promises that what is read back
+ * is, byte for byte, what was appended.
+ */
+import type Database from 'better-sqlite3';
+import type { Interval, Intervals } from '../../core/intervals.ts';
+import type { ArchiveTotals, LogBatch, LogLane, LogPosition, LogSegment } from '../../core/state/log.ts';
+import type { Tie } from '../../core/state/telemetry.ts';
+import type { EpochMs, EpochNs } from '../../core/time.ts';
+import { sideReach } from '../archive-spans.ts';
+import { type PackedBlock, pack, release, unpack } from './block-codec.ts';
+
+/** What one block holds. `firstNs` and `lastNs` bound its telemetry lines; `null` where it has none. */
+export interface NewBlock {
+  readonly lane: LogLane;
+  readonly deviceId: string | null;
+  readonly firstNs: EpochNs | null;
+  readonly lastNs: EpochNs | null;
+  readonly lines: readonly string[];
+  /** Those of them that are no telemetry; looked for where they are not given. */
+  readonly sideLines?: readonly string[];
+}
+
+export interface Archive {
+  append(block: NewBlock): void;
+  read(lane: LogLane, from: LogPosition, limits: { lines: number; bytes: number }): LogBatch;
+  /** Lines of the device's blocks with telemetry in the stretch. */
+  linesAround(deviceId: string, from: EpochNs, to: EpochNs): string[];
+  /** The displacements of a device that were recorded or written in the stretch. */
+  tiesAround(deviceId: string, from: EpochNs, to: EpochNs): Tie[];
+  addTies(deviceId: string, ties: readonly Tie[]): void;
+  /** The stretches that reach into this one in which telemetry lines of the device were archived and cleared. */
+  clearedAround(deviceId: string, from: EpochNs, to: EpochNs): Intervals;
+  /** The time of the newest telemetry line of a device, cleared ones included. */
+  newestNs(deviceId: string): EpochNs | null;
+  /** Lines of a lane after a position. */
+  linesAfter(lane: LogLane, position: LogPosition): number;
+  /** The place behind all of a lane. */
+  endOf(lane: LogLane): LogPosition;
+  totals(): ArchiveTotals;
+}
+
+interface BlockRow extends PackedBlock {
+  readonly seq: bigint;
+  readonly lines: bigint;
+}
+
+interface TieRow {
+  readonly recorded_ns: bigint;
+  readonly sensor: string;
+  readonly field: string;
+  readonly written_ns: bigint;
+}
+
+/** Blocks are summed up by so many places of the log (`log_sum`). */
+const PART = 1024;
+
+/**
+ * Prepares the archive of an open database.
+ *
+ * @param nowMs when something is archived; without it SQLite's clock tells.
+ */
+export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Archive {
+  const insert = db.prepare(
+    `INSERT INTO block (lane, device_id, first_ns, last_ns, lines, bytes, data, at_ms, side_from_ns, side_to_ns)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ifnull(?, CAST(unixepoch('subsec') * 1000 AS INTEGER)), ?, ?)`,
+  );
+  const next = db.prepare<[string, number], BlockRow>(
+    'SELECT seq, lines, bytes, data FROM block WHERE lane = ? AND seq >= ? ORDER BY seq',
+  );
+  const around = db.prepare<[string, bigint, bigint], PackedBlock>(
+    'SELECT data, bytes FROM block WHERE device_id = ? AND first_ns <= ? AND last_ns >= ? AND first_ns IS NOT NULL ORDER BY seq',
+  );
+  const newest = db
+    .prepare<[string, string], bigint | null>(
+      `SELECT max(at) FROM (
+         SELECT max(last_ns) AS at FROM block WHERE device_id = ? AND first_ns IS NOT NULL
+         UNION ALL SELECT max(to_ns) - 1 FROM cleared WHERE device_id = ? AND kind = 'telemetry')`,
+    )
+    .pluck();
+  const cleared = db.prepare<[string, bigint, bigint], Interval>(
+    `SELECT from_ns AS "from", to_ns AS "to" FROM cleared
+     WHERE device_id = ? AND kind = 'telemetry' AND from_ns <= ? AND to_ns > ? ORDER BY from_ns`,
+  );
+  const last = db.prepare<[string], bigint | null>('SELECT max(seq) FROM block WHERE lane = ?').pluck();
+  const { after, totals } = prepareSums(db);
+  const ties = db.prepare<[string, bigint, bigint, bigint, bigint], TieRow>(
+    `SELECT recorded_ns, sensor, field, written_ns FROM tie
+     WHERE device_id = ? AND (recorded_ns BETWEEN ? AND ? OR written_ns BETWEEN ? AND ?)`,
+  );
+  const addTie = db.prepare(
+    'INSERT INTO tie (device_id, recorded_ns, sensor, field, written_ns) VALUES (?, ?, ?, ?, ?)',
+  );
+  return {
+    append: ({ lane, deviceId, firstNs, lastNs, lines, sideLines = lines }) => {
+      if (lines.length === 0) return;
+      const { data, bytes } = pack(lines);
+      const atMs = nowMs === undefined ? null : Math.floor(nowMs());
+      const side = sideReach(sideLines);
+      const sides = [side?.first ?? null, side?.last ?? null];
+      insert.run(lane, deviceId, firstNs, lastNs, lines.length, bytes, data, atMs, ...sides);
+      release(data);
+    },
+    read: (lane, from, limits) => readBatch(next.iterate(lane, from.block), from, limits),
+    linesAround: (deviceId, from, to) =>
+      around.all(deviceId, to, from).flatMap(({ data, bytes }) => unpack(data, Number(bytes))),
+    tiesAround: (deviceId, from, to) => ties.all(deviceId, from, to, from, to).map(toTie),
+    addTies: (deviceId, added) => {
+      for (const tie of added) addTie.run(deviceId, tie.recordedNs, tie.sensor, tie.field, tie.writtenNs);
+    },
+    clearedAround: (deviceId, from, to) => cleared.all(deviceId, to, from),
+    newestNs: (deviceId) => newest.get(deviceId, deviceId) ?? null,
+    endOf: (lane) => ({ block: Number(last.get(lane) ?? -1n) + 1, line: 0 }),
+    totals,
+    linesAfter: after,
+  };
+}
+
+/** The sums: cheap however many blocks there are, because running sums are kept beside them. */
+function prepareSums(db: Database.Database): { after: Archive['linesAfter']; totals: Archive['totals'] } {
+  const after = db
+    .prepare<[string, number, string, number, number], bigint>(
+      `SELECT (SELECT ifnull(sum(lines), 0) FROM log_sum WHERE lane = ? AND part > ?)
+            + (SELECT ifnull(sum(lines), 0) FROM block WHERE lane = ? AND seq >= ? AND seq < ?)`,
+    )
+    .pluck();
+  const isKept = db.prepare<[number], bigint>('SELECT 1 FROM block WHERE seq = ?').pluck();
+  const totals = db.prepare<[], Readonly<Record<keyof ArchiveTotals, bigint>>>(
+    `SELECT readings, points,
+            (SELECT ifnull(sum(lines), 0) FROM log_sum) AS lines,
+            (SELECT ifnull(sum(bytes), 0) FROM log_sum) AS bytes,
+            (SELECT count(*) FROM quarantine WHERE destination_id IS NULL) AS rejectedRecords,
+            (SELECT ifnull(max(id), 0) FROM request) AS requests
+     FROM day_total`,
+  );
+  return {
+    after: (lane, { block, line }) => {
+      const part = Math.floor(block / PART);
+      const from = Number(after.get(lane, part, lane, block, (part + 1) * PART) ?? 0n);
+      // Of a block that was cleared nothing is counted, so nothing of it is taken off.
+      return line === 0 || isKept.get(block) === undefined ? from : from - line;
+    },
+    totals: () => {
+      const sums = totals.get();
+      return {
+        readings: Number(sums?.readings ?? 0n),
+        points: Number(sums?.points ?? 0n),
+        lines: Number(sums?.lines ?? 0n),
+        bytes: Number(sums?.bytes ?? 0n),
+        rejectedRecords: Number(sums?.rejectedRecords ?? 0n),
+        requests: Number(sums?.requests ?? 0n),
+      };
+    },
+  };
+}
+
+function toTie(row: TieRow): Tie {
+  return { recordedNs: row.recorded_ns, sensor: row.sensor, field: row.field, writtenNs: row.written_ns };
+}
+
+/** Gathers lines from block after block until a limit is reached; one line is always taken, however long. */
+function readBatch(
+  rows: IterableIterator<BlockRow>,
+  from: LogPosition,
+  limits: { lines: number; bytes: number },
+): LogBatch {
+  const lines: string[] = [];
+  const segments: LogSegment[] = [];
+  let bytes = 0;
+  const room = (line: string): boolean =>
+    lines.length === 0 || (lines.length < limits.lines && bytes + Buffer.byteLength(line) <= limits.bytes);
+  for (const row of rows) {
+    const block = Number(row.seq);
+    const start = block === from.block ? from.line : 0;
+    const all = unpack(row.data, Number(row.bytes));
+    release(row.data);
+    let end = start;
+    for (let line = all[end]; line !== undefined && room(line); line = all[end]) {
+      lines.push(line);
+      bytes += Buffer.byteLength(line) + 1;
+      end += 1;
+    }
+    if (end > start) segments.push({ block, line: start, lines: end - start, rest: end < all.length });
+    if (end < all.length) break;
+  }
+  return { lines, segments };
+}

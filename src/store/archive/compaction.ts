@@ -1,0 +1,123 @@
+/**
+ * Sealing: merges the settled blocks of a device into larger ones, in their place in the log.
+ *
+ * Promise: a sealed block holds, byte for byte and in order, the lines of those that it is made of, under the lowest of
+ * their numbers; it is there and they are gone in one transaction. Whoever reads the log from before them reads the
+ * same lines. No configured destination stands among them; one that is known but not configured any more and does so
+ * loses its place in that lane: it would be filled anew.
+ */
+import type Database from 'better-sqlite3';
+import type { Claims, CompactionGroup } from '../../core/state/archive.ts';
+import type { LogLane } from '../../core/state/log.ts';
+import { DAY_MS, type EpochMs, type EpochNs } from '../../core/time.ts';
+import { chooseRun, type HotBlock, RUN_BLOCKS, SEAL_LOOK, SEALED_BYTES } from '../compaction-rules.ts';
+import { release, repack } from './block-codec.ts';
+
+export interface Sealer {
+  /** Those that a run may come of: of the others it is sure that none does. */
+  groups(nowMs: EpochMs): CompactionGroup[];
+  /** Only inside a transaction. @returns whether there was something to seal. */
+  seal(group: CompactionGroup, claims: Claims, nowMs: EpochMs): boolean;
+}
+
+interface HotRow {
+  readonly seq: bigint;
+  readonly level: bigint;
+  readonly at_ms: bigint;
+  readonly bytes: bigint;
+}
+
+interface BlockRow {
+  readonly seq: bigint;
+  readonly first_ns: EpochNs | null;
+  readonly last_ns: EpochNs | null;
+  readonly side_from_ns: EpochNs | null;
+  readonly side_to_ns: EpochNs | null;
+  readonly at_ms: bigint;
+  readonly lines: bigint;
+  readonly bytes: bigint;
+  readonly data: Buffer;
+}
+
+/** Prepares sealing in an open database. */
+export function createSealer(db: Database.Database): Sealer {
+  // What no run can come of is left out here: thousands of devices have a few small blocks each all day long.
+  const groups = db.prepare<[number], { lane: LogLane; device_id: string | null }>(
+    `SELECT lane, device_id FROM block INDEXED BY block_hot WHERE level < 2 GROUP BY lane, device_id
+     HAVING count(*) >= ${RUN_BLOCKS} OR sum(bytes) + count(*) > ${SEALED_BYTES}
+         OR min(at_ms) < ? OR min(at_ms) / ${DAY_MS} < max(at_ms) / ${DAY_MS}`,
+  );
+  const hot = db.prepare<[string, string | null, number], HotRow>(
+    `SELECT seq, level, at_ms, bytes FROM block INDEXED BY block_hot
+     WHERE level < 2 AND lane = ? AND device_id IS ? AND seq < ? ORDER BY seq LIMIT ${SEAL_LOOK}`,
+  );
+  const settled = createSettledBelow(db);
+  const mark = db.prepare('UPDATE block SET level = ? WHERE seq = ?');
+  const merge = createMerge(db);
+  return {
+    groups: (nowMs) =>
+      groups.all(Math.floor(nowMs / DAY_MS) * DAY_MS).map((row) => ({ lane: row.lane, deviceId: row.device_id })),
+    seal: ({ lane, deviceId }, { configured }, nowMs) => {
+      const below = settled(lane, configured) ?? Number.MAX_SAFE_INTEGER;
+      const run = chooseRun(hot.all(lane, deviceId, below).map(toHotBlock), nowMs);
+      if (run === null) return false;
+      if (run.seqs.length === 1) mark.run(run.level, run.seqs[0]);
+      else merge(lane, run.seqs, run.level);
+      return true;
+    },
+  };
+}
+
+/**
+ * Below which block everything is settled by some destinations, in a lane; `null` for none of them. One that has no
+ * place yet stands at the beginning.
+ */
+export function createSettledBelow(db: Database.Database) {
+  const position = db
+    .prepare<[number, string], bigint>('SELECT block FROM position WHERE destination_id = ? AND lane = ?')
+    .pluck();
+  return (lane: LogLane, destinations: readonly number[]): number | null =>
+    destinations.length === 0 ? null : Math.min(...destinations.map((id) => Number(position.get(id, lane) ?? 0n)));
+}
+
+function createMerge(db: Database.Database) {
+  const read = db.prepare<[number], BlockRow>(
+    'SELECT seq, first_ns, last_ns, side_from_ns, side_to_ns, at_ms, lines, bytes, data FROM block WHERE seq = ?',
+  );
+  const write = db.prepare(
+    `UPDATE block SET first_ns = ?, last_ns = ?, side_from_ns = ?, side_to_ns = ?,
+       lines = ?, bytes = ?, data = ?, at_ms = ?, level = ? WHERE seq = ?`,
+  );
+  const remove = db.prepare('DELETE FROM block WHERE seq = ?');
+  // Whoever stands above the first and not above the last has some of the lines and lacks the others.
+  const forget = db.prepare('DELETE FROM position WHERE lane = ? AND block > ? AND block <= ?');
+  return (lane: LogLane, seqs: readonly number[], level: number): void => {
+    const rows = seqs.flatMap((seq) => read.get(seq) ?? []);
+    const [first, last] = [seqs[0], seqs.at(-1)];
+    if (first === undefined || last === undefined || rows.length !== seqs.length) {
+      throw new Error(`blocks to be sealed are gone: ${seqs.join(', ')}`);
+    }
+    const { data, bytes } = repack(rows);
+    const lines = rows.reduce((sum, row) => sum + row.lines, 0n);
+    const firstNs = least(rows.map((row) => row.first_ns));
+    const lastNs = greatest(rows.map((row) => row.last_ns));
+    const sides = [least(rows.map((row) => row.side_from_ns)), greatest(rows.map((row) => row.side_to_ns))];
+    const atMs = rows.reduce((newest, { at_ms }) => (at_ms > newest ? at_ms : newest), 0n);
+    write.run(firstNs, lastNs, ...sides, lines, bytes, data, atMs, level, first);
+    for (const each of [data, ...rows.map((row) => row.data)]) release(each);
+    for (const seq of seqs.slice(1)) remove.run(seq);
+    forget.run(lane, first, last);
+  };
+}
+
+function least(values: readonly (bigint | null)[]): bigint | null {
+  return values.reduce((found, value) => (found === null || (value !== null && value < found) ? value : found), null);
+}
+
+function greatest(values: readonly (bigint | null)[]): bigint | null {
+  return values.reduce((found, value) => (found === null || (value !== null && value > found) ? value : found), null);
+}
+
+function toHotBlock(row: HotRow): HotBlock {
+  return { seq: Number(row.seq), level: Number(row.level), atMs: Number(row.at_ms), bytes: Number(row.bytes) };
+}

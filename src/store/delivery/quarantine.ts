@@ -1,0 +1,135 @@
+/**
+ * The quarantine: lines that destinations refused, and records of the API that could not be understood.
+ *
+ * Promise: what leaves it is accepted, in a lack-set, understood, or declared as lost by a person, in the transaction in
+ * which it leaves. A record that was given up is known again by its digest, so that it is not set aside anew whenever its
+ * time is read again.
+ */
+import type Database from 'better-sqlite3';
+import { hashHex } from '../../core/hash.ts';
+import type { DroppedRecords, QuarantinedItem, QuarantineStore } from '../../core/state/quarantine.ts';
+import type { Lacks } from './missing-points.ts';
+
+/** How many are read at a time: a few megabytes at the most. */
+const PAGE = 500;
+
+interface Row {
+  readonly id: bigint;
+  readonly destination_id: bigint | null;
+  readonly source: string;
+  readonly content: string;
+  readonly reason: string;
+  readonly at_ms: bigint;
+}
+
+interface DestinationRow {
+  readonly id: bigint;
+  readonly name: string;
+  readonly identity: string;
+  readonly is_current: bigint;
+}
+
+interface DroppedRow {
+  readonly source: string;
+  readonly reason: string;
+  readonly records: bigint;
+  readonly first_ms: bigint;
+  readonly last_ms: bigint;
+}
+
+/** What can be read of it, also over a connection that may not write. */
+export type QuarantineReader = Pick<QuarantineStore, 'page' | 'destinations' | 'dropped'>;
+
+/** Prepares the reading of an open database, whose numbers are bigints. */
+export function createQuarantineReader(db: Database.Database): QuarantineReader {
+  const page = db.prepare<[number], Row>(
+    `SELECT id, destination_id, source, content, reason, at_ms FROM quarantine WHERE id > ? ORDER BY id LIMIT ${PAGE}`,
+  );
+  const destinations = db.prepare<[], DestinationRow>(
+    'SELECT id, name, identity, is_current FROM destination ORDER BY name, is_current DESC, id DESC',
+  );
+  const dropped = db.prepare<[], DroppedRow>(
+    `SELECT source, reason, count(*) AS records, min(at_ms) AS first_ms, max(at_ms) AS last_ms
+     FROM dropped_record GROUP BY source, reason ORDER BY source, reason`,
+  );
+  return {
+    page: (afterId) => page.all(afterId).map(toItem),
+    destinations: () =>
+      destinations.all().map(({ id, name, identity, is_current }) => ({
+        id: Number(id),
+        name,
+        identity,
+        isCurrent: is_current === 1n,
+      })),
+    dropped: () => dropped.all().map(toDropped),
+  };
+}
+
+/** Prepares the quarantine of an open database. What writes only inside a transaction. */
+export function createQuarantine(db: Database.Database, lacks: Lacks): QuarantineStore {
+  const remove = db.prepare('DELETE FROM quarantine WHERE id = ?');
+  const reword = db.prepare('UPDATE quarantine SET reason = ?, at_ms = ? WHERE id = ?');
+  const one = db.prepare<[number], Row>('SELECT * FROM quarantine WHERE id = ?');
+  const remember = db.prepare(
+    'INSERT OR IGNORE INTO dropped_record (source, digest, reason, at_ms, dropped_ms) VALUES (?, ?, ?, ?, ?)',
+  );
+  const wasDropped = db
+    .prepare<[string, string], bigint>('SELECT 1 FROM dropped_record WHERE source = ? AND digest = ?')
+    .pluck();
+  const insert = db.prepare(
+    'INSERT OR IGNORE INTO quarantine (destination_id, source, content, reason, at_ms) VALUES (NULL, ?, ?, ?, ?)',
+  );
+  const held = db
+    .prepare<[number, string], bigint>(
+      "SELECT 1 FROM quarantine WHERE ifnull(destination_id, 0) = ? AND source = 'destination' AND content = ?",
+    )
+    .pluck();
+  const takeOut = (ids: readonly number[]): void => {
+    for (const id of ids) remove.run(id);
+  };
+  return {
+    ...createQuarantineReader(db),
+    holds: (destinationId, line) => held.get(destinationId, line) !== undefined,
+    takeOut,
+    resolve: ({ destinationId, accepted, refused, beyond, missing: left, atMs }) => {
+      takeOut(accepted);
+      takeOut(beyond);
+      for (const { id, words } of refused) reword.run(words, Math.floor(atMs), id);
+      lacks.add(destinationId, left);
+    },
+    drop: ({ ids, missing: left, atMs }) => {
+      for (const id of ids) {
+        const row = one.get(id);
+        if (row === undefined) continue;
+        const { destination_id, source, content, reason, at_ms } = row;
+        if (destination_id === null) remember.run(source, digestOf(content), reason, at_ms, Math.floor(atMs));
+        remove.run(id);
+      }
+      for (const { destinationId, lack } of left) lacks.add(destinationId, [lack]);
+    },
+    add: (source, records, atMs) =>
+      records.filter(({ record, reason }) => {
+        if (wasDropped.get(source, digestOf(record)) !== undefined) return false;
+        return insert.run(source, record, reason, Math.floor(atMs)).changes > 0;
+      }),
+  };
+}
+
+function digestOf(content: string): string {
+  return `${hashHex(content)}${content.length}`;
+}
+
+function toItem(row: Row): QuarantinedItem {
+  return {
+    id: Number(row.id),
+    destinationId: row.destination_id === null ? null : Number(row.destination_id),
+    source: row.source,
+    content: row.content,
+    reason: row.reason,
+    atMs: Number(row.at_ms),
+  };
+}
+
+function toDropped({ source, reason, records, first_ms, last_ms }: DroppedRow): DroppedRecords {
+  return { source, reason, records: Number(records), firstMs: Number(first_ms), lastMs: Number(last_ms) };
+}

@@ -1,0 +1,132 @@
+/**
+ * Replays in the state: how far each has come, and what it changes (`core/state/replay.ts`).
+ *
+ * Promise: what a step came to is recorded in one transaction. A stretch leaves the lack-set of a destination only where
+ * every line of it that was ever archived has been sent and accepted: none that was cleared lies in it.
+ */
+import type Database from 'better-sqlite3';
+import { readLine } from '../../core/lines/line-reader.ts';
+import { identityTag } from '../../core/lines/line-text.ts';
+import type { ReplayArgs } from '../../core/state/job-args.ts';
+import type { LogLane, LogPosition, MissingPoints } from '../../core/state/log.ts';
+import type { ReplayCounts, ReplayState, ReplayStore, SentStretch } from '../../core/state/replay.ts';
+import { type EpochNs, maxNs, minNs } from '../../core/time.ts';
+import type { Archive } from '../archive/archive.ts';
+import { createArchiveWalker } from '../archive/walker.ts';
+import type { Lacks } from './missing-points.ts';
+
+export interface ReplayParts {
+  readonly archive: Pick<Archive, 'linesAfter'>;
+  readonly position: (destinationId: number, lane: LogLane) => LogPosition;
+  /** Whether a device was forgotten, by its tag: what is under way of it leaves nothing behind. */
+  readonly isForgottenTag: (tag: string) => boolean;
+  /** For the inside of a transaction. */
+  readonly lacks: Pick<Lacks, 'add' | 'cut'>;
+}
+
+interface ReplayRow {
+  readonly asked: string;
+  readonly place: string;
+  readonly counts: string;
+  readonly begun_ms: bigint;
+}
+
+/** Prepares it for an open database. `settle` only inside a transaction. */
+export function createReplays(db: Database.Database, parts: ReplayParts): ReplayStore {
+  const read = db.prepare<[number], ReplayRow>('SELECT * FROM replay WHERE destination_id = ?');
+  const write = db.prepare(
+    'INSERT OR REPLACE INTO replay (destination_id, asked, place, counts, begun_ms) VALUES (?, ?, ?, ?, ?)',
+  );
+  const remove = db.prepare('DELETE FROM replay WHERE destination_id = ?');
+  const quarantined = db
+    .prepare<[number, number], string>('SELECT content FROM quarantine WHERE destination_id = ? LIMIT ?')
+    .pluck();
+  const add = db.prepare(
+    `INSERT OR IGNORE INTO quarantine (destination_id, source, content, reason, at_ms)
+     VALUES (?, 'destination', ?, ?, ?)`,
+  );
+  const release = db.prepare(
+    "DELETE FROM quarantine WHERE ifnull(destination_id, 0) = ? AND source = 'destination' AND content = ?",
+  );
+  const { archive, position, isForgottenTag } = parts;
+  // An id that nobody knows any more is told by its tag.
+  const isOfForgotten = ({ deviceId }: MissingPoints): boolean =>
+    [deviceId, identityTag(deviceId)].some(isForgottenTag);
+  const isForgotten = (line: string): boolean =>
+    readLine(line).tags.some(([key, value]) => key === 'device_id' && isForgottenTag(value));
+  const lacks = prepareLacks(db, parts.lacks);
+  return {
+    walker: createArchiveWalker(db),
+    unfinished: (id) => {
+      const row = read.get(id);
+      return row === undefined ? null : toState(row);
+    },
+    keep: (id, { args, place, counts, tooOldTo, begunMs }) => {
+      const at = { ...place, from: String(place.from), tooOldTo: tooOldTo === null ? null : String(tooOldTo) };
+      write.run(id, JSON.stringify(args), JSON.stringify(at), JSON.stringify(counts), Math.floor(begunMs));
+    },
+    forget: (id) => void remove.run(id),
+    quarantined: (id, most) => {
+      const lines = quarantined.all(id, most + 1);
+      return lines.length > most ? null : new Set(lines);
+    },
+    resolve: ({ destinationId, refused, missing: beyond, accepted, sent, tooOldTo, atMs }) => {
+      const changes = { added: 0, released: 0 };
+      for (const { line, words } of refused.filter((each) => !isForgotten(each.line)))
+        changes.added += add.run(destinationId, line, words, Math.floor(atMs)).changes;
+      for (const line of accepted) changes.released += release.run(destinationId, line).changes;
+      parts.lacks.add(
+        destinationId,
+        beyond.filter((lack) => !isOfForgotten(lack) && !lacks.has(destinationId, lack)),
+      );
+      for (const stretch of sent) lacks.takeOut(destinationId, stretch, tooOldTo);
+      return changes;
+    },
+    pendingLines: (id) =>
+      (['live', 'history'] as const).reduce((sum, lane) => sum + archive.linesAfter(lane, position(id, lane)), 0),
+  };
+}
+
+/** @returns `null` for what another version may have left. */
+function toState({ asked, place, counts, begun_ms }: ReplayRow): ReplayState | null {
+  try {
+    const args = JSON.parse(asked) as ReplayArgs;
+    const at = JSON.parse(place) as { deviceId: string | null; from: string; tooOldTo: string | null };
+    return {
+      args,
+      place: { deviceId: at.deviceId, from: BigInt(at.from) },
+      counts: JSON.parse(counts) as ReplayCounts,
+      tooOldTo: at.tooOldTo === null ? null : BigInt(at.tooOldTo),
+      begunMs: Number(begun_ms),
+    };
+  } catch {
+    return null;
+  }
+}
+
+function prepareLacks(db: Database.Database, { cut }: Pick<Lacks, 'cut'>) {
+  const within = db
+    .prepare<[number, string, string, EpochNs, EpochNs], bigint>(
+      'SELECT 1 FROM lack WHERE destination_id = ? AND device_id = ? AND reason = ? AND from_ns <= ? AND to_ns >= ?',
+    )
+    .pluck();
+  const cleared = db
+    .prepare<[string, EpochNs, EpochNs], bigint>(
+      'SELECT 1 FROM cleared WHERE device_id = ? AND from_ns < ? AND to_ns > ? LIMIT 1',
+    )
+    .pluck();
+  return {
+    /** Whether all of it is known to be lacking already, for that reason. */
+    has: (id: number, { deviceId, reason, fromNs, toNs }: MissingPoints): boolean =>
+      within.get(id, deviceId, reason, fromNs, toNs) !== undefined,
+    takeOut: (id: number, { deviceId, from, to, lines }: SentStretch, tooOldTo: EpochNs | null): void => {
+      const isKept = (lack: MissingPoints): boolean =>
+        cleared.get(deviceId, minNs(lack.toNs, to), maxNs(lack.fromNs, from)) === undefined;
+      const found = { deviceId, fromNs: from, toNs: to, points: lines };
+      cut(id, found, (lack) => lack.reason !== 'beyond retention' && isKept(lack));
+      // Facts of a device stand in blocks of many: what was refused of them is older than all that was accepted of it.
+      const young = { ...found, fromNs: maxNs(from, tooOldTo ?? from) };
+      if (young.fromNs < to) cut(id, young, (lack) => lack.reason === 'beyond retention' && isKept(lack));
+    },
+  };
+}

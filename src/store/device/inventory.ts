@@ -1,0 +1,135 @@
+/**
+ * The devices of the workspace as they were listed, and when each was seen last.
+ *
+ * A device is gone only after two complete listings without it, or after its own 404 (design 2.1): a partial listing
+ * is never evidence. The first is undone by a listing that has it, the second only by an answer: it may be listed and
+ * answer 404 all the same. Gone is not forgotten: everything held of it stays.
+ */
+import type Database from 'better-sqlite3';
+import type { DeviceRecord } from '../../core/records.ts';
+import type {
+  CoveragePoint,
+  DevicePoint,
+  InventoryChange,
+  KnownDevice,
+  ListedDevice,
+  NewCoveragePoint,
+} from '../../core/state/inventory.ts';
+import { type EpochMs, msToNs } from '../../core/time.ts';
+import type { Archive } from '../archive/archive.ts';
+import type { TelemetryTables } from './telemetry.ts';
+
+/** Complete listings in a row that must lack a device before it counts as gone. */
+const LISTINGS_TO_BE_GONE = 2;
+
+interface DeviceRow {
+  readonly device_id: string;
+  readonly name: string;
+  readonly record: string;
+  readonly first_listed_ms: bigint;
+  readonly last_listed_ms: bigint;
+  readonly missed_listings: bigint;
+  readonly gone_since_ms: bigint | null;
+}
+
+export interface Inventory {
+  all(): KnownDevice[];
+  find(deviceId: string): KnownDevice | null;
+  lastPoint(deviceId: string): DevicePoint | null;
+  /** Takes a complete listing in. Only inside a transaction. */
+  keep(change: InventoryChange): void;
+  markGone(deviceId: string, atMs: EpochMs): void;
+  markBack(deviceId: string): void;
+  coveragePoints(): ReadonlyMap<string, CoveragePoint>;
+  /** Only inside a transaction. */
+  keepCoveragePoints(points: readonly NewCoveragePoint[]): void;
+}
+
+/** Prepares the inventory of an open database. */
+export function createInventory(db: Database.Database, archive: Archive, telemetry: TelemetryTables): Inventory {
+  const columns = 'device_id, name, record, first_listed_ms, last_listed_ms, missed_listings, gone_since_ms';
+  const all = db.prepare<[], DeviceRow>(`SELECT ${columns} FROM device ORDER BY device_id`);
+  const find = db.prepare<[string], DeviceRow>(`SELECT ${columns} FROM device WHERE device_id = ?`);
+  const point = db.prepare<[string], { point_digest: string | null; point_ns: bigint | null }>(
+    'SELECT point_digest, point_ns FROM device WHERE device_id = ?',
+  );
+  const upsert = db.prepare(
+    `INSERT INTO device (device_id, name, record, first_listed_ms, last_listed_ms) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT DO UPDATE SET name = excluded.name, record = excluded.record,
+       last_listed_ms = excluded.last_listed_ms, missed_listings = 0,
+       gone_since_ms = CASE WHEN missed_listings >= ${LISTINGS_TO_BE_GONE} THEN NULL ELSE gone_since_ms END`,
+  );
+  const setPoint = db.prepare('UPDATE device SET point_digest = ?, point_ns = ? WHERE device_id = ?');
+  const miss = db.prepare(
+    `UPDATE device SET missed_listings = missed_listings + 1,
+       gone_since_ms = CASE WHEN missed_listings + 1 >= ${LISTINGS_TO_BE_GONE} THEN ifnull(gone_since_ms, ?)
+                       ELSE gone_since_ms END
+     WHERE device_id = ?`,
+  );
+  const gone = db.prepare('UPDATE device SET gone_since_ms = ifnull(gone_since_ms, ?) WHERE device_id = ?');
+  const back = db.prepare('UPDATE device SET gone_since_ms = NULL, missed_listings = 0 WHERE device_id = ?');
+  const coveragePoints = db.prepare<[], { device_id: string; coverage_state: string; coverage_ns: bigint }>(
+    'SELECT device_id, coverage_state, coverage_ns FROM device WHERE coverage_state IS NOT NULL',
+  );
+  const setCoveragePoint = db.prepare('UPDATE device SET coverage_state = ?, coverage_ns = ? WHERE device_id = ?');
+  const list = ({ record, name, line, digest }: ListedDevice, atMs: EpochMs): void => {
+    const wholeMs = Math.floor(atMs);
+    upsert.run(record.deviceId, name, JSON.stringify(record, writeBigint), wholeMs, wholeMs);
+    if (line !== null) setPoint.run(digest, msToNs(atMs), record.deviceId);
+    telemetry.pin(record.deviceId, name, msToNs(atMs));
+  };
+  return {
+    all: () => all.all().map(toKnownDevice),
+    find: (deviceId) => {
+      const row = find.get(deviceId);
+      return row === undefined ? null : toKnownDevice(row);
+    },
+    lastPoint: (deviceId) => {
+      const row = point.get(deviceId);
+      if (row === undefined || row.point_digest === null || row.point_ns === null) return null;
+      return { digest: row.point_digest, atNs: row.point_ns };
+    },
+    keep: ({ listed, missing, atMs }) => {
+      for (const device of listed) list(device, atMs);
+      for (const deviceId of missing) miss.run(Math.floor(atMs), deviceId);
+      const lines = listed.flatMap(({ line }) => (line === null ? [] : [line]));
+      archive.append({ lane: 'live', deviceId: null, firstNs: null, lastNs: null, lines });
+    },
+    markGone: (deviceId, atMs) => {
+      gone.run(Math.floor(atMs), deviceId);
+    },
+    markBack: (deviceId) => {
+      back.run(deviceId);
+    },
+    coveragePoints: () =>
+      new Map(coveragePoints.all().map((row) => [row.device_id, { state: row.coverage_state, atNs: row.coverage_ns }])),
+    keepCoveragePoints: (points) => {
+      for (const { deviceId, state, atNs } of points) setCoveragePoint.run(state, atNs, deviceId);
+      const lines = points.map(({ line }) => line);
+      archive.append({ lane: 'live', deviceId: null, firstNs: null, lastNs: null, lines });
+    },
+  };
+}
+
+function toKnownDevice(row: DeviceRow): KnownDevice {
+  return {
+    record: readRecord(row.record),
+    name: row.name,
+    firstListedMs: Number(row.first_listed_ms),
+    lastListedMs: Number(row.last_listed_ms),
+    missedListings: Number(row.missed_listings),
+    goneSinceMs: row.gone_since_ms === null ? null : Number(row.gone_since_ms),
+  };
+}
+
+/** Nanoseconds are bigints, which JSON has no word for: they are kept as digits. */
+function writeBigint(_: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? value.toString() : value;
+}
+
+/** A device as it is kept. */
+export function readRecord(text: string): DeviceRecord {
+  const kept: DeviceRecord & { lastSeenAt: string | null; locationUpdatedAt: string | null } = JSON.parse(text);
+  const time = (digits: string | null): bigint | null => (digits === null ? null : BigInt(digits));
+  return { ...kept, lastSeenAt: time(kept.lastSeenAt), locationUpdatedAt: time(kept.locationUpdatedAt) };
+}

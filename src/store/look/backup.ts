@@ -1,0 +1,187 @@
+/**
+ * A copy of the state as one moment shows it, made beside the process that works with it (design 1.2, `--backup`).
+ *
+ * Promises: no lock is taken and nothing of the state is changed; the copy is one file that only its owner may read, it
+ * has its name only once it is whole, checked and on the disk, and it never takes the place of another file.
+ *
+ * The pages are copied in pieces inside of one read transaction: SQLite begins an online backup anew whenever another
+ * connection has changed something in between, and beside a busy daemon it would never end; inside of a transaction it
+ * stays at its moment. Meanwhile the write-ahead log grows by what is written, and is reused once this has ended.
+ */
+import { chmodSync, closeSync, fsyncSync, openSync, rmSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import Database from 'better-sqlite3';
+import { codeOf, UserError } from '../../core/faults.ts';
+import type { Random } from '../../core/ports.ts';
+import { megabytes, plainText } from '../../core/text.ts';
+import { createDisk } from '../disk.ts';
+import { STATE_FILE } from '../open/database.ts';
+import { APPLICATION_ID } from '../open/migrations.ts';
+import { requireNewFile, takeName } from '../open/new-file.ts';
+import { requireState } from '../open/read-only.ts';
+import { createPrivate } from '../private-file.ts';
+import { explainedReading } from '../shape.ts';
+
+export interface BackupOptions {
+  /** The data directory. */
+  readonly directory: string;
+  /** Where the copy goes. */
+  readonly file: string;
+  readonly random: Random;
+  /** Told how far it is, 0 to 1. */
+  readonly onProgress: (share: number, bytes: number) => void;
+}
+
+export interface Backup {
+  readonly bytes: number;
+  readonly stateVersion: number;
+}
+
+/** How many pages are copied between two looks at the signal and the progress. */
+const STEP_PAGES = 2048;
+
+/** What is asked for beside the copy itself. */
+const SPARE_BYTES = 16 * 1024 * 1024;
+
+/**
+ * Makes the copy.
+ *
+ * @throws UserError (exit 1) where there is no state, or the place is taken, missing, full or not writable; the signal's
+ * reason where that aborts. Nothing is left behind then.
+ */
+export async function backUpState(options: BackupOptions, signal: AbortSignal): Promise<Backup> {
+  const source = join(options.directory, STATE_FILE);
+  const file = resolve(options.file);
+  requireState(options.directory);
+  requireNewFile('--backup', options.file);
+  const part = `${file}.${Math.floor(options.random() * 2 ** 32).toString(16)}.part`;
+  const db = explainedReading(source, () => new Database(source, { readonly: true, fileMustExist: true }));
+  try {
+    const bytes = explainedReading(source, () => beginReading(db, source));
+    requireRoom(file, bytes);
+    const stateVersion = await atPlace(file, async () => {
+      createPrivate(part);
+      await copyPages(db, part, { ...options, signal, bytes });
+      options.onProgress(1, bytes);
+      return settleFile(part);
+    });
+    atPlaceSync(file, () => {
+      takeName('--backup', part, file);
+      keepName(file);
+    });
+    return { bytes: statSync(file).size, stateVersion };
+  } finally {
+    db.close();
+    for (const each of [part, `${part}-journal`, `${part}-wal`, `${part}-shm`]) rmSync(each, { force: true });
+  }
+}
+
+/** Begins the one transaction. @returns how large the state is. */
+function beginReading(db: Database.Database, source: string): number {
+  db.exec('BEGIN');
+  const pragma = (name: string): number => Number(db.pragma(name, { simple: true }));
+  if (pragma('application_id') !== APPLICATION_ID || pragma('user_version') === 0) {
+    throw new UserError(`${source}: this is no state of Tidemark, or it is just being made. Nothing was copied.`, 1);
+  }
+  return pragma('page_count') * pragma('page_size');
+}
+
+function requireRoom(file: string, bytes: number): void {
+  const free = createDisk(dirname(file)).freeBytes();
+  if (free === null || free >= bytes + SPARE_BYTES) return;
+  throw full(file, `the copy takes ${megabytes(bytes)}, and ${megabytes(free)} are free`);
+}
+
+interface CopyOptions extends Pick<BackupOptions, 'onProgress'> {
+  readonly signal: AbortSignal;
+  readonly bytes: number;
+}
+
+async function copyPages(db: Database.Database, part: string, { onProgress, signal, bytes }: CopyOptions) {
+  await db.backup(part, {
+    progress: ({ totalPages, remainingPages }) => {
+      signal.throwIfAborted();
+      const share = totalPages === 0 ? 0 : (totalPages - remainingPages) / totalPages;
+      onProgress(share, share * bytes);
+      return STEP_PAGES;
+    },
+  });
+}
+
+/** Checks the copy, makes it one file, and brings it to the disk. @returns its state version. */
+function settleFile(part: string): number {
+  const copy = new Database(part);
+  try {
+    copy.pragma('journal_mode = DELETE');
+    const id = copy.pragma('application_id', { simple: true });
+    const verdict = String(copy.pragma('quick_check(1)', { simple: true }));
+    if (verdict !== 'ok' || id !== APPLICATION_ID) throw unsound(verdict);
+    return Number(copy.pragma('user_version', { simple: true }));
+  } finally {
+    copy.close();
+    chmodSync(part, 0o600);
+    syncFile(part);
+  }
+}
+
+function unsound(verdict: string): UserError {
+  return new UserError(
+    `The copy does not hold together (${plainText(verdict)}), so it was removed. If another try ends like this, the state itself is damaged: --check tells.`,
+    1,
+  );
+}
+
+/** Gives the copy its name, unless somebody has taken that meanwhile. */
+/** By its directory a name is on the disk; some file systems know of none that can be synced. */
+function keepName(file: string): void {
+  try {
+    syncFile(dirname(file));
+  } catch {}
+}
+
+function syncFile(path: string): void {
+  const handle = openSync(path, 'r');
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+async function atPlace<T>(file: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw placed(file, error);
+  }
+}
+
+function atPlaceSync(file: string, work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    throw placed(file, error);
+  }
+}
+
+/** What the place of the copy says, in words. */
+function placed(file: string, error: unknown): unknown {
+  const code = codeOf(error, '');
+  if (error instanceof UserError || code === '') return error;
+  if (/^(SQLITE_FULL|ENOSPC|EDQUOT|EFBIG)/.test(code)) return full(file, 'the disk, or a quota, is full');
+  const name = plainText(basename(file));
+  if (/^(EACCES|EPERM|EROFS|SQLITE_CANTOPEN|SQLITE_READONLY)/.test(code)) {
+    return new UserError(
+      `--backup: this user may not write ${name} into ${plainText(dirname(file))} (${code}). Give another place.`,
+      1,
+    );
+  }
+  return new UserError(`--backup: ${name} could not be written (${code}). Nothing is left of it.`, 1);
+}
+
+function full(file: string, why: string): UserError {
+  return new UserError(
+    `--backup: no room in ${plainText(dirname(file))}: ${why}. Nothing is left of it. Give another place.`,
+    1,
+  );
+}

@@ -1,0 +1,169 @@
+/**
+ * A thorough look at the state, beside whoever works with it: read-only, without the lock, nothing is written.
+ *
+ * Beyond SQLite's own check of the file it holds what is there against the program's rules, as far as that takes no
+ * look at every block: stretches do not overlap, no position lies beyond the log, the sums are true, the newest block
+ * unpacks.
+ */
+import { existsSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { UserError } from '../../core/faults.ts';
+import type { StateSize } from '../../core/state/archive.ts';
+import { plainText } from '../../core/text.ts';
+import { unpack } from '../archive/block-codec.ts';
+import { createVacuum } from '../clear-vacuum.ts';
+import { explained } from '../explain.ts';
+import { API_WORKSPACE, WORKSPACE_TAG } from '../facts.ts';
+import { LOCK_FILE, STATE_FILE } from '../open/database.ts';
+import { isHeld } from '../open/lock.ts';
+import { APPLICATION_ID, MIGRATIONS } from '../open/migrations.ts';
+
+export interface StateFindings {
+  /** The version of its shape, and the one that this program brings it to. */
+  readonly version: number;
+  readonly newestVersion: number;
+  readonly size: StateSize;
+  /** What does not hold together, each in a few words; empty where all does. */
+  readonly broken: readonly string[];
+  /** The workspace that it belongs to, by its id and by the tag of its points; `null` where it belongs to none yet. */
+  readonly workspaceId: string | null;
+  readonly workspaceTag: string | null;
+}
+
+/** Beyond this the pages of the blocks are left out: reading them all would take minutes. */
+const WHOLE_UP_TO_BYTES = 4 * 1024 ** 3;
+
+/** The size of the state file; 0 where there is none. */
+export function stateBytes(directory: string): number {
+  return statSync(join(directory, STATE_FILE), { throwIfNoEntry: false })?.size ?? 0;
+}
+
+/** Whether a process works with the state. @throws UserError where that cannot be told. */
+export function isStateHeld(directory: string): boolean {
+  const lock = join(directory, LOCK_FILE);
+  return explained(lock, () => isHeld(lock));
+}
+
+/**
+ * Looks at the state in a directory.
+ *
+ * @returns `null` where there is none, or nothing in it yet. @throws UserError (exit 1) where it cannot be used.
+ */
+export function inspectState(directory: string): StateFindings | null {
+  const path = join(directory, STATE_FILE);
+  if (!existsSync(path)) return null;
+  return explained(path, () => {
+    // Read-only where a process that died has left something to be carried over. Elsewhere not: the log that a look needs
+    // is taken away again only by a connection that may.
+    const isLeft = existsSync(`${path}-wal`) || existsSync(`${path}-journal`);
+    const db = new Database(path, { readonly: isLeft, fileMustExist: true });
+    try {
+      db.pragma('query_only = ON');
+      return db.transaction(() => inspect(db, path))();
+    } finally {
+      db.close();
+    }
+  });
+}
+
+function inspect(db: Database.Database, path: string): StateFindings | null {
+  const version = Number(db.pragma('user_version', { simple: true }));
+  const isOurs = Number(db.pragma('application_id', { simple: true })) === APPLICATION_ID;
+  const isEmpty = db.prepare('SELECT 1 FROM sqlite_master').get() === undefined;
+  // Whoever makes it has not got further yet.
+  if (version === 0 && isEmpty) return null;
+  if (!isOurs) throw foreign(path);
+  if (version > MIGRATIONS.length) throw newer(path, version);
+  const size = createVacuum(db, path).size();
+  const damage = damageOf(db, size.usedBytes);
+  const fact = db.prepare<[string], string>('SELECT value FROM fact WHERE key = ?').pluck();
+  return {
+    version,
+    newestVersion: MIGRATIONS.length,
+    size,
+    // What is damaged cannot be asked for more.
+    broken: damage.length > 0 ? damage : brokenRules(db, version),
+    workspaceId: fact.get(API_WORKSPACE) ?? null,
+    workspaceTag: fact.get(WORKSPACE_TAG) ?? null,
+  };
+}
+
+function foreign(path: string): UserError {
+  return new UserError(
+    `${path}: this is a database of another program. Give Tidemark a data_dir of its own, or move that file away.`,
+    1,
+  );
+}
+
+function newer(path: string, version: number): UserError {
+  return new UserError(
+    `${path}: this state was written by a newer Tidemark (state version ${version}, this one knows ${MIGRATIONS.length}). Run that version again, or restore a backup from before it.`,
+    1,
+  );
+}
+
+function damageOf(db: Database.Database, usedBytes: number): string[] {
+  const tables =
+    usedBytes <= WHOLE_UP_TO_BYTES
+      ? [null]
+      : db.prepare<[], string>("SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'block'").pluck().all();
+  for (const table of tables) {
+    const verdict = String(db.pragma(table === null ? 'quick_check(1)' : `quick_check('${table}')`, { simple: true }));
+    if (verdict !== 'ok') return [plainText(verdict)];
+  }
+  const strays = db.pragma('foreign_key_check');
+  return Array.isArray(strays) && strays.length > 0 ? [`${strays.length} rows refer to rows that are not there`] : [];
+}
+
+/** A rule, as a question that counts what breaks it, and the version of the state that it holds from. */
+const RULES: readonly (readonly [words: string, since: number, sql: string])[] = [
+  [
+    'stretches that are held overlap',
+    1,
+    `SELECT count(*) FROM (SELECT from_ns < lag(to_ns) OVER (PARTITION BY device_id ORDER BY from_ns) AS overlaps
+     FROM coverage) WHERE overlaps`,
+  ],
+  [
+    'a destination stands beyond the end of the log',
+    1,
+    `SELECT count(*) FROM position
+     WHERE block > 1 + ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'block'), 0)`,
+  ],
+  [
+    'points are there without a workspace',
+    1,
+    `SELECT count(*) FROM (SELECT 1 FROM block LIMIT 1)
+     WHERE NOT EXISTS (SELECT 1 FROM fact WHERE key = 'workspace_tag')`,
+  ],
+  [
+    'the sums of the log are not those of its blocks',
+    2,
+    `SELECT (SELECT ifnull(sum(blocks), 0) FROM log_sum) <> (SELECT count(*) FROM block)
+       OR (SELECT ifnull(sum(lines), 0) FROM log_sum) <> (SELECT ifnull(sum(lines), 0) FROM block)`,
+  ],
+  [
+    'the sum of all days is not that of the days',
+    2,
+    'SELECT ifnull((SELECT readings FROM day_total), 0) <> ifnull((SELECT sum(readings) FROM day_sum), 0)',
+  ],
+];
+
+function brokenRules(db: Database.Database, version: number): string[] {
+  const broken = RULES.flatMap(([words, since, sql]) =>
+    version >= since && Number(db.prepare(sql).pluck().get()) > 0 ? [words] : [],
+  );
+  const newest = db
+    .prepare<[], { lines: number; data: Buffer }>('SELECT lines, data FROM block ORDER BY seq DESC LIMIT 1')
+    .get();
+  if (newest !== undefined && !isWhole(newest)) broken.push('the newest block cannot be unpacked');
+  return broken;
+}
+
+function isWhole({ lines, data }: { readonly lines: number; readonly data: Buffer }): boolean {
+  try {
+    return unpack(data).length === lines;
+  } catch {
+    return false;
+  }
+}

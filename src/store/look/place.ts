@@ -1,0 +1,98 @@
+/**
+ * Where the state lies, as the file system tells it: a look, nothing more. Nothing is opened that SQLite may have open.
+ */
+import { accessSync, constants, lstatSync, type Stats, statSync } from 'node:fs';
+import { userInfo } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { codeOf } from '../../core/faults.ts';
+import { LOCK_FILE, STATE_FILE } from '../open/database.ts';
+
+/** Something that is there. */
+export interface Placed {
+  readonly path: string;
+  /** The nine bits of permission, such as 0o700. */
+  readonly mode: number;
+  readonly ownerUid: number;
+  readonly groupGid: number;
+  /** Why this user may not write it, as an error code; `null` where it may. */
+  readonly refusal: string | null;
+}
+
+export interface Place {
+  /** Absolute. */
+  readonly directory: string;
+  /**
+   * `there`: a directory; `missing`: nothing yet, and `nearest` is what it would be made in; `other`: it, or something on
+   * the way to it, is no directory.
+   */
+  readonly kind: 'there' | 'missing' | 'other';
+  /** The directory, or the nearest one above it that is there; `null` where it cannot be looked at. */
+  readonly nearest: Placed | null;
+  /** Those files of a state that are there. */
+  readonly files: readonly Placed[];
+  /** Who looks; -1 where the system has no such numbers. */
+  readonly uid: number;
+}
+
+const FILES = [STATE_FILE, `${STATE_FILE}-wal`, `${STATE_FILE}-shm`, LOCK_FILE];
+
+/** Looks at the place of a state. Never throws. */
+export function lookAtPlace(dataDir: string): Place {
+  const directory = resolve(dataDir);
+  const { uid } = userInfo();
+  const { path, isDirectory, code } = nearestOf(directory);
+  const nearest = placed(path);
+  if (code === 'ENOTDIR' || !isDirectory) return { directory, kind: 'other', nearest, files: [], uid };
+  if (path !== directory) return { directory, kind: 'missing', nearest, files: [], uid };
+  const files = FILES.flatMap((name) => placed(join(directory, name)) ?? []);
+  return { directory, kind: 'there', nearest, files, uid };
+}
+
+/** What is there of a path, from its end on, and why it is not all of it. */
+function nearestOf(whole: string): { path: string; isDirectory: boolean; code: string | null } {
+  let failed: string | null = null;
+  for (let path = whole; ; path = dirname(path)) {
+    const { stats, code } = look(path);
+    if (stats !== null) return { path, isDirectory: stats.isDirectory(), code: failed };
+    // A link that leads nowhere is in the way of a directory.
+    failed ??= isLink(path) ? 'ENOTDIR' : code;
+    if (path === dirname(path)) return { path, isDirectory: true, code };
+  }
+}
+
+function isLink(path: string): boolean {
+  try {
+    return lstatSync(path).isSymbolicLink();
+  } catch {
+    return false;
+  }
+}
+
+/** The permission bits of a file; `null` where it cannot be looked at. Follows links. */
+export function modeOf(path: string): number | null {
+  const { stats } = look(path);
+  return stats === null ? null : stats.mode & 0o777;
+}
+
+function placed(path: string): Placed | null {
+  const { stats } = look(path);
+  if (stats === null) return null;
+  return { path, mode: stats.mode & 0o777, ownerUid: stats.uid, groupGid: stats.gid, refusal: refusalOf(path, stats) };
+}
+
+function refusalOf(path: string, stats: Stats): string | null {
+  try {
+    accessSync(path, stats.isDirectory() ? constants.W_OK | constants.X_OK : constants.W_OK);
+    return null;
+  } catch (error) {
+    return codeOf(error);
+  }
+}
+
+function look(path: string): { readonly stats: Stats | null; readonly code: string | null } {
+  try {
+    return { stats: statSync(path), code: null };
+  } catch (error) {
+    return { stats: null, code: codeOf(error) };
+  }
+}

@@ -1,0 +1,183 @@
+/**
+ * The state file: opening it, its shape, its durability.
+ *
+ * It promises WAL with `synchronous=FULL` (better-sqlite3 is compiled to NORMAL in WAL mode, so it is set and checked),
+ * an SQLite without the WAL-reset bug, the newest shape, and a message that says what to do for every file that cannot
+ * be used. A file that is not ours, damaged or of a newer version is never changed.
+ */
+import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { UserError } from '../../core/faults.ts';
+import { DamageError, explained } from '../explain.ts';
+import { createPrivate } from '../private-file.ts';
+import { type Lock, takeLock } from './lock.ts';
+import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
+
+/** SQLite 3.7.0 to 3.51.2 can damage a WAL database that two connections checkpoint at once. */
+const OLDEST_SQLITE: readonly number[] = [3, 51, 3];
+
+/** Both below the data directory. */
+export const STATE_FILE = 'tidemark.db';
+export const LOCK_FILE = 'tidemark.lock';
+
+export interface OpenDatabase {
+  readonly db: Database.Database;
+  readonly path: string;
+  close(): void;
+}
+
+/**
+ * Opens (or makes) the state in a directory for writing, and locks it.
+ *
+ * @param maxBytes how large the file may grow; a larger one is opened and may not grow any more. `null`: no limit.
+ * @throws UserError (exit 1) where the directory or the file cannot be used, with what to do.
+ */
+export function openDatabase(directory: string, maxBytes: number | null = null): OpenDatabase {
+  const path = join(directory, STATE_FILE);
+  return explained(path, () => {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    const lock = takeLock(join(directory, LOCK_FILE));
+    try {
+      return { ...openLocked(path, { lock, maxBytes }), path };
+    } catch (error) {
+      lock.release();
+      throw error;
+    }
+  });
+}
+
+function openLocked(
+  path: string,
+  { lock, maxBytes }: { lock: Lock; maxBytes: number | null },
+): Omit<OpenDatabase, 'path'> {
+  inspectLeftovers(path);
+  createPrivate(path);
+  const db = new Database(path);
+  try {
+    requireSqlite(db);
+    requireOurs(db, path);
+    chmodSync(path, 0o600);
+    requireDurable(db);
+    migrate(db, path);
+    limit(db, maxBytes);
+    db.defaultSafeIntegers(true);
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+  return {
+    db,
+    close: () => {
+      db.close();
+      lock.release();
+    },
+  };
+}
+
+/**
+ * Looks at what a process that died has left, without the right to write: a connection that may would carry the log
+ * over into the file as it closes, also into one that is another program's, newer or damaged.
+ */
+function inspectLeftovers(path: string): void {
+  // Whoever has only looked at it leaves an empty one.
+  const isLogged = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
+  if (!existsSync(path) || !(isLogged || existsSync(`${path}-journal`))) return;
+  const db = new Database(path, { readonly: true });
+  try {
+    requireOurs(db, path);
+    if (isLogged) requireSound(db);
+  } catch (error) {
+    // A first start that died before there was anything but the first page: it can only be begun again.
+    if (isRollback(error) && statSync(path).size <= FIRST_PAGE_BYTES) return;
+    throw isRollback(error) ? foreign(path) : error;
+  } finally {
+    db.close();
+  }
+}
+
+const FIRST_PAGE_BYTES = 4096;
+
+/** A change that was broken off has to be taken back first; our own files are never changed in that way but at first. */
+function isRollback(error: unknown): boolean {
+  return error instanceof Database.SqliteError && error.code === 'SQLITE_READONLY_ROLLBACK';
+}
+
+function requireSqlite(db: Database.Database): void {
+  const version = String(db.prepare('SELECT sqlite_version()').pluck().get());
+  const parts = version.split('.').map(Number);
+  const difference = OLDEST_SQLITE.map((least, index) => (parts[index] ?? 0) - least).find((step) => step !== 0) ?? 0;
+  if (difference < 0) throw new Error(`SQLite ${version} is older than ${OLDEST_SQLITE.join('.')}`);
+}
+
+function requireOurs(db: Database.Database, path: string): void {
+  const id = db.pragma('application_id', { simple: true });
+  const version = Number(db.pragma('user_version', { simple: true }));
+  const empty = Number(db.prepare('SELECT count(*) FROM sqlite_master').pluck().get()) === 0;
+  if (id !== APPLICATION_ID && !(empty && id === 0)) {
+    throw foreign(path);
+  }
+  if (version > MIGRATIONS.length) {
+    throw new UserError(
+      `${path}: this state was written by a newer Tidemark (state version ${version}, this one knows ${MIGRATIONS.length}). Run that version again, or restore a backup from before it; nothing was changed.`,
+      1,
+    );
+  }
+}
+
+function foreign(path: string): UserError {
+  return new UserError(
+    `${path}: this is a database of another program. Give Tidemark a data_dir of its own, or move that file away.`,
+    1,
+  );
+}
+
+function requireSound(db: Database.Database): void {
+  const verdict = String(db.pragma('quick_check(1)', { simple: true }));
+  if (verdict !== 'ok') throw new DamageError(verdict);
+}
+
+/** WAL and FULL, read back after a write: better-sqlite3 falls back to NORMAL with the first one. */
+function requireDurable(db: Database.Database): void {
+  db.pragma('auto_vacuum = INCREMENTAL');
+  const mode = db.pragma('journal_mode = WAL', { simple: true });
+  db.pragma('synchronous = FULL');
+  db.pragma('foreign_keys = ON');
+  // Landings append: a small cache serves them as well as a large one, for memory that others need.
+  db.pragma('cache_size = -4096');
+  db.pragma('journal_size_limit = 67108864');
+  // What is overwritten inside of a page is zeroed: that costs nothing, and `--forget` relies on it.
+  db.pragma('secure_delete = FAST');
+  db.transaction(() => db.pragma(`application_id = ${APPLICATION_ID}`))();
+  db.pragma('synchronous = FULL');
+  const synchronous = Number(db.pragma('synchronous', { simple: true }));
+  if (mode !== 'wal' || synchronous !== 2) {
+    throw new Error(`the state could not be opened durably: journal_mode ${String(mode)}, synchronous ${synchronous}`);
+  }
+}
+
+/** The limit belongs to the connection, not to the file: deletes and what fits into free pages work at it. */
+function limit(db: Database.Database, maxBytes: number | null): void {
+  if (maxBytes === null) return;
+  const pages = Math.ceil(maxBytes / Number(db.pragma('page_size', { simple: true })));
+  db.pragma(`max_page_count = ${Math.max(pages, 1)}`);
+}
+
+function migrate(db: Database.Database, path: string): void {
+  const done = Number(db.pragma('user_version', { simple: true }));
+  MIGRATIONS.slice(done).forEach((step, index) => {
+    const version = done + index + 1;
+    try {
+      db.transaction(() => {
+        db.exec(step);
+        db.pragma(`user_version = ${version}`);
+      })();
+    } catch (error) {
+      if (!(error instanceof Database.SqliteError) || error.code !== 'SQLITE_ERROR') throw error;
+      throw new UserError(
+        `${path}: this state could not be brought to state version ${version} (${error.message}). It is left as it was; restore a backup, or run the version that wrote it.`,
+        1,
+      );
+    }
+  });
+}

@@ -1,0 +1,175 @@
+/**
+ * The rules that keep the archive small, one by one.
+ */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { dueAside, lookAgain } from '../../../src/archive/standing.ts';
+import { clearingMarks, inUnits, judgeRoom, type NoRoom, type RoomFigures } from '../../../src/core/archive-room.ts';
+import type { Standing } from '../../../src/core/state/archive.ts';
+import { DAY_MS, HOUR_MS } from '../../../src/core/time.ts';
+import { spansOf } from '../../../src/store/archive-spans.ts';
+import { chooseRun, type HotBlock, RUN_BLOCKS, SEAL_LOOK, SEALED_BYTES } from '../../../src/store/compaction-rules.ts';
+
+const MIB = 1024 * 1024;
+
+describe('a run of blocks to seal', () => {
+  const NOW = 10 * DAY_MS + HOUR_MS;
+  const blocks = (count: number, { atMs = NOW, level = 0, bytes = 100, from = 1 } = {}): HotBlock[] =>
+    Array.from({ length: count }, (_, index) => ({ seq: from + index, level, atMs, bytes }));
+  const seqs = (from: number, count: number): number[] => blocks(count, { from }).map(({ seq }) => seq);
+
+  test('waits today until there are enough of them', () => {
+    expect(chooseRun([], NOW)).toBeNull();
+    expect(chooseRun(blocks(RUN_BLOCKS - 1), NOW)).toBeNull();
+    expect(chooseRun(blocks(RUN_BLOCKS), NOW)).toEqual({ seqs: seqs(1, RUN_BLOCKS), level: 1 });
+    const gathered = blocks(3, { level: 1 });
+    expect(chooseRun([...gathered, ...blocks(31, { from: 4 })], NOW)).toBeNull();
+    expect(chooseRun([...gathered, ...blocks(40, { from: 4 })], NOW)).toEqual({ seqs: seqs(4, RUN_BLOCKS), level: 1 });
+  });
+
+  test('takes the rest of a day that is over for good, and never two days', () => {
+    const yesterday = blocks(3, { atMs: NOW - DAY_MS });
+    expect(chooseRun(yesterday, NOW)).toEqual({ seqs: [1, 2, 3], level: 2 });
+    expect(chooseRun([...yesterday, ...blocks(9, { from: 4 })], NOW)).toEqual({ seqs: [1, 2, 3], level: 2 });
+    expect(chooseRun(blocks(1, { atMs: NOW - DAY_MS }), NOW)).toEqual({ seqs: [1], level: 2 });
+  });
+
+  test('is for good as soon as it is large enough, and one block may be larger than that', () => {
+    const large = blocks(3, { bytes: SEALED_BYTES / 2 - 1 });
+    expect(chooseRun(large, NOW)).toEqual({ seqs: [1, 2], level: 2 });
+    expect(chooseRun(blocks(2, { bytes: SEALED_BYTES * 3 }), NOW)).toEqual({ seqs: [1], level: 2 });
+  });
+
+  test('comes to an end: any blocks are sealed for good, in a few rounds each, never out of order', () => {
+    const block = fc.record({ day: fc.integer({ min: 0, max: 3 }), bytes: fc.integer({ min: 1, max: SEALED_BYTES }) });
+    fc.assert(
+      fc.property(fc.array(block, { maxLength: 150 }), (made) => {
+        let hot: HotBlock[] = made
+          .toSorted((a, b) => a.day - b.day)
+          .map(({ day, bytes }, index) => ({ seq: index + 1, level: 0, atMs: day * DAY_MS, bytes }));
+        let touched = 0;
+        for (
+          let run = chooseRun(hot.slice(0, SEAL_LOOK), NOW);
+          run !== null;
+          run = chooseRun(hot.slice(0, SEAL_LOOK), NOW)
+        ) {
+          const { seqs: chosen, level } = run;
+          const members = hot.filter(({ seq }) => chosen.includes(seq));
+          expect(members.length).toBe(chosen.length);
+          expect(new Set(members.map(({ atMs }) => atMs)).size).toBe(1);
+          // Nothing of theirs that stays hot lies among them.
+          const at = hot.findIndex(({ seq }) => seq === chosen[0]);
+          expect(hot.slice(at, at + chosen.length).map(({ seq }) => seq)).toEqual(chosen);
+          touched += chosen.length;
+          const bytes = members.reduce((sum, member) => sum + member.bytes, 0);
+          const merged = level === 2 ? [] : [{ seq: chosen[0] ?? 0, level, atMs: members[0]?.atMs ?? 0, bytes }];
+          hot = [...hot.slice(0, at), ...merged, ...hot.slice(at + chosen.length)];
+        }
+        expect(hot).toEqual([]);
+        expect(touched).toBeLessThanOrEqual(made.length * 3);
+      }),
+    );
+  });
+});
+
+describe('the standing of a destination', () => {
+  const KEEP = 3 * DAY_MS;
+  const standing = (changes: Partial<Standing>): Standing => ({
+    place: 'p',
+    stoodMs: 0,
+    seenMs: 0,
+    asideTo: null,
+    ...changes,
+  });
+
+  test('grows only while it has something to take and stays where it is', () => {
+    const before = standing({ stoodMs: 5000 });
+    expect(lookAgain(before, { place: 'p', pendingLines: 1, nowMs: 1000 }).stoodMs).toBe(6000);
+    expect(lookAgain(before, { place: 'p', pendingLines: 0, nowMs: 1000 }).stoodMs).toBe(0);
+    expect(lookAgain(before, { place: 'q', pendingLines: 1, nowMs: 1000 }).stoodMs).toBe(0);
+    expect(lookAgain(before, { place: 'p', pendingLines: 1, nowMs: -HOUR_MS }).stoodMs, 'a clock set back').toBe(5000);
+    expect(lookAgain(before, { place: 'p', pendingLines: 1, nowMs: 90 * DAY_MS }).stoodMs).toBe(5000 + HOUR_MS);
+  });
+
+  test('ends being aside with the first line that it settles', () => {
+    const aside = standing({ asideTo: 7 });
+    expect(lookAgain(aside, { place: 'p', pendingLines: 0, nowMs: 1 }).asideTo).toBe(7);
+    expect(lookAgain(aside, { place: 'q', pendingLines: 1, nowMs: 1 }).asideTo).toBeNull();
+  });
+
+  test('sets aside who stands for longer than archive.keep, if another one moves that is not aside itself', () => {
+    const [stands, moves, aside] = [standing({ stoodMs: KEEP + 1 }), standing({}), standing({ asideTo: 3 })];
+    const due = (...all: Standing[]): number[] => dueAside(new Map(all.entries()), KEEP);
+    expect(due(stands, moves)).toEqual([0]);
+    expect(due(standing({ stoodMs: KEEP }), moves)).toEqual([]);
+    expect(due(stands, stands)).toEqual([]);
+    expect(due(stands, aside)).toEqual([]);
+    const untried = lookAgain(null, { place: '', pendingLines: 9, nowMs: 1 });
+    expect(due(stands, untried), 'one that has never taken anything').toEqual([]);
+  });
+});
+
+describe('the room', () => {
+  const figures = (changes: Partial<RoomFigures>): RoomFigures => ({
+    usedBytes: 0,
+    freeBytes: 0,
+    walBytes: 0,
+    directory: '/data',
+    diskFreeBytes: null,
+    refusal: null,
+    ...changes,
+  });
+  const limits = { maxBytes: 100 * MIB, minFreeBytes: 256 * MIB };
+  const size: NoRoom = { cause: 'size', reason: '' };
+
+  test('ends above archive.max_size, and begins again only clearly below it', () => {
+    const judge = (before: NoRoom | null, usedBytes: number) =>
+      judgeRoom(before, figures({ usedBytes }), limits)?.cause;
+    expect(judge(null, 100 * MIB)).toBeUndefined();
+    expect(judge(null, 100 * MIB + 1)).toBe('size');
+    expect(judge(size, 99 * MIB)).toBe('size');
+    expect(judge(size, 95 * MIB)).toBeUndefined();
+    expect(judgeRoom(null, figures({ usedBytes: 1e15 }), { ...limits, maxBytes: null })).toBeNull();
+  });
+
+  test('says who could make room, where anybody could', () => {
+    const reason = (hasDestinations: boolean) =>
+      judgeRoom(null, figures({ usedBytes: 101 * MIB }), { ...limits, hasDestinations })?.reason;
+    expect(reason(true)).toMatch(/until a destination takes what waits for it, or archive\.max_size is raised\.$/);
+    expect(reason(false)).toMatch(/^the archive is full: 101 MiB of archive\.max_size 100 MiB, and without a database/);
+    expect(reason(false)).not.toContain('destination');
+  });
+
+  test('is cleared for before it ends, to below where it begins again', () => {
+    const { above, downTo } = clearingMarks(100 * MIB);
+    expect([above, downTo]).toEqual([95 * MIB, 90 * MIB]);
+    expect(clearingMarks(2048 * MIB)).toEqual({ above: 2016 * MIB, downTo: 1984 * MIB });
+  });
+
+  test('ends with the disk below twice the write-ahead log too', () => {
+    const judge = (walBytes: number) => judgeRoom(null, figures({ diskFreeBytes: 300 * MIB, walBytes }), limits)?.cause;
+    expect([judge(0), judge(150 * MIB), judge(151 * MIB)]).toEqual([undefined, undefined, 'disk']);
+  });
+
+  test('is told in units that people know', () => {
+    expect([0, 1023, 1024, 1536, 100 * 1024, 5 * MIB, 2048 * MIB].map(inUnits)).toEqual([
+      '0 bytes',
+      '1023 bytes',
+      '1 KiB',
+      '1.5 KiB',
+      '100 KiB',
+      '5 MiB',
+      '2 GiB',
+    ]);
+  });
+});
+
+test('the stretches of lines tell readings from the rest, and are one only where no other reading is possible', () => {
+  const lines = ['telemetry,a=b v=1 10', 'telemetry,a=b v=1 5', 'telemetry,a=c v=1 5', 'telemetry,a=b v=1 6'];
+  const others = ['coverage_hour v=1 3', 'no time', 'coverage_hour v=1 900'];
+  const telemetry = (from: bigint, to: bigint, points: number) => ({ kind: 'telemetry', from, to, points });
+  const other = { kind: 'other', from: 3n, to: 901n, points: 2 };
+  expect(spansOf([...lines, ...others], [])).toEqual([telemetry(5n, 7n, 3), telemetry(10n, 11n, 1), other]);
+  expect(spansOf(lines, [{ from: 8n, to: 99n }])).toHaveLength(2);
+  expect(spansOf(lines, [{ from: 7n, to: 10n }])).toEqual([telemetry(5n, 11n, 4)]);
+});

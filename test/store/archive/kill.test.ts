@@ -1,0 +1,104 @@
+/**
+ * A program that dies while it keeps house: what is left is whole, and the next one goes on with it.
+ */
+import { afterEach, describe, expect, test } from 'vitest';
+import { DAY_MS } from '../../../src/core/time.ts';
+import { openStore } from '../../../src/store/store.ts';
+import { countEffects, dieAtEffect, Killed, liveOn, mortalCommits } from '../../support/mortality.ts';
+import { landing, NO_LIMIT, type Scratch, scratch } from '../support.ts';
+
+afterEach(() => {
+  liveOn();
+});
+
+/** A state with two destinations: one that has everything, and one that stands in the middle. */
+function filled(place: Scratch): { all: string[]; ids: readonly [number, number] } {
+  const { store, close } = openStore(place.path, { nowMs: () => DAY_MS });
+  const all: string[] = [];
+  for (let n = 0n; n < 40n; n += 1n) {
+    const [deviceId, lane] = [n % 2n === 0n ? 'a' : 'b', n % 3n === 0n ? 'history' : 'live'] as const;
+    const lines = [`telemetry,device_id=${deviceId},sensor=s value=${n} ${n}`];
+    const { revision } = store.telemetry(deviceId);
+    store.commitPage(landing({ deviceId, revision, lane, lines, firstNs: n, lastNs: n }));
+    all.push(...lines);
+  }
+  const ids = [store.destination('whole', 'x').id, store.destination('half', 'x').id] as const;
+  for (const [id, block] of [
+    [ids[0], 41],
+    [ids[1], 20],
+  ] as const) {
+    for (const lane of ['live', 'history'] as const) {
+      const from = store.position(id, lane);
+      store.acknowledge({ destinationId: id, lane, from, to: { block, line: 0 }, refused: [], missing: [], atMs: 1 });
+    }
+  }
+  close();
+  return { all, ids };
+}
+
+/** One life of housekeeping: seals, sets the second destination aside, clears what is settled then. */
+function live(place: Scratch, [whole, half]: readonly [number, number]): void {
+  const { keeper, close } = openStore(place.path, { nowMs: () => DAY_MS });
+  try {
+    const configured = [whole, half];
+    for (const group of keeper.compactionGroups(3 * DAY_MS))
+      while (keeper.compact(group, { configured, active: configured }, 3 * DAY_MS));
+    if (keeper.standing(half)?.asideTo == null) {
+      keeper.keepStanding(half, { place: keeper.placeOf(half), stoodMs: 1, seenMs: 1, asideTo: keeper.endOfLog() });
+    }
+    while (!keeper.skipBacklog(half));
+    keeper.vacuum(8);
+    while (keeper.clear({ configured, active: [whole], beforeMs: 2 * DAY_MS }).blocks > 0);
+  } finally {
+    close();
+  }
+}
+
+/** Lines that the second destination neither gets nor is said to lack, and those that are still there for a new one. */
+function missing(place: Scratch, { all, ids }: ReturnType<typeof filled>): string[] {
+  const { store, close } = openStore(place.path);
+  const received = (['live', 'history'] as const).flatMap(
+    (lane) => store.read(lane, store.position(ids[1], lane), NO_LIMIT).lines,
+  );
+  const first = all.slice(0, 19);
+  const lacks = store.missing(ids[1]);
+  const fresh = store.destination('fresh', 'x').id;
+  const offered = (['live', 'history'] as const).flatMap(
+    (lane) => store.read(lane, { block: 0, line: 0 }, NO_LIMIT).lines,
+  );
+  const gone = store.missing(fresh);
+  close();
+  const isIn = (spans: typeof lacks, line: string): boolean => {
+    const at = BigInt(line.slice(line.lastIndexOf(' ') + 1));
+    return spans.some((lack) => line.includes(`device_id=${lack.deviceId},`) && lack.fromNs <= at && at < lack.toNs);
+  };
+  const ofHalf = all.filter((line) => !first.includes(line) && !received.includes(line) && !isIn(lacks, line));
+  const twice = offered.filter((line, index) => offered.indexOf(line) !== index);
+  const both = offered.filter((line) => isIn(gone, line));
+  // What is told twice, as received and as lacking, is told wrongly too.
+  const told = received.filter((line) => isIn(lacks, line));
+  return [...ofHalf, ...told, ...twice, ...both, ...all.filter((line) => !offered.includes(line) && !isIn(gone, line))];
+}
+
+describe('a program that dies while it keeps house', () => {
+  test('leaves nothing half done, at whichever effect it dies, and the next one comes to the same end', () => {
+    using _mortal = mortalCommits();
+    using whole = scratch();
+    const story = filled(whole);
+    countEffects();
+    live(whole, story.ids);
+    const effects = liveOn();
+    expect(effects).toBeGreaterThan(12);
+    expect(missing(whole, story)).toEqual([]);
+    for (let nth = 1; nth <= effects; nth += 1) {
+      using place = scratch();
+      const { all, ids } = filled(place);
+      dieAtEffect(nth);
+      expect(() => live(place, ids)).toThrow(Killed);
+      liveOn();
+      expect(missing(place, { all, ids }), `after effect ${nth}`).toEqual([]);
+      live(place, ids);
+      expect(missing(place, { all, ids }), `after effect ${nth}, and again`).toEqual([]);
+    }
+  });
+});

@@ -1,0 +1,345 @@
+/**
+ * The archive over years: sealed, cleared, passed by, with destinations that come, go and stand still.
+ */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Claims } from '../../../src/core/state/archive.ts';
+import type { LogLane } from '../../../src/core/state/log.ts';
+import { DAY_MS } from '../../../src/core/time.ts';
+import { landing, NO_LIMIT, readAll, type ScratchStore, scratchStore } from '../support.ts';
+
+const LANES = ['live', 'history'] as const;
+
+/** A state whose time the test sets. */
+function world(): { state: ScratchStore; time: { nowMs: number } } & Disposable {
+  const time = { nowMs: 100 * DAY_MS };
+  const state = scratchStore({ nowMs: () => time.nowMs });
+  return { state, time, [Symbol.dispose]: () => state[Symbol.dispose]() };
+}
+
+function sealAll({ keeper }: ScratchStore, claims: Claims, nowMs: number): number {
+  let runs = 0;
+  for (const group of keeper.compactionGroups(nowMs)) while (keeper.compact(group, claims, nowMs)) runs += 1;
+  return runs;
+}
+
+/** Lands readings of a device, one line each, at these times. */
+function land(
+  { store }: ScratchStore,
+  deviceId: string,
+  { lane, at }: { lane: LogLane; at: readonly bigint[] },
+): string[] {
+  const lines = at.map((ns) => `telemetry,device_id=${deviceId},sensor=s value=${ns % 7n} ${ns}`);
+  const { revision } = store.telemetry(deviceId);
+  const sorted = [...at].sort((a, b) => (a < b ? -1 : 1));
+  const [firstNs, lastNs] = [sorted[0] ?? null, sorted.at(-1) ?? null];
+  store.commitPage(landing({ deviceId, revision, lane, lines, firstNs, lastNs }));
+  return lines;
+}
+
+/** Delivers up to so many lines of each lane. @returns them. */
+function deliver({ store }: ScratchStore, id: number, lines: number): string[] {
+  return LANES.flatMap((lane) => {
+    const from = store.position(id, lane);
+    const batch = store.read(lane, from, { lines, bytes: NO_LIMIT.bytes });
+    const last = batch.segments.at(-1);
+    if (last === undefined) return [];
+    const to = last.rest ? { block: last.block, line: last.line + last.lines } : { block: last.block + 1, line: 0 };
+    store.acknowledge({ destinationId: id, lane, from, to, refused: [], missing: [], atMs: 1 });
+    return [...batch.lines];
+  });
+}
+
+describe('sealing', () => {
+  test('leaves the same lines in the order of each device, in fewer blocks', () => {
+    using it = world();
+    const { state, time } = it;
+    for (let n = 0n; n < 100n; n += 1n) {
+      land(state, n % 2n === 0n ? 'a' : 'b', { lane: n % 5n === 0n ? 'history' : 'live', at: [n * 10n, n * 10n + 1n] });
+      state.store.append([`workspace n=${n} ${n}`], 'live');
+    }
+    const before = LANES.map((lane) => readAll(state, lane).lines);
+    const id = state.store.destination('x', 'x').id;
+    while (deliver(state, id, 17).length > 0);
+    time.nowMs += DAY_MS;
+    expect(sealAll(state, { configured: [id], active: [id] }, time.nowMs)).toBeGreaterThan(0);
+    LANES.forEach((lane, index) => {
+      const after = readAll(state, lane).lines;
+      expect(after.toSorted()).toEqual(before[index]?.toSorted());
+      for (const device of ['device_id=a', 'device_id=b', 'workspace ']) {
+        const of = (lines: readonly string[] = []) => lines.filter((line) => line.includes(device));
+        expect(of(after)).toEqual(of(before[index]));
+      }
+    });
+    expect(state.rows('SELECT count(*) AS n FROM block')).toEqual([{ n: 5 }]);
+    expect(state.store.backlog(id).pendingLines).toBe(0);
+    expect(state.store.held('a', 0n, 99n).lines.length).toBeGreaterThan(0);
+    expect(state.store.totals().lines).toBe(300);
+  });
+
+  test('touches nothing that a configured destination has not settled, and waits for the end of the day', () => {
+    using it = world();
+    const { state, time } = it;
+    for (let n = 0n; n < 10n; n += 1n) land(state, 'a', { lane: 'live', at: [n] });
+    const [one, other] = ['one', 'other'].map((name) => state.store.destination(name, name).id);
+    if (one === undefined || other === undefined) throw new Error('no destination');
+    while (deliver(state, one, 100).length > 0);
+    const claims = { configured: [one, other], active: [one, other] };
+    expect(sealAll(state, claims, time.nowMs + DAY_MS)).toBe(0);
+    deliver(state, other, 4);
+    expect(sealAll(state, claims, time.nowMs), 'its day is not over').toBe(0);
+    expect(sealAll(state, claims, time.nowMs + DAY_MS)).toBe(1);
+    expect(state.rows('SELECT seq, lines, level FROM block ORDER BY seq').slice(0, 2)).toEqual([
+      { seq: 1, lines: 4, level: 2 },
+      { seq: 5, lines: 1, level: 0 },
+    ]);
+    expect(deliver(state, other, 100)).toHaveLength(6);
+  });
+});
+
+describe('a destination that is not configured any more', () => {
+  const filled = (state: ScratchStore): { gone: number; claims: Claims } => {
+    for (let n = 0n; n < 10n; n += 1n) land(state, 'a', { lane: 'live', at: [n] });
+    const [gone, here] = ['gone', 'here'].map((name) => state.store.destination(name, name).id);
+    if (gone === undefined || here === undefined) throw new Error('no destination');
+    deliver(state, gone, 4);
+    deliver(state, here, 100);
+    return { gone, claims: { configured: [here], active: [here] } };
+  };
+
+  test('is filled anew where blocks were sealed among which it stood, and has all lines then', () => {
+    using it = world();
+    const { gone, claims } = filled(it.state);
+    expect(sealAll(it.state, claims, it.time.nowMs + DAY_MS)).toBe(1);
+    expect(it.state.rows('SELECT count(*) AS n FROM block')).toEqual([{ n: 1 }]);
+    expect(deliver(it.state, gone, 100)).toHaveLength(10);
+  });
+
+  test('holds nothing, and lacks what was cleared before it came to it, no more', () => {
+    using it = world();
+    const { gone, claims } = filled(it.state);
+    expect(it.state.keeper.clear({ ...claims, beforeMs: null })).toEqual({ blocks: 10, lines: 10 });
+    const lacking = it.state.store.missing(gone).map(({ fromNs, toNs, reason }) => [fromNs, toNs, reason]);
+    expect(lacking).toEqual([[4n, 10n, 'cleared']]);
+    expect(it.state.store.backlog(gone).pendingLines).toBe(0);
+    land(it.state, 'a', { lane: 'live', at: [50n] });
+    expect(deliver(it.state, gone, 100)).toHaveLength(1);
+  });
+});
+
+describe('clearing', () => {
+  test('drops nothing without a destination, and nothing that is not settled or not old enough', () => {
+    using it = world();
+    const { state, time } = it;
+    land(state, 'a', { lane: 'live', at: [10n, 20n] });
+    time.nowMs += DAY_MS;
+    land(state, 'a', { lane: 'live', at: [30n] });
+    land(state, 'a', { lane: 'history', at: [5n] });
+    const none = { configured: [], active: [] };
+    expect(state.keeper.clear({ ...none, beforeMs: null }).blocks).toBe(0);
+    const { id } = state.store.destination('x', 'x');
+    const claims = { configured: [id], active: [id] };
+    expect(state.keeper.clear({ ...claims, beforeMs: null }).blocks).toBe(0);
+    deliver(state, id, 2);
+    expect(state.keeper.clear({ ...claims, beforeMs: time.nowMs })).toEqual({ blocks: 1, lines: 2 });
+    expect(readAll(state, 'live').lines).toHaveLength(1);
+    expect(state.store.held('a', 0n, 50n)).toMatchObject({
+      cleared: [
+        { from: 10n, to: 11n },
+        { from: 20n, to: 21n },
+      ],
+    });
+    expect(state.keeper.clear({ ...claims, beforeMs: null }), 'the size asks for all that is settled').toEqual({
+      blocks: 1,
+      lines: 1,
+    });
+    expect(state.store.missing(id)).toEqual([]);
+    const later = state.store.destination('later', 'later').id;
+    expect(state.store.missing(later)).toEqual([
+      { deviceId: 'a', fromNs: 5n, toNs: 6n, reason: 'cleared', points: 1 },
+      { deviceId: 'a', fromNs: 10n, toNs: 11n, reason: 'cleared', points: 1 },
+      { deviceId: 'a', fromNs: 20n, toNs: 21n, reason: 'cleared', points: 1 },
+    ]);
+  });
+
+  test('forgets neither where the newest reading was nor what a device was called at it', () => {
+    using it = world();
+    const { state } = it;
+    land(state, 'a', { lane: 'live', at: [10n, 20n] });
+    const { id } = state.store.destination('x', 'x');
+    deliver(state, id, 9);
+    state.keeper.clear({ configured: [id], active: [id], beforeMs: null });
+    expect(state.rows('SELECT * FROM block')).toEqual([]);
+    expect(state.store.backlog(id).pendingLines).toBe(0);
+    expect(state.store.totals().lines).toBe(0);
+  });
+});
+
+type Op =
+  | { readonly op: 'land'; readonly device: 'a' | 'b' | null; readonly lane: LogLane; readonly lines: number }
+  | { readonly op: 'deliver'; readonly to: number; readonly lines: number }
+  | { readonly op: 'seal' | 'clear-all' | 'clear-old' | 'new' | 'next-day' }
+  | { readonly op: 'aside' | 'toggle' | 'pass'; readonly to: number };
+
+const to = fc.nat(2);
+const anOp: fc.Arbitrary<Op> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      op: fc.constant('land' as const),
+      device: fc.constantFrom('a' as const, 'b' as const, null),
+      lane: fc.constantFrom(...LANES),
+      lines: fc.integer({ min: 1, max: 4 }),
+    }),
+  },
+  {
+    weight: 6,
+    arbitrary: fc.record({ op: fc.constant('deliver' as const), to, lines: fc.integer({ min: 1, max: 9 }) }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      op: fc.constantFrom(
+        'seal' as const,
+        'clear-all' as const,
+        'clear-old' as const,
+        'new' as const,
+        'next-day' as const,
+      ),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({ op: fc.constantFrom('aside' as const, 'toggle' as const, 'pass' as const), to }),
+  },
+);
+
+interface Known {
+  readonly id: number;
+  readonly received: Set<string>;
+  isConfigured: boolean;
+  isAside: boolean;
+  /** Whether it was never anything but configured and active. */
+  isFaithful: boolean;
+  readonly lacksAtFirst: string;
+}
+
+const json = (value: unknown): string =>
+  JSON.stringify(value, (_, part) => (typeof part === 'bigint' ? `${part}` : part));
+
+/** Lives through the operations. @returns every line that was archived, and the destinations at the end. */
+function live(ops: readonly Op[], { state, time }: ReturnType<typeof world>): { all: string[]; known: Known[] } {
+  const all: string[] = [];
+  const known: Known[] = [];
+  let nextNs = 1_000n;
+  const claims = (): Claims => {
+    const configured = known.filter(({ isConfigured }) => isConfigured);
+    return {
+      configured: configured.map(({ id }) => id),
+      active: configured.filter(({ isAside }) => !isAside).map(({ id }) => id),
+    };
+  };
+  const add = (): void => {
+    const { id } = state.store.destination(`d${known.length}`, 'x');
+    known.push({
+      id,
+      received: new Set(),
+      isConfigured: true,
+      isAside: false,
+      isFaithful: true,
+      lacksAtFirst: json(state.store.missing(id)),
+    });
+  };
+  const landNext = ({ device, lane, lines: count }: Extract<Op, { op: 'land' }>): void => {
+    const at = Array.from({ length: count }, (_, index) => nextNs + BigInt(index) * 10n);
+    nextNs += 100n;
+    if (device !== null) {
+      all.push(...land(state, device, { lane, at }));
+      return;
+    }
+    const lines = at.map((ns) => `workspace n=1 ${ns}`);
+    state.store.append(lines, lane);
+    all.push(...lines);
+  };
+  const deliverTo = (target: Known, lines: number): void => {
+    for (const line of deliver(state, target.id, lines)) target.received.add(line);
+    if (state.keeper.placeOf(target.id) !== state.keeper.standing(target.id)?.place) target.isAside = false;
+  };
+  const setAside = (target: Known): void => {
+    const place = state.keeper.placeOf(target.id);
+    state.keeper.keepStanding(target.id, { place, stoodMs: 1, seenMs: 1, asideTo: state.keeper.endOfLog() });
+    Object.assign(target, { isAside: true, isFaithful: false });
+  };
+  const general: Readonly<Record<'seal' | 'clear-all' | 'clear-old' | 'new' | 'next-day', () => void>> = {
+    new: () => known.length < 3 && add(),
+    'next-day': () => void Object.assign(time, { nowMs: time.nowMs + DAY_MS }),
+    seal: () => void sealAll(state, claims(), time.nowMs),
+    'clear-all': () => void state.keeper.clear({ ...claims(), beforeMs: null }),
+    'clear-old': () => void state.keeper.clear({ ...claims(), beforeMs: time.nowMs - DAY_MS }),
+  };
+  const withOne = (op: Extract<Op, { to: number }>, target: Known): void => {
+    if (op.op === 'toggle') Object.assign(target, { isConfigured: !target.isConfigured, isFaithful: false });
+    if (!target.isConfigured) return;
+    if (op.op === 'deliver') deliverTo(target, op.lines);
+    if (op.op === 'aside' && !target.isAside) setAside(target);
+    if (op.op === 'pass' && target.isAside) state.keeper.skipBacklog(target.id);
+  };
+  const run = (op: Op): void => {
+    if (op.op === 'land') landNext(op);
+    else if ('to' in op) {
+      const target = known[op.to];
+      if (target !== undefined) withOne(op, target);
+    } else general[op.op]();
+  };
+  add();
+  ops.forEach(run);
+  return { all, known };
+}
+
+test('every destination receives every line but what it is said to lack, whatever is sealed, cleared or set aside when', () => {
+  fc.assert(
+    fc.property(fc.array(anOp, { minLength: 5, maxLength: 60 }), (ops) => {
+      using it = world();
+      const { state } = it;
+      const { all, known } = live(ops, it);
+      for (const destination of known) {
+        for (
+          let lines = deliver(state, destination.id, 50);
+          lines.length > 0;
+          lines = deliver(state, destination.id, 50)
+        )
+          for (const line of lines) destination.received.add(line);
+        const lacks = state.store.missing(destination.id);
+        const isLacking = (line: string): boolean => {
+          const at = BigInt(line.slice(line.lastIndexOf(' ') + 1));
+          const deviceId = /device_id=(\w)/.exec(line)?.[1] ?? '';
+          return lacks.some((lack) => lack.deviceId === deviceId && lack.fromNs <= at && at < lack.toNs);
+        };
+        expect(all.filter((line) => !destination.received.has(line) && !isLacking(line))).toEqual([]);
+        expect(state.store.backlog(destination.id).pendingLines).toBe(0);
+        if (destination.isFaithful)
+          expect(json(lacks), 'what an active destination waits for is never dropped').toBe(destination.lacksAtFirst);
+      }
+    }),
+    { numRuns: 150 },
+  );
+}, 120_000);
+
+test('the sums agree with the blocks, whatever was sealed and cleared', () => {
+  fc.assert(
+    fc.property(fc.array(anOp, { minLength: 5, maxLength: 40 }), (ops) => {
+      using it = world();
+      const { state } = it;
+      live(ops, it);
+      const [sums] = state.rows(
+        'SELECT count(*) AS blocks, ifnull(sum(lines), 0) AS lines, ifnull(sum(length(data)), 0) AS bytes FROM block',
+      );
+      expect(
+        state.rows(
+          'SELECT ifnull(sum(blocks), 0) AS blocks, ifnull(sum(lines), 0) AS lines, ifnull(sum(bytes), 0) AS bytes FROM log_sum',
+        ),
+      ).toEqual([sums]);
+    }),
+    { numRuns: 60 },
+  );
+}, 60_000);

@@ -1,0 +1,260 @@
+import { describe, expect, test } from 'vitest';
+import type { CoveredSpan } from '../../../src/core/coverage.ts';
+import { type Gap, StaleStateError } from '../../../src/core/state/telemetry.ts';
+import { device, landing, readAll, type ScratchStore, scratchStore } from '../support.ts';
+
+const span = (from: bigint, to: bigint): CoveredSpan => ({ from, to, first: null, last: null });
+
+/** Every table that a landing may touch, as another process reads it. */
+function everything(state: ScratchStore): unknown {
+  const tables = [
+    'block',
+    'coverage',
+    'tie',
+    'day_sum',
+    'hour_readings',
+    'hours_written',
+    'device_revision',
+    'quarantine',
+    'request',
+  ];
+  return tables.map((table) => [table, state.rows(`SELECT * FROM ${table}`)]);
+}
+
+const FULL = landing({
+  lines: ['m v=1 10', 'm v=2 20'],
+  sideLines: ['coverage_hour readings=1 0'],
+  firstNs: 10n,
+  lastNs: 20n,
+  newReadings: 2,
+  ties: [{ sensor: 's', recordedNs: 10n, field: 'value=2', writtenNs: 11n }],
+  daySums: [{ day: 5, readings: 2, points: 3, hashHigh: 4_294_967_295, hashLow: 7 }],
+  spans: [
+    { from: 5n, to: 21n, first: { at: 10n, digest: 'first' }, last: { at: 20n, digest: 'last' } },
+    { from: 30n, to: 31n, first: null, last: null },
+  ],
+  hourReadings: new Map([
+    [480_000, 2],
+    [480_001, 0],
+  ]),
+  hoursWritten: [{ from: 470_000n, to: 470_009n }],
+  rejected: [{ reason: 'no time', record: '{"x":1}' }],
+});
+
+describe('a landing', () => {
+  test('comes back as it was, from a file that was closed in between', () => {
+    using state = scratchStore();
+    state.store.commitPage(FULL);
+    state.reopen();
+    expect(state.store.telemetry('d')).toEqual({
+      deviceId: 'd',
+      revision: 1,
+      spans: FULL.spans,
+      names: [],
+      late: { readings: 0, worstMs: 0, settleMs: 0 },
+      hourReadings: FULL.hourReadings,
+      hoursWritten: FULL.hoursWritten,
+    });
+    expect(readAll(state, 'live').lines).toEqual([...FULL.lines, ...FULL.sideLines]);
+    expect(state.rows('SELECT source, content, reason FROM quarantine')).toEqual([
+      { source: 'd', content: '{"x":1}', reason: 'no time' },
+    ]);
+  });
+
+  test('that was computed from a state that has moved is refused, and nothing of it remains', () => {
+    using state = scratchStore();
+    state.store.commitPage(landing({ spans: [span(1n, 2n)] }));
+    const before = everything(state);
+    expect(() => state.store.commitPage(FULL)).toThrow(StaleStateError);
+    expect(everything(state)).toEqual(before);
+  });
+
+  test('of which one row cannot be written leaves nothing of the others', () => {
+    using state = scratchStore();
+    const before = everything(state);
+    // An interval that ends before it begins is the last thing that the table itself refuses.
+    expect(() => state.store.commitPage({ ...FULL, spans: [span(9n, 3n)] })).toThrow(/CHECK/);
+    expect(everything(state)).toEqual(before);
+    expect(state.store.telemetry('d').revision).toBe(0);
+  });
+
+  test('tells what it sets aside for the first time', () => {
+    using state = scratchStore();
+    const rejected = [{ reason: 'not a finite number', record: '{"x":2}', droppedValues: 3 }];
+    expect(state.store.commitPage(FULL)).toEqual(FULL.rejected);
+    expect(state.store.commitPage(landing({ revision: 1, rejected: [...FULL.rejected, ...rejected] }))).toEqual(
+      rejected,
+    );
+    expect(state.store.commitPage(landing({ revision: 2, rejected }))).toEqual([]);
+    expect(state.store.totals().rejectedRecords).toBe(2);
+  });
+
+  test('moves the revision of its device alone', () => {
+    using state = scratchStore();
+    state.store.commitPage(FULL);
+    expect(state.store.telemetry('other')).toMatchObject({ revision: 0, spans: [], hoursWritten: [] });
+    expect(state.store.telemetry('d').revision).toBe(1);
+  });
+
+  test('replaces coverage and hours, and adds to the sums of the days', () => {
+    using state = scratchStore();
+    state.store.commitPage(FULL);
+    const { daySums } = FULL;
+    state.store.commitPage(
+      landing({ revision: 1, spans: [span(1n, 40n)], daySums, hoursWritten: [{ from: 1n, to: 2n }] }),
+    );
+    expect(state.store.telemetry('d')).toMatchObject({
+      revision: 2,
+      spans: [span(1n, 40n)],
+      hourReadings: new Map(),
+      hoursWritten: [{ from: 1n, to: 2n }],
+    });
+    // The halves of the hash are sums mod 2^32.
+    expect(state.rows('SELECT * FROM day_sum')).toEqual([
+      { device_id: 'd', day: 5, readings: 4, points: 6, hash_high: 4_294_967_294, hash_low: 14 },
+    ]);
+  });
+
+  test('keeps nanoseconds to the last digit', () => {
+    using state = scratchStore();
+    const at = 1_781_527_896_123_456_789n;
+    const exact: CoveredSpan = { from: at - 1n, to: at + 1n, first: { at, digest: 'x' }, last: { at, digest: 'x' } };
+    state.store.commitPage(landing({ lines: ['m v=1'], firstNs: at, lastNs: at, spans: [exact] }));
+    state.reopen();
+    expect(state.store.telemetry('d').spans).toEqual([exact]);
+    expect(state.store.held('d', at, at).lines).toEqual(['m v=1']);
+    expect(state.store.held('d', at + 1n, at + 1n).lines).toEqual([]);
+  });
+
+  test('notes with its request what that brought', () => {
+    using state = scratchStore();
+    const requestId = state.ledger.book(1000, { lane: 'live', stream: 'telemetry', deviceId: 'd' });
+    state.store.commitPage({ ...FULL, requestId });
+    state.store.commitPage(landing({ revision: 1, requestId, newReadings: 3 }));
+    expect(state.rows('SELECT id, new_readings FROM request')).toEqual([{ id: requestId, new_readings: 5 }]);
+  });
+});
+
+describe('a name', () => {
+  const list = (state: ScratchStore, name: string, atMs: number): void => {
+    const record = device('d', { name });
+    state.store.keepInventory({ listed: [{ record, name, line: null, digest: name }], missing: [], atMs });
+  };
+
+  test('that is new moves the revision, so that lines under the old one no longer land', () => {
+    using state = scratchStore();
+    list(state, 'before', 1);
+    const { revision } = state.store.telemetry('d');
+    list(state, 'before', 2);
+    expect(state.store.telemetry('d').revision, 'the same name again').toBe(revision);
+    list(state, 'after', 3);
+    expect(() => state.store.commitPage(landing({ revision }))).toThrow(StaleStateError);
+    expect(state.store.telemetry('d').names).toEqual([
+      { fromNs: 0n, name: 'before' },
+      { fromNs: 3_000_000n, name: 'after' },
+    ]);
+  });
+
+  test('never holds earlier than a reading that is archived under the one before', () => {
+    using state = scratchStore();
+    list(state, 'before', 1);
+    const { revision } = state.store.telemetry('d');
+    state.store.commitPage(landing({ revision, lines: ['m v=1'], firstNs: 8_000_000n, lastNs: 9_000_000n }));
+    list(state, 'after', 2);
+    list(state, 'again', 2);
+    state.reopen();
+    expect(state.store.telemetry('d').names).toEqual([
+      { fromNs: 0n, name: 'before' },
+      { fromNs: 9_000_001n, name: 'after' },
+      { fromNs: 9_000_002n, name: 'again' },
+    ]);
+  });
+});
+
+describe('gaps', () => {
+  const gap = (changes: Partial<Gap>): Gap => ({
+    deviceId: 'a',
+    fromNs: 10n,
+    toNs: 20n,
+    reason: 'page not understood',
+    retryAtMs: 1_781_527_896_789,
+    ...changes,
+  });
+
+  test('come back as they were named, of one device or of all, until they are cleared', () => {
+    using state = scratchStore();
+    const [first, second, other] = [
+      gap({}),
+      gap({ fromNs: 30n, toNs: 31n, reason: 'beyond plan' }),
+      gap({ deviceId: 'b' }),
+    ];
+    for (const each of [second, other, first]) state.store.nameGap(each);
+    state.reopen();
+    expect(state.store.gaps('a')).toEqual([first, second]);
+    expect(state.store.gaps()).toEqual([first, second, other]);
+    state.store.clearGaps('a');
+    expect(state.store.gaps()).toEqual([other]);
+  });
+
+  test('that are named again take the new words and time', () => {
+    using state = scratchStore();
+    state.store.nameGap(gap({}));
+    state.store.nameGap(gap({ toNs: 15n, reason: 'device unreachable', retryAtMs: 5 }));
+    expect(state.store.gaps()).toEqual([gap({ toNs: 15n, reason: 'device unreachable', retryAtMs: 5 })]);
+  });
+});
+
+describe('late readings of a device', () => {
+  const record = { readings: 3, worstMs: 400_000, settleMs: 420_000 };
+
+  test('are remembered with the landing that brought them, and not at all where it is refused', () => {
+    using state = scratchStore();
+    const late = { count: 3, worstMs: 400_000, record };
+    expect(() => state.store.commitPage(landing({ revision: 5, late }))).toThrow(StaleStateError);
+    expect(state.store.telemetry('d').late).toEqual({ readings: 0, worstMs: 0, settleMs: 0 });
+    state.store.commitPage(landing({ late }));
+    state.store.commitPage(landing({ revision: 1 }));
+    state.reopen();
+    expect(state.store.telemetry('d').late).toEqual(record);
+    expect(state.store.telemetry('other').late.readings).toBe(0);
+  });
+
+  test('the day that was last read again is remembered for each', () => {
+    using state = scratchStore();
+    expect(state.store.rereadDays()).toEqual(new Map());
+    state.store.keepReread('d', 20_000);
+    state.store.keepReread('e', 20_000);
+    state.store.keepReread('d', 20_001);
+    state.reopen();
+    expect(state.store.rereadDays()).toEqual(
+      new Map([
+        ['d', 20_001],
+        ['e', 20_000],
+      ]),
+    );
+  });
+});
+
+describe('held readings that empty answers lack', () => {
+  const anchor = { at: 1_781_527_896_789_000_123n, sinceMs: 1_781_527_896_789, isGone: false };
+
+  test('come back as they were kept, by device and time, until they are shown again', () => {
+    using state = scratchStore();
+    expect(state.store.missedOverlaps('a')).toEqual([]);
+    const older = { ...anchor, at: 5n };
+    for (const each of [anchor, older]) state.store.keepMissedOverlap('a', each);
+    state.store.keepMissedOverlap('b', anchor);
+    expect(state.store.missedOverlaps('a')).toEqual([older, anchor]);
+    state.reopen();
+    expect(state.store.missedOverlaps('a')).toEqual([older, anchor]);
+    state.store.dropMissedOverlaps('a', [anchor.at, 7n]);
+    expect([state.store.missedOverlaps('a'), state.store.missedOverlaps('b')]).toEqual([[older], [anchor]]);
+  });
+
+  test('are taken as gone in their place', () => {
+    using state = scratchStore();
+    state.store.keepMissedOverlap('a', anchor);
+    state.store.keepMissedOverlap('a', { ...anchor, isGone: true });
+    expect(state.store.missedOverlaps('a')).toEqual([{ ...anchor, isGone: true }]);
+  });
+});

@@ -1,0 +1,192 @@
+/**
+ * The state opened to be looked at: nothing is written, nobody is held up, and what cannot be read is told as such.
+ */
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, test } from 'vitest';
+import { UserError } from '../../../src/core/faults.ts';
+import { hashHex } from '../../../src/core/hash.ts';
+import { openToRead } from '../../../src/store/look/read-state.ts';
+import { APPLICATION_ID, MIGRATIONS } from '../../../src/store/open/migrations.ts';
+import { device, landing, type Scratch, scratch, scratchStore } from '../support.ts';
+
+const LINE = 'telemetry,device_id=d,sensor=s value=1 5000000';
+
+/** A state with a device, a page and a booking. */
+function filled() {
+  const open = scratchStore({ nowMs: () => 7000 });
+  const requestId = open.ledger.book(6000, { lane: 'live', stream: 'telemetry', deviceId: 'd' });
+  open.ledger.recordOutcome(requestId, { status: 200, fault: null });
+  open.store.keepInventory({
+    listed: [{ record: device('d'), name: 'd', line: null, digest: 'x' }],
+    missing: [],
+    atMs: 6500,
+  });
+  const edge = { at: 5_000_000n, digest: 'x' };
+  const { revision } = open.store.telemetry('d');
+  open.store.commitPage(
+    landing({
+      revision,
+      requestId,
+      lines: [LINE],
+      firstNs: 5_000_000n,
+      lastNs: 5_000_000n,
+      newReadings: 1,
+      spans: [{ from: 1n, to: 9_000_000n, first: edge, last: edge }],
+    }),
+  );
+  return open;
+}
+
+/** Every file of a directory and what it holds. `-shm` is no content: every reader marks its place there. */
+function contents(directory: string): Record<string, string> {
+  const names = readdirSync(directory).filter((name) => !name.endsWith('-shm'));
+  return Object.fromEntries(names.map((name) => [name, hashHex(readFileSync(join(directory, name), 'latin1'))]));
+}
+
+/** The message of what cannot be read. */
+function refusal(place: Scratch): string {
+  try {
+    openToRead(place.path)?.[Symbol.dispose]();
+  } catch (error) {
+    expect(error).toBeInstanceOf(UserError);
+    expect((error as UserError).exitCode).toBe(1);
+    return (error as UserError).message;
+  }
+  throw new Error('read');
+}
+
+describe('a state that is looked at', () => {
+  test('beside whoever works with it shows one moment, holds it up in nothing, and is not changed', () => {
+    using open = filled();
+    const directory = dirname(open.file);
+    const before = contents(directory);
+    using look = openToRead(directory);
+    expect(look?.isHeld).toBe(true);
+    expect(look?.store.heldOfAll().get('d')).toMatchObject({ newestNs: 5_000_000n, gaps: [] });
+    expect(look?.facts.requestsOf('d', 5)).toEqual({
+      last: [{ atMs: 6000, lane: 'live', status: 200, fault: null, newReadings: 1 }],
+      failed: 0,
+    });
+    expect(contents(directory)).toEqual(before);
+    // Whoever works goes on; who looks goes on seeing what there was.
+    open.store.markGone('d', 9000);
+    expect(open.store.devices()[0]?.goneSinceMs).toBe(9000);
+    expect(look?.store.devices()[0]?.goneSinceMs).toBeNull();
+    expect(() => look?.store.markGone('d', 1)).toThrow(/readonly/);
+  });
+
+  test('of nobody, closed in order or left by a process that died, shows all that was written', () => {
+    using open = filled();
+    using dead = scratch();
+    // What a kill leaves: the file and its log, none of it carried over.
+    for (const suffix of ['', '-wal']) copyFileSync(`${open.file}${suffix}`, `${dead.file}${suffix}`);
+    const left = contents(dead.path);
+    {
+      using look = openToRead(dead.path);
+      expect(look?.isHeld).toBe(false);
+      expect(look?.store.devices()).toHaveLength(1);
+      expect(look?.facts.lastArchivedMs()).toBe(7000);
+    }
+    expect(contents(dead.path)).toEqual(left);
+    open.close();
+    const closed = contents(dirname(open.file));
+    using look = openToRead(dirname(open.file));
+    expect(look?.isHeld).toBe(false);
+    expect(look?.store.devices()).toHaveLength(1);
+    expect(contents(dirname(open.file))).toMatchObject(closed);
+  });
+
+  test('does not end jobs of a daemon that runs, nor take the lock', () => {
+    using open = filled();
+    const db = new Database(open.file);
+    db.exec(
+      "INSERT INTO job (kind, args, asked_by, asked_ms, state, started_ms) VALUES ('once', '{}', '--once', 1, 'running', 2)",
+    );
+    db.close();
+    using look = openToRead(dirname(open.file));
+    expect(look?.facts.jobs()).toEqual([
+      { id: 1, kind: 'once', state: 'running', askedBy: '--once', askedMs: 1, startedMs: 2 },
+    ]);
+    expect(open.jobs.open()).toMatchObject([{ state: 'running' }]);
+  });
+
+  test('where there is none, or nothing in it yet, is none, and none is made', () => {
+    using place = scratch();
+    expect(openToRead(join(place.path, 'none'))).toBeNull();
+    expect(openToRead(place.path)).toBeNull();
+    writeFileSync(place.file, '');
+    expect(openToRead(place.path)).toBeNull();
+    expect(readFileSync(place.file)).toHaveLength(0);
+    expect(existsSync(join(place.path, 'tidemark.lock'))).toBe(false);
+  });
+});
+
+describe('what cannot be read is told with what to do', () => {
+  test.each([
+    [1, /written by an older Tidemark \(state version 1, this one reads \d+\)\. Start the daemon of this version/],
+    [MIGRATIONS.length + 1, /written by a newer Tidemark .* Look at it with that version/],
+  ])('a state of version %i', (version, words) => {
+    using place = scratch();
+    const db = new Database(place.file);
+    db.exec(MIGRATIONS[0] ?? '');
+    db.pragma(`application_id = ${APPLICATION_ID}`);
+    db.pragma(`user_version = ${version}`);
+    db.close();
+    const before = contents(place.path);
+    expect(refusal(place)).toMatch(words);
+    expect(contents(place.path)).toEqual(before);
+  });
+
+  test('a state that another build of this version has left', () => {
+    using place = scratch();
+    const db = new Database(place.file);
+    for (const step of MIGRATIONS) db.exec(step);
+    db.exec('DROP TABLE job');
+    db.pragma(`application_id = ${APPLICATION_ID}`);
+    db.pragma(`user_version = ${MIGRATIONS.length}`);
+    db.close();
+    expect(refusal(place)).toMatch(/lacks something that this version reads \(no such table: job\)/);
+  });
+
+  test('a database of another program, a damaged file, a file cut short, a directory', () => {
+    using place = scratch();
+    const db = new Database(place.file);
+    db.exec('CREATE TABLE x (y)');
+    db.close();
+    expect(refusal(place)).toMatch(/database of another program/);
+    writeFileSync(place.file, 'this is no database at all, and long enough to be looked at as one'.repeat(100));
+    expect(refusal(place)).toMatch(/damaged/);
+    using open = filled();
+    open.close();
+    writeFileSync(place.file, readFileSync(open.file).subarray(0, 20_000));
+    expect(() => {
+      using look = openToRead(place.path);
+      look?.store.devices();
+      look?.store.heldOfAll();
+      look?.store.totals();
+    }).toThrow(/damaged/);
+    using other = scratch();
+    mkdirSync(other.file);
+    expect(refusal(other)).toMatch(/this is no file/);
+  });
+
+  test('a state of another user', () => {
+    using open = filled();
+    open.close();
+    const directory = dirname(open.file);
+    const isAdministrator = process.geteuid?.() === 0;
+    // The administrator may read everything.
+    if (isAdministrator) process.seteuid?.(65_534);
+    else chmodSync(directory, 0o000);
+    try {
+      expect(() => openToRead(directory)).toThrow(
+        /this user cannot read the state there \(EACCES\).*Run this as the user/,
+      );
+    } finally {
+      if (isAdministrator) process.seteuid?.(0);
+      else chmodSync(directory, 0o700);
+    }
+  });
+});

@@ -1,0 +1,50 @@
+/**
+ * The state as `--verify` looks at it beside a daemon that delivers, seals and clears meanwhile.
+ */
+import { dirname } from 'node:path';
+import { expect, test } from 'vitest';
+import { DAY_MS } from '../../../src/core/time.ts';
+import { openVerifyState } from '../../../src/store/look/verify.ts';
+import { landing, type ScratchStore, scratchStore } from '../support.ts';
+
+const line = (n: number): string => `telemetry,device_id=d,sensor=s value=${n} ${n}`;
+
+function land({ store }: ScratchStore, n: number): void {
+  const { revision } = store.telemetry('d');
+  store.commitPage(landing({ deviceId: 'd', revision, lines: [line(n)], firstNs: BigInt(n), lastNs: BigInt(n) }));
+}
+
+test('what was delivered after the positions were looked at is not taken for settled, though it was sealed since', () => {
+  const at = { ms: 1000 };
+  using state = scratchStore({ nowMs: () => at.ms });
+  const { id } = state.store.destination('influx', 'x');
+  const deliver = (): void => {
+    const from = state.store.position(id, 'live');
+    const to = state.store.endOf('live');
+    state.store.acknowledge({ destinationId: id, lane: 'live', from, to, refused: [], missing: [], atMs: 1 });
+  };
+  const seal = (): void => {
+    at.ms += DAY_MS;
+    const claims = { configured: [id], active: [id] };
+    for (const group of state.keeper.compactionGroups(at.ms)) while (state.keeper.compact(group, claims, at.ms));
+  };
+  for (let n = 0; n < 10; n += 1, at.ms += 10) land(state, n);
+  deliver();
+  const looked = openVerifyState(dirname(state.file));
+  if (looked === null) throw new Error('no state');
+  const settled = (positions: ReturnType<typeof looked.positions>): string[] =>
+    looked
+      .stretch({ deviceId: 'd', destinationId: id, from: 0n, to: 100n }, positions)
+      .lines.flatMap((each) => (each.isSettled ? [each.line] : []));
+  const before = looked.positions(id);
+  const first = Array.from({ length: 10 }, (_, n) => line(n));
+  for (let n = 10; n < 20; n += 1, at.ms += 10) land(state, n);
+  expect(settled(before)).toEqual(first);
+  deliver();
+  seal();
+  expect(state.rows('SELECT seq FROM block')).toHaveLength(1);
+  for (const each of settled(before)) expect(first).toContain(each);
+  // Looked at anew all of it is.
+  expect(settled(looked.positions(id))).toHaveLength(20);
+  looked.close();
+});

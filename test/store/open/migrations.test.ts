@@ -1,0 +1,52 @@
+/**
+ * A state as the first version left it, opened by this one: everything is there, and the archive counts from now.
+ */
+import { zstdCompressSync } from 'node:zlib';
+import Database from 'better-sqlite3';
+import { expect, test } from 'vitest';
+import { APPLICATION_ID, MIGRATIONS } from '../../../src/store/open/migrations.ts';
+import { openStore } from '../../../src/store/store.ts';
+import { readAll, type Scratch, scratch } from '../support.ts';
+
+/** Makes the file of state version 1, with blocks, sums and a destination in the middle of them. */
+function makeVersion1({ file }: Scratch): { live: string[]; history: string[] } {
+  const db = new Database(file);
+  db.pragma('auto_vacuum = INCREMENTAL');
+  db.pragma('journal_mode = WAL');
+  db.pragma(`application_id = ${APPLICATION_ID}`);
+  db.exec(MIGRATIONS[0] ?? '');
+  db.pragma('user_version = 1');
+  const insert = db.prepare(
+    'INSERT INTO block (lane, device_id, first_ns, last_ns, lines, bytes, data) VALUES (?, ?, ?, ?, ?, ?, ?)',
+  );
+  const held: { live: string[]; history: string[] } = { live: [], history: [] };
+  for (let n = 0; n < 3000; n += 1) {
+    const lane = n % 3 === 0 ? 'history' : 'live';
+    const lines = [`telemetry,device_id=d,sensor=s value=${n} ${n}`, `telemetry,device_id=d,sensor=t value=${n} ${n}`];
+    const text = lines.join('\n');
+    insert.run(lane, 'd', n, n, 2, text.length, zstdCompressSync(text));
+    held[lane].push(...lines);
+  }
+  db.exec(`INSERT INTO day_sum VALUES ('d', 0, 1000, 2000, 1, 2), ('d', 1, 2000, 4000, 3, 4);
+    INSERT INTO destination (id, name, identity) VALUES (1, 'influx', 'x');
+    INSERT INTO position VALUES (1, 'live', 1500, 1), (1, 'history', 3001, 0)`);
+  db.close();
+  return held;
+}
+
+test('a state of version 1 is brought to this one with all it holds', () => {
+  using place = scratch();
+  const held = makeVersion1(place);
+  const beganMs = Date.now();
+  const { store, keeper, close } = openStore(place.path);
+  expect(readAll({ store }, 'live').lines).toEqual(held.live);
+  expect(readAll({ store }, 'history').lines).toEqual(held.history);
+  expect(store.totals()).toMatchObject({ readings: 3000, points: 6000, lines: 6000 });
+  const { pendingLines } = store.backlog(1);
+  expect(pendingLines).toBe(store.read('live', store.position(1, 'live'), { lines: 9e9, bytes: 9e9 }).lines.length);
+  const claims = { configured: [1], active: [1] };
+  expect(keeper.clear({ ...claims, beforeMs: beganMs - 1000 }).blocks, 'it counts from now').toBe(0);
+  expect(keeper.clear({ ...claims, beforeMs: Date.now() + 1000 }).blocks).toBeGreaterThan(0);
+  expect(store.backlog(1).pendingLines).toBe(pendingLines);
+  close();
+});

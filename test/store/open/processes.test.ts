@@ -1,0 +1,206 @@
+/**
+ * The state between processes: other users, other writers, a disk that is full.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import Database from 'better-sqlite3';
+import { describe, expect, test } from 'vitest';
+import { UserError } from '../../../src/core/faults.ts';
+import { createArchive } from '../../../src/store/archive/archive.ts';
+import { explained } from '../../../src/store/explain.ts';
+import { openDatabase } from '../../../src/store/open/database.ts';
+import { openStore } from '../../../src/store/store.ts';
+import { smallDisk } from '../../support/small-disk.ts';
+import { readAll, type Scratch, scratch } from '../support.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const STORE = pathToFileURL(join(ROOT, 'src', 'store', 'store.ts')).href;
+
+/** A program that opens the state of a directory, says how that went, and holds it until its input ends. */
+const OPENER = `
+  const { openStore } = await import(process.argv[1]);
+  try {
+    const { close } = openStore(process.argv[2]);
+    console.log('open');
+    process.stdin.resume().on('end', () => { close(); process.exit(0); });
+  } catch (error) {
+    console.log(error.name + ' ' + error.exitCode + ' ' + error.message);
+    process.exit(9);
+  }`;
+
+const openerArgs = (directory: string): string[] => ['--input-type=module', '-e', OPENER, STORE, directory];
+
+/** Who is nobody here: tests often run as root, whom no mode keeps out. */
+const NOBODY = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+
+function openAsNobody(directory: string): string {
+  const { stdout, stderr } = spawnSync(process.execPath, openerArgs(directory), {
+    ...NOBODY,
+    cwd: ROOT,
+    encoding: 'utf8',
+    input: '',
+  });
+  return `${stdout}${stderr}`.trim();
+}
+
+async function holder(directory: string): Promise<ChildProcess> {
+  const child = spawn(process.execPath, openerArgs(directory), { cwd: ROOT, stdio: ['pipe', 'pipe', 'inherit'] });
+  const [first] = await once(child.stdout ?? child, 'data');
+  expect(String(first)).toBe('open\n');
+  return child;
+}
+
+async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  const ended = once(child, 'exit');
+  child.kill(signal);
+  await ended;
+}
+
+describe('a user without the right to write', () => {
+  const WORDS =
+    /^UserError 1 .*tidemark\.db: this user \(\d+\) cannot write the state there \(.*\)\. Make it the owner: chown -R \d+ '/;
+
+  function forNobody(): Scratch {
+    const place = scratch();
+    chmodSync(place.path, 0o755);
+    return place;
+  }
+
+  test('is told so of a directory', () => {
+    using place = forNobody();
+    if (NOBODY.uid === undefined) chmodSync(place.path, 0o555);
+    expect(openAsNobody(place.path)).toMatch(WORDS);
+    expect(openAsNobody(join(place.path, 'new'))).toMatch(WORDS);
+  });
+
+  test('is told so of a directory that holds a state, which stays as it is', () => {
+    using place = forNobody();
+    openStore(place.path).close();
+    for (const name of ['tidemark.db', 'tidemark.lock']) chmodSync(join(place.path, name), 0o444);
+    chmodSync(place.path, 0o555);
+    const before = readFileSync(place.file);
+    expect(openAsNobody(place.path)).toMatch(WORDS);
+    expect(readFileSync(place.file).equals(before)).toBe(true);
+    chmodSync(place.path, 0o755);
+  });
+
+  test('is told so of a state file of its own directory that belongs to another', () => {
+    using place = forNobody();
+    openStore(place.path).close();
+    rmSync(join(place.path, 'tidemark.lock'));
+    chmodSync(place.file, 0o444);
+    if (NOBODY.uid !== undefined) chownSync(place.path, NOBODY.uid, NOBODY.gid);
+    else chmodSync(place.path, 0o555);
+    expect(openAsNobody(place.path)).toMatch(WORDS);
+    chmodSync(place.path, 0o755);
+  });
+});
+
+describe('a state that another process works with', () => {
+  test('is refused, and free again the moment that process is killed', async () => {
+    using place = scratch();
+    const child = await holder(place.path);
+    try {
+      const refused = expect(() => openStore(place.path));
+      refused.toThrow(UserError);
+      expect(() => openStore(place.path)).toThrow(/another process is working with this state\. Only one may write it/);
+      const second = spawnSync(process.execPath, openerArgs(place.path), { cwd: ROOT, encoding: 'utf8', input: '' });
+      expect(second.stdout).toMatch(/^UserError 1 .*another process is working with this state/);
+      await end(child, 'SIGKILL');
+      openStore(place.path).close();
+    } finally {
+      child.kill('SIGKILL');
+    }
+  });
+
+  test('is held against processes too that come after one was refused', () => {
+    using place = scratch();
+    const { close } = openStore(place.path);
+    const attempt = (): string =>
+      spawnSync(process.execPath, openerArgs(place.path), { cwd: ROOT, encoding: 'utf8', input: '' }).stdout;
+    // Here, in the same process, an attempt must not take the lock away either.
+    expect(() => openStore(place.path)).toThrow(/another process/);
+    expect(attempt()).toMatch(/^UserError 1 .*another process/);
+    close();
+    expect(attempt()).toBe('open\n');
+  });
+});
+
+/** Appends until it is refused. @returns the lines that were taken, and the refusal. */
+function fillUp(append: (lines: readonly string[]) => void): { taken: string[]; error: unknown } {
+  const taken: string[] = [];
+  for (let n = 0; n < 5000; n += 1) {
+    // Hardly to be compressed, so that it fills.
+    const lines = Array.from({ length: 10 }, (_, at) => `m v=${Math.sin(n * 10 + at)} ${n}`);
+    try {
+      append(lines);
+    } catch (error) {
+      return { taken, error };
+    }
+    taken.push(...lines);
+  }
+  throw new Error('it never was full');
+}
+
+const FULL_WORDS = /tidemark\.db: the disk is full\. Make room and start again; what was held before is safe/;
+
+describe('a full disk', () => {
+  test('is told, and everything that was taken before is there', () => {
+    // Where nothing can be mounted, a state that may not grow stands for it.
+    using disk = smallDisk('2m') ?? scratch();
+    const isDisk = disk.path.includes('tidemark-disk-');
+    const { db, path, close } = openDatabase(disk.path);
+    const archive = createArchive(db);
+    if (!isDisk) db.pragma('max_page_count = 300');
+    const append = db.transaction((lines: readonly string[]) =>
+      archive.append({ lane: 'live', deviceId: null, firstNs: null, lastNs: null, lines }),
+    );
+    const { taken, error } = fillUp((lines) => explained(path, () => append(lines)));
+    expect(error).toBeInstanceOf(UserError);
+    expect(error).toMatchObject({ exitCode: 1, message: expect.stringMatching(FULL_WORDS) });
+    close();
+    using roomier = scratch();
+    // The log too: where there is no room it cannot be carried over into the file.
+    for (const end of ['', '-wal'])
+      if (existsSync(`${disk.file}${end}`)) copyFileSync(`${disk.file}${end}`, `${roomier.file}${end}`);
+    const state = openStore(roomier.path);
+    expect(taken.length).toBeGreaterThan(100);
+    expect(readAll(state, 'live').lines).toEqual(taken);
+    state.close();
+  });
+});
+
+describe('a file system that fails', () => {
+  test('is told, with what to look after', () => {
+    using place = scratch();
+    mkdirSync(join(place.path, 'state'));
+    const script = `
+      const { openStore } = await import(process.argv[1]);
+      const { store } = openStore(process.argv[2]);
+      try { for (let n = 0; n < 5000; n += 1) store.append([String(Math.sin(n)).repeat(100) + Math.cos(n)], 'live'); }
+      catch (error) { console.log(error.name + ' ' + error.exitCode + ' ' + error.message); }`;
+    // A limit on the size of files fails a write in the middle, with another code than a full disk.
+    const { stdout } = spawnSync(
+      '/bin/sh',
+      [
+        '-c',
+        'trap "" XFSZ; ulimit -f 600; exec "$@"',
+        'sh',
+        process.execPath,
+        '--input-type=module',
+        '-e',
+        script,
+        STORE,
+        join(place.path, 'state'),
+      ],
+      { cwd: ROOT, encoding: 'utf8' },
+    );
+    expect(stdout).toMatch(/^UserError 1 .*tidemark\.db: the file system failed \(.*\)\. Look after the disk/);
+    const db = new Database(join(place.path, 'state', 'tidemark.db'));
+    expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
+    db.close();
+  });
+});
