@@ -1,17 +1,18 @@
 /**
- * From an answer to what it means: its body, or a fault of one kind (design 2.6; API document, "Errors").
+ * From an answer to what it means: its body, or a fault of one kind (API document, "Errors"), and what its headers tell
+ * of the quota and of time (API document, "Limits").
  *
  * Promises: status and code decide, never the words of a message, with the one exception that the document itself
  * makes (a message that begins with `cursor`). Words of the server are shortened, made plain and freed of the key
- * before they go into a fault. Any bytes whatever give a body or a fault, nothing else.
+ * before they go into a fault. Any bytes whatever give a body or a fault, nothing else. The name of the header that asks
+ * for a wait is not documented, so it is found by what it looks like; a header that cannot be read counts as not sent.
  */
 import { ApiFault, type ApiFaultFacts, type ApiFaultKind } from '../core/faults.ts';
+import { isRecord, member } from '../core/json.ts';
 import type { HttpAnswer } from '../core/ports.ts';
 import { SECRET_MARK } from '../core/secret.ts';
 import { plainText } from '../core/text.ts';
-import type { EpochMs } from '../core/time.ts';
-import { isObject, malformed, member } from './envelope.ts';
-import { readRetryAfter, readThrottleWait } from './rate-headers.ts';
+import { DAY_MS, type EpochMs, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
 /** What the meaning of an answer depends on besides the answer. */
 export interface AskedFor {
@@ -131,6 +132,11 @@ function fault(kind: ApiFaultKind, answer: HttpAnswer, asked: AskedFor, { words,
   return { kind: 'fault', fault: new ApiFault(kind, message, facts) };
 }
 
+/** A fault about a body that is not what the document promises. */
+export function malformed(request: string, words: string): ApiFault {
+  return new ApiFault('malformed', `${request}: ${words}`, { request, status: 200 });
+}
+
 /** A wait is asked for by a 429 always, by a fault of the service where it says so. */
 function waitOf(status: number, headers: HttpAnswer['headers'], nowMs: EpochMs): number | null {
   if (status === 429) return readThrottleWait(headers, nowMs);
@@ -154,12 +160,12 @@ function parseJson(body: Uint8Array): unknown {
 }
 
 function readError(body: unknown, secret: string): ErrorWords {
-  const error = isObject(body) ? member(body, 'error') : undefined;
+  const error = isRecord(body) ? member(body, 'error') : undefined;
   const part = (name: string): string | null => {
-    const value = isObject(error) ? member(error, name) : undefined;
+    const value = isRecord(error) ? member(error, name) : undefined;
     return typeof value === 'string' && value !== '' ? plainText(hide(value, secret), 200) : null;
   };
-  const maxDays = isObject(error) ? member(error, 'max_days') : undefined;
+  const maxDays = isRecord(error) ? member(error, 'max_days') : undefined;
   return {
     code: part('code'),
     message: part('message'),
@@ -170,4 +176,75 @@ function readError(body: unknown, secret: string): ErrorWords {
 
 function hide(text: string, secret: string): string {
   return secret === '' ? text : text.replaceAll(secret, SECRET_MARK);
+}
+
+type Headers = HttpAnswer['headers'];
+
+/** What is waited where a refusal names no time. */
+const DEFAULT_WAIT_MS = MINUTE_MS;
+const MIN_WAIT_MS = SECOND_MS;
+/** A day's allowance comes back within a day; the hour is for clocks and roundings. */
+const MAX_WAIT_MS = 25 * HOUR_MS;
+
+/** Seconds, at most nine digits; a fraction is tolerated. */
+const SECONDS = /^\d{1,9}(?:\.\d{1,9})?$/;
+const EPOCH_SECONDS = /^\d{10}$/;
+/** The three forms of RFC 9110 begin with the name of a day. */
+const HTTP_DATE = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6},? [\w :-]{10,40}$/;
+
+/** The `Date` of an answer; `null` where it is missing or unreadable. */
+export function readDate(headers: Headers): EpochMs | null {
+  return parseHttpDate(headers['date']);
+}
+
+/** `X-RateLimit-Limit` and `-Remaining` of one window or the other; `null` where not told. */
+export function readRateLimit(headers: Headers): { limit: number | null; remaining: number | null } {
+  return { limit: readCount(headers['x-ratelimit-limit']), remaining: readCount(headers['x-ratelimit-remaining']) };
+}
+
+function readCount(text: string | undefined): number | null {
+  return text !== undefined && /^\d{1,12}$/.test(text.trim()) ? Number(text) : null;
+}
+
+/**
+ * How long `Retry-After` asks to wait, in milliseconds, from 1 s to 25 h; `null` where it is missing or unreadable.
+ *
+ * @param nowMs the server's time, for a wait that is told as a date.
+ */
+function readRetryAfter(headers: Headers, nowMs: EpochMs): number | null {
+  const text = headers['retry-after'];
+  return text === undefined ? null : readWait(text.trim(), nowMs);
+}
+
+/**
+ * How long a 429 asks to wait: `Retry-After` first, then the longest of what any header says whose name speaks of
+ * retrying or of a reset, else a minute.
+ *
+ * @param nowMs the server's time, for a wait that is told as a date or as seconds since 1970.
+ */
+function readThrottleWait(headers: Headers, nowMs: EpochMs): number {
+  const asked = readRetryAfter(headers, nowMs);
+  if (asked !== null) return asked;
+  const waits = Object.entries(headers)
+    .filter(([name]) => /retry|reset/i.test(name))
+    .flatMap(([, text]) => readWait(text.trim(), nowMs) ?? []);
+  return waits.length === 0 ? DEFAULT_WAIT_MS : Math.max(...waits);
+}
+
+function readWait(text: string, nowMs: EpochMs): number | null {
+  if (SECONDS.test(text)) return clampWait(Math.ceil(Number(text)) * SECOND_MS);
+  const untilMs = EPOCH_SECONDS.test(text) ? Number(text) * SECOND_MS : parseHttpDate(text);
+  // A point in time is only believed near the server's own: anything else is some other number.
+  if (untilMs === null || Math.abs(untilMs - nowMs) > 2 * DAY_MS) return null;
+  return clampWait(untilMs - nowMs);
+}
+
+function clampWait(waitMs: number): number {
+  return Math.min(MAX_WAIT_MS, Math.max(MIN_WAIT_MS, waitMs));
+}
+
+function parseHttpDate(text: string | undefined): EpochMs | null {
+  if (text === undefined || !HTTP_DATE.test(text.trim())) return null;
+  const ms = Date.parse(text);
+  return Number.isNaN(ms) || ms < 0 ? null : ms;
 }

@@ -3,7 +3,7 @@
  *
  * Promises: every attempt, retries included, passes the gate of the allowance and is booked before it is sent; only
  * `GET` is sent, only to the base URL; no wait that the server asked for is shortened; the key is in the header of the
- * request and nowhere else. A new endpoint is a target (`urls.ts`), a parser (`schemas.ts`) and a line here.
+ * request and nowhere else. A new endpoint is a target (`urls.ts`), a parser (`parse.ts`) and a line here.
  */
 
 import type { Observe } from '../core/events.ts';
@@ -13,12 +13,10 @@ import type { TelemetryPage } from '../core/records.ts';
 import { type BackoffPolicy, backoffMs, verdictOf } from '../core/retry.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import { type EpochNs, SECOND_MS } from '../core/time.ts';
-import { parseAlert, parseAlertPage } from './alert-schemas.ts';
-import { type Classified, classifyAnswer } from './classify.ts';
+import { type Classified, classifyAnswer, readDate, readRateLimit } from './classify.ts';
 import type { Pacer } from './pacer.ts';
-import { createPaged } from './paged.ts';
-import { readDate, readRateLimit } from './rate-headers.ts';
-import { parseAccount, parseDevicePage, parseTelemetryPage } from './schemas.ts';
+import { createPageSize, type PageAsked } from './page-size.ts';
+import { parseAccount, parseAlert, parseAlertPage, parseDevicePage, parseTelemetryPage } from './parse.ts';
 import {
   ACCOUNT,
   alertsTarget,
@@ -70,7 +68,7 @@ interface Ask<T> {
 export function createApiClient(options: ApiClientOptions): Api {
   const { clock, random, observe, retries = DEFAULT_RETRIES } = options;
   const attempt = createAttempt(options);
-  const inPages = createPaged(options.pageSize);
+  const pageSize = createPageSize(options.pageSize);
 
   /** Makes way for another try, or throws the fault where none can help. */
   const beforeRetry = async (fault: ApiFault, failures: number, signal: AbortSignal): Promise<void> => {
@@ -91,32 +89,48 @@ export function createApiClient(options: ApiClientOptions): Api {
     }
   };
 
+  const askPage = async <T>(
+    page: PageAsked,
+    asked: (limit: number) => Ask<T>,
+    signal: AbortSignal,
+  ): Promise<Reply<T>> => {
+    for (;;) {
+      const limit = pageSize.limitFor(page);
+      try {
+        const reply = await ask(asked(limit), signal);
+        pageSize.answered(limit);
+        return reply;
+      } catch (error) {
+        if (!isBadRequest(error) || !pageSize.refused(page, limit)) throw error;
+      }
+    }
+  };
+
   return {
     account: async (purpose, signal) => await ask({ target: ACCOUNT, parse: parseAccount, purpose }, signal),
-    devices: async (cursor, purpose, signal) =>
-      await inPages(
-        { list: 'devices', cursor },
-        async (limit) => await ask({ target: devicesTarget(limit, cursor), parse: parseDevicePage, purpose }, signal),
-      ),
-    alerts: async (cursor, purpose, signal) =>
-      await inPages(
-        { list: 'alerts', cursor },
-        async (limit) => await ask({ target: alertsTarget(limit, cursor), parse: parseAlertPage, purpose }, signal),
-      ),
+    devices: async (cursor, purpose, signal) => {
+      const asked = (limit: number) => ({ target: devicesTarget(limit, cursor), parse: parseDevicePage, purpose });
+      return await askPage({ list: 'devices', cursor }, asked, signal);
+    },
+    alerts: async (cursor, purpose, signal) => {
+      const asked = (limit: number) => ({ target: alertsTarget(limit, cursor), parse: parseAlertPage, purpose });
+      return await askPage({ list: 'alerts', cursor }, asked, signal);
+    },
     alert: async (alertId, purpose, signal) =>
       await ask({ target: alertTarget(alertId), parse: parseAlert, purpose }, signal),
     telemetry: async (query, purpose, signal) => {
       const { deviceId, cursor } = query;
-      const reply = await inPages(
-        { list: `telemetry ${deviceId} ${purpose.lane}`, cursor },
-        async (limit) =>
-          await ask({ target: telemetryTarget(limit, query), parse: parseTelemetryPage, purpose }, signal),
-      );
+      const asked = (limit: number) => ({ target: telemetryTarget(limit, query), parse: parseTelemetryPage, purpose });
+      const reply = await askPage({ list: `telemetry ${deviceId} ${purpose.lane}`, cursor }, asked, signal);
       const newest = newestOf(reply.value);
       if (newest !== null) options.serverClock.heardReading(newest);
       return reply;
     },
   };
+}
+
+function isBadRequest(error: unknown): boolean {
+  return error instanceof ApiFault && error.kind === 'invalid-request' && error.facts.status === 400;
 }
 
 function newestOf({ readings }: TelemetryPage): EpochNs | null {

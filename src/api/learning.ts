@@ -4,7 +4,7 @@
  */
 import { type Learnt, type RareSights, readRareSights, withNames } from '../core/learnt.ts';
 import type { HttpAnswer, HttpRequest, Transport } from '../core/ports.ts';
-import { readRateLimit } from './rate-headers.ts';
+import { readRateLimit } from './classify.ts';
 
 export interface Learning {
   readonly transport: Transport;

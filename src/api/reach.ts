@@ -5,8 +5,9 @@
 import { lookup } from 'node:dns/promises';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { linkAbort, orAborted } from '../core/async.ts';
 import { TransportError } from '../core/faults.ts';
-import { toTransportError } from './transport-error.ts';
+import { toTransportError } from './transport.ts';
 
 /** What came of a step; `null` where there is none such, or an earlier one has failed. */
 export type Step<T> = { readonly ok: true; readonly found: T } | { readonly ok: false; readonly why: TransportError };
@@ -35,44 +36,48 @@ export async function reach({ url, ca, timeoutMs }: ReachOptions, signal: AbortS
   const host = hostname.replace(/^\[|\]$/g, '');
   const isTls = protocol === 'https:';
   const port = given === '' ? (isTls ? 443 : 80) : Number(given);
-  const whole = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
-  const step = async <T>(work: Promise<T>): Promise<Step<T>> => {
+  const whole = linkAbort(signal, AbortSignal.timeout(timeoutMs));
+  const step = async <T>(work: (signal: AbortSignal) => Promise<T>): Promise<Step<T>> => {
     try {
-      return { ok: true, found: await work };
+      whole.signal.throwIfAborted();
+      return { ok: true, found: await work(whole.signal) };
     } catch (error) {
       signal.throwIfAborted();
-      return { ok: false, why: whole.aborted ? new TransportError('timeout', LATE) : toTransportError(error) };
+      const isLate = whole.signal.aborted;
+      return { ok: false, why: isLate ? new TransportError('timeout', 'no answer in time') : toTransportError(error) };
     }
   };
-  const name = isIP(host) === 0 ? await step(inTime(addressesOf(host), whole)) : null;
-  if (name?.ok === false) return { host, port, name, connection: null, tls: null };
-  const connection = await step(
-    withSocket(connectTcp({ host, port }), ['connect', whole], ({ remoteAddress = '' }) => remoteAddress),
-  );
-  if (!connection.ok || !isTls) return { host, port, name, connection, tls: null };
-  const options = { host, port, ...(isIP(host) === 0 ? { servername: host } : {}), ...(ca === null ? {} : { ca }) };
-  const tls = await step(withSocket(connectTls(options), ['secureConnect', whole], certificateOf));
-  return { host, port, name, connection, tls };
+  try {
+    const name = isIP(host) === 0 ? await step((until) => orAborted(addressesOf(host), until)) : null;
+    if (name?.ok === false) return { host, port, name, connection: null, tls: null };
+    const connection = await step(async (until) => {
+      const socket = connectTcp({ host, port });
+      return await whenStanding(socket, 'connect', until, () => socket.remoteAddress ?? '');
+    });
+    if (!connection.ok || !isTls) return { host, port, name, connection, tls: null };
+    const options = { host, port, ...(isIP(host) === 0 ? { servername: host } : {}), ...(ca === null ? {} : { ca }) };
+    const tls = await step(async (until) => {
+      const socket = connectTls(options);
+      return await whenStanding(socket, 'secureConnect', until, () => certificateOf(socket));
+    });
+    return { host, port, name, connection, tls };
+  } finally {
+    whole.release();
+  }
 }
-
-const LATE = 'no answer in time';
 
 async function addressesOf(host: string): Promise<string[]> {
   return (await lookup(host, { all: true })).map(({ address }) => address);
 }
 
-/** What is wanted of a socket once it stands; it is ended in any case. */
-async function withSocket<S extends Socket, T>(
-  socket: S,
-  [event, signal]: readonly [event: string, signal: AbortSignal],
-  read: (socket: S) => T,
-): Promise<T> {
+/** Reads something off a socket at an event that says that it stands; the socket is ended in any case. */
+async function whenStanding<T>(socket: Socket, event: string, signal: AbortSignal, read: () => T): Promise<T> {
   const standing = new Promise<T>((resolve, reject) => {
     socket.once('error', reject);
-    socket.once(event, () => resolve(read(socket)));
+    socket.once(event, () => resolve(read()));
   });
   try {
-    return await inTime(standing, signal);
+    return await orAborted(standing, signal);
   } finally {
     // Whatever comes after the answer is of no interest.
     socket.on('error', () => {});
@@ -83,15 +88,4 @@ async function withSocket<S extends Socket, T>(
 function certificateOf(socket: TLSSocket): { protocol: string; endsMs: number | null } {
   const endsMs = Date.parse(socket.getPeerCertificate().valid_to ?? '');
   return { protocol: socket.getProtocol() ?? 'TLS', endsMs: Number.isNaN(endsMs) ? null : endsMs };
-}
-
-async function inTime<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  // What comes too late is nobody's business any more.
-  work.catch(() => {});
-  return await new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
-  });
 }

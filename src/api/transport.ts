@@ -2,16 +2,17 @@
  * HTTP as the API is spoken: one request, one whole answer, over undici with kept-alive connections.
  *
  * Promises: no answer larger than `MAX_ANSWER_BYTES` is ever held, neither as it comes over the wire nor unpacked; no
- * request outlives its deadline; redirects are handed back, not followed (the key must not travel); no error names a
- * header, a body, a query or the proxy's address, which may hold credentials.
+ * request outlives its deadline; redirects are handed back, not followed (the key must not travel). What goes wrong
+ * becomes one of the few kinds that a person can act on, in words of our own: undici's and Node's may quote an address,
+ * a proxy's password or a header.
  */
 import { Buffer } from 'node:buffer';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { type Dispatcher, EnvHttpProxyAgent, request as send } from 'undici';
-import { codeOf, TransportError, UserError } from '../core/faults.ts';
+import { linkAbort } from '../core/async.ts';
+import { codeOf, TransportError, type TransportFailure, UserError } from '../core/faults.ts';
 import type { HttpAnswer, HttpRequest, Transport } from '../core/ports.ts';
-import { toTransportError } from './transport-error.ts';
 
 /** The largest answer that is read: a full page is about 100 KiB. */
 export const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
@@ -44,13 +45,10 @@ export function createHttpTransport(options: HttpTransportOptions): HttpTranspor
   const dispatcher = openDispatcher(options);
   const transport: Transport = async (request, signal) => {
     signal.throwIfAborted();
-    // Not `AbortSignal.any`: joined signals stay registered with a signal that lives as long as the process.
-    const whole = new AbortController();
-    const onAbort = (): void => whole.abort(signal.reason);
+    const whole = linkAbort(signal);
     const deadline = setTimeout(() => {
       whole.abort(new TransportError('timeout', `no whole answer within ${options.timeoutMs} ms`));
     }, options.timeoutMs);
-    signal.addEventListener('abort', onAbort, { once: true });
     try {
       return await exchange(dispatcher, request, whole.signal);
     } catch (error) {
@@ -58,7 +56,7 @@ export function createHttpTransport(options: HttpTransportOptions): HttpTranspor
       throw whole.signal.aborted ? whole.signal.reason : toTransportError(error);
     } finally {
       clearTimeout(deadline);
-      signal.removeEventListener('abort', onAbort);
+      whole.release();
     }
   };
   return { transport, close: () => dispatcher.destroy() };
@@ -152,4 +150,96 @@ async function unpack(packed: Buffer, encoding = 'identity'): Promise<Buffer> {
 
 function tooLarge(): TransportError {
   return new TransportError('too-large', `the answer is larger than ${MAX_ANSWER_BYTES / 1024 / 1024} MiB`);
+}
+
+type Finding = readonly [failure: TransportFailure, words: string];
+
+const REFUSED: Finding = ['refused', 'the connection was refused; is api.url right and the server up?'];
+const NO_ROUTE: Finding = ['refused', 'there is no route to the server'];
+const RESET: Finding = ['reset', 'the connection was closed before the whole answer had come'];
+const NOT_CONNECTED: Finding = ['timeout', 'the server did not take the connection in time'];
+const TIMEOUT: Finding = ['timeout', 'the server did not answer in time'];
+const NO_NAME: Finding = ['name', 'the name of the server was not found'];
+const NO_RESOLVER: Finding = ['name', 'the name of the server could not be looked up'];
+const TLS: Finding = [
+  'tls',
+  'no secure connection; is the certificate valid for this name, and its authority trusted?',
+];
+const PROXY_AUTH: Finding = ['other', 'the proxy asks for a user and a password'];
+const NOT_HTTP: Finding = ['other', 'the answer is not HTTP'];
+
+/** By the `code` of the error or of one of its causes. */
+const BY_CODE: ReadonlyMap<string, Finding> = new Map([
+  ['ECONNREFUSED', REFUSED],
+  ['EHOSTUNREACH', NO_ROUTE],
+  ['ENETUNREACH', NO_ROUTE],
+  ['EHOSTDOWN', NO_ROUTE],
+  ['ENETDOWN', NO_ROUTE],
+  ['ECONNRESET', RESET],
+  ['ECONNABORTED', RESET],
+  ['EPIPE', RESET],
+  ['UND_ERR_SOCKET', RESET],
+  ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', RESET],
+  ['UND_ERR_DESTROYED', ['reset', 'the connections were closed from this side']],
+  ['UND_ERR_CLOSED', ['reset', 'the connections were closed from this side']],
+  ['ETIMEDOUT', NOT_CONNECTED],
+  ['UND_ERR_CONNECT_TIMEOUT', NOT_CONNECTED],
+  ['UND_ERR_HEADERS_TIMEOUT', TIMEOUT],
+  ['UND_ERR_BODY_TIMEOUT', ['timeout', 'the answer stopped coming']],
+  ['ENOTFOUND', NO_NAME],
+  ['EAI_AGAIN', NO_RESOLVER],
+  ['EAI_FAIL', NO_RESOLVER],
+  ['EPROTO', TLS],
+  ['UND_ERR_PRX_TLS', ['tls', 'no secure connection to the proxy']],
+  ['UND_ERR_ABORTED', ['other', 'the proxy did not open a way to the server']],
+  // A 407 to a request without a tunnel. Nothing else that undici calls an argument comes from outside.
+  ['UND_ERR_INVALID_ARG', PROXY_AUTH],
+  ['UND_ERR_PRX_CONN', ['reset', 'the proxy closed the connection']],
+  ['UND_ERR_HEADERS_OVERFLOW', ['too-large', 'the headers of the answer are too large']],
+  ['HPE_HEADER_OVERFLOW', ['too-large', 'the headers of the answer are too large']],
+  ['UND_ERR_RES_EXCEEDED_MAX_SIZE', ['too-large', 'the answer is too large']],
+]);
+
+/** Families of codes; OpenSSL's verdicts on certificates have no prefix in common. */
+const BY_PATTERN: readonly (readonly [RegExp, Finding])[] = [
+  [
+    /^(ERR_TLS_|ERR_SSL_|CERT_|CRL_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|INVALID_CA|INVALID_PURPOSE|HOSTNAME_MISMATCH)/,
+    TLS,
+  ],
+  [/^HPE_/, NOT_HTTP],
+];
+
+/** The kind of failure behind an error of undici. A `TransportError` is handed through. */
+export function toTransportError(error: unknown): TransportError {
+  if (error instanceof TransportError) return error;
+  for (const code of codesOf(error)) {
+    const [failure, words] = findingOf(code) ?? [];
+    if (failure !== undefined && words !== undefined) return new TransportError(failure, `${words} (${code})`);
+  }
+  const code = codesOf(error)[0];
+  const [failure, words] = findingWithoutCode(error);
+  return new TransportError(failure, code === undefined ? words : `${words} (${code})`);
+}
+
+/** What undici says in other ways than by a code of its own. */
+function findingWithoutCode(error: unknown): Finding {
+  if (error instanceof Error && error.name === 'HTTPParserError') return NOT_HTTP;
+  return ['other', 'the request failed'];
+}
+
+function findingOf(code: string): Finding | undefined {
+  return BY_CODE.get(code) ?? BY_PATTERN.find(([pattern]) => pattern.test(code))?.[1];
+}
+
+/** The codes of an error and of what caused it, the outermost first; only what looks like a code. */
+function codesOf(error: unknown): string[] {
+  const codes: string[] = [];
+  let current: unknown = error;
+  for (let depth = 0; depth < 5 && current instanceof Error; depth += 1) {
+    if ('code' in current && typeof current.code === 'string' && /^[A-Z][A-Z0-9_]{1,60}$/.test(current.code)) {
+      codes.push(current.code);
+    }
+    current = current.cause ?? (current instanceof AggregateError ? current.errors[0] : undefined);
+  }
+  return codes;
 }

@@ -1,12 +1,13 @@
 /**
  * Where a request goes. Everything that comes from the API (ids, cursors) is encoded, and what was built is checked
- * against the base: no value that a server sends can lead the key to another place.
+ * against the base: no value that a server sends can lead the key to another place. One rule for device ids, so that
+ * whatever is accepted in a listing can also be asked for.
  */
+import { Buffer } from 'node:buffer';
 import { ApiFault, UserError } from '../core/faults.ts';
 import type { TelemetryQuery } from '../core/ports.ts';
 import type { Cursor } from '../core/records.ts';
 import { formatSeconds } from '../core/time.ts';
-import { deviceIdProblem } from './ids.ts';
 
 /** What is asked for: a path below the base and its parameters. */
 export interface Target {
@@ -102,4 +103,21 @@ function readBase(baseUrl: string): { origin: string; pathname: string } {
     throw new UserError('api.url: expected a plain URL, without a user, a query or a fragment', 78);
   }
   return { origin: url.origin, pathname };
+}
+
+/** The longest device id, in bytes of UTF-8. */
+const MAX_ID_BYTES = 256;
+
+/**
+ * What is wrong with a device id; `null` where it can be used. Anything goes but what would change the path of a URL
+ * (`.`, `..`), cannot be encoded (half a surrogate pair), or has no business in a name (control characters).
+ */
+export function deviceIdProblem(id: unknown): string | null {
+  if (typeof id !== 'string') return 'device_id is no string';
+  if (id === '') return 'device_id is empty';
+  if (id === '.' || id === '..') return 'device_id would change the path of a request';
+  if (!id.isWellFormed()) return 'device_id is no valid Unicode';
+  if (/\p{Cc}/u.test(id)) return 'device_id has control characters';
+  if (Buffer.byteLength(id) > MAX_ID_BYTES) return `device_id is longer than ${MAX_ID_BYTES} bytes`;
+  return null;
 }

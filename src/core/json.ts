@@ -9,3 +9,8 @@ export type JsonRecord = Readonly<Record<string, unknown>>;
 export function isRecord(value: unknown): value is JsonRecord {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
+
+/** An own member of a parsed object, whatever it is called; `undefined` where there is none. */
+export function member(holder: object, name: string): unknown {
+  return Object.hasOwn(holder, name) ? (holder as JsonRecord)[name] : undefined;
+}

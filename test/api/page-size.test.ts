@@ -1,6 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { createPageSize } from '../../src/api/page-size.ts';
 
+/** The first page of a list. */
+const FIRST = { list: 'devices', cursor: null };
+
 describe('the size of a page', () => {
   test.each([
     [200, 200],
@@ -13,19 +16,19 @@ describe('the size of a page', () => {
     [99.9, 99],
     [Number.NaN, 1],
   ])('a plan of %s asks for %i', (planned, expected) => {
-    expect(createPageSize(() => planned).next()).toBe(expected);
+    expect(createPageSize(() => planned).limitFor(FIRST)).toBe(expected);
   });
 
   test('is the documented default where a larger one is refused, and is tried again later, less and less often', () => {
     const size = createPageSize(() => null);
     const smallRun = (): number => {
-      expect(size.refused(200)).toBe(true);
+      expect(size.refused(FIRST, 200)).toBe(true);
       let answers = 0;
-      while (size.next() === 50) {
+      while (size.limitFor(FIRST) === 50) {
         size.answered(50);
         answers += 1;
       }
-      expect(size.next()).toBe(200);
+      expect(size.limitFor(FIRST)).toBe(200);
       return answers;
     };
     const runs = Array.from({ length: 12 }, smallRun);
@@ -35,17 +38,17 @@ describe('the size of a page', () => {
 
   test('is soon large again where the size was not at fault', () => {
     const size = createPageSize(() => 200);
-    expect(size.refused(200)).toBe(true);
-    expect(size.next()).toBe(50);
-    expect(size.refused(50), 'the small one is refused as well').toBe(false);
-    expect(size.next()).toBe(200);
+    expect(size.refused(FIRST, 200)).toBe(true);
+    expect(size.limitFor(FIRST)).toBe(50);
+    expect(size.refused(FIRST, 50), 'the small one is refused as well').toBe(false);
+    expect(size.limitFor(FIRST)).toBe(200);
   });
 
   test('never asks for more than the plan has shrunk to', () => {
     let planned = 200;
     const size = createPageSize(() => planned);
-    size.refused(200);
+    size.refused(FIRST, 200);
     planned = 20;
-    expect(size.next()).toBe(20);
+    expect(size.limitFor(FIRST)).toBe(20);
   });
 });

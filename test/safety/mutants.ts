@@ -224,7 +224,7 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: ['allowanceSpent'],
     edits: [
       {
-        file: 'api/rate-headers.ts',
+        file: 'api/classify.ts',
         find: 'return clampWait(Math.ceil(Number(text)) * SECOND_MS);',
         replace: 'return clampWait(Math.ceil(Number(text)));',
       },

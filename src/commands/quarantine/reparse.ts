@@ -1,8 +1,7 @@
 /**
  * Records of the API as the quarantine keeps them, read as this version would.
  */
-import { parseAlertPage } from '../../api/alert-schemas.ts';
-import { parseDevicePage, parseTelemetryPage } from '../../api/schemas.ts';
+import { parseAlertPage, parseDevicePage, parseTelemetryPage } from '../../api/parse.ts';
 import type { JsonValue } from '../../core/records.ts';
 import type { Reparse, Reparsed } from '../../ingest/retry-records.ts';
 

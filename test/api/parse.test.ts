@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseAccount, parseDevicePage, parseTelemetryPage } from '../../src/api/schemas.ts';
+import { parseAccount, parseDevicePage, parseTelemetryPage } from '../../src/api/parse.ts';
 import { ApiFault } from '../../src/core/faults.ts';
 import { parseTimestamp } from '../../src/core/time.ts';
 

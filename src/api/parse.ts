@@ -1,0 +1,375 @@
+/**
+ * What the API's answers become: every record is checked at the border (API document, "Resources and their fields").
+ *
+ * Promises: strict about what identifies a record, tolerant of all else. Unknown members are ignored; a member that is
+ * null, absent or of an odd type becomes `null`; a record without its identity is set aside with a reason, and the rest
+ * of its page stands. Any JSON whatever gives a record or an `ApiFault`, nothing else.
+ *
+ * By hand, and not by a schema library: no member is ever a reason to refuse a record (what identifies one is checked
+ * apart), so a schema would be all exceptions, and loading one costs a fifth of the time to the first request.
+ */
+import { isRecord, member } from '../core/json.ts';
+import type {
+  Account,
+  AlertPage,
+  AlertRecord,
+  Cursor,
+  DevicePage,
+  DeviceRecord,
+  JsonValue,
+  Plan,
+  Reading,
+  RejectedRecord,
+  TelemetryPage,
+} from '../core/records.ts';
+import { DAY_MS, type EpochMs, type EpochNs, MS_NS, nsToMs, parseTimestamp } from '../core/time.ts';
+import { malformed } from './classify.ts';
+import { deviceIdProblem } from './urls.ts';
+
+const MAX_WORKSPACE_ID = 256;
+
+/** `GET /account`. @throws ApiFault `malformed` where it does not name its workspace. */
+export function parseAccount(body: unknown, request: string): Account {
+  const workspaceId = isRecord(body) ? (textIn(body, 'workspace_id') ?? '') : '';
+  if (!isRecord(body) || workspaceId === '' || workspaceId.length > MAX_WORKSPACE_ID) {
+    throw malformed(request, 'the account has no usable "workspace_id"');
+  }
+  const usage = objectIn(body, 'usage');
+  return {
+    workspaceId,
+    name: textIn(body, 'name'),
+    plan: readPlan(objectIn(body, 'plan')),
+    devices: countIn(usage, 'devices'),
+    openAlerts: countIn(usage, 'open_alerts'),
+  };
+}
+
+/** A member that is an object; an empty one where it is none. */
+function objectIn(holder: object, name: string): object {
+  const value = member(holder, name);
+  return isRecord(value) ? value : {};
+}
+
+function readPlan(plan: object): Plan {
+  const days = numberIn(plan, 'history_max_days');
+  return {
+    planId: textIn(plan, 'plan_id'),
+    name: textIn(plan, 'name'),
+    maxApiKeys: countIn(plan, 'max_api_keys'),
+    requestsPerMinute: figureIn(plan, 'external_requests_per_minute'),
+    requestsPerDay: figureIn(plan, 'external_requests_per_day'),
+    historyMaxDays: days !== null && days > 0 ? days : null,
+    maxDevicesPerPage: figureIn(plan, 'max_devices_per_page'),
+  };
+}
+
+/** A page of `GET /devices`. @throws ApiFault `malformed` where it is no page. */
+export function parseDevicePage(body: unknown, request: string): DevicePage {
+  const { data, nextCursor } = openEnvelope(body, request);
+  const devices: DeviceRecord[] = [];
+  const rejected: RejectedRecord[] = [];
+  for (const item of data) {
+    const device = readDevice(item);
+    if (typeof device === 'string') rejected.push(rejectRecord(device, item));
+    else devices.push(device);
+  }
+  return { devices, rejected, nextCursor };
+}
+
+/** A device, or why it is none. */
+function readDevice(item: unknown): DeviceRecord | string {
+  if (!isRecord(item)) return 'the device is no object';
+  const problem = deviceIdProblem(member(item, 'device_id'));
+  const deviceId = textIn(item, 'device_id');
+  if (problem !== null || deviceId === null) return problem ?? 'the device is unreadable';
+  return {
+    deviceId,
+    name: textIn(item, 'name'),
+    modelId: textIn(item, 'model_id'),
+    firmwareVersion: textIn(item, 'firmware_version'),
+    isAddon: flagIn(item, 'is_addon'),
+    parentDeviceId: textIn(item, 'parent_device_id'),
+    lifecycleStatus: textIn(item, 'lifecycle_status'),
+    online: flagIn(item, 'online'),
+    presence: textIn(item, 'presence'),
+    lastSeenAt: timeIn(item, 'last_seen_at'),
+    latitude: numberIn(item, 'latitude'),
+    longitude: numberIn(item, 'longitude'),
+    locationUpdatedAt: timeIn(item, 'location_updated_at'),
+    tags: textsIn(item, 'tags'),
+  };
+}
+
+/**
+ * A page of `GET /devices/{device_id}/telemetry`.
+ *
+ * @throws ApiFault `malformed` where it is no page.
+ */
+export function parseTelemetryPage(body: unknown, request: string): TelemetryPage {
+  const { page, data, nextCursor } = openEnvelope(body, request);
+  const deviceId = member(page, 'device_id');
+  const readings: Reading[] = [];
+  const rejected: RejectedRecord[] = [];
+  const readTime = createTimeReader();
+  for (const item of data) {
+    const reading = readReading(item, readTime);
+    if (typeof reading === 'string') rejected.push(rejectRecord(reading, item));
+    else readings.push(reading);
+  }
+  return { deviceId: typeof deviceId === 'string' ? deviceId : null, readings, rejected, nextCursor };
+}
+
+/** A reading, or why it is none. Values of an odd type are not emptied: what they meant would be lost without a word. */
+function readReading(item: unknown, readTime: (text: string) => EpochNs | null): Reading | string {
+  if (!isRecord(item)) return 'the reading is no object';
+  const served = member(item, 'recorded_at');
+  const recordedAt = typeof served === 'string' ? readTime(served) : null;
+  if (recordedAt === null) return 'recorded_at is no time';
+  const values = member(item, 'values') ?? {};
+  if (!isRecord(values)) return 'values is no object';
+  // Entries keep a sensor called `__proto__`, which the parser made an ordinary member.
+  const pairs = Object.entries(values) as [string, JsonValue][];
+  for (const [, value] of pairs) {
+    if (typeof value === 'object' && value !== null && isTooDeep(value)) return 'values are nested too deeply';
+  }
+  return { recordedAt, values: pairs };
+}
+
+/** @returns `null` where it lacks what identifies an alert. */
+function readAlert(item: unknown): AlertRecord | null {
+  if (!isRecord(item)) return null;
+  const alertId = wholeIn(item, 'alert_id');
+  const openedAt = timeIn(item, 'opened_at');
+  if (alertId === null || openedAt === null) return null;
+  return {
+    alertId,
+    deviceId: textIn(item, 'device_id'),
+    ruleName: textIn(item, 'rule_name'),
+    kind: textIn(item, 'kind'),
+    sensor: textIn(item, 'sensor'),
+    condition: textIn(item, 'condition'),
+    threshold: numberIn(item, 'threshold'),
+    value: numberIn(item, 'value'),
+    fireCount: numberIn(item, 'fire_count'),
+    status: textIn(item, 'status'),
+    openedAt,
+  };
+}
+
+/** A page of `GET /alerts`. @throws ApiFault `malformed` where it is no page. */
+export function parseAlertPage(body: unknown, request: string): AlertPage {
+  const { data, nextCursor } = openEnvelope(body, request);
+  const alerts: AlertRecord[] = [];
+  const rejected: RejectedRecord[] = [];
+  for (const item of data) {
+    const alert = readAlert(item);
+    if (alert !== null) alerts.push(alert);
+    else
+      rejected.push(
+        rejectRecord(isRecord(item) ? 'the alert has no usable id or time' : 'the alert is no object', item),
+      );
+  }
+  return { alerts, rejected, nextCursor };
+}
+
+/** The body of `GET /alerts/{alert_id}`. @throws ApiFault `malformed` where it is no alert. */
+export function parseAlert(body: unknown, request: string): AlertRecord {
+  const alert = readAlert(body);
+  if (alert === null) throw malformed(request, 'the alert has no usable id or time');
+  return alert;
+}
+
+// Lists: what all of them have in common.
+
+/** More than this in a page cannot be an answer to a limit of at most 200. */
+const MAX_PAGE_ITEMS = 1000;
+const MAX_CURSOR_LENGTH = 4096;
+const MAX_RECORD_LENGTH = 2000;
+
+/** How deep a value may be nested; deeper ones could exhaust the stack of whatever walks them. */
+const MAX_DEPTH = 32;
+
+interface Envelope {
+  /** The page as an object, for the members of its own. */
+  readonly page: object;
+  readonly data: readonly unknown[];
+  readonly nextCursor: Cursor | null;
+}
+
+/**
+ * Opens the envelope of a list.
+ *
+ * A `next_cursor` of `null` is read as absent. An empty one is not: the document says that the last page has no such
+ * member, "not an empty string", so what an empty one means is unknown, and taking it for the end could claim a span
+ * that was not served. Such a page is malformed: asked again, and never a proof of anything.
+ *
+ * @throws ApiFault `malformed` where it is no list.
+ */
+function openEnvelope(body: unknown, request: string): Envelope {
+  if (!isRecord(body)) throw malformed(request, 'the answer is no JSON object');
+  const data = member(body, 'data');
+  if (!Array.isArray(data)) throw malformed(request, 'the answer has no list "data"');
+  if (data.length > MAX_PAGE_ITEMS) throw malformed(request, `the page has ${data.length} records`);
+  return { page: body, data, nextCursor: readCursor(member(body, 'next_cursor'), request) };
+}
+
+function readCursor(cursor: unknown, request: string): Cursor | null {
+  if (cursor === undefined || cursor === null) return null;
+  if (typeof cursor !== 'string') throw malformed(request, '"next_cursor" is no string');
+  if (cursor === '') throw malformed(request, '"next_cursor" is empty');
+  if (cursor.length > MAX_CURSOR_LENGTH || !cursor.isWellFormed()) {
+    throw malformed(request, '"next_cursor" cannot be sent back');
+  }
+  return cursor as Cursor;
+}
+
+/** Sets a record aside: why, and its JSON, shortened. */
+function rejectRecord(reason: string, record: unknown): RejectedRecord {
+  return { reason, record: shortJson(record) };
+}
+
+function shortJson(record: unknown): string {
+  if (isTooDeep(record)) return '(nested too deeply to be shown)';
+  const json = JSON.stringify(record) ?? 'null';
+  return json.length <= MAX_RECORD_LENGTH ? json : `${json.slice(0, MAX_RECORD_LENGTH).toWellFormed()}…`;
+}
+
+/** Whether a parsed value is nested deeper than anything here should have to walk. Does not recurse itself. */
+function isTooDeep(value: unknown): boolean {
+  let level: unknown[] = [value];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth > MAX_DEPTH) return true;
+    level = level.flatMap((item) => (typeof item === 'object' && item !== null ? Object.values(item) : []));
+  }
+  return false;
+}
+
+// Members: what is null, absent or of an odd type is `null`.
+
+/** A text, the empty one included. */
+function textIn(holder: object, name: string): string | null {
+  const value = member(holder, name);
+  return typeof value === 'string' ? value : null;
+}
+
+function flagIn(holder: object, name: string): boolean | null {
+  const value = member(holder, name);
+  return typeof value === 'boolean' ? value : null;
+}
+
+/** A finite number: JSON can hold larger ones than a double, which come out infinite. */
+function numberIn(holder: object, name: string): number | null {
+  const value = member(holder, name);
+  return typeof value === 'number' && Number.isFinite(value) ? value : null;
+}
+
+/** A whole number that a double holds exactly. */
+function wholeIn(holder: object, name: string): number | null {
+  const value = member(holder, name);
+  return Number.isSafeInteger(value) ? Number(value) : null;
+}
+
+/** A whole number, 0 or more. */
+function countIn(holder: object, name: string): number | null {
+  const value = wholeIn(holder, name);
+  return value !== null && value >= 0 ? value : null;
+}
+
+/** A whole number above 0: a limit of 0 would be none that anybody could work with. */
+function figureIn(holder: object, name: string): number | null {
+  const value = wholeIn(holder, name);
+  return value !== null && value > 0 ? value : null;
+}
+
+/** A timestamp; one that is none is `null` as well. */
+function timeIn(holder: object, name: string): EpochNs | null {
+  const value = textIn(holder, name);
+  return value === null ? null : parseTimestamp(value);
+}
+
+/** The texts of a list; what is none is left out, and what is no list is an empty one. */
+function textsIn(holder: object, name: string): readonly string[] {
+  const value = member(holder, name);
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+}
+
+// Times of readings, read fast.
+
+const DAY_LENGTH = 10;
+/** Where the fraction's digits begin. */
+const FRACTION_AT = 20;
+const LONGEST = FRACTION_AT + 9 + 1;
+/** From here to the end of 2261 no sum of a day and a time of day can leave the times that there are. */
+const LAST_DAY_MS = 291 * 365 * DAY_MS;
+
+const ZERO = 48;
+const COLON = 58;
+const DOT = 46;
+const T = 84;
+const Z = 90;
+
+/**
+ * A reader of the times of readings, one after the other: they are where the mass is, and neighbours on a page share
+ * their day, which it remembers. It reads the same times as `parseTimestamp`, and leaves to that what does not look like
+ * `2026-01-31T23:59:59.123Z` (with up to nine digits of a fraction, or none).
+ */
+function createTimeReader(): (text: string) => EpochNs | null {
+  let day = '';
+  let dayMs: EpochMs = 0;
+  return (text) => {
+    if (!hasUsualShape(text)) return parseTimestamp(text);
+    if (day === '' || !text.startsWith(day)) {
+      const found = text.slice(0, DAY_LENGTH);
+      const at = parseTimestamp(`${found}T00:00:00Z`);
+      if (at === null || nsToMs(at) > LAST_DAY_MS) return parseTimestamp(text);
+      day = found;
+      dayMs = nsToMs(at);
+    }
+    const timeMs = timeOfDayMs(text);
+    const fraction = fractionNs(text);
+    if (timeMs === null || fraction === null) return parseTimestamp(text);
+    // Whole milliseconds are exact in a number; what is below them is added apart.
+    return BigInt(dayMs + timeMs) * MS_NS + (fraction === 0 ? 0n : BigInt(fraction));
+  };
+}
+
+function hasUsualShape(text: string): boolean {
+  const { length } = text;
+  return (
+    length >= FRACTION_AT &&
+    length <= LONGEST &&
+    text.charCodeAt(length - 1) === Z &&
+    text.charCodeAt(DAY_LENGTH) === T &&
+    text.charCodeAt(13) === COLON &&
+    text.charCodeAt(16) === COLON &&
+    (length === FRACTION_AT || (length > FRACTION_AT + 1 && text.charCodeAt(19) === DOT))
+  );
+}
+
+/** Hours, minutes and seconds; `null` where they are none, or a leap second. */
+function timeOfDayMs(text: string): number | null {
+  const hour = twoDigits(text, 11);
+  const minute = twoDigits(text, 14);
+  const second = twoDigits(text, 17);
+  if (!(hour < 24 && minute < 60 && second < 60)) return null;
+  return ((hour * 60 + minute) * 60 + second) * 1000;
+}
+
+/** @returns the number; NaN where there is none. */
+function twoDigits(text: string, at: number): number {
+  return digitAt(text, at) * 10 + digitAt(text, at + 1);
+}
+
+/** The fraction in nanoseconds; `null` where it has something else than digits. */
+function fractionNs(text: string): number | null {
+  let ns = 0;
+  for (let at = FRACTION_AT; at < FRACTION_AT + 9; at += 1) {
+    ns = ns * 10 + (at < text.length - 1 ? digitAt(text, at) : 0);
+  }
+  return Number.isNaN(ns) ? null : ns;
+}
+
+function digitAt(text: string, at: number): number {
+  const digit = text.charCodeAt(at) - ZERO;
+  return digit >= 0 && digit <= 9 ? digit : Number.NaN;
+}
