@@ -16,7 +16,7 @@ import { openStore } from '../../../src/store/store.ts';
 import { smallDisk } from '../../support/small-disk.ts';
 import { readAll, type Scratch, scratch } from '../support.ts';
 
-const ROOT = join(import.meta.dirname, '..', '..');
+const ROOT = join(import.meta.dirname, '..', '..', '..');
 const STORE = pathToFileURL(join(ROOT, 'src', 'store', 'store.ts')).href;
 
 /** A program that opens the state of a directory, says how that went, and holds it until its input ends. */
