@@ -3,7 +3,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { SyncOptions } from '../../src/app/open-sync.ts';
-import { createReplayWorker, openReplays } from '../../src/commands/replay/replay.ts';
+import { createReplayWorker, openReplays } from '../../src/commands/replay/job.ts';
 import { identityOf } from '../../src/core/lines/dialect.ts';
 import { END_OF_TIME } from '../../src/core/state/archive.ts';
 import type { ReplayArgs } from '../../src/core/state/job-args.ts';

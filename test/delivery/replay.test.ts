@@ -2,7 +2,7 @@
  * Replays on the virtual clock: by the rules of delivery, at their pace, from wherever they were broken off.
  */
 import { describe, expect, test } from 'vitest';
-import { openReplays, RATE_BESIDE, requireDestination } from '../../src/commands/replay/replay.ts';
+import { openReplays, RATE_BESIDE, requireDestination } from '../../src/commands/replay/job.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
 import { END_OF_TIME } from '../../src/core/state/archive.ts';

@@ -4,7 +4,7 @@
 import { lackWords } from '../../core/lacks.ts';
 import { counted, grouped, plainText } from '../../core/text.ts';
 import { parseTimestamp } from '../../core/time.ts';
-import { span, wrapped } from '../shared/words.ts';
+import { lasting, wrap } from '../shared/layout.ts';
 import { holeMs } from './look.ts';
 import type { BackfillSummary, MissingStretch } from './summary.ts';
 
@@ -33,7 +33,7 @@ export function backfillEndText(summary: BackfillSummary): string {
     ...missingOf(summary),
     ...deliveryOf(summary),
   ];
-  return lines.map(wrapped).join('');
+  return lines.map((line) => wrap(line)).join('');
 }
 
 function headOf({ outcome, from, to, devices, late }: BackfillSummary): string {
@@ -77,12 +77,12 @@ function missingOf({ missing }: BackfillSummary): string[] {
     const ms = stretches.reduce((sum, stretch) => sum + holeMs(stretch), 0);
     return {
       ms,
-      line: `  ${plainText(reason, 40)}: ${span(ms / 1000)} of ${counted(devices, 'device')}: ${REMEDIES[reason] ?? 'run it again'}`,
+      line: `  ${plainText(reason, 40)}: ${lasting(ms / 1000, 1)} of ${counted(devices, 'device')}: ${REMEDIES[reason] ?? 'run it again'}`,
     };
   });
   const worst = missing.slice(0, TOLD).map((stretch) => {
     const { device_id, from, to, reason } = stretch;
-    return `  ${plainText(device_id, ID_LENGTH)}: ${span(holeMs(stretch) / 1000)} from ${short(from)} to ${short(to)}, ${plainText(reason, 40)}`;
+    return `  ${plainText(device_id, ID_LENGTH)}: ${lasting(holeMs(stretch) / 1000, 1)} from ${short(from)} to ${short(to)}, ${plainText(reason, 40)}`;
   });
   const more = missing.length - worst.length;
   return [

@@ -9,14 +9,12 @@ import { UserError } from '../../core/faults.ts';
 import { megabytes, plainText } from '../../core/text.ts';
 import { type Backup, backUpState } from '../../store/look/backup.ts';
 import { STATE_FILE } from '../../store/open/database.ts';
-import type { UpkeepRun } from '../shared/upkeep.ts';
+import { type CommandRun, printAnswer } from '../shared/command.ts';
 
 /** Runs it and prints what it comes to. @returns the exit code. @throws UserError with the exit code and what to do. */
-export async function runBackupCommand(
-  { command, config, voice }: UpkeepRun<BackupCommand>,
-  ports: ProcessPorts,
-): Promise<number> {
-  const { file, json } = command;
+export async function runBackupCommand(run: CommandRun<BackupCommand>, ports: ProcessPorts): Promise<number> {
+  const { config, voice } = run;
+  const { file } = run.command;
   const beganMs = realClock.monoMs();
   const onProgress = (share: number, bytes: number): void => {
     const words = share === 1 ? 'copied, it is being checked' : 'copied';
@@ -32,11 +30,11 @@ export async function runBackupCommand(
   }
   const seconds = Math.round(realClock.monoMs() - beganMs) / 1000;
   const { bytes, stateVersion } = backup;
-  const summary = { file, bytes, state_version: stateVersion, seconds };
-  const shown = plainText(file);
-  const text = `${shown}: ${megabytes(bytes)} in ${seconds.toFixed(1)} s, whole and checked.
+  printAnswer(run, ports, {
+    object: { file, bytes, state_version: stateVersion, seconds },
+    text: () => `${plainText(file)}: ${megabytes(bytes)} in ${seconds.toFixed(1)} s, whole and checked.
 To restore it, copy it as ${STATE_FILE} into an empty data_dir and start there.
-`;
-  ports.print(voice.scrub(json ? `${JSON.stringify(summary)}\n` : text));
+`,
+  });
   return 0;
 }

@@ -12,7 +12,7 @@ import { counted, grouped, plainText } from '../../core/text.ts';
 import { DAY_MS, nsToMs, SECOND_MS } from '../../core/time.ts';
 import type { SyncSettings } from '../../ingest/context.ts';
 import { wantedFrom } from '../../ingest/horizon.ts';
-import { span } from '../shared/words.ts';
+import { lasting } from '../shared/layout.ts';
 import { spanWords } from './words.ts';
 
 /** The plan and its limits. */
@@ -85,7 +85,7 @@ export function noteClock(
   }
   const seconds = Math.round(skewMs / SECOND_MS);
   const facts = { skew_seconds: seconds };
-  const words = `${span(Math.abs(seconds))} ${skewMs > 0 ? 'ahead of' : 'behind'}`;
+  const words = `${lasting(Math.abs(seconds), 1)} ${skewMs > 0 ? 'ahead of' : 'behind'}`;
   if (Math.abs(skewMs) <= SKEW_TOLD_MS) {
     const close = Math.abs(seconds) <= 1 ? 'to the second' : `it is ${words} that`;
     return notes.ok('clock', `this machine's clock agrees with the API's: ${close}`, facts);

@@ -3,8 +3,7 @@
  */
 import type { CheckLine, CheckReport, CheckStatus } from '../../core/check.ts';
 import { counted, grouped, plainText } from '../../core/text.ts';
-
-const WIDTH = 80;
+import { wrap } from '../shared/layout.ts';
 
 const MARKS: Readonly<Record<CheckStatus, string>> = { ok: 'ok', skip: '-', warn: 'warn', fail: 'FAIL' };
 
@@ -15,14 +14,14 @@ const NAME_WIDTH = 20;
 /** The answer as a text of several lines. */
 export function checkText(report: CheckReport): string {
   let heading = '';
-  const lines: string[] = [];
+  let text = '';
   for (const check of report.checks) {
     const own = headingOf(check);
-    if (own !== heading) lines.push(...(heading === '' ? [] : ['']), own);
+    if (own !== heading) text += `${heading === '' ? '' : '\n'}${own}\n`;
     heading = own;
-    lines.push(...checkLines(check));
+    text += checkLines(check);
   }
-  return `${[...lines, '', ...wrapped(verdictOf(report), '')].join('\n')}\n`;
+  return `${text}\n${wrap(verdictOf(report), 0)}`;
 }
 
 const HEADINGS: Readonly<Record<CheckLine['area'], string>> = {
@@ -36,15 +35,14 @@ function headingOf({ area, destination }: CheckLine): string {
   return destination === null ? HEADINGS[area] : `${HEADINGS[area]} ${plainText(destination, 40)}`;
 }
 
-function checkLines({ status, name, message, remedy }: CheckLine): string[] {
+function checkLines({ status, name, message, remedy }: CheckLine): string {
   const head = `  ${MARKS[status].padEnd(MARK_WIDTH - 2)}${plainText(name, 60)}`;
   const room = MARK_WIDTH + NAME_WIDTH;
-  const words = wrapped(plainText(message, MOST), ' '.repeat(room));
-  const isLong = head.length >= room;
-  const first = isLong ? [head, ...words] : [head.padEnd(room) + (words[0] ?? '').trimStart(), ...words.slice(1)];
-  if (remedy === null) return first;
+  const words = plainText(message, MOST);
+  const first =
+    head.length >= room ? `${head}\n${wrap(' '.repeat(room) + words, room)}` : wrap(head.padEnd(room) + words, room);
   const arrow = `${' '.repeat(MARK_WIDTH)}-> `;
-  return [...first, ...wrapped(plainText(remedy, MOST), ' '.repeat(arrow.length), arrow)];
+  return remedy === null ? first : first + wrap(arrow + plainText(remedy, MOST), arrow.length);
 }
 
 /** More is nothing that anybody reads. */
@@ -60,25 +58,4 @@ function verdictOf({ checks, requests, exit_code }: CheckReport): string {
   ];
   const end = exit_code === 0 ? '' : ` Exit code ${exit_code}.`;
   return `${parts.join(', ')}. ${requests === 0 ? 'The API was asked for nothing' : `${counted(requests, 'request')} of the allowance`}.${end}`;
-}
-
-/** Lines of at most 80 columns, each set in; a word that is longer than a line is cut. */
-function wrapped(text: string, indent: string, first: string = indent): string[] {
-  const lines: string[] = [];
-  let line = first;
-  let isEmpty = true;
-  for (const word of text.split(' ').flatMap((each) => pieces(each, WIDTH - indent.length))) {
-    if (!isEmpty && line.length + 1 + word.length > WIDTH) {
-      lines.push(line);
-      line = indent;
-      isEmpty = true;
-    }
-    line += isEmpty ? word : ` ${word}`;
-    isEmpty = false;
-  }
-  return [...lines, line];
-}
-
-function pieces(word: string, length: number): string[] {
-  return word.length <= length ? [word] : [word.slice(0, length), ...pieces(word.slice(length), length)];
 }

@@ -13,10 +13,11 @@ import { type JobParts, runJobs } from '../../scheduler/jobs.ts';
 import type { KeySource } from '../../scheduler/sessions.ts';
 import { createAllHistory, createBackfillWorker } from '../backfill/job.ts';
 import { createCheckWorker } from '../check/job.ts';
+import { createForgetWorker, forgetParts } from '../forget/job.ts';
 import { createOnceWorker } from '../once/job.ts';
-import { createReplayWorker } from '../replay/replay.ts';
+import { createQuarantineWorkers, quarantineParts } from '../quarantine/job.ts';
+import { createReplayWorker } from '../replay/job.ts';
 import { ratesOfState } from '../shared/backfill-rates.ts';
-import { upkeepWorkers } from '../shared/upkeep.ts';
 
 /** Runs the daemon until it is told to stop. @param secrets what must not be shown; a new key is added. @returns the exit code. */
 export async function runDaemonCommand(
@@ -65,7 +66,8 @@ function jobPartsOf(sync: Sync, { scrub }: Voice, place: JobPlace): JobParts {
       return createSampleWorker(sync.context, () => openVerifyState(place.dataDir));
     }),
     replay: createReplayWorker({ ...sync.context, deliverers: sync.deliverers }),
-    ...upkeepWorkers(sync, sync.destinations),
+    ...createQuarantineWorkers(quarantineParts(sync)),
+    forget: createForgetWorker(forgetParts(sync)),
   };
   return { queue: sync.jobs, workers, clock, observe, scrub };
 }

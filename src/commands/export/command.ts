@@ -1,25 +1,25 @@
 /**
- * `--export` put together: what was asked for, the archive beside whoever works with it, standard output, and what is told
- * of it on standard error.
+ * `--export`: what was asked for, the archive beside whoever works with it, standard output, and at the end what is told
+ * of it on standard error, as standard output carries the data: in words, or with `--json` as one object in one line.
  */
 
 import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts, Voice } from '../../app/terminal.ts';
-import type { ExportCommand } from '../../cli/command.ts';
-import type { StateConfig } from '../../config/config.ts';
-import { UserError } from '../../core/faults.ts';
+import type { ExportCommand, ExportFormat } from '../../cli/command.ts';
+import type { ExitCode } from '../../core/faults.ts';
 import { END_OF_TIME, type WalkPiece, type WalkSpan } from '../../core/state/archive.ts';
-import { grouped, nearest, plainText } from '../../core/text.ts';
-import { type EpochNs, minNs, msToNs } from '../../core/time.ts';
-import { type ArchiveView, openArchiveView } from '../../store/archive-view.ts';
+import { grouped } from '../../core/text.ts';
+import { type EpochNs, formatExact, minNs, msToNs } from '../../core/time.ts';
+import type { Logger } from '../../observe/log.ts';
+import { type ArchiveView, type ClearedPoints, openArchiveView } from '../../store/archive-view.ts';
+import { type CommandRun, noState, requireKnown } from '../shared/command.ts';
 import { readSpan } from '../shared/range.ts';
-import { exportExit, exportSummary, tellExport } from './end.ts';
-import { type ExportCounts, runExport } from './export.ts';
+import { type ExportCounts, type ExportEnd, runExport } from './export.ts';
 import { createFormatter } from './format.ts';
 
 /** Exports. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runExportCommand(
-  { command, config, voice }: { readonly command: ExportCommand; readonly config: StateConfig; readonly voice: Voice },
+  { command, config, voice }: CommandRun<ExportCommand>,
   ports: ProcessPorts,
 ): Promise<number> {
   const asked = readSpan(command, realClock.nowMs());
@@ -60,24 +60,6 @@ export async function runExportCommand(
   }
 }
 
-/** What a command on what is held says where nothing is. */
-export function noState(dataDir: string): UserError {
-  return new UserError(
-    `${dataDir}: there is no state here yet. Run the daemon or --once first, or set data_dir to where they keep theirs.`,
-    1,
-  );
-}
-
-/** @throws UserError (exit 2) where a device was asked for of which nothing is known. */
-export function requireKnown(view: Pick<ArchiveView, 'strangers' | 'deviceIds'>, deviceIds: readonly string[]): void {
-  const [stranger] = view.strangers(deviceIds);
-  if (stranger === undefined) return;
-  const meant = nearest(stranger, view.deviceIds());
-  const advice =
-    meant === null ? 'It takes the id of a device as the API lists it.' : `Did you mean ${plainText(meant, 60)}?`;
-  throw new UserError(`--device: nothing is held of a device with that id. ${advice}`, 2);
-}
-
 /** Shows how far it is: by devices, and within one by time. */
 function createShow(view: ArchiveView, span: WalkSpan, { showWork }: Voice) {
   const total = Math.max(1, span.devices.length > 0 ? new Set(span.devices).size : view.deviceCount());
@@ -101,4 +83,63 @@ function createShow(view: ArchiveView, span: WalkSpan, { showWork }: Voice) {
       };
     });
   };
+}
+
+/** How an has ended, and what it was. */
+interface ExportDone {
+  readonly format: ExportFormat;
+  readonly end: ExportEnd;
+  readonly span: WalkSpan;
+  /** Of the text that was taken. */
+  readonly bytes: number;
+  readonly seconds: number;
+  /** What of the stretch the archive keeps no more; `null` for nothing. */
+  readonly cleared: ClearedPoints | null;
+}
+
+/** What the command ends with. A reader that closes the pipe is no failure. */
+function exportExit({ outcome }: ExportEnd): ExitCode {
+  return outcome === 'interrupted' ? 3 : 0;
+}
+
+/** The object of `--json`. */
+function exportSummary({ format, end, span, bytes, seconds, cleared }: ExportDone): object {
+  const { outcome, lines, readings, devices } = end;
+  return {
+    outcome,
+    exit_code: exportExit(end),
+    complete: outcome === 'complete',
+    format,
+    readings,
+    points: lines,
+    devices,
+    from: span.from === 0n ? null : formatExact(span.from),
+    to: span.to === END_OF_TIME ? null : formatExact(span.to),
+    bytes,
+    seconds,
+    not_in_archive:
+      cleared === null ? null : { ...cleared, from: formatExact(cleared.from), to: formatExact(cleared.to) },
+  };
+}
+
+const TOLD = { event: 'export-told' } as const;
+
+/** Says it in words. */
+function tellExport(
+  { end: { outcome, lines, devices }, span, cleared }: ExportDone,
+  logger: Pick<Logger, 'info' | 'warn'>,
+): void {
+  if (outcome === 'unread') return;
+  if (outcome === 'interrupted') {
+    logger.warn(`stopped before the end: what was written (${grouped(lines)} lines) is not all`, TOLD);
+    return;
+  }
+  const stretch = `from ${formatExact(span.from)}${span.to === END_OF_TIME ? '' : ` to ${formatExact(span.to)}`}`;
+  if (lines === 0) logger.warn(`the archive holds nothing of what was asked for (${stretch})`, TOLD);
+  else logger.info(`exported ${grouped(lines)} lines of ${grouped(devices)} devices`, TOLD);
+  if (cleared === null) return;
+  logger.warn(
+    `not in the archive any more: up to ${grouped(cleared.points)} points of ${grouped(cleared.devices)} devices, between ${formatExact(cleared.from)} and ${formatExact(cleared.to)} (archive.keep, archive.max_size). A database that received them has them still.`,
+    TOLD,
+  );
 }

@@ -1,45 +1,50 @@
 /**
- * `--forget --device ID` put together: alone under the lock, or by the daemon that holds it.
+ * `--forget --device ID`: alone under the lock, or by the daemon that holds it; then what was removed, and what it did not
+ * touch.
  */
 
 import { settingsOf } from '../../app/settings.ts';
 import { type ProcessPorts, repeatWhile } from '../../app/terminal.ts';
 import type { ForgetCommand } from '../../cli/command.ts';
 import { UserError } from '../../core/faults.ts';
+import { isRecord } from '../../core/json.ts';
+import { identityTag } from '../../core/lines/line-text.ts';
+import { counted, grouped, plainText } from '../../core/text.ts';
 import { requireState } from '../../store/open/read-only.ts';
+import { type CommandRun, printAnswer } from '../shared/command.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
-import { forgetParts, type UpkeepRun, withState } from '../shared/upkeep.ts';
-import { type ForgetSummary, forgetDevice } from './forget.ts';
-import { forgetText } from './text.ts';
+import { wrap } from '../shared/layout.ts';
+import { withState } from '../shared/with-state.ts';
+import { type ForgetSummary, forgetDevice, forgetParts } from './job.ts';
 
 /** How often it is looked how far it is. */
 const LOOK_EVERY_MS = 500;
 
 /** Runs it and prints what it comes to. @returns the exit code. @throws UserError with the exit code and what to do. */
-export async function runForgetCommand(
-  { command, config, voice }: UpkeepRun<ForgetCommand>,
-  ports: ProcessPorts,
-): Promise<number> {
-  const { device, json } = command;
+export async function runForgetCommand(run: CommandRun<ForgetCommand>, ports: ProcessPorts): Promise<number> {
+  const { command, config, voice } = run;
+  const { device } = command;
   requireState(config.dataDir);
   const { destinations } = settingsOf(config);
   const show = (progress: unknown): void => {
-    const { share } = { ...(progress as { readonly share?: unknown } | null) };
+    const share = isRecord(progress) ? progress['share'] : null;
     if (typeof share === 'number') voice.showWork(() => ({ share: Math.min(share, 0.99), words: 'removing it' }));
   };
-  const alone = async (): Promise<ForgetSummary> =>
-    await withState({ config, voice }, async ({ context }) => {
-      const progress = { share: 0 };
-      const order = { deviceId: device, progress };
-      const work = forgetDevice(forgetParts(context, destinations), order, ports.signal);
-      return await repeatWhile(work, () => show(progress), LOOK_EVERY_MS).finally(voice.endProgress);
-    });
   const summary = await doOrFollow(
     {
       kind: 'forget',
       args: { device },
       askedBy: '--forget',
-      alone,
+      alone: () =>
+        withState(run, ({ context }) => {
+          const progress = { share: 0 };
+          const work = forgetDevice(
+            forgetParts({ context, destinations }),
+            { deviceId: device, progress },
+            ports.signal,
+          );
+          return repeatWhile(work, () => show(progress), LOOK_EVERY_MS).finally(voice.endProgress);
+        }),
       read: (found) => (isSummary(found) ? found : null),
       failed: ({ exitCode, message }) =>
         new UserError(message ?? 'The daemon has left no summary that this version understands.', exitCode || 1),
@@ -48,13 +53,63 @@ export async function runForgetCommand(
     { dataDir: config.dataDir, voice },
     ports,
   );
-  const text = json ? `${JSON.stringify({ device_id: device, ...summary })}\n` : forgetText(device, summary);
-  ports.print(voice.scrub(text));
+  const object = { device_id: device, ...summary };
+  printAnswer(run, ports, { object, text: () => forgetText(device, summary) });
   return summary.exit_code;
 }
 
 function isSummary(value: unknown): value is ForgetSummary {
-  if (typeof value !== 'object' || value === null) return false;
-  const { outcome, points, exit_code } = value as Partial<Record<string, unknown>>;
+  if (!isRecord(value)) return false;
+  const { outcome, points, exit_code } = value;
   return typeof outcome === 'string' && typeof points === 'number' && typeof exit_code === 'number';
+}
+
+/** At most 80 columns wide, but for statements to be copied. */
+function forgetText(deviceId: string, summary: ForgetSummary): string {
+  const { outcome, points, quarantined, alerts, is_listed, is_log_empty } = summary;
+  const name = plainText(deviceId, 60);
+  if (outcome === 'interrupted') {
+    return wrap(
+      `Stopped before all of ${name} was removed. The next start finishes it, and so does running this again.`,
+      0,
+    );
+  }
+  const lines = [
+    `Removed of ${name}: ${counted(points, 'point')} of the archive, ${grouped(quarantined)} in quarantine, ${counted(alerts, 'alert')}, and all that was known of it.`,
+  ];
+  if (outcome === 'waiting') {
+    lines.push(
+      'Some points came in meanwhile that are not delivered yet: they stay until then. Run it again for them.',
+    );
+  }
+  if (is_listed) {
+    lines.push(
+      'The API lists it still: its entry (name, model, tags) comes back with the next listing, its readings do not, as long as it is excluded.',
+    );
+  }
+  if (!is_log_empty) {
+    lines.push(
+      'Another process was reading the state: its log (tidemark.db-wal) holds what was removed until it is written next.',
+    );
+  }
+  lines.push('Your databases were not touched, and copies of the state that were made before hold it still.');
+  return `${lines.map((line) => wrap(line, 0)).join('')}\n${statements(deviceId)}`;
+}
+
+/** How to remove it there. */
+function statements(deviceId: string): string {
+  const tag = identityTag(deviceId);
+  if (plainText(tag, 2000) !== tag) {
+    return wrap(
+      'The id holds characters that cannot be shown: look its series up in the database to remove them there.',
+      0,
+    );
+  }
+  const influxql = tag.replace(/'/g, "\\'");
+  return [
+    'In InfluxDB it is removed by (InfluxQL, in the database of the bucket):\n',
+    `  DELETE WHERE "device_id" = '${influxql}'\n`,
+    'In VictoriaMetrics by its /api/v1/admin/tsdb/delete_series with\n',
+    `  match[]={device_id=${JSON.stringify(tag)}}\n`,
+  ].join('');
 }

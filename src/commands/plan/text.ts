@@ -3,7 +3,7 @@
  */
 
 import { counted, grouped, plainText } from '../../core/text.ts';
-import { span, wrapped } from '../shared/words.ts';
+import { lasting, wrap } from '../shared/layout.ts';
 import type { CostPlan } from './cost.ts';
 
 /** The answer as a text of several lines, at most 80 columns wide. */
@@ -18,7 +18,7 @@ export function planText(plan: CostPlan): string {
   ];
   return parts
     .filter((lines) => lines.length > 0)
-    .map((lines) => lines.map(wrapped).join(''))
+    .map((lines) => lines.map((line) => wrap(line)).join(''))
     .join('\n');
 }
 
@@ -58,7 +58,7 @@ function tableOf({ requests_per_day: { asked, planned, left_for_history }, sched
     row(['Requests a day', 'due every', 'asked for', 'planned']),
     ...LANES.map(([lane, name]) => {
       const due = every[lane];
-      return row([name, due === null ? '' : span(due), grouped(asked[lane]), grouped(planned[lane])]);
+      return row([name, due === null ? '' : lasting(due, 1), grouped(asked[lane]), grouped(planned[lane])]);
     }),
     row(['left for history', '', '', grouped(left_for_history)]),
   ];
@@ -81,7 +81,7 @@ function verdictOf({ fits, warning, freshness, devices }: CostPlan): string[] {
   const fresh =
     devices.reporting === 0
       ? 'Freshness: no device reports.'
-      : `Freshness: readings are fetched at most ${span(median)} after their time (median of the devices; ${span(p95)} for 19 in 20).`;
+      : `Freshness: readings are fetched at most ${lasting(median, 1)} after their time (median of the devices; ${lasting(p95, 1)} for 19 in 20).`;
   return [fits ? 'It fits.' : `It does not fit. ${warning ?? ''}`, fresh];
 }
 
@@ -95,7 +95,7 @@ export function backfillText(plan: CostPlan): string {
     ...basis.assumptions.map((text) => `Assumed: ${text}`),
     'Nothing was fetched.',
   ];
-  return lines.map(wrapped).join('');
+  return lines.map((line) => wrap(line)).join('');
 }
 
 function sourceOf({ source, requests_asked: asked, as_of }: CostPlan['basis']): string {
@@ -113,10 +113,10 @@ function backfillOf({ backfill }: CostPlan): string[] {
   const time = ({ seconds, until, requests_per_day }: typeof alone): string =>
     seconds === null
       ? 'never: nothing is left for it'
-      : `${span(seconds)}, until ${until} (${grouped(requests_per_day)} requests a day)`;
+      : `${lasting(seconds, 1)}, until ${until} (${grouped(requests_per_day)} requests a day)`;
   const paced = ({ seconds, until, in_time: inTime }: NonNullable<typeof pace>['alone']): string => {
     if (seconds === null) return 'never: nothing is left for it';
-    return `${span(seconds)}, until ${until}${inTime === false ? ': NOT by the time that was asked for' : ''}`;
+    return `${lasting(seconds, 1)}, until ${until}${inTime === false ? ': NOT by the time that was asked for' : ''}`;
   };
   return [
     `${head}: about ${counted(readings, 'reading')} in ${counted(requests, 'request')}${held}`,

@@ -6,48 +6,52 @@
 import { realClock } from '../../app/real-clock.ts';
 import { createSecretReader } from '../../app/secrets.ts';
 import { settingsOf } from '../../app/settings.ts';
-import type { ProcessPorts, Voice } from '../../app/terminal.ts';
+import type { ProcessPorts } from '../../app/terminal.ts';
 import type { QuarantineCommand } from '../../cli/command.ts';
-import type { StateConfig } from '../../config/config.ts';
 import { UserError } from '../../core/faults.ts';
+import { isRecord } from '../../core/json.ts';
 import { isNarrow, type QuarantineFilter } from '../../core/quarantine.ts';
 import { filterArgs } from '../../core/state/job-args.ts';
 import type { KnownDestination } from '../../core/state/quarantine.ts';
-import { grouped, nearest } from '../../core/text.ts';
+
+import { counted, grouped, nearest, plainText } from '../../core/text.ts';
 import type { DestinationOptions } from '../../delivery/destination.ts';
 import { reachableOf } from '../../delivery/known-destinations.ts';
 import { requireState } from '../../store/open/read-only.ts';
 import { readQuarantine } from '../../store/quarantine-reader.ts';
+import { type CommandRun, printAnswer } from '../shared/command.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
+import { wrap } from '../shared/layout.ts';
 import { readSpan } from '../shared/range.ts';
-import { quarantineParts, type UpkeepRun, withState } from '../shared/upkeep.ts';
-import { quarantineListText, quarantineSummaryText } from '../shared/upkeep-text.ts';
-import { dropAdvice, listQuarantine } from './list.ts';
-import { dropQuarantine, type QuarantineSummary, retryQuarantine } from './quarantine.ts';
+import { withState } from '../shared/with-state.ts';
+import {
+  type DestinationOutcome,
+  dropQuarantine,
+  type QuarantineSummary,
+  quarantineParts,
+  retryQuarantine,
+} from './job.ts';
+import { dropAdvice, listQuarantine, quarantineListText } from './list.ts';
 
 /** Runs it and prints what it comes to. @returns the exit code. @throws UserError with the exit code and what to do. */
-export async function runQuarantineCommand(
-  { command, config, voice, secrets }: UpkeepRun<QuarantineCommand>,
-  ports: ProcessPorts,
-): Promise<number> {
-  const print = (value: unknown, text: string): void =>
-    ports.print(voice.scrub(command.json ? `${JSON.stringify(value)}\n` : text));
-  const span = readSpan(command, realClock.nowMs());
-  const filter = { destination: command.destination, devices: command.devices, reason: command.reason, ...span };
+export async function runQuarantineCommand(run: CommandRun<QuarantineCommand>, ports: ProcessPorts): Promise<number> {
+  const { command, config, secrets } = run;
+  const { action, destination, devices, reason } = command;
+  const filter = { destination, devices, reason, ...readSpan(command, realClock.nowMs()) };
   requireState(config.dataDir);
-  const destinations = settingsOf(config, createSecretReader({ readFile: ports.readFile, secrets })).destinations;
+  const { destinations } = settingsOf(config, createSecretReader({ readFile: ports.readFile, secrets }));
   const list = readQuarantine(config.dataDir, (quarantine) => {
     requireDestination(filter, { known: quarantine.destinations(), destinations });
     return listQuarantine(quarantine, filter, (known) => new Set(reachableOf(known, destinations).map(({ id }) => id)));
   });
-  if (command.action === 'list') {
-    print(list, quarantineListText(list));
+  if (action === 'list') {
+    printAnswer(run, ports, { object: list, text: () => quarantineListText(list) });
     return 0;
   }
-  if (command.action === 'drop' && !isNarrow(filter)) throw new UserError(dropAdvice(list), 2);
-  const total = list.points + list.records;
-  const summary = await act({ action: command.action, filter, config, voice, destinations, total }, ports);
-  print(summary, quarantineSummaryText(summary));
+  if (action === 'drop' && !isNarrow(filter)) throw new UserError(dropAdvice(list), 2);
+  const order: Order = { action, filter, destinations, total: list.points + list.records };
+  const summary = await retryOrDrop(run, order, ports);
+  printAnswer(run, ports, { object: summary, text: () => quarantineSummaryText(summary) });
   return summary.exit_code;
 }
 
@@ -67,39 +71,38 @@ function requireDestination(
   );
 }
 
-interface Act {
+interface Order {
   readonly action: 'retry' | 'drop';
   readonly filter: QuarantineFilter;
-  readonly config: StateConfig;
-  readonly voice: Voice;
   readonly destinations: readonly DestinationOptions[];
   /** How many points and records are meant. */
   readonly total: number;
 }
 
-async function act(
-  { action, filter, config, voice, destinations, total }: Act,
+async function retryOrDrop(
+  run: CommandRun<QuarantineCommand>,
+  { action, filter, destinations, total }: Order,
   ports: ProcessPorts,
 ): Promise<QuarantineSummary> {
+  const { config, voice } = run;
   const show = (progress: unknown): void => {
-    const { done } = { ...(progress as { readonly done?: unknown } | null) };
+    const done = isRecord(progress) ? progress['done'] : null;
     if (typeof done !== 'number') return;
     voice.showWork(() => ({
       share: total === 0 ? null : Math.min(done / total, 0.999),
       words: `${grouped(done)} of ${grouped(total)} looked at`,
     }));
   };
-  const alone = async (): Promise<QuarantineSummary> =>
-    await withState({ config, voice }, async ({ context }) => {
-      const work = action === 'retry' ? retryQuarantine : dropQuarantine;
-      return await work(quarantineParts(context, destinations), { filter, tell: show }, ports.signal);
-    }).finally(voice.endProgress);
+  const work = action === 'retry' ? retryQuarantine : dropQuarantine;
   return await doOrFollow(
     {
       kind: `quarantine-${action}`,
       args: filterArgs(filter),
       askedBy: `--quarantine ${action}`,
-      alone,
+      alone: () =>
+        withState(run, ({ context }) =>
+          work(quarantineParts({ context, destinations }), { filter, tell: show }, ports.signal),
+        ).finally(voice.endProgress),
       read: (summary) => (isSummary(summary) ? summary : null),
       show,
     },
@@ -109,9 +112,46 @@ async function act(
 }
 
 function isSummary(value: unknown): value is QuarantineSummary {
-  if (typeof value !== 'object' || value === null) return false;
-  const { destinations, records, exit_code } = value as Partial<Record<string, unknown>>;
+  if (!isRecord(value)) return false;
+  const { destinations, records, exit_code } = value;
   return (
     Array.isArray(destinations) && typeof records === 'object' && records !== null && typeof exit_code === 'number'
   );
+}
+
+/** What came of a retry or a drop. */
+export function quarantineSummaryText(summary: QuarantineSummary): string {
+  const { action, outcome, destinations, records } = summary;
+  const lines = [...destinations.flatMap((each) => destinationLines(action, each)), ...recordLines(action, records)];
+  if (lines.length === 0) lines.push('Nothing in quarantine fits that.');
+  if (outcome === 'interrupted') lines.push('Stopped before the end. Run it again for the rest.');
+  return lines.map((line) => wrap(line, 0)).join('');
+}
+
+function destinationLines(
+  action: QuarantineSummary['action'],
+  { name, accepted, refused, beyond_retention, dropped, held }: DestinationOutcome,
+): string[] {
+  if (action === 'drop')
+    return [`${name}: ${counted(dropped, 'point')} given up; it lacks them for ever, which is shown`];
+  const counts = [
+    [accepted, 'accepted'],
+    [refused, 'refused again, kept with the new words'],
+    [beyond_retention, 'older than it keeps'],
+  ] as const;
+  return [
+    ...counts.filter(([count]) => count > 0).map(([count, words]) => `${name}: ${counted(count, 'point')} ${words}`),
+    ...(held === null ? [] : [`${name}: not sent, kept as it is: ${plainText(held, 400)}`]),
+  ];
+}
+
+function recordLines(
+  action: QuarantineSummary['action'],
+  { done, left, reasons }: QuarantineSummary['records'],
+): string[] {
+  const why = reasons.map((reason) => plainText(reason, 100)).join('; ');
+  return [
+    ...(done === 0 ? [] : [`${counted(done, 'record')} of the API ${action === 'drop' ? 'given up' : 'in place now'}`]),
+    ...(left === 0 ? [] : [`${counted(left, 'record')} of the API kept: ${why}`]),
+  ];
 }

@@ -6,8 +6,9 @@
  */
 import { createGroups, createMatcher, type QuarantineFilter, type QuarantineGroup } from '../../core/quarantine.ts';
 import type { KnownDestination, QuarantineStore } from '../../core/state/quarantine.ts';
-import { counted, plainText } from '../../core/text.ts';
+import { counted, grouped, plainText } from '../../core/text.ts';
 import { formatExact } from '../../core/time.ts';
+import { WIDTH, wrap } from '../shared/layout.ts';
 
 /** The object that `--quarantine list --json` prints. */
 export interface QuarantineList {
@@ -117,4 +118,46 @@ export function dropAdvice({ groups, points, records }: QuarantineList): string 
   const counts = `${counted(points, 'point')} and ${counted(records, 'record')}`;
   const example = groups.find(({ drop }) => drop !== null)?.drop ?? 'tidemark --quarantine drop --destination influx';
   return `--quarantine drop gives up for ever, so it has to be told what: by --destination, --reason, --device, --from or --to. All together would be ${counts}; --quarantine list shows them. For example: ${example}`;
+}
+
+/** The list for people, at most 80 columns wide; nothing is shown but through `plainText`. */
+export function quarantineListText({ groups, points, records, dropped }: QuarantineList): string {
+  const head =
+    groups.length === 0
+      ? 'Nothing is in quarantine.\n'
+      : wrap(
+          `In quarantine: ${counted(points, 'point')} that a database refused, ${counted(records, 'record')} of the API that could not be understood.`,
+          0,
+        );
+  const given = dropped.map(({ source, reason, count: records }) =>
+    wrap(`Given up before: ${counted(records, 'record')} (${plainText(source, 40)}): ${plainText(reason, 120)}`, 0),
+  );
+  return [head, ...groups.map(groupText), ...(given.length === 0 ? [] : [given.join('')])].join('\n');
+}
+
+function groupText(group: ListedGroup): string {
+  const { destination, is_configured, count, reason, first, last, samples, retry, drop } = group;
+  const what = destination === null ? 'Records of the API' : `Points that ${destination} refused`;
+  const former = is_configured || destination === null ? '' : ' (not in the configuration any more)';
+  const when = destination === null ? 'set aside' : 'of';
+  return [
+    wrap(`${what}${former}: ${grouped(count)}`, 0),
+    wrap(`  ${plainText(reason, 300)}`, 2),
+    wrap(`  ${when} ${first} to ${last}`, 2),
+    ...samples.map((sample) => `    ${cut(plainText(sample), WIDTH - 4)}\n`),
+    ...(retry === null ? [] : [command('again', retry)]),
+    ...(drop === null ? [] : [command('give up', drop)]),
+  ].join('');
+}
+
+/** A command of which the last flag goes onto a line of its own where it is long. */
+function command(label: string, text: string): string {
+  const line = `  ${`${label}:`.padEnd(9)}${text}`;
+  if (line.length <= WIDTH) return `${line}\n`;
+  const at = text.lastIndexOf(' --');
+  return `  ${`${label}:`.padEnd(9)}${text.slice(0, at)} \\\n${' '.repeat(15)}${text.slice(at + 1)}\n`;
+}
+
+function cut(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }

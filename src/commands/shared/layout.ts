@@ -43,8 +43,12 @@ export function row(label: string, text: string): string {
   return wrap(`${label.padEnd(LABEL)}${text}`, LABEL);
 }
 
-/** A line in lines of at most 80 columns, the later ones set in; each with its end. */
-export function wrap(line: string, indent: number): string {
+/**
+ * A line in lines of at most 80 columns, each with its end.
+ *
+ * @param indent by how many columns the later ones are set in: two more than the first where it is left out.
+ */
+export function wrap(line: string, indent = (/^ */.exec(line)?.[0].length ?? 0) + 2): string {
   let rest = line;
   let text = '';
   while (columnsOf(rest) > WIDTH) {
@@ -77,9 +81,9 @@ export function plural(value: number, what: string): string {
   return counted(Math.round(value), what);
 }
 
-/** A length of time as people say it. */
-export function lasting(seconds: number): string {
-  if (seconds < 90) return `${Math.round(seconds)} s`;
+/** A length of time as people say it. @param digits how many of a second's are told. */
+export function lasting(seconds: number, digits = 0): string {
+  if (seconds < 90) return `${grouped(Math.round(seconds * 10 ** digits) / 10 ** digits)} s`;
   if (seconds < 90 * 60) return `${Math.round(seconds / 60)} min`;
   return seconds < 48 * 3600 ? `${(seconds / 3600).toFixed(1)} h` : `${(seconds / 86_400).toFixed(1)} days`;
 }

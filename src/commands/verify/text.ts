@@ -2,7 +2,7 @@
  * The answer of `--verify` for people: one screen, worst first, every bad thing with what to do.
  */
 import { counted, grouped, plainText } from '../../core/text.ts';
-import { wrapped } from '../shared/words.ts';
+import { wrap } from '../shared/layout.ts';
 import { type DayDifference, type DestinationVerdict, worstFirst } from './report.ts';
 import type { SampleVerdict } from './sample-report.ts';
 
@@ -26,7 +26,7 @@ export function verifyText({ from, to, repair, destinations, sample }: VerifyTol
     ...destinations.map((verdict) => destinationLines(verdict, repair)),
     ...(sample === null ? [] : [sampleLines(sample, repair)]),
   ];
-  return parts.map((lines) => lines.map(wrapped).join('')).join('\n');
+  return parts.map((lines) => lines.map((line) => wrap(line)).join('')).join('\n');
 }
 
 const KINDS = { influxdb: 'InfluxDB', victoriametrics: 'VictoriaMetrics' } as const;

@@ -105,6 +105,11 @@ export interface Job {
   readonly end: JobEnd | null;
 }
 
+/** The end of a job that has come to a summary. @param isCut whether it was stopped before it was done. */
+export function endWith(summary: object, exitCode: ExitCode, isCut = false): JobEnd {
+  return { state: isCut ? 'cancelled' : 'done', exitCode, summary, message: null };
+}
+
 /** The jobs as the daemon sees them. */
 export interface JobQueue {
   /** What the daemon asks of itself. @returns the id of the job. */

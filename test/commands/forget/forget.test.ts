@@ -4,8 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { Sync, SyncOptions } from '../../../src/app/open-sync.ts';
-import { createForgetWorker, type ForgetParts, forgetDevice } from '../../../src/commands/forget/forget.ts';
-import { forgetParts } from '../../../src/commands/shared/upkeep.ts';
+import { createForgetWorker, type ForgetParts, forgetDevice, forgetParts } from '../../../src/commands/forget/job.ts';
 import { createMendWorker } from '../../../src/commands/verify/mend.ts';
 import { createSampleWorker } from '../../../src/commands/verify/sample-job.ts';
 import { UserError } from '../../../src/core/faults.ts';
@@ -60,7 +59,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     const hold = holding(rig.simulator.transport, 'often');
     const sync = rig.open({ transport: hold.transport, destinations: [] });
     const { store, clock } = sync.context;
-    const parts = forgetParts(sync.context, destinationsOf(rig));
+    const parts = forgetParts({ ...sync, destinations: destinationsOf(rig) });
     const state = store.telemetry('often');
     const to = (state.spans.at(-1)?.to ?? 0n) + 1_800_000_000_000n;
     const pull = sync.puller.pull(
@@ -104,7 +103,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
       const end = work(sync);
       await rig.clock.busy(hold.asked);
       store.markGone('often', clock.nowMs());
-      const parts = forgetParts(sync.context, destinationsOf(rig));
+      const parts = forgetParts({ ...sync, destinations: destinationsOf(rig) });
       await forgetDevice(parts, { deviceId: 'often' }, NEVER);
       hold.release();
       ends.push(await end);
@@ -119,7 +118,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     using rig = await rigOf();
     await rig.once();
     const sync = rig.open({ destinations: [] });
-    const parts = forgetParts(sync.context, destinationsOf(rig));
+    const parts = forgetParts({ ...sync, destinations: destinationsOf(rig) });
     const ends = await Promise.all(
       ['often', 'oftne', 'xyzzy-plugh-0042'].map(
         async (device) => await createForgetWorker(parts)({ device }, NEVER).end,
@@ -159,16 +158,16 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     const configured = () => {
       steps += 1;
       if (steps === 2) stop.abort(new Error('told to stop'));
-      return forgetParts(sync.context, destinationsOf(rig)).configured();
+      return forgetParts({ ...sync, destinations: destinationsOf(rig) }).configured();
     };
-    const parts = { ...forgetParts(sync.context, []), configured };
+    const parts = { ...forgetParts({ ...sync, destinations: [] }), configured };
     const ended = await forgetDevice(parts, { deviceId: 'tied' }, stop.signal);
     expect(ended).toMatchObject({ outcome: 'interrupted', exit_code: 3 });
     expect(ended.points, 'what was removed by then').toBeGreaterThan(0);
     expect(store.forgetting.unfinished()).toEqual(['tied']);
     sync.close();
     const next = rig.open({ destinations: [] });
-    expect(tracesOf(forgetParts(next.context, []), 'tied')).toEqual(NOTHING);
+    expect(tracesOf(forgetParts({ ...next, destinations: [] }), 'tied')).toEqual(NOTHING);
     next.close();
   });
 
@@ -183,7 +182,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
       stop.abort(new Error('told to stop'));
       return [{ id: 1, name: 'influx' }];
     };
-    const parts = { ...forgetParts(sync.context, []), configured };
+    const parts = { ...forgetParts({ ...sync, destinations: [] }), configured };
     await expect(forgetDevice(parts, { deviceId: 'tied' }, stop.signal)).rejects.toThrow(
       expect.objectContaining({ exitCode: 3, message: 'Stopped before anything was removed. Run it again.' }),
     );

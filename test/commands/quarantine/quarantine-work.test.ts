@@ -4,10 +4,14 @@
  */
 import { afterEach, describe, expect, test } from 'vitest';
 import { realClock } from '../../../src/app/real-clock.ts';
-import { listQuarantine } from '../../../src/commands/quarantine/list.ts';
-import { dropQuarantine, type QuarantineParts, retryQuarantine } from '../../../src/commands/quarantine/quarantine.ts';
-import { quarantineParts } from '../../../src/commands/shared/upkeep.ts';
-import { quarantineListText, quarantineSummaryText } from '../../../src/commands/shared/upkeep-text.ts';
+import { quarantineSummaryText } from '../../../src/commands/quarantine/command.ts';
+import {
+  dropQuarantine,
+  type QuarantineParts,
+  quarantineParts,
+  retryQuarantine,
+} from '../../../src/commands/quarantine/job.ts';
+import { listQuarantine, quarantineListText } from '../../../src/commands/quarantine/list.ts';
 import type { QuarantineFilter } from '../../../src/core/quarantine.ts';
 import { createDeliverer } from '../../../src/delivery/deliver.ts';
 import { reachableOf } from '../../../src/delivery/known-destinations.ts';
@@ -328,7 +332,7 @@ describe.runIf(influxdAvailable())('records of the API in quarantine', () => {
       );
       store.quarantine.add('devices', [{ ...odd, record: '{"device_id":"new"}' }], at);
       store.quarantine.add('gone', [{ ...odd, record: JSON.stringify({ recorded_at: time, values: { v: 1 } }) }], at);
-      const parts = quarantineParts(sync.context, []);
+      const parts = quarantineParts({ ...sync, destinations: [] });
       const summary = await retryQuarantine(parts, { filter: ALL, tell: () => {} }, NEVER);
       expect(summary).toMatchObject({ exit_code: 1, records: { done: 3, left: 3 } });
       expect(summary.records.reasons).toEqual([

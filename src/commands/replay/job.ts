@@ -1,12 +1,12 @@
 /**
- * `--replay` (design 1.2), whoever does it: archived points are sent again to one destination or to each, side by side.
+ * `--replay`, alone or as a job of the daemon: archived points are sent again to one destination or to each, side by side.
  */
 
 import type { Observe } from '../../core/events.ts';
 import { type ExitCode, UserError } from '../../core/faults.ts';
 import type { Clock, Random } from '../../core/ports.ts';
 import { isReplayArgs, type ReplayArgs } from '../../core/state/job-args.ts';
-import type { JobEnd } from '../../core/state/jobs.ts';
+import { endWith, type JobEnd } from '../../core/state/jobs.ts';
 import type { ReplayReport, ReplaySummary } from '../../core/state/replay.ts';
 import type { Store } from '../../core/state/state.ts';
 import { nearest } from '../../core/text.ts';
@@ -105,8 +105,7 @@ export function createReplayWorker(
       if (!isReplayArgs(args)) throw new Error('no arguments of a replay');
       replays = openReplays({ ...parts, isBeside: true }, args);
       const summary = await replays.run(signal);
-      const state = summary.outcome === 'interrupted' ? 'cancelled' : 'done';
-      return { state, exitCode: summary.exit_code, summary, message: null };
+      return endWith(summary, summary.exit_code, summary.outcome === 'interrupted');
     };
     return { end: work(), progress: () => replays?.reports() ?? [] };
   };

@@ -1,20 +1,26 @@
 /**
- * `--quarantine retry` and `--quarantine drop`: what stands in quarantine, sent again or given up (design 1.2, 2.2).
+ * `--quarantine retry` and `--quarantine drop`, alone or as jobs of the daemon: what stands in quarantine, sent again or
+ * given up.
  *
  * Both go through it once, in the order in which it came, in small steps: stopping anywhere costs nothing, and running it
  * again goes on with what is left.
  */
+
+import { parseAlertPage, parseDevicePage, parseTelemetryPage } from '../../api/parse.ts';
 import type { ExitCode } from '../../core/faults.ts';
 import type { Clock } from '../../core/ports.ts';
 import { createMatcher, lackOf, type QuarantineFilter } from '../../core/quarantine.ts';
+import type { JsonValue } from '../../core/records.ts';
 import { filterOf } from '../../core/state/job-args.ts';
-import type { JobEnd } from '../../core/state/jobs.ts';
+import { endWith } from '../../core/state/jobs.ts';
 import type { KnownDestination, QuarantinedItem } from '../../core/state/quarantine.ts';
 import type { Store } from '../../core/state/state.ts';
 import { deviceOf } from '../../delivery/batch-sender.ts';
-import type { Reachable } from '../../delivery/known-destinations.ts';
+import type { DestinationOptions } from '../../delivery/destination.ts';
+import { type Reachable, reachableOf } from '../../delivery/known-destinations.ts';
 import { createLogWitnesses, type LinesRetried, retryLines } from '../../delivery/retry-lines.ts';
-import type { RetryRecord } from '../../ingest/retry-records.ts';
+import type { SyncContext } from '../../ingest/context.ts';
+import { createRecordRetry, type Reparse, type Reparsed, type RetryRecord } from '../../ingest/retry-records.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
 
 /** What came of it at a destination. Points. */
@@ -58,6 +64,23 @@ export interface QuarantineParts {
 
 type Tell = (progress: QuarantineProgress) => void;
 
+/** The sync on whose state it works; its databases are those of the configuration. */
+interface WorkOf {
+  readonly context: SyncContext;
+  readonly destinations: readonly DestinationOptions[];
+}
+
+/** Puts together what the work needs, in a daemon and alone. */
+export function quarantineParts({ context, destinations }: WorkOf): QuarantineParts {
+  const { store, clock } = context;
+  return {
+    store,
+    clock,
+    reachable: () => reachableOf(store.quarantine.destinations(), destinations),
+    records: () => createRecordRetry(context, reparse),
+  };
+}
+
 /** The workers for `runJobs`. */
 export function createQuarantineWorkers(
   parts: QuarantineParts,
@@ -67,13 +90,8 @@ export function createQuarantineWorkers(
     const tell: Tell = (now) => {
       progress = now;
     };
-    const end = work(parts, { filter: filterOf(args), tell }, signal).then(
-      (summary): JobEnd => ({
-        state: summary.outcome === 'interrupted' ? 'cancelled' : 'done',
-        exitCode: summary.exit_code,
-        summary,
-        message: null,
-      }),
+    const end = work(parts, { filter: filterOf(args), tell }, signal).then((summary) =>
+      endWith(summary, summary.exit_code, summary.outcome === 'interrupted'),
     );
     return { end, progress: () => progress };
   };
@@ -240,4 +258,48 @@ function addUp(outcome: Mutable<DestinationOutcome>, { accepted, refused, beyond
   outcome.refused += refused;
   outcome.beyond_retention += beyond;
   outcome.held = held;
+}
+
+/** Reads a record of the quarantine as this version would. */
+export const reparse: Reparse = (source, record): Reparsed => {
+  const value = jsonOf(record);
+  if (value === undefined) return notUnderstood('it is too long to be kept in full: its time has to be read again');
+  const body = { data: [value] };
+  if (source === 'devices' || source === 'alerts') {
+    const { rejected } = (source === 'devices' ? parseDevicePage : parseAlertPage)(body, 'the quarantine');
+    const [first] = rejected;
+    return first === undefined ? { kind: 'listed' } : notUnderstood(`still not understood: ${first.reason}`);
+  }
+  const page = parseTelemetryPage({ data: [withPairs(value)] }, 'the quarantine');
+  const [reading] = page.readings;
+  if (reading === undefined) return notUnderstood(`still not understood: ${page.rejected[0]?.reason ?? ''}`);
+  const pairs = pairsOf(value);
+  return { kind: 'reading', reading: pairs === null ? reading : { ...reading, values: pairs } };
+};
+
+function notUnderstood(why: string): Reparsed {
+  return { kind: 'not-understood', why };
+}
+
+function jsonOf(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Readings of which single values were set aside are kept with their values as pairs. */
+function pairsOf(value: JsonValue): [string, JsonValue][] | null {
+  if (typeof value !== 'object' || value === null || !('values' in value)) return null;
+  const { values } = value;
+  return Array.isArray(values) && values.every(isPair) ? values : null;
+}
+
+function isPair(value: unknown): value is [string, JsonValue] {
+  return Array.isArray(value) && value.length === 2 && typeof value[0] === 'string';
+}
+
+function withPairs(value: JsonValue): JsonValue {
+  return pairsOf(value) === null ? value : { ...(value as { readonly [key: string]: JsonValue }), values: {} };
 }

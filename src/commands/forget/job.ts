@@ -1,5 +1,5 @@
 /**
- * `--forget --device ID`: removes what is held of a device (design 1.2).
+ * `--forget --device ID`, alone or as a job of the daemon: removes what is held of a device.
  *
  * Promises: nothing is removed of a device that would be synced anew at once, or of which something waits for a database of
  * the configuration; once it is begun nothing of the device can land any more, and it is finished whatever happens.
@@ -11,10 +11,13 @@ import type { DeviceFilter } from '../../core/filter.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { KnownDevice } from '../../core/state/inventory.ts';
 import { deviceToForget } from '../../core/state/job-args.ts';
-import type { JobEnd } from '../../core/state/jobs.ts';
+import { endWith, type JobEnd } from '../../core/state/jobs.ts';
 import { LOG_LANES } from '../../core/state/log.ts';
 import type { ForgottenCounts, Store } from '../../core/state/state.ts';
 import { counted, nearest, plainText } from '../../core/text.ts';
+import type { DestinationOptions } from '../../delivery/destination.ts';
+import { reachableOf } from '../../delivery/known-destinations.ts';
+import type { SyncContext } from '../../ingest/context.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
 
 /** What came of it. It does not name the device: the summary of a job stays in the state for a while. */
@@ -39,6 +42,24 @@ export interface ForgetParts {
   readonly configured: () => readonly { readonly id: number; readonly name: string }[];
 }
 
+/** The sync on whose state it works; its databases are those of the configuration. */
+interface WorkOf {
+  readonly context: SyncContext;
+  readonly destinations: readonly DestinationOptions[];
+}
+
+/** Puts together what the work needs, in a daemon and alone. */
+export function forgetParts({ context, destinations }: WorkOf): ForgetParts {
+  const { store, clock, observe, settings } = context;
+  return {
+    store,
+    clock,
+    observe,
+    filter: settings.filter,
+    configured: () => reachableOf(store.quarantine.destinations(), destinations),
+  };
+}
+
 interface Progress {
   /** The part of the archive that was gone through. */
   share: number;
@@ -56,12 +77,7 @@ export function createForgetWorker(parts: ForgetParts): (args: unknown, signal: 
   return (args, signal) => {
     const progress: Progress = { share: 0 };
     const end = forgetDevice(parts, { deviceId: deviceToForget(args), progress }, signal).then(
-      (summary): JobEnd => ({
-        state: summary.outcome === 'interrupted' ? 'cancelled' : 'done',
-        exitCode: summary.exit_code,
-        summary,
-        message: null,
-      }),
+      (summary) => endWith(summary, summary.exit_code, summary.outcome === 'interrupted'),
       (error: unknown): JobEnd => {
         if (!(error instanceof ForgetRefused)) throw error;
         return { state: 'failed', exitCode: error.exitCode, summary: null, message: error.message };
