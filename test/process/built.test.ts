@@ -1,36 +1,16 @@
 /**
  * The program as it is installed: what `npm run build` makes of the source does what the source does.
  */
-import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { outsideLibraries } from '../../config/outside.mjs';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
 import { VERSION } from '../../src/app/version.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { mistakesOfLine } from '../support/log-lines.ts';
-import { KEY, openBench, openStage, ROOT, start, until } from './support.ts';
+import { KEY, MAIN, openBench, openStage, SOURCE, start, until } from './support.ts';
 
-let place: string;
-let program: string;
-
-beforeAll(() => {
-  place = mkdtempSync(join(tmpdir(), 'tidemark-built-'));
-  const folder = join(place, 'dist');
-  const { status, stderr } = spawnSync(process.execPath, [join(ROOT, 'config', 'build.mjs'), folder], {
-    encoding: 'utf8',
-  });
-  expect([status, stderr]).toEqual([0, '']);
-  // No more than the image has.
-  mkdirSync(join(place, 'node_modules'));
-  for (const name of outsideLibraries(join(ROOT, 'node_modules'))) {
-    mkdirSync(dirname(join(place, 'node_modules', name)), { recursive: true });
-    symlinkSync(join(ROOT, 'node_modules', name), join(place, 'node_modules', name));
-  }
-  program = join(folder, 'main.js');
-}, 60_000);
-
+const place = mkdtempSync(join(tmpdir(), 'tidemark-built-'));
 afterAll(() => rmSync(place, { recursive: true, force: true }));
 
 /** What the pages load: some of it is read from beside the program, some from a library's package. */
@@ -38,10 +18,10 @@ const ASSETS = ['page.css', 'mark.svg', 'live.js', 'morph.js', 'charts.js', 'upl
 
 describe('the built program', () => {
   test('can be run as a command, and tells its version and its help', async () => {
-    expect(readFileSync(program, 'utf8')).toMatch(/^#!\/usr\/bin\/env node\n/);
-    const version = await start(['--version'], { program }).ended;
+    expect(readFileSync(MAIN, 'utf8')).toMatch(/^#!\/usr\/bin\/env node\n/);
+    const version = await start(['--version']).ended;
     expect(version).toMatchObject({ code: 0, stdout: `${VERSION}\n`, stderr: '' });
-    const [built, source] = await Promise.all([start(['--help'], { program }).ended, start(['--help']).ended]);
+    const [built, source] = await Promise.all([start(['--help']).ended, start(['--help'], { program: SOURCE }).ended]);
     expect(built.stdout).toBe(source.stdout);
   });
 
@@ -49,29 +29,29 @@ describe('the built program', () => {
     await using stage = await openStage();
     const file = join(stage.directory, 'tidemark.yaml');
     writeFileSync(file, 'log: {format: pretty}\nsync: {history: 1h}\n');
-    const { code, stdout, stderr } = await stage.run(['--once', '--json', '--config', file], { program });
+    const { code, stdout, stderr } = await stage.run(['--once', '--json', '--config', file]);
     expect([code, stderr]).toEqual([0, expect.stringContaining('INFO')]);
     expect(JSON.parse(stdout)).toMatchObject({ gaps: [] });
     expect(JSON.parse(stdout).points_archived).toBeGreaterThan(100);
     expect(stderr + stdout).not.toContain(KEY);
-    const status = await stage.run(['--status'], { program });
+    const status = await stage.run(['--status']);
     expect([status.code, status.stderr]).toEqual([0, '']);
   });
 
   test.runIf(influxdAvailable())('delivers, and its log has no line but its own', { timeout: 90_000 }, async () => {
     await using bench = await openBench();
     await using stage = await openStage({ bench });
-    const { code, stderr } = await stage.run(['--once', '--log-level', 'debug'], { program });
+    const { code, stderr } = await stage.run(['--once', '--log-level', 'debug']);
     expect(code).toBe(0);
     const lines = stderr.split('\n').filter((line) => line !== '');
     expect(lines.flatMap(mistakesOfLine)).toEqual([]);
     expect(lines.some((line) => line.includes('"event":"lines-delivered"'))).toBe(true);
-    const check = await stage.run(['--check'], { program });
+    const check = await stage.run(['--check']);
     expect([check.code, check.stderr]).toEqual([0, '']);
   });
 
   test('shows its pages with all that they load, and its metrics', { timeout: 90_000 }, async () => {
-    const demo = start(['--demo'], { cwd: place, env: { TMPDIR: place }, program, withinMs: 85_000 });
+    const demo = start(['--demo'], { cwd: place, env: { TMPDIR: place }, withinMs: 85_000 });
     try {
       await until('it tells where the page is', () => demo.stdout().includes('\n') || demo.child.exitCode !== null);
       const url = /^Status page: (http:\S+\/)\n/.exec(demo.stdout())?.[1] ?? '';

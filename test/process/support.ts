@@ -16,10 +16,14 @@ import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import { type Bench, startBench } from '../support/bench.ts';
+import { programFile } from '../support/built-program.ts';
 import { judge, type Verdict } from '../support/judge.ts';
 
 export const ROOT = join(import.meta.dirname, '..', '..');
-export const MAIN = join(ROOT, 'src', 'main.ts');
+/** What tests start: the built program, or the source where none was built (`npm run soak`). */
+export const MAIN = programFile();
+/** The source of the program. */
+export const SOURCE = join(ROOT, 'src', 'main.ts');
 
 /** Distinctive, so that a search for them finds nothing by chance; with characters that every encoding changes. */
 export const KEY = 'tmk_CANARYkey/7+9%Zz~4242';
@@ -54,7 +58,7 @@ export interface RunOptions {
   /** Before the program's own file: `--import`. */
   readonly nodeArgs?: readonly string[];
   readonly cwd?: string;
-  /** Its file; the source's where none is named. */
+  /** Its file; the built one where none is named. */
   readonly program?: string;
   /** Runs it as another user; this one has to be root. */
   readonly uid?: number;

@@ -1,0 +1,38 @@
+/**
+ * The program as it is installed, built once for all tests of a run: what starts it fifty times does not read and strip
+ * hundreds of source files each time. Beside it lies no more than the image has.
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { outsideLibraries } from '../../config/outside.mjs';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+
+/** The variable that tells the tests of a run where the program is. */
+const PLACE = 'TIDEMARK_TEST_PROGRAM';
+
+/** The file to start: what was built for this run, and the source where nothing was. */
+export function programFile(): string {
+  return process.env[PLACE] ?? join(ROOT, 'src', 'main.ts');
+}
+
+/** Builds it into a folder of its own; as vitest's global setup. @returns what removes it. */
+export function setup(): () => void {
+  const place = mkdtempSync(join(tmpdir(), 'tidemark-program-'));
+  const folder = join(place, 'dist');
+  execFileSync(process.execPath, [join(ROOT, 'config', 'build.mjs'), folder], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  for (const name of outsideLibraries(join(ROOT, 'node_modules'))) {
+    const link = join(place, 'node_modules', name);
+    mkdirSync(dirname(link), { recursive: true });
+    symlinkSync(join(ROOT, 'node_modules', name), link);
+  }
+  process.env[PLACE] = join(folder, 'main.js');
+  return () => {
+    delete process.env[PLACE];
+    rmSync(place, { recursive: true, force: true });
+  };
+}
