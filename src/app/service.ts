@@ -104,7 +104,7 @@ async function servePage({ listen, sync, voice: { scrub, logger }, perDevice }: 
     health,
     ready,
     metrics,
-    onError: (message) => logger.error(`status page: ${message}`, { event: 'status-page-failed' }),
+    onError: (message) => logger.say({ type: 'status-page-failed', message }),
   });
 }
 

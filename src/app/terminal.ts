@@ -87,7 +87,7 @@ export function openVoice(options: {
   });
   const everyMs = line === null ? LOOK_FOR_LOG_MS : LOOK_FOR_TERMINAL_MS;
   let dueMs = Number.NEGATIVE_INFINITY;
-  const target = line ?? ((message: string) => logger.info(message, { event: 'progress' }));
+  const target = line ?? ((message: string) => logger.say({ type: 'progress', message }));
   const progress = createProgress(target);
   const showWork = createWorkProgress(target);
   return {

@@ -39,10 +39,11 @@ export async function runCommand(command: RunnableCommand, ports: ProcessPorts):
 /** Where the log is to be JSON, so are the mistakes of the configuration; no log is open yet. */
 function tellMistakes({ mistakes, exitCode }: ConfigError, { stderr }: ProcessPorts): void {
   const logger = createLogger({ level: 'error', format: 'json', stream: stderr, secrets: [], clock: realClock });
-  logger.error(`The configuration is not usable: ${mistakes.join('; ')}`, {
-    event: 'configuration-invalid',
+  logger.say({
+    type: 'configuration-invalid',
+    message: mistakes.join('; '),
     mistakes: mistakes.length,
-    exit_code: exitCode,
+    exitCode,
   });
 }
 
@@ -161,10 +162,7 @@ async function toldAtItsEnd(
     const words = known ? error.message : error instanceof Error ? `${error.name}: ${error.message}` : 'unknown';
     const exitCode = known ? error.exitCode : 1;
     if (log.format === 'json') {
-      voice.logger.error(known ? words : `an error that should not happen: ${words}`, {
-        event: 'failed',
-        exit_code: exitCode,
-      });
+      voice.logger.say({ type: 'failed', message: words, isKnown: known, exitCode });
       return exitCode;
     }
     throw known ? new UserError(voice.scrub(words), exitCode) : new Error(voice.scrub(words));

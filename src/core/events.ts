@@ -1,6 +1,7 @@
 /**
- * Everything worth telling, as facts. Logic reports these and neither logs nor counts; `observe/` decides who hears
- * what. No event carries a secret, a header or a body.
+ * Everything worth telling, as facts. Logic reports these and neither logs nor counts: what the log says of an event,
+ * what it counts and how often it is told stands in `observe/event-table.ts`, which has a row for each of them. No event
+ * carries a secret, a header or a body.
  */
 
 import type { ApiFaultKind, ExitCode } from './faults.ts';
@@ -8,7 +9,8 @@ import type { DestinationKind } from './lines/dialect.ts';
 import type { RequestLane, Stream } from './ports.ts';
 import type { EpochMs } from './time.ts';
 
-export type AppEvent =
+/** What happens in the sync. */
+type SyncEvent =
   // Requests
   | {
       readonly type: 'request-done';
@@ -214,6 +216,57 @@ export type AppEvent =
       readonly statusPage: string;
     }
   | { readonly type: 'stopping'; readonly reason: string };
+
+/** What the program around the sync and its commands say: each of these is a line of the log, however often it comes. */
+export type ProgramEvent =
+  | { readonly type: 'started'; readonly statusPage: string }
+  | { readonly type: 'stopped' }
+  | { readonly type: 'status-page-failed'; readonly message: string }
+  /** How far long work is. */
+  | { readonly type: 'progress'; readonly message: string }
+  | {
+      readonly type: 'configuration-invalid';
+      readonly message: string;
+      /** How many mistakes the message tells of. */
+      readonly mistakes: number;
+      readonly exitCode: ExitCode;
+    }
+  /** The program ends because of an error; `isKnown`: one that it foresees. */
+  | { readonly type: 'failed'; readonly message: string; readonly isKnown: boolean; readonly exitCode: ExitCode }
+  /** `--once` or `--backfill` has come to its end. */
+  | {
+      readonly type: 'run-ended';
+      readonly outcome: string;
+      readonly exitCode: ExitCode;
+      /** Whether the key may read every stream. */
+      readonly isAllRead: boolean;
+      readonly devices: number;
+      readonly points: number;
+      readonly gaps: number;
+    }
+  /** Something that is not in place after it; `isWanted`: it was left out on purpose. */
+  | { readonly type: 'run-lacks'; readonly message: string; readonly isWanted: boolean }
+  /** What has become of points that were sent again, and of an export. */
+  | { readonly type: 'replay-told'; readonly message: string; readonly isWell: boolean }
+  | { readonly type: 'export-told'; readonly message: string; readonly isWell: boolean }
+  /** What a repair fetches from the API, and what it could not fetch. */
+  | {
+      readonly type: 'repair-told';
+      readonly message: string;
+      readonly isWell: boolean;
+      /** What is to be fetched; `null` where the line is not about that. */
+      readonly cost: {
+        readonly destination: string;
+        readonly points: number;
+        readonly readings: number;
+        readonly requests: number;
+      } | null;
+    }
+  | { readonly type: 'job-followed'; readonly dataDir: string }
+  | { readonly type: 'job-queued' }
+  | { readonly type: 'bundle-written'; readonly file: string };
+
+export type AppEvent = SyncEvent | ProgramEvent;
 
 /** Facts of what happens go here; `observe/` turns them into logs, numbers and the status page. */
 export type Observe = (event: AppEvent) => void;

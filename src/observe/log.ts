@@ -7,27 +7,14 @@
 import { createRequire } from 'node:module';
 import { pino } from 'pino';
 import type * as Pretty from 'pino-pretty';
-import type { AppEvent, Observe } from '../core/events.ts';
+import type { AppEvent, Observe, ProgramEvent } from '../core/events.ts';
 import type { Clock } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
 import { plainText } from '../core/text.ts';
-import { describeEvent, type LineLevel } from './event-lines.ts';
-import type { FieldValue, FieldValues } from './log-fields.ts';
-import type { SaidName } from './log-table.ts';
-import { createRepeats } from './repeats.ts';
-import { createRounds } from './rounds.ts';
+import type { FieldValue, FieldValues, LineLevel } from './event-row.ts';
+import { lineOf } from './event-table.ts';
+import { createRepeats, createRounds } from './repeats.ts';
 import { createScrub, withoutQueries } from './scrub.ts';
-
-/** What a line says beside its message: its name, by which programs know it, and fields of the table. */
-export type LogFields = { readonly event: SaidName } & FieldValues;
-
-/** A log that takes any fields: what is behind {@link Logger}. */
-type Sink = Readonly<Record<LineLevel, (message: string, fields?: Readonly<Record<string, FieldValue>>) => void>>;
-
-export type Logger = Readonly<Record<LineLevel, (message: string, fields: LogFields) => void>> & {
-  /** Writes the line of an event. */
-  readonly line: LineWriter;
-};
 
 /** Takes the line of an event. */
 export type LineWriter = (
@@ -35,6 +22,13 @@ export type LineWriter = (
   message: string,
   fields: { readonly event: AppEvent['type'] } & FieldValues,
 ) => void;
+
+export interface Logger {
+  /** Writes the line of an event, as it is. */
+  readonly line: LineWriter;
+  /** Writes what the program or a command says, however often it does. */
+  say(event: ProgramEvent): void;
+}
 
 export interface LogStream {
   write(text: string): unknown;
@@ -86,17 +80,18 @@ export function createLogger({ level, format, stream, secrets, clock }: LoggerOp
   );
   // Scrubbed before it is cut, or the head of a secret would be left; and again as a line, before and after its layout.
   const clean = (text: string, maxLength?: number): string => plainText(withoutQueries(scrub(text)), maxLength);
-  const writer =
-    (name: LineLevel): Sink[LineLevel] =>
-    (message, fields = {}) => {
-      const shown = Object.entries(fields).map(([key, value]) => [
-        clean(key),
-        typeof value === 'string' ? clean(value) : value,
-      ]);
-      sink[name](Object.fromEntries(shown), clean(message, MAX_MESSAGE_LENGTH));
-    };
-  const log: Sink = { error: writer('error'), warn: writer('warn'), info: writer('info'), debug: writer('debug') };
-  return { ...log, line: (level, message, fields) => log[level](message, fields) };
+  const line: LineWriter = (level, message, fields) => {
+    const shown = Object.entries(fields).map(([key, value]): [string, FieldValue] => [
+      clean(key),
+      typeof value === 'string' ? clean(value) : value,
+    ]);
+    sink[level](Object.fromEntries(shown), clean(message, MAX_MESSAGE_LENGTH));
+  };
+  const say = (event: ProgramEvent): void => {
+    const { level, message, fields } = lineOf(event);
+    line(level, message, { event: event.type, ...fields });
+  };
+  return { line, say };
 }
 
 /** How many lines of one kind are written within how long, before they are only counted. */
@@ -112,7 +107,7 @@ export function logEvents(logger: Pick<Logger, 'line'>, clock: Pick<Clock, 'mono
   const repeats = createRepeats(clock);
   const rounds = createRounds(clock);
   const write = (event: AppEvent): void => {
-    const { level, message, fields } = describeEvent(event);
+    const { level, message, fields } = lineOf(event);
     const named = { event: event.type, ...fields };
     const repeated = level === 'debug' ? null : repeats(event, level);
     const heldBack = repeated === null ? null : admit(`${event.type} ${level}`);

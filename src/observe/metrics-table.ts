@@ -2,7 +2,7 @@
  * Every metric: its name, kind, unit, labels and help text. What is served, the reference page (`docs/metrics.md`) and
  * the types of `metrics.ts` all go by this table; nothing else is served.
  *
- * Names begin with `tidemark_` and carry base units (design 1.5). No label has values without end: devices are a label
+ * Names begin with `tidemark_` and carry base units. No label has values without end: devices are a label
  * only of `PER_DEVICE`, which `metrics.per_device` switches on, and of so many devices at most.
  */
 
@@ -184,3 +184,22 @@ export const PER_DEVICE = {
 
 /** Devices that are told of one by one at most, those with the first ids: what is scraped stays within a megabyte. */
 export const MOST_DEVICES = 1000;
+
+type Table = typeof METRICS & typeof PER_DEVICE;
+type MetricName = keyof Table;
+type NameOf<K extends MetricRow['kind']> = {
+  [N in MetricName]: Table[N]['kind'] extends K ? N : never;
+}[MetricName];
+/** Label values of a metric, by label. */
+type Labels<N extends MetricName> = Readonly<Record<Table[N]['labels'][number], string>>;
+
+/** How the values of the table are set. Label values may be any text. */
+export interface Instruments {
+  count<N extends NameOf<'counter'>>(name: N, labels: Labels<N>, by?: number): void;
+  /** What somebody else has counted so far; that may begin anew. */
+  counted<N extends NameOf<'counter'>>(name: N, labels: Labels<N>, total: number): void;
+  time<N extends NameOf<'histogram'>>(name: N, labels: Labels<N>, ms: number): void;
+  set<N extends NameOf<'gauge'>>(name: N, labels: Labels<N>, value: number): void;
+  /** Takes away all series of gauges: of what is gone, or not known any more. */
+  clear(...names: readonly NameOf<'gauge'>[]): void;
+}

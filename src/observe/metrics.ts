@@ -1,39 +1,21 @@
 /**
- * `/metrics`: counters from the events, gauges from the figures of the moment, both by the table (`metrics-table.ts`).
+ * `/metrics`: counters from the events, as their table says (`event-table.ts`), gauges from the figures of the moment.
  *
- * Promises: nothing is served that is not in the table; a scrape asks for figures that are cheap (`report/figures.ts`) and
- * changes nothing; names of destinations and devices are label values, escaped and shortened, and no secret is in them.
+ * Promises: nothing is served that is not in `metrics-table.ts`; a scrape asks for figures that are cheap (`report/figures.ts`) and
+ * changes nothing; what is not known has no series, what is gone has none any more; names of destinations and devices are label values, escaped and shortened, and no secret is in them.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Observe } from '../core/events.ts';
-import type { Figures } from '../core/figures.ts';
+import type { DestinationFigures, Figures, FleetFigures } from '../core/figures.ts';
 import type { LoopStanding } from '../core/heartbeats.ts';
 import type { Clock } from '../core/ports.ts';
-import type { HealthReport, ReadyReport } from '../core/status.ts';
+import { JOB_RULES } from '../core/state/jobs.ts';
+import type { MissingReason } from '../core/state/log.ts';
+import { type HealthReport, READY_CODES, type ReadyReport } from '../core/status.ts';
 import { plainText } from '../core/text.ts';
-import { countEvents } from './metrics-events.ts';
-import { createGauges } from './metrics-gauges.ts';
-import { METRICS, type MetricRow, PER_DEVICE } from './metrics-table.ts';
+import { rowOf } from './event-table.ts';
+import { type Instruments, METRICS, type MetricRow, PER_DEVICE } from './metrics-table.ts';
 import type { Scrub } from './scrub.ts';
-
-type Table = typeof METRICS & typeof PER_DEVICE;
-export type MetricName = keyof Table;
-export type NameOf<K extends MetricRow['kind']> = {
-  [N in MetricName]: Table[N]['kind'] extends K ? N : never;
-}[MetricName];
-/** Label values of a metric, by label. */
-export type Labels<N extends MetricName> = Readonly<Record<Table[N]['labels'][number], string>>;
-
-/** How the values of the table are set. Label values may be any text. */
-export interface Instruments {
-  count<N extends NameOf<'counter'>>(name: N, labels: Labels<N>, by?: number): void;
-  /** What somebody else has counted so far; that may begin anew. */
-  counted<N extends NameOf<'counter'>>(name: N, labels: Labels<N>, total: number): void;
-  time<N extends NameOf<'histogram'>>(name: N, labels: Labels<N>, ms: number): void;
-  set<N extends NameOf<'gauge'>>(name: N, labels: Labels<N>, value: number): void;
-  /** Takes away all series of gauges: of what is gone, or not known any more. */
-  clear(...names: readonly NameOf<'gauge'>[]): void;
-}
 
 export interface MetricsOptions {
   readonly figures: () => Figures;
@@ -67,9 +49,10 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const instruments = createInstruments(registry, new Map(own));
   addProcess(registry);
   instruments.set('tidemark_build_info', { version: options.version }, 1);
+  countFromZero(instruments, options.destinations);
   const setGauges = createGauges(instruments, options);
   return {
-    observe: countEvents(instruments, options),
+    observe: (event) => rowOf(event.type).counts?.(event, instruments, options.clock.nowMs()),
     text: async () => {
       setGauges();
       return options.scrub(await registry.metrics());
@@ -134,3 +117,145 @@ function addProcess(registry: Registry): void {
 
 /** How finely the lag of the event loop is watched: 50 looks a second cost nothing that can be measured. */
 const LAG_GRAIN_MS = 20;
+
+const STREAMS = ['account', 'devices', 'telemetry', 'alerts'] as const;
+const GAP_REASONS = [
+  'beyond plan',
+  'beyond allowance',
+  'page not understood',
+  'device unreachable',
+  'device gone',
+] as const;
+
+/** Counters begin at 0 where what they count by is known, so that the first of its kind is an increase. */
+function countFromZero(to: Instruments, destinations: readonly string[]): void {
+  for (const destination of destinations) {
+    to.count('tidemark_points_written_total', { destination }, 0);
+    to.count('tidemark_points_refused_total', { destination }, 0);
+    to.count('tidemark_points_retried_total', { destination }, 0);
+    to.count('tidemark_points_beyond_retention_total', { destination }, 0);
+  }
+  for (const reason of GAP_REASONS) to.count('tidemark_gaps_named_total', { reason }, 0);
+  for (const stream of STREAMS) {
+    to.count('tidemark_records_rejected_total', { stream }, 0);
+    for (const result of ['ok', 'failed']) to.count('tidemark_stream_runs_total', { stream, result }, 0);
+  }
+  for (const of of ['schedules', 'readings']) to.set('tidemark_allowance_short', { of }, 0);
+}
+
+const STREAM_STATES = ['on', 'waiting', 'failing', 'off'] as const;
+const LACK_REASONS: readonly MissingReason[] = ['beyond retention', 'set aside', 'cleared'];
+const NOTHING = {};
+
+/** @returns what sets all gauges. */
+export function createGauges(to: Instruments, options: MetricsOptions): () => void {
+  let told: FleetFigures | null = null;
+  return () => {
+    const figures = options.figures();
+    setFigures(to, figures, options);
+    // Thousands of series: set anew where there was another look.
+    if (options.perDevice && figures.fleet !== told) setDevices(to, figures.fleet);
+    told = figures.fleet;
+  };
+}
+
+function setFigures(to: Instruments, figures: Figures, options: MetricsOptions): void {
+  setHealth(to, options);
+  setAllowance(to, figures.allowance);
+  for (const { name, state } of figures.streams) {
+    for (const each of STREAM_STATES)
+      to.set('tidemark_stream_state', { stream: name, state: each }, state === each ? 1 : 0);
+  }
+  setFleet(to, figures);
+  setJobs(to, figures);
+  for (const destination of figures.destinations) setDestination(to, destination);
+  setArchive(to, figures.archive);
+}
+
+function setHealth(to: Instruments, { health, ready, loops }: MetricsOptions): void {
+  const { ready: isReady, codes } = ready();
+  to.set('tidemark_healthy', NOTHING, health().healthy ? 1 : 0);
+  to.set('tidemark_ready', NOTHING, isReady ? 1 : 0);
+  for (const code of READY_CODES) to.set('tidemark_not_ready', { code }, codes.includes(code) ? 1 : 0);
+  for (const { loop, idleMs } of loops()) to.set('tidemark_loop_idle_seconds', { loop }, idleMs / 1000);
+}
+
+function setAllowance(to: Instruments, { minute, day, waitingUntilMs }: Figures['allowance']): void {
+  to.set('tidemark_allowance_wait_until_timestamp_seconds', NOTHING, (waitingUntilMs ?? 0) / 1000);
+  for (const [window, { limit, budget, spent, others }] of Object.entries({ minute, day })) {
+    to.set('tidemark_allowance_used_requests', { window, by: 'own' }, spent);
+    if (others !== null) to.set('tidemark_allowance_used_requests', { window, by: 'others' }, others);
+    if (budget !== null) to.set('tidemark_allowance_budget_requests', { window }, budget);
+    if (limit === null) continue;
+    to.set('tidemark_allowance_limit_requests', { window }, limit);
+    to.set('tidemark_allowance_remaining_requests', { window }, Math.max(0, limit - spent - (others ?? 0)));
+  }
+}
+
+function setFleet(to: Instruments, figures: Figures): void {
+  const { fleet } = figures;
+  to.set('tidemark_freshness_target_seconds', NOTHING, figures.freshnessTargetSeconds);
+  to.set('tidemark_history_open_seconds', NOTHING, figures.historyOpenSeconds);
+  to.counted('tidemark_hints_wrong_total', NOTHING, figures.hintsWrong);
+  to.set('tidemark_fleet_look_age_seconds', NOTHING, figures.fleetAgeSeconds);
+  to.clear('tidemark_freshness_seconds', 'tidemark_freshness_worst_seconds');
+  to.clear('tidemark_coverage_ratio', 'tidemark_coverage_gap_seconds');
+  if (fleet === null) return;
+  for (const [state, devices] of Object.entries(fleet.states)) to.set('tidemark_devices', { state }, devices);
+  to.set('tidemark_devices_complete', NOTHING, fleet.complete);
+  if (fleet.coveredShare !== null) to.set('tidemark_coverage_ratio', NOTHING, fleet.coveredShare);
+  for (const [reason, seconds] of fleet.gapSeconds) to.set('tidemark_coverage_gap_seconds', { reason }, seconds);
+  setFreshness(to, fleet);
+}
+
+function setFreshness(to: Instruments, { freshness }: FleetFigures): void {
+  if (freshness === null) return;
+  to.set('tidemark_freshness_seconds', { percentile: '50' }, freshness.p50);
+  to.set('tidemark_freshness_seconds', { percentile: '90' }, freshness.p90);
+  to.set('tidemark_freshness_seconds', { percentile: '99' }, freshness.p99);
+  to.set('tidemark_freshness_worst_seconds', NOTHING, freshness.worst);
+}
+
+function setDevices(to: Instruments, fleet: FleetFigures | null): void {
+  to.clear('tidemark_device_freshness_seconds', 'tidemark_device_gap_seconds');
+  if (fleet === null) return;
+  const { devices, leftOut } = fleet;
+  to.set('tidemark_devices_left_out', NOTHING, leftOut);
+  for (const { deviceId, name, freshnessSeconds, gapSeconds } of devices) {
+    const labels = { device_id: deviceId, device_name: name };
+    if (freshnessSeconds !== null) to.set('tidemark_device_freshness_seconds', labels, freshnessSeconds);
+    to.set('tidemark_device_gap_seconds', labels, gapSeconds);
+  }
+}
+
+function setJobs(to: Instruments, { jobs }: Figures): void {
+  to.clear('tidemark_job_running', 'tidemark_job_progress_ratio', 'tidemark_job_eta_seconds');
+  for (const kind of Object.keys(JOB_RULES)) to.set('tidemark_job_running', { kind }, 0);
+  for (const { kind, share, etaSeconds } of jobs) {
+    to.set('tidemark_job_running', { kind }, 1);
+    if (share !== null) to.set('tidemark_job_progress_ratio', { kind }, share);
+    if (etaSeconds !== null) to.set('tidemark_job_eta_seconds', { kind }, etaSeconds);
+  }
+}
+
+function setDestination(to: Instruments, figures: DestinationFigures): void {
+  const { name: destination, held, pendingPoints, pendingSeconds, quarantined, lacks } = figures;
+  to.set('tidemark_destination_up', { destination }, held === null ? 1 : 0);
+  to.set('tidemark_delivery_lag_points', { destination }, pendingPoints);
+  to.set('tidemark_delivery_lag_seconds', { destination }, pendingSeconds);
+  to.set('tidemark_quarantined_points', { destination }, quarantined);
+  // From 0 on: what is set aside first is an increase.
+  for (const reason of LACK_REASONS) to.set('tidemark_lacking_points', { destination, reason }, 0);
+  for (const { reason, points } of lacks) to.set('tidemark_lacking_points', { destination, reason }, points);
+}
+
+function setArchive(to: Instruments, archive: Figures['archive']): void {
+  const { points, bytes, stateBytes, maxBytes, diskFreeBytes, isFull } = archive;
+  to.clear('tidemark_disk_free_bytes');
+  to.set('tidemark_archive_points', NOTHING, points);
+  to.set('tidemark_archive_bytes', NOTHING, bytes);
+  to.set('tidemark_state_bytes', NOTHING, stateBytes);
+  if (maxBytes !== null) to.set('tidemark_state_limit_bytes', NOTHING, maxBytes);
+  if (diskFreeBytes !== null) to.set('tidemark_disk_free_bytes', NOTHING, diskFreeBytes);
+  to.set('tidemark_pulling_stopped', NOTHING, isFull ? 1 : 0);
+}

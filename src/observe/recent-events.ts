@@ -9,6 +9,7 @@ import type { Observe } from '../core/events.ts';
 import type { RecentEvent } from '../core/page-facts.ts';
 import type { Clock } from '../core/ports.ts';
 import { plainText } from '../core/text.ts';
+import { rowOf } from './event-table.ts';
 import { type LineWriter, logEvents, MAX_MESSAGE_LENGTH } from './log.ts';
 import { type Scrub, withoutQueries } from './scrub.ts';
 
@@ -33,7 +34,7 @@ export function createRecentEvents({
   const clean = (text: string, maxLength?: number): string => plainText(withoutQueries(scrub(text)), maxLength);
   const line: LineWriter = (level, message, { event, ...fields }) => {
     // A line for each round of the sync, minute by minute, would leave no room for what has happened.
-    if (level === 'debug' || event === 'round-done') return;
+    if (level === 'debug' || rowOf(event).isRoutine === true) return;
     const details = Object.entries(fields).filter(([, value]) => value !== null);
     kept.push({
       at: new Date(clock.nowMs()).toISOString(),

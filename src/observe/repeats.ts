@@ -1,14 +1,17 @@
 /**
+ * What the log tells less often than it happens, or sums up.
+ *
  * What has been told already and stays so: a service that is down, a database that is held, a device that sends what no
  * point can hold. Told once, every hour with how often it came meanwhile, and when it is over.
  *
  * Promises: what begins anew after its end was told is told at once; what comes and goes all the time is told both ways a
- * few times in ten minutes, and else neither way; the memory has an end.
+ * few times in ten minutes, and else neither way; the memory has an end; of the rounds of each stream there is no more than a line a minute.
  */
 import type { AppEvent } from '../core/events.ts';
-import type { Clock } from '../core/ports.ts';
+import type { Clock, Stream } from '../core/ports.ts';
 import { HOUR_MS, MINUTE_MS } from '../core/time.ts';
-import type { LineLevel } from './event-lines.ts';
+import type { LineLevel } from './event-row.ts';
+import { rowOf } from './event-table.ts';
 
 /** @returns how many like it were kept back before this event, which is to be told; `null`: it is not. */
 export type Repeats = (event: AppEvent, level: LineLevel) => number | null;
@@ -19,7 +22,7 @@ const AGAIN_MS = HOUR_MS;
 /** What comes and goes begins so often in so long, before it is only counted. */
 const UNSTEADY = { begins: 2, withinMs: 10 * MINUTE_MS };
 
-/** So many ways to say one trouble are told in an hour: some servers put a number of their own into each answer. */
+/** So many ways to say one outage are told in an hour: some servers put a number of their own into each answer. */
 const MOST_WORDS = 5;
 
 /** What has not come for so long and has no end of its own is over. */
@@ -28,76 +31,30 @@ const CALM_MS = 10 * MINUTE_MS;
 /** So many kinds are remembered before those are forgotten that would be told again anyway. */
 const MOST_KINDS = 5000;
 
-type Of<R> = { readonly [T in AppEvent['type']]?: (event: Extract<AppEvent, { type: T }>) => R };
-
-/** Troubles with an end: what each is about, and the words whose change is news. */
-const TROUBLES: Of<{ readonly about: string; readonly words: string }> = {
-  'stream-failed': ({ stream }) => ({ about: `stream ${stream}`, words: '' }),
-  'service-trouble': () => ({ about: 'service', words: '' }),
-  'pass-failed': () => ({ about: 'pass', words: '' }),
-  'key-refused': ({ message }) => ({ about: 'key', words: message }),
-  'destination-held': ({ destination, words }) => ({ about: `destination ${destination}`, words }),
-  'pulling-stopped': () => ({ about: 'room', words: '' }),
-};
-
-/** What ends a trouble. `isNews`: told also where the trouble was not. */
-const ENDS: Of<{ readonly about: string; readonly isNews?: true }> = {
-  'stream-back': ({ stream }) => ({ about: `stream ${stream}` }),
-  'stream-off': ({ stream }) => ({ about: `stream ${stream}`, isNews: true }),
-  'service-back': () => ({ about: 'service' }),
-  'pass-back': () => ({ about: 'pass' }),
-  'key-accepted': () => ({ about: 'key' }),
-  'key-exchanged': () => ({ about: 'key', isNews: true }),
-  'destination-moving': ({ destination }) => ({ about: `destination ${destination}` }),
-  'pulling-resumed': () => ({ about: 'room' }),
-};
-
-/** What has no end of its own, by its kind. */
-const SINGLE: Of<string> = {
-  'allowance-wait': ({ reason }) => reason,
-  'request-retried': ({ fault }) => fault,
-  'records-rejected': ({ stream, reason }) => `${stream} ${reason}`,
-  'values-dropped': ({ deviceId, reason }) => `${deviceId} ${reason}`,
-  'page-distrusted': ({ deviceId, reason }) => `${deviceId} ${reason}`,
-  restatement: ({ deviceId }) => deviceId,
-  'readings-late': ({ deviceId }) => deviceId,
-  'gap-named': ({ deviceId, reason }) => `${deviceId} ${reason}`,
-  'lines-quarantined': ({ destination, words }) => `${destination} ${words}`,
-  'lines-beyond-retention': ({ destination }) => destination,
-};
-
 /** A memory of what was told; empty at first. */
 export function createRepeats(clock: Pick<Clock, 'monoMs'>): Repeats {
-  const troubles = createTroubles(clock);
+  const outages = createOutages(clock);
   const tally = createTally(clock);
   return (event, level) => {
-    const trouble = ruled(TROUBLES, event);
-    if (trouble !== null) return troubles.came(trouble.about, `${level} ${trouble.words}`);
-    const end = ruled(ENDS, event);
-    if (end !== null) {
-      const heldBack = troubles.ended(end.about);
-      return end.isNews === true ? (heldBack ?? 0) : heldBack;
+    const { repeats } = rowOf(event.type);
+    if (repeats === undefined) return 0;
+    if ('outage' in repeats) return outages.came(repeats.outage(event), `${level} ${repeats.words?.(event) ?? ''}`);
+    if ('ends' in repeats) {
+      const heldBack = outages.ended(repeats.ends(event));
+      return repeats.isNews === true ? (heldBack ?? 0) : heldBack;
     }
-    const kind = ruled(SINGLE, event);
-    if (kind === null) return 0;
-    return tally(`${event.type} ${level} ${kind}`, event.type === 'request-retried' ? CALM_MS : AGAIN_MS);
+    return tally(`${event.type} ${level} ${repeats.alike(event)}`, repeats.isBrief === true ? CALM_MS : AGAIN_MS);
   };
 }
 
-function ruled<R>(rules: Of<R>, event: AppEvent): R | null {
-  // The table's type ties every kind of event to its rule; only a call by name loses sight of that.
-  const rule = rules[event.type] as ((event: AppEvent) => R) | undefined;
-  return rule?.(event) ?? null;
-}
-
-interface Troubles {
+interface Outages {
   /** @returns how many were kept back before this one, which is to be told; `null`: it is not. */
   came(about: string, words: string): number | null;
   /** @returns how many were kept back since it was told last; `null` where it was not told that there is one. */
   ended(about: string): number | null;
 }
 
-interface Trouble {
+interface Outage {
   /** When each way of saying it was told; none where nobody knows of it. */
   readonly told: Map<string, number>;
   /** When it was told as a new one. */
@@ -105,43 +62,43 @@ interface Trouble {
   heldBack: number;
 }
 
-function createTroubles({ monoMs }: Pick<Clock, 'monoMs'>): Troubles {
-  const known = new Map<string, Trouble>();
+function createOutages({ monoMs }: Pick<Clock, 'monoMs'>): Outages {
+  const known = new Map<string, Outage>();
   return {
     came: (about, words) => {
-      const trouble = known.get(about) ?? { told: new Map(), begunMs: [], heldBack: 0 };
-      known.set(about, trouble);
-      if (!isDue(trouble, words, monoMs())) {
-        trouble.heldBack += 1;
+      const outage = known.get(about) ?? { told: new Map(), begunMs: [], heldBack: 0 };
+      known.set(about, outage);
+      if (!isDue(outage, words, monoMs())) {
+        outage.heldBack += 1;
         return null;
       }
-      trouble.told.set(words, monoMs());
-      return takeHeldBack(trouble);
+      outage.told.set(words, monoMs());
+      return takeHeldBack(outage);
     },
     ended: (about) => {
-      const trouble = known.get(about);
-      if (trouble === undefined || trouble.told.size === 0) return null;
-      trouble.told.clear();
-      return takeHeldBack(trouble);
+      const outage = known.get(about);
+      if (outage === undefined || outage.told.size === 0) return null;
+      outage.told.clear();
+      return takeHeldBack(outage);
     },
   };
 }
 
-function isDue(trouble: Trouble, words: string, nowMs: number): boolean {
-  if (trouble.told.size === 0) {
-    const lately = trouble.begunMs.filter((atMs) => nowMs - atMs < UNSTEADY.withinMs);
+function isDue(outage: Outage, words: string, nowMs: number): boolean {
+  if (outage.told.size === 0) {
+    const lately = outage.begunMs.filter((atMs) => nowMs - atMs < UNSTEADY.withinMs);
     const isSteady = lately.length < UNSTEADY.begins;
-    trouble.begunMs = isSteady ? [...lately, nowMs] : lately;
+    outage.begunMs = isSteady ? [...lately, nowMs] : lately;
     return isSteady;
   }
-  const toldMs = trouble.told.get(words);
+  const toldMs = outage.told.get(words);
   if (toldMs !== undefined) return nowMs - toldMs >= AGAIN_MS;
-  return [...trouble.told.values()].filter((atMs) => nowMs - atMs < AGAIN_MS).length < MOST_WORDS;
+  return [...outage.told.values()].filter((atMs) => nowMs - atMs < AGAIN_MS).length < MOST_WORDS;
 }
 
-function takeHeldBack(trouble: Trouble): number {
-  const { heldBack } = trouble;
-  trouble.heldBack = 0;
+function takeHeldBack(outage: Outage): number {
+  const { heldBack } = outage;
+  outage.heldBack = 0;
   return heldBack;
 }
 
@@ -164,4 +121,100 @@ function createTally({ monoMs }: Pick<Clock, 'monoMs'>): (kind: string, calmMs: 
 
 function forgetOld(known: Map<string, { readonly toldMs: number }>, beforeMs: number): void {
   for (const [kind, { toldMs }] of known) if (toldMs <= beforeMs) known.delete(kind);
+}
+
+/**
+ * What the sync has done, stream by stream: a line for each round, with what it brought. Telemetry has no rounds, a device
+ * is asked when it has something new: there a minute is one. Rounds that follow each other more closely share one.
+ */
+type RoundDone = Extract<AppEvent, { type: 'round-done' }>;
+
+/** Takes every event in. @returns the rounds that came to their end with it. */
+export type Rounds = (event: AppEvent) => readonly RoundDone[];
+
+/** No more than a line in so long for each stream, whatever happens. */
+const EVERY_MS = MINUTE_MS;
+
+/** A stream since it was last told of. */
+interface Round {
+  sinceMs: number;
+  isRead: boolean;
+  runs: number;
+  requests: number;
+  failed: number;
+  records: number;
+  points: number;
+  readonly devices: Set<string>;
+}
+
+/** Nothing was done so far. */
+export function createRounds({ monoMs }: Pick<Clock, 'monoMs'>): Rounds {
+  const rounds = new Map<Stream, Round>();
+  const toldMs = new Map<Stream, number>();
+  const roundOf = (stream: Stream): Round => {
+    const round = rounds.get(stream) ?? newRound(monoMs());
+    rounds.set(stream, round);
+    return round;
+  };
+  const isDue = (stream: Stream, { sinceMs, isRead }: Round): boolean => {
+    if (!isRead) return false;
+    const lastMs = stream === 'telemetry' ? sinceMs : (toldMs.get(stream) ?? Number.NEGATIVE_INFINITY);
+    return monoMs() - lastMs >= EVERY_MS;
+  };
+  const end = (isAll: boolean): RoundDone[] => {
+    const ended = [...rounds].filter(([stream, round]) => (isAll && round.isRead) || isDue(stream, round));
+    for (const [stream] of ended) {
+      rounds.delete(stream);
+      toldMs.set(stream, monoMs());
+    }
+    return ended.filter(([, { requests }]) => requests > 0).map(([stream, round]) => told(stream, round, monoMs()));
+  };
+  return (event) => {
+    // What is due ends before this event, so that no round has half of a request's story; one that is read ends with it.
+    const before = end(event.type === 'stopping');
+    takeIn(event, roundOf);
+    return event.type === 'stream-read' ? [...before, ...end(false)] : before;
+  };
+}
+
+function newRound(nowMs: number): Round {
+  const counts = { runs: 0, requests: 0, failed: 0, records: 0, points: 0 };
+  return { sinceMs: nowMs, isRead: false, ...counts, devices: new Set() };
+}
+
+function takeIn(event: AppEvent, roundOf: (stream: Stream) => Round): void {
+  switch (event.type) {
+    case 'request-done': {
+      const round = roundOf(event.stream);
+      round.requests += 1;
+      if (event.fault !== null) round.failed += 1;
+      return;
+    }
+    case 'page-landed': {
+      const round = roundOf('telemetry');
+      round.records += event.readings;
+      round.points += event.newPoints;
+      round.devices.add(event.deviceId);
+      return;
+    }
+    case 'listing-landed': {
+      const round = roundOf(event.stream);
+      round.records += event.records;
+      round.points += event.newPoints;
+      return;
+    }
+    case 'stream-read': {
+      const round = roundOf(event.stream);
+      round.isRead = true;
+      round.runs += 1;
+      return;
+    }
+    default:
+  }
+}
+
+function told(stream: Stream, round: Round, nowMs: number): RoundDone {
+  const { sinceMs, runs, requests, failed, records, points, devices } = round;
+  const counts = { runs, requests, failed, records, newPoints: points, devices: devices.size };
+  return { type: 'round-done', stream, ...counts, durationMs: nowMs - sinceMs };
 }

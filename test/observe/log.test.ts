@@ -7,12 +7,12 @@ import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { LATER_HINT } from '../../src/core/held-hint.ts';
 import { Secret } from '../../src/core/secret.ts';
-import type { LineLevel } from '../../src/observe/event-lines.ts';
-import { describeEvent } from '../../src/observe/event-lines.ts';
-import { createLogger, type Logger, type LoggerOptions, logEvents } from '../../src/observe/log.ts';
+import type { LineLevel } from '../../src/observe/event-row.ts';
+import { lineOf } from '../../src/observe/event-table.ts';
+import { createLogger, type LineWriter, type LoggerOptions, logEvents } from '../../src/observe/log.ts';
 
 /** A log that takes any field: what a line looks like is no matter of its name. */
-type AnyLogger = Record<LineLevel, (message: string, fields?: Record<string, unknown>) => void> & Pick<Logger, 'line'>;
+type AnyLogger = Record<LineLevel, (message: string, fields?: Record<string, unknown>) => void> & { line: LineWriter };
 
 /** A log in memory. */
 function openLog(options: Partial<LoggerOptions> & { terminal?: boolean } = {}) {
@@ -25,7 +25,18 @@ function openLog(options: Partial<LoggerOptions> & { terminal?: boolean } = {}) 
     ...options,
     stream: { write: (text: string) => written.push(text), isTTY: options.terminal === true },
   });
-  return { logger: logger as unknown as AnyLogger, written, lines: () => written.map((text) => JSON.parse(text)) };
+  const writer =
+    (level: LineLevel): AnyLogger[LineLevel] =>
+    (message, fields = {}) =>
+      logger.line(level, message, fields as unknown as Parameters<LineWriter>[2]);
+  const any: AnyLogger = {
+    line: logger.line,
+    error: writer('error'),
+    warn: writer('warn'),
+    info: writer('info'),
+    debug: writer('debug'),
+  };
+  return { logger: any, written, lines: () => written.map((text) => JSON.parse(text)) };
 }
 
 describe('a line', () => {
@@ -186,22 +197,22 @@ describe('events', () => {
       'info',
     ],
   ] as [string, AppEvent, string][])('%s', (_what, event, level) => {
-    expect(describeEvent(event).level).toBe(level);
+    expect(lineOf(event).level).toBe(level);
   });
 
   test('say what to do when a destination is held', () => {
-    expect(describeEvent(held(1000)).message).toBe('delivery is held: w; h');
+    expect(lineOf(held(1000)).message).toBe('delivery is held: w; h');
   });
 
   test('say what to do where the key lacks a scope', () => {
-    expect(describeEvent({ type: 'stream-off', stream: 'alerts', scope: 'alerts:read' }).message).toMatch(
+    expect(lineOf({ type: 'stream-off', stream: 'alerts', scope: 'alerts:read' }).message).toMatch(
       /lacks the scope alerts:read: .* Give the key the scope \(noticed within the hour\), or exchange the key in api\.key_file \(noticed at once\)$/,
     );
   });
 
   test('say of a new destination what it gets', () => {
     const words = (points: number, known = false): string =>
-      describeEvent({ type: 'destination-new', destination: 'influx', known, before: null, points }).message;
+      lineOf({ type: 'destination-new', destination: 'influx', known, before: null, points }).message;
     expect(words(0)).toBe('a new destination: nothing in the archive waits for it, it gets what is read from now on');
     expect(words(7)).toBe('a new destination: it is filled from the archive');
     expect(words(7, true)).toBe('a destination that was left is taken up again: it is filled from the archive');

@@ -1,8 +1,37 @@
 /** What is wrong with lines of a JSON log, held against the table of the log. */
-import { FIELDS } from '../../src/observe/log-fields.ts';
-import { EVENT_ROWS, type LineRow, SAID_ROWS } from '../../src/observe/log-table.ts';
+import type { AppEvent } from '../../src/core/events.ts';
+import { type EventRow, FIELDS, type LineLevel } from '../../src/observe/event-row.ts';
+import { PROGRAM_EVENTS, SYNC_EVENTS } from '../../src/observe/event-table.ts';
 
-const ROWS: Readonly<Record<string, LineRow>> = { ...EVENT_ROWS, ...SAID_ROWS };
+/** A kind of line, as the reference page tells of it. */
+export interface LineRow {
+  /** The usual one first. */
+  readonly levels: readonly LineLevel[];
+  /** `…` stands for what differs. */
+  readonly message: string;
+  readonly fields: readonly string[];
+  readonly note: string | null;
+}
+
+export const SYNC_ROWS = rowsOf(SYNC_EVENTS as Readonly<Record<string, EventRow<AppEvent>>>);
+export const PROGRAM_ROWS = rowsOf(PROGRAM_EVENTS as Readonly<Record<string, EventRow<AppEvent>>>);
+
+const ROWS: Readonly<Record<string, LineRow>> = { ...SYNC_ROWS, ...PROGRAM_ROWS };
+
+function rowsOf(table: Readonly<Record<string, EventRow<AppEvent>>>): Readonly<Record<string, LineRow>> {
+  return Object.fromEntries(Object.entries(table).map(([name, row]) => [name, lineRow(row)]));
+}
+
+/** The row of an event whose members all are `…`; what cannot be told from that says the table itself. */
+function lineRow({ level, message, fields, pattern, fieldNames, note }: EventRow<AppEvent>): LineRow {
+  const any = new Proxy({}, { get: () => '…' }) as AppEvent;
+  return {
+    levels: typeof level === 'string' ? [level] : level.any,
+    message: pattern ?? (typeof message === 'string' ? message : message(any)),
+    fields: fieldNames ?? Object.keys(fields?.(any) ?? {}),
+    note: note ?? null,
+  };
+}
 
 /** A pattern of the table as a regular expression. */
 export function messagePattern(message: string): RegExp {

@@ -3,9 +3,9 @@
  * it shows are made by the log itself.
  */
 import type { AppEvent } from '../../src/core/events.ts';
+import { FIELDS } from '../../src/observe/event-row.ts';
 import { createLogger, logEvents } from '../../src/observe/log.ts';
-import { FIELDS } from '../../src/observe/log-fields.ts';
-import { EVENT_ROWS, type LineRow, SAID_ROWS } from '../../src/observe/log-table.ts';
+import { type LineRow, PROGRAM_ROWS, SYNC_ROWS } from './log-lines.ts';
 
 const SHOWN: AppEvent = {
   type: 'round-done',
@@ -83,8 +83,8 @@ export function logsPage(): string {
   const fields = Object.entries(FIELDS).map(([name, { unit, meaning }]) => `| \`${name}\` | ${unit} | ${meaning} |`);
   return [
     head(),
-    `## The sync\n\n\`…\` stands for what differs.\n\n${columns}${rows(EVENT_ROWS)}\n\n`,
-    `## The program and its commands\n\n${columns}${rows(SAID_ROWS)}\n\n`,
+    `## The sync\n\n\`…\` stands for what differs.\n\n${columns}${rows(SYNC_ROWS)}\n\n`,
+    `## The program and its commands\n\n${columns}${rows(PROGRAM_ROWS)}\n\n`,
     `## Fields\n\n| field | unit | what it is |\n| --- | --- | --- |\n${fields.join('\n')}\n`,
   ].join('');
 }
@@ -92,8 +92,7 @@ export function logsPage(): string {
 function rows(table: Readonly<Record<string, LineRow>>): string {
   return Object.entries(table)
     .map(([event, { levels, message, fields, note }]) => {
-      const said =
-        message === '…' && note !== undefined ? note : `\`${message}\`${note === undefined ? '' : `; ${note}`}`;
+      const said = message === '…' && note !== null ? note : `\`${message}\`${note === null ? '' : `; ${note}`}`;
       return `| \`${event}\` | ${levels.join(', ')} | ${said} | ${fields.map((name) => `\`${name}\``).join(', ')} |`;
     })
     .join('\n');

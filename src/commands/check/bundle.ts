@@ -56,10 +56,7 @@ export async function writeSupportBundle(file: string, parts: BundleParts, ports
   };
   const clean = cleaner(told, names, voice.scrub);
   writeBundle(file, readable(mapTexts(bundle, clean)), realRandom);
-  voice.logger.info('a support bundle was written: look through it before you send it', {
-    event: 'bundle-written',
-    file,
-  });
+  voice.logger.say({ type: 'bundle-written', file });
 }
 
 const NO_CONFIG = { unavailable: 'the configuration cannot be used, so it is not known where the state is' };

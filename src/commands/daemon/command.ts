@@ -26,8 +26,7 @@ export async function runDaemonCommand(
 ): Promise<number> {
   const key = createKeySource(config.api, { readFile: ports.readFile, secrets });
   return await withSync({ config, voice, secrets, key: key.inUse }, ports, async (sync) => {
-    const onServed = (address: string): void =>
-      voice.logger.info('tidemark runs', { event: 'started', status_page: address });
+    const onServed = (statusPage: string): void => voice.logger.say({ type: 'started', statusPage });
     const jobs = jobPartsOf(sync, voice, { timeoutMs: config.api.timeoutMs, dataDir: config.dataDir });
     const beside = [(stop: AbortSignal) => runJobs(jobs, stop)];
     if (config.sync.history.kind === 'age' && config.sync.history.isAll === true) {
@@ -37,7 +36,7 @@ export async function runDaemonCommand(
     }
     const { perDevice } = config.metrics;
     await runService({ sync, voice, listen: config.listen, key, perDevice, beside, onServed }, ports.signal);
-    voice.logger.info('stopped', { event: 'stopped' });
+    voice.logger.say({ type: 'stopped' });
     return 0;
   });
 }

@@ -122,24 +122,23 @@ function exportSummary({ format, end, span, bytes, seconds, cleared }: ExportDon
   };
 }
 
-const TOLD = { event: 'export-told' } as const;
-
 /** Says it in words. */
 function tellExport(
   { end: { outcome, lines, devices }, span, cleared }: ExportDone,
-  logger: Pick<Logger, 'info' | 'warn'>,
+  { say }: Pick<Logger, 'say'>,
 ): void {
   if (outcome === 'unread') return;
+  const tell = (isWell: boolean, message: string): void => say({ type: 'export-told', message, isWell });
   if (outcome === 'interrupted') {
-    logger.warn(`stopped before the end: what was written (${grouped(lines)} lines) is not all`, TOLD);
+    tell(false, `stopped before the end: what was written (${grouped(lines)} lines) is not all`);
     return;
   }
   const stretch = `from ${formatExact(span.from)}${span.to === END_OF_TIME ? '' : ` to ${formatExact(span.to)}`}`;
-  if (lines === 0) logger.warn(`the archive holds nothing of what was asked for (${stretch})`, TOLD);
-  else logger.info(`exported ${grouped(lines)} lines of ${grouped(devices)} devices`, TOLD);
+  if (lines === 0) tell(false, `the archive holds nothing of what was asked for (${stretch})`);
+  else tell(true, `exported ${grouped(lines)} lines of ${grouped(devices)} devices`);
   if (cleared === null) return;
-  logger.warn(
+  tell(
+    false,
     `not in the archive any more: up to ${grouped(cleared.points)} points of ${grouped(cleared.devices)} devices, between ${formatExact(cleared.from)} and ${formatExact(cleared.to)} (archive.keep, archive.max_size). A database that received them has them still.`,
-    TOLD,
   );
 }

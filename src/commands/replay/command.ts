@@ -138,39 +138,31 @@ function replayWords(reports: readonly ReplayReport[], linesPerS: number): strin
 }
 
 /** Says how it ended. */
-function tellReplayEnd({ destinations }: ReplaySummary, logger: Pick<Logger, 'info' | 'warn'>): void {
+function tellReplayEnd({ destinations }: ReplaySummary, { say }: Pick<Logger, 'say'>): void {
+  const tell: Tell = (isWell, message) => say({ type: 'replay-told', message, isWell });
   for (const report of destinations) {
-    tellOutcome(report, logger);
-    tellCounts(report, logger);
+    tellOutcome(report, tell);
+    tellCounts(report, tell);
   }
 }
 
-const TOLD = { event: 'replay-told' } as const;
+/** Says a line: whether all is well, and the words. */
+type Tell = (isWell: boolean, message: string) => void;
 
 const AGAIN = 'run it again with the same words: it goes on from there';
 
-function tellOutcome(
-  { name, outcome, lines, accepted, held }: ReplayReport,
-  logger: Pick<Logger, 'info' | 'warn'>,
-): void {
+function tellOutcome({ name, outcome, lines, accepted, held }: ReplayReport, tell: Tell): void {
   const sums = `${grouped(lines)} points sent to ${name}: ${grouped(accepted)} accepted`;
-  if (outcome === 'interrupted') logger.warn(`stopped before the end: ${sums}; ${AGAIN}`, TOLD);
+  if (outcome === 'interrupted') tell(false, `stopped before the end: ${sums}; ${AGAIN}`);
   else if (outcome === 'stalled') {
-    logger.warn(
-      `ended after ten minutes without progress: ${sums}. ${plainText(held ?? '')}. Mend that and ${AGAIN}`,
-      TOLD,
-    );
-  } else if (lines > 0) logger.info(sums, TOLD);
-  else logger.warn(`nothing was sent to ${name}: the archive holds nothing of what was asked for`, TOLD);
+    tell(false, `ended after ten minutes without progress: ${sums}. ${plainText(held ?? '')}. Mend that and ${AGAIN}`);
+  } else if (lines > 0) tell(true, sums);
+  else tell(false, `nothing was sent to ${name}: the archive holds nothing of what was asked for`);
 }
 
-function tellCounts(
-  { name, refused, known, beyond, released }: ReplayReport,
-  logger: Pick<Logger, 'info' | 'warn'>,
-): void {
-  if (refused > 0) logger.warn(`${grouped(refused)} points were refused by ${name} and are in quarantine now`, TOLD);
-  if (known > 0)
-    logger.warn(`${grouped(known)} points were refused again by ${name}: they were in quarantine before`, TOLD);
-  if (beyond > 0) logger.warn(`${grouped(beyond)} points are older than ${name} keeps: they are not there`, TOLD);
-  if (released > 0) logger.info(`${grouped(released)} points of the quarantine were accepted and have left it`, TOLD);
+function tellCounts({ name, refused, known, beyond, released }: ReplayReport, tell: Tell): void {
+  if (refused > 0) tell(false, `${grouped(refused)} points were refused by ${name} and are in quarantine now`);
+  if (known > 0) tell(false, `${grouped(known)} points were refused again by ${name}: they were in quarantine before`);
+  if (beyond > 0) tell(false, `${grouped(beyond)} points are older than ${name} keeps: they are not there`);
+  if (released > 0) tell(true, `${grouped(released)} points of the quarantine were accepted and have left it`);
 }

@@ -69,16 +69,8 @@ async function follow(work: Work<unknown>, { dataDir, voice }: Place, signal: Ab
     board: opened.board,
     isHeld: opened.isHeld,
     clock: realClock,
-    onSeen: () =>
-      voice.logger.info('a daemon works with this state: it does the work, with its own configuration', {
-        event: 'job-followed',
-        data_dir: dataDir,
-      }),
-    onWaiting: () =>
-      voice.logger.info(
-        'the daemon is at other work of this kind, which a command asked for before: this one waits (--status tells of both)',
-        { event: 'job-queued' },
-      ),
+    onSeen: () => voice.logger.say({ type: 'job-followed', dataDir }),
+    onWaiting: () => voice.logger.say({ type: 'job-queued' }),
     onProgress: show,
     awaitMs,
   };

@@ -99,26 +99,24 @@ interface Gone {
   readonly cost: NonNullable<DestinationVerdict['to_fetch']>;
 }
 
-const TOLD = { event: 'repair-told' } as const;
-
 /** @returns whether anything was fetched. */
 async function fetchGone({ run }: RepairParts, { name, gone, cost }: Gone, ports: ProcessPorts): Promise<boolean> {
-  const { logger } = run.voice;
-  logger.info('the archive keeps no more what is missing: it is fetched again from the API', {
-    event: 'repair-told',
-    destination: name,
-    points: cost.points,
-    readings: cost.readings,
-    requests: cost.requests,
+  const warn = (message: string): void =>
+    run.voice.logger.say({ type: 'repair-told', message, isWell: false, cost: null });
+  run.voice.logger.say({
+    type: 'repair-told',
+    message: 'the archive keeps no more what is missing: it is fetched again from the API',
+    isWell: true,
+    cost: { destination: name, ...cost },
   });
   try {
     const summary = await runMend(run, { windows: windowsOf(gone), destination: name, found: [], missed: [] }, ports);
-    if (summary.reason !== null) logger.warn(`not all was fetched: ${summary.reason}`, TOLD);
-    if (!summary.delivered) logger.warn('not all that was fetched is delivered yet; it waits in the archive', TOLD);
+    if (summary.reason !== null) warn(`not all was fetched: ${summary.reason}`);
+    if (!summary.delivered) warn('not all that was fetched is delivered yet; it waits in the archive');
     return true;
   } catch (error) {
     if (!(error instanceof NoApiError)) throw error;
-    logger.warn('it cannot be fetched: api.url and api.key are not set, and no daemon is running', TOLD);
+    warn('it cannot be fetched: api.url and api.key are not set, and no daemon is running');
     return false;
   } finally {
     run.voice.endProgress();

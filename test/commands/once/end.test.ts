@@ -2,7 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import { tellEnd } from '../../../src/commands/once/end.ts';
 import type { OnceSummary } from '../../../src/commands/once/once.ts';
+import type { ProgramEvent } from '../../../src/core/events.ts';
 import type { LackStatus } from '../../../src/core/status.ts';
+import { lineOf } from '../../../src/observe/event-table.ts';
 
 const DESTINATION = { name: 'influx', delivered_points: 5, pending_points: 0, quarantined: 0, lacks: [], held: null };
 
@@ -20,11 +22,11 @@ const SUMMARY: OnceSummary = {
 
 function linesOf(changes: Partial<OnceSummary>): string[] {
   const lines: string[] = [];
-  const write =
-    (level: string) =>
-    (message: string): void =>
-      void lines.push(`${level}: ${message}`);
-  tellEnd({ ...SUMMARY, ...changes }, { info: write('info'), warn: write('warn') });
+  const say = (event: ProgramEvent): void => {
+    const { level, message } = lineOf(event);
+    lines.push(`${level}: ${message}`);
+  };
+  tellEnd({ ...SUMMARY, ...changes }, { say });
   return lines;
 }
 

@@ -1,18 +1,17 @@
 /**
- * The table of the log against what is really written: every event in each of its ways, and every line that is said
- * beside them.
+ * The table of events against what is really written: every event in each of its ways.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
-import { describeEvent } from '../../src/observe/event-lines.ts';
+import { FIELDS } from '../../src/observe/event-row.ts';
+import { lineOf } from '../../src/observe/event-table.ts';
 import { createLogger, logEvents } from '../../src/observe/log.ts';
-import { FIELDS } from '../../src/observe/log-fields.ts';
-import { EVENT_ROWS, SAID_ROWS } from '../../src/observe/log-table.ts';
 import { SAMPLES } from '../support/event-samples.ts';
-import { mistakesOfLine } from '../support/log-lines.ts';
+import { mistakesOfLine, PROGRAM_ROWS, SYNC_ROWS } from '../support/log-lines.ts';
 
+const ROWS = { ...SYNC_ROWS, ...PROGRAM_ROWS };
 const ALL: readonly AppEvent[] = Object.values(SAMPLES).flat();
 
 describe('the table', () => {
@@ -28,14 +27,14 @@ describe('the table', () => {
     },
   );
 
-  test.each(Object.entries(EVENT_ROWS))('says no more of %s than what it can have', (type, row) => {
-    const told = SAMPLES[type as AppEvent['type']].map((event) => describeEvent(event));
+  test.each(Object.entries(ROWS))('says no more of %s than what it can have', (type, row) => {
+    const told = SAMPLES[type as AppEvent['type']].map((event) => lineOf(event));
     expect(new Set(told.map(({ level }) => level))).toEqual(new Set(row.levels));
     expect([...new Set(told.flatMap(({ fields }) => Object.keys(fields)))].sort()).toEqual([...row.fields].sort());
   });
 
   test('knows the unit of every field, and has no field that no line has', () => {
-    const used = Object.values({ ...EVENT_ROWS, ...SAID_ROWS }).flatMap(({ fields }) => fields);
+    const used = Object.values(ROWS).flatMap(({ fields }) => fields);
     expect(used.filter((name) => !Object.hasOwn(FIELDS, name))).toEqual([]);
     expect(Object.keys(FIELDS).filter((name) => name !== 'held_back' && !used.some((each) => each === name))).toEqual(
       [],
@@ -44,13 +43,12 @@ describe('the table', () => {
     expect(Object.keys(FIELDS)).toEqual(Object.keys(FIELDS).toSorted());
   });
 
-  test('has every line that is said beside the events, and no other', () => {
+  test('has no line of the program that nothing says', () => {
     const source = readdirSync('src', { recursive: true, encoding: 'utf8' })
-      .filter((path) => path.endsWith('.ts') && !path.endsWith('log-table.ts'))
+      .filter((path) => path.endsWith('.ts') && !path.endsWith('events.ts'))
       .map((path) => readFileSync(join('src', path), 'utf8'))
       .join('\n');
-    const unused = Object.keys(SAID_ROWS).filter((name) => !source.includes(`event: '${name}'`));
-    expect(unused).toEqual([]);
+    expect(Object.keys(PROGRAM_ROWS).filter((name) => !source.includes(`type: '${name}'`))).toEqual([]);
   });
 
   test('would be missed by a line that is not as it says', () => {

@@ -1,7 +1,88 @@
 /**
- * Every field that a line of the log may have beside `time`, `level` and `msg`: its unit and what it means. A field that
- * is not here does not compile; `docs/logs.md` is made from this table.
+ * What a row of the table of events is made of: its parts, short ways to write it, and every field that a line may have.
  */
+import type { AppEvent } from '../core/events.ts';
+import type { Instruments } from './metrics-table.ts';
+
+/**
+ * How loud a line is.
+ *
+ * - `error`: a person has to act; it does not heal by itself.
+ * - `warn`: it heals by itself, or somebody should know.
+ * - `info`: a round of the sync, or a change of state.
+ * - `debug`: a request, a page, a write.
+ */
+export type LineLevel = 'error' | 'warn' | 'info' | 'debug';
+
+/** A line of the log before it is laid out. */
+export interface EventLine {
+  readonly level: LineLevel;
+  readonly message: string;
+  readonly fields: FieldValues;
+}
+
+/** An event: the row of its line, its repeats and its counts. */
+export interface EventRow<E> {
+  /** Its level; where it may have several, all of them, the usual one first, and which one an event has. */
+  readonly level: LineLevel | { readonly any: readonly LineLevel[]; readonly of: (event: E) => LineLevel };
+  readonly message: string | ((event: E) => string);
+  readonly fields?: (event: E) => FieldValues;
+  /** When it has which level, or more about it, for the reference page. */
+  readonly note?: string;
+  /**
+   * The message and the names of the fields as the reference page has them, where that cannot be told from an event whose
+   * members all are `…`.
+   */
+  readonly pattern?: string;
+  readonly fieldNames?: readonly FieldName[];
+  /** How often it is told; without a rule each time. */
+  readonly repeats?: RepeatRule<E>;
+  /** What it counts. @param nowMs the local wall clock. */
+  readonly counts?: (event: E, to: Instruments, nowMs: number) => void;
+  /** Whether it comes minute by minute while all is well: the recent events of the status page leave it out. */
+  readonly isRoutine?: true;
+}
+
+export type EventOf<T extends AppEvent['type']> = Extract<AppEvent, { readonly type: T }>;
+
+/** A row for each kind of event. */
+export type Rows<E extends AppEvent> = { readonly [T in E['type']]: EventRow<EventOf<T>> };
+
+export type RepeatRule<E> =
+  /** An outage with an end: what it is about, and the words whose change is news. */
+  | { readonly outage: (event: E) => string; readonly words?: (event: E) => string }
+  /** The end of what it names. `isNews`: told also where the outage was not. */
+  | { readonly ends: (event: E) => string; readonly isNews?: true }
+  /** What has no end of its own, by its kind. `isBrief`: over once it has not come for ten minutes. */
+  | { readonly alike: (event: E) => string; readonly isBrief?: true };
+
+type Message<E> = EventRow<E>['message'];
+type More<E> = Omit<EventRow<E>, 'level' | 'message'>;
+
+export function error<E>(message: Message<E>, more?: More<E>): EventRow<E> {
+  return { level: 'error', message, ...more };
+}
+
+export function warn<E>(message: Message<E>, more?: More<E>): EventRow<E> {
+  return { level: 'warn', message, ...more };
+}
+
+export function info<E>(message: Message<E>, more?: More<E>): EventRow<E> {
+  return { level: 'info', message, ...more };
+}
+
+export function debug<E>(message: Message<E>, more?: More<E>): EventRow<E> {
+  return { level: 'debug', message, ...more };
+}
+
+export function waitSeconds(waitMs: number): { readonly wait_seconds: number } {
+  return { wait_seconds: Math.round(waitMs / 100) / 10 };
+}
+
+/** A time for people; one that no calendar has does not stop the log. */
+export function instant(ms: number): string {
+  return Math.abs(ms) < 8.64e15 ? new Date(ms).toISOString() : 'unknown';
+}
 
 interface Field {
   /** A unit, or what kind of text it is. */
@@ -13,6 +94,10 @@ function field(unit: string, meaning: string): Field {
   return { unit, meaning };
 }
 
+/**
+ * Every field that a line of the log may have beside `time`, `level`, `event` and `msg`: its unit and what it means. A
+ * field that is not here does not compile.
+ */
 // biome-ignore format: a table, a row a field
 export const FIELDS = {
   after: field('text', 'as it is now'),
