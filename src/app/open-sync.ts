@@ -26,7 +26,7 @@ import { createDeliverer, type Deliverer, type DestinationOptions } from '../del
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
 import { createFilterNotes } from '../ingest/filter.ts';
 import { createTrouble, type Trouble } from '../ingest/outage.ts';
-import { createPuller, type Puller } from '../ingest/pull.ts';
+import { createPageScanner, type PageScanner } from '../ingest/page-scan.ts';
 import { takingTurns } from '../ingest/take-turns.ts';
 import type { DeviceReportParts } from '../report/device-report.ts';
 import { createFigures, type FigureSource } from '../report/figures.ts';
@@ -67,7 +67,7 @@ export interface SyncOptions {
 /** The parts of a running sync. */
 export interface Sync extends FigureSource, Pick<Asking, 'askerOf' | 'learnt'> {
   readonly context: SyncContext;
-  readonly puller: Puller;
+  readonly scanner: PageScanner;
   readonly deliverers: readonly Deliverer[];
   /** The databases that these deliver to, in the same order. */
   readonly destinations: readonly DestinationOptions[];
@@ -211,7 +211,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
   };
   return {
     context,
-    puller: takingTurns(createPuller(context)),
+    scanner: takingTurns(createPageScanner(context)),
     deliverers,
     destinations: options.destinations,
     watch,

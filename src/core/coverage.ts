@@ -66,7 +66,7 @@ function pickEdge(a: Edge | null, b: Edge | null, better: (x: Edge, y: Edge) => 
  * @returns `near`: the reading above the hole that a walk goes on from; `null` where it does not begin at what is held.
  * `far`: the next one below it, however far that is, which a page that ends the window must reach; `null` where none is.
  */
-export function anchorsOf(hole: Interval, spans: readonly CoveredSpan[]): { near: Edge | null; far: Edge | null } {
+export function overlapsOf(hole: Interval, spans: readonly CoveredSpan[]): { near: Edge | null; far: Edge | null } {
   return {
     near: spans.find((span) => span.from === hole.to)?.first ?? null,
     far: spans.findLast(({ to, last }) => to <= hole.from && last !== null)?.last ?? null,

@@ -11,7 +11,7 @@ import type { Account, Plan } from '../core/records.ts';
 import type { EpochMs } from '../core/time.ts';
 import type { SyncContext } from './context.ts';
 
-/** The tag where the key may not read the account and none is configured (design 1.3). */
+/** The tag where the key may not read the account and none is configured. */
 const DEFAULT_TAG = 'default';
 
 /** When the last `workspace` point was made, in server time. */
@@ -70,9 +70,4 @@ function tellPlanChange({ observe }: SyncContext, before: Plan | null, after: Pl
 function describePlan(plan: Plan): string {
   const days = plan.historyMaxDays === null ? 'any window' : `windows of ${plan.historyMaxDays} days`;
   return `${plan.requestsPerMinute ?? '?'} requests a minute, ${plan.requestsPerDay ?? '?'} a day, ${days}, pages of ${plan.maxDevicesPerPage ?? '?'}`;
-}
-
-/** The facts of the account as last read that the rest of the sync goes by. */
-export function planOf(account: Account | null): Pick<Plan, 'historyMaxDays'> {
-  return { historyMaxDays: account?.plan.historyMaxDays ?? null };
 }

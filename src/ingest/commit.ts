@@ -25,7 +25,7 @@ export interface JudgedPage {
 }
 
 /** Lands what a page is worth; a page that is worth nothing changes nothing. @returns how many readings were new. */
-export function landPage(context: SyncContext, page: JudgedPage): number {
+export function commitPage(context: SyncContext, page: JudgedPage): number {
   const { readings, reply, proven, deviceId } = page;
   if (readings.length === 0 && reply.value.rejected.length === 0 && proven === null) return 0;
   const { newReadings, lines, late, setAside } = landOnce(context, page, 1);

@@ -5,10 +5,8 @@ import type { RoomAnswer, StateFullError } from '../core/archive-room.ts';
 import type { Turns } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import type { DeviceFilter } from '../core/filter.ts';
-import type { Interval } from '../core/intervals.ts';
 import type { AllowanceUse } from '../core/lines/fact-lines.ts';
-import type { Api, Clock, Random, RequestLane } from '../core/ports.ts';
-import type { Reading } from '../core/records.ts';
+import type { Api, Clock, Random } from '../core/ports.ts';
 import type { Schedules } from '../core/schedule.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state/state.ts';
@@ -71,29 +69,4 @@ export interface Horizon {
   readonly limit: EpochNs;
   /** The configured settle that `limit` allows for. */
   readonly settleMs: number;
-}
-
-/** What a pull is about. */
-export interface PullTask {
-  readonly deviceId: string;
-  /** The stretch to close, inside what may be claimed. */
-  readonly span: Interval;
-  /** The upper end of claims: a hole that ends there is asked for without `before`. */
-  readonly limit: EpochNs;
-  readonly lane: RequestLane;
-  /** Whether to stop where it is, so that something more urgent gets its turn: stopping anywhere is free. */
-  readonly isPaused: () => boolean;
-  /** Told of each page that was understood, once it has landed. */
-  readonly took?: (page: TakenPage) => void;
-}
-
-/** What a page was worth. */
-export interface TakenPage {
-  /** Its readings, newest first; those that were held before are among them. */
-  readonly readings: readonly Reading[];
-  readonly newReadings: number;
-  /** Whether a stretch of time is held by it that was not. */
-  readonly isProven: boolean;
-  /** Whether it was believed: one that was not is asked for again, and says nothing of its device. */
-  readonly isUnderstood: boolean;
 }

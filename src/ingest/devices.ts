@@ -211,7 +211,7 @@ const SILENCE: ReadonlySet<ApiFaultKind> = new Set(['server-fault', 'unreachable
 const LOOK_AGAIN_MS = HOUR_MS;
 
 /** Looks at all that are gone, unless that was done within a day. @throws ApiFault for what is not about one device. */
-export async function lookAtTheGone(context: SyncContext, puller: Peeking, signal: AbortSignal): Promise<void> {
+export async function lookAtTheGone(context: SyncContext, scanner: Peeking, signal: AbortSignal): Promise<void> {
   const { store, serverClock, observe } = context;
   const gone = keptDevices(context).filter(({ goneSinceMs }) => goneSinceMs !== null);
   const nowMs = serverClock.nowMs();
@@ -221,7 +221,7 @@ export async function lookAtTheGone(context: SyncContext, puller: Peeking, signa
   let wasSilent = false;
   for (const { record } of gone) {
     const { deviceId } = record;
-    const answer = await answerOf(puller, deviceId, signal);
+    const answer = await answerOf(scanner, deviceId, signal);
     wasSilent ||= answer === 'silence';
     if (answer !== 'page') continue;
     store.markBack(deviceId);
@@ -231,9 +231,9 @@ export async function lookAtTheGone(context: SyncContext, puller: Peeking, signa
   store.keepFact(LOOKED_AT, String(wasSilent ? nowMs - DAY_MS + LOOK_AGAIN_MS : nowMs));
 }
 
-async function answerOf(puller: Peeking, deviceId: string, signal: AbortSignal): Promise<'page' | 'gone' | 'silence'> {
+async function answerOf(scanner: Peeking, deviceId: string, signal: AbortSignal): Promise<'page' | 'gone' | 'silence'> {
   try {
-    await puller.peek(deviceId, signal);
+    await scanner.peek(deviceId, signal);
     return 'page';
   } catch (error) {
     if (!(error instanceof ApiFault)) throw error;

@@ -75,12 +75,12 @@ export function openSeconds({
 }
 
 /** Learns the server's time, if no `Date` tells it. @throws ApiFault but for a missing scope. */
-export async function learnTime(context: SyncContext, puller: Peeking, signal: AbortSignal): Promise<void> {
+export async function learnTime(context: SyncContext, scanner: Peeking, signal: AbortSignal): Promise<void> {
   const { serverClock } = context;
   // Without `Date` the known time stands still between readings: a look at the newest one moves it on.
   if (serverClock.claimableMs() !== null && !serverClock.isDateAbsent()) return;
   try {
-    await learnTimeFromReadings(context, puller, signal);
+    await learnTimeFromReadings(context, scanner, signal);
   } catch (error) {
     if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
   }
@@ -91,15 +91,15 @@ export async function learnTime(context: SyncContext, puller: Peeking, signal: A
  * page of one device after the other until one has a reading. As an empty answer alone proves nothing, a second look
  * comes before it is believed that there is none anywhere.
  */
-async function learnTimeFromReadings(context: SyncContext, puller: Peeking, signal: AbortSignal): Promise<void> {
-  if (await lookForReading(context, puller, signal)) return;
-  if (context.serverClock.claimableMs() === null) await lookForReading(context, puller, signal);
+async function learnTimeFromReadings(context: SyncContext, scanner: Peeking, signal: AbortSignal): Promise<void> {
+  if (await lookForReading(context, scanner, signal)) return;
+  if (context.serverClock.claimableMs() === null) await lookForReading(context, scanner, signal);
 }
 
-async function lookForReading(context: SyncContext, puller: Peeking, signal: AbortSignal): Promise<boolean> {
+async function lookForReading(context: SyncContext, scanner: Peeking, signal: AbortSignal): Promise<boolean> {
   for (const { record } of freshestFirst(keptDevices(context))) {
     try {
-      if (await puller.peek(record.deviceId, signal)) return true;
+      if (await scanner.peek(record.deviceId, signal)) return true;
     } catch (error) {
       if (!(error instanceof ApiFault) || error.kind !== 'not-found') throw error;
     }

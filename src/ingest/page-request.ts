@@ -1,7 +1,9 @@
 /**
- * A walk through one hole in the coverage of one device: what to ask, and what to ask next (design 2.1).
+ * The requests of a page scan: what to ask for a gap in the coverage of one device, and what to ask next.
  *
- * Pure: it is given answers, as `judge-page.ts` judges them, and gives questions.
+ * Pure. A request reaches over the gap to the readings that are held on both sides of it, the overlap readings: the near
+ * one above it, from which the scan goes on into the past, and the far one below it, where the scan ends. An answer that
+ * shows them leaves no room for a reading between them that was not served; see `judge-page.ts`.
  */
 import type { Edge } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';
@@ -14,36 +16,37 @@ import { ceilToSecond, DAY_NS, type EpochNs, floorToSecond, HOUR_NS, maxNs, minN
  */
 export const SLACK_NS = 2n * SECOND_NS;
 
-/** A question to the API, and what its answer is held against. */
-export interface Ask {
+/** A request for a page, and what its answer is held against. */
+export interface PageRequest {
   readonly deviceId: string;
   /** What a complete answer would prove. */
-  readonly hole: Interval;
+  readonly gap: Interval;
   readonly after: EpochNs;
   /** `null` for a live request, which takes everything newer as well. */
   readonly before: EpochNs | null;
+  /** The overlap readings that the answer has to show; `null` where none is held within reach. */
   readonly near: Edge | null;
   readonly far: Edge | null;
-  /** Set where time cannot move on: the next page of the same question. */
+  /** Set where time cannot move on: the next page of the same window. */
   readonly cursor: Cursor | null;
-  /** Whether an earlier page of the same question has shown `near`. */
+  /** Whether an earlier page of the same window has shown `near`. */
   readonly nearSeen: boolean;
   /** With a cursor: the oldest time of the page before, above which nothing may come any more. */
   readonly below?: EpochNs | null;
 }
 
-/** How far an answer has brought the scan: what the next question goes on from. */
+/** How far an answer has brought the scan: what the next request goes on from. */
 export interface Progress {
   /**
    * - `done`: the window was read to its end.
-   * - `time`: go on below the oldest reading, with that reading as the anchor.
+   * - `time`: go on below the oldest reading, with that reading as the overlap reading.
    * - `cursor`: go on by `next_cursor`: time cannot move on.
    * - `again`: the answer proves nothing (`reason`): ask the same once more.
    */
   readonly next: 'done' | 'time' | 'cursor' | 'again';
-  /** The oldest reading of the page: where the walk goes on. */
+  /** The oldest reading of the page: where the scan goes on. */
   readonly oldest: Edge | null;
-  /** Whether this page or an earlier one of the same question has shown the near anchor. */
+  /** Whether this page or an earlier one of the same window has shown the near overlap reading. */
   readonly nearSeen: boolean;
 }
 
@@ -57,14 +60,15 @@ export interface WindowLimits {
   readonly bothBounds: boolean;
 }
 
-export interface Question {
+/** A gap to ask for, with the readings that are held on both sides of it. */
+export interface OpenGap {
   readonly deviceId: string;
-  readonly hole: Interval;
+  readonly gap: Interval;
   readonly near: Edge | null;
   readonly far: Edge | null;
-  /** Whether the hole ends where claims end, so that nothing held lies above it. */
+  /** Whether the gap ends where claims end, so that nothing held lies above it. */
   readonly live: boolean;
-  /** How far back beyond the hole it is worth looking, for readings that came late: what is held and wanted. */
+  /** How far back beyond the gap it is worth looking, for readings that came late: what is held and wanted. */
   readonly reachTo?: EpochNs | null;
 }
 
@@ -78,26 +82,26 @@ export function windowSpanNs(historyMaxDays: number | null): bigint | null {
 }
 
 /**
- * Turns a hole into a request: its newest part that one window can span, with the bounds moved outwards over the
- * anchors. An anchor that the window cannot reach is given up rather than the hole; so is the present, of a live one.
+ * Turns a gap into a request: its newest part that one window can span, with the bounds moved outwards over the
+ * overlap readings. One that the window cannot reach is given up rather than the gap; so is the present, of a live gap.
  */
-export function askFor(question: Question, limits: WindowLimits): Ask {
-  const { deviceId, hole } = question;
+export function requestFor(open: OpenGap, limits: WindowLimits): PageRequest {
+  const { deviceId, gap } = open;
   const { spanNs } = limits;
-  const tooFar = (top: EpochNs): boolean => spanNs !== null && top - hole.to > spanNs / 2n;
-  const live = question.live && !tooFar(limits.nowNs);
-  const near = live || question.near === null || tooFar(question.near.at) ? null : question.near;
-  const top = live ? maxNs(limits.nowNs, hole.to) : near === null ? hole.to : maxNs(near.at, hole.to);
+  const tooFar = (top: EpochNs): boolean => spanNs !== null && top - gap.to > spanNs / 2n;
+  const live = open.live && !tooFar(limits.nowNs);
+  const near = live || open.near === null || tooFar(open.near.at) ? null : open.near;
+  const top = live ? maxNs(limits.nowNs, gap.to) : near === null ? gap.to : maxNs(near.at, gap.to);
   const end = ceilToSecond(top) + SLACK_NS;
   const before = live && !limits.bothBounds ? null : end;
   const floor = spanNs === null ? 0n : end - spanNs;
   const reach = (from: EpochNs): EpochNs => floorToSecond(from) - SLACK_NS;
-  const { from, far } = withinWindow(question, reach, floor);
+  const { from, far } = withinWindow(open, reach, floor);
   const needed = reach(far === null ? from : minNs(from, far.at));
-  const free = live && far !== null ? reachBack(question, { needed, end, spanNs }) : needed;
+  const free = live && far !== null ? reachBack(open, { needed, end, spanNs }) : needed;
   return {
     deviceId,
-    hole: { from, to: hole.to },
+    gap: { from, to: gap.to },
     after: maxNs(free, 0n),
     before,
     near,
@@ -108,25 +112,25 @@ export function askFor(question: Question, limits: WindowLimits): Ask {
 }
 
 function withinWindow(
-  { hole, far }: Question,
+  { gap, far }: OpenGap,
   reach: (from: EpochNs) => EpochNs,
   floor: EpochNs,
 ): { from: EpochNs; far: Edge | null } {
-  if (reach(hole.from) < floor) return { from: minNs(ceilToSecond(floor) + SLACK_NS, hole.to - 1n), far: null };
-  if (far !== null && reach(far.at) < floor) return { from: hole.from, far: null };
-  return { from: hole.from, far };
+  if (reach(gap.from) < floor) return { from: minNs(ceilToSecond(floor) + SLACK_NS, gap.to - 1n), far: null };
+  if (far !== null && reach(far.at) < floor) return { from: gap.from, far: null };
+  return { from: gap.from, far };
 }
 
 /**
  * Where a live request begins that takes its page's room for readings that came late.
  *
  * It costs nothing: the newest readings fill the page whatever lies further back, and a full page that reaches below
- * the hole, where the far anchor is, ends the walk as the end of the window would. Without that anchor a page could be
- * filled by the hole alone, to the last reading, and name a next one: so then there is no reaching back. Half of the
+ * the gap, where the far overlap reading is, ends the scan as the end of the window would. Without that one a page could
+ * be filled by the gap alone, to the last reading, and name a next one: so then there is no reaching back. Half of the
  * window is enough, so that a server whose clock is ahead of what is known does not find it too wide.
  */
 function reachBack(
-  { reachTo = null }: Question,
+  { reachTo = null }: OpenGap,
   { needed, end, spanNs }: { needed: EpochNs; end: EpochNs; spanNs: bigint | null },
 ): EpochNs {
   if (reachTo === null) return needed;
@@ -135,23 +139,23 @@ function reachBack(
 }
 
 /**
- * The question after a page: by cursor, or by time below the oldest reading.
+ * The request after a page: by cursor, or by time below the oldest reading.
  *
- * @param walk the whole hole that is walked, of which `ask` may be a part, and the reading held below it.
+ * @param scan the whole gap that is scanned, of which `request` may be a part, and the reading held below it.
  * @returns `null` where the window was read to its end or the answer proved nothing.
  */
-export function nextAsk(
-  ask: Ask,
+export function nextRequest(
+  request: PageRequest,
   judged: Progress,
-  walk: { page: TelemetryPage; hole: Interval; far: Edge | null; limits: WindowLimits },
-): Ask | null {
+  scan: { page: TelemetryPage; gap: Interval; far: Edge | null; limits: WindowLimits },
+): PageRequest | null {
   if (judged.next === 'cursor') {
-    const below = judged.oldest?.at ?? ask.below ?? null;
-    return { ...ask, cursor: walk.page.nextCursor, nearSeen: judged.nearSeen, below };
+    const below = judged.oldest?.at ?? request.below ?? null;
+    return { ...request, cursor: scan.page.nextCursor, nearSeen: judged.nearSeen, below };
   }
   if (judged.next !== 'time' || judged.oldest === null) return null;
-  const to = minNs(ask.hole.to, judged.oldest.at + 1n);
-  if (to <= walk.hole.from) return null;
-  const hole = { from: walk.hole.from, to };
-  return askFor({ deviceId: ask.deviceId, hole, near: judged.oldest, far: walk.far, live: false }, walk.limits);
+  const to = minNs(request.gap.to, judged.oldest.at + 1n);
+  if (to <= scan.gap.from) return null;
+  const gap = { from: scan.gap.from, to };
+  return requestFor({ deviceId: request.deviceId, gap, near: judged.oldest, far: scan.far, live: false }, scan.limits);
 }

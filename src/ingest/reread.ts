@@ -13,15 +13,14 @@ import type { Reading, TelemetryPage } from '../core/records.ts';
 import type { Store } from '../core/state/state.ts';
 import { ForgottenError } from '../core/state/telemetry.ts';
 import { DAY_MS, DAY_NS, type EpochMs, HOUR_MS } from '../core/time.ts';
-import { landPage } from './commit.ts';
-import type { PullTask, SyncContext } from './context.ts';
+import { commitPage } from './commit.ts';
+import type { SyncContext } from './context.ts';
 import { exclusionNow } from './filter.ts';
 import { judgePage } from './judge-page.ts';
-import { TRIES } from './odd-answers.ts';
-import { askPage } from './page.ts';
-import { type Ask, askFor, nextAsk } from './page-request.ts';
-import { fromFirstPage } from './walking.ts';
-import { createWindowRules, type WindowRules } from './window-limits.ts';
+import { nextRequest, type PageRequest, requestFor } from './page-request.ts';
+import { type Asking, askForPage, fromFirstPage } from './page-scan.ts';
+import { TRIES } from './unproven.ts';
+import { createWindowRules } from './window-limits.ts';
 
 /** How long after midnight the day before is read again at the earliest: what comes within this is awaited. */
 const AFTER_MIDNIGHT_MS = HOUR_MS;
@@ -76,7 +75,7 @@ export async function rereadDay(
 ): Promise<boolean> {
   const window = heldOf(context.store, deviceId, day);
   const land = (page: WindowPage): void => {
-    landPage(context, { deviceId, lane: 'sweep', proven: null, ...page });
+    commitPage(context, { deviceId, lane: 'sweep', proven: null, ...page });
   };
   if (window !== null && !(await readWindow(context, { deviceId, window, take: land }, signal))) return false;
   context.store.keepReread(deviceId, day);
@@ -109,19 +108,18 @@ export function createRereading(context: SyncContext): Rereading {
   };
 }
 
-/** A page of it: what is worth keeping, newest first, maybe a little beyond the window, maybe once more. */
+/** A page of a window: what is worth keeping, newest first, maybe a little beyond the window, maybe once more. */
 export interface WindowPage {
   readonly reply: Reply<TelemetryPage>;
   readonly readings: readonly Reading[];
 }
 
-interface WindowReading {
-  readonly context: SyncContext;
-  readonly rules: WindowRules;
-  readonly task: PullTask;
-  /** What is read. */
-  readonly hole: Interval;
+/** A window that is being read. */
+interface WindowScan extends Asking {
+  readonly deviceId: string;
+  readonly window: Interval;
   readonly take: (page: WindowPage) => void;
+  /** Answers that were no use and answers without a reading, since the last one that was as it should be. */
   odd: number;
   empties: number;
 }
@@ -134,57 +132,58 @@ interface WindowReading {
  */
 export async function readWindow(
   context: SyncContext,
-  { deviceId, window, take }: { deviceId: string; window: Interval; take: WindowReading['take'] },
+  { deviceId, window, take }: Pick<WindowScan, 'deviceId' | 'window' | 'take'>,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const task: PullTask = { deviceId, span: window, limit: window.to, lane: 'sweep', isPaused: () => signal.aborted };
   const rules = createWindowRules(context);
-  const reading: WindowReading = { context, rules, task, hole: window, take, odd: 0, empties: 0 };
-  let ask: Ask | null | 'given up' = askBelow(reading, window.to);
-  while (ask !== null) {
-    ask = await step(reading, ask, signal).catch(givenUpWhereForgotten);
-    if (ask === 'given up') return false;
+  const scan: WindowScan = { context, rules, deviceId, window, take, odd: 0, empties: 0 };
+  let next: Next = requestBelow(scan, window.to);
+  try {
+    while (next !== null && next !== 'given up') next = await step(scan, next, signal);
+    return next === null;
+  } catch (error) {
+    // Nothing is taken any more of a device that was forgotten while a page of it was under way.
+    if (error instanceof ForgottenError) return false;
+    throw error;
   }
-  return true;
 }
 
-/** The question for what is left below `to`. Nothing is claimed by its answers, so that they need no anchors. */
-function askBelow({ task, hole, rules }: WindowReading, to: bigint): Ask | null {
-  if (to <= hole.from) return null;
-  const { deviceId } = task;
-  return askFor({ deviceId, hole: { from: hole.from, to }, near: null, far: null, live: false }, rules.limits());
+/** What to ask next; `null` at the end of the window. */
+type Next = PageRequest | null | 'given up';
+
+/** The request for what is left below `to`. Nothing is claimed by its answers, so that they need no overlap readings. */
+function requestBelow({ deviceId, window, rules }: WindowScan, to: bigint): PageRequest | null {
+  if (to <= window.from) return null;
+  const gap = { from: window.from, to };
+  return requestFor({ deviceId, gap, near: null, far: null, live: false }, rules.limits());
 }
 
-/** Asks for one page and hands it on. @returns the next question; `null` at the end of the window. */
-async function step(reading: WindowReading, ask: Ask, signal: AbortSignal): Promise<Ask | null | 'given up'> {
-  const { rules, hole } = reading;
+/** Asks for one page and hands it on. */
+async function step(scan: WindowScan, request: PageRequest, signal: AbortSignal): Promise<Next> {
+  const { rules, window } = scan;
   signal.throwIfAborted();
-  const answer = await askPage(reading, ask, signal);
-  if (answer.kind === 'changed') return askBelow(reading, ask.hole.to);
+  const answer = await askForPage(scan, { request, lane: 'sweep' }, signal);
+  if (answer.kind === 'changed') return requestBelow(scan, request.gap.to);
   if (answer.kind === 'too-old') return null;
-  if (answer.kind !== 'page') return answer.kind === 'odd' ? again(reading, fromFirstPage(ask)) : 'given up';
+  if (answer.kind !== 'page') return answer.kind === 'odd' ? again(scan, fromFirstPage(request)) : 'given up';
   const page = answer.reply.value;
-  const known = { visibleFromNs: null, emptyBefore: reading.empties, anchorWaived: true };
-  const judged = judgePage(ask, page, known);
+  const judged = judgePage(request, page, { visibleFromNs: null, emptyBefore: scan.empties, overlapWaived: true });
   const { readings } = judged;
-  reading.take({ reply: answer.reply, readings });
-  if (readings.length === 0) reading.empties += 1;
-  if (judged.next === 'again') return again(reading, ask);
+  scan.take({ reply: answer.reply, readings });
+  if (readings.length === 0) scan.empties += 1;
+  if (judged.next === 'again') return again(scan, request);
   const isHollow = judged.next === 'cursor' && readings.length === 0;
-  if (isHollow && reading.empties >= TRIES) return 'given up';
-  if (!isHollow) Object.assign(reading, { odd: 0, empties: 0 });
-  const next = nextAsk(ask, judged, { page, hole, far: null, limits: rules.limits() });
+  if (isHollow && scan.empties >= TRIES) return 'given up';
+  if (!isHollow) {
+    scan.odd = 0;
+    scan.empties = 0;
+  }
+  const next = nextRequest(request, judged, { page, gap: window, far: null, limits: rules.limits() });
   // A window of the plan may be narrower.
-  return next ?? askBelow(reading, ask.hole.from);
+  return next ?? requestBelow(scan, request.gap.from);
 }
 
-/** Of a device that was forgotten while a page of it was under way, nothing is taken any more. */
-function givenUpWhereForgotten(error: unknown): 'given up' {
-  if (error instanceof ForgottenError) return 'given up';
-  throw error;
-}
-
-function again(reading: WindowReading, ask: Ask): Ask | 'given up' {
-  reading.odd += 1;
-  return reading.odd >= TRIES ? 'given up' : ask;
+function again(scan: WindowScan, request: PageRequest): Next {
+  scan.odd += 1;
+  return scan.odd >= TRIES ? 'given up' : request;
 }

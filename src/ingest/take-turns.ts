@@ -1,72 +1,90 @@
 /**
- * Pulls that take turns: the daemon's own and those of a job may come to the same stretch of the same device, which is
- * to be asked for once.
+ * Page scans that take turns: the daemon's own and those of a job may come to the same range of the same device, which
+ * is to be asked for once.
  *
- * Promises: a pull waits for another one of the same stretch, which may close its holes, but never for one that is less
- * urgent: that one is asked to stop after its page, and goes on with what is left. Stretches that do not overlap are
- * pulled side by side.
+ * Promises: a scan waits for another one of the same range, which may close its gaps, but never for one that is less
+ * urgent: that one is asked to stop after its page, and goes on with what is left. Ranges that do not overlap are scanned
+ * side by side.
  */
 import { orAborted } from '../core/async.ts';
 import { REQUEST_LANES } from '../core/ports.ts';
-import type { PullTask } from './context.ts';
-import type { Puller } from './pull.ts';
+import { addScans, NOTHING_SCANNED, type PageScanner, type ScanResult, type ScanTask } from './page-scan.ts';
 
-/** A pull under way. */
+/** A scan under way. */
 interface Turn {
-  readonly task: PullTask;
+  readonly task: ScanTask;
   readonly ended: Promise<void>;
   /** Whether somebody more urgent has come. */
   isInTheWay: boolean;
 }
 
-/** The same puller, whose pulls take turns. */
-export function takingTurns(puller: Puller): Puller {
-  const turns = new Map<string, Set<Turn>>();
-  const others = (task: PullTask): Turn[] =>
-    [...(turns.get(task.deviceId) ?? [])].filter((turn) => overlap(turn.task, task));
+/** The scans under way, by device. */
+type Turns = Map<string, Set<Turn>>;
+
+/** The same scanner, whose scans take turns. */
+export function takingTurns(scanner: PageScanner): PageScanner {
+  const turns: Turns = new Map();
   return {
-    peek: puller.peek,
-    pull: async (task, signal) => {
+    peek: scanner.peek,
+    scan: async (task, signal) => {
+      let result = NOTHING_SCANNED;
       for (;;) {
-        const first = others(task).find((other) => !isLessUrgent(other.task, task));
+        const first = othersOf(turns, task).find((other) => !isLessUrgent(other.task, task));
         if (first !== undefined) {
           await orAborted(first.ended, signal);
           // Others may have come in the same moment: whoever looks and finds nobody begins at once.
           continue;
         }
-        if (task.isPaused()) return;
-        for (const other of others(task)) other.isInTheWay = true;
-        const own = Promise.withResolvers<void>();
-        const turn: Turn = { task, ended: own.promise, isInTheWay: false };
-        enter(turns, turn);
-        try {
-          await puller.pull({ ...task, isPaused: () => turn.isInTheWay || task.isPaused() }, signal);
-        } finally {
-          leave(turns, turn);
-          own.resolve();
-        }
-        if (!turn.isInTheWay) return;
+        if (task.isPaused?.() === true) return result;
+        const { part, isInTheWay } = await takeTurn(turns, scanner, task, signal);
+        result = addScans(result, part);
+        if (!isInTheWay || (task.until === 'first proof' && result.isProven)) return result;
       }
     },
   };
 }
 
-function enter(turns: Map<string, Set<Turn>>, turn: Turn): void {
+function othersOf(turns: Turns, task: ScanTask): Turn[] {
+  return [...(turns.get(task.deviceId) ?? [])].filter((turn) => overlap(turn.task, task));
+}
+
+/** Scans until it is done or in somebody's way; its turn has begun when this returns its promise. */
+async function takeTurn(
+  turns: Turns,
+  scanner: PageScanner,
+  task: ScanTask,
+  signal: AbortSignal,
+): Promise<{ part: ScanResult; isInTheWay: boolean }> {
+  for (const other of othersOf(turns, task)) other.isInTheWay = true;
+  const own = Promise.withResolvers<void>();
+  const turn: Turn = { task, ended: own.promise, isInTheWay: false };
+  enter(turns, turn);
+  try {
+    const isPaused = (): boolean => turn.isInTheWay || task.isPaused?.() === true;
+    const part = await scanner.scan({ ...task, isPaused }, signal);
+    return { part, isInTheWay: turn.isInTheWay };
+  } finally {
+    leave(turns, turn);
+    own.resolve();
+  }
+}
+
+function enter(turns: Turns, turn: Turn): void {
   const { deviceId } = turn.task;
   turns.set(deviceId, (turns.get(deviceId) ?? new Set()).add(turn));
 }
 
-function leave(turns: Map<string, Set<Turn>>, turn: Turn): void {
+function leave(turns: Turns, turn: Turn): void {
   const { deviceId } = turn.task;
   const left = turns.get(deviceId);
   left?.delete(turn);
   if (left?.size === 0) turns.delete(deviceId);
 }
 
-function overlap({ span: a }: PullTask, { span: b }: PullTask): boolean {
+function overlap({ range: a }: ScanTask, { range: b }: ScanTask): boolean {
   return a.from < b.to && b.from < a.to;
 }
 
-function isLessUrgent(task: PullTask, than: PullTask): boolean {
+function isLessUrgent(task: ScanTask, than: ScanTask): boolean {
   return REQUEST_LANES.indexOf(task.lane) > REQUEST_LANES.indexOf(than.lane);
 }

@@ -17,7 +17,7 @@ import { DAY_MS, DAY_NS, type EpochMs, type EpochNs, MINUTE_MS, maxNs, minNs } f
 import type { Horizon, SyncContext } from '../ingest/context.ts';
 import { keptDevices } from '../ingest/filter.ts';
 import { horizonNow, limitFor } from '../ingest/horizon.ts';
-import { isResting } from '../ingest/pull.ts';
+import { isResting } from '../ingest/named-gaps.ts';
 import { noteApart } from './apart.ts';
 import { openOf } from './device-view.ts';
 import type { OpenHistory, Reach } from './history-queue.ts';

@@ -10,11 +10,10 @@ import { StateFullError } from '../core/archive-room.ts';
 import { ApiFault } from '../core/faults.ts';
 import type { Pulse } from '../core/heartbeats.ts';
 import { HOUR_MS, SECOND_MS } from '../core/time.ts';
-import type { PullTask } from '../ingest/context.ts';
 import { ANSWERED_LATELY_MS, type Trouble } from '../ingest/outage.ts';
-import type { Puller } from '../ingest/pull.ts';
+import { NOTHING_SCANNED, type PageScanner, type ScanTask } from '../ingest/page-scan.ts';
 import type { Rereading } from '../ingest/reread.ts';
-import { type ErrandParts, errandFor, hasTold, tailAnswer } from './errand.ts';
+import { type ErrandParts, errandFor, tailAnswer } from './errand.ts';
 import {
   type Decision,
   type HistoryDecision,
@@ -26,7 +25,7 @@ import {
 import { nameUnreachable } from './telemetry.ts';
 
 export interface DispatchParts extends ErrandParts {
-  readonly puller: Puller;
+  readonly scanner: PageScanner;
   readonly trouble: Trouble;
   /** Resolves when a request could go at once and nobody else waits for it. */
   readonly untilTurn: (signal: AbortSignal) => Promise<void>;
@@ -166,9 +165,9 @@ function takeFault(
   const isAnswering = answeredAtMs() >= Math.min(beganMs, clock.monoMs() - ANSWERED_LATELY_MS);
   fail(isAnswering);
   if ('deviceId' in decision && isAnswering) {
-    const errand = errandFor({ context, planning }, decision);
+    const task = errandFor({ context, planning }, decision);
     // Others were answered while this one was not: meanwhile the hole has this name.
-    if (errand !== null && answeredAtMs() >= beganMs) nameWhereThereIsRoom(context, errand.task);
+    if (task !== null && answeredAtMs() >= beganMs) nameWhereThereIsRoom(context, task);
     failed.inARow += 1;
     if (failed.inARow >= FAILURES_IN_A_ROW)
       observe({ type: 'stream-failed', stream: 'telemetry', message: error.message });
@@ -183,7 +182,7 @@ function takeFault(
 }
 
 /** Where the state is full a name is not worth the daemon: the device rests all the same. */
-function nameWhereThereIsRoom(context: DispatchParts['context'], task: PullTask): void {
+function nameWhereThereIsRoom(context: DispatchParts['context'], task: ScanTask): void {
   try {
     nameUnreachable(context, task);
   } catch (error) {
@@ -193,23 +192,23 @@ function nameWhereThereIsRoom(context: DispatchParts['context'], task: PullTask)
 }
 
 async function askTail(parts: DispatchParts, decision: TailDecision, signal: AbortSignal): Promise<void> {
-  const { planning, puller } = parts;
-  const errand = errandFor(parts, decision);
-  if (errand !== null) await puller.pull(errand.task, signal);
+  const { planning, scanner } = parts;
+  const task = errandFor(parts, decision);
+  const brought = task === null ? NOTHING_SCANNED : await scanner.scan(task, signal);
   const planner = planning.planner();
   // Nothing could be asked, or nothing was understood: it has a name now, and rests.
-  if (!hasTold(errand)) planner.failed(decision, { isOwn: true }, planning.nowMs());
-  else planner.tailLanded(decision, tailAnswer(parts, errand, decision), planning.nowMs());
+  if (!brought.isUnderstood) planner.failed(decision, { isOwn: true }, planning.nowMs());
+  else planner.tailLanded(decision, tailAnswer(parts, brought, decision), planning.nowMs());
   planning.reopen(decision.deviceId);
 }
 
 async function askHistory(parts: DispatchParts, decision: HistoryDecision, signal: AbortSignal): Promise<void> {
-  const { planning, puller } = parts;
-  const errand = errandFor(parts, decision);
-  if (errand !== null) await puller.pull(errand.task, signal);
+  const { planning, scanner } = parts;
+  const task = errandFor(parts, decision);
+  const { pages } = task === null ? NOTHING_SCANNED : await scanner.scan(task, signal);
   const planner = planning.planner();
   // Nothing was left of it, or nothing was understood: what that is called now rests.
-  if (errand === null || errand.taken.length === 0) planner.failed(decision, { isOwn: true }, planning.nowMs());
+  if (pages === 0) planner.failed(decision, { isOwn: true }, planning.nowMs());
   else planner.historyLanded(decision, planning.openIn(decision.lane, decision.deviceId));
   planning.reopen(decision.deviceId);
 }

@@ -10,7 +10,7 @@ import { syncAlerts } from '../ingest/alerts.ts';
 import type { Horizon, SyncContext } from '../ingest/context.ts';
 import { lookAtTheGone, syncDevices } from '../ingest/devices.ts';
 import { horizonNow, learnTime } from '../ingest/horizon.ts';
-import type { Puller } from '../ingest/pull.ts';
+import type { PageScanner } from '../ingest/page-scan.ts';
 import { noteCoverage } from './coverage-points.ts';
 import { ALL_ROUNDS, syncTelemetry } from './telemetry.ts';
 
@@ -27,7 +27,7 @@ export interface PassResult {
 
 /** How a pass is to be made. */
 export interface PassPlan {
-  readonly puller: Puller;
+  readonly scanner: PageScanner;
   /** The horizon of an earlier pass, where the end of the work was fixed then. */
   readonly fixed: Horizon | null;
   /** How long history may take before the pass ends; infinite where nothing newer is waited for. */
@@ -45,15 +45,15 @@ export interface PassPlan {
  */
 export async function runPass(
   context: SyncContext,
-  { puller, fixed, historyMs, onHorizon, isCoverageNoted }: PassPlan,
+  { scanner, fixed, historyMs, onHorizon, isCoverageNoted }: PassPlan,
   signal: AbortSignal,
 ): Promise<PassResult> {
   const off: Stream[] = [];
   if (!(await syncAccount(context, signal))) off.push('account');
-  const areListed = await readDevices(context, puller, signal);
+  const areListed = await readDevices(context, scanner, signal);
   context.observe({ type: 'pass-started', devices: context.store.devices().length });
   // Fixed before the alerts, which may take long: what is wanted counts from the start.
-  if (fixed === null) await learnTime(context, puller, signal);
+  if (fixed === null) await learnTime(context, scanner, signal);
   const horizon = fixed ?? horizonNow(context);
   if (horizon !== null) onHorizon?.(horizon);
   const alerts = await readAlerts(context, signal);
@@ -65,7 +65,7 @@ export async function runPass(
   if (horizon === null) return { horizon, failed: new Set(), off, unread };
   const beganMs = context.clock.monoMs();
   const isOver = (): boolean => context.clock.monoMs() - beganMs >= historyMs;
-  const result = await syncTelemetry(context, { puller, horizon, rounds: ALL_ROUNDS, isOver }, signal);
+  const result = await syncTelemetry(context, { scanner, horizon, rounds: ALL_ROUNDS, isOver }, signal);
   if (result.off) off.push('telemetry');
   if (isCoverageNoted !== true) noteCoverage(context, horizon);
   return { horizon, failed: result.failed, off, unread };
@@ -82,10 +82,10 @@ const OF_THE_LIST: ReadonlySet<ApiFaultKind> = new Set([
 ]);
 
 /** Lists the devices. @returns whether that was done: where it cannot be, those that are known must do. */
-async function readDevices(context: SyncContext, puller: Puller, signal: AbortSignal): Promise<boolean> {
+async function readDevices(context: SyncContext, scanner: PageScanner, signal: AbortSignal): Promise<boolean> {
   try {
     await syncDevices(context, signal);
-    await lookAtTheGone(context, puller, signal);
+    await lookAtTheGone(context, scanner, signal);
     return true;
   } catch (error) {
     const isOwn = error instanceof ApiFault && OF_THE_LIST.has(error.kind);

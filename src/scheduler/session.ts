@@ -80,24 +80,24 @@ export async function runSession(parts: SessionParts, signal: AbortSignal): Prom
   }
 }
 
-function roundsOf({ context, puller }: SessionParts): Readonly<Record<'account' | 'alerts' | 'devices', Work>> {
+function roundsOf({ context, scanner }: SessionParts): Readonly<Record<'account' | 'alerts' | 'devices', Work>> {
   return {
     account: (signal) => syncAccount(context, signal),
     alerts: (signal) => syncAlerts(context, signal),
     devices: async (signal) => {
       await syncDevices(context, signal);
-      await lookAtTheGone(context, puller, signal);
+      await lookAtTheGone(context, scanner, signal);
       return true;
     },
   };
 }
 
 /** What is due now and then beside the requests: the points about coverage, and the time where no answer tells it. */
-function createTidy({ context, puller, planning }: SessionParts): Work {
+function createTidy({ context, scanner, planning }: SessionParts): Work {
   const { clock } = context;
   let notedAtMs = Number.NEGATIVE_INFINITY;
   return async (signal) => {
-    await learnTime(context, puller, signal);
+    await learnTime(context, scanner, signal);
     const horizon = horizonNow(context);
     if (horizon === null) return true;
     // A look at every device: the more there are, the less often.

@@ -11,12 +11,12 @@ import { holesIn } from '../core/coverage.ts';
 import { ApiFault } from '../core/faults.ts';
 import type { RequestLane } from '../core/ports.ts';
 import { DAY_NS, maxNs } from '../core/time.ts';
-import type { Horizon, PullTask, SyncContext } from '../ingest/context.ts';
+import type { Horizon, SyncContext } from '../ingest/context.ts';
 import { freshestFirst, keptDevices } from '../ingest/filter.ts';
 import { limitFor } from '../ingest/horizon.ts';
+import { nameGap } from '../ingest/named-gaps.ts';
 import { ANSWERED_LATELY_MS } from '../ingest/outage.ts';
-import type { Puller } from '../ingest/pull.ts';
-import { nameGap } from '../ingest/walking.ts';
+import type { PageScanner, ScanTask } from '../ingest/page-scan.ts';
 
 /** One look at all devices: which stretch of each is closed, counted back from what can be claimed. */
 export interface Round {
@@ -51,11 +51,11 @@ export interface TelemetryResult {
 export async function syncTelemetry(
   context: SyncContext,
   {
-    puller,
+    scanner,
     horizon,
     rounds,
     isOver,
-  }: { puller: Puller; horizon: Horizon; rounds: readonly Round[]; isOver: () => boolean },
+  }: { scanner: PageScanner; horizon: Horizon; rounds: readonly Round[]; isOver: () => boolean },
   signal: AbortSignal,
 ): Promise<TelemetryResult> {
   const failed = new Set<string>();
@@ -69,14 +69,15 @@ export async function syncTelemetry(
         if (isResting(context, deviceId)) return void tries.failed.add(deviceId);
         const isPaused = lane === 'live' ? () => false : isOver;
         const limit = limitFor(horizon, context.store.telemetry(deviceId));
-        const task: PullTask = {
+        const task: ScanTask = {
           deviceId,
-          span: { from, to: limit },
+          range: { from, to: limit },
           limit,
           lane,
+          until: 'closed',
           isPaused,
         };
-        await apart(context, { tries, task }, () => puller.pull(task, signal));
+        await apart(context, { tries, task }, async () => void (await scanner.scan(task, signal)));
       });
     }
   } catch (error) {
@@ -96,7 +97,7 @@ export async function syncTelemetry(
 /** Keeps one device's failure from the others, unless it is one of several in a row and nobody else was answered. */
 async function apart(
   context: SyncContext,
-  { tries, task }: { readonly tries: { failed: Set<string>; inARow: number }; readonly task: PullTask },
+  { tries, task }: { readonly tries: { failed: Set<string>; inARow: number }; readonly task: ScanTask },
   work: () => Promise<void>,
 ): Promise<void> {
   const { clock, answeredAtMs } = context;
@@ -116,9 +117,9 @@ async function apart(
 }
 
 /** Names what is open of a device that did not answer while others did. */
-export function nameUnreachable(context: SyncContext, task: PullTask): void {
-  const holes = holesIn(task.span, context.store.telemetry(task.deviceId).spans);
-  for (const hole of holes) nameGap({ context, task }, hole, 'device unreachable');
+export function nameUnreachable(context: SyncContext, task: ScanTask): void {
+  const holes = holesIn(task.range, context.store.telemetry(task.deviceId).spans);
+  for (const hole of holes) nameGap(context, { deviceId: task.deviceId, ...hole, reason: 'device unreachable' });
 }
 
 /** Whether a device did not answer lately while others did. */

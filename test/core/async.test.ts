@@ -4,8 +4,7 @@
 import { describe, expect, test } from 'vitest';
 import { createTurns } from '../../src/core/async.ts';
 import type { RequestLane } from '../../src/core/ports.ts';
-import type { PullTask } from '../../src/ingest/context.ts';
-import type { Puller } from '../../src/ingest/pull.ts';
+import { NOTHING_SCANNED, type PageScanner, type ScanTask } from '../../src/ingest/page-scan.ts';
 import { takingTurns } from '../../src/ingest/take-turns.ts';
 import { createVirtualClock } from '../../src/sim/virtual-clock.ts';
 
@@ -57,26 +56,27 @@ describe('turns', () => {
 });
 
 describe('pulls', () => {
-  /** A puller that takes a page of 100 ms until its pages are read or it is to stop. */
+  /** A scanner that takes a page of 100 ms until its pages are read or it is to stop. */
   function rig(pages: number) {
     const clock = createVirtualClock(0);
     const log: string[] = [];
     const left = new Map<string, number>();
-    const inner: Puller = {
+    const inner: PageScanner = {
       peek: async () => false,
-      pull: async ({ deviceId, lane, isPaused }) => {
+      scan: async ({ deviceId, lane, isPaused }) => {
         const key = `${deviceId} ${lane}`;
-        while ((left.get(key) ?? pages) > 0 && !isPaused()) {
+        while ((left.get(key) ?? pages) > 0 && isPaused?.() !== true) {
           log.push(`${key} ${clock.monoMs()}`);
           await clock.sleep(100);
           left.set(key, (left.get(key) ?? pages) - 1);
         }
+        return NOTHING_SCANNED;
       },
     };
-    const puller = takingTurns(inner);
-    const pull = async (deviceId: string, lane: RequestLane, more: Partial<PullTask> = {}): Promise<number> => {
-      const span = { from: 0n, to: 100n };
-      await puller.pull({ deviceId, lane, span, limit: 100n, isPaused: () => false, ...more }, NEVER);
+    const scanner = takingTurns(inner);
+    const pull = async (deviceId: string, lane: RequestLane, more: Partial<ScanTask> = {}): Promise<number> => {
+      const range = { from: 0n, to: 100n };
+      await scanner.scan({ deviceId, lane, range, limit: 100n, until: 'closed', ...more }, NEVER);
       return clock.monoMs();
     };
     return { clock, log, pull };
@@ -109,7 +109,7 @@ describe('pulls', () => {
 
   test('of other devices and other stretches go side by side', async () => {
     const { pull } = rig(2);
-    const apart = { span: { from: 100n, to: 200n } };
+    const apart = { range: { from: 100n, to: 200n } };
     expect(await Promise.all([pull('d', 'live'), pull('e', 'live'), pull('d', 'backfill', apart)])).toEqual([
       200, 200, 200,
     ]);

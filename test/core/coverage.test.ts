@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { addSpan, anchorsOf, type CoveredSpan, coveredIntervals, type Edge, holesIn } from '../../src/core/coverage.ts';
+import {
+  addSpan,
+  type CoveredSpan,
+  coveredIntervals,
+  type Edge,
+  holesIn,
+  overlapsOf,
+} from '../../src/core/coverage.ts';
 import { bare, between, instantsOf, without } from './support/readings.ts';
 
 const SPACE = 20;
@@ -113,18 +120,18 @@ describe('the anchors of a hole', () => {
   const high = { ...between(9, 12), first: edgeAt(10), last: edgeAt(11) };
 
   test('are the first reading above it and the last one below it', () => {
-    expect(anchorsOf(between(5, 9), [low, high])).toEqual({ near: edgeAt(10), far: edgeAt(3) });
+    expect(overlapsOf(between(5, 9), [low, high])).toEqual({ near: edgeAt(10), far: edgeAt(3) });
   });
 
   test('are none where nothing is held, or what is held has no reading', () => {
-    expect(anchorsOf(between(5, 9), [])).toEqual({ near: null, far: null });
-    expect(anchorsOf(between(5, 9), [bare(between(0, 5)), bare(between(9, 12))])).toEqual({ near: null, far: null });
+    expect(overlapsOf(between(5, 9), [])).toEqual({ near: null, far: null });
+    expect(overlapsOf(between(5, 9), [bare(between(0, 5)), bare(between(9, 12))])).toEqual({ near: null, far: null });
   });
 
   test('are, where nothing held touches the hole, the next reading below it alone', () => {
-    expect(anchorsOf(between(6, 8), [low, high])).toEqual({ near: null, far: edgeAt(3) });
-    expect(anchorsOf(between(14, 15), [low, bare(between(13, 14))])).toEqual({ near: null, far: edgeAt(3) });
-    expect(anchorsOf(between(6, 8), [bare(between(0, 5)), high])).toEqual({ near: null, far: null });
+    expect(overlapsOf(between(6, 8), [low, high])).toEqual({ near: null, far: edgeAt(3) });
+    expect(overlapsOf(between(14, 15), [low, bare(between(13, 14))])).toEqual({ near: null, far: edgeAt(3) });
+    expect(overlapsOf(between(6, 8), [bare(between(0, 5)), high])).toEqual({ near: null, far: null });
   });
 
   test('every hole of a coverage has the anchors of the spans around it', () => {
@@ -137,7 +144,7 @@ describe('the anchors of a hole', () => {
           );
           const above = spans.find(({ from }) => from >= hole.to);
           const far = held.length === 0 ? null : edgeAt(Math.max(...held));
-          expect(anchorsOf(hole, spans)).toEqual({ near: above?.first ?? null, far });
+          expect(overlapsOf(hole, spans)).toEqual({ near: above?.first ?? null, far });
         }
       }),
     );

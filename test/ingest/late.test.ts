@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, minNs, msToNs, SECOND_MS } from '../../src/core/time.ts';
 import { horizonNow, limitFor } from '../../src/ingest/horizon.ts';
-import { createPuller } from '../../src/ingest/pull.ts';
+import { createPageScanner } from '../../src/ingest/page-scan.ts';
 import { rereadableDay, rereadDay, rereadDue } from '../../src/ingest/reread.ts';
 import { always, onPath } from '../../src/sim/faults.ts';
 import { falselyEmpty, outsideWindow, upsideDown } from '../../src/sim/quiet-faults.ts';
@@ -234,12 +234,12 @@ describe.runIf(influxdAvailable())('yesterday, read again', () => {
     for (const parts of [context, forgetful]) {
       const task = {
         deviceId: parts === context ? 'often' : 'calm',
-        span,
+        range: span,
         limit,
         lane: 'live',
-        isPaused: () => false,
+        until: 'closed',
       } as const;
-      await createPuller(parts).pull(task, signal);
+      await createPageScanner(parts).scan(task, signal);
       const query = new URLSearchParams(rig.simulator.log.requests.at(-1)?.query);
       const afterMs = Date.parse(query.get('after') ?? '');
       if (parts === context) expect(afterMs).toBeLessThan(NOW_MS - 9 * HOUR_MS);

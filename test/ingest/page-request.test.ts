@@ -1,5 +1,5 @@
 /**
- * The rules of a walk, one by one (design 2.1). Whole walks against servers of all kinds: `walk-whole.test.ts`.
+ * The rules of a page scan, one by one. Whole scans against servers of all kinds: `walk-whole.test.ts`.
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -7,10 +7,10 @@ import type { Cursor, Reading } from '../../src/core/records.ts';
 import { DAY_NS, type EpochNs, formatSeconds, HOUR_NS, SECOND_NS } from '../../src/core/time.ts';
 import { type JudgeContext, type Judgement, judgePage } from '../../src/ingest/judge-page.ts';
 import {
-  type Ask,
-  askFor,
-  nextAsk,
-  type Question,
+  nextRequest,
+  type OpenGap,
+  type PageRequest,
+  requestFor,
   SLACK_NS,
   type WindowLimits,
   windowSpanNs,
@@ -18,22 +18,22 @@ import {
 import { at, edgeOf, pageOf, reading, readingAt } from '../core/support/readings.ts';
 
 const NO_LIMITS: WindowLimits = { spanNs: null, nowNs: at(10_000), bothBounds: false };
-const FRESH: JudgeContext = { visibleFromNs: null, emptyBefore: 0, anchorWaived: false };
+const FRESH: JudgeContext = { visibleFromNs: null, emptyBefore: 0, overlapWaived: false };
 
-/** The hole from second 100 to second 200, with the readings held around it. */
-const HOLE = { from: at(100), to: at(200) };
+/** The gap from second 100 to second 200, with the readings held around it. */
+const GAP = { from: at(100), to: at(200) };
 const NEAR = reading(200.5);
 const FAR = reading(98);
 
-function question(changes: Partial<Question> = {}): Question {
-  return { deviceId: 'd1', hole: HOLE, near: edgeOf(NEAR), far: edgeOf(FAR), live: false, ...changes };
+function question(changes: Partial<OpenGap> = {}): OpenGap {
+  return { deviceId: 'd1', gap: GAP, near: edgeOf(NEAR), far: edgeOf(FAR), live: false, ...changes };
 }
 
-function ask(changes: Partial<Question> = {}, limits: Partial<WindowLimits> = {}): Ask {
-  return askFor(question(changes), { ...NO_LIMITS, ...limits });
+function ask(changes: Partial<OpenGap> = {}, limits: Partial<WindowLimits> = {}): PageRequest {
+  return requestFor(question(changes), { ...NO_LIMITS, ...limits });
 }
 
-const UNANCHORED = { near: null, far: null };
+const WITHOUT_OVERLAP = { near: null, far: null };
 
 /** Readings at the given seconds, in the order given. */
 const readings = (...seconds: number[]): Reading[] => seconds.map((second) => reading(second));
@@ -47,28 +47,28 @@ function expectNothing(judged: Judgement, reason: RegExp): void {
 }
 
 describe('the question', () => {
-  test('names both bounds for a hole in history, each wider by the slack than the anchors', () => {
+  test('names both bounds for a gap in history, each wider by the slack than the overlap readings', () => {
     const asked = ask();
-    expect(asked).toMatchObject({ hole: HOLE, near: edgeOf(NEAR), far: edgeOf(FAR), cursor: null, nearSeen: false });
+    expect(asked).toMatchObject({ gap: GAP, near: edgeOf(NEAR), far: edgeOf(FAR), cursor: null, nearSeen: false });
     expect(asked.after).toBe(at(96));
     expect(asked.before).toBe(at(203));
   });
 
-  test('reaches over the edges of the hole where nothing is held beside it', () => {
-    const asked = ask(UNANCHORED);
+  test('reaches over the edges of the gap where nothing is held beside it', () => {
+    const asked = ask(WITHOUT_OVERLAP);
     expect(asked).toMatchObject({ after: at(98), before: at(202), nearSeen: true });
   });
 
   test('has bounds in whole seconds, so that sending them loses nothing, and none before 1970', () => {
     const anyQuestion = fc
       .tuple(fc.bigInt({ min: 0n, max: 9n * 10n ** 18n }), fc.bigInt({ min: 1n, max: 10n ** 15n }))
-      .map(([from, length]) => question({ hole: { from, to: from + length }, ...UNANCHORED }));
+      .map(([from, length]) => question({ gap: { from, to: from + length }, ...WITHOUT_OVERLAP }));
     fc.assert(
       fc.property(anyQuestion, (asked) => {
-        const { after, before } = askFor(asked, NO_LIMITS);
+        const { after, before } = requestFor(asked, NO_LIMITS);
         expect([after % SECOND_NS, (before ?? 0n) % SECOND_NS]).toEqual([0n, 0n]);
-        expect(after >= 0n && (after === 0n || after <= asked.hole.from - SLACK_NS)).toBe(true);
-        expect(before !== null && before >= asked.hole.to + SLACK_NS).toBe(true);
+        expect(after >= 0n && (after === 0n || after <= asked.gap.from - SLACK_NS)).toBe(true);
+        expect(before !== null && before >= asked.gap.to + SLACK_NS).toBe(true);
       }),
     );
     expect(formatSeconds(ask().after)).toBe('2026-01-15T12:01:36Z');
@@ -82,13 +82,13 @@ describe('the question', () => {
     expect(ask({ live: true, near: null }, { bothBounds: true, nowNs: at(300.2) }).before).toBe(at(303));
   });
 
-  test('has its upper bound above the hole even if the clock fell back meanwhile', () => {
+  test('has its upper bound above the gap even if the clock fell back meanwhile', () => {
     expect(ask({ live: true, near: null }, { bothBounds: true, nowNs: at(50) }).before).toBe(at(202));
   });
 
   test('reaches back over silence to the reading that is held at the far end', () => {
     const last = edgeOf(reading(-90_000));
-    expect(ask({ far: last })).toMatchObject({ far: last, after: at(-90_002), hole: HOLE });
+    expect(ask({ far: last })).toMatchObject({ far: last, after: at(-90_002), gap: GAP });
   });
 });
 
@@ -96,29 +96,29 @@ describe('a window that the plan bounds', () => {
   const spanNs = HOUR_NS;
   const wide = { from: at(-100_000), to: at(200) };
 
-  test('takes the newest part of the hole, and gives up the anchor that it cannot reach', () => {
-    const asked = ask({ hole: wide, far: edgeOf(reading(-100_001)) }, { spanNs });
-    expect(asked.hole).toEqual({ from: at(203 - 3600 + 2), to: at(200) });
+  test('takes the newest part of the gap, and gives up the overlap reading that it cannot reach', () => {
+    const asked = ask({ gap: wide, far: edgeOf(reading(-100_001)) }, { spanNs });
+    expect(asked.gap).toEqual({ from: at(203 - 3600 + 2), to: at(200) });
     expect(asked).toMatchObject({ far: null, near: edgeOf(NEAR), after: at(203 - 3600), before: at(203) });
   });
 
-  test('drops the far anchor rather than a part of the hole', () => {
+  test('drops the far overlap reading rather than a part of the gap', () => {
     const asked = ask({ far: edgeOf(reading(-90_000)) }, { spanNs });
-    expect(asked).toMatchObject({ hole: HOLE, far: null, near: edgeOf(NEAR), after: at(98) });
+    expect(asked).toMatchObject({ gap: GAP, far: null, near: edgeOf(NEAR), after: at(98) });
   });
 
-  test('drops the near anchor rather than the hole where silence lies between them', () => {
+  test('drops the near overlap reading rather than the gap where silence lies between them', () => {
     const asked = ask({ near: edgeOf(reading(200 + 1801)) }, { spanNs });
-    expect(asked).toMatchObject({ hole: HOLE, near: null, nearSeen: true, far: edgeOf(FAR), before: at(202) });
+    expect(asked).toMatchObject({ gap: GAP, near: null, nearSeen: true, far: edgeOf(FAR), before: at(202) });
     expect(ask({ near: edgeOf(reading(200 + 1800)) }, { spanNs }).near).not.toBeNull();
   });
 
-  test('names the end of an old hole where the present is out of its reach', () => {
-    const asked = ask({ live: true, ...UNANCHORED }, { spanNs, nowNs: at(200 + 3599) });
-    expect(asked).toMatchObject({ hole: HOLE, before: at(202), after: at(98) });
+  test('names the end of an old gap where the present is out of its reach', () => {
+    const asked = ask({ live: true, ...WITHOUT_OVERLAP }, { spanNs, nowNs: at(200 + 3599) });
+    expect(asked).toMatchObject({ gap: GAP, before: at(202), after: at(98) });
   });
 
-  const edge = (instant: EpochNs): Question['near'] => edgeOf(readingAt(instant));
+  const edge = (instant: EpochNs): OpenGap['near'] => edgeOf(readingAt(instant));
   const anyLength = fc.bigInt({ min: 1n, max: 60n * DAY_NS });
   const anyCase = fc
     .record({
@@ -133,7 +133,7 @@ describe('a window that the plan bounds', () => {
     })
     .map(({ to, length, nearAbove, farBelow, live, settleNs, spanNs, bothBounds }) => ({
       asked: question({
-        hole: { from: to - length, to },
+        gap: { from: to - length, to },
         near: live || nearAbove === null ? null : edge(to + nearAbove),
         far: farBelow === null ? null : edge(to - length - farBelow),
         live,
@@ -144,19 +144,19 @@ describe('a window that the plan bounds', () => {
   test('is never wider than allowed', () => {
     fc.assert(
       fc.property(anyCase, ({ asked, limits }) => {
-        const { after, before } = askFor(asked, limits);
+        const { after, before } = requestFor(asked, limits);
         expect((before ?? limits.nowNs) - after).toBeLessThanOrEqual(limits.spanNs);
       }),
       { numRuns: 500 },
     );
   });
 
-  test('covers with slack what it would prove and the anchors that it keeps', () => {
+  test('covers with slack what it would prove and the overlap readings that it keeps', () => {
     fc.assert(
       fc.property(anyCase, ({ asked, limits }) => {
-        const { after, before, hole, near, far } = askFor(asked, limits);
-        const tops = [hole.to, near?.at ?? 0n];
-        const bottoms = [hole.from, far?.at ?? hole.from];
+        const { after, before, gap, near, far } = requestFor(asked, limits);
+        const tops = [gap.to, near?.at ?? 0n];
+        const bottoms = [gap.from, far?.at ?? gap.from];
         for (const top of tops) expect(before === null || before >= top + SLACK_NS).toBe(true);
         for (const bottom of bottoms) expect(after).toBeLessThanOrEqual(bottom - SLACK_NS);
       }),
@@ -164,14 +164,14 @@ describe('a window that the plan bounds', () => {
     );
   });
 
-  test('takes the whole hole, or as much of its newest part as there is room for', () => {
+  test('takes the whole gap, or as much of its newest part as there is room for', () => {
     fc.assert(
       fc.property(anyCase, ({ asked, limits }) => {
-        const { after, before, hole } = askFor(asked, limits);
-        expect(hole.to).toBe(asked.hole.to);
-        expect(asked.hole.from <= hole.from && hole.from < hole.to).toBe(true);
+        const { after, before, gap } = requestFor(asked, limits);
+        expect(gap.to).toBe(asked.gap.to);
+        expect(asked.gap.from <= gap.from && gap.from < gap.to).toBe(true);
         const room = limits.spanNs - ((before ?? limits.nowNs) - after);
-        expect(hole.from === asked.hole.from || room <= 4n * SLACK_NS).toBe(true);
+        expect(gap.from === asked.gap.from || room <= 4n * SLACK_NS).toBe(true);
       }),
       { numRuns: 500 },
     );
@@ -199,39 +199,39 @@ describe('a page that has more behind it', () => {
     expect(judged.readings).toBe(page.readings);
   });
 
-  test('closes the hole once it reaches below it, without showing what is held further down', () => {
+  test('closes the gap once it reaches below it, without showing what is held further down', () => {
     const judged = judgePage(ask(), full([NEAR, ...readings(150, 99)]), FRESH);
-    expect(judged).toMatchObject({ next: 'done', proven: HOLE });
+    expect(judged).toMatchObject({ next: 'done', proven: GAP });
   });
 
-  test('does not close the hole at its very edge: that instant may have more readings', () => {
+  test('does not close the gap at its very edge: that instant may have more readings', () => {
     const judged = judgePage(ask(), full([NEAR, ...readings(150, 140, 130, 100)]), FRESH);
-    expect(judged).toMatchObject({ next: 'time', proven: { from: HOLE.from + 1n } });
+    expect(judged).toMatchObject({ next: 'time', proven: { from: GAP.from + 1n } });
   });
 
-  test('needs no anchor where none is held above', () => {
-    const judged = judgePage(ask(UNANCHORED), full(readings(199, 180, 150)), FRESH);
+  test('needs no overlap reading where none is held above', () => {
+    const judged = judgePage(ask(WITHOUT_OVERLAP), full(readings(199, 180, 150)), FRESH);
     expect(judged).toMatchObject({ next: 'time', proven: { from: at(150) + 1n, to: at(200) } });
   });
 
   test('proves nothing when it passes the reading that it goes on from without showing it', () => {
     const judged = judgePage(ask(), full(readings(201, 190, 150)), FRESH);
     expectNothing(judged, /goes on from/);
-    expect(judged).toMatchObject({ anchorMissing: true, nearSeen: false });
+    expect(judged).toMatchObject({ overlapMissing: true, nearSeen: false });
     expect(judged.readings).toHaveLength(3);
   });
 
-  test('proves nothing when the anchor has come back with other values', () => {
+  test('proves nothing when the overlap reading has come back with other values', () => {
     const other = reading(200.5, { t: 'altered' });
     expectNothing(judgePage(ask(), full([other, ...readings(190, 150)]), FRESH), /goes on from/);
   });
 
-  test('proves nothing when the anchor has come back a nanosecond off', () => {
+  test('proves nothing when the overlap reading has come back a nanosecond off', () => {
     const moved = { ...NEAR, recordedAt: NEAR.recordedAt + 1n };
     expectNothing(judgePage(ask(), full([moved, ...readings(190, 150)]), FRESH), /goes on from/);
   });
 
-  test('finds the anchor among other readings of its instant', () => {
+  test('finds the overlap reading among other readings of its instant', () => {
     const twin = reading(200.5, { t: 'twin' });
     const judged = judgePage(ask(), full([twin, NEAR, ...readings(190, 170, 150)]), FRESH);
     expect(judged.next).toBe('time');
@@ -248,57 +248,57 @@ describe('a page that has more behind it', () => {
   });
 
   test('a reading that is missing several times over is a restatement: the walk goes on without it', () => {
-    const waived = { ...FRESH, anchorWaived: true };
+    const waived = { ...FRESH, overlapWaived: true };
     const judged = judgePage(ask(), full(readings(199, 170, 150)), waived);
-    expect(judged).toMatchObject({ next: 'time', proven: { from: at(150) + 1n, to: at(200) }, anchorMissing: false });
+    expect(judged).toMatchObject({ next: 'time', proven: { from: at(150) + 1n, to: at(200) }, overlapMissing: false });
   });
 });
 
 describe('a page that ends its window', () => {
-  test('proves all that was asked when it shows both anchors', () => {
+  test('proves all that was asked when it shows both overlap readings', () => {
     const judged = judgePage(ask(), pageOf([NEAR, reading(150), FAR]), FRESH);
     expect(judged).toMatchObject({ next: 'done', reason: null });
-    expect(judged.proven).toEqual({ ...HOLE, first: edgeOf(reading(150)), last: edgeOf(reading(150)) });
+    expect(judged.proven).toEqual({ ...GAP, first: edgeOf(reading(150)), last: edgeOf(reading(150)) });
   });
 
-  test('proves that there is nothing when it shows the anchors alone', () => {
+  test('proves that there is nothing when it shows the overlap readings alone', () => {
     const judged = judgePage(ask(), pageOf([NEAR, FAR]), FRESH);
-    expect(judged.proven).toEqual({ ...HOLE, first: null, last: null });
+    expect(judged.proven).toEqual({ ...GAP, first: null, last: null });
   });
 
   test.each([
     ['the near one', [reading(150), FAR], /goes on from/],
     ['the far one', [NEAR, reading(150)], /far end/],
     ['both', [], /goes on from/],
-  ])('proves nothing without its anchors: %s', (_, list, reason) => {
+  ])('proves nothing without its overlap readings: %s', (_, list, reason) => {
     const judged = judgePage(ask(), pageOf(list), FRESH);
     expectNothing(judged, reason);
-    expect(judged.anchorMissing).toBe(true);
+    expect(judged.overlapMissing).toBe(true);
     expect(judged.readings).toHaveLength(list.length);
   });
 
-  test('lacks its anchor however often it was empty before', () => {
+  test('lacks its overlap reading however often it was empty before', () => {
     expectNothing(judgePage(ask({ near: null }), pageOf([]), { ...FRESH, emptyBefore: 5 }), /far end/);
   });
 
-  test('that is empty proves nothing the first time and all the second time, where nothing can anchor it', () => {
-    const asked = ask(UNANCHORED);
+  test('that is empty proves nothing the first time and all the second time, where no held reading can confirm it', () => {
+    const asked = ask(WITHOUT_OVERLAP);
     const first = judgePage(asked, pageOf([]), FRESH);
     expectNothing(first, /empty/);
-    expect(first.anchorMissing).toBe(false);
+    expect(first.overlapMissing).toBe(false);
     const second = judgePage(asked, pageOf([]), { ...FRESH, emptyBefore: 1 });
-    expect(second).toMatchObject({ next: 'done', proven: { ...HOLE, first: null, last: null } });
+    expect(second).toMatchObject({ next: 'done', proven: { ...GAP, first: null, last: null } });
   });
 
-  test('needs the second empty answer even where missing anchors are accepted', () => {
-    const waived = { ...FRESH, anchorWaived: true };
+  test('needs the second empty answer even where missing overlap readings are accepted', () => {
+    const waived = { ...FRESH, overlapWaived: true };
     expectNothing(judgePage(ask(), pageOf([]), waived), /empty/);
     expect(judgePage(ask(), pageOf([]), { ...waived, emptyBefore: 1 }).next).toBe('done');
   });
 
   test('counts in whatever order it came, for it was read to its end', () => {
     const judged = judgePage(ask(), pageOf([FAR, reading(150), reading(120), NEAR]), FRESH);
-    expect(judged.proven).toEqual({ ...HOLE, first: edgeOf(reading(120)), last: edgeOf(reading(150)) });
+    expect(judged.proven).toEqual({ ...GAP, first: edgeOf(reading(120)), last: edgeOf(reading(150)) });
   });
 });
 
@@ -317,7 +317,7 @@ describe('a page that is not what was asked for', () => {
     const judged = judgePage(ask(), full([NEAR, ...readings(150, 160, 140)]), FRESH);
     expectNothing(judged, /newest first/);
     expect(judged.readings).toHaveLength(4);
-    expect(judged.anchorMissing).toBe(false);
+    expect(judged.overlapMissing).toBe(false);
   });
 
   test('may have several readings of one instant', () => {
@@ -326,7 +326,7 @@ describe('a page that is not what was asked for', () => {
   });
 
   test('has the slack as tolerance beyond the asked bounds, and not a nanosecond more', () => {
-    const asked = ask(UNANCHORED);
+    const asked = ask(WITHOUT_OVERLAP);
     const high = at(202) + SLACK_NS;
     const low = at(98) - SLACK_NS;
     const judge = (list: readonly EpochNs[]): Judgement =>
@@ -338,14 +338,17 @@ describe('a page that is not what was asked for', () => {
   });
 
   test('may be as new as it likes while live', () => {
-    const asked = ask({ live: true, ...UNANCHORED });
+    const asked = ask({ live: true, ...WITHOUT_OVERLAP });
     expect(judgePage(asked, full(readings(99_999, 180, 150, 140)), FRESH).next).toBe('time');
   });
 });
 
 describe('what the plan may hide', () => {
-  const judgeEnd = (list: readonly Reading[], visible: EpochNs, changes: Partial<Question> = UNANCHORED): Judgement =>
-    judgePage(ask(changes), pageOf(list), { ...FRESH, visibleFromNs: visible, emptyBefore: 1 });
+  const judgeEnd = (
+    list: readonly Reading[],
+    visible: EpochNs,
+    changes: Partial<OpenGap> = WITHOUT_OVERLAP,
+  ): Judgement => judgePage(ask(changes), pageOf(list), { ...FRESH, visibleFromNs: visible, emptyBefore: 1 });
 
   test('an end of the data is no proof below what is surely shown', () => {
     const judged = judgeEnd(readings(190, 180), at(150));
@@ -357,21 +360,21 @@ describe('what the plan may hide', () => {
   });
 
   test('it is one where all that was asked is surely shown', () => {
-    expect(judgeEnd(readings(190), at(100))).toMatchObject({ reason: null, proven: HOLE });
+    expect(judgeEnd(readings(190), at(100))).toMatchObject({ reason: null, proven: GAP });
   });
 
   test('it is one where the reading at the far end is shown', () => {
     const judged = judgeEnd([reading(190), FAR], at(150), { near: null });
-    expect(judged).toMatchObject({ reason: null, proven: HOLE });
+    expect(judged).toMatchObject({ reason: null, proven: GAP });
   });
 
-  test('an empty window that lies below it altogether proves nothing, and no stretch beyond the hole', () => {
+  test('an empty window that lies below it altogether proves nothing, and no stretch beyond the gap', () => {
     const judged = judgeEnd([], at(5000));
     expect(judged).toMatchObject({ next: 'done', reason: 'beyond plan' });
-    expect(judged.proven).toMatchObject({ from: HOLE.to, to: HOLE.to });
+    expect(judged.proven).toMatchObject({ from: GAP.to, to: GAP.to });
   });
 
-  test('an anchor below it need not be shown, one above it must', () => {
+  test('an overlap reading below it need not be shown, one above it must', () => {
     expect(judgeEnd([], at(150), { near: null })).toMatchObject({ next: 'done', proven: { from: at(150) } });
     expectNothing(judgeEnd([], at(90), { near: null }), /far end/);
     expect(judgeEnd([], at(5000), {})).toMatchObject({ next: 'done', reason: 'beyond plan' });
@@ -379,19 +382,22 @@ describe('what the plan may hide', () => {
   });
 
   test('a page that has more behind it proves what it shows at any age', () => {
-    const judged = judgePage(ask(UNANCHORED), full(readings(190, 170, 150)), { ...FRESH, visibleFromNs: at(5000) });
+    const judged = judgePage(ask(WITHOUT_OVERLAP), full(readings(190, 170, 150)), {
+      ...FRESH,
+      visibleFromNs: at(5000),
+    });
     expect(judged).toMatchObject({ next: 'time', reason: null, proven: { from: at(150) + 1n } });
   });
 });
 
 describe('going on', () => {
-  const go = (asked: Ask, page: ReturnType<typeof pageOf>, limits = NO_LIMITS): Ask | null =>
-    nextAsk(asked, judgePage(asked, page, FRESH), { page, hole: HOLE, far: edgeOf(FAR), limits });
+  const go = (asked: PageRequest, page: ReturnType<typeof pageOf>, limits = NO_LIMITS): PageRequest | null =>
+    nextRequest(asked, judgePage(asked, page, FRESH), { page, gap: GAP, far: edgeOf(FAR), limits });
 
-  test('is by time, from the oldest reading, which is the next anchor', () => {
+  test('is by time, from the oldest reading, which is the next overlap reading', () => {
     const next = go(ask(), full([NEAR, ...readings(190, 170, 150.5)]));
     expect(next).toMatchObject({
-      hole: { from: at(100), to: at(150.5) + 1n },
+      gap: { from: at(100), to: at(150.5) + 1n },
       near: edgeOf(reading(150.5)),
       far: edgeOf(FAR),
       before: at(153),
@@ -402,23 +408,23 @@ describe('going on', () => {
   });
 
   test('is by cursor where one instant fills the page', () => {
-    const asked = ask(UNANCHORED);
+    const asked = ask(WITHOUT_OVERLAP);
     const page = full([1, 2, 3].map((a) => reading(150, { a })));
     expect(go(asked, page)).toEqual({ ...asked, cursor: 'more', nearSeen: true, below: at(150) });
   });
 
   test('is by cursor where asking by time would bring back most of the page', () => {
-    const asked = ask(UNANCHORED);
+    const asked = ask(WITHOUT_OVERLAP);
     expect(go(asked, full(readings(190, 152.5, 152, 151, 150)))?.cursor).toBe('more');
     expect(go(asked, full(readings(190, 180, 151, 150)))?.cursor).toBeNull();
   });
 
-  test('is by cursor until the anchor was seen, and the pages of the chain prove together', () => {
+  test('is by cursor until the overlap reading was seen, and the pages of the chain prove together', () => {
     const asked = ask({ near: edgeOf(reading(200, { a: 9 })) });
     const crowd = full([1, 2, 3].map((a) => reading(200, { a })));
     const first = judgePage(asked, crowd, FRESH);
     expect(first).toMatchObject({ proven: null, next: 'cursor', nearSeen: false });
-    const second = nextAsk(asked, first, { page: crowd, hole: HOLE, far: edgeOf(FAR), limits: NO_LIMITS });
+    const second = nextRequest(asked, first, { page: crowd, gap: GAP, far: edgeOf(FAR), limits: NO_LIMITS });
     expect(second).toEqual({ ...asked, cursor: 'more', nearSeen: false, below: at(200) });
     if (second === null) return;
     const rest = full([reading(200, { a: 9 }), ...readings(180, 170, 160)]);
@@ -427,16 +433,16 @@ describe('going on', () => {
     expectNothing(judgePage(second, full(readings(190, 180)), FRESH), /goes on from/);
   });
 
-  test('a chain that has seen its anchor need not see it again', () => {
-    const chained: Ask = { ...ask(), cursor: 'more' as Cursor, nearSeen: true };
+  test('a chain that has seen its overlap reading need not see it again', () => {
+    const chained: PageRequest = { ...ask(), cursor: 'more' as Cursor, nearSeen: true };
     const judged = judgePage(chained, pageOf([reading(150), FAR]), FRESH);
-    expect(judged).toMatchObject({ next: 'done', proven: HOLE });
+    expect(judged).toMatchObject({ next: 'done', proven: GAP });
   });
 
-  test('is by cursor where the page ended at the anchor that it went on from: time did not move', () => {
+  test('is by cursor where the page ended at the overlap reading that it went on from: time did not move', () => {
     // A service that rounds bounds up to the second serves readings above `before`, here two of four.
     const near = reading(150);
-    const asked = ask({ hole: { from: at(100), to: at(150) + 1n }, near: edgeOf(near) });
+    const asked = ask({ gap: { from: at(100), to: at(150) + 1n }, near: edgeOf(near) });
     const page = full([reading(152.9), reading(152.5), reading(151.5), near]);
     expect(judgePage(asked, page, FRESH)).toMatchObject({ next: 'cursor', nearSeen: true });
   });
@@ -447,13 +453,13 @@ describe('going on', () => {
     expect(go(ask(), full([NEAR, ...readings(150, 99)]))).toBeNull();
   });
 
-  test('goes on into the rest of the hole that the window was too narrow for', () => {
-    const hole = { from: at(-100_000), to: at(200) };
+  test('goes on into the rest of the gap that the window was too narrow for', () => {
+    const gap = { from: at(-100_000), to: at(200) };
     const limits = { ...NO_LIMITS, spanNs: HOUR_NS };
-    const asked = askFor(question({ hole, ...UNANCHORED }), limits);
+    const asked = requestFor(question({ gap, ...WITHOUT_OVERLAP }), limits);
     const page = full(readings(190, 100, -3000));
-    const next = nextAsk(asked, judgePage(asked, page, FRESH), { page, hole, far: null, limits });
-    expect(next?.hole.to).toBe(at(-3000) + 1n);
-    expect(next?.hole.from).toBeLessThan(asked.hole.from);
+    const next = nextRequest(asked, judgePage(asked, page, FRESH), { page, gap, far: null, limits });
+    expect(next?.gap.to).toBe(at(-3000) + 1n);
+    expect(next?.gap.from).toBeLessThan(asked.gap.from);
   });
 });

@@ -1,5 +1,5 @@
 /**
- * Whole walks: the rules of `ingest/page-request.ts` led through holes of every kind, against services of every habit that the
+ * Whole walks: the rules of `ingest/page-request.ts` led through gaps of every kind, against services of every habit that the
  * API document leaves open. Safety is checked after each answer (see `support/walker.ts`).
  */
 import fc from 'fast-check';
@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { type Interval, normalize, subtract } from '../../src/core/intervals.ts';
 import type { Cursor, Reading, TelemetryPage } from '../../src/core/records.ts';
 import { DAY_NS, type EpochNs, HOUR_NS, SECOND_NS } from '../../src/core/time.ts';
-import type { Ask } from '../../src/ingest/page-request.ts';
+import type { PageRequest } from '../../src/ingest/page-request.ts';
 import { edgeOf, readingAt, T0 } from '../core/support/readings.ts';
 import { createService, holdAll, type Scene, type Service, type ServiceHabits, walkAll } from './walker.ts';
 
@@ -95,7 +95,7 @@ describe('whatever the habits of the service', () => {
     );
   });
 
-  test('what is held in the end has readings at its edges that lie in it, so that they can anchor what follows', () => {
+  test('what is held in the end has readings at its edges that lie in it, so that what follows can be held against them', () => {
     fc.assert(
       fc.property(anyScene, anyHabits, (scene, habits) => {
         const { spans } = walkAll(scene, createService(scene.readings, habits), patience(scene));
@@ -114,7 +114,7 @@ describe('whatever the habits of the service', () => {
 type Lie = keyof typeof LIES;
 
 interface Asked {
-  readonly ask: Ask;
+  readonly request: PageRequest;
   /** What an honest service would answer. */
   readonly page: TelemetryPage;
   /** What one that sorts the wrong way would answer. */
@@ -128,12 +128,12 @@ const LIES = {
   // As if there were nothing: an error of the service that comes with 200.
   empty: ({ page }: Asked) => ({ ...page, readings: [], nextCursor: null }),
   // As if the newest readings had not been written yet: a replica that lags behind.
-  behind: ({ page, ask: { near, nearSeen } }: Asked) => {
+  behind: ({ page, request: { near, nearSeen } }: Asked) => {
     if (near === null || nearSeen) return page;
     return { ...page, readings: page.readings.filter(({ recordedAt }) => recordedAt < near.at), nextCursor: null };
   },
   // As if the window ended early.
-  'cut short': ({ page, ask: { far } }: Asked) => {
+  'cut short': ({ page, request: { far } }: Asked) => {
     if (far === null) return page;
     return { ...page, readings: page.readings.filter(({ recordedAt }) => recordedAt > far.at), nextCursor: null };
   },
@@ -143,16 +143,16 @@ const LIES = {
     return instants.size > 1 && oldestFirst.nextCursor !== null ? oldestFirst : page;
   },
   // Readings of another window, from before the one that was asked for.
-  elsewhere: ({ page, ask }: Asked) => ({
+  elsewhere: ({ page, request }: Asked) => ({
     ...page,
-    readings: [readingAt(ask.after - MARGIN_NS)],
+    readings: [readingAt(request.after - MARGIN_NS)],
     nextCursor: MORE,
   }),
   // The whole answer, of another device.
-  foreign: ({ page, ask }: Asked) => ({
+  foreign: ({ page, request }: Asked) => ({
     ...page,
     deviceId: 'd2',
-    readings: [readingAt(ask.hole.from)],
+    readings: [readingAt(request.gap.from)],
     nextCursor: null,
   }),
 };
@@ -162,13 +162,13 @@ function lyingService({ readings }: Scene, habits: ServiceHabits, lies: readonly
   const honest = createService(readings, habits);
   const sortedWrong = createService(readings.toReversed(), habits);
   const asked = new Set<string>();
-  return (ask) => {
-    const page = honest(ask);
-    const question = `${ask.after} ${ask.before} ${ask.cursor}`;
+  return (request) => {
+    const page = honest(request);
+    const question = `${request.after} ${request.before} ${request.cursor}`;
     if (asked.has(question)) return page;
     asked.add(question);
     const lie = lies[asked.size % lies.length] ?? 'truth';
-    return LIES[lie]({ ask, page, oldestFirst: sortedWrong(ask) });
+    return LIES[lie]({ request, page, oldestFirst: sortedWrong(request) });
   };
 }
 
@@ -220,20 +220,20 @@ describe('reaching back', () => {
     const wanted = { from: T0 - HOUR_NS, to: T0 + 41n * HOUR_NS };
     const held = [holdAll({ from: wanted.from, to: wanted.to - 60n * SECOND_NS }, readings)];
     const askedAfter = (spanNs: bigint | null): EpochNs => {
-      const asks: Ask[] = [];
+      const asks: PageRequest[] = [];
       const habits = { pageSize: 200, afterIncluded: true, beforeIncluded: true, emptyLastPage: false } as const;
       const service = createService(readings, { ...habits, rounding: 'none' });
       const limits = { spanNs, nowNs: wanted.to, bothBounds: false };
       walkAll(
         { readings, wanted, held, limits, reachesBack: true },
-        (ask) => service(asks[asks.push(ask) - 1] ?? ask),
+        (request) => service(asks[asks.push(request) - 1] ?? request),
         5,
       );
       return asks[0]?.after ?? 0n;
     };
     expect(askedAfter(null)).toBe(wanted.from);
     expect(askedAfter(30n * HOUR_NS)).toBe(wanted.to + 2n * SECOND_NS - 15n * HOUR_NS);
-    // Where the anchor itself lies beyond that, it is reached for, as it is without reaching back.
+    // Where the overlap reading itself lies beyond that, it is reached for, as it is without reaching back.
     expect(askedAfter(2n * HOUR_NS)).toBe(T0 + 40n * HOUR_NS - 2n * SECOND_NS);
   });
 });

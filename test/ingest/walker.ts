@@ -1,13 +1,13 @@
 /**
- * A naive telemetry service over a list of readings, and a walker that closes the holes of a coverage with the rules of
+ * A naive telemetry service over a list of readings, and a walker that closes the gaps of a coverage with the rules of
  * a walk alone. After every answer the walker holds the rules to their promise: what counts as proven was served.
  */
-import { addSpan, anchorsOf, type CoveredSpan, holesIn } from '../../src/core/coverage.ts';
+import { addSpan, type CoveredSpan, holesIn, overlapsOf } from '../../src/core/coverage.ts';
 import type { Interval } from '../../src/core/intervals.ts';
 import type { Cursor, Reading, TelemetryPage } from '../../src/core/records.ts';
 import { ceilToSecond, type EpochNs, floorToSecond } from '../../src/core/time.ts';
 import { judgePage } from '../../src/ingest/judge-page.ts';
-import { type Ask, askFor, nextAsk, type WindowLimits } from '../../src/ingest/page-request.ts';
+import { nextRequest, type PageRequest, requestFor, type WindowLimits } from '../../src/ingest/page-request.ts';
 import { edgeOf } from '../core/support/readings.ts';
 
 /** What the API document leaves open, and a service may do either way. */
@@ -21,7 +21,7 @@ export interface ServiceHabits {
   readonly emptyLastPage: boolean;
 }
 
-export type Service = (ask: Ask) => TelemetryPage;
+export type Service = (request: PageRequest) => TelemetryPage;
 
 const ROUND: Readonly<Record<ServiceHabits['rounding'], (at: EpochNs) => EpochNs>> = {
   none: (at) => at,
@@ -33,21 +33,21 @@ const ROUND: Readonly<Record<ServiceHabits['rounding'], (at: EpochNs) => EpochNs
 export function createService(readings: readonly Reading[], habits: ServiceHabits): Service {
   const newestFirst = readings.toReversed();
   const { pageSize, afterIncluded, beforeIncluded, emptyLastPage } = habits;
-  const inWindow = (ask: Ask, recordedAt: EpochNs): boolean => {
+  const inWindow = (request: PageRequest, recordedAt: EpochNs): boolean => {
     const seenAs = ROUND[habits.rounding](recordedAt);
-    const above = afterIncluded ? seenAs >= ask.after : seenAs > ask.after;
-    return above && (ask.before === null || (beforeIncluded ? seenAs <= ask.before : seenAs < ask.before));
+    const above = afterIncluded ? seenAs >= request.after : seenAs > request.after;
+    return above && (request.before === null || (beforeIncluded ? seenAs <= request.before : seenAs < request.before));
   };
-  return (ask) => {
-    const window = newestFirst.filter(({ recordedAt }) => inWindow(ask, recordedAt));
-    const from = ask.cursor === null ? 0 : Number(ask.cursor.split(' ')[2]);
+  return (request) => {
+    const window = newestFirst.filter(({ recordedAt }) => inWindow(request, recordedAt));
+    const from = request.cursor === null ? 0 : Number(request.cursor.split(' ')[2]);
     const to = from + pageSize;
     const more = emptyLastPage ? to <= window.length : to < window.length;
     return {
-      deviceId: ask.deviceId,
+      deviceId: request.deviceId,
       readings: window.slice(from, to),
       rejected: [],
-      nextCursor: more ? (`${ask.after} ${ask.before} ${to}` as Cursor) : null,
+      nextCursor: more ? (`${request.after} ${request.before} ${to}` as Cursor) : null,
     };
   };
 }
@@ -80,35 +80,35 @@ export function holdAll(stretch: Interval, readings: readonly Reading[]): Covere
 }
 
 /**
- * Closes all holes of the wanted span, newest first.
+ * Closes all gaps of the wanted span, newest first.
  *
  * @throws Error where a stretch is claimed whose readings were not all served, or that was not asked for, and where the
  * walk takes more than `maxRequests`.
  */
 export function walkAll(scene: Scene, service: Service, maxRequests: number): Walked {
   const run = createRun(scene, maxRequests);
-  for (let hole = run.nextHole(); hole !== null; hole = run.nextHole()) walkHole(scene, { hole, run, service });
+  for (let gap = run.nextGap(); gap !== null; gap = run.nextGap()) walkGap(scene, { gap, run, service });
   return run.result();
 }
 
 type Run = ReturnType<typeof createRun>;
 
-function walkHole(scene: Scene, { hole, run, service }: { hole: Interval; run: Run; service: Service }): void {
-  const { near, far } = anchorsOf(hole, run.spans());
-  const live = hole.to === scene.wanted.to && near === null;
+function walkGap(scene: Scene, { gap, run, service }: { gap: Interval; run: Run; service: Service }): void {
+  const { near, far } = overlapsOf(gap, run.spans());
+  const live = gap.to === scene.wanted.to && near === null;
   let empties = 0;
-  const below = scene.reachesBack === true ? run.spans().find(({ to }) => to === hole.from) : undefined;
-  const question = { deviceId: 'd1', hole, near, far, live, reachTo: below?.from ?? null };
-  let ask: Ask | null = askFor(question, scene.limits);
-  while (ask !== null) {
+  const below = scene.reachesBack === true ? run.spans().find(({ to }) => to === gap.from) : undefined;
+  const question = { deviceId: 'd1', gap, near, far, live, reachTo: below?.from ?? null };
+  let request: PageRequest | null = requestFor(question, scene.limits);
+  while (request !== null) {
     run.countRequest();
-    const page: TelemetryPage = service(ask);
-    const judged = judgePage(ask, page, { visibleFromNs: null, emptyBefore: empties, anchorWaived: false });
-    run.take(ask, judged);
+    const page: TelemetryPage = service(request);
+    const judged = judgePage(request, page, { visibleFromNs: null, emptyBefore: empties, overlapWaived: false });
+    run.take(request, judged);
     if (judged.next !== 'again') {
       empties = 0;
-      ask = nextAsk(ask, judged, { page, hole, far, limits: scene.limits });
-    } else if (judged.anchorMissing) ask = { ...ask, cursor: null, nearSeen: ask.near === null };
+      request = nextRequest(request, judged, { page, gap, far, limits: scene.limits });
+    } else if (judged.overlapMissing) request = { ...request, cursor: null, nearSeen: request.near === null };
     else if (judged.readings.length === 0) empties += 1;
   }
 }
@@ -118,25 +118,25 @@ function createRun({ readings, wanted, held }: Scene, maxRequests: number) {
   const distrusted: string[] = [];
   let spans = held;
   let requests = 0;
-  const check = (ask: Ask, proven: Interval): void => {
-    if (proven.from < ask.hole.from || proven.to > ask.hole.to) throw new Error('claimed beyond what was asked');
+  const check = (request: PageRequest, proven: Interval): void => {
+    if (proven.from < request.gap.from || proven.to > request.gap.to) throw new Error('claimed beyond what was asked');
     const lost = readings.filter(
       (reading) => proven.from <= reading.recordedAt && reading.recordedAt < proven.to && !served.has(reading),
     );
     if (lost.length > 0) throw new Error(`claimed, but ${lost.length} readings were never served`);
   };
   return {
-    nextHole: (): Interval | null => holesIn(wanted, spans).at(-1) ?? null,
+    nextGap: (): Interval | null => holesIn(wanted, spans).at(-1) ?? null,
     spans: () => spans,
     countRequest: (): void => {
       requests += 1;
       if (requests > maxRequests) throw new Error(`more than ${maxRequests} requests`);
     },
-    take: (ask: Ask, { readings: kept, proven, next, reason }: ReturnType<typeof judgePage>): void => {
+    take: (request: PageRequest, { readings: kept, proven, next, reason }: ReturnType<typeof judgePage>): void => {
       for (const reading of kept) served.add(reading);
       if (next === 'again') distrusted.push(reason ?? '');
       if (proven === null) return;
-      check(ask, proven);
+      check(request, proven);
       spans = addSpan(spans, proven);
     },
     result: (): Walked => ({ spans, requests, distrusted, served }),

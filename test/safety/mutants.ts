@@ -35,8 +35,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'ingest/judge-page.ts',
-        find: 'const span = { from: maxNs(oldest.recordedAt + 1n, ask.hole.from), to: ask.hole.to };',
-        replace: 'const span = { from: ask.hole.from, to: ask.hole.to };',
+        find: 'const span = { from: maxNs(oldest.recordedAt + 1n, request.gap.from), to: request.gap.to };',
+        replace: 'const span = { from: request.gap.from, to: request.gap.to };',
       },
     ],
   },
@@ -88,12 +88,12 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'ingest/judge-page.ts',
-        find: '  const { ask, far, page, nearSeen } = seen;\n',
-        replace: '  const { ask, far, page, nearSeen } = seen;\n  if (ask.after >= 0n) return null;\n',
+        find: '  const { request, far, page, nearSeen } = seen;\n',
+        replace: '  const { request, far, page, nearSeen } = seen;\n  if (request.after >= 0n) return null;\n',
       },
       {
         file: 'ingest/judge-page.ts',
-        find: 'const nearSeen = ask.nearSeen || !hasToBeShown(ask.near, context) || shows(readings, ask.near);',
+        find: 'const nearSeen = request.nearSeen || !hasToBeShown(request.near, context) || shows(readings, request.near);',
         replace: 'const nearSeen = true;',
       },
     ],
@@ -114,9 +114,14 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: ['emptyForHours'],
     edits: [
       {
-        file: 'ingest/missed-overlap.ts',
+        file: 'ingest/unproven.ts',
         find: 'EMPTY_PATIENCE_MS = DAY_MS',
         replace: 'EMPTY_PATIENCE_MS = 0 * DAY_MS',
+      },
+      {
+        file: 'ingest/unproven.ts',
+        find: "'restart later', 'remember, give up'],",
+        replace: "'restart later', 'believe the answers'],",
       },
     ],
   },
@@ -136,7 +141,7 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: ['emptyFurtherDown'],
     edits: [
       {
-        file: 'ingest/missed-overlap.ts',
+        file: 'ingest/unproven.ts',
         find: 'missed.some(({ isGone, sinceMs }) => !isGone &&',
         replace: 'missed.some(({ isGone, sinceMs }) => isGone &&',
       },
@@ -145,7 +150,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'what is shown again still missing',
     caughtBy: ['emptyOnceMore'],
-    edits: [{ file: 'ingest/pull.ts', find: '  noteShown(context, task.deviceId, readings);\n', replace: '' }],
+    edits: [{ file: 'ingest/page-scan.ts', find: '  noteShown(context, deviceId, readings);\n', replace: '' }],
   },
   {
     name: 'claims up to the present',
@@ -159,11 +164,11 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: ['slowAnswers'],
     edits: [
       {
-        file: 'ingest/pull.ts',
-        find: '  const judged = judgePage(ask, page, {',
+        file: 'ingest/page-scan.ts',
+        find: '  const judged = judgePage(request, page, {',
         replace: `  const answeredNs = BigInt(Math.floor(context.serverClock.nowMs() - 1000 - context.settings.settleMs)) * 1_000_000n;
-  const to = ask.before === null && answeredNs > ask.hole.to ? answeredNs : ask.hole.to;
-  const judged = judgePage({ ...ask, hole: { ...ask.hole, to } }, page, {`,
+  const to = request.before === null && answeredNs > request.gap.to ? answeredNs : request.gap.to;
+  const judged = judgePage({ ...request, gap: { ...request.gap, to } }, page, {`,
       },
     ],
   },
@@ -195,8 +200,9 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'ingest/judge-page.ts',
-        find: "nearSeen && timeMovesOn(ask, readings, oldest.recordedAt) ? 'time' : 'cursor'",
-        replace: "nearSeen && ask.after < 0n && timeMovesOn(ask, readings, oldest.recordedAt) ? 'time' : 'cursor'",
+        find: "nearSeen && timeMovesOn(request, readings, oldest.recordedAt) ? 'time' : 'cursor'",
+        replace:
+          "nearSeen && request.after < 0n && timeMovesOn(request, readings, oldest.recordedAt) ? 'time' : 'cursor'",
       },
     ],
   },

@@ -58,9 +58,9 @@ async function live(rig: Rig, days: number, isDown: boolean): Promise<Story> {
     return null;
   });
   try {
-    const { context, puller, deliverers } = sync;
+    const { context, scanner, deliverers } = sync;
     const running = Promise.allSettled(deliverers.map((deliverer) => deliverer.run(stop.signal)));
-    const plan = { puller, fixed: null, historyMs: Number.POSITIVE_INFINITY };
+    const plan = { scanner, fixed: null, historyMs: Number.POSITIVE_INFINITY };
     const syncFor = async (hours: number): Promise<void> => {
       for (const endMs = rig.clock.nowMs() + hours * HOUR_MS; rig.clock.nowMs() < endMs; ) {
         await runPass(context, plan, stop.signal);

@@ -35,7 +35,7 @@ export async function liveFor(
   const events: AppEvent[] = [];
   const sync = rig.open({ observe: (event) => void events.push(event) });
   const { signal } = new AbortController();
-  const { context, puller } = sync;
+  const { context, scanner } = sync;
   const life = { events, sync };
   try {
     for (let minute = 0; minute < minutes; minute += 1) {
@@ -44,7 +44,7 @@ export async function liveFor(
       if (minute % 5 === 0) await syncDevices(context, signal);
       const horizon = horizonNow(context);
       if (horizon !== null) {
-        await syncTelemetry(context, { puller, horizon, rounds: ALL_ROUNDS.slice(0, 1), isOver: () => false }, signal);
+        await syncTelemetry(context, { scanner, horizon, rounds: ALL_ROUNDS.slice(0, 1), isOver: () => false }, signal);
         noteCoverage(context, horizon);
       }
       await rig.clock.sleep(Math.max(0, MINUTE_MS - (rig.clock.monoMs() - beganMs)));

@@ -26,7 +26,7 @@ import { type BackfillRun, createBackfillRun } from './work.ts';
 
 export interface BackfillParts
   extends BackfillJobParts,
-    Pick<DispatchParts, 'context' | 'planning' | 'puller' | 'trouble' | 'untilTurn'> {
+    Pick<DispatchParts, 'context' | 'planning' | 'scanner' | 'trouble' | 'untilTurn'> {
   readonly housekeeping: HousekeepingParts;
   /** Called once it is known what is to be filled. */
   readonly onBegun?: (run: BackfillRun) => void;
@@ -109,7 +109,7 @@ async function askOn(parts: BackfillParts, signal: AbortSignal): Promise<never> 
 const NOTHING_TO_REREAD: DispatchParts['rereading'] = { look: () => false, next: async () => false };
 
 /** Reads the account and the devices, and learns the time, again and again until that has come to its end. */
-async function begin({ context, puller, trouble }: BackfillParts, signal: AbortSignal): Promise<Horizon> {
+async function begin({ context, scanner, trouble }: BackfillParts, signal: AbortSignal): Promise<Horizon> {
   const { clock, observe } = context;
   const beganMs = clock.monoMs();
   let hasFailed = false;
@@ -118,7 +118,7 @@ async function begin({ context, puller, trouble }: BackfillParts, signal: AbortS
     const words = await tryToBegin(async () => {
       await syncAccount(context, signal);
       await syncDevices(context, signal);
-      await learnTime(context, puller, signal);
+      await learnTime(context, scanner, signal);
     }, trouble.note);
     if (words === null && hasFailed) observe({ type: 'pass-back' });
     hasFailed = words !== null;

@@ -1,5 +1,5 @@
 /**
- * `--once` as a job of the daemon (`core/state/jobs.ts`): the same passes, with the daemon's puller, gate and deliveries.
+ * `--once` as a job of the daemon (`core/state/jobs.ts`): the same passes, with the daemon's scanner, gate and deliveries.
  *
  * What counts as progress is the job's own: the daemon lands and delivers all the time. Something has come of it where
  * the holes that the job is to close have shrunk, where a destination has moved towards the place that the job waits
@@ -15,7 +15,7 @@ import { parseTimestamp, SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import type { Trouble } from '../../ingest/outage.ts';
-import type { Puller } from '../../ingest/pull.ts';
+import type { PageScanner } from '../../ingest/page-scan.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
 import { createProgressWatch, type ProgressWatch } from '../../scheduler/progress-watch.ts';
 import { STALLED_AFTER_MS } from '../shared/refusal.ts';
@@ -24,7 +24,7 @@ import { type OnceSummary, summarize } from './summary.ts';
 
 export interface OnceJobParts {
   readonly context: SyncContext;
-  readonly puller: Puller;
+  readonly scanner: PageScanner;
   readonly deliverers: readonly Deliverer[];
   readonly trouble: Trouble;
   /** Lets somebody hear of every event. */
@@ -77,13 +77,13 @@ async function work(parts: OnceJobParts, watch: ProgressWatch, signal: AbortSign
 }
 
 function pullPartsOf(
-  { context, puller, trouble }: OnceJobParts,
+  { context, scanner, trouble }: OnceJobParts,
   { watch, progress }: { watch: ProgressWatch; progress: Progress },
 ): PullParts {
   let leastOpenNs: bigint | null = null;
   return {
     context,
-    puller,
+    scanner,
     pullIdleMs: () => {
       const openNs = lengthOf(openGaps(context, progress.horizon));
       if (leastOpenNs === null || openNs < leastOpenNs) {

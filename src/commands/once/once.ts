@@ -10,7 +10,7 @@ import { type HousekeepingParts, housekeepOnce, runHousekeeping } from '../../ar
 import { UserError } from '../../core/faults.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext } from '../../ingest/context.ts';
-import type { Puller } from '../../ingest/pull.ts';
+import type { PageScanner } from '../../ingest/page-scan.ts';
 import type { ProgressWatch } from '../../scheduler/progress-watch.ts';
 import { STALLED_AFTER_MS } from '../shared/refusal.ts';
 import { type Ending, type Progress, pullAll } from './pull.ts';
@@ -23,7 +23,7 @@ const DRAIN_LOOK_MS = 200;
 
 export interface OnceParts {
   readonly context: SyncContext;
-  readonly puller: Puller;
+  readonly scanner: PageScanner;
   readonly deliverers: readonly Deliverer[];
   readonly watch: ProgressWatch;
   readonly housekeeping: HousekeepingParts;

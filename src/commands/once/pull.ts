@@ -8,7 +8,7 @@ import type { StatusGap } from '../../core/status.ts';
 import { MINUTE_MS, parseTimestamp, SECOND_MS } from '../../core/time.ts';
 import type { Horizon, SyncContext } from '../../ingest/context.ts';
 import { limitFor, stillWantedFrom } from '../../ingest/horizon.ts';
-import type { Puller } from '../../ingest/pull.ts';
+import type { PageScanner } from '../../ingest/page-scan.ts';
 import { endsSession } from '../../scheduler/dispatch.ts';
 import { type PassResult, runPass } from '../../scheduler/pass.ts';
 import { refusalOf, STALLED_AFTER_MS } from '../shared/refusal.ts';
@@ -18,7 +18,7 @@ const PASS_REST_MS = { first: 5 * SECOND_MS, most: MINUTE_MS };
 
 export interface PullParts {
   readonly context: SyncContext;
-  readonly puller: Puller;
+  readonly scanner: PageScanner;
   /** For how long nothing more was proven to be held, in milliseconds; asked after a pass that left something open. */
   readonly pullIdleMs: () => number;
   /** Where others ask the same service: when it is our turn to try, and what came of it. */
@@ -62,14 +62,14 @@ async function passOnce(
   { progress, restMs }: { progress: Progress; restMs: number },
   signal: AbortSignal,
 ): Promise<'complete' | 'incomplete for good' | null> {
-  const { context, puller, others } = parts;
+  const { context, scanner, others } = parts;
   if (others !== undefined && !(await others.mayTry(signal))) return null;
   try {
     const onHorizon = (horizon: Horizon): void => {
       progress.horizon ??= horizon;
     };
     const plan = {
-      puller,
+      scanner,
       fixed: progress.horizon,
       historyMs: Number.POSITIVE_INFINITY,
       onHorizon,

@@ -12,7 +12,7 @@ import type { JobEnd } from '../../core/state/jobs.ts';
 import { LOG_LANES } from '../../core/state/log.ts';
 import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
-import { landPage } from '../../ingest/commit.ts';
+import { commitPage } from '../../ingest/commit.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import { readWindow } from '../../ingest/reread.ts';
 import { endsSession } from '../../scheduler/dispatch.ts';
@@ -83,7 +83,7 @@ async function fetchAgain(
           window: { from: BigInt(from), to: BigInt(to) },
           take: (page) => {
             counts.requests += 1;
-            landPage(context, { deviceId, lane: 'sweep', proven: null, isAgain: true, ...page });
+            commitPage(context, { deviceId, lane: 'sweep', proven: null, isAgain: true, ...page });
           },
         },
         signal,

@@ -11,7 +11,7 @@ import { TIE_REACH_NS } from '../../core/lines/offsets.ts';
 import type { SampleArgs } from '../../core/state/job-args.ts';
 import type { VerifyState } from '../../core/state/verify.ts';
 import { DAY_NS, type EpochNs, formatExact, HOUR_NS, maxNs, minNs } from '../../core/time.ts';
-import { landPage } from '../../ingest/commit.ts';
+import { commitPage } from '../../ingest/commit.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import { readWindow } from '../../ingest/reread.ts';
 import { createWindowRules } from '../../ingest/window-limits.ts';
@@ -102,7 +102,8 @@ async function auditWindow(
           instants.add(reading.recordedAt);
           addReading(served, reading, filter);
         }
-        if (args.repair) sums.taken_in += landPage(context, { deviceId, lane: 'sweep', reply, readings, proven: null });
+        if (args.repair)
+          sums.taken_in += commitPage(context, { deviceId, lane: 'sweep', reply, readings, proven: null });
       },
     },
     signal,
@@ -124,7 +125,7 @@ const AGE_MARGIN_NS = HOUR_NS;
 /** From when on the API surely shows what it has: what it does not show of older times tells nothing. */
 function shownFrom(context: SyncContext): EpochNs {
   const rules = createWindowRules(context);
-  const edges = [rules.visibleFrom([]), rules.servedFrom()].flatMap((edge) => edge ?? []);
+  const edges = [rules.visibleFrom(), rules.servedFrom()].flatMap((edge) => edge ?? []);
   return edges.reduce((latest, edge) => maxNs(latest, edge + AGE_MARGIN_NS), 0n);
 }
 

@@ -62,8 +62,8 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     const parts = forgetParts({ ...sync, destinations: destinationsOf(rig) });
     const state = store.telemetry('often');
     const to = (state.spans.at(-1)?.to ?? 0n) + 1_800_000_000_000n;
-    const pull = sync.puller.pull(
-      { deviceId: 'often', span: { from: 0n, to }, limit: to, lane: 'backfill', isPaused: () => false },
+    const scan = sync.scanner.scan(
+      { deviceId: 'often', range: { from: 0n, to }, limit: to, lane: 'backfill', until: 'closed' },
       NEVER,
     );
     await rig.clock.busy(hold.asked);
@@ -72,8 +72,8 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     expect(forgotten).toMatchObject({ outcome: 'complete', exit_code: 0, is_listed: false, is_log_empty: true });
     expect(forgotten.points).toBeGreaterThan(1000);
     hold.release();
-    await pull;
-    expect(await sync.puller.peek('often', NEVER)).toBe(false);
+    await scan;
+    expect(await sync.scanner.peek('often', NEVER)).toBe(false);
     expect(tracesOf(parts, 'often')).toEqual(NOTHING);
     sync.close();
     // Listed again it is a new device: read from the start, the identical lines.

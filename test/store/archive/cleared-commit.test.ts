@@ -13,7 +13,7 @@ import { NO_LIMIT, type ScratchStore, scratchStore } from '../support.ts';
 const START_NS = 1_780_000_000_000_000_000n;
 
 /** Lands a page of one device as the program does. */
-function landPage({ store }: ScratchStore, readings: readonly Reading[]): PageCommit {
+function commitPage({ store }: ScratchStore, readings: readonly Reading[]): PageCommit {
   const extent = extentOf(readings);
   if (extent === null) throw new Error('a page without readings');
   const landing = composeLanding({
@@ -92,7 +92,7 @@ function live(state: ScratchStore, { served, story }: { served: Instants; story:
   const points: Points = new Map();
   const newReadings = story.map(({ from, length, after }) => {
     const first = from % served.length;
-    const landed = landPage(state, served.slice(first, first + length).flat());
+    const landed = commitPage(state, served.slice(first, first + length).flat());
     if (after !== 'nothing') deliver(state, id, points);
     if (tidies && after === 'seal') {
       for (const group of state.keeper.compactionGroups(Number.MAX_SAFE_INTEGER))
@@ -124,14 +124,14 @@ describe('what was cleared and is pulled again', () => {
       recordedAt: START_NS + second * SECOND_NS,
       values: [['a', Number(second)]],
     }));
-    const first = landPage(state, page);
+    const first = commitPage(state, page);
     deliver(state, id, new Map());
     expect(state.keeper.clear({ configured: [id], active: [id], beforeMs: null }).lines).toBe(3);
-    const again = landPage(state, page.slice(1));
+    const again = commitPage(state, page.slice(1));
     expect(again.lines).toEqual(first.lines.slice(0, 2));
     expect(again).toMatchObject({ newReadings: 0, daySums: [], ties: [] });
-    expect(landPage(state, page.slice(1)).lines).toEqual([]);
-    const fresh = landPage(state, [{ recordedAt: START_NS, values: [['a', 0]] }]);
+    expect(commitPage(state, page.slice(1)).lines).toEqual([]);
+    const fresh = commitPage(state, [{ recordedAt: START_NS, values: [['a', 0]] }]);
     expect(fresh).toMatchObject({ newReadings: 1, daySums: [{ readings: 1 }] });
   });
 
@@ -140,10 +140,10 @@ describe('what was cleared and is pulled again', () => {
     const { id } = state.store.destination('x', 'x');
     const of = (value: number): Reading => ({ recordedAt: START_NS, values: [['a', value]] });
     const points: Points = new Map();
-    landPage(state, [of(2), of(1)]);
+    commitPage(state, [of(2), of(1)]);
     deliver(state, id, points);
     state.keeper.clear({ configured: [id], active: [id], beforeMs: null });
-    landPage(state, [of(3), of(2), of(1)]);
+    commitPage(state, [of(3), of(2), of(1)]);
     deliver(state, id, points);
     expect([...points.values()].toSorted()).toEqual(['value=1', 'value=2', 'value=3']);
   });

@@ -33,7 +33,7 @@ const lineOf = (deviceId: string, n: number): string =>
 const tagOf = (deviceId: string): string => `device_id=${deviceId.replace(' ', '\\ ')}`;
 
 /** The nth page of a device, with everything that a landing can carry. */
-function landPage({ store }: Pick<OpenStore, 'store'>, deviceId: string, n: number): void {
+function commitPage({ store }: Pick<OpenStore, 'store'>, deviceId: string, n: number): void {
   const at = BigInt(n);
   const changes: Partial<PageCommit> = {
     deviceId,
@@ -66,7 +66,7 @@ function fill({ store, ledger }: Pick<OpenStore, 'store' | 'ledger'>, blocks = 3
   }));
   store.keepInventory({ listed, missing: [], atMs });
   for (let n = 0; n < blocks; n += 1) {
-    for (const deviceId of both) landPage({ store }, deviceId, n);
+    for (const deviceId of both) commitPage({ store }, deviceId, n);
     const lines = both.map((deviceId) => `coverage,${tagOf(deviceId)} gap=0 ${n}`);
     store.append(n % 2 === 0 ? lines : lines.toReversed(), 'live');
   }

@@ -1,0 +1,414 @@
+/**
+ * A page scan: closes the gaps in the coverage of one device, newest first, page by page.
+ *
+ * `page-request.ts` says what to ask, `judge-page.ts` what an answer proves, `unproven.ts` what to do about one that
+ * proves nothing; here it is asked, committed and asked again. Every page is committed before the next request, so that
+ * stopping anywhere costs at most the page in flight.
+ *
+ * Two records have a life: a `RangeScan` lasts for one task, a `GapScan` from the first request of a gap to the last.
+ */
+import { type CoveredSpan, type Edge, holesIn, overlapsOf } from '../core/coverage.ts';
+import { ApiFault } from '../core/faults.ts';
+import { type Interval, normalize, subtract } from '../core/intervals.ts';
+import { settleOf } from '../core/late.ts';
+import type { Reply, RequestLane } from '../core/ports.ts';
+import type { Reading, TelemetryPage } from '../core/records.ts';
+import { ForgottenError, type GapReason } from '../core/state/telemetry.ts';
+import { ceilToSecond, type EpochNs, formatExact, maxNs, minNs, msToNs } from '../core/time.ts';
+import { commitPage, withdrawClaims } from './commit.ts';
+import type { Peeking, SyncContext } from './context.ts';
+import { stillWantedFrom } from './horizon.ts';
+import { type Judgement, judgePage } from './judge-page.ts';
+import { isResting, nameGap, restOf } from './named-gaps.ts';
+import { nextRequest, type PageRequest, requestFor, SLACK_NS } from './page-request.ts';
+import {
+  type Doubts,
+  isEmptyInDoubt,
+  isOverlapWaived,
+  missedSince,
+  NO_DOUBTS,
+  noteShown,
+  noteStep,
+  TRIES,
+  unlessGone,
+  weigh,
+} from './unproven.ts';
+import { createWindowRules, type Refusal, refusalOf, type WindowRules } from './window-limits.ts';
+
+/** How many empty pages in a row may name a next one before that leads nowhere. */
+const MAX_HOLLOW = 10;
+
+/** How long to wait before an odd answer is asked for again: a replica that lags behind gets time to catch up. */
+const AGAIN_MS = 1000;
+
+/** What a page scan is about. */
+export interface ScanTask {
+  readonly deviceId: string;
+  /** The range to close, inside what may be claimed. */
+  readonly range: Interval;
+  /** The upper end of claims: a gap that ends there is asked for without `before`. */
+  readonly limit: EpochNs;
+  readonly lane: RequestLane;
+  /** Where the scan ends: with the first page that proves something, or once every gap of the range is closed or named. */
+  readonly until: 'first proof' | 'closed';
+  /** Whether to stop where it is, so that something more urgent gets its turn: stopping anywhere is free. */
+  readonly isPaused?: () => boolean;
+}
+
+/** What a page scan has brought. */
+export interface ScanResult {
+  /** How many pages were answered and judged. */
+  readonly pages: number;
+  /** The readings of the last page, newest first; those that were held before are among them. */
+  readonly lastReadings: readonly Reading[];
+  /** How many readings were new. */
+  readonly newReadings: number;
+  /** Whether a page has proven a range of time that was not covered. */
+  readonly isProven: boolean;
+  /** Whether a page was believed or had something new: one that was neither says nothing of its device. */
+  readonly isUnderstood: boolean;
+}
+
+export const NOTHING_SCANNED: ScanResult = {
+  pages: 0,
+  lastReadings: [],
+  newReadings: 0,
+  isProven: false,
+  isUnderstood: false,
+};
+
+/** What two scans have brought, one after the other. */
+export function addScans(first: ScanResult, second: ScanResult): ScanResult {
+  return {
+    pages: first.pages + second.pages,
+    lastReadings: second.pages > 0 ? second.lastReadings : first.lastReadings,
+    newReadings: first.newReadings + second.newReadings,
+    isProven: first.isProven || second.isProven,
+    isUnderstood: first.isUnderstood || second.isUnderstood,
+  };
+}
+
+export interface PageScanner extends Peeking {
+  /**
+   * Closes the gaps of a device in a range, newest first. Returns when they are closed or named, when the task has what
+   * it asks for, or it is paused; also where the device is gone or was forgotten meanwhile, of which nothing may come
+   * back.
+   *
+   * @throws ApiFault where more than one answer about this device is in the way (unreachable, key, plan, scope, fault).
+   */
+  scan(task: ScanTask, signal: AbortSignal): Promise<ScanResult>;
+}
+
+/** A scanner over the ports of a sync. */
+export function createPageScanner(context: SyncContext): PageScanner {
+  const rules = createWindowRules(context);
+  return {
+    scan: async (task, signal) => await scanRange({ context, rules }, task, signal),
+    peek: async (deviceId, signal) => await peek({ context, rules }, deviceId, signal),
+  };
+}
+
+/** What every request about telemetry goes by. */
+export interface Asking {
+  readonly context: SyncContext;
+  readonly rules: WindowRules;
+}
+
+/** A scan of a task under way. */
+interface RangeScan extends Asking {
+  readonly task: ScanTask;
+  result: ScanResult;
+}
+
+async function scanRange(asking: Asking, task: ScanTask, signal: AbortSignal): Promise<ScanResult> {
+  const { context } = asking;
+  const { deviceId } = task;
+  withdrawClaims(context, deviceId);
+  const settledMs = settleNow(context, deviceId);
+  const scan: RangeScan = { ...asking, task, result: NOTHING_SCANNED };
+  let last: Interval | null = null;
+  for (;;) {
+    const lowered = settleLonger(context, task, settledMs);
+    const gap = nextGap(asking, lowered);
+    if (gap === null || isStopped(scan)) return scan.result;
+    // A scan that has changed nothing would go on for ever.
+    if (last?.from === gap.from && last.to === gap.to) {
+      nameGap(context, { deviceId, ...gap, reason: 'page not understood' });
+    } else if ((await unlessForgotten(scanGap(beginGap(scan, lowered, gap), signal))) !== 'to its end') {
+      return scan.result;
+    }
+    last = gap;
+  }
+}
+
+/** @returns what the work does; `null` where the device was forgotten meanwhile. */
+async function unlessForgotten<T>(work: Promise<T>): Promise<T | null> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof ForgottenError) return null;
+    throw error;
+  }
+}
+
+/** Whether to stop where it is: it has what was asked for, something more urgent has its turn, or there is no room. */
+function isStopped({ context, task, result }: RangeScan): boolean {
+  if (task.until === 'first proof' && result.isProven) return true;
+  return task.isPaused?.() === true || !context.room().ok;
+}
+
+/** How long the readings of a device are waited for, in milliseconds. */
+function settleNow({ store, settings }: SyncContext, deviceId: string): number {
+  return settleOf(settings.settleMs, store.telemetry(deviceId).late);
+}
+
+/** The task, with its claims lowered by what the settle has grown since it began: late readings have come meanwhile. */
+function settleLonger(context: SyncContext, task: ScanTask, settledMs: number): ScanTask {
+  const grownMs = settleNow(context, task.deviceId) - settledMs;
+  if (grownMs <= 0) return task;
+  const limit = maxNs(task.limit - msToNs(grownMs), 0n);
+  return { ...task, limit, range: { from: task.range.from, to: minNs(task.range.to, limit) } };
+}
+
+/** The newest gap of the task that no name keeps closed for now, as far back as the service lets anybody ask. */
+function nextGap({ context, rules }: Asking, { deviceId, range, lane }: ScanTask): Interval | null {
+  const { store, serverClock } = context;
+  const open = holesIn(range, store.telemetry(deviceId).spans);
+  if (open.length === 0) return null;
+  const nowMs = serverClock.nowMs();
+  const hiddenTo = rules.visibleFrom();
+  const resting = store.gaps(deviceId).filter((gap) => isResting(gap, lane, nowMs));
+  const gap = subtract(open, normalize(resting.map((named) => restOf(named, hiddenTo)))).at(-1);
+  const servedFrom = rules.servedFrom();
+  if (gap === undefined || servedFrom === null || gap.from >= servedFrom) return gap ?? null;
+  nameGap(context, { deviceId, from: gap.from, to: minNs(servedFrom, gap.to), reason: 'beyond plan' });
+  return gap.to <= servedFrom ? null : { from: servedFrom, to: gap.to };
+}
+
+/** The scan of one gap: what was known of it when it began, and how much odd behaviour it has met since. */
+interface GapScan extends Asking {
+  /** The scan that it is a part of. */
+  readonly whole: RangeScan;
+  /** The task as its claims stood at the beginning. */
+  readonly task: ScanTask;
+  readonly gap: Interval;
+  readonly near: Edge | null;
+  readonly far: Edge | null;
+  /** How far back beyond the gap late readings are looked for, where that costs nothing. */
+  readonly reachTo: EpochNs | null;
+  doubts: Doubts;
+  /** Pages in a row without a reading that named a next one. */
+  hollow: number;
+}
+
+function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
+  const { context, rules } = whole;
+  const { deviceId } = task;
+  const { spans } = context.store.telemetry(deviceId);
+  const overlaps = overlapsOf(gap, spans);
+  const near = unlessGone(context, deviceId, overlaps.near);
+  const far = unlessGone(context, deviceId, overlaps.far);
+  const servedFrom = rules.servedFrom();
+  const below = spans.find(({ to }) => to === gap.from);
+  return {
+    context,
+    rules,
+    whole,
+    task,
+    gap,
+    near,
+    far: far !== null && servedFrom !== null && far.at < servedFrom ? null : far,
+    reachTo: reachOf(context, deviceId, below),
+    doubts: NO_DOUBTS,
+    hollow: 0,
+  };
+}
+
+/**
+ * Back through what is covered below the gap, as far as it is wanted and not cleared away: what is asked again there
+ * could not be told from what is new, and would be written again.
+ */
+function reachOf(context: SyncContext, deviceId: string, below: CoveredSpan | undefined): EpochNs | null {
+  if (below === undefined) return null;
+  const cleared = context.store.cleared(deviceId, below.from, below.to).at(-1)?.to ?? below.from;
+  return maxNs(maxNs(below.from, cleared), stillWantedFrom(context));
+}
+
+/** What to ask next; `null` where the gap has been read to its end or has a name, `gone` where the device is. */
+type Next = PageRequest | null | 'gone';
+
+/** Asks for the pages of one gap until its window was read to the end, it has a name, or the device is gone. */
+async function scanGap(scan: GapScan, signal: AbortSignal): Promise<'to its end' | 'gone'> {
+  let next: Next = requestBelow(scan, scan.gap.to, scan.near);
+  while (next !== null && next !== 'gone' && !isStopped(scan.whole)) {
+    const answer = await askForPage(scan, { request: next, lane: scan.task.lane }, signal);
+    next = answer.kind === 'page' ? await takePage(scan, next, answer.reply, signal) : takeRefusal(scan, next, answer);
+  }
+  return next === 'gone' ? 'gone' : 'to its end';
+}
+
+/** The request for what is left of the gap below `to`, by the window rules as they stand. */
+function requestBelow({ rules, task, gap, far, reachTo }: GapScan, to: EpochNs, near: Edge | null): PageRequest {
+  const live = to === task.limit && near === null;
+  const left = { from: gap.from, to };
+  return requestFor({ deviceId: task.deviceId, gap: left, near, far, live, reachTo }, rules.limits());
+}
+
+/** The same request from its first page: a chain of cursors is begun anew. */
+export function fromFirstPage(request: PageRequest): PageRequest {
+  return { ...request, cursor: null, nearSeen: request.near === null };
+}
+
+/** Judges a page and commits what it is worth. */
+async function takePage(
+  scan: GapScan,
+  request: PageRequest,
+  reply: Reply<TelemetryPage>,
+  signal: AbortSignal,
+): Promise<PageRequest | null> {
+  const { context, rules, task } = scan;
+  const { deviceId, lane } = task;
+  const page = reply.value;
+  rules.noteServed(page.readings);
+  const judged = judgePage(request, page, {
+    visibleFromNs: rules.visibleFrom(),
+    emptyBefore: isEmptyInDoubt(context, deviceId) ? 0 : scan.doubts.empties,
+    overlapWaived: isOverlapWaived(scan.doubts, page.readings),
+  });
+  const { readings, proven } = judged;
+  noteShown(context, deviceId, readings);
+  const newReadings = commitPage(context, { deviceId, lane, reply, readings, proven });
+  scan.whole.result = addScans(scan.whole.result, {
+    pages: 1,
+    lastReadings: readings,
+    newReadings,
+    isProven: proven !== null && proven.from < proven.to,
+    isUnderstood: judged.next !== 'again' || newReadings > 0,
+  });
+  if (judged.next === 'again') return await takeUnproven(scan, { request, judged, page }, signal);
+  if (judged.reason === 'beyond plan' && proven !== null) {
+    nameGap(context, { deviceId, from: request.gap.from, to: proven.from, reason: 'beyond plan' });
+  }
+  scan.doubts = NO_DOUBTS;
+  scan.hollow = judged.next === 'cursor' && readings.length === 0 ? scan.hollow + 1 : 0;
+  if (scan.hollow >= MAX_HOLLOW) return giveUp(scan, request.gap, 'page not understood');
+  return nextRequest(request, judged, { page, gap: scan.gap, far: scan.far, limits: rules.limits() });
+}
+
+/** Does what the table of `unproven.ts` says about an answer that has proven nothing. */
+async function takeUnproven(
+  scan: GapScan,
+  { request, judged, page }: { request: PageRequest; judged: Judgement; page: TelemetryPage },
+  signal: AbortSignal,
+): Promise<PageRequest | null> {
+  const { context, task } = scan;
+  const { deviceId } = task;
+  const { overlapMissing } = judged;
+  const at = missingAt(request);
+  const isEmpty = page.readings.length === 0 && (page.deviceId === null || page.deviceId === deviceId);
+  const missed = missedSince(context, { deviceId, at, isEmpty, overlapMissing });
+  const { step, doubts } = weigh(scan.doubts, { isEmpty, overlapMissing, missed });
+  scan.doubts = doubts;
+  if (step === 'same at once') return request;
+  const reason = judged.reason ?? '';
+  context.observe({ type: 'page-distrusted', deviceId, reason, attempt: doubts.distrusted });
+  noteStep(context, { deviceId, at, step });
+  if (step === 'remember, give up' || step === 'give up') return giveUp(scan, request.gap, 'page not understood');
+  if ((step === 'overlap is gone' || step === 'believe the answers') && doubts.withoutOverlap === TRIES) {
+    context.observe({ type: 'restatement', deviceId, at: formatExact(at) });
+  }
+  await context.clock.sleep(AGAIN_MS, signal);
+  return step === 'same later' ? request : fromFirstPage(request);
+}
+
+/** The time of the overlap reading that an answer lacks: the near one, unless an earlier page has shown that. */
+function missingAt({ near, nearSeen, far, gap }: PageRequest): EpochNs {
+  return ((nearSeen ? null : near) ?? far ?? near)?.at ?? gap.to;
+}
+
+/** What a refusal leaves to ask. */
+function takeRefusal(scan: GapScan, request: PageRequest, answer: Refusal): Next {
+  const { context, task } = scan;
+  const { deviceId } = task;
+  switch (answer.kind) {
+    case 'changed':
+      return requestBelow(scan, request.gap.to, request.near);
+    case 'too-old':
+      // What is left of the gap is looked for anew, as far back as may be asked.
+      return null;
+    case 'odd': {
+      const distrusted = scan.doubts.distrusted + 1;
+      scan.doubts = { ...scan.doubts, distrusted };
+      context.observe({ type: 'page-distrusted', deviceId, reason: answer.reason, attempt: distrusted });
+      return distrusted < TRIES ? fromFirstPage(request) : giveUp(scan, request.gap, 'page not understood');
+    }
+    case 'gone':
+      context.store.markGone(deviceId, context.serverClock.nowMs());
+      context.observe({ type: 'device-gone', deviceId });
+      return 'gone';
+    case 'unreachable':
+      return giveUp(scan, scan.gap, 'device unreachable');
+  }
+}
+
+/** Names what is given up for now. */
+function giveUp({ context, task }: GapScan, gap: Interval, reason: GapReason): null {
+  nameGap(context, { deviceId: task.deviceId, ...gap, reason });
+  return null;
+}
+
+type PageAnswer = { readonly kind: 'page'; readonly reply: Reply<TelemetryPage> } | Refusal;
+
+/**
+ * Asks for a page.
+ *
+ * @throws ApiFault where the fault is not about this request (unreachable, throttled, key, plan, scope, server fault).
+ */
+export async function askForPage(
+  { context, rules }: Asking,
+  { request, lane }: { readonly request: PageRequest; readonly lane: RequestLane },
+  signal: AbortSignal,
+): Promise<PageAnswer> {
+  const { deviceId, after, before, cursor } = request;
+  try {
+    const purpose = { lane, stream: 'telemetry', deviceId } as const;
+    const reply = await context.api.telemetry({ deviceId, after, before, cursor }, purpose, signal);
+    rules.noteAnswered(deviceId);
+    return { kind: 'page', reply };
+  } catch (error) {
+    if (!(error instanceof ApiFault)) throw error;
+    return refusalOf(error, request, rules);
+  }
+}
+
+/** Takes in the newest page of a device and claims nothing by it. @returns whether it had readings. */
+async function peek({ context, rules }: Asking, deviceId: string, signal: AbortSignal): Promise<boolean> {
+  const reply = await askForNewest({ context, rules }, deviceId, signal);
+  if (reply.value.deviceId !== null && reply.value.deviceId !== deviceId) return false;
+  const { readings } = reply.value;
+  try {
+    commitPage(context, { deviceId, lane: 'live', reply, readings, proven: null });
+    return readings.length > 0;
+  } catch (error) {
+    if (error instanceof ForgottenError) return false;
+    throw error;
+  }
+}
+
+/** The newest page of a device: without bounds, and where that is refused, by as wide a window as there may be. */
+async function askForNewest(
+  { context, rules }: Asking,
+  deviceId: string,
+  signal: AbortSignal,
+): Promise<Reply<TelemetryPage>> {
+  const purpose = { lane: 'live', stream: 'telemetry', deviceId } as const;
+  try {
+    return await context.api.telemetry({ deviceId, after: null, before: null, cursor: null }, purpose, signal);
+  } catch (error) {
+    if (!(error instanceof ApiFault) || error.kind !== 'invalid-request') throw error;
+    const { spanNs, nowNs } = rules.limits();
+    const before = ceilToSecond(nowNs) + SLACK_NS;
+    const after = spanNs === null ? 0n : maxNs(before - spanNs, 0n);
+    return await context.api.telemetry({ deviceId, after, before, cursor: null }, purpose, signal);
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * What to do about an answer that proves nothing: every row of the table, try by try.
+ */
+import { describe, expect, test } from 'vitest';
+import { type Doubts, isOverlapWaived, NO_DOUBTS, type Step, type Unproven, weigh } from '../../src/ingest/unproven.ts';
+import { reading } from '../core/support/readings.ts';
+
+const EMPTY: Unproven = { isEmpty: true, overlapMissing: false, missed: 'never' };
+const ODD: Unproven = { isEmpty: false, overlapMissing: false, missed: 'never' };
+const WITHOUT: Unproven = { isEmpty: false, overlapMissing: true, missed: 'never' };
+const EMPTY_WITHOUT: Unproven = { isEmpty: true, overlapMissing: true, missed: 'never' };
+
+/** The steps that answers lead to, one after the other, and what was met in the end. */
+function weighAll(...answers: readonly Unproven[]): { steps: Step[]; doubts: Doubts } {
+  let doubts = NO_DOUBTS;
+  const steps = answers.map((answer) => {
+    const weighed = weigh(doubts, answer);
+    doubts = weighed.doubts;
+    return weighed.step;
+  });
+  return { steps, doubts };
+}
+
+describe('an answer that proves nothing', () => {
+  test.each<[string, readonly Unproven[], readonly Step[]]>([
+    ['that is empty is asked for once more at once', [EMPTY], ['same at once']],
+    [
+      'that is empty again, or disordered, is asked for three times in all',
+      [EMPTY, EMPTY, ODD, EMPTY],
+      ['same at once', 'same later', 'same later', 'give up'],
+    ],
+    ['that is odd is asked for three times', [ODD, ODD, ODD], ['same later', 'same later', 'give up']],
+    ['that is empty where such answers are in doubt is given up', [{ ...EMPTY, missed: 'awaited' }], ['give up']],
+    [
+      'that has readings without the overlap reading shows after three tries that it is gone',
+      [WITHOUT, WITHOUT, WITHOUT, WITHOUT],
+      ['restart later', 'restart later', 'overlap is gone', 'overlap is gone'],
+    ],
+    [
+      'that is empty and lacks the overlap reading is remembered after three tries',
+      [EMPTY_WITHOUT, EMPTY_WITHOUT, EMPTY_WITHOUT],
+      ['restart later', 'restart later', 'remember, give up'],
+    ],
+    [
+      'that is empty while the overlap reading is waited for is given up',
+      [{ ...EMPTY_WITHOUT, missed: 'awaited' }],
+      ['give up'],
+    ],
+    [
+      'that is empty when the overlap reading is missing for a day is believed after three tries',
+      Array<Unproven>(3).fill({ ...EMPTY_WITHOUT, missed: 'overdue' }),
+      ['restart later', 'restart later', 'believe the answers'],
+    ],
+  ])('%s', (_, answers, steps) => {
+    expect(weighAll(...answers).steps).toEqual(steps);
+  });
+
+  test('counts against its gap, the first empty one aside', () => {
+    expect(weighAll(EMPTY).doubts).toEqual({ ...NO_DOUBTS, empties: 1 });
+    expect(weighAll(EMPTY, ODD, WITHOUT).doubts).toEqual({
+      distrusted: 2,
+      empties: 1,
+      withoutOverlap: 1,
+      emptyBelieved: false,
+    });
+  });
+
+  test('makes a page believed without the overlap reading, an empty one only where empty ones were awaited', () => {
+    const gone = weighAll(WITHOUT, WITHOUT, WITHOUT).doubts;
+    expect([isOverlapWaived(gone, [reading(1)]), isOverlapWaived(gone, [])]).toEqual([true, false]);
+    const overdue = weighAll(...Array<Unproven>(3).fill({ ...EMPTY_WITHOUT, missed: 'overdue' })).doubts;
+    expect(isOverlapWaived(overdue, [])).toBe(true);
+    expect(isOverlapWaived(weighAll(WITHOUT, WITHOUT).doubts, [reading(1)])).toBe(false);
+  });
+});
