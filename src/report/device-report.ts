@@ -13,10 +13,10 @@ import type { Gap, TelemetryState } from '../core/state/telemetry.ts';
 import { DAY_NS, type EpochMs, type EpochNs, formatExact, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
 import type { Horizon } from '../ingest/context.ts';
 import { horizonNow, limitFor, openSeconds } from '../ingest/horizon.ts';
-import { coverageBar } from './coverage-bar.ts';
+import { coverageBar } from './bars.ts';
+import { type DeviceLook, lookAtDevice } from './device-look.ts';
 import { faultWords } from './fault-words.ts';
 import { dueAfter, type ReportParts } from './report.ts';
-import { type DeviceLook, lookAtDevice } from './report-devices.ts';
 
 export interface DeviceReportParts extends ReportParts {
   readonly facts: StateFacts;

@@ -16,8 +16,8 @@ import type { Deliverer } from '../delivery/deliver.ts';
 import type { SyncContext } from '../ingest/context.ts';
 import { openSeconds } from '../ingest/horizon.ts';
 import type { Planning } from '../scheduler/planning.ts';
-import type { FleetLook } from './fleet-look.ts';
-import type { StreamNotes } from './stream-notes.ts';
+import type { FleetLook } from './fleet.ts';
+import type { StreamNotes } from './stream-status.ts';
 
 export interface FiguresParts {
   readonly context: Pick<SyncContext, 'store' | 'clock' | 'serverClock' | 'settings'>;

@@ -10,7 +10,7 @@ import type { HeldNow } from '../core/state/telemetry.ts';
 import { DAY_NS, maxNs, SECOND_NS } from '../core/time.ts';
 import type { Horizon, SyncSettings } from '../ingest/context.ts';
 import { limitFor } from '../ingest/horizon.ts';
-import { createDeviceSums, type DeviceLook, type DeviceSums, lookAtDevice, secondsOf } from './report-devices.ts';
+import { createDeviceSums, type DeviceLook, type DeviceSums, lookAtDevice, secondsOf } from './device-look.ts';
 
 export interface FleetTally {
   /** @returns how it was found. */

@@ -15,7 +15,7 @@ import { DAY_MS, formatExact, msToNs, SECOND_MS } from '../core/time.ts';
 import { deviceReport } from './device-report.ts';
 import type { PageParts } from './page-facts.ts';
 import type { Step } from './page-turns.ts';
-import { createSeriesCells, gridOf, type SeriesCells } from './series-cells.ts';
+import { createSeriesCells, gridOf, type SeriesCells } from './series.ts';
 
 /** About how much is read in one step, in characters, and how long it goes on without giving others their turn. */
 const STEP_BYTES = 256 * 1024;

@@ -22,9 +22,9 @@ import type { Horizon } from '../ingest/context.ts';
 import { limitFor, openSeconds } from '../ingest/horizon.ts';
 import { dayBar } from './day-bar.ts';
 import { type ListedDevice, type ListedLook, listByName, pickDevices } from './device-list.ts';
+import { listAtOnce } from './device-look.ts';
 import { lastValues } from './line-values.ts';
 import type { TimedParts } from './page-facts.ts';
-import { listAtOnce } from './report-devices.ts';
 
 /** Where nobody has looked yet (the API has not answered since the start) a look is made here, and kept for so long. */
 const OWN_LOOK_MS = 15 * SECOND_MS;

@@ -12,7 +12,7 @@ import { type EpochMs, formatExact } from '../core/time.ts';
 import type { Horizon } from '../ingest/context.ts';
 import { horizonAt } from '../ingest/horizon.ts';
 import type { DeviceReportParts } from './device-report.ts';
-import type { FleetLook } from './fleet-look.ts';
+import type { FleetLook } from './fleet.ts';
 import { devicePage } from './page-device.ts';
 import { createPageDevices } from './page-devices.ts';
 import { createSteps, madeOnce } from './page-turns.ts';

@@ -8,7 +8,7 @@ import type { FleetFigures } from '../core/figures.ts';
 import type { Store } from '../core/state/state.ts';
 import type { ReadyCode, ReadyReport } from '../core/status.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
-import { type StreamNotes, wasListed } from './stream-notes.ts';
+import { type StreamNotes, wasListed } from './stream-status.ts';
 
 export interface ReadyParts {
   readonly deliverers: readonly Pick<Deliverer, 'name' | 'held'>[];

@@ -2,7 +2,7 @@
  * How it stands, in one sentence: the first thing that the page and `--status` say.
  */
 import type { ReportParts } from './report.ts';
-import { wasListed } from './stream-notes.ts';
+import { wasListed } from './stream-status.ts';
 
 /** How it stands, in a sentence: what is wrong first, as nothing else counts then. */
 export function summarize(

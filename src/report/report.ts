@@ -25,9 +25,9 @@ import { keptDevices } from '../ingest/filter.ts';
 import { horizonNow, openSeconds } from '../ingest/horizon.ts';
 import { phaseOf } from '../scheduler/planning-settings.ts';
 import { meanPeriodMs } from '../scheduler/schedule-period.ts';
-import { type DeviceSums, type DeviceView, lookAtDevice, sumUp } from './report-devices.ts';
+import { type DeviceSums, type DeviceView, lookAtDevice, sumUp } from './device-look.ts';
 import { summarize } from './report-words.ts';
-import type { StreamNotes } from './stream-notes.ts';
+import type { StreamNotes } from './stream-status.ts';
 
 /** A destination, as its deliverer or the state tells of it. */
 export interface ReportedDestination {

@@ -4,7 +4,7 @@
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
-import { createStreamNotes, oncePerStream, type StreamNotes } from '../../src/report/stream-notes.ts';
+import { createStreamNotes, oncePerStream, type StreamNotes } from '../../src/report/stream-status.ts';
 
 const answered: AppEvent = {
   type: 'request-done',

@@ -7,7 +7,7 @@ import type { DeviceRecord } from '../../src/core/records.ts';
 import type { KnownDevice } from '../../src/core/state/inventory.ts';
 import { type HeldNow, NEVER_LATE } from '../../src/core/state/telemetry.ts';
 import { HOUR_MS } from '../../src/core/time.ts';
-import { createFleetLook, type FleetLook, type FleetLookParts } from '../../src/report/fleet-look.ts';
+import { createFleetLook, type FleetLook, type FleetLookParts } from '../../src/report/fleet.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21);
 const NS = 1_000_000n;

@@ -16,8 +16,8 @@ import { SECOND_MS } from '../core/time.ts';
 import type { SyncContext } from '../ingest/context.ts';
 import { horizonNow, openSeconds } from '../ingest/horizon.ts';
 import type { ListedLook } from './device-list.ts';
+import { type DeviceSums, toListedLook } from './device-look.ts';
 import { createFleetTally, type FleetTally } from './fleet-tally.ts';
-import { type DeviceSums, toListedLook } from './report-devices.ts';
 
 export interface FleetLookParts {
   readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'settings' | 'clock'>;
