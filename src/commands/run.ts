@@ -1,29 +1,45 @@
 /**
- * Runs one command of the program from its configuration to its exit code: opens in order, closes in reverse.
+ * The table of the commands, and how one is run from its configuration to its exit code.
  *
  * The process itself (argv, signals, streams) is handed in, so that tests can run the same program.
  */
 
 import { realClock } from '../app/real-clock.ts';
-import { openVoice, type ProcessPorts, type Voice } from '../app/terminal.ts';
+import { openVoice, type ProcessPorts } from '../app/terminal.ts';
 import type { CheckCommand, Command, LogLevel } from '../cli/command.ts';
 import type { Config, ConfigInput, Loaded, StateConfig } from '../config/config.ts';
 import { ConfigError, isApiGiven, loadConfig, loadDemoConfig, loadStateConfig } from '../config/load.ts';
 import { UserError } from '../core/faults.ts';
-import type { Secret } from '../core/secret.ts';
 import { createLogger } from '../observe/log.ts';
+import type { CommandRun } from './shared/command.ts';
 
 type RunnableCommand = Exclude<Command, { mode: 'help' | 'version' | 'health' }>;
 type FileCommand = Exclude<RunnableCommand, { mode: 'demo' | 'check' }>;
-type ApiCommand = Extract<FileCommand, { mode: 'daemon' | 'once' | 'plan' | 'backfill' }>;
-type StateCommand = Exclude<FileCommand, ApiCommand>;
+type FileMode = FileCommand['mode'];
+type CommandOf<M extends FileMode> = Extract<FileCommand, { mode: M }>;
 
-/** What a command works with, once everything that it needs is known. `secrets` grows as secrets are exchanged. */
-export interface CommandParts<C = Config> {
-  readonly config: C;
-  readonly secrets: Secret[];
-  readonly voice: Voice;
-}
+/** Loads a command when it is asked for: whoever only looks starts faster, and smaller. */
+type Load<M extends FileMode, C> = () => Promise<Run<CommandOf<M>, C>>;
+type Run<Given, C> = (run: CommandRun<Given, C>, ports: ProcessPorts) => number | Promise<number>;
+
+/** Commands that need the address and the key of the API. */
+const WITH_API: { readonly [M in 'daemon' | 'once' | 'plan' | 'backfill']: Load<M, Config> } = {
+  daemon: async () => (await import('./daemon/command.ts')).runDaemonCommand,
+  once: async () => (await import('./once/command.ts')).runOnceCommand,
+  plan: async () => (await import('./plan/command.ts')).runPlanCommand,
+  backfill: async () => (await import('./backfill/command.ts')).runBackfillCommand,
+};
+
+/** Commands that look at what is archived, change it, or send it. */
+const ON_STATE: { readonly [M in Exclude<FileMode, keyof typeof WITH_API>]: Load<M, StateConfig> } = {
+  status: async () => (await import('./status/command.ts')).runStatusCommand,
+  verify: async () => (await import('./verify/command.ts')).runVerifyCommand,
+  export: async () => (await import('./export/command.ts')).runExportCommand,
+  replay: async () => (await import('./replay/command.ts')).runReplayCommand,
+  quarantine: async () => (await import('./quarantine/command.ts')).runQuarantineCommand,
+  backup: async () => (await import('./backup/command.ts')).runBackupCommand,
+  forget: async () => (await import('./forget/command.ts')).runForgetCommand,
+};
 
 /** Runs a command. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runCommand(command: RunnableCommand, ports: ProcessPorts): Promise<number> {
@@ -54,97 +70,59 @@ async function runConfigured(command: RunnableCommand, ports: ProcessPorts): Pro
     const loaded = loadDemoConfig({ readFile, environment, nowMs });
     // The simulator is loaded by the demo alone.
     const { runDemoCommand } = await import('./demo/command.ts');
-    const parts = begin(loaded, command, ports);
-    return await toldAtItsEnd(parts, runDemoCommand(parts.config, parts.voice, ports));
+    const run = begin(loaded, command, ports);
+    return await toldAtItsEnd(run, runDemoCommand(run, ports));
   }
   const input = { file: command.configFile, readFile, environment, nowMs };
   if (command.mode === 'check') return await checkCommand(command, input, ports);
-  if (asksTheApi(command)) {
-    const parts = begin(loadConfig(input), command, ports);
-    return await toldAtItsEnd(parts, runWithApi(command, parts, ports));
+  if (command.mode === 'backfill' && command.dryRun) {
+    const { runDryRun } = await import('./plan/command.ts');
+    const run = begin(loadConfig(input), command, ports);
+    return await toldAtItsEnd(run, runDryRun(run, ports));
   }
-  // What reads again from the API needs its key; sending again does without, and does more with it.
-  if (command.mode === 'verify' && (command.sample !== null || (command.repair && isApiGiven(input)))) {
-    const parts = begin(loadConfig(input), command, ports);
-    return await toldAtItsEnd(parts, verify(command, parts, { api: parts.config, ports }));
-  }
-  const parts = begin(loadStateConfig(input), command, ports);
-  return await toldAtItsEnd(parts, runOnState(command, parts, ports));
+  return needsApi(command, input)
+    ? await runLoaded(loadConfig(input), { command, table: { ...ON_STATE, ...WITH_API } }, ports)
+    : await runLoaded(loadStateConfig(input), { command, table: ON_STATE }, ports);
+}
+
+/** What reads again from the API needs its key; sending again does without, and does more with it. */
+function needsApi(command: FileCommand, input: ConfigInput): boolean {
+  if (command.mode !== 'verify') return Object.hasOwn(WITH_API, command.mode);
+  return command.sample !== null || (command.repair && isApiGiven(input));
+}
+
+/** @param table has a command of this mode. */
+async function runLoaded<C extends StateConfig>(
+  loaded: Loaded<C>,
+  { command, table }: { command: FileCommand; table: object },
+  ports: ProcessPorts,
+): Promise<number> {
+  const load = (table as { readonly [mode: string]: (() => Promise<Run<FileCommand, C>>) | undefined })[command.mode];
+  if (load === undefined) throw new Error(`no command of the mode ${command.mode}`);
+  const begun = begin(loaded, command, ports);
+  const run = await load();
+  return await toldAtItsEnd(begun, run(begun, ports));
 }
 
 /** `--check` alone goes on where the configuration cannot be used: to tell of it. */
 async function checkCommand(command: CheckCommand, input: ConfigInput, ports: ProcessPorts): Promise<number> {
   const { readForCheck, runCheckCommand } = await import('./check/command.ts');
   const { read, ...loaded } = readForCheck(input);
-  const parts = begin(loaded, command, ports);
+  const run = begin(loaded, command, ports);
   const { secretVariables } = loaded;
-  return await toldAtItsEnd(parts, runCheckCommand({ command, read, secretVariables, voice: parts.voice }, ports));
+  return await toldAtItsEnd(run, runCheckCommand({ command, read, secretVariables, voice: run.voice }, ports));
 }
 
-/** Opens the voice of a command whose configuration is read. */
-function begin<C extends Pick<Config, 'log'>>(
+/** Opens the log of a command whose configuration is read. */
+function begin<Given extends { readonly logLevel: LogLevel | null }, C extends Pick<Config, 'log'>>(
   { config, secrets, secretVariables }: Loaded<C>,
-  command: { readonly logLevel: LogLevel | null },
+  command: Given,
   ports: ProcessPorts,
-): CommandParts<C> {
+): CommandRun<Given, C> {
   ports.forget(secretVariables);
   const known = [...secrets];
-  return {
-    config,
-    secrets: known,
-    voice: openVoice({ ports, log: config.log, level: command.logLevel, secrets: known }),
-  };
-}
-
-/** Whether a command needs the API's address and key; the others only look at what is held, or send it. */
-function asksTheApi(command: FileCommand): command is ApiCommand {
-  return API_MODES.has(command.mode);
-}
-
-const API_MODES: ReadonlySet<FileCommand['mode']> = new Set(['daemon', 'once', 'plan', 'backfill']);
-
-/** Each command is loaded when it is asked for: whoever only looks starts faster, and smaller. */
-async function runWithApi(command: ApiCommand, parts: CommandParts, ports: ProcessPorts): Promise<number> {
-  if (command.mode === 'daemon') return await (await import('./daemon/command.ts')).runDaemonCommand(parts, ports);
-  if (command.mode === 'once') return await onceAndPrint(parts, command, ports);
-  if (command.mode === 'plan') {
-    return await (await import('./plan/command.ts')).runPlanCommand({ command, ...parts }, ports);
-  }
-  return await (await import('./backfill/command.ts')).runBackfillCommand({ command, ...parts }, ports);
-}
-
-/** Commands on what is held. */
-async function runOnState(
-  command: StateCommand,
-  parts: CommandParts<StateConfig>,
-  ports: ProcessPorts,
-): Promise<number> {
-  if (command.mode === 'status') {
-    return await (await import('./status/command.ts')).runStatusCommand({ command, ...parts }, ports);
-  }
-  if (command.mode === 'verify') return await verify(command, parts, { api: null, ports });
-  if (command.mode === 'export') {
-    return await (await import('./export/command.ts')).runExportCommand({ command, ...parts }, ports);
-  }
-  if (command.mode === 'replay') {
-    return await (await import('./replay/command.ts')).runReplayCommand({ command, ...parts }, ports);
-  }
-  if (command.mode === 'quarantine') {
-    return await (await import('./quarantine/command.ts')).runQuarantineCommand({ command, ...parts }, ports);
-  }
-  if (command.mode === 'backup') {
-    return await (await import('./backup/command.ts')).runBackupCommand({ command, ...parts }, ports);
-  }
-  return await (await import('./forget/command.ts')).runForgetCommand({ command, ...parts }, ports);
-}
-
-async function verify(
-  command: Extract<Command, { mode: 'verify' }>,
-  parts: CommandParts<StateConfig>,
-  { api, ports }: { readonly api: Config | null; readonly ports: ProcessPorts },
-): Promise<number> {
-  const { runVerifyCommand } = await import('./verify/command.ts');
-  return await runVerifyCommand({ command, ...parts, api }, ports);
+  const voice = openVoice({ ports, log: config.log, level: command.logLevel, secrets: known });
+  return { command, config, secrets: known, voice };
 }
 
 /**
@@ -152,8 +130,8 @@ async function verify(
  * last line, which says what the program failed by; elsewhere it is left to the process, as plain text.
  */
 async function toldAtItsEnd(
-  { voice, config: { log } }: CommandParts<Pick<Config, 'log'>>,
-  work: Promise<number>,
+  { voice, config: { log } }: CommandRun<unknown, Pick<Config, 'log'>>,
+  work: number | Promise<number>,
 ): Promise<number> {
   try {
     return await work;
@@ -167,15 +145,4 @@ async function toldAtItsEnd(
     }
     throw known ? new UserError(voice.scrub(words), exitCode) : new Error(voice.scrub(words));
   }
-}
-
-async function onceAndPrint(
-  { config, voice, secrets }: CommandParts,
-  { json }: { readonly json: boolean },
-  ports: ProcessPorts,
-): Promise<number> {
-  const { runOnceCommand } = await import('./once/command.ts');
-  const summary = await runOnceCommand(config, { voice, secrets }, ports);
-  if (json) ports.print(`${voice.scrub(JSON.stringify(summary))}\n`);
-  return summary.exit_code;
 }

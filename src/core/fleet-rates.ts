@@ -2,8 +2,10 @@
  * How often each device of a workspace reports, as far as that is known before anything is asked of it: measured from what
  * is held, else assumed (issue 4, `--plan`). Estimates only: nothing that is held or claimed goes by them.
  */
+import type { DeviceFilter } from './filter.ts';
 import { type Intervals, intersect, lengthNs } from './intervals.ts';
-import { DAY_MS, DAY_NS, type EpochMs, HOUR_MS, MINUTE_MS, MS_NS } from './time.ts';
+import type { DeviceRecord } from './records.ts';
+import { DAY_MS, DAY_NS, type EpochMs, HOUR_MS, MINUTE_MS, MS_NS, nsToMs } from './time.ts';
 
 /** A device without a sign of life for so long counts as quiet. */
 export const QUIET_AFTER_MS = DAY_MS;
@@ -38,6 +40,26 @@ export interface DeviceFacts {
   /** The last `MEASURED_DAYS`, as far as there are readings. */
   readonly days: readonly DayReadings[];
 }
+
+/** What the state holds of devices. */
+export type HeldOfDevices = ReadonlyMap<string, Pick<DeviceFacts, 'held' | 'newestMs' | 'days'>>;
+
+/** Puts together what is known of the devices. */
+export function deviceFacts(
+  records: readonly DeviceRecord[],
+  held: HeldOfDevices,
+  filter: DeviceFilter,
+): DeviceFacts[] {
+  return records.map((record) => ({
+    deviceId: record.deviceId,
+    lastSeenMs: record.lastSeenAt === null ? null : nsToMs(record.lastSeenAt),
+    lifecycle: record.lifecycleStatus,
+    isLeftOut: filter.excludes(record),
+    ...(held.get(record.deviceId) ?? NOTHING_HELD),
+  }));
+}
+
+const NOTHING_HELD = { held: [], newestMs: null, days: [] };
 
 export interface DeviceRate {
   readonly deviceId: string;

@@ -1,5 +1,5 @@
 /**
- * `--backfill` put together: what it would cost; alone the work itself; where a daemon holds the state, that does it and
+ * `--backfill` put together: alone the work itself; where a daemon holds the state, that does it and
  * this follows.
  */
 
@@ -7,13 +7,12 @@ import { realClock } from '../../app/real-clock.ts';
 import { type ProcessPorts, repeatWhile } from '../../app/terminal.ts';
 import { withSync } from '../../app/with-sync.ts';
 import type { BackfillCommand } from '../../cli/command.ts';
+import type { Config } from '../../config/config.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
-import { costOf } from '../plan/command.ts';
-import { backfillText } from '../plan/text.ts';
-import type { CommandParts } from '../run.ts';
-import { argsOf, readBackfillOptions } from '../shared/backfill-options.ts';
 import { ratesOfState } from '../shared/backfill-rates.ts';
+import type { CommandRun } from '../shared/command.ts';
 import { doOrFollow, showProgress } from '../shared/do-or-follow.ts';
+import { argsOf, readBackfillOptions } from '../shared/options.ts';
 import { runBackfill } from './backfill.ts';
 import { type BackfillSummary, readBackfillSummary } from './summary.ts';
 import { backfillEndText } from './text.ts';
@@ -27,17 +26,11 @@ const RESTART_MS = 30_000;
 
 /** Runs it and prints what came of it. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runBackfillCommand(
-  parts: CommandParts & { readonly command: BackfillCommand },
+  parts: CommandRun<BackfillCommand, Config>,
   ports: ProcessPorts,
 ): Promise<number> {
   const { command, config, voice } = parts;
   const asked = readBackfillOptions(command, realClock.nowMs());
-  if (command.dryRun) {
-    const plan = await costOf({ command: { ...command, whatIf: [] }, config, voice }, ports);
-    const { basis, backfill } = plan;
-    ports.print(voice.scrub(command.json ? `${JSON.stringify({ basis, backfill })}\n` : backfillText(plan)));
-    return 0;
-  }
   const args = argsOf(asked, command.devices);
   const summary = await doOrFollow(
     {
@@ -56,7 +49,11 @@ export async function runBackfillCommand(
   return summary.exit_code;
 }
 
-async function alone(parts: CommandParts, args: BackfillArgs, ports: ProcessPorts): Promise<BackfillSummary> {
+async function alone(
+  parts: CommandRun<unknown, Config>,
+  args: BackfillArgs,
+  ports: ProcessPorts,
+): Promise<BackfillSummary> {
   const { config, voice } = parts;
   return await withSync(parts, ports, async (sync) => {
     let run: BackfillRun | null = null;

@@ -9,7 +9,7 @@ import { openSync } from '../../app/open-sync.ts';
 import { realClock, realRandom } from '../../app/real-clock.ts';
 import { runService } from '../../app/service.ts';
 import { settingsOf } from '../../app/settings.ts';
-import type { ProcessPorts, Voice } from '../../app/terminal.ts';
+import type { ProcessPorts } from '../../app/terminal.ts';
 import type { DemoConfig } from '../../config/config.ts';
 import type { Schedule } from '../../core/schedule.ts';
 import type { Store } from '../../core/state/state.ts';
@@ -17,6 +17,7 @@ import type { EpochMs } from '../../core/time.ts';
 import { createDemoWorld } from '../../sim/demo-world.ts';
 import { serveSimulator } from '../../sim/server.ts';
 import { createSimulator } from '../../sim/simulator.ts';
+import type { CommandRun } from '../shared/command.ts';
 
 /** A plan that lets the demo fill in minutes, and still shows the allowance at work. */
 const PLAN = {
@@ -35,7 +36,10 @@ const OFTEN: Schedule = { text: 'every 5 s', next: (afterMs) => (Math.floor(afte
 type Closer = () => void | Promise<void>;
 
 /** Runs the demo until it is told to stop. @returns the exit code. */
-export async function runDemoCommand(config: DemoConfig, voice: Voice, ports: ProcessPorts): Promise<number> {
+export async function runDemoCommand(
+  { config, voice }: Pick<CommandRun<unknown, DemoConfig>, 'config' | 'voice'>,
+  ports: ProcessPorts,
+): Promise<number> {
   const closers: Closer[] = [];
   try {
     const simulator = createSimulator({

@@ -13,7 +13,7 @@ import { type EpochNs, formatExact, minNs, msToNs } from '../../core/time.ts';
 import type { Logger } from '../../observe/log.ts';
 import { type ArchiveView, type ClearedPoints, openArchiveView } from '../../store/archive-view.ts';
 import { type CommandRun, noState, requireKnown } from '../shared/command.ts';
-import { readSpan } from '../shared/range.ts';
+import { readSpan } from '../shared/options.ts';
 import { type ExportCounts, type ExportEnd, runExport } from './export.ts';
 import { createFormatter } from './format.ts';
 

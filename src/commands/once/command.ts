@@ -2,10 +2,10 @@
  * `--once` put together: alone it does the work itself; where a daemon holds the state, that does it and this follows.
  */
 
-import { type ProcessPorts, repeatWhile, type Voice } from '../../app/terminal.ts';
+import { type ProcessPorts, repeatWhile } from '../../app/terminal.ts';
 import { withSync } from '../../app/with-sync.ts';
 import type { Config } from '../../config/config.ts';
-import type { Secret } from '../../core/secret.ts';
+import type { CommandRun } from '../shared/command.ts';
 import { doOrFollow, showProgress } from '../shared/do-or-follow.ts';
 import { tellEnd } from './end.ts';
 import { type OnceSummary, runOnce } from './once.ts';
@@ -14,21 +14,17 @@ import { readOnceSummary } from './summary.ts';
 /** How often the progress is looked at. */
 const LOOK_EVERY_MS = 1000;
 
-/** How it speaks, and what must not be shown; a secret that is exchanged is added. */
-interface Speech {
-  readonly voice: Voice;
-  readonly secrets: Secret[];
-}
+type OnceRun = CommandRun<{ readonly json: boolean }, Config>;
 
-/** Runs it. @returns the summary, whoever did the work. @throws UserError with the exit code and what to do. */
-export async function runOnceCommand(config: Config, speech: Speech, ports: ProcessPorts): Promise<OnceSummary> {
-  const { voice } = speech;
+/** Runs it and prints the summary with `--json`. @returns the exit code. @throws UserError with the exit code and what to do. */
+export async function runOnceCommand(run: OnceRun, ports: ProcessPorts): Promise<number> {
+  const { command, config, voice } = run;
   const summary = await doOrFollow(
     {
       kind: 'once',
       args: {},
       askedBy: '--once',
-      alone: () => once(config, speech, ports),
+      alone: () => once(run, ports),
       read: readOnceSummary,
       show: showProgress(voice),
     },
@@ -36,12 +32,13 @@ export async function runOnceCommand(config: Config, speech: Speech, ports: Proc
     ports,
   );
   tellEnd(summary, voice.logger);
-  return summary;
+  if (command.json) ports.print(`${voice.scrub(JSON.stringify(summary))}\n`);
+  return summary.exit_code;
 }
 
-async function once(config: Config, speech: Speech, ports: ProcessPorts): Promise<OnceSummary> {
-  const { voice } = speech;
-  return await withSync({ config, ...speech }, ports, async (sync) => {
+async function once(run: OnceRun, ports: ProcessPorts): Promise<OnceSummary> {
+  const { voice } = run;
+  return await withSync(run, ports, async (sync) => {
     const { report } = sync;
     const look = (): void => voice.show(report);
     return await repeatWhile(runOnce(sync, ports.signal), look, LOOK_EVERY_MS).finally(voice.endProgress);

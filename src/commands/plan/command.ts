@@ -1,50 +1,61 @@
 /**
- * `--plan` put together: the account and the device list by the same client and gate as all else, or, where another
- * process works with the state, from that state; then the answer.
+ * `--plan` and `--backfill --dry-run`: the account and the device list by the same client and gate as all else, or, where
+ * another process works with the state, from that state; then the answer.
+ *
+ * Promises: the account and the device list are all that is asked for, each request through the gate and booked like any
+ * other; nothing is archived, no workspace is pinned, nothing is delivered. What is kept is the plan's figures, by which
+ * the gate goes from the first page of the list on.
  */
 import type { Sync } from '../../app/open-sync.ts';
 import { realClock } from '../../app/real-clock.ts';
-import type { ProcessPorts, Voice } from '../../app/terminal.ts';
+import type { ProcessPorts } from '../../app/terminal.ts';
 import { withQuestions } from '../../app/with-sync.ts';
-import type { PlanCommand } from '../../cli/command.ts';
+import type { BackfillCommand, PlanCommand } from '../../cli/command.ts';
 import type { Config } from '../../config/config.ts';
-import { UserError } from '../../core/faults.ts';
+import { count, cron, share, Unfit } from '../../config/values.ts';
+import { ApiFault, UserError } from '../../core/faults.ts';
 import { createFilter } from '../../core/filter.ts';
-import { MEASURED_DAYS } from '../../core/fleet-rates.ts';
+import { deviceFacts, MEASURED_DAYS } from '../../core/fleet-rates.ts';
 import type { Clock } from '../../core/ports.ts';
+import type { Account, DeviceRecord } from '../../core/records.ts';
+import type { Schedule } from '../../core/schedule.ts';
 import { DAY_MS, DAY_NS, type EpochMs, maxNs, msToNs } from '../../core/time.ts';
+import type { WhatIf, WhatIfText } from '../../core/what-if.ts';
+import type { SyncContext } from '../../ingest/context.ts';
+import { listDevices } from '../../ingest/devices.ts';
 import { wantedFrom } from '../../ingest/horizon.ts';
+import { endsSession } from '../../scheduler/dispatch.ts';
 import { lookAtState, type StateLook } from '../../store/look/plan.ts';
 import { HeldError } from '../../store/open/lock.ts';
-import { type CostPlan, costPlan } from './cost.ts';
-import { readPlanOptions } from './options.ts';
-import { askForPlan, deviceFacts } from './plan.ts';
-import type { PlanFacts, PlanSpan } from './premises.ts';
-import { planText } from './text.ts';
+import { type CommandRun, printAnswer } from '../shared/command.ts';
+import { ALL, type AskedSpan, type PaceOptions, readBackfillOptions, readPace, readSpan } from '../shared/options.ts';
+import { askForAccount, refusalOf } from '../shared/refusal.ts';
+import { type CostPlan, costPlan, type PlanFacts, type PlanSpan } from './cost.ts';
+import { backfillText, planText } from './text.ts';
 
 /** Works the plan out and prints it. @returns the exit code. @throws UserError with the exit code and what to do. */
-export async function runPlanCommand(
-  parts: CostParts & { readonly command: PlanCommand },
-  ports: ProcessPorts,
-): Promise<number> {
-  const plan = await costOf(parts, ports);
-  ports.print(parts.voice.scrub(parts.command.json ? `${JSON.stringify(plan)}\n` : planText(plan)));
+export async function runPlanCommand(run: CommandRun<PlanCommand, Config>, ports: ProcessPorts): Promise<number> {
+  const plan = await costOf(run, run.command, ports);
+  printAnswer(run, ports, { object: plan, text: () => planText(plan) });
   return 0;
 }
 
-interface CostParts {
-  readonly command: PlanParts['command'];
-  readonly config: Config;
-  readonly voice: Voice;
+/** Prints what a backfill would cost: `--backfill --dry-run`. @returns the exit code. @throws UserError */
+export async function runDryRun(run: CommandRun<BackfillCommand, Config>, ports: ProcessPorts): Promise<number> {
+  readBackfillOptions(run.command, realClock.nowMs());
+  const plan = await costOf(run, { ...run.command, whatIf: [] }, ports);
+  const { basis, backfill } = plan;
+  printAnswer(run, ports, { object: { basis, backfill }, text: () => backfillText(plan) });
+  return 0;
 }
 
-/** Works it out over HTTP. @throws UserError with the exit code and what to do. */
-export async function costOf(
-  { command, config, voice }: CostParts,
-  ports: Pick<ProcessPorts, 'signal'>,
+async function costOf(
+  { config, voice }: CommandRun<unknown, Config>,
+  command: PlanParts['command'],
+  { signal }: ProcessPorts,
 ): Promise<CostPlan> {
   const open: PlanParts['open'] = async (work) => await withQuestions({ config, voice }, work);
-  return await planOf({ command, config, open, clock: realClock }, ports.signal);
+  return await planOf({ command, config, open, clock: realClock }, signal);
 }
 
 export interface PlanParts {
@@ -159,4 +170,96 @@ function spanOf({ command, config }: PlanParts, facts: PlanFacts): PlanSpan {
     }
   });
   return { from, to, isAll: options.isAll, deviceIds: command.devices.length === 0 ? null : new Set(command.devices) };
+}
+
+/** What was asked for. */
+export interface AskedForPlan {
+  /** Where the key may not read it: as it was read before, `null` where it never was. */
+  readonly account: Account | null;
+  readonly records: readonly DeviceRecord[];
+  /** The server's time of the listing. */
+  readonly atMs: EpochMs;
+}
+
+/**
+ * Asks for the account and the device list.
+ *
+ * @throws UserError where a person has to act (77, another workspace: 1), and where it could not be done this time (3).
+ */
+export async function askForPlan(context: SyncContext, signal: AbortSignal): Promise<AskedForPlan> {
+  try {
+    const account = await askForAccount(context, signal);
+    const { records, answeredAtMs } = await listDevices(context, signal);
+    return { account, records: [...records.values()], atMs: answeredAtMs };
+  } catch (error) {
+    if (error instanceof UserError) throw error;
+    if (signal.aborted) throw new UserError('Stopped before the plan could be told. Run it again.', 3);
+    if (!(error instanceof ApiFault)) throw error;
+    if (endsSession(error)) throw refusalOf(error);
+    throw new UserError(`The plan could not be told: ${error.message}. Run it again when the API answers.`, 3);
+  }
+}
+
+/** More is no workspace, and no plan, that there is. */
+const MAX_DEVICES = 100_000;
+const MAX_REQUESTS = 100_000_000;
+
+/** `from`: `null` is as far back as `sync.history` says; `to`: `null` is now. */
+interface PlanOptions extends AskedSpan {
+  readonly whatIf: WhatIf;
+  /** Whether it is about all there is; then `from` says nothing. */
+  readonly isAll: boolean;
+  readonly pace: PaceOptions;
+}
+
+/** Reads the values. @throws UserError (exit 2) for the first mistake. */
+function readPlanOptions(
+  command: Pick<PlanCommand, 'whatIf' | 'from' | 'to' | 'finishBy' | 'maxShare'>,
+  nowMs: EpochMs,
+): PlanOptions {
+  const isAll = command.from === ALL;
+  const { from, to } = readSpan(isAll ? { ...command, from: null } : command, nowMs);
+  const pace = readPace(command, nowMs);
+  return { whatIf: readSuppositions(command.whatIf), from, to, isAll, pace };
+}
+
+function readSuppositions(texts: readonly WhatIfText[]): WhatIf {
+  let whatIf: WhatIf = {};
+  const seen = new Set<string>();
+  for (const text of texts) {
+    if (seen.has(text.key)) throw new UserError(`--what-if ${text.key} was given twice. Give it once.`, 2);
+    seen.add(text.key);
+    whatIf = suppose(whatIf, text);
+  }
+  return whatIf;
+}
+
+function suppose(whatIf: WhatIf, text: WhatIfText): WhatIf {
+  const { key } = text;
+  switch (key) {
+    case 'api.share':
+      return { ...whatIf, share: fitting(text, share) };
+    case 'devices':
+      return { ...whatIf, devices: fitting(text, devices) };
+    case 'requests_per_minute':
+      return { ...whatIf, perMinute: fitting(text, count(1, MAX_REQUESTS)) };
+    case 'requests_per_day':
+      return { ...whatIf, perDay: fitting(text, count(1, MAX_REQUESTS)) };
+    default: {
+      const schedule: Schedule = fitting(text, cron);
+      return { ...whatIf, schedules: { ...whatIf.schedules, [key.slice('sync.'.length)]: schedule } };
+    }
+  }
+}
+
+function devices(text: string): number | Unfit {
+  const value = count(1, MAX_DEVICES)(text);
+  if (!(value instanceof Unfit)) return value;
+  return new Unfit(`${value.reason}: how many there are (when the list is read is sync.devices)`);
+}
+
+function fitting<T>({ key, value }: WhatIfText, parse: (text: string) => T | Unfit): T {
+  const read = parse(value);
+  if (read instanceof Unfit) throw new UserError(`--what-if ${key}: ${read.reason}`, 2);
+  return read;
 }

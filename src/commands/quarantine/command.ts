@@ -22,7 +22,7 @@ import { readQuarantine } from '../../store/quarantine-reader.ts';
 import { type CommandRun, printAnswer } from '../shared/command.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { wrap } from '../shared/layout.ts';
-import { readSpan } from '../shared/range.ts';
+import { readSpan } from '../shared/options.ts';
 import { withState } from '../shared/with-state.ts';
 import {
   type DestinationOutcome,

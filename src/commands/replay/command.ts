@@ -26,7 +26,7 @@ import { openArchiveView } from '../../store/archive-view.ts';
 import { openStore } from '../../store/store.ts';
 import { type CommandRun, noState, requireKnown } from '../shared/command.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
-import { readSpan } from '../shared/range.ts';
+import { readSpan } from '../shared/options.ts';
 import { openReplays, requireDestination } from './job.ts';
 
 type ReplayRun = CommandRun<ReplayCommand>;

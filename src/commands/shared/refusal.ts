@@ -1,8 +1,11 @@
 /**
- * When a one-off gives up, and what it says where the API refuses the key.
+ * What one-offs have in common that ask the API: how they begin, when they give up, and what they say where it refuses
+ * the key.
  */
-import { type ApiFault, UserError } from '../../core/faults.ts';
+import { ApiFault, UserError } from '../../core/faults.ts';
+import type { Account } from '../../core/records.ts';
 import { MINUTE_MS } from '../../core/time.ts';
+import type { SyncContext } from '../../ingest/context.ts';
 
 /** After so long without progress it ends. */
 export const STALLED_AFTER_MS = 10 * MINUTE_MS;
@@ -24,4 +27,24 @@ export function refusalOf({ kind, facts }: ApiFault): UserError {
 /** What is to be done about a scope without which nothing can be done. */
 export function lackedScopeWords(scope: string): string {
   return `api.key: the key lacks the scope ${scope}, without which nothing can be synced. Create a key that has it.`;
+}
+
+/** Asks for the account, so that the plan's figures are known and no other workspace is behind the key. @throws ApiFault UserError */
+export async function askForAccount(
+  { api, store, observe }: SyncContext,
+  signal: AbortSignal,
+): Promise<Account | null> {
+  try {
+    const { value: account } = await api.account({ lane: 'inventory', stream: 'account' }, signal);
+    const tag = store.workspaceTag();
+    // A state that belongs to a workspace is told of no other; one that is new is not tied to any by a question.
+    if (tag !== null) store.pinWorkspace({ apiId: account.workspaceId, tag });
+    store.keepAccount(account, []);
+    return account;
+  } catch (error) {
+    if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
+    observe({ type: 'stream-off', stream: 'account', scope: error.facts.scope ?? 'account:read' });
+    // As it was read when the key might, which the gate goes by as well.
+    return store.account();
+  }
 }

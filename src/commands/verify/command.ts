@@ -4,19 +4,19 @@
 
 import { type Database, databasesOf } from '../../app/readable-databases.ts';
 import { realClock } from '../../app/real-clock.ts';
-import type { ProcessPorts, Voice } from '../../app/terminal.ts';
+import type { ProcessPorts } from '../../app/terminal.ts';
 import { VERSION } from '../../app/version.ts';
 import type { VerifyCommand } from '../../cli/command.ts';
 import type { Config, StateConfig } from '../../config/config.ts';
 import { UserError } from '../../core/faults.ts';
 import { identityTag } from '../../core/lines/line-text.ts';
-import type { Secret } from '../../core/secret.ts';
 import type { VerifyState } from '../../core/state/verify.ts';
 import { formatExact } from '../../core/time.ts';
 import { createPointSource } from '../../influx/queries.ts';
 import { createInfluxSink } from '../../influx/sink.ts';
 import { openVerifyState } from '../../store/look/verify.ts';
-import { type AskedSpan, readSpan } from '../shared/range.ts';
+import type { CommandRun } from '../shared/command.ts';
+import { type AskedSpan, readSpan } from '../shared/options.ts';
 import { runSample } from './api.ts';
 import { noFindings } from './day.ts';
 import { fetchCost } from './gone.ts';
@@ -27,13 +27,11 @@ import type { SampleVerdict } from './sample-report.ts';
 import { verifyText } from './text.ts';
 import { daysOf, type Verified, type VerifySpan, verifyDestination } from './verify.ts';
 
-export interface VerifyRun {
-  readonly command: VerifyCommand;
-  readonly config: StateConfig;
-  readonly voice: Voice;
-  readonly secrets: Secret[];
-  /** With the API: where it is configured and may be needed. */
-  readonly api: Config | null;
+/** With the API where it is configured and may be needed: then the configuration has its key. */
+type VerifyRun = CommandRun<VerifyCommand, StateConfig | Config>;
+
+function apiOf(config: StateConfig | Config): Config | null {
+  return 'key' in config.api ? (config as Config) : null;
 }
 
 /** Compares and prints. @returns the exit code. @throws UserError with the exit code and what to do. */
@@ -87,7 +85,7 @@ function outcomeOf({ missing, gone, reason }: SampleVerdict): DestinationVerdict
 }
 
 async function takeSample(
-  { command, config, voice, secrets, api }: VerifyRun,
+  { command, config, voice, secrets }: VerifyRun,
   { windows, asked: { from, to } }: { readonly windows: number; readonly asked: AskedSpan },
   ports: ProcessPorts,
 ): Promise<SampleVerdict> {
@@ -98,7 +96,7 @@ async function takeSample(
     devices: command.devices,
     repair: command.repair,
   };
-  return await runSample({ config: api, dataDir: config.dataDir, voice, secrets }, args, ports);
+  return await runSample({ config: apiOf(config), dataDir: config.dataDir, voice, secrets }, args, ports);
 }
 
 function readSample(text: string): number {
@@ -115,7 +113,7 @@ interface Comparison {
 }
 
 async function compare(run: VerifyRun, comparison: Comparison, ports: ProcessPorts): Promise<DestinationVerdict> {
-  const { command, config, voice, secrets, api } = run;
+  const { command, config, voice, secrets } = run;
   const { state, database, span } = comparison;
   const { options, candidates, batchLines } = database;
   const destination = state.destination(options.name, candidates);
@@ -137,7 +135,7 @@ async function compare(run: VerifyRun, comparison: Comparison, ports: ProcessPor
     return { ...first.verdict, to_fetch: fetchCost(first.sums.gone, state.plan, realClock.nowMs()) };
   }
   const parts = {
-    run: { config: api, dataDir: config.dataDir, voice, secrets },
+    run: { config: apiOf(config), dataDir: config.dataDir, voice, secrets },
     ...{ state, destination, span },
     resender,
     compare: (deviceIds: readonly string[]) => of(deviceIds, false),

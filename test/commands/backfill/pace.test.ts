@@ -3,7 +3,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { planOf } from '../../../src/commands/plan/command.ts';
-import { readBackfillOptions, readPace } from '../../../src/commands/shared/backfill-options.ts';
+import { readBackfillOptions, readPace } from '../../../src/commands/shared/options.ts';
 import { UserError } from '../../../src/core/faults.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../src/core/time.ts';
 import { createBackfillPace } from '../../../src/scheduler/backfill.ts';

@@ -4,7 +4,7 @@
 import { rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { askForPlan } from '../../../src/commands/plan/plan.ts';
+import { askForPlan } from '../../../src/commands/plan/command.ts';
 import { planText } from '../../../src/commands/plan/text.ts';
 import { UserError } from '../../../src/core/faults.ts';
 import { DAY_MS, MINUTE_MS } from '../../../src/core/time.ts';

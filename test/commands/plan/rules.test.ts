@@ -3,7 +3,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { createAllowance } from '../../../src/api/allowance.ts';
-import { ASSUMED_PER_MINUTE } from '../../../src/commands/plan/premises.ts';
+import { ASSUMED_PER_MINUTE } from '../../../src/commands/plan/cost.ts';
 import { type DeviceFacts, fleetRates, measuredIntervalMs } from '../../../src/core/fleet-rates.ts';
 import { DAY_MS, DAY_NS, HOUR_MS, HOUR_NS, MINUTE_MS, msToNs } from '../../../src/core/time.ts';
 import { readWhatIf, resizeFleet } from '../../../src/core/what-if.ts';
