@@ -14,7 +14,7 @@ export interface AlertPosition {
 }
 
 /** The alerts as of a moment, newest first (by `openedAtMs`, then by id). */
-export type AlertList = (atMs: EpochMs, behind: AlertPosition | null) => Iterable<SimAlert>;
+type AlertList = (atMs: EpochMs, behind: AlertPosition | null) => Iterable<SimAlert>;
 
 interface Rule {
   readonly name: string;
@@ -40,7 +40,7 @@ export interface AlertDevice {
   readonly sensors: readonly string[];
 }
 
-export interface AlertModel {
+interface AlertModel {
   readonly seed: Seed;
   readonly startMs: EpochMs;
   readonly everyMs: number;

@@ -1,16 +1,17 @@
 /**
- * Answers as they stand on the wire: status, headers, body.
+ * Answers as they stand on the wire: status, headers, and bodies as JSON text, member by member after the API document's
+ * tables.
  *
- * Every one carries `X-RateLimit-Limit` and `X-RateLimit-Remaining` (API document, "Endpoints"), except a page in HTML,
- * which is not the service's.
+ * Text and not objects: `1e400`, `-0` and a sensor named `__proto__` have to reach the wire as they are. Every answer
+ * carries `X-RateLimit-Limit` and `X-RateLimit-Remaining` (API document, "Endpoints"), except a page in HTML, which is not
+ * the service's.
  */
 import type { EpochMs } from '../core/time.ts';
 import type { AllowanceState, WindowState } from './allowance.ts';
 import type { SimPage } from './faults.ts';
-import type { Seed } from './random.ts';
-import { dress, type Member, objectText } from './records.ts';
-import type { Refusal } from './refusal.ts';
+import { chance, mix, mixText, type Seed, whole } from './random.ts';
 import type { SimSettings } from './settings.ts';
+import type { SimAlert, SimDevice, SimReading, SimValue } from './spec.ts';
 
 export interface SimAnswer {
   readonly status: number;
@@ -78,4 +79,166 @@ export function refusalHeaders(status: number, waitMs: number, { headerNames }: 
 export function dateAnswer(answer: SimAnswer, serverNowMs: EpochMs, { time }: SimSettings): SimAnswer {
   if (time.date === 'absent') return answer;
   return { ...answer, headers: { ...answer.headers, Date: new Date(serverNowMs + time.dateSkewMs).toUTCString() } };
+}
+
+/** A member's name and its value as JSON text. */
+type Member = readonly [name: string, json: string];
+
+/** How records are made surprising: by the seed, so that one record always has the same surprises. */
+export interface Dress {
+  readonly seed: Seed;
+  readonly surprises: SimSettings['surprises'];
+}
+
+const text = JSON.stringify as (value: string | number | boolean | null | readonly string[]) => string;
+
+/** A JSON object of members that are text already. */
+function objectText(members: readonly Member[]): string {
+  return `{${members.map(([name, json]) => `${text(name)}:${json}`).join(',')}}`;
+}
+
+/**
+ * The members as they are served: some null or absent, some unknown ones added, as the settings ask.
+ *
+ * @param identity what tells this record from all others: kind and id.
+ * @param required the names that are always there.
+ */
+function dress(
+  members: readonly Member[],
+  identity: string,
+  { seed, surprises, required }: Dress & { readonly required: readonly string[] },
+): Member[] {
+  const own = mixText(seed, identity);
+  const dressed = members.flatMap((member): Member[] => {
+    const field = mixText(own, member[0]);
+    if (required.includes(member[0]) || !chance(field, surprises.missingFields)) return [member];
+    return chance(mix(field, 1), 0.5) ? [] : [[member[0], 'null']];
+  });
+  if (chance(mix(own, 2), surprises.unknownMembers))
+    dressed.splice(whole(mix(own, 3), 0, dressed.length), 0, unknownMember(own));
+  return dressed;
+}
+
+const UNKNOWN_VALUES = ['1', '"later"', 'null', 'true', '{"nested":{"deep":[1]}}', '[{"a":1}]', '-0.5'];
+
+function unknownMember(seed: Seed): Member {
+  const json = UNKNOWN_VALUES[whole(mix(seed, 4), 0, UNKNOWN_VALUES.length - 1)] ?? 'null';
+  return [`x_${(mix(seed, 5) >>> 0).toString(36)}`, json];
+}
+
+/** A device (API document, "Device"). */
+export function deviceText(device: SimDevice, how: Dress): string {
+  const members: Member[] = [
+    ['device_id', text(device.deviceId)],
+    ['name', text(device.name)],
+    ['model_id', text(device.modelId)],
+    ['firmware_version', text(device.firmwareVersion)],
+    ['is_addon', text(device.isAddon)],
+    ['parent_device_id', text(device.parentDeviceId)],
+    ['lifecycle_status', text(device.lifecycleStatus)],
+    ['online', text(device.online)],
+    ['presence', text(device.presence)],
+    ['last_seen_at', text(device.lastSeenAt)],
+    ['latitude', text(device.latitude)],
+    ['longitude', text(device.longitude)],
+    ['location_updated_at', text(device.locationUpdatedAt)],
+    ['tags', text(device.tags)],
+  ];
+  return objectText(dress(members, `device ${device.deviceId}`, { ...how, required: ['device_id'] }));
+}
+
+/** An alert (API document, "Alert"). */
+export function alertText(alert: SimAlert, how: Dress): string {
+  const members: Member[] = [
+    ['alert_id', text(alert.alertId)],
+    ['device_id', text(alert.deviceId)],
+    ['rule_name', text(alert.ruleName)],
+    ['kind', text(alert.kind)],
+    ['sensor', text(alert.sensor)],
+    ['condition', text(alert.condition)],
+    ['threshold', text(alert.threshold)],
+    ['value', text(alert.value)],
+    ['fire_count', text(alert.fireCount)],
+    ['status', text(alert.status)],
+    ['opened_at', text(alert.openedAt)],
+  ];
+  return objectText(
+    dress(members, `alert ${alert.alertId}`, { ...how, required: ['alert_id', 'device_id', 'opened_at'] }),
+  );
+}
+
+/** A telemetry reading (API document, "Telemetry reading"); of its members none is ever missing. */
+export function readingText(reading: Pick<SimReading, 'recordedAt' | 'values'>, how?: Dress): string {
+  const plain = `{"recorded_at":"${reading.recordedAt}","values":${valuesText(reading.values)}`;
+  if (how === undefined || how.surprises.unknownMembers === 0) return `${plain}}`;
+  const own = mixText(how.seed, `reading ${reading.recordedAt}`);
+  if (!chance(mix(own, 2), how.surprises.unknownMembers)) return `${plain}}`;
+  const [name, json] = unknownMember(own);
+  return `${plain},${text(name)}:${json}}`;
+}
+
+function valuesText(values: readonly SimValue[] | null): string {
+  if (values === null) return 'null';
+  let members = '';
+  for (const [key, json] of values) members += `${members === '' ? '' : ','}${text(key)}:${json}`;
+  return `{${members}}`;
+}
+
+interface AccountFacts {
+  readonly workspaceId: string;
+  readonly name: string;
+  readonly plan: SimSettings['plan'];
+  readonly devices: number;
+  readonly openAlerts: number;
+}
+
+/** The account (API document, "Account"): no member data. */
+export function accountText({ workspaceId, name, plan, devices, openAlerts }: AccountFacts, how: Dress): string {
+  const planMembers: Member[] = [
+    ['plan_id', text(plan.planId)],
+    ['name', text(plan.name)],
+    ['max_api_keys', text(plan.maxApiKeys)],
+    ['external_requests_per_minute', text(plan.requestsPerMinute)],
+    ['external_requests_per_day', text(plan.requestsPerDay)],
+    ['history_max_days', text(plan.historyMaxDays)],
+    ['max_devices_per_page', text(plan.maxDevicesPerPage)],
+  ];
+  const usageMembers: Member[] = [
+    ['devices', text(devices)],
+    ['open_alerts', text(openAlerts)],
+  ];
+  // Here null has a meaning of its own, so a missing one would be a lie.
+  const planText = objectText(dress(planMembers, 'plan', { ...how, required: ['history_max_days'] }));
+  const members: Member[] = [
+    ['workspace_id', text(workspaceId)],
+    ['name', text(name)],
+    ['plan', planText],
+    ['usage', objectText(dress(usageMembers, 'usage', { ...how, required: [] }))],
+  ];
+  return objectText(dress(members, 'account', { ...how, required: ['workspace_id', 'plan'] }));
+}
+
+/** A request that the API refuses (API document, "Errors"). */
+export class Refusal extends Error {
+  override readonly name = 'Refusal';
+  readonly status: number;
+  readonly code: string;
+  readonly requiredScope: string | null;
+
+  constructor(status: number, code: string, message: string, requiredScope: string | null = null) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.requiredScope = requiredScope;
+  }
+}
+
+/** 400. The message begins with the name of the parameter at fault (for cursors: Pagination 3). */
+export function invalidRequest(parameter: string, complaint: string): Refusal {
+  return new Refusal(400, 'invalid_request', `${parameter} ${complaint}`);
+}
+
+/** 404. The same for what never was and for what another workspace has. */
+export function notFound(settings: SimSettings): Refusal {
+  return new Refusal(404, settings.codes.notFound, 'No such resource.');
 }

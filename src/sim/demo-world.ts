@@ -98,7 +98,7 @@ const INTERVALS_MS: Record<RoomKind, number> = {
   machine: MINUTE_MS,
 };
 
-export interface DemoOptions {
+interface DemoOptions {
   readonly seed?: number | string;
   /** How far back readings reach; 180 days. */
   readonly historyMs?: number;

@@ -1,16 +1,37 @@
 /**
- * The six endpoints: which path is which, what scope each needs, and the page that answers it.
+ * The six endpoints: which path is which, what scope each needs, and the page that answers it, with the parameters that
+ * it is asked by (API document, "Pagination" and "Telemetry window").
+ *
+ * Whatever the bounds of a telemetry request mean by the settings, the outcome is one half-open range of nanoseconds,
+ * fixed for the first page and all that follow. A request with `before` alone reaches as far back as the plan allows.
  */
-import type { CursorContent } from './cursor.ts';
+import {
+  DAY_NS,
+  type EpochMs,
+  type EpochNs,
+  floorToSecond,
+  maxNs,
+  msToNs,
+  parseTimestamp,
+  SECOND_NS,
+} from '../core/time.ts';
+import {
+  accountText,
+  alertText,
+  type Dress,
+  deviceText,
+  invalidRequest,
+  notFound,
+  Refusal,
+  readingText,
+} from './answers.ts';
+import { type CursorContent, type CursorKind, type CursorSeal, openCursor, sealCursor } from './cursor.ts';
 import type { SimPage } from './faults.ts';
-import { type Call, checkParameters, nextOf, readPaging } from './paging.ts';
-import { accountText, alertText, type Dress, deviceText, readingText } from './records.ts';
-import { notFound } from './refusal.ts';
-import type { ApiScope } from './scopes.ts';
+import type { ApiScope, BoundShape, SimSettings } from './settings.ts';
 import type { SimReading } from './spec.ts';
-import { resolveWindow } from './window.ts';
+import type { World } from './world.ts';
 
-export type Endpoint =
+type Endpoint =
   | { readonly kind: 'devices' | 'alerts' | 'account'; readonly scope: ApiScope }
   | { readonly kind: 'device' | 'alert' | 'telemetry'; readonly scope: ApiScope; readonly id: string };
 
@@ -160,4 +181,152 @@ function account(call: Call, how: Dress): SimPage {
   const { workspaceId, name } = world;
   const facts = { workspaceId, name, plan: settings.plan, devices: world.deviceIds(nowMs).length, openAlerts };
   return { kind: 'account', deviceId: null, records: [accountText(facts, how)], nextCursor: null };
+}
+
+/** A request that has passed everything but its endpoint. */
+export interface Call {
+  readonly world: World;
+  readonly settings: SimSettings;
+  /** By which what there is is told. */
+  readonly nowMs: EpochMs;
+  /** What the server's clock shows. */
+  readonly clockMs: EpochMs;
+  readonly query: URLSearchParams;
+  readonly isVisible: (deviceId: string, reading: SimReading) => boolean;
+}
+
+const PAGE_PARAMETERS = ['limit', 'cursor'];
+const TELEMETRY_PARAMETERS = [...PAGE_PARAMETERS, 'after', 'before'];
+
+/** `limit` and `cursor` of a paged endpoint (API document, "Pagination"). */
+function readPaging(call: Call, kind: CursorKind, deviceId = ''): { limit: number; cursor: CursorContent | null } {
+  checkParameters(call, kind === 'telemetry' ? TELEMETRY_PARAMETERS : PAGE_PARAMETERS);
+  return { limit: readLimit(call), cursor: readCursor(call, kind, deviceId) };
+}
+
+/** Refuses what is given twice and, where the settings ask for it, what is not known. */
+function checkParameters({ query, settings }: Call, known: readonly string[]): void {
+  for (const name of new Set(query.keys())) {
+    if (!known.includes(name)) {
+      if (settings.paging.unknownParameters === 'refused')
+        throw invalidRequest(name, 'is not a parameter of this endpoint.');
+    } else if (query.getAll(name).length > 1) throw invalidRequest(name, 'must be given once.');
+  }
+}
+
+const DEFAULT_LIMIT = 50;
+
+function readLimit({ query, settings }: Call): number {
+  const given = query.get('limit');
+  const most = settings.plan.maxDevicesPerPage;
+  if (given === null) return Math.min(DEFAULT_LIMIT, most);
+  if (!/^-?\d{1,9}$/.test(given)) throw invalidRequest('limit', 'must be an integer.');
+  const limit = Number(given);
+  if (limit >= 1 && limit <= most) return limit;
+  if (settings.paging.limitOutside === 'clamped') return Math.min(Math.max(limit, 1), most);
+  throw invalidRequest('limit', `must be from 1 to ${most}.`);
+}
+
+function sealOf({ paging }: SimSettings): CursorSeal {
+  return { secret: paging.cursorSecret, alphabet: paging.cursorAlphabet };
+}
+
+/** Pagination 3: whatever the service did not issue, or not for this request, is refused. */
+function readCursor({ query, settings, world, nowMs }: Call, kind: CursorKind, deviceId: string): CursorContent | null {
+  const given = query.get('cursor');
+  if (given === null) return null;
+  const cursor = openCursor(given, sealOf(settings));
+  if (cursor === null) throw invalidRequest('cursor', 'is not valid.');
+  const { cursorLifeMs, cursorParameters } = settings.paging;
+  if (cursor.kind !== kind || cursor.deviceId !== deviceId || cursor.workspaceId !== world.workspaceId) {
+    throw invalidRequest('cursor', 'belongs to another request.');
+  }
+  if (cursorParameters === 'checked' && cursor.parameters !== parametersOf(query)) {
+    throw invalidRequest('cursor', 'was issued for other parameters.');
+  }
+  if (cursorLifeMs !== null && nowMs - cursor.issuedAtMs > cursorLifeMs) throw invalidRequest('cursor', 'has expired.');
+  return cursor;
+}
+
+/** The cursor behind a page that is not the last. */
+function nextOf(call: Call, kind: CursorKind, at: { deviceId?: string; position: readonly string[] }): string {
+  const { world, settings, nowMs, query } = call;
+  const { deviceId = '', position } = at;
+  const { workspaceId } = world;
+  const parameters = parametersOf(query);
+  return sealCursor({ kind, workspaceId, deviceId, issuedAtMs: nowMs, parameters, position }, sealOf(settings));
+}
+
+/** All that Pagination 4 wants kept the same. */
+function parametersOf(query: URLSearchParams): string {
+  return JSON.stringify(TELEMETRY_PARAMETERS.filter((name) => name !== 'cursor').map((name) => query.get(name)));
+}
+
+/** Readings with `fromNs <= recorded_at < toNs` are in the window. */
+interface TelemetryWindow {
+  readonly fromNs: EpochNs;
+  readonly toNs: EpochNs;
+}
+
+/** @throws Refusal where the bounds cannot be read, are too far apart or are not allowed. */
+function resolveWindow(query: URLSearchParams, settings: SimSettings, nowMs: EpochMs): TelemetryWindow {
+  const { bounds, plan } = settings;
+  const afterNs = readBound('after', query, bounds.formats);
+  const beforeNs = readBound('before', query, bounds.formats);
+  const shape = shapeOf(afterNs, beforeNs);
+  if (bounds.refusedShapes.includes(shape)) throw invalidRequest(shape, 'is not a supported combination of bounds.');
+  const nowNs = msToNs(nowMs);
+  const endNs = beforeNs ?? nowNs;
+  const widestNs = plan.historyMaxDays === null ? null : BigInt(plan.historyMaxDays) * DAY_NS;
+  const beginNs = afterNs ?? (widestNs === null ? 0n : endNs - widestNs);
+  if (beginNs > endNs && bounds.reversed === 'refused') throw invalidRequest('after', 'must not be later than before.');
+  if (widestNs !== null && endNs - beginNs > widestNs) throw rangeTooLarge(plan.historyMaxDays);
+  const oldestNs = widestNs === null ? 0n : nowNs - widestNs;
+  if (bounds.age === 'refused' && beginNs < oldestNs) throw rangeTooLarge(plan.historyMaxDays);
+  const fromNs = afterNs === null ? beginNs : lowest(afterNs, bounds);
+  return {
+    fromNs: bounds.age === 'empty' ? maxNs(fromNs, oldestNs) : fromNs,
+    toNs: beforeNs === null ? nowNs + 1n : beyondHighest(beforeNs, bounds),
+  };
+}
+
+function shapeOf(afterNs: EpochNs | null, beforeNs: EpochNs | null): BoundShape {
+  if (afterNs === null) return beforeNs === null ? 'none' : 'before';
+  return beforeNs === null ? 'after' : 'both';
+}
+
+function rangeTooLarge(days: number | null): Refusal {
+  return new Refusal(400, 'range_too_large', `The time range is too wide: the plan allows ${days} days.`);
+}
+
+const FORMATS: Record<SimSettings['bounds']['formats'], RegExp> = {
+  any: /^/,
+  utc: /[Zz]$/,
+  'utc-seconds': /^[^.]*Z$/,
+};
+
+function readBound(
+  name: 'after' | 'before',
+  query: URLSearchParams,
+  formats: SimSettings['bounds']['formats'],
+): EpochNs | null {
+  const given = query.get(name);
+  if (given === null) return null;
+  const parsed = FORMATS[formats].test(given) ? parseTimestamp(given) : null;
+  if (parsed === null) throw invalidRequest(name, 'must be an RFC 3339 timestamp.');
+  return parsed;
+}
+
+/** The earliest time that satisfies `after`. */
+function lowest(afterNs: EpochNs, { after, resolution }: SimSettings['bounds']): EpochNs {
+  if (resolution === 'exact') return after === 'inclusive' ? afterNs : afterNs + 1n;
+  const second = floorToSecond(afterNs);
+  return after === 'inclusive' ? second : second + SECOND_NS;
+}
+
+/** The earliest time that no longer satisfies `before`. */
+function beyondHighest(beforeNs: EpochNs, { before, resolution }: SimSettings['bounds']): EpochNs {
+  if (resolution === 'exact') return before === 'exclusive' ? beforeNs : beforeNs + 1n;
+  const second = floorToSecond(beforeNs);
+  return before === 'exclusive' ? second : second + SECOND_NS;
 }

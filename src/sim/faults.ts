@@ -5,7 +5,6 @@
  * in what the transport or the server does with the answer.
  */
 import type { EpochMs } from '../core/time.ts';
-import { chance, mix, pick, type Seed } from './random.ts';
 
 /** A successful page, before it is written: what a `mangle` fault may change at will. */
 export interface SimPage {
@@ -46,7 +45,7 @@ export type WireFault =
 export type Fault = AnswerFault | WireFault;
 
 /** What a plan can decide by. */
-export interface FaultRequest {
+interface FaultRequest {
   readonly method: string;
   /** Below the base URL, without the query: `/devices/x/telemetry`. */
   readonly path: string;
@@ -57,43 +56,6 @@ export interface FaultRequest {
 
 /** Decides what goes wrong with a request; the first request has the number 1. */
 export type FaultPlan = (requestNumber: number, request: FaultRequest) => Fault | null;
-
-/** The nth request, or several of them. */
-export function onRequest(numbers: number | readonly number[], fault: Fault): FaultPlan {
-  const wanted = new Set(typeof numbers === 'number' ? [numbers] : numbers);
-  return (number) => (wanted.has(number) ? fault : null);
-}
-
-/** A part of all requests, by the seed: one of these faults each. */
-export function atRate(share: number, faults: readonly Fault[], seed: Seed): FaultPlan {
-  return (number) => (chance(mix(seed, number), share) ? pick(mix(mix(seed, number), 1), faults) : null);
-}
-
-/** Every request from `fromMs` up to `toMs`, in the server's time. */
-export function betweenTimes(fromMs: EpochMs, toMs: EpochMs, fault: Fault): FaultPlan {
-  return (_, { atMs }) => (atMs >= fromMs && atMs < toMs ? fault : null);
-}
-
-/** A plan for the requests whose path matches. */
-export function onPath(path: RegExp, plan: FaultPlan): FaultPlan {
-  return (number, request) => (path.test(request.path) ? plan(number, request) : null);
-}
-
-/** The first plan that decides for a fault. */
-export function anyOf(...plans: readonly FaultPlan[]): FaultPlan {
-  return (number, request) => {
-    for (const plan of plans) {
-      const fault = plan(number, request);
-      if (fault !== null) return fault;
-    }
-    return null;
-  };
-}
-
-/** Always the same fault. */
-export function always(fault: Fault): FaultPlan {
-  return () => fault;
-}
 
 /** Whether the wire fails and not the answer. */
 export function isWireFault(fault: Fault): fault is WireFault {

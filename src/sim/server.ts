@@ -5,10 +5,9 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { SimAnswer } from './answers.ts';
-import { BASE_PATH, type SimRequest, type Simulator } from './simulator.ts';
-import { exchange } from './transport.ts';
+import { BASE_PATH, exchange, type SimRequest, type Simulator } from './simulator.ts';
 
-export interface ServeOptions {
+interface ServeOptions {
   /** 0, the default, takes a free one. */
   readonly port?: number;
   /** `127.0.0.1` unless told otherwise. */

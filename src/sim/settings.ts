@@ -5,7 +5,11 @@
  * a clock goes wrong. The next request sees it.
  */
 import type { EpochMs } from '../core/time.ts';
-import { API_SCOPES } from './scopes.ts';
+
+/** The scopes of version 1 (API document, "Authentication"). A name outside this set grants nothing. */
+const API_SCOPES = ['devices:read', 'telemetry:read', 'alerts:read', 'account:read'] as const;
+
+export type ApiScope = (typeof API_SCOPES)[number];
 
 /** Which of the two bounds a telemetry request carries. */
 export type BoundShape = 'none' | 'after' | 'before' | 'both';

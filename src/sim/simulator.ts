@@ -4,29 +4,29 @@
  * Order of checks, where the document leaves it open: the key (401), the plan's API access (403), the allowance (429),
  * the endpoint (404), the method (405), the scope (403), the resource (404), the parameters (400). A 401 is of no
  * workspace and never costs allowance; a 429 never does; what other refusals cost is a setting.
+ *
+ * `server.ts` serves it over sockets; the transport here is the way to it without any.
  */
+import { TransportError } from '../core/faults.ts';
 import type { Clock, Transport } from '../core/ports.ts';
 import type { EpochMs, EpochNs } from '../core/time.ts';
-import { type AllowanceState, createAllowance } from './allowance.ts';
+import { type AllowanceState, createAllowance, shareAllowance } from './allowance.ts';
 import {
   allowanceHeaders,
   dateAnswer,
   htmlAnswer,
   jsonAnswer,
   pageText,
+  Refusal,
   refusalHeaders,
   refusalText,
   type SimAnswer,
 } from './answers.ts';
 import { answerEndpoint, matchEndpoint } from './endpoints.ts';
 import { type AnswerFault, type Fault, type FaultPlan, isWireFault, type SimPage, type WireFault } from './faults.ts';
-import { shareAllowance } from './foreign-load.ts';
-import { Refusal } from './refusal.ts';
-import { createRequestLog, type RequestLog } from './request-log.ts';
+import { chance, mix, mixText, unit, whole } from './random.ts';
 import { createSettings, type SettingsOverrides, type SimSettings } from './settings.ts';
 import type { SimReading } from './spec.ts';
-import { createTransport } from './transport.ts';
-import { visibleFromMs } from './visibility.ts';
 import type { World } from './world.ts';
 
 /** A request as the server reads it. */
@@ -39,7 +39,7 @@ export interface SimRequest {
 }
 
 /** An answer, and how the wire is to fail with it. */
-export interface SimExchange {
+interface SimExchange {
   readonly answer: SimAnswer;
   readonly wire: WireFault | null;
 }
@@ -248,4 +248,112 @@ function spoil(body: string, fault: AnswerFault | null): string {
     default:
       return body;
   }
+}
+
+/** Lets time pass; rejects where nobody waits for the answer any more. */
+export type Pause = (ms: number) => Promise<void>;
+
+/**
+ * Brings a request to the simulator and its answer to where it leaves: half of the latency before, half after. A slow
+ * answer says what was true on arrival and carries the date of its departure.
+ */
+export async function exchange(simulator: Simulator, request: SimRequest, pause: Pause): Promise<SimExchange> {
+  const { settings, world, log } = simulator;
+  const { min, max } = settings.time.latencyMs;
+  const latencyMs = max > 0 ? whole(mix(world.seed, log.total), min, max) : 0;
+  if (latencyMs > 0) await pause(latencyMs / 2);
+  const { answer, wire } = simulator.handle(request);
+  const slow = wire?.kind === 'slow' && wire.part !== 'body';
+  if (slow) await pause(wire.delayMs);
+  const leaving = slow ? simulator.date(answer) : answer;
+  if (latencyMs > 0) await pause(latencyMs / 2);
+  return { answer: leaving, wire };
+}
+
+/** @param timeoutMs how long it waits for a whole answer before it gives up, as a transport of sockets does. */
+function createTransport(simulator: Simulator, timeoutMs: number): Transport {
+  return async ({ method, url, headers }, signal) => {
+    signal.throwIfAborted();
+    const { pathname, search } = new URL(url);
+    const request: SimRequest = { method, target: `${pathname}${search}`, headers: lowerNames(headers) };
+    const pause = createPatience(simulator, timeoutMs, signal);
+    const { answer, wire } = await exchange(simulator, request, pause);
+    if (wire?.kind === 'reset') throw new TransportError('reset', `the connection was reset ${wire.when}`);
+    if (wire?.kind === 'hang') await pause(Infinity);
+    if (wire?.kind === 'slow' && wire.part === 'body') await pause(wire.delayMs);
+    return { status: answer.status, headers: lowerNames(answer.headers), body: answer.body };
+  };
+}
+
+/** Pauses that together never last longer than the timeout: whoever reaches it gets the error instead. */
+function createPatience({ clock }: Simulator, timeoutMs: number, signal: AbortSignal): Pause {
+  let leftMs = timeoutMs;
+  return async (ms) => {
+    await clock.sleep(Math.min(ms, leftMs), signal);
+    leftMs -= ms;
+    if (leftMs < 0) throw new TransportError('timeout', `no answer within ${timeoutMs} ms`);
+  };
+}
+
+function lowerNames(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+}
+
+/** A request that was made of the simulator. */
+interface LoggedRequest {
+  /** The first request has the number 1. */
+  readonly number: number;
+  /** The server's time. */
+  readonly atMs: EpochMs;
+  readonly method: string;
+  /** Below the base URL. */
+  readonly path: string;
+  /** Without the question mark. */
+  readonly query: string;
+  /** `null` where no answer left the server. */
+  readonly status: number | null;
+  readonly fault: Fault['kind'] | null;
+}
+
+/** What was asked of the simulator: the newest requests one by one, all of them as numbers. */
+interface RequestLog {
+  /** All requests so far. */
+  readonly total: number;
+  /** The newest requests, oldest first; at least the last 10,000. */
+  readonly requests: readonly LoggedRequest[];
+  /** How many were answered with a status; `null` for those without an answer. */
+  count(status: number | null): number;
+  add(request: LoggedRequest): void;
+}
+
+const KEPT = 10_000;
+
+function createRequestLog(): RequestLog {
+  const requests: LoggedRequest[] = [];
+  const counts = new Map<number | null, number>();
+  let total = 0;
+  return {
+    get total() {
+      return total;
+    },
+    requests,
+    count: (status) => counts.get(status) ?? 0,
+    add(request) {
+      total += 1;
+      counts.set(request.status, (counts.get(request.status) ?? 0) + 1);
+      if (requests.push(request) > 2 * KEPT) requests.splice(0, KEPT);
+    },
+  };
+}
+
+/** The server's time from which on the reading is served; always the same for the same reading and settings. */
+function visibleFromMs(
+  reading: SimReading,
+  deviceId: string,
+  { world, settings }: { readonly world: World; readonly settings: SimSettings },
+): EpochMs {
+  const { share, maxMs, devices } = settings.lateness;
+  if (share === 0 || maxMs === 0 || (devices !== null && !devices.includes(deviceId))) return reading.visibleAtMs;
+  const own = mix(mixText(world.seed, `late ${deviceId}`), reading.position);
+  return chance(own, share) ? reading.visibleAtMs + Math.ceil(unit(mix(own, 1)) * maxMs) : reading.visibleAtMs;
 }

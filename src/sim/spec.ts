@@ -126,7 +126,7 @@ export interface SimReading {
   readonly values: readonly SimValue[] | null;
 }
 
-export type AlertStatus = 'open' | 'acknowledged' | 'resolved';
+type AlertStatus = 'open' | 'acknowledged' | 'resolved';
 
 /** What of an alert changes. */
 export interface AlertState {

@@ -6,11 +6,10 @@
  */
 import { DAY_MS, type EpochMs, type EpochNs, HOUR_MS } from '../core/time.ts';
 import { type AlertDevice, type AlertPosition, listedAlerts, seededAlerts } from './alerts.ts';
-import { createDevice, type WorldDevice } from './devices.ts';
+import { createDevice, type Stretch, type WorldDevice } from './devices.ts';
 import { type FleetOptions, seededFleet } from './fleet.ts';
 import type { Precision } from './instants.ts';
 import { mix, mixText, type Seed, seedOf, unit } from './random.ts';
-import type { Stretch } from './series.ts';
 import type { AlertSpec, DeviceSpec, SimAlert, SimDevice, SimReading } from './spec.ts';
 
 export interface WorldOptions {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createGate } from '../../src/api/gate.ts';
-import { createVirtualClock } from '../../src/sim/virtual-clock.ts';
+import { createVirtualClock } from '../support/virtual-clock.ts';
 
 test('stays closed when all who waited gave up in the moment in which it opened', async () => {
   const clock = createVirtualClock(0);

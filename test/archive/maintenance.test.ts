@@ -8,8 +8,8 @@ import { StateFullError } from '../../src/core/archive-room.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { Disk } from '../../src/core/ports.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { createVirtualClock } from '../../src/sim/virtual-clock.ts';
 import { NO_LIMIT, type ScratchStore, scratchStore } from '../store/support.ts';
+import { createVirtualClock } from '../support/virtual-clock.ts';
 
 const MIB = 1024 * 1024;
 const START_MS = Date.UTC(2026, 5, 1, 1);

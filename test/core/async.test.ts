@@ -6,7 +6,7 @@ import { createTurns } from '../../src/core/async.ts';
 import type { RequestLane } from '../../src/core/ports.ts';
 import { NOTHING_SCANNED, type PageScanner, type ScanTask } from '../../src/ingest/page-scan.ts';
 import { takingTurns } from '../../src/ingest/take-turns.ts';
-import { createVirtualClock } from '../../src/sim/virtual-clock.ts';
+import { createVirtualClock } from '../support/virtual-clock.ts';
 
 const NEVER = new AbortController().signal;
 

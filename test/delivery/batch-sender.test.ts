@@ -4,8 +4,8 @@
 import { expect, test } from 'vitest';
 import type { Sink } from '../../src/core/ports.ts';
 import { createBatchSender } from '../../src/delivery/batch-sender.ts';
-import { createVirtualClock } from '../../src/sim/virtual-clock.ts';
 import { scratchStore } from '../store/support.ts';
+import { createVirtualClock } from '../support/virtual-clock.ts';
 
 const AT_NS = 1_700_000_000_000_000_000n;
 

@@ -6,10 +6,10 @@ import type { KindAnswer, Sink, UnknownServer } from '../../src/core/ports.ts';
 import { SECOND_MS } from '../../src/core/time.ts';
 import { createDeliverer, type Deliverer, type DestinationOptions } from '../../src/delivery/deliver.ts';
 import { createUnknownServer } from '../../src/influx/kind.ts';
-import { createVirtualClock, type VirtualClock } from '../../src/sim/virtual-clock.ts';
 import { type ScratchStore, scratchStore } from '../store/support.ts';
 import { seededRandom } from '../support/rig.ts';
 import { startVictoria, type Victoria, victoriaAvailable } from '../support/victoria.ts';
+import { createVirtualClock, type VirtualClock } from '../support/virtual-clock.ts';
 
 const LINES = [
   'telemetry,device_id=d,sensor=a value=1 1700000000001000000',

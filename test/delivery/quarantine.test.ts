@@ -2,12 +2,12 @@
 import { describe, expect, test } from 'vitest';
 import { SECOND_MS } from '../../src/core/time.ts';
 import { createDeliverer } from '../../src/delivery/deliver.ts';
-import { createVirtualClock } from '../../src/sim/virtual-clock.ts';
 import { type ScratchStore, scratchStore } from '../store/support.ts';
 import { sharedBuckets } from '../support/buckets.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { seededRandom } from '../support/rig.ts';
 import { FAULTS, type Fault } from '../support/v2-proxy.ts';
+import { createVirtualClock } from '../support/virtual-clock.ts';
 
 const lineOf = (n: number, kind = 'value=1'): string =>
   `telemetry,device_id=d,sensor=s ${kind} ${1_700_000_000_000_000_000n + BigInt(n)}`;

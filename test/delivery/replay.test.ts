@@ -11,9 +11,9 @@ import { JOB_RULES } from '../../src/core/state/jobs.ts';
 import type { ReplaySummary } from '../../src/core/state/replay.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { createDeliverer, type Deliverer } from '../../src/delivery/deliver.ts';
-import { createVirtualClock, type VirtualClock } from '../../src/sim/virtual-clock.ts';
 import { landing, readAll, type ScratchStore, scratchStore } from '../store/support.ts';
 import { seededRandom } from '../support/rig.ts';
+import { createVirtualClock, type VirtualClock } from '../support/virtual-clock.ts';
 
 const START_MS = 1_700_000_000_000;
 const BASE = BigInt(START_MS) * 1_000_000n;

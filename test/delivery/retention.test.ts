@@ -7,12 +7,12 @@ import type { Sink } from '../../src/core/ports.ts';
 import type { MissingPoints } from '../../src/core/state/log.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createDeliverer } from '../../src/delivery/deliver.ts';
-import { createVirtualClock } from '../../src/sim/virtual-clock.ts';
 import { type ScratchStore, scratchStore } from '../store/support.ts';
 import { sharedBuckets } from '../support/buckets.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { seededRandom } from '../support/rig.ts';
 import type { Fault } from '../support/v2-proxy.ts';
+import { createVirtualClock } from '../support/virtual-clock.ts';
 
 const BATCH = 1000;
 

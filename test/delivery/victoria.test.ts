@@ -12,13 +12,13 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createUnknownServer } from '../../src/influx/kind.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
-import type { VirtualClock } from '../../src/sim/virtual-clock.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { destinationOf, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 import { FAULTS } from '../support/v2-proxy.ts';
 import { judgeVictoria, startVictoria, type Victoria, victoriaAvailable } from '../support/victoria.ts';
+import type { VirtualClock } from '../support/virtual-clock.ts';
 
 const HISTORY_MS = 3 * HOUR_MS;
 

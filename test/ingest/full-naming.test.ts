@@ -4,8 +4,8 @@
 import { describe, expect, test } from 'vitest';
 import { StateFullError } from '../../src/core/archive-room.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { always, onPath } from '../../src/sim/faults.ts';
 import { liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
+import { always, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { openBench, openRig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';

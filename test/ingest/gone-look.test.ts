@@ -3,8 +3,8 @@
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS } from '../../src/core/time.ts';
-import { always, onPath } from '../../src/sim/faults.ts';
 import { liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { always, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { cron, NOW_MS, openBench, openRig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';

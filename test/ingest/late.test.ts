@@ -7,11 +7,10 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, minNs, msToNs, SECOND_MS } from '../../src/
 import { horizonNow, limitFor } from '../../src/ingest/horizon.ts';
 import { createPageScanner } from '../../src/ingest/page-scan.ts';
 import { rereadableDay, rereadDay, rereadDue } from '../../src/ingest/reread.ts';
-import { always, onPath } from '../../src/sim/faults.ts';
-import { falselyEmpty, outsideWindow, upsideDown } from '../../src/sim/quiet-faults.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import type { DeviceSpec, SimReading } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
+import { always, falselyEmpty, onPath, outsideWindow, upsideDown } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { liveFor } from '../support/live.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';

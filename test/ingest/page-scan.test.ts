@@ -5,9 +5,10 @@
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { always, onPath, type SimPage } from '../../src/sim/faults.ts';
+import type { SimPage } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
+import { always, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';

@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { always, onPath } from '../../src/sim/faults.ts';
+import { always, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 import { type Ended, openBench, openStage, type Run, type Stage, type StageOptions, until } from './support.ts';

@@ -4,7 +4,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { always, onPath } from '../../src/sim/faults.ts';
+import { always, onPath } from '../support/faults.ts';
 import { KEY, openStage, type Stage, until } from './support.ts';
 
 function paths({ simulator }: Stage, from = 0): string[] {

@@ -3,9 +3,9 @@
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { always, type Fault, type FaultPlan, onPath } from '../../src/sim/faults.ts';
-import { falselyEmpty } from '../../src/sim/quiet-faults.ts';
+import type { Fault, FaultPlan } from '../../src/sim/faults.ts';
 import { DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { always, falselyEmpty, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';

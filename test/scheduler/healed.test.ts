@@ -4,9 +4,9 @@
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
-import { always, anyOf, atRate, type Fault, type FaultPlan, onPath } from '../../src/sim/faults.ts';
-import { falselyEmpty, twoExchanged, upsideDown } from '../../src/sim/quiet-faults.ts';
+import type { Fault, FaultPlan } from '../../src/sim/faults.ts';
 import { type DaemonLife, DEVICES, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { always, anyOf, atRate, falselyEmpty, onPath, twoExchanged, upsideDown } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';

@@ -3,20 +3,12 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { TransportError } from '../../src/core/faults.ts';
-import {
-  always,
-  anyOf,
-  atRate,
-  betweenTimes,
-  type Fault,
-  type FaultPlan,
-  onPath,
-  onRequest,
-} from '../../src/sim/faults.ts';
+import type { Fault, FaultPlan } from '../../src/sim/faults.ts';
 import { serveSimulator } from '../../src/sim/server.ts';
 import { DEFAULT_KEY } from '../../src/sim/settings.ts';
 import type { Simulator } from '../../src/sim/simulator.ts';
-import { createVirtualClock } from '../../src/sim/virtual-clock.ts';
+import { always, anyOf, atRate, betweenTimes, onPath, onRequest } from '../support/faults.ts';
+import { createVirtualClock } from '../support/virtual-clock.ts';
 import {
   askInProcess,
   createManualClock,

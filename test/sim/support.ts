@@ -8,8 +8,8 @@ import { serveSimulator } from '../../src/sim/server.ts';
 import { DEFAULT_KEY } from '../../src/sim/settings.ts';
 import { createSimulator, type Simulator, type SimulatorOptions } from '../../src/sim/simulator.ts';
 import type { DeviceSpec, SimReading } from '../../src/sim/spec.ts';
-import { createVirtualClock } from '../../src/sim/virtual-clock.ts';
 import { createWorld, type World, type WorldOptions } from '../../src/sim/world.ts';
+import { createVirtualClock } from '../support/virtual-clock.ts';
 
 /** 2026-01-15T12:00:00Z */
 export const ORIGIN_MS: number = Date.UTC(2026, 0, 15, 12);

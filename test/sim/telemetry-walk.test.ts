@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { MS_NS, SECOND_NS } from '../../src/core/time.ts';
+import { readingText } from '../../src/sim/answers.ts';
 import type { Precision } from '../../src/sim/instants.ts';
-import { readingText } from '../../src/sim/records.ts';
 import type { SimSettings } from '../../src/sim/settings.ts';
 import { createSimulator } from '../../src/sim/simulator.ts';
 import type { SimReading, Trait } from '../../src/sim/spec.ts';

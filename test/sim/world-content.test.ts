@@ -1,8 +1,8 @@
 /** What the simulated world is filled with: values, traits and alerts. */
 import { expect, test } from 'vitest';
 import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { HOSTILE_KEYS, LONG_KEY, ODD_VALUES } from '../../src/sim/sensors.ts';
 import type { SimReading } from '../../src/sim/spec.ts';
-import { HOSTILE_KEYS, LONG_KEY, ODD_VALUES } from '../../src/sim/traits.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import { everything, ORIGIN_MS, worldOf } from './support.ts';
 

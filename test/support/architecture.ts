@@ -79,8 +79,7 @@ function mayImportCommand(path: string, target: string): boolean {
  * Files that may read a clock, set timers or draw at random; in the browser there is nobody to give them. Everything else
  * takes these as arguments.
  */
-const WORLDLY =
-  /^(?:main\.ts|app\/real-clock\.ts|page\/client\/[\w-]+\.js|api\/transport\.ts|sim\/(?:server[\w-]*|virtual-clock)\.ts)$/;
+const WORLDLY = /^(?:main\.ts|app\/real-clock\.ts|page\/client\/[\w-]+\.js|api\/transport\.ts|sim\/server\.ts)$/;
 
 const WORLD =
   /\b(?:Date\.now|Math\.random|performance\.(?:now|timeOrigin)|(?:set|clear)(?:Timeout|Interval|Immediate)|randomUUID|randomBytes|randomInt|getRandomValues)\b|\bnew Date\(\s*\)|\bDate\(\s*\)/g;

@@ -3,12 +3,12 @@
  */
 
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { always, type FaultPlan, onPath } from '../../src/sim/faults.ts';
-import { falselyEmpty } from '../../src/sim/quiet-faults.ts';
+import type { FaultPlan } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
 import { complaints } from './complaints.ts';
+import { always, falselyEmpty, onPath } from './faults.ts';
 import { NOW_MS, openRig, type Program, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
 

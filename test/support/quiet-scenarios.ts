@@ -3,11 +3,11 @@
  */
 
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { onPath } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
 import { complaints } from './complaints.ts';
+import { onPath } from './faults.ts';
 import { NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
 

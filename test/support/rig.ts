@@ -19,10 +19,10 @@ import { createInfluxSink } from '../../src/influx/sink.ts';
 import type { FaultPlan } from '../../src/sim/faults.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
-import { createVirtualClock, type VirtualClock } from '../../src/sim/virtual-clock.ts';
 import type { World } from '../../src/sim/world.ts';
 import { type Bench, startBench } from './bench.ts';
 import { judge, type Verdict } from './judge.ts';
+import { createVirtualClock, type VirtualClock } from './virtual-clock.ts';
 
 export const TOKEN = 'rig-token';
 

@@ -4,13 +4,14 @@
  */
 
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { type FaultPlan, onPath } from '../../src/sim/faults.ts';
+import type { FaultPlan } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { generousHeaders, restartedWithinAMinute } from './allowance-scenarios.ts';
 import type { Bench } from './bench.ts';
 import { complaints } from './complaints.ts';
 import { emptyForHours, emptyFromTheFirst, emptyFurtherDown, emptyOnceMore } from './empty-scenarios.ts';
+import { onPath } from './faults.ts';
 import {
   countEffects,
   dieAtEffect,

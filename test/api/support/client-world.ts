@@ -5,7 +5,7 @@ import type { AppEvent } from '../../../src/core/events.ts';
 import { ApiFault } from '../../../src/core/faults.ts';
 import type { HttpAnswer, HttpRequest, Purpose, Transport } from '../../../src/core/ports.ts';
 import { createServerClock } from '../../../src/core/server-clock.ts';
-import { createVirtualClock } from '../../../src/sim/virtual-clock.ts';
+import { createVirtualClock } from '../../support/virtual-clock.ts';
 import { createMemoryLedger } from './memory-ledger.ts';
 import { START_MS } from './paced-world.ts';
 

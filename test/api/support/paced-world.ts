@@ -10,7 +10,7 @@ import type { Clock, Purpose, Random } from '../../../src/core/ports.ts';
 import { createServerClock } from '../../../src/core/server-clock.ts';
 import { createAllowance, type WindowState } from '../../../src/sim/allowance.ts';
 import type { SimSettings } from '../../../src/sim/settings.ts';
-import { createVirtualClock, withWallOffset } from '../../../src/sim/virtual-clock.ts';
+import { createVirtualClock, withWallOffset } from '../../support/virtual-clock.ts';
 import { createMemoryLedger } from './memory-ledger.ts';
 
 export type Headers = SimSettings['allowance']['headers'];

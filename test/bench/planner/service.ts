@@ -1,8 +1,7 @@
 /**
  * The service as the bench needs it: an allowance of the simulator's kinds, another client, and answers that tell of it.
  */
-import { createAllowance, type WindowState } from '../../../src/sim/allowance.ts';
-import { shareAllowance } from '../../../src/sim/foreign-load.ts';
+import { createAllowance, shareAllowance, type WindowState } from '../../../src/sim/allowance.ts';
 import { createSettings, type SimSettings } from '../../../src/sim/settings.ts';
 
 export interface ServicePlan {

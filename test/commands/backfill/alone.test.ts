@@ -3,8 +3,8 @@
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
-import { always, onPath } from '../../../src/sim/faults.ts';
 import { worldOf } from '../../support/daemon-rig.ts';
+import { always, onPath } from '../../support/faults.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';

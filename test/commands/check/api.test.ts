@@ -7,10 +7,10 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { always, onPath } from '../../../src/sim/faults.ts';
 import type { SettingsOverrides } from '../../../src/sim/settings.ts';
 import { openStore } from '../../../src/store/store.ts';
 import { TEST_CERTIFICATE, TEST_KEY } from '../../api/support/certificate.ts';
+import { always, onPath } from '../../support/faults.ts';
 import { bad, type CheckStage, KEY, line, openStage, serve } from './support.ts';
 
 const ALL = ['account:read', 'devices:read', 'telemetry:read', 'alerts:read'];

@@ -5,10 +5,11 @@
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
 import { createLogger, logEvents } from '../../../src/observe/log.ts';
-import { atRate, type Fault, type FaultPlan } from '../../../src/sim/faults.ts';
+import type { Fault, FaultPlan } from '../../../src/sim/faults.ts';
 import type { SettingsOverrides } from '../../../src/sim/settings.ts';
 import type { DeviceSpec } from '../../../src/sim/spec.ts';
 import { createWorld, type World } from '../../../src/sim/world.ts';
+import { atRate } from '../../support/faults.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { mistakesOfLine } from '../../support/log-lines.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../../support/rig.ts';

@@ -8,8 +8,8 @@ import { askForPlan } from '../../../src/commands/plan/command.ts';
 import { planText } from '../../../src/commands/plan/text.ts';
 import { UserError } from '../../../src/core/faults.ts';
 import { DAY_MS, MINUTE_MS } from '../../../src/core/time.ts';
-import { always, onPath } from '../../../src/sim/faults.ts';
 import { createWorld } from '../../../src/sim/world.ts';
+import { always, onPath } from '../../support/faults.ts';
 import { cron, NOW_MS } from '../../support/rig.ts';
 import { fleet, openPlanRig, type PlanRig, suppose } from './support.ts';
 

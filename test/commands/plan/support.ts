@@ -16,9 +16,9 @@ import { readWhatIf, type WhatIfText } from '../../../src/core/what-if.ts';
 import type { SettingsOverrides } from '../../../src/sim/settings.ts';
 import { createSimulator, type Simulator } from '../../../src/sim/simulator.ts';
 import type { DeviceSpec } from '../../../src/sim/spec.ts';
-import { createVirtualClock, type VirtualClock } from '../../../src/sim/virtual-clock.ts';
 import { createWorld } from '../../../src/sim/world.ts';
 import { NOW_MS, SCHEDULES, seededRandom } from '../../support/rig.ts';
+import { createVirtualClock, type VirtualClock } from '../../support/virtual-clock.ts';
 
 export interface PlanRig extends Disposable {
   readonly clock: VirtualClock;

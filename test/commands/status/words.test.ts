@@ -7,9 +7,9 @@ import { describe, expect, test } from 'vitest';
 import type { UserError } from '../../../src/core/faults.ts';
 import type { GapReason } from '../../../src/core/state/telemetry.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../../src/core/time.ts';
-import { createVirtualClock } from '../../../src/sim/virtual-clock.ts';
 import { fillState } from '../../bench/scale/state.ts';
 import { device, landing, type ScratchStore, scratch, scratchStore } from '../../store/support.ts';
+import { createVirtualClock } from '../../support/virtual-clock.ts';
 import { configOfDirectory, deviceOf, expectPlain, reportOf, textOf, unwrapped } from './support.ts';
 
 const NOW_MS = Date.UTC(2026, 5, 15, 12, 0);

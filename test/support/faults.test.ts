@@ -3,11 +3,11 @@
  */
 import { describe, expect, test } from 'vitest';
 import { HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
-import { always, type Fault } from '../../src/sim/faults.ts';
-import { falselyEmpty, lagging, outsideWindow, twoExchanged, upsideDown } from '../../src/sim/quiet-faults.ts';
+import type { Fault } from '../../src/sim/faults.ts';
 import { createSettings } from '../../src/sim/settings.ts';
 import type { ReadingSpec } from '../../src/sim/spec.ts';
-import { AMPLE, askInProcess, createManualClock, ORIGIN_MS, smallSimulator, walk, worldOf } from './support.ts';
+import { AMPLE, askInProcess, createManualClock, ORIGIN_MS, smallSimulator, walk, worldOf } from '../sim/support.ts';
+import { always, falselyEmpty, lagging, outsideWindow, twoExchanged, upsideDown } from './faults.ts';
 
 /** So many readings at each of the times, a minute apart, newest last. */
 function ties(counts: readonly number[]): ReadingSpec[] {

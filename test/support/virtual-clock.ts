@@ -6,8 +6,8 @@
  * seconds, and the same program gives the same run. Work that the event loop cannot show (sockets, disks) has to be
  * told by `busy`; microtasks and `setImmediate` need not.
  */
-import type { Clock } from '../core/ports.ts';
-import type { EpochMs } from '../core/time.ts';
+import type { Clock } from '../../src/core/ports.ts';
+import type { EpochMs } from '../../src/core/time.ts';
 
 export interface VirtualClock extends Clock {
   /** Keeps time still until `work` is settled; gives `work` back. */

@@ -1,7 +1,7 @@
 /** The virtual clock: time moves only when everybody sleeps, and always the same way. */
 import { expect, test } from 'vitest';
-import { createVirtualClock, withWallOffset } from '../../src/sim/virtual-clock.ts';
-import { ORIGIN_MS } from './support.ts';
+import { ORIGIN_MS } from '../sim/support.ts';
+import { createVirtualClock, withWallOffset } from './virtual-clock.ts';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
