@@ -20,7 +20,7 @@ import { horizonNow, limitFor } from '../ingest/horizon.ts';
 import { isResting } from '../ingest/named-gaps.ts';
 import { noteApart } from './apart.ts';
 import { openOf } from './device-view.ts';
-import type { OpenHistory, Reach } from './history-queue.ts';
+import { NOTHING_OPEN, type OpenHistory, type Reach } from './history-queue.ts';
 
 export interface BackfillSettings {
   readonly args: BackfillArgs;
@@ -204,8 +204,6 @@ export function newestHole(holes: Intervals, reach: Reach, now: EpochNs): Interv
   const from = back === null ? hole.from : maxNs(hole.from, now - back);
   return from < hole.to ? { from, to: hole.to } : null;
 }
-
-export const NOTHING_OPEN: OpenHistory = { day: 0, week: 0, rest: 0 };
 
 export interface PaceSettings {
   /** The part of the share, above 0 and up to 1; `null`: no such bound. */

@@ -1,6 +1,6 @@
 /**
  * How the day's budget is spread over the day, so that it is not burnt in its first hours, with a part in reserve for
- * live work (issue 4, "When it cannot fit"). The ceilings of `allowance.ts` stand beside it; this keeps from running into them.
+ * live work. The limits of the plan stand beside it; this keeps from running into them.
  *
  * A bucket is filled evenly and holds a small part of the day, so a burst of work need not wait. Together they make no
  * more than the budget in any 24 hours. Others' use of the day is measured and left to them, with room to spare.
@@ -19,7 +19,7 @@ export interface DayFigures {
   readonly minuteBudget?: number | null;
 }
 
-export interface DaySpread {
+export interface DayBudget {
   setFigures(figures: DayFigures, nowMs: number): void;
   sent(nowMs: number): void;
   /** When the next request may go. @param isLive what is not live leaves the reserve alone. */
@@ -38,7 +38,7 @@ const GUARD = 0.6;
 const REMEMBERED_MS = 2 * DAY_MS;
 
 /** @param share the part of the limit that may be used. */
-export function createDaySpread(share: number): DaySpread {
+export function createDayBudget(share: number): DayBudget {
   let budget = Number.POSITIVE_INFINITY;
   let tokens: number | null = null;
   let filledMs = Number.NEGATIVE_INFINITY;

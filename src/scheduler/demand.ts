@@ -1,15 +1,29 @@
 /**
- * What the schedules and the readings ask for, held against what the allowance carries (issue 4, "When it cannot fit").
+ * What the schedules and the readings ask for, held against what the quota carries: the estimate, what falls short and
+ * which setting or plan would change that, and the watch that reports it once.
  *
  * Where the schedules do not fit, everything is stretched evenly until it does. Where not even the readings fit (a page
  * has at most 200 of them), every device keeps its newest page in turn and the rest are gaps. Estimates: the planner goes
  * by what is worth most at each moment, not by these figures; the bench holds both side by side.
  */
 
-import { DAY_MS, MINUTE_MS } from '../core/time.ts';
-import { FULL_PAGE, leastOf, staleLimitMs, UNFULL_PART } from './page-fill.ts';
-import { listEveryMs, listPages, PRIOR_SURPRISES_A_DAY } from './planner-listing.ts';
-import { type Floors, NARROW_FLOORS, USUAL_FLOORS } from './reserves.ts';
+import { ASSUMED_INTERVAL_MS } from '../core/fleet-rates.ts';
+import type { Store } from '../core/state/state.ts';
+import { grouped } from '../core/text.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../core/time.ts';
+import type { SyncContext } from '../ingest/context.ts';
+import type { Rates } from './device-queue.ts';
+import type { PlannerSettings } from './planner-types.ts';
+import {
+  FULL_PAGE,
+  leastOf,
+  NARROW_RESERVES,
+  type Reserves,
+  staleLimitMs,
+  UNFULL_PART,
+  USUAL_RESERVES,
+} from './reserves.ts';
+import { listEveryMs, listPages, PRIOR_SURPRISES_A_DAY } from './streams.ts';
 
 /** A workspace, its schedules and its allowance. */
 export interface DemandInput {
@@ -76,7 +90,7 @@ export function demandOf(input: DemandInput): Demand {
   const readingsMade = input.intervalsMs.reduce((sum, intervalMs) => sum + DAY_MS / intervalMs, 0);
   const asked = demandAt(input, 0, budget);
   const fits = totalOf(asked) <= budget;
-  const floors = historyFloors(USUAL_FLOORS);
+  const floors = historyFloors(USUAL_RESERVES);
   const common = { asked, budget, boundBy, fits, readingsMade };
   if (readingsMade / (input.pageSize * FULL_PAGE) > budget)
     return { ...common, ...inTurn(input, budget, readingsMade) };
@@ -134,10 +148,10 @@ function demandAt(input: DemandInput, ageMs: number, budget: number): DemandByLa
   const sweeps = (quietDevices * DAY_MS) / sweepMs;
   return {
     live,
-    alerts: least(DAY_MS / alertsMs, DAY_MS / (alertsMs * stretch), USUAL_FLOORS.alerts),
-    inventory: ageMs === 0 ? listings(devicesMs) : least(listings(devicesMs), listings(bestMs), USUAL_FLOORS.devices),
-    account: least(DAY_MS / accountMs, DAY_MS / (accountMs * stretch), USUAL_FLOORS.account),
-    sweep: least(sweeps, sweeps / stretch, USUAL_FLOORS.sweep),
+    alerts: least(DAY_MS / alertsMs, DAY_MS / (alertsMs * stretch), USUAL_RESERVES.alerts),
+    inventory: ageMs === 0 ? listings(devicesMs) : least(listings(devicesMs), listings(bestMs), USUAL_RESERVES.devices),
+    account: least(DAY_MS / accountMs, DAY_MS / (accountMs * stretch), USUAL_RESERVES.account),
+    sweep: least(sweeps, sweeps / stretch, USUAL_RESERVES.sweep),
   };
 }
 
@@ -161,7 +175,7 @@ function inTurn(
   made: number,
 ): Omit<Demand, 'asked' | 'budget' | 'boundBy' | 'fits' | 'readingsMade'> {
   const { intervalsMs, pageSize, freshnessMs } = input;
-  const { account, alerts, devices, sweep } = NARROW_FLOORS;
+  const { account, alerts, devices, sweep } = NARROW_RESERVES;
   const planned: DemandByLane = {
     live: budget * (1 - account - alerts - devices - sweep),
     account: budget * account,
@@ -180,11 +194,11 @@ function inTurn(
     readingsFit: false,
     readingsCarried: Math.min(made, planned.live * pageSize * (1 - UNFULL_PART)),
     freshness,
-    leftForHistory: budget * historyFloors(NARROW_FLOORS),
+    leftForHistory: budget * historyFloors(NARROW_RESERVES),
   };
 }
 
-function historyFloors(floors: Floors): number {
+function historyFloors(floors: Reserves): number {
   return floors['first-history'] + floors.backfill;
 }
 
@@ -192,4 +206,203 @@ function quantilesOf(values: readonly number[]): Freshness {
   const sorted = values.toSorted((a, b) => a - b);
   const at = (part: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
   return { medianMs: at(0.5), p95Ms: at(0.95) };
+}
+
+export interface Shortfall {
+  /** Whether the schedules are stretched, or not even the readings are carried. */
+  readonly of: 'schedules' | 'readings';
+  /** Requests a day. */
+  readonly asked: number;
+  readonly carried: number;
+  readonly boundBy: 'minute' | 'day' | null;
+  readonly share: number;
+  readonly freshnessAskedMs: number;
+  readonly freshness: Freshness;
+  /** Readings a day. */
+  readonly readingsMade: number;
+  readonly readingsCarried: number;
+  /** What would make it fit, each by itself; `null` where it alone cannot. */
+  readonly remedies: {
+    /** `sync.telemetry` no more often than this. */
+    readonly telemetryMs: number | null;
+    /** `api.share`. */
+    readonly share: number | null;
+    /** A plan of so many requests. */
+    readonly perMinute: number;
+    readonly perDay: number;
+  };
+}
+
+/** @returns `null` where all fits. */
+export function shortfallOf(input: DemandInput): Shortfall | null {
+  const demand = demandOf(input);
+  if (demand.fits) return null;
+  const of = demand.readingsFit ? 'schedules' : 'readings';
+  const needed = of === 'schedules' ? totalOf(demand.asked) : demand.readingsMade / (input.pageSize * FULL_PAGE);
+  return {
+    of,
+    asked: totalOf(demand.asked),
+    carried: demand.budget,
+    boundBy: demand.boundBy,
+    share: input.share,
+    freshnessAskedMs: input.freshnessMs,
+    freshness: demand.freshness,
+    readingsMade: demand.readingsMade,
+    readingsCarried: demand.readingsCarried,
+    remedies: {
+      telemetryMs: of === 'schedules' ? telemetryThatFits(input) : null,
+      share: shareThatFits(input, of),
+      // The share of a figure is whole requests.
+      perMinute: Math.ceil(Math.ceil(needed / (DAY_MS / MINUTE_MS)) / input.share),
+      perDay: Math.max(Math.ceil(Math.ceil(needed) / input.share), Math.ceil(needed + input.othersPerDay)),
+    },
+  };
+}
+
+/** Says it in one line. */
+export function shortfallText(shortfall: Shortfall): string {
+  const { asked, carried, freshness, freshnessAskedMs, readingsMade, readingsCarried, share } = shortfall;
+  const head = `the schedules ask for ${grouped(Math.round(asked))} requests a day, the allowance carries ${grouped(Math.round(carried))} (${percent(share)} of the plan's, less what others use)`;
+  const result =
+    shortfall.of === 'schedules'
+      ? `readings are about ${ageText(freshness.medianMs)} old when they are fetched, where ${ageText(freshnessAskedMs)} is asked for (19 of 20 devices: ${ageText(freshness.p95Ms)})`
+      : `not even the readings fit: ${grouped(Math.round(readingsMade))} are made a day, ${grouped(Math.round(readingsCarried))} are carried; every device keeps its newest page in turn, about every ${ageText(freshness.medianMs)}, and the rest are named gaps`;
+  return `${head}: ${result}. ${remedyText(shortfall)}`;
+}
+
+function remedyText({ of, share, remedies }: Shortfall): string {
+  const ways: string[] = [];
+  if (remedies.telemetryMs !== null) ways.push(`a sync.telemetry of every ${ageText(remedies.telemetryMs)}`);
+  if (remedies.share !== null && remedies.share > share) ways.push(`an api.share of ${remedies.share.toFixed(2)}`);
+  ways.push(
+    `a plan of ${grouped(Math.round(remedies.perDay))} requests a day and ${grouped(Math.round(remedies.perMinute))} a minute`,
+  );
+  if (of === 'readings') ways.push('fewer devices (sync.exclude)');
+  return `To fit, any one of: ${ways.join('; ')}.`;
+}
+
+/** The least distance of two turns at which nothing is stretched, in whole minutes. */
+function telemetryThatFits(input: DemandInput): number | null {
+  const fits = (freshnessMs: number): boolean => demandOf({ ...input, freshnessMs }).fits;
+  const ms = leastOf({ from: input.freshnessMs, to: DAY_MS }, fits);
+  const wholeMs = Math.ceil(ms / MINUTE_MS) * MINUTE_MS;
+  return fits(wholeMs) ? wholeMs : null;
+}
+
+function shareThatFits(input: DemandInput, of: Shortfall['of']): number | null {
+  const isEnough = (demand: Demand): boolean => (of === 'schedules' ? demand.fits : demand.readingsFit);
+  const share = leastOf({ from: input.share, to: 1 }, (part) => isEnough(demandOf({ ...input, share: part })));
+  const upwards = Math.min(1, Math.ceil(share * 100) / 100);
+  return isEnough(demandOf({ ...input, share: upwards })) ? upwards : null;
+}
+
+function percent(part: number): string {
+  return `${Math.round(part * 100)} %`;
+}
+
+/** A time as people say it: `90 s`, `12 min`, `3.5 h`, `2.1 days`. */
+export function ageText(ms: number): string {
+  const minutes = ms / MINUTE_MS;
+  if (minutes < 2) return `${Math.round(ms / 1000)} s`;
+  if (minutes < 120) return `${Math.round(minutes)} min`;
+  return minutes < 48 * 60 ? `${(minutes / 60).toFixed(1)} h` : `${(minutes / 1440).toFixed(1)} days`;
+}
+
+export interface DemandWatch {
+  look(): void;
+  /** How old readings become as a matter of course where the allowance is short, in ms; 0 where it is not. */
+  staleMs(): number;
+}
+
+/** The fact that holds `staleMs` as it was told last, for whoever looks at the state alone. */
+const STALE = 'stale_ms';
+
+/** How old readings become as a matter of course, as the last process that weighed it has left it, in ms. */
+export function staleMsOf(store: Pick<Store, 'fact'>): number {
+  const ms = Number(store.fact(STALE) ?? 0);
+  return Number.isFinite(ms) ? ms : 0;
+}
+
+function noteStale(store: Pick<Store, 'fact' | 'keepFact'>, ms: number): void {
+  const text = String(Math.round(ms));
+  if ((store.fact(STALE) ?? '0') !== text) store.keepFact(STALE, text);
+}
+
+/** By how much the figures have to move to be told again, and how often that is at most. */
+const WORTH_TELLING = 1.25;
+const TELL_EVERY_MS = HOUR_MS;
+
+/** @param asked the schedules in force. @param rates as they are known now. */
+export function createDemandWatch(
+  { store, observe, clock }: Pick<SyncContext, 'store' | 'observe' | 'clock'>,
+  { asked, rates, othersPerDay }: { asked: () => PlannerSettings; rates: () => Rates; othersPerDay: () => number },
+): DemandWatch {
+  const note = (): void => noteStale(store, told?.shortfall.freshness.p95Ms ?? 0);
+  let told: { readonly shortfall: Shortfall; readonly atMs: number } | null = null;
+  const now = (): Shortfall | null => {
+    const plan = store.account()?.plan;
+    const known = rates();
+    if (plan === undefined || known.knownMs.length + known.unknown === 0) return null;
+    return shortfallOf(
+      demandInput(asked(), known, {
+        perMinute: plan.requestsPerMinute,
+        perDay: plan.requestsPerDay,
+        othersPerDay: othersPerDay(),
+      }),
+    );
+  };
+  return {
+    look: () => {
+      const shortfall = now();
+      if (shortfall === null) {
+        if (told !== null) observe({ type: 'allowance-enough' });
+        told = null;
+        note();
+        return;
+      }
+      if (told !== null && !isNews(told, { shortfall, atMs: clock.monoMs() })) return;
+      told = { shortfall, atMs: clock.monoMs() };
+      note();
+      observe({ type: 'allowance-short', of: shortfall.of, message: shortfallText(shortfall) });
+    },
+    staleMs: () => told?.shortfall.freshness.p95Ms ?? 0,
+  };
+}
+
+function demandInput(
+  { freshnessMs, devicesMs, alertsMs, accountMs, sweepMs, pageSize, share }: PlannerSettings,
+  { knownMs, unknown, quiet }: Rates,
+  allowance: Pick<DemandInput, 'perMinute' | 'perDay' | 'othersPerDay'>,
+): DemandInput {
+  const sorted = knownMs.toSorted((a, b) => a - b);
+  const middleMs = sorted[sorted.length >> 1] ?? ASSUMED_INTERVAL_MS;
+  const intervalsMs = [...knownMs, ...Array.from({ length: unknown }, () => middleMs)];
+  return {
+    intervalsMs,
+    quietDevices: quiet,
+    freshnessMs,
+    devicesMs,
+    alertsMs,
+    accountMs,
+    sweepMs,
+    pageSize,
+    share,
+    ...allowance,
+  };
+}
+
+interface Told {
+  readonly shortfall: Shortfall;
+  readonly atMs: number;
+}
+
+/** Another kind of shortfall or another plan is told at once, another size of it now and then. */
+function isNews(before: Told, now: Told): boolean {
+  const [was, is] = [before.shortfall, now.shortfall];
+  if (was.of !== is.of || moved(was.carried, is.carried)) return true;
+  return now.atMs - before.atMs >= TELL_EVERY_MS && moved(was.asked, is.asked);
+}
+
+function moved(before: number, after: number): boolean {
+  return Math.max(before, after) > WORTH_TELLING * Math.min(before, after);
 }

@@ -1,96 +1,107 @@
 /**
- * What the planner knows of the newest end of one device, and the rules of when that is worth a request (design 2.4).
+ * What is known of the newest end of one device, how listings, answers and failures change that, and when it is worth a
+ * request for it.
  *
  * A device has something new where the listing says so, or where its next reading is there all but certainly by its rate.
- * Otherwise it is quiet: nothing but a sign of life or its sweep has it asked. The rate is a prediction and the listing a
- * hint; neither ever says what is held.
+ * Otherwise it is quiet: nothing but a sign of life or its idle poll has it asked. The rate is a prediction and the
+ * listing a hint; neither ever says what is covered.
  */
 
-import { SECOND_MS } from '../core/time.ts';
-import { type ReportRate, surelyWithinMs, UNKNOWN_RATE } from './report-rate.ts';
+import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
+import {
+  learnFromEmpty,
+  learnFromPage,
+  learnFromSeen,
+  type ReportRate,
+  surelyWithinMs,
+  UNKNOWN_RATE,
+} from './report-rate.ts';
 
 export const NEVER_MS = Number.NEGATIVE_INFINITY;
 
 /** Times may be cut to seconds on one side and not on the other. */
-export const GRAIN_MS = SECOND_MS;
+const GRAIN_MS = SECOND_MS;
 /** What takes so many pages is walked through from its newest end, as a few readings more or less do not matter. */
 const STOPPED_PAGES = 2.5;
 /** However long its turn may take: a page is at least so full. */
 const LEAST_FILL = 0.8;
 /** A walk of so many pages is gone on with at a stretch. */
 const WALK_PAGES = 10;
+/** The listing may be answered from somewhere that lags: what is younger than this it need not know. */
+const LISTING_LAG_MS = MINUTE_MS;
+/** Signs of life that no reading follows: after so many in a row they are no hint of readings. */
+const FALSE_SIGNS = 3;
+/**
+ * How long a device rests after a failure of its own, doubled with each in a row. However long it has failed: half an hour
+ * after it can be read again, what was missed of it is there.
+ */
+const REST_MS = MINUTE_MS;
+const LONGEST_REST_MS = 20 * MINUTE_MS;
 
-/** A stretch that is not held, below newer readings that are. */
+/** A range that is not covered, below newer readings that are. */
 export interface Hole {
   readonly fromMs: number;
   readonly toMs: number;
 }
 
-/** One device. All times in the server's time, in ms; `NEVER_MS` where there is none. */
-export interface Tail {
-  readonly deviceId: string;
-  readonly slot: number;
-  /** The newest reading that is held; where none was found up to a later time, that time. */
-  newestMs: number;
+/** What the list of devices says of one, and what that is worth. Times are `NEVER_MS` where there is none. */
+export interface Hint {
+  /**
+   * `proven`: the listing was seen to follow the signs of life of the device, where one that never moves may know nothing;
+   * `dropped`: it has denied what was there, or promised time and again what was not, and is not believed any more.
+   */
+  trust: 'untested' | 'proven' | 'dropped';
   /** `last_seen_at`, as of the listing at `listedMs`. */
   seenMs: number;
   listedMs: number;
+  /** The sign of life that no reading was found for. */
+  emptySeenMs: number;
+  /** Signs of life in a row for which none was found. */
+  falseSigns: number;
+}
+
+/** What is known of one device. All times in the server's time, in ms; `NEVER_MS` where there is none. */
+export interface DeviceFacts {
+  /** The newest reading that is covered; where none was found up to a later time, that time. */
+  newestMs: number;
   /** When it was asked last and answered, for whatever reason. */
   askedMs: number;
   rate: ReportRate;
-  /** Whether it spoke again after a rest, so that its rate does not say how much there is. */
-  isBack: boolean;
-  /** Whether its life cycle lets readings be expected; else a hint or a sweep alone has it asked. */
+  readonly hint: Hint;
+  /** Whether its life cycle lets readings be expected; else a hint or an idle poll alone has it asked. */
   isActive: boolean;
-  /** Whether it is gone: looked at now and then. */
-  isGone: boolean;
   /** Nothing is predicted any more until there is a sign of life. */
   isQuiet: boolean;
-  /** The listing has been wrong about it. */
-  isHintDropped: boolean;
-  /** Whether the listing was seen to follow its signs of life: one that never moves may know nothing. */
-  isHintProven: boolean;
-  /** The sign of life that no reading was found for. */
-  emptySeenMs: number;
-  falseSigns: number;
+  /** Whether it spoke again after a rest, so that its rate does not say how much there is. */
+  isBack: boolean;
   emptiesInARow: number;
   /** Failures of its own in a row, and until when it rests after them. */
   failures: number;
   restMs: number;
-  /** What is missing below newer readings that are held. */
+  /** What is missing below newer readings that are covered. */
   hole: Hole | null;
-  isUnderWay: boolean;
 }
 
 /** A device of which nothing is known. */
-export function newTail(deviceId: string, slot: number): Tail {
+export function unknownDevice(): DeviceFacts {
   return {
-    deviceId,
-    slot,
     newestMs: NEVER_MS,
-    seenMs: NEVER_MS,
-    listedMs: NEVER_MS,
     askedMs: NEVER_MS,
     rate: UNKNOWN_RATE,
-    isBack: false,
+    hint: { trust: 'untested', seenMs: NEVER_MS, listedMs: NEVER_MS, emptySeenMs: NEVER_MS, falseSigns: 0 },
     isActive: true,
-    isGone: false,
     isQuiet: false,
-    isHintDropped: false,
-    isHintProven: false,
-    emptySeenMs: NEVER_MS,
-    falseSigns: 0,
+    isBack: false,
     emptiesInARow: 0,
     failures: 0,
     restMs: NEVER_MS,
     hole: null,
-    isUnderWay: false,
   };
 }
 
 /** When a device is worth a request. */
-export interface Standing {
-  /** The time of its oldest reading that is not held, as well as it is known; of one that was never asked, far back. */
+export interface Outlook {
+  /** The time of its oldest reading that is not covered, as well as it is known; of one that was never asked, far back. */
   readonly oldestMs: number;
   /** From when on its freshness target is due and there is something to find. */
   readonly dueMs: number;
@@ -98,9 +109,11 @@ export interface Standing {
   readonly fullMs: number;
 }
 
-export interface StandingRules {
-  /** How often a device is asked while it has something new, where the allowance carries that. */
+/** By which rules all devices are asked now. */
+export interface OutlookRules {
+  /** How often a device is asked while it has something new, where the quota carries that. */
   readonly freshnessMs: number;
+  /** How often a device is asked of which nothing new is expected. */
   readonly sweepMs: number;
   readonly pageSize: number;
   /** How many pages' worth is waited for before a page counts as full: less than one, so that nothing runs over. */
@@ -113,24 +126,27 @@ export interface StandingRules {
   readonly staleMs: number;
 }
 
-/** @returns `null` where there is nothing to expect: it waits for a sign of life or its sweep. */
-export function standingOf(tail: Tail, rules: StandingRules): Standing | null {
-  if (tail.isGone) return null;
-  if (tail.hole !== null) {
-    const dueMs = Math.max(tail.askedMs, tail.restMs);
-    return { oldestMs: tail.hole.fromMs, dueMs, fullMs: dueMs };
+/** @returns `null` where there is nothing to expect: it waits for a sign of life or its idle poll. */
+export function outlookOf(facts: DeviceFacts, rules: OutlookRules): Outlook | null {
+  if (facts.hole !== null) {
+    const dueMs = Math.max(facts.askedMs, facts.restMs);
+    return { oldestMs: facts.hole.fromMs, dueMs, fullMs: dueMs };
   }
-  const sureMs = sureFromMs(tail, rules);
+  const sureMs = sureFromMs(facts, rules);
   if (sureMs === Number.POSITIVE_INFINITY) return null;
   // Never asked: before all others, those with the newest signs of life first.
-  if (tail.newestMs === NEVER_MS)
-    return { oldestMs: -tail.seenMs, dueMs: Math.max(tail.askedMs, tail.restMs), fullMs: Number.POSITIVE_INFINITY };
-  const oldestMs = oldestOf(tail);
-  const fullMs = fullFromMs(tail, rules);
+  if (facts.newestMs === NEVER_MS)
+    return {
+      oldestMs: -facts.hint.seenMs,
+      dueMs: Math.max(facts.askedMs, facts.restMs),
+      fullMs: Number.POSITIVE_INFINITY,
+    };
+  const oldestMs = oldestOf(facts);
+  const fullMs = fullFromMs(facts, rules);
   return {
     oldestMs,
-    dueMs: Math.max(tail.askedMs + rules.freshnessMs, oldestMs, sureMs, tail.restMs),
-    fullMs: Math.max(Math.min(fullMs, oldestMs + rules.staleMs), sureMs, tail.restMs),
+    dueMs: Math.max(facts.askedMs + rules.freshnessMs, oldestMs, sureMs, facts.restMs),
+    fullMs: Math.max(Math.min(fullMs, oldestMs + rules.staleMs), sureMs, facts.restMs),
   };
 }
 
@@ -141,25 +157,18 @@ export function standingOf(tail: Tail, rules: StandingRules): Standing | null {
  *
  * @returns a time; `null` where nothing has run over, or so much that its newest readings should not wait for it.
  */
-export function stopOf(tail: Tail, { pageSize, fill, isInTurn }: StandingRules, nowMs: number): number | null {
-  const { intervalMs } = tail.rate;
-  if (
-    isInTurn ||
-    tail.isBack ||
-    tail.isQuiet ||
-    tail.hole !== null ||
-    tail.newestMs === NEVER_MS ||
-    intervalMs === null
-  )
-    return null;
-  const pages = (nowMs - tail.newestMs) / (intervalMs * pageSize);
-  return pages > fill && pages < STOPPED_PAGES ? tail.newestMs + intervalMs * pageSize * fill : null;
+export function stopOf(facts: DeviceFacts, { pageSize, fill, isInTurn }: OutlookRules, nowMs: number): number | null {
+  const { intervalMs } = facts.rate;
+  if (isInTurn || facts.isBack || facts.isQuiet || facts.hole !== null) return null;
+  if (facts.newestMs === NEVER_MS || intervalMs === null) return null;
+  const pages = (nowMs - facts.newestMs) / (intervalMs * pageSize);
+  return pages > fill && pages < STOPPED_PAGES ? facts.newestMs + intervalMs * pageSize * fill : null;
 }
 
 /** From when on its page counts as full: a little before, by the time that its turn may take to come. */
-function fullFromMs(tail: Tail, { fill, pageSize, slackMs }: StandingRules): number {
-  const fillMs = pageSize * (tail.rate.intervalMs ?? Number.POSITIVE_INFINITY);
-  return tail.newestMs + Math.max(fillMs * fill - slackMs, fillMs * LEAST_FILL);
+function fullFromMs(facts: DeviceFacts, { fill, pageSize, slackMs }: OutlookRules): number {
+  const fillMs = pageSize * (facts.rate.intervalMs ?? Number.POSITIVE_INFINITY);
+  return facts.newestMs + Math.max(fillMs * fill - slackMs, fillMs * LEAST_FILL);
 }
 
 /**
@@ -167,50 +176,154 @@ function fullFromMs(tail: Tail, { fill, pageSize, slackMs }: StandingRules): num
  * that was asked longest ago. A walk that has begun is finished before the next one begins, as no page but its last
  * makes the device whole; unless it is a long one.
  */
-export function turnOf(tail: Tail, { pageSize, isInTurn }: StandingRules): number {
-  if (tail.hole === null)
-    return isInTurn ? tail.askedMs : tail.newestMs + pageSize * (tail.rate.intervalMs ?? Number.POSITIVE_INFINITY);
-  const readings = (tail.hole.toMs - tail.hole.fromMs) / (tail.rate.intervalMs ?? 0);
-  return readings <= WALK_PAGES * pageSize ? NEVER_MS : tail.askedMs;
+export function turnOf(facts: DeviceFacts, { pageSize, isInTurn }: OutlookRules): number {
+  const { hole, rate, askedMs, newestMs } = facts;
+  if (hole === null) return isInTurn ? askedMs : newestMs + pageSize * (rate.intervalMs ?? Number.POSITIVE_INFINITY);
+  const readings = (hole.toMs - hole.fromMs) / (rate.intervalMs ?? 0);
+  return readings <= WALK_PAGES * pageSize ? NEVER_MS : askedMs;
 }
 
 /** Whether the listing tells of it at all, as far as is known. */
-export function isHinted(tail: Tail): boolean {
-  return !tail.isHintDropped && tail.seenMs !== NEVER_MS;
+function isHinted({ hint }: DeviceFacts): boolean {
+  return hint.trust !== 'dropped' && hint.seenMs !== NEVER_MS;
 }
 
-/** Whether the listing says that there is something that is not held. */
-export function hasNews(tail: Tail): boolean {
-  return isHinted(tail) && tail.seenMs > Math.max(tail.newestMs + GRAIN_MS, tail.emptySeenMs);
+/** Whether the listing says that there is something that is not covered. */
+function hasNews(facts: DeviceFacts): boolean {
+  const { hint, newestMs } = facts;
+  return isHinted(facts) && hint.seenMs > Math.max(newestMs + GRAIN_MS, hint.emptySeenMs);
 }
 
 /** From when on something new is there all but certainly. */
-function sureFromMs(tail: Tail, { sweepMs }: StandingRules): number {
-  if (hasNews(tail)) return NEVER_MS;
-  if (tail.newestMs === NEVER_MS || !tail.isActive) return Number.POSITIVE_INFINITY;
-  if (!tail.isQuiet) return tail.newestMs + surelyWithinMs(tail.rate);
-  if (isHinted(tail)) return Number.POSITIVE_INFINITY;
-  // Without a hint nobody tells when it speaks again: it is asked at doubling distances until that is its sweep.
-  const restMs = surelyWithinMs(tail.rate) * 2 ** Math.min(tail.emptiesInARow, 20);
-  return restMs >= sweepMs ? Number.POSITIVE_INFINITY : tail.askedMs + restMs;
+function sureFromMs(facts: DeviceFacts, { sweepMs }: OutlookRules): number {
+  if (hasNews(facts)) return NEVER_MS;
+  if (facts.newestMs === NEVER_MS || !facts.isActive) return Number.POSITIVE_INFINITY;
+  if (!facts.isQuiet) return facts.newestMs + surelyWithinMs(facts.rate);
+  if (isHinted(facts)) return Number.POSITIVE_INFINITY;
+  // Without a hint nothing shows when it speaks again: it is asked at doubling distances until that is its idle poll.
+  const restMs = surelyWithinMs(facts.rate) * 2 ** Math.min(facts.emptiesInARow, 20);
+  return restMs >= sweepMs ? Number.POSITIVE_INFINITY : facts.askedMs + restMs;
 }
 
 /**
- * From one look to the next at a quiet device of which no listing tells: at its next reading where that is still to
- * come, then at doubling distances. What had said nothing for a sweep when it was asked last has its sweeps alone.
+ * From one idle poll to the next of a device of which no listing tells: at its next reading where that is still to come,
+ * then at doubling distances. What was silent for an idle poll when it was asked last has its idle polls alone.
  */
-export function lookEveryMs(
-  tail: Tail,
-  { sweepMs, freshnessMs }: Pick<StandingRules, 'sweepMs' | 'freshnessMs'>,
+export function unlistedPollMs(
+  facts: DeviceFacts,
+  { sweepMs, freshnessMs }: Pick<OutlookRules, 'sweepMs' | 'freshnessMs'>,
 ): number {
-  const withinMs = surelyWithinMs(tail.rate);
-  const silentMs = tail.askedMs - tail.newestMs;
-  if (!tail.isActive || !(silentMs < sweepMs)) return sweepMs;
-  const nextMs = withinMs > silentMs ? withinMs - silentMs : withinMs * 2 ** Math.min(tail.emptiesInARow, 20);
+  const withinMs = surelyWithinMs(facts.rate);
+  const silentMs = facts.askedMs - facts.newestMs;
+  if (!facts.isActive || !(silentMs < sweepMs)) return sweepMs;
+  const nextMs = withinMs > silentMs ? withinMs - silentMs : withinMs * 2 ** Math.min(facts.emptiesInARow, 20);
   return Math.min(sweepMs, Math.max(freshnessMs, nextMs));
 }
 
-function oldestOf(tail: Tail): number {
-  const byRateMs = tail.newestMs + (tail.rate.intervalMs ?? Number.POSITIVE_INFINITY);
-  return hasNews(tail) ? Math.min(byRateMs, tail.seenMs) : byRateMs;
+function oldestOf(facts: DeviceFacts): number {
+  const byRateMs = facts.newestMs + (facts.rate.intervalMs ?? Number.POSITIVE_INFINITY);
+  return hasNews(facts) ? Math.min(byRateMs, facts.hint.seenMs) : byRateMs;
+}
+
+/**
+ * Takes in what a listing says.
+ *
+ * @param seenMs `last_seen_at`; `null` where it says none.
+ * @returns whether a device that was quiet has spoken.
+ */
+export function noteListed(facts: DeviceFacts, seenMs: number | null, atMs: number): boolean {
+  const { hint } = facts;
+  const before = hint.seenMs;
+  hint.listedMs = atMs;
+  hint.seenMs = seenMs ?? NEVER_MS;
+  if (before !== NEVER_MS && hint.seenMs > before && hint.trust === 'untested') hint.trust = 'proven';
+  // Two signs of life with pages between them tell nothing that the pages did not.
+  if (before !== NEVER_MS && before >= facts.newestMs) facts.rate = learnFromSeen(facts.rate, hint.seenMs - before);
+  if (hasNews(facts)) {
+    const wasQuiet = facts.isQuiet;
+    if (wasQuiet) facts.isBack = true;
+    facts.isQuiet = false;
+    return wasQuiet;
+  }
+  const expectedMs = facts.newestMs + surelyWithinMs(facts.rate);
+  const isDenied = expectedMs + LISTING_LAG_MS < atMs;
+  // A listing that was never seen to follow is not believed against a device that spoke when it was asked last: that
+  // costs one request, and a device that the listing knows nothing of is noticed at once.
+  const isBelieved = hint.trust === 'proven' || expectedMs < facts.askedMs;
+  if (isDenied && isHinted(facts) && isBelieved) facts.isQuiet = true;
+  return false;
+}
+
+/** What an answer about the newest end of a device brought. */
+export interface TailAnswer {
+  /** Readings that were not covered before. */
+  readonly newReadings: number;
+  /** The instants of the readings of the page, newest first; those that were covered before may be among them. */
+  readonly instantsMs: readonly number[];
+  /** The range below the page that is not covered, where one is left. */
+  readonly hole: Hole | null;
+  /** How far the question reached, where it was not asked for what is newer. */
+  readonly untilMs?: number | null;
+}
+
+/** Takes in an answer about its newest end. @returns whether its hint is dropped for that. */
+export function noteAnswer(facts: DeviceFacts, answer: TailAnswer, atMs: number): boolean {
+  const { newReadings, instantsMs } = answer;
+  const wasDropped = facts.hint.trust === 'dropped';
+  const isWrong = isHintWrong(facts, instantsMs);
+  const hadNews = hasNews(facts);
+  const wasWalk = facts.hole !== null;
+  facts.askedMs = atMs;
+  facts.failures = 0;
+  facts.restMs = NEVER_MS;
+  facts.hole = answer.hole;
+  if (newReadings > 0 || facts.rate.intervalMs === null) facts.rate = learnFromPage(facts.rate, instantsMs);
+  // A page further down says nothing of the newest end.
+  if (wasWalk) return false;
+  if (newReadings === 0 && answer.untilMs != null) {
+    // It rested just there: that says nothing of what is newer, and its rate not how much that is.
+    facts.newestMs = Math.max(facts.newestMs, answer.untilMs);
+    facts.isBack = true;
+    return false;
+  }
+  facts.isBack = false;
+  facts.newestMs = Math.max(facts.newestMs, instantsMs[0] ?? NEVER_MS);
+  if (isWrong) facts.hint.trust = 'dropped';
+  if (newReadings > 0) noteFound(facts);
+  else noteEmpty(facts, hadNews);
+  // The answer itself says that nothing newer was there.
+  if (facts.newestMs + surelyWithinMs(facts.rate) < (answer.untilMs ?? atMs)) facts.isQuiet = true;
+  return facts.hint.trust === 'dropped' && !wasDropped;
+}
+
+/** Takes in that it could not be asked, by a fault of its own. */
+export function noteFailure(facts: DeviceFacts, atMs: number): void {
+  facts.restMs = atMs + Math.min(LONGEST_REST_MS, REST_MS * 2 ** Math.min(facts.failures, 16));
+  facts.failures += 1;
+}
+
+function noteFound(facts: DeviceFacts): void {
+  facts.isQuiet = false;
+  facts.emptiesInARow = 0;
+  facts.hint.falseSigns = 0;
+}
+
+function noteEmpty(facts: DeviceFacts, hadNews: boolean): void {
+  const { hint } = facts;
+  facts.emptiesInARow += 1;
+  if (!facts.isQuiet && !hadNews) facts.rate = learnFromEmpty(facts.rate);
+  facts.isQuiet = true;
+  if (!hadNews) return;
+  hint.emptySeenMs = hint.seenMs;
+  hint.falseSigns += 1;
+  if (hint.falseSigns >= FALSE_SIGNS) hint.trust = 'dropped';
+}
+
+/** Whether the last listing ought to have told of a reading that is in the page and was not covered. */
+function isHintWrong(facts: DeviceFacts, instantsMs: readonly number[]): boolean {
+  const { hint, newestMs } = facts;
+  if (!isHinted(facts) || newestMs === NEVER_MS) return false;
+  if (hint.seenMs > newestMs + GRAIN_MS) return false;
+  const knownToMs = hint.listedMs - LISTING_LAG_MS;
+  return instantsMs.some((atMs) => atMs > newestMs + GRAIN_MS && atMs <= knownToMs);
 }

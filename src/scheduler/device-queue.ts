@@ -1,34 +1,166 @@
 /**
- * The newest ends of all devices, in the order in which they are worth a request (design 2.4).
+ * The devices in the order in which their newest ends are worth a request: a state machine for each device, and a heap for
+ * each state that waits for something. Each change takes a few steps in heaps, whatever the number of devices.
  *
- * A device waits until its freshness target is due; then it is ready, the one with the oldest reading first. Where its
- * page fills before its turn has come it goes before those, among several full ones the one that was asked longest
- * ago: so where the allowance cannot carry all readings, every device gets its newest page in turn. What is quiet waits
- * for its sweep. Each change takes a few steps in heaps, whatever the number of devices.
+ * | state   | what it means                                       | where it is, by what                                   |
+ * | ------- | --------------------------------------------------- | ------------------------------------------------------ |
+ * | absent  | not known                                           | -                                                      |
+ * | idle    | nothing new is expected                             | `idle`, by when its idle poll is due                   |
+ * | waiting | something will be there                             | `waiting`, by when it becomes ready or full            |
+ * | ready   | something is there                                  | `ready`, by its oldest reading, and `filling`, by when its page is full |
+ * | full    | a page of it is there, waiting longer costs another | `full`, by when it runs over, or by turn               |
+ * | asked   | a request about it is under way                     | -                                                      |
+ * | gone    | the service does not know it any more               | `idle`, by when it is looked at again, daily           |
+ * | checked | it is gone, and a request about it is under way     | -                                                      |
+ *
+ * What each event makes of each state; `placed` is `idle` or `waiting`, by the outlook of the device (`outlookOf`):
+ *
+ * | event     | absent | idle   | waiting | ready  | full   | asked  | gone    | checked |
+ * | --------- | ------ | ------ | ------- | ------ | ------ | ------ | ------- | ------- |
+ * | held      | placed | placed | placed  | placed | placed | asked  | placed  | asked   |
+ * | listed    | placed | placed | placed  | placed | placed | asked  | gone    | checked |
+ * | vanished  | gone   | gone   | gone    | gone   | gone   | gone   | gone    | gone    |
+ * | left      | absent | absent | absent  | absent | absent | absent | absent  | absent  |
+ * | began     | absent | asked  | asked   | asked  | asked  | asked  | checked | checked |
+ * | answered  | absent | placed | placed  | placed | placed | placed | placed  | placed  |
+ * | failed    | absent | placed | placed  | placed | placed | placed | gone    | gone    |
+ * | released  | absent | placed | placed  | placed | placed | placed | gone    | gone    |
+ * | reordered | absent | placed | placed  | placed | placed | asked  | gone    | checked |
+ * | due       | absent | idle   | ready   | ready  | full   | asked  | gone    | checked |
+ * | filled    | absent | idle   | waiting | full   | full   | asked  | gone    | checked |
+ *
+ * A live request goes to the head of `full`, else to the head of `ready`: where a page fills before the turn of its device
+ * has come it goes first, and where the quota cannot carry all readings every device gets its newest page in turn.
  */
 
 import { DAY_MS } from '../core/time.ts';
 import {
+  type DeviceFacts,
   type Hole,
-  lookEveryMs,
   NEVER_MS,
-  newTail,
-  type StandingRules,
-  standingOf,
+  noteAnswer,
+  noteFailure,
+  noteListed,
+  type Outlook,
+  type OutlookRules,
+  outlookOf,
   stopOf,
-  type Tail,
+  type TailAnswer,
   turnOf,
+  unknownDevice,
+  unlistedPollMs,
 } from './device-outlook.ts';
-import { createSlotHeap } from './heap.ts';
-import { noteAnswer, noteFailure, noteListed, type TailAnswer } from './planner-notes.ts';
+import { createHeap, dropSlot, type Heap, headKey, headSlot, putSlot } from './heap.ts';
 import type { ReportRate } from './report-rate.ts';
+
+export type DeviceState = 'absent' | 'idle' | 'waiting' | 'ready' | 'full' | 'asked' | 'gone' | 'checked';
+
+/** `vanished`: the service does not know it any more; `left`: it is excluded or forgotten; `reordered`: the rules changed. */
+export type DeviceEvent =
+  | 'held'
+  | 'listed'
+  | 'vanished'
+  | 'left'
+  | 'began'
+  | 'answered'
+  | 'failed'
+  | 'released'
+  | 'reordered'
+  | 'due'
+  | 'filled';
+
+/** The table of the header. */
+// biome-ignore format: a row for each event
+const TRANSITIONS: Readonly<Record<DeviceEvent, Readonly<Record<DeviceState, DeviceState | 'placed'>>>> = {
+  held:      { absent: 'placed', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'asked',  gone: 'placed',  checked: 'asked' },
+  listed:    { absent: 'placed', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'asked',  gone: 'gone',    checked: 'checked' },
+  vanished:  { absent: 'gone',   idle: 'gone',   waiting: 'gone',    ready: 'gone',   full: 'gone',   asked: 'gone',   gone: 'gone',    checked: 'gone' },
+  left:      { absent: 'absent', idle: 'absent', waiting: 'absent',  ready: 'absent', full: 'absent', asked: 'absent', gone: 'absent',  checked: 'absent' },
+  began:     { absent: 'absent', idle: 'asked',  waiting: 'asked',   ready: 'asked',  full: 'asked',  asked: 'asked',  gone: 'checked', checked: 'checked' },
+  answered:  { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'placed', gone: 'placed',  checked: 'placed' },
+  failed:    { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'placed', gone: 'gone',    checked: 'gone' },
+  released:  { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'placed', gone: 'gone',    checked: 'gone' },
+  reordered: { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', asked: 'asked',  gone: 'gone',    checked: 'checked' },
+  due:       { absent: 'absent', idle: 'idle',   waiting: 'ready',   ready: 'ready',  full: 'full',   asked: 'asked',  gone: 'gone',    checked: 'checked' },
+  filled:    { absent: 'absent', idle: 'idle',   waiting: 'waiting', ready: 'full',   full: 'full',   asked: 'asked',  gone: 'gone',    checked: 'checked' },
+};
+
+type HeapName = 'idle' | 'waiting' | 'ready' | 'filling' | 'full';
+
+/** The heaps that a device is in. */
+const HEAPS_OF: Readonly<Record<DeviceState, readonly HeapName[]>> = {
+  absent: [],
+  idle: ['idle'],
+  waiting: ['waiting'],
+  ready: ['ready', 'filling'],
+  full: ['full'],
+  asked: [],
+  gone: ['idle'],
+  checked: [],
+};
+
+const NOTHING_EXPECTED: Outlook = {
+  oldestMs: Number.POSITIVE_INFINITY,
+  dueMs: Number.POSITIVE_INFINITY,
+  fullMs: Number.POSITIVE_INFINITY,
+};
+
+/** A device in the queue. */
+export interface QueuedDevice {
+  readonly deviceId: string;
+  readonly slot: number;
+  state: DeviceState;
+  readonly facts: DeviceFacts;
+  /** As of when it was placed. */
+  outlook: Outlook;
+}
+
+export interface DeviceQueue {
+  rules: OutlookRules;
+  /** Whether the listing fails for so long that it tells nothing: idle devices are looked for without it. */
+  isUnlisted: boolean;
+  readonly devices: Map<string, QueuedDevice>;
+  readonly bySlot: (QueuedDevice | undefined)[];
+  readonly freeSlots: number[];
+  readonly heaps: Readonly<Record<HeapName, Heap>>;
+  /** Readings per ms of each slot, and their sum, kept up to date without adding them all up. */
+  readonly rates: number[];
+  rateSum: number;
+  droppedHints: number;
+}
+
+/** No devices. */
+export function createDeviceQueue(rules: OutlookRules): DeviceQueue {
+  return {
+    rules,
+    isUnlisted: false,
+    devices: new Map(),
+    bySlot: [],
+    freeSlots: [],
+    heaps: {
+      idle: createHeap(),
+      waiting: createHeap(),
+      ready: createHeap(),
+      filling: createHeap(),
+      full: createHeap(),
+    },
+    rates: [],
+    rateSum: 0,
+    droppedHints: 0,
+  };
+}
+
+/** A device that is gone is looked at this often. */
+const LOOK_MS = DAY_MS;
+/** So many devices are moved on in one look at most: after a start all are due at once, and no decision takes long. */
+const MOVES = 200;
 
 /** What is known of a device from before a restart. */
 export interface HeldTail {
   readonly newestMs: number | null;
   readonly askedMs: number | null;
   readonly rate: ReportRate;
-  /** What is missing below the newest stretch. */
+  /** What is missing below the newest range. */
   readonly hole?: Hole | null;
 }
 
@@ -37,242 +169,247 @@ export interface ListedTail {
   readonly deviceId: string;
   /** `last_seen_at`; `null` where the listing says none. */
   readonly seenMs: number | null;
-  /** Whether its life cycle lets readings be expected: a paused, shelved or retired one is asked by hint and sweep only. */
+  /** Whether its life cycle lets readings be expected: a paused, shelved or retired one is asked by hint and idle poll. */
   readonly isActive: boolean;
 }
 
-/** The device that is worth a request most. */
-export interface TailPick {
+/** Takes in what the state has of a device that is there. */
+export function noteDeviceHeld(queue: DeviceQueue, deviceId: string, held: HeldTail): void {
+  const device = deviceOf(queue, deviceId);
+  Object.assign(device.facts, {
+    newestMs: held.newestMs ?? NEVER_MS,
+    askedMs: held.askedMs ?? NEVER_MS,
+    rate: held.rate,
+    hole: held.hole ?? null,
+    isQuiet: false,
+    failures: 0,
+    restMs: NEVER_MS,
+  });
+  move(queue, device, 'held');
+}
+
+/** Takes in a line of a listing. @returns whether a quiet device turns out to have spoken. */
+export function noteDeviceListed(
+  queue: DeviceQueue,
+  { deviceId, seenMs, isActive }: ListedTail,
+  nowMs: number,
+): boolean {
+  const device = deviceOf(queue, deviceId);
+  device.facts.isActive = isActive;
+  const hasSpoken = noteListed(device.facts, seenMs, nowMs);
+  move(queue, device, 'listed');
+  return hasSpoken && !isGone(device);
+}
+
+/** It is gone, as was seen now: it is looked at daily. */
+export function noteDeviceGone(queue: DeviceQueue, deviceId: string, nowMs: number): void {
+  const device = deviceOf(queue, deviceId);
+  device.facts.askedMs = nowMs;
+  device.facts.hole = null;
+  move(queue, device, 'vanished');
+}
+
+/** Nothing of it is known any more. */
+export function dropDevice(queue: DeviceQueue, deviceId: string): void {
+  const device = queue.devices.get(deviceId);
+  if (device !== undefined) move(queue, device, 'left');
+}
+
+/** It is being asked. Of one that is asked for its history alone nothing else is wanted. */
+export function beginDevice(queue: DeviceQueue, deviceId: string): void {
+  const device = queue.devices.get(deviceId);
+  if (device !== undefined) move(queue, device, 'began');
+}
+
+/** Takes in an answer about its newest end. It may have left while it was being asked. */
+export function noteDeviceAnswer(queue: DeviceQueue, deviceId: string, answer: TailAnswer, nowMs: number): void {
+  const device = queue.devices.get(deviceId);
+  if (device === undefined) return;
+  if (noteAnswer(device.facts, answer, nowMs)) queue.droppedHints += 1;
+  move(queue, device, 'answered');
+}
+
+/** It could not be asked by a fault of its own. @returns until when it rests. */
+export function noteDeviceFailure(queue: DeviceQueue, deviceId: string, nowMs: number): number {
+  const device = queue.devices.get(deviceId);
+  if (device === undefined) return nowMs;
+  noteFailure(device.facts, nowMs);
+  move(queue, device, 'failed');
+  return device.facts.restMs;
+}
+
+/** It could not be asked, or was asked about something else: everything stands as before. */
+export function releaseDevice(queue: DeviceQueue, deviceId: string): void {
+  const device = queue.devices.get(deviceId);
+  if (device !== undefined) move(queue, device, 'released');
+}
+
+/** Takes in how the rules stand now. */
+export function setRules(queue: DeviceQueue, rules: OutlookRules): void {
+  queue.rules = rules;
+  reorder(queue);
+}
+
+/** Takes in whether the listing fails for so long that it tells nothing. */
+export function setUnlisted(queue: DeviceQueue, isUnlisted: boolean): void {
+  if (isUnlisted === queue.isUnlisted) return;
+  queue.isUnlisted = isUnlisted;
+  reorder(queue);
+}
+
+function reorder(queue: DeviceQueue): void {
+  for (const device of queue.devices.values()) move(queue, device, 'reordered');
+}
+
+/** Moves on those whose time has come: to ready, and to full. */
+export function advance(queue: DeviceQueue, nowMs: number): void {
+  const { waiting, filling } = queue.heaps;
+  for (let moves = 0; moves < MOVES && headKey(waiting) <= nowMs; moves += 1) moveHead(queue, waiting, 'due');
+  for (let moves = 0; moves < MOVES && headKey(filling) <= nowMs; moves += 1) moveHead(queue, filling, 'filled');
+}
+
+function moveHead(queue: DeviceQueue, heap: Heap, event: DeviceEvent): void {
+  const device = queue.bySlot[headSlot(heap)];
+  if (device !== undefined) move(queue, device, event);
+}
+
+/** Takes a device to the state that an event makes of its own, and to the heaps of that state. */
+function move(queue: DeviceQueue, device: QueuedDevice, event: DeviceEvent): void {
+  const next = TRANSITIONS[event][device.state];
+  for (const heap of HEAPS_OF[device.state]) dropSlot(queue.heaps[heap], device.slot);
+  if (next === 'placed') {
+    const outlook = outlookOf(device.facts, queue.rules);
+    device.outlook = outlook ?? NOTHING_EXPECTED;
+    device.state = outlook === null ? 'idle' : 'waiting';
+  } else device.state = next;
+  setRate(queue, device);
+  enter(queue, device);
+}
+
+function enter(queue: DeviceQueue, { deviceId, state, slot, facts, outlook }: QueuedDevice): void {
+  const { heaps, rules } = queue;
+  switch (state) {
+    case 'idle': {
+      const pollMs = queue.isUnlisted ? unlistedPollMs(facts, rules) : rules.sweepMs;
+      putSlot(heaps.idle, slot, Math.max(facts.askedMs + pollMs, facts.restMs));
+      break;
+    }
+    case 'gone':
+      putSlot(heaps.idle, slot, Math.max(facts.askedMs + LOOK_MS, facts.restMs));
+      break;
+    case 'waiting':
+      putSlot(heaps.waiting, slot, Math.min(outlook.dueMs, outlook.fullMs));
+      break;
+    case 'ready':
+      putSlot(heaps.ready, slot, outlook.oldestMs);
+      putSlot(heaps.filling, slot, outlook.fullMs);
+      break;
+    case 'full':
+      putSlot(heaps.full, slot, turnOf(facts, rules));
+      break;
+    case 'asked':
+    case 'checked':
+      break;
+    case 'absent':
+      queue.devices.delete(deviceId);
+      queue.bySlot[slot] = undefined;
+      queue.freeSlots.push(slot);
+  }
+}
+
+function deviceOf(queue: DeviceQueue, deviceId: string): QueuedDevice {
+  const known = queue.devices.get(deviceId);
+  if (known !== undefined) return known;
+  const slot = queue.freeSlots.pop() ?? queue.bySlot.length;
+  const device: QueuedDevice = { deviceId, slot, state: 'absent', facts: unknownDevice(), outlook: NOTHING_EXPECTED };
+  queue.devices.set(deviceId, device);
+  queue.bySlot[slot] = device;
+  return device;
+}
+
+function setRate(queue: DeviceQueue, device: QueuedDevice): void {
+  const { intervalMs } = device.facts.rate;
+  const isCounted = isSpeaking(device) && intervalMs !== null && intervalMs > 0;
+  const perMs = isCounted ? 1 / intervalMs : 0;
+  queue.rateSum += perMs - (queue.rates[device.slot] ?? 0);
+  queue.rates[device.slot] = perMs;
+}
+
+function isGone({ state }: QueuedDevice): boolean {
+  return state === 'gone' || state === 'checked';
+}
+
+function isSpeaking(device: QueuedDevice): boolean {
+  return device.state !== 'absent' && !device.facts.isQuiet && !isGone(device);
+}
+
+/** The device that is worth a live request most. */
+export interface LivePick {
   readonly deviceId: string;
-  /** How old its oldest reading is that is not held, in ms; infinite where it was never asked. */
+  /** How old its oldest reading is that is not covered, in ms; infinite where it was never asked. */
   readonly ageMs: number;
   /** Where the request should stop; `null`: at the newest reading. */
   readonly untilMs: number | null;
 }
 
-export interface Tails {
-  /** Takes in how the rules stand now. */
-  setRules(rules: StandingRules): void;
-  /** Takes in whether the listing fails for so long that it tells nothing: what is quiet is looked for without it. */
-  setUnlisted(is: boolean): void;
-  held(deviceId: string, held: HeldTail): void;
-  /** @returns whether a quiet device turns out to have spoken. */
-  listed(device: ListedTail, nowMs: number): boolean;
-  /** It is gone, as was seen now: it is looked at daily. */
-  gone(deviceId: string, nowMs: number): void;
-  /** Nothing of it is known any more. */
-  left(deviceId: string): void;
-  began(deviceId: string): void;
-  landed(deviceId: string, answer: TailAnswer, nowMs: number): void;
-  /** It could not be asked by a fault of its own. @returns until when it rests. */
-  failed(deviceId: string, nowMs: number): number;
-  /** It could not be asked, or was asked about something else: everything stands as before. */
-  released(deviceId: string): void;
-  live(nowMs: number): TailPick | null;
-  /** The quiet device whose sweep is due. */
-  sweep(nowMs: number): string | null;
-  /** When the next one becomes ready by itself, and when the next one is due for its sweep; infinite where none will. */
-  nextLiveMs(): number;
-  nextSweepMs(): number;
-  /** Readings that the devices which speak make, per ms. */
-  readingsPerMs(): number;
-  /** From reading to reading, of each device that speaks and whose rate is known. */
-  speakingMs(): readonly number[];
-  /** Devices that speak, as far as is known, at a rate that is not; and those that do not. */
-  unknown(): number;
-  quiet(): number;
-  /** How many wait for their turn now. */
-  ready(): number;
-  size(): number;
-  droppedHints(): number;
-  steps(): number;
+/** The device that is worth a request most, as of the last `advance`; `null`: none has anything new. */
+export function pickLive({ heaps, bySlot, rules }: DeviceQueue, nowMs: number): LivePick | null {
+  const device = bySlot[heaps.full.size > 0 ? headSlot(heaps.full) : headSlot(heaps.ready)];
+  if (device === undefined) return null;
+  const { facts, outlook } = device;
+  const isNew = facts.newestMs === NEVER_MS && facts.hole === null;
+  const ageMs = isNew ? Number.POSITIVE_INFINITY : nowMs - outlook.oldestMs;
+  return { deviceId: device.deviceId, ageMs, untilMs: stopOf(facts, rules, nowMs) };
 }
 
-/** A device that is gone is looked at this often. */
-const LOOK_MS = DAY_MS;
-/** So many devices are moved on in one look at most: after a start all are due at once, and no decision takes long. */
-const MOVES = 200;
-
-/** No devices. */
-export function createTails(first: StandingRules): Tails {
-  let rules = first;
-  let isUnlisted = false;
-  const tails = new Map<string, Tail>();
-  const bySlot: (Tail | undefined)[] = [];
-  const freeSlots: number[] = [];
-  const heaps = {
-    /** By when they become ready or full. */
-    waiting: createSlotHeap(),
-    /** By their oldest reading; the same ones are in `filling`. */
-    ready: createSlotHeap(),
-    /** By when their page is full. */
-    filling: createSlotHeap(),
-    /** By their turn. */
-    full: createSlotHeap(),
-    /** The quiet ones, by when their sweep is due. */
-    quiet: createSlotHeap(),
-  };
-  const everyHeap = Object.values(heaps);
-  const rates = createRateSum();
-  let droppedHints = 0;
-
-  const tailOf = (deviceId: string): Tail => {
-    const known = tails.get(deviceId);
-    if (known !== undefined) return known;
-    const tail = newTail(deviceId, freeSlots.pop() ?? bySlot.length);
-    tails.set(deviceId, tail);
-    bySlot[tail.slot] = tail;
-    return tail;
-  };
-  const wait = (tail: Tail): void => {
-    const standing = standingOf(tail, rules);
-    const everyMs = isUnlisted ? lookEveryMs(tail, rules) : rules.sweepMs;
-    const sweepMs = tail.askedMs + (tail.isGone ? LOOK_MS : everyMs);
-    if (standing === null) heaps.quiet.put(tail.slot, Math.max(sweepMs, tail.restMs));
-    else heaps.waiting.put(tail.slot, Math.min(standing.dueMs, standing.fullMs));
-  };
-  const place = (tail: Tail): void => {
-    for (const heap of everyHeap) heap.drop(tail.slot);
-    rates.set(tail.slot, tail.isQuiet || tail.isGone ? null : tail.rate.intervalMs);
-    if (!tail.isUnderWay) wait(tail);
-  };
-  const moveOn = (tail: Tail, nowMs: number): void => {
-    const standing = standingOf(tail, rules);
-    heaps.waiting.drop(tail.slot);
-    if (standing === null || Math.min(standing.dueMs, standing.fullMs) > nowMs) {
-      wait(tail);
-      return;
-    }
-    heaps.ready.put(tail.slot, standing.oldestMs);
-    heaps.filling.put(tail.slot, standing.fullMs);
-  };
-  /** Moves on those whose time has come. */
-  const advance = (nowMs: number): void => {
-    for (let moves = 0; moves < MOVES && heaps.waiting.headKey() <= nowMs; moves += 1) {
-      const tail = bySlot[heaps.waiting.head()];
-      if (tail !== undefined) moveOn(tail, nowMs);
-    }
-    for (let moves = 0; moves < MOVES && heaps.filling.headKey() <= nowMs; moves += 1) {
-      const slot = heaps.filling.head();
-      const tail = bySlot[slot];
-      heaps.filling.drop(slot);
-      heaps.ready.drop(slot);
-      if (tail !== undefined) heaps.full.put(slot, turnOf(tail, rules));
-    }
-  };
-  const change = <T>(deviceId: string, work: (tail: Tail) => T): T => {
-    const tail = tailOf(deviceId);
-    const result = work(tail);
-    place(tail);
-    return result;
-  };
-
-  return {
-    setRules(next) {
-      rules = next;
-      for (const tail of tails.values()) place(tail);
-    },
-    setUnlisted(is) {
-      if (is === isUnlisted) return;
-      isUnlisted = is;
-      for (const tail of tails.values()) place(tail);
-    },
-    held(deviceId, { newestMs, askedMs, rate, hole = null }) {
-      change(deviceId, (tail) => {
-        Object.assign(tail, { newestMs: newestMs ?? NEVER_MS, askedMs: askedMs ?? NEVER_MS, rate, hole });
-        Object.assign(tail, { isGone: false, isQuiet: false, failures: 0, restMs: NEVER_MS });
-      });
-    },
-    listed: ({ deviceId, seenMs, isActive }, nowMs) =>
-      change(deviceId, (tail) => {
-        tail.isActive = isActive;
-        return noteListed(tail, seenMs, nowMs);
-      }),
-    gone(deviceId, nowMs) {
-      change(deviceId, (tail) => {
-        Object.assign(tail, { isGone: true, isUnderWay: false, askedMs: nowMs, hole: null });
-      });
-    },
-    left(deviceId) {
-      const tail = tails.get(deviceId);
-      if (tail === undefined) return;
-      for (const heap of everyHeap) heap.drop(tail.slot);
-      rates.set(tail.slot, null);
-      tails.delete(deviceId);
-      bySlot[tail.slot] = undefined;
-      freeSlots.push(tail.slot);
-    },
-    began(deviceId) {
-      // Of one that is asked for its history alone nothing else is wanted.
-      if (!tails.has(deviceId)) return;
-      change(deviceId, (tail) => {
-        tail.isUnderWay = true;
-      });
-    },
-    landed(deviceId, answer, nowMs) {
-      // It may have left while it was being asked.
-      if (!tails.has(deviceId)) return;
-      change(deviceId, (tail) => {
-        tail.isUnderWay = false;
-        if (noteAnswer(tail, answer, nowMs)) droppedHints += 1;
-      });
-    },
-    failed(deviceId, nowMs) {
-      if (!tails.has(deviceId)) return nowMs;
-      return change(deviceId, (tail) => {
-        tail.isUnderWay = false;
-        noteFailure(tail, nowMs);
-        return tail.restMs;
-      });
-    },
-    released(deviceId) {
-      if (!tails.has(deviceId)) return;
-      change(deviceId, (tail) => {
-        tail.isUnderWay = false;
-      });
-    },
-    live(nowMs) {
-      advance(nowMs);
-      const slot = heaps.full.size() > 0 ? heaps.full.head() : heaps.ready.head();
-      const tail = bySlot[slot];
-      if (tail === undefined) return null;
-      const oldestMs = standingOf(tail, rules)?.oldestMs ?? nowMs;
-      const isNew = tail.newestMs === NEVER_MS && tail.hole === null;
-      const ageMs = isNew ? Number.POSITIVE_INFINITY : nowMs - oldestMs;
-      return { deviceId: tail.deviceId, ageMs, untilMs: stopOf(tail, rules, nowMs) };
-    },
-    sweep: (nowMs) => (heaps.quiet.headKey() <= nowMs ? (bySlot[heaps.quiet.head()]?.deviceId ?? null) : null),
-    nextLiveMs: heaps.waiting.headKey,
-    nextSweepMs: heaps.quiet.headKey,
-    readingsPerMs: rates.sum,
-    speakingMs: () =>
-      [...tails.values()].flatMap(({ rate, isQuiet, isGone }) => (isQuiet || isGone ? [] : (rate.intervalMs ?? []))),
-    unknown: () =>
-      countOf(tails.values(), ({ rate, isQuiet, isGone }) => !isQuiet && !isGone && rate.intervalMs === null),
-    quiet: () => countOf(tails.values(), ({ isQuiet, isGone }) => isQuiet && !isGone),
-    ready: () => heaps.ready.size() + heaps.full.size(),
-    size: () => tails.size,
-    droppedHints: () => droppedHints,
-    steps: () => everyHeap.reduce((sum, heap) => sum + heap.steps(), 0),
-  };
+/** The device whose idle poll is due, or the one that is gone and has to be looked at. */
+export function pickIdle({ heaps, bySlot }: DeviceQueue, nowMs: number): string | null {
+  return headKey(heaps.idle) <= nowMs ? (bySlot[headSlot(heaps.idle)]?.deviceId ?? null) : null;
 }
 
-function countOf(tails: Iterable<Tail>, is: (tail: Tail) => boolean): number {
-  let count = 0;
-  for (const tail of tails) if (is(tail)) count += 1;
-  return count;
+/** When the next one becomes ready by itself; infinite where none will. */
+export function nextReadyMs({ heaps }: DeviceQueue): number {
+  return headKey(heaps.waiting);
 }
 
-/** The sum of the rates of all slots, kept up to date without adding them all up. */
-function createRateSum() {
-  const rates: number[] = [];
-  let sum = 0;
-  return {
-    set(slot: number, intervalMs: number | null): void {
-      const next = intervalMs === null || intervalMs <= 0 ? 0 : 1 / intervalMs;
-      sum += next - (rates[slot] ?? 0);
-      rates[slot] = next;
-    },
-    sum: (): number => Math.max(0, sum),
-  };
+/** When the next one is due for its idle poll; infinite where none will be. */
+export function nextIdleMs({ heaps }: DeviceQueue): number {
+  return headKey(heaps.idle);
+}
+
+/** How many wait for their turn now. */
+export function readyCount({ heaps }: DeviceQueue): number {
+  return heaps.ready.size + heaps.full.size;
+}
+
+/** Readings that the devices which speak make, per ms. */
+export function readingsPerMs({ rateSum }: DeviceQueue): number {
+  return Math.max(0, rateSum);
+}
+
+/** How fast devices report. */
+export interface Rates {
+  /** From reading to reading, in ms, of each device that speaks and whose rate is known. */
+  readonly knownMs: readonly number[];
+  /** Devices that speak at a rate that is not known yet. */
+  readonly unknown: number;
+  readonly quiet: number;
+}
+
+/** How fast the devices report, as far as is known. Takes a look at each. */
+export function ratesOf({ devices }: DeviceQueue): Rates {
+  const knownMs: number[] = [];
+  let [unknown, quiet] = [0, 0];
+  for (const device of devices.values()) {
+    const { intervalMs } = device.facts.rate;
+    if (!isSpeaking(device)) quiet += isGone(device) ? 0 : 1;
+    else if (intervalMs === null) unknown += 1;
+    else knownMs.push(intervalMs);
+  }
+  return { knownMs, unknown, quiet };
+}
+
+/** Steps in its heaps so far. */
+export function queueSteps({ heaps }: DeviceQueue): number {
+  return Object.values(heaps).reduce((sum, heap) => sum + heap.steps, 0);
 }

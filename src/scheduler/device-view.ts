@@ -1,12 +1,12 @@
 /**
- * What the planner is told of a device by what is held of it: the newest reading, the stretch that is missing right
- * below it, and what of history is open (design 2.1, "everything follows from coverage").
+ * What the coverage of a device tells the planner: its newest reading, the range that is missing right below it, and what
+ * of history is open.
  */
 import { type CoveredSpan, holesIn } from '../core/coverage.ts';
 import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract } from '../core/intervals.ts';
 import { DAY_NS, type EpochNs, maxNs, nsToMs } from '../core/time.ts';
 import type { Hole } from './device-outlook.ts';
-import type { OpenHistory } from './history-queue.ts';
+import { NOTHING_OPEN, type OpenHistory } from './history-queue.ts';
 
 export interface DeviceView {
   /** The newest reading that is held; where none is, up to when none was found; `null`: nothing was ever asked. */
@@ -33,13 +33,11 @@ export interface ViewInput {
 const CATCH_UP_NS = DAY_NS;
 const WEEK_NS = 7n * DAY_NS;
 
-const NOTHING: OpenHistory = { day: 0, week: 0, rest: 0 };
-
 /** Looks at one device. What lies above the newest stretch is no hole: the next live request brings it. */
 export function viewOf({ spans, wanted, resting, named = [] }: ViewInput): DeviceView {
   const top = spans.at(-1);
   // Never asked: the newest page comes before any history.
-  if (top === undefined) return { newestMs: null, coveredToMs: null, hole: null, open: NOTHING };
+  if (top === undefined) return { newestMs: null, coveredToMs: null, hole: null, open: NOTHING_OPEN };
   const below = { from: wanted.from, to: maxNs(wanted.from, top.from) };
   const missing = subtract(holesIn(below, spans), resting);
   const newest = missing.at(-1);

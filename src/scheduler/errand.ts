@@ -9,7 +9,7 @@ import { DAY_NS, maxNs, minNs, msToNs, nsToMs, SECOND_NS } from '../core/time.ts
 import type { SyncContext } from '../ingest/context.ts';
 import { nameGap } from '../ingest/named-gaps.ts';
 import type { ScanResult, ScanTask } from '../ingest/page-scan.ts';
-import type { TailAnswer } from './planner-notes.ts';
+import type { TailAnswer } from './device-outlook.ts';
 import type { HistoryDecision, TailDecision } from './planner-types.ts';
 import type { Planning, Viewed } from './planning.ts';
 

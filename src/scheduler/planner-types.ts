@@ -1,12 +1,12 @@
 /**
- * The words in which the planner is spoken with: what it is set to, what it is told, what it answers (design 2.4).
+ * The planner's interface: its settings, what it is told, and its decisions.
  */
 
 import type { Purpose } from '../core/ports.ts';
 import type { DayFigures } from './day-budget.ts';
-import type { HeldTail, ListedTail } from './device-queue.ts';
+import type { TailAnswer } from './device-outlook.ts';
+import type { HeldTail, ListedTail, Rates } from './device-queue.ts';
 import type { OpenHistory, Reach } from './history-queue.ts';
-import type { TailAnswer } from './planner-notes.ts';
 import type { RoundKind } from './streams.ts';
 
 /** What is asked for by the configuration and the plan. */
@@ -51,7 +51,7 @@ export interface RoundDecision {
   readonly lane: 'inventory' | 'alerts';
 }
 
-/** One piece of what was held for complete and is read once more (yesterday, design 2.1); of which device, the motion knows. */
+/** One piece of what was held for complete and is read once more (yesterday); of which device, the caller knows. */
 export interface RereadDecision {
   readonly kind: 'reread';
   readonly lane: 'sweep';
@@ -90,15 +90,6 @@ export interface PlannerFigures {
   readonly openHistoryMs: OpenHistory;
   readonly devices: number;
   readonly readingsPerDay: number;
-}
-
-/** How fast devices report. */
-export interface Rates {
-  /** From reading to reading, in ms, of each device that speaks and whose rate is known. */
-  readonly knownMs: readonly number[];
-  /** Devices that speak at a rate that is not known yet. */
-  readonly unknown: number;
-  readonly quiet: number;
 }
 
 /** All times are the server's, in ms; they may be any clock's as long as it is one. */

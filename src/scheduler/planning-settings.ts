@@ -5,10 +5,10 @@
 import { hash64 } from '../core/hash.ts';
 import type { Interval } from '../core/intervals.ts';
 import { DAY_NS, type EpochMs, MINUTE_MS, maxNs, minNs, msToNs } from '../core/time.ts';
+import { meanPeriodMs } from './estimate.ts';
 import type { Reach } from './history-queue.ts';
 import type { PlannerSettings } from './planner-types.ts';
 import type { PlanningParts, Viewed } from './planning.ts';
-import { meanPeriodMs } from './schedule-period.ts';
 import type { RoundKind } from './streams.ts';
 
 /** Phases lie within this, so that containers which all go by the minute do not all ask at its first second. */

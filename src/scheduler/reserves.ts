@@ -1,24 +1,21 @@
 /**
- * The floors: whatever live work needs, each kind of work below it gets its part of the requests while it has any
- * (design 2.4, "never nothing for ever").
- *
- * What has work earns a little with every request that goes out and pays one for each of its own; with one earned it is
- * owed a request. So it waits no longer than the reciprocal of its part, in requests, and the floors together leave the
- * rest to live work. What was got without being owed is paid for as well, up to a measure: a listing that was worth its
- * pages does not come again at once because its floor says so.
+ * What each kind of work gets at least, and what is short: whether all readings fit into the quota, by which rules devices
+ * are asked where they do and where they do not, and the reserve of each lane below live work, so that none ever starves.
  */
 import type { Purpose } from '../core/ports.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../core/time.ts';
+import type { OutlookRules } from './device-outlook.ts';
 
 /** The kinds of work below live, in their order. */
-export const FLOOR_LANES = ['account', 'alerts', 'devices', 'first-history', 'backfill', 'sweep'] as const;
+export const RESERVED_LANES = ['account', 'alerts', 'devices', 'first-history', 'backfill', 'sweep'] as const;
 
-export type FloorLane = (typeof FLOOR_LANES)[number];
+export type ReservedLane = (typeof RESERVED_LANES)[number];
 
 /** The part of all requests that each gets at least while it has work. */
-export type Floors = Readonly<Record<FloorLane, number>>;
+export type Reserves = Readonly<Record<ReservedLane, number>>;
 
-/** Where the readings fit: history gets on, and what is quiet is looked at. */
-export const USUAL_FLOORS: Floors = {
+/** Where the readings fit: history gets on, and quiet devices are looked at. */
+export const USUAL_RESERVES: Reserves = {
   account: 0.002,
   alerts: 0.01,
   devices: 0.01,
@@ -28,7 +25,7 @@ export const USUAL_FLOORS: Floors = {
 };
 
 /** Where not even the readings fit, requests that bring none are dear. */
-export const NARROW_FLOORS: Floors = {
+export const NARROW_RESERVES: Reserves = {
   account: 0.001,
   alerts: 0.004,
   devices: 0.005,
@@ -38,7 +35,7 @@ export const NARROW_FLOORS: Floors = {
 };
 
 /** How much of what was got without being owed is paid for, in requests: a listing of many pages is one piece of work. */
-const MOST_AHEAD: Floors = {
+const MOST_AHEAD: Reserves = {
   account: 1,
   alerts: 5,
   devices: 200,
@@ -47,34 +44,157 @@ const MOST_AHEAD: Floors = {
   sweep: 5,
 };
 
-export interface FloorBooks {
-  /** Books a request. @param hasWork of each, at that time. */
-  sent(purpose: Pick<Purpose, 'lane' | 'stream'>, hasWork: (lane: FloorLane) => boolean, floors: Floors): void;
-  /** The first that is owed a request and has work for it. */
-  owed(hasWork: (lane: FloorLane) => boolean): FloorLane | null;
+/**
+ * What each lane has earned, in requests. A lane that has work earns a little with every request that is sent and pays one
+ * for each of its own; with one earned it is owed a request. So it waits no longer than the reciprocal of its reserve, in
+ * requests, and the reserves together leave the rest to live work. What a lane got without being owed is paid for as well,
+ * up to a measure: a listing that was worth its pages does not come again at once because its reserve says so.
+ */
+export type Earned = Record<ReservedLane, number>;
+
+/** Accounts in which no lane is owed anything. */
+export function createEarned(): Earned {
+  return { account: 0, alerts: 0, devices: 0, 'first-history': 0, backfill: 0, sweep: 0 };
 }
 
-/** Books in which nobody is owed anything. */
-export function createFloorBooks(): FloorBooks {
-  const earned = { account: 0, alerts: 0, devices: 0, 'first-history': 0, backfill: 0, sweep: 0 };
-  return {
-    sent(purpose, hasWork, floors) {
-      const paying = floorLaneOf(purpose);
-      for (const lane of FLOOR_LANES) {
-        const isPaying = lane === paying;
-        // Nothing is saved up without work; what is being done was work.
-        const most = isPaying || hasWork(lane) ? 1 + floors[lane] : 0;
-        const next = Math.min(most, earned[lane] + floors[lane]) - (isPaying ? 1 : 0);
-        earned[lane] = Math.max(-MOST_AHEAD[lane], next);
-      }
-    },
-    owed: (hasWork) => FLOOR_LANES.find((lane) => earned[lane] >= 1 && hasWork(lane)) ?? null,
-  };
+/** Books a request. @param hasWork of each lane, at that time. */
+export function bookRequest(
+  earned: Earned,
+  purpose: Pick<Purpose, 'lane' | 'stream'>,
+  hasWork: (lane: ReservedLane) => boolean,
+  reserves: Reserves,
+): void {
+  const paying = reservedLaneOf(purpose);
+  for (const lane of RESERVED_LANES) {
+    const isPaying = lane === paying;
+    // Nothing is saved up without work; what is being done was work.
+    const most = isPaying || hasWork(lane) ? 1 + reserves[lane] : 0;
+    const next = Math.min(most, earned[lane] + reserves[lane]) - (isPaying ? 1 : 0);
+    earned[lane] = Math.max(-MOST_AHEAD[lane], next);
+  }
 }
 
-/** What a request counts as; `null` for live work, which has no floor. */
-function floorLaneOf({ lane, stream }: Pick<Purpose, 'lane' | 'stream'>): FloorLane | null {
+/** The first lane that is owed a request and has work for it. */
+export function owedLane(earned: Earned, hasWork: (lane: ReservedLane) => boolean): ReservedLane | null {
+  return RESERVED_LANES.find((lane) => earned[lane] >= 1 && hasWork(lane)) ?? null;
+}
+
+/** What a request counts as; `null` for live work, which has no reserve. */
+function reservedLaneOf({ lane, stream }: Pick<Purpose, 'lane' | 'stream'>): ReservedLane | null {
   if (lane === 'live') return null;
   if (lane !== 'inventory') return lane;
   return stream === 'account' ? 'account' : 'devices';
+}
+
+/** How full pages come at best, as they are asked for before they run over. */
+export const FULL_PAGE = 0.97;
+/** The part of the requests that may go to pages that are not full yet where pages are what is short. */
+export const UNFULL_PART = 0.012;
+const LONGEST_STALE_MS = 30 * DAY_MS;
+const STEPS = 24;
+
+/**
+ * How old a reading may become before its device is asked although its page is not full, where full pages are what is
+ * short: as old as keeps the room that is wasted small.
+ *
+ * @param intervalsMs of the devices that report. @returns milliseconds, at most 30 days.
+ */
+export function staleLimitMs(
+  intervalsMs: readonly number[],
+  { pageSize, requestsPerMs }: { pageSize: number; requestsPerMs: number },
+): number {
+  const wasted = (staleMs: number): number => {
+    let sum = 0;
+    for (const intervalMs of intervalsMs) {
+      const fillMs = pageSize * FULL_PAGE * intervalMs;
+      if (fillMs > staleMs) sum += (1 - staleMs / fillMs) / staleMs;
+    }
+    return sum;
+  };
+  const range = { from: MINUTE_MS, to: LONGEST_STALE_MS };
+  return leastOf(range, (staleMs) => wasted(staleMs) <= UNFULL_PART * requestsPerMs);
+}
+
+/**
+ * The least value at which a condition holds that holds for all greater ones, to a few millionths; the greatest where it
+ * never does.
+ *
+ * @param range above 0.
+ */
+export function leastOf(range: { from: number; to: number }, holds: (value: number) => boolean): number {
+  let { from, to } = range;
+  if (holds(from)) return from;
+  for (let step = 0; step < STEPS; step += 1) {
+    const middle = Math.sqrt(from * to);
+    if (holds(middle)) to = middle;
+    else from = middle;
+  }
+  return to;
+}
+
+/** How much the readings may come to of what is carried before only the newest pages are kept; and to come back. */
+const OVERCOMMITTED = 0.97;
+const CARRIED_AGAIN = 0.9;
+/** Where what runs over is lost in any case, a page is waited for until it is full for certain. */
+const OVERFULL_PAGE = 1.03;
+const RENEW_MS = HOUR_MS;
+/** By how much the limit has to move before all devices are put in order anew for it. */
+const WORTH_MOVING = 1.2;
+/** How many requests the turn of a page that is full may take to come. */
+const SLACK_REQUESTS = 4;
+
+/** Whether the readings fit, as of the last look: rates and quota change slowly, so that is looked at now and then. */
+export interface Commitment {
+  /** Whether not even the readings fit, so that only the newest page of each device is kept. */
+  isOver: boolean;
+  renewedMs: number;
+  /** How old readings may become while they do not fit, and how early full pages are asked for while they do, in ms. */
+  staleMs: number;
+  slackMs: number;
+}
+
+/** All readings fit, as far as is known. */
+export function createCommitment(): Commitment {
+  return { isOver: false, renewedMs: Number.NEGATIVE_INFINITY, staleMs: 0, slackMs: 0 };
+}
+
+/** The rules as they stand. @param usual what does not depend on the commitment. */
+export function rulesOf({ isOver, staleMs, slackMs }: Commitment, usual: UsualRules): OutlookRules {
+  return isOver
+    ? { ...usual, fill: OVERFULL_PAGE, slackMs: 0, isInTurn: true, staleMs }
+    : { ...usual, fill: FULL_PAGE, slackMs, isInTurn: false, staleMs: Number.POSITIVE_INFINITY };
+}
+
+export type UsualRules = Pick<OutlookRules, 'freshnessMs' | 'sweepMs' | 'pageSize'>;
+
+/** What the devices make, and what is carried. */
+export interface Load {
+  readonly pageSize: number;
+  readonly readingsPerMs: number;
+  /** From reading to reading, of the devices that report. */
+  readonly intervalsMs: () => readonly number[];
+  /** Requests. */
+  readonly carriedPerMs: number;
+}
+
+/** Looks again. @returns whether the rules are others now. */
+export function renewCommitment(commitment: Commitment, load: Load, nowMs: number): boolean {
+  const { isOver: was } = commitment;
+  const needed = load.readingsPerMs / (load.pageSize * FULL_PAGE);
+  const isOver = needed > load.carriedPerMs * (was ? CARRIED_AGAIN : OVERCOMMITTED);
+  commitment.isOver = isOver;
+  if (was === isOver && nowMs - commitment.renewedMs < RENEW_MS) return false;
+  commitment.renewedMs = nowMs;
+  const next = isOver
+    ? staleLimitMs(load.intervalsMs(), { pageSize: load.pageSize, requestsPerMs: load.carriedPerMs })
+    : SLACK_REQUESTS / load.carriedPerMs;
+  // What has moved a little is compared with what all go by, not with the last look.
+  if (was === isOver && !isWorthMoving(isOver ? commitment.staleMs : commitment.slackMs, next)) return false;
+  if (isOver) commitment.staleMs = next;
+  else commitment.slackMs = next;
+  return true;
+}
+
+function isWorthMoving(before: number, after: number): boolean {
+  return before !== after && !(Math.max(before / after, after / before) < WORTH_MOVING);
 }

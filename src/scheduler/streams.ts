@@ -1,89 +1,133 @@
 /**
- * The streams that are read as a whole: the account, the alerts, the list of devices. When each is due, and how far it
- * is behind its schedule.
+ * The streams that are read as a whole (the account, the alerts, the list of devices): when each is due, how far it is
+ * behind its schedule, and how often the list is worth its requests.
  */
-import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
 export const ROUND_KINDS = ['account', 'alerts', 'devices'] as const;
 
 export type RoundKind = (typeof ROUND_KINDS)[number];
 
-export interface Rounds {
-  /** When it is due; infinite while it is being read. @param everyMs from its last end. */
-  dueMs(kind: RoundKind, everyMs: number): number;
-  /** How old it is, in periods, where it is due; else 0. */
-  behind(kind: RoundKind, everyMs: number, nowMs: number): number;
-  /** When it was last read to its end; infinitely long ago where it never was. */
-  readMs(kind: RoundKind): number;
-  /** Whether it was never read to its end. */
-  isNew(kind: RoundKind): boolean;
-  began(kind: RoundKind): void;
-  /** A page has come, and there are more: the next one is due at once. */
-  goesOn(kind: RoundKind): void;
-  done(kind: RoundKind, nowMs: number): void;
-  /** It came to nothing and is begun anew. @param isOwn whether it rests first, at doubling times. */
-  failed(kind: RoundKind, isOwn: boolean, nowMs: number): void;
-  hasten(kind: RoundKind): void;
-  off(kind: RoundKind, untilMs: number): void;
-}
-
 /** How long a stream rests after a failure of its own. */
 const REST_MS = 5 * SECOND_MS;
 const LONGEST_REST_MS = 2 * MINUTE_MS;
 
-interface Round {
-  /** When it was last read to its end. */
-  readMs: number;
+/** A stream as it stands. */
+export interface Stream {
+  /** When it was last read to its end; infinitely long ago where it never was. */
+  readonly readMs: number;
   /** Not before that, whatever is due. */
-  restMs: number;
-  isUnderWay: boolean;
+  readonly restMs: number;
+  readonly isUnderWay: boolean;
   /** Whether it is due at once: more pages are to come, or it was hastened. */
-  isUrgent: boolean;
-  failures: number;
+  readonly isUrgent: boolean;
+  readonly failures: number;
 }
 
-/** Rounds that were never read. */
-export function createRounds(): Rounds {
-  const create = (): Round => ({
-    readMs: Number.NEGATIVE_INFINITY,
-    restMs: Number.NEGATIVE_INFINITY,
+/** A stream that was never read. */
+export const UNREAD_STREAM: Stream = {
+  readMs: Number.NEGATIVE_INFINITY,
+  restMs: Number.NEGATIVE_INFINITY,
+  isUnderWay: false,
+  isUrgent: false,
+  failures: 0,
+};
+
+/** When it is due; infinite while it is being read. @param everyMs from its last end. */
+export function dueMs({ readMs, restMs, isUnderWay, isUrgent }: Stream, everyMs: number): number {
+  if (isUnderWay) return Number.POSITIVE_INFINITY;
+  return isUrgent ? restMs : Math.max(restMs, readMs + everyMs);
+}
+
+/** How old it is, in periods, where it is due; else 0. */
+export function periodsBehind(stream: Stream, everyMs: number, nowMs: number): number {
+  return dueMs(stream, everyMs) > nowMs ? 0 : Math.max(1, (nowMs - stream.readMs) / everyMs);
+}
+
+/** What happens to a stream, and what it is then. */
+export const streamEvents = {
+  began: (stream: Stream): Stream => ({ ...stream, isUnderWay: true }),
+  /** A page has come, and there are more: the next one is due at once. */
+  goesOn: (stream: Stream): Stream => ({ ...stream, isUnderWay: false, isUrgent: true, failures: 0 }),
+  done: (nowMs: number): Stream => ({ ...UNREAD_STREAM, readMs: nowMs }),
+  /** It came to nothing and is begun anew. @param isOwn whether it rests first, at doubling times. */
+  failed: (stream: Stream, isOwn: boolean, nowMs: number): Stream => {
+    if (!isOwn) return { ...stream, isUnderWay: false };
+    const restMs = nowMs + Math.min(LONGEST_REST_MS, REST_MS * 2 ** Math.min(stream.failures, 16));
+    return { ...stream, isUnderWay: false, restMs, failures: stream.failures + 1 };
+  },
+  hastened: (stream: Stream): Stream => ({ ...stream, isUrgent: true }),
+  off: (stream: Stream, untilMs: number): Stream => ({
+    ...stream,
     isUnderWay: false,
     isUrgent: false,
-    failures: 0,
-  });
-  const rounds: Record<RoundKind, Round> = { account: create(), alerts: create(), devices: create() };
-  const dueMs = (kind: RoundKind, everyMs: number): number => {
-    const { readMs, restMs, isUnderWay, isUrgent } = rounds[kind];
-    if (isUnderWay) return Number.POSITIVE_INFINITY;
-    return isUrgent ? restMs : Math.max(restMs, readMs + everyMs);
-  };
-  return {
-    dueMs,
-    behind: (kind, everyMs, nowMs) =>
-      dueMs(kind, everyMs) > nowMs ? 0 : Math.max(1, (nowMs - rounds[kind].readMs) / everyMs),
-    readMs: (kind) => rounds[kind].readMs,
-    isNew: (kind) => rounds[kind].readMs === Number.NEGATIVE_INFINITY,
-    began(kind) {
-      rounds[kind].isUnderWay = true;
-    },
-    goesOn(kind) {
-      Object.assign(rounds[kind], { isUnderWay: false, isUrgent: true, failures: 0 });
-    },
-    done(kind, nowMs) {
-      rounds[kind] = { ...create(), readMs: nowMs };
-    },
-    failed(kind, isOwn, nowMs) {
-      const round = rounds[kind];
-      round.isUnderWay = false;
-      if (!isOwn) return;
-      round.restMs = nowMs + Math.min(LONGEST_REST_MS, REST_MS * 2 ** Math.min(round.failures, 16));
-      round.failures += 1;
-    },
-    hasten(kind) {
-      rounds[kind].isUrgent = true;
-    },
-    off(kind, untilMs) {
-      Object.assign(rounds[kind], { isUnderWay: false, isUrgent: false, restMs: untilMs });
-    },
-  };
+    restMs: untilMs,
+  }),
+};
+
+/** New devices have to appear some time. */
+const LONGEST_LIST_MS = DAY_MS;
+/** Nothing is known yet of how often quiet devices speak: so many of all a day. */
+export const PRIOR_SURPRISES_A_DAY = 0.02;
+/** A listing changes what is known of that by this part. */
+const LEARN = 0.3;
+
+/** Requests that a list of so many devices takes. */
+export function listPages(devices: number, pageSize: number): number {
+  return Math.max(1, Math.ceil(devices / pageSize));
+}
+
+/**
+ * The time between two listings that is worth its requests, in ms.
+ *
+ * A listing costs a request for every page of devices. What it brings is that quiet devices which speak again are noticed,
+ * in the mean after half the time between two listings. With `s` such devices in a time and a listing every `L`, that
+ * comes to `s * L² / 6` of age; a request spent on live work instead would save `T² / 2`, where `T` is the age that
+ * devices are asked at. The sum of both is least at `L³ = 1.5 * pages * T² / s`. While there is quota to spare, a
+ * request costs nothing, and the list is read as often as devices are looked at.
+ *
+ * @param input `ageMs`: the age at which devices are asked; `surprisesPerMs`: of all devices together; `leastMs`: what
+ * the schedules ask for.
+ */
+export function listEveryMs(input: {
+  devices: number;
+  pageSize: number;
+  ageMs: number;
+  surprisesPerMs: number;
+  leastMs: number;
+}): number {
+  const { devices, pageSize, ageMs, surprisesPerMs, leastMs } = input;
+  const best = Math.cbrt((1.5 * listPages(devices, pageSize) * ageMs ** 2) / surprisesPerMs);
+  return Math.max(leastMs, Math.min(best, LONGEST_LIST_MS));
+}
+
+/** How many quiet devices speak again, as learnt from listings. */
+export interface Surprises {
+  /** Devices that the listing under way has surprised with. */
+  count: number;
+  listedMs: number | null;
+  learntPerMs: number | null;
+}
+
+/** Nothing is learnt yet. */
+export function createSurprises(): Surprises {
+  return { count: 0, listedMs: null, learntPerMs: null };
+}
+
+/** Takes in that a listing is complete. */
+export function learnSurprises(surprises: Surprises, nowMs: number, devices: number): void {
+  const before = surprisesPerMs(surprises, devices);
+  const { listedMs, count } = surprises;
+  // The first listing finds everything for the first time. None between two listings is no proof of none ever.
+  if (listedMs !== null && nowMs > listedMs) {
+    const seen = (count + 0.5) / (nowMs - listedMs + HOUR_MS);
+    surprises.learntPerMs = before + (seen - before) * LEARN;
+  }
+  surprises.listedMs = nowMs;
+  surprises.count = 0;
+}
+
+/** Surprises of all devices together, per ms. */
+export function surprisesPerMs({ learntPerMs }: Surprises, devices: number): number {
+  return learntPerMs ?? Math.max(1, devices * PRIOR_SURPRISES_A_DAY) / DAY_MS;
 }

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { createDaySpread, type DayFigures } from '../../src/scheduler/day-budget.ts';
+import { createDayBudget, type DayFigures } from '../../src/scheduler/day-budget.ts';
 
 const FIGURES: DayFigures = { limit: 5000, budget: 4000, spent: 0, others: null };
 
 /** Sends whenever it may. @returns the times. */
-function sendAll(spread: ReturnType<typeof createDaySpread>, fromMs: number, untilMs: number, isLive = true): number[] {
+function sendAll(spread: ReturnType<typeof createDayBudget>, fromMs: number, untilMs: number, isLive = true): number[] {
   const sent: number[] = [];
   for (let nowMs = fromMs; nowMs < untilMs; ) {
     const freeMs = spread.freeAtMs(isLive, nowMs);
@@ -23,7 +23,7 @@ function sendAll(spread: ReturnType<typeof createDaySpread>, fromMs: number, unt
 
 describe("the day's budget", () => {
   test('is used all but wholly, evenly, and never exceeded in any 24 hours', () => {
-    const spread = createDaySpread(0.8);
+    const spread = createDayBudget(0.8);
     spread.setFigures(FIGURES, 0);
     const sent = sendAll(spread, 0, 3 * DAY_MS);
     expect(sent.length).toBeGreaterThan(0.95 * 3 * 4000);
@@ -39,7 +39,7 @@ describe("the day's budget", () => {
     const rests = fc.array(fc.integer({ min: 0, max: 10 * HOUR_MS }), { minLength: 5, maxLength: 30 });
     fc.assert(
       fc.property(rests, fc.integer({ min: 1, max: 400 }), (pauses, budget) => {
-        const spread = createDaySpread(0.8);
+        const spread = createDayBudget(0.8);
         spread.setFigures({ limit: budget / 0.8, budget, spent: 0, others: null }, 0);
         const sent: number[] = [];
         let nowMs = 0;
@@ -56,7 +56,7 @@ describe("the day's budget", () => {
   });
 
   test('keeps a reserve for live work', () => {
-    const spread = createDaySpread(0.8);
+    const spread = createDayBudget(0.8);
     spread.setFigures(FIGURES, 0);
     const spare = sendAll(spread, 0, 1, false);
     expect(spare).toHaveLength(1);
@@ -68,20 +68,20 @@ describe("the day's budget", () => {
   });
 
   test('a restart gives nothing back: what was spent before counts', () => {
-    const spread = createDaySpread(0.8);
+    const spread = createDayBudget(0.8);
     spread.setFigures({ ...FIGURES, spent: 2000 }, 0);
     expect(spread.freeAtMs(true, 0)).toBeGreaterThan(0);
   });
 
   test('is not spread where no limit is known', () => {
-    const spread = createDaySpread(0.8);
+    const spread = createDayBudget(0.8);
     expect(spread.perMs()).toBe(Infinity);
     spread.setFigures({ limit: null, budget: null, spent: 9, others: null }, 0);
     expect(sendAll(spread, 0, HOUR_MS)).toHaveLength(3600);
   });
 
   test('others are yielded to, as much as they were seen to use, for two days', () => {
-    const spread = createDaySpread(0.8);
+    const spread = createDayBudget(0.8);
     spread.setFigures(FIGURES, 0);
     const alone = spread.perMs();
     spread.setFigures({ ...FIGURES, others: 1500 }, HOUR_MS);
@@ -97,7 +97,7 @@ describe("the day's budget", () => {
   });
 
   test('a plan that grows or shrinks is followed at once', () => {
-    const spread = createDaySpread(0.8);
+    const spread = createDayBudget(0.8);
     spread.setFigures(FIGURES, 0);
     const before = spread.perMs();
     spread.setFigures({ ...FIGURES, limit: 10_000, budget: 8000 }, 1);
@@ -107,7 +107,7 @@ describe("the day's budget", () => {
   });
 
   test('what a minute carries counts where it is less', () => {
-    const spread = createDaySpread(0.8);
+    const spread = createDayBudget(0.8);
     spread.setFigures({ ...FIGURES, minuteBudget: 1 }, 0);
     expect(spread.perMs()).toBe(1 / MINUTE_MS);
     spread.setFigures({ limit: null, budget: null, spent: 0, others: null, minuteBudget: 48 }, 1);

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { budgetOf, type DemandInput, demandOf, totalOf } from '../../src/scheduler/demand.ts';
-import { FULL_PAGE, leastOf, staleLimitMs } from '../../src/scheduler/page-fill.ts';
+import { FULL_PAGE, leastOf, staleLimitMs } from '../../src/scheduler/reserves.ts';
 
 const USUAL: DemandInput = {
   intervalsMs: Array.from({ length: 40 }, () => 5 * MINUTE_MS),

@@ -1,10 +1,28 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, SECOND_MS } from '../../src/core/time.ts';
-import { createHistoryQueue, type OpenHistory, REACHES, type Reach } from '../../src/scheduler/history-queue.ts';
+import {
+  admitRested,
+  createHistoryQueue,
+  type HistoryPick,
+  type HistoryQueue,
+  holdHistory,
+  NOTHING_OPEN,
+  nextHistoryMs,
+  type OpenHistory,
+  pickHistory,
+  REACHES,
+  type Reach,
+  releaseHistory,
+  removeHistory,
+  setOpenHistory,
+} from '../../src/scheduler/history-queue.ts';
 import { createWorld, evenDevice } from './planner-world.ts';
 
-const NOTHING: OpenHistory = { day: 0, week: 0, rest: 0 };
+function pickAt(queue: HistoryQueue, nowMs: number): HistoryPick | null {
+  admitRested(queue, nowMs);
+  return pickHistory(queue);
+}
 
 describe('history', () => {
   test('is breadth first: the last day of every device, then the week, then the rest', () => {
@@ -33,7 +51,7 @@ describe('history', () => {
     expect(history.filter(({ reach }) => reach === 'week')).toHaveLength(6 * 50);
     const firstWeek = history.filter(({ reach }) => reach === 'week').slice(0, 50);
     expect(new Set(firstWeek.map(({ deviceId }) => deviceId)).size).toBe(50);
-    expect(world.planner.figures().openHistoryMs).toEqual(NOTHING);
+    expect(world.planner.figures().openHistoryMs).toEqual(NOTHING_OPEN);
   });
 
   test('a first history comes before a backfill', () => {
@@ -49,41 +67,51 @@ describe('history', () => {
 
   test('what cannot be asked rests, and the others get their turns', () => {
     const queue = createHistoryQueue();
-    for (const id of ['bad', 'good']) queue.open(id, { ...NOTHING, day: 5 });
-    queue.hold('bad');
-    expect(queue.next(0)).toEqual({ deviceId: 'good', reach: 'day' });
-    queue.release('bad', false, 100);
-    queue.open('good', NOTHING);
-    expect(queue.next(99)).toBeNull();
-    expect(queue.nextMs()).toBe(100);
-    expect(queue.next(100)).toEqual({ deviceId: 'bad', reach: 'day' });
-    queue.gone('bad');
-    expect(queue.next(200)).toBeNull();
-    expect(queue.openMs()).toEqual(NOTHING);
+    for (const id of ['bad', 'good']) setOpenHistory(queue, id, { ...NOTHING_OPEN, day: 5 });
+    holdHistory(queue, 'bad');
+    expect(pickAt(queue, 0)).toEqual({ deviceId: 'good', reach: 'day' });
+    releaseHistory(queue, 'bad', false, 100);
+    setOpenHistory(queue, 'good', NOTHING_OPEN);
+    expect(pickAt(queue, 99)).toBeNull();
+    expect(nextHistoryMs(queue)).toBe(100);
+    expect(pickAt(queue, 100)).toEqual({ deviceId: 'bad', reach: 'day' });
+    removeHistory(queue, 'bad');
+    expect(pickAt(queue, 200)).toBeNull();
+    expect(queue.openMs).toEqual(NOTHING_OPEN);
   });
 
   test('what is open is counted right, and nothing that is done is asked, whatever happens', () => {
     const open = fc.record({ day: fc.nat(2), week: fc.nat(2), rest: fc.nat(2) });
-    const change = fc.record({ kind: fc.constantFrom('open', 'gone', 'hold', 'release'), id: fc.nat(8), open });
+    const changeOf = fc.record({ kind: fc.constantFrom('open', 'gone', 'hold', 'release'), id: fc.nat(8), open });
     fc.assert(
-      fc.property(fc.array(change, { maxLength: 120 }), (changes) => {
+      fc.property(fc.array(changeOf, { maxLength: 120 }), (changes) => {
         const queue = createHistoryQueue();
         const model = createModel();
         changes.forEach(({ kind, id, open: next }, atMs) => {
           const deviceId = `d${id}`;
-          if (kind === 'open') queue.open(deviceId, next);
-          else if (kind === 'release') queue.release(deviceId, true);
-          else queue[kind](deviceId);
+          change(queue, kind, deviceId, next);
           model[kind](deviceId, next);
-          const pick = queue.next(atMs);
+          const pick = pickAt(queue, atMs);
           expect(pick?.reach, 'the newest stretch that any free one lacks').toBe(model.reach());
           if (pick !== null) expect(model.opens.get(pick.deviceId)?.[pick.reach]).toBeGreaterThan(0);
-          expect(queue.openMs()).toEqual(model.sum());
+          expect(queue.openMs).toEqual(model.sum());
         });
       }),
     );
   });
 });
+
+function change(
+  queue: HistoryQueue,
+  kind: 'open' | 'gone' | 'hold' | 'release',
+  deviceId: string,
+  open: OpenHistory,
+): void {
+  if (kind === 'open') setOpenHistory(queue, deviceId, open);
+  else if (kind === 'release') releaseHistory(queue, deviceId, true);
+  else if (kind === 'hold') holdHistory(queue, deviceId);
+  else removeHistory(queue, deviceId);
+}
 
 /** The queue as plainly as it can be said. */
 function createModel() {

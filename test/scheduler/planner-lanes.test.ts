@@ -3,10 +3,17 @@ import { describe, expect, test } from 'vitest';
 import type { Purpose } from '../../src/core/ports.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { OpenHistory } from '../../src/scheduler/history-queue.ts';
-import { createFloorBooks, FLOOR_LANES, NARROW_FLOORS, USUAL_FLOORS } from '../../src/scheduler/reserves.ts';
+import {
+  bookRequest,
+  createEarned,
+  NARROW_RESERVES,
+  owedLane,
+  RESERVED_LANES,
+  USUAL_RESERVES,
+} from '../../src/scheduler/reserves.ts';
 import { createWorld, evenDevice, type Made } from './planner-world.ts';
 
-const LANES = ['live', ...FLOOR_LANES] as const;
+const LANES = ['live', ...RESERVED_LANES] as const;
 type Lane = (typeof LANES)[number];
 const MUCH: OpenHistory = { day: 100_000 * DAY_MS, week: 0, rest: 0 };
 
@@ -41,55 +48,55 @@ function busyWorld(devices: number, intervalMs: number) {
   return world;
 }
 
-/** Counts how long each has waited with work at hand, and expects that it is no longer than its floor says. */
+/** Counts how long each has waited with work at hand, and expects that it is no longer than its reserve says. */
 function noteWaits(waits: Map<Lane, number>, lane: Lane, hasWork: (lane: Lane) => boolean): void {
-  for (const each of FLOOR_LANES) {
+  for (const each of RESERVED_LANES) {
     waits.set(each, each === lane || !hasWork(each) ? 0 : (waits.get(each) ?? 0) + 1);
     // What it got without being owed it pays for first, up to five requests.
     const ahead = each === 'devices' ? 200 : 5;
-    expect(waits.get(each)).toBeLessThanOrEqual((1 + ahead) / USUAL_FLOORS[each] + FLOOR_LANES.length);
+    expect(waits.get(each)).toBeLessThanOrEqual((1 + ahead) / USUAL_RESERVES[each] + RESERVED_LANES.length);
   }
 }
 
 describe('no lane starves', () => {
   test.each([
-    ['where the readings fit', USUAL_FLOORS, 10 * MINUTE_MS, null],
-    ['where they do not', NARROW_FLOORS, 10 * SECOND_MS, 800],
+    ['where the readings fit', USUAL_RESERVES, 10 * MINUTE_MS, null],
+    ['where they do not', NARROW_RESERVES, 10 * SECOND_MS, 800],
   ] as const)(
-    '%s: each with work gets its floor, and waits no longer than that takes',
-    (_, floors, intervalMs, budget) => {
+    '%s: each with work gets its reserve, and waits no longer than that takes',
+    (_, reserves, intervalMs, budget) => {
       const world = busyWorld(300, intervalMs);
       if (budget !== null) world.planner.setDay({ limit: budget / 0.8, budget, spent: 0, others: null }, 0);
       const days = budget === null ? 1 : 4;
       const made = world.run({ fromMs: 0, untilMs: days * DAY_MS, everyMs: 30 * SECOND_MS });
       expect(world.planner.figures().isOvercommitted).toBe(budget !== null);
-      for (const lane of FLOOR_LANES) {
+      for (const lane of RESERVED_LANES) {
         const count = made.filter((each) => laneOf(each) === lane).length;
-        expect(count, lane).toBeGreaterThanOrEqual(Math.floor(made.length * floors[lane] * 0.9) - 2);
+        expect(count, lane).toBeGreaterThanOrEqual(Math.floor(made.length * reserves[lane] * 0.9) - 2);
         // Its own reciprocal, once more for each request that it got at the start without being owed one (the first
         // listing has three pages), and a few where several are owed.
         const times = lane === 'devices' ? 7 : 2;
-        expect(longestWait(made, lane), lane).toBeLessThanOrEqual(times / floors[lane] + 2 * FLOOR_LANES.length);
+        expect(longestWait(made, lane), lane).toBeLessThanOrEqual(times / reserves[lane] + 2 * RESERVED_LANES.length);
       }
       const live = made.filter(({ decision }) => decision.lane === 'live').length;
       expect(live / made.length, 'and live work the rest').toBeGreaterThan(0.7);
     },
   );
 
-  test('whatever work comes and goes, a lane that has it waits no longer than its floor says', () => {
-    const work = fc.array(fc.subarray([...FLOOR_LANES]), { minLength: 200, maxLength: 600 });
+  test('whatever work comes and goes, a lane that has it waits no longer than its reserve says', () => {
+    const work = fc.array(fc.subarray([...RESERVED_LANES]), { minLength: 200, maxLength: 600 });
     const others = fc.infiniteStream(fc.constantFrom(...LANES));
     fc.assert(
       fc.property(work, others, (steps, wanted) => {
-        const books = createFloorBooks();
+        const earned = createEarned();
         const waits = new Map<Lane, number>();
         for (const lanes of steps) {
           const hasWork = (lane: Lane): boolean => lane === 'live' || lanes.includes(lane);
-          const owed = books.owed(hasWork);
+          const owed = owedLane(earned, hasWork);
           const other = wanted.next().value ?? 'live';
           const lane = owed ?? (hasWork(other) ? other : 'live');
           expect(hasWork(lane), 'what has no work is owed nothing').toBe(true);
-          books.sent(purposeOfLane(lane), hasWork, USUAL_FLOORS);
+          bookRequest(earned, purposeOfLane(lane), hasWork, USUAL_RESERVES);
           noteWaits(waits, lane, hasWork);
         }
       }),
@@ -97,9 +104,9 @@ describe('no lane starves', () => {
     );
   });
 
-  test('the floors leave live work the most', () => {
-    for (const floors of [USUAL_FLOORS, NARROW_FLOORS]) {
-      expect(Object.values(floors).reduce((sum, floor) => sum + floor, 0)).toBeLessThan(0.2);
+  test('the reserves leave live work the most', () => {
+    for (const reserves of [USUAL_RESERVES, NARROW_RESERVES]) {
+      expect(Object.values(reserves).reduce((sum, floor) => sum + floor, 0)).toBeLessThan(0.2);
     }
   });
 

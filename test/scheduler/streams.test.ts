@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { createSurprises, listEveryMs, listPages } from '../../src/scheduler/planner-listing.ts';
+import {
+  createSurprises,
+  learnSurprises,
+  listEveryMs,
+  listPages,
+  surprisesPerMs,
+} from '../../src/scheduler/streams.ts';
 
 const USUAL = {
   devices: 1000,
@@ -43,15 +49,15 @@ describe('how often the list is read', () => {
 
   test('more surprises have it read more often, none less often but not never', () => {
     const surprises = createSurprises();
-    const prior = surprises.perMs(1000);
-    surprises.listed(0, 1000);
+    const prior = surprisesPerMs(surprises, 1000);
+    learnSurprises(surprises, 0, 1000);
     for (let hour = 1; hour <= 24; hour += 1) {
-      for (let count = 0; count < 50; count += 1) surprises.note();
-      surprises.listed(hour * HOUR_MS, 1000);
+      for (let count = 0; count < 50; count += 1) surprises.count += 1;
+      learnSurprises(surprises, hour * HOUR_MS, 1000);
     }
-    expect(surprises.perMs(1000) * HOUR_MS).toBeGreaterThan(20);
-    for (let hour = 25; hour <= 80; hour += 1) surprises.listed(hour * HOUR_MS, 1000);
-    expect(surprises.perMs(1000)).toBeLessThan(prior);
-    expect(surprises.perMs(1000)).toBeGreaterThan(0);
+    expect(surprisesPerMs(surprises, 1000) * HOUR_MS).toBeGreaterThan(20);
+    for (let hour = 25; hour <= 80; hour += 1) learnSurprises(surprises, hour * HOUR_MS, 1000);
+    expect(surprisesPerMs(surprises, 1000)).toBeLessThan(prior);
+    expect(surprisesPerMs(surprises, 1000)).toBeGreaterThan(0);
   });
 });

@@ -11,10 +11,15 @@ import type { Schedules } from '../../core/schedule.ts';
 import { DAY_MS, type EpochMs, type EpochNs, formatSeconds, MINUTE_MS, MS_NS, msToNs } from '../../core/time.ts';
 import { resizeFleet, type WhatIf } from '../../core/what-if.ts';
 import { windowSpanNs } from '../../ingest/page-request.ts';
-import { type Demand, type DemandByLane, type DemandInput, demandOf } from '../../scheduler/demand.ts';
-import { aloneFinishMs, backfillNeed, finishMs, scaleNeed } from '../../scheduler/estimate.ts';
-import { meanPeriodMs } from '../../scheduler/schedule-period.ts';
-import { shortfallOf, shortfallText } from '../../scheduler/shortfall.ts';
+import {
+  type Demand,
+  type DemandByLane,
+  type DemandInput,
+  demandOf,
+  shortfallOf,
+  shortfallText,
+} from '../../scheduler/demand.ts';
+import { aloneFinishMs, backfillNeed, finishMs, meanPeriodMs, scaleNeed } from '../../scheduler/estimate.ts';
 
 /** What is taken for the minute's limit where neither the account nor a header tells it, as `allowance.ts` does. */
 export const ASSUMED_PER_MINUTE = 10;

@@ -15,7 +15,7 @@ import { DAY_MS, type EpochMs, formatExact, MINUTE_MS, msToNs, SECOND_MS } from 
 import type { DeviceReportParts } from '../../report/device-report.ts';
 import { faultWords } from '../../report/fault-words.ts';
 import type { ReportedDestination } from '../../report/report.ts';
-import { staleMsOf } from '../../scheduler/demand-watch.ts';
+import { staleMsOf } from '../../scheduler/demand.ts';
 import { createDisk } from '../../store/disk.ts';
 import type { ReadState } from '../../store/look/read-state.ts';
 

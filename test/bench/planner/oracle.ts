@@ -7,7 +7,7 @@
  * the moment and takes ever more pages; so there is a second way, in which a full page goes first. The bound is the
  * better one of both.
  */
-import { createSlotHeap } from '../../../src/scheduler/heap.ts';
+import { createHeap, dropSlot, type Heap, headKey, headSlot, putSlot } from '../../../src/scheduler/heap.ts';
 import { PAGE } from './clients.ts';
 import type { Device } from './fleet.ts';
 import { countAge, countAnew, type Held, hold } from './holdings.ts';
@@ -29,26 +29,26 @@ export function runOracle(options: OracleOptions): RunResult {
   return greedy.meanAgeMs < fullFirst.meanAgeMs ? greedy : fullFirst;
 }
 
-type Heaps = Record<'resting' | 'whole' | 'filling' | 'over', ReturnType<typeof createSlotHeap>>;
+type Heaps = Record<'resting' | 'whole' | 'filling' | 'over', Heap>;
 
 function runWay({ fleet, fromMs, untilMs, instantsMs, freshnessMs }: OracleOptions, fullFirst: boolean): RunResult {
   const holdings = fleet.map((device) => hold(device, 0, device.newestAt(0)));
   const heaps: Heaps = {
     /** By when they may be asked again. */
-    resting: createSlotHeap(),
+    resting: createHeap(),
     /** Those that one page makes whole, by their oldest reading. */
-    whole: createSlotHeap(),
+    whole: createHeap(),
     /** The same ones, by when a page no longer does. */
-    filling: createSlotHeap(),
+    filling: createHeap(),
     /** Those that take more, by the age that one page saves, or by their oldest reading. */
-    over: createSlotHeap(),
+    over: createHeap(),
   };
   const place = (slot: number): void => {
     const held = holdings[slot];
     const oldestMs = held?.device.timeOf(held.low + 1) ?? Infinity;
     if (held === undefined || !Number.isFinite(oldestMs)) return;
-    heaps.whole.put(slot, oldestMs);
-    heaps.filling.put(slot, held.device.timeOf(held.low + PAGE + (fullFirst ? 0 : 1)));
+    putSlot(heaps.whole, slot, oldestMs);
+    putSlot(heaps.filling, slot, held.device.timeOf(held.low + PAGE + (fullFirst ? 0 : 1)));
   };
   for (const slot of holdings.keys()) place(slot);
   let pages = 0;
@@ -65,8 +65,8 @@ function runWay({ fleet, fromMs, untilMs, instantsMs, freshnessMs }: OracleOptio
     if (held === undefined) continue;
     take(held, nowMs);
     pages += 1;
-    for (const heap of Object.values(heaps)) heap.drop(slot);
-    heaps.resting.put(slot, nowMs + freshnessMs);
+    for (const heap of Object.values(heaps)) dropSlot(heap, slot);
+    putSlot(heaps.resting, slot, nowMs + freshnessMs);
   }
   return resultOf(holdings, { requests: pages, pages, refused: 0 }, { fromMs, untilMs });
 }
@@ -76,27 +76,27 @@ function moveOn(
   about: { holdings: readonly Held[]; place: (slot: number) => void; nowMs: number; fullFirst: boolean },
 ): void {
   const { holdings, place, nowMs, fullFirst } = about;
-  while (heaps.resting.headKey() <= nowMs) {
-    const slot = heaps.resting.head();
-    heaps.resting.drop(slot);
+  while (headKey(heaps.resting) <= nowMs) {
+    const slot = headSlot(heaps.resting);
+    dropSlot(heaps.resting, slot);
     place(slot);
   }
-  while (heaps.filling.headKey() <= nowMs) {
-    const slot = heaps.filling.head();
-    heaps.filling.drop(slot);
-    heaps.whole.drop(slot);
+  while (headKey(heaps.filling) <= nowMs) {
+    const slot = headSlot(heaps.filling);
+    dropSlot(heaps.filling, slot);
+    dropSlot(heaps.whole, slot);
     const held = holdings[slot];
     if (held === undefined) continue;
     const oldestMs = held.device.timeOf(held.low + 1);
-    heaps.over.put(slot, fullFirst ? oldestMs : oldestMs - held.device.timeOf(held.low + PAGE + 1));
+    putSlot(heaps.over, slot, fullFirst ? oldestMs : oldestMs - held.device.timeOf(held.low + PAGE + 1));
   }
 }
 
 /** @returns the slot; -1 where nothing is to be had. */
 function bestOf({ whole, over }: Heaps, nowMs: number, fullFirst: boolean): number {
-  const savesWhole = nowMs - whole.headKey();
-  if (over.size() > 0 && (fullFirst || -over.headKey() >= savesWhole)) return over.head();
-  return savesWhole > 0 ? whole.head() : -1;
+  const savesWhole = nowMs - headKey(whole);
+  if (over.size > 0 && (fullFirst || -headKey(over) >= savesWhole)) return headSlot(over);
+  return savesWhole > 0 ? headSlot(whole) : -1;
 }
 
 function take(held: Held, nowMs: number): void {

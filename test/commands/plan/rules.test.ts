@@ -8,8 +8,13 @@ import { type DeviceFacts, fleetRates, measuredIntervalMs } from '../../../src/c
 import { DAY_MS, DAY_NS, HOUR_MS, HOUR_NS, MINUTE_MS, msToNs } from '../../../src/core/time.ts';
 import { readWhatIf, resizeFleet } from '../../../src/core/what-if.ts';
 import { windowSpanNs } from '../../../src/ingest/page-request.ts';
-import { type BackfillInput, backfillNeed, finishMs, scaleNeed } from '../../../src/scheduler/estimate.ts';
-import { meanPeriodMs } from '../../../src/scheduler/schedule-period.ts';
+import {
+  type BackfillInput,
+  backfillNeed,
+  finishMs,
+  meanPeriodMs,
+  scaleNeed,
+} from '../../../src/scheduler/estimate.ts';
 import { cron } from '../../support/rig.ts';
 
 const NOW = Date.UTC(2026, 5, 15, 12);

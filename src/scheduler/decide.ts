@@ -1,0 +1,299 @@
+/**
+ * The decision which request is worth most now: `decide` is the order, and everything below it what the steps go by. It
+ * reads the state of the planner and only lets in what has become due since the last decision.
+ */
+
+import type { Stream } from '../core/ports.ts';
+import { createDayBudget, type DayBudget } from './day-budget.ts';
+import {
+  advance,
+  createDeviceQueue,
+  type DeviceQueue,
+  type LivePick,
+  nextIdleMs,
+  nextReadyMs,
+  pickIdle,
+  pickLive,
+  readyCount,
+} from './device-queue.ts';
+import { admitRested, createHistoryQueue, type HistoryQueue, nextHistoryMs, pickHistory } from './history-queue.ts';
+import type {
+  Decision,
+  HistoryDecision,
+  PlannerSettings,
+  RereadDecision,
+  Rest,
+  RoundDecision,
+  TailDecision,
+} from './planner-types.ts';
+import {
+  type Commitment,
+  createCommitment,
+  createEarned,
+  type Earned,
+  owedLane,
+  type ReservedLane,
+  rulesOf,
+  type UsualRules,
+} from './reserves.ts';
+import {
+  createSurprises,
+  dueMs,
+  listEveryMs,
+  periodsBehind,
+  ROUND_KINDS,
+  type RoundKind,
+  type Stream as StreamState,
+  type Surprises,
+  surprisesPerMs,
+  UNREAD_STREAM,
+} from './streams.ts';
+
+/** While devices are asked at up to so many times their target, a listing takes nothing from them. */
+const UNSTRETCHED = 2;
+const NEVER = Number.POSITIVE_INFINITY;
+
+/** What the planner knows. */
+export interface PlannerState {
+  readonly settings: PlannerSettings;
+  /** Records to a page. */
+  pageSize: number;
+  readonly devices: DeviceQueue;
+  readonly histories: Readonly<Record<HistoryDecision['lane'], HistoryQueue>>;
+  readonly streams: Record<RoundKind, StreamState>;
+  readonly budget: DayBudget;
+  readonly earned: Earned;
+  readonly commitment: Commitment;
+  readonly surprises: Surprises;
+  readonly reread: { isDue: boolean; isUnderWay: boolean };
+  telemetryOffMs: number;
+  backfillRestMs: number;
+  /** The stream that failed last with the whole service: the next try is another's, so that none stands in for all. */
+  putOff: Stream | null;
+  /** Since when the listing fails; `null` while it does not. */
+  listFailingFromMs: number | null;
+  /** At which age devices were asked lately, in ms. */
+  liveAgeMs: number;
+  liveAsked: number;
+  liveEmpty: number;
+}
+
+/** A planner that knows no device. */
+export function createPlannerState(settings: PlannerSettings): PlannerState {
+  const commitment = createCommitment();
+  return {
+    settings,
+    pageSize: settings.pageSize,
+    devices: createDeviceQueue(rulesOf(commitment, usualRules(settings, settings.pageSize))),
+    histories: { 'first-history': createHistoryQueue(), backfill: createHistoryQueue() },
+    streams: { account: UNREAD_STREAM, alerts: UNREAD_STREAM, devices: UNREAD_STREAM },
+    budget: createDayBudget(settings.share),
+    earned: createEarned(),
+    commitment,
+    surprises: createSurprises(),
+    reread: { isDue: false, isUnderWay: false },
+    telemetryOffMs: Number.NEGATIVE_INFINITY,
+    backfillRestMs: Number.NEGATIVE_INFINITY,
+    putOff: null,
+    listFailingFromMs: null,
+    liveAgeMs: settings.freshnessMs,
+    liveAsked: 0,
+    liveEmpty: 0,
+  };
+}
+
+/** The order of decisions: the first that applies is taken. */
+export function decide(state: PlannerState, nowMs: number): Decision | Rest {
+  admitHistories(state, nowMs);
+  const daySpent = restOfDay(state, nowMs);
+  if (daySpent !== null) return daySpent;
+  const live = liveNow(state, nowMs);
+  return (
+    // 1. A lane that its reserve owes a request.
+    owedRequest(state, nowMs) ??
+    // 2. A listing that is worth its requests.
+    worthwhileListing(state, nowMs) ??
+    // 3. Live work, alerts and the account, by how far each is behind its schedule: where the quota cannot carry the
+    // schedules, all are stretched evenly.
+    mostOverdue(state, live, nowMs) ??
+    // 4. With what the day has to spare: a listing by its schedule, first history, backfill, idle polls, reading again.
+    spareRequest(state, nowMs) ??
+    // 5. Nothing is due.
+    idleRest(state, nowMs)
+  );
+}
+
+/** Nothing may be sent: what the day has is spread over it. */
+function restOfDay({ budget }: PlannerState, nowMs: number): Rest | null {
+  const freeMs = budget.freeAtMs(true, nowMs);
+  return freeMs > nowMs ? { kind: 'rest', untilMs: freeMs, reason: 'day' } : null;
+}
+
+function liveNow(state: PlannerState, nowMs: number): LivePick | null {
+  if (isTelemetryOff(state, nowMs)) return null;
+  advance(state.devices, nowMs);
+  return pickLive(state.devices, nowMs);
+}
+
+function owedRequest(state: PlannerState, nowMs: number): Decision | null {
+  const lane = owedLane(state.earned, (each) => requestIn(state, each, nowMs) !== null);
+  return lane === null ? null : requestIn(state, lane, nowMs);
+}
+
+/** Where pages are what is short, a listing has its reserve alone, but for the first one. */
+function worthwhileListing(state: PlannerState, nowMs: number): Decision | null {
+  const isWorthIt = !state.commitment.isOver || state.streams.devices.readMs === Number.NEGATIVE_INFINITY;
+  return isWorthIt && isDue(state, 'devices', nowMs) ? roundOf('devices') : null;
+}
+
+/** The stream that is furthest behind its schedule, if any is. */
+function mostOverdue(state: PlannerState, live: LivePick | null, nowMs: number): Decision | null {
+  const behindLive = live === null ? 0 : live.ageMs / state.settings.freshnessMs;
+  const behind = (kind: 'account' | 'alerts'): number =>
+    kind === state.putOff ? 0 : periodsBehind(state.streams[kind], scheduledMs(state, kind), nowMs);
+  const account = behind('account');
+  const alerts = behind('alerts');
+  if (account > 0 && account >= Math.max(alerts, behindLive)) return roundOf('account');
+  if (alerts > behindLive) return roundOf('alerts');
+  return live && tailOf(state, 'live', live);
+}
+
+/** Work that is not live, where there is any: now, or once the day has something to spare. */
+function spareRequest(state: PlannerState, nowMs: number): Decision | Rest | null {
+  const request = spareWork(state, nowMs);
+  if (request === null) return null;
+  const freeMs = state.budget.freeAtMs(false, nowMs);
+  if (freeMs <= nowMs) return request;
+  return { kind: 'rest', untilMs: Math.max(nowMs + 1, Math.min(freeMs, nextDueMs(state, nowMs))), reason: 'day' };
+}
+
+function spareWork(state: PlannerState, nowMs: number): Decision | null {
+  // What is to spare costs nothing, however long ago the ages come from by which a listing is not worth it.
+  const listing = state.commitment.isOver ? null : requestIn(state, 'devices', nowMs);
+  return (
+    listing ??
+    requestIn(state, 'first-history', nowMs) ??
+    requestIn(state, 'backfill', nowMs) ??
+    requestIn(state, 'sweep', nowMs) ??
+    rereadRequest(state, nowMs)
+  );
+}
+
+function rereadRequest(state: PlannerState, nowMs: number): RereadDecision | null {
+  const { isDue: isWanted, isUnderWay } = state.reread;
+  return isWanted && !isUnderWay && !isTelemetryOff(state, nowMs) ? { kind: 'reread', lane: 'sweep' } : null;
+}
+
+function idleRest(state: PlannerState, nowMs: number): Rest {
+  const spareMs = isTelemetryOff(state, nowMs) ? NEVER : nextSpareMs(state, nowMs);
+  const listingMs = state.commitment.isOver ? NEVER : listingOwedMs(state);
+  const untilMs = Math.max(nowMs + 1, Math.min(nextDueMs(state, nowMs), spareMs, listingMs));
+  return { kind: 'rest', untilMs, reason: 'idle' };
+}
+
+/** When an idle poll, a device that rests, or a backfill that has a pace of its own is due next. */
+function nextSpareMs({ histories, devices, backfillRestMs }: PlannerState, nowMs: number): number {
+  const restMs = Math.min(nextHistoryMs(histories['first-history']), nextHistoryMs(histories.backfill));
+  const isPaced = nowMs < backfillRestMs && pickHistory(histories.backfill) !== null;
+  return Math.min(nextIdleMs(devices), restMs, isPaced ? backfillRestMs : NEVER);
+}
+
+/** The request of a lane below live work; `null` where it has none. */
+export function requestIn(state: PlannerState, lane: ReservedLane, nowMs: number): Decision | null {
+  switch (lane) {
+    case 'account':
+    case 'alerts':
+      return isDue(state, lane, nowMs) ? roundOf(lane) : null;
+    case 'devices':
+      return state.putOff !== 'devices' && listingOwedMs(state) <= nowMs ? roundOf(lane) : null;
+    case 'sweep':
+      return idlePoll(state, nowMs);
+    case 'first-history':
+      return historyRequest(state, lane, nowMs);
+    case 'backfill':
+      return nowMs < state.backfillRestMs ? null : historyRequest(state, lane, nowMs);
+  }
+}
+
+function idlePoll(state: PlannerState, nowMs: number): TailDecision | null {
+  const deviceId = isTelemetryOff(state, nowMs) ? null : pickIdle(state.devices, nowMs);
+  return deviceId === null ? null : tailOf(state, 'sweep', { deviceId, untilMs: null });
+}
+
+function historyRequest(state: PlannerState, lane: HistoryDecision['lane'], nowMs: number): HistoryDecision | null {
+  const pick = isTelemetryOff(state, nowMs) ? null : pickHistory(state.histories[lane]);
+  return pick === null ? null : { kind: 'history', lane, ...pick };
+}
+
+function tailOf(
+  { commitment }: PlannerState,
+  lane: TailDecision['lane'],
+  { deviceId, untilMs }: Omit<LivePick, 'ageMs'>,
+): TailDecision {
+  return { kind: 'tail', lane, deviceId, newestOnly: commitment.isOver, untilMs };
+}
+
+function roundOf(kind: RoundKind): RoundDecision {
+  return { kind, lane: kind === 'alerts' ? 'alerts' : 'inventory' };
+}
+
+function isTelemetryOff({ telemetryOffMs, putOff }: PlannerState, nowMs: number): boolean {
+  return nowMs < telemetryOffMs || putOff === 'telemetry';
+}
+
+/** When live work, or a stream, is due next. */
+function nextDueMs(state: PlannerState, nowMs: number): number {
+  const telemetryMs = isTelemetryOff(state, nowMs) ? state.telemetryOffMs : nextReadyMs(state.devices);
+  return Math.min(telemetryMs, ...ROUND_KINDS.map((kind) => dueMs(state.streams[kind], everyMs(state, kind))));
+}
+
+function isDue(state: PlannerState, kind: RoundKind, nowMs: number): boolean {
+  return kind !== state.putOff && dueMs(state.streams[kind], everyMs(state, kind)) <= nowMs;
+}
+
+/** How often a stream is worth its requests. */
+function everyMs(state: PlannerState, kind: RoundKind): number {
+  return kind === 'devices' ? bestListEveryMs(state) : scheduledMs(state, kind);
+}
+
+/** From the last reading of a stream to its next turn by the schedule. */
+function scheduledMs({ settings, streams }: PlannerState, kind: RoundKind): number {
+  const { readMs } = streams[kind];
+  if (settings.turnAfter === undefined) return settings[`${kind}Ms`];
+  return Number.isFinite(readMs) ? Math.max(1, settings.turnAfter(kind, readMs) - readMs) : 1;
+}
+
+/** When the listing is due, be it by its schedule or because it is worth its requests earlier. */
+function listingOwedMs(state: PlannerState): number {
+  return dueMs(state.streams.devices, Math.min(bestListEveryMs(state), scheduledMs(state, 'devices')));
+}
+
+export function bestListEveryMs(state: PlannerState): number {
+  const { devices, settings, pageSize } = state;
+  const ageMs = expectedAgeMs(state);
+  return listEveryMs({
+    devices: devices.devices.size,
+    pageSize,
+    ageMs: ageMs > UNSTRETCHED * settings.freshnessMs ? ageMs : 0,
+    surprisesPerMs: surprisesPerMs(state.surprises, devices.devices.size),
+    leastMs: settings.freshnessMs,
+  });
+}
+
+/** The age that devices are asked at; how many wait tells of it before the first of them is asked. */
+function expectedAgeMs({ liveAgeMs, devices, budget }: PlannerState): number {
+  return Math.max(liveAgeMs, readyCount(devices) / budget.perMs());
+}
+
+/** Lets those in whose rest is over. */
+export function admitHistories(state: PlannerState, nowMs: number): void {
+  for (const queue of queuesOf(state)) admitRested(queue, nowMs);
+}
+
+export function queuesOf({ histories }: PlannerState): readonly HistoryQueue[] {
+  return [histories['first-history'], histories.backfill];
+}
+
+export function usualRules({ freshnessMs, sweepMs }: PlannerSettings, pageSize: number): UsualRules {
+  return { freshnessMs, sweepMs, pageSize };
+}

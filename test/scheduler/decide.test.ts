@@ -1,0 +1,98 @@
+import { describe, expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { createPlannerState, decide, type PlannerState } from '../../src/scheduler/decide.ts';
+import { noteDeviceGone, noteDeviceHeld } from '../../src/scheduler/device-queue.ts';
+import { NOTHING_OPEN, setOpenHistory } from '../../src/scheduler/history-queue.ts';
+import { UNREAD_STREAM } from '../../src/scheduler/streams.ts';
+import { SETTINGS } from './planner-world.ts';
+
+const NOW = 100 * DAY_MS;
+
+/** A state in which everything there is wants a request: what the order says is taken first. */
+function busyState(): PlannerState {
+  const state = createPlannerState(SETTINGS);
+  for (const stream of ['account', 'alerts', 'devices'] as const)
+    state.streams[stream] = { ...UNREAD_STREAM, readMs: NOW - 2 * HOUR_MS };
+  const rate = { intervalMs: MINUTE_MS, deviationMs: 0 };
+  noteDeviceHeld(state.devices, 'live', { newestMs: NOW - 2 * HOUR_MS, askedMs: NOW - 2 * HOUR_MS, rate });
+  noteDeviceGone(state.devices, 'gone', NOW - 2 * DAY_MS);
+  for (const lane of ['first-history', 'backfill'] as const)
+    setOpenHistory(state.histories[lane], lane, { day: 1, week: 0, rest: 0 });
+  state.reread.isDue = true;
+  state.earned.account = 1;
+  return state;
+}
+
+/** What is done about each decision, so that the next one in the order has its turn. */
+const ORDER: readonly [string, (state: PlannerState) => void][] = [
+  ['account inventory', (state) => Object.assign(state.earned, { account: 0 })],
+  ['devices inventory', (state) => read(state, 'devices')],
+  ['tail live', (state) => Object.assign(state, { telemetryOffMs: NOW + 1 })],
+  ['alerts alerts', (state) => read(state, 'alerts')],
+  ['account inventory', (state) => read(state, 'account')],
+];
+
+const SPARE: readonly [string, (state: PlannerState) => void][] = [
+  [
+    'history first-history',
+    ({ histories }) => setOpenHistory(histories['first-history'], 'first-history', NOTHING_OPEN),
+  ],
+  ['history backfill', ({ histories }) => setOpenHistory(histories.backfill, 'backfill', NOTHING_OPEN)],
+  ['tail sweep', ({ devices }) => noteDeviceGone(devices, 'gone', NOW)],
+  ['reread sweep', (state) => Object.assign(state.reread, { isUnderWay: true })],
+];
+
+function read(state: PlannerState, stream: 'account' | 'alerts' | 'devices'): void {
+  state.streams[stream] = { ...UNREAD_STREAM, readMs: NOW };
+}
+
+function said(state: PlannerState): string {
+  const decision = decide(state, NOW);
+  return decision.kind === 'rest' ? `rest ${decision.reason}` : `${decision.kind} ${decision.lane}`;
+}
+
+describe('the order of decisions', () => {
+  test('is what a reserve owes, the listing, what is furthest behind, then what is to spare, then nothing', () => {
+    const state = busyState();
+    for (const [decision, settle] of ORDER) {
+      expect(said(state)).toBe(decision);
+      settle(state);
+    }
+    noteDeviceHeld(state.devices, 'live', {
+      newestMs: NOW,
+      askedMs: NOW,
+      rate: { intervalMs: HOUR_MS, deviationMs: 0 },
+    });
+    state.telemetryOffMs = Number.NEGATIVE_INFINITY;
+    for (const [decision, settle] of SPARE) {
+      expect(said(state)).toBe(decision);
+      settle(state);
+    }
+    expect(said(state)).toBe('rest idle');
+  });
+
+  test('begins with the day: where it is spent nothing is asked, and where only its reserve is left nothing but live work', () => {
+    const state = busyState();
+    state.earned.account = 0;
+    state.budget.setFigures({ limit: 1000, budget: 1000, spent: 0, others: null }, NOW);
+    const spend = (requests: number) => {
+      for (let count = 0; count < requests; count += 1) state.budget.sent(NOW);
+    };
+    spend(20);
+    for (const stream of ['account', 'alerts', 'devices'] as const) read(state, stream);
+    expect(said(state), 'half of the bucket is for live work').toBe('tail live');
+    dropLive(state);
+    expect(said(state)).toBe('rest day');
+    spend(20);
+    expect(said(busyStateWith(state))).toBe('rest day');
+  });
+});
+
+function dropLive(state: PlannerState): void {
+  noteDeviceHeld(state.devices, 'live', { newestMs: NOW, askedMs: NOW, rate: { intervalMs: HOUR_MS, deviationMs: 0 } });
+}
+
+/** Everything is due again, with the budget as it is. */
+function busyStateWith({ budget }: PlannerState): PlannerState {
+  return { ...busyState(), budget };
+}

@@ -1,0 +1,224 @@
+import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import type { OutlookRules } from '../../src/scheduler/device-outlook.ts';
+import {
+  advance,
+  beginDevice,
+  createDeviceQueue,
+  type DeviceEvent,
+  type DeviceQueue,
+  type DeviceState,
+  dropDevice,
+  nextIdleMs,
+  nextReadyMs,
+  noteDeviceAnswer,
+  noteDeviceFailure,
+  noteDeviceGone,
+  noteDeviceHeld,
+  noteDeviceListed,
+  pickIdle,
+  pickLive,
+  ratesOf,
+  readingsPerMs,
+  releaseDevice,
+  setRules,
+  setUnlisted,
+} from '../../src/scheduler/device-queue.ts';
+import { hasSlot } from '../../src/scheduler/heap.ts';
+
+const RULES: OutlookRules = {
+  freshnessMs: MINUTE_MS,
+  sweepMs: 6 * HOUR_MS,
+  pageSize: 200,
+  fill: 0.97,
+  slackMs: 0,
+  isInTurn: false,
+  staleMs: Number.POSITIVE_INFINITY,
+};
+const NOW = 100 * DAY_MS;
+const RATE = { intervalMs: 10 * SECOND_MS, deviationMs: 0 };
+
+/** The rows of the table in the header of the source: what each event makes of each state. */
+function documented(): ReadonlyMap<DeviceEvent, ReadonlyMap<DeviceState, DeviceState | 'placed'>> {
+  const source = readFileSync(new URL('../../src/scheduler/device-queue.ts', import.meta.url), 'utf8');
+  const rows = source
+    .slice(0, source.indexOf('*/'))
+    .split('\n')
+    .flatMap((line) => (line.startsWith(' * |') ? [line.split('|').map((cell) => cell.trim())] : []));
+  const from = rows.findIndex(([, first]) => first === 'event');
+  const states = rows[from]?.slice(2, -1) ?? [];
+  return new Map(
+    rows
+      .slice(from + 2)
+      .map((row) => [
+        row[1] as DeviceEvent,
+        new Map(states.map((state, column) => [state as DeviceState, row[column + 2] as DeviceState | 'placed'])),
+      ]),
+  );
+}
+
+/** The states that an event may make of a state. */
+function outcomes(event: DeviceEvent, before: DeviceState): readonly (DeviceState | 'placed' | undefined)[] {
+  const next = TABLE.get(event)?.get(before);
+  return next === 'placed' ? ['idle', 'waiting'] : [next];
+}
+
+const TABLE = documented();
+const STATES = [...(TABLE.get('held')?.keys() ?? [])];
+
+/** What brings a device to a state, in the order of events. */
+const WAYS: Readonly<Record<DeviceState, (queue: DeviceQueue) => void>> = {
+  absent: () => undefined,
+  idle: (queue) => noteDeviceListed(queue, { deviceId: 'd', seenMs: null, isActive: false }, NOW),
+  waiting: (queue) => noteDeviceHeld(queue, 'd', { newestMs: NOW, askedMs: NOW, rate: RATE }),
+  ready: (queue) => {
+    noteDeviceHeld(queue, 'd', { newestMs: NOW - 5 * MINUTE_MS, askedMs: NOW - 5 * MINUTE_MS, rate: RATE });
+    advance(queue, NOW);
+  },
+  full: (queue) => {
+    noteDeviceHeld(queue, 'd', { newestMs: NOW - 5 * HOUR_MS, askedMs: NOW - 5 * HOUR_MS, rate: RATE });
+    advance(queue, NOW);
+  },
+  asked: (queue) => {
+    WAYS.full(queue);
+    beginDevice(queue, 'd');
+  },
+  gone: (queue) => noteDeviceGone(queue, 'd', NOW),
+  checked: (queue) => {
+    WAYS.gone(queue);
+    beginDevice(queue, 'd');
+  },
+};
+
+const EVENTS: Readonly<Record<DeviceEvent, (queue: DeviceQueue, deviceId: string, nowMs: number) => void>> = {
+  held: (queue, deviceId, nowMs) => noteDeviceHeld(queue, deviceId, { newestMs: nowMs, askedMs: nowMs, rate: RATE }),
+  listed: (queue, deviceId, nowMs) => noteDeviceListed(queue, { deviceId, seenMs: nowMs, isActive: true }, nowMs),
+  vanished: noteDeviceGone,
+  left: dropDevice,
+  began: beginDevice,
+  answered: (queue, deviceId, nowMs) =>
+    noteDeviceAnswer(queue, deviceId, { newReadings: 1, instantsMs: [nowMs], hole: null }, nowMs),
+  failed: noteDeviceFailure,
+  released: releaseDevice,
+  reordered: (queue) => setRules(queue, { ...RULES, pageSize: 100 }),
+  due: (queue, _deviceId, nowMs) => advance(queue, nowMs),
+  filled: (queue, _deviceId, nowMs) => advance(queue, nowMs),
+};
+
+function stateOf(queue: DeviceQueue, deviceId = 'd'): DeviceState {
+  return queue.devices.get(deviceId)?.state ?? 'absent';
+}
+
+function heapsOf({ heaps }: DeviceQueue, slot: number): string {
+  const inThem = Object.entries(heaps).filter(([, heap]) => hasSlot(heap, slot));
+  return inThem.map(([name]) => name).join(' ');
+}
+
+const PLACES: Readonly<Record<DeviceState, string>> = {
+  absent: '',
+  idle: 'idle',
+  waiting: 'waiting',
+  ready: 'ready filling',
+  full: 'full',
+  asked: '',
+  gone: 'idle',
+  checked: '',
+};
+
+/** Expects that each device is where its state says, and nothing else is anywhere. */
+function expectPlaced(queue: DeviceQueue): void {
+  for (const { state, slot } of queue.devices.values()) {
+    expect(state, 'a device that is absent is not kept').not.toBe('absent');
+    expect(heapsOf(queue, slot)).toBe(PLACES[state]);
+  }
+  const counted = [...queue.devices.values()].flatMap(({ state }) => PLACES[state].split(' ').filter(Boolean));
+  const sizes = Object.values(queue.heaps).reduce((sum, heap) => sum + heap.size, 0);
+  expect(sizes, 'no slot without a device').toBe(counted.length);
+}
+
+describe('the states of a device', () => {
+  test.each(STATES)('there is a way to %s', (state) => {
+    const queue = createDeviceQueue(RULES);
+    WAYS[state](queue);
+    expect(stateOf(queue)).toBe(state);
+    expectPlaced(queue);
+  });
+
+  const cells = [...TABLE].flatMap(([event, row]) => [...row].map(([state, next]) => ({ event, state, next })));
+
+  test('the table has a cell for each event and each state', () => {
+    expect([...TABLE.keys()].toSorted()).toEqual(Object.keys(EVENTS).toSorted());
+    expect(cells).toHaveLength(Object.keys(EVENTS).length * Object.keys(WAYS).length);
+  });
+
+  test.each(cells)('$event of $state makes $next', ({ event, state }) => {
+    const queue = createDeviceQueue(RULES);
+    WAYS[state](queue);
+    // A waiting device becomes ready before its page is full; of the others nothing moves by time.
+    const afterMs = event === 'due' && state === 'waiting' ? 5 * MINUTE_MS : event === 'filled' ? 5 * HOUR_MS : 0;
+    EVENTS[event](queue, 'd', NOW + afterMs);
+    expect(event === 'filled' && state === 'waiting' ? ['full'] : outcomes(event, state)).toContain(stateOf(queue));
+    expectPlaced(queue);
+  });
+
+  test('whatever happens, a device is in a state of the table and in its place alone, and its slot is its own', () => {
+    const step = fc.record({
+      event: fc.constantFrom(...(Object.keys(EVENTS) as DeviceEvent[])),
+      id: fc.nat(5),
+      afterMs: fc.oneof(fc.nat(10 * SECOND_MS), fc.nat(2 * HOUR_MS), fc.nat(2 * DAY_MS)),
+      isUnlisted: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
+        const queue = createDeviceQueue(RULES);
+        let nowMs = NOW;
+        for (const { event, id, afterMs, isUnlisted } of steps) {
+          const deviceId = `d${id}`;
+          nowMs += afterMs;
+          const before = stateOf(queue, deviceId);
+          EVENTS[event](queue, deviceId, nowMs);
+          if (event === 'reordered') setUnlisted(queue, isUnlisted);
+          if (event !== 'due' && event !== 'filled')
+            expect(outcomes(event, before)).toContain(stateOf(queue, deviceId));
+          expectPlaced(queue);
+          expect([...queue.devices.values()].every((device) => queue.bySlot[device.slot] === device)).toBe(true);
+          expect(queue.bySlot.filter((device) => device !== undefined)).toHaveLength(queue.devices.size);
+        }
+      }),
+    );
+  });
+});
+
+describe('what the queue shows', () => {
+  test('a live request goes to what is full, then to what is ready; an idle poll to what is idle or gone', () => {
+    const queue = createDeviceQueue(RULES);
+    noteDeviceHeld(queue, 'ready', { newestMs: NOW - 5 * MINUTE_MS, askedMs: NOW - 5 * MINUTE_MS, rate: RATE });
+    noteDeviceHeld(queue, 'full', { newestMs: NOW - 5 * HOUR_MS, askedMs: NOW - 5 * HOUR_MS, rate: RATE });
+    noteDeviceGone(queue, 'gone', NOW);
+    expect(pickLive(queue, NOW), 'nothing has been moved on').toBeNull();
+    advance(queue, NOW);
+    expect(pickLive(queue, NOW)).toMatchObject({ deviceId: 'full', ageMs: 5 * HOUR_MS - 10 * SECOND_MS });
+    beginDevice(queue, 'full');
+    expect(pickLive(queue, NOW)).toMatchObject({ deviceId: 'ready', untilMs: null });
+    expect(pickIdle(queue, NOW)).toBeNull();
+    expect(nextIdleMs(queue)).toBe(NOW + DAY_MS);
+    expect(pickIdle(queue, NOW + DAY_MS)).toBe('gone');
+    expect(nextReadyMs(queue)).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  test('rates are of the devices that speak, and their sum is kept up to date', () => {
+    const queue = createDeviceQueue(RULES);
+    for (const deviceId of ['a', 'b', 'c'])
+      noteDeviceHeld(queue, deviceId, { newestMs: NOW, askedMs: NOW, rate: RATE });
+    noteDeviceListed(queue, { deviceId: 'unknown', seenMs: null, isActive: true }, NOW);
+    expect(ratesOf(queue)).toEqual({ knownMs: [10_000, 10_000, 10_000], unknown: 1, quiet: 0 });
+    expect(readingsPerMs(queue)).toBeCloseTo(3 / 10_000);
+    noteDeviceGone(queue, 'a', NOW);
+    dropDevice(queue, 'b');
+    noteDeviceAnswer(queue, 'c', { newReadings: 0, instantsMs: [], hole: null }, NOW);
+    expect(ratesOf(queue)).toEqual({ knownMs: [], unknown: 1, quiet: 1 });
+    expect(readingsPerMs(queue)).toBeCloseTo(0);
+  });
+});
