@@ -246,9 +246,9 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
     waitingUntil: () => allowanceStatus(allowance(), options.api.share).waiting_until,
     listen: (listener) => void listeners.push(listener),
     report: () => reportNow(reported),
-    overview: () => overviewNow(reported, fleet.sums()),
+    overview: () => overviewNow(reported, fleet.look()?.sums ?? null),
     pageFacts: (recentEvents) => createPageFacts({ ...reported, fleet, clock, recentEvents }),
-    ready: () => readyNow({ deliverers, streams, room, store, fleet: fleet.latest }),
+    ready: () => readyNow({ deliverers, streams, room, store, fleet: () => fleet.look()?.figures ?? null }),
     close,
   };
 }

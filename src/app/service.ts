@@ -11,7 +11,7 @@ import { createMetrics } from '../observe/metrics.ts';
 import { MOST_DEVICES } from '../observe/metrics-table.ts';
 import { type StatusServer, type StatusServerOptions, serveStatus } from '../observe/server.ts';
 import type { StatusPageParts } from '../page/page.ts';
-import { createFirstFill } from '../report/first-fill.ts';
+import { createFirstFill } from '../report/ready.ts';
 import { type DaemonParts, type KeySource, runDaemon } from '../scheduler/sessions.ts';
 import { createLooks } from './looks.ts';
 import type { Sync } from './open-sync.ts';

@@ -1,5 +1,5 @@
 /**
- * Signs of life of the loops: how `/healthz` tells a loop that stands still from one that rests (design 1.5).
+ * Signs of life of the loops: how `/healthz` tells a loop that stands still from one that rests.
  *
  * A loop says with each turn for how long it will rest at most. What is overdue by more than `STILL_AFTER_MS` stands
  * still: it waits for something that does not come, and a restart is what mends that. A loop that has not begun, or has

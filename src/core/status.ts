@@ -1,5 +1,5 @@
 /**
- * What Tidemark says of itself: the object that `/status.json` and `--status --json` serve (design 1.5, binding), and
+ * What Tidemark says of itself: the object that `/status.json` and `--status --json` serve, and
  * the answers to "are you alive" and "are you ready". Types only; member names are the served ones.
  *
  * Times are RFC 3339 UTC with as many digits as they have; a span is half-open.
@@ -10,7 +10,7 @@ import type { RequestLane } from './ports.ts';
 /** From (included) and to (not included). */
 export type StatusSpan = readonly [from: string, to: string];
 
-/** What is held of a device (design 1.4, `coverage.state`). */
+/** What is held of a device (`coverage.state`). */
 export type DeviceState = 'live' | 'catching-up' | 'silent' | 'unreachable' | 'excluded';
 
 /** A stretch that is wanted and not held, and why. */

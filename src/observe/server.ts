@@ -1,5 +1,5 @@
 /**
- * What is served over HTTP (design 1.5): the status page, the same as JSON, the metrics, and the two
+ * What is served over HTTP: the status page, the same as JSON, the metrics, and the two
  * questions of whoever runs it.
  *
  * Promises: GET and HEAD only; an answer is made from the reports alone and never from an error's text; slow, large and

@@ -1,11 +1,13 @@
 /**
- * What is held of a span as one line of characters (`CoverageBar`). Pure.
+ * What is held of a span as one line of characters: in cells that are alike (`CoverageBar`), or a character for each day,
+ * UTC (`DayBar`). Pure.
  */
 import type { DayReadings } from '../core/fleet-rates.ts';
 import { type Interval, type Intervals, intersect, lengthNs } from '../core/intervals.ts';
-import { DAY_NS, SECOND_NS } from '../core/time.ts';
+import type { DayBar } from '../core/page-facts.ts';
+import { DAY_NS, maxNs, minNs, SECOND_NS } from '../core/time.ts';
 
-export const BAR_CELLS = 60;
+const BAR_CELLS = 60;
 
 /** The least that a cell is long. */
 const LEAST_CELL_NS = 60n * SECOND_NS;
@@ -35,4 +37,31 @@ export function coverageBar(
 function touchesAny({ from, to }: Interval, days: ReadonlySet<number>): boolean {
   for (let day = Number(from / DAY_NS); day <= Number((to - 1n) / DAY_NS); day += 1) if (days.has(day)) return true;
   return false;
+}
+
+/** What is known of a device and some days. */
+export interface BarFacts {
+  /** The first day (days since 1970), and how many. */
+  readonly fromDay: number;
+  readonly days: number;
+  /** What is to be held: of a day only that part counts. */
+  readonly wanted: Interval;
+  readonly held: Intervals;
+  /** The days of which a reading is held. */
+  readonly withReadings: ReadonlySet<number>;
+  /** Whether what is not held is not wanted either: so it is of a device that is left out. */
+  readonly isLeftOut: boolean;
+}
+
+/** Draws it. */
+export function dayBar({ fromDay, days, wanted, held, withReadings, isLeftOut }: BarFacts): DayBar {
+  let bar = '';
+  for (let day = fromDay; day < fromDay + days; day += 1) {
+    const from = maxNs(BigInt(day) * DAY_NS, wanted.from);
+    const to = minNs(BigInt(day + 1) * DAY_NS, wanted.to);
+    if (from >= to) bar += ' ';
+    else if (lengthNs(intersect(held, [{ from, to }])) === to - from) bar += withReadings.has(day) ? '#' : '-';
+    else bar += isLeftOut ? ' ' : '.';
+  }
+  return bar;
 }

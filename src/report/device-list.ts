@@ -1,15 +1,14 @@
 /**
- * The list of devices as somebody wants to see it: searched, narrowed, put in order, a page of it. Pure.
+ * The list of devices as somebody wants to see it: searched, narrowed, put in order, a page of it; and the order in which
+ * people look for names, in any case and with numbers in them by how large they are. Pure.
  *
  * It goes by what one look found of each device (`ListedLook`), and touches nothing dear: what a row shows beside that is
  * looked up for the rows of the page alone.
  */
-
 import { DEVICES_A_PAGE, type DeviceSort, type DevicesQuery, MAX_SHOWN_LENGTH } from '../core/page-facts.ts';
 import type { DeviceState } from '../core/status.ts';
 import { shortened } from '../core/text.ts';
 import type { EpochNs } from '../core/time.ts';
-import { compareText, folded, orderKey } from './name-order.ts';
 
 /** A device as it was found when all were looked at. */
 export interface ListedLook {
@@ -106,6 +105,25 @@ function inOrder(byName: readonly ListedDevice[], sort: DeviceSort, reversed: bo
 
 /** Also of infinities, whose difference is no number. */
 function compareNumbers(a: number, b: number): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
+
+/** Longer runs of digits are compared as text. */
+const MOST_DIGITS = 15;
+
+/** A text by which names can be compared as they are: made once for each, as there may be ten thousand of them. */
+export function orderKey(name: string): string {
+  return folded(name).replace(/\d+/g, (digits) => digits.padStart(MOST_DIGITS, '0'));
+}
+
+/** A text for which case and the way in which accents are written do not count. */
+function folded(text: string): string {
+  return text.normalize('NFC').toLowerCase();
+}
+
+/** Code unit by code unit: the same everywhere, whatever language is set. */
+export function compareText(a: string, b: string): number {
   if (a === b) return 0;
   return a < b ? -1 : 1;
 }

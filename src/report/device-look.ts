@@ -6,13 +6,15 @@
 import type { DeviceFilter } from '../core/filter.ts';
 import { coveredShare, holdingsOf, toldEmpty, wantedOf } from '../core/holdings.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
-import type { Store } from '../core/state/state.ts';
-import { type HeldNow, NOTHING_HELD } from '../core/state/telemetry.ts';
+import type { HeldNow } from '../core/state/telemetry.ts';
 import type { DeviceStatus, FreshnessStatus, GapSum, StatusGap } from '../core/status.ts';
 import { formatExact } from '../core/time.ts';
 import type { Horizon } from '../ingest/context.ts';
 import { limitFor } from '../ingest/horizon.ts';
 import type { ListedLook } from './device-list.ts';
+
+/** The reason of a gap that is yet to be read, as people see it. */
+export const UNREACHED = 'not reached yet';
 
 /** What devices are looked at by. */
 export interface DeviceView {
@@ -57,15 +59,6 @@ export function lookAtDevice(
   };
 }
 
-/** Looks at all devices, without a rest: where there are ten thousand of them that takes a part of a second. */
-export function listAtOnce(view: DeviceView, store: Pick<Store, 'devices' | 'heldOfAll'>): readonly ListedLook[] {
-  const held = store.heldOfAll();
-  return store.devices().map((device) => {
-    const of = held.get(device.record.deviceId) ?? NOTHING_HELD;
-    return toListedLook(device, of, lookAtDevice(view, device, of));
-  });
-}
-
 /** What is kept of a look where many are kept. */
 export function toListedLook({ record, name }: KnownDevice, held: HeldNow, { status, share }: DeviceLook): ListedLook {
   return {
@@ -94,7 +87,7 @@ export interface DeviceSums {
 }
 
 /** Sums that grow by one device after the other. */
-export interface DeviceSummer {
+interface DeviceSummer {
   add(look: DeviceLook): void;
   sum(): DeviceSums;
 }
@@ -152,7 +145,7 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSummer {
 }
 
 /** The gaps without the newest end of a device that is not behind: that is open all the time. */
-export function worthTelling({ gaps, lag_seconds }: DeviceStatus, behindAfterSeconds: number): DeviceStatus['gaps'] {
+function worthTelling({ gaps, lag_seconds }: DeviceStatus, behindAfterSeconds: number): DeviceStatus['gaps'] {
   const isLive = lag_seconds !== null && lag_seconds > 0 && lag_seconds <= behindAfterSeconds;
   return isLive ? gaps.slice(0, -1) : gaps;
 }

@@ -1,22 +1,23 @@
 /**
- * What is told of one device, from the state: when it was asked, when it is due, what stands in the way (design 1.2,
- * `--status --device ID`). It goes by the rules of the planner and of coverage; what the planner has in mind it cannot see.
+ * What is told of one device (`--status --device ID`), from the state: when it was asked, when it is due, what stands in
+ * the way. It goes by the rules of the planner and of coverage; what the planner has in mind it cannot see.
  */
 import { coveredIntervals } from '../core/coverage.ts';
 import type { DeviceReport } from '../core/device-report.ts';
+import type { ApiFaultKind } from '../core/faults.ts';
 import { toldEmpty, wantedOf } from '../core/holdings.ts';
 import type { Interval } from '../core/intervals.ts';
 import { CLOCK_GRAIN_MS, settleOf } from '../core/late.ts';
 import type { StateFacts } from '../core/state/facts.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Gap, TelemetryState } from '../core/state/telemetry.ts';
+import { plainText } from '../core/text.ts';
 import { DAY_NS, type EpochMs, type EpochNs, formatExact, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
 import type { Horizon } from '../ingest/context.ts';
 import { horizonNow, limitFor, openSeconds } from '../ingest/horizon.ts';
 import { coverageBar } from './bars.ts';
-import { type DeviceLook, lookAtDevice } from './device-look.ts';
-import { faultWords } from './fault-words.ts';
-import { dueAfter, type ReportParts } from './report.ts';
+import { type DeviceLook, lookAtDevice, UNREACHED } from './device-look.ts';
+import { dueAfter, type ReportParts, timeText } from './report.ts';
 
 export interface DeviceReportParts extends ReportParts {
   readonly facts: StateFacts;
@@ -77,8 +78,8 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
     reasons: reasonsOf(parts, known, due),
     listed: listedOf(device),
     newest_reading_at: known.newestNs === null ? null : formatExact(known.newestNs),
-    last_asked_at: orNull(due.askedMs),
-    next_due_at: orNull(due.atMs),
+    last_asked_at: timeText(due.askedMs),
+    next_due_at: timeText(due.atMs),
     next_as: due.as,
     last_answers: known.requests.last.map(({ atMs, lane, status, fault, newReadings }) => ({
       at: timeOf(atMs),
@@ -114,7 +115,7 @@ function listedOf({ record, lastListedMs, goneSinceMs }: KnownDevice): DeviceRep
     presence: record.presence,
     lifecycle_status: record.lifecycleStatus,
     last_listed_at: timeOf(lastListedMs),
-    gone_since: orNull(goneSinceMs),
+    gone_since: timeText(goneSinceMs),
   };
 }
 
@@ -231,12 +232,25 @@ function namedAtTheEnd(gaps: DeviceReport['gaps']): string | null {
   return before !== undefined && before.to === last.from && before.reason !== UNREACHED ? before.reason : null;
 }
 
-const UNREACHED = 'not reached yet';
-
 function timeOf(ms: EpochMs): string {
   return formatExact(msToNs(ms));
 }
 
-function orNull(ms: EpochMs | null): string | null {
-  return ms === null ? null : timeOf(ms);
+const FAULT_WORDS: Readonly<Record<ApiFaultKind, string>> = {
+  unreachable: 'the API could not be reached',
+  throttled: 'the API says that the allowance is spent (429)',
+  unauthorized: 'the API refuses the key (401)',
+  'scope-missing': 'the key lacks the scope for it (403)',
+  'no-api-access': 'the plan gives no API access (403)',
+  'not-found': 'the API does not know it (404)',
+  'bad-cursor': 'the API refused the cursor (400)',
+  'range-too-large': 'refused by the plan: the window was too wide (400)',
+  'invalid-request': 'the API refused what was asked (400)',
+  'server-fault': 'the API failed (5xx)',
+  malformed: 'the answer was not understood',
+};
+
+/** A fault of the API in words for people. @param fault as a process has left it, maybe of another version. */
+export function faultWords(fault: string): string {
+  return Object.hasOwn(FAULT_WORDS, fault) ? FAULT_WORDS[fault as ApiFaultKind] : plainText(fault, 60);
 }

@@ -27,7 +27,7 @@ export interface FiguresParts {
   readonly planning: Pick<Planning, 'figures' | 'staleMs'>;
   readonly streams: Pick<StreamNotes, 'list'>;
   readonly room: Pick<Room, 'status'>;
-  readonly fleet: Pick<FleetLook, 'latest' | 'ageMs'>;
+  readonly fleet: Pick<FleetLook, 'look' | 'ageMs'>;
   readonly jobs: Pick<JobQueue, 'open'>;
   readonly facts: Pick<StateFacts, 'oldestPendingMs'>;
 }
@@ -47,23 +47,23 @@ export function createFigures(parts: FiguresParts): FigureSource {
   const watchJobs = createJobWatch(clock);
   const figures = (): Figures => {
     const { droppedHints, openHistoryMs } = planning.figures();
-    const { points, bytes } = archived(totals());
+    const { lines, bytes } = totals();
     const { usedBytes, maxBytes, diskFreeBytes, full } = parts.room.status();
     return {
       allowance: localAllowance(parts),
       streams: parts.streams.list(),
-      fleet: fleet.latest(),
+      fleet: fleet.look()?.figures ?? null,
       fleetAgeSeconds: fleet.ageMs() / SECOND_MS,
       freshnessTargetSeconds: openSeconds({ context, staleMs: planning.staleMs }),
       hintsWrong: droppedHints,
       historyOpenSeconds: Object.values(openHistoryMs).reduce((sum, ms) => sum + ms, 0) / SECOND_MS,
       jobs: watchJobs(jobs.open()),
       destinations: destinations(),
-      archive: { points, bytes, stateBytes: usedBytes, maxBytes, diskFreeBytes, isFull: full !== null },
+      archive: { points: lines, bytes, stateBytes: usedBytes, maxBytes, diskFreeBytes, isFull: full !== null },
     };
   };
   const progress = (): ProgressReport => {
-    const seen = fleet.latest();
+    const seen = fleet.look()?.figures;
     const { readings, requests } = totals();
     const { waitingUntilMs } = parts.allowance();
     return {
@@ -82,10 +82,6 @@ export function createFigures(parts: FiguresParts): FigureSource {
     };
   };
   return { figures, progress };
-}
-
-function archived({ lines, bytes }: { lines: number; bytes: number }): { points: number; bytes: number } {
-  return { points: lines, bytes };
 }
 
 /** The wait by the clock of this machine. */

@@ -1,25 +1,58 @@
 /**
- * What the status page is made of beside the status report (`core/page-facts.ts`), put together from the state.
+ * What the status page is made of beside the status report (`core/page-facts.ts`), put together from the state: the
+ * devices, a page at a time; one device with what its sensors told over a span; the alerts.
+ *
+ * All devices are looked at by whoever looks at the fleet anyway (`fleet.ts`): states, lags and shares are as old as its
+ * last look, a few seconds at ten thousand devices. What is dear (the bar, the values) is looked up for the rows of the
+ * page alone.
+ *
+ * One device goes through the archive in its order, each block once, step by step: a span may hold a million lines. Between
+ * any two steps, of whichever page, everybody else has a turn, and the pages take their steps in rotation: a small one does
+ * not wait for a large one. Who asks for what is under way already gets that one.
  *
  * Before the API has answered for the first time nothing is known of the server's time; the state is shown all the same,
  * by the local clock: nothing is claimed by it.
  */
+import { createTurns } from '../core/async.ts';
+import { coveredIntervals } from '../core/coverage.ts';
+import type { DeviceReport } from '../core/device-report.ts';
+import { toldEmpty, wantedOf } from '../core/holdings.ts';
+import { union } from '../core/intervals.ts';
 import type { KnownAlert } from '../core/lines/alerts.ts';
-import { ALERTS_SHOWN, type AlertRow, MAX_SHOWN_LENGTH, type PageFacts, type RecentEvent } from '../core/page-facts.ts';
+import {
+  ALERTS_SHOWN,
+  type AlertRow,
+  BAR_DAYS,
+  type DevicePage,
+  type DeviceRow,
+  type DevicesPage,
+  type DevicesQuery,
+  LEAST_SPAN_SECONDS,
+  MAX_SHOWN_LENGTH,
+  MOST_SPAN_SECONDS,
+  type PageFacts,
+  type RecentEvent,
+  VALUES_A_ROW,
+} from '../core/page-facts.ts';
 import type { Clock } from '../core/ports.ts';
+import type { ArchiveWalker, WalkSpan } from '../core/state/archive.ts';
+import type { KnownDevice } from '../core/state/inventory.ts';
+import type { Store } from '../core/state/state.ts';
+import { NOTHING_HELD } from '../core/state/telemetry.ts';
 import { shortened } from '../core/text.ts';
-import { type EpochMs, formatExact } from '../core/time.ts';
+import { DAY_MS, DAY_NS, type EpochMs, formatExact, maxNs, minNs, msToNs, SECOND_MS } from '../core/time.ts';
 import type { Horizon } from '../ingest/context.ts';
-import { horizonAt } from '../ingest/horizon.ts';
-import type { DeviceReportParts } from './device-report.ts';
-import type { FleetLook } from './fleet.ts';
-import { devicePage } from './page-device.ts';
-import { createPageDevices } from './page-devices.ts';
-import { createSteps, madeOnce } from './page-turns.ts';
+import { horizonAt, limitFor, openSeconds } from '../ingest/horizon.ts';
+import { dayBar } from './bars.ts';
+import { type ListedDevice, type ListedLook, listByName, pickDevices } from './device-list.ts';
+import { type DeviceView, lookAtDevice, toListedLook } from './device-look.ts';
+import { type DeviceReportParts, deviceReport } from './device-report.ts';
+import type { FleetFound } from './fleet.ts';
+import { createSeriesCells, gridOf, lastValues, type SeriesCells } from './series.ts';
 
 export interface PageParts extends DeviceReportParts {
   /** Who looks at all devices. */
-  readonly fleet: Pick<FleetLook, 'listing'>;
+  readonly fleet: { look(): Pick<FleetFound, 'listing'> | null };
   readonly clock: Pick<Clock, 'monoMs' | 'sleep'>;
   /** The newest first. */
   readonly recentEvents: () => readonly RecentEvent[];
@@ -45,7 +78,7 @@ export function createPageFacts(given: PageParts): PageFacts {
 }
 
 /** The parts, in which a time is always known. */
-export interface TimedParts extends PageParts {
+interface TimedParts extends PageParts {
   readonly horizon: () => Horizon;
 }
 
@@ -73,5 +106,194 @@ function alertRow({ alertId, deviceId, deviceName, kind, sensor, openedAt, state
     opened_at: formatExact(openedAt),
     open: isOpen,
     observed_at: formatExact(stateNs),
+  };
+}
+
+/** Where nobody has looked yet (the API has not answered since the start) a look is made here, and kept for so long. */
+const OWN_LOOK_MS = 15 * SECOND_MS;
+
+/** Prepares the list of devices. Their order by name is made once for each look. */
+function createPageDevices(parts: TimedParts): (query: DevicesQuery) => DevicesPage {
+  const looks = createLooks(parts);
+  let listed: { readonly looks: readonly ListedLook[]; readonly byName: readonly ListedDevice[] } | null = null;
+  return (query) => {
+    const latest = looks();
+    if (listed?.looks !== latest) listed = { looks: latest, byName: listByName(latest) };
+    const { rows, matching, states, page, pages } = pickDevices(listed.byName, query);
+    const horizon = parts.horizon();
+    // The last day is the one that is claimed last: just after midnight nothing of the new one is wanted yet.
+    const fromDay = Number(maxNs(horizon.limit - 1n, 0n) / DAY_NS) - BAR_DAYS + 1;
+    return {
+      query: { ...query, search: shortened(query.search, MAX_SHOWN_LENGTH) },
+      devices: latest.length,
+      matching,
+      states,
+      page,
+      pages,
+      bar_from: formatExact(BigInt(Math.max(0, fromDay)) * DAY_NS),
+      rows: rows.map((device) => rowOf(parts, { device, horizon, fromDay })),
+    };
+  };
+}
+
+function createLooks(parts: TimedParts): () => readonly ListedLook[] {
+  const { context, fleet, clock, horizon } = parts;
+  let own: { readonly looks: readonly ListedLook[]; readonly atMs: number } | null = null;
+  return () => {
+    const latest = fleet.look();
+    if (latest !== null) {
+      own = null;
+      return latest.listing;
+    }
+    const nowMs = clock.monoMs();
+    if (own === null || nowMs - own.atMs >= OWN_LOOK_MS) {
+      const view = { filter: context.settings.filter, horizon: horizon(), openSeconds: openSeconds(parts) };
+      own = { looks: listAtOnce(view, context.store), atMs: nowMs };
+    }
+    return own.looks;
+  };
+}
+
+/** Looks at all devices, without a rest: where there are ten thousand of them that takes a part of a second. */
+function listAtOnce(view: DeviceView, store: Pick<Store, 'devices' | 'heldOfAll'>): readonly ListedLook[] {
+  const held = store.heldOfAll();
+  return store.devices().map((device) => {
+    const of = held.get(device.record.deviceId) ?? NOTHING_HELD;
+    return toListedLook(device, of, lookAtDevice(view, device, of));
+  });
+}
+
+interface RowFacts {
+  readonly device: ListedDevice;
+  readonly horizon: Horizon;
+  readonly fromDay: number;
+}
+
+function rowOf(parts: TimedParts, row: RowFacts): DeviceRow {
+  const { deviceId, name, modelId, hubName, state, lagSeconds, share, newestNs } = row.device;
+  return {
+    device_id: deviceId,
+    device_name: name,
+    model_id: modelId,
+    hub_name: hubName,
+    state,
+    lag_seconds: lagSeconds,
+    covered_share: share,
+    newest_reading_at: newestNs === null ? null : formatExact(newestNs),
+    bar: barOf(parts, row),
+    values: lastValues(parts.facts.newestLines(deviceId), VALUES_A_ROW),
+  };
+}
+
+/** What the list of devices says to be empty counts as held, as in the state of the device. */
+function barOf(parts: TimedParts, { device: { deviceId, state, lagSeconds, newestNs }, horizon, fromDay }: RowFacts) {
+  const { store } = parts.context;
+  const known = store.device(deviceId);
+  // Forgotten since the look.
+  if (known === null) return ' '.repeat(BAR_DAYS);
+  const { spans, late } = store.telemetry(deviceId);
+  const held = union(coveredIntervals(spans), toldEmpty(known, { spans, newestNs }));
+  const whole = wantedOf(known, { from: horizon.wantedFrom, to: limitFor(horizon, { late }) });
+  // The newest end is open all the time: of a device that is not behind it is no hole.
+  const isFresh = lagSeconds !== null && lagSeconds <= openSeconds(parts);
+  const wanted = isFresh ? { ...whole, to: minNs(whole.to, held.at(-1)?.to ?? whole.to) } : whole;
+  const days = parts.facts.daysOf(deviceId, fromDay);
+  const withReadings = new Set(days.map(({ day }) => day));
+  return dayBar({ fromDay, days: BAR_DAYS, wanted, held, withReadings, isLeftOut: state === 'excluded' });
+}
+
+/** About how much is read in one step, in characters, and how long it goes on without giving others their turn. */
+const STEP_BYTES = 256 * 1024;
+const TURN_MS = 12;
+
+/** One device. @returns `null` where nothing can be told of it. */
+async function devicePage(
+  parts: PageParts & { readonly step: Step },
+  device: KnownDevice,
+  spanSeconds: number,
+): Promise<DevicePage | null> {
+  const report = deviceReport(parts, device);
+  if (report === null) return null;
+  const { deviceId } = device.record;
+  const toMs = Math.floor(parts.context.serverClock.nowMs());
+  const spanMs = drawnIn(spanSeconds) * SECOND_MS;
+  const fromMs = Math.max(0, toMs - spanMs);
+  const span: WalkSpan = { from: msToNs(fromMs), to: msToNs(toMs), devices: [deviceId], kinds: 'telemetry' };
+  const cells = createSeriesCells(gridOf(fromMs, toMs));
+  await fill(cells, { walker: parts.context.store.replays.walker, span, clock: parts.clock, step: parts.step });
+  const { sensors, leftOut } = cells.result();
+  const since = parts.facts.archivedSince(deviceId);
+  return {
+    device: withShortNames(report),
+    span_seconds: spanMs / SECOND_MS,
+    from: formatExact(span.from),
+    to: formatExact(span.to),
+    sensors,
+    sensors_left_out: leftOut,
+    archived_since: since === null ? null : formatExact(since),
+  };
+}
+
+function drawnIn(seconds: number): number {
+  const asked = Number.isNaN(seconds) ? DAY_MS / SECOND_MS : seconds;
+  return Math.floor(Math.min(MOST_SPAN_SECONDS, Math.max(LEAST_SPAN_SECONDS, asked)));
+}
+
+interface Reading {
+  readonly walker: ArchiveWalker;
+  readonly span: WalkSpan;
+  readonly clock: Pick<Clock, 'monoMs'>;
+  readonly step: Step;
+}
+
+async function fill(cells: SeriesCells, { walker, span, clock, step }: Reading): Promise<void> {
+  let place = walker.begin(span);
+  const readOn = (): void => {
+    const turnMs = clock.monoMs();
+    while (place !== null) {
+      const { lines, next } = walker.read(span, place, STEP_BYTES);
+      cells.add(lines);
+      place = next;
+      if (clock.monoMs() - turnMs >= TURN_MS) return;
+    }
+  };
+  while (place !== null) await step(readOn);
+}
+
+function withShortNames(report: DeviceReport): DeviceReport {
+  return {
+    ...report,
+    device_name: shortened(report.device_name, MAX_SHOWN_LENGTH),
+    names: report.names.map(({ from, name }) => ({ from, name: shortened(name, MAX_SHOWN_LENGTH) })),
+  };
+}
+
+/** Takes a step once nobody else takes one, and lets others have their turn after it. */
+type Step = <T>(work: () => T) => Promise<T>;
+
+/** Nobody takes a step. */
+function createSteps({ sleep }: Pick<Clock, 'sleep'>): Step {
+  const turns = createTurns();
+  return async (work) => {
+    const take = async (): Promise<ReturnType<typeof work>> => {
+      const result = work();
+      await sleep(1);
+      return result;
+    };
+    // Whoever has asked may be gone: nobody tells here.
+    return await turns('step', take, new AbortController().signal);
+  };
+}
+
+/** The same, made once for those who ask while it is under way. */
+function madeOnce(make: PageFacts['device']): PageFacts['device'] {
+  const underWay = new Map<string, Promise<DevicePage | null>>();
+  return (deviceId, spanSeconds) => {
+    const key = `${spanSeconds} ${deviceId}`;
+    const same = underWay.get(key);
+    if (same !== undefined) return same;
+    const page = make(deviceId, spanSeconds).finally(() => underWay.delete(key));
+    underWay.set(key, page);
+    return page;
   };
 }

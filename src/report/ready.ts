@@ -1,13 +1,17 @@
 /**
- * Whether what is held can be relied on (design 1.5, `/readyz`): every device's last day is there, and nothing that is
- * needed is wrong. Waiting for allowance is neither.
+ * Whether what is held can be relied on (`/readyz`): every device's last day is there, and nothing that is needed is wrong;
+ * waiting for allowance is neither. And, told once, that the first fill is through: nobody is to watch a progress bar for
+ * hours to learn that.
  */
-
 import type { Room } from '../archive/room.ts';
+import type { Observe } from '../core/events.ts';
 import type { FleetFigures } from '../core/figures.ts';
+import type { Clock } from '../core/ports.ts';
 import type { Store } from '../core/state/state.ts';
-import type { ReadyCode, ReadyReport } from '../core/status.ts';
+import type { ReadyCode, ReadyReport, StatusReport } from '../core/status.ts';
+import { SECOND_MS } from '../core/time.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
+import { UNREACHED } from './device-look.ts';
 import { type StreamNotes, wasListed } from './stream-status.ts';
 
 export interface ReadyParts {
@@ -57,4 +61,47 @@ function deviceReasons({ fleet, streams, store }: ReadyParts): Reason[] {
 
 function hasAny({ devices }: ReadyParts['store']): boolean {
   return devices().some(({ goneSinceMs }) => goneSinceMs === null);
+}
+
+/** How often it is looked whether the first fill is through; not at all once it is told. A look at every device takes no more than this part of the time. */
+const LOOK_EVERY_MS = 10 * SECOND_MS;
+const LOOK_PART = 0.02;
+
+export interface FirstFillParts {
+  readonly report: () => StatusReport;
+  readonly ready: () => ReadyReport;
+  readonly observe: Observe;
+  readonly clock: Pick<Clock, 'monoMs'>;
+  /** Where people find the status page. */
+  readonly statusPage: string;
+}
+
+/** @returns a function that looks now and then, and tells when everything that can be had is held for the first time. */
+export function createFirstFill({ report, ready, observe, clock, statusPage }: FirstFillParts): () => void {
+  let dueMs = Number.NEGATIVE_INFINITY;
+  return () => {
+    const nowMs = clock.monoMs();
+    if (nowMs < dueMs) return;
+    dueMs = nowMs + LOOK_EVERY_MS;
+    if (!ready().ready) return;
+    const { devices, totals, destinations } = report();
+    dueMs = Math.max(dueMs, nowMs + (clock.monoMs() - nowMs) / LOOK_PART);
+    const kept = devices.filter(({ state }) => state !== 'excluded');
+    if (kept.length === 0 || !kept.every(isFilled)) return;
+    dueMs = Number.POSITIVE_INFINITY;
+    observe({
+      type: 'first-fill-done',
+      devices: kept.length,
+      withGaps: kept.filter(({ gaps }) => gaps.some(({ reason }) => reason !== UNREACHED)).length,
+      points: totals.archived_points,
+      pending: destinations.reduce((sum, { pending_points }) => sum + pending_points, 0),
+      statusPage,
+    });
+  };
+}
+
+/** The stretch since the last look is open all the time; any other that is open without a name is still to be read. */
+function isFilled({ gaps, lag_seconds }: StatusReport['devices'][number]): boolean {
+  if (lag_seconds === null) return gaps.length > 0 && gaps.every(({ reason }) => reason !== UNREACHED);
+  return gaps.filter(({ reason }) => reason === UNREACHED).length <= (lag_seconds > 0 ? 1 : 0);
 }

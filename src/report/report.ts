@@ -1,8 +1,7 @@
 /**
- * What Tidemark says of itself: one object for the page, for scripts, for the progress line and for `--status`
- * (design 1.5). From the state and the parts that run, or, beside them or without them, from the state alone.
+ * What Tidemark says of itself: one object for the page, for scripts, for the progress line and for `--status`, with how it
+ * stands in one sentence. From the state and the parts that run, or, beside them or without them, from the state alone.
  */
-
 import type { Room } from '../archive/room.ts';
 import { lackStatuses } from '../core/lacks.ts';
 import type { Schedules } from '../core/schedule.ts';
@@ -26,8 +25,7 @@ import { horizonNow, openSeconds } from '../ingest/horizon.ts';
 import { meanPeriodMs } from '../scheduler/estimate.ts';
 import { phaseOf } from '../scheduler/planning-settings.ts';
 import { type DeviceSums, type DeviceView, lookAtDevice, sumUp } from './device-look.ts';
-import { summarize } from './report-words.ts';
-import type { StreamNotes } from './stream-status.ts';
+import { type StreamNotes, wasListed } from './stream-status.ts';
 
 /** A destination, as its deliverer or the state tells of it. */
 export interface ReportedDestination {
@@ -131,7 +129,8 @@ function looksAt(store: ReportParts['context']['store'], devices: readonly Known
   return devices.map((each) => lookAtDevice(view, each, held.get(each.record.deviceId) ?? NOTHING_HELD));
 }
 
-function timeText(ms: EpochMs | null): string | null {
+/** RFC 3339, or nothing. */
+export function timeText(ms: EpochMs | null): string | null {
   return ms === null ? null : formatExact(msToNs(ms));
 }
 
@@ -205,4 +204,48 @@ export function dueAfter(
     const at = schedules[name].next(fromMs - phaseMs);
     return at === null ? null : at + phaseMs;
   };
+}
+
+/** How it stands, in a sentence: what is wrong first, as nothing else counts then. */
+function summarize(
+  parts: ReportParts,
+  { devices, complete, excluded }: { devices: number; complete: number; excluded: number },
+): string {
+  const wrong = wrongWords(parts);
+  if (wrong !== null) return wrong;
+  const isAtWork = parts.isRunning();
+  if (devices === 0) return noDeviceWords(parts, { excluded, isAtWork });
+  const leftOut = excluded === 0 ? '' : ` (${excluded} excluded)`;
+  const { waiting_until } = parts.allowance();
+  const waiting = waiting_until === null || !isAtWork ? '' : ` Waiting for allowance until ${waiting_until}.`;
+  if (complete === devices) return `All ${devices} devices are held in full${leftOut}.${waiting}`;
+  return `${isAtWork ? 'Filling: ' : ''}${complete} of ${devices} devices are held in full${leftOut}.${waiting}`;
+}
+
+function wrongWords({ deliverers, streams, room }: ReportParts): string | null {
+  const trouble = streams.trouble();
+  if (trouble !== null) return `The API is not read: ${trouble}`;
+  const { full } = room.status();
+  if (full !== null) return `Nothing new is read: ${full}`;
+  const unread = unreadStream(streams);
+  if (unread !== null) return `${unread.name} cannot be read: ${unread.reason}`;
+  const held = deliverers.find((deliverer) => deliverer.held() !== null);
+  return held === undefined ? null : `Delivery to ${held.name} is held: ${held.held() ?? ''}`;
+}
+
+function noDeviceWords({ streams }: ReportParts, seen: { excluded: number; isAtWork: boolean }): string {
+  if (seen.excluded > 0) return `No device is synced: all ${seen.excluded} are excluded.`;
+  if (wasListed(streams.list())) return 'The workspace has no devices.';
+  return seen.isAtWork ? 'Starting: the devices are not listed yet.' : 'No devices are listed yet.';
+}
+
+/** A stream whose state is news. Others may be off on purpose; without telemetry nothing of what is wanted ever comes. */
+function unreadStream({
+  list,
+  failingLong,
+}: ReportParts['streams']): { readonly name: string; readonly reason: string } | null {
+  const failing = failingLong()[0];
+  if (failing !== undefined) return failing;
+  const off = list().find(({ name, state }) => name === 'telemetry' && state === 'off');
+  return off === undefined ? null : { name: off.name, reason: off.reason ?? 'its stream is off' };
 }

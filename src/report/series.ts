@@ -1,17 +1,23 @@
 /**
- * The numbers of a device's sensors over a span, thinned out to the least, the mean and the most of each cell
- * (`SensorSeries`). Pure.
+ * What the sensors of a device told, out of its telemetry lines: the last values (`LastValue`), and the numbers over a span,
+ * thinned out to the least, the mean and the most of each cell (`SensorSeries`). Pure.
  *
- * A line at a time, in the order of time; what is kept does not grow with their number, nor with that of the sensors: of
+ * A series takes a line at a time, in the order of time; what is kept does not grow with their number, nor with that of the sensors: of
  * those only the first `MAX_SENSORS` by name are kept. Each line costs a look-up and two numbers.
  */
 import { hashHex } from '../core/hash.ts';
-import { readSeries, seriesOf } from '../core/lines/line-reader.ts';
-import { MAX_SENSORS, MAX_SHOWN_LENGTH, SERIES_CELLS, type SensorSeries } from '../core/page-facts.ts';
+import { readFieldValue, readLine, readSeries, seriesOf } from '../core/lines/line-reader.ts';
+import {
+  type LastValue,
+  MAX_SENSORS,
+  MAX_SHOWN_LENGTH,
+  MAX_VALUE_LENGTH,
+  SERIES_CELLS,
+  type SensorSeries,
+} from '../core/page-facts.ts';
 import { shortened } from '../core/text.ts';
-import { type EpochMs, SECOND_MS } from '../core/time.ts';
-import { lastValue } from './line-values.ts';
-import { compareText, orderKey } from './name-order.ts';
+import { type EpochMs, type EpochNs, formatExact, SECOND_MS } from '../core/time.ts';
+import { compareText, orderKey } from './device-list.ts';
 
 /** The cells of a span: whole seconds long, at whole multiples of their length, so that they stay where they are while time goes on. */
 export interface CellGrid {
@@ -160,4 +166,39 @@ function rounded(value: number): number {
 
 function between(value: number, least = value, most = value): number {
   return Math.min(most, Math.max(least, value));
+}
+
+/**
+ * The newest value of each sensor in some lines, in the order of the sensors' names. Of two at one instant (they are of
+ * two types) the one whose field comes last.
+ *
+ * @param most how many sensors at most.
+ */
+export function lastValues(lines: readonly string[], most: number): readonly LastValue[] {
+  const newest = new Map<string, { readonly field: string; readonly raw: string; readonly at: EpochNs }>();
+  for (const line of lines) {
+    const { tags, fields, at } = readLine(line);
+    const sensor = tags.find(([key]) => key === 'sensor')?.[1];
+    const [field, raw] = fields[0] ?? [];
+    if (sensor === undefined || field === undefined || raw === undefined) continue;
+    const known = newest.get(sensor);
+    if (known === undefined || at > known.at || (at === known.at && field > known.field)) {
+      newest.set(sensor, { field, raw, at });
+    }
+  }
+  return [...newest]
+    .map(([sensor, value]) => ({ key: orderKey(sensor), sensor, value }))
+    .sort((a, b) => compareText(a.key, b.key) || compareText(a.sensor, b.sensor))
+    .slice(0, most)
+    .map(({ sensor, value: { raw, at } }) => lastValue(sensor, raw, at));
+}
+
+/** A value as it is shown. @param raw as it stands in a line: `21.5`, `true`, `"text"`. */
+export function lastValue(sensor: string, raw: string, at: EpochNs): LastValue {
+  const text = raw.startsWith('"') ? String(readFieldValue(raw)) : raw;
+  return {
+    sensor: shortened(sensor, MAX_SHOWN_LENGTH),
+    value: shortened(text, MAX_VALUE_LENGTH),
+    at: formatExact(at),
+  };
 }

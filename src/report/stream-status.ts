@@ -52,11 +52,11 @@ export function createStreamNotes(clocks: { serverNowMs: () => EpochMs; monoMs: 
       if (event.type === 'stream-off') off.set(event.stream, `the key lacks the scope ${event.scope}`);
       if (event.type !== 'request-done' || event.fault !== null) return;
       trouble = null;
-      const name = streamOf(event.request);
+      const { stream } = event;
       // The devices are what nothing can do without.
-      if (name === 'devices') refusal = null;
-      readAtMs.set(name, clocks.serverNowMs());
-      off.delete(name);
+      if (stream === 'devices') refusal = null;
+      readAtMs.set(stream, clocks.serverNowMs());
+      off.delete(stream);
     },
     trouble: () => refusal ?? trouble,
     isRefused: () => refusal !== null,
@@ -109,7 +109,7 @@ function createFailures(monoMs: () => number): Failures {
       }
       if (event.type === 'stream-off') failing.delete(event.stream);
       if (event.type === 'request-done' && event.fault === null) {
-        const failed = failing.get(streamOf(event.request));
+        const failed = failing.get(event.stream);
         if (failed !== undefined) failed.isAnswered = true;
       }
       if (event.type === 'stream-read' && failing.get(event.stream)?.isAnswered === true) failing.delete(event.stream);
@@ -122,13 +122,6 @@ function createFailures(monoMs: () => number): Failures {
   };
 }
 
-/** The stream that a request was for, by its path. */
-function streamOf(request: string): Name {
-  if (request.includes('/telemetry')) return 'telemetry';
-  if (request.includes('/account')) return 'account';
-  return request.includes('/alerts') ? 'alerts' : 'devices';
-}
-
 /**
  * Lets a stream that is off be told once, and tells when it is on again, or read again after it had failed.
  *
@@ -137,7 +130,7 @@ function streamOf(request: string): Name {
 export function oncePerStream(notes: Pick<StreamNotes, 'isOff' | 'isFailing'>, tell: Observe): Observe {
   return (event) => {
     if (event.type === 'stream-off' && notes.isOff(event.stream)) return;
-    const stream = event.type === 'request-done' && event.fault === null ? streamOf(event.request) : null;
+    const stream = event.type === 'request-done' && event.fault === null ? event.stream : null;
     const isBack = stream !== null && notes.isOff(stream);
     const hadFailed = event.type === 'stream-read' && notes.isFailing(event.stream);
     tell(event);

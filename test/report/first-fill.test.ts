@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { DeviceStatus, StatusReport } from '../../src/core/status.ts';
-import { createFirstFill } from '../../src/report/first-fill.ts';
+import { createFirstFill } from '../../src/report/ready.ts';
 
 const gap = (reason: string) => ({ from: 'a', to: 'b', reason });
 

@@ -97,7 +97,7 @@ describe('what is found', () => {
       0,
       ['excluded'],
     );
-    const found = look.latest();
+    const found = look.look()?.figures;
     expect(found).toMatchObject({
       listed: 5,
       present: 4,
@@ -118,8 +118,8 @@ describe('what is found', () => {
   test('is told of so many devices one by one as was asked for', () => {
     const { look } = lookAt(Array.from({ length: 5 }, (_, index) => ({ id: `d${index}`, heldToAgoMs: 61_000 })));
     look.tellOf(3);
-    expect(look.latest()).toMatchObject({ leftOut: 2 });
-    expect(look.latest()?.devices.map(({ deviceId }) => deviceId)).toEqual(['d0', 'd1', 'd2']);
+    expect(look.look()?.figures).toMatchObject({ leftOut: 2 });
+    expect(look.look()?.figures.devices.map(({ deviceId }) => deviceId)).toEqual(['d0', 'd1', 'd2']);
   });
 });
 
@@ -131,16 +131,16 @@ describe('the list of what was found', () => {
       { id: 'gone', heldToAgoMs: 10 * HOUR_MS, goneSinceMs: NOW_MS - 10 * HOUR_MS },
     ];
     const { look, time } = lookAt(specs, 0, ['excluded']);
-    const found = look.listing();
+    const found = look.look()?.listing;
     expect(found).toMatchObject([
       { deviceId: 'a', name: 'a', state: 'live', lagSeconds: 60, newestNs: null },
       { deviceId: 'excluded', state: 'excluded', lagSeconds: null, share: 0 },
       { deviceId: 'gone', state: 'unreachable', share: 1 },
     ]);
-    expect(look.listing()).toBe(found);
+    expect(look.look()?.listing).toBe(found);
     time.ms += 1000;
-    expect(look.listing()).not.toBe(found);
-    expect(look.listing()).toEqual(found);
+    expect(look.look()?.listing).not.toBe(found);
+    expect(look.look()?.listing).toEqual(found);
   });
 
   test('is none before the first look has come to its end', () => {
@@ -148,7 +148,7 @@ describe('the list of what was found', () => {
       ['a', 'b', 'c'].map((id) => ({ id, heldToAgoMs: 61_000 })),
       100,
     );
-    expect(look.listing()).toBeNull();
+    expect(look.look()).toBeNull();
     expect(time.ms).toBe(100);
   });
 });
@@ -158,16 +158,16 @@ describe('what it costs', () => {
 
   test('where it takes long nobody waits for it: it is made in slices, with rests', async () => {
     const { look, time } = lookAt(many, 0.1);
-    expect(look.latest()).toBeNull();
+    expect(look.look()).toBeNull();
     // The one who asked has waited for a few milliseconds, not for a hundred.
     expect(time.ms).toBeLessThan(6);
     const askedMs = time.ms;
-    expect(look.latest()).toBeNull();
+    expect(look.look()).toBeNull();
     expect(time.ms).toBe(askedMs);
     time.since = time.ms;
     time.longest = 0;
-    await runUntil(look, () => look.latest() !== null);
-    expect(look.latest()?.present).toBe(1000);
+    await runUntil(look, () => look.look() !== null);
+    expect(look.look()?.figures.present).toBe(1000);
     expect(time.longest).toBeLessThan(5);
   });
 

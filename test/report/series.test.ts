@@ -7,8 +7,7 @@ import { encodeTagValue } from '../../src/core/lines/line-protocol.ts';
 import { identityTag } from '../../src/core/lines/line-text.ts';
 import { MAX_SENSORS, SERIES_CELLS, type SensorSeries } from '../../src/core/page-facts.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../../src/core/time.ts';
-import { lastValues } from '../../src/report/line-values.ts';
-import { createSeriesCells, gridOf } from '../../src/report/series.ts';
+import { createSeriesCells, gridOf, lastValues } from '../../src/report/series.ts';
 
 const FROM_MS = Date.UTC(2026, 5, 15, 12, 34, 56, 789);
 const NS = 1_000_000n;

@@ -38,7 +38,7 @@ describe('what keeps the API from being read', () => {
     const refused: AppEvent = { type: 'key-refused', message: 'no', waitMs: 1000 };
     expect(notesOf(answered, outage).trouble()).toBe('down');
     expect(notesOf(outage, answered).trouble()).toBeNull();
-    expect(notesOf(refused, { ...answered, request: 'GET /account' }).trouble()).toBe('no');
+    expect(notesOf(refused, { ...answered, request: 'GET /account', stream: 'account' }).trouble()).toBe('no');
     expect(notesOf(refused, { type: 'key-accepted' }).isRefused(), 'the list may fail for a reason of its own').toBe(
       false,
     );
@@ -48,7 +48,7 @@ describe('what keeps the API from being read', () => {
 
 describe('a stream that fails', () => {
   const alertsFailed: AppEvent = { type: 'stream-failed', stream: 'alerts', message: 'GET /alerts: malformed' };
-  const alertsAnswered: AppEvent = { ...answered, request: 'GET /alerts' };
+  const alertsAnswered: AppEvent = { ...answered, request: 'GET /alerts', stream: 'alerts' };
   const alertsRead: AppEvent = { type: 'stream-read', stream: 'alerts' };
 
   function life() {

@@ -13,7 +13,7 @@ import type { Clock } from '../../core/ports.ts';
 import type { AllowanceStatus, AllowanceWindow, StreamStatus } from '../../core/status.ts';
 import { DAY_MS, type EpochMs, formatExact, MINUTE_MS, msToNs, SECOND_MS } from '../../core/time.ts';
 import type { DeviceReportParts } from '../../report/device-report.ts';
-import { faultWords } from '../../report/fault-words.ts';
+import { faultWords } from '../../report/device-report.ts';
 import type { ReportedDestination } from '../../report/report.ts';
 import { staleMsOf } from '../../scheduler/demand.ts';
 import { createDisk } from '../../store/disk.ts';

@@ -4,7 +4,7 @@
 import type { DeviceAnswer, DeviceReport } from '../../core/device-report.ts';
 import type { StatusGap } from '../../core/status.ts';
 import { plainText } from '../../core/text.ts';
-import { faultWords } from '../../report/fault-words.ts';
+import { faultWords } from '../../report/device-report.ts';
 import { gapWords, laneWords } from '../shared/gap-words.ts';
 import { count, lasting, minute, moment, nameText, percent, plural, row, wrap } from '../shared/layout.ts';
 

@@ -70,7 +70,7 @@ export function pageFactsOf(state: Pick<ScratchStore, 'store' | 'facts'>, option
     isRunning: () => true,
     version: '0.0.0',
     sweepMs: 6 * 3_600_000,
-    fleet: options.fleet ?? { listing: () => null },
+    fleet: options.fleet ?? { look: () => null },
     clock: options.clock ?? { monoMs: nowMs, sleep: () => Promise.resolve() },
     recentEvents: () => [],
   });
