@@ -1,7 +1,7 @@
 /**
  * The API as the program asks it: one call, one understood answer or one `ApiFault`.
  *
- * Promises: every attempt, retries included, passes the gate of the allowance and is booked before it is sent; only
+ * Promises: every attempt, retries included, passes the rate limiter and is booked before it is sent; only
  * `GET` is sent, only to the base URL; no wait that the server asked for is shortened; the key is in the header of the
  * request and nowhere else. A new endpoint is a target (`urls.ts`), a parser (`parse.ts`) and a line here.
  */
@@ -14,9 +14,9 @@ import { type BackoffPolicy, backoffMs, verdictOf } from '../core/retry.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import { type EpochNs, SECOND_MS } from '../core/time.ts';
 import { type Classified, classifyAnswer, readDate, readRateLimit } from './classify.ts';
-import type { Pacer } from './pacer.ts';
 import { createPageSize, type PageAsked } from './page-size.ts';
 import { parseAccount, parseAlert, parseAlertPage, parseDevicePage, parseTelemetryPage } from './parse.ts';
+import type { RateLimiter } from './rate-limiter.ts';
 import {
   ACCOUNT,
   alertsTarget,
@@ -35,7 +35,7 @@ export interface ApiClientOptions {
   readonly baseUrl: string;
   /** Asked for each request, so that a key can be replaced while the program runs. */
   readonly key: () => string;
-  readonly pacer: Pacer;
+  readonly limiter: RateLimiter;
   readonly serverClock: ServerClock;
   readonly clock: Clock;
   readonly random: Random;
@@ -75,7 +75,7 @@ export function createApiClient(options: ApiClientOptions): Api {
     const verdict = verdictOf(fault.kind);
     if (verdict === 'stop' || failures > retries) throw fault;
     const askedMs = fault.facts.waitMs ?? 0;
-    // The gate holds back what the allowance refused, for all requests alike.
+    // The rate limiter holds back what the quota refused, for all requests alike.
     const waitMs = verdict === 'wait' ? askedMs : backoffMs({ failures, policy: BACKOFF, random, askedMs });
     const { kind, message, facts } = fault;
     observe({ type: 'request-retried', request: facts.request, fault: kind, attempt: failures, waitMs, message });
@@ -141,9 +141,9 @@ function newestOf({ readings }: TelemetryPage): EpochNs | null {
 
 type Attempt = <T>(asked: Ask<T>, signal: AbortSignal) => Promise<Reply<T> | ApiFault>;
 
-/** One attempt: through the gate, over the wire, understood and settled. */
+/** One attempt: through the rate limiter, over the wire, understood and completed. */
 function createAttempt(options: ApiClientOptions): Attempt {
-  const { pacer, serverClock, clock, observe, transport } = options;
+  const { limiter, serverClock, clock, observe, transport } = options;
   const urlOf = createUrls(options.baseUrl);
   const userAgent = options.version === undefined ? 'tidemark' : `tidemark/${options.version}`;
 
@@ -151,7 +151,7 @@ function createAttempt(options: ApiClientOptions): Attempt {
     const request = nameRequest(target);
     const url = urlOf(target);
     const key = readKey(options.key(), request);
-    const requestId = await pacer.acquire(purpose, signal);
+    const requestId = await limiter.acquire(purpose, signal);
     const sentMonoMs = clock.monoMs();
     let status: number | null = null;
     let headers: HttpAnswer['headers'] = {};
@@ -175,7 +175,7 @@ function createAttempt(options: ApiClientOptions): Attempt {
     } finally {
       const kind: ApiFaultKind | null = fault?.kind ?? null;
       const waitMs = fault?.facts.waitMs ?? null;
-      pacer.answered({ requestId, status, fault: kind, ...readRateLimit(headers), waitMs });
+      limiter.answered({ requestId, status, fault: kind, ...readRateLimit(headers), waitMs });
       const durationMs = clock.monoMs() - sentMonoMs;
       const { stream, lane } = purpose;
       observe({ type: 'request-done', request, stream, lane, status, durationMs, fault: kind });

@@ -1,10 +1,9 @@
 /**
- * The way to the API, put together: one gate that every request passes, one key, one memory of what the answers have shown.
+ * The way to the API, put together: one rate limiter that every request passes, one key, one memory of what the answers have shown.
  */
-import { createBudget } from '../api/budget.ts';
 import { createApiClient } from '../api/client.ts';
 import { createLearning } from '../api/learning.ts';
-import { createPacer, type Pacer, type PacerOptions } from '../api/pacer.ts';
+import { createRateLimiter, limitedTo, type RateLimiter, type RateLimiterOptions } from '../api/rate-limiter.ts';
 import type { Learnt } from '../core/learnt.ts';
 import type { Api, Transport } from '../core/ports.ts';
 import type { ServerClock } from '../core/server-clock.ts';
@@ -22,7 +21,7 @@ export interface ApiAccess {
   readonly timeoutMs?: number;
 }
 
-export interface AskingParts extends Omit<PacerOptions, 'plan' | 'share' | 'concurrency' | 'serverClock'> {
+export interface AskingParts extends Omit<RateLimiterOptions, 'plan' | 'share' | 'concurrency' | 'serverClock'> {
   /** How requests travel: over HTTP, or in-process in simulations. */
   readonly transport: Transport;
   readonly access: ApiAccess;
@@ -32,10 +31,10 @@ export interface AskingParts extends Omit<PacerOptions, 'plan' | 'share' | 'conc
 
 export interface Asking {
   readonly api: Api;
-  readonly pacer: Pacer;
+  readonly limiter: RateLimiter;
   /** What the API's answers have shown so far. */
   readonly learnt: () => Learnt;
-  /** Asks through the same gate, each thing once, and no more often than is allowed. */
+  /** Asks through the same rate limiter, each thing once, and no more often than is allowed. */
   readonly askerOf: (requests: number) => { readonly api: Api; readonly spent: () => number };
 }
 
@@ -43,9 +42,9 @@ export interface Asking {
 const LEARNT = 'learnt';
 
 /** Opens it over a state. */
-export function createAsking({ transport, access, store, ...gate }: AskingParts): Asking {
-  const pacer = createPacer({
-    ...gate,
+export function createAsking({ transport, access, store, ...limits }: AskingParts): Asking {
+  const limiter = createRateLimiter({
+    ...limits,
     plan: () => planFigures(store),
     share: access.share,
     concurrency: access.concurrency,
@@ -55,12 +54,12 @@ export function createAsking({ transport, access, store, ...gate }: AskingParts)
     kept: store.fact(LEARNT),
     keep: (text) => store.keepFact(LEARNT, text),
   });
-  const { serverClock, clock, random, observe } = gate;
+  const { serverClock, clock, random, observe } = limits;
   const asking = {
     transport: learning.transport,
     baseUrl: access.url,
     key: access.key,
-    pacer,
+    limiter,
     serverClock,
     clock,
     random,
@@ -70,11 +69,11 @@ export function createAsking({ transport, access, store, ...gate }: AskingParts)
   };
   return {
     api: createApiClient(asking),
-    pacer,
+    limiter,
     learnt: learning.learnt,
     askerOf: (requests) => {
-      const budget = createBudget(pacer, requests);
-      return { api: createApiClient({ ...asking, pacer: budget.pacer, retries: 0 }), spent: budget.spent };
+      const limited = limitedTo(limiter, requests);
+      return { api: createApiClient({ ...asking, limiter: limited.limiter, retries: 0 }), spent: limited.spent };
     },
   };
 }

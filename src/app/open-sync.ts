@@ -3,7 +3,7 @@
  *
  * ```
  * API ──► api/client ──page──► sync/pull ──one transaction──► store: archive + coverage ──► sync/deliver ──► influx ──► InfluxDB
- *             ▲  api/pacer         ▲                                     │                          │
+ *             ▲  api/rate-limiter  ▲                                     │                          │
  *             └── store/ledger     └──── core/walk: what next? ◄── holes in coverage ──┘   accepted · refused · kept
  * ```
  *
@@ -145,7 +145,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
   const listeners: Observe[] = [requests.observe];
   const observe = oncePerStream(streams, tell);
   const trouble = createTrouble({ clock, random, observe });
-  const { api, pacer, learnt, askerOf } = createAsking({
+  const { api, limiter, learnt, askerOf } = createAsking({
     transport: options.transport,
     access: options.api,
     store,
@@ -175,7 +175,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
     random,
     observe,
     answeredAtMs: trouble.answeredAtMs,
-    allowance: () => allowanceUse(pacer),
+    allowance: () => allowanceUse(limiter),
     settings: { ...options.settings, filter: filterNotes.filter },
     filterNotes,
     alone: createTurns(),
@@ -184,7 +184,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
   };
   const { schedules, sweepMs } = options.settings;
   const day = (): DayFigures => {
-    const { day: window, minute } = pacer.figures();
+    const { day: window, minute } = limiter.figures();
     return { ...window, minuteBudget: minute.budget };
   };
   const planning = createPlanning({ context, schedules, sweepMs, share: options.api.share, day });
@@ -195,7 +195,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
     deliverers.push(deliverBehind(workspaceKnown, deliverer));
   }
   const fleet = createFleetLook({ context, staleMs: planning.staleMs, pulse: heartbeats.pulse('figures') });
-  const allowance = () => allowanceNow(pacer, { nowMs: serverClock.nowMs(), rest: planning.rest() });
+  const allowance = () => allowanceNow(limiter, { nowMs: serverClock.nowMs(), rest: planning.rest() });
   const source = createFigures({ context, deliverers, allowance, planning, streams, room, fleet, jobs, facts });
   const reported: DeviceReportParts = {
     context,
@@ -217,7 +217,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
     watch,
     trouble,
     planning,
-    untilTurn: pacer.untilTurn,
+    untilTurn: limiter.untilTurn,
     heartbeats,
     pulse,
     fleet,
@@ -238,7 +238,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
     learnt,
     backfill: {
       budgets: () => {
-        const { minute, day: window } = pacer.figures();
+        const { minute, day: window } = limiter.figures();
         return { perMinute: minute.budget, perDay: window.budget };
       },
       sentMs: () => ledger.sentSince(serverClock.nowMs() - DAY_MS, 'backfill'),

@@ -1,5 +1,5 @@
 /**
- * The words in which the allowance is spoken of: what is known of it, what an answer tells of it, when a request may go.
+ * The terms of the quota: the plan's limits, what is known of each window, when a request may go.
  */
 
 /** The plan's limits; `null` where the account does not tell one. */
@@ -15,20 +15,6 @@ export type WaitReason = 'pace' | 'minute' | 'day' | 'asked';
 export interface Turn {
   readonly atMs: number;
   readonly reason: WaitReason;
-}
-
-/** What one answer tells of the allowance. */
-export interface AnswerFacts {
-  /** When its request was sent and when it came. */
-  readonly sentMs: number;
-  readonly nowMs: number;
-  /** `null` where no answer came. */
-  readonly status: number | null;
-  /** `X-RateLimit-Limit` and `-Remaining`. */
-  readonly limit: number | null;
-  readonly remaining: number | null;
-  /** The wait that the answer asks for. */
-  readonly waitMs: number | null;
 }
 
 /** One window, in requests. `null`: not known. */

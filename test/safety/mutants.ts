@@ -252,11 +252,11 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: ['restartedWithinAMinute'],
     edits: [
       {
-        file: 'api/pacer.ts',
-        find: '      allowance.setPlan(options.plan());\n      return allowance.turn();',
-        replace: `      allowance.setPlan(options.plan());
+        file: 'api/rate-limiter.ts',
+        find: '      quota.setPlan(options.plan());\n      return quota.turn();',
+        replace: `      quota.setPlan(options.plan());
       if (serverClock.skewMs() === null) return { atMs: clock.monoMs(), reason: 'pace' };
-      return allowance.turn();`,
+      return quota.turn();`,
       },
     ],
   },
@@ -265,14 +265,14 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: ['generousHeaders'],
     edits: [
       {
-        file: 'api/answer-brake.ts',
-        find: '    limits = { ...limits, seen: limit };\n    const windows',
-        replace: '    limits = { ...limits, minute: limit, seen: limit };\n    const windows',
+        file: 'api/windows.ts',
+        find: 'limits: { ...known.limits, seen: limit }',
+        replace: 'limits: { ...known.limits, minute: limit, seen: limit }',
       },
       {
-        file: 'api/answer-brake.ts',
-        find: '    if (windows.minute) takeMinute(sample);',
-        replace: '    void takeMinute;',
+        file: 'api/windows.ts',
+        find: '    if (minute) windows = readMinute(windows, sample, { ...context, events });',
+        replace: '    void readMinute;',
       },
     ],
   },

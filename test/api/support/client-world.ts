@@ -1,6 +1,6 @@
 /** A client over a scripted transport, in virtual time, with everything that it tells collected. */
 import { type ApiClientOptions, createApiClient } from '../../../src/api/client.ts';
-import { createPacer } from '../../../src/api/pacer.ts';
+import { createRateLimiter } from '../../../src/api/rate-limiter.ts';
 import type { AppEvent } from '../../../src/core/events.ts';
 import { ApiFault } from '../../../src/core/faults.ts';
 import type { HttpAnswer, HttpRequest, Purpose, Transport } from '../../../src/core/ports.ts';
@@ -26,7 +26,15 @@ export function createClientWorld(steps: readonly (Step | Error)[], options: Par
     events.push(event);
   };
   const plan = { perMinute: 1e6, perDay: 1e9 };
-  const pacer = createPacer({ ledger, plan: () => plan, share: 1, clock, serverClock, random: () => 0.5, observe });
+  const limiter = createRateLimiter({
+    ledger,
+    plan: () => plan,
+    share: 1,
+    clock,
+    serverClock,
+    random: () => 0.5,
+    observe,
+  });
   const transport: Transport = async (request, signal) => {
     requests.push({ ...request, atMs: clock.monoMs() });
     const step = steps[Math.min(requests.length, steps.length) - 1] ?? {};
@@ -40,7 +48,7 @@ export function createClientWorld(steps: readonly (Step | Error)[], options: Par
     transport,
     baseUrl: 'https://api.example/external/v1',
     key: () => KEY,
-    pacer,
+    limiter,
     serverClock,
     clock,
     random: () => 0.5,
@@ -49,7 +57,7 @@ export function createClientWorld(steps: readonly (Step | Error)[], options: Par
     version: '1.2.3',
     ...options,
   });
-  return { api, clock, ledger, serverClock, events, requests, pacer };
+  return { api, clock, ledger, serverClock, events, requests, limiter };
 }
 
 /** The fault that a call ends with. */

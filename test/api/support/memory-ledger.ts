@@ -1,4 +1,4 @@
-/** A ledger in memory that outlives the pacers which use it, as the database outlives the process. */
+/** A ledger in memory that outlives the rate limiters which use it, as the database outlives the process. */
 import type { Ledger, Purpose, RequestOutcome } from '../../../src/core/ports.ts';
 import type { EpochMs } from '../../../src/core/time.ts';
 

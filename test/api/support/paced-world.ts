@@ -1,9 +1,9 @@
 /**
- * A workspace's allowance as a server keeps it, and a program that keeps asking through a pacer, in virtual time.
+ * A workspace's allowance as a server keeps it, and a program that keeps asking through a limiter, in virtual time.
  *
  * What is recorded is the truth: when each request left by a clock that nobody can move, and how it was answered.
  */
-import { createPacer, type Pacer } from '../../../src/api/pacer.ts';
+import { createRateLimiter, type RateLimiter } from '../../../src/api/rate-limiter.ts';
 import type { PlanFigures } from '../../../src/core/allowance-terms.ts';
 import type { AppEvent } from '../../../src/core/events.ts';
 import type { Clock, Purpose, Random } from '../../../src/core/ports.ts';
@@ -55,7 +55,7 @@ export function createPacedWorld(options: WorldOptions) {
 
   const start = () => {
     const serverClock = createServerClock(clock);
-    const pacer = createPacer({
+    const limiter = createRateLimiter({
       ledger,
       plan: options.known ?? (() => plan),
       share,
@@ -65,7 +65,7 @@ export function createPacedWorld(options: WorldOptions) {
       observe: (event) => events.push(event),
       ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
     });
-    return { pacer, serverClock };
+    return { limiter, serverClock };
   };
 
   /** The server's side of one request. */
@@ -85,7 +85,7 @@ export function createPacedWorld(options: WorldOptions) {
 
   /** One request through the gate, over a slow wire, to the server and back. */
   const ask = async (run: ReturnType<typeof start>, purpose = LIVE, signal = FOREVER): Promise<number> => {
-    const requestId = await run.pacer.acquire(purpose, signal);
+    const requestId = await run.limiter.acquire(purpose, signal);
     const sentMonoMs = truth.monoMs();
     await truth.sleep(5 + 200 * random());
     const { status, told, waitMs } = serve();
@@ -94,7 +94,7 @@ export function createPacedWorld(options: WorldOptions) {
     await truth.sleep(5 + 200 * random());
     run.serverClock.heard({ dateMs, sentMonoMs, receivedMonoMs: truth.monoMs() });
     const fault = status === 429 ? 'throttled' : null;
-    run.pacer.answered({ requestId, status, fault, limit: told.limit, remaining: told.left, waitMs });
+    run.limiter.answered({ requestId, status, fault, limit: told.limit, remaining: told.left, waitMs });
     return status;
   };
 
@@ -111,7 +111,11 @@ export function createPacedWorld(options: WorldOptions) {
       wallOffsetMs += ms;
     },
     /** As many askers as the program has, one request after the other, until the world is that old. */
-    askUntil: async (run: { pacer: Pacer } & ReturnType<typeof start>, endMs: number, askers = 4): Promise<void> => {
+    askUntil: async (
+      run: { limiter: RateLimiter } & ReturnType<typeof start>,
+      endMs: number,
+      askers = 4,
+    ): Promise<void> => {
       const ended = new AbortController();
       const clerk = truth.sleep(Math.max(0, endMs - truth.monoMs())).then(() => ended.abort());
       const keepAsking = async (): Promise<void> => {

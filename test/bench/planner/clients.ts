@@ -63,8 +63,8 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
   const holdings = new Map(fleet.map((device) => [device.deviceId, hold(device, 0, device.newestAt(0))]));
   for (const device of fleet) tellHeld(planner, device);
   const figuresAt = (nowMs: number) => ({
-    ...pace.allowance.day(nowMs),
-    minuteBudget: pace.allowance.minute(nowMs).budget,
+    ...pace.quota.figures(nowMs).day,
+    minuteBudget: pace.quota.figures(nowMs).minute.budget,
   });
   planner.setDay(figuresAt(0), 0);
   const instants: number[] = [];

@@ -1,14 +1,14 @@
 /**
- * The program's own pace in virtual time: when the next request may go, by the real rules of `api/allowance.ts`.
+ * The program's own pace in virtual time: when the next request may go, by the real rules of `api/quota.ts`.
  */
-import { type Allowance, createAllowance } from '../../../src/api/allowance.ts';
+import { createQuota, type Quota } from '../../../src/api/quota.ts';
 import { mix, unit } from '../../../src/sim/random.ts';
 import type { Service, ServicePlan, Verdict } from './service.ts';
 
 export const SHARE = 0.8;
 
 export interface Pace {
-  readonly allowance: Allowance;
+  readonly quota: Quota;
   /** The earliest time from now on at which a request may go. */
   freeAtMs(nowMs: number): number;
   /** Sends one, at once. */
@@ -25,17 +25,17 @@ export function createPace(service: Service, plan: ServicePlan, seed: number): P
     draws += 1;
     return unit(mix(seed, draws));
   };
-  const allowance = createAllowance({ share: SHARE, random });
-  allowance.setPlan(plan);
+  const quota = createQuota({ share: SHARE, random });
+  quota.setPlan(plan);
   return {
-    allowance,
-    freeAtMs: (nowMs) => Math.max(nowMs, Math.ceil(allowance.turn().atMs)),
+    quota,
+    freeAtMs: (nowMs) => Math.max(nowMs, Math.ceil(quota.turn().atMs)),
     send(nowMs) {
       const verdict = service.request(nowMs);
       sent += 1;
       if (verdict.status === 429) refused += 1;
-      allowance.sent(nowMs);
-      allowance.answered({ sentMs: nowMs, nowMs, ...verdict });
+      quota.sent(nowMs);
+      quota.answered({ sentMs: nowMs, nowMs, ...verdict });
       return verdict;
     },
     sent: () => sent,

@@ -2,7 +2,7 @@
  * The rules that `--plan` is computed by: periods of schedules, rates of devices, the cost of a stretch, suppositions.
  */
 import { describe, expect, test } from 'vitest';
-import { createAllowance } from '../../../src/api/allowance.ts';
+import { createQuota } from '../../../src/api/quota.ts';
 import { ASSUMED_PER_MINUTE } from '../../../src/commands/plan/cost.ts';
 import { type DeviceFacts, fleetRates, measuredIntervalMs } from '../../../src/core/fleet-rates.ts';
 import { DAY_MS, DAY_NS, HOUR_MS, HOUR_NS, MINUTE_MS, msToNs } from '../../../src/core/time.ts';
@@ -229,7 +229,7 @@ describe('what is supposed', () => {
   });
 });
 
-test('what is taken where no limit is told is what the gate takes', () => {
-  const allowance = createAllowance({ share: 1, random: () => 0.5 });
-  expect(allowance.minute(0).budget).toBe(ASSUMED_PER_MINUTE);
+test('what is taken where no limit is told is what the quota takes', () => {
+  const quota = createQuota({ share: 1, random: () => 0.5 });
+  expect(quota.figures(0).minute.budget).toBe(ASSUMED_PER_MINUTE);
 });

@@ -1,5 +1,5 @@
 /**
- * The one gate that every request passes: it waits for its turn, is booked, and only then may be sent (design 2.3).
+ * The rate limiter that every request passes: it waits for its turn, is booked, and only then may be sent.
  *
  * Promises: no request without a booking; the ceilings hold across restarts, because what the ledger knows is loaded
  * first; a wait that the server asked for is kept in the ledger before anything else happens. Among those that wait the
@@ -11,22 +11,23 @@
  */
 
 import type { PlanFigures, WindowFigures } from '../core/allowance-terms.ts';
+import { RequestsSpentError } from '../core/check.ts';
 import type { Observe } from '../core/events.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
 import type { Clock, Ledger, Purpose, Random, RequestLane } from '../core/ports.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import { type EpochMs, MINUTE_MS } from '../core/time.ts';
-import { createAllowance } from './allowance.ts';
-import { createBooks } from './books.ts';
-import { createGate, LEAST_WAIT_MS } from './gate.ts';
+import { createAccounting } from './accounting.ts';
+import { createQuota } from './quota.ts';
+import { createRequestQueue, LEAST_WAIT_MS } from './request-queue.ts';
 
-export interface PacerOptions {
+export interface RateLimiterOptions {
   readonly ledger: Ledger;
   /** The plan as known now; asked again and again, so that a new plan counts at once. */
   readonly plan: () => PlanFigures | null;
   /** How often the account was read. */
   readonly planReadings?: () => number;
-  /** The part of the allowance that may be used: above 0, at most 1. */
+  /** The part of the quota that may be used: above 0, at most 1. */
   readonly share: number;
   /** How many requests may be under way at once. */
   readonly concurrency?: number;
@@ -34,7 +35,7 @@ export interface PacerOptions {
   readonly serverClock: ServerClock;
   readonly random: Random;
   readonly observe: Observe;
-  /** Told of each look at those who wait: see `GateOptions`. */
+  /** Told of each look at those who wait: see `RequestQueueOptions`. */
   readonly onLook?: (restMs: number | null) => void;
   /** Told of every request that is booked, in the same breath. */
   readonly onBooked?: (purpose: Purpose) => void;
@@ -53,15 +54,15 @@ export interface Answered {
   readonly waitMs: number | null;
 }
 
-/** The allowance as it stands: for the status page and for whoever plans. */
-export interface PacerFigures {
+/** The quota as it stands: for the status page and for whoever plans. */
+export interface RateLimiterFigures {
   readonly minute: WindowFigures;
   readonly day: WindowFigures;
   /** Until when the next request has to wait, in server time; `null` where it may go now. */
   readonly waitingUntilMs: EpochMs | null;
 }
 
-export interface Pacer {
+export interface RateLimiter {
   /**
    * Waits for a turn and books the request. Each id that this gives has to come back through `answered`.
    *
@@ -70,9 +71,9 @@ export interface Pacer {
   acquire(purpose: Purpose, signal: AbortSignal): Promise<number>;
   /** Resolves when a request could go at once and nobody waits: for whoever decides then what to ask. Books nothing. */
   untilTurn(signal: AbortSignal): Promise<void>;
-  /** Settles a booking and takes what the answer tells of the allowance. */
+  /** Completes a booking and takes what the answer tells of the quota. */
   answered(answer: Answered): void;
-  figures(): PacerFigures;
+  figures(): RateLimiterFigures;
 }
 
 /** Higher first: the order of `RequestLane`. */
@@ -96,57 +97,62 @@ const LAST_PRIORITY = -1;
 
 const DEFAULT_CONCURRENCY = 4;
 const SLEEP_WITHOUT_PLAN_MS = 250;
-/** Shorter waits are the pace, and not worth telling. */
+/** Shorter waits are the pace, and not worth reporting. */
 const TOLD_FROM_MS = 3000;
 
-/** Opens the gate: reads from the ledger what is spent and what is blocked. */
-export function createPacer(options: PacerOptions): Pacer {
+/** Opens the rate limiter: reads from the ledger what is spent and what is blocked. */
+export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
   const { ledger, clock, serverClock, concurrency = DEFAULT_CONCURRENCY } = options;
-  const allowance = createAllowance(options);
-  const books = createBooks(options);
+  const quota = createQuota(options);
+  const accounting = createAccounting(options);
   /** When the requests that are under way were sent, by the monotonic clock. */
   const underWay = new Map<number, number>();
-
   let wasDoubted = false;
 
   const load = (): void => {
-    const { sentMs, blockedUntilMs } = books.read();
-    allowance.load(sentMs);
-    if (blockedUntilMs !== null) allowance.blockUntil(blockedUntilMs);
+    const { sentMs, blockedUntilMs } = accounting.read();
+    quota.load(sentMs);
+    if (blockedUntilMs !== null) quota.blockUntil(blockedUntilMs);
   };
-  const gate = createGate({
+  const queue = createRequestQueue({
     clock,
-    hasRoom: () => {
-      const isServerTimeSettled = serverClock.skewMs() !== null || serverClock.isDateAbsent();
-      return underWay.size < (options.plan() !== null && isServerTimeSettled ? concurrency : 1);
-    },
+    hasRoom: () => underWay.size < (options.plan() !== null && isTimeKnown(serverClock) ? concurrency : 1),
     turn: () => {
-      allowance.setPlan(options.plan());
-      return allowance.turn();
+      quota.setPlan(options.plan());
+      return quota.turn();
     },
     ...(options.onLook === undefined ? {} : { onLook: options.onLook }),
     // Nobody tells when a plan becomes known, and the first requests should not wait for long.
     longestSleepMs: () => (options.plan() === null ? SLEEP_WITHOUT_PLAN_MS : MINUTE_MS),
     onWait: (waitMs, reason) => {
-      const untilMs = Math.ceil(books.nowMs() + waitMs);
+      const untilMs = Math.ceil(accounting.nowMs() + waitMs);
       if (waitMs > TOLD_FROM_MS) options.observe({ type: 'allowance-wait', untilMs, reason });
     },
   });
+  const book = (purpose: Purpose): number => {
+    const atMs = accounting.nowMs();
+    const requestId = ledger.book(atMs, purpose);
+    accounting.booked(atMs);
+    underWay.set(requestId, clock.monoMs());
+    quota.sent(clock.monoMs());
+    options.onBooked?.(purpose);
+    return requestId;
+  };
   const answered = (answer: Answered): void => {
     const nowMs = clock.monoMs();
     const sentMs = underWay.get(answer.requestId) ?? nowMs;
     underWay.delete(answer.requestId);
-    const blockedMs = allowance.answered({ ...answer, sentMs, nowMs });
-    const isDoubted = allowance.isPlanDoubted();
+    const blockedMs = quota.answered({ ...answer, sentMs, nowMs });
+    const isDoubted = quota.isPlanDoubted();
     if (isDoubted && !wasDoubted) options.observe({ type: 'plan-doubted', limit: answer.limit ?? 0 });
     wasDoubted = isDoubted;
     try {
-      if (blockedMs !== null) ledger.block(Math.ceil(books.nowMs() + blockedMs - nowMs));
+      if (blockedMs !== null) ledger.block(Math.ceil(accounting.nowMs() + blockedMs - nowMs));
       ledger.recordOutcome(answer.requestId, { status: answer.status, fault: answer.fault });
-      if (books.isStale()) load();
+      if (accounting.isStale()) load();
     } finally {
       // Whatever becomes of the ledger, nobody waits for a place that is free.
-      gate.check();
+      queue.check();
     }
   };
 
@@ -154,34 +160,60 @@ export function createPacer(options: PacerOptions): Pacer {
   return {
     async acquire(purpose, signal) {
       let requestId: number | null = null;
-      const book = (): number => {
-        requestId = books.book(purpose);
-        underWay.set(requestId, clock.monoMs());
-        allowance.sent(clock.monoMs());
-        options.onBooked?.(purpose);
+      const go = (): number => {
+        requestId = book(purpose);
         return requestId;
       };
       try {
-        return await gate.pass(book, priorityOf(purpose), signal);
+        return await queue.pass(go, priorityOf(purpose), signal);
       } catch (error) {
         // Aborted in the moment in which it was booked: it will not be sent.
         if (requestId !== null) answered({ ...NOTHING, requestId });
         throw error;
       }
     },
-    untilTurn: async (signal) => await gate.pass(() => {}, LAST_PRIORITY, signal),
+    untilTurn: async (signal) => await queue.pass(() => {}, LAST_PRIORITY, signal),
     answered,
     figures() {
-      allowance.setPlan(options.plan());
       const nowMs = clock.monoMs();
-      const waitMs = allowance.turn().atMs - nowMs;
-      return {
-        minute: allowance.minute(nowMs),
-        day: allowance.day(nowMs),
-        waitingUntilMs: waitMs < LEAST_WAIT_MS ? null : Math.ceil(books.nowMs() + waitMs),
-      };
+      const { minute, day, turn } = quota.figures(nowMs, options.plan());
+      const waitMs = turn.atMs - nowMs;
+      return { minute, day, waitingUntilMs: waitMs < LEAST_WAIT_MS ? null : Math.ceil(accounting.nowMs() + waitMs) };
     },
   };
 }
 
+/** Whether the server's time is known, or known never to be told. */
+function isTimeKnown(serverClock: ServerClock): boolean {
+  return serverClock.skewMs() !== null || serverClock.isDateAbsent();
+}
+
 const NOTHING = { status: null, fault: null, limit: null, remaining: null, waitMs: null };
+
+/** A rate limiter that lets a certain number of requests through and no more, whoever tries again what for. */
+export interface Limited {
+  readonly limiter: RateLimiter;
+  /** How many were let through. */
+  spent(): number;
+}
+
+/** @param most how many requests may pass; then `acquire` rejects with a `RequestsSpentError`, and books nothing. */
+export function limitedTo(limiter: RateLimiter, most: number): Limited {
+  let spent = 0;
+  return {
+    spent: () => spent,
+    limiter: {
+      ...limiter,
+      acquire: async (purpose, signal) => {
+        if (spent >= most) throw new RequestsSpentError(`all ${most} requests are sent`);
+        spent += 1;
+        try {
+          return await limiter.acquire(purpose, signal);
+        } catch (error) {
+          spent -= 1;
+          throw error;
+        }
+      },
+    },
+  };
+}

@@ -21,14 +21,14 @@ describe('a wait that the server asks for', () => {
         const world = createPacedWorld({ plan: { perMinute: 600, perDay: 1e6 }, random });
         let run = world.start();
         await world.ask(run);
-        const requestId = await run.pacer.acquire(LIVE, new AbortController().signal);
-        run.pacer.answered({ requestId, status, fault: null, limit: null, remaining: null, waitMs });
+        const requestId = await run.limiter.acquire(LIVE, new AbortController().signal);
+        run.limiter.answered({ requestId, status, fault: null, limit: null, remaining: null, waitMs });
         const answeredMs = world.truth.monoMs();
         if (restartAfter !== null) {
           await world.truth.sleep(waitMs * restartAfter);
           run = world.start();
         }
-        await run.pacer.acquire(LIVE, new AbortController().signal);
+        await run.limiter.acquire(LIVE, new AbortController().signal);
         const waitedMs = world.truth.monoMs() - answeredMs;
         expect(waitedMs).toBeGreaterThan(waitMs);
         // Jitter of 5 s at most, 2 s for the grain of the server's clock, and a second for its delay.
@@ -41,9 +41,9 @@ describe('a wait that the server asks for', () => {
     const world = createPacedWorld({ plan: { perMinute: 60, perDay: 1e6 }, random: seededRandom(9) });
     const run = world.start();
     await world.ask(run);
-    const requestId = await run.pacer.acquire(LIVE, new AbortController().signal);
+    const requestId = await run.limiter.acquire(LIVE, new AbortController().signal);
     const refusal = { fault: 'throttled', limit: null, remaining: null } as const;
-    run.pacer.answered({ ...refusal, requestId, status: 429, waitMs: 1000 });
+    run.limiter.answered({ ...refusal, requestId, status: 429, waitMs: 1000 });
     const afterMs = world.truth.monoMs();
     await world.askUntil(run, afterMs + 30 * MINUTE_MS, 1);
     const sentIn = (fromMin: number, toMin: number): number =>
@@ -60,11 +60,11 @@ describe('a wait that the server asks for', () => {
     const waits: number[] = [];
     for (let round = 0; round < 5; round += 1) {
       const ids = await Promise.all(
-        [LIVE, LIVE, LIVE].map((lane) => run.pacer.acquire(lane, new AbortController().signal)),
+        [LIVE, LIVE, LIVE].map((lane) => run.limiter.acquire(lane, new AbortController().signal)),
       );
       const fromMs = world.truth.monoMs();
       for (const requestId of ids) {
-        run.pacer.answered({
+        run.limiter.answered({
           requestId,
           status: 429,
           fault: 'throttled',
@@ -73,9 +73,9 @@ describe('a wait that the server asks for', () => {
           waitMs: 10_000,
         });
       }
-      const next = await run.pacer.acquire(LIVE, new AbortController().signal);
+      const next = await run.limiter.acquire(LIVE, new AbortController().signal);
       waits.push(Math.floor((world.truth.monoMs() - fromMs) / 1000));
-      run.pacer.answered({
+      run.limiter.answered({
         requestId: next,
         status: null,
         fault: 'unreachable',
@@ -94,11 +94,11 @@ describe('before the plan is known', () => {
     const plan = { perMinute: 6000, perDay: 1e6 };
     const world = createPacedWorld({ plan, random: seededRandom(1), known: () => known.plan });
     const run = world.start();
-    const first = await run.pacer.acquire(LIVE, new AbortController().signal);
-    const second = run.pacer.acquire(LIVE, new AbortController().signal);
+    const first = await run.limiter.acquire(LIVE, new AbortController().signal);
+    const second = run.limiter.acquire(LIVE, new AbortController().signal);
     await world.truth.sleep(10 * MINUTE_MS);
     expect(world.ledger.bookings.length).toBe(1);
-    run.pacer.answered({ requestId: first, status: 200, fault: null, limit: null, remaining: null, waitMs: null });
+    run.limiter.answered({ requestId: first, status: 200, fault: null, limit: null, remaining: null, waitMs: null });
     await second;
     expect(world.ledger.bookings.length).toBe(2);
   });
@@ -159,14 +159,14 @@ describe('the order', () => {
     const run = world.start();
     await world.ask(run);
     const gone = new AbortController();
-    const waiting = run.pacer.acquire(LIVE, gone.signal);
+    const waiting = run.limiter.acquire(LIVE, gone.signal);
     const after = world.ask(run);
     await world.truth.sleep(1000);
     gone.abort(new Error('stopping'));
     await expect(waiting).rejects.toThrow('stopping');
     await after;
     expect(world.ledger.bookings.length).toBe(2);
-    await expect(run.pacer.acquire(LIVE, AbortSignal.abort(new Error('too late')))).rejects.toThrow('too late');
+    await expect(run.limiter.acquire(LIVE, AbortSignal.abort(new Error('too late')))).rejects.toThrow('too late');
     expect(world.ledger.bookings.length).toBe(2);
   });
 
@@ -179,7 +179,7 @@ describe('the order', () => {
       gone.abort(new Error('stopping'));
       return book(atMs, purpose);
     };
-    await expect(run.pacer.acquire(LIVE, gone.signal)).rejects.toThrow('stopping');
+    await expect(run.limiter.acquire(LIVE, gone.signal)).rejects.toThrow('stopping');
     expect(world.ledger.bookings).toMatchObject([{ outcome: { status: null, fault: null } }]);
     expect(await world.ask(run)).toBe(200);
   });
@@ -201,7 +201,7 @@ describe('the order', () => {
     const run = world.start();
     await world.ask(run);
     const gone = new AbortController();
-    const waiting = [1, 2, 3].map(() => run.pacer.acquire(LIVE, gone.signal).catch(() => 'gone'));
+    const waiting = [1, 2, 3].map(() => run.limiter.acquire(LIVE, gone.signal).catch(() => 'gone'));
     await world.truth.sleep(1000);
     gone.abort();
     expect(await Promise.all(waiting)).toEqual(['gone', 'gone', 'gone']);
@@ -226,7 +226,7 @@ describe('what is told', () => {
     const run = world.start();
     for (let i = 0; i < 10; i += 1) world.askAsOther();
     for (let i = 0; i < 3; i += 1) await world.ask(run);
-    expect(run.pacer.figures()).toMatchObject({
+    expect(run.limiter.figures()).toMatchObject({
       minute: { limit: 60, budget: 48, spent: 3, others: 10 },
       day: { limit: 1000, budget: 800, spent: 3, others: null },
     });
@@ -245,6 +245,6 @@ test('a large plan adds no latency: ten thousand requests at one moment', async 
   const run = world.start();
   await world.ask(run);
   const fromMs = world.truth.monoMs();
-  await Promise.all(Array.from({ length: 10_000 }, () => run.pacer.acquire(LIVE, new AbortController().signal)));
+  await Promise.all(Array.from({ length: 10_000 }, () => run.limiter.acquire(LIVE, new AbortController().signal)));
   expect(world.truth.monoMs() - fromMs).toBeLessThan(5);
 });

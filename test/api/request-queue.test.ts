@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { createGate } from '../../src/api/gate.ts';
+import { createRequestQueue } from '../../src/api/request-queue.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
-test('stays closed when all who waited gave up in the moment in which it opened', async () => {
+test('lets nobody go before the time when all who waited gave up in the moment in which it had room', async () => {
   const clock = createVirtualClock(0);
   let hasRoom = false;
   let openAtMs = 0;
-  const gate = createGate({
+  const queue = createRequestQueue({
     clock,
     hasRoom: () => hasRoom,
     turn: () => ({ atMs: openAtMs, reason: 'pace' }),
@@ -14,23 +14,23 @@ test('stays closed when all who waited gave up in the moment in which it opened'
     onWait: () => {},
   });
   const gone = new AbortController();
-  // Heard before the queue hears of it: the gate opens for one who has just gone.
+  // Heard before the queue hears of it: it has room for one who has just gone.
   gone.signal.addEventListener('abort', () => {
     hasRoom = true;
-    gate.check();
+    queue.check();
   });
-  const gaveUp = gate.pass(() => 'passed', 0, gone.signal).catch(() => 'gave up');
+  const gaveUp = queue.pass(() => 'passed', 0, gone.signal).catch(() => 'gave up');
   gone.abort();
   expect(await gaveUp).toBe('gave up');
   openAtMs = 5000;
-  await gate.pass(() => 'passed', 0, new AbortController().signal);
+  await queue.pass(() => 'passed', 0, new AbortController().signal);
   expect(clock.monoMs()).toBeGreaterThanOrEqual(5000);
 });
 
 test('lets a low lane through now and then, however many of a higher one come', async () => {
   const clock = createVirtualClock(0);
   let nextMs = 0;
-  const gate = createGate({
+  const queue = createRequestQueue({
     clock,
     hasRoom: () => true,
     turn: () => ({ atMs: nextMs, reason: 'pace' }),
@@ -41,7 +41,7 @@ test('lets a low lane through now and then, however many of a higher one come', 
   const passed: { who: string; atMs: number }[] = [];
   const keepComing = async (who: string, priority: number): Promise<void> => {
     for (;;) {
-      await gate.pass(
+      await queue.pass(
         () => {
           passed.push({ who, atMs: clock.monoMs() });
           nextMs = clock.monoMs() + 1000;
@@ -65,7 +65,7 @@ test('lets a low lane through now and then, however many of a higher one come', 
 test('goes on when one who has waited long gives up', async () => {
   const clock = createVirtualClock(0);
   let openAtMs = 100_000;
-  const gate = createGate({
+  const queue = createRequestQueue({
     clock,
     hasRoom: () => true,
     turn: () => ({ atMs: openAtMs, reason: 'day' }),
@@ -73,11 +73,11 @@ test('goes on when one who has waited long gives up', async () => {
     onWait: () => {},
   });
   const gone = new AbortController();
-  const gaveUp = gate.pass(() => 'passed', 0, gone.signal).catch(() => 'gave up');
-  const stayed = gate.pass(() => 'passed', 5, new AbortController().signal);
+  const gaveUp = queue.pass(() => 'passed', 0, gone.signal).catch(() => 'gave up');
+  const stayed = queue.pass(() => 'passed', 5, new AbortController().signal);
   await clock.sleep(99_999);
   gone.abort();
   openAtMs = 0;
-  gate.check();
+  queue.check();
   expect(await Promise.all([gaveUp, stayed])).toEqual(['gave up', 'passed']);
 });

@@ -1,16 +1,16 @@
 /**
- * The ledger as the gate reads it: bookings are kept in the server's time, waits are counted on the monotonic clock,
- * and this is where the one becomes the other.
+ * The ledger by two clocks: bookings are kept in the server's time, waits are counted on the monotonic clock, and this is
+ * where the one becomes the other.
  *
  * Before the first `Date` the local clock is all there is, and it may be wrong: behind (a machine without a battery),
  * or ahead. So it is never taken to be earlier than the newest booking, and as soon as the server's time is known the
  * ledger is read again.
  */
 
-import type { Clock, Ledger, Purpose } from '../core/ports.ts';
+import type { Clock, Ledger } from '../core/ports.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import { DAY_MS, type EpochMs, SECOND_MS } from '../core/time.ts';
-import { LONGEST_BLOCK_MS } from './answer-brake.ts';
+import { LONGEST_BLOCK_MS } from './quota.ts';
 
 /**
  * How far behind the server's clock a booking or a block may have been made: `Date` is cut to the second and has
@@ -26,25 +26,25 @@ export interface Spent {
   readonly blockedUntilMs: number | null;
 }
 
-export interface Books {
+export interface Accounting {
   /** Reads what is spent. */
   read(): Spent;
   /** Whether the server's time became known since the ledger was read. */
   isStale(): boolean;
   /** The time to book at. */
   nowMs(): EpochMs;
-  /** Books a request, now. @returns its id. */
-  book(purpose: Purpose): number;
+  /** Takes in that a request was booked, just now. */
+  booked(atMs: EpochMs): void;
 }
 
-export interface BooksOptions {
-  readonly ledger: Ledger;
+export interface AccountingOptions {
+  readonly ledger: Pick<Ledger, 'sentSince' | 'blockedUntilMs'>;
   readonly clock: Clock;
   readonly serverClock: ServerClock;
 }
 
-/** Opens the books. */
-export function createBooks({ ledger, clock, serverClock }: BooksOptions): Books {
+/** Opens the ledger for reading by both clocks. */
+export function createAccounting({ ledger, clock, serverClock }: AccountingOptions): Accounting {
   let isRead = false;
   let anchor = { epochMs: 0, monoMs: clock.monoMs() };
   /** Own bookings from before the server's time was known. */
@@ -76,12 +76,9 @@ export function createBooks({ ledger, clock, serverClock }: BooksOptions): Books
         blockedUntilMs: blockedMs > 0 ? monoMs + blockedMs : null,
       };
     },
-    book(purpose) {
-      const atMs = nowMs();
-      const requestId = ledger.book(atMs, purpose);
+    booked(atMs) {
       if (isKnown()) early = [];
       else early.push({ atMs, monoMs: clock.monoMs() });
-      return requestId;
     },
   };
 }

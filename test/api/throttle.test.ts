@@ -1,0 +1,161 @@
+/**
+ * The throttle: every cell of its table, in every combination with the other states, and what the states do.
+ */
+import { describe, expect, test } from 'vitest';
+import {
+  type ThrottleEvent,
+  type ThrottleState,
+  throttledTurn,
+  transition,
+  UNTHROTTLED,
+  waitAfter,
+} from '../../src/api/throttle.ts';
+import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+
+type Kind = ThrottleEvent['kind'];
+type Table<S extends string> = Readonly<Record<S, Readonly<Record<Kind, S>>>>;
+
+const NOW_MS = 10 * HOUR_MS;
+
+const EVENTS: Readonly<Record<Kind, ThrottleEvent>> = {
+  'day-ample': { kind: 'day-ample' },
+  'day-scarce': { kind: 'day-scarce' },
+  'day-silent': { kind: 'day-silent' },
+  'minute-scarce': { kind: 'minute-scarce', nowMs: NOW_MS, remaining: 3 },
+  ample: { kind: 'ample' },
+  scarce: { kind: 'scarce', nowMs: NOW_MS },
+  served: { kind: 'served', nowMs: NOW_MS },
+  refused: { kind: 'refused', nowMs: NOW_MS, waitMs: MINUTE_MS },
+  'new-plan': { kind: 'new-plan' },
+};
+
+/** A row in which every event leads back to the state, but for those that are named. */
+function row<S extends string>(state: S, changes: Partial<Record<Kind, S>> = {}): Record<Kind, S> {
+  const stay = Object.fromEntries(Object.keys(EVENTS).map((kind) => [kind, state])) as Record<Kind, S>;
+  return { ...stay, ...changes };
+}
+
+const DAY: Table<ThrottleState['day']['is']> = {
+  free: row('free', { 'day-scarce': 'guarded' }),
+  guarded: row('guarded', { 'day-ample': 'free', 'day-silent': 'free', 'new-plan': 'free' }),
+};
+const PAUSES: Table<ThrottleState['pauses']['is']> = {
+  single: row('single', { scarce: 'doubling' }),
+  doubling: row('doubling', { ample: 'single', 'new-plan': 'single' }),
+};
+const REFUSALS: Table<ThrottleState['refusals']['is']> = {
+  none: row('none', { refused: 'one' }),
+  one: row('one', { served: 'none', refused: 'two' }),
+  two: row('two', { served: 'none', refused: 'many' }),
+  many: row('many', { served: 'none' }),
+};
+
+const days: readonly ThrottleState['day'][] = [{ is: 'free' }, { is: 'guarded' }];
+const pausings: readonly ThrottleState['pauses'][] = [{ is: 'single' }, { is: 'doubling', lastMs: 2 * MINUTE_MS }];
+const refusalRuns: readonly ThrottleState['refusals'][] = [
+  { is: 'none' },
+  { is: 'one' },
+  { is: 'two' },
+  { is: 'many', doublings: 1 },
+];
+const STATES: readonly ThrottleState[] = days.flatMap((day) =>
+  pausings.flatMap((pauses) =>
+    refusalRuns.map((refusals) => ({ ...UNTHROTTLED, day, pauses, refusals, factor: 0.5, factorAtMs: NOW_MS })),
+  ),
+);
+
+/** What an event does besides: the pause that it sets and the factor of the pace, where it changes them. */
+const EFFECTS: Readonly<Record<Kind, (before: ThrottleState) => Partial<ThrottleState>>> = {
+  'day-ample': () => ({}),
+  'day-scarce': () => ({}),
+  'day-silent': () => ({}),
+  'minute-scarce': () => ({ pausedUntilMs: NOW_MS + MINUTE_MS / 4 }),
+  ample: () => ({}),
+  scarce: ({ pauses }) => ({ pausedUntilMs: NOW_MS + (pauses.is === 'single' ? 1 : 4) * MINUTE_MS }),
+  served: () => ({}),
+  refused: () => ({ factor: 0.25, refusedAtMs: NOW_MS }),
+  'new-plan': () => ({}),
+};
+
+describe('the table', () => {
+  const cells = STATES.flatMap((state) => Object.values(EVENTS).map((event) => [state, event] as const));
+
+  test('has a cell for every state and event', () => {
+    expect(STATES).toHaveLength(Object.keys(DAY).length * Object.keys(PAUSES).length * Object.keys(REFUSALS).length);
+    expect(cells).toHaveLength(16 * 9);
+  });
+
+  test.each(
+    cells.map(
+      ([state, event]) => [state.day.is, state.pauses.is, state.refusals.is, event.kind, state, event] as const,
+    ),
+  )('%s, %s, %s: %s', (day, pauses, refusals, kind, state, event) => {
+    const next = transition(state, event);
+    expect([next.day.is, next.pauses.is, next.refusals.is]).toEqual([
+      DAY[day][kind],
+      PAUSES[pauses][kind],
+      REFUSALS[refusals][kind],
+    ]);
+    const { day: _day, pauses: _pauses, refusals: _refusals, ...rest } = { ...state, ...EFFECTS[kind](state) };
+    expect(next).toMatchObject(rest);
+  });
+});
+
+/** The state after several events. */
+function stateAfter(...events: readonly ThrottleEvent[]): ThrottleState {
+  return events.reduce(transition, UNTHROTTLED);
+}
+
+describe('the states', () => {
+  test('nothing holds back what nothing has touched', () => {
+    expect(throttledTurn(UNTHROTTLED, NOW_MS).atMs).toBe(Number.NEGATIVE_INFINITY);
+  });
+
+  test('a guarded day lets one request through in a quarter of an hour, and a longer pause counts as well', () => {
+    const guarded = stateAfter(EVENTS['day-scarce']);
+    expect(throttledTurn(guarded, NOW_MS)).toEqual({ atMs: NOW_MS + 15 * MINUTE_MS, reason: 'day' });
+    const paused = transition(guarded, { kind: 'minute-scarce', nowMs: NOW_MS, remaining: 0 });
+    expect(throttledTurn(paused, NOW_MS - HOUR_MS)).toEqual({ atMs: NOW_MS + MINUTE_MS, reason: 'minute' });
+  });
+
+  test('pauses double from a minute to a quarter of an hour, and begin anew after an ample answer', () => {
+    const scarce = EVENTS.scarce;
+    const pauseMs = (count: number): number =>
+      stateAfter(...Array.from({ length: count }, () => scarce)).pausedUntilMs - NOW_MS;
+    expect([1, 2, 3, 4, 5, 6].map((count) => pauseMs(count) / MINUTE_MS)).toEqual([1, 2, 4, 8, 15, 15]);
+    expect(stateAfter(scarce, scarce, EVENTS.ample, scarce).pauses).toEqual({ is: 'doubling', lastMs: MINUTE_MS });
+  });
+
+  test('a worse answer that was overtaken still counts', () => {
+    const paused = stateAfter(EVENTS['minute-scarce'], { kind: 'minute-scarce', nowMs: NOW_MS, remaining: 59 });
+    expect(paused.pausedUntilMs).toBe(NOW_MS + MINUTE_MS / 4);
+  });
+
+  test('refusals halve the pace down to a tenth, and it recovers by a twentieth a minute', () => {
+    const refusals = Array.from({ length: 5 }, () => EVENTS.refused);
+    expect(refusals.map((_, index) => stateAfter(...refusals.slice(0, index + 1)).factor)).toEqual([
+      0.5, 0.25, 0.125, 0.1, 0.1,
+    ]);
+    const served = (minutes: number) =>
+      stateAfter(...refusals, { kind: 'served', nowMs: NOW_MS + minutes * MINUTE_MS });
+    expect(served(0).factor).toBe(0.1);
+    expect(served(4).factor).toBeCloseTo(0.3);
+    expect(served(60).factor).toBe(1);
+  });
+
+  test('a refusal for the day says nothing of the pace', () => {
+    expect(stateAfter({ kind: 'refused', nowMs: NOW_MS, waitMs: 5 * HOUR_MS }).factor).toBe(1);
+  });
+
+  test('waits are doubled from the third refusal in a row on, up to a quarter of an hour, and never shortened', () => {
+    const waits = (askedMs: number) =>
+      [1, 2, 3, 4, 5, 9].map((count) => {
+        const state = stateAfter(...Array.from({ length: count }, () => EVENTS.refused));
+        return waitAfter(state, askedMs, () => 0);
+      });
+    // With the least jitter: a tenth of a tenth of the wait, from 100 ms to half a second.
+    expect(waits(MINUTE_MS)).toEqual([60_500, 60_500, 120_500, 240_500, 480_500, 900_500]);
+    expect(waits(HOUR_MS)).toEqual(Array.from({ length: 6 }, () => HOUR_MS + 500));
+    expect(waitAfter(UNTHROTTLED, 1000, () => 1)).toBe(2000);
+  });
+});
