@@ -1,5 +1,5 @@
 /**
- * What is served to an address: between whoever makes a page and whoever sends it. A type only.
+ * What is served to an address: between whoever makes a page and whoever sends it.
  */
 
 export interface Served {
@@ -9,4 +9,9 @@ export interface Served {
   readonly body: string;
   /** What a browser may ask by whether it has changed; without one nothing of it is kept. */
   readonly etag?: string;
+}
+
+/** A value as JSON, in one line. */
+export function servedJson(status: number, value: unknown): Served {
+  return { status, type: 'application/json; charset=utf-8', body: `${JSON.stringify(value)}\n` };
 }

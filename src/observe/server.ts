@@ -10,7 +10,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import { UserError } from '../core/faults.ts';
-import type { Served } from '../core/served.ts';
+import { type Served, servedJson } from '../core/served.ts';
 import type { HealthReport, ReadyReport, StatusReport } from '../core/status.ts';
 import { isForeignHost, type OwnPlace } from './host-names.ts';
 
@@ -132,11 +132,11 @@ function urlOf(server: Server, host: string): string {
 async function answerSafely(request: IncomingMessage, options: StatusServerOptions, own: OwnPlace): Promise<Served> {
   try {
     const tellsNames = !FOR_MACHINES.has(request.url ?? '');
-    if (tellsNames && isForeignHost(request.headers.host, own)) return json(421, { error: NOT_BY_THAT_NAME });
+    if (tellsNames && isForeignHost(request.headers.host, own)) return servedJson(421, { error: NOT_BY_THAT_NAME });
     return await answer(request, options);
   } catch (error) {
     options.onError(error instanceof Error ? error.message : 'unknown error');
-    return json(500, { error: 'The answer could not be made. The log says why.' });
+    return servedJson(500, { error: 'The answer could not be made. The log says why.' });
   }
 }
 
@@ -159,28 +159,24 @@ async function answer(
   { method, url }: IncomingMessage,
   { status, page, health, ready, metrics }: StatusServerOptions,
 ): Promise<Served> {
-  if (method !== 'GET' && method !== 'HEAD') return json(405, { error: 'Only GET and HEAD are served here.' });
+  if (method !== 'GET' && method !== 'HEAD') return servedJson(405, { error: 'Only GET and HEAD are served here.' });
   const [path, query] = splitAt(url ?? '', '?');
   switch (path) {
     case '/status.json':
-      return json(200, status());
+      return servedJson(200, status());
     case '/healthz': {
       const report = health();
-      return json(report.healthy ? 200 : 503, report);
+      return servedJson(report.healthy ? 200 : 503, report);
     }
     case '/readyz': {
       const report = ready();
-      return json(report.ready ? 200 : 503, report);
+      return servedJson(report.ready ? 200 : 503, report);
     }
     case '/metrics':
       return { status: 200, type: metrics.contentType, body: await metrics.text() };
     default:
-      return (await page(path, new URLSearchParams(query))) ?? json(404, { error: NOTHING_HERE });
+      return (await page(path, new URLSearchParams(query))) ?? servedJson(404, { error: NOTHING_HERE });
   }
-}
-
-function json(status: number, value: unknown): Served {
-  return { status, type: 'application/json; charset=utf-8', body: `${JSON.stringify(value)}\n` };
 }
 
 function send(request: IncomingMessage, response: ServerResponse, { status, type, body, etag }: Served): void {

@@ -4,10 +4,22 @@
 import type { DeviceRow, DeviceSort, DevicesPage, DevicesQuery } from '../core/page-facts.ts';
 import { grouped } from '../core/text.ts';
 import { coverageBar, legend } from './coverage.ts';
-import { type Html, html, NOTHING, name, target, text } from './html.ts';
+import {
+  ago,
+  type Html,
+  html,
+  NOTHING,
+  name,
+  percent,
+  STATE_ORDER,
+  span,
+  stateMark,
+  stateWords,
+  target,
+  text,
+  wide,
+} from './html.ts';
 import { devicesTarget } from './query.ts';
-import { wide } from './table.ts';
-import { ago, percent, STATE_ORDER, span, stateMark, stateWords } from './words.ts';
 
 interface Column {
   readonly head: string;

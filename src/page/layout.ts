@@ -1,8 +1,7 @@
 /**
  * What every page has around it: head, title bar, the line that tells of a lost connection, and the foot.
  */
-import { type Html, html, NOTHING, name } from './html.ts';
-import { moment } from './words.ts';
+import { type Html, html, moment, NOTHING, name } from './html.ts';
 
 /** How often a page without scripts renews itself. */
 const RENEW_SECONDS = 15;

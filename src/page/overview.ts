@@ -3,8 +3,7 @@
  */
 import type { HealthReport, ReadyReport, StatusOverview } from '../core/status.ts';
 import { counted, grouped } from '../core/text.ts';
-import { type Html, html, NOTHING, text } from './html.ts';
-import { percent, span } from './words.ts';
+import { type Html, html, NOTHING, percent, span, text } from './html.ts';
 
 /** How serious it is: a person must act, it will pass by itself, or all is well. */
 export type Tone = 'ok' | 'busy' | 'bad';

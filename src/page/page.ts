@@ -3,19 +3,22 @@
  * and puts them into markup or JSON; keeps nothing.
  */
 import type { PageFacts } from '../core/page-facts.ts';
-import type { Served } from '../core/served.ts';
-import { alertsSection } from './alerts.ts';
-import { allowanceSection } from './allowance.ts';
+import { type Served, servedJson } from '../core/served.ts';
 import { assetAt } from './assets.ts';
-import { deliverySection } from './delivery.ts';
 import { deviceMain } from './device.ts';
 import { devicesSection } from './devices.ts';
-import { eventsSection } from './events.ts';
 import { type Html, html } from './html.ts';
 import { documentOf, type Frame } from './layout.ts';
 import { type StandingParts, standing, tileSection, toneOf, toneWords } from './overview.ts';
+import {
+  alertsSection,
+  allowanceSection,
+  deliverySection,
+  eventsSection,
+  streamsSection,
+  workSection,
+} from './panels.ts';
 import { readDevicesQuery, readSpan, SPANS } from './query.ts';
-import { streamsSection, workSection } from './work.ts';
 
 export interface StatusPageParts {
   /** How it stands, one look for a whole page. */
@@ -118,22 +121,18 @@ function pageOf(status: number, frame: Frame): Served {
 async function jsonAt(facts: PageFacts, path: string, params: URLSearchParams): Promise<Served | null> {
   switch (path) {
     case '/devices.json':
-      return json(200, facts.devices(readDevicesQuery(params)));
+      return servedJson(200, facts.devices(readDevicesQuery(params)));
     case '/device.json': {
       const id = params.get('id') ?? '';
-      if (id === '') return json(400, { error: 'The address names no device: /device.json?id=… does.' });
+      if (id === '') return servedJson(400, { error: 'The address names no device: /device.json?id=… does.' });
       const page = await facts.device(id, SPANS[readSpan(params)]);
-      return page === null ? json(404, { error: 'No device of this id is known.' }) : json(200, page);
+      return page === null ? servedJson(404, { error: 'No device of this id is known.' }) : servedJson(200, page);
     }
     case '/alerts.json':
-      return json(200, facts.alerts());
+      return servedJson(200, facts.alerts());
     case '/events.json':
-      return json(200, facts.events());
+      return servedJson(200, facts.events());
     default:
       return null;
   }
-}
-
-function json(status: number, value: unknown): Served {
-  return { status, type: 'application/json; charset=utf-8', body: `${JSON.stringify(value)}\n` };
 }

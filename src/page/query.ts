@@ -3,8 +3,7 @@
  */
 import { DEVICE_SORTS, type DevicesQuery } from '../core/page-facts.ts';
 import type { Html } from './html.ts';
-import { target } from './html.ts';
-import { STATE_ORDER } from './words.ts';
+import { STATE_ORDER, target } from './html.ts';
 
 const MAX_SEARCH = 200;
 const MAX_PAGE = 1_000_000;

@@ -6,10 +6,10 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { DevicesPage } from '../../src/core/page-facts.ts';
-import { windowWords } from '../../src/page/allowance.ts';
 import { barWords } from '../../src/page/coverage.ts';
+import { ago, bytes, figure, momentText, percent, span } from '../../src/page/html.ts';
+import { windowWords } from '../../src/page/panels.ts';
 import { devicesTarget, readDevicesQuery, readSpan } from '../../src/page/query.ts';
-import { ago, bytes, figure, momentText, percent, span } from '../../src/page/words.ts';
 import { factsOf, HOSTILE, NOW, REPORT, rowOf } from './facts.ts';
 import { servePage, standingWith } from './support.ts';
 
