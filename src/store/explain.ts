@@ -8,6 +8,7 @@ import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { StateFullError } from '../core/archive-room.ts';
 import { UserError } from '../core/faults.ts';
+import { isRecord } from '../core/json.ts';
 import { plainText } from '../core/text.ts';
 
 /** The state does not hold together: what was read is not what was written. */
@@ -30,10 +31,15 @@ export function explained<T>(path: string, work: () => T): T {
   }
 }
 
-/** The same for every call of an object: what may go wrong with a file may do so at any use of it. */
+/**
+ * The same for every call of an object and of the objects in it: what may go wrong with a file may do so at any use of
+ * it. For the door: what is inside of it throws what it meets.
+ */
 export function explainedCalls<T extends object>(path: string, calls: T): T {
-  const wrap = (call: unknown): unknown =>
-    typeof call !== 'function' ? call : (...values: unknown[]) => explained(path, () => call(...values));
+  const wrap = (call: unknown): unknown => {
+    if (typeof call === 'function') return (...values: unknown[]) => explained(path, () => call(...values));
+    return isRecord(call) ? explainedCalls(path, call) : call;
+  };
   // Each call keeps its own arguments and result, which a mapped type cannot show.
   return Object.fromEntries(Object.entries(calls).map(([name, call]) => [name, wrap(call)])) as T;
 }

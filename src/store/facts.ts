@@ -4,38 +4,72 @@
 import type Database from 'better-sqlite3';
 import { UserError } from '../core/faults.ts';
 import type { Account } from '../core/records.ts';
+import type { Store } from '../core/state/state.ts';
+import type { Archive } from './archive/archive.ts';
+import { remember } from './remembered.ts';
 
 /** Facts: the workspace that the state belongs to, by its id in the API, and the tag of its points. */
 export const API_WORKSPACE = 'workspace_id';
 export const WORKSPACE_TAG = 'workspace_tag';
 export const ACCOUNT = 'account';
 
-/** Prepares the table of an open database. `write` is for the inside of a transaction. */
-export function createFacts(db: Database.Database) {
+/** The table of facts, which remembers what it has read: a row that was changed past it would be read as it was before. */
+export interface Facts {
+  /** `null` where there is none. */
+  read(key: string): string | null;
+  /** Only inside a transaction. */
+  write(key: string, value: string): void;
+}
+
+/** Prepares the table of an open database. */
+export function createFacts(db: Database.Database): Facts {
   const read = db.prepare<[string], string>('SELECT value FROM fact WHERE key = ?').pluck();
   const write = db.prepare('INSERT OR REPLACE INTO fact (key, value) VALUES (?, ?)');
-  // Asked for several times a request. What a transaction has written may be taken back: nothing is remembered inside.
-  const known = new Map<string, string | null>();
+  // Asked for several times a request.
+  const known = remember(db, (key) => read.get(key) ?? null);
   return {
-    read: (key: string): string | null => {
-      const remembered = known.get(key);
-      if (remembered !== undefined) return remembered;
-      const value = read.get(key) ?? null;
-      if (!db.inTransaction) known.set(key, value);
-      return value;
-    },
-    write: (key: string, value: string): void => {
-      known.delete(key);
+    read: known.get,
+    write: (key, value) => {
+      known.drop(key);
       write.run(key, value);
     },
   };
 }
 
+/**
+ * Whose state it is, by its facts. What writes only inside a transaction.
+ *
+ * @param path the state file, for messages.
+ */
+export function createWorkspace(
+  facts: Facts,
+  { archive, path }: { readonly archive: Archive; readonly path: string },
+): Pick<Store, 'workspaceTag' | 'pinWorkspace' | 'account' | 'keepAccount' | 'fact' | 'keepFact'> {
+  return {
+    workspaceTag: () => facts.read(WORKSPACE_TAG),
+    pinWorkspace: ({ apiId, tag }) => {
+      const pinned = facts.read(API_WORKSPACE);
+      if (apiId !== null && pinned !== null && pinned !== apiId) throw otherWorkspace(path, pinned, apiId);
+      const pinnedTag = facts.read(WORKSPACE_TAG);
+      if (pinnedTag !== null && pinnedTag !== tag) throw otherTag(path, pinnedTag, tag);
+      if (apiId !== null) facts.write(API_WORKSPACE, apiId);
+      facts.write(WORKSPACE_TAG, tag);
+    },
+    account: createAccountReader(facts),
+    keepAccount: (account, lines) => {
+      facts.write(ACCOUNT, JSON.stringify(account));
+      archive.appendFacts(lines);
+    },
+    fact: facts.read,
+    keepFact: facts.write,
+  };
+}
+
 /** The account, asked several times a request: the text is parsed when it has changed. */
-export function createAccountReader(read: () => string | null): () => Account | null {
+function createAccountReader(facts: Facts): () => Account | null {
   let last: { readonly text: string | null; readonly account: Account | null } = { text: null, account: null };
   return () => {
-    const text = read();
+    const text = facts.read(ACCOUNT);
     if (text !== last.text) last = { text, account: text === null ? null : JSON.parse(text) };
     return last.account;
   };

@@ -1,10 +1,13 @@
 /**
- * The jobs in the state (`core/state/jobs.ts`): the table as the daemon and as who asks uses it, each over its own connection.
+ * The jobs in the state: the table as the daemon and as who asks uses it, each over its own connection; and the state as
+ * who asks opens it.
  *
  * Promise: every change is one statement that names the states it may change, so that two processes which change one job
  * at the same moment never undo each other: an end stays an end.
  */
-import type Database from 'better-sqlite3';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import {
   type Job,
   type JobBoard,
@@ -15,6 +18,10 @@ import {
   ruleOf,
 } from '../core/state/jobs.ts';
 import type { EpochMs } from '../core/time.ts';
+import { explained, explainedCalls } from './explain.ts';
+import { LOCK_FILE, STATE_FILE } from './open/database.ts';
+import { isHeld } from './open/lock.ts';
+import { APPLICATION_ID, MIGRATIONS } from './open/migrations.ts';
 
 interface JobRow {
   readonly id: bigint | number;
@@ -39,11 +46,13 @@ export const DAEMON_GONE: JobEnd = {
   message: 'the daemon that did this work has died: what was reached stays. Run the command again',
 };
 
-/** The table as the one process uses it that holds the lock. */
-export function createJobQueue(db: Database.Database): JobQueue & {
+export interface OwnedJobQueue extends JobQueue {
   /** What the last holder of the lock has left running is ended, or waits anew where it is of a kind that does. */
   recover(atMs: EpochMs): void;
-} {
+}
+
+/** The table as the one process uses it that holds the lock. */
+export function createJobQueue(db: Database.Database): OwnedJobQueue {
   const open = db.prepare<[], JobRow>('SELECT * FROM job WHERE ended_ms IS NULL ORDER BY id');
   const beat = db.prepare('UPDATE job SET worker_beat = worker_beat + 1 WHERE ended_ms IS NULL');
   const take = db.prepare("UPDATE job SET state = 'running', started_ms = ? WHERE id = ? AND state = 'waiting'");
@@ -85,7 +94,7 @@ function createAsk(db: Database.Database): JobBoard['ask'] {
 }
 
 /** The table as another process uses it. */
-export function createJobBoard(db: Database.Database): JobBoard {
+function createJobBoard(db: Database.Database): JobBoard {
   const look = db.prepare<[number], JobRow>('SELECT * FROM job WHERE id = ?');
   const beat = db.prepare('UPDATE job SET asker_beat = asker_beat + 1 WHERE id = ? AND ended_ms IS NULL');
   const withdraw = db.prepare("DELETE FROM job WHERE id = ? AND state = 'waiting'");
@@ -128,4 +137,50 @@ function fromJson(text: string | null): unknown {
   } catch {
     return null;
   }
+}
+
+export interface OpenJobBoard {
+  readonly board: JobBoard;
+  /** Whether any process holds the lock. */
+  isHeld(): boolean;
+  close(): void;
+}
+
+/**
+ * Opens the jobs of a state that another process holds, to leave one there for it. The lock is not taken and the shape of
+ * the state is not changed; the holder is kept waiting for a few milliseconds at most, as every write is one small
+ * statement, and carrying the log over into the file is left to it.
+ *
+ * @returns `null` where there are none: no state, or one of another version.
+ * @throws UserError (exit 1) where this user may not.
+ */
+export function openJobBoard(directory: string): OpenJobBoard | null {
+  const path = join(directory, STATE_FILE);
+  const lock = join(directory, LOCK_FILE);
+  return explained(path, () => {
+    if (!existsSync(path)) return null;
+    const db = new Database(path, { fileMustExist: true });
+    try {
+      if (!hasJobs(db)) {
+        db.close();
+        return null;
+      }
+      // What is lost of a job in a power failure is no loss, and carrying the log over is the holder's.
+      db.pragma('synchronous = NORMAL');
+      db.pragma('wal_autocheckpoint = 0');
+      const board = explainedCalls(path, createJobBoard(db));
+      return { board, isHeld: () => explained(lock, () => isHeld(lock)), close: () => db.close() };
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+  });
+}
+
+/** Whether it is a state of this very version; a state that was made while this version was written may lack jobs. */
+function hasJobs(db: Database.Database): boolean {
+  const id = db.pragma('application_id', { simple: true });
+  const version = Number(db.pragma('user_version', { simple: true }));
+  if (id !== APPLICATION_ID || version !== MIGRATIONS.length) return false;
+  return db.prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'job'").get() !== undefined;
 }

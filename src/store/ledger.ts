@@ -1,10 +1,10 @@
 /**
- * The ledger of the allowance: every request, booked before it is sent, in the server's time (design 2.3).
+ * The ledger of the quota: every request, booked before it is sent, in the server's time.
  *
  * Promise: a booking is on disk before `book` returns, so that neither a crash nor a restart forgets what was spent.
  */
 import type Database from 'better-sqlite3';
-import type { Ledger, Purpose } from '../core/ports.ts';
+import type { Ledger, Purpose, RequestOutcome } from '../core/ports.ts';
 import { DAY_MS, type EpochMs, SECOND_MS } from '../core/time.ts';
 
 const BLOCKED_UNTIL = 'blocked_until_ms';
@@ -22,7 +22,7 @@ const CLEAR_EVERY = 1000;
 const LOOK_BACK = 500;
 
 /**
- * Bookings are made in advance ("small leases", design 2.3) where requests follow so fast that a write to the disk for
+ * Bookings are made in advance, as small leases, where requests follow so fast that a write to the disk for
  * each would be the larger part of the work: a quarter of what was booked within the last second, from eight a second
  * on. A lease is as old as its writing, and ends before the two seconds by which whoever reads the ledger takes
  * bookings to be later. What is left of one when the process dies counts as spent.
@@ -48,108 +48,134 @@ interface Booking {
   readonly purpose: Purpose;
 }
 
-type Settlement = Parameters<Ledger['recordOutcome']>[1];
+type Rows = ReturnType<typeof prepareRows>;
+
+/** The prepared statements, and what is not on the disk yet. */
+interface LedgerState {
+  readonly rows: Rows;
+  /** `writeOwed` as one transaction. */
+  readonly write: (state: LedgerState, booking: Booking | null, count: number) => number[];
+  /** When the bookings of the last second were made. */
+  recent: EpochMs[];
+  /** Ids that are booked in advance, and when. */
+  lease: { readonly ids: readonly number[]; readonly atMs: EpochMs };
+  /** What ids of a lease were used for, whose rows do not say so yet. */
+  named: Map<number, Booking>;
+  /** What became of requests whose rows do not say so yet. */
+  outcomes: Map<number, RequestOutcome>;
+}
 
 /** Prepares the ledger of an open database. */
 export function createLedger(db: Database.Database): OwnedLedger {
-  const insert = db.prepare('INSERT INTO request (at_ms, lane, stream, device_id) VALUES (?, ?, ?, ?)');
-  const name = db.prepare('UPDATE request SET at_ms = ?, lane = ?, stream = ?, device_id = ? WHERE id = ?');
-  const settle = db.prepare('UPDATE request SET status = ?, fault = ? WHERE id = ?');
-  const remove = db.prepare('DELETE FROM request WHERE id = ?');
-  const since = db.prepare<[number], bigint>('SELECT at_ms FROM request WHERE at_ms > ? ORDER BY at_ms').pluck();
-  const sinceIn = db
-    .prepare<[number, string], bigint>('SELECT at_ms FROM request WHERE at_ms > ? AND lane = ? ORDER BY at_ms')
-    .pluck();
-  const clear = db.prepare(
-    `DELETE FROM request WHERE at_ms < min(?, (SELECT at_ms FROM request WHERE id <= ? ORDER BY id DESC LIMIT 1)) - ${KEPT_MS}`,
-  );
-  const readFact = db.prepare<[string], string>('SELECT value FROM fact WHERE key = ?').pluck();
-  const writeFact = db.prepare('INSERT OR REPLACE INTO fact (key, value) VALUES (?, ?)');
-  const pace = createPace();
-  /** Ids that are booked in advance, and when; what became of ids whose rows do not say so yet. */
-  let lease: { ids: readonly number[]; atMs: EpochMs } = { ids: [], atMs: 0 };
-  let named = new Map<number, Booking>();
-  let settled = new Map<number, Settlement>();
-
-  const bookRow = ({ atMs, purpose: { lane, stream, deviceId } }: Booking): number => {
-    const id = Number(insert.run(Math.floor(atMs), lane, stream, deviceId ?? null).lastInsertRowid);
-    if (id % CLEAR_EVERY === 0) clear.run(Math.floor(atMs), id - LOOK_BACK);
-    return id;
-  };
-  const writeSettled = (): void => {
-    for (const [id, { status, fault }] of settled) settle.run(status, fault, id);
-  };
-  /** Writes what is owed, and with it `count` bookings. @returns their ids. */
-  const write = db.transaction((booking: Booking | null, count: number): number[] => {
-    for (const [id, { atMs, purpose }] of named) {
-      name.run(Math.floor(atMs), purpose.lane, purpose.stream, purpose.deviceId ?? null, id);
-    }
-    writeSettled();
-    for (const id of lease.ids) remove.run(id);
-    return booking === null ? [] : Array.from({ length: count }, () => bookRow(booking));
-  });
-  const writeAll = (booking: Booking | null, count: number): number[] => {
-    const ids = write.immediate(booking, count);
-    // Only now is it sure that it is on disk.
-    named = new Map();
-    settled = new Map();
-    lease = { ids: [], atMs: booking?.atMs ?? 0 };
-    return ids;
-  };
-  const isOwed = (): boolean => lease.ids.length > 0 || named.size > 0 || settled.size > 0;
-  const flush = (): void => {
-    if (isOwed()) writeAll(null, 0);
+  const rows = prepareRows(db);
+  const state: LedgerState = {
+    rows,
+    write: db.transaction(writeOwed).immediate,
+    recent: [],
+    lease: { ids: [], atMs: 0 },
+    named: new Map(),
+    outcomes: new Map(),
   };
   return {
-    book: (atMs, purpose) => {
-      const ageMs = atMs - lease.atMs;
-      const [leased, ...rest] = ageMs >= 0 && ageMs < LEASE_LIFE_MS ? lease.ids : [];
-      const ahead = pace.note(atMs);
-      if (leased !== undefined) {
-        lease = { ...lease, ids: rest };
-        named.set(leased, { atMs, purpose });
-        return leased;
-      }
-      const [id = 0, ...ids] = writeAll({ atMs, purpose }, 1 + ahead);
-      lease = { ids, atMs };
-      return id;
-    },
-    recordOutcome: (requestId, settlement) => {
-      settled.set(requestId, settlement);
+    book: (atMs, purpose) => book(state, { atMs, purpose }),
+    recordOutcome: (requestId, outcome) => {
+      state.outcomes.set(requestId, outcome);
       // What was answered well is written with what the answer brings; a failure is looked for at once, and may be the last.
-      if (settlement.fault !== null && lease.ids.length === 0 && named.size === 0) flush();
+      if (outcome.fault !== null && state.lease.ids.length === 0 && state.named.size === 0) flush(state);
     },
-    ride: () => {
-      // Requests that follow fast are written with the next lease, many at once.
-      if (settled.size === 0 || named.size > 0 || lease.ids.length > 0) return () => {};
-      writeSettled();
-      const written = settled;
-      return () => {
-        if (settled === written) settled = new Map();
-      };
-    },
+    ride: () => ride(state),
     sentSince: (sinceMs, lane) => {
-      flush();
+      flush(state);
       const from = Math.floor(sinceMs);
-      return (lane === undefined ? since.all(from) : sinceIn.all(from, lane)).map(Number);
+      return (lane === undefined ? rows.since.all(from) : rows.sinceIn.all(from, lane)).map(Number);
     },
-    blockedUntilMs: (): EpochMs => Number(readFact.get(BLOCKED_UNTIL) ?? 0),
-    block: (untilMs) => {
-      writeFact.run(BLOCKED_UNTIL, String(Math.ceil(untilMs)));
-    },
-    flush,
+    blockedUntilMs: (): EpochMs => Number(rows.readFact.get(BLOCKED_UNTIL) ?? 0),
+    block: (untilMs) => void rows.writeFact.run(BLOCKED_UNTIL, String(Math.ceil(untilMs))),
+    flush: () => flush(state),
   };
 }
 
-/** How fast bookings come. */
-function createPace(): { note(atMs: EpochMs): number } {
-  let recent: EpochMs[] = [];
+function prepareRows(db: Database.Database) {
   return {
-    /** Takes in a booking. @returns how many are worth booking in advance. */
-    note: (atMs) => {
-      recent = recent.filter((at) => at <= atMs && atMs - at < SECOND_MS);
-      const count = recent.push(atMs);
-      return count < LEASE_FROM ? 0 : Math.min(LEASE_AT_MOST, Math.floor(count / LEASE_PART));
-    },
+    insert: db.prepare('INSERT INTO request (at_ms, lane, stream, device_id) VALUES (?, ?, ?, ?)'),
+    name: db.prepare('UPDATE request SET at_ms = ?, lane = ?, stream = ?, device_id = ? WHERE id = ?'),
+    answer: db.prepare('UPDATE request SET status = ?, fault = ? WHERE id = ?'),
+    remove: db.prepare('DELETE FROM request WHERE id = ?'),
+    since: db.prepare<[number], bigint>('SELECT at_ms FROM request WHERE at_ms > ? ORDER BY at_ms').pluck(),
+    sinceIn: db
+      .prepare<[number, string], bigint>('SELECT at_ms FROM request WHERE at_ms > ? AND lane = ? ORDER BY at_ms')
+      .pluck(),
+    clear: db.prepare(
+      `DELETE FROM request WHERE at_ms < min(?, (SELECT at_ms FROM request WHERE id <= ? ORDER BY id DESC LIMIT 1)) - ${KEPT_MS}`,
+    ),
+    readFact: db.prepare<[string], string>('SELECT value FROM fact WHERE key = ?').pluck(),
+    writeFact: db.prepare('INSERT OR REPLACE INTO fact (key, value) VALUES (?, ?)'),
+  };
+}
+
+/** Books a request: by an id of the lease while that is young, else by writing. @returns its id. */
+function book(state: LedgerState, booking: Booking): number {
+  const { lease, named } = state;
+  const ageMs = booking.atMs - lease.atMs;
+  const [leased, ...rest] = ageMs >= 0 && ageMs < LEASE_LIFE_MS ? lease.ids : [];
+  const ahead = noteBooking(state, booking.atMs);
+  if (leased !== undefined) {
+    state.lease = { ...lease, ids: rest };
+    named.set(leased, booking);
+    return leased;
+  }
+  const [id = 0, ...ids] = writeAll(state, booking, 1 + ahead);
+  state.lease = { ids, atMs: booking.atMs };
+  return id;
+}
+
+/** Takes in how fast bookings come. @returns how many are worth booking in advance. */
+function noteBooking(state: LedgerState, atMs: EpochMs): number {
+  state.recent = state.recent.filter((at) => at <= atMs && atMs - at < SECOND_MS);
+  const count = state.recent.push(atMs);
+  return count < LEASE_FROM ? 0 : Math.min(LEASE_AT_MOST, Math.floor(count / LEASE_PART));
+}
+
+function flush(state: LedgerState): void {
+  if (state.lease.ids.length > 0 || state.named.size > 0 || state.outcomes.size > 0) writeAll(state, null, 0);
+}
+
+/** Writes what is owed, and with it `count` bookings. @returns their ids. */
+function writeAll(state: LedgerState, booking: Booking | null, count: number): number[] {
+  const ids = state.write(state, booking, count);
+  // Only now is it sure that it is on disk.
+  state.named = new Map();
+  state.outcomes = new Map();
+  state.lease = { ids: [], atMs: booking?.atMs ?? 0 };
+  return ids;
+}
+
+function writeOwed(state: LedgerState, booking: Booking | null, count: number): number[] {
+  const { rows, named, lease } = state;
+  for (const [id, { atMs, purpose }] of named) {
+    rows.name.run(Math.floor(atMs), purpose.lane, purpose.stream, purpose.deviceId ?? null, id);
+  }
+  writeOutcomes(state);
+  for (const id of lease.ids) rows.remove.run(id);
+  return booking === null ? [] : Array.from({ length: count }, () => bookRow(rows, booking));
+}
+
+function writeOutcomes({ rows, outcomes }: LedgerState): void {
+  for (const [id, { status, fault }] of outcomes) rows.answer.run(status, fault, id);
+}
+
+function bookRow({ insert, clear }: Rows, { atMs, purpose: { lane, stream, deviceId } }: Booking): number {
+  const id = Number(insert.run(Math.floor(atMs), lane, stream, deviceId ?? null).lastInsertRowid);
+  if (id % CLEAR_EVERY === 0) clear.run(Math.floor(atMs), id - LOOK_BACK);
+  return id;
+}
+
+function ride(state: LedgerState): () => void {
+  const { outcomes, named, lease } = state;
+  // Requests that follow fast are written with the next lease, many at once.
+  if (outcomes.size === 0 || named.size > 0 || lease.ids.length > 0) return () => {};
+  writeOutcomes(state);
+  return () => {
+    if (state.outcomes === outcomes) state.outcomes = new Map();
   };
 }

@@ -8,37 +8,41 @@ import { HARD_LIMIT_ABOVE_BYTES } from '../core/archive-room.ts';
 import type { Ledger } from '../core/ports.ts';
 import type { ArchiveMaintenance } from '../core/state/archive.ts';
 import type { StateFacts } from '../core/state/facts.ts';
+import type { AlertStore, InventoryStore } from '../core/state/inventory.ts';
 import type { JobQueue } from '../core/state/jobs.ts';
+import type { LogStore } from '../core/state/log.ts';
+import type { QuarantineStore } from '../core/state/quarantine.ts';
 import type { ReplayStore } from '../core/state/replay.ts';
 import type { Store } from '../core/state/state.ts';
-import type { PageCommit } from '../core/state/telemetry.ts';
+import type { PageCommit, TelemetryStore } from '../core/state/telemetry.ts';
 import type { EpochMs } from '../core/time.ts';
-import { createAlertTable } from './alerts.ts';
-import { createArchive } from './archive/archive.ts';
-import { createKeeper } from './archive/maintenance.ts';
-import { createCleared } from './clear-memory.ts';
-import { createDelivery } from './delivery/delivery.ts';
-import { createLacks } from './delivery/missing-points.ts';
+import { type Archive, createArchive } from './archive/archive.ts';
+import { createCleared } from './archive/clearing.ts';
+import { createMaintenance } from './archive/maintenance.ts';
+import { createLog } from './delivery/delivery.ts';
+import { createMissingTable } from './delivery/missing-points.ts';
 import { createQuarantine } from './delivery/quarantine.ts';
-import { createReplays, type ReplayParts } from './delivery/replay.ts';
-import { createForgetting } from './device/forget.ts';
-import { createInventory } from './device/inventory.ts';
-import { createTelemetryTables } from './device/telemetry.ts';
-import { explained, explainedCalls } from './explain.ts';
+import { createReplays } from './delivery/replay.ts';
+import { createForgetting, type Forgetting } from './device/forget.ts';
+import { createGaps, createMissedOverlaps, createRereads } from './device/gaps.ts';
+import { createAlerts, createInventory } from './device/inventory.ts';
 import {
-  ACCOUNT,
-  API_WORKSPACE,
-  createAccountReader,
-  createFacts,
-  otherTag,
-  otherWorkspace,
-  WORKSPACE_TAG,
-} from './facts.ts';
-import { createHeldOfAll } from './held-of-all.ts';
-import { createJobQueue } from './jobs.ts';
+  commitPage,
+  createHeldOfAll,
+  dropMemory,
+  newestNs,
+  prepareTelemetry,
+  rememberCommit,
+  type TelemetryTables,
+  telemetryState,
+} from './device/telemetry.ts';
+import { explained, explainedCalls } from './explain.ts';
+import { createFacts, createWorkspace } from './facts.ts';
+import { createJobQueue, type OwnedJobQueue } from './jobs.ts';
 import { createLedger, type OwnedLedger } from './ledger.ts';
 import { openDatabase } from './open/database.ts';
 import { createStateFacts } from './report-facts.ts';
+import { ridingWriter, type Writer, writer, writing } from './transactions.ts';
 
 export interface OpenStore {
   readonly store: Store;
@@ -61,7 +65,7 @@ export interface StoreOptions {
 }
 
 /**
- * Opens the state in a directory, making it where there is none.
+ * Opens the state in a directory, making it where there is none, and brings to an end what the last process has left.
  *
  * @throws UserError where it cannot be used.
  */
@@ -69,10 +73,13 @@ export function openStore(directory: string, { maxBytes = null, nowMs }: StoreOp
   const most = maxBytes === null ? null : maxBytes + HARD_LIMIT_ABOVE_BYTES;
   const { db, path, close } = openDatabase(directory, most);
   try {
-    const { store, ledger, keeper, jobs, facts } = explained(path, () => assemble(db, { path, nowMs }));
+    const { store, ledger, keeper, jobs, facts, forgetting } = assemble(db, { path, nowMs });
+    // Whoever holds the lock now is another one than whoever did these.
+    jobs.recover(nowMs?.() ?? sqliteNowMs(db));
+    finishForgetting(store, forgetting);
     const closeAll = (): void => {
       try {
-        explained(path, ledger.flush);
+        ledger.flush();
       } finally {
         close();
       }
@@ -84,183 +91,169 @@ export function openStore(directory: string, { maxBytes = null, nowMs }: StoreOp
   }
 }
 
+/** All that an open database offers. */
+export interface State {
+  readonly store: Store;
+  readonly forgetting: Forgetting;
+  readonly ledger: OwnedLedger;
+  readonly keeper: ArchiveMaintenance;
+  readonly jobs: OwnedJobQueue;
+  readonly facts: StateFacts;
+}
+
 /**
- * Prepares everything over an open database. @param isLook it is only looked at, and cannot be written: nothing is put in
- * order here, and whatever writes is refused by the database.
+ * Prepares everything over an open database, without changing it. Over one that can only be read the same calls read, and
+ * whatever writes is refused by the database.
  */
 export function assemble(
   db: Database.Database,
-  { path, nowMs, isLook = false }: { path: string; nowMs?: StoreOptions['nowMs']; isLook?: boolean },
-): { store: Store; ledger: OwnedLedger; keeper: ArchiveMaintenance; jobs: JobQueue; facts: StateFacts } {
-  const archive = createArchive(db, nowMs);
-  const telemetry = createTelemetryTables(db, archive);
-  const inventory = createInventory(db, archive, telemetry);
-  const alerts = createAlertTable(db);
-  const lacks = createLacks(db);
-  const cleared = createCleared(db);
-  // Whoever is known when something is cleared is told then (`clear.ts`); whoever is new, below.
-  const delivery = createDelivery(db, { archive, lacks });
-  const facts = createFacts(db);
+  { path, nowMs }: { readonly path: string; readonly nowMs?: StoreOptions['nowMs'] },
+): State {
+  return explainedCalls(
+    path,
+    explained(path, () => assembleParts(db, prepareParts(db, path, nowMs))),
+  );
+}
+
+function assembleParts(db: Database.Database, parts: Parts): State {
   const ledger = createLedger(db);
-  const quarantine = createQuarantine(db, lacks);
-  const forgetting = createForgetting(db, { quarantine, facts, dropMemory: telemetry.dropMemory });
-  const guarded = <A extends unknown[], R>(work: (...args: A) => R): ((...args: A) => R) => {
-    const transaction = db.transaction((...args: A) => ({ result: work(...args), onDisk: ledger.ride() }));
-    return (...args) => {
-      const { result, onDisk } = transaction.immediate(...args);
-      onDisk();
-      return result;
-    };
-  };
-  const land = guarded((landing: PageCommit) => {
-    telemetry.land(landing);
-    return quarantine.add(landing.deviceId, landing.rejected, landing.atMs);
-  });
+  const write = ridingWriter(db, ledger.ride);
+  const forgetting = forgettingPort(parts, write, ledger);
   const store: Store = {
-    workspaceTag: () => facts.read(WORKSPACE_TAG),
-    pinWorkspace: guarded(({ apiId, tag }) => {
-      const pinned = facts.read(API_WORKSPACE);
-      if (apiId !== null && pinned !== null && pinned !== apiId) throw otherWorkspace(path, pinned, apiId);
-      const pinnedTag = facts.read(WORKSPACE_TAG);
-      if (pinnedTag !== null && pinnedTag !== tag) throw otherTag(path, pinnedTag, tag);
-      if (apiId !== null) facts.write(API_WORKSPACE, apiId);
-      facts.write(WORKSPACE_TAG, tag);
-    }),
-    account: createAccountReader(() => facts.read(ACCOUNT)),
-    keepAccount: guarded((account, lines) => {
-      facts.write(ACCOUNT, JSON.stringify(account));
-      archive.append({ lane: 'live', deviceId: null, firstNs: null, lastNs: null, lines });
-    }),
-    devices: inventory.all,
-    device: inventory.find,
-    lastDevicePoint: inventory.lastPoint,
-    keepInventory: guarded((change) => {
-      inventory.keep(change);
-      for (const { record } of change.listed) forgetting.listed(record.deviceId);
-    }),
-    markGone: guarded(inventory.markGone),
-    markBack: guarded(inventory.markBack),
-    coveragePoints: inventory.coveragePoints,
-    keepCoveragePoints: guarded(inventory.keepCoveragePoints),
-    alerts: explainedCalls(path, {
-      ...alerts,
-      keep: guarded((seen, lines) => {
-        alerts.keep(seen);
-        archive.append({ lane: 'live', deviceId: null, firstNs: null, lastNs: null, lines });
-      }),
-      markListed: guarded(alerts.markListed),
-    }),
-    quarantine: explainedCalls(path, {
-      ...quarantine,
-      resolve: guarded(quarantine.resolve),
-      takeOut: guarded(quarantine.takeOut),
-      drop: guarded(quarantine.drop),
-      add: guarded(quarantine.add),
-    }),
-    forgetting: explainedCalls(path, {
-      ...forgetting,
-      begin: (deviceId, keepsAlerts) => {
-        // Bookings that are not written yet name devices too.
-        ledger.flush();
-        return guarded(forgetting.begin)(deviceId, keepsAlerts);
-      },
-      step: guarded(forgetting.step),
-    }),
-    telemetry: telemetry.state,
-    heldOfAll: createHeldOfAll(db, () => telemetry.gaps()),
-    newestNs: telemetry.newestNs,
+    ...writing(write, parts.workspace, ['pinWorkspace', 'keepAccount', 'keepFact']),
+    ...inventoryPort(parts, write),
+    ...telemetryPort(parts, write),
+    ...writing(write, parts.log, ['append', 'destination', 'identify', 'acknowledge', 'amendMissing']),
+    alerts: writing(write, parts.alerts, ['keep', 'markListed']),
+    quarantine: writing(write, parts.quarantine, ['resolve', 'takeOut', 'drop', 'add']),
+    replays: writing(writer(db), parts.replays, ['resolve']),
+    forgetting,
+  };
+  return { store, forgetting, ledger, keeper: parts.keeper, jobs: createJobQueue(db), facts: createStateFacts(db) };
+}
+
+/** The parts of the state over their prepared statements. What writes is only for the inside of a transaction. */
+interface Parts {
+  readonly archive: Archive;
+  readonly telemetry: TelemetryTables;
+  readonly gaps: ReturnType<typeof createGaps>;
+  readonly overlaps: ReturnType<typeof createMissedOverlaps>;
+  readonly rereads: ReturnType<typeof createRereads>;
+  readonly heldOfAll: TelemetryStore['heldOfAll'];
+  readonly workspace: ReturnType<typeof createWorkspace>;
+  readonly inventory: InventoryStore;
+  readonly alerts: AlertStore;
+  readonly log: LogStore;
+  readonly quarantine: QuarantineStore;
+  readonly replays: ReplayStore;
+  readonly forgetting: Forgetting;
+  readonly keeper: ArchiveMaintenance;
+}
+
+function prepareParts(db: Database.Database, path: string, nowMs: StoreOptions['nowMs']): Parts {
+  const archive = createArchive(db, nowMs);
+  const telemetry = prepareTelemetry(db, archive);
+  const gaps = createGaps(db);
+  const overlaps = createMissedOverlaps(db);
+  const facts = createFacts(db);
+  const missing = createMissingTable(db);
+  const quarantine = createQuarantine(db, missing);
+  const forgetting = createForgetting(db, {
+    quarantine,
+    facts,
+    dropMemory: (deviceId) => {
+      dropMemory(telemetry, deviceId);
+      overlaps.dropMemory(deviceId);
+      gaps.clearGaps(deviceId);
+    },
+  });
+  const { isForgotten, isForgottenTag } = forgetting;
+  const log = createLog(db, { archive, missing, cleared: createCleared(db), isForgotten });
+  return {
+    archive,
+    telemetry,
+    gaps,
+    overlaps,
+    rereads: createRereads(db),
+    heldOfAll: createHeldOfAll(db, () => gaps.gaps()),
+    workspace: createWorkspace(facts, { archive, path }),
+    inventory: createInventory(db, archive, telemetry),
+    alerts: createAlerts(db, archive),
+    log,
+    quarantine,
+    replays: createReplays(db, { archive, position: log.position, missing, isForgottenTag }),
+    forgetting,
+    keeper: createMaintenance(db, { missing, path }),
+  };
+}
+
+function inventoryPort({ inventory, forgetting }: Parts, write: Writer): InventoryStore {
+  const keepInventory: InventoryStore['keepInventory'] = (change) => {
+    inventory.keepInventory(change);
+    for (const { record } of change.listed) forgetting.listed(record.deviceId);
+  };
+  const names = ['keepInventory', 'markGone', 'markBack', 'keepCoveragePoints'] as const;
+  return writing(write, { ...inventory, keepInventory }, names);
+}
+
+/** The telemetry of all devices: of one that is forgotten nothing is written, until it is listed anew. */
+function telemetryPort(parts: Parts, write: Writer): TelemetryStore {
+  const { archive, telemetry, gaps, overlaps, rereads, quarantine, forgetting } = parts;
+  const isKept = (deviceId: string): boolean => !forgetting.isForgotten(deviceId);
+  const commit = write((page: PageCommit) => {
+    commitPage(telemetry, page);
+    return quarantine.add(page.deviceId, page.rejected, page.atMs);
+  });
+  return {
+    telemetry: (deviceId) => telemetryState(telemetry, deviceId),
+    heldOfAll: parts.heldOfAll,
+    newestNs: (deviceId) => newestNs(telemetry, deviceId),
     held: (deviceId, from, to) => ({
       lines: archive.linesAround(deviceId, from, to),
       ties: archive.tiesAround(deviceId, from, to),
       cleared: archive.clearedAround(deviceId, from, to),
     }),
     cleared: archive.clearedAround,
-    commitPage: (landing) => {
-      forgetting.guard(landing.deviceId);
-      const setAside = land(landing);
-      telemetry.landed(landing);
+    commitPage: (page) => {
+      forgetting.guard(page.deviceId);
+      const setAside = commit(page);
+      rememberCommit(telemetry, page);
       return setAside;
     },
-    append: guarded((lines, lane) => {
-      archive.append({ lane, deviceId: null, firstNs: null, lastNs: null, lines });
+    gaps: gaps.gaps,
+    nameGap: write((gap) => {
+      if (isKept(gap.deviceId)) gaps.nameGap(gap);
     }),
-    gaps: telemetry.gaps,
-    nameGap: guarded((gap) => {
-      if (!forgetting.isForgotten(gap.deviceId)) telemetry.nameGap(gap);
+    clearGaps: write(gaps.clearGaps),
+    missedOverlaps: overlaps.missedOverlaps,
+    keepMissedOverlap: write((deviceId, overlap) => {
+      if (isKept(deviceId)) overlaps.keepMissedOverlap(deviceId, overlap);
     }),
-    clearGaps: guarded(telemetry.clearGaps),
-    missedOverlaps: telemetry.missedOverlaps,
-    keepMissedOverlap: guarded((deviceId, anchor) => {
-      if (!forgetting.isForgotten(deviceId)) telemetry.keepMissedOverlap(deviceId, anchor);
+    dropMissedOverlaps: write(overlaps.dropMissedOverlaps),
+    rereadDays: rereads.rereadDays,
+    keepReread: write((deviceId, day) => {
+      if (isKept(deviceId)) rereads.keepReread(deviceId, day);
     }),
-    dropMissedOverlaps: guarded(telemetry.dropMissedOverlaps),
-    rereadDays: telemetry.rereadDays,
-    keepReread: guarded((deviceId, day) => {
-      if (!forgetting.isForgotten(deviceId)) telemetry.keepReread(deviceId, day);
-    }),
-    fact: facts.read,
-    keepFact: guarded(facts.write),
-    destination: guarded((name, identity) => {
-      const destination = delivery.destination(name, identity);
-      if (destination.created) lacks.add(destination.id, cleared.asLacks());
-      return destination;
-    }),
-    knownIdentity: delivery.knownIdentity,
-    identify: guarded(delivery.identify),
-    displacedTo: delivery.displacedTo,
-    position: delivery.position,
-    endOf: archive.endOf,
-    read: archive.read,
-    acknowledge: guarded(delivery.settle),
-    backlog: delivery.backlog,
-    missing: lacks.list,
-    amendMissing: guarded((destinationId, { found, missed }) => {
-      const lacking = missed.filter(({ deviceId }) => !forgetting.isForgotten(deviceId));
-      // What is missed anew takes the place of what was known of it: it is not lacking twice.
-      for (const stretch of [...found, ...lacking]) lacks.take(destinationId, stretch);
-      lacks.add(destinationId, lacking);
-    }),
-    missingSums: lacks.sums,
-    replays: createGuardedReplays(db, path, {
-      archive,
-      position: delivery.position,
-      lacks,
-      isForgottenTag: forgetting.isForgottenTag,
-    }),
-    totals: archive.totals,
-  };
-  const jobs = createJobQueue(db);
-  // Whoever holds the lock now is another one than whoever did these.
-  if (!isLook) {
-    jobs.recover(nowMs?.() ?? sqliteNowMs(db));
-    finishForgetting(store);
-  }
-  return {
-    store: explainedCalls(path, store),
-    ledger: explainedCalls(path, ledger),
-    keeper: explainedCalls(path, createKeeper(db, { lacks, path })),
-    jobs: explainedCalls(path, jobs),
-    facts: explainedCalls(path, createStateFacts(db)),
   };
 }
 
-function createGuardedReplays(db: Database.Database, path: string, parts: ReplayParts): ReplayStore {
-  const replays = createReplays(db, parts);
-  const settle = db.transaction(replays.resolve);
-  const { walker, ...calls } = replays;
+function forgettingPort({ forgetting }: Parts, write: Writer, ledger: OwnedLedger): Forgetting {
+  const begin = write(forgetting.begin);
   return {
-    ...explainedCalls(path, { ...calls, resolve: (outcome) => settle.immediate(outcome) } satisfies Omit<
-      ReplayStore,
-      'walker'
-    >),
-    walker: explainedCalls(path, walker),
+    ...writing(write, forgetting, ['step', 'startOver']),
+    begin: (deviceId, keepsAlerts) => {
+      // Bookings that are not written yet name devices too.
+      ledger.flush();
+      return begin(deviceId, keepsAlerts);
+    },
   };
 }
 
 /** What a process that died was forgetting is forgotten to the end: nothing of it is ever half there. */
-function finishForgetting({ forgetting, quarantine }: Pick<Store, 'forgetting' | 'quarantine'>): void {
+function finishForgetting({ quarantine }: Store, forgetting: Forgetting): void {
   const unfinished = forgetting.unfinished();
   if (unfinished.length === 0) return;
+  forgetting.startOver();
   const current = quarantine.destinations().flatMap(({ id, isCurrent }) => (isCurrent ? [id] : []));
   for (const deviceId of unfinished) while (forgetting.step(deviceId, current).state === 'going-on');
   forgetting.emptyLog();

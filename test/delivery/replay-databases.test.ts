@@ -11,7 +11,7 @@ import type { ReplaySummary } from '../../src/core/state/replay.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
 import { runJobs } from '../../src/scheduler/jobs.ts';
-import { openJobBoard } from '../../src/store/job-board.ts';
+import { openJobBoard } from '../../src/store/jobs.ts';
 import { DEVICES, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { dieAtEffect, Killed, liveOn, mortalCommits, mortalSink } from '../support/mortality.ts';

@@ -18,14 +18,14 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'store/store.ts',
-        find: '  const land = guarded((landing: PageCommit) => {\n    telemetry.land(landing);',
-        replace: `  const land = (landing: PageCommit): RejectedRecord[] => {
-    guarded(() => telemetry.land({ ...landing, lines: [], sideLines: [] }))();
-    guarded(() => archive.append({ ...landing, lines: [...landing.lines, ...landing.sideLines] }))();
+        find: '  const commit = write((page: PageCommit) => {\n    commitPage(telemetry, page);',
+        replace: `  const commit = (page: PageCommit): RejectedRecord[] => {
+    write(() => commitPage(telemetry, { ...page, lines: [], sideLines: [] }))();
+    write(() => archive.append({ ...page, lines: [...page.lines, ...page.sideLines] }))();
     return [];
   };
-  const landUnused = guarded((landing: PageCommit) => {
-    telemetry.land(landing);`,
+  const commitUnused = write((page: PageCommit) => {
+    commitPage(telemetry, page);`,
       },
     ],
   },
@@ -242,8 +242,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'store/ledger.ts',
-        find: '      return (lane === undefined ? since.all(from) : sinceIn.all(from, lane)).map(Number);',
-        replace: '      void [since, sinceIn, from, lane];\n      return [];',
+        find: '      return (lane === undefined ? rows.since.all(from) : rows.sinceIn.all(from, lane)).map(Number);',
+        replace: '      void [from, lane];\n      return [];',
       },
     ],
   },

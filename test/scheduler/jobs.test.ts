@@ -13,7 +13,7 @@ import type { ProgressReport } from '../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { type JobWork, runJobs } from '../../src/scheduler/jobs.ts';
 import { createWorld } from '../../src/sim/world.ts';
-import { openJobBoard } from '../../src/store/job-board.ts';
+import { openJobBoard } from '../../src/store/jobs.ts';
 import { type DaemonOptions, DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { always, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';

@@ -6,7 +6,7 @@ import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import type { JobEnd, JobRequest } from '../../src/core/state/jobs.ts';
 import type { ProgressReport } from '../../src/core/status.ts';
-import { openJobBoard } from '../../src/store/job-board.ts';
+import { openJobBoard } from '../../src/store/jobs.ts';
 import { isHeld, takeLock } from '../../src/store/open/lock.ts';
 import { MIGRATIONS } from '../../src/store/open/migrations.ts';
 import { openStore } from '../../src/store/store.ts';

@@ -11,7 +11,7 @@ import { END_OF_TIME, type WalkPiece, type WalkSpan } from '../../core/state/arc
 import { grouped } from '../../core/text.ts';
 import { type EpochNs, formatExact, minNs, msToNs } from '../../core/time.ts';
 import type { Logger } from '../../observe/log.ts';
-import { type ArchiveView, type ClearedPoints, openArchiveView } from '../../store/archive-view.ts';
+import { type ArchiveView, type ClearedPoints, openArchiveView } from '../../store/archive/walker.ts';
 import { type CommandRun, noState, requireKnown } from '../shared/command.ts';
 import { readSpan } from '../shared/options.ts';
 import { type ExportCounts, type ExportEnd, runExport } from './export.ts';

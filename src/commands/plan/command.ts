@@ -25,7 +25,7 @@ import type { SyncContext } from '../../ingest/context.ts';
 import { listDevices } from '../../ingest/devices.ts';
 import { wantedFrom } from '../../ingest/horizon.ts';
 import { endsSession } from '../../scheduler/dispatch.ts';
-import { lookAtState, type StateLook } from '../../store/look/plan.ts';
+import { lookAtState, type StateLook } from '../../store/look/read-state.ts';
 import { HeldError } from '../../store/open/lock.ts';
 import { type CommandRun, printAnswer } from '../shared/command.ts';
 import { ALL, type AskedSpan, type PaceOptions, readBackfillOptions, readPace, readSpan } from '../shared/options.ts';

@@ -5,7 +5,7 @@
 import type { DeviceFilter } from '../../core/filter.ts';
 import { deviceFacts, type FleetRates, fleetRates, MEASURED_DAYS } from '../../core/fleet-rates.ts';
 import { DAY_MS, type EpochMs } from '../../core/time.ts';
-import { lookAtState } from '../../store/look/plan.ts';
+import { lookAtState } from '../../store/look/read-state.ts';
 
 /** A look at all devices each time. */
 export function ratesOfState(dataDir: string, filter: DeviceFilter): (nowMs: EpochMs) => FleetRates {

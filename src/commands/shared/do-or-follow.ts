@@ -21,7 +21,7 @@ import {
   readProgress,
 } from '../../core/state/jobs.ts';
 import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
-import { openJobBoard } from '../../store/job-board.ts';
+import { openJobBoard } from '../../store/jobs.ts';
 import { HeldError } from '../../store/open/lock.ts';
 
 /** Some work of a command. */

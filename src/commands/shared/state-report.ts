@@ -16,7 +16,7 @@ import type { DeviceReportParts } from '../../report/device-report.ts';
 import { faultWords } from '../../report/device-report.ts';
 import type { ReportedDestination } from '../../report/report.ts';
 import { staleMsOf } from '../../scheduler/demand.ts';
-import { createDisk } from '../../store/disk.ts';
+import { createDisk } from '../../store/look/place.ts';
 import type { ReadState } from '../../store/look/read-state.ts';
 
 /** What of the configuration counts here. */

@@ -7,7 +7,7 @@ import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
 import type { PointsText } from '../../core/state/job-args.ts';
 import type { KnownDestination, VerifyState } from '../../core/state/verify.ts';
-import { openArchiveView } from '../../store/archive-view.ts';
+import { openArchiveView } from '../../store/archive/walker.ts';
 import { type ApiRun, keepLacks, NoApiError, runMend } from './api.ts';
 import { fetchCost, foundOf, missedOf, windowsOf } from './gone.ts';
 import {

@@ -2,15 +2,14 @@
  * The archive: the durable log of points, in blocks of compressed line protocol.
  *
  * A block's number is its place in the log; within a lane blocks are delivered in that order. What every destination
- * has settled may be sealed into larger blocks (`seal.ts`) and cleared (`clear.ts`). It promises that what is read back
- * is, byte for byte, what was appended.
+ * has acknowledged may be merged into larger blocks (`compaction.ts`) and cleared (`clearing.ts`). It promises that what
+ * is read back is, byte for byte, what was appended.
  */
 import type Database from 'better-sqlite3';
 import type { Interval, Intervals } from '../../core/intervals.ts';
 import type { ArchiveTotals, LogBatch, LogLane, LogPosition, LogSegment } from '../../core/state/log.ts';
 import type { Tie } from '../../core/state/telemetry.ts';
-import type { EpochMs, EpochNs } from '../../core/time.ts';
-import { sideReach } from '../archive-spans.ts';
+import { type EpochMs, type EpochNs, maxNs, minNs } from '../../core/time.ts';
 import { type PackedBlock, pack, release, unpack } from './block-codec.ts';
 
 /** What one block holds. `firstNs` and `lastNs` bound its telemetry lines; `null` where it has none. */
@@ -26,6 +25,8 @@ export interface NewBlock {
 
 export interface Archive {
   append(block: NewBlock): void;
+  /** Archives lines that are of no device's own: of the workspace, of several devices. */
+  appendFacts(lines: readonly string[], lane?: LogLane): void;
   read(lane: LogLane, from: LogPosition, limits: { lines: number; bytes: number }): LogBatch;
   /** Lines of the device's blocks with telemetry in the stretch. */
   linesAround(deviceId: string, from: EpochNs, to: EpochNs): string[];
@@ -94,16 +95,18 @@ export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Arc
   const addTie = db.prepare(
     'INSERT INTO tie (device_id, recorded_ns, sensor, field, written_ns) VALUES (?, ?, ?, ?, ?)',
   );
+  const append = ({ lane, deviceId, firstNs, lastNs, lines, sideLines = lines }: NewBlock): void => {
+    if (lines.length === 0) return;
+    const { data, bytes } = pack(lines);
+    const atMs = nowMs === undefined ? null : Math.floor(nowMs());
+    const side = sideReach(sideLines);
+    const sides = [side?.first ?? null, side?.last ?? null];
+    insert.run(lane, deviceId, firstNs, lastNs, lines.length, bytes, data, atMs, ...sides);
+    release(data);
+  };
   return {
-    append: ({ lane, deviceId, firstNs, lastNs, lines, sideLines = lines }) => {
-      if (lines.length === 0) return;
-      const { data, bytes } = pack(lines);
-      const atMs = nowMs === undefined ? null : Math.floor(nowMs());
-      const side = sideReach(sideLines);
-      const sides = [side?.first ?? null, side?.last ?? null];
-      insert.run(lane, deviceId, firstNs, lastNs, lines.length, bytes, data, atMs, ...sides);
-      release(data);
-    },
+    append,
+    appendFacts: (lines, lane = 'live') => append({ lane, deviceId: null, firstNs: null, lastNs: null, lines }),
     read: (lane, from, limits) => readBatch(next.iterate(lane, from.block), from, limits),
     linesAround: (deviceId, from, to) =>
       around.all(deviceId, to, from).flatMap(({ data, bytes }) => unpack(data, Number(bytes))),
@@ -117,6 +120,18 @@ export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Arc
     totals,
     linesAfter: after,
   };
+}
+
+/** The times of the first and the last line that is no telemetry; `null` where there is none. */
+function sideReach(lines: readonly string[]): { readonly first: EpochNs; readonly last: EpochNs } | null {
+  const times: EpochNs[] = [];
+  for (const line of lines) {
+    if (line.startsWith('telemetry,')) continue;
+    const digits = line.slice(line.lastIndexOf(' ') + 1);
+    if (/^-?\d{1,19}$/.test(digits)) times.push(BigInt(digits));
+  }
+  const [one] = times;
+  return one === undefined ? null : { first: times.reduce(minNs, one), last: times.reduce(maxNs, one) };
 }
 
 /** The sums: cheap however many blocks there are, because running sums are kept beside them. */

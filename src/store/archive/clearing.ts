@@ -1,21 +1,24 @@
 /**
- * Clearing: drops settled blocks, and remembers of what stretches they were.
+ * Clearing: drops acknowledged blocks, and remembers of what ranges of time they were.
  *
- * Promise: a block goes only if every active destination has settled it, and without any destination none goes. What it
- * held is remembered in the same transaction: for ever in `cleared`, which every later destination lacks and by which a
- * landing knows that a value cannot be told; and in the lack-set of every destination that had not settled it.
+ * Promise: a block goes only if every active destination has acknowledged it, and without any destination none goes. What
+ * it held is remembered in the same transaction: for ever in `cleared`, which every later destination is missing and by
+ * which a page commit knows that a value cannot be compared; and in the missing points of every destination that had not
+ * acknowledged it.
+ *
+ * Two ranges become one where nothing can be missing between them: all of it is covered and no kept block reaches into
+ * it. So what is remembered stays small over years, and a gap between two ranges is never taken for one in which something
+ * may have been held. Readings are kept apart from all other lines, because only of them has it to be known afterwards
+ * where a value may have been held.
  */
-
 import type Database from 'better-sqlite3';
+import type { Interval, Intervals } from '../../core/intervals.ts';
 import type { ArchiveMaintenance, ClearOrder } from '../../core/state/archive.ts';
-import type { LogLane } from '../../core/state/log.ts';
-import { LOG_LANES } from '../../core/state/log.ts';
-import { createLosses, type Loss } from '../clear-lacks.ts';
-import { createCleared } from '../clear-memory.ts';
-import { createStretches } from '../clear-void.ts';
-import type { Lacks } from '../delivery/missing-points.ts';
+import { LOG_LANES, type LogLane, type MissingPoints, type MissingReason } from '../../core/state/log.ts';
+import { DAY_NS, type EpochNs, maxNs, minNs } from '../../core/time.ts';
+import type { MissingTable } from '../delivery/missing-points.ts';
 import { unpack } from './block-codec.ts';
-import { createSettledBelow } from './compaction.ts';
+import { createAcknowledgedBelow } from './compaction.ts';
 
 /** How many bytes of lines, uncompressed, one step goes through. One block is always taken. */
 export const STEP_BYTES = 256 * 1024;
@@ -42,20 +45,20 @@ interface Doomed {
 }
 
 /** Prepares clearing in an open database. Only inside a transaction. */
-export function createClearer(db: Database.Database, lacks: Lacks): ArchiveMaintenance['clear'] {
+export function createClearer(db: Database.Database, missing: MissingTable): ArchiveMaintenance['clear'] {
   const oldest = db.prepare<[string, number, number], OldRow>(
     `SELECT seq, at_ms FROM block INDEXED BY block_age
      WHERE lane = ? AND at_ms < ? AND seq < ? ORDER BY at_ms, seq LIMIT ${STEP_BLOCKS}`,
   );
   const read = db.prepare<[number], DoomedRow>('SELECT device_id, lines, bytes, data FROM block WHERE seq = ?');
   const remove = db.prepare('DELETE FROM block WHERE seq = ?');
-  const settled = createSettledBelow(db);
+  const acknowledged = createAcknowledgedBelow(db);
   const stretches = createStretches(db);
   const cleared = createCleared(db);
-  const bereave = createBereavement(db, lacks);
+  const markMissing = createMissed(db, missing);
   const candidates = ({ active, beforeMs }: ClearOrder): Doomed[] =>
     LOG_LANES.flatMap((lane) => {
-      const below = settled(lane, active);
+      const below = acknowledged(lane, active);
       if (below === null) return [];
       const rows = oldest.all(lane, beforeMs ?? Number.MAX_SAFE_INTEGER, below);
       return rows.map((row) => ({ lane, seq: Number(row.seq), atMs: Number(row.at_ms) }));
@@ -71,7 +74,7 @@ export function createClearer(db: Database.Database, lacks: Lacks): ArchiveMaint
       const deviceId = row.device_id ?? '';
       const spans = stretches.of(deviceId, unpack(row.data));
       cleared.add(deviceId, spans);
-      bereave(doomed, order, { deviceId, spans });
+      markMissing(doomed, order, { deviceId, spans });
       remove.run(doomed.seq);
       done.blocks += 1;
       done.lines += Number(row.lines);
@@ -80,18 +83,197 @@ export function createClearer(db: Database.Database, lacks: Lacks): ArchiveMaint
   };
 }
 
-/** Writes into the lack-sets what goes although a destination has not settled it. */
-function createBereavement(db: Database.Database, lacks: Lacks) {
+/** Adds to the missing points what goes although a destination has not acknowledged it. */
+function createMissed(db: Database.Database, missing: MissingTable) {
   const behind = db
     .prepare<[string, number], bigint>(
       `SELECT id FROM destination
        WHERE ifnull((SELECT block FROM position WHERE destination_id = id AND lane = ?), 0) <= ?`,
     )
     .pluck();
-  const lose = createLosses(db, lacks);
+  const lose = createLosses(db, missing);
   return ({ lane, seq }: Doomed, { configured }: ClearOrder, gone: Omit<Loss, 'reason'>): void => {
     for (const id of behind.all(lane, seq).map(Number)) {
       lose(id, { ...gone, reason: configured.includes(id) ? 'set aside' : 'cleared' });
+    }
+  };
+}
+
+export interface Stretches {
+  /** The stretches of some lines of a device (empty: of none). */
+  of(deviceId: string, lines: readonly string[]): LineSpan[];
+  /** Whether what lies before and after a gap may be told as one; no kept block may reach into it. */
+  isOne(deviceId: string, kind: LineKind, gap: Interval): boolean;
+}
+
+/** Prepares it for an open database. */
+export function createStretches(db: Database.Database): Stretches {
+  const covered = db.prepare<[string], Interval>(
+    'SELECT from_ns AS "from", to_ns AS "to" FROM coverage WHERE device_id = ? ORDER BY from_ns',
+  );
+  const kept = db
+    .prepare<[string, EpochNs, EpochNs], bigint>(
+      `SELECT 1 FROM block
+       WHERE device_id = ? AND first_ns IS NOT NULL AND first_ns < ? AND last_ns >= ? LIMIT 1`,
+    )
+    .pluck();
+  return {
+    of: (deviceId, lines) => spansOf(lines, covered.all(deviceId)),
+    isOne: (deviceId, kind, gap) =>
+      isOneStretch(kind, gap, kind === 'other' ? [] : covered.all(deviceId)) &&
+      (gap.from >= gap.to || kind === 'other' || kept.get(deviceId, gap.to, gap.from) === undefined),
+  };
+}
+
+export type LineKind = 'telemetry' | 'other';
+
+/** A stretch that holds lines of one kind, and how many. */
+export interface LineSpan extends Interval {
+  readonly kind: LineKind;
+  readonly points: number;
+}
+
+/**
+ * The stretches of some lines, each kind by itself and in the order of time. Lines that carry no time are left out.
+ *
+ * @param covered what is held in full of their device.
+ */
+export function spansOf(lines: readonly string[], covered: Intervals): LineSpan[] {
+  const spans: LineSpan[] = [];
+  for (const kind of ['telemetry', 'other'] as const) {
+    const first = spans.length;
+    for (const [at, points] of timesOf(lines, kind)) {
+      const last = spans.length > first ? spans.at(-1) : undefined;
+      const span = { kind, from: at, to: at + 1n, points };
+      if (last !== undefined && isOneStretch(kind, { from: last.to, to: at }, covered)) {
+        spans[spans.length - 1] = joinSpans(last, span);
+      } else spans.push(span);
+    }
+  }
+  return spans;
+}
+
+/** Whether lines of a kind before and after a gap may be told as one stretch. */
+export function isOneStretch(kind: LineKind, { from, to }: Interval, covered: Intervals): boolean {
+  // Facts are told every hour or so, and none of them is ever looked for by its time.
+  if (kind === 'other') return to - from <= DAY_NS;
+  return from >= to || covered.some((span) => span.from <= from && to <= span.to);
+}
+
+/** One stretch over both and all that is between them. */
+export function joinSpans(a: LineSpan, b: LineSpan): LineSpan {
+  return { ...a, from: minNs(a.from, b.from), to: maxNs(a.to, b.to), points: a.points + b.points };
+}
+
+/** The times of the lines of a kind, ascending, and how many lines each has. */
+function timesOf(lines: readonly string[], kind: LineKind): [EpochNs, number][] {
+  const counts = new Map<string, number>();
+  for (const line of lines) {
+    if (line.startsWith('telemetry,') !== (kind === 'telemetry')) continue;
+    const digits = line.slice(line.lastIndexOf(' ') + 1);
+    counts.set(digits, (counts.get(digits) ?? 0) + 1);
+  }
+  return [...counts]
+    .filter(([digits]) => /^-?\d{1,19}$/.test(digits))
+    .map(([digits, count]): [EpochNs, number] => [BigInt(digits), count])
+    .sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+export interface Cleared {
+  /** Only inside a transaction. */
+  add(deviceId: string, spans: readonly LineSpan[]): void;
+  /** All of it, as what a destination is missing that begins now. */
+  asMissing(): MissingPoints[];
+}
+
+interface ClearedRow {
+  readonly device_id: string;
+  readonly kind: LineKind;
+  readonly from_ns: EpochNs;
+  readonly to_ns: EpochNs;
+  readonly points: bigint;
+}
+
+/** Prepares the table of an open database. */
+export function createCleared(db: Database.Database): Cleared {
+  const columns = 'SELECT device_id, kind, from_ns, to_ns, points FROM cleared';
+  const touching = db.prepare<[string, string, EpochNs, EpochNs], ClearedRow>(
+    `${columns} WHERE device_id = ? AND kind = ? AND from_ns <= ? AND to_ns >= ?`,
+  );
+  const before = db.prepare<[string, string, EpochNs], ClearedRow>(
+    `${columns} WHERE device_id = ? AND kind = ? AND from_ns <= ? ORDER BY from_ns DESC LIMIT 1`,
+  );
+  const after = db.prepare<[string, string, EpochNs], ClearedRow>(
+    `${columns} WHERE device_id = ? AND kind = ? AND from_ns >= ? ORDER BY from_ns LIMIT 1`,
+  );
+  const { isOne } = createStretches(db);
+  const remove = db.prepare('DELETE FROM cleared WHERE device_id = ? AND kind = ? AND from_ns = ?');
+  const insert = db.prepare('INSERT INTO cleared (device_id, kind, from_ns, to_ns, points) VALUES (?, ?, ?, ?, ?)');
+  const all = db.prepare<[], ClearedRow>(`${columns} ORDER BY device_id, kind, from_ns`);
+  const neighbours = (deviceId: string, { kind, from, to }: LineSpan): ClearedRow[] => {
+    const lower = before.get(deviceId, kind, from);
+    const upper = after.get(deviceId, kind, to);
+    return [
+      ...touching.all(deviceId, kind, to, from),
+      ...(lower !== undefined && lower.to_ns < from && isOne(deviceId, kind, { from: lower.to_ns, to: from })
+        ? [lower]
+        : []),
+      ...(upper !== undefined && upper.from_ns > to && isOne(deviceId, kind, { from: to, to: upper.from_ns })
+        ? [upper]
+        : []),
+    ];
+  };
+  const addOne = (deviceId: string, span: LineSpan): void => {
+    let joined = span;
+    for (const row of neighbours(deviceId, span)) {
+      remove.run(deviceId, row.kind, row.from_ns);
+      joined = joinSpans(joined, toSpan(row));
+    }
+    insert.run(deviceId, joined.kind, joined.from, joined.to, joined.points);
+  };
+  return {
+    add: (deviceId, spans) => {
+      for (const span of spans) addOne(deviceId, span);
+    },
+    asMissing: () =>
+      all.all().map((row) => {
+        const { from, to, points } = toSpan(row);
+        return { deviceId: row.device_id, fromNs: from, toNs: to, reason: 'cleared', points };
+      }),
+  };
+}
+
+function toSpan(row: ClearedRow): LineSpan {
+  return { kind: row.kind, from: row.from_ns, to: row.to_ns, points: Number(row.points) };
+}
+
+/** What is lost to a destination. */
+export interface Loss {
+  readonly deviceId: string;
+  readonly spans: readonly LineSpan[];
+  readonly reason: MissingReason;
+}
+
+/** Prepares it for an open database. The call adds a loss, only inside a transaction. */
+export function createLosses(
+  db: Database.Database,
+  missing: MissingTable,
+): (destinationId: number, loss: Loss) => void {
+  const ofReason = 'FROM lack WHERE destination_id = ? AND device_id = ? AND reason = ?';
+  const below = db
+    .prepare<[number, string, string, EpochNs], EpochNs | null>(`SELECT max(to_ns) ${ofReason} AND from_ns <= ?`)
+    .pluck();
+  const above = db
+    .prepare<[number, string, string, EpochNs], EpochNs | null>(`SELECT min(from_ns) ${ofReason} AND from_ns >= ?`)
+    .pluck();
+  const { isOne } = createStretches(db);
+  return (id, { deviceId, spans, reason }) => {
+    for (const { kind, from, to, points } of spans) {
+      const last = below.get(id, deviceId, reason, from) ?? null;
+      const next = above.get(id, deviceId, reason, to) ?? null;
+      const fromNs = last !== null && last < from && isOne(deviceId, kind, { from: last, to: from }) ? last : from;
+      const toNs = next !== null && isOne(deviceId, kind, { from: to, to: next }) ? next : to;
+      missing.add(id, [{ deviceId, fromNs, toNs, reason, points }]);
     }
   };
 }

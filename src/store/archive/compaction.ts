@@ -1,7 +1,12 @@
 /**
- * Sealing: merges the settled blocks of a device into larger ones, in their place in the log.
+ * Compaction: merges acknowledged blocks of a device into larger ones, in their place in the log.
  *
- * Promise: a sealed block holds, byte for byte and in order, the lines of those that it is made of, under the lowest of
+ * Of one device and lane, blocks that follow one another in the log and were archived on the same day are merged: first
+ * thirty-two at a time, and into blocks for good once the day is over or they are large. So a line is written three
+ * times at most, a block does not mix what grows old at different times by more than a day, and it stays small enough
+ * to be merged, looked into and delivered without holding up anything else.
+ *
+ * Promise: a merged block holds, byte for byte and in order, the lines of those that it is made of, under the lowest of
  * their numbers; it is there and they are gone in one transaction. Whoever reads the log from before them reads the
  * same lines. No configured destination stands among them; one that is known but not configured any more and does so
  * loses its place in that lane: it would be filled anew.
@@ -10,14 +15,13 @@ import type Database from 'better-sqlite3';
 import type { Claims, CompactionGroup } from '../../core/state/archive.ts';
 import type { LogLane } from '../../core/state/log.ts';
 import { DAY_MS, type EpochMs, type EpochNs } from '../../core/time.ts';
-import { chooseRun, type HotBlock, RUN_BLOCKS, SEAL_LOOK, SEALED_BYTES } from '../compaction-rules.ts';
 import { release, repack } from './block-codec.ts';
 
-export interface Sealer {
+export interface Compactor {
   /** Those that a run may come of: of the others it is sure that none does. */
   groups(nowMs: EpochMs): CompactionGroup[];
-  /** Only inside a transaction. @returns whether there was something to seal. */
-  seal(group: CompactionGroup, claims: Claims, nowMs: EpochMs): boolean;
+  /** Only inside a transaction. @returns whether there was something to compact. */
+  compact(group: CompactionGroup, claims: Claims, nowMs: EpochMs): boolean;
 }
 
 interface HotRow {
@@ -39,26 +43,26 @@ interface BlockRow {
   readonly data: Buffer;
 }
 
-/** Prepares sealing in an open database. */
-export function createSealer(db: Database.Database): Sealer {
+/** Prepares compaction in an open database. */
+export function createCompactor(db: Database.Database): Compactor {
   // What no run can come of is left out here: thousands of devices have a few small blocks each all day long.
   const groups = db.prepare<[number], { lane: LogLane; device_id: string | null }>(
     `SELECT lane, device_id FROM block INDEXED BY block_hot WHERE level < 2 GROUP BY lane, device_id
-     HAVING count(*) >= ${RUN_BLOCKS} OR sum(bytes) + count(*) > ${SEALED_BYTES}
+     HAVING count(*) >= ${RUN_BLOCKS} OR sum(bytes) + count(*) > ${FULL_BLOCK_BYTES}
          OR min(at_ms) < ? OR min(at_ms) / ${DAY_MS} < max(at_ms) / ${DAY_MS}`,
   );
   const hot = db.prepare<[string, string | null, number], HotRow>(
     `SELECT seq, level, at_ms, bytes FROM block INDEXED BY block_hot
-     WHERE level < 2 AND lane = ? AND device_id IS ? AND seq < ? ORDER BY seq LIMIT ${SEAL_LOOK}`,
+     WHERE level < 2 AND lane = ? AND device_id IS ? AND seq < ? ORDER BY seq LIMIT ${RUN_LOOK}`,
   );
-  const settled = createSettledBelow(db);
+  const acknowledged = createAcknowledgedBelow(db);
   const mark = db.prepare('UPDATE block SET level = ? WHERE seq = ?');
   const merge = createMerge(db);
   return {
     groups: (nowMs) =>
       groups.all(Math.floor(nowMs / DAY_MS) * DAY_MS).map((row) => ({ lane: row.lane, deviceId: row.device_id })),
-    seal: ({ lane, deviceId }, { configured }, nowMs) => {
-      const below = settled(lane, configured) ?? Number.MAX_SAFE_INTEGER;
+    compact: ({ lane, deviceId }, { configured }, nowMs) => {
+      const below = acknowledged(lane, configured) ?? Number.MAX_SAFE_INTEGER;
       const run = chooseRun(hot.all(lane, deviceId, below).map(toHotBlock), nowMs);
       if (run === null) return false;
       if (run.seqs.length === 1) mark.run(run.level, run.seqs[0]);
@@ -69,10 +73,10 @@ export function createSealer(db: Database.Database): Sealer {
 }
 
 /**
- * Below which block everything is settled by some destinations, in a lane; `null` for none of them. One that has no
+ * Below which block everything is acknowledged by some destinations, in a lane; `null` for none of them. One that has no
  * place yet stands at the beginning.
  */
-export function createSettledBelow(db: Database.Database) {
+export function createAcknowledgedBelow(db: Database.Database) {
   const position = db
     .prepare<[number, string], bigint>('SELECT block FROM position WHERE destination_id = ? AND lane = ?')
     .pluck();
@@ -95,7 +99,7 @@ function createMerge(db: Database.Database) {
     const rows = seqs.flatMap((seq) => read.get(seq) ?? []);
     const [first, last] = [seqs[0], seqs.at(-1)];
     if (first === undefined || last === undefined || rows.length !== seqs.length) {
-      throw new Error(`blocks to be sealed are gone: ${seqs.join(', ')}`);
+      throw new Error(`blocks to be merged are gone: ${seqs.join(', ')}`);
     }
     const { data, bytes } = repack(rows);
     const lines = rows.reduce((sum, row) => sum + row.lines, 0n);
@@ -120,4 +124,73 @@ function greatest(values: readonly (bigint | null)[]): bigint | null {
 
 function toHotBlock(row: HotRow): HotBlock {
   return { seq: Number(row.seq), level: Number(row.level), atMs: Number(row.at_ms), bytes: Number(row.bytes) };
+}
+
+/** A block before it is merged for good; `bytes` is what it holds, uncompressed. */
+export interface HotBlock {
+  readonly seq: number;
+  /** 0 as its page came, 1 gathered. */
+  readonly level: number;
+  readonly atMs: EpochMs;
+  readonly bytes: number;
+}
+
+/** Blocks to merge into one, of that level. One block alone is only marked. */
+export interface CompactionRun {
+  readonly seqs: readonly number[];
+  readonly level: 1 | 2;
+}
+
+/** What a merged block holds at most, uncompressed, unless a page was larger: about half a day of three sensors a minute. */
+export const FULL_BLOCK_BYTES = 256 * 1024;
+
+/** How many blocks are merged at once. */
+export const RUN_BLOCKS = 32;
+
+/** How many blocks of a group have to be looked at to find a run. */
+export const RUN_LOOK = 3 * RUN_BLOCKS;
+
+const dayOf = ({ atMs }: Pick<HotBlock, 'atMs'>): number => Math.floor(atMs / DAY_MS);
+
+/**
+ * The first run among the acknowledged blocks of one device and lane.
+ *
+ * @param blocks in the order of the log, at most {@link RUN_LOOK}.
+ * @returns `null` where everything has to wait for more, or for the end of its day.
+ */
+export function chooseRun(blocks: readonly HotBlock[], nowMs: EpochMs): CompactionRun | null {
+  const first = blocks[0];
+  if (first === undefined) return null;
+  const ofDay = leading(blocks, (block) => dayOf(block) === dayOf(first));
+  const whole = fitting(ofDay);
+  const fresh = ofDay.filter(({ level }) => level === 0);
+  const gathered = fitting(fresh);
+  const isLarge = whole.length < ofDay.length && whole.length < RUN_BLOCKS;
+  const isCrowded = whole.length === RUN_BLOCKS && whole.every(({ level }) => level > 0);
+  if (isLarge || isCrowded) return runOf(whole, 2);
+  // Many small ones are gathered first, so that each step stays small.
+  if (gathered.length === RUN_BLOCKS || gathered.length < fresh.length) return runOf(gathered, 1);
+  const isOver = ofDay.length < blocks.length || dayOf(first) < dayOf({ atMs: nowMs });
+  return isOver ? runOf(whole, 2) : null;
+}
+
+function runOf(blocks: readonly HotBlock[], level: CompactionRun['level']): CompactionRun {
+  return { seqs: blocks.map(({ seq }) => seq), level };
+}
+
+/** As many of the first blocks as one may hold; one is always taken. */
+function fitting(blocks: readonly HotBlock[]): readonly HotBlock[] {
+  let bytes = 0;
+  return leading(blocks, (block, index) => {
+    bytes += block.bytes + 1;
+    return index === 0 || (index < RUN_BLOCKS && bytes <= FULL_BLOCK_BYTES);
+  });
+}
+
+function leading(
+  blocks: readonly HotBlock[],
+  belongs: (block: HotBlock, index: number) => boolean,
+): readonly HotBlock[] {
+  const end = blocks.findIndex((block, index) => !belongs(block, index));
+  return end === -1 ? blocks : blocks.slice(0, end);
 }

@@ -1,35 +1,151 @@
 /**
  * Everything that keeps the archive small, over one open database: each call one transaction.
  */
+
+import { statSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import type { ArchiveMaintenance } from '../../core/state/archive.ts';
-import { createAsides } from '../clear-aside.ts';
-import { createVacuum } from '../clear-vacuum.ts';
-import type { Lacks } from '../delivery/missing-points.ts';
-import { createClearer } from './clearing.ts';
-import { createSealer } from './compaction.ts';
+import { LOG_LANES, type LogLane } from '../../core/state/log.ts';
+import type { MissingTable } from '../delivery/missing-points.ts';
+import { writer } from '../transactions.ts';
+import { unpack } from './block-codec.ts';
+import { createClearer, createLosses, createStretches, STEP_BLOCKS, STEP_BYTES } from './clearing.ts';
+import { createCompactor } from './compaction.ts';
 
 /** Puts it together. @param path the state file. */
-export function createKeeper(
+export function createMaintenance(
   db: Database.Database,
-  { lacks, path }: { lacks: Lacks; path: string },
+  { missing, path }: { missing: MissingTable; path: string },
 ): ArchiveMaintenance {
-  const guarded = <A extends unknown[], R>(work: (...args: A) => R): ((...args: A) => R) => {
-    const transaction = db.transaction(work);
-    return (...args) => transaction.immediate(...args);
-  };
-  const sealer = createSealer(db);
-  const asides = createAsides(db, lacks);
+  const write = writer(db);
+  const compactor = createCompactor(db);
+  const skipped = createSkipped(db, missing);
   const end = db.prepare<[], bigint>('SELECT ifnull(max(seq), 0) FROM block').pluck();
   return {
     ...createVacuum(db, path),
-    compactionGroups: sealer.groups,
-    compact: guarded(sealer.seal),
-    clear: guarded(createClearer(db, lacks)),
-    standing: asides.standing,
-    keepStanding: guarded(asides.keepStanding),
-    placeOf: asides.placeOf,
+    compactionGroups: compactor.groups,
+    compact: write(compactor.compact),
+    clear: write(createClearer(db, missing)),
+    standing: skipped.standing,
+    keepStanding: write(skipped.keepStanding),
+    placeOf: skipped.placeOf,
     endOfLog: () => Number(end.get() ?? 0n),
-    skipBacklog: guarded(asides.skipBacklog),
+    skipBacklog: write(skipped.skipBacklog),
+  };
+}
+
+/** Prepares how large the state file is, and giving back what is free in it. */
+export function createVacuum(db: Database.Database, path: string): Pick<ArchiveMaintenance, 'size' | 'vacuum'> {
+  const pageBytes = Number(db.pragma('page_size', { simple: true }));
+  // Prepared once: this is looked at all the time.
+  const pages = db.prepare<[], bigint>('PRAGMA page_count').pluck();
+  const freePages = db.prepare<[], bigint>('PRAGMA freelist_count').pluck();
+  const freeBytes = (): number => Number(freePages.get()) * pageBytes;
+  return {
+    size: () => {
+      const free = freeBytes();
+      return { usedBytes: Number(pages.get()) * pageBytes - free, freeBytes: free, walBytes: sizeOf(`${path}-wal`) };
+    },
+    vacuum: (most) => {
+      db.pragma(`incremental_vacuum(${most})`);
+      return freeBytes();
+    },
+  };
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+export type Skipped = Pick<ArchiveMaintenance, 'standing' | 'keepStanding' | 'placeOf' | 'skipBacklog'>;
+
+interface StandingRow {
+  readonly place: string;
+  readonly stood_ms: bigint;
+  readonly seen_ms: bigint;
+  readonly aside_to: bigint | null;
+  readonly held: string | null;
+}
+
+interface SkippedRow {
+  readonly seq: bigint;
+  readonly device_id: string | null;
+  readonly bytes: bigint;
+  readonly data: Buffer;
+}
+
+/**
+ * Prepares how destinations stand in the log, and skipping those that block it for too long. What writes only inside a
+ * transaction.
+ */
+export function createSkipped(db: Database.Database, missing: MissingTable): Skipped {
+  const read = db.prepare<[number], StandingRow>('SELECT * FROM standing WHERE destination_id = ?');
+  const write = db.prepare(
+    `INSERT OR REPLACE INTO standing (destination_id, place, stood_ms, seen_ms, aside_to, held)
+     SELECT id, ?, ?, ?, ?, ? FROM destination WHERE id = ?`,
+  );
+  const move = db.prepare('UPDATE standing SET place = ? WHERE destination_id = ?');
+  const place = db
+    .prepare<[number], string | null>(
+      `SELECT group_concat(lane || ' ' || block || ':' || line, ', ') FROM position
+       WHERE destination_id = ? ORDER BY lane`,
+    )
+    .pluck();
+  const placeOf = (id: number): string => place.get(id) ?? '';
+  const skipLane = createSkip(db, missing);
+  return {
+    standing: (id) => {
+      const row = read.get(id);
+      if (row === undefined) return null;
+      const asideTo = row.aside_to === null ? null : Number(row.aside_to);
+      return { place: row.place, stoodMs: Number(row.stood_ms), seenMs: Number(row.seen_ms), asideTo, held: row.held };
+    },
+    keepStanding: (id, standing) => {
+      const { stoodMs, seenMs, asideTo, held } = standing;
+      write.run(standing.place, Math.floor(stoodMs), Math.floor(seenMs), asideTo, held ?? null, id);
+    },
+    placeOf,
+    skipBacklog: (id) => {
+      const row = read.get(id);
+      // Whoever has acknowledged something meanwhile has come back: the rest is delivered.
+      if (row === undefined || row.aside_to === null || row.place !== placeOf(id)) return true;
+      const asideTo = Number(row.aside_to);
+      const isPast = LOG_LANES.map((lane) => skipLane(id, lane, asideTo)).every(Boolean);
+      move.run(placeOf(id), id);
+      return isPast;
+    },
+  };
+}
+
+/** Moves a destination over some blocks of a lane, into its missing points. @returns whether no more are left up to `asideTo`. */
+function createSkip(db: Database.Database, missing: MissingTable) {
+  const position = db.prepare<[number, string], { block: bigint; line: bigint }>(
+    'SELECT block, line FROM position WHERE destination_id = ? AND lane = ?',
+  );
+  const next = db.prepare<[string, bigint, number], SkippedRow>(
+    `SELECT seq, device_id, bytes, data FROM block
+     WHERE lane = ? AND seq >= ? AND seq <= ? ORDER BY seq LIMIT ${STEP_BLOCKS + 1}`,
+  );
+  const place = db.prepare('INSERT OR REPLACE INTO position (destination_id, lane, block, line) VALUES (?, ?, ?, 0)');
+  const stretches = createStretches(db);
+  const lose = createLosses(db, missing);
+  return (id: number, lane: LogLane, asideTo: number): boolean => {
+    const { block, line } = position.get(id, lane) ?? { block: 0n, line: 0n };
+    let [taken, bytes, end] = [0, 0, null as bigint | null];
+    let isPast = true;
+    for (const row of next.all(lane, block, asideTo)) {
+      bytes += Number(row.bytes);
+      if (taken > 0 && (bytes > STEP_BYTES || taken >= STEP_BLOCKS)) {
+        isPast = false;
+        break;
+      }
+      const lines = unpack(row.data).slice(row.seq === block ? Number(line) : 0);
+      const deviceId = row.device_id ?? '';
+      lose(id, { deviceId, spans: stretches.of(deviceId, lines), reason: 'set aside' });
+      taken += 1;
+      end = row.seq;
+    }
+    if (end !== null) place.run(id, lane, end + 1n);
+    return isPast;
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Goes through the archive in the order of time (`core/state/archive.ts`), over any connection to the state, also one that
- * may only read.
+ * Reads the archive in the order of time, over any connection to the state, also one that may only read: the walker that
+ * `core/state/archive.ts` describes, and the archive as a command opens it that only looks.
  *
  * Promise: a step is one short read transaction, and takes no more memory than its lines, one block and a list of
  * blocks, however the blocks of a device overlap. It begins at a time and ends at one, so that blocks may be merged or
@@ -12,7 +12,8 @@ import { seriesOf } from '../../core/lines/line-reader.ts';
 import { identityTag } from '../../core/lines/line-text.ts';
 import type { ArchiveWalker, WalkPiece, WalkPlace, WalkSpan } from '../../core/state/archive.ts';
 import { type EpochNs, minNs } from '../../core/time.ts';
-import { gatherLines, type TimedLines } from '../timed-lines.ts';
+import { explainedCalls } from '../explain.ts';
+import { hasShape, openReading } from '../open/read-only.ts';
 import { unpack } from './block-codec.ts';
 
 /** A block that may hold lines of a stretch, from `at` on. */
@@ -159,5 +160,173 @@ function prepareNextDevice(db: Database.Database) {
     if (kinds === 'telemetry') return own ?? null;
     const other = after === null ? firstSide.get() : side.get(after);
     return lesser(own ?? null, other ?? null);
+  };
+}
+
+export interface TimedLines {
+  /** Adds those of some lines that lie within the bounds. */
+  add(lines: readonly string[]): void;
+  /** How long all that was added is, in characters. */
+  length(): number;
+  /** From now on only what lies before counts. */
+  cut(to: EpochNs): void;
+  /** Where about half of what was added lies before; `null` where all of it is of one instant. */
+  middle(): EpochNs | null;
+  to(): EpochNs;
+  /** In their order; of lines that are the same to the letter one. */
+  sorted(): string[];
+}
+
+/** A line and its time: as it stands there, and as near as a double comes. */
+interface Timed {
+  readonly line: string;
+  readonly near: number;
+}
+
+/** Gathers lines of a half-open stretch. */
+export function gatherLines(from: EpochNs, end: EpochNs): TimedLines {
+  let kept: Timed[] = [];
+  let size = 0;
+  let to = end;
+  const bounds = { from: bound(from), to: bound(end) };
+  return {
+    add: (lines) => {
+      for (const line of lines) {
+        const near = Number(line.slice(line.lastIndexOf(' ') + 1));
+        if (isBefore(line, near, bounds.from) || !isBefore(line, near, bounds.to)) continue;
+        kept.push({ line, near });
+        size += line.length + 1;
+      }
+    },
+    length: () => size,
+    cut: (before) => {
+      to = before;
+      bounds.to = bound(before);
+      kept = kept.filter(({ line, near }) => isBefore(line, near, bounds.to));
+      size = kept.reduce((sum, { line }) => sum + line.length + 1, 0);
+    },
+    middle: () => {
+      kept.sort(byTime);
+      const first = kept[0];
+      if (first === undefined) return null;
+      // Not the middle itself where that is of the first instant: something has to lie before.
+      for (let at = kept.length >> 1; at < kept.length; at += 1) {
+        const line = kept[at];
+        if (line !== undefined && byTime(first, line) < 0) return exact(line.line);
+      }
+      return null;
+    },
+    to: () => to,
+    sorted: () => {
+      if (kept.some((timed, index) => index > 0 && byTime(kept[index - 1] ?? timed, timed) > 0)) kept.sort(byTime);
+      return onceEach(kept);
+    },
+  };
+}
+
+interface Bound {
+  readonly at: EpochNs;
+  readonly near: number;
+}
+
+const bound = (at: EpochNs): Bound => ({ at, near: Number(at) });
+
+/** Rounding never turns an order round, so only what is equal as doubles has to be looked at exactly. */
+function isBefore(line: string, near: number, to: Bound): boolean {
+  return near === to.near ? exact(line) < to.at : near < to.near;
+}
+
+function byTime(a: Timed, b: Timed): number {
+  if (a.near !== b.near) return a.near - b.near;
+  const [first, second] = [digitsOf(a.line), digitsOf(b.line)];
+  if (first === second) return 0;
+  return BigInt(first) < BigInt(second) ? -1 : 1;
+}
+
+const digitsOf = (line: string): string => line.slice(line.lastIndexOf(' ') + 1);
+
+const exact = (line: string): EpochNs => BigInt(digitsOf(line));
+
+/** Leaves out what stands there a second time; that can only be within one instant. */
+function onceEach(sorted: readonly Timed[]): string[] {
+  const lines: string[] = [];
+  let start = 0;
+  for (let index = 0; index < sorted.length; index += 1) {
+    const timed = sorted[index];
+    if (timed === undefined) continue;
+    if (timed.near !== sorted[index - 1]?.near) start = lines.length;
+    if (!isAmong(lines, start, timed.line)) lines.push(timed.line);
+  }
+  return lines;
+}
+
+function isAmong(lines: readonly string[], from: number, line: string): boolean {
+  for (let index = from; index < lines.length; index += 1) if (lines[index] === line) return true;
+  return false;
+}
+
+/** Points that were archived and are not any more. */
+export interface ClearedPoints {
+  readonly points: number;
+  readonly devices: number;
+  /** From the first of them to the end of the last. */
+  readonly from: EpochNs;
+  readonly to: EpochNs;
+}
+
+export interface ArchiveView extends ArchiveWalker {
+  /** How many devices are known. */
+  deviceCount(): number;
+  /** Which of the ids nothing is known of. */
+  strangers(deviceIds: readonly string[]): readonly string[];
+  deviceIds(): readonly string[];
+  /** What was cleared of a stretch, at most: whole stretches are remembered; `null` for nothing. */
+  cleared(span: WalkSpan): ClearedPoints | null;
+  close(): void;
+}
+
+/**
+ * Opens the archive in a directory.
+ *
+ * @returns `null` where there is no state, or nothing in it yet. @throws UserError (exit 1) where it cannot be read.
+ */
+export function openArchiveView(directory: string): ArchiveView | null {
+  return openReading(directory, (db, path) => {
+    if (!hasShape(db, path)) return null;
+    return explainedCalls(path, { ...createArchiveWalker(db), ...createFacts(db), close: () => void db.close() });
+  });
+}
+
+interface ClearedRow {
+  readonly points: bigint | null;
+  readonly devices: bigint;
+  readonly from: EpochNs;
+  readonly to: EpochNs;
+}
+
+function createFacts(db: Database.Database): Omit<ArchiveView, keyof ArchiveWalker | 'close'> {
+  const count = db.prepare<[], bigint>('SELECT count(*) FROM device').pluck();
+  const ids = db.prepare<[], string>('SELECT device_id FROM device ORDER BY device_id').pluck();
+  const known = db
+    .prepare<[string, string], bigint>(
+      'SELECT 1 FROM device WHERE device_id = ? UNION SELECT 1 FROM block WHERE device_id = ?',
+    )
+    .pluck();
+  const cleared = db.prepare<[Readonly<Record<string, unknown>>], ClearedRow>(
+    `SELECT sum(points) AS points, count(DISTINCT nullif(device_id, '')) AS devices,
+       min(from_ns) AS "from", max(to_ns) AS "to"
+     FROM cleared WHERE from_ns < @to AND to_ns > @from AND (kind = 'telemetry' OR @all)
+       AND (@devices IS NULL OR device_id IN (SELECT value FROM json_each(@devices)))`,
+  );
+  return {
+    deviceCount: () => Number(count.get() ?? 0n),
+    deviceIds: () => ids.all(),
+    strangers: (deviceIds) => deviceIds.filter((id) => known.get(id, id) === undefined),
+    cleared: ({ from, to, devices, kinds }) => {
+      const named = devices.length === 0 ? null : JSON.stringify(devices);
+      const row = cleared.get({ from, to, all: kinds === 'all' ? 1 : 0, devices: named });
+      if (row === undefined || row.points === null) return null;
+      return { points: Number(row.points), devices: Number(row.devices), from: row.from, to: row.to };
+    },
   };
 }

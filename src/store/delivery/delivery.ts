@@ -1,42 +1,72 @@
 /**
- * Destinations: how far each has come in each lane of the log, and what it refused.
+ * The log as destinations read it: how far each has come in each lane, and what it refused.
  *
- * Promise: a position moves only together with the quarantine and the lacks of what was refused below it, and never past
- * a line that is neither accepted nor in one of them. A destination is its identity (kind, URL, organisation, bucket):
- * change one of these and it is a new destination, which starts at the beginning of the log.
+ * Promise: a position moves only together with the quarantine and the missing points of what was refused below it, and
+ * never past a line that is neither accepted nor in one of them. A destination is its identity (kind, URL, organisation,
+ * bucket): change one of these and it is a new destination, which starts at the beginning of the log.
  */
-
 import type Database from 'better-sqlite3';
-import type { DisplacedValue } from '../../core/lines/dialect.ts';
-import type { Backlog, DeliveryOutcome, DestinationState, LogLane, LogPosition } from '../../core/state/log.ts';
-import { LOG_LANES } from '../../core/state/log.ts';
+import type { FindDisplaced } from '../../core/lines/dialect.ts';
+import {
+  type DeliveryOutcome,
+  type DestinationState,
+  LOG_LANES,
+  type LogLane,
+  type LogPosition,
+  type LogStore,
+} from '../../core/state/log.ts';
 import { StaleStateError } from '../../core/state/telemetry.ts';
-import type { EpochNs } from '../../core/time.ts';
 import type { Archive } from '../archive/archive.ts';
-import type { Lacks } from './missing-points.ts';
+import type { Cleared } from '../archive/clearing.ts';
+import type { MissingTable } from './missing-points.ts';
 
-/** Only inside a transaction: what changes anything. */
-export interface Delivery {
-  destination(name: string, identity: string): DestinationState;
-  knownIdentity(name: string, identities: readonly string[]): string | null;
-  identify(destinationId: number, identity: string): DestinationState;
-  position(destinationId: number, lane: LogLane): LogPosition;
-  /** @throws StaleStateError where the position is not the one the outcome begins at. */
-  settle(outcome: DeliveryOutcome): void;
-  backlog(destinationId: number): Backlog;
-  displacedTo(writtenAt: readonly EpochNs[]): DisplacedValue[];
-}
-
-export interface DeliveryParts {
+export interface LogParts {
   readonly archive: Archive;
-  readonly lacks: Lacks;
+  readonly missing: MissingTable;
+  readonly cleared: Cleared;
+  /** Whether a device is being forgotten, or was. */
+  readonly isForgotten: (deviceId: string) => boolean;
 }
 
 const START: LogPosition = { block: 0, line: 0 };
 
-/** Prepares delivery of an open database. */
-export function createDelivery(db: Database.Database, { archive, lacks }: DeliveryParts): Delivery {
-  const read = db.prepare<[number, string], { block: bigint; line: bigint }>(
+/** Prepares the log of an open database. What writes only inside a transaction. */
+export function createLog(db: Database.Database, { archive, missing, cleared, isForgotten }: LogParts): LogStore {
+  const register = createRegister(db);
+  const positions = createPositions(db, missing);
+  const refused = db.prepare<[number], bigint>('SELECT count(*) FROM quarantine WHERE destination_id = ?').pluck();
+  return {
+    append: archive.appendFacts,
+    ...register,
+    destination: (name, identity) => {
+      const destination = register.destination(name, identity);
+      // Whoever is known when something is cleared gets it as missing then (`archive/clearing.ts`); whoever is new, here.
+      if (destination.created) missing.add(destination.id, cleared.asMissing());
+      return destination;
+    },
+    displacedTo: createDisplacedSearch(db),
+    position: positions.read,
+    endOf: archive.endOf,
+    read: archive.read,
+    acknowledge: positions.acknowledge,
+    backlog: (id) => ({
+      pendingLines: LOG_LANES.reduce((sum, lane) => sum + archive.linesAfter(lane, positions.read(id, lane)), 0),
+      quarantined: Number(refused.get(id) ?? 0n),
+    }),
+    missing: missing.list,
+    amendMissing: (destinationId, { found, missed }) => {
+      const lacking = missed.filter(({ deviceId }) => !isForgotten(deviceId));
+      // What is missed anew takes the place of what was known of it: it is not missing twice.
+      for (const points of [...found, ...lacking]) missing.take(destinationId, points);
+      missing.add(destinationId, lacking);
+    },
+    missingSums: missing.sums,
+    totals: archive.totals,
+  };
+}
+
+function createPositions(db: Database.Database, missing: MissingTable) {
+  const row = db.prepare<[number, string], { block: bigint; line: bigint }>(
     'SELECT block, line FROM position WHERE destination_id = ? AND lane = ?',
   );
   const write = db.prepare('INSERT OR REPLACE INTO position (destination_id, lane, block, line) VALUES (?, ?, ?, ?)');
@@ -44,28 +74,23 @@ export function createDelivery(db: Database.Database, { archive, lacks }: Delive
     `INSERT OR IGNORE INTO quarantine (destination_id, source, content, reason, at_ms)
      VALUES (?, 'destination', ?, ?, ?)`,
   );
-  const refused = db.prepare<[number], bigint>('SELECT count(*) FROM quarantine WHERE destination_id = ?').pluck();
-  const position = (destinationId: number, lane: LogLane): LogPosition => {
-    const row = read.get(destinationId, lane);
-    return row === undefined ? START : { block: Number(row.block), line: Number(row.line) };
+  const read = (destinationId: number, lane: LogLane): LogPosition => {
+    const found = row.get(destinationId, lane);
+    return found === undefined ? START : { block: Number(found.block), line: Number(found.line) };
   };
   return {
-    ...createRegister(db),
-    displacedTo: createDisplacedSearch(db),
-    position,
-    settle: ({ destinationId, lane, from, to, refused: lines, missing: left, atMs }) => {
-      const stored = position(destinationId, lane);
+    read,
+    /** @throws StaleStateError where the position is not the one the outcome begins at. */
+    acknowledge: (outcome: DeliveryOutcome): void => {
+      const { destinationId, lane, from, to, atMs } = outcome;
+      const stored = read(destinationId, lane);
       if (stored.block !== from.block || stored.line !== from.line) {
         throw new StaleStateError(`${lane}: settled from block ${from.block}, the position is ${stored.block}`);
       }
-      for (const { line, words } of lines) quarantine.run(destinationId, line, words, Math.floor(atMs));
-      lacks.add(destinationId, left);
+      for (const { line, words } of outcome.refused) quarantine.run(destinationId, line, words, Math.floor(atMs));
+      missing.add(destinationId, outcome.missing);
       write.run(destinationId, lane, to.block, to.line);
     },
-    backlog: (destinationId) => ({
-      pendingLines: LOG_LANES.reduce((sum, lane) => sum + archive.linesAfter(lane, position(destinationId, lane)), 0),
-      quarantined: Number(refused.get(destinationId) ?? 0n),
-    }),
   };
 }
 
@@ -75,7 +100,7 @@ interface DestinationRow {
   readonly is_current: bigint;
 }
 
-function createRegister(db: Database.Database): Pick<Delivery, 'destination' | 'knownIdentity' | 'identify'> {
+function createRegister(db: Database.Database): Pick<LogStore, 'destination' | 'knownIdentity' | 'identify'> {
   const named = db.prepare<[string], DestinationRow>(
     'SELECT id, identity, is_current FROM destination WHERE name = ? ORDER BY is_current DESC, id DESC',
   );
@@ -121,7 +146,7 @@ interface DisplacedRow {
 }
 
 /** Finds the telemetry values that are displaced to some instants, in an open database. */
-export function createDisplacedSearch(db: Database.Database): Delivery['displacedTo'] {
+export function createDisplacedSearch(db: Database.Database): FindDisplaced {
   const find = db.prepare<[string], DisplacedRow>(
     `SELECT device_id, sensor, recorded_ns, written_ns FROM tie
      WHERE written_ns IN (SELECT CAST(value AS INTEGER) FROM json_each(?))`,

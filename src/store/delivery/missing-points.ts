@@ -1,36 +1,36 @@
 /**
- * What each destination lacks for good: stretches of a device of which points were archived and are not there, with the
+ * What each destination is missing for good: ranges of a device of which points were archived and are not there, with the
  * reason.
  *
- * Promise: of one device and reason no two stretches touch or overlap, and none is ever forgotten by adding another.
+ * Promise: of one device and reason no two ranges touch or overlap, and none is ever forgotten by adding another.
  */
 import type Database from 'better-sqlite3';
 import type { FoundPoints, MissingPoints, MissingReason, MissingSum } from '../../core/state/log.ts';
 import { DAY_NS, type EpochNs, maxNs, minNs } from '../../core/time.ts';
 
-export interface Lacks {
-  /** Adds stretches; those of one device and reason that touch become one. Only inside a transaction. */
-  add(destinationId: number, lacks: readonly MissingPoints[]): void;
+export interface MissingTable {
+  /** Adds ranges; those of one device and reason that touch become one. Only inside a transaction. */
+  add(destinationId: number, missing: readonly MissingPoints[]): void;
   /**
-   * Takes out what was found to be there, of what it was set aside with or came too late for. Only inside a transaction.
+   * Takes out what was found to be there, of what was skipped or cleared before it came. Only inside a transaction.
    */
   take(destinationId: number, found: FoundPoints): void;
   /**
-   * Takes a stretch out of those that `among` names: what they have before and after it is lacking still. Only inside a
+   * Takes a range out of those that `among` names: what they have before and after it is missing still. Only inside a
    * transaction.
    */
-  cut(destinationId: number, found: FoundPoints, among: (lack: MissingPoints) => boolean): void;
+  cut(destinationId: number, found: FoundPoints, among: (missing: MissingPoints) => boolean): void;
   /** By device, reason and time. */
   list(destinationId: number): MissingPoints[];
   /** The sums of each reason, by reason. */
   sums(destinationId: number): MissingSum[];
 }
 
-interface SumRow extends Omit<LackRow, 'device_id'> {
+interface SumRow extends Omit<MissingRow, 'device_id'> {
   readonly devices: bigint;
 }
 
-interface LackRow {
+interface MissingRow {
   readonly device_id: string;
   readonly reason: MissingReason;
   readonly from_ns: EpochNs;
@@ -39,7 +39,7 @@ interface LackRow {
 }
 
 /**
- * How far two stretches may lie apart to become one. A retention is an age: what lies between two points that were too
+ * How far two ranges may lie apart to become one. A retention is an age: what lies between two points that were too
  * old is too old as well, and a year of history is not to become a row for every page. The other reasons are exact.
  */
 const BRIDGE_NS: Readonly<Record<MissingReason, bigint>> = {
@@ -49,10 +49,10 @@ const BRIDGE_NS: Readonly<Record<MissingReason, bigint>> = {
   dropped: 0n,
 };
 
-/** Prepares the lack-sets of an open database. */
-export function createLacks(db: Database.Database): Lacks {
+/** Prepares the missing points of an open database. */
+export function createMissingTable(db: Database.Database): MissingTable {
   // No two of them overlap: of those that begin before, only the last one can reach so far.
-  const near = db.prepare<{ id: number; device: string; reason: string; from: EpochNs; to: EpochNs }, LackRow>(
+  const near = db.prepare<{ id: number; device: string; reason: string; from: EpochNs; to: EpochNs }, MissingRow>(
     `SELECT device_id, reason, from_ns, to_ns, points FROM lack
      WHERE destination_id = @id AND device_id = @device AND reason = @reason AND from_ns <= @to AND to_ns >= @from
        AND from_ns >= ifnull((SELECT max(from_ns) FROM lack
@@ -64,11 +64,11 @@ export function createLacks(db: Database.Database): Lacks {
   const insert = db.prepare(
     'INSERT INTO lack (destination_id, device_id, reason, from_ns, to_ns, points) VALUES (?, ?, ?, ?, ?, ?)',
   );
-  const across = db.prepare<[number, string, EpochNs, EpochNs], LackRow>(
+  const across = db.prepare<[number, string, EpochNs, EpochNs], MissingRow>(
     `SELECT device_id, reason, from_ns, to_ns, points FROM lack
      WHERE destination_id = ? AND device_id = ? AND from_ns < ? AND to_ns > ?`,
   );
-  const all = db.prepare<[number], LackRow>(
+  const all = db.prepare<[number], MissingRow>(
     `SELECT device_id, reason, from_ns, to_ns, points FROM lack
      WHERE destination_id = ? ORDER BY device_id, reason, from_ns`,
   );
@@ -81,47 +81,47 @@ export function createLacks(db: Database.Database): Lacks {
     id: number,
     { deviceId, reason, fromNs, toNs }: Omit<MissingPoints, 'points'>,
     bridge: bigint,
-  ): LackRow[] => near.all({ id, device: deviceId, reason, from: fromNs - bridge, to: toNs + bridge });
-  const addOne = (destinationId: number, lack: MissingPoints): void => {
-    const { deviceId, reason } = lack;
-    if (lack.fromNs >= lack.toNs) return;
+  ): MissingRow[] => near.all({ id, device: deviceId, reason, from: fromNs - bridge, to: toNs + bridge });
+  const addOne = (destinationId: number, missing: MissingPoints): void => {
+    const { deviceId, reason } = missing;
+    if (missing.fromNs >= missing.toNs) return;
     const bridge = BRIDGE_NS[reason];
-    let merged = lack;
-    for (const row of nearTo(destinationId, lack, bridge)) {
+    let merged = missing;
+    for (const row of nearTo(destinationId, missing, bridge)) {
       remove.run(destinationId, deviceId, reason, row.from_ns);
-      merged = join(merged, toLack(row));
+      merged = join(merged, toMissing(row));
     }
     insert.run(destinationId, deviceId, reason, merged.fromNs, merged.toNs, merged.points);
   };
-  const cut: Lacks['cut'] = (destinationId, found, among) => {
+  const cut: MissingTable['cut'] = (destinationId, found, among) => {
     const { deviceId, fromNs, toNs, points } = found;
     for (const row of across.all(destinationId, deviceId, toNs, fromNs)) {
-      const lack = toLack(row);
-      if (!among(lack)) continue;
-      const { reason } = lack;
-      remove.run(destinationId, deviceId, reason, lack.fromNs);
+      const missing = toMissing(row);
+      if (!among(missing)) continue;
+      const { reason } = missing;
+      remove.run(destinationId, deviceId, reason, missing.fromNs);
       const rests = [
-        { from: lack.fromNs, to: fromNs },
-        { from: toNs, to: lack.toNs },
+        { from: missing.fromNs, to: fromNs },
+        { from: toNs, to: missing.toNs },
       ].filter(({ from, to }) => from < to);
-      // How many of its points lie where is not known to the point: what was found is not lacking, the rest may be.
-      const left = Math.max(lack.points - points, rests.length);
+      // How many of its points lie where is not known to the point: what was found is not missing, the rest may be.
+      const left = Math.max(missing.points - points, rests.length);
       rests.forEach(({ from, to }, index) => {
         insert.run(destinationId, deviceId, reason, from, to, index === 0 ? left - (rests.length - 1) : 1);
       });
-      // Others of it that may be lacking keep their part of it, and nothing of the rest.
-      const others = reason === 'set aside' ? Math.min(found.left ?? 0, lack.points) : 0;
+      // Others of it that may be missing keep their part of it, and nothing of the rest.
+      const others = reason === 'set aside' ? Math.min(found.left ?? 0, missing.points) : 0;
       if (others === 0) continue;
-      insert.run(destinationId, deviceId, reason, maxNs(lack.fromNs, fromNs), minNs(lack.toNs, toNs), others);
+      insert.run(destinationId, deviceId, reason, maxNs(missing.fromNs, fromNs), minNs(missing.toNs, toNs), others);
     }
   };
   return {
     cut,
-    take: (destinationId, found) => cut(destinationId, found, ({ reason }) => MENDED.includes(reason)),
-    add: (destinationId, lacks) => {
-      for (const lack of lacks) addOne(destinationId, lack);
+    take: (destinationId, found) => cut(destinationId, found, ({ reason }) => REPAIRABLE.includes(reason)),
+    add: (destinationId, missing) => {
+      for (const each of missing) addOne(destinationId, each);
     },
-    list: (destinationId) => all.all(destinationId).map(toLack),
+    list: (destinationId) => all.all(destinationId).map(toMissing),
     sums: (destinationId) =>
       sums.all(destinationId).map(({ reason, points, devices, from_ns, to_ns }) => ({
         reason,
@@ -133,14 +133,14 @@ export function createLacks(db: Database.Database): Lacks {
   };
 }
 
-/** What can be mended: what is older than a destination keeps stays so. */
-const MENDED: readonly MissingReason[] = ['set aside', 'cleared'];
+/** What a repair can bring back: what is older than a destination keeps stays so. */
+const REPAIRABLE: readonly MissingReason[] = ['set aside', 'cleared'];
 
 function join(a: MissingPoints, b: MissingPoints): MissingPoints {
   return { ...a, fromNs: minNs(a.fromNs, b.fromNs), toNs: maxNs(a.toNs, b.toNs), points: a.points + b.points };
 }
 
-function toLack(row: LackRow): MissingPoints {
+function toMissing(row: MissingRow): MissingPoints {
   return {
     deviceId: row.device_id,
     fromNs: row.from_ns,

@@ -1,14 +1,14 @@
 /**
  * The quarantine: lines that destinations refused, and records of the API that could not be understood.
  *
- * Promise: what leaves it is accepted, in a lack-set, understood, or declared as lost by a person, in the transaction in
+ * Promise: what leaves it is accepted, among the missing points, understood, or declared as lost by a person, in the transaction in
  * which it leaves. A record that was given up is known again by its digest, so that it is not set aside anew whenever its
  * time is read again.
  */
 import type Database from 'better-sqlite3';
 import { hashHex } from '../../core/hash.ts';
 import type { DroppedRecords, QuarantinedItem, QuarantineStore } from '../../core/state/quarantine.ts';
-import type { Lacks } from './missing-points.ts';
+import type { MissingTable } from './missing-points.ts';
 
 /** How many are read at a time: a few megabytes at the most. */
 const PAGE = 500;
@@ -66,7 +66,7 @@ export function createQuarantineReader(db: Database.Database): QuarantineReader 
 }
 
 /** Prepares the quarantine of an open database. What writes only inside a transaction. */
-export function createQuarantine(db: Database.Database, lacks: Lacks): QuarantineStore {
+export function createQuarantine(db: Database.Database, missing: MissingTable): QuarantineStore {
   const remove = db.prepare('DELETE FROM quarantine WHERE id = ?');
   const reword = db.prepare('UPDATE quarantine SET reason = ?, at_ms = ? WHERE id = ?');
   const one = db.prepare<[number], Row>('SELECT * FROM quarantine WHERE id = ?');
@@ -95,7 +95,7 @@ export function createQuarantine(db: Database.Database, lacks: Lacks): Quarantin
       takeOut(accepted);
       takeOut(beyond);
       for (const { id, words } of refused) reword.run(words, Math.floor(atMs), id);
-      lacks.add(destinationId, left);
+      missing.add(destinationId, left);
     },
     drop: ({ ids, missing: left, atMs }) => {
       for (const id of ids) {
@@ -105,7 +105,7 @@ export function createQuarantine(db: Database.Database, lacks: Lacks): Quarantin
         if (destination_id === null) remember.run(source, digestOf(content), reason, at_ms, Math.floor(atMs));
         remove.run(id);
       }
-      for (const { destinationId, lack } of left) lacks.add(destinationId, [lack]);
+      for (const { destinationId, lack } of left) missing.add(destinationId, [lack]);
     },
     add: (source, records, atMs) =>
       records.filter(({ record, reason }) => {

@@ -1,19 +1,19 @@
 /**
  * Replays in the state: how far each has come, and what it changes (`core/state/replay.ts`).
  *
- * Promise: what a step came to is recorded in one transaction. A stretch leaves the lack-set of a destination only where
+ * Promise: what a step came to is recorded in one transaction. A range leaves the missing points of a destination only where
  * every line of it that was ever archived has been sent and accepted: none that was cleared lies in it.
  */
 import type Database from 'better-sqlite3';
 import { readLine } from '../../core/lines/line-reader.ts';
 import { identityTag } from '../../core/lines/line-text.ts';
 import type { ReplayArgs } from '../../core/state/job-args.ts';
-import type { LogLane, LogPosition, MissingPoints } from '../../core/state/log.ts';
+import { LOG_LANES, type LogLane, type LogPosition, type MissingPoints } from '../../core/state/log.ts';
 import type { ReplayCounts, ReplayState, ReplayStore, SentStretch } from '../../core/state/replay.ts';
 import { type EpochNs, maxNs, minNs } from '../../core/time.ts';
 import type { Archive } from '../archive/archive.ts';
 import { createArchiveWalker } from '../archive/walker.ts';
-import type { Lacks } from './missing-points.ts';
+import type { MissingTable } from './missing-points.ts';
 
 export interface ReplayParts {
   readonly archive: Pick<Archive, 'linesAfter'>;
@@ -21,7 +21,7 @@ export interface ReplayParts {
   /** Whether a device was forgotten, by its tag: what is under way of it leaves nothing behind. */
   readonly isForgottenTag: (tag: string) => boolean;
   /** For the inside of a transaction. */
-  readonly lacks: Pick<Lacks, 'add' | 'cut'>;
+  readonly missing: Pick<MissingTable, 'add' | 'cut'>;
 }
 
 interface ReplayRow {
@@ -31,7 +31,7 @@ interface ReplayRow {
   readonly begun_ms: bigint;
 }
 
-/** Prepares it for an open database. `settle` only inside a transaction. */
+/** Prepares it for an open database. `resolve` only inside a transaction. */
 export function createReplays(db: Database.Database, parts: ReplayParts): ReplayStore {
   const read = db.prepare<[number], ReplayRow>('SELECT * FROM replay WHERE destination_id = ?');
   const write = db.prepare(
@@ -54,7 +54,7 @@ export function createReplays(db: Database.Database, parts: ReplayParts): Replay
     [deviceId, identityTag(deviceId)].some(isForgottenTag);
   const isForgotten = (line: string): boolean =>
     readLine(line).tags.some(([key, value]) => key === 'device_id' && isForgottenTag(value));
-  const lacks = prepareLacks(db, parts.lacks);
+  const missing = prepareMissing(db, parts.missing);
   return {
     walker: createArchiveWalker(db),
     unfinished: (id) => {
@@ -75,15 +75,14 @@ export function createReplays(db: Database.Database, parts: ReplayParts): Replay
       for (const { line, words } of refused.filter((each) => !isForgotten(each.line)))
         changes.added += add.run(destinationId, line, words, Math.floor(atMs)).changes;
       for (const line of accepted) changes.released += release.run(destinationId, line).changes;
-      parts.lacks.add(
+      parts.missing.add(
         destinationId,
-        beyond.filter((lack) => !isOfForgotten(lack) && !lacks.has(destinationId, lack)),
+        beyond.filter((each) => !isOfForgotten(each) && !missing.has(destinationId, each)),
       );
-      for (const stretch of sent) lacks.takeOut(destinationId, stretch, tooOldTo);
+      for (const range of sent) missing.takeOut(destinationId, range, tooOldTo);
       return changes;
     },
-    pendingLines: (id) =>
-      (['live', 'history'] as const).reduce((sum, lane) => sum + archive.linesAfter(lane, position(id, lane)), 0),
+    pendingLines: (id) => LOG_LANES.reduce((sum, lane) => sum + archive.linesAfter(lane, position(id, lane)), 0),
   };
 }
 
@@ -104,7 +103,7 @@ function toState({ asked, place, counts, begun_ms }: ReplayRow): ReplayState | n
   }
 }
 
-function prepareLacks(db: Database.Database, { cut }: Pick<Lacks, 'cut'>) {
+function prepareMissing(db: Database.Database, { cut }: Pick<MissingTable, 'cut'>) {
   const within = db
     .prepare<[number, string, string, EpochNs, EpochNs], bigint>(
       'SELECT 1 FROM lack WHERE destination_id = ? AND device_id = ? AND reason = ? AND from_ns <= ? AND to_ns >= ?',
@@ -116,17 +115,17 @@ function prepareLacks(db: Database.Database, { cut }: Pick<Lacks, 'cut'>) {
     )
     .pluck();
   return {
-    /** Whether all of it is known to be lacking already, for that reason. */
+    /** Whether all of it is known to be missing already, for that reason. */
     has: (id: number, { deviceId, reason, fromNs, toNs }: MissingPoints): boolean =>
       within.get(id, deviceId, reason, fromNs, toNs) !== undefined,
     takeOut: (id: number, { deviceId, from, to, lines }: SentStretch, tooOldTo: EpochNs | null): void => {
-      const isKept = (lack: MissingPoints): boolean =>
-        cleared.get(deviceId, minNs(lack.toNs, to), maxNs(lack.fromNs, from)) === undefined;
+      const isKept = (points: MissingPoints): boolean =>
+        cleared.get(deviceId, minNs(points.toNs, to), maxNs(points.fromNs, from)) === undefined;
       const found = { deviceId, fromNs: from, toNs: to, points: lines };
-      cut(id, found, (lack) => lack.reason !== 'beyond retention' && isKept(lack));
+      cut(id, found, (points) => points.reason !== 'beyond retention' && isKept(points));
       // Facts of a device stand in blocks of many: what was refused of them is older than all that was accepted of it.
       const young = { ...found, fromNs: maxNs(from, tooOldTo ?? from) };
-      if (young.fromNs < to) cut(id, young, (lack) => lack.reason === 'beyond retention' && isKept(lack));
+      if (young.fromNs < to) cut(id, young, (points) => points.reason === 'beyond retention' && isKept(points));
     },
   };
 }

@@ -3,7 +3,7 @@
  * many (facts of devices, alerts, coverage).
  *
  * Promise: a destination that stands in a block which loses lines stands behind the same line afterwards, and one that
- * has not settled a line of the device keeps the block from being touched.
+ * has not acknowledged a line of the device keeps the block from being touched.
  */
 import type Database from 'better-sqlite3';
 import { readLine } from '../../core/lines/line-reader.ts';
@@ -131,7 +131,7 @@ function createPlaces(db: Database.Database) {
   );
   const move = db.prepare('UPDATE position SET line = ? WHERE destination_id = ? AND lane = ?');
   return {
-    /** Whether all of them have settled a line of a block. */
+    /** Whether all of them have acknowledged a line of a block. */
     areBehind: ({ lane, seq }: BlockRow, line: number, destinations: readonly number[]): boolean =>
       destinations.every((id) => {
         const place = before.get(id, lane);

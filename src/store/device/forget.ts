@@ -2,9 +2,10 @@
  * The forgetting of a device: in small steps, so that the program goes on beside it, and resumable, so that it is done
  * whole whatever is killed when.
  *
- * Promises: from `begin` on nothing of the device can land (`guard`); a line that a configured destination has not
- * settled stays until it has; what is removed does not linger in the file: cells are overwritten as they are deleted
- * (`secure_delete`, see `database.ts`), pages that became free are given back, and the log that held it all is emptied.
+ * Promises: from `begin` on nothing of the device can be committed (`guard`); a line that a configured destination has not
+ * acknowledged stays until it has; what is removed does not linger in the file: cells are overwritten as they are deleted
+ * (`secure_delete`, see `open/database.ts`), pages that became free are given back, and the log that held it all is
+ * emptied.
  */
 import type Database from 'better-sqlite3';
 import { identityTag } from '../../core/lines/line-text.ts';
@@ -14,14 +15,17 @@ import type { ForgetStep, ForgetStore, ForgottenCounts } from '../../core/state/
 import { ForgottenError } from '../../core/state/telemetry.ts';
 import { unpack } from '../archive/block-codec.ts';
 import type { QuarantineReader } from '../delivery/quarantine.ts';
-import { createKnowledgeRemoval, type Facts } from '../forget-tables.ts';
+import type { Facts } from '../facts.ts';
 import { createLineRemoval, linesOf } from './forget-lines.ts';
 
-/** What one step goes through: rows of the log, bytes of lines, rows of the quarantine, free pages. */
+/** What one step goes through: rows of the log, bytes of lines, free pages. */
 const STEP_ROWS = 2000;
 const STEP_BYTES = 1024 * 1024;
 const STEP_PAGES = 2048;
 
+const NOTHING: ForgottenCounts = { points: 0, quarantined: 0, alerts: 0 };
+
+/** How far the forgetting of a device is: the last block and the last item of the quarantine that were looked at. */
 interface Marker {
   readonly tag: string;
   readonly block: bigint;
@@ -36,108 +40,140 @@ export interface Forgetting extends ForgetStore {
   isForgottenTag(tag: string): boolean;
   /** Says that a device is listed: it may be synced, unless its forgetting is under way. */
   listed(deviceId: string): void;
+  /** Begins the walks anew: what the last process has passed over, because it waited, was remembered by nobody. */
+  startOver(): void;
+}
+
+export interface ForgettingParts {
+  readonly quarantine: QuarantineReader;
+  readonly facts: Facts;
+  /** Drops what others remember of a device, whose rows are removed. */
+  readonly dropMemory: (deviceId: string) => void;
+}
+
+/** What the forgetting works with. */
+interface Work {
+  readonly db: Database.Database;
+  readonly markers: ReturnType<typeof prepareMarkers>;
+  readonly knowledge: KnowledgeRemoval;
+  readonly lines: ReturnType<typeof createLineRemoval>;
+  readonly quarantine: QuarantineReader;
+  readonly removeItem: Database.Statement<[number]>;
+  readonly isListed: Database.Statement<[string], bigint>;
+  /** Devices of which nothing may be committed. */
+  readonly forgotten: Set<string>;
 }
 
 /** Prepares it for an open database. What writes only inside a transaction, but `emptyLog`. */
-export function createForgetting(
-  db: Database.Database,
-  parts: { quarantine: QuarantineReader; facts: Facts; dropMemory: (deviceId: string) => void },
-): Forgetting {
-  const marker = db.prepare<[string], Marker>('SELECT tag, block, item FROM forgetting WHERE device_id = ?');
-  const mark = db.prepare('INSERT OR IGNORE INTO forgetting (device_id, tag) VALUES (?, ?)');
-  const moveBlock = db.prepare('UPDATE forgetting SET block = ? WHERE device_id = ?');
-  const moveItem = db.prepare('UPDATE forgetting SET item = ? WHERE device_id = ?');
-  const unmark = db.prepare('DELETE FROM forgetting WHERE device_id = ?');
-  const all = db.prepare<[], string>('SELECT device_id FROM forgetting ORDER BY device_id').pluck();
-  const removeItem = db.prepare('DELETE FROM quarantine WHERE id = ?');
-  const isListed = db.prepare<[string], bigint>('SELECT 1 FROM device WHERE device_id = ?').pluck();
-  const knowledge = createKnowledgeRemoval(db, parts.facts);
-  const lines = createLineRemoval(db, { rows: STEP_ROWS, bytes: STEP_BYTES });
-  const forgotten = new Set<string>(all.all());
-  // What the last process has passed over, because it waited, was remembered by nobody.
-  if (!db.readonly) db.exec('UPDATE forgetting SET block = 0, item = 0');
-
-  const freePages = (): number => Number(db.pragma('freelist_count', { simple: true }));
-  const stepQuarantine = (deviceId: string, { item }: Marker): number | null => {
-    const page = parts.quarantine.page(Number(item));
-    const mention = JSON.stringify(deviceId);
-    const tag = identityTag(deviceId);
-    const own = page.filter((each) => {
-      const { deviceTag } = aboutItem(each);
-      if (deviceTag !== null) return deviceTag === tag;
-      return each.destinationId === null && each.content.includes(mention);
-    });
-    for (const { id } of own) removeItem.run(id);
-    const last = page.at(-1);
-    if (last === undefined) return null;
-    moveItem.run(last.id, deviceId);
-    return own.length;
+export function createForgetting(db: Database.Database, parts: ForgettingParts): Forgetting {
+  const markers = prepareMarkers(db);
+  const work: Work = {
+    db,
+    markers,
+    knowledge: createKnowledgeRemoval(db, parts.facts),
+    lines: createLineRemoval(db, { rows: STEP_ROWS, bytes: STEP_BYTES }),
+    quarantine: parts.quarantine,
+    removeItem: db.prepare('DELETE FROM quarantine WHERE id = ?'),
+    isListed: db.prepare<[string], bigint>('SELECT 1 FROM device WHERE device_id = ?').pluck(),
+    forgotten: new Set(markers.all.all()),
   };
-  /** @returns whether there may be more. */
-  const givesBack = (): boolean => {
-    const free = freePages();
-    if (free > 0) db.pragma(`incremental_vacuum(${STEP_PAGES})`);
-    return freePages() < free;
-  };
-  const finish = (deviceId: string): void => {
-    unmark.run(deviceId);
-    // It was listed meanwhile: from here on it is a new device.
-    if (isListed.get(deviceId) !== undefined) forgotten.delete(deviceId);
-  };
-  const step = (deviceId: string, configured: readonly number[]): ForgetStep => {
-    const at = marker.get(deviceId);
-    if (at === undefined) return { removed: NOTHING, state: 'done', share: 1 };
-    const block = lines.step(at.tag, { deviceId, after: Number(at.block), configured });
-    if (block.at !== null) {
-      moveBlock.run(block.at, deviceId);
-      return { removed: { ...NOTHING, points: block.removed }, state: 'going-on', share: block.share };
-    }
-    if (block.isWaiting) {
-      moveBlock.run(0, deviceId);
-      return { removed: NOTHING, state: 'waiting', share: 1 };
-    }
-    const quarantined = stepQuarantine(deviceId, at);
-    if (quarantined !== null) return { removed: { ...NOTHING, quarantined }, state: 'going-on', share: 1 };
-    if (givesBack()) return { removed: NOTHING, state: 'going-on', share: 1 };
-    finish(deviceId);
-    return { removed: NOTHING, state: 'done', share: 1 };
-  };
-  const guard = (deviceId: string): void => {
-    if (forgotten.has(deviceId)) throw new ForgottenError(`${deviceId} is being forgotten`);
-  };
+  const { forgotten, knowledge } = work;
   return {
-    guard,
+    guard: (deviceId) => {
+      if (forgotten.has(deviceId)) throw new ForgottenError(`${deviceId} is being forgotten`);
+    },
     isForgotten: (deviceId) => forgotten.has(deviceId),
     isForgottenTag: (tag) => forgotten.size > 0 && [...forgotten].some((deviceId) => identityTag(deviceId) === tag),
     listed: (deviceId) => {
-      if (forgotten.has(deviceId) && marker.get(deviceId) === undefined) forgotten.delete(deviceId);
+      if (forgotten.has(deviceId) && markers.get.get(deviceId) === undefined) forgotten.delete(deviceId);
     },
-    knows: (deviceId) => knowledge.knows(deviceId) || marker.get(deviceId) !== undefined,
+    startOver: () => void db.exec('UPDATE forgetting SET block = 0, item = 0'),
+    knows: (deviceId) => knowledge.knows(deviceId) || markers.get.get(deviceId) !== undefined,
     pending: createPending(db),
     begin: (deviceId, keepsAlerts) => {
-      mark.run(deviceId, identityTag(deviceId));
+      markers.mark.run(deviceId, identityTag(deviceId));
       const alerts = knowledge.remove(deviceId, keepsAlerts);
       forgotten.add(deviceId);
       parts.dropMemory(deviceId);
       return { ...NOTHING, alerts };
     },
-    step,
-    unfinished: () => all.all(),
-    emptyLog: () => {
-      // Not a moment longer: whoever reads may do so for long, and everything else would wait.
-      const patience = db.pragma('busy_timeout', { simple: true });
-      db.pragma('busy_timeout = 0');
-      try {
-        const [answer] = db.pragma('wal_checkpoint(TRUNCATE)') as { busy: bigint | number }[];
-        return Number(answer?.busy ?? 1) === 0;
-      } finally {
-        db.pragma(`busy_timeout = ${Number(patience)}`);
-      }
-    },
+    step: (deviceId, configured) => step(work, deviceId, configured),
+    unfinished: () => markers.all.all(),
+    emptyLog: () => emptyLog(db),
   };
 }
 
-const NOTHING: ForgottenCounts = { points: 0, quarantined: 0, alerts: 0 };
+function prepareMarkers(db: Database.Database) {
+  return {
+    get: db.prepare<[string], Marker>('SELECT tag, block, item FROM forgetting WHERE device_id = ?'),
+    mark: db.prepare<[string, string]>('INSERT OR IGNORE INTO forgetting (device_id, tag) VALUES (?, ?)'),
+    moveBlock: db.prepare<[number, string]>('UPDATE forgetting SET block = ? WHERE device_id = ?'),
+    moveItem: db.prepare<[number, string]>('UPDATE forgetting SET item = ? WHERE device_id = ?'),
+    remove: db.prepare<[string]>('DELETE FROM forgetting WHERE device_id = ?'),
+    all: db.prepare<[], string>('SELECT device_id FROM forgetting ORDER BY device_id').pluck(),
+  };
+}
+
+/** Goes on with a device: first its lines, then the quarantine, then the pages that became free. */
+function step(work: Work, deviceId: string, configured: readonly number[]): ForgetStep {
+  const { markers, lines } = work;
+  const at = markers.get.get(deviceId);
+  if (at === undefined) return { removed: NOTHING, state: 'done', share: 1 };
+  const block = lines.step(at.tag, { deviceId, after: Number(at.block), configured });
+  if (block.at !== null) {
+    markers.moveBlock.run(block.at, deviceId);
+    return { removed: { ...NOTHING, points: block.removed }, state: 'going-on', share: block.share };
+  }
+  if (block.isWaiting) {
+    markers.moveBlock.run(0, deviceId);
+    return { removed: NOTHING, state: 'waiting', share: 1 };
+  }
+  const quarantined = stepQuarantine(work, deviceId, at);
+  if (quarantined !== null) return { removed: { ...NOTHING, quarantined }, state: 'going-on', share: 1 };
+  if (giveBackPages(work.db)) return { removed: NOTHING, state: 'going-on', share: 1 };
+  markers.remove.run(deviceId);
+  // It was listed meanwhile: from here on it is a new device.
+  if (work.isListed.get(deviceId) !== undefined) work.forgotten.delete(deviceId);
+  return { removed: NOTHING, state: 'done', share: 1 };
+}
+
+/** Removes what a page of the quarantine holds of a device. @returns how many items; `null` behind the last page. */
+function stepQuarantine({ quarantine, removeItem, markers }: Work, deviceId: string, { item }: Marker): number | null {
+  const page = quarantine.page(Number(item));
+  const mention = JSON.stringify(deviceId);
+  const tag = identityTag(deviceId);
+  const own = page.filter((each) => {
+    const { deviceTag } = aboutItem(each);
+    if (deviceTag !== null) return deviceTag === tag;
+    return each.destinationId === null && each.content.includes(mention);
+  });
+  for (const { id } of own) removeItem.run(id);
+  const last = page.at(-1);
+  if (last === undefined) return null;
+  markers.moveItem.run(last.id, deviceId);
+  return own.length;
+}
+
+/** Gives free pages back to the file system. @returns whether there may be more. */
+function giveBackPages(db: Database.Database): boolean {
+  const freePages = (): number => Number(db.pragma('freelist_count', { simple: true }));
+  const free = freePages();
+  if (free > 0) db.pragma(`incremental_vacuum(${STEP_PAGES})`);
+  return freePages() < free;
+}
+
+/** Empties the write-ahead log. @returns whether nobody was reading it. */
+function emptyLog(db: Database.Database): boolean {
+  // Not a moment longer: whoever reads may do so for long, and everything else would wait.
+  const patience = db.pragma('busy_timeout', { simple: true });
+  db.pragma('busy_timeout = 0');
+  try {
+    const [answer] = db.pragma('wal_checkpoint(TRUNCATE)') as { busy: bigint | number }[];
+    return Number(answer?.busy ?? 1) === 0;
+  } finally {
+    db.pragma(`busy_timeout = ${Number(patience)}`);
+  }
+}
 
 interface PendingRow {
   readonly seq: bigint;
@@ -172,4 +208,106 @@ function createPending(db: Database.Database): ForgetStore['pending'] {
     const last = found.at(-1);
     return { lines, next: last === undefined || found.length < PENDING_ROWS ? null : Number(last.seq) + 1 };
   };
+}
+
+/** The tables that hold nothing of a device but by its id. */
+const TABLES = [
+  'coverage',
+  'gap',
+  'missed_anchor',
+  'tie',
+  'day_sum',
+  'day_text',
+  'hour_readings',
+  'hours_written',
+  'lateness',
+  'reread',
+  'cleared',
+  'lack',
+  'device_name',
+  'device_revision',
+  'device',
+] as const;
+
+/** Devices whose alerts were left out: to be read anew when one of them is included again (`ingest/alerts.ts`). */
+const LEFT_OUT = 'alerts_left_out';
+
+/** Ranges that were backfilled by themselves, with the devices that they were asked for (`scheduler/apart.ts`). */
+const APART = 'backfilled_apart';
+
+interface Apart {
+  readonly devices: readonly string[] | null;
+  readonly except?: readonly string[];
+}
+
+/** What is known of a device outside of the archive and the quarantine. */
+interface KnowledgeRemoval {
+  knows(deviceId: string): boolean;
+  /** Only inside a transaction. @returns how many alerts that were. */
+  remove(deviceId: string, keepsAlerts: boolean): number;
+}
+
+function createKnowledgeRemoval(db: Database.Database, facts: Facts): KnowledgeRemoval {
+  const removals = TABLES.map((table) => db.prepare(`DELETE FROM ${table} WHERE device_id = ?`));
+  const known = TABLES.map((table) =>
+    // Missing points are by destination first: what they hold was in one of the others too.
+    table === 'lack' ? null : db.prepare(`SELECT 1 FROM ${table} WHERE device_id = ? LIMIT 1`).pluck(),
+  );
+  const removeAlerts = db.prepare('DELETE FROM alert WHERE device_id = ?');
+  const stripAlerts = db.prepare(
+    'UPDATE alert SET device_id = NULL, device_name = NULL, sensor = NULL, kind = NULL WHERE device_id = ?',
+  );
+  const removeRecords = db.prepare('DELETE FROM dropped_record WHERE source = ?');
+  const nameless = db.prepare('UPDATE request SET device_id = NULL WHERE device_id = ?');
+  // What commands have asked for names devices; whoever works on it has read it.
+  const jobs = db.prepare(
+    `UPDATE job SET args = '{}', progress = NULL, summary = NULL, message = NULL
+     WHERE (ended_ms IS NOT NULL AND instr(args || ifnull(summary, '') || ifnull(message, ''), ?) > 0)
+        OR (kind = 'forget' AND state = 'running')`,
+  );
+  // A replay that was broken off over it begins anew.
+  const replays = db.prepare('DELETE FROM replay WHERE instr(asked, @quoted) > 0 OR instr(place, @quoted) > 0');
+  return {
+    knows: (deviceId) => known.some((look) => look?.get(deviceId) !== undefined),
+    remove: (deviceId, keepsAlerts) => {
+      const alerts = (keepsAlerts ? stripAlerts : removeAlerts).run(deviceId).changes;
+      for (const removal of removals) removal.run(deviceId);
+      removeRecords.run(deviceId);
+      nameless.run(deviceId);
+      jobs.run(deviceId);
+      replays.run({ quoted: JSON.stringify(deviceId) });
+      forgetLeftOut(facts, deviceId, { isExcluded: !keepsAlerts, hadAlerts: alerts > 0 });
+      forgetApart(facts, deviceId);
+      return alerts;
+    },
+  };
+}
+
+/** Takes a device out of those whose alerts were left out, or keeps it there where it still is. */
+function forgetLeftOut(
+  facts: Facts,
+  deviceId: string,
+  { isExcluded, hadAlerts }: { readonly isExcluded: boolean; readonly hadAlerts: boolean },
+): void {
+  const before: readonly string[] = JSON.parse(facts.read(LEFT_OUT) ?? '[]');
+  const others = before.filter((each) => each !== deviceId);
+  const after = isExcluded && (hadAlerts || others.length < before.length) ? [...others, deviceId] : others;
+  if (after.length > 0 || before.length > 0) facts.write(LEFT_OUT, JSON.stringify(after));
+}
+
+/** Takes a device out of the ranges that were backfilled by themselves. */
+function forgetApart(facts: Facts, deviceId: string): void {
+  const before: readonly Apart[] = JSON.parse(facts.read(APART) ?? '[]');
+  const isOther = (each: string): boolean => each !== deviceId;
+  const names = ({ devices, except }: Apart): boolean => ![...(devices ?? []), ...(except ?? [])].every(isOther);
+  if (!before.some(names)) return;
+  const after = before
+    .map((each) => ({
+      ...each,
+      devices: each.devices?.filter(isOther) ?? null,
+      except: each.except?.filter(isOther),
+    }))
+    // Without any device it would be one of all.
+    .filter(({ devices }) => devices === null || devices.length > 0);
+  facts.write(APART, JSON.stringify(after));
 }

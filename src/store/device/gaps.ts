@@ -1,9 +1,14 @@
 /**
- * Holes that have a name, and when they are worth another try.
+ * What a device lacks and why: gaps with a reason, stored readings that answers no longer show, and the day that was last
+ * read again.
  */
 import type Database from 'better-sqlite3';
-import type { Gap, GapReason, TelemetryStore } from '../../core/state/telemetry.ts';
+import type { Gap, GapReason, MissedOverlap, TelemetryStore } from '../../core/state/telemetry.ts';
 import type { EpochNs } from '../../core/time.ts';
+import { remember } from '../remembered.ts';
+
+/** Devices of which rows are remembered: they are looked for again and again, and seldom there. */
+const REMEMBERED = 16_384;
 
 interface GapRow {
   readonly device_id: string;
@@ -13,10 +18,7 @@ interface GapRow {
   readonly retry_at_ms: bigint;
 }
 
-/** Devices of which the gaps are remembered: they are looked at again and again, and seldom there. */
-const REMEMBERED = 16_384;
-
-/** Prepares the table of an open database. The writing calls are for the inside of a transaction. */
+/** Prepares the gaps of an open database. The writing calls are for the inside of a transaction. */
 export function createGaps(db: Database.Database): Pick<TelemetryStore, 'gaps' | 'nameGap' | 'clearGaps'> {
   const columns = 'SELECT device_id, from_ns, to_ns, reason, retry_at_ms FROM gap';
   const all = db.prepare<[], GapRow>(`${columns} ORDER BY device_id, from_ns`);
@@ -25,24 +27,15 @@ export function createGaps(db: Database.Database): Pick<TelemetryStore, 'gaps' |
     'INSERT OR REPLACE INTO gap (device_id, from_ns, to_ns, reason, retry_at_ms) VALUES (?, ?, ?, ?, ?)',
   );
   const clear = db.prepare('DELETE FROM gap WHERE device_id = ?');
-  const known = new Map<string, readonly Gap[]>();
+  const known = remember<readonly Gap[]>(db, (deviceId) => ofDevice.all(deviceId).map(toGap), REMEMBERED);
   return {
-    gaps: (deviceId) => {
-      if (deviceId === undefined) return all.all().map(toGap);
-      const remembered = known.get(deviceId);
-      if (remembered !== undefined) return remembered;
-      const gaps = ofDevice.all(deviceId).map(toGap);
-      if (known.size >= REMEMBERED) known.clear();
-      // What a transaction has written may be taken back.
-      if (!db.inTransaction) known.set(deviceId, gaps);
-      return gaps;
-    },
+    gaps: (deviceId) => (deviceId === undefined ? all.all().map(toGap) : known.get(deviceId)),
     nameGap: (gap) => {
-      known.delete(gap.deviceId);
+      known.drop(gap.deviceId);
       name.run(gap.deviceId, gap.fromNs, gap.toNs, gap.reason, Math.ceil(gap.retryAtMs));
     },
     clearGaps: (deviceId) => {
-      known.delete(deviceId);
+      known.drop(deviceId);
       clear.run(deviceId);
     },
   };
@@ -55,5 +48,55 @@ function toGap(row: GapRow): Gap {
     toNs: row.to_ns,
     reason: row.reason,
     retryAtMs: Number(row.retry_at_ms),
+  };
+}
+
+interface OverlapRow {
+  readonly at_ns: EpochNs;
+  readonly since_ms: bigint;
+  readonly is_gone: bigint;
+}
+
+export interface MissedOverlapTable
+  extends Pick<TelemetryStore, 'missedOverlaps' | 'keepMissedOverlap' | 'dropMissedOverlaps'> {
+  /** Drops what is remembered of a device, whose rows are removed. */
+  dropMemory(deviceId: string): void;
+}
+
+/** Prepares the missed overlap readings of an open database. The writing calls are for the inside of a transaction. */
+export function createMissedOverlaps(db: Database.Database): MissedOverlapTable {
+  const ofDevice = db.prepare<[string], OverlapRow>(
+    'SELECT at_ns, since_ms, is_gone FROM missed_anchor WHERE device_id = ? ORDER BY at_ns',
+  );
+  const keep = db.prepare(
+    'INSERT OR REPLACE INTO missed_anchor (device_id, at_ns, since_ms, is_gone) VALUES (?, ?, ?, ?)',
+  );
+  const drop = db.prepare('DELETE FROM missed_anchor WHERE device_id = ? AND at_ns = ?');
+  const known = remember<readonly MissedOverlap[]>(db, (deviceId) => ofDevice.all(deviceId).map(toOverlap), REMEMBERED);
+  return {
+    missedOverlaps: known.get,
+    keepMissedOverlap: (deviceId, { at, sinceMs, isGone }) => {
+      known.drop(deviceId);
+      keep.run(deviceId, at, Math.floor(sinceMs), isGone ? 1 : 0);
+    },
+    dropMissedOverlaps: (deviceId, ats) => {
+      known.drop(deviceId);
+      for (const at of ats) drop.run(deviceId, at);
+    },
+    dropMemory: known.drop,
+  };
+}
+
+function toOverlap({ at_ns, since_ms, is_gone }: OverlapRow): MissedOverlap {
+  return { at: at_ns, sinceMs: Number(since_ms), isGone: is_gone === 1n };
+}
+
+/** Prepares the days that were read again. `keepReread` is for the inside of a transaction. */
+export function createRereads(db: Database.Database): Pick<TelemetryStore, 'rereadDays' | 'keepReread'> {
+  const all = db.prepare<[], { device_id: string; day: bigint }>('SELECT device_id, day FROM reread');
+  const keep = db.prepare('INSERT OR REPLACE INTO reread (device_id, day) VALUES (?, ?)');
+  return {
+    rereadDays: () => new Map(all.all().map(({ device_id, day }) => [device_id, Number(day)])),
+    keepReread: (deviceId, day) => void keep.run(deviceId, day),
   };
 }

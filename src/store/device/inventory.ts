@@ -1,23 +1,16 @@
 /**
- * The devices of the workspace as they were listed, and when each was seen last.
+ * The devices of the workspace as they were listed, when each was seen last, and the alerts that were seen.
  *
- * A device is gone only after two complete listings without it, or after its own 404 (design 2.1): a partial listing
- * is never evidence. The first is undone by a listing that has it, the second only by an answer: it may be listed and
+ * A device is gone only after two complete listings without it, or after its own 404: a partial listing is never evidence. The first is undone by a listing that has it, the second only by an answer: it may be listed and
  * answer 404 all the same. Gone is not forgotten: everything held of it stays.
  */
 import type Database from 'better-sqlite3';
+import type { KnownAlert } from '../../core/lines/alerts.ts';
 import type { DeviceRecord } from '../../core/records.ts';
-import type {
-  CoveragePoint,
-  DevicePoint,
-  InventoryChange,
-  KnownDevice,
-  ListedDevice,
-  NewCoveragePoint,
-} from '../../core/state/inventory.ts';
+import type { AlertStore, InventoryStore, KnownDevice, ListedDevice } from '../../core/state/inventory.ts';
 import { type EpochMs, msToNs } from '../../core/time.ts';
 import type { Archive } from '../archive/archive.ts';
-import type { TelemetryTables } from './telemetry.ts';
+import { pinDeviceName, type TelemetryTables } from './telemetry.ts';
 
 /** Complete listings in a row that must lack a device before it counts as gone. */
 const LISTINGS_TO_BE_GONE = 2;
@@ -32,21 +25,8 @@ interface DeviceRow {
   readonly gone_since_ms: bigint | null;
 }
 
-export interface Inventory {
-  all(): KnownDevice[];
-  find(deviceId: string): KnownDevice | null;
-  lastPoint(deviceId: string): DevicePoint | null;
-  /** Takes a complete listing in. Only inside a transaction. */
-  keep(change: InventoryChange): void;
-  markGone(deviceId: string, atMs: EpochMs): void;
-  markBack(deviceId: string): void;
-  coveragePoints(): ReadonlyMap<string, CoveragePoint>;
-  /** Only inside a transaction. */
-  keepCoveragePoints(points: readonly NewCoveragePoint[]): void;
-}
-
-/** Prepares the inventory of an open database. */
-export function createInventory(db: Database.Database, archive: Archive, telemetry: TelemetryTables): Inventory {
+/** Prepares the inventory of an open database. What writes only inside a transaction. */
+export function createInventory(db: Database.Database, archive: Archive, telemetry: TelemetryTables): InventoryStore {
   const columns = 'device_id, name, record, first_listed_ms, last_listed_ms, missed_listings, gone_since_ms';
   const all = db.prepare<[], DeviceRow>(`SELECT ${columns} FROM device ORDER BY device_id`);
   const find = db.prepare<[string], DeviceRow>(`SELECT ${columns} FROM device WHERE device_id = ?`);
@@ -76,37 +56,31 @@ export function createInventory(db: Database.Database, archive: Archive, telemet
     const wholeMs = Math.floor(atMs);
     upsert.run(record.deviceId, name, JSON.stringify(record, writeBigint), wholeMs, wholeMs);
     if (line !== null) setPoint.run(digest, msToNs(atMs), record.deviceId);
-    telemetry.pin(record.deviceId, name, msToNs(atMs));
+    pinDeviceName(telemetry, record.deviceId, name, msToNs(atMs));
   };
   return {
-    all: () => all.all().map(toKnownDevice),
-    find: (deviceId) => {
+    devices: () => all.all().map(toKnownDevice),
+    device: (deviceId) => {
       const row = find.get(deviceId);
       return row === undefined ? null : toKnownDevice(row);
     },
-    lastPoint: (deviceId) => {
+    lastDevicePoint: (deviceId) => {
       const row = point.get(deviceId);
       if (row === undefined || row.point_digest === null || row.point_ns === null) return null;
       return { digest: row.point_digest, atNs: row.point_ns };
     },
-    keep: ({ listed, missing, atMs }) => {
+    keepInventory: ({ listed, missing, atMs }) => {
       for (const device of listed) list(device, atMs);
       for (const deviceId of missing) miss.run(Math.floor(atMs), deviceId);
-      const lines = listed.flatMap(({ line }) => (line === null ? [] : [line]));
-      archive.append({ lane: 'live', deviceId: null, firstNs: null, lastNs: null, lines });
+      archive.appendFacts(listed.flatMap(({ line }) => (line === null ? [] : [line])));
     },
-    markGone: (deviceId, atMs) => {
-      gone.run(Math.floor(atMs), deviceId);
-    },
-    markBack: (deviceId) => {
-      back.run(deviceId);
-    },
+    markGone: (deviceId, atMs) => void gone.run(Math.floor(atMs), deviceId),
+    markBack: (deviceId) => void back.run(deviceId),
     coveragePoints: () =>
       new Map(coveragePoints.all().map((row) => [row.device_id, { state: row.coverage_state, atNs: row.coverage_ns }])),
     keepCoveragePoints: (points) => {
       for (const { deviceId, state, atNs } of points) setCoveragePoint.run(state, atNs, deviceId);
-      const lines = points.map(({ line }) => line);
-      archive.append({ lane: 'live', deviceId: null, firstNs: null, lastNs: null, lines });
+      archive.appendFacts(points.map(({ line }) => line));
     },
   };
 }
@@ -132,4 +106,71 @@ export function readRecord(text: string): DeviceRecord {
   const kept: DeviceRecord & { lastSeenAt: string | null; locationUpdatedAt: string | null } = JSON.parse(text);
   const time = (digits: string | null): bigint | null => (digits === null ? null : BigInt(digits));
   return { ...kept, lastSeenAt: time(kept.lastSeenAt), locationUpdatedAt: time(kept.locationUpdatedAt) };
+}
+
+export interface AlertRow {
+  readonly alert_id: bigint;
+  readonly device_id: string | null;
+  readonly device_name: string | null;
+  readonly kind: string | null;
+  readonly sensor: string | null;
+  readonly opened_ns: bigint;
+  readonly state_digest: string;
+  readonly state_ns: bigint;
+  readonly is_open: bigint;
+  readonly is_listed: bigint;
+}
+
+/**
+ * Prepares the alerts of an open database. What writes only inside a transaction: what is kept of an alert moves together
+ * with the points it was computed for.
+ */
+export function createAlerts(db: Database.Database, archive: Archive): AlertStore {
+  const find = db.prepare<[number], AlertRow>('SELECT * FROM alert WHERE alert_id = ?');
+  const open = db.prepare<[], AlertRow>('SELECT * FROM alert WHERE is_open = 1 ORDER BY opened_ns DESC, alert_id DESC');
+  const countFrom = db.prepare<[bigint], bigint>('SELECT count(*) FROM alert WHERE opened_ns >= ?').pluck();
+  const keep = db.prepare(
+    `INSERT INTO alert (alert_id, device_id, device_name, kind, sensor, opened_ns, state_digest, state_ns, is_open, is_listed)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT DO UPDATE SET state_digest = excluded.state_digest, state_ns = excluded.state_ns,
+       is_open = excluded.is_open`,
+  );
+  const list = db.prepare('UPDATE alert SET is_listed = 1 WHERE alert_id = ?');
+  const forget = db.prepare('UPDATE alert SET is_open = 0 WHERE alert_id = ?');
+  return {
+    find: (alertId) => {
+      const row = find.get(alertId);
+      return row === undefined ? null : toKnownAlert(row);
+    },
+    open: () => open.all().map(toKnownAlert),
+    countFrom: ({ openedAt }) => Number(countFrom.get(openedAt) ?? 0n),
+    keep: (alerts, lines) => {
+      for (const { alertId, deviceId, deviceName, kind, sensor, ...rest } of alerts) {
+        const { openedAt, stateDigest, stateNs } = rest;
+        const flags = [Number(rest.isOpen), Number(rest.isListed)];
+        keep.run(alertId, deviceId, deviceName, kind, sensor, openedAt, stateDigest, stateNs, ...flags);
+      }
+      archive.appendFacts(lines);
+    },
+    markListed: (alertIds) => {
+      for (const alertId of alertIds) list.run(alertId);
+    },
+    forget: (alertId) => void forget.run(alertId),
+  };
+}
+
+/** An alert as it is kept. */
+export function toKnownAlert(row: AlertRow): KnownAlert {
+  return {
+    alertId: Number(row.alert_id),
+    deviceId: row.device_id,
+    deviceName: row.device_name,
+    kind: row.kind,
+    sensor: row.sensor,
+    openedAt: row.opened_ns,
+    stateDigest: row.state_digest,
+    stateNs: row.state_ns,
+    isOpen: row.is_open === 1n,
+    isListed: row.is_listed === 1n,
+  };
 }

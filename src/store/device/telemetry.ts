@@ -1,162 +1,177 @@
 /**
- * What is known of the telemetry of each device: coverage, names, hours, sums of days, named gaps.
+ * What is stored of the telemetry of each device: coverage, names, hours, sums of days, how late readings came.
  *
- * Promise: `land` is one transaction, and it is refused (`StaleStateError`) if the state of the device has moved since
- * the landing was computed. So rows and coverage agree at every moment, whatever is killed when.
+ * Promise: what `commitPage` writes is refused (`StaleStateError`) if the state of the device has moved since the commit
+ * was computed from it. It runs inside of one transaction, so rows and coverage agree at every moment, whatever is killed
+ * when.
  */
 import type Database from 'better-sqlite3';
+import type { CoveredSpan, Edge } from '../../core/coverage.ts';
 import { pinName } from '../../core/lines/names.ts';
-import { type NameHold, type PageCommit, StaleStateError, type TelemetryState } from '../../core/state/telemetry.ts';
+import {
+  type Gap,
+  type HeldNow,
+  type LateRecord,
+  type NameHold,
+  NEVER_LATE,
+  NOTHING_HELD,
+  type PageCommit,
+  StaleStateError,
+  type TelemetryState,
+  type TelemetryStore,
+} from '../../core/state/telemetry.ts';
 import type { EpochNs } from '../../core/time.ts';
 import type { Archive } from '../archive/archive.ts';
-import { createCoverage } from '../coverage.ts';
-import { createHours } from '../hours.ts';
-import { createLateness, createRereads } from '../lateness.ts';
-import { createMissedAnchors } from '../missed-anchors.ts';
-import { createGaps } from './gaps.ts';
-
-export interface TelemetryTables extends ReturnType<typeof createGaps>, ReturnType<typeof createMissedAnchors> {
-  state(deviceId: string): TelemetryState;
-  /** The time of the newest telemetry line of a device, cleared ones included. */
-  newestNs(deviceId: string): EpochNs | null;
-  /** Drops all that is remembered of a device, whose rows are removed. Only inside a transaction. */
-  dropMemory(deviceId: string): void;
-  /** Writes what a landing changes. Only inside a transaction. */
-  land(landing: PageCommit): void;
-  /** Takes in that this landing is on the disk: what it has come to needs no look. */
-  landed(landing: PageCommit): void;
-  /** Pins the name that a device was seen under. Only inside a transaction. */
-  pin(deviceId: string, name: string, atNs: EpochNs): void;
-  rereadDays(): ReadonlyMap<string, number>;
-  keepReread(deviceId: string, day: number): void;
-}
-
-/** Prepares the tables of an open database. */
-export function createTelemetryTables(db: Database.Database, archive: Archive): TelemetryTables {
-  const revisions = createRevisions(db);
-  const coverage = createCoverage(db);
-  const names = createNames(db);
-  const hours = createHours(db);
-  const sums = createDaySums(db);
-  const lateness = createLateness(db);
-  const requestYield = db.prepare('UPDATE request SET new_readings = ifnull(new_readings, 0) + ? WHERE id = ?');
-  const readWhole = (deviceId: string, revision: number): TelemetryState => ({
-    deviceId,
-    revision,
-    spans: coverage.read(deviceId),
-    names: names.read(deviceId),
-    ...hours.read(deviceId),
-    late: lateness.read(deviceId),
-  });
-  const memory = createMemory();
-  const gaps = createGaps(db);
-  const missedAnchors = createMissedAnchors(db);
-  const newest = new Map<string, { readonly revision: number; readonly at: EpochNs | null }>();
-  return {
-    state: (deviceId) => {
-      const revision = revisions.read(deviceId);
-      const known = memory.at(deviceId, revision);
-      if (known !== null) return known;
-      const state = readWhole(deviceId, revision);
-      // What a transaction has written may be taken back, and another change may come to the same revision.
-      if (!db.inTransaction) memory.keep(state);
-      return state;
-    },
-    newestNs: (deviceId) => {
-      // Only a landing adds lines.
-      const revision = revisions.read(deviceId);
-      const known = newest.get(deviceId);
-      if (known?.revision === revision) return known.at;
-      const at = archive.newestNs(deviceId);
-      if (!db.inTransaction) newest.set(deviceId, { revision, at });
-      return at;
-    },
-    ...gaps,
-    ...missedAnchors,
-    ...createRereads(db),
-    dropMemory: (deviceId) => {
-      memory.drop(deviceId);
-      missedAnchors.dropMemory(deviceId);
-      newest.delete(deviceId);
-      revisions.drop(deviceId);
-      gaps.clearGaps(deviceId);
-    },
-    land: (landing) => {
-      const { deviceId, revision } = landing;
-      revisions.advance(deviceId, revision);
-      const before = memory.at(deviceId, revision) ?? readWhole(deviceId, revision);
-      archive.append({ ...landing, lines: [...landing.lines, ...landing.sideLines] });
-      archive.addTies(deviceId, landing.ties);
-      coverage.replace(deviceId, before.spans, landing.spans);
-      hours.replace(deviceId, before, landing);
-      sums.add(deviceId, landing.daySums);
-      sums.addTexts(deviceId, landing.dayTexts ?? []);
-      if (landing.late !== undefined) lateness.keep(deviceId, landing.late.record);
-      requestYield.run(landing.newReadings, landing.requestId);
-    },
-    landed: ({ deviceId, revision, spans, hourReadings, hoursWritten, late }) => {
-      const before = memory.at(deviceId, revision);
-      if (before === null) return;
-      memory.keep({
-        ...before,
-        revision: revision + 1,
-        spans,
-        hourReadings,
-        hoursWritten,
-        late: late === undefined ? before.late : lateness.read(deviceId),
-      });
-    },
-    pin: (deviceId, name, atNs) => {
-      const held = names.read(deviceId);
-      const pinned = pinName(held, { name, atNs, newestArchivedNs: archive.newestNs(deviceId) });
-      if (pinned === held) return;
-      const added = pinned.at(-1);
-      if (added === undefined) return;
-      names.add(deviceId, added);
-      // Lines that were computed under the old name must not land any more.
-      revisions.advance(deviceId, revisions.read(deviceId));
-    },
-  };
-}
+import { type Remembered, remember } from '../remembered.ts';
 
 /** Devices of which the state is remembered at most: what asks for all of them again and again asks for that many. */
 const REMEMBERED = 4096;
 
-/** Remembers states by their revision, which moves with every change of them. */
-function createMemory() {
-  const known = new Map<string, TelemetryState>();
+/** The tables of an open database, prepared, and what is remembered of them by the revision of a device. */
+export interface TelemetryTables {
+  readonly db: Database.Database;
+  readonly archive: Archive;
+  readonly revisions: Revisions;
+  readonly coverage: ReturnType<typeof createCoverage>;
+  readonly names: ReturnType<typeof createNames>;
+  readonly hours: ReturnType<typeof createHours>;
+  readonly sums: ReturnType<typeof createDaySums>;
+  readonly lateness: ReturnType<typeof createLateness>;
+  readonly requestYield: Database.Statement<[number, number]>;
+  readonly states: Map<string, TelemetryState>;
+  readonly newest: Map<string, { readonly revision: number; readonly at: EpochNs | null }>;
+}
+
+/** Prepares the tables of an open database. */
+export function prepareTelemetry(db: Database.Database, archive: Archive): TelemetryTables {
   return {
-    at: (deviceId: string, revision: number): TelemetryState | null => {
-      const state = known.get(deviceId);
-      return state?.revision === revision ? state : null;
-    },
-    drop: (deviceId: string): void => void known.delete(deviceId),
-    keep: (state: TelemetryState): void => {
-      if (!known.has(state.deviceId) && known.size >= REMEMBERED) known.clear();
-      known.set(state.deviceId, state);
-    },
+    db,
+    archive,
+    revisions: createRevisions(db),
+    coverage: createCoverage(db),
+    names: createNames(db),
+    hours: createHours(db),
+    sums: createDaySums(db),
+    lateness: createLateness(db),
+    requestYield: db.prepare('UPDATE request SET new_readings = ifnull(new_readings, 0) + ? WHERE id = ?'),
+    states: new Map(),
+    newest: new Map(),
   };
 }
 
-function createRevisions(db: Database.Database) {
+/** The state of a device, as a page commit is computed from. */
+export function telemetryState(tables: TelemetryTables, deviceId: string): TelemetryState {
+  const revision = tables.revisions.read(deviceId);
+  const known = stateAt(tables, deviceId, revision);
+  if (known !== null) return known;
+  const state = readState(tables, deviceId, revision);
+  // What a transaction has written may be taken back, and another change may come to the same revision.
+  if (!tables.db.inTransaction) keepState(tables, state);
+  return state;
+}
+
+/** The time of the newest telemetry line of a device, cleared ones included; `null` where there is none. */
+export function newestNs({ db, archive, revisions, newest }: TelemetryTables, deviceId: string): EpochNs | null {
+  // Only a page commit adds lines.
+  const revision = revisions.read(deviceId);
+  const known = newest.get(deviceId);
+  if (known?.revision === revision) return known.at;
+  const at = archive.newestNs(deviceId);
+  if (!db.inTransaction) newest.set(deviceId, { revision, at });
+  return at;
+}
+
+/** Writes what a page commit changes. Only inside a transaction. @throws StaleStateError */
+export function commitPage(tables: TelemetryTables, page: PageCommit): void {
+  const { deviceId, revision } = page;
+  tables.revisions.advance(deviceId, revision);
+  const before = stateAt(tables, deviceId, revision) ?? readState(tables, deviceId, revision);
+  tables.archive.append({ ...page, lines: [...page.lines, ...page.sideLines] });
+  tables.archive.addTies(deviceId, page.ties);
+  tables.coverage.replace(deviceId, before.spans, page.spans);
+  tables.hours.replace(deviceId, before, page);
+  tables.sums.add(deviceId, page.daySums);
+  tables.sums.addTexts(deviceId, page.dayTexts ?? []);
+  if (page.late !== undefined) tables.lateness.keep(deviceId, page.late.record);
+  tables.requestYield.run(page.newReadings, page.requestId);
+}
+
+/** Remembers what a page commit that is on the disk has come to, so that it need not be read. */
+export function rememberCommit(tables: TelemetryTables, page: PageCommit): void {
+  const { deviceId, revision, spans, hourReadings, hoursWritten, late } = page;
+  const before = stateAt(tables, deviceId, revision);
+  if (before === null) return;
+  keepState(tables, {
+    ...before,
+    revision: revision + 1,
+    spans,
+    hourReadings,
+    hoursWritten,
+    late: late === undefined ? before.late : tables.lateness.read(deviceId),
+  });
+}
+
+/** Pins the name that a device was seen under. Only inside a transaction. */
+export function pinDeviceName(tables: TelemetryTables, deviceId: string, name: string, atNs: EpochNs): void {
+  const { names, archive, revisions } = tables;
+  const before = names.read(deviceId);
+  const pinned = pinName(before, { name, atNs, newestArchivedNs: archive.newestNs(deviceId) });
+  if (pinned === before) return;
+  const added = pinned.at(-1);
+  if (added === undefined) return;
+  names.add(deviceId, added);
+  // Lines that were computed under the old name must not be committed any more.
+  revisions.advance(deviceId, revisions.read(deviceId));
+}
+
+/** Drops all that is remembered of a device, whose rows are removed. Only inside a transaction. */
+export function dropMemory({ states, newest, revisions }: TelemetryTables, deviceId: string): void {
+  states.delete(deviceId);
+  newest.delete(deviceId);
+  revisions.drop(deviceId);
+}
+
+function readState(tables: TelemetryTables, deviceId: string, revision: number): TelemetryState {
+  return {
+    deviceId,
+    revision,
+    spans: tables.coverage.read(deviceId),
+    names: tables.names.read(deviceId),
+    ...tables.hours.read(deviceId),
+    late: tables.lateness.read(deviceId),
+  };
+}
+
+/** The remembered state of a device, where it is of that revision, which moves with every change of it. */
+function stateAt({ states }: TelemetryTables, deviceId: string, revision: number): TelemetryState | null {
+  const state = states.get(deviceId);
+  return state?.revision === revision ? state : null;
+}
+
+function keepState({ states }: TelemetryTables, state: TelemetryState): void {
+  if (!states.has(state.deviceId) && states.size >= REMEMBERED) states.clear();
+  states.set(state.deviceId, state);
+}
+
+interface Revisions {
+  read(deviceId: string): number;
+  drop(deviceId: string): void;
+  /** Moves the revision of a device on. @throws StaleStateError where it is not the one to start from. */
+  advance(deviceId: string, from: number): void;
+}
+
+function createRevisions(db: Database.Database): Revisions {
   const read = db.prepare<[string], bigint>('SELECT revision FROM device_revision WHERE device_id = ?').pluck();
   const write = db.prepare('INSERT OR REPLACE INTO device_revision (device_id, revision) VALUES (?, ?)');
-  // Asked for of every device again and again. What a transaction has written may be taken back.
-  const known = new Map<string, number>();
-  const current = (deviceId: string): number => {
-    const remembered = known.get(deviceId);
-    if (remembered !== undefined) return remembered;
-    const revision = Number(read.get(deviceId) ?? 0n);
-    if (!db.inTransaction) known.set(deviceId, revision);
-    return revision;
-  };
+  const stored = (deviceId: string): number => Number(read.get(deviceId) ?? 0n);
+  const known: Remembered<number> = remember(db, stored);
   return {
-    read: current,
-    drop: (deviceId: string): void => void known.delete(deviceId),
-    advance: (deviceId: string, from: number): void => {
-      const stored = Number(read.get(deviceId) ?? 0n);
-      known.delete(deviceId);
-      if (stored !== from) throw new StaleStateError(`${deviceId}: computed from revision ${from}, now ${stored}`);
+    read: known.get,
+    drop: known.drop,
+    advance: (deviceId, from) => {
+      const now = stored(deviceId);
+      known.drop(deviceId);
+      if (now !== from) throw new StaleStateError(`${deviceId}: computed from revision ${from}, now ${now}`);
       write.run(deviceId, from + 1);
     },
   };
@@ -193,5 +208,168 @@ function createDaySums(db: Database.Database) {
     addTexts: (deviceId: string, texts: Iterable<readonly [number, number]>): void => {
       for (const [day, points] of texts) addText.run(deviceId, day, points);
     },
+  };
+}
+
+/** A covered range as it is stored. */
+interface CoverageRow {
+  readonly from_ns: bigint;
+  readonly to_ns: bigint;
+  readonly first_ns: bigint | null;
+  readonly first_digest: string | null;
+  readonly last_ns: bigint | null;
+  readonly last_digest: string | null;
+}
+
+function createCoverage(db: Database.Database) {
+  const read = db.prepare<[string], CoverageRow>(
+    'SELECT from_ns, to_ns, first_ns, first_digest, last_ns, last_digest FROM coverage WHERE device_id = ? ORDER BY from_ns',
+  );
+  const remove = db.prepare('DELETE FROM coverage WHERE device_id = ? AND from_ns = ?');
+  const insert = db.prepare(
+    `INSERT INTO coverage (device_id, from_ns, to_ns, first_ns, first_digest, last_ns, last_digest)
+     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+  );
+  return {
+    /** Ascending. */
+    read: (deviceId: string): CoveredSpan[] => read.all(deviceId).map(toSpan),
+    /** @param before what stands there; only what differs is written. */
+    replace: (deviceId: string, before: readonly CoveredSpan[], spans: readonly CoveredSpan[]): void => {
+      const stands = new Map(before.map((span) => [span.from, span]));
+      const wanted = new Map(spans.map((span) => [span.from, span]));
+      const gone = before.filter((span) => !isSame(span, wanted.get(span.from)));
+      const fresh = spans.filter((span) => !isSame(span, stands.get(span.from)));
+      for (const { from } of gone) remove.run(deviceId, from);
+      for (const { from, to, first, last } of fresh) {
+        const edges = [first?.at ?? null, first?.digest ?? null, last?.at ?? null, last?.digest ?? null];
+        insert.run(deviceId, from, to, ...edges);
+      }
+    },
+  };
+}
+
+function isSame(one: CoveredSpan, other: CoveredSpan | undefined): boolean {
+  if (one === other) return true;
+  return one.to === other?.to && sameEdge(one.first, other.first) && sameEdge(one.last, other.last);
+}
+
+function sameEdge(one: Edge | null, other: Edge | null): boolean {
+  return one?.at === other?.at && one?.digest === other?.digest;
+}
+
+function toSpan(row: CoverageRow): CoveredSpan {
+  return {
+    from: row.from_ns,
+    to: row.to_ns,
+    first: edge(row.first_ns, row.first_digest),
+    last: edge(row.last_ns, row.last_digest),
+  };
+}
+
+function edge(at: EpochNs | null, digest: string | null): Edge | null {
+  return at === null || digest === null ? null : { at, digest };
+}
+
+type Hours = Pick<TelemetryState, 'hourReadings' | 'hoursWritten'>;
+
+function createHours(db: Database.Database) {
+  const readings = db.prepare<[string], { hour: bigint; readings: bigint }>(
+    'SELECT hour, readings FROM hour_readings WHERE device_id = ?',
+  );
+  const written = db.prepare<[string], { from_hour: bigint; to_hour: bigint }>(
+    'SELECT from_hour, to_hour FROM hours_written WHERE device_id = ? ORDER BY from_hour',
+  );
+  const removeReadings = db.prepare('DELETE FROM hour_readings WHERE device_id = ? AND hour = ?');
+  const removeWritten = db.prepare('DELETE FROM hours_written WHERE device_id = ? AND from_hour = ?');
+  const putReadings = db.prepare('INSERT OR REPLACE INTO hour_readings (device_id, hour, readings) VALUES (?, ?, ?)');
+  const putWritten = db.prepare(
+    'INSERT OR REPLACE INTO hours_written (device_id, from_hour, to_hour) VALUES (?, ?, ?)',
+  );
+  return {
+    read: (deviceId: string): Hours => ({
+      hourReadings: new Map(readings.all(deviceId).map((row) => [Number(row.hour), Number(row.readings)])),
+      hoursWritten: written.all(deviceId).map((row) => ({ from: row.from_hour, to: row.to_hour })),
+    }),
+    /** @param before what stands there; only what differs is written. */
+    replace: (deviceId: string, before: Hours, { hourReadings, hoursWritten }: Hours): void => {
+      const wasWritten = new Map(before.hoursWritten.map(({ from, to }) => [from, to]));
+      const isWritten = new Map(hoursWritten.map(({ from, to }) => [from, to]));
+      for (const hour of missing(before.hourReadings, hourReadings)) removeReadings.run(deviceId, hour);
+      for (const from of missing(wasWritten, isWritten)) removeWritten.run(deviceId, from);
+      for (const [hour, count] of changed(before.hourReadings, hourReadings)) putReadings.run(deviceId, hour, count);
+      for (const [from, to] of changed(wasWritten, isWritten)) putWritten.run(deviceId, from, to);
+    },
+  };
+}
+
+function missing<K>(before: ReadonlyMap<K, unknown>, after: ReadonlyMap<K, unknown>): K[] {
+  return [...before.keys()].filter((key) => !after.has(key));
+}
+
+function changed<K, V>(before: ReadonlyMap<K, V>, after: ReadonlyMap<K, V>): [K, V][] {
+  return [...after].filter(([key, value]) => before.get(key) !== value);
+}
+
+function createLateness(db: Database.Database) {
+  const read = db.prepare<[string], { readings: bigint; worst_ms: bigint; settle_ms: bigint }>(
+    'SELECT readings, worst_ms, settle_ms FROM lateness WHERE device_id = ?',
+  );
+  const write = db.prepare(
+    'INSERT OR REPLACE INTO lateness (device_id, readings, worst_ms, settle_ms) VALUES (?, ?, ?, ?)',
+  );
+  return {
+    read: (deviceId: string): LateRecord => {
+      const row = read.get(deviceId);
+      if (row === undefined) return NEVER_LATE;
+      return { readings: Number(row.readings), worstMs: Number(row.worst_ms), settleMs: Number(row.settle_ms) };
+    },
+    keep: (deviceId: string, { readings, worstMs, settleMs }: LateRecord): void => {
+      write.run(deviceId, readings, Math.ceil(worstMs), Math.ceil(settleMs));
+    },
+  };
+}
+
+/** A device while it is being put together. */
+interface Growing {
+  readonly spans: CoveredSpan[];
+  readonly gaps: Gap[];
+  late: LateRecord;
+  newestNs: EpochNs | null;
+}
+
+/**
+ * Prepares reading what is held of all devices at once: a few scans in place of many looks, for reports over thousands of
+ * devices. @param gaps all named gaps.
+ */
+export function createHeldOfAll(db: Database.Database, gaps: () => readonly Gap[]): TelemetryStore['heldOfAll'] {
+  const coverage = db.prepare<[], CoverageRow & { readonly device_id: string }>(
+    `SELECT device_id, from_ns, to_ns, first_ns, first_digest, last_ns, last_digest FROM coverage
+     ORDER BY device_id, from_ns`,
+  );
+  const lateness = db.prepare<[], { device_id: string; readings: bigint; worst_ms: bigint; settle_ms: bigint }>(
+    'SELECT device_id, readings, worst_ms, settle_ms FROM lateness',
+  );
+  // As `newestNs` of the archive: what was cleared counts as well.
+  const newest = db.prepare<[], { device_id: string; at: EpochNs | null }>(
+    `SELECT device_id, max(last_ns) AS at FROM block WHERE first_ns IS NOT NULL GROUP BY device_id
+     UNION ALL SELECT device_id, max(to_ns) - 1 FROM cleared WHERE kind = 'telemetry' GROUP BY device_id`,
+  );
+  return () => {
+    const all = new Map<string, Growing>();
+    const of = (deviceId: string): Growing => {
+      const known = all.get(deviceId) ?? { ...NOTHING_HELD, spans: [], gaps: [] };
+      all.set(deviceId, known);
+      return known;
+    };
+    for (const row of coverage.iterate()) of(row.device_id).spans.push(toSpan(row));
+    for (const gap of gaps()) of(gap.deviceId).gaps.push(gap);
+    for (const { device_id, readings, worst_ms, settle_ms } of lateness.iterate()) {
+      of(device_id).late = { readings: Number(readings), worstMs: Number(worst_ms), settleMs: Number(settle_ms) };
+    }
+    for (const { device_id, at } of newest.iterate()) {
+      const known = of(device_id);
+      if (at !== null && (known.newestNs === null || at > known.newestNs)) known.newestNs = at;
+    }
+    return all satisfies ReadonlyMap<string, HeldNow>;
   };
 }

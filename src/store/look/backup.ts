@@ -14,13 +14,11 @@ import Database from 'better-sqlite3';
 import { codeOf, UserError } from '../../core/faults.ts';
 import type { Random } from '../../core/ports.ts';
 import { megabytes, plainText } from '../../core/text.ts';
-import { createDisk } from '../disk.ts';
 import { STATE_FILE } from '../open/database.ts';
 import { APPLICATION_ID } from '../open/migrations.ts';
-import { requireNewFile, takeName } from '../open/new-file.ts';
-import { requireState } from '../open/read-only.ts';
-import { createPrivate } from '../private-file.ts';
-import { explainedReading } from '../shape.ts';
+import { createPrivate, requireNewFile, takeName } from '../open/new-file.ts';
+import { explainedReading, requireState } from '../open/read-only.ts';
+import { createDisk } from './place.ts';
 
 export interface BackupOptions {
   /** The data directory. */

@@ -12,10 +12,10 @@ import { UserError } from '../../core/faults.ts';
 import type { StateSize } from '../../core/state/archive.ts';
 import { plainText } from '../../core/text.ts';
 import { unpack } from '../archive/block-codec.ts';
-import { createVacuum } from '../clear-vacuum.ts';
+import { createVacuum } from '../archive/maintenance.ts';
 import { explained } from '../explain.ts';
 import { API_WORKSPACE, WORKSPACE_TAG } from '../facts.ts';
-import { LOCK_FILE, STATE_FILE } from '../open/database.ts';
+import { foreignDatabase, LOCK_FILE, STATE_FILE } from '../open/database.ts';
 import { isHeld } from '../open/lock.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../open/migrations.ts';
 
@@ -73,7 +73,7 @@ function inspect(db: Database.Database, path: string): StateFindings | null {
   const isEmpty = db.prepare('SELECT 1 FROM sqlite_master').get() === undefined;
   // Whoever makes it has not got further yet.
   if (version === 0 && isEmpty) return null;
-  if (!isOurs) throw foreign(path);
+  if (!isOurs) throw foreignDatabase(path);
   if (version > MIGRATIONS.length) throw newer(path, version);
   const size = createVacuum(db, path).size();
   const damage = damageOf(db, size.usedBytes);
@@ -87,13 +87,6 @@ function inspect(db: Database.Database, path: string): StateFindings | null {
     workspaceId: fact.get(API_WORKSPACE) ?? null,
     workspaceTag: fact.get(WORKSPACE_TAG) ?? null,
   };
-}
-
-function foreign(path: string): UserError {
-  return new UserError(
-    `${path}: this is a database of another program. Give Tidemark a data_dir of its own, or move that file away.`,
-    1,
-  );
 }
 
 function newer(path: string, version: number): UserError {

@@ -1,10 +1,12 @@
 /**
- * Where the state lies, as the file system tells it: a look, nothing more. Nothing is opened that SQLite may have open.
+ * Where the state lies, as the file system tells it: permissions, and how much of the disk is free. A look, nothing more:
+ * nothing is opened that SQLite may have open.
  */
-import { accessSync, constants, lstatSync, type Stats, statSync } from 'node:fs';
+import { accessSync, constants, lstatSync, type Stats, statfsSync, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { codeOf } from '../../core/faults.ts';
+import type { Disk } from '../../core/ports.ts';
 import { LOCK_FILE, STATE_FILE } from '../open/database.ts';
 
 /** Something that is there. */
@@ -95,4 +97,20 @@ function look(path: string): { readonly stats: Stats | null; readonly code: stri
   } catch (error) {
     return { stats: null, code: codeOf(error) };
   }
+}
+
+/** @param directory may not exist yet. */
+export function createDisk(directory: string): Disk {
+  return {
+    directory,
+    freeBytes: () => {
+      try {
+        const { bavail, bsize, blocks } = statfsSync(directory);
+        // File systems without an end, some of them behind a network, say 0 of 0.
+        return blocks === 0 ? null : bavail * bsize;
+      } catch {
+        return null;
+      }
+    },
+  };
 }

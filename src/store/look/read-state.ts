@@ -1,28 +1,25 @@
 /**
- * The state opened to be looked at: no lock, nothing written, all of it as one moment shows it, beside the process that
- * works with it or without one.
+ * The state looked at as one moment shows it, beside the process that works with it or without one: no lock, nothing
+ * written. The whole store, what planning needs of it, or the quarantine.
  *
- * The whole store over a connection that cannot write: who looks goes by the same rules as who works. A state of another
- * version has other tables, and is told as such.
+ * The whole store is the one over a connection that cannot write: who looks goes by the same rules as who works. A state
+ * of another version has other tables, and is told as such; what planning needs is in the first step of the shape, so that
+ * a state of an older version is read as well.
  */
 import { join } from 'node:path';
 import type Database from 'better-sqlite3';
+import type { DayReadings } from '../../core/fleet-rates.ts';
+import { type Interval, type Intervals, normalize } from '../../core/intervals.ts';
 import type { Ledger } from '../../core/ports.ts';
-import type { EpochMs } from '../../core/time.ts';
+import type { Account, DeviceRecord } from '../../core/records.ts';
+import type { KnownDestination } from '../../core/state/quarantine.ts';
+import { type EpochMs, nsToMs } from '../../core/time.ts';
+import { createQuarantineReader, type QuarantineReader } from '../delivery/quarantine.ts';
+import { readRecord } from '../device/inventory.ts';
 import { LOCK_FILE } from '../open/database.ts';
 import { isHeld } from '../open/lock.ts';
-import { openReading } from '../open/read-only.ts';
-import { hasShape } from '../shape.ts';
+import { hasShape, noState, openReading, readOnce } from '../open/read-only.ts';
 import { assemble, type OpenStore } from '../store.ts';
-
-/** A destination that the state knows. */
-export interface KnownDestination {
-  readonly id: number;
-  readonly name: string;
-  readonly identity: string;
-  /** Whether it is the one that has its name now. */
-  readonly isCurrent: boolean;
-}
 
 /** A state that can be looked at. What would write is refused by the database. */
 export interface ReadState extends Disposable {
@@ -54,12 +51,7 @@ export function openToRead(directory: string): ReadState | null {
 }
 
 function readStateOf(db: Database.Database, directory: string, path: string): ReadState {
-  const { store, facts, keeper, ledger } = assemble(db, { path, isLook: true });
-  const destinations = db
-    .prepare<[], { id: bigint; name: string; identity: string; is_current: bigint }>(
-      'SELECT id, name, identity, is_current FROM destination ORDER BY id',
-    )
-    .all();
+  const { store, facts, keeper, ledger } = assemble(db, { path });
   const newest = db
     .prepare<[], bigint | null>(
       'SELECT max(at) FROM (SELECT max(last_listed_ms) AS at FROM device UNION ALL SELECT max(at_ms) FROM request)',
@@ -70,15 +62,101 @@ function readStateOf(db: Database.Database, directory: string, path: string): Re
     facts,
     keeper,
     ledger,
-    destinations: destinations.map(({ id, name, identity, is_current }) => ({
-      id: Number(id),
-      name,
-      identity,
-      isCurrent: is_current === 1n,
-    })),
+    destinations: store.quarantine.destinations().toSorted((a, b) => a.id - b.id),
     newestMs: Number(newest.get() ?? 0n),
     isHeld: isHeld(join(directory, LOCK_FILE)),
     path,
     [Symbol.dispose]: () => db.close(),
   };
+}
+
+/** The oldest state version that is read here. */
+const FIRST_STEP = 1;
+
+/** What is held of a device. */
+export interface HeldTelemetry {
+  /** What is held in full. */
+  readonly held: Intervals;
+  readonly newestMs: EpochMs | null;
+  /** From the day that was asked for on, those with readings. */
+  readonly days: readonly DayReadings[];
+}
+
+export interface StateLook {
+  /** As last read; `null` where it never was. */
+  readonly account: Account | null;
+  /** The devices that are there, as last listed. */
+  readonly devices: readonly { readonly record: DeviceRecord; readonly lastListedMs: EpochMs }[];
+  readonly telemetry: ReadonlyMap<string, HeldTelemetry>;
+  /** Requests that were booked later than the time that was asked for. */
+  readonly requests: number;
+}
+
+/**
+ * Looks at the state in a directory.
+ *
+ * @param since the first day whose readings are told, days since 1970; the time from which requests are counted.
+ * @returns `null` where there is none, or nothing in it yet. @throws UserError (exit 1) where it cannot be read.
+ */
+export function lookAtState(directory: string, since: { day: number; requestsMs: EpochMs }): StateLook | null {
+  return readOnce(directory, (db, path) => look(db, path, since));
+}
+
+function look(db: Database.Database, path: string, since: { day: number; requestsMs: EpochMs }): StateLook | null {
+  if (!hasShape(db, path, FIRST_STEP)) return null;
+  const account = db.prepare<[], string>("SELECT value FROM fact WHERE key = 'account'").pluck().get();
+  const rows = db
+    .prepare<[], { record: string; last_listed_ms: bigint }>(
+      'SELECT record, last_listed_ms FROM device WHERE gone_since_ms IS NULL ORDER BY device_id',
+    )
+    .all();
+  const requests = db.prepare<[number], bigint>('SELECT count(*) FROM request WHERE at_ms > ?').pluck();
+  return {
+    account: account === undefined ? null : JSON.parse(account),
+    devices: rows.map((row) => ({ record: readRecord(row.record), lastListedMs: Number(row.last_listed_ms) })),
+    telemetry: telemetryOf(db, since.day),
+    requests: Number(requests.get(Math.floor(since.requestsMs)) ?? 0n),
+  };
+}
+
+function telemetryOf(db: Database.Database, sinceDay: number): Map<string, HeldTelemetry> {
+  const all = new Map<string, { spans: Interval[]; newestMs: EpochMs | null; days: DayReadings[] }>();
+  const of = (deviceId: string) => {
+    const known = all.get(deviceId) ?? { spans: [], newestMs: null, days: [] };
+    all.set(deviceId, known);
+    return known;
+  };
+  const coverage = db.prepare<[], { device_id: string; from_ns: bigint; to_ns: bigint; last_ns: bigint | null }>(
+    'SELECT device_id, from_ns, to_ns, last_ns FROM coverage ORDER BY device_id, from_ns',
+  );
+  for (const { device_id, from_ns: from, to_ns: to, last_ns } of coverage.iterate()) {
+    const device = of(device_id);
+    device.spans.push({ from, to });
+    if (last_ns !== null) device.newestMs = nsToMs(last_ns);
+  }
+  const days = db.prepare<[number], { device_id: string; day: bigint; readings: bigint }>(
+    'SELECT device_id, day, readings FROM day_sum WHERE day >= ? AND readings > 0',
+  );
+  for (const { device_id, day, readings } of days.iterate(sinceDay)) {
+    of(device_id).days.push({ day: Number(day), readings: Number(readings) });
+  }
+  return new Map(
+    [...all].map(([deviceId, { spans, newestMs, days: own }]) => [
+      deviceId,
+      { held: normalize(spans), newestMs, days: own },
+    ]),
+  );
+}
+
+/**
+ * Reads the quarantine of the state in a directory.
+ *
+ * @throws UserError (exit 1) where there is none, or one of another version.
+ */
+export function readQuarantine<T>(directory: string, read: (quarantine: QuarantineReader) => T): T {
+  const seen = readOnce(directory, (db, path) =>
+    hasShape(db, path) ? { found: read(createQuarantineReader(db)) } : null,
+  );
+  if (seen === null) throw noState(directory);
+  return seen.found;
 }

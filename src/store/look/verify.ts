@@ -12,8 +12,7 @@ import type { EpochNs } from '../../core/time.ts';
 import { unpack } from '../archive/block-codec.ts';
 import { createDisplacedSearch } from '../delivery/delivery.ts';
 import { explainedCalls } from '../explain.ts';
-import { openReading } from '../open/read-only.ts';
-import { hasShape } from '../shape.ts';
+import { hasShape, openReading } from '../open/read-only.ts';
 
 /**
  * Opens the state in a directory for looking.

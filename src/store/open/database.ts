@@ -10,9 +10,9 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { UserError } from '../../core/faults.ts';
 import { DamageError, explained } from '../explain.ts';
-import { createPrivate } from '../private-file.ts';
 import { type Lock, takeLock } from './lock.ts';
 import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
+import { createPrivate } from './new-file.ts';
 
 /** SQLite 3.7.0 to 3.51.2 can damage a WAL database that two connections checkpoint at once. */
 const OLDEST_SQLITE: readonly number[] = [3, 51, 3];
@@ -90,7 +90,7 @@ function inspectLeftovers(path: string): void {
   } catch (error) {
     // A first start that died before there was anything but the first page: it can only be begun again.
     if (isRollback(error) && statSync(path).size <= FIRST_PAGE_BYTES) return;
-    throw isRollback(error) ? foreign(path) : error;
+    throw isRollback(error) ? foreignDatabase(path) : error;
   } finally {
     db.close();
   }
@@ -115,7 +115,7 @@ function requireOurs(db: Database.Database, path: string): void {
   const version = Number(db.pragma('user_version', { simple: true }));
   const empty = Number(db.prepare('SELECT count(*) FROM sqlite_master').pluck().get()) === 0;
   if (id !== APPLICATION_ID && !(empty && id === 0)) {
-    throw foreign(path);
+    throw foreignDatabase(path);
   }
   if (version > MIGRATIONS.length) {
     throw new UserError(
@@ -125,7 +125,8 @@ function requireOurs(db: Database.Database, path: string): void {
   }
 }
 
-function foreign(path: string): UserError {
+/** What is said of a file that is not ours. */
+export function foreignDatabase(path: string): UserError {
   return new UserError(
     `${path}: this is a database of another program. Give Tidemark a data_dir of its own, or move that file away.`,
     1,

@@ -7,7 +7,7 @@
 import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { UserError } from '../../core/faults.ts';
-import { createPrivate } from '../private-file.ts';
+import { createPrivate } from './new-file.ts';
 
 export interface Lock {
   release(): void;

@@ -1,16 +1,15 @@
 /**
- * The shape of the state file, as numbered steps. A step that was released is never changed; the number of steps done
- * is SQLite's `user_version`.
+ * The shape of the state file, as numbered steps of SQL. A step that was released is never changed; the number of steps
+ * done is SQLite's `user_version`.
  *
  * Times in columns named `_ns` are nanoseconds and `_ms` milliseconds since 1970; hours and days count from 1970 too.
  */
 
-import { STEP_2 } from '../step-2.ts';
-import { STEP_3 } from '../step-3.ts';
+/** Marks a file as ours ("TdMk"), so that another program's database is never taken for the state. */
+export const APPLICATION_ID = 0x54_64_4d_6b;
 
-/** Each step is one transaction. */
-export const MIGRATIONS: readonly string[] = [
-  `
+/** What the first release needs. */
+const STEP_1 = `
   -- Small facts: the workspace that the state belongs to, the account as last read, what was learnt of the service.
   CREATE TABLE fact (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
@@ -173,10 +172,216 @@ export const MIGRATIONS: readonly string[] = [
     is_listed INTEGER NOT NULL
   );
   CREATE INDEX alert_opened ON alert (opened_ns);
-  `,
-  STEP_2,
-  STEP_3,
-];
+  `;
 
-/** Marks a file as ours ("TdMk"), so that another program's database is never taken for the state. */
-export const APPLICATION_ID = 0x54_64_4d_6b;
+/** The archive: sealed blocks, what was cleared away. */
+const ARCHIVE = `
+  -- When a block was archived (its newest line, once sealed), and how far it is sealed: 0 as its page came, 1 gathered
+  -- with others of its day, 2 for good. What was archived before this step counts from now.
+  ALTER TABLE block ADD COLUMN at_ms INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE block ADD COLUMN level INTEGER NOT NULL DEFAULT 0;
+  UPDATE block SET at_ms = CAST(unixepoch('subsec') * 1000 AS INTEGER);
+  DROP INDEX block_lane;
+  DROP INDEX block_span;
+  CREATE INDEX block_lane ON block (lane, seq, lines);
+  CREATE INDEX block_span ON block (device_id, first_ns, last_ns) WHERE first_ns IS NOT NULL;
+  CREATE INDEX block_age ON block (lane, at_ms, seq);
+  CREATE INDEX block_hot ON block (lane, device_id, seq, level, at_ms, bytes) WHERE level < 2;
+  CREATE INDEX quarantine_of ON quarantine (destination_id);
+
+  -- Running sums, which the triggers keep: of 1024 places of the log each, and of all days.
+  CREATE TABLE log_sum (
+    lane TEXT NOT NULL,
+    part INTEGER NOT NULL,
+    blocks INTEGER NOT NULL,
+    lines INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    PRIMARY KEY (lane, part)
+  ) WITHOUT ROWID;
+  INSERT INTO log_sum SELECT lane, seq >> 10, count(*), sum(lines), sum(length(data)) FROM block GROUP BY 1, 2;
+  CREATE TRIGGER block_added AFTER INSERT ON block BEGIN
+    INSERT INTO log_sum (lane, part, blocks, lines, bytes)
+    VALUES (new.lane, new.seq >> 10, 1, new.lines, length(new.data))
+    ON CONFLICT DO UPDATE SET blocks = blocks + 1, lines = lines + excluded.lines, bytes = bytes + excluded.bytes;
+  END;
+  CREATE TRIGGER block_sealed AFTER UPDATE ON block BEGIN
+    UPDATE log_sum SET lines = lines + new.lines - old.lines, bytes = bytes + length(new.data) - length(old.data)
+    WHERE lane = old.lane AND part = old.seq >> 10;
+  END;
+  CREATE TRIGGER block_removed AFTER DELETE ON block BEGIN
+    UPDATE log_sum SET blocks = blocks - 1, lines = lines - old.lines, bytes = bytes - length(old.data)
+    WHERE lane = old.lane AND part = old.seq >> 10;
+    DELETE FROM log_sum WHERE lane = old.lane AND part = old.seq >> 10 AND blocks = 0;
+  END;
+  CREATE TABLE day_total (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    readings INTEGER NOT NULL,
+    points INTEGER NOT NULL
+  );
+  INSERT INTO day_total SELECT 1, ifnull(sum(readings), 0), ifnull(sum(points), 0) FROM day_sum;
+  CREATE TRIGGER day_sum_added AFTER INSERT ON day_sum BEGIN
+    UPDATE day_total SET readings = readings + new.readings, points = points + new.points;
+  END;
+  CREATE TRIGGER day_sum_changed AFTER UPDATE ON day_sum BEGIN
+    UPDATE day_total SET readings = readings + new.readings - old.readings, points = points + new.points - old.points;
+  END;
+  CREATE TRIGGER day_sum_removed AFTER DELETE ON day_sum BEGIN
+    UPDATE day_total SET readings = readings - old.readings, points = points - old.points;
+  END;
+
+  -- What was cleared away: stretches of the lines of a device (empty: of none), those of readings ('telemetry') apart
+  -- from all others ('other'), with how many points.
+  CREATE TABLE cleared (
+    device_id TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('telemetry', 'other')),
+    from_ns INTEGER NOT NULL,
+    to_ns INTEGER NOT NULL,
+    points INTEGER NOT NULL,
+    PRIMARY KEY (device_id, kind, from_ns),
+    CHECK (from_ns < to_ns)
+  ) WITHOUT ROWID;
+
+  -- How long each destination has stood at one place with something to take. aside_to: set aside; what it has not settled
+  -- up to this block goes to its lack-set.
+  CREATE TABLE standing (
+    destination_id INTEGER PRIMARY KEY REFERENCES destination (id) ON DELETE CASCADE,
+    place TEXT NOT NULL,
+    stood_ms INTEGER NOT NULL,
+    seen_ms INTEGER NOT NULL,
+    aside_to INTEGER
+  );
+`;
+
+/** Telemetry: how late readings of a device were seen to come, when a day was read again. */
+const TELEMETRY = `
+  -- Readings that came inside covered time; settle_ms: what sync.settle is at least for the device since then.
+  CREATE TABLE lateness (
+    device_id TEXT PRIMARY KEY,
+    readings INTEGER NOT NULL,
+    worst_ms INTEGER NOT NULL,
+    settle_ms INTEGER NOT NULL
+  ) WITHOUT ROWID;
+
+  -- The last day that was read again, days since 1970.
+  CREATE TABLE reread (device_id TEXT PRIMARY KEY, day INTEGER NOT NULL) WITHOUT ROWID;
+`;
+
+/**
+ * Delivery: what a destination lacks, with how many points (a stretch can be lacking for several reasons); which
+ * identity has a destination's name now; the displaced values by where they are written.
+ */
+const DELIVERY = `
+  ALTER TABLE destination ADD COLUMN is_current INTEGER NOT NULL DEFAULT 0;
+  UPDATE destination SET is_current = 1 WHERE id IN (SELECT max(id) FROM destination GROUP BY name);
+  CREATE INDEX tie_written ON tie (written_ns);
+  DROP TABLE lack;
+  CREATE TABLE lack (
+    destination_id INTEGER NOT NULL REFERENCES destination (id),
+    device_id TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    from_ns INTEGER NOT NULL,
+    to_ns INTEGER NOT NULL,
+    points INTEGER NOT NULL,
+    PRIMARY KEY (destination_id, device_id, reason, from_ns),
+    CHECK (from_ns < to_ns)
+  ) WITHOUT ROWID;
+`;
+
+/**
+ * Jobs: what commands have asked of the daemon. Arguments, progress and summary are JSON; times are local ones. The beats
+ * are raised by who asked and by the daemon, for as long as each is there.
+ */
+const JOBS = `
+  CREATE TABLE job (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL,
+    args TEXT NOT NULL,
+    asked_by TEXT NOT NULL,
+    asked_ms INTEGER NOT NULL,
+    state TEXT NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'running', 'done', 'failed', 'cancelled')),
+    started_ms INTEGER,
+    ended_ms INTEGER,
+    is_cancel_asked INTEGER NOT NULL DEFAULT 0,
+    asker_beat INTEGER NOT NULL DEFAULT 0,
+    worker_beat INTEGER NOT NULL DEFAULT 0,
+    progress TEXT,
+    summary TEXT,
+    message TEXT,
+    exit_code INTEGER,
+    CHECK ((ended_ms IS NULL) = (state IN ('waiting', 'running')))
+  );
+  CREATE INDEX job_open ON job (id) WHERE ended_ms IS NULL;
+`;
+
+/** How many points of a day are texts, which some databases do not keep. Of days before this step none are counted. */
+const TEXTS = `
+  CREATE TABLE day_text (
+    device_id TEXT NOT NULL,
+    day INTEGER NOT NULL,
+    points INTEGER NOT NULL,
+    PRIMARY KEY (device_id, day)
+  ) WITHOUT ROWID;
+`;
+
+/**
+ * Going through the archive by time, and sending it again. side_*: the times of the first and the last line of a block
+ * that is no telemetry, NULL where it has none; of what was archived before this step it is not known.
+ */
+const WALK = `
+  ALTER TABLE block ADD COLUMN side_from_ns INTEGER;
+  ALTER TABLE block ADD COLUMN side_to_ns INTEGER;
+  UPDATE block SET side_from_ns = 0, side_to_ns = 9223372036854775807;
+  CREATE INDEX block_side ON block (device_id, side_from_ns, side_to_ns) WHERE side_from_ns IS NOT NULL;
+
+  -- Replays that have not come to their end: what was asked for, where each stands, what it has come to. All JSON.
+  CREATE TABLE replay (
+    destination_id INTEGER PRIMARY KEY REFERENCES destination (id) ON DELETE CASCADE,
+    asked TEXT NOT NULL,
+    place TEXT NOT NULL,
+    counts TEXT NOT NULL,
+    begun_ms INTEGER NOT NULL
+  );
+`;
+
+/**
+ * Upkeep: records of the API that were given up (a digest each, by which one that comes again is known), and devices whose
+ * forgetting is under way: up to which block and which number of the quarantine it has come.
+ */
+const UPKEEP = `
+  CREATE TABLE dropped_record (
+    source TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    at_ms INTEGER NOT NULL,
+    dropped_ms INTEGER NOT NULL,
+    PRIMARY KEY (source, digest)
+  ) WITHOUT ROWID;
+  CREATE TABLE forgetting (
+    device_id TEXT PRIMARY KEY,
+    tag TEXT NOT NULL,
+    block INTEGER NOT NULL DEFAULT 0,
+    item INTEGER NOT NULL DEFAULT 0
+  ) WITHOUT ROWID;
+`;
+
+/** Status: why nothing moves to a destination, as its delivery said when it was last looked at (`seen_ms`). */
+const STATUS = `
+  ALTER TABLE standing ADD COLUMN held TEXT;
+`;
+
+const STEP_2 = [ARCHIVE, TELEMETRY, DELIVERY, JOBS, TEXTS, WALK, UPKEEP, STATUS].join('\n');
+
+const STEP_3 = `
+  -- Since when (server's time) empty answers have lacked a held reading that they had to show, and whether it is taken
+  -- as gone by now. A row ends when the reading is shown again.
+  CREATE TABLE missed_anchor (
+    device_id TEXT NOT NULL,
+    at_ns INTEGER NOT NULL,
+    since_ms INTEGER NOT NULL,
+    is_gone INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (device_id, at_ns)
+  ) WITHOUT ROWID;
+`;
+
+/** Each step is one transaction. */
+export const MIGRATIONS: readonly string[] = [STEP_1, STEP_2, STEP_3];

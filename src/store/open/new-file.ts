@@ -1,10 +1,11 @@
 /**
- * A file that somebody named and that is not there yet: it has its name only once it is whole, and never takes the place of
- * another one.
+ * Files that are made here: only their owner may read them, because they hold the customer's data; and one that somebody
+ * named has its name only once it is whole, and never takes the place of another one.
  */
-import { linkSync, renameSync, statSync } from 'node:fs';
+import { closeSync, fsyncSync, linkSync, openSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { codeOf, UserError } from '../../core/faults.ts';
+import type { Random } from '../../core/ports.ts';
 import { plainText } from '../../core/text.ts';
 
 /**
@@ -40,5 +41,43 @@ export function takeName(option: string, part: string, given: string): void {
     if (codeOf(error) === 'EEXIST') requireNewFile(option, given);
     // File systems without links.
     renameSync(part, file);
+  }
+}
+
+/**
+ * Makes an empty file with mode 0600 where there is none, so that at no moment anybody else can open it.
+ *
+ * One that exists is not even opened: closing it would take SQLite's locks on it away, as POSIX has it.
+ */
+export function createPrivate(path: string): void {
+  try {
+    closeSync(openSync(path, 'wx', 0o600));
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error;
+  }
+}
+
+/** Writes it. @throws UserError (exit 1) where that cannot be done; nothing is left then. */
+export function writeBundle(given: string, text: string, random: Random): void {
+  const file = resolve(given);
+  const part = `${file}.${Math.floor(random() * 2 ** 32).toString(16)}.part`;
+  try {
+    const handle = openSync(part, 'wx', 0o600);
+    try {
+      writeSync(handle, text);
+      fsyncSync(handle);
+    } finally {
+      closeSync(handle);
+    }
+    takeName('--bundle', part, given);
+  } catch (error) {
+    if (error instanceof UserError) throw error;
+    const code = codeOf(error);
+    throw new UserError(
+      `--bundle: ${plainText(given)} could not be written (${code}). Nothing is left of it. Give a place that this user may write.`,
+      1,
+    );
+  } finally {
+    rmSync(part, { force: true });
   }
 }

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import type { Sync } from '../../../src/app/open-sync.ts';
 import { createAllHistory } from '../../../src/commands/backfill/job.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
-import { openJobBoard } from '../../../src/store/job-board.ts';
+import { openJobBoard } from '../../../src/store/jobs.ts';
 import { liveAsDaemon, worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';

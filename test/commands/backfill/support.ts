@@ -15,7 +15,7 @@ import type { JobEnd } from '../../../src/core/state/jobs.ts';
 import type { ProgressReport } from '../../../src/core/status.ts';
 import { SECOND_MS } from '../../../src/core/time.ts';
 import { runJobs } from '../../../src/scheduler/jobs.ts';
-import { openJobBoard } from '../../../src/store/job-board.ts';
+import { openJobBoard } from '../../../src/store/jobs.ts';
 import type { Rig } from '../../support/rig.ts';
 
 /** What is asked for; times in ms. */

@@ -7,8 +7,14 @@ import { dueAside, lookAgain } from '../../../src/archive/standing.ts';
 import { clearingMarks, inUnits, judgeRoom, type NoRoom, type RoomFigures } from '../../../src/core/archive-room.ts';
 import type { Standing } from '../../../src/core/state/archive.ts';
 import { DAY_MS, HOUR_MS } from '../../../src/core/time.ts';
-import { spansOf } from '../../../src/store/archive-spans.ts';
-import { chooseRun, type HotBlock, RUN_BLOCKS, SEAL_LOOK, SEALED_BYTES } from '../../../src/store/compaction-rules.ts';
+import { spansOf } from '../../../src/store/archive/clearing.ts';
+import {
+  chooseRun,
+  FULL_BLOCK_BYTES,
+  type HotBlock,
+  RUN_BLOCKS,
+  RUN_LOOK,
+} from '../../../src/store/archive/compaction.ts';
 
 const MIB = 1024 * 1024;
 
@@ -35,13 +41,16 @@ describe('a run of blocks to seal', () => {
   });
 
   test('is for good as soon as it is large enough, and one block may be larger than that', () => {
-    const large = blocks(3, { bytes: SEALED_BYTES / 2 - 1 });
+    const large = blocks(3, { bytes: FULL_BLOCK_BYTES / 2 - 1 });
     expect(chooseRun(large, NOW)).toEqual({ seqs: [1, 2], level: 2 });
-    expect(chooseRun(blocks(2, { bytes: SEALED_BYTES * 3 }), NOW)).toEqual({ seqs: [1], level: 2 });
+    expect(chooseRun(blocks(2, { bytes: FULL_BLOCK_BYTES * 3 }), NOW)).toEqual({ seqs: [1], level: 2 });
   });
 
   test('comes to an end: any blocks are sealed for good, in a few rounds each, never out of order', () => {
-    const block = fc.record({ day: fc.integer({ min: 0, max: 3 }), bytes: fc.integer({ min: 1, max: SEALED_BYTES }) });
+    const block = fc.record({
+      day: fc.integer({ min: 0, max: 3 }),
+      bytes: fc.integer({ min: 1, max: FULL_BLOCK_BYTES }),
+    });
     fc.assert(
       fc.property(fc.array(block, { maxLength: 150 }), (made) => {
         let hot: HotBlock[] = made
@@ -49,9 +58,9 @@ describe('a run of blocks to seal', () => {
           .map(({ day, bytes }, index) => ({ seq: index + 1, level: 0, atMs: day * DAY_MS, bytes }));
         let touched = 0;
         for (
-          let run = chooseRun(hot.slice(0, SEAL_LOOK), NOW);
+          let run = chooseRun(hot.slice(0, RUN_LOOK), NOW);
           run !== null;
-          run = chooseRun(hot.slice(0, SEAL_LOOK), NOW)
+          run = chooseRun(hot.slice(0, RUN_LOOK), NOW)
         ) {
           const { seqs: chosen, level } = run;
           const members = hot.filter(({ seq }) => chosen.includes(seq));

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { UserError } from '../../../src/core/faults.ts';
-import { lookAtState } from '../../../src/store/look/plan.ts';
+import { lookAtState } from '../../../src/store/look/read-state.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../../src/store/open/migrations.ts';
 import { scratch, scratchStore } from '../support.ts';
 

@@ -1,0 +1,38 @@
+/**
+ * Calls as transactions: each begins with the right to write, so that none fails half-way because another connection
+ * writes.
+ */
+import type Database from 'better-sqlite3';
+
+type Call<A extends unknown[], R> = (...args: A) => R;
+
+/** Makes a call one transaction of its own. */
+export type Writer = <A extends unknown[], R>(work: Call<A, R>) => Call<A, R>;
+
+/** Makes transactions of an open database. */
+export function writer(db: Database.Database): Writer {
+  return (work) => db.transaction(work).immediate;
+}
+
+/**
+ * Makes transactions that bring along what is owed from before.
+ *
+ * @param ride writes it inside of the transaction. @returns what is to be called once that is on the disk.
+ */
+export function ridingWriter(db: Database.Database, ride: () => () => void): Writer {
+  return <A extends unknown[], R>(work: Call<A, R>) => {
+    const transaction = db.transaction((...args: A) => ({ result: work(...args), onDisk: ride() }));
+    return (...args: A): R => {
+      const { result, onDisk } = transaction.immediate(...args);
+      onDisk();
+      return result;
+    };
+  };
+}
+
+/** The calls of a part of the state, those of these names as one transaction each. */
+export function writing<T extends object>(write: Writer, calls: T, names: readonly (keyof T)[]): T {
+  const asTransaction = (name: keyof T): unknown => write(calls[name] as Call<unknown[], unknown>);
+  // Each call keeps its own arguments and result, which a mapped type cannot show.
+  return { ...calls, ...Object.fromEntries(names.map((name) => [name, asTransaction(name)])) };
+}
