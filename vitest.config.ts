@@ -10,6 +10,7 @@ export default defineConfig({
     // Against what hangs, never a judgement of speed: a machine that others use may take ten times as long.
     testTimeout: 900_000,
     hookTimeout: 300_000,
+    expect: { poll: { timeout: 300_000 } },
     // More than there are cores: half of the time is real processes that wait.
     maxWorkers: availableParallelism() + 2,
     sequence: { sequencer: MixedSequence },

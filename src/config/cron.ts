@@ -40,12 +40,23 @@ function scheduleOf(text: string): Schedule {
       const today = Math.floor(afterMs / DAY_MS) * DAY_MS;
       for (let day = 0; day <= LOOK_AHEAD_DAYS; day += 1) {
         const dayMs = today + day * DAY_MS;
-        const atMs = day === 0 ? times.find((ms) => dayMs + ms > afterMs) : times[0];
+        const atMs = day === 0 ? firstAfter(times, afterMs - dayMs) : times[0];
         if (atMs !== undefined && isDay(dayMs)) return dayMs + atMs;
       }
       return null;
     },
   };
+}
+
+/** The first of ascending times that is later than `ms`. */
+function firstAfter(times: readonly number[], ms: number): number | undefined {
+  let [low, high] = [0, times.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((times[middle] ?? ms) > ms) high = middle;
+    else low = middle + 1;
+  }
+  return times[low];
 }
 
 /** The times of a day that the fields name, in milliseconds from its beginning, ascending. */

@@ -240,7 +240,7 @@ describe.runIf(victoriaAvailable())('a real VictoriaMetrics', () => {
     const life = lifeOf(state, { sink: unknown.sinkFor('influxdb'), identity, kind: unknown });
     const stop = new AbortController();
     const running = life.deliverer.run(stop.signal).catch(() => undefined);
-    await expect.poll(() => life.deliverer.pendingLines(), { timeout: 5000 }).toBe(0);
+    await expect.poll(() => life.deliverer.pendingLines()).toBe(0);
     stop.abort();
     await running;
     expect(told(life, 'destination-kind')).toMatchObject([{ kind: 'victoriametrics' }]);

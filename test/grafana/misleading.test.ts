@@ -87,7 +87,7 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
   beforeAll(async () => {
     influxd = await startInfluxd();
     expect(await influxd.write('tidemark', LINES.join('\n'))).toBe(204);
-  }, 60_000);
+  });
   afterAll(async () => await influxd[Symbol.asyncDispose]());
 
   const look = async (

@@ -21,7 +21,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
   beforeAll(async () => {
     bench = await openBench();
     filled = await fill(bench, demo, { forMs: 66 * MINUTE_MS });
-  }, 600_000);
+  });
   afterAll(async () => {
     filled[Symbol.dispose]();
     await bench[Symbol.asyncDispose]();

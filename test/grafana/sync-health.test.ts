@@ -29,7 +29,6 @@ test.runIf(prometheusAvailable() && victoriaAvailable())(
     const run = start(['--demo'], {
       cwd: temporary,
       env: { TMPDIR: temporary, TIDEMARK_INFLUX_URL: victoria.url, TIDEMARK_INFLUX_KIND: 'victoriametrics' },
-      withinMs: 150_000,
     });
     try {
       await until('it tells where the page is', () => run.stdout().includes('\n') || run.child.exitCode !== null);

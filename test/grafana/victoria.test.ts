@@ -23,7 +23,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
   beforeAll(async () => {
     bench = await openBench();
     shown = await fillVictoria(bench, demo, { forMs: 66 * MINUTE_MS });
-  }, 600_000);
+  });
   afterAll(async () => {
     await shown[Symbol.asyncDispose]();
     await bench[Symbol.asyncDispose]();

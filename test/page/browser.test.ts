@@ -17,9 +17,6 @@ afterAll(async () => {
   await browser?.close();
 });
 
-/** The page renews itself every five seconds. */
-const SOON = { timeout: 15_000 };
-
 const PATHS = ['', 'device?id=dev-00003', 'alerts', 'events', 'device?id=none'];
 
 async function names(page: Page): Promise<string[]> {
@@ -135,9 +132,7 @@ describe.runIf(isHere)('while somebody looks', () => {
       summary: 'Delivery to influx is held: no connection.',
       destinations: REPORT.destinations.map((each) => ({ ...each, held: 'no connection' })),
     });
-    await expect
-      .poll(() => page.locator('.summary').innerText(), SOON)
-      .toBe('Delivery to influx is held: no connection.');
+    await expect.poll(() => page.locator('.summary').innerText()).toBe('Delivery to influx is held: no connection.');
     expect(await page.locator('.tone').innerText()).toMatch(/trouble/i);
     expect(await page.title()).toMatch(/^Trouble/);
     expect(await page.evaluate('[window.mark, document.querySelector(".devices tbody tr").mark]')).toEqual([1, 1]);
@@ -146,7 +141,7 @@ describe.runIf(isHere)('while somebody looks', () => {
     expect(await link.evaluate((element) => element.ownerDocument.activeElement === element)).toBe(true);
     expect(await names(page)).toEqual(before);
     served.shown.standing = standingWith({});
-    await expect.poll(() => page.locator('.summary').innerText(), SOON).toBe('All 60 devices are held in full.');
+    await expect.poll(() => page.locator('.summary').innerText()).toBe('All 60 devices are held in full.');
     expect(watched.oddities).toEqual([]);
   });
 
@@ -159,7 +154,7 @@ describe.runIf(isHere)('while somebody looks', () => {
     expect(await page.evaluate('document.activeElement.textContent')).toBe('To the content');
     await page.getByRole('searchbox').focus();
     await page.keyboard.type('cellar', { delay: 30 });
-    await expect.poll(() => page.locator('#devices h2').innerText(), SOON).toMatch(/15 of 60/);
+    await expect.poll(() => page.locator('#devices h2').innerText()).toMatch(/15 of 60/);
     expect(await page.evaluate('[document.activeElement.id, document.activeElement.value]')).toEqual([
       'search',
       'cellar',
@@ -167,7 +162,7 @@ describe.runIf(isHere)('while somebody looks', () => {
     expect(page.url()).toContain('search=cellar');
     await page.keyboard.press('Control+A');
     await page.keyboard.press('Delete');
-    await expect.poll(() => page.locator('#devices h2').innerText(), SOON).toMatch(/60 of 60/);
+    await expect.poll(() => page.locator('#devices h2').innerText()).toMatch(/60 of 60/);
     await page.locator('[data-key="sort-name"]').focus();
     await page.keyboard.press('Enter');
     await expect.poll(() => page.locator('th[aria-sort]').innerText()).toMatch(/^Device/);
@@ -191,11 +186,11 @@ describe.runIf(isHere)('while somebody looks', () => {
     expect(await page.locator('#connection').isVisible()).toBe(false);
     await served.server.close();
     await expect
-      .poll(() => page.locator('#connection').innerText(), SOON)
+      .poll(() => page.locator('#connection').innerText())
       .toMatch(/^Tidemark is not reachable since \d\d:\d\d:\d\d UTC\./);
     expect(await page.locator('.summary').innerText()).toBe('All 60 devices are held in full.');
     await using back = await servePage({ standing: standingWith({ summary: 'Back.' }) }, port);
-    await expect.poll(() => page.locator('.summary').innerText(), SOON).toBe('Back.');
+    await expect.poll(() => page.locator('.summary').innerText()).toBe('Back.');
     await expect.poll(() => page.locator('#connection').isVisible()).toBe(false);
     expect(back.url).toBe(served.url);
     // The browser itself logs each connection that is refused, and nothing else is odd.

@@ -16,9 +16,7 @@ const DEVICES = [
 const bench = sharedBench(openBench);
 
 describe.runIf(influxdAvailable())('--backfill', () => {
-  test('killed again and again it comes to its end, and asks twice for what was in flight alone', {
-    timeout: 120_000,
-  }, async () => {
+  test('killed again and again it comes to its end, and asks twice for what was in flight alone', async () => {
     await using stage = await openStage({ bench, devices: DEVICES, historyMs: 4 * DAY_MS, settings: { plan: PLAN } });
     const startedMs = Date.now();
     const args = [
@@ -46,11 +44,10 @@ describe.runIf(influxdAvailable())('--backfill', () => {
     expect([verdict.missing.slice(0, 3), verdict.invented.slice(0, 3)]).toEqual([[], []]);
   });
 
-  test('beside a daemon it follows the work, and ends with 0 and its summary', { timeout: 120_000 }, async () => {
+  test('beside a daemon it follows the work, and ends with 0 and its summary', async () => {
     await using stage = await openStage({ bench, devices: DEVICES, historyMs: 3 * DAY_MS, settings: { plan: PLAN } });
     const daemon = stage.start([], {
       env: { TIDEMARK_LISTEN: '127.0.0.1:0', TIDEMARK_SYNC_HISTORY: '1h' },
-      withinMs: 110_000,
     });
     await until('the daemon runs', () => daemon.stderr().includes('"status_page"'));
     const args = ['--backfill', '--from', '3d', '--to', '2h', '--json'];
@@ -59,7 +56,7 @@ describe.runIf(influxdAvailable())('--backfill', () => {
       0,
       { basis: { source: 'state', requests_asked: 0 } },
     ]);
-    const { code, stdout, stderr } = await stage.run(args, { withinMs: 100_000 });
+    const { code, stdout, stderr } = await stage.run(args);
     expect(code, stderr).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ outcome: 'complete', devices: 2, missing: [], late: false });
     expect(stderr).toContain('a daemon works with this state');

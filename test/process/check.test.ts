@@ -27,7 +27,7 @@ function count(stage: Stage, sql: string): number {
   }
 }
 
-test('beside a daemon: that asks, with its own key, and both are one allowance', { timeout: 60_000 }, async () => {
+test('beside a daemon: that asks, with its own key, and both are one allowance', async () => {
   await using stage = await openStage();
   const daemon = await startDaemon(stage);
   await until('all is held', () => daemon.stderr().includes('first-fill-done'));
@@ -46,7 +46,7 @@ test('beside a daemon: that asks, with its own key, and both are one allowance',
   expect(count(stage, 'SELECT count(*) FROM request')).toBe(stage.simulator.log.total);
 });
 
-test('a bundle beside a daemon has what that tells of itself, and no secret', { timeout: 60_000 }, async () => {
+test('a bundle beside a daemon has what that tells of itself, and no secret', async () => {
   await using stage = await openStage();
   const port = 20_000 + (process.pid % 20_000);
   const env = { TIDEMARK_LISTEN: `127.0.0.1:${port}` };
@@ -76,7 +76,7 @@ test('a bundle beside a daemon has what that tells of itself, and no secret', { 
   expect((await daemon.ended).code).toBe(0);
 });
 
-test('beside a daemon whose key is refused: 77', { timeout: 60_000 }, async () => {
+test('beside a daemon whose key is refused: 77', async () => {
   await using stage = await openStage();
   const daemon = await startDaemon(stage);
   await until('something is read', () => stage.simulator.log.total > 3);
@@ -88,7 +88,7 @@ test('beside a daemon whose key is refused: 77', { timeout: 60_000 }, async () =
   expect((await daemon.ended).code).toBe(0);
 });
 
-test('people read it in 80 columns, whatever is wrong; a closed pipe is no failure', { timeout: 60_000 }, async () => {
+test('people read it in 80 columns, whatever is wrong; a closed pipe is no failure', async () => {
   await using stage = await openStage({ settings: { plan: { name: `\u202e${'Long plan '.repeat(30)}\u001b[31m` } } });
   const long = join(stage.directory, 'd'.repeat(120), 'e'.repeat(100));
   const runs = await Promise.all([

@@ -105,9 +105,7 @@ describe.runIf(influxdAvailable())('--export of what was simulated', () => {
     expect(rows.some(([, id]) => id?.startsWith("'=cmd"))).toBe(true);
   });
 
-  test('beside a daemon it reads on while that writes, takes no lock and leaves no trace', {
-    timeout: 60_000,
-  }, async () => {
+  test('beside a daemon it reads on while that writes, takes no lock and leaves no trace', async () => {
     await using stage = await openStage({ bench });
     const daemon = stage.start([], { env: { TIDEMARK_LISTEN: '127.0.0.1:0' } });
     await until('something is held', async () => {
@@ -147,7 +145,7 @@ describe('who reads', () => {
     }
   });
 
-  test('may stand still: the export waits, and ends when it is told to', { timeout: 60_000 }, async () => {
+  test('may stand still: the export waits, and ends when it is told to', async () => {
     const { stage } = await filled({ historyMs: 24 * 3_600_000, devices: [{ deviceId: 'much', intervalMs: 5000 }] });
     await using _stage = stage;
     const { PATH } = process.env;

@@ -10,12 +10,13 @@ import type { Resender } from '../../src/commands/verify/resend.ts';
 import { resendSides } from '../../src/commands/verify/sides.ts';
 import type { ArchiveWalker } from '../../src/core/state/archive.ts';
 import type { PointsText } from '../../src/core/state/job-args.ts';
+import { patient } from '../support/patience.ts';
 
 const SPAN = { from: 0n, to: 100n, devices: [], kinds: 'all' } as const;
 
 test('--export into a file, which takes every piece at once, stops within moments', async () => {
   const stop = new AbortController();
-  const endMs = performance.now() + 5000;
+  const endMs = performance.now() + patient(5000);
   const line = `telemetry,device_id=d,sensor=s,workspace_id=w value=1 1\n`.repeat(2000).split('\n').slice(0, -1);
   const endless: ArchiveWalker = {
     begin: () => ({ deviceId: 'd', from: 0n }),

@@ -37,7 +37,7 @@ function requestsOf(dataDir: string): number {
 }
 
 describe.runIf(influxdAvailable())('a process that is killed at random moments', () => {
-  test('loses nothing, doubles nothing and asks for nothing again', { timeout: 180_000 }, async () => {
+  test('loses nothing, doubles nothing and asks for nothing again', async () => {
     await using stage = await openStage({
       bench,
       devices: DEVICES,

@@ -43,7 +43,7 @@ async function outcomes(dataDir: string, uid: number | undefined): Promise<reado
   return all;
 }
 
-test('a state that this user may not see is not taken for none', { timeout: 60_000 }, async () => {
+test('a state that this user may not see is not taken for none', async () => {
   const dataDir = join(directory, 'own');
   mkdirSync(dataDir);
   writeFileSync(join(dataDir, 'tidemark.db'), '');
@@ -53,7 +53,7 @@ test('a state that this user may not see is not taken for none', { timeout: 60_0
   expect(told).toEqual(MODES.map(([mode]) => [mode, 1, '', 'cannot read the state there']));
 });
 
-test('a directory by the name of the state file is told as such', { timeout: 60_000 }, async () => {
+test('a directory by the name of the state file is told as such', async () => {
   const dataDir = join(directory, 'folder');
   mkdirSync(join(dataDir, 'tidemark.db'), { recursive: true });
   expect(await outcomes(dataDir, undefined)).toEqual(MODES.map(([mode]) => [mode, 1, '', 'this is no file']));

@@ -30,7 +30,7 @@ test('alone: one screen or one object on standard output, and nothing asked but 
   expect(told.stdout + told.stderr + object.stdout + object.stderr).not.toContain(KEY);
 });
 
-test('beside a daemon: nothing is asked, and the daemon goes on', { timeout: 60_000 }, async () => {
+test('beside a daemon: nothing is asked, and the daemon goes on', async () => {
   await using stage = await openStage();
   // Read at its start, and then not again.
   const yearly = '0 0 1 1 *';

@@ -15,7 +15,7 @@ const COLUMNS = 80;
 let filled: Filled;
 beforeAll(() => {
   filled = runCommandFilled(mkdtempSync(join(tmpdir(), 'tidemark-progress-')));
-}, 60_000);
+});
 afterAll(() => rmSync(filled.directory, { recursive: true, force: true }));
 
 /** What stood on the terminal's last line, one after the other. */

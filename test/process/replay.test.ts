@@ -52,7 +52,7 @@ describe.runIf(influxdAvailable())('--replay', () => {
     expect(rows.map(({ value }) => value)).toEqual(['tied']);
   });
 
-  test('beside a daemon has it do the work', { timeout: 60_000 }, async () => {
+  test('beside a daemon has it do the work', async () => {
     await using stage = await filled();
     const before = await count(stage);
     const daemon = stage.start([], { env: { TIDEMARK_LISTEN: '127.0.0.1:0' } });
@@ -68,7 +68,7 @@ describe.runIf(influxdAvailable())('--replay', () => {
     expect((await daemon.ended).code).toBe(0);
   });
 
-  test('stopped ends with 3 and goes on when it is run again', { timeout: 60_000 }, async () => {
+  test('stopped ends with 3 and goes on when it is run again', async () => {
     await using stage = await filled();
     const before = await count(stage);
     await empty(stage);

@@ -109,7 +109,7 @@ export async function torment({ bench, forMs, seed }: TormentOptions): Promise<T
   stage.simulator.faults = null;
   bench.proxy.setFaults(null);
   const calmMs = performance.now();
-  const run = stage.start([], { env, withinMs: 150_000 });
+  const run = stage.start([], { env });
   const last = await caughtUp(stage, run);
   run.child.kill('SIGTERM');
   const { code } = await run.ended;
@@ -143,7 +143,7 @@ async function caughtUp(stage: Stage, run: Run): Promise<{ report: StatusReport;
     );
     return isHeld && report.devices.length === DEVICES.length && report.destinations[0]?.pending_points === 0;
   };
-  await until(`it has caught up (${stage.dataDir})`, isDone, 120_000);
+  await until(`it has caught up (${stage.dataDir})`, isDone);
   if (report === null) throw new Error('no report');
   return { report, atMs };
 }

@@ -65,7 +65,7 @@ const lineAt = (n: number, device = 'walk'): string =>
   `telemetry,device_id=${device},device_name=${device},sensor=refused,workspace_id=ws value=${n} ${Date.now() - n}000000`;
 
 describe('without a state, and with wrong arguments', () => {
-  test('each is told in its own words, and nothing is made', { timeout: 60_000 }, async () => {
+  test('each is told in its own words, and nothing is made', async () => {
     await using stage = await openStage();
     const env = KEYLESS;
     const none = /There is no state in .*data_dir/;
@@ -104,7 +104,7 @@ describe('without a state, and with wrong arguments', () => {
 });
 
 describe.runIf(influxdAvailable())('--quarantine', () => {
-  test('is listed, sent again and given up: alone, and beside a daemon as its job', { timeout: 90_000 }, async () => {
+  test('is listed, sent again and given up: alone, and beside a daemon as its job', async () => {
     await using stage = await openStage({ bench });
     expect((await stage.run(['--once'])).code).toBe(0);
     refuse(stage, [lineAt(1), lineAt(2), lineAt(3, 'tied')]);
@@ -166,7 +166,7 @@ describe.runIf(influxdAvailable())('--quarantine', () => {
 });
 
 describe.runIf(influxdAvailable())('--backup', () => {
-  test('in the midst of a sync goes on elsewhere: nothing missing, nothing twice', { timeout: 90_000 }, async () => {
+  test('in the midst of a sync goes on elsewhere: nothing missing, nothing twice', async () => {
     await using stage = await openStage({ bench, settings: { time: { latencyMs: { min: 20, max: 40 } } } });
     const daemon = await startDaemon(stage);
     await until(
@@ -200,7 +200,7 @@ describe.runIf(influxdAvailable())('--backup', () => {
     expect(verdict.expected).toBeGreaterThan(300);
   });
 
-  test('leaves nothing behind where there is no room, and says so', { timeout: 60_000 }, async () => {
+  test('leaves nothing behind where there is no room, and says so', async () => {
     await using stage = await openStage();
     expect((await stage.run(['--once'])).code).toBe(0);
     const script = 'trap "" XFSZ; ulimit -f 100; exec "$@"';
@@ -227,9 +227,7 @@ describe.runIf(influxdAvailable())('--backup', () => {
 describe.runIf(influxdAvailable())('--forget', () => {
   const exclude = { TIDEMARK_SYNC_EXCLUDE: 'walk' };
 
-  test('refuses what would come back at once, then removes it: beside a daemon, and alone', {
-    timeout: 90_000,
-  }, async () => {
+  test('refuses what would come back at once, then removes it: beside a daemon, and alone', async () => {
     await using stage = await openStage({ bench });
     expect((await stage.run(['--once'])).code).toBe(0);
     refuse(stage, [lineAt(1), lineAt(2, 'tied')]);
@@ -283,7 +281,7 @@ describe.runIf(influxdAvailable())('--forget', () => {
     );
   });
 
-  test('waits for the database first', { timeout: 60_000 }, async () => {
+  test('waits for the database first', async () => {
     await using stage = await openStage({ bench });
     expect((await stage.run(['--once'])).code).toBe(0);
     const open = openStore(stage.dataDir);
@@ -307,7 +305,7 @@ describe.runIf(influxdAvailable())('--forget', () => {
   });
 });
 
-test('the help of each fits 80 columns and is told without a configuration', { timeout: 60_000 }, async () => {
+test('the help of each fits 80 columns and is told without a configuration', async () => {
   await using stage = await openStage();
   for (const mode of ['--quarantine', '--backup', '--forget']) {
     const { code, stdout } = await stage.run([mode, '--help'], { env: KEYLESS });

@@ -31,7 +31,7 @@ const FAULTS: readonly [string, FaultPlan][] = [
 const SELDOM = [{ deviceId: 'often', intervalMs: 2 * MINUTE_MS }];
 
 describe.runIf(influxdAvailable())('half an hour after the last fault nothing is open', () => {
-  test.each(FAULTS)('%s', { timeout: 60_000 }, async (_, plan) => {
+  test.each(FAULTS)('%s', async (_, plan) => {
     using rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY_MS });
     await liveAsDaemon(rig, { forMs: HOUR_MS });
     const life = await liveAsDaemon(rig, {
@@ -49,22 +49,18 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
   test.each([
     ['that speaks often', DEVICES],
     ['that speaks seldom', SELDOM],
-  ])(
-    'though every answer of a device %s is empty meanwhile: what is held was not shown',
-    { timeout: 60_000 },
-    async (_, devices) => {
-      using rig = await openRig(bench, { world: worldOf(devices), historyMs: 2 * DAY_MS });
-      await liveAsDaemon(rig, { forMs: HOUR_MS });
-      const life = await liveEmptyFor(rig, 2 * HOUR_MS, { thenMs: 30 * MINUTE_MS });
-      expect(told(life, 'restatement')).toEqual([]);
-      expect(new Set(told(life, 'gap-named').map(({ deviceId, reason }) => `${deviceId}: ${reason}`))).toEqual(
-        new Set(['often: page not understood']),
-      );
-      await expectHealed(rig, life);
-    },
-  );
+  ])('though every answer of a device %s is empty meanwhile: what is held was not shown', async (_, devices) => {
+    using rig = await openRig(bench, { world: worldOf(devices), historyMs: 2 * DAY_MS });
+    await liveAsDaemon(rig, { forMs: HOUR_MS });
+    const life = await liveEmptyFor(rig, 2 * HOUR_MS, { thenMs: 30 * MINUTE_MS });
+    expect(told(life, 'restatement')).toEqual([]);
+    expect(new Set(told(life, 'gap-named').map(({ deviceId, reason }) => `${deviceId}: ${reason}`))).toEqual(
+      new Set(['often: page not understood']),
+    );
+    await expectHealed(rig, life);
+  });
 
-  test('though every answer is empty over restarts for most of a day', { timeout: 60_000 }, async () => {
+  test('though every answer is empty over restarts for most of a day', async () => {
     using rig = await openRig(bench, { world: worldOf(SELDOM), historyMs: 2 * DAY_MS });
     await liveAsDaemon(rig, { forMs: HOUR_MS });
     rig.simulator.faults = often(always(falselyEmpty));
@@ -75,9 +71,7 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
     await expectHealed(rig, await liveAsDaemon(rig, { forMs: 30 * MINUTE_MS }));
   });
 
-  test('though every answer is empty while its history is fetched for the first time', {
-    timeout: 60_000,
-  }, async () => {
+  test('though every answer is empty while its history is fetched for the first time', async () => {
     using rig = await openRig(bench, {
       world: worldOf([{ deviceId: 'often', intervalMs: 10 * MINUTE_MS }], 22 * DAY_MS),
       historyMs: 20 * DAY_MS,
@@ -97,7 +91,7 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
     await expectHealed(rig, life, NOW_MS - 20 * DAY_MS + 4 * HOUR_MS);
   });
 
-  test('though every answer is empty from the very first one on', { timeout: 60_000 }, async () => {
+  test('though every answer is empty from the very first one on', async () => {
     using rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY_MS });
     rig.simulator.faults = onPath(/telemetry/, always(falselyEmpty));
     await liveAsDaemon(rig, { forMs: 2 * HOUR_MS });
@@ -105,9 +99,7 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
     await expectHealed(rig, await liveAsDaemon(rig, { forMs: 30 * MINUTE_MS }));
   });
 
-  test('though its first answers were empty, and the first true one is of its history', {
-    timeout: 60_000,
-  }, async () => {
+  test('though its first answers were empty, and the first true one is of its history', async () => {
     using rig = await openRig(bench, { world: worldOf(DEVICES, 8 * DAY_MS), historyMs: 6 * DAY_MS });
     rig.simulator.faults = often(firstOnes([1, 2]));
     const life = await liveAsDaemon(rig, { forMs: HOUR_MS });
@@ -117,9 +109,7 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
 });
 
 describe.runIf(influxdAvailable())('a plan that shows nothing older than its days', () => {
-  test('hides what was held: that is not gone, and empty answers are not in doubt for it', {
-    timeout: 60_000,
-  }, async () => {
+  test('hides what was held: that is not gone, and empty answers are not in doubt for it', async () => {
     const readings = spokenFrom(NOW_MS - 2 * DAY_MS, 280);
     using rig = await openRig(bench, { world: worldOf([{ deviceId: 'often', readings }]), historyMs: 10 * DAY_MS });
     rig.simulator.settings.plan.historyMaxDays = 3;
@@ -137,7 +127,7 @@ describe.runIf(influxdAvailable())('a plan that shows nothing older than its day
 });
 
 describe.runIf(influxdAvailable())('readings that are gone from the API, all there were of a device', () => {
-  test('are taken as gone after a day, once; what comes after them is there', { timeout: 60_000 }, async () => {
+  test('are taken as gone after a day, once; what comes after them is there', async () => {
     using rig = await openRig(bench, { world: worldOf(SELDOM), historyMs: 2 * DAY_MS });
     await liveAsDaemon(rig, { forMs: HOUR_MS });
     const goneMs = rig.clock.nowMs();
@@ -159,7 +149,7 @@ describe.runIf(influxdAvailable())('readings that are gone from the API, all the
     expect(expected).toBeGreaterThan(20);
   });
 
-  test('are waited for again where they come back', { timeout: 60_000 }, async () => {
+  test('are waited for again where they come back', async () => {
     using rig = await openRig(bench, { world: worldOf(SELDOM), historyMs: 4 * DAY_MS });
     await liveAsDaemon(rig, { forMs: HOUR_MS });
     rig.simulator.faults = often(always(falselyEmpty));
@@ -172,7 +162,7 @@ describe.runIf(influxdAvailable())('readings that are gone from the API, all the
 });
 
 describe.runIf(influxdAvailable())('--once, where every answer of a device is empty', () => {
-  test('names the gap, and the next one fills it', { timeout: 60_000 }, async () => {
+  test('names the gap, and the next one fills it', async () => {
     using rig = await openRig(bench, { world: worldOf(SELDOM), historyMs: 2 * DAY_MS });
     await rig.once();
     await rig.clock.sleep(HOUR_MS);
@@ -191,7 +181,7 @@ describe.runIf(influxdAvailable())('--once, where every answer of a device is em
 });
 
 describe.runIf(influxdAvailable())('--once, where a reading is gone at the edge of what is held', () => {
-  test('does not believe an empty answer for that others lack the reading', { timeout: 60_000 }, async () => {
+  test('does not believe an empty answer for that others lack the reading', async () => {
     using rig = await openRig(bench, {
       world: worldOf([{ deviceId: 'often', intervalMs: MINUTE_MS }], 6 * DAY_MS),
       historyMs: 4 * DAY_MS,
@@ -212,7 +202,7 @@ describe.runIf(influxdAvailable())('--once, where a reading is gone at the edge 
     expect(expected).toBeGreaterThan(1000);
   });
 
-  test('doubts nothing any more for a reading that answers with others lack', { timeout: 60_000 }, async () => {
+  test('doubts nothing any more for a reading that answers with others lack', async () => {
     const [first, later] = [spokenFrom(NOW_MS - 12 * HOUR_MS, 60), spokenFrom(NOW_MS + 3 * HOUR_MS, 60)];
     const spoken = { deviceId: 'often', readings: [...first, ...later] };
     using rig = await openRig(bench, { world: worldOf([spoken]), historyMs: 12 * DAY_MS });

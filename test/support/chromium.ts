@@ -39,6 +39,7 @@ export async function watchedPage(
   options: BrowserContextOptions = {},
 ): Promise<Watched> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  context.setDefaultTimeout(300_000);
   const page = await context.newPage();
   const oddities: string[] = [];
   page.on('console', (message) => {

@@ -8,7 +8,7 @@ import { runHousekeeping } from '../../src/archive/maintenance.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { Schedules } from '../../src/core/schedule.ts';
 import type { ReadyReport, StatusReport } from '../../src/core/status.ts';
-import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { type DaemonParts, type KeySource, runDaemon } from '../../src/scheduler/sessions.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
@@ -81,7 +81,7 @@ export async function liveAsDaemon(rig: Rig, options: DaemonOptions): Promise<Da
 
 /** Devices of three kinds, for whoever needs no others. */
 export const DEVICES: readonly DeviceSpec[] = [
-  { deviceId: 'often', intervalMs: 20 * SECOND_MS, jitter: 0.5 },
+  { deviceId: 'often', intervalMs: MINUTE_MS, jitter: 0.5 },
   { deviceId: 'tied', intervalMs: MINUTE_MS, traits: ['ties'] },
   { deviceId: 'seldom', intervalMs: 17 * MINUTE_MS },
 ];

@@ -118,13 +118,13 @@ level = "error"
 }
 
 async function untilReady(url: string, child: ChildProcess): Promise<void> {
-  for (let attempt = 0; attempt < 500; attempt += 1) {
+  for (let attempt = 0; attempt < 15_000; attempt += 1) {
     if (child.exitCode !== null) throw new Error('influxd ended at once');
     const answer = await fetch(`${url}/ping`).catch(() => null);
     if (answer?.status === 204) return;
     await sleep(20);
   }
-  throw new Error('influxd did not answer within ten seconds');
+  throw new Error('influxd did not answer within five minutes');
 }
 
 /** Tells the keeper what to do with the data, and waits until the database is gone. */

@@ -7,7 +7,13 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 /** Folders whose tests wait for processes, servers and browsers for most of their time. */
 const WAITING = ['test/process/', 'test/page/', 'test/commands/verify/', 'test/commands/check/', 'test/prometheus/'];
 /** Folders whose tests compute for long. */
-const COMPUTING = ['test/commands/backfill/', 'test/scheduler/', 'test/safety/', 'test/commands/once/', 'test/grafana/'];
+const COMPUTING = [
+  'test/commands/backfill/',
+  'test/scheduler/',
+  'test/safety/',
+  'test/commands/once/',
+  'test/grafana/',
+];
 
 /** One of each in turn, then all that is short. */
 export class MixedSequence extends BaseSequencer {

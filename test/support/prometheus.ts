@@ -91,7 +91,7 @@ scrape_configs:
   for (let attempt = 0; ; attempt += 1) {
     const answer = await fetch(`${url}/-/ready`).catch(() => null);
     if (answer?.status === 200) break;
-    if (child.exitCode !== null || attempt > 1500) throw new Error('prometheus did not start');
+    if (child.exitCode !== null || attempt > 15_000) throw new Error('prometheus did not start');
     await sleep(20);
   }
   return {

@@ -84,7 +84,7 @@ export async function startVictoria(...more: readonly string[]): Promise<Victori
 }
 
 async function untilReady(url: string, child: ChildProcess): Promise<void> {
-  for (let attempt = 0; attempt < 500; attempt += 1) {
+  for (let attempt = 0; attempt < 15_000; attempt += 1) {
     if (child.exitCode !== null) throw new Error('victoria-metrics ended at once');
     const answer = await fetch(`${url}/health`).catch(() => null);
     if (answer?.status === 200) return;

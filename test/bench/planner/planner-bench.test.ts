@@ -29,7 +29,7 @@ describe('a virtual day through planner and pace', () => {
     // Half of what is allowed is a hundred times what it takes on a quiet machine.
     expect(result.run.deciding.meanUs).toBeLessThan(500);
     expectMet(result);
-  }, 120_000);
+  });
 
   test.each([
     { devices: 50, plan: 'tight', others: 0 },

@@ -291,9 +291,7 @@ describe('the file of the state', () => {
     expect(report.exit_code).toBe(78);
   });
 
-  test('held by another process that takes no work: it is told, and nothing is asked', {
-    timeout: 60_000,
-  }, async () => {
+  test('held by another process that takes no work: it is told, and nothing is asked', async () => {
     await using stage = await openStage();
     fill(stage);
     const { close } = openStore(stage.dataDir);

@@ -115,7 +115,7 @@ describe('what was cleared and is pulled again', () => {
       }),
       { numRuns: 80 },
     );
-  }, 120_000);
+  });
 
   test('is sent again as the identical line, counted nowhere, and held from then on', () => {
     using state = scratchStore();

@@ -329,7 +329,7 @@ describe('a place that cannot hold a state', () => {
     });
   });
 
-  test('a state that another program has locked for itself', { timeout: 20_000 }, () => {
+  test('a state that another program has locked for itself', () => {
     using place = scratch();
     fill(place);
     const db = new Database(place.file);
