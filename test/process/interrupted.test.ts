@@ -6,8 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { realClock } from '../../src/app/real-clock.ts';
 import { runExport } from '../../src/commands/export/export.ts';
 import { createFormatter } from '../../src/commands/export/format.ts';
-import type { Resender } from '../../src/commands/verify/resend.ts';
-import { resendSides } from '../../src/commands/verify/sides.ts';
+import { type Resender, resendOthers } from '../../src/commands/verify/repair.ts';
 import type { ArchiveWalker } from '../../src/core/state/archive.ts';
 import type { PointsText } from '../../src/core/state/job-args.ts';
 import { patient } from '../support/patience.ts';
@@ -82,7 +81,7 @@ describe('what is no reading and is sent again before a lack is taken back', () 
 
   test('takes nothing back of a stretch of which the database refused some', async () => {
     const resender = resenderBy((line) => (line.includes('=b ') ? 'refused' : 'accepted'));
-    const { found, trouble } = await resendSides({ walker, resender }, FOUND, never);
+    const { found, trouble } = await resendOthers({ walker, resender }, FOUND, never);
     expect([found.map(([id]) => id), trouble]).toEqual([['a', 'c'], null]);
     expect(resender.sent).toHaveLength(3);
     expect(resender.sent.every((line) => line.startsWith('coverage_hour,'))).toBe(true);
@@ -94,11 +93,11 @@ describe('what is no reading and is sent again before a lack is taken back', () 
       if (line.includes('=b ')) stop.abort(new Error('stopped by SIGINT'));
       return 'accepted';
     });
-    const stopped = await resendSides({ walker, resender }, FOUND, stop.signal);
+    const stopped = await resendOthers({ walker, resender }, FOUND, stop.signal);
     expect(stopped).toMatchObject({ trouble: { words: 'stopped before it was finished' } });
     expect(stopped.found.map(([id]) => id)).toEqual(['a', 'b']);
     const down = resenderBy((line) => (line.includes('=b ') ? 'down' : 'accepted'));
-    const { found, trouble } = await resendSides({ walker, resender: down }, FOUND, never);
+    const { found, trouble } = await resendOthers({ walker, resender: down }, FOUND, never);
     expect([found.map(([id]) => id), trouble?.words]).toEqual([['a'], 'down']);
   });
 });

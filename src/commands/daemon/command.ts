@@ -56,14 +56,8 @@ function jobPartsOf(sync: Sync, { scrub }: Voice, place: JobPlace): JobParts {
     once: createOnceWorker(sync),
     check: createCheckWorker({ ...sync, timeoutMs: place.timeoutMs }),
     backfill: createBackfillWorker({ ...sync, rates }),
-    mend: lazily(async () => (await import('../verify/mend.ts')).createMendWorker(sync)),
-    sample: lazily(async () => {
-      const [{ createSampleWorker }, { openVerifyState }] = await Promise.all([
-        import('../verify/sample-job.ts'),
-        import('../../store/look/verify.ts'),
-      ]);
-      return createSampleWorker(sync.context, () => openVerifyState(place.dataDir));
-    }),
+    mend: lazily(async () => (await import('../verify/job.ts')).createMendWorker(sync)),
+    sample: lazily(async () => (await import('../verify/job.ts')).createSampleWorker(sync, place.dataDir)),
     replay: createReplayWorker({ ...sync.context, deliverers: sync.deliverers }),
     ...createQuarantineWorkers(quarantineParts(sync)),
     forget: createForgetWorker(forgetParts(sync)),

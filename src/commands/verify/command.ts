@@ -1,13 +1,12 @@
 /**
- * `--verify` put together: the state without its lock, each database for reading, and with `--repair` for writing too.
+ * `--verify`: opens the state without its lock and each database for reading, and with `--repair` for writing too;
+ * compares, repairs, and prints.
  */
 
 import { type Database, databasesOf } from '../../app/readable-databases.ts';
 import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
 import { VERSION } from '../../app/version.ts';
-import type { VerifyCommand } from '../../cli/command.ts';
-import type { Config, StateConfig } from '../../config/config.ts';
 import { UserError } from '../../core/faults.ts';
 import { identityTag } from '../../core/lines/line-text.ts';
 import type { VerifyState } from '../../core/state/verify.ts';
@@ -15,24 +14,22 @@ import { formatExact } from '../../core/time.ts';
 import { createPointSource } from '../../influx/queries.ts';
 import { createInfluxSink } from '../../influx/sink.ts';
 import { openVerifyState } from '../../store/look/verify.ts';
-import type { CommandRun } from '../shared/command.ts';
+import { printAnswer } from '../shared/command.ts';
 import { type AskedSpan, readSpan } from '../shared/options.ts';
-import { runSample } from './api.ts';
-import { noFindings } from './day.ts';
-import { fetchCost } from './gone.ts';
-import { repairRest } from './repair.ts';
-import { type DestinationVerdict, dayStart, exitOf } from './report.ts';
-import { createResender } from './resend.ts';
-import type { SampleVerdict } from './sample-report.ts';
-import { verifyText } from './text.ts';
-import { daysOf, type Verified, type VerifySpan, verifyDestination } from './verify.ts';
-
-/** With the API where it is configured and may be needed: then the configuration has its key. */
-type VerifyRun = CommandRun<VerifyCommand, StateConfig | Config>;
-
-function apiOf(config: StateConfig | Config): Config | null {
-  return 'key' in config.api ? (config as Config) : null;
-}
+import { compareDestination, daysOf, type VerifyRange } from './compare.ts';
+import { dayStart } from './examine.ts';
+import { runSample, type VerifyRun } from './job.ts';
+import { createResender, fetchCost, repairDestination } from './repair.ts';
+import {
+  type DestinationVerdict,
+  exitOf,
+  outcomeOf,
+  type SampleVerdict,
+  totalOf,
+  verdictOf,
+  verdictUnread,
+  verifyText,
+} from './result.ts';
 
 /** Compares and prints. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runVerifyCommand(run: VerifyRun, ports: ProcessPorts): Promise<number> {
@@ -46,57 +43,37 @@ export async function runVerifyCommand(run: VerifyRun, ports: ProcessPorts): Pro
   try {
     const deviceIds = devicesOf(state, command.devices);
     const days = daysOf(state, asked, realClock);
-    const span = days === null ? null : { ...days, deviceIds, isAll: command.devices.length === 0 };
+    const range = days === null ? null : { ...days, deviceIds, isAll: command.devices.length === 0 };
     const destinations: DestinationVerdict[] = [];
-    for (const database of databases) destinations.push(await compare(run, { state, database, span }, ports));
+    for (const database of databases) destinations.push(await verify(run, { state, database, range }, ports));
     const sample = windows === 0 || ports.signal.aborted ? null : await takeSample(run, { windows, asked }, ports);
     voice.endProgress();
-    return tell(run, { days, destinations, sample }, ports);
+    const told = {
+      from: days === null ? null : formatExact(dayStart(days.fromDay)),
+      to: days === null ? null : formatExact(dayStart(days.toDay)),
+      repair: command.repair,
+      destinations,
+      sample,
+    };
+    const outcomes = destinations.map(({ outcome }) => outcome);
+    const exitCode = exitOf(sample === null ? outcomes : [...outcomes, outcomeOf(sample)]);
+    const object = { version: VERSION, ...told, exit_code: exitCode };
+    printAnswer(run, ports, { object, text: () => verifyText(told) });
+    return exitCode;
   } finally {
     voice.endProgress();
     state.close();
   }
 }
 
-interface Told {
-  readonly days: Pick<VerifySpan, 'fromDay' | 'toDay'> | null;
-  readonly destinations: readonly DestinationVerdict[];
-  readonly sample: SampleVerdict | null;
-}
-
-function tell({ command, voice }: VerifyRun, { days, destinations, sample }: Told, ports: ProcessPorts): number {
-  const told = {
-    from: days === null ? null : formatExact(dayStart(days.fromDay)),
-    to: days === null ? null : formatExact(dayStart(days.toDay)),
-    repair: command.repair,
-    destinations,
-    sample,
-  };
-  const audit = sample === null ? [] : [outcomeOf(sample)];
-  const exitCode = exitOf([...destinations.map(({ outcome }) => outcome), ...audit]);
-  const object = { version: VERSION, ...told, exit_code: exitCode };
-  ports.print(voice.scrub(command.json ? `${JSON.stringify(object)}\n` : verifyText(told)));
-  return exitCode;
-}
-
-function outcomeOf({ missing, gone, reason }: SampleVerdict): DestinationVerdict['outcome'] {
-  if (missing + gone > 0) return 'different';
-  return reason === null ? 'equal' : 'unfinished';
-}
-
 async function takeSample(
-  { command, config, voice, secrets }: VerifyRun,
+  run: VerifyRun,
   { windows, asked: { from, to } }: { readonly windows: number; readonly asked: AskedSpan },
   ports: ProcessPorts,
 ): Promise<SampleVerdict> {
-  const args = {
-    windows,
-    from: from === null ? null : `${from}`,
-    to: to === null ? null : `${to}`,
-    devices: command.devices,
-    repair: command.repair,
-  };
-  return await runSample({ config: apiOf(config), dataDir: config.dataDir, voice, secrets }, args, ports);
+  const { devices, repair } = run.command;
+  const args = { windows, from: from?.toString() ?? null, to: to?.toString() ?? null, devices, repair };
+  return await runSample(run, args, ports);
 }
 
 function readSample(text: string): number {
@@ -105,63 +82,37 @@ function readSample(text: string): number {
   throw new UserError('--sample: expected how many windows to read again, a whole number from 1 to 1000', 2);
 }
 
-interface Comparison {
+interface Verified {
   readonly state: VerifyState;
   readonly database: Database;
   /** `null` where nothing is kept. */
-  readonly span: VerifySpan | null;
+  readonly range: VerifyRange | null;
 }
 
-async function compare(run: VerifyRun, comparison: Comparison, ports: ProcessPorts): Promise<DestinationVerdict> {
-  const { command, config, voice, secrets } = run;
-  const { state, database, span } = comparison;
-  const { options, candidates, batchLines } = database;
-  const destination = state.destination(options.name, candidates);
-  if (span === null) return unsent(options.name, 'equal');
-  if (destination === null || state.workspaceTag === null) return unsent(options.name, 'unfinished');
+/** Compares a database and repairs it where that is asked for. */
+async function verify(
+  run: VerifyRun,
+  { state, database: { options, candidates, batchLines }, range }: Verified,
+  ports: ProcessPorts,
+): Promise<DestinationVerdict> {
+  const { name } = options;
+  const destination = state.destination(name, candidates);
+  if (range === null) return verdictUnread(name, null);
+  if (destination === null || state.workspaceTag === null) {
+    return verdictUnread(name, 'nothing was sent to it yet. Start the daemon, or run --once');
+  }
   const { kind } = destination;
   const source = createPointSource(options, kind, identityTag(state.workspaceTag));
   const sink = createInfluxSink(options, kind);
-  const resender = command.repair ? createResender({ sink, kind, findDisplaced: state.displacedTo, batchLines }) : null;
-  const of = async (deviceIds: readonly string[], isAll: boolean): Promise<Verified> => {
-    const devices = deviceIds.length;
-    const onDevice = (done: number): void =>
-      voice.showWork(() => ({ share: done / devices, words: `${done}/${devices} devices of ${options.name}` }));
-    const parts = { state, source, destination, clock: realClock, resender, onDevice };
-    return await verifyDestination(parts, { ...span, deviceIds, isAll }, ports.signal);
-  };
-  const first = await of(span.deviceIds, span.isAll);
-  if (resender === null) {
-    return { ...first.verdict, to_fetch: fetchCost(first.sums.gone, state.plan, realClock.nowMs()) };
-  }
-  const parts = {
-    run: { config: apiOf(config), dataDir: config.dataDir, voice, secrets },
-    ...{ state, destination, span },
-    resender,
-    compare: (deviceIds: readonly string[]) => of(deviceIds, false),
-  };
-  return await repairRest(parts, first, ports);
-}
-
-/** Of a destination that the state has never sent anything to. */
-function unsent(name: string, outcome: DestinationVerdict['outcome']): DestinationVerdict {
-  const { missing, different, extra, untold, pending, quarantined, lacking } = noFindings();
-  const reason = outcome === 'equal' ? null : 'nothing was sent to it yet. Start the daemon, or run --once';
-  return {
-    ...{ name, kind: null, outcome, reason },
-    ...{ devices_compared: 0, days_compared: 0, days_partly_covered: 0, points_kept: 0 },
-    ...{ missing, different, extra, untold, pending, quarantined, lacking },
-    ...{
-      mended: 0,
-      fetched: 0,
-      refused_again: 0,
-      refusal: null,
-      to_fetch: null,
-      unknown_devices: [],
-      differences: [],
-      differences_left_out: 0,
-    },
-  };
+  const resender = run.command.repair ? createResender({ sink, kind, state, batchLines }) : null;
+  const comparison = { state, source, destination, clock: realClock, resend: resender?.send ?? null };
+  const onDevice = (done: number, of: number): void =>
+    run.voice.showWork(() => ({ share: done / of, words: `${done}/${of} devices of ${name}` }));
+  const compared = await compareDestination(comparison, { range, onDevice }, ports.signal);
+  if (resender !== null)
+    return await repairDestination({ run, comparison, range, resender, onDevice }, compared, ports);
+  const toFetch = fetchCost(totalOf(compared.tally).gone, state.plan, realClock.nowMs());
+  return verdictOf(source, compared, { toFetch });
 }
 
 function devicesOf(state: VerifyState, asked: readonly string[]): readonly string[] {

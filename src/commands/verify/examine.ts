@@ -1,41 +1,89 @@
 /**
- * A day of a device of which the sums differ, point by point and stretch by stretch, so that few points are in memory.
+ * A day of a device of which the sums differ, point by point and stretch by stretch, so that few points are in memory:
+ * what is kept against what a destination returns.
  *
- * Promises: what is settled before the destination is asked has to be in its answer, what is settled later may be; with
- * `resend` what is missing is sent again as the identical lines: the day is to be looked at once more then.
+ * Where the archive keeps the lines, each is looked for by itself. Where it has let them go, what is left of the day's kept
+ * sum, once all that is known by its line is taken off, has to be the sum of what is left of the answer.
+ *
+ * Promises: what was delivered before the destination is asked has to be in its answer, what is delivered later may be; with
+ * `--repair` what is missing is sent again as the identical lines: the day is to be looked at once more then.
  */
-import { type Interval, type Intervals, intersect, normalize } from '../../core/intervals.ts';
+import { type Interval, type Intervals, includes, intersect, normalize } from '../../core/intervals.ts';
+import { type DestinationKind, type FindDisplaced, translate } from '../../core/lines/dialect.ts';
+import { readLine } from '../../core/lines/line-reader.ts';
 import { identityTag } from '../../core/lines/line-text.ts';
-import { emptySum, isSameSum } from '../../core/lines/point-sum.ts';
+import {
+  addPoint,
+  emptySum,
+  type GrowingSum,
+  isSameSum,
+  lessSum,
+  type PointSum,
+  pointIdentity,
+} from '../../core/lines/point-sum.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { MissingPoints } from '../../core/state/log.ts';
-import type { KeptDay, KnownDestination, PointSource, ReadTrouble, VerifyState } from '../../core/state/verify.ts';
-import { DAY_NS, type EpochNs, SECOND_NS } from '../../core/time.ts';
-import { askPatiently } from './ask.ts';
-import {
-  beginExamination,
-  type Examination,
-  endExamination,
-  examineStretch,
-  type Findings,
-  gather,
-  type LackLeft,
-  type Returned,
-} from './day.ts';
+import type {
+  KeptDay,
+  KeptStretch,
+  KnownDestination,
+  PointSource,
+  ReadTrouble,
+  TakePoint,
+  VerifyState,
+} from '../../core/state/verify.ts';
+import { DAY_NS, type EpochNs, SECOND_MS, SECOND_NS } from '../../core/time.ts';
 
-export interface DeviceParts {
+/** What makes a day differ. */
+export const DIFFERENCES = ['missing', 'different', 'extra', 'untold'] as const;
+
+/** What is found of some stretch, by the names that `--json` serves. A point is counted once. */
+export interface Findings extends Record<(typeof DIFFERENCES)[number], number> {
+  /** Delivered, and not there. */
+  missing: number;
+  /** There with another value. */
+  different: number;
+  /** There, and of nothing that is kept. */
+  extra: number;
+  /** Maybe extra, maybe readings that came when the archive had let go of their stretch: nothing tells. */
+  untold: number;
+  /** Not there, and no difference: not delivered yet. */
+  pending: number;
+  /** Not there, and no difference: in quarantine. */
+  quarantined: number;
+  /** Not there, and no difference: known to be missing. */
+  lacking: number;
+  /** Of those missing or different: what the archive keeps no more. */
+  gone: number;
+}
+
+export function noFindings(): Findings {
+  return { missing: 0, different: 0, extra: 0, untold: 0, pending: 0, quarantined: 0, lacking: 0, gone: 0 };
+}
+
+/** Whether a day is as it should be, apart from what is excused. */
+export function isSound(findings: Findings): boolean {
+  return DIFFERENCES.every((each) => findings[each] === 0);
+}
+
+export function addFindings(to: Findings, from: Findings): void {
+  for (const key of Object.keys(to) as (keyof Findings)[]) to[key] += from[key];
+}
+
+/** A destination that is compared with the state. */
+export interface Comparison {
   readonly state: VerifyState;
   readonly source: PointSource;
   readonly destination: KnownDestination;
   readonly clock: Clock;
-  /** Whether what can be mended counts as a difference though the lack-set names it. */
-  readonly mends: boolean;
-  /** Sends lines of the log again. `null`: nothing is mended. @returns what was in the way; `null` for nothing. */
+  /** Sends lines of the log again. `null`: nothing is repaired. @returns what was in the way; `null` for nothing. */
   readonly resend: ((lines: readonly string[], signal: AbortSignal) => Promise<ReadTrouble | null>) | null;
 }
 
-/** What is found of a day. */
-export interface Examined {
+/** A day of a device as it was found. */
+export interface FoundDay {
+  readonly deviceId: string;
+  /** Since 1970. */
   readonly day: number;
   readonly kept: KeptDay;
   readonly findings: Findings;
@@ -48,15 +96,17 @@ export interface Examined {
 /** How often a day is begun anew because the state has moved meanwhile. */
 const ATTEMPTS = 3;
 
-export interface DayOf {
+interface DayOf {
   readonly deviceId: string;
   readonly day: number;
   /** About how many points it has. */
   readonly size: number;
+  /** Whether nothing is sent again any more: it is looked at once more after that. */
+  readonly isLast: boolean;
 }
 
 /** Examines a day stretch by stretch, and mends it on the way. @returns what was found, or what was in the way. */
-export async function examineDay(parts: DeviceParts, of: DayOf, signal: AbortSignal): Promise<Examined | ReadTrouble> {
+export async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Promise<FoundDay | ReadTrouble> {
   const { state, destination, source } = parts;
   let sent = 0;
   for (let attempt = 1; ; attempt += 1) {
@@ -71,7 +121,7 @@ export async function examineDay(parts: DeviceParts, of: DayOf, signal: AbortSig
     sent += work.sent;
     const kept = keptOf(state, of);
     const cleared = normalize(work.cleared);
-    const end = { day: of.day, kept, sent, cleared };
+    const end = { deviceId: of.deviceId, day: of.day, kept, sent, cleared };
     // Without a cleared stretch every line was looked for by itself.
     if (cleared.length === 0) return { ...end, findings: work.examination.findings };
     if (!isSameSum(kept, keptBefore) && attempt < ATTEMPTS) continue;
@@ -80,8 +130,8 @@ export async function examineDay(parts: DeviceParts, of: DayOf, signal: AbortSig
   }
 }
 
-async function examineSpans(parts: DeviceParts, work: DayWork, signal: AbortSignal): Promise<ReadTrouble | null> {
-  const { resend } = parts;
+async function examineSpans(parts: Comparison, work: DayWork, signal: AbortSignal): Promise<ReadTrouble | null> {
+  const resend = work.of.isLast ? null : parts.resend;
   const { examination } = work;
   for (const span of stretchesOf(work.of)) {
     const trouble = await examineSpan(parts, { ...work, span }, signal);
@@ -96,8 +146,8 @@ async function examineSpans(parts: DeviceParts, work: DayWork, signal: AbortSign
 }
 
 /** What is beyond a retention stays so; what a destination was set aside with, or came too late for, can be mended. */
-function isExcuse({ reason }: MissingPoints, { mends }: DeviceParts): boolean {
-  return !mends || (reason !== 'cleared' && reason !== 'set aside');
+function isExcuse({ reason }: MissingPoints, { resend }: Comparison): boolean {
+  return resend === null || (reason !== 'cleared' && reason !== 'set aside');
 }
 
 function pointsIn(lacks: readonly LackLeft[], cleared: Intervals): number {
@@ -117,7 +167,7 @@ interface DayWork {
 const MOVED_NS: EpochNs = SECOND_NS;
 
 async function examineSpan(
-  { state, source, destination, clock }: DeviceParts,
+  { state, source, destination, clock }: Comparison,
   { of: { deviceId }, span, examination, cleared, lacks }: DayWork & { readonly span: Interval },
   signal: AbortSignal,
 ): Promise<ReadTrouble | null> {
@@ -156,7 +206,7 @@ const STRETCH_POINTS = 20_000;
 
 function stretchesOf({ day, size }: DayOf): Interval[] {
   const parts = BigInt(Math.min(1440, Math.ceil(Math.max(1, size) / STRETCH_POINTS)));
-  const { from } = wholeDay(day);
+  const from = dayStart(day);
   return Array.from({ length: Number(parts) }, (_, nth) => ({
     from: from + edge(BigInt(nth), parts),
     to: from + edge(BigInt(nth) + 1n, parts),
@@ -169,8 +219,13 @@ function edge(nth: bigint, parts: bigint): EpochNs {
   return ns - (ns % 1_000_000n);
 }
 
-function wholeDay(day: number): Interval {
-  return { from: BigInt(day) * DAY_NS, to: BigInt(day + 1) * DAY_NS };
+/** The beginning of a day since 1970. */
+export function dayStart(day: number): EpochNs {
+  return BigInt(day) * DAY_NS;
+}
+
+export function wholeDay(day: number): Interval {
+  return { from: dayStart(day), to: dayStart(day + 1) };
 }
 
 function keptOf(state: VerifyState, { deviceId, day }: DayOf): KeptDay {
@@ -180,4 +235,214 @@ function keptOf(state: VerifyState, { deviceId, day }: DayOf): KeptDay {
 /** A day of which nothing is kept. */
 export function noDay(day: number): KeptDay {
   return { day, readings: 0, texts: 0, ...emptySum() };
+}
+
+/** How long is waited before each further try. */
+const REST_MS: readonly number[] = [SECOND_MS, 3 * SECOND_MS, 10 * SECOND_MS];
+
+/**
+ * Asks a destination for a stretch; where it fails for a moment, again from the beginning of the stretch.
+ *
+ * @param begin makes what the points are gathered in: anew for each try. @returns it, or what was in the way.
+ */
+export async function askPatiently<T extends object>(
+  { source, clock }: Pick<Comparison, 'source' | 'clock'>,
+  of: { readonly device: string } & Interval,
+  begin: () => { readonly gathered: T; readonly take: TakePoint },
+  signal: AbortSignal,
+): Promise<T | ReadTrouble> {
+  for (let nth = 0; ; nth += 1) {
+    const { gathered, take } = begin();
+    const trouble = await source.points(of, take, signal);
+    if (trouble === null) return gathered;
+    const restMs = REST_MS[nth];
+    if (trouble.kind === 'refused' || restMs === undefined) return trouble;
+    await clock.sleep(restMs, signal);
+  }
+}
+
+/** The points of an answer, by what identifies them. */
+export type Returned = Map<string, string>;
+
+/** Gathers an answer. */
+export function gather(returned: Returned): TakePoint {
+  return (stamp, sensor, field) => {
+    const equals = field.indexOf('=');
+    const key = keyOf(stamp, sensor, field.slice(0, equals));
+    // A point that is there twice, in series that differ by other tags, is one too many.
+    returned.set(returned.has(key) ? `${key}\n${returned.size}` : key, field.slice(equals + 1));
+  };
+}
+
+const keyOf = (stamp: string, sensor: string, name: string): string => `${stamp} ${name} ${sensor}`;
+
+/** What goes on while a day is examined, stretch by stretch. */
+export interface Examination {
+  readonly findings: Findings;
+  /** Lines of the log that are to be sent again. */
+  readonly resend: string[];
+  /** What is kept by its line outside of all cleared stretches. */
+  readonly known: GrowingSum;
+  /** What will be there inside of them once `resend` is sent. */
+  readonly inside: GrowingSum;
+  /** How many lines are kept there: each may or may not be counted in the day's sum. */
+  keptInside: number;
+}
+
+export function beginExamination(): Examination {
+  return { findings: noFindings(), resend: [], known: emptySum(), inside: emptySum(), keptInside: 0 };
+}
+
+/** A stretch of the lack-set, and how many points it still excuses. */
+export interface LackLeft extends Interval {
+  points: number;
+}
+
+export interface StretchInput {
+  readonly kind: DestinationKind;
+  readonly kept: KeptStretch;
+  readonly returned: Returned;
+  readonly findDisplaced: FindDisplaced;
+  /** Stretches of the lack-set in which so many missing points are no difference. Used up. */
+  readonly lacks: readonly LackLeft[];
+  /** What `returned` was asked for. `kept` may reach a little beyond it: times may be moved on the way. */
+  readonly span: Interval;
+}
+
+/** Compares a stretch. Each stretch of a day is given once; `returned` is used up. */
+export function examineStretch(day: Examination, input: StretchInput): void {
+  const { kept, returned, span } = input;
+  for (const point of expectedOf(input).values()) {
+    if (point.at < span.from || point.at >= span.to) continue;
+    const isInside = includes(kept.cleared, point.at);
+    if (isInside) day.keptInside += 1;
+    addPoint(isInside ? day.inside : day.known, point.identity);
+    judge(day, point, { value: returned.get(point.key), ...input });
+    returned.delete(point.key);
+  }
+  for (const [key, value] of returned) {
+    const [stamp = '', name = '', ...sensor] = key.split(' ');
+    if (!includes(kept.cleared, BigInt(stamp))) day.findings.extra += 1;
+    else addPoint(day.inside, pointIdentity(stamp, sensor.join(' '), `${name}=${value}`));
+  }
+}
+
+interface Expected {
+  readonly key: string;
+  readonly at: EpochNs;
+  readonly identity: string;
+  /** Several where a destination cannot tell their times apart. */
+  readonly values: Set<string>;
+  readonly line: string;
+  readonly standing: 'settled' | 'pending' | 'quarantined';
+}
+
+/** What should be there by its line, in the terms of the destination. */
+function expectedOf({ kind, kept, findDisplaced }: StretchInput): Map<string, Expected> {
+  const quarantined = new Set(kept.quarantined);
+  const settled = kept.lines.map(({ isSettled }) => isSettled);
+  const known = new Set(kept.lines.map(({ line }) => line));
+  // What was refused is known by its line, whether its block is still there or not.
+  const lines = [...kept.lines.map(({ line }) => line), ...kept.quarantined.filter((line) => !known.has(line))];
+  const sent = translate(kind, lines, findDisplaced);
+  const expected = new Map<string, Expected>();
+  sent.lines.forEach((text, index) => {
+    const origin = sent.origins[index] ?? 0;
+    const line = lines[origin] ?? '';
+    const standing = quarantined.has(line) ? 'quarantined' : (settled[origin] ?? true) ? 'settled' : 'pending';
+    const point = pointOf(text, { line, standing, isInMs: kind === 'victoriametrics' });
+    const before = expected.get(point.key);
+    if (before === undefined) expected.set(point.key, point);
+    else expected.set(point.key, { ...calmer(before, point), values: new Set([...before.values, ...point.values]) });
+  });
+  return expected;
+}
+
+/** Of two lines of one point the one that asks for less: one that is settled may have been settled long ago. */
+function calmer(a: Expected, b: Expected): Expected {
+  return a.standing === 'settled' ? a : b;
+}
+
+function pointOf(
+  text: string,
+  { line, standing, isInMs }: Pick<Expected, 'line' | 'standing'> & { readonly isInMs: boolean },
+): Expected {
+  const { tags, fields, at } = readLine(text);
+  const stamp = isInMs ? `${at}000000` : `${at}`;
+  const sensor = tags.find(([name]) => name === 'sensor')?.[1] ?? '';
+  const [name = '', value = ''] = fields[0] ?? [];
+  return {
+    key: keyOf(stamp, sensor, name),
+    at: BigInt(stamp),
+    identity: pointIdentity(stamp, sensor, `${name}=${value}`),
+    values: new Set([value]),
+    line,
+    standing,
+  };
+}
+
+function judge(
+  day: Examination,
+  point: Expected,
+  { value, lacks, kind }: Pick<StretchInput, 'lacks' | 'kind'> & { readonly value: string | undefined },
+): void {
+  const { findings, resend } = day;
+  if (value !== undefined && (point.values.has(value) || (kind !== 'influxdb' && isNearly(value, point.values))))
+    return;
+  const written = BigInt(point.line.slice(point.line.lastIndexOf(' ') + 1));
+  if (point.standing !== 'settled') findings[point.standing] += 1;
+  else if (value === undefined && isExcused(lacks, written)) findings.lacking += 1;
+  else {
+    findings[value === undefined ? 'missing' : 'different'] += 1;
+    resend.push(point.line);
+  }
+}
+
+function isExcused(lacks: readonly LackLeft[], at: EpochNs): boolean {
+  const lack = lacks.find(({ from, to, points }) => points > 0 && from <= at && at < to);
+  if (lack !== undefined) lack.points -= 1;
+  return lack !== undefined;
+}
+
+/** VictoriaMetrics keeps some twelve digits of a number, and fewer of one that is tiny beside its neighbours. */
+const NEARLY = { ofIt: 1e-11, atLeast: 1e-15 };
+
+function isNearly(value: string, values: ReadonlySet<string>): boolean {
+  return [...values].some((wanted) => {
+    const [a, b] = [Number(wanted), Number(value)];
+    return Number.isFinite(a) && Math.abs(a - b) <= Math.abs(a) * NEARLY.ofIt + NEARLY.atLeast;
+  });
+}
+
+export interface DayEnd {
+  readonly kind: DestinationKind;
+  readonly kept: KeptDay;
+  /** How many points the lack-set names in the stretches of this day that the archive keeps no more. */
+  readonly lackPoints: number;
+}
+
+/** Ends the examination of a day by its kept sum. @returns what is found of it. */
+export function endExamination(day: Examination, { kind, kept, lackPoints }: DayEnd): Findings {
+  const { findings, inside } = day;
+  const isExact = kind === 'influxdb';
+  // Texts go to no VictoriaMetrics: what is known by its line is numbers alone there.
+  const all: PointSum = isExact ? kept : { ...kept, points: kept.points - kept.texts };
+  const left = lessSum(all, day.known);
+  if (isExact ? isSameSum(left, inside) : left.points === inside.points) return findings;
+  const short = left.points - inside.points;
+  if (short > 0) {
+    const lacking = Math.min(short, lackPoints);
+    findings.lacking += lacking;
+    findings.missing += short - lacking;
+    findings.gone += short - lacking;
+  } else if (short === 0) {
+    // As many, and not the same: at least one is another one.
+    findings.different += 1;
+    findings.gone += 1;
+  } else {
+    const untold = Math.min(-short, day.keptInside);
+    findings.untold += untold;
+    findings.extra += -short - untold;
+  }
+  return findings;
 }

@@ -1,116 +1,124 @@
 /**
- * The second half of `--verify --repair`: what the archive keeps no more is fetched again where that can be done, the
- * devices are compared once more, and the destination's lack-set is brought up to date.
+ * `--verify --repair`: what a destination is missing is sent again from the archive while it is compared; what the archive
+ * keeps no more is fetched again where that can be done, and those devices are compared once more; then the record of what
+ * the destination is known to be missing is brought up to date.
+ *
+ * Promise: what is sent again is what delivery would send, and nothing is recorded by it: a position never moves.
  */
 
 import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
-import type { PointsText } from '../../core/state/job-args.ts';
-import type { KnownDestination, VerifyState } from '../../core/state/verify.ts';
+import { type Interval, intersect, normalize, subtract } from '../../core/intervals.ts';
+import { type DestinationKind, translate } from '../../core/lines/dialect.ts';
+import type { Sink } from '../../core/ports.ts';
+import type { ArchiveWalker, WalkPlace } from '../../core/state/archive.ts';
+import { type PointsText, type RepairArgs, rangeText } from '../../core/state/job-args.ts';
+import type { MissingPoints } from '../../core/state/log.ts';
+import type { KeptDay, ReadTrouble, VerifyState } from '../../core/state/verify.ts';
+import { DAY_MS, DAY_NS, type EpochMs, msToNs } from '../../core/time.ts';
+import { settleBatch } from '../../delivery/settle.ts';
+import { windowSpanNs } from '../../ingest/page-request.ts';
+import { backfillNeed } from '../../scheduler/estimate.ts';
 import { openArchiveView } from '../../store/archive/walker.ts';
-import { type ApiRun, keepLacks, NoApiError, runMend } from './api.ts';
-import { fetchCost, foundOf, missedOf, windowsOf } from './gone.ts';
+import { compareDestination, type OnDevice, STOPPED, type VerifyRange } from './compare.ts';
+import { type Comparison, dayStart, wholeDay } from './examine.ts';
+import { fetchAgain, keepMissing, NoApiError, type VerifyRun } from './job.ts';
 import {
+  type Compared,
   type DestinationVerdict,
-  DIFFERENCES,
-  type Differing,
-  dayStart,
-  differingDays,
+  type FetchCost,
   type GoneStretch,
-  MOST_DIFFERENCES,
-  type VerdictSums,
-} from './report.ts';
-import type { Resender } from './resend.ts';
-import { resendSides, type SentSides } from './sides.ts';
-import type { Verified, VerifySpan } from './verify.ts';
+  replaceDevices,
+  type Tally,
+  totalOf,
+  verdictOf,
+} from './result.ts';
 
-export interface RepairParts {
-  readonly run: ApiRun;
-  readonly state: VerifyState;
-  readonly destination: KnownDestination;
-  readonly span: VerifySpan;
+/** A destination that is repaired. */
+export interface Repair {
+  readonly run: VerifyRun;
+  readonly comparison: Comparison;
+  readonly range: VerifyRange;
   /** Sends lines again. */
   readonly resender: Resender;
-  /** Compares some devices once more. */
-  readonly compare: (deviceIds: readonly string[]) => Promise<Verified>;
+  readonly onDevice: OnDevice;
 }
 
-/** Mends what sending again could not. @returns the verdict as it stands then. @throws UserError */
-export async function repairRest(
-  parts: RepairParts,
-  first: Verified,
+/** Repairs what sending again while comparing could not. @returns the verdict as it stands then. @throws UserError */
+export async function repairDestination(
+  repair: Repair,
+  { tally, unknown, ...first }: Compared,
   ports: ProcessPorts,
 ): Promise<DestinationVerdict> {
-  const { state } = parts;
-  let { verdict } = first;
-  let { gone, differing }: Pick<VerdictSums, 'gone'> & { differing: Differing } = first.sums;
-  if (!isEnded(verdict)) return verdict;
-  const { name } = verdict;
-  const cost = fetchCost(gone, state.plan, realClock.nowMs());
-  if (cost !== null && (await fetchGone(parts, { name, gone, cost }, ports))) {
-    const again = await parts.compare([...new Set(gone.map(({ deviceId }) => deviceId))]);
-    ({ verdict, differing } = merged(first, again));
-    gone = again.sums.gone;
-    if (!isEnded(again.verdict)) return verdict;
+  const { comparison, resender, range, onDevice } = repair;
+  const { state, source, destination } = comparison;
+  let { trouble } = first;
+  let fetched = 0;
+  const verdict = (toFetch: FetchCost | null): DestinationVerdict =>
+    verdictOf(source, { tally, trouble, unknown }, { fetched, refused: resender.refused(), toFetch });
+  if (trouble !== null) return verdict(null);
+  const before = totalOf(tally);
+  const deviceIds = [...new Set(before.gone.map(({ deviceId }) => deviceId))];
+  if (deviceIds.length > 0 && (await fetchGone(repair, before.gone, ports))) {
+    const again = { range: { ...range, deviceIds, isAll: false }, onDevice };
+    const compared = await compareDestination(comparison, again, ports.signal);
+    const sentAgain = totalOf(compared.tally).mended;
+    replaceDevices(tally, compared.tally);
+    fetched = Math.max(0, badPoints(before) - badPoints(totalOf(tally)) - sentAgain);
+    trouble = compared.trouble;
+    if (trouble !== null) return verdict(null);
   }
-  const { found, trouble } = await sendSides(parts, foundNow(parts, differing), ports.signal);
-  const refused = parts.resender.refused();
-  verdict = { ...verdict, refused_again: refused.lines, refusal: refused.words };
-  if (trouble !== null) return { ...verdict, outcome: 'unfinished', reason: trouble.words };
-  const missed = missedOf(gone);
-  if (found.length + missed.length > 0) {
-    const args = { windows: [], destination: name, found, missed };
-    await keepLacks(parts.run, args, { destinationId: parts.destination.id }, ports);
+  const others = await sendOthers(repair, foundNow(repair, tally), ports.signal);
+  if (others.trouble !== null) {
+    trouble = { ...others.trouble, hint: '' };
+    return verdict(null);
   }
-  return { ...verdict, to_fetch: fetchCost(gone, state.plan, realClock.nowMs()) };
+  const left = totalOf(tally).gone;
+  const missed = missedOf(left);
+  if (others.found.length + missed.length > 0) {
+    const args = { windows: [], destination: source.name, found: others.found, missed };
+    await keepMissing(repair.run, args, { destinationId: destination.id }, ports);
+  }
+  return verdict(fetchCost(left, state.plan, realClock.nowMs()));
 }
 
-function isEnded({ outcome }: DestinationVerdict): boolean {
-  return outcome === 'equal' || outcome === 'different';
+function badPoints({ findings: { missing, different } }: ReturnType<typeof totalOf>): number {
+  return missing + different;
 }
 
-/** What the destination was known to lack, and was found to have. */
-function foundNow({ state, destination, span }: RepairParts, differing: Differing): readonly PointsText[] {
-  const bounds = { from: dayStart(span.fromDay), to: dayStart(span.toDay) };
-  return span.deviceIds.flatMap((deviceId) => {
-    const lacks = state.missing(destination.id, deviceId, bounds);
-    const days = lacks.length === 0 ? [] : state.days(deviceId, span.fromDay, span.toDay);
-    return foundOf(lacks, { days, differing, compared: span, clearedOthers: state.clearedOthers });
+/** What the destination was known to be missing, and was found to have. */
+function foundNow({ comparison: { state, destination }, range }: Repair, { byDevice }: Tally): readonly PointsText[] {
+  const bounds = { from: dayStart(range.fromDay), to: dayStart(range.toDay) };
+  return range.deviceIds.flatMap((deviceId) => {
+    const missing = state.missing(destination.id, deviceId, bounds);
+    const days = missing.length === 0 ? [] : state.days(deviceId, range.fromDay, range.toDay);
+    const differing = byDevice.get(deviceId)?.differing ?? [];
+    return foundOf(missing, { days, differing, compared: range, clearedOthers: state.clearedOthers });
   });
 }
 
-/** Of what was found, what is no reading is sent again: nothing has compared it. */
-async function sendSides(
-  { run, resender }: RepairParts,
-  found: readonly PointsText[],
-  signal: AbortSignal,
-): Promise<SentSides> {
-  const view = found.length === 0 ? null : openArchiveView(run.dataDir);
-  try {
-    return view === null ? { found: [], trouble: null } : await resendSides({ walker: view, resender }, found, signal);
-  } finally {
-    view?.close();
-  }
-}
-
-interface Gone {
-  readonly name: string;
-  readonly gone: readonly GoneStretch[];
-  readonly cost: NonNullable<DestinationVerdict['to_fetch']>;
-}
-
-/** @returns whether anything was fetched. */
-async function fetchGone({ run }: RepairParts, { name, gone, cost }: Gone, ports: ProcessPorts): Promise<boolean> {
-  const warn = (message: string): void =>
-    run.voice.logger.say({ type: 'repair-told', message, isWell: false, cost: null });
-  run.voice.logger.say({
+/** Fetches again what no archive keeps. @returns whether anything was fetched. */
+async function fetchGone(
+  { run, comparison }: Repair,
+  gone: readonly GoneStretch[],
+  ports: ProcessPorts,
+): Promise<boolean> {
+  const { voice } = run;
+  const { name } = comparison.source;
+  const warn = (message: string): void => voice.logger.say({ type: 'repair-told', message, isWell: false, cost: null });
+  const cost = fetchCost(gone, comparison.state.plan, realClock.nowMs());
+  voice.logger.say({
     type: 'repair-told',
     message: 'the archive keeps no more what is missing: it is fetched again from the API',
     isWell: true,
-    cost: { destination: name, ...cost },
+    cost: cost === null ? null : { destination: name, ...cost },
   });
   try {
-    const summary = await runMend(run, { windows: windowsOf(gone), destination: name, found: [], missed: [] }, ports);
+    const summary = await fetchAgain(
+      run,
+      { windows: windowsOf(gone), destination: name, found: [], missed: [] },
+      ports,
+    );
     if (summary.reason !== null) warn(`not all was fetched: ${summary.reason}`);
     if (!summary.delivered) warn('not all that was fetched is delivered yet; it waits in the archive');
     return true;
@@ -119,30 +127,196 @@ async function fetchGone({ run }: RepairParts, { name, gone, cost }: Gone, ports
     warn('it cannot be fetched: api.url and api.key are not set, and no daemon is running');
     return false;
   } finally {
-    run.voice.endProgress();
+    voice.endProgress();
   }
 }
 
-/** The first verdict, with what was found of some devices after that in place of what was found of them first. */
-function merged(first: Verified, again: Verified): { verdict: DestinationVerdict; differing: Differing } {
-  const anew = new Set(first.sums.gone.map(({ deviceId }) => deviceId));
-  const differing = new Map([...first.sums.differing].filter(([deviceId]) => !anew.has(deviceId)));
-  for (const [deviceId, device] of again.sums.differing) differing.set(deviceId, device);
-  const sum = (of: (typeof DIFFERENCES)[number]): number =>
-    [...differing.values()].reduce((total, each) => total + each[of], 0);
-  const [missing = 0, different = 0, extra = 0, untold = 0] = DIFFERENCES.map(sum);
-  const own = first.verdict.differences.filter(({ device_id }) => !anew.has(device_id));
-  const differences = [...own, ...again.verdict.differences].slice(0, MOST_DIFFERENCES);
-  const before = first.verdict.missing + first.verdict.different;
-  const ended = differing.size === 0 ? 'equal' : 'different';
-  const verdict: DestinationVerdict = {
-    ...first.verdict,
-    ...{ missing, different, extra, untold, differences },
-    differences_left_out: differingDays(differing) - differences.length,
-    mended: first.verdict.mended + again.verdict.mended,
-    fetched: Math.max(0, before - missing - different - again.verdict.mended),
-    outcome: isEnded(again.verdict) ? ended : again.verdict.outcome,
-    reason: again.verdict.reason,
+const PAGE_SIZE = 200;
+
+/** What fetching it takes; `null` where there is nothing to fetch. */
+export function fetchCost(gone: readonly GoneStretch[], plan: VerifyState['plan'], nowMs: EpochMs): FetchCost | null {
+  if (gone.length === 0) return null;
+  const cost = { points: 0, readings: 0, requests: 0 };
+  const days = new Set<string>();
+  for (const { deviceId, from, to, points, readings } of gone) {
+    const day = `${from / DAY_NS} ${deviceId}`;
+    if (!days.has(day)) cost.points += points;
+    days.add(day);
+    const intervalMs = DAY_MS / Math.max(1, readings);
+    const need = backfillNeed({
+      devices: [{ intervalMs, isQuiet: false, heardMs: nowMs, held: [] }],
+      span: { from, to },
+      now: msToNs(nowMs),
+      pageSize: Math.min(PAGE_SIZE, plan?.maxDevicesPerPage ?? PAGE_SIZE),
+      windowNs: windowSpanNs(plan?.historyMaxDays ?? null),
+    });
+    cost.readings += Math.ceil(need.readings);
+    cost.requests += need.requests;
+  }
+  return { ...cost, devices: new Set(gone.map(({ deviceId }) => deviceId)).size };
+}
+
+/** The windows to be fetched, those of a device that touch as one. */
+export function windowsOf(gone: readonly GoneStretch[]): RepairArgs['windows'] {
+  const windows: { deviceId: string; from: bigint; to: bigint }[] = [];
+  for (const { deviceId, from, to } of gone) {
+    const last = windows.at(-1);
+    if (last?.deviceId === deviceId && last.to === from) last.to = to;
+    else windows.push({ deviceId, from, to });
+  }
+  return windows.map(({ deviceId, from, to }) => rangeText(deviceId, from, to));
+}
+
+/** What is gone for good, as the lack-set is told: the points of a day by its first stretch. */
+export function missedOf(gone: readonly GoneStretch[]): RepairArgs['missed'] {
+  const days = new Set<string>();
+  return gone.map(({ deviceId, from, to, points }) => {
+    const day = `${from / DAY_NS} ${deviceId}`;
+    const isFirst = !days.has(day);
+    days.add(day);
+    return [deviceId, `${from}`, `${to}`, isFirst ? points : 0] as const;
+  });
+}
+
+/**
+ * Of what a device lacks, what was found to be there: all that was compared of it, but for the days with a difference.
+ * Where nothing is kept nothing was found.
+ *
+ * Points that are no readings are not compared: where a destination was set aside with some that the archive has let go of,
+ * those are lacking still.
+ */
+export function foundOf(
+  lacks: readonly MissingPoints[],
+  { days, differing, compared, clearedOthers }: FoundParts,
+): readonly PointsText[] {
+  const bounds = { from: dayStart(compared.fromDay), to: dayStart(compared.toDay) };
+  const own = new Set(differing);
+  // What is found takes back all of a stretch, for whatever reason it was lacking.
+  const aside = lacks.filter(({ reason }) => reason === 'set aside').map(spanOf);
+  return lacks
+    .filter(({ reason }) => reason === 'cleared' || reason === 'set aside')
+    .flatMap(({ deviceId, fromNs, toNs }) => {
+      const unsound = days.filter(({ day }) => own.has(day)).map(({ day }) => wholeDay(day));
+      return subtract(intersect([{ from: fromNs, to: toNs }], [bounds]), unsound).map(({ from, to }) => {
+        const within = days.filter(({ day }) => intersect([wholeDay(day)], [{ from, to }]).length > 0);
+        const points = within.reduce((sum, each) => sum + each.points, 0);
+        const found = [deviceId, `${from}`, `${to}`, points] as const;
+        const left = intersect(normalize(aside), [{ from, to }]).length > 0 ? clearedOthers(deviceId, { from, to }) : 0;
+        return left > 0 ? ([...found, left] as const) : found;
+      });
+    })
+    .filter(([, , , points]) => points > 0);
+}
+
+interface FoundParts {
+  /** What is kept of the device. */
+  readonly days: readonly KeptDay[];
+  /** The days that differ. */
+  readonly differing: readonly number[];
+  /** The days that were compared, the last one not included. */
+  readonly compared: { readonly fromDay: number; readonly toDay: number };
+  readonly clearedOthers: VerifyState['clearedOthers'];
+}
+
+function spanOf({ fromNs, toNs }: MissingPoints): Interval {
+  return { from: fromNs, to: toNs };
+}
+
+export interface Resender {
+  /** Sends lines of the log. @returns what was in the way; `null` for nothing. */
+  send(lines: readonly string[], signal: AbortSignal): Promise<ReadTrouble | null>;
+  /** What the destination has refused so far, and its last words. */
+  refused(): { readonly lines: number; readonly words: string | null };
+}
+
+interface ResendParts {
+  readonly sink: Sink;
+  readonly kind: DestinationKind;
+  readonly state: Pick<VerifyState, 'displacedTo'>;
+  readonly batchLines: number;
+}
+
+/** Opens it for a destination. */
+export function createResender({ sink, kind, state, batchLines }: ResendParts): Resender {
+  const refused = { lines: 0, words: null as string | null };
+  return {
+    refused: () => ({ ...refused }),
+    send: async (lines, signal) => {
+      const { lines: all } = translate(kind, lines, state.displacedTo);
+      let done = 0;
+      while (done < all.length) {
+        const batch = all.slice(done, done + batchLines);
+        const settlement = await settleBatch(sink, batch, { witness: () => null }, signal);
+        done += settlement.settled;
+        refused.lines += settlement.refused.length;
+        refused.words = settlement.refused.at(-1)?.words ?? refused.words;
+        const { hold } = settlement;
+        if (hold !== null) return { kind: 'down', words: hold.words, hint: hold.hint };
+      }
+      return null;
+    },
   };
-  return { verdict, differing };
+}
+
+const STEP_BYTES = 256 * 1024;
+
+/** What came of it. */
+interface SentOthers {
+  /** The stretches of which nothing was refused: of the others nothing is claimed. */
+  readonly found: readonly PointsText[];
+  /** What was in the way; `null` for nothing. */
+  readonly trouble: ReadTrouble | null;
+}
+
+/** Of what was found, what is no reading (hours that are covered, facts of the device) is sent again: nothing compares it. */
+async function sendOthers(
+  { run, resender }: Repair,
+  found: readonly PointsText[],
+  signal: AbortSignal,
+): Promise<SentOthers> {
+  const view = found.length === 0 ? null : openArchiveView(run.config.dataDir);
+  try {
+    return view === null ? { found: [], trouble: null } : await resendOthers({ walker: view, resender }, found, signal);
+  } finally {
+    view?.close();
+  }
+}
+
+/** Sends it again from the archive. An abort is an outcome, no error. */
+export async function resendOthers(
+  parts: { readonly walker: ArchiveWalker; readonly resender: Resender },
+  found: readonly PointsText[],
+  signal: AbortSignal,
+): Promise<SentOthers> {
+  const taken: PointsText[] = [];
+  try {
+    for (const stretch of found) {
+      const before = parts.resender.refused().lines;
+      const trouble = await resendRange(parts, stretch, signal);
+      if (trouble !== null) return { found: taken, trouble };
+      if (parts.resender.refused().lines === before) taken.push(stretch);
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    return { found: taken, trouble: STOPPED };
+  }
+  return { found: taken, trouble: null };
+}
+
+async function resendRange(
+  { walker, resender }: { readonly walker: ArchiveWalker; readonly resender: Resender },
+  [deviceId, from, to]: PointsText,
+  signal: AbortSignal,
+): Promise<ReadTrouble | null> {
+  const span = { from: BigInt(from), to: BigInt(to), devices: [deviceId], kinds: 'all' } as const;
+  let place: WalkPlace | null = { deviceId, from: span.from };
+  while (place !== null) {
+    signal.throwIfAborted();
+    const piece = walker.read(span, place, STEP_BYTES);
+    const lines = piece.lines.filter((line) => !line.startsWith('telemetry,'));
+    const trouble = lines.length === 0 ? null : await resender.send(lines, signal);
+    if (trouble !== null) return trouble;
+    place = piece.next;
+  }
+  return null;
 }

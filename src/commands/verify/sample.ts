@@ -5,10 +5,19 @@
  * Promises: every request goes through the gate, in the lane of what can wait; nothing is written, but with `repair` what
  * is new is taken in like any late reading.
  */
+
 import { ApiFault } from '../../core/faults.ts';
+import { type DeviceFilter, keptReading } from '../../core/filter.ts';
 import { type Interval, includes, intersect, lengthNs, subtract } from '../../core/intervals.ts';
+import { encodeFieldValue } from '../../core/lines/line-protocol.ts';
+import { readLine } from '../../core/lines/line-reader.ts';
+import { identityTag } from '../../core/lines/line-text.ts';
 import { TIE_REACH_NS } from '../../core/lines/offsets.ts';
+import { addPoint, emptySum, isSameSum, type PointSum, pointIdentity } from '../../core/lines/point-sum.ts';
+import { flattenReading } from '../../core/lines/points.ts';
+import type { Reading } from '../../core/records.ts';
 import type { SampleArgs } from '../../core/state/job-args.ts';
+import type { Tie } from '../../core/state/telemetry.ts';
 import type { VerifyState } from '../../core/state/verify.ts';
 import { DAY_NS, type EpochNs, formatExact, HOUR_NS, maxNs, minNs } from '../../core/time.ts';
 import { commitPage } from '../../ingest/commit.ts';
@@ -17,8 +26,7 @@ import { readWindow } from '../../ingest/reread.ts';
 import { createWindowRules } from '../../ingest/window-limits.ts';
 import { endsSession } from '../../scheduler/dispatch.ts';
 import { refusalOf } from '../shared/refusal.ts';
-import type { SampleVerdict, WindowDifference } from './sample-report.ts';
-import { addReading, type Compared, compareSum, compareValues, type ValueSet, valuesOf } from './sample-window.ts';
+import type { SampleVerdict, WindowDifference } from './result.ts';
 
 export interface SampleParts {
   readonly context: SyncContext;
@@ -176,4 +184,61 @@ function instantIn(covered: readonly Interval[], part: number): EpochNs | null {
     left -= to - from;
   }
   return null;
+}
+
+/** Values by instant, sensor and value. */
+type ValueSet = Set<string>;
+
+/** The values of a reading, those of sensors that are left out not. */
+function addReading(values: ValueSet, reading: Reading, filter: Pick<DeviceFilter, 'keepsSensor'>): void {
+  for (const { sensor, field, value } of flattenReading(keptReading(filter, reading)).values) {
+    const text = encodeFieldValue(value);
+    if (text !== null) values.add(keyOf(reading.recordedAt, identityTag(sensor), `${field}=${text}`));
+  }
+}
+
+/** The values of archived lines, each at the instant at which it was recorded. */
+function valuesOf(
+  lines: readonly string[],
+  { ties, filter }: { readonly ties: readonly Tie[]; readonly filter: Pick<DeviceFilter, 'keepsSensor'> },
+): { readonly values: ValueSet; readonly at: (key: string) => EpochNs } {
+  const recorded = new Map(ties.map((tie) => [`${tie.writtenNs} ${tie.sensor} ${tie.field}`, tie.recordedNs]));
+  const values: ValueSet = new Set();
+  for (const line of lines) {
+    if (!line.startsWith('telemetry,')) continue;
+    const { tags, fields, at } = readLine(line);
+    const sensor = tags.find(([name]) => name === 'sensor')?.[1] ?? '';
+    const [name = '', raw = ''] = fields[0] ?? [];
+    const field = `${name}=${raw}`;
+    if (filter.keepsSensor(sensor)) values.add(keyOf(recorded.get(`${at} ${sensor} ${field}`) ?? at, sensor, field));
+  }
+  return { values, at: (key) => BigInt(key.slice(0, key.indexOf(' '))) };
+}
+
+const keyOf = (at: EpochNs, sensor: string, field: string): string => pointIdentity(`${at}`, sensor, field);
+
+interface Compared {
+  /** Served and not held. */
+  readonly missing: number;
+  /** Held and not served. */
+  readonly gone: number;
+}
+
+/** Compares value by value. */
+function compareValues(served: ValueSet, held: ValueSet): Compared {
+  const lacking = (from: ValueSet, of: ValueSet): number => [...of].filter((key) => !from.has(key)).length;
+  return { missing: lacking(held, served), gone: lacking(served, held) };
+}
+
+/** Compares a whole day of which nothing but its sum is kept: how many differ is told at least. */
+function compareSum(served: ValueSet, kept: PointSum, ties: readonly Tie[]): Compared {
+  const written = new Map(ties.map((tie) => [keyOf(tie.recordedNs, tie.sensor, tie.field), tie.writtenNs]));
+  const sum = emptySum();
+  for (const key of served) {
+    const at = written.get(key);
+    addPoint(sum, at === undefined ? key : `${at}${key.slice(key.indexOf(' '))}`);
+  }
+  if (isSameSum(sum, kept)) return { missing: 0, gone: 0 };
+  const more = sum.points - kept.points;
+  return more === 0 ? { missing: 1, gone: 1 } : { missing: Math.max(0, more), gone: Math.max(0, -more) };
 }

@@ -6,7 +6,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { DestinationVerdict } from '../../../src/commands/verify/report.ts';
+import type { DestinationVerdict } from '../../../src/commands/verify/result.ts';
 import { END_OF_TIME } from '../../../src/core/state/archive.ts';
 import { openArchiveView } from '../../../src/store/archive/walker.ts';
 import { type Influxd, startInfluxd } from '../../support/influxd.ts';

@@ -5,13 +5,11 @@
 import { describe, expect, test } from 'vitest';
 import type { Sync, SyncOptions } from '../../../src/app/open-sync.ts';
 import { createForgetWorker, type ForgetParts, forgetDevice, forgetParts } from '../../../src/commands/forget/job.ts';
-import { createMendWorker } from '../../../src/commands/verify/mend.ts';
-import { createSampleWorker } from '../../../src/commands/verify/sample-job.ts';
+import { createMendWorker, createSampleWorker } from '../../../src/commands/verify/job.ts';
 import { UserError } from '../../../src/core/faults.ts';
 import type { Transport } from '../../../src/core/ports.ts';
 import { DAY_NS, HOUR_MS } from '../../../src/core/time.ts';
 import { rereadDay } from '../../../src/ingest/reread.ts';
-import { openVerifyState } from '../../../src/store/look/verify.ts';
 import { DEVICES, expectExact, worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { destinationOf, openBench, openRig, type Rig } from '../../support/rig.ts';
@@ -91,9 +89,8 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     const sampling = { windows: 1, from: from ?? null, to: to ?? null, devices: ['often'], repair: true };
     const works = {
       reread: async ({ context }: Sync) => await rereadDay(context, { deviceId: 'often', day }, NEVER),
-      mend: async (sync: Sync) => await createMendWorker(sync)(mending, NEVER).end,
-      sample: async ({ context }: Sync) =>
-        await createSampleWorker(context, () => openVerifyState(rig.dataDir))(sampling, NEVER).end,
+      mend: async (sync: Sync) => await createMendWorker(sync)(mending, NEVER, () => {}).end,
+      sample: async (sync: Sync) => await createSampleWorker(sync, rig.dataDir)(sampling, NEVER, () => {}).end,
     };
     const ends: unknown[] = [];
     for (const work of Object.values(works)) {

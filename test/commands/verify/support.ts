@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { SyncOptions } from '../../../src/app/open-sync.ts';
 import { realClock } from '../../../src/app/real-clock.ts';
-import { createResender } from '../../../src/commands/verify/resend.ts';
-import { daysOf, type Verified, verifyDestination } from '../../../src/commands/verify/verify.ts';
+import { compareDestination, daysOf } from '../../../src/commands/verify/compare.ts';
+import { createResender } from '../../../src/commands/verify/repair.ts';
+import { type DestinationVerdict, totalOf, verdictOf } from '../../../src/commands/verify/result.ts';
 import { type DestinationKind, identityOf } from '../../../src/core/lines/dialect.ts';
 import { identityTag } from '../../../src/core/lines/line-text.ts';
 import type { Clock, Sink } from '../../../src/core/ports.ts';
@@ -66,6 +67,12 @@ export interface VerifyOptions {
   readonly sleeps?: boolean;
 }
 
+/** What a destination's comparison came to. */
+export interface Verified {
+  readonly verdict: DestinationVerdict;
+  readonly sums: ReturnType<typeof totalOf>;
+}
+
 /** Compares as the program does, over a look at the state of its own. */
 export async function verifyAt(rig: Rig, place: Place, options: VerifyOptions = {}): Promise<Verified> {
   const state = openVerifyState(rig.dataDir);
@@ -79,14 +86,18 @@ export async function verifyAt(rig: Rig, place: Place, options: VerifyOptions = 
     const tag = identityTag(state.workspaceTag ?? '');
     const source = (options.source ?? ((same) => same))(createPointSource(place.options, place.kind, tag));
     const sink = (options.sink ?? ((same) => same))(createInfluxSink(place.options, place.kind));
-    const { displacedTo } = state;
     const resender =
-      options.repair === true
-        ? createResender({ sink, kind: place.kind, findDisplaced: displacedTo, batchLines: 5000 })
-        : null;
-    const span = { ...days, deviceIds: options.deviceIds ?? state.deviceIds(), isAll: options.deviceIds === undefined };
-    const parts = { state, source, destination, clock, resender, onDevice: () => {} };
-    return await verifyDestination(parts, span, options.signal ?? new AbortController().signal);
+      options.repair === true ? createResender({ sink, kind: place.kind, state, batchLines: 5000 }) : null;
+    const range = {
+      ...days,
+      deviceIds: options.deviceIds ?? state.deviceIds(),
+      isAll: options.deviceIds === undefined,
+    };
+    const comparison = { state, source, destination, clock, resend: resender?.send ?? null };
+    const signal = options.signal ?? new AbortController().signal;
+    const compared = await compareDestination(comparison, { range, onDevice: () => {} }, signal);
+    const verdict = verdictOf(source, compared, resender === null ? {} : { refused: resender.refused() });
+    return { verdict, sums: totalOf(compared.tally) };
   } finally {
     state.close();
   }

@@ -2,8 +2,8 @@
  * The restatement audit where the plan hides what is old: what is not shown is not said to be restated.
  */
 import { describe, expect, test } from 'vitest';
+import type { SampleVerdict } from '../../../src/commands/verify/result.ts';
 import { sample } from '../../../src/commands/verify/sample.ts';
-import type { SampleVerdict } from '../../../src/commands/verify/sample-report.ts';
 import { DAY_MS } from '../../../src/core/time.ts';
 import { createWorld } from '../../../src/sim/world.ts';
 import { openVerifyState } from '../../../src/store/look/verify.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { foundOf } from '../../../src/commands/verify/gone.ts';
-import type { DifferingDevice } from '../../../src/commands/verify/report.ts';
+import { foundOf } from '../../../src/commands/verify/repair.ts';
 import type { MissingPoints } from '../../../src/core/state/log.ts';
 import type { KeptDay } from '../../../src/core/state/verify.ts';
 import { DAY_NS } from '../../../src/core/time.ts';
@@ -15,7 +14,6 @@ const kept = (day: number, points = 100): KeptDay => ({
   hashHigh: 0,
   hashLow: 0,
 });
-const differs = (...days: number[]): DifferingDevice => ({ days, missing: 0, different: 0, extra: 1, untold: 0 });
 const clearedOthers = (): number => 0;
 const lack = (fromNs: bigint, toNs: bigint, reason: MissingPoints['reason'] = 'cleared'): MissingPoints => ({
   deviceId: 'd',
@@ -33,10 +31,7 @@ describe('what a destination lacked and was found to have', () => {
     const lacks = [lack(at(9), at(18) + NOON)];
     const found = foundOf(lacks, {
       days,
-      differing: new Map([
-        ['d', differs(12)],
-        ['e', differs(15)],
-      ]),
+      differing: [12],
       compared,
       clearedOthers,
     });
@@ -47,19 +42,19 @@ describe('what a destination lacked and was found to have', () => {
   });
 
   test('is nothing where nothing is kept, and of nothing that cannot be mended', () => {
-    const none = { days, differing: new Map(), compared, clearedOthers };
+    const none = { days, differing: [], compared, clearedOthers };
     const lacks = [lack(at(16), at(18)), lack(at(11), at(12), 'beyond retention'), lack(at(11), at(12), 'dropped')];
     expect(foundOf(lacks, none)).toEqual([]);
     expect(foundOf([lack(at(11) + NOON, at(12), 'set aside')], none)).toHaveLength(1);
   });
 
   test('is a part of it where the archive has let go of points that are no readings', () => {
-    const parts = { days, differing: new Map(), compared, clearedOthers: () => 24 };
+    const parts = { days, differing: [], compared, clearedOthers: () => 24 };
     expect(foundOf([lack(at(11), at(13), 'set aside')], parts)).toEqual([['d', `${at(11)}`, `${at(13)}`, 200, 24]]);
   });
 
   test('that part is told of every stretch that takes it back, for whatever reason it was lacking as well', () => {
-    const parts = { days, differing: new Map(), compared, clearedOthers: () => 24 };
+    const parts = { days, differing: [], compared, clearedOthers: () => 24 };
     const lacks = [lack(at(11), at(12)), lack(at(15), at(16)), lack(at(11), at(13), 'set aside')];
     expect(foundOf(lacks, parts).map(([, from, , , left]) => [from, left])).toEqual([
       [`${at(11)}`, 24],

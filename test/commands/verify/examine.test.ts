@@ -11,7 +11,7 @@ import {
   noFindings,
   type Returned,
   type StretchInput,
-} from '../../../src/commands/verify/day.ts';
+} from '../../../src/commands/verify/examine.ts';
 import { addPoint, emptySum } from '../../../src/core/lines/point-sum.ts';
 import type { KeptLine } from '../../../src/core/state/verify.ts';
 

@@ -1,0 +1,247 @@
+/**
+ * `--verify`: compares what a destination returns with what is kept, device by device and day by day: the sums first, the
+ * points of those days of which the sums differ. The answers are summed as they come: however many points there are,
+ * none is kept.
+ *
+ * Promises: nothing is written to the state and nothing is asked of the API here; with `--repair` nothing but lines of
+ * the log goes to the destination; whatever is there and not ours is told, never deleted. Broken off anywhere it leaves
+ * nothing half done.
+ */
+
+import { type Intervals, intersect, lengthNs } from '../../core/intervals.ts';
+import type { DestinationKind } from '../../core/lines/dialect.ts';
+import { identityTag } from '../../core/lines/line-text.ts';
+import { addPoint, emptySum, type GrowingSum, isSameSum, pointIdentity } from '../../core/lines/point-sum.ts';
+import type { Clock } from '../../core/ports.ts';
+import type { KeptDay, PointSource, ReadTrouble, TakePoint, VerifyState } from '../../core/state/verify.ts';
+import { DAY_MS, DAY_NS, type EpochNs, minNs, msToNs, SECOND_MS } from '../../core/time.ts';
+import {
+  askPatiently,
+  type Comparison,
+  dayStart,
+  examineDay,
+  type FoundDay,
+  noDay,
+  noFindings,
+  wholeDay,
+} from './examine.ts';
+import { addDay, type Compared, createTally, type Tally, tallyOf } from './result.ts';
+
+/** What is compared: whole days, UTC. */
+export interface VerifyRange {
+  readonly fromDay: number;
+  /** Not included. */
+  readonly toDay: number;
+  readonly deviceIds: readonly string[];
+  /** Whether these are all that the state knows: only then what else a database has is looked for. */
+  readonly isAll: boolean;
+}
+
+/** Told after each device how many of them are done. */
+export type OnDevice = (done: number, of: number) => void;
+
+/** Compares a destination. An abort is an outcome (`unfinished`), not an error. */
+export async function compareDestination(
+  comparison: Comparison,
+  { range, onDevice }: { readonly range: VerifyRange; readonly onDevice: OnDevice },
+  signal: AbortSignal,
+): Promise<Compared> {
+  const work: Work = { comparison, tally: createTally(), later: [] };
+  let trouble: ReadTrouble | null = null;
+  let unknown: readonly string[] = [];
+  try {
+    trouble = (await allDevices(work, { range, onDevice }, signal)) ?? (await lookAgain(work, signal));
+    if (trouble === null && range.isAll) unknown = await unknownDevices(comparison.source, range.deviceIds, signal);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    trouble = STOPPED;
+  }
+  // Of what was sent and not looked at again nothing is claimed.
+  for (const day of work.later) addDay(work.tally, { ...day, sent: 0 });
+  return { tally: work.tally, trouble, unknown };
+}
+
+/** What a comparison ends with that was told to stop. */
+export const STOPPED: ReadTrouble = { kind: 'down', words: 'stopped before it was finished', hint: '' };
+
+interface Work {
+  readonly comparison: Comparison;
+  readonly tally: Tally;
+  /** Days that are looked at once more at the end. */
+  later: FoundDay[];
+}
+
+async function allDevices(
+  { comparison, tally, later }: Work,
+  { range, onDevice }: { readonly range: VerifyRange; readonly onDevice: OnDevice },
+  signal: AbortSignal,
+): Promise<ReadTrouble | null> {
+  const now = msToNs(comparison.clock.nowMs());
+  for (const deviceId of range.deviceIds) {
+    const covered = comparison.state.covered(deviceId);
+    const take = (found: FoundDay): void => {
+      if (!isCovered(covered, found.day, now)) tallyOf(tally, deviceId).partly += 1;
+      if (isToLookAgain(comparison, found)) later.push(found);
+      else addDay(tally, found);
+    };
+    const trouble = await compareDevice(comparison, { ...range, deviceId, take }, signal);
+    if (trouble !== null) return trouble;
+    tally.devices += 1;
+    onDevice(tally.devices, range.deviceIds.length);
+  }
+  return null;
+}
+
+/** Days of a device, `from` included, `to` not; those with something on either side are handed on as they are done. */
+interface DeviceDays extends Pick<VerifyRange, 'fromDay' | 'toDay'> {
+  readonly deviceId: string;
+  readonly take: (found: FoundDay) => void;
+}
+
+/** @returns what was in the way; `null` for nothing. */
+async function compareDevice(
+  comparison: Comparison,
+  { deviceId, fromDay, toDay, take }: DeviceDays,
+  signal: AbortSignal,
+): Promise<ReadTrouble | null> {
+  const days = comparison.state.days(deviceId, fromDay, toDay);
+  for (const [from, to] of batchesOf(days, fromDay, toDay)) {
+    const range = { device: identityTag(deviceId), from: dayStart(from), to: dayStart(to) };
+    const sums = await askPatiently(comparison, range, beginSums, signal);
+    if ('words' in sums) return sums;
+    const kept = new Map(days.filter(({ day }) => day >= from && day < to).map((day) => [day.day, day]));
+    for (const day of new Set([...kept.keys(), ...sums.keys()])) {
+      const found = await compareDay(
+        comparison,
+        { deviceId, kept: kept.get(day) ?? noDay(day), returned: sums.get(day) ?? emptySum() },
+        signal,
+      );
+      if ('words' in found) return found;
+      take(found);
+    }
+  }
+  return null;
+}
+
+async function compareDay(
+  comparison: Comparison,
+  { deviceId, kept, returned }: { deviceId: string; kept: KeptDay; returned: GrowingSum },
+  signal: AbortSignal,
+): Promise<FoundDay | ReadTrouble> {
+  const { day } = kept;
+  if (isSameSum(kept, returned)) return { deviceId, day, kept, findings: noFindings(), sent: 0, cleared: [] };
+  const size = Math.max(kept.points, returned.points);
+  return await examineDay(comparison, { deviceId, day, size, isLast: false }, signal);
+}
+
+/** How many points are asked for at once: some seconds of work for a database. */
+const BATCH_POINTS = 250_000;
+
+/** Consecutive days, `[from, to)`, that are asked for by one query. */
+function batchesOf(days: readonly KeptDay[], fromDay: number, toDay: number): [number, number][] {
+  const batches: [number, number][] = [];
+  let [start, points] = [fromDay, 0];
+  for (const day of days) {
+    if (points > 0 && points + day.points > BATCH_POINTS) {
+      batches.push([start, day.day]);
+      [start, points] = [day.day, 0];
+    }
+    points += day.points;
+  }
+  if (start < toDay) batches.push([start, toDay]);
+  return batches;
+}
+
+function beginSums(): { gathered: Map<number, GrowingSum>; take: TakePoint } {
+  const sums = new Map<number, GrowingSum>();
+  return { gathered: sums, take: summing(sums) };
+}
+
+function summing(sums: Map<number, GrowingSum>): TakePoint {
+  let [lastDay, last] = [Number.NaN, emptySum()];
+  return (stamp, sensor, field) => {
+    const day = Math.floor(Number(stamp.slice(0, -9)) / 86_400);
+    if (day !== lastDay) {
+      lastDay = day;
+      last = sums.get(day) ?? emptySum();
+      sums.set(day, last);
+    }
+    addPoint(last, pointIdentity(stamp, sensor, FLAGS[field] ?? field));
+  };
+}
+
+/** Where there are numbers only, flags are such. */
+const FLAGS: Readonly<Record<string, string>> = { 'flag=1': 'flag=true', 'flag=0': 'flag=false' };
+
+/** What was sent again; and of a database that shows what it was sent some time later, what may just have been sent. */
+function isToLookAgain({ source, clock }: Comparison, { sent, findings, day }: FoundDay): boolean {
+  const isLate = source.kind === 'victoriametrics' && findings.missing > findings.gone;
+  return sent > 0 || (isLate && day * DAY_MS > clock.nowMs() - 2 * DAY_MS);
+}
+
+/** How long is waited before each look: VictoriaMetrics shows what it was sent some seconds later. */
+const LOOK_AFTER_MS: Readonly<Record<DestinationKind, readonly number[]>> = {
+  influxdb: [0],
+  victoriametrics: [1.5 * SECOND_MS, 4 * SECOND_MS, 10 * SECOND_MS],
+};
+
+async function lookAgain(work: Work, signal: AbortSignal): Promise<ReadTrouble | null> {
+  const { comparison, tally } = work;
+  const looks = LOOK_AFTER_MS[comparison.source.kind];
+  for (const [nth, afterMs] of looks.entries()) {
+    const days = work.later;
+    if (days.length === 0) return null;
+    work.later = [];
+    await comparison.clock.sleep(afterMs, signal);
+    for (let first = days.shift(); first !== undefined; first = days.shift()) {
+      // Until it was looked at nothing is claimed of it.
+      work.later.unshift(first);
+      const of = { ...first, size: first.kept.points, isLast: true };
+      const found = await examineDay(comparison, of, signal).finally(() => {
+        if (signal.aborted) work.later.push(...days);
+      });
+      if ('words' in found) {
+        work.later.push(...days);
+        return found;
+      }
+      work.later.shift();
+      const day = { ...found, sent: first.sent };
+      if (found.findings.missing > found.findings.gone && nth < looks.length - 1) work.later.push(day);
+      else addDay(tally, day);
+    }
+  }
+  return null;
+}
+
+/** Whether all of a day is held, as far as it has come. */
+function isCovered(covered: Intervals, day: number, now: EpochNs): boolean {
+  const { from, to } = wholeDay(day);
+  const whole = { from, to: minNs(to, now) };
+  return whole.from >= whole.to || lengthNs(intersect(covered, [whole])) === whole.to - whole.from;
+}
+
+/** A database need not be able to tell: then nothing is said of it. */
+async function unknownDevices(
+  source: PointSource,
+  deviceIds: readonly string[],
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const found = await source.devices(signal);
+  if ('words' in found) return [];
+  const known = new Set<string>(deviceIds.map(identityTag));
+  return found.filter((tag) => !known.has(tag));
+}
+
+/** The days that are compared: those that a span touches; what is kept where an end is not given. @returns `null` for none. */
+export function daysOf(
+  state: Pick<VerifyState, 'extent'>,
+  asked: { readonly from: EpochNs | null; readonly to: EpochNs | null },
+  clock: Pick<Clock, 'nowMs'>,
+): Pick<VerifyRange, 'fromDay' | 'toDay'> | null {
+  const kept = state.extent();
+  if (kept === null) return null;
+  const today = Number(msToNs(clock.nowMs()) / DAY_NS);
+  const fromDay = asked.from === null ? kept.from : Number(asked.from / DAY_NS);
+  const toDay = asked.to === null ? Math.max(kept.to, today) + 1 : Number((asked.to + DAY_NS - 1n) / DAY_NS);
+  return { fromDay, toDay: Math.max(fromDay + 1, toDay) };
+}

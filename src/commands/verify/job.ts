@@ -1,0 +1,288 @@
+/**
+ * The part of `--verify` that asks the API or writes to the state, alone or as a job of the daemon: stretches that no
+ * archive keeps any more are fetched again and delivered, what a destination is known to be missing is brought up to date
+ * (the job `mend`), and windows are read again for a sample (the job `sample`).
+ *
+ * Promises: every request goes through the gate and is booked; what is fetched lands like any other page and is delivered
+ * from the log, so that stopping anywhere loses nothing; nothing that is held is counted twice.
+ */
+import type { Sync } from '../../app/open-sync.ts';
+import type { ProcessPorts } from '../../app/terminal.ts';
+import { withSync } from '../../app/with-sync.ts';
+import type { VerifyCommand } from '../../cli/command.ts';
+import type { Config, StateConfig } from '../../config/config.ts';
+import { linkAbort } from '../../core/async.ts';
+import { ApiFault, UserError } from '../../core/faults.ts';
+import { isRecord } from '../../core/json.ts';
+import {
+  isRepairArgs,
+  isSampleArgs,
+  missingChangeOf,
+  type RepairArgs,
+  type RepairSummary,
+  type SampleArgs,
+} from '../../core/state/job-args.ts';
+import { endWith, type JobEnd, type JobKind } from '../../core/state/jobs.ts';
+import { LOG_LANES } from '../../core/state/log.ts';
+import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
+import type { Deliverer } from '../../delivery/deliver.ts';
+import { commitPage } from '../../ingest/commit.ts';
+import type { SyncContext } from '../../ingest/context.ts';
+import { readWindow } from '../../ingest/reread.ts';
+import { endsSession } from '../../scheduler/dispatch.ts';
+import type { JobWorker } from '../../scheduler/jobs.ts';
+import { openVerifyState } from '../../store/look/verify.ts';
+import { openStore } from '../../store/store.ts';
+import type { CommandRun } from '../shared/command.ts';
+import { doOrFollow } from '../shared/do-or-follow.ts';
+import { askForAccount, refusalOf } from '../shared/refusal.ts';
+import type { SampleVerdict } from './result.ts';
+import { sample } from './sample.ts';
+
+/** One run of `--verify`. The configuration has a key of the API where that is set and may be needed. */
+export type VerifyRun = CommandRun<VerifyCommand, StateConfig | Config>;
+
+/** Neither is the API configured nor is there a daemon that could ask it. */
+export class NoApiError extends Error {
+  override readonly name = 'NoApiError';
+}
+
+/** Brings up to date what a destination is known to be missing; nothing is asked of the API. */
+export async function keepMissing(
+  run: VerifyRun,
+  args: RepairArgs,
+  of: { destinationId: number },
+  ports: ProcessPorts,
+): Promise<void> {
+  const alone = (): Promise<RepairSummary> => {
+    const { store, close } = openStore(run.config.dataDir);
+    try {
+      store.amendMissing(of.destinationId, missingChangeOf(args));
+      return Promise.resolve({ read: 0, requests: 0, delivered: true, reason: null });
+    } finally {
+      close();
+    }
+  };
+  const shown = { done: { windows: 0 }, total: 1, what: 'lack-sets brought up to date' };
+  await doShown(run, { kind: 'mend', args, alone, ...shown }, ports);
+}
+
+/** Fetches windows again and delivers them. @throws UserError with the exit code and what to do, NoApiError */
+export async function fetchAgain(run: VerifyRun, args: RepairArgs, ports: ProcessPorts): Promise<RepairSummary> {
+  const done = { windows: 0 };
+  const alone = async (): Promise<RepairSummary> =>
+    await withApi(run, true, ports, async (sync) => {
+      const link = linkAbort(ports.signal);
+      const deliveries = sync.deliverers.map(async (deliverer) => await deliverer.run(link.signal));
+      for (const delivery of deliveries) delivery.catch((error: unknown) => link.abort(error));
+      try {
+        return await repairState(sync, { args, done }, link.signal);
+      } finally {
+        link.release();
+        link.abort(new Error('the repair has ended'));
+        await Promise.allSettled(deliveries);
+      }
+    });
+  const shown = { done, total: args.windows.length, what: 'windows fetched' };
+  return await doShown(run, { kind: 'mend', args, alone, ...shown }, ports);
+}
+
+/** Reads windows again and compares. @throws UserError with the exit code and what to do. */
+export async function runSample(run: VerifyRun, args: SampleArgs, ports: ProcessPorts): Promise<SampleVerdict> {
+  const done = { windows: 0 };
+  const alone = async (): Promise<SampleVerdict> =>
+    await withApi(run, false, ports, async ({ context }) => {
+      const state = openVerifyState(run.config.dataDir);
+      if (state === null) throw new UserError('There is nothing held yet to be read again.', 1);
+      try {
+        return await sample({ context, state }, args, done, ports.signal);
+      } finally {
+        state.close();
+      }
+    });
+  const shown = { done, total: args.windows, what: 'windows read again' };
+  return await doShown(run, { kind: 'sample', args, alone, ...shown }, ports);
+}
+
+interface Shown<T> {
+  readonly kind: JobKind;
+  readonly args: object;
+  readonly alone: () => Promise<T>;
+  /** Grows. */
+  readonly done: { readonly windows: number };
+  readonly total: number;
+  readonly what: string;
+}
+
+/** Does it or has it done, and shows how far it is. */
+async function doShown<T extends object>(
+  { config: { dataDir }, voice }: VerifyRun,
+  { kind, args, alone, done, total, what }: Shown<T>,
+  ports: ProcessPorts,
+): Promise<T> {
+  const tell = (windows: number): void =>
+    voice.showWork(() => ({ share: total === 0 ? null : windows / total, words: `${windows}/${total} ${what}` }));
+  const show = (progress: unknown): void => {
+    const told = isRecord(progress) ? progress['done'] : null;
+    if (typeof told === 'number') tell(told);
+  };
+  // What the daemon has left: an object of the same version of this program.
+  const read = (summary: unknown): T | null => (isRecord(summary) && 'requests' in summary ? (summary as T) : null);
+  tell(done.windows);
+  return await doOrFollow({ kind, args, askedBy: '--verify', alone, read, show }, { dataDir, voice }, ports);
+}
+
+async function withApi<T>(
+  { config, voice, secrets }: VerifyRun,
+  delivers: boolean,
+  ports: ProcessPorts,
+  work: (sync: Sync) => Promise<T>,
+): Promise<T> {
+  if (!hasKey(config)) {
+    // Where a daemon holds the state, that can do it.
+    openStore(config.dataDir).close();
+    throw new NoApiError();
+  }
+  return await withSync({ config, voice, secrets, delivers }, ports, async (sync) => {
+    await knowWorkspace(sync, ports.signal);
+    return await work(sync);
+  });
+}
+
+/** Whoever asks has to ask in the workspace that the state belongs to. */
+async function knowWorkspace({ context }: Sync, signal: AbortSignal): Promise<void> {
+  try {
+    await askForAccount(context, signal);
+    context.observe({ type: 'workspace-known' });
+  } catch (error) {
+    if (!(error instanceof ApiFault)) throw error;
+    if (endsSession(error)) throw refusalOf(error);
+    throw new UserError(`The API could not be asked: ${error.message}. Run it again when it answers.`, 3);
+  }
+}
+
+function hasKey(config: StateConfig | Config): config is Config {
+  return 'key' in config.api;
+}
+
+export interface RepairParts {
+  readonly context: SyncContext;
+  readonly deliverers: readonly Deliverer[];
+}
+
+/** The worker for `runJobs` that fetches again. */
+export function createMendWorker(parts: RepairParts): JobWorker {
+  return (args, signal) => {
+    const done = { windows: 0 };
+    const work = async (): Promise<JobEnd> => {
+      if (!isRepairArgs(args)) throw new Error('not to be understood');
+      const summary = await repairState(parts, { args, done }, signal);
+      return endWith(summary, summary.reason === null && summary.delivered ? 0 : 3, signal.aborted);
+    };
+    return {
+      end: work(),
+      progress: () => ({ done: done.windows, total: isRepairArgs(args) ? args.windows.length : 0 }),
+    };
+  };
+}
+
+/** The worker for `runJobs` that reads samples. */
+export function createSampleWorker({ context }: Pick<RepairParts, 'context'>, dataDir: string): JobWorker {
+  return (args, signal) => {
+    const done = { windows: 0 };
+    const work = async (): Promise<JobEnd> => {
+      const state = openVerifyState(dataDir);
+      if (state === null || !isSampleArgs(args)) throw new Error('the job is not to be understood');
+      try {
+        const summary = await sample({ context, state }, args, done, signal);
+        return endWith(summary, summary.reason === null ? 0 : 3, signal.aborted);
+      } finally {
+        state.close();
+      }
+    };
+    return { end: work(), progress: () => ({ done: done.windows, total: isSampleArgs(args) ? args.windows : 0 }) };
+  };
+}
+
+/** What is to be done, and how far it is, which grows. */
+interface RepairOrder {
+  readonly args: RepairArgs;
+  readonly done: { windows: number };
+}
+
+/** Fetches again, delivers and keeps what is missing. @throws UserError where a person has to act (77). */
+async function repairState(
+  parts: RepairParts,
+  { args, done }: RepairOrder,
+  signal: AbortSignal,
+): Promise<RepairSummary> {
+  const { context, deliverers } = parts;
+  const counts = { requests: 0, read: 0 };
+  let reason: string | null = null;
+  try {
+    reason = await readAgain(context, { args, done, counts }, signal);
+    const delivered = args.windows.length === 0 || (await untilDelivered(parts, signal));
+    const destination = deliverers.find(({ name }) => name === args.destination);
+    if (destination !== undefined) context.store.amendMissing(destination.destinationId, missingChangeOf(args));
+    return { ...counts, delivered, reason };
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    return { ...counts, delivered: false, reason: 'stopped before it was finished' };
+  }
+}
+
+/** Reads the windows again. @returns why not all of them; `null` where all. */
+async function readAgain(
+  context: SyncContext,
+  { args: { windows }, done, counts }: RepairOrder & { readonly counts: { requests: number; read: number } },
+  signal: AbortSignal,
+): Promise<string | null> {
+  for (const [deviceId, from, to] of windows) {
+    const room = context.room();
+    if (!room.ok) return 'the archive has no room for more';
+    try {
+      const isRead = await readWindow(
+        context,
+        {
+          deviceId,
+          window: { from: BigInt(from), to: BigInt(to) },
+          take: (page) => {
+            counts.requests += 1;
+            commitPage(context, { deviceId, lane: 'sweep', proven: null, isAgain: true, ...page });
+          },
+        },
+        signal,
+      );
+      if (isRead) counts.read += 1;
+    } catch (error) {
+      if (!(error instanceof ApiFault)) throw error;
+      if (endsSession(error)) throw refusalOf(error);
+      return error.message;
+    }
+    done.windows += 1;
+  }
+  return null;
+}
+
+/** How long nothing may move before delivery is not waited for any more. */
+const STANDS_MS = 2 * MINUTE_MS;
+
+/** Waits until every destination has what was archived so far. @returns whether that was reached. */
+async function untilDelivered({ context, deliverers }: RepairParts, signal: AbortSignal): Promise<boolean> {
+  const { store, clock } = context;
+  const ends = LOG_LANES.map((lane) => [lane, store.endOf(lane)] as const);
+  const isPast = ({ destinationId, pendingLines }: Deliverer): boolean =>
+    ends.every(([lane, end]) => store.position(destinationId, lane).block >= end.block) || pendingLines() === 0;
+  for (const { notify } of deliverers) notify();
+  let [last, movedMs] = ['', clock.monoMs()];
+  for (;;) {
+    const left = deliverers.filter((deliverer) => !isPast(deliverer));
+    if (left.length === 0) return true;
+    const places = JSON.stringify(
+      left.map(({ destinationId }) => LOG_LANES.map((lane) => store.position(destinationId, lane))),
+    );
+    if (places !== last) [last, movedMs] = [places, clock.monoMs()];
+    if (clock.monoMs() - movedMs >= STANDS_MS) return false;
+    await clock.sleep(SECOND_MS / 5, signal);
+  }
+}

@@ -1,0 +1,410 @@
+/**
+ * What `--verify` says at its end, gathered day by day: the object of `--json` (member names are the served ones), the exit
+ * code, and for people one screen, worst first, every bad thing with what to do.
+ */
+
+import type { ExitCode } from '../../core/faults.ts';
+import type { Interval } from '../../core/intervals.ts';
+import type { DestinationKind } from '../../core/lines/dialect.ts';
+import type { ReadTrouble } from '../../core/state/verify.ts';
+import { counted, grouped, plainText } from '../../core/text.ts';
+import { formatExact } from '../../core/time.ts';
+import { wrap } from '../shared/layout.ts';
+import { addFindings, DIFFERENCES, dayStart, type Findings, type FoundDay, isSound, noFindings } from './examine.ts';
+
+/** A day of a device that is not in a destination as it is kept. */
+export interface DayDifference extends Readonly<Pick<Findings, (typeof DIFFERENCES)[number]>> {
+  readonly device_id: string;
+  readonly day: string;
+  readonly kept_points: number;
+  /** Of those missing or different: what the archive keeps no more. */
+  readonly not_in_archive: number;
+}
+
+/** How it ended for a destination; `unfinished`: run it again; `unreadable`: somebody has to mend something first. */
+export type VerifyOutcome = 'equal' | 'different' | 'unfinished' | 'unreadable';
+
+/** What fetching again takes that no archive keeps. */
+export interface FetchCost {
+  readonly points: number;
+  readonly devices: number;
+  readonly readings: number;
+  readonly requests: number;
+}
+
+export interface DestinationVerdict extends Readonly<Omit<Findings, 'gone'>> {
+  readonly name: string;
+  /** `null` where nothing was ever sent to it. */
+  readonly kind: DestinationKind | null;
+  readonly outcome: VerifyOutcome;
+  /** Why it could not be finished; `null` where it was. */
+  readonly reason: string | null;
+  readonly devices_compared: number;
+  /** Days of devices of which something is kept or returned. */
+  readonly days_compared: number;
+  /** Of those: how many are not held in full (yet). What is kept of them is compared all the same. */
+  readonly days_partly_covered: number;
+  readonly points_kept: number;
+  /** With `--repair`: points that were sent again and are there now; points that it refused again, and its words. */
+  readonly mended: number;
+  /** With `--repair`: points that were fetched again from the API and are there now. */
+  readonly fetched: number;
+  readonly refused_again: number;
+  readonly refusal: string | null;
+  /** What is missing and not in the archive; `null` where nothing is. */
+  readonly to_fetch: FetchCost | null;
+  /** Devices that the database has telemetry of under this workspace, and of which this state has none. */
+  readonly unknown_devices: readonly string[];
+  readonly differences: readonly DayDifference[];
+  /** Days that differ and are not among them: so many are told one by one, and no more. */
+  readonly differences_left_out: number;
+}
+
+/** A window that is served differently from how it is held. */
+export interface WindowDifference {
+  readonly device_id: string;
+  readonly from: string;
+  readonly to: string;
+  /** Points that are served and not held. */
+  readonly missing: number;
+  /** Points that are held and not served any more. */
+  readonly gone: number;
+}
+
+export interface SampleVerdict {
+  readonly windows: number;
+  readonly readings: number;
+  readonly requests: number;
+  readonly missing: number;
+  readonly gone: number;
+  /** Readings that were taken in as late ones. */
+  readonly taken_in: number;
+  /** Why it could not be finished; `null` where it was. */
+  readonly reason: string | null;
+  readonly differences: readonly WindowDifference[];
+}
+
+/** A stretch of a device that no archive keeps any more and that a destination is missing points of. */
+export interface GoneStretch extends Interval {
+  readonly deviceId: string;
+  /** How many points are missing of the day that it is of. */
+  readonly points: number;
+  /** How many readings that day has. */
+  readonly readings: number;
+}
+
+/** What is found of a device: replaced as a whole where it is compared once more. */
+export interface DeviceTally {
+  readonly findings: Findings;
+  /** The days that differ, since 1970: all of them, however many are told one by one. */
+  readonly differing: number[];
+  readonly gone: GoneStretch[];
+  /** Days of which something is kept or returned, and how many of them are not covered in full. */
+  days: number;
+  partly: number;
+  /** Points. */
+  kept: number;
+  mended: number;
+}
+
+/** What is gathered of a destination. */
+export interface Tally {
+  readonly byDevice: Map<string, DeviceTally>;
+  differences: DayDifference[];
+  /** How many devices were compared to their end. */
+  devices: number;
+}
+
+/** What came of a comparison. */
+export interface Compared {
+  readonly tally: Tally;
+  /** Why it could not be finished; `null` where it was. */
+  readonly trouble: ReadTrouble | null;
+  /** Devices that the database has and the state does not know. */
+  readonly unknown: readonly string[];
+}
+
+/** How many days are told one by one: of a database that lost everything there are millions. */
+const MOST_DIFFERENCES = 10_000;
+
+export function createTally(): Tally {
+  return { byDevice: new Map(), differences: [], devices: 0 };
+}
+
+/** What is gathered of a device: begun where it was not yet. */
+export function tallyOf({ byDevice }: Tally, deviceId: string): DeviceTally {
+  const known = byDevice.get(deviceId);
+  if (known !== undefined) return known;
+  const begun = { findings: noFindings(), differing: [], gone: [], days: 0, partly: 0, kept: 0, mended: 0 };
+  byDevice.set(deviceId, begun);
+  return begun;
+}
+
+/** Takes in a day. */
+export function addDay(tally: Tally, { deviceId, day, kept, findings, sent, cleared }: FoundDay): void {
+  const device = tallyOf(tally, deviceId);
+  const { missing, different, extra, untold, gone } = findings;
+  device.days += 1;
+  device.kept += kept.points;
+  device.mended += Math.max(0, sent - (missing + different - gone));
+  addFindings(device.findings, findings);
+  if (isSound(findings)) return;
+  device.differing.push(day);
+  if (gone > 0)
+    device.gone.push(...cleared.map((range) => ({ deviceId, ...range, points: gone, readings: kept.readings })));
+  if (tally.differences.length >= MOST_DIFFERENCES) return;
+  const told = { device_id: deviceId, day: dayText(day), kept_points: kept.points };
+  tally.differences.push({ ...told, missing, different, extra, untold, not_in_archive: gone });
+}
+
+/** Takes in devices that were compared once more, in place of what was found of them before. */
+export function replaceDevices(tally: Tally, again: Tally): void {
+  for (const [deviceId, device] of again.byDevice) {
+    device.mended += tallyOf(tally, deviceId).mended;
+    tally.byDevice.set(deviceId, device);
+  }
+  const others = tally.differences.filter(({ device_id }) => !again.byDevice.has(device_id));
+  tally.differences = [...others, ...again.differences].slice(0, MOST_DIFFERENCES);
+}
+
+/** The sum over the devices. */
+export function totalOf({ byDevice }: Tally): Omit<DeviceTally, 'differing'> & { readonly differing: number } {
+  const total = {
+    findings: noFindings(),
+    gone: [] as GoneStretch[],
+    differing: 0,
+    days: 0,
+    partly: 0,
+    kept: 0,
+    mended: 0,
+  };
+  for (const { findings, gone, differing, days, partly, kept, mended } of byDevice.values()) {
+    addFindings(total.findings, findings);
+    total.gone.push(...gone);
+    total.differing += differing.length;
+    total.days += days;
+    total.partly += partly;
+    total.kept += kept;
+    total.mended += mended;
+  }
+  return total;
+}
+
+/** What `--repair` has brought besides lines of the archive, and what is left for it to fetch. */
+export interface Repaired {
+  readonly fetched: number;
+  readonly refused: { readonly lines: number; readonly words: string | null };
+  readonly toFetch: FetchCost | null;
+}
+
+/** What is said of a destination. */
+export function verdictOf(
+  { name, kind }: Pick<DestinationVerdict, 'name' | 'kind'>,
+  { tally, trouble, unknown }: Compared,
+  { fetched = 0, refused = { lines: 0, words: null }, toFetch = null }: Partial<Repaired> = {},
+): DestinationVerdict {
+  const { findings, days, partly, kept, mended, differing } = totalOf(tally);
+  const { gone: _, ...told } = findings;
+  const ended = isSound(findings) ? 'equal' : 'different';
+  return {
+    name,
+    kind,
+    outcome: trouble === null ? ended : trouble.kind === 'down' ? 'unfinished' : 'unreadable',
+    reason: trouble === null ? null : trouble.hint === '' ? trouble.words : `${trouble.words}. ${trouble.hint}`,
+    devices_compared: tally.devices,
+    days_compared: days,
+    days_partly_covered: partly,
+    points_kept: kept,
+    ...told,
+    mended,
+    fetched,
+    refused_again: refused.lines,
+    refusal: refused.words,
+    to_fetch: toFetch,
+    unknown_devices: unknown,
+    differences: tally.differences,
+    differences_left_out: differing - tally.differences.length,
+  };
+}
+
+/** What is said of a destination that nothing can be read of. @param why `null` where nothing is kept either. */
+export function verdictUnread(name: string, why: string | null): DestinationVerdict {
+  const trouble = why === null ? null : ({ kind: 'down', words: why, hint: '' } as const);
+  return verdictOf({ name, kind: null }, { tally: createTally(), trouble, unknown: [] });
+}
+
+/** 2026-06-15. @param day since 1970. */
+function dayText(day: number): string {
+  return formatExact(dayStart(day)).slice(0, 10);
+}
+
+const EXIT_OF: Readonly<Record<VerifyOutcome, ExitCode>> = { equal: 0, different: 1, unreadable: 1, unfinished: 3 };
+
+/** What the command ends with: what a person has to see comes before what running again may mend. */
+export function exitOf(outcomes: readonly VerifyOutcome[]): ExitCode {
+  const codes = outcomes.map((outcome) => EXIT_OF[outcome]);
+  return codes.includes(1) ? 1 : codes.includes(3) ? 3 : 0;
+}
+
+/** What a sample comes to. */
+export function outcomeOf({ missing, gone, reason }: SampleVerdict): VerifyOutcome {
+  if (missing + gone > 0) return 'different';
+  return reason === null ? 'equal' : 'unfinished';
+}
+
+/** How many days are told one by one. */
+const DAYS_TOLD = 20;
+const DEVICES_TOLD = 5;
+
+export interface VerifyTold {
+  readonly from: string | null;
+  readonly to: string | null;
+  readonly repair: boolean;
+  readonly destinations: readonly DestinationVerdict[];
+  readonly sample: SampleVerdict | null;
+}
+
+/** The answer as a text of several lines, at most 80 columns wide. */
+export function verifyText({ from, to, repair, destinations, sample }: VerifyTold): string {
+  const span = from === null || to === null ? 'nothing is kept yet' : `${from.slice(0, 16)}Z to ${to.slice(0, 16)}Z`;
+  const parts = [
+    [`Telemetry, whole days (UTC): ${span}`],
+    ...destinations.map((verdict) => destinationLines(verdict, repair)),
+    ...(sample === null ? [] : [sampleLines(sample, repair)]),
+  ];
+  return parts.map((lines) => lines.map((line) => wrap(line)).join('')).join('\n');
+}
+
+const KINDS = { influxdb: 'InfluxDB', victoriametrics: 'VictoriaMetrics' } as const;
+
+function destinationLines(verdict: DestinationVerdict, repair: boolean): string[] {
+  const { name, kind, days_compared: days, devices_compared: devices } = verdict;
+  const head = `${name}${kind === null ? '' : ` (${KINDS[kind]})`}`;
+  if (verdict.outcome === 'unreadable' || (verdict.outcome === 'unfinished' && days === 0)) {
+    return [`${head}: could not be compared. ${verdict.reason ?? ''}`];
+  }
+  return [
+    `${head}: ${sentence(verdict)}`,
+    `  compared: ${counted(verdict.points_kept, 'point')} of ${counted(devices, 'device')} on ${counted(days, 'device day')}${kind === 'victoriametrics' ? ' (numbers to the millisecond)' : ''}`,
+    ...mendedLines(verdict),
+    ...table(verdict.differences, verdict.differences_left_out),
+    ...excuses(verdict),
+    ...advice(verdict, repair),
+  ];
+}
+
+const WORDS: Readonly<Record<(typeof DIFFERENCES)[number], string>> = {
+  missing: 'missing',
+  different: 'different',
+  extra: 'extra',
+  untold: 'not to be told',
+};
+
+function sentence({ outcome, reason, ...found }: DestinationVerdict): string {
+  const told = DIFFERENCES.filter((each) => found[each] > 0).map((each) => `${grouped(found[each])} ${WORDS[each]}`);
+  const words = told.length === 0 ? 'all that was compared is equal' : told.join(', ');
+  return outcome === 'unfinished' ? `not finished: ${reason}. So far ${words}` : words;
+}
+
+function mendedLines({ mended, fetched, refused_again: refused, refusal }: DestinationVerdict): string[] {
+  return [
+    ...(mended === 0 ? [] : [`  mended: ${counted(mended, 'point')} sent again from the archive, and there now`]),
+    ...(fetched === 0 ? [] : [`  mended: ${counted(fetched, 'point')} fetched again from the API, and there now`]),
+    ...(refused === 0 ? [] : [`  refused again: ${counted(refused, 'point')}: ${plainText(refusal ?? '', 200)}`]),
+  ];
+}
+
+function table(differences: readonly DayDifference[], leftOut: number): string[] {
+  if (differences.length === 0) return [];
+  const row = (cells: readonly string[], device: string): string =>
+    `  ${(cells[0] ?? '').padEnd(10)}${cells
+      .slice(1)
+      .map((cell) => cell.padStart(11))
+      .join('')}  ${device}`;
+  const rows = worstFirst(differences)
+    .slice(0, DAYS_TOLD)
+    .map(({ day, missing, different, extra, untold, device_id }) =>
+      row([day, grouped(missing), grouped(different), grouped(extra + untold)], plainText(device_id, 32)),
+    );
+  const more = differences.length + leftOut - rows.length;
+  const whole = leftOut === 0 ? '--json lists them all' : `--json lists ${grouped(differences.length)} of them`;
+  const rest = more <= 0 ? [] : [`  and ${counted(more, 'more day')}; ${whole}`];
+  return [row(['day', 'missing', 'different', 'extra'], 'device'), ...rows, ...rest];
+}
+
+/** The differences, worst first. */
+function worstFirst(differences: readonly DayDifference[]): DayDifference[] {
+  const weight = (day: DayDifference): number => DIFFERENCES.reduce((sum, each) => sum + day[each], 0);
+  return differences.toSorted(
+    (a, b) => weight(b) - weight(a) || compare(a.device_id, b.device_id) || compare(a.day, b.day),
+  );
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b);
+}
+
+function excuses({
+  pending,
+  quarantined,
+  lacking,
+  days_partly_covered: partly,
+  unknown_devices: unknown,
+}: DestinationVerdict): string[] {
+  const others = unknown.slice(0, DEVICES_TOLD).map((tag) => plainText(tag, 40));
+  return [
+    ...(pending === 0
+      ? []
+      : [`  ${counted(pending, 'point')} not delivered yet: no difference; they wait in the archive`]),
+    ...(quarantined === 0 ? [] : [`  ${counted(quarantined, 'point')} in quarantine: refused by it (--quarantine)`]),
+    ...(lacking === 0 ? [] : [`  ${counted(lacking, 'point')} in its lack-set: known not to be there (--status)`]),
+    ...(partly === 0 ? [] : [`  ${counted(partly, 'device day')} not held in full: what is kept of them is compared`]),
+    ...(unknown.length === 0
+      ? []
+      : [
+          `  it has ${counted(unknown.length, 'more device')} that this state knows nothing of (${others.join(', ')}${unknown.length > others.length ? ', …' : ''}): of an older state, or forgotten; nothing is done about them`,
+        ]),
+  ];
+}
+
+function advice(verdict: DestinationVerdict, repair: boolean): string[] {
+  const { missing, different, extra, untold, to_fetch: fetch, kind, outcome } = verdict;
+  const lines: string[] = [];
+  if (outcome === 'unfinished') lines.push('Run it again: it begins anew, and nothing was left half done.');
+  if (!repair && missing + different > (fetch?.points ?? 0)) {
+    lines.push('--verify --repair sends again from the archive what is missing or different, without asking the API.');
+  }
+  if (fetch !== null) {
+    const what = `${counted(fetch.points, 'point')} of ${counted(fetch.devices, 'device')} ${fetch.points === 1 ? 'is' : 'are'} not in the archive any more`;
+    lines.push(
+      `${what}: fetching them again takes about ${counted(fetch.requests, 'request')} (${counted(fetch.readings, 'reading')}). ${repair ? 'It takes api.url and api.key; run --verify --repair where they are set.' : '--verify --repair does that where api.key is set.'}`,
+    );
+  }
+  if (repair && kind === 'victoriametrics' && different > 0) {
+    lines.push('VictoriaMetrics keeps one of two values of one time: delete that series there, then repair again.');
+  }
+  if (extra > 0) lines.push('Extra points are in the database and not of this state: they are told, never deleted.');
+  if (untold > 0) {
+    lines.push('Some days hold more than was counted: extra, or readings that came after the archive had let go.');
+  }
+  return lines;
+}
+
+function sampleLines(sample: SampleVerdict, repair: boolean): string[] {
+  const { windows, readings, requests, missing, gone, reason } = sample;
+  const head = `Sample: ${counted(windows, 'window')} read again from the API (${counted(readings, 'reading')}, ${counted(requests, 'request')})`;
+  const verdict =
+    missing + gone === 0
+      ? 'the same as archived'
+      : `${grouped(missing)} points served that are not archived, ${grouped(gone)} archived that are not served any more`;
+  return [
+    `${head}: ${reason === null ? verdict : `not finished: ${reason}. So far ${verdict}`}`,
+    ...sample.differences.slice(0, DAYS_TOLD).map(({ device_id, from, to, missing: more, gone: less }) => {
+      const stretch = `${from.slice(0, 16)}Z to ${to.slice(0, 16)}Z`;
+      return `  ${stretch}  ${grouped(more)} new, ${grouped(less)} gone  ${plainText(device_id, 28)}`;
+    }),
+    ...(missing > 0 && !repair ? ['--verify --sample N --repair takes in what is new.'] : []),
+    ...(missing > 0 && repair ? ['What is new was taken in, and is delivered like any other late reading.'] : []),
+    ...(gone > 0 ? ['What is not served any more was restated by the vendor: it stays archived as it was.'] : []),
+  ];
+}
