@@ -1,9 +1,10 @@
 /**
- * Notes what answers show of what the document leaves open (`core/learnt.ts`), on their way through. It changes nothing
+ * Notes what answers show of what the document leaves open (`core/quota.ts`), on their way through. It changes nothing
  * of them, and keeps no more than names and numbers.
  */
-import { type Learnt, type RareSights, readRareSights, withNames } from '../core/learnt.ts';
+
 import type { HttpAnswer, HttpRequest, Transport } from '../core/ports.ts';
+import { type Learnt, type RareSights, readRareSights, withNames } from '../core/quota.ts';
 import { readRateLimit } from './classify.ts';
 
 export interface Learning {

@@ -8,9 +8,10 @@
  *
  * All times are milliseconds of one monotonic clock, given by the caller. There is no input or output here.
  */
-import type { PlanFigures, Turn, WindowFigures } from '../core/allowance-terms.ts';
+
 import type { Random } from '../core/ports.ts';
-import { createSendLog } from '../core/send-log.ts';
+import type { PlanFigures, Turn, WindowFigures } from '../core/quota.ts';
+import { createSendLog } from '../core/quota.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { type ThrottleState, throttledTurn, transition, UNTHROTTLED, waitAfter } from './throttle.ts';
 import { type AnswerFacts, isPlanDoubted, readHeaders, UNTOLD, underNewPlan, type Windows } from './windows.ts';

@@ -6,9 +6,9 @@
  * Who goes is decided in that moment only, so a late arrival of a higher lane is not kept waiting by a lower one.
  */
 
-import type { Turn, WaitReason } from '../core/allowance-terms.ts';
 import { createWakeUp } from '../core/async.ts';
 import type { Clock } from '../core/ports.ts';
+import type { Turn, WaitReason } from '../core/quota.ts';
 import { MINUTE_MS } from '../core/time.ts';
 
 /** Timers are no more exact than this; with a large plan, sleeping for less would only cost time. */

@@ -26,8 +26,9 @@
  *   are `served`. A refusal that asks for a long wait speaks of the day and says nothing of the pace. From the third
  *   refusal in a row on (`many`) the wait that is asked for is doubled each time, up to fifteen minutes.
  */
-import type { Turn } from '../core/allowance-terms.ts';
+
 import type { Random } from '../core/ports.ts';
+import type { Turn } from '../core/quota.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
 /** One request in so long while others have nearly used up the day. */

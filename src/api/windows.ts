@@ -11,7 +11,7 @@
  *
  * Pure: what is known goes in and comes out.
  */
-import type { PlanFigures } from '../core/allowance-terms.ts';
+import type { PlanFigures } from '../core/quota.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { DAY_GUARD_EVERY_MS, MINUTE_WAIT_MS, type ThrottleEvent } from './throttle.ts';
 

@@ -4,8 +4,8 @@
 import { createApiClient } from '../api/client.ts';
 import { createLearning } from '../api/learning.ts';
 import { createRateLimiter, limitedTo, type RateLimiter, type RateLimiterOptions } from '../api/rate-limiter.ts';
-import type { Learnt } from '../core/learnt.ts';
 import type { Api, Transport } from '../core/ports.ts';
+import type { Learnt } from '../core/quota.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state/state.ts';
 import { planFigures } from './allowance.ts';

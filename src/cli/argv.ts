@@ -6,8 +6,8 @@
  */
 import { parseArgs } from 'node:util';
 import { UserError } from '../core/faults.ts';
+import { readWhatIf, type WhatIfText } from '../core/fleet.ts';
 import { nearest, plainText } from '../core/text.ts';
-import { readWhatIf, type WhatIfText } from '../core/what-if.ts';
 import { type Command, EXPORT_FORMATS, LOG_LEVELS, type LogLevel, QUARANTINE_ACTIONS } from './command.ts';
 import { FLAGS, type Flag, MODES, type Mode, VALUE_FLAGS } from './flags.ts';
 

@@ -2,7 +2,7 @@
  * What the program can be asked to do, as the command line says it. Times and figures are texts as they were written:
  * the command of each mode reads them. `null` stands for what was not given.
  */
-import type { WhatIfText } from '../core/what-if.ts';
+import type { WhatIfText } from '../core/fleet.ts';
 import type { Mode } from './flags.ts';
 
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;

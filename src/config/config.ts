@@ -4,7 +4,7 @@
  */
 import type { FilterSpec } from '../core/filter.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
-import type { Schedules } from '../core/schedule.ts';
+import type { Schedules } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
 import type { EpochMs } from '../core/time.ts';
 import type { Listen } from './listen.ts';

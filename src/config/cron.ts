@@ -5,7 +5,7 @@
  * this program, and a tick that was missed (the machine slept, the work took longer) has to be caught up, not skipped.
  */
 import { createTask, parse, validateDetailed } from 'node-cron';
-import type { Schedule } from '../core/schedule.ts';
+import type { Schedule } from '../core/ports.ts';
 import { DAY_MS, type EpochMs, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
 /** How far ahead is looked: beyond a leap day that lies eight years off. */

@@ -5,7 +5,7 @@
  * expected and never repeats the value, which may be a secret that went astray. Pure.
  */
 
-import type { Schedule } from '../core/schedule.ts';
+import type { Schedule } from '../core/ports.ts';
 import {
   DAY_MS,
   type EpochMs,

@@ -1,5 +1,5 @@
 /**
- * Whether there is room for more (design 1.3, `archive.max_size`, and the last paragraph of 3): the size of the state,
+ * Whether there is room for more (`archive.max_size`): the size of the state,
  * the free space of its disk, and what the disk said to the last write. Pure.
  *
  * Pulling stops before anything is full, so that delivery, bookings and clearing go on; it goes on only when there is

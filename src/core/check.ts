@@ -1,5 +1,5 @@
 /**
- * What `--check` finds, line by line, and what it comes to (design 1.2). Pure.
+ * What `--check` finds, line by line, and what it comes to. Pure.
  *
  * - `ok`: as it should be, or a fact worth knowing.
  * - `warn`: it works, and somebody should look at it.

@@ -2,7 +2,7 @@
  * Coverage: the stretches of time that are held in full of one device, and the readings at their edges.
  *
  * Pages come newest first, so "the newest time seen" would be no checkpoint: an interruption between two pages would
- * lose what lies between. What is kept instead is this set (design 2.1): what to fetch is the wanted span minus the
+ * lose what lies between. What is kept instead is this set: what to fetch is the wanted span minus the
  * set, and a hole is closed piece by piece, in any order, by whoever comes next.
  */
 import { type Interval, type Intervals, normalize, subtract } from './intervals.ts';
@@ -61,7 +61,7 @@ function pickEdge(a: Edge | null, b: Edge | null, better: (x: Edge, y: Edge) => 
 }
 
 /**
- * The held readings that an answer about `hole` has to show (design 2.1, "anchored").
+ * The held readings that an answer about `hole` has to show.
  *
  * @returns `near`: the reading above the hole that a walk goes on from; `null` where it does not begin at what is held.
  * `far`: the next one below it, however far that is, which a page that ends the window must reach; `null` where none is.

@@ -1,5 +1,5 @@
 /**
- * What can go wrong at the API, as kinds: the kind decides what is done, never the words of a message (design 2.6).
+ * What can go wrong, as kinds: the kind decides what is done, never the words of a message.
  */
 
 /**
@@ -81,7 +81,7 @@ export class UserError extends Error {
   }
 }
 
-/** The exit codes of design 1.2. */
+/** The exit codes of the program. */
 export type ExitCode = 0 | 1 | 2 | 3 | 77 | 78;
 
 const EXIT_CODES: readonly number[] = [0, 1, 2, 3, 77, 78] satisfies ExitCode[];
@@ -95,3 +95,10 @@ export function isExitCode(code: unknown): code is ExitCode {
 export function codeOf(error: unknown, none = 'unknown error'): string {
   return error instanceof Error && 'code' in error ? String(error.code) : none;
 }
+
+/**
+ * What a person is told of a destination that asks for patience, or does not answer at all: by it those that heal by
+ * themselves are known from those that a person has to mend.
+ */
+export const LATER_HINT =
+  'delivery goes on by itself once the database takes writes, and nothing is lost meanwhile; if this lasts, look at its log, its disk and what stands between';

@@ -1,5 +1,5 @@
 /**
- * What is left out: devices, sensors and positions (design 1.3: `sync.include`, `sync.exclude`, `sync.exclude_sensors`,
+ * What is left out: devices, sensors and positions (`sync.include`, `sync.exclude`, `sync.exclude_sensors`,
  * `sync.location`).
  *
  * Pure, and the same answer for the same record whenever it is asked. Patterns are globs and nothing else: `*` stands

@@ -1,11 +1,14 @@
 /**
- * What is held of a device, in words and seconds: for the `coverage` points, the status and the end of a one-off.
+ * What is held of a device and what is missing in a destination, in words and figures: for the `coverage` points, the
+ * status and the end of a one-off. Pure.
  */
 import { type CoveredSpan, coveredIntervals, holesIn } from './coverage.ts';
 import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract, union } from './intervals.ts';
 import type { KnownDevice } from './state/inventory.ts';
+import type { MissingReason, MissingSum } from './state/log.ts';
 import type { Gap } from './state/telemetry.ts';
-import type { DeviceState, StatusGap } from './status.ts';
+import type { DeviceState, LackStatus, StatusGap } from './status.ts';
+import { grouped } from './text.ts';
 import { DAY_NS, type EpochNs, formatExact, maxNs, msToNs, SECOND_NS } from './time.ts';
 
 /** The listing may be answered from somewhere that lags: what is younger than this it need not know. */
@@ -145,4 +148,37 @@ export function wantedOf({ goneSinceMs }: Pick<KnownDevice, 'goneSinceMs'>, span
 
 function seconds(ns: bigint): number {
   return Number(ns / (SECOND_NS / 1000n)) / 1000;
+}
+
+/** The sums of a destination as the status report shows them. */
+export function lackStatuses(sums: readonly MissingSum[]): LackStatus[] {
+  return sums.map(({ reason, points, devices, fromNs, toNs }) => ({
+    reason,
+    points,
+    devices,
+    from: formatExact(fromNs),
+    to: formatExact(toNs),
+  }));
+}
+
+const WHY: Readonly<Record<MissingReason, string>> = {
+  'beyond retention': 'beyond its retention',
+  'set aside': 'it was set aside',
+  cleared: 'the archive no longer kept them',
+  dropped: 'it refused them, and they were given up',
+};
+
+/** The command that brings them there. */
+const REMEDIES: Partial<Readonly<Record<MissingReason, (destination: string) => string>>> = {
+  'beyond retention': (name) =>
+    `once it keeps them for longer, --replay --destination ${name} sends what the archive has of them`,
+  'set aside': (name) => `--verify --repair --destination ${name} brings them there`,
+  cleared: (name) => `--verify --repair --destination ${name} fetches them again`,
+};
+
+/** A sentence for people, without its end: how many points are not in the destination, why, and what to do. */
+export function lackWords(destination: string, { reason, points, from, to }: LackStatus): string {
+  const remedy = REMEDIES[reason]?.(destination);
+  const words = `${grouped(points)} points are not in ${destination}: ${WHY[reason]} (from ${from} to ${to})`;
+  return remedy === undefined ? words : `${words}; ${remedy}`;
 }

@@ -1,7 +1,7 @@
 /**
  * The algebra of time spans: half-open intervals of nanoseconds, kept sorted, disjoint and merged.
  *
- * Coverage, holes and gaps are all sets of these (design 2.1). Every function takes and gives sets in normal form:
+ * Coverage, holes and gaps are all sets of these. Every function takes and gives sets in normal form:
  * ascending, no empty interval, no two that touch.
  */
 import { type EpochNs, maxNs, minNs } from './time.ts';

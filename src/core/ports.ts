@@ -3,7 +3,6 @@
  *
  * Each folder of technology implements some of these and knows none of the others; `app/open-sync.ts` puts them together.
  */
-
 import type { ApiFaultKind } from './faults.ts';
 import type { DestinationKind } from './lines/dialect.ts';
 import type { Account, AlertPage, AlertRecord, Cursor, DevicePage, TelemetryPage } from './records.ts';
@@ -29,7 +28,7 @@ export interface Disk {
 /** Uniform in [0, 1). */
 export type Random = () => number;
 
-/** What a request is for, in the order of precedence (design 2.4). */
+/** What a request is for, in the order of precedence. */
 export type RequestLane = 'live' | 'alerts' | 'inventory' | 'first-history' | 'backfill' | 'sweep';
 
 /** All lanes, the one that comes first first. */
@@ -108,7 +107,7 @@ export interface RequestOutcome {
   readonly fault: ApiFaultKind | null;
 }
 
-/** The record of every request, refused ones included, in the server's time. Survives restarts (design 2.3). */
+/** The record of every request, refused ones included, in the server's time. Survives restarts. */
 export interface Ledger {
   /** Books a request, durably, before it is sent. @returns its id. */
   book(atMs: EpochMs, purpose: Purpose): number;
@@ -121,7 +120,7 @@ export interface Ledger {
   block(untilMs: EpochMs): void;
 }
 
-/** What a database said to one write request (design 2.2; `docs` name the sources). */
+/** What a database said to one write request (`docs` name the sources). */
 export type WriteAnswer =
   /** 204: every line is in. */
   | { readonly kind: 'accepted' }
@@ -153,4 +152,49 @@ export interface UnknownServer {
   /** Asks it. Writes nothing, and never throws but on abort. */
   ask(signal: AbortSignal): Promise<KindAnswer>;
   sinkFor(kind: DestinationKind): Sink;
+}
+
+/** A rule that names times, in UTC. Pure: the present is an argument. */
+export interface Schedule {
+  /** As it was written. */
+  readonly text: string;
+  /** The first time later than `afterMs` that it names; `null` where it names none for years. */
+  next(afterMs: EpochMs): EpochMs | null;
+}
+
+/** When each stream of the API is due. */
+export type Schedules = Readonly<Record<Stream, Schedule>>;
+
+/** What is served to an address: between whoever makes a page and whoever sends it. */
+export interface Served {
+  readonly status: number;
+  /** Its media type, as the header has it. */
+  readonly type: string;
+  readonly body: string;
+  /** What a browser may ask by whether it has changed; without one nothing of it is kept. */
+  readonly etag?: string;
+}
+
+/** A value as JSON, in one line. */
+export function servedJson(status: number, value: unknown): Served {
+  return { status, type: 'application/json; charset=utf-8', body: `${JSON.stringify(value)}\n` };
+}
+
+/** What was found out about a database by asking it, without a point being written unless that is wanted. */
+export interface DestinationFacts {
+  /** What it says that it is; `null` where no answer came. */
+  readonly kind: DestinationKind | null;
+  /** Its version in its own words; `null` where it tells none. */
+  readonly version: string | null;
+  /**
+   * What it says to a write: of no points, or of one. `accepted`: the address, the token and the bucket are right. What is
+   * refused for having no points is accepted here.
+   */
+  readonly write: WriteAnswer;
+  /** Whether a point was written for that. */
+  readonly isPoint: boolean;
+  /** How long it keeps points, in ms (`Infinity`: for ever); `null` where it does not tell. */
+  readonly retentionMs: number | null;
+  /** What VictoriaMetrics drops as duplicates, in ms; 0: nothing; `null` where it does not tell, or is none. */
+  readonly dedupMs: number | null;
 }

@@ -4,8 +4,9 @@
  * Words of servers repeat the value or the line that they are about, so that every refusal reads differently: what
  * belongs together is told by their shape, without figures and without what is quoted.
  */
+
+import { identityTag } from './lines/line-protocol.ts';
 import { readLine } from './lines/line-reader.ts';
-import { identityTag } from './lines/line-text.ts';
 import type { MissingPoints } from './state/log.ts';
 import type { QuarantinedItem } from './state/quarantine.ts';
 import { type EpochNs, msToNs } from './time.ts';

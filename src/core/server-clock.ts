@@ -1,6 +1,5 @@
 /**
- * The server's time, from the `Date` of its answers, carried on by a clock that never jumps (design 2.1, "Claims have
- * a limit").
+ * The server's time, from the `Date` of its answers, carried on by a clock that never jumps.
  *
  * Each answer bounds the offset between the server's clock and the monotonic one: `Date` was written between sending
  * and receiving, and speaks in seconds. The rule, which nothing else in the program may second-guess:

@@ -83,7 +83,7 @@ export function ceilToSecond(ns: EpochNs): EpochNs {
   return floor === ns ? ns : floor + SECOND_NS;
 }
 
-/** RFC 3339 UTC in whole seconds: the form in which `after` and `before` are sent (design 2.6). */
+/** RFC 3339 UTC in whole seconds: the form in which `after` and `before` are sent. */
 export function formatSeconds(ns: EpochNs): string {
   return `${new Date(nsToMs(floorToSecond(ns))).toISOString().slice(0, 19)}Z`;
 }

@@ -4,8 +4,8 @@
  * Whoever sends keeps here what it has seen the destination accept: controls for the next refusal (`settle.ts`).
  */
 import { translate } from '../core/lines/dialect.ts';
+import { identityTag } from '../core/lines/line-protocol.ts';
 import { kindOf } from '../core/lines/line-reader.ts';
-import { identityTag } from '../core/lines/line-text.ts';
 import type { Clock } from '../core/ports.ts';
 import type { MissingPoints } from '../core/state/log.ts';
 import type { Store } from '../core/state/state.ts';

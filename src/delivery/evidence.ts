@@ -5,7 +5,7 @@
  * then it may be the destination that fails. "Like it" is the same measurement and the same fields, because databases
  * keep types there; for a line that was too large it is any line.
  */
-import { LATER_HINT } from '../core/held-hint.ts';
+import { LATER_HINT } from '../core/faults.ts';
 import { kindOf } from '../core/lines/line-reader.ts';
 import type { WriteAnswer } from '../core/ports.ts';
 

@@ -3,9 +3,9 @@
  * configured, unless a point is wanted. What else it tells (version, retention, deduplication) it may refuse: then it is
  * not known, and no fault.
  */
-import type { DestinationFacts } from '../core/destination-facts.ts';
+
 import type { DestinationKind } from '../core/lines/dialect.ts';
-import type { WriteAnswer } from '../core/ports.ts';
+import type { DestinationFacts, WriteAnswer } from '../core/ports.ts';
 import type { ServerAnswer } from './answers.ts';
 import { createUnknownServer, readMarks } from './kind.ts';
 import { createTalk, type InfluxSinkOptions, type Talk, writePath } from './sink.ts';

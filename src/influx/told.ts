@@ -2,7 +2,7 @@
  * What databases tell of themselves beside writes: how long they keep points, and what VictoriaMetrics drops as duplicates.
  * Pure. Whatever cannot be read is not known.
  */
-import type { DestinationFacts } from '../core/destination-facts.ts';
+import type { DestinationFacts } from '../core/ports.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
 /** `GET /api/v2/buckets`: the rule of the bucket of that name, in ms; `null` where it is not told. */

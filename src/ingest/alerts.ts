@@ -13,7 +13,7 @@
  * excluded devices are kept as a fact, so that their alerts, resolved ones too, are read anew then.
  */
 import { ApiFault } from '../core/faults.ts';
-import { isOpen, type KnownAlert, type Observed, observeAlert } from '../core/lines/alerts.ts';
+import { isOpen, type KnownAlert, type Observed, observeAlert } from '../core/lines/fact-lines.ts';
 import { nameAt } from '../core/lines/names.ts';
 import type { Purpose, Reply } from '../core/ports.ts';
 import type { AlertPage, AlertRecord, Cursor } from '../core/records.ts';

@@ -8,12 +8,25 @@ import type { CoveredSpan } from '../core/coverage.ts';
 import { type DeviceFilter, keptReading } from '../core/filter.ts';
 import { type Intervals, includes, normalize, subtract, union } from '../core/intervals.ts';
 import { claimAfter, isCovered } from '../core/late.ts';
-import { encodeFieldValue, encodeLine, encodeSeries, type SeriesKey } from '../core/lines/line-protocol.ts';
-import { descriptiveTag, identityTag, type TagValue } from '../core/lines/line-text.ts';
+import {
+  descriptiveTag,
+  encodeFieldValue,
+  encodeLine,
+  encodeSeries,
+  identityTag,
+  type SeriesKey,
+  type TagValue,
+} from '../core/lines/line-protocol.ts';
 import { nameAt } from '../core/lines/names.ts';
 import { createPlaces, type Places } from '../core/lines/offsets.ts';
-import { addPoint, pointIdentity } from '../core/lines/point-sum.ts';
-import { type DropReason, flattenReading, readingDigest, type SensorValue } from '../core/lines/points.ts';
+import {
+  addPoint,
+  type DropReason,
+  flattenReading,
+  pointIdentity,
+  readingDigest,
+  type SensorValue,
+} from '../core/lines/points.ts';
 import type { Reading, RejectedRecord } from '../core/records.ts';
 import type { LogLane } from '../core/state/log.ts';
 import type { DaySum, PageCommit, TelemetryState, Tie } from '../core/state/telemetry.ts';

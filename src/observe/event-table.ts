@@ -9,7 +9,7 @@
  * Pure; text from outside is made safe by the log itself.
  */
 import type { AppEvent, ProgramEvent } from '../core/events.ts';
-import { LATER_HINT } from '../core/held-hint.ts';
+import { LATER_HINT } from '../core/faults.ts';
 import { SECOND_MS } from '../core/time.ts';
 import {
   debug,

@@ -6,11 +6,11 @@
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Observe } from '../core/events.ts';
-import type { DestinationFigures, Figures, FleetFigures } from '../core/figures.ts';
 import type { LoopStanding } from '../core/heartbeats.ts';
 import type { Clock } from '../core/ports.ts';
 import { JOB_RULES } from '../core/state/jobs.ts';
 import type { MissingReason } from '../core/state/log.ts';
+import type { DestinationFigures, Figures, FleetFigures } from '../core/status.ts';
 import { type HealthReport, READY_CODES, type ReadyReport } from '../core/status.ts';
 import { plainText } from '../core/text.ts';
 import { rowOf } from './event-table.ts';

@@ -10,7 +10,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import { UserError } from '../core/faults.ts';
-import { type Served, servedJson } from '../core/served.ts';
+import { type Served, servedJson } from '../core/ports.ts';
 import type { HealthReport, ReadyReport, StatusReport } from '../core/status.ts';
 import { isForeignHost, type OwnPlace } from './host-names.ts';
 

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import type { Served } from '../core/served.ts';
+import type { Served } from '../core/ports.ts';
 import { MARK } from './layout.ts';
 import { STYLE } from './style.ts';
 

@@ -2,8 +2,7 @@
  * The page of one device: why it is as it is, what is held of it, its readings (as charts, which the script draws, and as a
  * table, which needs none), and how the API has answered.
  */
-import type { DeviceAnswer, DeviceReport } from '../core/device-report.ts';
-import type { DevicePage, SensorSeries } from '../core/page-facts.ts';
+import type { DeviceAnswer, DevicePage, DeviceReport, SensorSeries } from '../core/page-facts.ts';
 import { counted, grouped } from '../core/text.ts';
 import { coverageBar, legend } from './coverage.ts';
 import {

@@ -3,7 +3,7 @@
  * and puts them into markup or JSON; keeps nothing.
  */
 import type { PageFacts } from '../core/page-facts.ts';
-import { type Served, servedJson } from '../core/served.ts';
+import { type Served, servedJson } from '../core/ports.ts';
 import { assetAt } from './assets.ts';
 import { deviceMain } from './device.ts';
 import { devicesSection } from './devices.ts';

@@ -2,7 +2,7 @@
  * The panels of the overview, and of the pages that show one of them in full: the allowance, delivery, the streams, the work
  * under way, alerts, and what happened last.
  */
-import { lackWords } from '../core/lacks.ts';
+import { lackWords } from '../core/holdings.ts';
 import type { AlertRow, AlertsView, RecentEvent } from '../core/page-facts.ts';
 import type {
   AllowanceStatus,

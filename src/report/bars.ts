@@ -2,7 +2,7 @@
  * What is held of a span as one line of characters: in cells that are alike (`CoverageBar`), or a character for each day,
  * UTC (`DayBar`). Pure.
  */
-import type { DayReadings } from '../core/fleet-rates.ts';
+import type { DayReadings } from '../core/fleet.ts';
 import { type Interval, type Intervals, intersect, lengthNs } from '../core/intervals.ts';
 import type { DayBar } from '../core/page-facts.ts';
 import { DAY_NS, maxNs, minNs, SECOND_NS } from '../core/time.ts';

@@ -3,11 +3,11 @@
  * the way. It goes by the rules of the planner and of coverage; what the planner has in mind it cannot see.
  */
 import { coveredIntervals } from '../core/coverage.ts';
-import type { DeviceReport } from '../core/device-report.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
 import { toldEmpty, wantedOf } from '../core/holdings.ts';
 import type { Interval } from '../core/intervals.ts';
 import { CLOCK_GRAIN_MS, settleOf } from '../core/late.ts';
+import type { DeviceReport } from '../core/page-facts.ts';
 import type { StateFacts } from '../core/state/facts.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Gap, TelemetryState } from '../core/state/telemetry.ts';

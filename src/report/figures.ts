@@ -1,16 +1,15 @@
 /**
- * The figures behind the metrics, put together when they are asked for (`core/figures.ts`).
+ * The figures behind the metrics, put together when they are asked for (`core/status.ts`).
  *
  * Promise: cheap whatever the size of the fleet and of the archive. What takes a look at every device is the fleet
  * look's; what takes a look at tables is remembered for twenty times as long as it took.
  */
 
 import type { Room } from '../archive/room.ts';
-import type { DestinationFigures, Figures, JobFigures } from '../core/figures.ts';
 import type { Clock } from '../core/ports.ts';
 import type { StateFacts } from '../core/state/facts.ts';
 import { type Job, type JobQueue, readProgress } from '../core/state/jobs.ts';
-import type { ProgressReport } from '../core/status.ts';
+import type { DestinationFigures, Figures, JobFigures, ProgressReport } from '../core/status.ts';
 import { formatExact, msToNs, SECOND_MS } from '../core/time.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
 import type { SyncContext } from '../ingest/context.ts';

@@ -9,13 +9,13 @@
  */
 import { repeat } from '../core/async.ts';
 import { holesIn } from '../core/coverage.ts';
-import type { DeviceFigures, FleetFigures } from '../core/figures.ts';
 import { beatingClock, type Pulse } from '../core/heartbeats.ts';
 import { toldEmpty } from '../core/holdings.ts';
 import { type Intervals, lengthNs, subtract } from '../core/intervals.ts';
 import type { Clock } from '../core/ports.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import { type HeldNow, NOTHING_HELD } from '../core/state/telemetry.ts';
+import type { DeviceFigures, FleetFigures } from '../core/status.ts';
 import { DAY_NS, maxNs, SECOND_MS, SECOND_NS } from '../core/time.ts';
 import type { Horizon, SyncContext, SyncSettings } from '../ingest/context.ts';
 import { horizonNow, limitFor, openSeconds } from '../ingest/horizon.ts';

@@ -15,10 +15,10 @@
  */
 import { createTurns } from '../core/async.ts';
 import { coveredIntervals } from '../core/coverage.ts';
-import type { DeviceReport } from '../core/device-report.ts';
 import { toldEmpty, wantedOf } from '../core/holdings.ts';
 import { union } from '../core/intervals.ts';
-import type { KnownAlert } from '../core/lines/alerts.ts';
+import type { KnownAlert } from '../core/lines/fact-lines.ts';
+import type { DeviceReport } from '../core/page-facts.ts';
 import {
   ALERTS_SHOWN,
   type AlertRow,

@@ -5,10 +5,9 @@
  */
 import type { Room } from '../archive/room.ts';
 import type { Observe } from '../core/events.ts';
-import type { FleetFigures } from '../core/figures.ts';
 import type { Clock } from '../core/ports.ts';
 import type { Store } from '../core/state/state.ts';
-import type { ReadyCode, ReadyReport, StatusReport } from '../core/status.ts';
+import type { FleetFigures, ReadyCode, ReadyReport, StatusReport } from '../core/status.ts';
 import { SECOND_MS } from '../core/time.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
 import { UNREACHED } from './device-look.ts';

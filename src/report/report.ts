@@ -3,8 +3,8 @@
  * stands in one sentence. From the state and the parts that run, or, beside them or without them, from the state alone.
  */
 import type { Room } from '../archive/room.ts';
-import { lackStatuses } from '../core/lacks.ts';
-import type { Schedules } from '../core/schedule.ts';
+import { lackStatuses } from '../core/holdings.ts';
+import type { Schedules } from '../core/ports.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import type { StateFacts } from '../core/state/facts.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';

@@ -9,7 +9,7 @@
 import { type CoveredSpan, holesIn } from '../core/coverage.ts';
 import { UserError } from '../core/faults.ts';
 import { type Interval, type Intervals, normalize, subtract } from '../core/intervals.ts';
-import { createSendLog } from '../core/send-log.ts';
+import { createSendLog } from '../core/quota.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { BackfillArgs } from '../core/state/job-args.ts';
 import type { Gap } from '../core/state/telemetry.ts';

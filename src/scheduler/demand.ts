@@ -7,7 +7,7 @@
  * by what is worth most at each moment, not by these figures; the bench holds both side by side.
  */
 
-import { ASSUMED_INTERVAL_MS } from '../core/fleet-rates.ts';
+import { ASSUMED_INTERVAL_MS } from '../core/fleet.ts';
 import type { Store } from '../core/state/state.ts';
 import { grouped } from '../core/text.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../core/time.ts';

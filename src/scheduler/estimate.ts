@@ -5,9 +5,9 @@
  * The cost of a range follows its page scan: breadth first in three reaches (`history-queue.ts`), each cut into windows of
  * the plan, pages that overlap by a reading and the slack, two empty answers where there is nothing at all.
  */
-import type { DeviceRate } from '../core/fleet-rates.ts';
+import type { DeviceRate } from '../core/fleet.ts';
 import { type Interval, type Intervals, lengthNs, subtract } from '../core/intervals.ts';
-import type { Schedule } from '../core/schedule.ts';
+import type { Schedule } from '../core/ports.ts';
 import {
   DAY_MS,
   DAY_NS,

@@ -8,8 +8,7 @@
 import { createWakeUp, type WakeUp } from '../core/async.ts';
 import type { AppEvent } from '../core/events.ts';
 import { type Interval, type Intervals, normalize } from '../core/intervals.ts';
-import type { Purpose } from '../core/ports.ts';
-import type { Schedules } from '../core/schedule.ts';
+import type { Purpose, Schedules } from '../core/ports.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Gap, TelemetryState } from '../core/state/telemetry.ts';
 import { type EpochMs, maxNs, minNs, nsToMs, SECOND_MS } from '../core/time.ts';

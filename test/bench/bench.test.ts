@@ -5,8 +5,7 @@
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { encodeLine } from '../../src/core/lines/line-protocol.ts';
-import { identityTag } from '../../src/core/lines/line-text.ts';
+import { encodeLine, identityTag } from '../../src/core/lines/line-protocol.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
 import { backfill, checkLines, newestMsOf, requestUse } from './figures.ts';
 import { startNullInflux, startOrigin } from './parts.ts';

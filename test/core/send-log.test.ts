@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createSendLog } from '../../src/core/send-log.ts';
+import { createSendLog } from '../../src/core/quota.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 
 describe('the log of what was sent', () => {

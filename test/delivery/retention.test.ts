@@ -1,8 +1,7 @@
 /** History beyond the retention of a real InfluxDB: settled by what it says, in two requests a batch at most. */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
-import { encodeLine } from '../../src/core/lines/line-protocol.ts';
-import { identityTag } from '../../src/core/lines/line-text.ts';
+import { encodeLine, identityTag } from '../../src/core/lines/line-protocol.ts';
 import type { Sink } from '../../src/core/ports.ts';
 import type { MissingPoints } from '../../src/core/state/log.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../../src/core/time.ts';

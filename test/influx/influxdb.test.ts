@@ -1,7 +1,6 @@
 /** The way to a real database: InfluxDB 1.6 behind the stand-in for version 2, written to by the real sink. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { encodeLine, type FieldValue } from '../../src/core/lines/line-protocol.ts';
-import { identityTag } from '../../src/core/lines/line-text.ts';
+import { encodeLine, type FieldValue, identityTag } from '../../src/core/lines/line-protocol.ts';
 import type { Sink } from '../../src/core/ports.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { settleBatch } from '../../src/delivery/settle.ts';

@@ -5,7 +5,7 @@ import { Buffer } from 'node:buffer';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
-import { LATER_HINT } from '../../src/core/held-hint.ts';
+import { LATER_HINT } from '../../src/core/faults.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { LineLevel } from '../../src/observe/event-row.ts';
 import { lineOf } from '../../src/observe/event-table.ts';

@@ -3,8 +3,8 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
-import type { Figures } from '../../src/core/figures.ts';
 import { Secret } from '../../src/core/secret.ts';
+import type { Figures } from '../../src/core/status.ts';
 import { createMetrics, type Metrics, type MetricsOptions } from '../../src/observe/metrics.ts';
 import { METRICS, PER_DEVICE } from '../../src/observe/metrics-table.ts';
 import { createScrub } from '../../src/observe/scrub.ts';

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
-import { LATER_HINT } from '../../src/core/held-hint.ts';
+import { LATER_HINT } from '../../src/core/faults.ts';
 import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { createLogger, logEvents } from '../../src/observe/log.ts';
 

@@ -2,7 +2,7 @@
  * A workspace as the page's tests see it: fixed facts that answer searches, sorts and pages like the real ones, with names
  * that mean no good where a test asks for them.
  */
-import type { DeviceReport } from '../../src/core/device-report.ts';
+import type { DeviceReport } from '../../src/core/page-facts.ts';
 import {
   DEVICES_A_PAGE,
   type DevicePage,

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { FleetFigures } from '../../src/core/figures.ts';
 import type { KnownDevice } from '../../src/core/state/inventory.ts';
-import type { StreamStatus } from '../../src/core/status.ts';
+import type { FleetFigures, StreamStatus } from '../../src/core/status.ts';
 import { readyNow } from '../../src/report/ready.ts';
 
 const NO_DEVICES = { listed: 0, present: 0, lastDayMissing: 0 } as FleetFigures;

@@ -3,8 +3,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { encodeTagValue } from '../../src/core/lines/line-protocol.ts';
-import { identityTag } from '../../src/core/lines/line-text.ts';
+import { encodeTagValue, identityTag } from '../../src/core/lines/line-protocol.ts';
 import { MAX_SENSORS, SERIES_CELLS, type SensorSeries } from '../../src/core/page-facts.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createSeriesCells, gridOf, lastValues } from '../../src/report/series.ts';

@@ -6,7 +6,7 @@ import { expect } from 'vitest';
 import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
 import { runHousekeeping } from '../../src/archive/maintenance.ts';
 import type { AppEvent } from '../../src/core/events.ts';
-import type { Schedules } from '../../src/core/schedule.ts';
+import type { Schedules } from '../../src/core/ports.ts';
 import type { ReadyReport, StatusReport } from '../../src/core/status.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { type DaemonParts, type KeySource, runDaemon } from '../../src/scheduler/sessions.ts';

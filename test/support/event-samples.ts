@@ -2,7 +2,7 @@
  * Every event, in each of the ways in which it is told differently: what the table of the log is held against.
  */
 import type { AppEvent } from '../../src/core/events.ts';
-import { LATER_HINT } from '../../src/core/held-hint.ts';
+import { LATER_HINT } from '../../src/core/faults.ts';
 
 type Samples = { readonly [T in AppEvent['type']]: readonly Extract<AppEvent, { type: T }>[] };
 

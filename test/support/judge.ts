@@ -5,8 +5,7 @@
  * Its findings: *missing* (a reading of the span that has no point), *invented* (a point that no reading explains,
  * duplicates included), *misnamed* (a point under a name that its device did not have then).
  */
-import { encodePoint, type SeriesKey } from '../../src/core/lines/line-protocol.ts';
-import { identityTag } from '../../src/core/lines/line-text.ts';
+import { encodePoint, identityTag, type SeriesKey } from '../../src/core/lines/line-protocol.ts';
 import type { Simulator } from '../../src/sim/simulator.ts';
 import type { SimValue } from '../../src/sim/spec.ts';
 import type { Influxd, Row } from './influxd.ts';

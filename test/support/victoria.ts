@@ -9,7 +9,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { identityTag } from '../../src/core/lines/line-text.ts';
+import { identityTag } from '../../src/core/lines/line-protocol.ts';
 import type { Simulator } from '../../src/sim/simulator.ts';
 import { freePort } from './ports.ts';
 

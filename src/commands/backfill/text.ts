@@ -1,7 +1,7 @@
 /**
  * The end of a backfill for people: what it brought, what was empty, what could not be had and what to do about it.
  */
-import { lackWords } from '../../core/lacks.ts';
+import { lackWords } from '../../core/holdings.ts';
 import { counted, grouped, plainText } from '../../core/text.ts';
 import { parseTimestamp } from '../../core/time.ts';
 import { lasting, wrap } from '../shared/layout.ts';

@@ -7,7 +7,7 @@
 
 import { coveredIntervals } from '../../core/coverage.ts';
 import { UserError } from '../../core/faults.ts';
-import type { FleetRates } from '../../core/fleet-rates.ts';
+import type { FleetRates } from '../../core/fleet.ts';
 import type { ProgressReport } from '../../core/status.ts';
 import { counted, grouped } from '../../core/text.ts';
 import { type EpochMs, MINUTE_MS, msToNs, SECOND_MS } from '../../core/time.ts';

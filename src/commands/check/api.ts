@@ -9,8 +9,8 @@
 import { type ApiFindings, CHECK_REQUESTS, type CheckNotes, createNotes } from '../../core/check.ts';
 import type { Observe } from '../../core/events.ts';
 import type { ApiFault } from '../../core/faults.ts';
-import type { Learnt } from '../../core/learnt.ts';
 import type { Api, Clock, Purpose } from '../../core/ports.ts';
+import type { Learnt } from '../../core/quota.ts';
 import type { Account, DevicePage, DeviceRecord } from '../../core/records.ts';
 import { counted } from '../../core/text.ts';
 import { floorToSecond, HOUR_NS, msToNs } from '../../core/time.ts';

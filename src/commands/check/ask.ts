@@ -1,10 +1,11 @@
 /**
  * How `--check` asks: one thing after the other, each with an end, and no more once nothing else can come of it.
  */
-import type { WaitReason } from '../../core/allowance-terms.ts';
+
 import { RequestsSpentError } from '../../core/check.ts';
 import { ApiFault, type ApiFaultKind } from '../../core/faults.ts';
 import type { Clock, Reply } from '../../core/ports.ts';
+import type { WaitReason } from '../../core/quota.ts';
 import { type EpochMs, MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import type { Scope } from './api.ts';
 

@@ -1,10 +1,9 @@
 /**
- * `--check`, a destination: what the questions to it have brought (`core/destination-facts.ts`), with what to do.
+ * `--check`, a destination: what the questions to it have brought (`core/ports.ts`), with what to do.
  */
 import { type CheckLine, type CheckNotes, createNotes } from '../../core/check.ts';
-import type { DestinationFacts } from '../../core/destination-facts.ts';
 import type { DestinationKind } from '../../core/lines/dialect.ts';
-import type { WriteAnswer } from '../../core/ports.ts';
+import type { DestinationFacts, WriteAnswer } from '../../core/ports.ts';
 import { plainText } from '../../core/text.ts';
 import { spanWords } from './words.ts';
 

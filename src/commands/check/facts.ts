@@ -3,9 +3,9 @@
  * the undocumented has shown itself.
  */
 import type { CheckLine, CheckNotes } from '../../core/check.ts';
-import type { Learnt } from '../../core/learnt.ts';
 import type { AllowanceUse } from '../../core/lines/fact-lines.ts';
 import type { Clock } from '../../core/ports.ts';
+import type { Learnt } from '../../core/quota.ts';
 import type { Account, DevicePage } from '../../core/records.ts';
 import type { ServerClock } from '../../core/server-clock.ts';
 import { counted, grouped, plainText } from '../../core/text.ts';

@@ -11,7 +11,7 @@ import { runService } from '../../app/service.ts';
 import { settingsOf } from '../../app/settings.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
 import type { DemoConfig } from '../../config/config.ts';
-import type { Schedule } from '../../core/schedule.ts';
+import type { Schedule } from '../../core/ports.ts';
 import type { Store } from '../../core/state/state.ts';
 import type { EpochMs } from '../../core/time.ts';
 import { createDemoWorld } from '../../sim/demo-world.ts';

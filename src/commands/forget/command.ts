@@ -8,7 +8,7 @@ import { type ProcessPorts, repeatWhile } from '../../app/terminal.ts';
 import type { ForgetCommand } from '../../cli/command.ts';
 import { UserError } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
-import { identityTag } from '../../core/lines/line-text.ts';
+import { identityTag } from '../../core/lines/line-protocol.ts';
 import { counted, grouped, plainText } from '../../core/text.ts';
 import { requireState } from '../../store/open/read-only.ts';
 import { type CommandRun, printAnswer } from '../shared/command.ts';

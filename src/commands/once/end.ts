@@ -2,7 +2,7 @@
  * What `--once` says at its end, in the log: how it ended, and by name whatever is not in place.
  */
 
-import { lackWords } from '../../core/lacks.ts';
+import { lackWords } from '../../core/holdings.ts';
 import type { Logger } from '../../observe/log.ts';
 import type { OnceSummary } from './once.ts';
 

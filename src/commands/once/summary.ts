@@ -3,8 +3,8 @@
  */
 
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
+import { lackStatuses } from '../../core/holdings.ts';
 import { isRecord, type JsonRecord } from '../../core/json.ts';
-import { lackStatuses } from '../../core/lacks.ts';
 import type { DestinationStatus } from '../../core/status.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext } from '../../ingest/context.ts';

@@ -4,12 +4,10 @@
  * Pure: facts, settings and suppositions in, one object out. `--plan --json` serves its member names: they stay.
  */
 
-import { type DeviceFacts, type FleetRates, fleetRates } from '../../core/fleet-rates.ts';
-import type { Stream } from '../../core/ports.ts';
+import { type DeviceFacts, type FleetRates, fleetRates, resizeFleet, type WhatIf } from '../../core/fleet.ts';
+import type { Schedules, Stream } from '../../core/ports.ts';
 import type { Account } from '../../core/records.ts';
-import type { Schedules } from '../../core/schedule.ts';
 import { DAY_MS, type EpochMs, type EpochNs, formatSeconds, MINUTE_MS, MS_NS, msToNs } from '../../core/time.ts';
-import { resizeFleet, type WhatIf } from '../../core/what-if.ts';
 import { windowSpanNs } from '../../ingest/page-request.ts';
 import {
   type Demand,

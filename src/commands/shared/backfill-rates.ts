@@ -3,7 +3,7 @@
  */
 
 import type { DeviceFilter } from '../../core/filter.ts';
-import { deviceFacts, type FleetRates, fleetRates, MEASURED_DAYS } from '../../core/fleet-rates.ts';
+import { deviceFacts, type FleetRates, fleetRates, MEASURED_DAYS } from '../../core/fleet.ts';
 import { DAY_MS, type EpochMs } from '../../core/time.ts';
 import { lookAtState } from '../../store/look/read-state.ts';
 

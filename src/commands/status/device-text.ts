@@ -1,7 +1,7 @@
 /**
  * The answer of `--status --device ID` for people: why it is not fresh, first; then what is held and what was asked.
  */
-import type { DeviceAnswer, DeviceReport } from '../../core/device-report.ts';
+import type { DeviceAnswer, DeviceReport } from '../../core/page-facts.ts';
 import type { StatusGap } from '../../core/status.ts';
 import { plainText } from '../../core/text.ts';
 import { faultWords } from '../../report/device-report.ts';

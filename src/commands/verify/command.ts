@@ -8,7 +8,7 @@ import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
 import { VERSION } from '../../app/version.ts';
 import { UserError } from '../../core/faults.ts';
-import { identityTag } from '../../core/lines/line-text.ts';
+import { identityTag } from '../../core/lines/line-protocol.ts';
 import type { VerifyState } from '../../core/state/verify.ts';
 import { formatExact } from '../../core/time.ts';
 import { createPointSource } from '../../influx/queries.ts';

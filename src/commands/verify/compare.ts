@@ -10,8 +10,8 @@
 
 import { type Intervals, intersect, lengthNs } from '../../core/intervals.ts';
 import type { DestinationKind } from '../../core/lines/dialect.ts';
-import { identityTag } from '../../core/lines/line-text.ts';
-import { addPoint, emptySum, type GrowingSum, isSameSum, pointIdentity } from '../../core/lines/point-sum.ts';
+import { identityTag } from '../../core/lines/line-protocol.ts';
+import { addPoint, emptySum, type GrowingSum, isSameSum, pointIdentity } from '../../core/lines/points.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { KeptDay, PointSource, ReadTrouble, TakePoint, VerifyState } from '../../core/state/verify.ts';
 import { DAY_MS, DAY_NS, type EpochNs, minNs, msToNs, SECOND_MS } from '../../core/time.ts';

@@ -10,8 +10,8 @@
  */
 import { type Interval, type Intervals, includes, intersect, normalize } from '../../core/intervals.ts';
 import { type DestinationKind, type FindDisplaced, translate } from '../../core/lines/dialect.ts';
+import { identityTag } from '../../core/lines/line-protocol.ts';
 import { readLine } from '../../core/lines/line-reader.ts';
-import { identityTag } from '../../core/lines/line-text.ts';
 import {
   addPoint,
   emptySum,
@@ -20,7 +20,7 @@ import {
   lessSum,
   type PointSum,
   pointIdentity,
-} from '../../core/lines/point-sum.ts';
+} from '../../core/lines/points.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { MissingPoints } from '../../core/state/log.ts';
 import type {

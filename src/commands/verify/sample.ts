@@ -9,12 +9,17 @@
 import { ApiFault } from '../../core/faults.ts';
 import { type DeviceFilter, keptReading } from '../../core/filter.ts';
 import { type Interval, includes, intersect, lengthNs, subtract } from '../../core/intervals.ts';
-import { encodeFieldValue } from '../../core/lines/line-protocol.ts';
+import { encodeFieldValue, identityTag } from '../../core/lines/line-protocol.ts';
 import { readLine } from '../../core/lines/line-reader.ts';
-import { identityTag } from '../../core/lines/line-text.ts';
 import { TIE_REACH_NS } from '../../core/lines/offsets.ts';
-import { addPoint, emptySum, isSameSum, type PointSum, pointIdentity } from '../../core/lines/point-sum.ts';
-import { flattenReading } from '../../core/lines/points.ts';
+import {
+  addPoint,
+  emptySum,
+  flattenReading,
+  isSameSum,
+  type PointSum,
+  pointIdentity,
+} from '../../core/lines/points.ts';
 import type { Reading } from '../../core/records.ts';
 import type { SampleArgs } from '../../core/state/job-args.ts';
 import type { Tie } from '../../core/state/telemetry.ts';

@@ -1,14 +1,14 @@
 /**
  * What a database of another kind is sent instead of the lines of the log: VictoriaMetrics keeps numbers, and times in
- * milliseconds (design 1.4).
+ * milliseconds.
  *
  * Pure, and a function of what is archived: the same line of the log always becomes the same line, so that sending it
  * again changes nothing. What comes out is valid by construction: VictoriaMetrics answers 204 to what it drops.
  */
 
 import type { EpochNs } from '../time.ts';
+import { identityTag } from './line-protocol.ts';
 import { readLine, seriesOf } from './line-reader.ts';
-import { identityTag } from './line-text.ts';
 
 /** The kinds of database that points can go to. */
 export type DestinationKind = 'influxdb' | 'victoriametrics';

@@ -1,5 +1,5 @@
 /**
- * Names pinned by time (design 1.4): a point carries the name that its device had when the point was made, for ever.
+ * Names pinned by time: a point carries the name that its device had when the point was made, for ever.
  *
  * InfluxQL has no joins, so lines carry names; a name that changed must not make an old reading a new series when it is
  * written again. So the history of names is state, and a name never reaches back over readings that were archived

@@ -1,7 +1,7 @@
 /**
- * Where a value is written: at its instant, or beside it where its series has another value there (design 1.4).
+ * Where a value is written: at its instant, or beside it where its series has another value there.
  *
- * Identity decides what is held: device, instant, sensor and value, never coverage (design 2.1). The same value at the
+ * Identity decides what is held: device, instant, sensor and value, never coverage. The same value at the
  * same instant is one point; values that differ all survive, each later one on the next free nanosecond, and the place
  * that a value got is remembered for ever, so that the same reading always becomes the same line.
  */

@@ -3,8 +3,8 @@
  * since when, jobs; and what the status page shows beside that: the newest values, since when the archive goes back, alerts. The port that
  * `store/` fills with SQLite.
  */
-import type { DayReadings } from '../fleet-rates.ts';
-import type { KnownAlert } from '../lines/alerts.ts';
+import type { DayReadings } from '../fleet.ts';
+import type { KnownAlert } from '../lines/fact-lines.ts';
 import type { RequestLane, Stream } from '../ports.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
 

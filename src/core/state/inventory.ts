@@ -1,7 +1,7 @@
 /**
  * The devices and alerts that were seen, as the motion sees them: part of the port that `store/` fills with SQLite.
  */
-import type { KnownAlert } from '../lines/alerts.ts';
+import type { KnownAlert } from '../lines/fact-lines.ts';
 import type { DeviceRecord } from '../records.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
 

@@ -4,7 +4,7 @@
 
 import type { Interval, Intervals } from '../intervals.ts';
 import type { DestinationKind, FindDisplaced } from '../lines/dialect.ts';
-import type { PointSum } from '../lines/point-sum.ts';
+import type { PointSum } from '../lines/points.ts';
 import type { EpochMs } from '../time.ts';
 import type { LogLane, LogPosition, MissingPoints } from './log.ts';
 

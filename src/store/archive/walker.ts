@@ -7,9 +7,8 @@
  * cleared between two steps.
  */
 import type Database from 'better-sqlite3';
-import { encodeTagValue } from '../../core/lines/line-protocol.ts';
+import { encodeTagValue, identityTag } from '../../core/lines/line-protocol.ts';
 import { seriesOf } from '../../core/lines/line-reader.ts';
-import { identityTag } from '../../core/lines/line-text.ts';
 import type { ArchiveWalker, WalkPiece, WalkPlace, WalkSpan } from '../../core/state/archive.ts';
 import { type EpochNs, minNs } from '../../core/time.ts';
 import { explainedCalls } from '../explain.ts';

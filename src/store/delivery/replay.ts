@@ -5,8 +5,8 @@
  * every line of it that was ever archived has been sent and accepted: none that was cleared lies in it.
  */
 import type Database from 'better-sqlite3';
+import { identityTag } from '../../core/lines/line-protocol.ts';
 import { readLine } from '../../core/lines/line-reader.ts';
-import { identityTag } from '../../core/lines/line-text.ts';
 import type { ReplayArgs } from '../../core/state/job-args.ts';
 import { LOG_LANES, type LogLane, type LogPosition, type MissingPoints } from '../../core/state/log.ts';
 import type { ReplayCounts, ReplayState, ReplayStore, SentStretch } from '../../core/state/replay.ts';

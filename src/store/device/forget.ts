@@ -8,7 +8,7 @@
  * emptied.
  */
 import type Database from 'better-sqlite3';
-import { identityTag } from '../../core/lines/line-text.ts';
+import { identityTag } from '../../core/lines/line-protocol.ts';
 import { aboutItem } from '../../core/quarantine.ts';
 import type { LogLane } from '../../core/state/log.ts';
 import type { ForgetStep, ForgetStore, ForgottenCounts } from '../../core/state/state.ts';

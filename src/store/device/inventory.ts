@@ -5,7 +5,7 @@
  * answer 404 all the same. Gone is not forgotten: everything held of it stays.
  */
 import type Database from 'better-sqlite3';
-import type { KnownAlert } from '../../core/lines/alerts.ts';
+import type { KnownAlert } from '../../core/lines/fact-lines.ts';
 import type { DeviceRecord } from '../../core/records.ts';
 import type { AlertStore, InventoryStore, KnownDevice, ListedDevice } from '../../core/state/inventory.ts';
 import { type EpochMs, msToNs } from '../../core/time.ts';

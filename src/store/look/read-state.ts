@@ -8,7 +8,7 @@
  */
 import { join } from 'node:path';
 import type Database from 'better-sqlite3';
-import type { DayReadings } from '../../core/fleet-rates.ts';
+import type { DayReadings } from '../../core/fleet.ts';
 import { type Interval, type Intervals, normalize } from '../../core/intervals.ts';
 import type { Ledger } from '../../core/ports.ts';
 import type { Account, DeviceRecord } from '../../core/records.ts';

@@ -3,8 +3,7 @@
  */
 import type Database from 'better-sqlite3';
 import { type Interval, includes, intersect, normalize } from '../../core/intervals.ts';
-import { encodeSeries } from '../../core/lines/line-protocol.ts';
-import { descriptiveTag, identityTag, type TagValue } from '../../core/lines/line-text.ts';
+import { descriptiveTag, encodeSeries, identityTag, type TagValue } from '../../core/lines/line-protocol.ts';
 import { nameAt } from '../../core/lines/names.ts';
 import type { LogLane, MissingPoints, MissingReason } from '../../core/state/log.ts';
 import type { KeptDay, KeptLine, KeptStretch, VerifyState } from '../../core/state/verify.ts';

@@ -4,9 +4,9 @@
  * What is recorded is the truth: when each request left by a clock that nobody can move, and how it was answered.
  */
 import { createRateLimiter, type RateLimiter } from '../../../src/api/rate-limiter.ts';
-import type { PlanFigures } from '../../../src/core/allowance-terms.ts';
 import type { AppEvent } from '../../../src/core/events.ts';
 import type { Clock, Purpose, Random } from '../../../src/core/ports.ts';
+import type { PlanFigures } from '../../../src/core/quota.ts';
 import { createServerClock } from '../../../src/core/server-clock.ts';
 import { createAllowance, type WindowState } from '../../../src/sim/allowance.ts';
 import type { SimSettings } from '../../../src/sim/settings.ts';

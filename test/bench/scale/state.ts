@@ -4,8 +4,7 @@
 import { statSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import { identityOf } from '../../../src/core/lines/dialect.ts';
-import { encodeSeries } from '../../../src/core/lines/line-protocol.ts';
-import { descriptiveTag, identityTag } from '../../../src/core/lines/line-text.ts';
+import { descriptiveTag, encodeSeries, identityTag } from '../../../src/core/lines/line-protocol.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../../src/core/time.ts';
 import { pack } from '../../../src/store/archive/block-codec.ts';
 import { openDatabase } from '../../../src/store/open/database.ts';

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createFormatter } from '../../../src/commands/export/format.ts';
-import { encodeLine, type FieldValue } from '../../../src/core/lines/line-protocol.ts';
-import { descriptiveTag, identityTag } from '../../../src/core/lines/line-text.ts';
+import { descriptiveTag, encodeLine, type FieldValue, identityTag } from '../../../src/core/lines/line-protocol.ts';
 import { parseTimestamp } from '../../../src/core/time.ts';
 import { parseCsv } from '../../support/csv.ts';
 import { parseReferenceLine } from '../../support/reference-parser.ts';

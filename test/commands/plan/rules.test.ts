@@ -4,9 +4,8 @@
 import { describe, expect, test } from 'vitest';
 import { createQuota } from '../../../src/api/quota.ts';
 import { ASSUMED_PER_MINUTE } from '../../../src/commands/plan/cost.ts';
-import { type DeviceFacts, fleetRates, measuredIntervalMs } from '../../../src/core/fleet-rates.ts';
+import { type DeviceFacts, fleetRates, measuredIntervalMs, readWhatIf, resizeFleet } from '../../../src/core/fleet.ts';
 import { DAY_MS, DAY_NS, HOUR_MS, HOUR_NS, MINUTE_MS, msToNs } from '../../../src/core/time.ts';
-import { readWhatIf, resizeFleet } from '../../../src/core/what-if.ts';
 import { windowSpanNs } from '../../../src/ingest/page-request.ts';
 import {
   type BackfillInput,

@@ -12,7 +12,7 @@ import {
   type Returned,
   type StretchInput,
 } from '../../../src/commands/verify/examine.ts';
-import { addPoint, emptySum } from '../../../src/core/lines/point-sum.ts';
+import { addPoint, emptySum } from '../../../src/core/lines/points.ts';
 import type { KeptLine } from '../../../src/core/state/verify.ts';
 
 const line = (sensor: string, value: number, at: number): string =>

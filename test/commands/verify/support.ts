@@ -10,7 +10,7 @@ import { compareDestination, daysOf } from '../../../src/commands/verify/compare
 import { createResender } from '../../../src/commands/verify/repair.ts';
 import { type DestinationVerdict, totalOf, verdictOf } from '../../../src/commands/verify/result.ts';
 import { type DestinationKind, identityOf } from '../../../src/core/lines/dialect.ts';
-import { identityTag } from '../../../src/core/lines/line-text.ts';
+import { identityTag } from '../../../src/core/lines/line-protocol.ts';
 import type { Clock, Sink } from '../../../src/core/ports.ts';
 import { Secret } from '../../../src/core/secret.ts';
 import type { PointSource } from '../../../src/core/state/verify.ts';

@@ -8,9 +8,8 @@ import {
   translate,
   withKind,
 } from '../../../src/core/lines/dialect.ts';
-import { encodeLine, type Field, type Point } from '../../../src/core/lines/line-protocol.ts';
+import { encodeLine, type Field, identityTag, type Point } from '../../../src/core/lines/line-protocol.ts';
 import { readLine } from '../../../src/core/lines/line-reader.ts';
-import { identityTag } from '../../../src/core/lines/line-text.ts';
 
 const none: FindDisplaced = () => [];
 const never: FindDisplaced = () => {

@@ -1,9 +1,16 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { FIELD_KEYS, MEASUREMENTS, TAG_KEYS } from '../../../src/core/lines/line-names.ts';
-import { encodeLine, type Field, type Tag } from '../../../src/core/lines/line-protocol.ts';
+import {
+  descriptiveTag,
+  encodeLine,
+  FIELD_KEYS,
+  type Field,
+  identityTag,
+  MEASUREMENTS,
+  TAG_KEYS,
+  type Tag,
+} from '../../../src/core/lines/line-protocol.ts';
 import { kindOf, readFieldValue, readLine, seriesOf } from '../../../src/core/lines/line-reader.ts';
-import { descriptiveTag, identityTag } from '../../../src/core/lines/line-text.ts';
 import { type Influxd, influxdAvailable, startInfluxd } from '../../support/influxd.ts';
 import { parseReferenceLine } from '../../support/reference-parser.ts';
 

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { encodeLine } from '../../../src/core/lines/line-protocol.ts';
-import { identityTag } from '../../../src/core/lines/line-text.ts';
+import { encodeLine, identityTag } from '../../../src/core/lines/line-protocol.ts';
 import { createPlaces, type PlacedValue, TIE_REACH_NS } from '../../../src/core/lines/offsets.ts';
 import type { Tie } from '../../../src/core/state/telemetry.ts';
 import type { EpochNs } from '../../../src/core/time.ts';

@@ -1,7 +1,7 @@
 /**
  * What a query in InfluxQL names: measurements, and the tags and fields that it takes from each.
  */
-import { FIELD_KEYS, MEASUREMENTS, TAG_KEYS } from '../../../src/core/lines/line-names.ts';
+import { FIELD_KEYS, MEASUREMENTS, TAG_KEYS } from '../../../src/core/lines/line-protocol.ts';
 
 const WORDS = new Set(
   `select from where and or group by order limit as time desc asc fill none previous linear null show tag values with key

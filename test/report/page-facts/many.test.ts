@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest';
 import { pageFactsOf as shownFactsOf } from '../../../src/app/page-facts.ts';
 import type { Observe } from '../../../src/core/events.ts';
-import type { KnownAlert } from '../../../src/core/lines/alerts.ts';
+import type { KnownAlert } from '../../../src/core/lines/fact-lines.ts';
 import { ALERTS_SHOWN, DEVICES_A_PAGE, type PageFacts } from '../../../src/core/page-facts.ts';
 import { Secret } from '../../../src/core/secret.ts';
 import { createScrub } from '../../../src/observe/scrub.ts';

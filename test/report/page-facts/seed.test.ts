@@ -3,7 +3,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { runOnce } from '../../../src/commands/once/once.ts';
-import { identityTag } from '../../../src/core/lines/line-text.ts';
+import { identityTag } from '../../../src/core/lines/line-protocol.ts';
 import type { DevicePage, SensorSeries } from '../../../src/core/page-facts.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, parseTimestamp } from '../../../src/core/time.ts';
 import { sensorsOf } from '../../../src/sim/sensors.ts';

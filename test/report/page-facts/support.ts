@@ -3,8 +3,7 @@
  */
 
 import { createFilter, type FilterSpec, KEEP_ALL } from '../../../src/core/filter.ts';
-import { encodeTagValue } from '../../../src/core/lines/line-protocol.ts';
-import { descriptiveTag, identityTag } from '../../../src/core/lines/line-text.ts';
+import { descriptiveTag, encodeTagValue, identityTag } from '../../../src/core/lines/line-protocol.ts';
 import type { DeviceRow, DevicesPage, DevicesQuery, PageFacts } from '../../../src/core/page-facts.ts';
 import type { DeviceRecord } from '../../../src/core/records.ts';
 import { DAY_MS, type EpochMs, msToNs } from '../../../src/core/time.ts';

@@ -4,8 +4,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { encodeTagValue } from '../../../src/core/lines/line-protocol.ts';
-import { identityTag } from '../../../src/core/lines/line-text.ts';
+import { encodeTagValue, identityTag } from '../../../src/core/lines/line-protocol.ts';
 import { END_OF_TIME, type WalkPiece, type WalkSpan } from '../../../src/core/state/archive.ts';
 import { DAY_MS } from '../../../src/core/time.ts';
 import { landing, type ScratchStore, scratchStore } from '../support.ts';
