@@ -1,0 +1,83 @@
+/**
+ * The program with lines of its source exchanged, loaded beside the real one: a hook of the module loader hands out the
+ * changed text of the files that are edited, and to all that import them instances of their own. What no edit can reach is
+ * loaded once for all variants.
+ */
+import { readFileSync } from 'node:fs';
+import { registerHooks } from 'node:module';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { Program } from '../support/rig.ts';
+import type { Mutant } from './mutants.ts';
+
+const SRC = pathToFileURL(`${join(import.meta.dirname, '..', '..', 'src')}/`).href;
+const ENTRIES = ['app/open-sync.ts', 'commands/once/once.ts'];
+/** The variable of a module's address that says which variant it belongs to. */
+const MARK = 'variant';
+
+/** The import of Node itself: what is written as one here would be the test runner's. */
+const NATIVE: string = 'data:text/javascript,export const load = (url) => import(url);';
+const { load } = await import(/* @vite-ignore */ NATIVE);
+
+/** The texts of the edited files of each variant, by their addresses without the mark. */
+const texts = new Map<string, ReadonlyMap<string, string>>();
+/** Who imports a module of the source, as seen while the unchanged program was loaded. */
+const importers = new Map<string, Set<string>>();
+/** The modules of each variant that are its own: edited, or importing such a one. */
+const own = new Map<string, ReadonlySet<string>>();
+
+registerHooks({
+  resolve(specifier, context, next) {
+    const found = next(specifier, context);
+    const { parentURL } = context;
+    if (parentURL === undefined || !found.url.startsWith(SRC) || !parentURL.startsWith(SRC)) return found;
+    const variant = new URL(parentURL).searchParams.get(MARK);
+    if (variant === null) return found;
+    const url = bare(found.url);
+    importers.set(url, (importers.get(url) ?? new Set()).add(bare(parentURL)));
+    return { ...found, url: own.get(variant)?.has(url) === true ? `${url}?${MARK}=${variant}` : `${url}?${MARK}=0` };
+  },
+  load(url, context, next) {
+    const variant = url.startsWith(SRC) ? new URL(url).searchParams.get(MARK) : null;
+    const source = variant === null ? undefined : texts.get(variant)?.get(bare(url));
+    return source === undefined ? next(url, context) : { format: 'module-typescript', source, shortCircuit: true };
+  },
+});
+
+/** Loads the program with a variant's lines exchanged. @throws Error where the source has changed and the mutant with it must. */
+export async function breed({ name, edits }: Mutant): Promise<Program> {
+  await openVariant('0');
+  const variant = String(texts.size + 1);
+  const edited = new Map<string, string>();
+  for (const { file, find, replace } of edits) {
+    const url = `${SRC}${file}`;
+    const source = edited.get(url) ?? readFileSync(new URL(url), 'utf8');
+    if (source.split(find).length !== 2)
+      throw new Error(`mutant "${name}": ${file} does not hold exactly once: ${find}`);
+    edited.set(
+      url,
+      source.replace(find, () => replace),
+    );
+  }
+  texts.set(variant, edited);
+  own.set(variant, reachedBy(edited.keys()));
+  return await openVariant(variant);
+}
+
+/** Loads what a test drives, of the variant of that number; 0 is the unchanged one, whose imports tell what an edit reaches. */
+async function openVariant(variant: string): Promise<Program> {
+  const [app, once] = await Promise.all(ENTRIES.map((entry) => load(`${SRC}${entry}?${MARK}=${variant}`)));
+  return { openSync: app.openSync, runOnce: once.runOnce };
+}
+
+/** Modules, and all that import them over any number of steps. */
+function reachedBy(urls: Iterable<string>): ReadonlySet<string> {
+  const reached = new Set(urls);
+  // A set goes on to what is added while it is gone through.
+  for (const url of reached) for (const importer of importers.get(url) ?? []) reached.add(importer);
+  return reached;
+}
+
+function bare(url: string): string {
+  return url.replace(/\?.*$/, '');
+}
