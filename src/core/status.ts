@@ -135,7 +135,7 @@ export interface AllowanceWindow {
 }
 
 /** Own requests by what they were for, of the last minute and of the last 24 hours. */
-export interface LaneStatus {
+interface LaneStatus {
   readonly lane: RequestLane;
   readonly minute: number;
   readonly day: number;
@@ -164,7 +164,7 @@ export interface ArchiveStatus {
   readonly full: string | null;
 }
 
-export interface StatusTotals {
+interface StatusTotals {
   readonly devices: number;
   /** Devices of which the whole wanted span is held. */
   readonly devices_complete: number;
@@ -223,7 +223,7 @@ export interface HealthReport {
 }
 
 /** What a restart can mend. */
-export type HealthCode = 'loop_stands_still';
+type HealthCode = 'loop_stands_still';
 
 /** `/readyz`: whether what is held can be relied on. `reasons` say what is missing; each has its code, in their order. */
 export interface ReadyReport {

@@ -48,7 +48,7 @@ export type EventOf<T extends AppEvent['type']> = Extract<AppEvent, { readonly t
 /** A row for each kind of event. */
 export type Rows<E extends AppEvent> = { readonly [T in E['type']]: EventRow<EventOf<T>> };
 
-export type RepeatRule<E> =
+type RepeatRule<E> =
   /** An outage with an end: what it is about, and the words whose change is news. */
   | { readonly outage: (event: E) => string; readonly words?: (event: E) => string }
   /** The end of what it names. `isNews`: told also where the outage was not. */
@@ -152,7 +152,7 @@ export const FIELDS = {
   wait_seconds: field('seconds', 'until the next try'),
 } as const satisfies Readonly<Record<string, Field>>;
 
-export type FieldName = keyof typeof FIELDS;
+type FieldName = keyof typeof FIELDS;
 
 export type FieldValue = string | number | boolean | null;
 

@@ -148,7 +148,7 @@ const LACK_REASONS: readonly MissingReason[] = ['beyond retention', 'set aside',
 const NOTHING = {};
 
 /** @returns what sets all gauges. */
-export function createGauges(to: Instruments, options: MetricsOptions): () => void {
+function createGauges(to: Instruments, options: MetricsOptions): () => void {
   let told: FleetFigures | null = null;
   return () => {
     const figures = options.figures();

@@ -27,7 +27,7 @@ export interface ProgressFacts {
 }
 
 /** The bottom line of a terminal, and what scrolls above it. */
-export interface TerminalLine {
+interface TerminalLine {
   /** Writes text that stays, above the line: what the log writes to. */
   write(text: string): void;
   /** Renews the line. */

@@ -16,7 +16,7 @@ import { type Scrub, withoutQueries } from './scrub.ts';
 /** How many are kept. */
 export const MOST_RECENT = 100;
 
-export interface RecentEvents {
+interface RecentEvents {
   readonly observe: Observe;
   /** The newest first. */
   latest(): readonly RecentEvent[];

@@ -14,7 +14,7 @@ import type { LineLevel } from './event-row.ts';
 import { rowOf } from './event-table.ts';
 
 /** @returns how many like it were kept back before this event, which is to be told; `null`: it is not. */
-export type Repeats = (event: AppEvent, level: LineLevel) => number | null;
+type Repeats = (event: AppEvent, level: LineLevel) => number | null;
 
 /** What stays is told this often. */
 const AGAIN_MS = HOUR_MS;
@@ -130,7 +130,7 @@ function forgetOld(known: Map<string, { readonly toldMs: number }>, beforeMs: nu
 type RoundDone = Extract<AppEvent, { type: 'round-done' }>;
 
 /** Takes every event in. @returns the rounds that came to their end with it. */
-export type Rounds = (event: AppEvent) => readonly RoundDone[];
+type Rounds = (event: AppEvent) => readonly RoundDone[];
 
 /** No more than a line in so long for each stream, whatever happens. */
 const EVERY_MS = MINUTE_MS;

@@ -36,7 +36,7 @@ function shape({ cell, start, length }: Run): Html {
 }
 
 /** A bar and what to call it. */
-export interface Bar {
+interface Bar {
   readonly cells: string;
   /** What a cell is: a day. */
   readonly one: string;

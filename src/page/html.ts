@@ -68,7 +68,7 @@ export function target(path: string, query: Readonly<Record<string, string | num
 
 export const NOTHING: Html = { html: '' };
 
-export interface TableParts {
+interface TableParts {
   /** What it is, for those who hear it. */
   readonly label: string;
   /** What stands over it. */

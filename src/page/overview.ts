@@ -6,7 +6,7 @@ import { counted, grouped } from '../core/text.ts';
 import { type Html, html, NOTHING, percent, span, text } from './html.ts';
 
 /** How serious it is: a person must act, it will pass by itself, or all is well. */
-export type Tone = 'ok' | 'busy' | 'bad';
+type Tone = 'ok' | 'busy' | 'bad';
 
 export interface StandingParts {
   readonly report: StatusOverview;

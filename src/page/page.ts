@@ -27,7 +27,7 @@ export interface StatusPageParts {
 }
 
 /** @returns the answer to an address, or `null` for one that is not of the page. */
-export type StatusPage = (path: string, params: URLSearchParams) => Promise<Served | null>;
+type StatusPage = (path: string, params: URLSearchParams) => Promise<Served | null>;
 
 export function createStatusPage(parts: StatusPageParts): StatusPage {
   return async (path, params) => {

@@ -31,7 +31,7 @@ export interface ListedDevice extends Omit<ListedLook, 'parentId'> {
 }
 
 /** What fits a query. */
-export interface PickedDevices {
+interface PickedDevices {
   readonly rows: readonly ListedDevice[];
   readonly matching: number;
   /** Of those that fit the search. */

@@ -18,7 +18,7 @@ import type { Planning } from '../scheduler/planning.ts';
 import type { FleetLook } from './fleet.ts';
 import type { StreamNotes } from './stream-status.ts';
 
-export interface FiguresParts {
+interface FiguresParts {
   readonly context: Pick<SyncContext, 'store' | 'clock' | 'serverClock' | 'settings'>;
   readonly deliverers: readonly Pick<Deliverer, 'name' | 'destinationId' | 'held' | 'deliveredLines'>[];
   /** As it stands; the wait in the server's time. */

@@ -13,7 +13,7 @@ import type { Deliverer } from '../delivery/deliver.ts';
 import { UNREACHED } from './device-look.ts';
 import { type StreamNotes, wasListed } from './stream-status.ts';
 
-export interface ReadyParts {
+interface ReadyParts {
   readonly deliverers: readonly Pick<Deliverer, 'name' | 'held'>[];
   readonly streams: Pick<StreamNotes, 'trouble' | 'isRefused' | 'failingLong' | 'list'>;
   readonly room: Pick<Room, 'status'>;
@@ -66,7 +66,7 @@ function hasAny({ devices }: ReadyParts['store']): boolean {
 const LOOK_EVERY_MS = 10 * SECOND_MS;
 const LOOK_PART = 0.02;
 
-export interface FirstFillParts {
+interface FirstFillParts {
   readonly report: () => StatusReport;
   readonly ready: () => ReadyReport;
   readonly observe: Observe;

@@ -20,7 +20,7 @@ import { type EpochMs, type EpochNs, formatExact, SECOND_MS } from '../core/time
 import { compareText, orderKey } from './device-list.ts';
 
 /** The cells of a span: whole seconds long, at whole multiples of their length, so that they stay where they are while time goes on. */
-export interface CellGrid {
+interface CellGrid {
   /** Where the first begins: not after the span's beginning. */
   readonly fromMs: EpochMs;
   readonly cellMs: number;
@@ -194,7 +194,7 @@ export function lastValues(lines: readonly string[], most: number): readonly Las
 }
 
 /** A value as it is shown. @param raw as it stands in a line: `21.5`, `true`, `"text"`. */
-export function lastValue(sensor: string, raw: string, at: EpochNs): LastValue {
+function lastValue(sensor: string, raw: string, at: EpochNs): LastValue {
   const text = raw.startsWith('"') ? String(readFieldValue(raw)) : raw;
   return {
     sensor: shortened(sensor, MAX_SHOWN_LENGTH),

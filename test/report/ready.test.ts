@@ -1,7 +1,9 @@
+/** Whether what is held can be relied on, and the line that says that the first fill is through: once, and not before. */
 import { describe, expect, test } from 'vitest';
+import type { AppEvent } from '../../src/core/events.ts';
 import type { KnownDevice } from '../../src/core/state/inventory.ts';
-import type { FleetFigures, StreamStatus } from '../../src/core/status.ts';
-import { readyNow } from '../../src/report/ready.ts';
+import type { DeviceStatus, FleetFigures, StatusReport, StreamStatus } from '../../src/core/status.ts';
+import { createFirstFill, readyNow } from '../../src/report/ready.ts';
 
 const NO_DEVICES = { listed: 0, present: 0, lastDayMissing: 0 } as FleetFigures;
 
@@ -21,4 +23,56 @@ describe('a workspace without devices', () => {
     expect(codes(NO_DEVICES, '2026-11-21T00:00:00Z')).toEqual([]);
     expect(codes(NO_DEVICES, '2026-11-21T00:00:00Z', true), 'the list was just read').toEqual(['devices_not_listed']);
   });
+});
+
+const gap = (reason: string) => ({ from: 'a', to: 'b', reason });
+
+function device(changes: Partial<DeviceStatus> = {}): DeviceStatus {
+  const held = [['a', 'b']] as const;
+  return { device_id: 'd', device_name: 'd', state: 'live', lag_seconds: 0, covered: held, gaps: [], ...changes };
+}
+
+/** What is told of these devices after a few looks, ten seconds apart. */
+function told(devices: readonly DeviceStatus[], ready = true): AppEvent[] {
+  const events: AppEvent[] = [];
+  let nowMs = 0;
+  const report = {
+    devices,
+    totals: { archived_points: 99 },
+    destinations: [{ pending_points: 5 }, { pending_points: 2 }],
+  } as unknown as StatusReport;
+  const look = createFirstFill({
+    report: () => report,
+    ready: () => ({ ready, reasons: [], codes: [] }),
+    observe: (event) => events.push(event),
+    clock: { monoMs: () => nowMs },
+    statusPage: 'http://127.0.0.1:9464/',
+  });
+  for (; nowMs < 60_000; nowMs += 10_000) look();
+  return events;
+}
+
+const done = { type: 'first-fill-done', points: 99, pending: 7, statusPage: 'http://127.0.0.1:9464/' };
+
+describe('the line that the first fill is through', () => {
+test('is told once when all is held, the stretch since the last look aside', () => {
+  const catchingUp = device({ state: 'catching-up', lag_seconds: 70, gaps: [gap('not reached yet')] });
+  const excluded = device({ state: 'excluded', lag_seconds: null, gaps: [gap('excluded')] });
+  expect(told([device(), catchingUp, excluded])).toEqual([{ ...done, devices: 2, withGaps: 0 }]);
+});
+
+test('gaps that cannot be closed now do not keep it back, and are counted', () => {
+  const hidden = device({ gaps: [gap('beyond plan')] });
+  const gone = device({ state: 'unreachable', lag_seconds: null, covered: [], gaps: [gap('device gone')] });
+  expect(told([device(), hidden, gone])).toEqual([{ ...done, devices: 3, withGaps: 2 }]);
+});
+
+test('it is not told before', () => {
+  const filling = device({ lag_seconds: 70, gaps: [gap('not reached yet'), gap('not reached yet')] });
+  expect(told([device(), filling])).toEqual([]);
+  expect(told([device({ gaps: [gap('not reached yet')] })])).toEqual([]);
+  expect(told([device({ lag_seconds: null, covered: [] })])).toEqual([]);
+  expect(told([])).toEqual([]);
+  expect(told([device()], false)).toEqual([]);
+});
 });
