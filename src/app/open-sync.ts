@@ -30,11 +30,11 @@ import { createPageScanner, type PageScanner } from '../ingest/page-scan.ts';
 import { takingTurns } from '../ingest/take-turns.ts';
 import type { DeviceReportParts } from '../report/device-report.ts';
 import { createFigures, type FigureSource } from '../report/figures.ts';
-import { createFleetLook, type FleetLook } from '../report/fleet.ts';
+import { createFleetScanner, type FleetScanner } from '../report/fleet.ts';
 import { createPageFacts } from '../report/page-facts.ts';
 import { readyNow } from '../report/ready.ts';
 import { overviewNow, reportNow } from '../report/report.ts';
-import { createStreamNotes, oncePerStream } from '../report/stream-status.ts';
+import { createStreamTracker, oncePerStream } from '../report/stream-status.ts';
 import type { BackfillSettings } from '../scheduler/backfill.ts';
 import type { DayFigures } from '../scheduler/day-budget.ts';
 import { createPlanning, type Planning } from '../scheduler/planning.ts';
@@ -93,7 +93,7 @@ export interface Sync extends FigureSource, Pick<Asking, 'askerOf' | 'learnt'> {
   readonly heartbeats: Heartbeats;
   readonly pulse: Pulse;
   /** The look at every device that metrics and readiness go by. */
-  readonly fleet: FleetLook;
+  readonly fleet: FleetScanner;
   /** Lets somebody hear of every event from now on. */
   listen(listener: Observe): void;
   report(): StatusReport;
@@ -125,7 +125,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
   const { clock, random } = options;
   const serverClock = createServerClock(clock);
   const watch = createProgressWatch(clock, serverClock.nowMs);
-  const streams = createStreamNotes({ serverNowMs: serverClock.nowMs, monoMs: clock.monoMs });
+  const streams = createStreamTracker({ serverNowMs: serverClock.nowMs, monoMs: clock.monoMs });
   const deliverers: Deliverer[] = [];
   const workspaceKnown = createWorkspaceGate();
   const heartbeats = createHeartbeats(clock);
@@ -194,7 +194,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
     const deliverer = createDeliverer({ store, clock: beating, random, observe }, to);
     deliverers.push(deliverBehind(workspaceKnown, deliverer));
   }
-  const fleet = createFleetLook({ context, staleMs: planning.staleMs, pulse: heartbeats.pulse('figures') });
+  const fleet = createFleetScanner({ context, staleMs: planning.staleMs, pulse: heartbeats.pulse('figures') });
   const allowance = () => allowanceNow(limiter, { nowMs: serverClock.nowMs(), rest: planning.rest() });
   const source = createFigures({ context, deliverers, allowance, planning, streams, room, fleet, jobs, facts });
   const reported: DeviceReportParts = {
@@ -246,9 +246,9 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
     waitingUntil: () => allowanceStatus(allowance(), options.api.share).waiting_until,
     listen: (listener) => void listeners.push(listener),
     report: () => reportNow(reported),
-    overview: () => overviewNow(reported, fleet.look()?.sums ?? null),
+    overview: () => overviewNow(reported, fleet.scan()?.sums ?? null),
     pageFacts: (recentEvents) => createPageFacts({ ...reported, fleet, clock, recentEvents }),
-    ready: () => readyNow({ deliverers, streams, room, store, fleet: () => fleet.look()?.figures ?? null }),
+    ready: () => readyNow({ deliverers, streams, room, store, fleet: () => fleet.scan()?.figures ?? null }),
     close,
   };
 }

@@ -83,7 +83,7 @@ async function servePage({ listen, sync, voice: { scrub, logger }, perDevice }: 
     const now = sync.ready();
     return { ...now, reasons: now.reasons.map(scrub) };
   };
-  if (perDevice) fleet.tellOf(MOST_DEVICES);
+  if (perDevice) fleet.listFigures(MOST_DEVICES);
   const metrics = createMetrics({
     figures,
     health,

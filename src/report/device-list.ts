@@ -2,16 +2,16 @@
  * The list of devices as somebody wants to see it: searched, narrowed, put in order, a page of it; and the order in which
  * people look for names, in any case and with numbers in them by how large they are. Pure.
  *
- * It goes by what one look found of each device (`ListedLook`), and touches nothing dear: what a row shows beside that is
- * looked up for the rows of the page alone.
+ * It goes by what one scan found of each device (`DeviceSummary`) and reads nothing expensive: what a row shows beside that
+ * is read for the rows of the page alone.
  */
 import { DEVICES_A_PAGE, type DeviceSort, type DevicesQuery, MAX_SHOWN_LENGTH } from '../core/page-facts.ts';
 import type { DeviceState } from '../core/status.ts';
 import { shortened } from '../core/text.ts';
 import type { EpochNs } from '../core/time.ts';
 
-/** A device as it was found when all were looked at. */
-export interface ListedLook {
+/** A device in a scan of all of them. */
+export interface DeviceSummary {
   readonly deviceId: string;
   readonly name: string;
   readonly modelId: string | null;
@@ -25,8 +25,8 @@ export interface ListedLook {
   readonly newestNs: EpochNs | null;
 }
 
-/** A look as the list shows it: its texts as they are shown, the name of its hub. */
-export interface ListedDevice extends Omit<ListedLook, 'parentId'> {
+/** A device as the list shows it: its texts as they are shown, the name of its hub. */
+export interface ListedDevice extends Omit<DeviceSummary, 'parentId'> {
   readonly hubName: string | null;
 }
 
@@ -42,15 +42,15 @@ interface PickedDevices {
 }
 
 /** Puts all in the order of names, once for many queries. */
-export function listByName(looks: readonly ListedLook[]): readonly ListedDevice[] {
+export function listByName(devices: readonly DeviceSummary[]): readonly ListedDevice[] {
   const shown = (text: string): string => shortened(text, MAX_SHOWN_LENGTH);
-  const names = new Map(looks.map(({ deviceId, name }) => [deviceId, shown(name)]));
-  return looks
-    .map(({ parentId, ...look }) => {
-      const name = shown(look.name);
-      const modelId = look.modelId === null ? null : shown(look.modelId);
+  const names = new Map(devices.map(({ deviceId, name }) => [deviceId, shown(name)]));
+  return devices
+    .map(({ parentId, ...rest }) => {
+      const name = shown(rest.name);
+      const modelId = rest.modelId === null ? null : shown(rest.modelId);
       const hubName = parentId === null ? null : (names.get(parentId) ?? null);
-      return { key: orderKey(name), device: { ...look, name, modelId, hubName } };
+      return { key: orderKey(name), device: { ...rest, name, modelId, hubName } };
     })
     .sort((a, b) => compareText(a.key, b.key) || compareText(a.device.deviceId, b.device.deviceId))
     .map(({ device }) => device);
@@ -75,7 +75,7 @@ function fits({ name, deviceId, modelId, hubName }: ListedDevice, words: string)
   return has(name) || has(deviceId) || has(modelId) || has(hubName);
 }
 
-/** What needs a look most. */
+/** The order of states by how urgent they are. */
 const URGENCY: Readonly<Record<DeviceState, number>> = {
   unreachable: 0,
   'catching-up': 1,

@@ -16,7 +16,7 @@ import { DAY_NS, type EpochMs, type EpochNs, formatExact, maxNs, minNs, msToNs, 
 import type { Horizon } from '../ingest/context.ts';
 import { horizonNow, limitFor, openSeconds } from '../ingest/horizon.ts';
 import { coverageBar } from './bars.ts';
-import { type DeviceLook, lookAtDevice, UNREACHED } from './device-look.ts';
+import { type DeviceSnapshot, snapshotDevice, UNREACHED } from './device-snapshot.ts';
 import { dueAfter, type ReportParts, timeText } from './report.ts';
 
 export interface DeviceReportParts extends ReportParts {
@@ -33,7 +33,7 @@ const BAR_NS = 30n * DAY_NS;
 /** All that is known of the device at one moment. */
 interface Knowledge {
   readonly device: KnownDevice;
-  readonly look: DeviceLook;
+  readonly snapshot: DeviceSnapshot;
   readonly telemetry: TelemetryState;
   readonly gaps: readonly Gap[];
   readonly newestNs: EpochNs | null;
@@ -53,7 +53,7 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
   const [gaps, newestNs] = [store.gaps(deviceId), store.newestNs(deviceId)];
   const known: Knowledge = {
     device,
-    look: lookAtDevice({ filter: settings.filter, horizon, openSeconds: openSeconds(parts) }, device, {
+    snapshot: snapshotDevice({ filter: settings.filter, horizon, openSeconds: openSeconds(parts) }, device, {
       ...telemetry,
       gaps,
       newestNs,
@@ -66,9 +66,9 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
     behindAfter: openSeconds(parts),
   };
   const due = dueNext(parts, known);
-  const { lag_seconds } = known.look.status;
+  const { lag_seconds } = known.snapshot.status;
   return {
-    ...known.look.status,
+    ...known.snapshot.status,
     version: parts.version,
     generated_at: timeOf(known.nowMs),
     workspace_id: store.workspaceTag(),
@@ -89,7 +89,7 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
       new_readings: newReadings,
     })),
     failed_requests: known.requests.failed,
-    covered_share: known.look.share,
+    covered_share: known.snapshot.share,
     named_gaps: known.gaps.map(({ fromNs, toNs, reason, retryAtMs }) => ({
       from: formatExact(fromNs),
       to: formatExact(toNs),
@@ -104,7 +104,7 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
   };
 }
 
-function isFresh({ look: { status, isExcluded, isGone }, behindAfter }: Knowledge): boolean {
+function isFresh({ snapshot: { status, isExcluded, isGone }, behindAfter }: Knowledge): boolean {
   return !isExcluded && !isGone && status.lag_seconds !== null && status.lag_seconds <= behindAfter;
 }
 
@@ -154,12 +154,12 @@ interface Due {
 
 function dueNext(parts: DeviceReportParts, known: Knowledge): Due {
   const { settings, store } = parts.context;
-  const { device, telemetry, newestNs, nowMs, look, requests, gaps } = known;
+  const { device, telemetry, newestNs, nowMs, snapshot, requests, gaps } = known;
   const top = telemetry.spans.at(-1);
   // Bookings are kept for two days; before that, what is held tells: it was asked the settle after its end.
   const byCoverage = top === undefined ? null : nsToMs(top.to) + settings.settleMs + CLOCK_GRAIN_MS;
   const askedMs = requests.last[0]?.atMs ?? byCoverage;
-  if (look.isExcluded) return { askedMs, atMs: null, as: null, rest: null };
+  if (snapshot.isExcluded) return { askedMs, atMs: null, as: null, rest: null };
   const rest = gaps.find(({ toNs, retryAtMs }) => retryAtMs > nowMs && (top === undefined || toNs > top.to)) ?? null;
   if (rest !== null) return { askedMs, atMs: rest.retryAtMs, as: 'newest readings', rest };
   // One that the list has never seen and that never had a reading is left to the sweep as well, once it was asked.
@@ -173,8 +173,8 @@ function dueNext(parts: DeviceReportParts, known: Knowledge): Due {
 
 /** Why it is not fresh, what counts most first. */
 function reasonsOf(parts: DeviceReportParts, known: Knowledge, due: Due): string[] {
-  const { look, device, requests } = known;
-  if (look.isExcluded) return ['It is left out by sync.include or sync.exclude: nothing of it is read.'];
+  const { snapshot, device, requests } = known;
+  if (snapshot.isExcluded) return ['It is left out by sync.include or sync.exclude: nothing of it is read.'];
   if (device.goneSinceMs !== null) {
     return [
       `The workspace does not have it any more, since ${timeOf(device.goneSinceMs)}: it is looked at once a day, and read again when it answers.`,
@@ -208,11 +208,11 @@ function obstacles({ isRunning, streams, allowance, room }: DeviceReportParts, n
   ];
 }
 
-function whyBehind({ telemetry, look, device, behindAfter }: Knowledge, { as, atMs, askedMs }: Due): string {
+function whyBehind({ telemetry, snapshot, device, behindAfter }: Knowledge, { as, atMs, askedMs }: Due): string {
   if (telemetry.spans.length === 0) {
     return askedMs === null ? 'It was never asked yet.' : 'It was asked, and nothing of it is proven yet.';
   }
-  const named = namedAtTheEnd(look.status.gaps);
+  const named = namedAtTheEnd(snapshot.status.gaps);
   if (named !== null) return `Its newest stretch could not be had: ${named}.`;
   const seen = device.record.lastSeenAt;
   if (as === 'sweep' && seen === null) {
@@ -222,7 +222,7 @@ function whyBehind({ telemetry, look, device, behindAfter }: Knowledge, { as, at
     return `The list of devices tells nothing new of it since ${formatExact(seen)}: it is asked when that changes, or at its next sweep.`;
   }
   const when = atMs === null ? '' : ` It is due since ${timeOf(atMs)}.`;
-  return `Its newest stretch is open for ${Math.round(look.status.lag_seconds ?? 0)} s, more than ${Math.round(behindAfter)} s.${when}`;
+  return `Its newest stretch is open for ${Math.round(snapshot.status.lag_seconds ?? 0)} s, more than ${Math.round(behindAfter)} s.${when}`;
 }
 
 /** The name of the newest stretch, also where the last minutes of it have none yet. */

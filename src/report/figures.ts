@@ -1,8 +1,8 @@
 /**
  * The figures behind the metrics, put together when they are asked for (`core/status.ts`).
  *
- * Promise: cheap whatever the size of the fleet and of the archive. What takes a look at every device is the fleet
- * look's; what takes a look at tables is remembered for twenty times as long as it took.
+ * Promise: cheap whatever the size of the fleet and of the archive. What takes a scan of every device comes from
+ * the fleet scanner; what takes a scan of tables is kept for twenty times as long as it took.
  */
 
 import type { Room } from '../archive/room.ts';
@@ -15,8 +15,8 @@ import type { Deliverer } from '../delivery/deliver.ts';
 import type { SyncContext } from '../ingest/context.ts';
 import { openSeconds } from '../ingest/horizon.ts';
 import type { Planning } from '../scheduler/planning.ts';
-import type { FleetLook } from './fleet.ts';
-import type { StreamNotes } from './stream-status.ts';
+import type { FleetScanner } from './fleet.ts';
+import type { StreamTracker } from './stream-status.ts';
 
 interface FiguresParts {
   readonly context: Pick<SyncContext, 'store' | 'clock' | 'serverClock' | 'settings'>;
@@ -24,9 +24,9 @@ interface FiguresParts {
   /** As it stands; the wait in the server's time. */
   readonly allowance: () => Figures['allowance'];
   readonly planning: Pick<Planning, 'figures' | 'staleMs'>;
-  readonly streams: Pick<StreamNotes, 'list'>;
+  readonly streams: Pick<StreamTracker, 'list'>;
   readonly room: Pick<Room, 'status'>;
-  readonly fleet: Pick<FleetLook, 'look' | 'ageMs'>;
+  readonly fleet: Pick<FleetScanner, 'scan' | 'ageMs'>;
   readonly jobs: Pick<JobQueue, 'open'>;
   readonly facts: Pick<StateFacts, 'oldestPendingMs'>;
 }
@@ -51,7 +51,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
     return {
       allowance: localAllowance(parts),
       streams: parts.streams.list(),
-      fleet: fleet.look()?.figures ?? null,
+      fleet: fleet.scan()?.figures ?? null,
       fleetAgeSeconds: fleet.ageMs() / SECOND_MS,
       freshnessTargetSeconds: openSeconds({ context, staleMs: planning.staleMs }),
       hintsWrong: droppedHints,
@@ -62,7 +62,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
     };
   };
   const progress = (): ProgressReport => {
-    const seen = fleet.look()?.figures;
+    const seen = fleet.scan()?.figures;
     const { readings, requests } = totals();
     const { waitingUntilMs } = parts.allowance();
     return {

@@ -1,11 +1,11 @@
 /**
- * A look at every device, for the metrics and `/readyz`: how many are in which state, how fresh they are, what is
- * missing and why.
+ * Scans every device for the metrics, the status page and `/readyz`: how many are in which state, how fresh they are, what
+ * is missing and why.
  *
- * Its cost is bounded. Where a look takes a few milliseconds it is made when somebody asks. Where it takes longer, it is
- * made in the background: what is held is read at once, which is cheapest, and then looked at in slices of a few
- * milliseconds with rests between them, so that no scrape and no request waits for it. It takes a twentieth of a
- * processor; whoever asks gets the last one that came to its end.
+ * The cost of a scan is bounded. A scan that takes a few milliseconds is made when a caller asks for it. A longer one is
+ * made in the background: the coverage of all devices is read at once, which is cheapest, and evaluated in slices of a few
+ * milliseconds with rests between them, so that no scrape and no request waits for it. It takes a twentieth of a processor;
+ * callers get the result of the last complete scan.
  */
 import { repeat } from '../core/async.ts';
 import { holesIn } from '../core/coverage.ts';
@@ -19,171 +19,171 @@ import type { DeviceFigures, FleetFigures } from '../core/status.ts';
 import { DAY_NS, maxNs, SECOND_MS, SECOND_NS } from '../core/time.ts';
 import type { Horizon, SyncContext, SyncSettings } from '../ingest/context.ts';
 import { horizonNow, limitFor, openSeconds } from '../ingest/horizon.ts';
-import type { ListedLook } from './device-list.ts';
+import type { DeviceSummary } from './device-list.ts';
 import {
   createDeviceSums,
-  type DeviceLook,
+  type DeviceSnapshot,
   type DeviceSums,
-  lookAtDevice,
   secondsOf,
-  toListedLook,
-} from './device-look.ts';
+  snapshotDevice,
+  toSummary,
+} from './device-snapshot.ts';
 
-export interface FleetLookParts {
+export interface FleetScannerParts {
   readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'settings' | 'clock'>;
   readonly staleMs: () => number;
   readonly pulse: Pulse;
 }
 
-/** What a look at every device has found. */
-export interface FleetFound {
+/** The result of a scan of every device. */
+export interface FleetSnapshot {
   readonly figures: FleetFigures;
-  /** All devices as they were found, by their ids. */
-  readonly listing: readonly ListedLook[];
-  /** The sums over all devices, as the status report tells them. */
+  /** All devices, in the order of their ids. */
+  readonly listing: readonly DeviceSummary[];
+  /** The sums over all devices, as the status report has them. */
   readonly sums: DeviceSums;
 }
 
-export interface FleetLook {
+export interface FleetScanner {
   /**
-   * Looks anew where that is quick and the last look is not of this moment.
+   * Scans again if a scan is quick and the last one is older than a moment.
    *
-   * @returns what was found last, the same object until another look; `null` before the first look came to its end.
+   * @returns the newest snapshot, the same object until the next one; `null` until the first scan is complete.
    */
-  look(): FleetFound | null;
-  /** How long ago that was, in ms; 0 before. */
+  scan(): FleetSnapshot | null;
+  /** The age of the newest snapshot, in ms; 0 while there is none. */
   ageMs(): number;
-  /** Also keeps the figures of so many devices, one by one. */
-  tellOf(devices: number): void;
-  /** Looks again and again until told to stop. */
+  /** Lists the figures of so many devices one by one from the next scan on. */
+  listFigures(devices: number): void;
+  /** Scans in the background until the signal aborts. */
   run(signal: AbortSignal): Promise<never>;
 }
 
-/** A look that takes no longer than this is made when somebody asks, and no more often than that. */
+/** A scan that takes no longer than this is made when a caller asks for it, and no more often than that. */
 const QUICK = { mostMs: 5, everyMs: 250 };
 
-/** Slices, and rests between them: at first, when nothing is known yet, and later. */
+/** Slices of a background scan, and the rests between them: during the first scan, and later. */
 const SLICE_MS = 4;
 const REST_MS = { first: 20, later: 76 };
 
-/** From the end of one look to the beginning of the next: so many times as long as it took, within these. */
+/** The pause between two background scans: so many times as long as the last one took, within these. */
 const BETWEEN = { times: 20, leastMs: SECOND_MS, mostMs: 15 * SECOND_MS };
 
-/** A look that is under way. */
-interface Look {
+/** A scan in progress. */
+interface Scan {
   readonly devices: readonly KnownDevice[];
   readonly held: ReadonlyMap<string, HeldNow>;
   readonly tally: FleetTally;
-  readonly listing: ListedLook[];
+  readonly listing: DeviceSummary[];
   readonly beganMs: number;
-  /** How many devices were looked at. */
+  /** How many devices are done. */
   at: number;
   workedMs: number;
 }
 
-/** What is kept from one look to the next. */
-interface Standing {
-  readonly parts: FleetLookParts;
-  found: FleetFound | null;
-  /** When the look began that has found it. */
-  foundMs: number;
+/** The state of a scanner. */
+interface ScannerState {
+  readonly parts: FleetScannerParts;
+  snapshot: FleetSnapshot | null;
+  /** When the scan of the snapshot began. */
+  snapshotMs: number;
   triedAtMs: number;
-  /** Whether a look takes too long to be made at once, as far as is known. */
+  /** Whether the last scan took too long to be made while a caller waits. */
   isLong: boolean;
-  /** Of how many devices the figures are kept one by one. */
-  told: number;
+  /** How many devices are listed one by one. */
+  listed: number;
 }
 
-/** A look at nothing yet. */
-export function createFleetLook(parts: FleetLookParts): FleetLook {
+/** Creates a scanner that has not scanned yet. */
+export function createFleetScanner(parts: FleetScannerParts): FleetScanner {
   const { clock } = parts.context;
-  const standing: Standing = {
+  const state: ScannerState = {
     parts,
-    found: null,
-    foundMs: 0,
+    snapshot: null,
+    snapshotMs: 0,
     triedAtMs: Number.NEGATIVE_INFINITY,
     isLong: false,
-    told: 0,
+    listed: 0,
   };
   return {
-    look: () => {
-      lookAtOnce(standing);
-      return standing.found;
+    scan: () => {
+      scanAtOnce(state);
+      return state.snapshot;
     },
-    ageMs: () => (standing.found === null ? 0 : clock.monoMs() - standing.foundMs),
-    tellOf: (devices) => {
-      standing.told = devices;
+    ageMs: () => (state.snapshot === null ? 0 : clock.monoMs() - state.snapshotMs),
+    listFigures: (devices) => {
+      state.listed = devices;
     },
     run: async (signal) => {
       const napping = beatingClock(clock, parts.pulse);
-      return await repeat(napping, (stop) => lookSlowly(standing, napping, stop), signal);
+      return await repeat(napping, (stop) => scanSlowly(state, napping, stop), signal);
     },
   };
 }
 
-/** @returns a look at no device so far; `null` while nothing is known of the server's time. */
-function beginLook({ parts, told }: Standing): Look | null {
+/** @returns a scan with no device done; `null` while the server's time is unknown. */
+function beginScan({ parts, listed }: ScannerState): Scan | null {
   const { clock, store, settings } = parts.context;
   const beganMs = clock.monoMs();
   const horizon = horizonNow(parts.context);
   if (horizon === null) return null;
   const devices = store.devices();
   const held = store.heldOfAll();
-  const tally = createFleetTally({ settings, horizon, openSeconds: openSeconds(parts), told });
+  const tally = createFleetTally({ settings, horizon, openSeconds: openSeconds(parts), listed });
   return { devices, held, tally, listing: [], at: 0, beganMs, workedMs: clock.monoMs() - beganMs };
 }
 
-/** Goes on with a look for so long. @returns whether it came to its end. */
-function goOn(standing: Standing, look: Look, mostMs: number): boolean {
-  const { clock } = standing.parts.context;
+/** Continues a scan for at most so long. @returns whether it is complete. */
+function continueScan(state: ScannerState, scan: Scan, mostMs: number): boolean {
+  const { clock } = state.parts.context;
   const beganMs = clock.monoMs();
-  while (look.at < look.devices.length && clock.monoMs() - beganMs < mostMs) {
-    const device = look.devices[look.at];
+  while (scan.at < scan.devices.length && clock.monoMs() - beganMs < mostMs) {
+    const device = scan.devices[scan.at];
     if (device !== undefined) {
-      const held = look.held.get(device.record.deviceId) ?? NOTHING_HELD;
-      look.listing.push(toListedLook(device, held, look.tally.add(device, held)));
+      const held = scan.held.get(device.record.deviceId) ?? NOTHING_HELD;
+      scan.listing.push(toSummary(device, held, scan.tally.add(device, held)));
     }
-    look.at += 1;
+    scan.at += 1;
   }
-  look.workedMs += clock.monoMs() - beganMs;
-  if (look.at < look.devices.length) return false;
-  standing.found = { ...look.tally.sum(), listing: look.listing };
-  standing.foundMs = look.beganMs;
+  scan.workedMs += clock.monoMs() - beganMs;
+  if (scan.at < scan.devices.length) return false;
+  state.snapshot = { ...scan.tally.sum(), listing: scan.listing };
+  state.snapshotMs = scan.beganMs;
   return true;
 }
 
-function lookAtOnce(standing: Standing): void {
-  const nowMs = standing.parts.context.clock.monoMs();
-  if (standing.isLong || nowMs - standing.triedAtMs < QUICK.everyMs) return;
-  standing.triedAtMs = nowMs;
-  const look = beginLook(standing);
-  if (look !== null) standing.isLong = !goOn(standing, look, QUICK.mostMs - look.workedMs);
+function scanAtOnce(state: ScannerState): void {
+  const nowMs = state.parts.context.clock.monoMs();
+  if (state.isLong || nowMs - state.triedAtMs < QUICK.everyMs) return;
+  state.triedAtMs = nowMs;
+  const scan = beginScan(state);
+  if (scan !== null) state.isLong = !continueScan(state, scan, QUICK.mostMs - scan.workedMs);
 }
 
-/** @returns how long to rest after it, in ms. */
-async function lookSlowly(standing: Standing, napping: Clock, signal: AbortSignal): Promise<number> {
-  const restMs = standing.found === null ? REST_MS.first : REST_MS.later;
-  const look = beginLook(standing);
-  if (look === null) return BETWEEN.leastMs;
+/** Makes one background scan. @returns how long to pause after it, in ms. */
+async function scanSlowly(state: ScannerState, napping: Clock, signal: AbortSignal): Promise<number> {
+  const restMs = state.snapshot === null ? REST_MS.first : REST_MS.later;
+  const scan = beginScan(state);
+  if (scan === null) return BETWEEN.leastMs;
   do await napping.sleep(restMs, signal);
-  while (!goOn(standing, look, SLICE_MS));
-  standing.isLong = look.workedMs > QUICK.mostMs;
-  return Math.min(BETWEEN.mostMs, Math.max(BETWEEN.leastMs, BETWEEN.times * look.workedMs));
+  while (!continueScan(state, scan, SLICE_MS));
+  state.isLong = scan.workedMs > QUICK.mostMs;
+  return Math.min(BETWEEN.mostMs, Math.max(BETWEEN.leastMs, BETWEEN.times * scan.workedMs));
 }
 
-/** How the devices stand, added up one after the other. */
+/** Adds the devices up, one after the other. */
 interface FleetTally {
-  /** @returns how it was found. */
-  add(device: KnownDevice, held: HeldNow): DeviceLook;
-  /** For the metrics, and as the status report tells it. */
+  /** @returns its snapshot. */
+  add(device: KnownDevice, held: HeldNow): DeviceSnapshot;
+  /** For the metrics, and for the status report. */
   sum(): { readonly figures: FleetFigures; readonly sums: DeviceSums };
 }
 
-/** A device as it is looked at. */
+/** A device while it is added up. */
 interface Seen {
   readonly device: KnownDevice;
   readonly held: HeldNow;
-  readonly look: DeviceLook;
+  readonly snapshot: DeviceSnapshot;
 }
 
 interface TallyOptions {
@@ -191,12 +191,12 @@ interface TallyOptions {
   readonly horizon: Horizon;
   /** How long the newest stretch may be open while all is well. */
   readonly openSeconds: number;
-  /** Of how many devices the figures are kept one by one. */
-  readonly told: number;
+  /** How many devices are listed one by one. */
+  readonly listed: number;
 }
 
 /** A tally of no device. */
-function createFleetTally({ settings, horizon, openSeconds, told: most }: TallyOptions): FleetTally {
+function createFleetTally({ settings, horizon, openSeconds, listed: most }: TallyOptions): FleetTally {
   const openNs = BigInt(Math.ceil(openSeconds)) * SECOND_NS;
   const states = { live: 0, 'catching-up': 0, silent: 0, unreachable: 0, excluded: 0 };
   const counts = { all: 0, listed: 0, present: 0, lastDayMissing: 0 };
@@ -207,34 +207,34 @@ function createFleetTally({ settings, horizon, openSeconds, told: most }: TallyO
 
   /** A device that is read: how old what is missing may be. */
   const addRead = (seen: Seen): number | null => {
-    const { device, look } = seen;
-    if (look.isGone) return null;
+    const { device, snapshot } = seen;
+    if (snapshot.isGone) return null;
     counts.present += 1;
     if (lengthNs(lastDayOpen(seen, horizon)) > openNs) counts.lastDayMissing += 1;
     // Of a device that was never read the age counts from when it was listed first.
-    const age = look.status.lag_seconds ?? Math.max(0, (horizon.nowMs - device.firstListedMs) / 1000);
+    const age = snapshot.status.lag_seconds ?? Math.max(0, (horizon.nowMs - device.firstListedMs) / 1000);
     ages.push(age);
     return age;
   };
 
   return {
     add: (device, held) => {
-      const look = lookAtDevice({ filter: settings.filter, horizon, openSeconds }, device, held);
-      const { state, gaps } = look.status;
+      const snapshot = snapshotDevice({ filter: settings.filter, horizon, openSeconds }, device, held);
+      const { state, gaps } = snapshot.status;
       counts.all += 1;
-      sums.add(look);
+      sums.add(snapshot);
       states[state] += 1;
-      if (!look.isGone) counts.listed += 1;
+      if (!snapshot.isGone) counts.listed += 1;
       let openGap = 0;
       for (const gap of gaps) {
         const seconds = secondsOf(gap);
         openGap += seconds;
         gapSeconds.set(gap.reason, (gapSeconds.get(gap.reason) ?? 0) + seconds);
       }
-      const freshnessSeconds = look.isExcluded ? null : addRead({ device, held, look });
+      const freshnessSeconds = snapshot.isExcluded ? null : addRead({ device, held, snapshot });
       const { deviceId } = device.record;
       if (devices.length < most) devices.push({ deviceId, name: device.name, freshnessSeconds, gapSeconds: openGap });
-      return look;
+      return snapshot;
     },
     sum: () => {
       const whole = sums.sum();

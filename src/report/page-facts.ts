@@ -2,13 +2,12 @@
  * What the status page is made of beside the status report (`core/page-facts.ts`), put together from the state: the
  * devices, a page at a time; one device with what its sensors told over a span; the alerts.
  *
- * All devices are looked at by whoever looks at the fleet anyway (`fleet.ts`): states, lags and shares are as old as its
- * last look, a few seconds at ten thousand devices. What is dear (the bar, the values) is looked up for the rows of the
- * page alone.
+ * The list of devices is that of the last scan of the fleet (`fleet.ts`): states, lags and shares are as old as that, a few
+ * seconds at ten thousand devices. What is expensive (the bar, the values) is read for the rows of the page alone.
  *
- * One device goes through the archive in its order, each block once, step by step: a span may hold a million lines. Between
- * any two steps, of whichever page, everybody else has a turn, and the pages take their steps in rotation: a small one does
- * not wait for a large one. Who asks for what is under way already gets that one.
+ * The page of a device reads the archive in its order, each block once, step by step: a span may hold a million lines. Other
+ * work has a turn between any two steps, and pages take their steps in rotation, so that a small one does not wait for a
+ * large one. A page that is already being made is made once for all who ask for it.
  *
  * Before the API has answered for the first time nothing is known of the server's time; the state is shown all the same,
  * by the local clock: nothing is claimed by it.
@@ -44,21 +43,21 @@ import { DAY_MS, DAY_NS, type EpochMs, formatExact, maxNs, minNs, msToNs, SECOND
 import type { Horizon } from '../ingest/context.ts';
 import { horizonAt, limitFor, openSeconds } from '../ingest/horizon.ts';
 import { dayBar } from './bars.ts';
-import { type ListedDevice, type ListedLook, listByName, pickDevices } from './device-list.ts';
-import { type DeviceView, lookAtDevice, toListedLook } from './device-look.ts';
+import { type DeviceSummary, type ListedDevice, listByName, pickDevices } from './device-list.ts';
 import { type DeviceReportParts, deviceReport } from './device-report.ts';
-import type { FleetFound } from './fleet.ts';
+import { type DeviceView, snapshotDevice, toSummary } from './device-snapshot.ts';
+import type { FleetSnapshot } from './fleet.ts';
 import { createSeriesCells, gridOf, lastValues, type SeriesCells } from './series.ts';
 
 export interface PageParts extends DeviceReportParts {
-  /** Who looks at all devices. */
-  readonly fleet: { look(): Pick<FleetFound, 'listing'> | null };
+  /** The scanner of all devices. */
+  readonly fleet: { scan(): Pick<FleetSnapshot, 'listing'> | null };
   readonly clock: Pick<Clock, 'monoMs' | 'sleep'>;
   /** The newest first. */
   readonly recentEvents: () => readonly RecentEvent[];
 }
 
-/** Prepares it. */
+/** Creates the source of what the page shows. */
 export function createPageFacts(given: PageParts): PageFacts {
   const parts = byAnyClock(given);
   const { store } = parts.context;
@@ -109,16 +108,16 @@ function alertRow({ alertId, deviceId, deviceName, kind, sensor, openedAt, state
   };
 }
 
-/** Where nobody has looked yet (the API has not answered since the start) a look is made here, and kept for so long. */
-const OWN_LOOK_MS = 15 * SECOND_MS;
+/** Before the first scan of the fleet (the API has not answered since the start) a list is made here, and kept for so long. */
+const OWN_LIST_MS = 15 * SECOND_MS;
 
-/** Prepares the list of devices. Their order by name is made once for each look. */
+/** Prepares the list of devices. Their order by name is made once for each scan. */
 function createPageDevices(parts: TimedParts): (query: DevicesQuery) => DevicesPage {
-  const looks = createLooks(parts);
-  let listed: { readonly looks: readonly ListedLook[]; readonly byName: readonly ListedDevice[] } | null = null;
+  const listing = createListing(parts);
+  let listed: { readonly listing: readonly DeviceSummary[]; readonly byName: readonly ListedDevice[] } | null = null;
   return (query) => {
-    const latest = looks();
-    if (listed?.looks !== latest) listed = { looks: latest, byName: listByName(latest) };
+    const latest = listing();
+    if (listed?.listing !== latest) listed = { listing: latest, byName: listByName(latest) };
     const { rows, matching, states, page, pages } = pickDevices(listed.byName, query);
     const horizon = parts.horizon();
     // The last day is the one that is claimed last: just after midnight nothing of the new one is wanted yet.
@@ -136,30 +135,30 @@ function createPageDevices(parts: TimedParts): (query: DevicesQuery) => DevicesP
   };
 }
 
-function createLooks(parts: TimedParts): () => readonly ListedLook[] {
+function createListing(parts: TimedParts): () => readonly DeviceSummary[] {
   const { context, fleet, clock, horizon } = parts;
-  let own: { readonly looks: readonly ListedLook[]; readonly atMs: number } | null = null;
+  let own: { readonly listing: readonly DeviceSummary[]; readonly atMs: number } | null = null;
   return () => {
-    const latest = fleet.look();
+    const latest = fleet.scan();
     if (latest !== null) {
       own = null;
       return latest.listing;
     }
     const nowMs = clock.monoMs();
-    if (own === null || nowMs - own.atMs >= OWN_LOOK_MS) {
+    if (own === null || nowMs - own.atMs >= OWN_LIST_MS) {
       const view = { filter: context.settings.filter, horizon: horizon(), openSeconds: openSeconds(parts) };
-      own = { looks: listAtOnce(view, context.store), atMs: nowMs };
+      own = { listing: listDevices(view, context.store), atMs: nowMs };
     }
-    return own.looks;
+    return own.listing;
   };
 }
 
-/** Looks at all devices, without a rest: where there are ten thousand of them that takes a part of a second. */
-function listAtOnce(view: DeviceView, store: Pick<Store, 'devices' | 'heldOfAll'>): readonly ListedLook[] {
+/** Lists all devices at once: ten thousand of them take a part of a second. */
+function listDevices(view: DeviceView, store: Pick<Store, 'devices' | 'heldOfAll'>): readonly DeviceSummary[] {
   const held = store.heldOfAll();
   return store.devices().map((device) => {
     const of = held.get(device.record.deviceId) ?? NOTHING_HELD;
-    return toListedLook(device, of, lookAtDevice(view, device, of));
+    return toSummary(device, of, snapshotDevice(view, device, of));
   });
 }
 
@@ -189,7 +188,7 @@ function rowOf(parts: TimedParts, row: RowFacts): DeviceRow {
 function barOf(parts: TimedParts, { device: { deviceId, state, lagSeconds, newestNs }, horizon, fromDay }: RowFacts) {
   const { store } = parts.context;
   const known = store.device(deviceId);
-  // Forgotten since the look.
+  // Forgotten since the scan.
   if (known === null) return ' '.repeat(BAR_DAYS);
   const { spans, late } = store.telemetry(deviceId);
   const held = union(coveredIntervals(spans), toldEmpty(known, { spans, newestNs }));

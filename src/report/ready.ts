@@ -10,21 +10,21 @@ import type { Store } from '../core/state/state.ts';
 import type { FleetFigures, ReadyCode, ReadyReport, StatusReport } from '../core/status.ts';
 import { SECOND_MS } from '../core/time.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
-import { UNREACHED } from './device-look.ts';
-import { type StreamNotes, wasListed } from './stream-status.ts';
+import { UNREACHED } from './device-snapshot.ts';
+import { type StreamTracker, wasListed } from './stream-status.ts';
 
 interface ReadyParts {
   readonly deliverers: readonly Pick<Deliverer, 'name' | 'held'>[];
-  readonly streams: Pick<StreamNotes, 'trouble' | 'isRefused' | 'failingLong' | 'list'>;
+  readonly streams: Pick<StreamTracker, 'trouble' | 'isRefused' | 'failingLong' | 'list'>;
   readonly room: Pick<Room, 'status'>;
   readonly store: Pick<Store, 'devices'>;
-  /** What a look at every device has found; `null` before the first one. */
+  /** The figures of the last scan of every device; `null` before the first one. */
   readonly fleet: () => FleetFigures | null;
 }
 
 type Reason = readonly [code: ReadyCode, words: string];
 
-/** The answer, with a code for each reason. Cheap: devices are looked at elsewhere. */
+/** The answer, with a code for each reason. Cheap: the devices were scanned before. */
 export function readyNow(parts: ReadyParts): ReadyReport {
   const { deliverers, room } = parts;
   const { full } = room.status();
@@ -49,7 +49,7 @@ function apiReasons({ streams }: ReadyParts): Reason[] {
 
 function deviceReasons({ fleet, streams, store }: ReadyParts): Reason[] {
   const seen = fleet();
-  // A list that was read and is empty is an answer: there is nothing to wait for. One that was just read was not looked at.
+  // A list that was read and is empty is an answer: there is nothing to wait for. One that was just read was not scanned yet.
   if (seen === null || (seen.listed === 0 && (hasAny(store) || !wasListed(streams.list())))) {
     return [['devices_not_listed', 'the devices are not listed yet']];
   }
@@ -62,7 +62,7 @@ function hasAny({ devices }: ReadyParts['store']): boolean {
   return devices().some(({ goneSinceMs }) => goneSinceMs === null);
 }
 
-/** How often it is looked whether the first fill is through; not at all once it is told. A look at every device takes no more than this part of the time. */
+/** How often to check whether the first fill is complete, until it is; the reports for it take at most this part of the time. */
 const LOOK_EVERY_MS = 10 * SECOND_MS;
 const LOOK_PART = 0.02;
 
@@ -75,7 +75,7 @@ interface FirstFillParts {
   readonly statusPage: string;
 }
 
-/** @returns a function that looks now and then, and tells when everything that can be had is held for the first time. */
+/** @returns a function to call often, which reports once when everything that can be had is held for the first time. */
 export function createFirstFill({ report, ready, observe, clock, statusPage }: FirstFillParts): () => void {
   let dueMs = Number.NEGATIVE_INFINITY;
   return () => {
@@ -99,7 +99,7 @@ export function createFirstFill({ report, ready, observe, clock, statusPage }: F
   };
 }
 
-/** The stretch since the last look is open all the time; any other that is open without a name is still to be read. */
+/** The stretch since the last poll is open all the time; any other that is open without a name is still to be read. */
 function isFilled({ gaps, lag_seconds }: StatusReport['devices'][number]): boolean {
   if (lag_seconds === null) return gaps.length > 0 && gaps.every(({ reason }) => reason !== UNREACHED);
   return gaps.filter(({ reason }) => reason === UNREACHED).length <= (lag_seconds > 0 ? 1 : 0);

@@ -24,8 +24,8 @@ import { keptDevices } from '../ingest/filter.ts';
 import { horizonNow, openSeconds } from '../ingest/horizon.ts';
 import { meanPeriodMs } from '../scheduler/estimate.ts';
 import { phaseOf } from '../scheduler/planning-settings.ts';
-import { type DeviceSums, type DeviceView, lookAtDevice, sumUp } from './device-look.ts';
-import { type StreamNotes, wasListed } from './stream-status.ts';
+import { type DeviceSums, type DeviceView, snapshotDevice, sumUp } from './device-snapshot.ts';
+import { type StreamTracker, wasListed } from './stream-status.ts';
 
 /** A destination, as its deliverer or the state tells of it. */
 export interface ReportedDestination {
@@ -47,7 +47,7 @@ export interface ReportParts {
   readonly allowance: () => Omit<AllowanceStatus, 'lanes'>;
   /** How old readings become as a matter of course where the allowance is short, in ms. */
   readonly staleMs: () => number;
-  readonly streams: Pick<StreamNotes, 'list' | 'trouble' | 'failingLong'>;
+  readonly streams: Pick<StreamTracker, 'list' | 'trouble' | 'failingLong'>;
   readonly room: Pick<Room, 'status'>;
   readonly facts: Omit<StateFacts, 'streams' | 'requestsOf' | 'daysOf'>;
   /** Whether a process works with the state. */
@@ -55,21 +55,21 @@ export interface ReportParts {
   readonly version: string;
 }
 
-/** Puts the report together. Costs a look at every device: made when asked for, not kept. */
+/** Puts the report together. Costs a scan of every device: made when asked for, not kept. */
 export function reportNow(parts: ReportParts): StatusReport {
   const { store, settings } = parts.context;
   const horizon = horizonNow(parts.context);
   const behindAfter = openSeconds(parts);
   const view = { filter: settings.filter, openSeconds: behindAfter };
-  const looks = horizon === null ? [] : looksAt(store, store.devices(), { ...view, horizon });
-  const overview = overviewOf(parts, sumUp(looks, behindAfter), horizon !== null);
-  return { ...overview, devices: looks.map(({ status }) => status) };
+  const snapshots = horizon === null ? [] : snapshotsOf(store, store.devices(), { ...view, horizon });
+  const overview = overviewOf(parts, sumUp(snapshots, behindAfter), horizon !== null);
+  return { ...overview, devices: snapshots.map(({ status }) => status) };
 }
 
 /**
  * The report without its devices.
  *
- * @param found the sums of a look that was made before, which costs nothing; `null`: a look is made now.
+ * @param found the sums of an earlier scan, which cost nothing; `null`: the devices are scanned now.
  */
 export function overviewNow(parts: ReportParts, found: DeviceSums | null): StatusOverview {
   if (found !== null) return overviewOf(parts, found, true);
@@ -124,9 +124,9 @@ function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean):
   };
 }
 
-function looksAt(store: ReportParts['context']['store'], devices: readonly KnownDevice[], view: DeviceView) {
+function snapshotsOf(store: ReportParts['context']['store'], devices: readonly KnownDevice[], view: DeviceView) {
   const held = store.heldOfAll();
-  return devices.map((each) => lookAtDevice(view, each, held.get(each.record.deviceId) ?? NOTHING_HELD));
+  return devices.map((each) => snapshotDevice(view, each, held.get(each.record.deviceId) ?? NOTHING_HELD));
 }
 
 /** RFC 3339, or nothing. */

@@ -5,7 +5,7 @@ import type { AppEvent, Observe } from '../core/events.ts';
 import type { StreamStatus } from '../core/status.ts';
 import { type EpochMs, formatExact, MINUTE_MS, msToNs } from '../core/time.ts';
 
-export interface StreamNotes {
+export interface StreamTracker {
   observe(event: AppEvent): void;
   list(): readonly StreamStatus[];
   /** What keeps the API from being read; `null` while it is. */
@@ -36,7 +36,7 @@ const FAILING_LONG_MS = 10 * MINUTE_MS;
 const NAMES: readonly Name[] = ['account', 'devices', 'telemetry', 'alerts'];
 
 /** @param clocks the server's time, for when a stream was last read; a clock that never jumps, for how long one fails. */
-export function createStreamNotes(clocks: { serverNowMs: () => EpochMs; monoMs: () => number }): StreamNotes {
+export function createStreamTracker(clocks: { serverNowMs: () => EpochMs; monoMs: () => number }): StreamTracker {
   const readAtMs = new Map<Name, EpochMs>();
   const off = new Map<Name, string>();
   const failing = createFailures(clocks.monoMs);
@@ -127,7 +127,7 @@ function createFailures(monoMs: () => number): Failures {
  *
  * @param notes what the events so far have told; takes part in `tell`.
  */
-export function oncePerStream(notes: Pick<StreamNotes, 'isOff' | 'isFailing'>, tell: Observe): Observe {
+export function oncePerStream(notes: Pick<StreamTracker, 'isOff' | 'isFailing'>, tell: Observe): Observe {
   return (event) => {
     if (event.type === 'stream-off' && notes.isOff(event.stream)) return;
     const stream = event.type === 'request-done' && event.fault === null ? event.stream : null;

@@ -5,12 +5,12 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DEVICE_SORTS, DEVICES_A_PAGE, type DevicesQuery } from '../../src/core/page-facts.ts';
 import type { DeviceState } from '../../src/core/status.ts';
-import { type ListedDevice, type ListedLook, listByName, pickDevices } from '../../src/report/device-list.ts';
+import { type DeviceSummary, type ListedDevice, listByName, pickDevices } from '../../src/report/device-list.ts';
 
 const ALL: DevicesQuery = { search: '', state: null, sort: 'name', reversed: false, page: 1 };
 const STATES: readonly DeviceState[] = ['live', 'catching-up', 'silent', 'unreachable', 'excluded'];
 
-function look(deviceId: string, changes: Partial<ListedLook> = {}): ListedLook {
+function look(deviceId: string, changes: Partial<DeviceSummary> = {}): DeviceSummary {
   return {
     deviceId,
     name: deviceId,
@@ -27,12 +27,12 @@ function look(deviceId: string, changes: Partial<ListedLook> = {}): ListedLook {
 const ids = (rows: readonly ListedDevice[]): string[] => rows.map(({ deviceId }) => deviceId);
 
 /** The ids of the first page. */
-function found(looks: readonly ListedLook[], changes: Partial<DevicesQuery>): string[] {
+function found(looks: readonly DeviceSummary[], changes: Partial<DevicesQuery>): string[] {
   return ids(pickDevices(listByName(looks), { ...ALL, ...changes }).rows);
 }
 
 /** All pages, one after the other. */
-function paged(looks: readonly ListedLook[], query: Partial<DevicesQuery>): string[] {
+function paged(looks: readonly DeviceSummary[], query: Partial<DevicesQuery>): string[] {
   const byName = listByName(looks);
   const { pages } = pickDevices(byName, { ...ALL, ...query });
   return Array.from({ length: pages }, (_, at) => pickDevices(byName, { ...ALL, ...query, page: at + 1 })).flatMap(

@@ -7,7 +7,7 @@ import type { DeviceRecord } from '../../src/core/records.ts';
 import type { KnownDevice } from '../../src/core/state/inventory.ts';
 import { type HeldNow, NEVER_LATE } from '../../src/core/state/telemetry.ts';
 import { HOUR_MS } from '../../src/core/time.ts';
-import { createFleetLook, type FleetLook, type FleetLookParts } from '../../src/report/fleet.ts';
+import { createFleetScanner, type FleetScanner, type FleetScannerParts } from '../../src/report/fleet.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21);
 const NS = 1_000_000n;
@@ -48,7 +48,7 @@ function lookAt(specs: readonly Spec[], costMs = 0, exclude: readonly string[] =
     const span = { from: 0n, to: BigInt(NOW_MS - (ago ?? 0)) * NS, first: null, last: null };
     return { spans: ago === null ? [] : [span], late: NEVER_LATE, gaps: [], newestNs: null };
   };
-  const look = createFleetLook({
+  const look = createFleetScanner({
     context: {
       store: { devices: () => devices, heldOfAll: () => ({ get: held }) },
       serverClock: { claimableMs: () => NOW_MS, passedMs: () => NOW_MS, nowMs: () => NOW_MS },
@@ -71,11 +71,11 @@ function lookAt(specs: readonly Spec[], costMs = 0, exclude: readonly string[] =
     },
     staleMs: () => 0,
     pulse: { beat: () => {}, sign: () => {}, rest: () => {} },
-  } as unknown as FleetLookParts);
+  } as unknown as FleetScannerParts);
   return { look, time };
 }
 
-async function runUntil(look: FleetLook, isOver: () => boolean): Promise<void> {
+async function runUntil(look: FleetScanner, isOver: () => boolean): Promise<void> {
   const stop = new AbortController();
   const running = look.run(stop.signal).catch(() => {});
   for (let turn = 0; turn < 100_000 && !isOver(); turn += 1) await Promise.resolve();
@@ -97,7 +97,7 @@ describe('what is found', () => {
       0,
       ['excluded'],
     );
-    const found = look.look()?.figures;
+    const found = look.scan()?.figures;
     expect(found).toMatchObject({
       listed: 5,
       present: 4,
@@ -117,9 +117,9 @@ describe('what is found', () => {
 
   test('is told of so many devices one by one as was asked for', () => {
     const { look } = lookAt(Array.from({ length: 5 }, (_, index) => ({ id: `d${index}`, heldToAgoMs: 61_000 })));
-    look.tellOf(3);
-    expect(look.look()?.figures).toMatchObject({ leftOut: 2 });
-    expect(look.look()?.figures.devices.map(({ deviceId }) => deviceId)).toEqual(['d0', 'd1', 'd2']);
+    look.listFigures(3);
+    expect(look.scan()?.figures).toMatchObject({ leftOut: 2 });
+    expect(look.scan()?.figures.devices.map(({ deviceId }) => deviceId)).toEqual(['d0', 'd1', 'd2']);
   });
 });
 
@@ -131,16 +131,16 @@ describe('the list of what was found', () => {
       { id: 'gone', heldToAgoMs: 10 * HOUR_MS, goneSinceMs: NOW_MS - 10 * HOUR_MS },
     ];
     const { look, time } = lookAt(specs, 0, ['excluded']);
-    const found = look.look()?.listing;
+    const found = look.scan()?.listing;
     expect(found).toMatchObject([
       { deviceId: 'a', name: 'a', state: 'live', lagSeconds: 60, newestNs: null },
       { deviceId: 'excluded', state: 'excluded', lagSeconds: null, share: 0 },
       { deviceId: 'gone', state: 'unreachable', share: 1 },
     ]);
-    expect(look.look()?.listing).toBe(found);
+    expect(look.scan()?.listing).toBe(found);
     time.ms += 1000;
-    expect(look.look()?.listing).not.toBe(found);
-    expect(look.look()?.listing).toEqual(found);
+    expect(look.scan()?.listing).not.toBe(found);
+    expect(look.scan()?.listing).toEqual(found);
   });
 
   test('is none before the first look has come to its end', () => {
@@ -148,7 +148,7 @@ describe('the list of what was found', () => {
       ['a', 'b', 'c'].map((id) => ({ id, heldToAgoMs: 61_000 })),
       100,
     );
-    expect(look.look()).toBeNull();
+    expect(look.scan()).toBeNull();
     expect(time.ms).toBe(100);
   });
 });
@@ -158,16 +158,16 @@ describe('what it costs', () => {
 
   test('where it takes long nobody waits for it: it is made in slices, with rests', async () => {
     const { look, time } = lookAt(many, 0.1);
-    expect(look.look()).toBeNull();
+    expect(look.scan()).toBeNull();
     // The one who asked has waited for a few milliseconds, not for a hundred.
     expect(time.ms).toBeLessThan(6);
     const askedMs = time.ms;
-    expect(look.look()).toBeNull();
+    expect(look.scan()).toBeNull();
     expect(time.ms).toBe(askedMs);
     time.since = time.ms;
     time.longest = 0;
-    await runUntil(look, () => look.look() !== null);
-    expect(look.look()?.figures.present).toBe(1000);
+    await runUntil(look, () => look.scan() !== null);
+    expect(look.scan()?.figures.present).toBe(1000);
     expect(time.longest).toBeLessThan(5);
   });
 

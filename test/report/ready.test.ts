@@ -55,24 +55,24 @@ function told(devices: readonly DeviceStatus[], ready = true): AppEvent[] {
 const done = { type: 'first-fill-done', points: 99, pending: 7, statusPage: 'http://127.0.0.1:9464/' };
 
 describe('the line that the first fill is through', () => {
-test('is told once when all is held, the stretch since the last look aside', () => {
-  const catchingUp = device({ state: 'catching-up', lag_seconds: 70, gaps: [gap('not reached yet')] });
-  const excluded = device({ state: 'excluded', lag_seconds: null, gaps: [gap('excluded')] });
-  expect(told([device(), catchingUp, excluded])).toEqual([{ ...done, devices: 2, withGaps: 0 }]);
-});
+  test('is told once when all is held, the stretch since the last look aside', () => {
+    const catchingUp = device({ state: 'catching-up', lag_seconds: 70, gaps: [gap('not reached yet')] });
+    const excluded = device({ state: 'excluded', lag_seconds: null, gaps: [gap('excluded')] });
+    expect(told([device(), catchingUp, excluded])).toEqual([{ ...done, devices: 2, withGaps: 0 }]);
+  });
 
-test('gaps that cannot be closed now do not keep it back, and are counted', () => {
-  const hidden = device({ gaps: [gap('beyond plan')] });
-  const gone = device({ state: 'unreachable', lag_seconds: null, covered: [], gaps: [gap('device gone')] });
-  expect(told([device(), hidden, gone])).toEqual([{ ...done, devices: 3, withGaps: 2 }]);
-});
+  test('gaps that cannot be closed now do not keep it back, and are counted', () => {
+    const hidden = device({ gaps: [gap('beyond plan')] });
+    const gone = device({ state: 'unreachable', lag_seconds: null, covered: [], gaps: [gap('device gone')] });
+    expect(told([device(), hidden, gone])).toEqual([{ ...done, devices: 3, withGaps: 2 }]);
+  });
 
-test('it is not told before', () => {
-  const filling = device({ lag_seconds: 70, gaps: [gap('not reached yet'), gap('not reached yet')] });
-  expect(told([device(), filling])).toEqual([]);
-  expect(told([device({ gaps: [gap('not reached yet')] })])).toEqual([]);
-  expect(told([device({ lag_seconds: null, covered: [] })])).toEqual([]);
-  expect(told([])).toEqual([]);
-  expect(told([device()], false)).toEqual([]);
-});
+  test('it is not told before', () => {
+    const filling = device({ lag_seconds: 70, gaps: [gap('not reached yet'), gap('not reached yet')] });
+    expect(told([device(), filling])).toEqual([]);
+    expect(told([device({ gaps: [gap('not reached yet')] })])).toEqual([]);
+    expect(told([device({ lag_seconds: null, covered: [] })])).toEqual([]);
+    expect(told([])).toEqual([]);
+    expect(told([device()], false)).toEqual([]);
+  });
 });

@@ -4,7 +4,7 @@
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
-import { createStreamNotes, oncePerStream, type StreamNotes } from '../../src/report/stream-status.ts';
+import { createStreamTracker, oncePerStream, type StreamTracker } from '../../src/report/stream-status.ts';
 
 const answered: AppEvent = {
   type: 'request-done',
@@ -17,8 +17,8 @@ const answered: AppEvent = {
 };
 const failed: AppEvent = { type: 'stream-failed', stream: 'account', message: 'GET /account: is api.url right?' };
 
-function notesOf(...events: readonly AppEvent[]): StreamNotes {
-  const notes = createStreamNotes({ serverNowMs: () => 0, monoMs: () => 0 });
+function notesOf(...events: readonly AppEvent[]): StreamTracker {
+  const notes = createStreamTracker({ serverNowMs: () => 0, monoMs: () => 0 });
   for (const event of events) notes.observe(event);
   return notes;
 }
@@ -53,7 +53,7 @@ describe('a stream that fails', () => {
 
   function life() {
     const clock = { nowMs: 0 };
-    const notes = createStreamNotes({ serverNowMs: () => 0, monoMs: () => clock.nowMs });
+    const notes = createStreamTracker({ serverNowMs: () => 0, monoMs: () => clock.nowMs });
     const told: string[] = [];
     const observe = oncePerStream(notes, (event) => {
       notes.observe(event);

@@ -168,7 +168,7 @@ describe('ten thousand devices', () => {
     list(state, [online('a'), online('b')]);
     const look = { deviceId: 'a', name: 'A', modelId: null, parentId: null, state: 'live' as const };
     const listing = [{ ...look, lagSeconds: 1, share: 0.5, newestNs: 7n }];
-    const page = pageFactsOf(state, { nowMs: () => NOON_MS, fleet: { look: () => ({ listing }) } });
+    const page = pageFactsOf(state, { nowMs: () => NOON_MS, fleet: { scan: () => ({ listing }) } });
     const { rows, devices } = page.devices();
     expect(devices).toBe(1);
     expect(rows).toMatchObject([{ device_id: 'a', lag_seconds: 1, covered_share: 0.5, state: 'live' }]);
@@ -189,7 +189,7 @@ describe('ten thousand devices', () => {
         newestNs: 7n,
       },
     ];
-    const page = pageFactsOf(state, { nowMs: () => NOON_MS, fleet: { look: () => ({ listing }) } });
+    const page = pageFactsOf(state, { nowMs: () => NOON_MS, fleet: { scan: () => ({ listing }) } });
     expect(page.devices().rows).toMatchObject([{ bar: ' '.repeat(30), values: [] }]);
   });
 });

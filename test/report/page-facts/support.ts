@@ -69,7 +69,7 @@ export function pageFactsOf(state: Pick<ScratchStore, 'store' | 'facts'>, option
     isRunning: () => true,
     version: '0.0.0',
     sweepMs: 6 * 3_600_000,
-    fleet: options.fleet ?? { look: () => null },
+    fleet: options.fleet ?? { scan: () => null },
     clock: options.clock ?? { monoMs: nowMs, sleep: () => Promise.resolve() },
     recentEvents: () => [],
   });

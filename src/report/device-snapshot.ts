@@ -1,6 +1,6 @@
 /**
- * The part of the report that looks at every device: what is held of each, and the sums over all of them. One look at a
- * device tells all: there may be ten thousand of them.
+ * One device at a moment: what is covered, its gaps, its lag; and the sums over all devices. All of it comes from one pass
+ * over a device, as there may be ten thousand of them.
  */
 
 import type { DeviceFilter } from '../core/filter.ts';
@@ -11,12 +11,12 @@ import type { DeviceStatus, FreshnessStatus, GapSum, StatusGap } from '../core/s
 import { formatExact } from '../core/time.ts';
 import type { Horizon } from '../ingest/context.ts';
 import { limitFor } from '../ingest/horizon.ts';
-import type { ListedLook } from './device-list.ts';
+import type { DeviceSummary } from './device-list.ts';
 
 /** The reason of a gap that is yet to be read, as people see it. */
 export const UNREACHED = 'not reached yet';
 
-/** What devices are looked at by. */
+/** The settings and the time that a snapshot goes by. */
 export interface DeviceView {
   readonly filter: DeviceFilter;
   readonly horizon: Horizon;
@@ -24,8 +24,8 @@ export interface DeviceView {
   readonly openSeconds: number;
 }
 
-/** A device as the report tells of it. */
-export interface DeviceLook {
+/** A device as the report has it. */
+export interface DeviceSnapshot {
   readonly status: DeviceStatus;
   readonly isExcluded: boolean;
   readonly isGone: boolean;
@@ -33,12 +33,12 @@ export interface DeviceLook {
   readonly share: number;
 }
 
-/** Looks at one device. */
-export function lookAtDevice(
+/** Takes the snapshot of one device. */
+export function snapshotDevice(
   { filter, horizon, openSeconds }: DeviceView,
   device: KnownDevice,
   held: HeldNow,
-): DeviceLook {
+): DeviceSnapshot {
   const { spans, gaps } = held;
   const wanted = wantedOf(device, { from: horizon.wantedFrom, to: limitFor(horizon, held) });
   const isExcluded = filter.excludes(device.record);
@@ -59,8 +59,12 @@ export function lookAtDevice(
   };
 }
 
-/** What is kept of a look where many are kept. */
-export function toListedLook({ record, name }: KnownDevice, held: HeldNow, { status, share }: DeviceLook): ListedLook {
+/** What is kept of a snapshot where thousands are kept. */
+export function toSummary(
+  { record, name }: KnownDevice,
+  held: HeldNow,
+  { status, share }: DeviceSnapshot,
+): DeviceSummary {
   return {
     deviceId: record.deviceId,
     name,
@@ -88,14 +92,14 @@ export interface DeviceSums {
 
 /** Sums that grow by one device after the other. */
 interface DeviceSummer {
-  add(look: DeviceLook): void;
+  add(snapshot: DeviceSnapshot): void;
   sum(): DeviceSums;
 }
 
-/** Adds the looks up. @param behindAfterSeconds for how long the newest stretch of a device may be open. */
-export function sumUp(looks: readonly DeviceLook[], behindAfterSeconds: number): DeviceSums {
+/** Adds snapshots up. @param behindAfterSeconds for how long the newest stretch of a device may be open. */
+export function sumUp(snapshots: readonly DeviceSnapshot[], behindAfterSeconds: number): DeviceSums {
   const summer = createDeviceSums(behindAfterSeconds);
-  for (const look of looks) summer.add(look);
+  for (const snapshot of snapshots) summer.add(snapshot);
   return summer.sum();
 }
 
