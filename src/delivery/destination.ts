@@ -7,11 +7,12 @@
  */
 
 import type { Observe } from '../core/events.ts';
+import { LATER_HINT } from '../core/faults.ts';
 import { DESTINATION_KINDS, type DestinationKind, describeIdentity, withKind } from '../core/lines/dialect.ts';
-import type { Sink, UnknownServer } from '../core/ports.ts';
+import type { Sink, UnknownServer, WriteAnswer } from '../core/ports.ts';
 import type { DestinationState } from '../core/state/log.ts';
+import type { KnownDestination } from '../core/state/quarantine.ts';
 import type { Store } from '../core/state/state.ts';
-import { type Hold, holdOf } from './evidence.ts';
 
 /** How a destination is known, and how it is served. */
 export interface DestinationOptions {
@@ -38,7 +39,24 @@ export interface Destination {
   /** Its number in the state; another one may take its place while the kind is being learnt. */
   id(): number;
   /** Finds out what is to be served, asking the database where nothing else tells. @returns why it cannot be told. */
-  open(signal: AbortSignal): Promise<Served | Hold>;
+  open(signal: AbortSignal): Promise<Served | Blocked>;
+}
+
+/** Why a destination takes nothing for now. */
+export interface Blocked {
+  readonly words: string;
+  /** What a person can do; empty where waiting is all. */
+  readonly hint: string;
+  /** How long the server asked to wait, in milliseconds; `null` where it did not. */
+  readonly waitMs: number | null;
+}
+
+/** What an answer about the destination as a whole says. */
+export function blockedBy(answer: Extract<WriteAnswer, { readonly kind: 'held' | 'later' }>): Blocked {
+  const { words } = answer;
+  return answer.kind === 'held'
+    ? { words, hint: answer.hint, waitMs: null }
+    : { words, hint: LATER_HINT, waitMs: answer.waitMs };
 }
 
 /** Opens a destination in the state. */
@@ -82,7 +100,7 @@ export function openDestination(
     open: async (signal) => {
       if (served !== null) return served;
       const answer = await kind.ask(signal);
-      if (answer.kind !== 'known') return holdOf(answer);
+      if (answer.kind !== 'known') return blockedBy(answer);
       const state = store.identify(id, withKind(identity, answer.server));
       id = state.id;
       served = { kind: answer.server, sink: kind.sinkFor(answer.server) };
@@ -96,4 +114,34 @@ export function openDestination(
 /** Whether an identity is of a database that never said what it is: nothing was sent to it. */
 function isUnknown(identity: string): boolean {
   return identity.startsWith('["auto"');
+}
+
+/** A database that can be sent to. */
+export interface Reachable {
+  /** Its number in the state. */
+  readonly id: number;
+  readonly name: string;
+  readonly kind: DestinationKind;
+  readonly sink: Sink;
+}
+
+/**
+ * The configured databases that have been delivered to, as what was kept of them says: nothing is asked and nothing is
+ * written to find that out. Of the others nothing is in quarantine, and nothing waits for them that is theirs.
+ */
+export function reachableOf(
+  known: readonly KnownDestination[],
+  configured: readonly DestinationOptions[],
+): readonly Reachable[] {
+  return configured.flatMap(({ sink, identity, kind = 'influxdb' }) => {
+    const { name } = sink;
+    const kinds = typeof kind === 'string' ? [kind] : DESTINATION_KINDS;
+    for (const each of kinds) {
+      const own = typeof kind === 'string' ? identity : withKind(identity, each);
+      const found = known.find((one) => one.name === name && one.identity === own);
+      if (found === undefined) continue;
+      return [{ id: found.id, name, kind: each, sink: typeof kind === 'string' ? sink : kind.sinkFor(each) }];
+    }
+    return [];
+  });
 }

@@ -1,21 +1,33 @@
 /**
- * A replay (design 1.2): sends archived points to a destination once more, without asking the API.
+ * A replay: sends archived points to a destination once more, without asking the API.
  *
- * Promises: the rules of delivery hold (`settle.ts`): every line is accepted, in quarantine with the destination's words,
- * or in its lack-set; one that is held is waited for. It may be broken off anywhere, and goes on from the last step that
- * was recorded: a line may be sent twice then, none is left out. Live delivery goes first, and no more lines a second are
- * sent than allowed.
+ * Promises: the rules of delivery hold (`resolve.ts`): every line is accepted, in quarantine with the destination's words,
+ * or among its missing points; a destination that takes nothing is waited for. It may be broken off anywhere, and goes on
+ * from the last step that was recorded: a line may be sent twice then, none is left out. Live delivery goes first, and no
+ * more lines a second are sent than allowed.
  */
+import type { Observe } from '../core/events.ts';
+import type { Clock, Random } from '../core/ports.ts';
 import { END_OF_TIME, type WalkPiece, type WalkPlace, type WalkSpan } from '../core/state/archive.ts';
 import type { ReplayArgs } from '../core/state/job-args.ts';
 import { isSameReplay, NO_COUNTS, type ReplayReport, type ReplayState } from '../core/state/replay.ts';
 import type { Store } from '../core/state/state.ts';
-import { type EpochNs, formatExact, SECOND_MS } from '../core/time.ts';
-import type { Deliverer } from './deliver.ts';
-import { createLoadSender, type LoadSender, type LoadSent, type SendParts } from './replay-send.ts';
+import { type EpochNs, formatExact, MINUTE_MS, SECOND_MS } from '../core/time.ts';
+import { BATCH_LENGTH, type Deliverer } from './deliver.ts';
+import type { Blocked } from './destination.ts';
+import { createPatience, type Patience, type Sent } from './send-batch.ts';
 
-export interface ReplayParts extends SendParts {
+export interface ReplayParts {
   readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly observe: Observe;
+  /** Lines in one request at most. */
+  readonly batchLines: number;
+  /** Lines a second at most; `null`: as many as the destination takes. */
+  readonly maxRate: number | null;
+  /** Whether somebody delivers beside it, who goes first. */
+  readonly isBeside: boolean;
   /** About how many characters are read from the archive in one step. */
   readonly stepBytes: number;
 }
@@ -27,9 +39,6 @@ export interface Replay {
   run(signal: AbortSignal): Promise<void>;
   report(): ReplayReport;
 }
-
-/** A batch's size in characters, as in `deliver.ts`. */
-const BATCH_LENGTH = 512 * 1024;
 
 /** How often the place is recorded where nothing else is. */
 const KEEP_EVERY_MS = SECOND_MS;
@@ -59,7 +68,7 @@ export function openReplay(target: Target, args: ReplayArgs, parts: ReplayParts)
       tooOldTo: null,
       begunMs: nowMs,
     },
-    send: createLoadSender(target, parts),
+    sender: createSender(target, parts),
     devicesDone: resumed === null ? 0 : passed(store, resumed),
     outcome: 'running',
   };
@@ -88,7 +97,7 @@ export function openReplay(target: Target, args: ReplayArgs, parts: ReplayParts)
       to,
       devices_done: job.devicesDone,
       devices: span.devices.length > 0 ? new Set(span.devices).size : store.devices().length,
-      held: job.send.held(),
+      held: job.sender.patience.held(),
     }),
   };
 }
@@ -105,7 +114,7 @@ function passed({ devices }: Store, { place, args }: ReplayState): number {
 interface Job {
   readonly target: Target;
   readonly span: WalkSpan;
-  readonly send: LoadSender;
+  readonly sender: Sender;
   state: ReplayState;
   devicesDone: number;
   outcome: ReplayReport['outcome'];
@@ -117,7 +126,7 @@ async function sendAll(job: Job, parts: ReplayParts, signal: AbortSignal): Promi
   let keptMs = clock.monoMs();
   for (let place: WalkPlace | null = job.state.place; place !== null; ) {
     const load = await gather(job, place, { parts, signal });
-    const sent = await job.send.all(load.lines, signal);
+    const sent = await sendLoad(job.sender, load.lines, signal);
     if (sent === null) return 'stalled';
     record(job, { load, sent, inMind }, parts);
     place = load.next;
@@ -174,16 +183,16 @@ function record(
   const accepted = load.lines.filter(
     (line, index) => (inMind === null || inMind.has(line)) && !sent.notAccepted.has(index),
   );
-  const hasLacks = store.missingSums(destinationId).length > 0;
-  const stretches = hasLacks ? sentWhole(load, sent, job.span) : [];
-  const { refused, lacks: missing } = sent;
+  const isMissingAny = store.missingSums(destinationId).length > 0;
+  const stretches = isMissingAny ? sentWhole(load, sent, job.span) : [];
+  const { rejected, missing } = sent;
   const tooOldTo = latest([job.state.tooOldTo, ...missing.map(({ toNs }) => toNs)]);
   const changes =
-    refused.length + missing.length + accepted.length + stretches.length === 0
+    rejected.length + missing.length + accepted.length + stretches.length === 0
       ? { added: 0, released: 0 }
       : store.replays.resolve({
           destinationId,
-          refused,
+          refused: rejected,
           missing,
           accepted,
           sent: stretches,
@@ -196,9 +205,9 @@ function record(
     tooOldTo,
     counts: {
       lines: counts.lines + load.lines.length,
-      accepted: counts.accepted + load.lines.length - refused.length - sent.beyond,
+      accepted: counts.accepted + load.lines.length - rejected.length - sent.beyond,
       refused: counts.refused + changes.added,
-      known: counts.known + refused.length - changes.added,
+      known: counts.known + rejected.length - changes.added,
       beyond: counts.beyond + sent.beyond,
       released: counts.released + changes.released,
     },
@@ -220,4 +229,82 @@ function sentWhole({ pieces }: Load, { notAccepted }: LoadSent, { devices }: Wal
     if (!isWhole || (piece.deviceId === null && devices.length > 0)) return [];
     return [{ deviceId: piece.deviceId ?? '', from: piece.from, to: piece.to, lines: piece.lines.length }];
   });
+}
+
+/** How a replay sends: at its pace, behind live delivery, batch after batch, until all of a load is resolved. */
+interface Sender extends Pick<ReplayParts, 'store' | 'clock' | 'maxRate' | 'isBeside'> {
+  readonly target: Target;
+  readonly patience: Patience;
+  /** Lines in one request at most. */
+  maxLines: number;
+  /** From when on the rate allows the next batch, by the monotonic clock. */
+  freeAtMs: number;
+}
+
+const STALLED_AFTER_MS = 10 * MINUTE_MS;
+
+/** Live delivery goes first, but for one batch in so long: history that fills a new destination may take days. */
+const LIVE_FIRST = { lookMs: 50, mostMs: SECOND_MS };
+
+function createSender(target: Target, { store, clock, batchLines, maxRate, isBeside, ...parts }: ReplayParts): Sender {
+  const patience = createPatience(target.name, parts);
+  return { target, store, clock, maxRate, isBeside, patience, maxLines: batchLines, freeAtMs: clock.monoMs() };
+}
+
+/** What became of the lines of a load. */
+interface LoadSent {
+  readonly rejected: Sent['rejected'][number][];
+  readonly missing: Sent['missing'][number][];
+  /** By their place in the load. */
+  readonly notAccepted: Set<number>;
+  /** How many are older than the destination keeps. */
+  beyond: number;
+}
+
+/** Sends lines until all of them are resolved. @returns `null` where nothing has moved for ten minutes. */
+async function sendLoad(sender: Sender, lines: readonly string[], signal: AbortSignal): Promise<LoadSent | null> {
+  const { clock, patience } = sender;
+  const sent: LoadSent = { rejected: [], missing: [], notAccepted: new Set(), beyond: 0 };
+  let movedMs = clock.monoMs();
+  for (let from = 0; from < lines.length; ) {
+    const batch = lines.slice(from, from + sender.maxLines);
+    await untilTurn(sender, batch.length, signal);
+    const { resolved, blocked } = await sendSome(sender, batch, { from, sent, signal });
+    from += resolved;
+    if (resolved > 0) movedMs = clock.monoMs();
+    if (blocked === null) patience.moved();
+    else if (clock.monoMs() - movedMs >= STALLED_AFTER_MS) return null;
+    else await clock.sleep(patience.blocked(blocked, batch.length - resolved), signal);
+  }
+  return sent;
+}
+
+/** Sends a batch and takes in what became of it. @returns how many lines are resolved, and why no more. */
+async function sendSome(
+  sender: Sender,
+  batch: readonly string[],
+  { from, sent, signal }: { from: number; sent: LoadSent; signal: AbortSignal },
+): Promise<{ resolved: number; blocked: Blocked | null }> {
+  const answer = await sender.target.resend(batch, signal);
+  if (!('resolution' in answer)) return { resolved: 0, blocked: answer };
+  const { resolution, rejected, missing } = answer;
+  for (const { index } of resolution.rejected) sent.notAccepted.add(from + index);
+  sent.rejected.push(...rejected);
+  sent.missing.push(...missing);
+  sent.beyond += resolution.rejected.length - rejected.length;
+  if (resolution.tooLarge) sender.maxLines = Math.max(1, Math.floor(batch.length / 2));
+  return resolution;
+}
+
+/** Waits until so many lines may be sent: behind what is live, and no more a second than allowed. */
+async function untilTurn(sender: Sender, lines: number, signal: AbortSignal): Promise<void> {
+  const { store, clock, maxRate, isBeside, target } = sender;
+  signal.throwIfAborted();
+  const beganMs = clock.monoMs();
+  const isLive = (): boolean => isBeside && store.replays.pendingLines(target.destinationId) > 0;
+  while (isLive() && clock.monoMs() - beganMs < LIVE_FIRST.mostMs) await clock.sleep(LIVE_FIRST.lookMs, signal);
+  if (maxRate === null) return;
+  const waitMs = sender.freeAtMs - clock.monoMs();
+  if (waitMs > 0) await clock.sleep(waitMs, signal);
+  sender.freeAtMs = Math.max(sender.freeAtMs, clock.monoMs()) + (lines / maxRate) * SECOND_MS;
 }

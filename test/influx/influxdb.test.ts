@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { encodeLine, type FieldValue, identityTag } from '../../src/core/lines/line-protocol.ts';
 import type { Sink } from '../../src/core/ports.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { settleBatch } from '../../src/delivery/settle.ts';
+import { resolveBatch } from '../../src/delivery/resolve.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
 import { type Influxd, influxdAvailable, startInfluxd } from '../support/influxd.ts';
 import { FAULTS, startV2Proxy, throttled, type V2Proxy } from '../support/v2-proxy.ts';
@@ -11,7 +11,7 @@ import { FAULTS, startV2Proxy, throttled, type V2Proxy } from '../support/v2-pro
 const TOKEN = 'a-token-of-the-test';
 const T0 = 1_700_000_000_123_456_789n;
 const never = new AbortController().signal;
-const noWitness = { witness: (): null => null };
+const noControl = { controlFor: (): null => null };
 
 function line(n: number, value: FieldValue, field: 'value' | 'text' | 'flag' = 'value'): string {
   const at = T0 + BigInt(n);
@@ -67,7 +67,11 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
   test('stores every line to the nanosecond and the last digit', async () => {
     const values = Array.from({ length: 5000 }, (_, n) => Math.sin(n) * 10 ** ((n % 40) - 20));
     const lines = values.map((value, n) => line(n, value));
-    expect(await settleBatch(sink, lines, noWitness, never)).toMatchObject({ settled: 5000, requests: 1, hold: null });
+    expect(await resolveBatch(sink, lines, noControl, never)).toMatchObject({
+      resolved: 5000,
+      requests: 1,
+      blocked: null,
+    });
     expect(await stored()).toEqual(values.map((value, n) => [T0 + BigInt(n), value]));
     expect(proxy.writes.at(-1)?.headers['content-encoding']).toBe('gzip');
   });
@@ -81,10 +85,10 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
   test('a type conflict is narrowed to exactly the lines at fault, and everything else is stored to the digit', async () => {
     const bad = new Set([1, 2, 700, 1999]);
     const lines = Array.from({ length: 2000 }, (_, n) => (bad.has(n) ? clash(n) : line(n, n / 7)));
-    const settlement = await settleBatch(sink, lines, noWitness, never);
-    expect(settlement).toMatchObject({ settled: 2000, acceptedLines: 1996, hold: null });
-    expect(settlement.refused.map(({ index }) => index)).toEqual([...bad]);
-    expect(settlement.refused[0]?.words).toMatch(/^HTTP 422: failure writing points .* field type conflict/);
+    const resolution = await resolveBatch(sink, lines, noControl, never);
+    expect(resolution).toMatchObject({ resolved: 2000, acceptedLines: 1996, blocked: null });
+    expect(resolution.rejected.map(({ index }) => index)).toEqual([...bad]);
+    expect(resolution.rejected[0]?.words).toMatch(/^HTTP 422: failure writing points .* field type conflict/);
     const good = lines.flatMap((_, n) => (bad.has(n) ? [] : [[T0 + BigInt(n), n / 7] as const]));
     expect(await stored()).toEqual(good);
   });
@@ -92,10 +96,10 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
   test('a field that clashes as a whole holds the destination and puts nothing aside', async () => {
     await influxd.write(bucket, `telemetry flag="text of another program" ${T0}`);
     const lines = Array.from({ length: 200 }, (_, n) => line(n, true, 'flag'));
-    const settlement = await settleBatch(sink, lines, { witness: () => line(-1, false, 'flag') }, never);
-    expect(settlement).toMatchObject({ settled: 0, refused: [] });
-    expect(settlement.hold?.hint).toContain('telemetry flag');
-    expect(settlement.requests).toBeLessThan(40);
+    const resolution = await resolveBatch(sink, lines, { controlFor: () => line(-1, false, 'flag') }, never);
+    expect(resolution).toMatchObject({ resolved: 0, rejected: [] });
+    expect(resolution.blocked?.hint).toContain('telemetry flag');
+    expect(resolution.requests).toBeLessThan(40);
   });
 
   test('points older than the retention are told as such, and the others stored', async () => {
@@ -106,15 +110,15 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
     const now = BigInt(Date.now()) * 1_000_000n;
     const fresh = line(0, 1).replace(/\d+$/, `${now}`);
     const lines = [line(0, 1).replace(/\d+$/, '1'), fresh];
-    const settlement = await settleBatch(sink, lines, noWitness, never);
-    expect(settlement).toMatchObject({ settled: 2, refused: [{ index: 0, retention: true }], hold: null });
+    const resolution = await resolveBatch(sink, lines, noControl, never);
+    expect(resolution).toMatchObject({ resolved: 2, rejected: [{ index: 0, retention: true }], blocked: null });
     expect(await influxd.query(bucket, 'SELECT value FROM telemetry')).toEqual([{ time: now, value: 1 }]);
   });
 
   test('a line that is none, among good ones, is told apart from them', async () => {
     const lines = [line(0, 1), line(1, 2).replace('value=2', 'value=2.2.2'), line(2, 3)];
-    const settlement = await settleBatch(sink, lines, noWitness, never);
-    expect(settlement.refused).toMatchObject([{ index: 1, words: expect.stringContaining('unable to parse') }]);
+    const resolution = await resolveBatch(sink, lines, noControl, never);
+    expect(resolution.rejected).toMatchObject([{ index: 1, words: expect.stringContaining('unable to parse') }]);
     expect(await stored()).toEqual([
       [T0, 1],
       [T0 + 2n, 3],
@@ -125,9 +129,9 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
     const lines = Array.from({ length: 5000 }, (_, n) =>
       n < 4990 ? line(n, n).replace(/value=\d+/, `value=${n}.x.`) : line(n, n),
     );
-    const settlement = await settleBatch(sink, lines, { witness: () => line(-1, 1), maxRequests: 30 }, never);
-    expect(settlement.hold).toBeNull();
-    expect(settlement.refused.length).toBeGreaterThan(3);
+    const resolution = await resolveBatch(sink, lines, { controlFor: () => line(-1, 1), maxRequests: 30 }, never);
+    expect(resolution.blocked).toBeNull();
+    expect(resolution.rejected.length).toBeGreaterThan(3);
   });
 
   test('a wrong token, a missing bucket and a wrong path are held, each with its remedy', async () => {
@@ -174,14 +178,14 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
       throttled(30),
     ]) {
       proxy.setFaults(() => fault);
-      const settlement = await settleBatch(sink, lines, { witness: () => line(-1, 0) }, never);
-      expect(settlement, JSON.stringify(fault)).toMatchObject({ settled: 0, refused: [] });
-      expect(settlement.hold?.waitMs).toBe(fault.kind === 'answer' && fault.status === 429 ? 30_000 : null);
+      const resolution = await resolveBatch(sink, lines, { controlFor: () => line(-1, 0) }, never);
+      expect(resolution, JSON.stringify(fault)).toMatchObject({ resolved: 0, rejected: [] });
+      expect(resolution.blocked?.waitMs).toBe(fault.kind === 'answer' && fault.status === 429 ? 30_000 : null);
     }
     proxy.setFaults(() => FAULTS.hang);
     expect(await sinkFor(bucket, TOKEN, 50).write(lines, never)).toMatchObject({ kind: 'later' });
     proxy.setFaults(null);
-    expect(await settleBatch(sink, lines, noWitness, never)).toMatchObject({ settled: 10, hold: null });
+    expect(await resolveBatch(sink, lines, noControl, never)).toMatchObject({ resolved: 10, blocked: null });
   });
 
   test('a database that dies and returns loses nothing that it acknowledged', async () => {
@@ -208,10 +212,10 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
       bucket,
       timeoutMs: 10_000,
     });
-    expect(await settleBatch(narrow, lines, noWitness, never)).toMatchObject({
-      settled: 1000,
+    expect(await resolveBatch(narrow, lines, noControl, never)).toMatchObject({
+      resolved: 1000,
       tooLarge: true,
-      hold: null,
+      blocked: null,
     });
     expect(await stored()).toHaveLength(1000);
   });

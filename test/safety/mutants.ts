@@ -46,15 +46,15 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'delivery/deliver.ts',
-        find: '      const { settlement, refused, lacks: missing } = await sender(served, batch.lines, signal);',
-        replace: `      const all = positionAfter(batch, from, batch.lines.length);
-      store.acknowledge({ destinationId: id, lane, from, to: all, refused: [], missing: [], atMs: clock.nowMs() });
-      const { settlement, refused, lacks: missing } = await sender(served, batch.lines, signal);`,
+        find: '  const sent = await sendBatch(delivery, served, batch.lines, signal);',
+        replace: `  const all = { lane, from, to: positionAfter(batch, from, batch.lines.length) };
+  store.acknowledge({ destinationId: destination.id(), ...all, refused: [], missing: [], atMs: clock.nowMs() });
+  const sent = await sendBatch(delivery, served, batch.lines, signal);`,
       },
       {
         file: 'delivery/deliver.ts',
-        find: '        store.acknowledge({ destinationId: id, lane, from, to, refused, missing, atMs: clock.nowMs() });',
-        replace: '        void to;',
+        find: '    store.acknowledge({ destinationId, lane, from, to, refused: rejected, missing, atMs: clock.nowMs() });',
+        replace: '    void [destinationId, to];',
       },
     ],
   },
@@ -62,10 +62,14 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'a position that moves past lines that are kept',
     caughtBy: ['brokenDeliveries'],
     edits: [
-      { file: 'delivery/deliver.ts', find: 'if (settlement.settled > 0) {', replace: 'if (settlement.settled >= 0) {' },
       {
         file: 'delivery/deliver.ts',
-        find: 'positionAfter(batch, from, settlement.settled)',
+        find: 'if (resolution.resolved > 0) {',
+        replace: 'if (resolution.resolved >= 0) {',
+      },
+      {
+        file: 'delivery/deliver.ts',
+        find: 'positionAfter(batch, from, resolution.resolved)',
         replace: 'positionAfter(batch, from, batch.lines.length)',
       },
     ],
@@ -218,10 +222,10 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: ['fullDisk'],
     edits: [
       {
-        file: 'delivery/evidence.ts',
-        find: '  evidence.suspects = [...evidence.suspects, { index, refusal, kind }];',
-        replace:
-          "  evidence.suspects = [...evidence.suspects, { index, refusal, kind }];\n  convict(evidence, evidence.lines[index] ?? '');",
+        file: 'delivery/resolve.ts',
+        find: '  search.unconfirmed = [...search.unconfirmed, { index: range.from, refusal, kind }];',
+        replace: `  search.unconfirmed = [...search.unconfirmed, { index: range.from, refusal, kind }];
+  confirm(search, lineAt(search, range.from));`,
       },
     ],
   },

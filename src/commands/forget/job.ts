@@ -15,8 +15,7 @@ import { endWith, type JobEnd } from '../../core/state/jobs.ts';
 import { LOG_LANES } from '../../core/state/log.ts';
 import type { ForgottenCounts, Store } from '../../core/state/state.ts';
 import { counted, nearest, plainText } from '../../core/text.ts';
-import type { DestinationOptions } from '../../delivery/destination.ts';
-import { reachableOf } from '../../delivery/known-destinations.ts';
+import { type DestinationOptions, reachableOf } from '../../delivery/destination.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
 

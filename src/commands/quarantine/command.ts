@@ -15,8 +15,7 @@ import { filterArgs } from '../../core/state/job-args.ts';
 import type { KnownDestination } from '../../core/state/quarantine.ts';
 
 import { counted, grouped, nearest, plainText } from '../../core/text.ts';
-import type { DestinationOptions } from '../../delivery/destination.ts';
-import { reachableOf } from '../../delivery/known-destinations.ts';
+import { type DestinationOptions, reachableOf } from '../../delivery/destination.ts';
 import { readQuarantine } from '../../store/look/read-state.ts';
 import { requireState } from '../../store/open/read-only.ts';
 import { type CommandRun, printAnswer } from '../shared/command.ts';

@@ -15,10 +15,9 @@ import { filterOf } from '../../core/state/job-args.ts';
 import { endWith } from '../../core/state/jobs.ts';
 import type { KnownDestination, QuarantinedItem } from '../../core/state/quarantine.ts';
 import type { Store } from '../../core/state/state.ts';
-import { deviceOf } from '../../delivery/batch-sender.ts';
-import type { DestinationOptions } from '../../delivery/destination.ts';
-import { type Reachable, reachableOf } from '../../delivery/known-destinations.ts';
-import { createLogWitnesses, type LinesRetried, retryLines } from '../../delivery/retry-lines.ts';
+import { type DestinationOptions, type Reachable, reachableOf } from '../../delivery/destination.ts';
+import { createLogControls, type LinesRetried, retryLines } from '../../delivery/retry-lines.ts';
+import { deviceOf } from '../../delivery/send-batch.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import { createRecordRetry, type Reparse, type Reparsed, type RetryRecord } from '../../ingest/retry-records.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
@@ -117,8 +116,8 @@ export async function retryQuarantine(
   const retryRecord = parts.records();
   const senders = new Map(
     parts.reachable().map((destination) => {
-      const witnesses = createLogWitnesses(store, destination);
-      return [destination.id, { store, clock: parts.clock, destination, witnesses }];
+      const controls = createLogControls(store, destination);
+      return [destination.id, { store, clock: parts.clock, destination, controls }];
     }),
   );
   let done = 0;

@@ -16,7 +16,7 @@ import { type PointsText, type RepairArgs, rangeText } from '../../core/state/jo
 import type { MissingPoints } from '../../core/state/log.ts';
 import type { KeptDay, ReadTrouble, VerifyState } from '../../core/state/verify.ts';
 import { DAY_MS, DAY_NS, type EpochMs, msToNs } from '../../core/time.ts';
-import { settleBatch } from '../../delivery/settle.ts';
+import { resolveBatch } from '../../delivery/resolve.ts';
 import { windowSpanNs } from '../../ingest/page-request.ts';
 import { backfillNeed } from '../../scheduler/estimate.ts';
 import { openArchiveView } from '../../store/archive/walker.ts';
@@ -246,12 +246,11 @@ export function createResender({ sink, kind, state, batchLines }: ResendParts): 
       let done = 0;
       while (done < all.length) {
         const batch = all.slice(done, done + batchLines);
-        const settlement = await settleBatch(sink, batch, { witness: () => null }, signal);
-        done += settlement.settled;
-        refused.lines += settlement.refused.length;
-        refused.words = settlement.refused.at(-1)?.words ?? refused.words;
-        const { hold } = settlement;
-        if (hold !== null) return { kind: 'down', words: hold.words, hint: hold.hint };
+        const { resolved, rejected, blocked } = await resolveBatch(sink, batch, { controlFor: () => null }, signal);
+        done += resolved;
+        refused.lines += rejected.length;
+        refused.words = rejected.at(-1)?.words ?? refused.words;
+        if (blocked !== null) return { kind: 'down', words: blocked.words, hint: blocked.hint };
       }
       return null;
     },

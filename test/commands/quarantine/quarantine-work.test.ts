@@ -14,7 +14,7 @@ import {
 import { listQuarantine, quarantineListText } from '../../../src/commands/quarantine/list.ts';
 import type { QuarantineFilter } from '../../../src/core/quarantine.ts';
 import { createDeliverer } from '../../../src/delivery/deliver.ts';
-import { reachableOf } from '../../../src/delivery/known-destinations.ts';
+import { reachableOf } from '../../../src/delivery/destination.ts';
 import { type ScratchStore, scratchStore } from '../../store/support.ts';
 import { sharedBuckets } from '../../support/buckets.ts';
 import { DEVICES, worldOf } from '../../support/daemon-rig.ts';

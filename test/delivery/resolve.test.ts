@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { kindOf } from '../../src/core/lines/line-reader.ts';
 import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
-import { type Settlement, type SettleOptions, settleBatch } from '../../src/delivery/settle.ts';
+import { type Resolution, type ResolveOptions, resolveBatch } from '../../src/delivery/resolve.ts';
 
 const never = new AbortController().signal;
-const noWitness: SettleOptions = { witness: () => null };
+const noControl: ResolveOptions = { controlFor: () => null };
 
 const REFUSED: WriteAnswer = { kind: 'refused', words: 'HTTP 422: field type conflict', retention: false };
 const LATER: WriteAnswer = { kind: 'later', words: 'HTTP 503', waitMs: 7000 };
@@ -53,20 +53,20 @@ function modelSink(model: Model): Sink & { readonly stored: Set<string>; readonl
 }
 
 /** What holds whatever happens. */
-function checkAlways(settlement: Settlement, lines: readonly string[], sink: ReturnType<typeof modelSink>): void {
-  const { settled, refused, acceptedLines, requests } = settlement;
+function checkAlways(resolution: Resolution, lines: readonly string[], sink: ReturnType<typeof modelSink>): void {
+  const { resolved, rejected, acceptedLines, requests } = resolution;
   expect(requests).toBe(sink.requests.length);
-  expect(acceptedLines + refused.length).toBe(settled);
-  expect(settled).toBeLessThanOrEqual(lines.length);
-  const indexes = refused.map(({ index }) => index);
+  expect(acceptedLines + rejected.length).toBe(resolved);
+  expect(resolved).toBeLessThanOrEqual(lines.length);
+  const indexes = rejected.map(({ index }) => index);
   expect(indexes).toEqual([...new Set(indexes)].sort((a, b) => a - b));
-  for (const { index, line: text } of refused) {
+  for (const { index, line: text } of rejected) {
     expect(text).toBe(lines[index]);
-    expect(index).toBeLessThan(settled);
+    expect(index).toBeLessThan(resolved);
     expect(sink.requests.some((sent) => sent.length === 1 && sent[0] === text)).toBe(true);
   }
-  const settledGood = lines.slice(0, settled).filter((_, index) => !indexes.includes(index));
-  expect(settledGood.filter((text) => !sink.stored.has(text))).toEqual([]);
+  const resolvedGood = lines.slice(0, resolved).filter((_, index) => !indexes.includes(index));
+  expect(resolvedGood.filter((text) => !sink.stored.has(text))).toEqual([]);
 }
 
 describe('where nothing is wrong', () => {
@@ -74,22 +74,22 @@ describe('where nothing is wrong', () => {
     for (const count of [1, 2, 5000]) {
       const lines = linesOf(count);
       const sink = modelSink({});
-      const settlement = await settleBatch(sink, lines, noWitness, never);
-      expect(settlement).toEqual({
-        settled: count,
-        refused: [],
+      const resolution = await resolveBatch(sink, lines, noControl, never);
+      expect(resolution).toEqual({
+        resolved: count,
+        rejected: [],
         acceptedLines: count,
-        hold: null,
+        blocked: null,
         requests: 1,
         tooLarge: false,
       });
-      checkAlways(settlement, lines, sink);
+      checkAlways(resolution, lines, sink);
     }
   });
 
   test('nothing to send is no request', async () => {
     const sink = modelSink({});
-    expect(await settleBatch(sink, [], noWitness, never)).toMatchObject({ settled: 0, hold: null, requests: 0 });
+    expect(await resolveBatch(sink, [], noControl, never)).toMatchObject({ resolved: 0, blocked: null, requests: 0 });
     expect(sink.requests).toEqual([]);
   });
 });
@@ -101,11 +101,11 @@ describe('a line at fault', () => {
         test(`the ${place} of ${count} is put aside and all others arrive (parts stored: ${storesParts})`, async () => {
           const lines = linesOf(count);
           const sink = modelSink({ isBad: (text) => text === lines[at], storesParts });
-          const settlement = await settleBatch(sink, lines, noWitness, never);
-          expect(settlement).toMatchObject({ settled: count, acceptedLines: count - 1, hold: null });
-          expect(settlement.refused).toEqual([{ index: at, line: lines[at], words: REFUSED.words, retention: false }]);
-          expect(settlement.requests).toBeLessThanOrEqual(2 * Math.ceil(Math.log2(count)) + 2);
-          checkAlways(settlement, lines, sink);
+          const resolution = await resolveBatch(sink, lines, noControl, never);
+          expect(resolution).toMatchObject({ resolved: count, acceptedLines: count - 1, blocked: null });
+          expect(resolution.rejected).toEqual([{ index: at, line: lines[at], words: REFUSED.words, retention: false }]);
+          expect(resolution.requests).toBeLessThanOrEqual(2 * Math.ceil(Math.log2(count)) + 2);
+          checkAlways(resolution, lines, sink);
         });
       }
     }
@@ -113,33 +113,33 @@ describe('a line at fault', () => {
 
   test('alone in its batch is put aside only after a line like it was accepted once more', async () => {
     const bad = line(1);
-    const witness = line(0);
+    const control = line(0);
     const sink = modelSink({ isBad: (text) => text === bad });
-    const settlement = await settleBatch(sink, [bad], { witness: () => witness }, never);
-    expect(settlement).toMatchObject({ settled: 1, acceptedLines: 0, hold: null, requests: 2 });
-    expect(settlement.refused).toHaveLength(1);
-    expect(sink.requests).toEqual([[bad], [witness]]);
+    const resolution = await resolveBatch(sink, [bad], { controlFor: () => control }, never);
+    expect(resolution).toMatchObject({ resolved: 1, acceptedLines: 0, blocked: null, requests: 2 });
+    expect(resolution.rejected).toHaveLength(1);
+    expect(sink.requests).toEqual([[bad], [control]]);
   });
 
   test('is kept where no line like it can be shown to pass', async () => {
     const lines = [line(0, 'telemetry flag'), line(1), line(2)];
     const isBad = (text: string): boolean => text === lines[0];
-    for (const witness of [null, line(9)]) {
+    for (const control of [null, line(9)]) {
       const sink = modelSink({ isBad });
-      const settlement = await settleBatch(sink, lines, { witness: () => witness }, never);
-      expect(settlement).toMatchObject({ settled: 0, refused: [], hold: { words: REFUSED.words, waitMs: null } });
-      expect(settlement.hold?.hint).toContain('telemetry flag');
-      checkAlways(settlement, lines, sink);
+      const resolution = await resolveBatch(sink, lines, { controlFor: () => control }, never);
+      expect(resolution).toMatchObject({ resolved: 0, rejected: [], blocked: { words: REFUSED.words, waitMs: null } });
+      expect(resolution.blocked?.hint).toContain('telemetry flag');
+      checkAlways(resolution, lines, sink);
     }
   });
 
-  test('keeps nothing before it: what was accepted ahead of it is settled', async () => {
+  test('keeps nothing before it: what was accepted ahead of it is resolved', async () => {
     const lines = [...linesOf(10), line(10, 'telemetry flag'), ...linesOf(20).slice(11)];
     const sink = modelSink({ isBad: (text) => kindOf(text) === 'telemetry flag' });
-    expect(await settleBatch(sink, lines, noWitness, never)).toMatchObject({
-      settled: 10,
+    expect(await resolveBatch(sink, lines, noControl, never)).toMatchObject({
+      resolved: 10,
       acceptedLines: 10,
-      refused: [],
+      rejected: [],
     });
   });
 
@@ -147,7 +147,7 @@ describe('a line at fault', () => {
     const sink = modelSink({
       trouble: (_nth, sent) => (sent.includes(line(0)) ? { ...REFUSED, retention: true } : null),
     });
-    expect((await settleBatch(sink, linesOf(2), noWitness, never)).refused).toMatchObject([
+    expect((await resolveBatch(sink, linesOf(2), noControl, never)).rejected).toMatchObject([
       { index: 0, retention: true },
     ]);
   });
@@ -156,32 +156,32 @@ describe('a line at fault', () => {
     const lines = linesOf(5000);
     for (const step of [2, 7, 50, 1000]) {
       const sink = modelSink({ isBad: (text) => Number(text.split(' ').at(-1)) % step === 0 });
-      const settlement = await settleBatch(sink, lines, { ...noWitness, maxRequests: 100_000 }, never);
+      const resolution = await resolveBatch(sink, lines, { ...noControl, maxRequests: 100_000 }, never);
       const bad = Math.ceil(5000 / step);
-      expect(settlement.refused).toHaveLength(bad);
-      expect(settlement.requests).toBeLessThanOrEqual(bad * (2 * Math.ceil(Math.log2(5000 / bad)) + 3) + 20);
-      checkAlways(settlement, lines, sink);
+      expect(resolution.rejected).toHaveLength(bad);
+      expect(resolution.requests).toBeLessThanOrEqual(bad * (2 * Math.ceil(Math.log2(5000 / bad)) + 3) + 20);
+      checkAlways(resolution, lines, sink);
     }
   });
 
   test('a thousand of them in a row before the first good one are found, with no line known beforehand', async () => {
     const lines = linesOf(3000);
     const sink = modelSink({ isBad: (text) => Number(text.split(' ').at(-1)) < 1000 });
-    const settlement = await settleBatch(sink, lines, { ...noWitness, maxRequests: 100_000 }, never);
-    expect(settlement).toMatchObject({ settled: 3000, acceptedLines: 2000, hold: null });
-    expect(settlement.requests).toBeLessThan(1000 * 3 + 50);
+    const resolution = await resolveBatch(sink, lines, { ...noControl, maxRequests: 100_000 }, never);
+    expect(resolution).toMatchObject({ resolved: 3000, acceptedLines: 2000, blocked: null });
+    expect(resolution.requests).toBeLessThan(1000 * 3 + 50);
   });
 });
 
 describe('a destination at fault', () => {
   test('that refuses everything, as a full disk may, is held within a few requests and nothing is put aside', async () => {
     for (const count of [1, 2, 5000]) {
-      for (const witness of [null, line(-1)]) {
+      for (const control of [null, line(-1)]) {
         const sink = modelSink({ isBad: () => true });
-        const settlement = await settleBatch(sink, linesOf(count), { witness: () => witness }, never);
-        expect(settlement).toMatchObject({ settled: 0, acceptedLines: 0, refused: [] });
-        expect(settlement.hold).toMatchObject({ words: REFUSED.words });
-        expect(settlement.requests).toBeLessThan(40);
+        const resolution = await resolveBatch(sink, linesOf(count), { controlFor: () => control }, never);
+        expect(resolution).toMatchObject({ resolved: 0, acceptedLines: 0, rejected: [] });
+        expect(resolution.blocked).toMatchObject({ words: REFUSED.words });
+        expect(resolution.requests).toBeLessThan(40);
       }
     }
   });
@@ -191,17 +191,22 @@ describe('a destination at fault', () => {
     const isBad = (text: string): boolean => text === lines[200] || text === lines[201] || text === lines[400];
     for (let from = 0; from < 45; from += 1) {
       const sink = modelSink({ isBad, trouble: (nth) => (nth >= from ? REFUSED : null) });
-      const settlement = await settleBatch(sink, lines, { witness: () => line(-1) }, never);
-      expect(settlement.refused.filter(({ line: text }) => !isBad(text))).toEqual([]);
-      checkAlways(settlement, lines, sink);
+      const resolution = await resolveBatch(sink, lines, { controlFor: () => line(-1) }, never);
+      expect(resolution.rejected.filter(({ line: text }) => !isBad(text))).toEqual([]);
+      checkAlways(resolution, lines, sink);
     }
   });
 
   test('that refuses a line which it took a moment ago is asked for no other', async () => {
     const lines = linesOf(8);
     const sink = modelSink({ trouble: (nth) => (nth === 1 ? null : REFUSED) });
-    const settlement = await settleBatch(sink, lines, { witness: () => line(9) }, never);
-    expect(settlement).toMatchObject({ settled: 4, acceptedLines: 4, refused: [], hold: { words: REFUSED.words } });
+    const resolution = await resolveBatch(sink, lines, { controlFor: () => line(9) }, never);
+    expect(resolution).toMatchObject({
+      resolved: 4,
+      acceptedLines: 4,
+      rejected: [],
+      blocked: { words: REFUSED.words },
+    });
     // The control is the last line that was accepted, then the search ends.
     expect(sink.requests.at(-1)).toEqual([lines[3]]);
     expect(sink.requests.flat()).not.toContain(line(9));
@@ -212,29 +217,29 @@ describe('a destination at fault', () => {
     const isBad = (text: string): boolean => text === lines[5] || text === lines[40];
     for (let from = 0; from < 20; from += 1) {
       const sink = modelSink({ isBad, trouble: (nth) => (nth >= from ? trouble : null) });
-      const settlement = await settleBatch(sink, lines, noWitness, never);
-      if (settlement.hold !== null) expect(settlement.hold.words).toBe((trouble as { words: string }).words);
-      else expect(settlement.settled).toBe(64);
-      expect(settlement.requests).toBeLessThanOrEqual(from + 1);
-      expect(settlement.refused.filter(({ line: text }) => !isBad(text))).toEqual([]);
-      checkAlways(settlement, lines, sink);
+      const resolution = await resolveBatch(sink, lines, noControl, never);
+      if (resolution.blocked !== null) expect(resolution.blocked.words).toBe((trouble as { words: string }).words);
+      else expect(resolution.resolved).toBe(64);
+      expect(resolution.requests).toBeLessThanOrEqual(from + 1);
+      expect(resolution.rejected.filter(({ line: text }) => !isBad(text))).toEqual([]);
+      checkAlways(resolution, lines, sink);
     }
   });
 
   test('passes on what the server asked for', async () => {
-    const waiting = await settleBatch(modelSink({ trouble: () => LATER }), linesOf(3), noWitness, never);
-    expect(waiting.hold).toEqual({ words: 'HTTP 503', hint: expect.stringContaining('by itself'), waitMs: 7000 });
-    const held = await settleBatch(modelSink({ trouble: () => HELD }), linesOf(3), noWitness, never);
-    expect(held.hold).toEqual({ words: 'HTTP 401', hint: 'influx.token', waitMs: null });
+    const waiting = await resolveBatch(modelSink({ trouble: () => LATER }), linesOf(3), noControl, never);
+    expect(waiting.blocked).toEqual({ words: 'HTTP 503', hint: expect.stringContaining('by itself'), waitMs: 7000 });
+    const held = await resolveBatch(modelSink({ trouble: () => HELD }), linesOf(3), noControl, never);
+    expect(held.blocked).toEqual({ words: 'HTTP 401', hint: 'influx.token', waitMs: null });
   });
 
   test('whose known line has grown too old for it is tried with others of the batch', async () => {
     const lines = linesOf(40);
     const old = line(-5);
     const sink = modelSink({ isBad: (text) => text === old || Number(text.split(' ').at(-1)) < 8 });
-    const settlement = await settleBatch(sink, lines, { witness: () => old }, never);
-    expect(settlement).toMatchObject({ settled: 40, acceptedLines: 32, hold: null });
-    expect(settlement.refused.map(({ index }) => index)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    const resolution = await resolveBatch(sink, lines, { controlFor: () => old }, never);
+    expect(resolution).toMatchObject({ resolved: 40, acceptedLines: 32, blocked: null });
+    expect(resolution.rejected.map(({ index }) => index)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
   });
 });
 
@@ -242,8 +247,14 @@ describe('requests that are too large', () => {
   test('are halved until they pass, in order', async () => {
     const lines = linesOf(1000);
     const sink = modelSink({ maxLines: 300 });
-    const settlement = await settleBatch(sink, lines, noWitness, never);
-    expect(settlement).toMatchObject({ settled: 1000, acceptedLines: 1000, hold: null, requests: 7, tooLarge: true });
+    const resolution = await resolveBatch(sink, lines, noControl, never);
+    expect(resolution).toMatchObject({
+      resolved: 1000,
+      acceptedLines: 1000,
+      blocked: null,
+      requests: 7,
+      tooLarge: true,
+    });
     expect(sink.requests.filter((sent) => sent.length <= 300).flat()).toEqual(lines);
   });
 
@@ -251,21 +262,21 @@ describe('requests that are too large', () => {
     const lines = [line(0), line(1, 'telemetry text'), line(2)];
     const trouble: Model['trouble'] = (_nth, sent) =>
       sent.includes(line(1, 'telemetry text')) ? { kind: 'too-large', words: 'HTTP 413' } : null;
-    const settlement = await settleBatch(modelSink({ trouble }), lines, noWitness, never);
-    expect(settlement).toMatchObject({
-      settled: 3,
+    const resolution = await resolveBatch(modelSink({ trouble }), lines, noControl, never);
+    expect(resolution).toMatchObject({
+      resolved: 3,
       acceptedLines: 2,
-      refused: [{ index: 1, words: 'HTTP 413' }],
-      hold: null,
+      rejected: [{ index: 1, words: 'HTTP 413' }],
+      blocked: null,
     });
   });
 
   test('a limit below every line holds the destination', async () => {
     const sink = modelSink({ maxLines: 0 });
-    const settlement = await settleBatch(sink, linesOf(100), { witness: () => line(-1) }, never);
-    expect(settlement).toMatchObject({ settled: 0, refused: [], hold: { words: 'HTTP 413' } });
-    expect(settlement.hold?.hint).toContain('raise the limit');
-    expect(settlement.requests).toBeLessThan(40);
+    const resolution = await resolveBatch(sink, linesOf(100), { controlFor: () => line(-1) }, never);
+    expect(resolution).toMatchObject({ resolved: 0, rejected: [], blocked: { words: 'HTTP 413' } });
+    expect(resolution.blocked?.hint).toContain('raise the limit');
+    expect(resolution.requests).toBeLessThan(40);
   });
 });
 
@@ -278,23 +289,23 @@ describe('long searches and aborts', () => {
     for (let calls = 0; rest.length > 0; calls += 1) {
       expect(calls).toBeLessThan(400);
       const sink = modelSink({ isBad });
-      const settlement = await settleBatch(sink, rest, { ...noWitness, maxRequests: 10 }, never);
-      checkAlways(settlement, rest, sink);
-      expect(settlement.hold).toBeNull();
-      expect(settlement.settled).toBeGreaterThan(0);
-      expect(settlement.requests).toBeLessThan(40);
-      bad.push(...settlement.refused.map(({ line: text }) => text));
-      rest = rest.slice(settlement.settled);
+      const resolution = await resolveBatch(sink, rest, { ...noControl, maxRequests: 10 }, never);
+      checkAlways(resolution, rest, sink);
+      expect(resolution.blocked).toBeNull();
+      expect(resolution.resolved).toBeGreaterThan(0);
+      expect(resolution.requests).toBeLessThan(40);
+      bad.push(...resolution.rejected.map(({ line: text }) => text));
+      rest = rest.slice(resolution.resolved);
     }
     expect(bad).toEqual(lines.filter(isBad));
   });
 
-  test('a call settles one line at least, however few requests it is given', async () => {
+  test('a call resolves one line at least, however few requests it is given', async () => {
     const lines = linesOf(100);
     const sink = modelSink({ isBad: (text) => text === lines[0] });
-    const settlement = await settleBatch(sink, lines, { ...noWitness, maxRequests: 1 }, never);
-    expect(settlement.settled).toBeGreaterThan(0);
-    expect(settlement.hold).toBeNull();
+    const resolution = await resolveBatch(sink, lines, { ...noControl, maxRequests: 1 }, never);
+    expect(resolution.resolved).toBeGreaterThan(0);
+    expect(resolution.blocked).toBeNull();
   });
 
   test('an abort rejects with its reason, at whichever request', async () => {
@@ -306,7 +317,7 @@ describe('long searches and aborts', () => {
         return null;
       };
       const sink = modelSink({ isBad: (text) => text === lines[33] || text === lines[63], trouble });
-      await expect(settleBatch(sink, lines, noWitness, controller.signal)).rejects.toThrow('stopping');
+      await expect(resolveBatch(sink, lines, noControl, controller.signal)).rejects.toThrow('stopping');
       expect(sink.requests.length).toBe(at + 1);
     }
   });
@@ -328,11 +339,11 @@ describe('against a model', () => {
           const lines = batch.map(({ text }) => text);
           const bad = new Set(batch.filter((fact) => fact.bad).map(({ text }) => text));
           const sink = modelSink({ isBad: (text) => bad.has(text), storesParts, maxLines });
-          const witness = (text: string): string => line(99, kindOf(text));
-          const settlement = await settleBatch(sink, lines, { witness }, never);
-          checkAlways(settlement, lines, sink);
-          expect(settlement).toMatchObject({ settled: lines.length, hold: null });
-          expect(settlement.refused.map(({ line: text }) => text)).toEqual(lines.filter((text) => bad.has(text)));
+          const controlFor = (text: string): string => line(99, kindOf(text));
+          const resolution = await resolveBatch(sink, lines, { controlFor }, never);
+          checkAlways(resolution, lines, sink);
+          expect(resolution).toMatchObject({ resolved: lines.length, blocked: null });
+          expect(resolution.rejected.map(({ line: text }) => text)).toEqual(lines.filter((text) => bad.has(text)));
         },
       ),
       { numRuns: 500 },
@@ -346,10 +357,10 @@ describe('against a model', () => {
         const lines = batch.map(({ text }) => text);
         const bad = new Set(batch.filter((fact) => fact.bad).map(({ text }) => text));
         const sink = modelSink({ isBad: (text) => bad.has(text), trouble: (nth) => (nth >= from ? answer : null) });
-        const settlement = await settleBatch(sink, lines, { witness: (text) => line(99, kindOf(text)) }, never);
-        checkAlways(settlement, lines, sink);
-        expect(settlement.refused.filter(({ line: text }) => !bad.has(text))).toEqual([]);
-        if (settlement.settled < lines.length) expect(settlement.hold).not.toBeNull();
+        const resolution = await resolveBatch(sink, lines, { controlFor: (text) => line(99, kindOf(text)) }, never);
+        checkAlways(resolution, lines, sink);
+        expect(resolution.rejected.filter(({ line: text }) => !bad.has(text))).toEqual([]);
+        if (resolution.resolved < lines.length) expect(resolution.blocked).not.toBeNull();
       }),
       { numRuns: 1000 },
     );

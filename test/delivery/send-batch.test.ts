@@ -3,7 +3,7 @@
  */
 import { expect, test } from 'vitest';
 import type { Sink } from '../../src/core/ports.ts';
-import { createBatchSender } from '../../src/delivery/batch-sender.ts';
+import { createControlLines, sendBatch } from '../../src/delivery/send-batch.ts';
 import { scratchStore } from '../store/support.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
@@ -23,9 +23,10 @@ for (const kind of ['influxdb', 'victoriametrics'] as const) {
             : { kind: 'accepted' },
         ),
     };
-    const send = createBatchSender({ store: state.store, clock: createVirtualClock(Number(AT_NS / 1_000_000n)) });
-    const { settlement, refused } = await send({ kind, sink }, lines, new AbortController().signal);
-    expect(settlement.settled).toBe(4);
-    expect(refused.map((each) => each.line)).toEqual([line(3)]);
+    const clock = createVirtualClock(Number(AT_NS / 1_000_000n));
+    const parts = { store: state.store, clock, controls: createControlLines() };
+    const { resolution, rejected } = await sendBatch(parts, { kind, sink }, lines, new AbortController().signal);
+    expect(resolution.resolved).toBe(4);
+    expect(rejected.map((each) => each.line)).toEqual([line(3)]);
   });
 }

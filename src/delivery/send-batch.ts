@@ -1,0 +1,131 @@
+/**
+ * How a batch of the log is sent to a destination, in its own dialect: what became of each line, in terms of the log; and
+ * how a destination that takes nothing is waited for.
+ */
+import type { Observe } from '../core/events.ts';
+import { translate } from '../core/lines/dialect.ts';
+import { identityTag } from '../core/lines/line-protocol.ts';
+import { kindOf } from '../core/lines/line-reader.ts';
+import type { Clock, Random } from '../core/ports.ts';
+import { backoffMs } from '../core/retry.ts';
+import type { MissingPoints } from '../core/state/log.ts';
+import type { Store } from '../core/state/state.ts';
+import { MINUTE_MS, msToNs, SECOND_MS } from '../core/time.ts';
+import type { Blocked, Served } from './destination.ts';
+import { type RejectedLine, type Resolution, resolveBatch } from './resolve.ts';
+import { missingOf, timeOf } from './too-old.ts';
+
+/** What became of a batch. */
+export interface Sent {
+  readonly resolution: Resolution;
+  /** Of the resolved: for quarantine, with the words of the destination. */
+  readonly rejected: readonly RejectedLine[];
+  /** Of the resolved: older than the destination keeps. */
+  readonly missing: readonly MissingPoints[];
+}
+
+export interface BatchParts {
+  readonly store: Pick<Store, 'displacedTo' | 'devices'>;
+  readonly clock: Clock;
+  readonly controls: ControlLines;
+}
+
+/** Sends a batch. @returns what became of it, in terms of the lines of the log. */
+export async function sendBatch(
+  { store, clock, controls }: BatchParts,
+  { kind, sink }: Served,
+  lines: readonly string[],
+  signal: AbortSignal,
+): Promise<Sent> {
+  const { lines: sent, origins } = translate(kind, lines, store.displacedTo);
+  const ages = { newestAccepted: controls.newest, now: () => msToNs(clock.nowMs()) };
+  const outcome = await resolveBatch(sink, sent, { controlFor: controls.latestLike, ages }, signal);
+  controls.remember(sent, outcome);
+  const rejected = outcome.rejected.map((each) => {
+    const index = origins[each.index] ?? 0;
+    return { ...each, index, line: lines[index] ?? '' };
+  });
+  // Lines that are not for this destination are resolved with those before them.
+  const resolution = { ...outcome, rejected, resolved: origins[outcome.resolved] ?? lines.length };
+  const tooOld = rejected.filter(({ retention }) => retention).map(({ line }) => line);
+  return {
+    resolution,
+    rejected: rejected.filter(({ retention }) => !retention),
+    missing: tooOld.length === 0 ? [] : missingOf(tooOld, (tag) => deviceOf(store, tag)),
+  };
+}
+
+/** The device of a `device_id` tag: its id, unless that cannot stand in a line as it is. */
+export function deviceOf(store: Pick<Store, 'devices'>, tag: string): string {
+  // What was altered carries a mark at its end.
+  if (!/~[0-9a-f]{8}$/.test(tag)) return tag;
+  return store.devices().find(({ record }) => identityTag(record.deviceId) === tag)?.record.deviceId ?? tag;
+}
+
+/** Lines that a destination has accepted, as it was sent them: controls for the next refusal (`resolve.ts`). */
+export interface ControlLines {
+  /** The latest one of the same measurement and fields as `line`. */
+  latestLike(line: string): string | null;
+  /** The newest one by time. */
+  newest(): string | null;
+  /** Takes in what was accepted of a batch, as it was sent. */
+  remember(lines: readonly string[], outcome: Resolution): void;
+}
+
+/** How many of the last lines of a batch are remembered as controls. */
+const CONTROLS_FROM = 50;
+
+/** Remembers what is accepted from now on. */
+export function createControlLines(): ControlLines {
+  const byKind = new Map<string, string>();
+  let newest: string | null = null;
+  return {
+    latestLike: (line) => byKind.get(kindOf(line)) ?? null,
+    newest: () => newest,
+    remember: (lines, { resolved, rejected }) => {
+      const isRejected = new Set(rejected.map(({ index }) => index));
+      for (let index = resolved - 1; index >= 0 && index >= resolved - CONTROLS_FROM; index -= 1) {
+        const line = lines[index];
+        if (line === undefined || isRejected.has(index)) continue;
+        byKind.set(kindOf(line), line);
+        if (newest === null || timeOf(line) > timeOf(newest)) newest = line;
+      }
+    },
+  };
+}
+
+/** How a destination that takes nothing is waited for: longer each time, and reported when it begins and ends. */
+export interface Patience {
+  /** Takes in that lines are kept. @returns how long to wait before the next try, in ms. */
+  blocked(why: Blocked, lines: number): number;
+  /** Takes in that something moved, or that there is nothing to send. */
+  moved(): void;
+  /** Why nothing moves; `null` while it does. */
+  held(): string | null;
+}
+
+const BACKOFF = { baseMs: SECOND_MS, maxMs: MINUTE_MS };
+
+/** @param destination its name. */
+export function createPatience(
+  destination: string,
+  { random, observe }: { readonly random: Random; readonly observe: Observe },
+): Patience {
+  let failures = 0;
+  let held: string | null = null;
+  return {
+    held: () => held,
+    blocked: ({ words, hint, waitMs: askedMs }, lines) => {
+      failures += 1;
+      held = words;
+      const waitMs = backoffMs({ failures, policy: BACKOFF, random, askedMs: askedMs ?? 0 });
+      observe({ type: 'destination-held', destination, lines, words, hint, waitMs });
+      return waitMs;
+    },
+    moved: () => {
+      if (held !== null) observe({ type: 'destination-moving', destination });
+      held = null;
+      failures = 0;
+    },
+  };
+}

@@ -1,0 +1,125 @@
+/**
+ * Points that are older than a destination keeps: a class of their own, found without a search.
+ *
+ * Databases say how many points they dropped for their age, and those are the oldest by time: one more request with
+ * all others proves it. So a year of history that is sent to a bucket of thirty days costs two requests a batch.
+ */
+import { readLine } from '../core/lines/line-reader.ts';
+import type { WriteAnswer } from '../core/ports.ts';
+import type { MissingPoints } from '../core/state/log.ts';
+import { type EpochNs, HOUR_MS, maxNs, minNs, msToNs } from '../core/time.ts';
+import { type Blocked, blockedBy } from './destination.ts';
+
+/** What tells whether points can be as old as a database says. */
+export interface Ages {
+  /** The newest line by time that this destination has accepted; `null` where there is none. */
+  readonly newestAccepted: () => string | null;
+  /** The present, by the local clock. */
+  readonly now: () => EpochNs;
+}
+
+/** A run of lines that was refused for the age of some, each by its place in the run. */
+export interface RefusedForAge {
+  readonly times: readonly EpochNs[];
+  /** How many the database says that it dropped. */
+  readonly dropped: number;
+  /** Sends lines of the run, by their places. */
+  readonly send: (places: readonly number[]) => Promise<WriteAnswer>;
+  /** Sends a line that was accepted before. */
+  readonly sendLine: (lines: readonly string[]) => Promise<WriteAnswer>;
+  readonly ages: Ages | undefined;
+}
+
+/** Which lines of the run are too old, and which were accepted; why neither can be found out; or that the answers do not fit. */
+export type TooOldFinding =
+  | { readonly tooOld: readonly number[]; readonly accepted: readonly number[] }
+  | Blocked
+  | 'unclear';
+
+/** How often points may grow too old between two requests before that is no explanation any more. */
+const TURNS = 3;
+
+/** No InfluxDB keeps points for less than an hour: what is younger was not dropped for its age. */
+const SHORTEST_RETENTION_NS = msToNs(HOUR_MS);
+
+/** Finds the lines that are too old. 'unclear' where the answers do not fit: search the run like any other. */
+export async function findTooOld(run: RefusedForAge): Promise<TooOldFinding> {
+  const { times } = run;
+  const byAge = times.map((_, place) => place).sort((a, b) => compare(timeAt(times, a), timeAt(times, b)));
+  let count = run.dropped;
+  for (let turn = 0; turn < TURNS; turn += 1) {
+    if (!isCleanCut(byAge, count, times)) return 'unclear';
+    const tooOld = byAge.slice(0, count);
+    const rest = byAge.slice(count).sort((a, b) => a - b);
+    if (rest.length === 0) return await allTooOld(tooOld, run);
+    const answer = await run.send(rest);
+    if (answer.kind === 'later' || answer.kind === 'held') return blockedBy(answer);
+    if (answer.kind === 'accepted') return { tooOld, accepted: rest };
+    if (answer.kind !== 'refused' || !answer.retention || answer.dropped === undefined) return 'unclear';
+    count += answer.dropped;
+  }
+  return 'unclear';
+}
+
+/** Whether a limit of age can lie behind the `count` oldest: lines of one time are dropped together. */
+function isCleanCut(byAge: readonly number[], count: number, times: readonly EpochNs[]): boolean {
+  if (count < 1 || count > byAge.length) return false;
+  const [last, next] = [byAge[count - 1], byAge[count]];
+  return last !== undefined && (next === undefined || timeAt(times, last) < timeAt(times, next));
+}
+
+/**
+ * A run that is too old as a whole leaves nothing to send: then a newer line that was accepted before has to pass, or,
+ * where none is known, the lines have to be old enough to be dropped by any retention at all.
+ */
+async function allTooOld(tooOld: readonly number[], { times, sendLine, ages }: RefusedForAge): Promise<TooOldFinding> {
+  if (ages === undefined) return 'unclear';
+  const newest = timeAt(times, tooOld.at(-1) ?? 0);
+  const youngest = ages.now() - SHORTEST_RETENTION_NS;
+  if (newest > youngest) return 'unclear';
+  const control = ages.newestAccepted();
+  if (control !== null && timeOf(control) > newest) {
+    const answer = await sendLine([control]);
+    if (answer.kind === 'later' || answer.kind === 'held') return blockedBy(answer);
+    // It may have grown too old itself; any other refusal contradicts what was said.
+    const isTooOld = answer.kind === 'refused' && answer.retention && timeOf(control) <= youngest;
+    if (answer.kind !== 'accepted' && !isTooOld) return 'unclear';
+  }
+  return { tooOld, accepted: [] };
+}
+
+function timeAt(times: readonly EpochNs[], place: number): EpochNs {
+  return times[place] ?? 0n;
+}
+
+/** The time of a line: nanoseconds of the log, or milliseconds where it was translated; compared within one kind. */
+export function timeOf(line: string): EpochNs {
+  return BigInt(line.slice(line.lastIndexOf(' ') + 1));
+}
+
+function compare(a: bigint, b: bigint): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
+
+/**
+ * The points that a destination is missing once it has dropped these lines for their age: one range for each device.
+ *
+ * @param deviceOf the device's id by its tag value; they differ where the id cannot stand in a line.
+ */
+export function missingOf(lines: readonly string[], deviceOf: (tag: string) => string): MissingPoints[] {
+  const byDevice = new Map<string, MissingPoints>();
+  for (const line of lines) {
+    const { tags, at } = readLine(line);
+    const tag = tags.find(([key]) => key === 'device_id')?.[1] ?? '';
+    const known = byDevice.get(tag);
+    byDevice.set(tag, {
+      deviceId: known?.deviceId ?? (tag === '' ? '' : deviceOf(tag)),
+      fromNs: minNs(known?.fromNs ?? at, at),
+      toNs: maxNs(known?.toNs ?? at, at + 1n),
+      reason: 'beyond retention',
+      points: (known?.points ?? 0) + 1,
+    });
+  }
+  return [...byDevice.values()];
+}
