@@ -1,5 +1,5 @@
 /**
- * The configuration, as design 1.3 tells it: what file and environment make together, and every mistake at once.
+ * The configuration: what file and environment make together, and every mistake at once.
  */
 import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
@@ -59,7 +59,7 @@ function mistakesOf(run: () => unknown): string[] {
 }
 
 describe('what file and environment make', () => {
-  test('the two required keys alone give every default of the design', () => {
+  test('the two required keys alone give every default', () => {
     const { config } = load({ yaml: 'api:\n  url: https://api.test/external/v1\n  key: key-4242\n' });
     expect(config).toMatchObject({
       api: {

@@ -1,5 +1,5 @@
 /**
- * What is served over HTTP (design 1.5), against a real server on loopback: the answers and who is turned away. The pages
+ * What is served over HTTP, against a real server on loopback: the answers and who is turned away. The pages
  * themselves: `test/page/`.
  */
 import { request as httpRequest } from 'node:http';
@@ -169,7 +169,7 @@ function speak(server: StatusServer, bytes: string): Promise<string> {
 }
 
 describe('what is served', () => {
-  test('/status.json is the report, with at least the members that the design names', async () => {
+  test('/status.json is the report, with at least the members that others read', async () => {
     const { status, headers, body } = await ask(await serve(), '/status.json');
     expect([status, headers['content-type']]).toEqual([200, 'application/json; charset=utf-8']);
     const report = JSON.parse(body);

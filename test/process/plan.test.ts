@@ -50,7 +50,7 @@ test('beside a daemon: nothing is asked, and the daemon goes on', async () => {
   expect((await daemon.ended).code).toBe(0);
 });
 
-test('ends with the exit codes of design 1.2, and a message for people', async () => {
+test('ends with the exit code that the failure has, and a message for people', async () => {
   await using stage = await openStage();
   const ends: [string[], Record<string, string>, number, RegExp][] = [
     [['--plan', '--what-if', 'shair=1'], {}, 2, /does not know that key\. Did you mean share\?/],

@@ -1,6 +1,6 @@
 /**
  * A day of a thousand devices on a small plan, through the whole engine in virtual time: planner, pace, pull, landing,
- * delivery to a real InfluxDB (issue 4).
+ * delivery to a real InfluxDB.
  */
 import { describe, expect, test } from 'vitest';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';

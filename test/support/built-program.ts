@@ -3,7 +3,7 @@
  * hundreds of source files each time. Beside it lies no more than the image has.
  */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { outsideLibraries } from '../../config/outside.mjs';
@@ -21,6 +21,8 @@ export function programFile(): string {
 /** Builds it into a folder of its own; as vitest's global setup. @returns what removes it. */
 export function setup(): () => void {
   const place = mkdtempSync(join(tmpdir(), 'tidemark-program-'));
+  // Some tests start it as another user.
+  chmodSync(place, 0o755);
   const folder = join(place, 'dist');
   execFileSync(process.execPath, [join(ROOT, 'config', 'build.mjs'), folder], {
     stdio: ['ignore', 'ignore', 'inherit'],

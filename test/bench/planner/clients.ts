@@ -1,5 +1,5 @@
 /**
- * The planner at work against the bench's service, through the real pace (issue 4, "Figures").
+ * The planner at work against the bench's service, through the real pace.
  */
 
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../src/core/time.ts';

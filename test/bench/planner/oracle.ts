@@ -1,6 +1,6 @@
 /**
  * The second baseline, the bound: it knows all readings, and at each paced instant asks the device whose answer lowers
- * the summed age most (issue 4, "Figures").
+ * the summed age most.
  *
  * It keeps the schedule as well: it asks no device more often than that. Where more than a page is missing it takes the
  * oldest page, which lowers the age most. Greedy is not best where pages fill: what fills fast is never worth most at

@@ -1,5 +1,5 @@
 /**
- * The planner's bench in small, and a virtual day of 10,000 devices through planner and pace alone (issue 4, "Done when").
+ * The planner's bench in small, and a virtual day of 10,000 devices through planner and pace alone.
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS } from '../../../src/core/time.ts';

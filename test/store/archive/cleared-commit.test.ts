@@ -1,5 +1,5 @@
 /**
- * Landing over what was cleared (design 2.1): pulled again, the same readings make the same database and the same sums.
+ * Landing over what was cleared: pulled again, the same readings make the same database and the same sums.
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

@@ -1,0 +1,99 @@
+/**
+ * What the files of the project refer to: a reader finds it in the project. No number of an issue or of a section that
+ * only its author knew, and no file beside the checkout or on somebody's machine.
+ */
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+
+const ROOT = join(import.meta.dirname, '..');
+
+/** What leads nowhere: the reason belongs into words, or into docs/design.md with a link to it. */
+const DANGLING =
+  /\bissues? #?\d+|\bdesign \d+\.\d|\b\d+\.\d of the design\b|§ ?\d|\bthe design (?:says|names|asks|tells)\b/i;
+
+/** Places that a clone does not have: beside it, or with an absolute path. Examples in the documentation say `/home/me`. */
+const OUTSIDE =
+  /(?:\.\.\/)+shared\/(?:grafana|design|findings|research|tools|api-v1|house\.md|words\.md)|(?<![\w.:/-]\S*)\/work\/\w|(?<![\w.])\/home\/(?!me\b|node\b)\w+|\/Users\/\w+|\/root\/\w/;
+
+/** What others made, or a database holds. */
+const FOREIGN =
+  /^(?:package-lock\.json$|test\/deploy\/schemas\/|test\/fixtures\/state\/|test\/references\.test\.ts$)|\.(?:png|ico|db|gz|woff2)$/;
+
+/** Headers that are still to be written in words. */
+const STILL = [
+  'src/app/old-points.ts',
+  'src/app/secrets.ts',
+  'src/app/workspace-gate.ts',
+  'src/archive/standing.ts',
+  'src/commands/backfill/backfill.ts',
+  'src/commands/once/once.ts',
+  'src/delivery/replay.ts',
+  'src/scheduler/coverage-points.ts',
+  'src/scheduler/dispatch.ts',
+  'src/scheduler/progress-watch.ts',
+  'src/scheduler/sessions.ts',
+  'src/scheduler/telemetry.ts',
+  'src/store/look/backup.ts',
+];
+
+const tracked = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
+  cwd: ROOT,
+  encoding: 'utf8',
+})
+  .split('\0')
+  .filter((path) => path !== '' && !FOREIGN.test(path) && existsSync(join(ROOT, path)));
+
+function linesWith(pattern: RegExp): string[] {
+  return tracked.flatMap((path) =>
+    readFileSync(join(ROOT, path), 'utf8')
+      .split('\n')
+      .flatMap((line, index) => (pattern.test(line) ? [`${path}:${index + 1}: ${line.trim()}`] : [])),
+  );
+}
+
+test('nothing refers to an issue or a section that is not there', () => {
+  expect(tracked.length).toBeGreaterThan(500);
+  const found = linesWith(DANGLING).filter((line) => !STILL.some((path) => line.startsWith(`${path}:`)));
+  expect(found).toEqual([]);
+});
+
+test.each([
+  ' * delivery to a real InfluxDB (issue 4).',
+  'the figures of Issue #12',
+  ' * A replay (design 1.2): sends archived points once more.',
+  'what 1.2 of the design names',
+  'see § 3',
+  'as the design says',
+])('a reference is found in: %s', (line) => {
+  expect(line).toMatch(DANGLING);
+});
+
+test.each(['an issue of certificates', 'the design of a page', 'issued 3 times', 'version 1.2 of the API'])(
+  'no reference is found in: %s',
+  (line) => {
+    expect(line).not.toMatch(DANGLING);
+  },
+);
+
+test('nothing needs a file from outside the project', () => {
+  expect(linesWith(OUTSIDE)).toEqual([]);
+});
+
+test.each([
+  "const FOLDER = '../shared/grafana-schemas';",
+  'see ../../shared/design.md',
+  'cd /work/main',
+  'cat /root/notes.md',
+  '/home/somebody/tidemark',
+])('a path outside is found in: %s', (line) => {
+  expect(line).toMatch(OUTSIDE);
+});
+
+test.each(["import { span } from '../shared/words.ts';", 'data_dir: /home/me/data', 'https://example.org/work/'])(
+  'no path outside is found in: %s',
+  (line) => {
+    expect(line).not.toMatch(OUTSIDE);
+  },
+);
