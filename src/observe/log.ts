@@ -1,8 +1,8 @@
 /**
- * Logs: lines of JSON or of readable text, and the ear that turns events into them.
+ * The log: lines of JSON or of readable text, and the observer that writes the lines of events.
  *
  * Promises: no line holds a secret; text from outside is shortened and can neither break a line nor steer a terminal;
- * what repeats itself is told a few times a minute and then counted.
+ * what repeats itself is counted instead (`repeats.ts`).
  */
 import { createRequire } from 'node:module';
 import { pino } from 'pino';
@@ -13,7 +13,7 @@ import type { Secret } from '../core/secret.ts';
 import { plainText } from '../core/text.ts';
 import type { FieldValue, FieldValues, LineLevel } from './event-row.ts';
 import { lineOf } from './event-table.ts';
-import { createRepeats, createRounds } from './repeats.ts';
+import { createAdmission, createRounds } from './repeats.ts';
 import { createScrub, withoutQueries } from './scrub.ts';
 
 /** Takes the line of an event. */
@@ -26,13 +26,13 @@ export type LineWriter = (
 export interface Logger {
   /** Writes the line of an event, as it is. */
   readonly line: LineWriter;
-  /** Writes what the program or a command says, however often it does. */
+  /** Writes the line of the program or a command; none is held back. */
   say(event: ProgramEvent): void;
 }
 
 export interface LogStream {
   write(text: string): unknown;
-  /** Whether a person looks at it: decides what the format `auto` means. */
+  /** Whether it is a terminal: decides what the format `auto` means. */
   readonly isTTY?: boolean;
 }
 
@@ -45,12 +45,12 @@ export interface LoggerOptions {
   readonly clock: Pick<Clock, 'nowMs'>;
 }
 
-/** How much of a message is told. */
+/** The longest message, in characters. */
 export const MAX_MESSAGE_LENGTH = 1000;
 
 const require = createRequire(import.meta.url);
 
-/** Loaded where somebody looks on: it is thirty files, and no program reads its lines. */
+/** Loaded for a terminal only: it is thirty files, and no program reads its lines. */
 function layer(): typeof Pretty {
   return require('pino-pretty');
 }
@@ -94,52 +94,22 @@ export function createLogger({ level, format, stream, secrets, clock }: LoggerOp
   return { line, say };
 }
 
-/** How many lines of one kind are written within how long, before they are only counted. */
-const QUOTA = { lines: 10, windowMs: 60_000 };
-
 /**
- * An `Observe` that logs. What was told before, and what goes beyond a quota, is written on the level `debug` only, and
- * the next line of its kind tells how many were held back. Each line carries the name of its event, for programs that
- * read them.
+ * An `Observe` that logs. What is held back (`repeats.ts`) is written on the level `debug` only, and the next line of its
+ * kind has the number of lines that were. Each line has the name of its event, for programs that read the log.
  */
 export function logEvents(logger: Pick<Logger, 'line'>, clock: Pick<Clock, 'monoMs'>): Observe {
-  const admit = createQuotas(clock);
-  const repeats = createRepeats(clock);
+  const admit = createAdmission(clock);
   const rounds = createRounds(clock);
   const write = (event: AppEvent): void => {
     const { level, message, fields } = lineOf(event);
     const named = { event: event.type, ...fields };
-    const repeated = level === 'debug' ? null : repeats(event, level);
-    const heldBack = repeated === null ? null : admit(`${event.type} ${level}`);
-    if (repeated === null || heldBack === null) {
-      logger.line('debug', message, named);
-      return;
-    }
-    const notTold = repeated + heldBack;
-    logger.line(level, message, notTold > 0 ? { ...named, held_back: notTold } : named);
+    const heldBack = level === 'debug' ? null : admit(event, level);
+    if (heldBack === null) logger.line('debug', message, named);
+    else logger.line(level, message, heldBack > 0 ? { ...named, held_back: heldBack } : named);
   };
   return (event) => {
     write(event);
     for (const round of rounds(event)) write(round);
-  };
-}
-
-/** @returns a function that lets a line of some kind pass, telling how many were not let before it, or gives `null`. */
-function createQuotas(clock: Pick<Clock, 'monoMs'>): (kind: string) => number | null {
-  const windows = new Map<string, { sinceMs: number; written: number; held: number }>();
-  const { lines, windowMs } = QUOTA;
-  return (kind) => {
-    const nowMs = clock.monoMs();
-    const current = windows.get(kind);
-    if (current === undefined || nowMs - current.sinceMs >= windowMs) {
-      windows.set(kind, { sinceMs: nowMs, written: 1, held: 0 });
-      return current?.held ?? 0;
-    }
-    if (current.written < lines) {
-      current.written += 1;
-      return 0;
-    }
-    current.held += 1;
-    return null;
   };
 }

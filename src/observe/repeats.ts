@@ -1,11 +1,14 @@
 /**
- * What the log tells less often than it happens, or sums up.
+ * How often the log repeats itself.
  *
- * What has been told already and stays so: a service that is down, a database that is held, a device that sends what no
- * point can hold. Told once, every hour with how often it came meanwhile, and when it is over.
+ * An outage (a service that is down, a database that takes nothing) is logged when it begins, when its words change, once an
+ * hour while it lasts, and when it is over; anything else that repeats itself (a device that sends what no point can hold)
+ * once an hour. Each of these lines has the number of events that were held back before it. Of any kind of line there are at
+ * most a few a minute. What a stream of the API has brought is summed up in rounds.
  *
- * Promises: what begins anew after its end was told is told at once; what comes and goes all the time is told both ways a
- * few times in ten minutes, and else neither way; the memory has an end; of the rounds of each stream there is no more than a line a minute.
+ * Promises: an outage that begins again after its end was logged is logged at once; one that comes and goes all the time is
+ * logged both ways a few times in ten minutes, and else neither way; the memory is bounded; there is at most one line a
+ * minute for the rounds of each stream.
  */
 import type { AppEvent } from '../core/events.ts';
 import type { Clock, Stream } from '../core/ports.ts';
@@ -13,87 +16,103 @@ import { HOUR_MS, MINUTE_MS } from '../core/time.ts';
 import type { LineLevel } from './event-row.ts';
 import { rowOf } from './event-table.ts';
 
-/** @returns how many like it were kept back before this event, which is to be told; `null`: it is not. */
-type Repeats = (event: AppEvent, level: LineLevel) => number | null;
-
-/** What stays is told this often. */
+/** An outage that lasts, and anything else that goes on, is logged this often. */
 const AGAIN_MS = HOUR_MS;
 
-/** What comes and goes begins so often in so long, before it is only counted. */
+/** An outage that comes and goes is logged for so many beginnings in so long; then it is only counted. */
 const UNSTEADY = { begins: 2, withinMs: 10 * MINUTE_MS };
 
-/** So many ways to say one outage are told in an hour: some servers put a number of their own into each answer. */
+/** The most wordings of one outage in an hour: some servers put a number of their own into each answer. */
 const MOST_WORDS = 5;
 
-/** What has not come for so long and has no end of its own is over. */
+/** A brief kind that has not come for so long is over. */
 const CALM_MS = 10 * MINUTE_MS;
 
-/** So many kinds are remembered before those are forgotten that would be told again anyway. */
+/** The most kinds that are remembered. */
 const MOST_KINDS = 5000;
 
-/** A memory of what was told; empty at first. */
-export function createRepeats(clock: Pick<Clock, 'monoMs'>): Repeats {
-  const outages = createOutages(clock);
-  const tally = createTally(clock);
+/** The most lines of one event and level within a window. */
+const QUOTA = { lines: 10, windowMs: MINUTE_MS };
+
+/** @returns how many events like this one were held back before it; `null` where this one is held back as well. */
+export type Admission = (event: AppEvent, level: LineLevel) => number | null;
+
+/** Holds back what repeats itself, then what is beyond the quota; remembers nothing at first. */
+export function createAdmission({ monoMs }: Pick<Clock, 'monoMs'>): Admission {
+  const outages = new Map<string, Outage>();
+  const kinds = new Map<string, Kind>();
+  const windows = new Map<string, Window>();
   return (event, level) => {
-    const { repeats } = rowOf(event.type);
-    if (repeats === undefined) return 0;
-    if ('outage' in repeats) return outages.came(repeats.outage(event), `${level} ${repeats.words?.(event) ?? ''}`);
-    if ('ends' in repeats) {
-      const heldBack = outages.ended(repeats.ends(event));
-      return repeats.isNews === true ? (heldBack ?? 0) : heldBack;
-    }
-    return tally(`${event.type} ${level} ${repeats.alike(event)}`, repeats.isBrief === true ? CALM_MS : AGAIN_MS);
+    const nowMs = monoMs();
+    const repeated = heldBackByRule({ outages, kinds }, event, level, nowMs);
+    const beyond = repeated === null ? null : heldBackByQuota(windows, `${event.type} ${level}`, nowMs);
+    return repeated === null || beyond === null ? null : repeated + beyond;
   };
 }
 
-interface Outages {
-  /** @returns how many were kept back before this one, which is to be told; `null`: it is not. */
-  came(about: string, words: string): number | null;
-  /** @returns how many were kept back since it was told last; `null` where it was not told that there is one. */
-  ended(about: string): number | null;
-}
-
+/** What is known of an outage. */
 interface Outage {
-  /** When each way of saying it was told; none where nobody knows of it. */
-  readonly told: Map<string, number>;
-  /** When it was told as a new one. */
+  /** When each wording was logged; empty while the outage is over or was not logged. */
+  readonly loggedMs: Map<string, number>;
+  /** When it was logged as a new one, lately. */
   begunMs: readonly number[];
   heldBack: number;
 }
 
-function createOutages({ monoMs }: Pick<Clock, 'monoMs'>): Outages {
-  const known = new Map<string, Outage>();
-  return {
-    came: (about, words) => {
-      const outage = known.get(about) ?? { told: new Map(), begunMs: [], heldBack: 0 };
-      known.set(about, outage);
-      if (!isDue(outage, words, monoMs())) {
-        outage.heldBack += 1;
-        return null;
-      }
-      outage.told.set(words, monoMs());
-      return takeHeldBack(outage);
-    },
-    ended: (about) => {
-      const outage = known.get(about);
-      if (outage === undefined || outage.told.size === 0) return null;
-      outage.told.clear();
-      return takeHeldBack(outage);
-    },
-  };
+/** What is known of a kind of event that has no end. */
+interface Kind {
+  readonly loggedMs: number;
+  lastMs: number;
+  heldBack: number;
 }
 
-function isDue(outage: Outage, words: string, nowMs: number): boolean {
-  if (outage.told.size === 0) {
-    const lately = outage.begunMs.filter((atMs) => nowMs - atMs < UNSTEADY.withinMs);
-    const isSteady = lately.length < UNSTEADY.begins;
-    outage.begunMs = isSteady ? [...lately, nowMs] : lately;
-    return isSteady;
+interface Memory {
+  readonly outages: Map<string, Outage>;
+  readonly kinds: Map<string, Kind>;
+}
+
+function heldBackByRule({ outages, kinds }: Memory, event: AppEvent, level: LineLevel, nowMs: number): number | null {
+  const { repeats } = rowOf(event.type);
+  if (repeats === undefined) return 0;
+  if ('outage' in repeats) {
+    const about = repeats.outage(event);
+    const outage = outages.get(about) ?? { loggedMs: new Map(), begunMs: [], heldBack: 0 };
+    outages.set(about, outage);
+    return outageCame(outage, `${level} ${repeats.words?.(event) ?? ''}`, nowMs);
   }
-  const toldMs = outage.told.get(words);
-  if (toldMs !== undefined) return nowMs - toldMs >= AGAIN_MS;
-  return [...outage.told.values()].filter((atMs) => nowMs - atMs < AGAIN_MS).length < MOST_WORDS;
+  if ('ends' in repeats) {
+    const heldBack = outageEnded(outages.get(repeats.ends(event)));
+    return repeats.isNews === true ? (heldBack ?? 0) : heldBack;
+  }
+  const calmMs = repeats.isBrief === true ? CALM_MS : AGAIN_MS;
+  return kindCame(kinds, `${event.type} ${level} ${repeats.alike(event)}`, { nowMs, calmMs });
+}
+
+function outageCame(outage: Outage, words: string, nowMs: number): number | null {
+  const isNew = outage.loggedMs.size === 0;
+  const begun = outage.begunMs.filter((atMs) => nowMs - atMs < UNSTEADY.withinMs);
+  const isLogged = isNew ? begun.length < UNSTEADY.begins : isNews(outage, words, nowMs);
+  if (isNew) outage.begunMs = isLogged ? [...begun, nowMs] : begun;
+  if (!isLogged) {
+    outage.heldBack += 1;
+    return null;
+  }
+  outage.loggedMs.set(words, nowMs);
+  return takeHeldBack(outage);
+}
+
+/** Whether an outage that was logged is worth another line. */
+function isNews({ loggedMs }: Outage, words: string, nowMs: number): boolean {
+  const lastMs = loggedMs.get(words);
+  if (lastMs !== undefined) return nowMs - lastMs >= AGAIN_MS;
+  return [...loggedMs.values()].filter((atMs) => nowMs - atMs < AGAIN_MS).length < MOST_WORDS;
+}
+
+/** The end of an outage that was not logged is not logged either. */
+function outageEnded(outage: Outage | undefined): number | null {
+  if (outage === undefined || outage.loggedMs.size === 0) return null;
+  outage.loggedMs.clear();
+  return takeHeldBack(outage);
 }
 
 function takeHeldBack(outage: Outage): number {
@@ -102,25 +121,43 @@ function takeHeldBack(outage: Outage): number {
   return heldBack;
 }
 
-/** @returns a function that tells how many of a kind were kept back since it was told; `null` while it is too soon. */
-function createTally({ monoMs }: Pick<Clock, 'monoMs'>): (kind: string, calmMs: number) => number | null {
-  const known = new Map<string, { toldMs: number; cameMs: number; heldBack: number }>();
-  return (kind, calmMs) => {
-    const nowMs = monoMs();
-    const last = known.get(kind);
-    if (last !== undefined && nowMs - last.toldMs < AGAIN_MS && nowMs - last.cameMs < calmMs) {
-      last.heldBack += 1;
-      last.cameMs = nowMs;
-      return null;
-    }
-    if (known.size >= MOST_KINDS) forgetOld(known, nowMs - AGAIN_MS);
-    known.set(kind, { toldMs: nowMs, cameMs: nowMs, heldBack: 0 });
-    return last?.heldBack ?? 0;
-  };
+function kindCame(
+  kinds: Map<string, Kind>,
+  name: string,
+  { nowMs, calmMs }: { readonly nowMs: number; readonly calmMs: number },
+): number | null {
+  const kind = kinds.get(name);
+  if (kind !== undefined && nowMs - kind.loggedMs < AGAIN_MS && nowMs - kind.lastMs < calmMs) {
+    kind.heldBack += 1;
+    kind.lastMs = nowMs;
+    return null;
+  }
+  // Those that would be logged again anyway are forgotten first.
+  if (kinds.size >= MOST_KINDS) {
+    for (const [each, { loggedMs }] of kinds) if (nowMs - loggedMs >= AGAIN_MS) kinds.delete(each);
+  }
+  kinds.set(name, { loggedMs: nowMs, lastMs: nowMs, heldBack: 0 });
+  return kind?.heldBack ?? 0;
 }
 
-function forgetOld(known: Map<string, { readonly toldMs: number }>, beforeMs: number): void {
-  for (const [kind, { toldMs }] of known) if (toldMs <= beforeMs) known.delete(kind);
+interface Window {
+  readonly sinceMs: number;
+  written: number;
+  heldBack: number;
+}
+
+function heldBackByQuota(windows: Map<string, Window>, name: string, nowMs: number): number | null {
+  const window = windows.get(name);
+  if (window === undefined || nowMs - window.sinceMs >= QUOTA.windowMs) {
+    windows.set(name, { sinceMs: nowMs, written: 1, heldBack: 0 });
+    return window?.heldBack ?? 0;
+  }
+  if (window.written < QUOTA.lines) {
+    window.written += 1;
+    return 0;
+  }
+  window.heldBack += 1;
+  return null;
 }
 
 /**
