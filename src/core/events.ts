@@ -1,7 +1,7 @@
 /**
- * Everything worth telling, as facts. Logic reports these and neither logs nor counts: what the log says of an event,
- * what it counts and how often it is told stands in `observe/event-table.ts`, which has a row for each of them. No event
- * carries a secret, a header or a body.
+ * Events: everything that is worth a line in the log or a metric, as facts. Rules and workers report them and neither log
+ * nor count; `observe/event-table.ts` has a row for each, with its line, its repeats and its metrics. No event carries a
+ * secret, a header or a body.
  */
 
 import type { ApiFaultKind, ExitCode } from './faults.ts';
@@ -77,7 +77,7 @@ type SyncEvent =
       readonly records: number;
       readonly newPoints: number;
     }
-  /** What a stream has brought since it was told last: made of the others by the log. */
+  /** What a stream has brought since its last line: made from the other events by the log. */
   | {
       readonly type: 'round-done';
       readonly stream: Stream;
@@ -93,7 +93,7 @@ type SyncEvent =
       readonly newPoints: number;
       readonly durationMs: number;
     }
-  /** Told once, until the stream is on again. */
+  /** Reported once, until the stream is on again. */
   | { readonly type: 'stream-off'; readonly stream: Stream; readonly scope: string }
   | { readonly type: 'stream-on'; readonly stream: Stream }
   /** One stream could not be read this time; the others go on. */
@@ -171,9 +171,9 @@ type SyncEvent =
   /** There is no room for more: nothing is asked of the API, delivery goes on. */
   | { readonly type: 'pulling-stopped'; readonly reason: string }
   | { readonly type: 'pulling-resumed' }
-  /** It holds the log for too long while others move: what waits for it goes into its lack-set. */
+  /** It has accepted nothing for too long while others moved: what waits for it counts as missing there. */
   | { readonly type: 'destination-set-aside'; readonly destination: string; readonly lines: number }
-  /** The schedules, or even the readings, ask for more than the allowance carries; told again where that changes. */
+  /** The schedules, or even the readings, ask for more than the allowance carries; reported again when that changes. */
   | { readonly type: 'allowance-short'; readonly of: 'schedules' | 'readings'; readonly message: string }
   | { readonly type: 'allowance-enough' }
   // Jobs
@@ -194,7 +194,7 @@ type SyncEvent =
   /** The API as a whole does not answer; `service-back` when it does again. */
   | { readonly type: 'service-trouble'; readonly message: string; readonly waitMs: number }
   | { readonly type: 'service-back' }
-  /** The key or the plan is refused: nothing is asked until it is mended, but for a look now and then. */
+  /** The key or the plan is refused: no requests are made until it is repaired, but for a try now and then. */
   | { readonly type: 'key-refused'; readonly message: string; readonly waitMs: number }
   | { readonly type: 'key-exchanged' }
   /** A key that was refused is taken again, or the one that has come in its place. */
@@ -203,7 +203,7 @@ type SyncEvent =
   | { readonly type: 'pass-failed'; readonly message: string; readonly waitMs: number }
   /** One that came after it went through. */
   | { readonly type: 'pass-back' }
-  /** Told once in a life: everything that can be had is held, and is being kept up with from now on. */
+  /** Once in the life of a process: everything that can be had is held, and is being kept up with from now on. */
   | {
       readonly type: 'first-fill-done';
       readonly devices: number;
@@ -217,7 +217,7 @@ type SyncEvent =
     }
   | { readonly type: 'stopping'; readonly reason: string };
 
-/** What the program around the sync and its commands say: each of these is a line of the log, however often it comes. */
+/** Events of the program around the sync and of its commands: each is a line of the log, however often it comes. */
 export type ProgramEvent =
   | { readonly type: 'started'; readonly statusPage: string }
   | { readonly type: 'stopped' }
@@ -268,5 +268,5 @@ export type ProgramEvent =
 
 export type AppEvent = SyncEvent | ProgramEvent;
 
-/** Facts of what happens go here; `observe/` turns them into logs, numbers and the status page. */
+/** Takes an event; `observe/` turns events into the log, the metrics and the status page. */
 export type Observe = (event: AppEvent) => void;

@@ -1,6 +1,6 @@
 /**
- * The one table of events: what the log says of each, how loudly and with which fields, how often one that repeats itself
- * is told, and what it counts. The log, the metrics, the recent events of the status page and the reference page
+ * The one table of events: the line that each has in the log, with its level and fields, how often one that repeats itself
+ * is logged, and what it counts. The log, the metrics, the recent events of the status page and the reference page
  * (`docs/logs.md`) all go by it.
  *
  * A new event touches two files: its type in `core/events.ts`, its row here. An event without a row does not compile. (What
@@ -323,7 +323,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   stopping: info(({ reason }) => `${reason}: what is under way is brought to an end`),
 };
 
-/** What the program around the sync and its commands say. */
+/** Events of the program around the sync and of its commands. */
 export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
   started: info('tidemark runs', { fields: ({ statusPage }) => ({ status_page: statusPage }) }),
   stopped: info('stopped'),

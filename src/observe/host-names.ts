@@ -1,5 +1,5 @@
 /**
- * Whether somebody outside speaks through a browser of this machine.
+ * Whether a request comes from another site through a browser of this machine.
  *
  * Who listens on this machine alone is still reached by every page that is open in a browser here: a site may have its own
  * name lead to 127.0.0.1 (DNS rebinding), and then its script reads what is served as if it were its own. A script reads

@@ -182,7 +182,7 @@ export const PER_DEVICE = {
   tidemark_devices_left_out: gauge('devices', [], 'Devices beyond the most that are told of one by one.'),
 } as const;
 
-/** Devices that are told of one by one at most, those with the first ids: what is scraped stays within a megabyte. */
+/** The most devices that have series of their own, those with the first ids: a scrape stays within a megabyte. */
 export const MOST_DEVICES = 1000;
 
 type Table = typeof METRICS & typeof PER_DEVICE;
@@ -200,6 +200,6 @@ export interface Instruments {
   counted<N extends NameOf<'counter'>>(name: N, labels: Labels<N>, total: number): void;
   time<N extends NameOf<'histogram'>>(name: N, labels: Labels<N>, ms: number): void;
   set<N extends NameOf<'gauge'>>(name: N, labels: Labels<N>, value: number): void;
-  /** Takes away all series of gauges: of what is gone, or not known any more. */
+  /** Removes all series of gauges: of what is gone, or not known any more. */
   clear(...names: readonly NameOf<'gauge'>[]): void;
 }

@@ -1,8 +1,9 @@
 /**
  * `/metrics`: counters from the events, as their table says (`event-table.ts`), gauges from the figures of the moment.
  *
- * Promises: nothing is served that is not in `metrics-table.ts`; a scrape asks for figures that are cheap (`report/figures.ts`) and
- * changes nothing; what is not known has no series, what is gone has none any more; names of destinations and devices are label values, escaped and shortened, and no secret is in them.
+ * Promises: nothing is served that is not in `metrics-table.ts`; a scrape takes figures that are cheap (`report/figures.ts`) and
+ * changes nothing; a value that is unknown, or of something that is gone, has no series; names of destinations and devices
+ * are label values, escaped and shortened, and no secret is in them.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Observe } from '../core/events.ts';
@@ -75,7 +76,7 @@ function createInstruments(registry: Registry, rows: ReadonlyMap<string, MetricR
   const clear = (name: string): void => {
     const gauge = gauges.get(name);
     gauge?.reset();
-    // One without labels would be served as 0, which is not what is known.
+    // One without labels would be served as 0, which is not known.
     if (rows.get(name)?.labels.length === 0) gauge?.remove();
   };
   for (const name of gauges.keys()) clear(name);
@@ -104,7 +105,7 @@ function isOfTheProcess(name: string): boolean {
   return name.startsWith(`${PREFIX}process_`) || name.startsWith(`${PREFIX}nodejs_`);
 }
 
-/** What prom-client tells of the process: what is in the table of it, in the table's words. */
+/** The metrics of the process that prom-client has and the table names, with the help texts of the table. */
 function addProcess(registry: Registry): void {
   const rows: Readonly<Record<string, MetricRow>> = METRICS;
   collectDefaultMetrics({ register: registry, prefix: PREFIX, eventLoopMonitoringPrecision: LAG_GRAIN_MS });
@@ -115,7 +116,7 @@ function addProcess(registry: Registry): void {
   }
 }
 
-/** How finely the lag of the event loop is watched: 50 looks a second cost nothing that can be measured. */
+/** How finely the lag of the event loop is watched: 50 samples a second cost nothing that can be measured. */
 const LAG_GRAIN_MS = 20;
 
 const STREAMS = ['account', 'devices', 'telemetry', 'alerts'] as const;
@@ -147,15 +148,15 @@ const STREAM_STATES = ['on', 'waiting', 'failing', 'off'] as const;
 const LACK_REASONS: readonly MissingReason[] = ['beyond retention', 'set aside', 'cleared'];
 const NOTHING = {};
 
-/** @returns what sets all gauges. */
+/** @returns a function that sets all gauges. */
 function createGauges(to: Instruments, options: MetricsOptions): () => void {
-  let told: FleetFigures | null = null;
+  let shown: FleetFigures | null = null;
   return () => {
     const figures = options.figures();
     setFigures(to, figures, options);
-    // Thousands of series: set anew where there was another look.
-    if (options.perDevice && figures.fleet !== told) setDevices(to, figures.fleet);
-    told = figures.fleet;
+    // Thousands of series: set again only after another scan of the devices.
+    if (options.perDevice && figures.fleet !== shown) setDevices(to, figures.fleet);
+    shown = figures.fleet;
   };
 }
 
@@ -244,7 +245,7 @@ function setDestination(to: Instruments, figures: DestinationFigures): void {
   to.set('tidemark_delivery_lag_points', { destination }, pendingPoints);
   to.set('tidemark_delivery_lag_seconds', { destination }, pendingSeconds);
   to.set('tidemark_quarantined_points', { destination }, quarantined);
-  // From 0 on: what is set aside first is an increase.
+  // From 0 on, so that the first point is an increase.
   for (const reason of LACK_REASONS) to.set('tidemark_lacking_points', { destination, reason }, 0);
   for (const { reason, points } of lacks) to.set('tidemark_lacking_points', { destination, reason }, points);
 }

@@ -2,7 +2,7 @@
  * Progress of long work: one line that renews itself on a terminal, a line a minute in the log elsewhere.
  *
  * Promises: log lines that are written meanwhile stay whole (both go through one `TerminalLine`); drawing is rare enough
- * to cost nothing; no clock is read, the caller tells the time.
+ * to cost nothing; no clock is read, the caller passes the time.
  */
 import { grouped } from '../core/text.ts';
 
@@ -49,7 +49,7 @@ export function createTerminalLine(stream: { write(text: string): unknown; reado
       stream.write(drawn === '' ? text : `${ERASE}${text}${drawn}`);
     },
     draw: (text) => {
-      // A terminal that has told no size says 0.
+      // A terminal of unknown size has 0 columns.
       drawn = text.slice(0, (stream.columns || 80) - 1);
       stream.write(`${ERASE}${drawn}`);
     },
@@ -78,7 +78,7 @@ const LOG_MS = 60_000;
 export function createProgress(target: TerminalLine | ((message: string) => void)): Progress {
   const estimate = createEstimate();
   const everyMs = typeof target === 'function' ? LOG_MS : REDRAW_MS;
-  // A terminal shows something at once; a log has nothing to say in the first minute.
+  // A terminal shows progress at once, a log after the first minute.
   let dueMs: number | null = typeof target === 'function' ? null : Number.NEGATIVE_INFINITY;
   return {
     show: (facts, nowMs) => {
@@ -86,7 +86,7 @@ export function createProgress(target: TerminalLine | ((message: string) => void
       dueMs ??= nowMs + everyMs;
       if (nowMs < dueMs) return;
       dueMs = nowMs + everyMs;
-      // A log is told of work, not of a daemon that has nothing left to do.
+      // A daemon that has nothing left to do is no progress to log.
       if (typeof target === 'function' && isDone(facts)) return;
       if (typeof target === 'function') target(`progress: ${progressWords(facts, remainingMs)}`);
       else target.draw(`${progressBar(facts.coveredShare)} ${progressWords(facts, remainingMs)}`);
@@ -101,23 +101,23 @@ export function createProgress(target: TerminalLine | ((message: string) => void
 export interface WorkFacts {
   /** 0 to 1; `null` while that is not known. */
   readonly share: number | null;
-  /** The most telling first, as a narrow terminal cuts the end. */
+  /** The most important first, as a narrow terminal cuts the end. */
   readonly words: string;
 }
 
-/** How often a log's work is looked at, so that its line of the minute can tell when it will be over. */
-const LOG_LOOK_MS = 5000;
+/** How often the share is sampled for a log, so that its line of the minute has an estimate. */
+const LOG_SAMPLE_MS = 5000;
 
 /**
- * Opens the progress of work that is told by its share and some words: a bar on a terminal, a line a minute in a log.
+ * Opens the progress of work that has a share and some words: a bar on a terminal, a line a minute in a log.
  *
- * @param target a terminal's line, or a function that logs one. @returns to be called often; it looks when it is time to.
+ * @param target a terminal's line, or a function that logs one. @returns a function to call often; it asks for the facts when they are due.
  */
 export function createWorkProgress(
   target: TerminalLine | ((message: string) => void),
 ): (look: () => WorkFacts, nowMs: number) => void {
   const estimate = createEstimate();
-  const everyMs = typeof target === 'function' ? LOG_LOOK_MS : REDRAW_MS;
+  const everyMs = typeof target === 'function' ? LOG_SAMPLE_MS : REDRAW_MS;
   let lookMs = Number.NEGATIVE_INFINITY;
   let logMs: number | null = null;
   return (look, nowMs) => {
@@ -150,7 +150,7 @@ interface Sample {
 
 const GROWTH = 0.005;
 
-/** @returns a function that takes in how far the work is and tells the time that is left; `null` while unknown. */
+/** @returns a function from how far the work is to the time that is left, in ms; `null` while unknown. */
 function createEstimate(): (share: number | null, nowMs: number) => number | null {
   let samples: Sample[] = [];
   return (share, nowMs) => {
@@ -173,7 +173,7 @@ function progressBar(share: number | null): string {
   return `[${'#'.repeat(full)}${'-'.repeat(BAR_WIDTH - full)}]`;
 }
 
-/** The facts in words, the most telling first, as a narrow terminal cuts the end. */
+/** The facts in words, the most important first, as a narrow terminal cuts the end. */
 export function progressWords(facts: ProgressFacts, remainingMs: number | null): string {
   const words = [`${facts.devicesDone}/${facts.devicesTotal} devices`, `${grouped(facts.readings)} readings`];
   // Rounded down: 100 % is said when it is true.

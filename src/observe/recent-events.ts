@@ -1,8 +1,8 @@
 /**
- * What happened last, for the status page: the ear that keeps the last lines of the log.
+ * The last lines of the log, for the status page.
  *
- * Its lines are the log's own, as loud, without what repeats itself, without a secret; those of the level `debug` and of the
- * rounds of the sync are not among them, whatever level the log has.
+ * They have the words and levels of the log, without repetitions and secrets. Lines of the level `debug` and of routine
+ * events (the rounds of the sync) are left out, whatever level the log has.
  */
 
 import type { Observe } from '../core/events.ts';
@@ -22,7 +22,7 @@ interface RecentEvents {
   latest(): readonly RecentEvent[];
 }
 
-/** An ear that has heard nothing yet. */
+/** Keeps nothing yet; listens from now on. */
 export function createRecentEvents({
   clock,
   scrub,
@@ -33,7 +33,7 @@ export function createRecentEvents({
   const kept: RecentEvent[] = [];
   const clean = (text: string, maxLength?: number): string => plainText(withoutQueries(scrub(text)), maxLength);
   const line: LineWriter = (level, message, { event, ...fields }) => {
-    // A line for each round of the sync, minute by minute, would leave no room for what has happened.
+    // Routine lines, one a minute, would leave no room for the others.
     if (level === 'debug' || rowOf(event).isRoutine === true) return;
     const details = Object.entries(fields).filter(([, value]) => value !== null);
     kept.push({

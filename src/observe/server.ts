@@ -1,6 +1,6 @@
 /**
  * What is served over HTTP: the status page, the same as JSON, the metrics, and the two
- * questions of whoever runs it.
+ * health checks.
  *
  * Promises: GET and HEAD only; an answer is made from the reports alone and never from an error's text; slow, large and
  * endless requests are cut off; nothing is framed, nothing of the reports is cached, only the program's own script runs,
@@ -28,7 +28,7 @@ export interface StatusServerOptions {
   readonly ready: () => ReadyReport;
   /** What a scrape gets. */
   readonly metrics: { readonly text: () => Promise<string>; readonly contentType: string };
-  /** Hears of an error in making an answer; the one who asked is told nothing of it. */
+  /** Called with an error in making an answer; the client does not get its text. */
   readonly onError: (message: string) => void;
 }
 
@@ -49,7 +49,7 @@ const LIMITS = {
 
 const MAX_CONNECTIONS = 100;
 
-/** A connection on which nothing moves ends after so long: of one that does not read its answer, say. */
+/** A connection without traffic ends after so long: that of a client which does not read its answer, say. */
 const SILENT_MS = 10_000;
 
 /**
