@@ -76,7 +76,7 @@ function createAccountReader(facts: Facts): () => Account | null {
 }
 
 /** The key is of another workspace than the state. */
-export function otherWorkspace(path: string, pinned: string, found: string): UserError {
+function otherWorkspace(path: string, pinned: string, found: string): UserError {
   return new UserError(
     `${path}: this state belongs to the workspace ${JSON.stringify(pinned)}, but the key is of ${JSON.stringify(found)}. Use the right key, or give this workspace a data_dir of its own. Nothing was written.`,
     1,
@@ -84,7 +84,7 @@ export function otherWorkspace(path: string, pinned: string, found: string): Use
 }
 
 /** The configured tag is another one than that of the points. */
-export function otherTag(path: string, pinned: string, found: string): UserError {
+function otherTag(path: string, pinned: string, found: string): UserError {
   return new UserError(
     `workspace.id: the points of this state carry ${JSON.stringify(pinned)}, not ${JSON.stringify(found)} (${path}). The tag is pinned for the life of a state: take workspace.id back, or give data_dir a new directory.`,
     78,

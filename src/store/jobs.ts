@@ -39,7 +39,7 @@ interface JobRow {
 }
 
 /** What a job ends with whose daemon has died. */
-export const DAEMON_GONE: JobEnd = {
+const DAEMON_GONE: JobEnd = {
   state: 'failed',
   exitCode: 3,
   summary: null,

@@ -5,7 +5,7 @@
 import type Database from 'better-sqlite3';
 import { TIE_REACH_NS } from '../core/lines/offsets.ts';
 import { REQUEST_LANES, type Stream } from '../core/ports.ts';
-import type { AskedRequest, LaneSpending, PageState, StateFacts, StreamFacts } from '../core/state/facts.ts';
+import type { AskedRequest, LaneSpending, StateFacts, StreamFacts } from '../core/state/facts.ts';
 import { LOG_LANES } from '../core/state/log.ts';
 import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { type PackedBlock, release, unpack } from './archive/block-codec.ts';
@@ -27,11 +27,13 @@ export function createStateFacts(db: Database.Database): StateFacts {
        ORDER BY seq LIMIT 1`,
     )
     .pluck();
+  const archivedSince = db
+    .prepare<[string], EpochNs | null>('SELECT min(first_ns) FROM block WHERE device_id = ? AND first_ns IS NOT NULL')
+    .pluck();
   const days = db.prepare<[string, number], { day: bigint; readings: bigint }>(
     'SELECT day, readings FROM day_sum WHERE device_id = ? AND day >= ? AND readings > 0 ORDER BY day',
   );
   return {
-    ...createPageState(db),
     spending: createSpending(db),
     streams: createStreams(db),
     lastRequestMs: () => number(lastRequest.get()),
@@ -44,6 +46,9 @@ export function createStateFacts(db: Database.Database): StateFacts {
     requestsOf: createRequestsOf(db),
     daysOf: (deviceId, fromDay) =>
       days.all(deviceId, fromDay).map(({ day, readings }) => ({ day: Number(day), readings: Number(readings) })),
+    newestLines: createNewestLines(db),
+    archivedSince: (deviceId) => archivedSince.get(deviceId) ?? null,
+    alertsSeen: createSeenAlerts(db),
   };
 }
 
@@ -139,24 +144,16 @@ function createRequestsOf(db: Database.Database): StateFacts['requestsOf'] {
   });
 }
 
-/** Prepares it for an open database. */
-export function createPageState(db: Database.Database): PageState {
-  const oldest = db
-    .prepare<[string], EpochNs | null>('SELECT min(first_ns) FROM block WHERE device_id = ? AND first_ns IS NOT NULL')
-    .pluck();
+function createSeenAlerts(db: Database.Database): StateFacts['alertsSeen'] {
   const counts = db.prepare<[], { alerts: bigint; open: bigint }>(
     'SELECT count(*) AS alerts, ifnull(sum(is_open), 0) AS open FROM alert',
   );
   const first = db.prepare<[number], AlertRow>(
     'SELECT * FROM alert ORDER BY is_open DESC, opened_ns DESC, alert_id DESC LIMIT ?',
   );
-  return {
-    newestLines: createNewestLines(db),
-    archivedSince: (deviceId) => oldest.get(deviceId) ?? null,
-    alertsSeen: (count) => {
-      const { alerts, open } = counts.get() ?? { alerts: 0n, open: 0n };
-      return { alerts: Number(alerts), open: Number(open), first: first.all(count).map(toKnownAlert) };
-    },
+  return (count) => {
+    const { alerts, open } = counts.get() ?? { alerts: 0n, open: 0n };
+    return { alerts: Number(alerts), open: Number(open), first: first.all(count).map(toKnownAlert) };
   };
 }
 
@@ -166,7 +163,7 @@ const REMEMBERED = 200;
 /** A device with more lines in its newest instant than that is looked at each time. */
 const MOST_LINES = 100;
 
-function createNewestLines(db: Database.Database): PageState['newestLines'] {
+function createNewestLines(db: Database.Database): StateFacts['newestLines'] {
   const newest = db
     .prepare<[string], EpochNs | null>('SELECT max(last_ns) FROM block WHERE device_id = ? AND first_ns IS NOT NULL')
     .pluck();

@@ -52,7 +52,7 @@ export interface DeviceRequests {
   readonly failed: number;
 }
 
-export interface StateFacts extends PageState {
+export interface StateFacts {
   /** All lanes, in the order of precedence. May be a few seconds old. */
   spending(nowMs: EpochMs): readonly LaneSpending[];
   streams(): readonly StreamFacts[];
@@ -65,9 +65,6 @@ export interface StateFacts extends PageState {
   requestsOf(deviceId: string, count: number): DeviceRequests;
   /** The days of a device that have readings, from a day on (days since 1970). */
   daysOf(deviceId: string, fromDay: number): readonly DayReadings[];
-}
-
-export interface PageState {
   /**
    * The telemetry lines of a device of the newest instant that the archive keeps, in no order, with those just before it:
    * a value that had to move aside lies up to `TIE_REACH_NS` later than its reading. Empty where none is kept.

@@ -125,7 +125,7 @@ export function createStretches(db: Database.Database): Stretches {
   };
 }
 
-export type LineKind = 'telemetry' | 'other';
+type LineKind = 'telemetry' | 'other';
 
 /** A stretch that holds lines of one kind, and how many. */
 export interface LineSpan extends Interval {
@@ -154,14 +154,14 @@ export function spansOf(lines: readonly string[], covered: Intervals): LineSpan[
 }
 
 /** Whether lines of a kind before and after a gap may be told as one stretch. */
-export function isOneStretch(kind: LineKind, { from, to }: Interval, covered: Intervals): boolean {
+function isOneStretch(kind: LineKind, { from, to }: Interval, covered: Intervals): boolean {
   // Facts are told every hour or so, and none of them is ever looked for by its time.
   if (kind === 'other') return to - from <= DAY_NS;
   return from >= to || covered.some((span) => span.from <= from && to <= span.to);
 }
 
 /** One stretch over both and all that is between them. */
-export function joinSpans(a: LineSpan, b: LineSpan): LineSpan {
+function joinSpans(a: LineSpan, b: LineSpan): LineSpan {
   return { ...a, from: minNs(a.from, b.from), to: maxNs(a.to, b.to), points: a.points + b.points };
 }
 
@@ -248,7 +248,7 @@ function toSpan(row: ClearedRow): LineSpan {
 }
 
 /** What is lost to a destination. */
-export interface Loss {
+interface Loss {
   readonly deviceId: string;
   readonly spans: readonly LineSpan[];
   readonly reason: MissingReason;

@@ -15,9 +15,10 @@ import type Database from 'better-sqlite3';
 import type { Claims, CompactionGroup } from '../../core/state/archive.ts';
 import type { LogLane } from '../../core/state/log.ts';
 import { DAY_MS, type EpochMs, type EpochNs } from '../../core/time.ts';
+import { preparePosition } from './archive.ts';
 import { release, repack } from './block-codec.ts';
 
-export interface Compactor {
+interface Compactor {
   /** Those that a run may come of: of the others it is sure that none does. */
   groups(nowMs: EpochMs): CompactionGroup[];
   /** Only inside a transaction. @returns whether there was something to compact. */
@@ -77,11 +78,9 @@ export function createCompactor(db: Database.Database): Compactor {
  * place yet stands at the beginning.
  */
 export function createAcknowledgedBelow(db: Database.Database) {
-  const position = db
-    .prepare<[number, string], bigint>('SELECT block FROM position WHERE destination_id = ? AND lane = ?')
-    .pluck();
+  const position = preparePosition(db);
   return (lane: LogLane, destinations: readonly number[]): number | null =>
-    destinations.length === 0 ? null : Math.min(...destinations.map((id) => Number(position.get(id, lane) ?? 0n)));
+    destinations.length === 0 ? null : Math.min(...destinations.map((id) => position(id, lane).block));
 }
 
 function createMerge(db: Database.Database) {
@@ -136,7 +135,7 @@ export interface HotBlock {
 }
 
 /** Blocks to merge into one, of that level. One block alone is only marked. */
-export interface CompactionRun {
+interface CompactionRun {
   readonly seqs: readonly number[];
   readonly level: 1 | 2;
 }

@@ -8,6 +8,7 @@ import type { ArchiveMaintenance } from '../../core/state/archive.ts';
 import { LOG_LANES, type LogLane } from '../../core/state/log.ts';
 import type { MissingTable } from '../delivery/missing-points.ts';
 import { writer } from '../transactions.ts';
+import { preparePosition } from './archive.ts';
 import { unpack } from './block-codec.ts';
 import { createClearer, createLosses, createStretches, STEP_BLOCKS, STEP_BYTES } from './clearing.ts';
 import { createCompactor } from './compaction.ts';
@@ -57,7 +58,7 @@ function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-export type Skipped = Pick<ArchiveMaintenance, 'standing' | 'keepStanding' | 'placeOf' | 'skipBacklog'>;
+type Skipped = Pick<ArchiveMaintenance, 'standing' | 'keepStanding' | 'placeOf' | 'skipBacklog'>;
 
 interface StandingRow {
   readonly place: string;
@@ -78,7 +79,7 @@ interface SkippedRow {
  * Prepares how destinations stand in the log, and skipping those that block it for too long. What writes only inside a
  * transaction.
  */
-export function createSkipped(db: Database.Database, missing: MissingTable): Skipped {
+function createSkipped(db: Database.Database, missing: MissingTable): Skipped {
   const read = db.prepare<[number], StandingRow>('SELECT * FROM standing WHERE destination_id = ?');
   const write = db.prepare(
     `INSERT OR REPLACE INTO standing (destination_id, place, stood_ms, seen_ms, aside_to, held)
@@ -119,10 +120,8 @@ export function createSkipped(db: Database.Database, missing: MissingTable): Ski
 
 /** Moves a destination over some blocks of a lane, into its missing points. @returns whether no more are left up to `asideTo`. */
 function createSkip(db: Database.Database, missing: MissingTable) {
-  const position = db.prepare<[number, string], { block: bigint; line: bigint }>(
-    'SELECT block, line FROM position WHERE destination_id = ? AND lane = ?',
-  );
-  const next = db.prepare<[string, bigint, number], SkippedRow>(
+  const position = preparePosition(db);
+  const next = db.prepare<[string, number, number], SkippedRow>(
     `SELECT seq, device_id, bytes, data FROM block
      WHERE lane = ? AND seq >= ? AND seq <= ? ORDER BY seq LIMIT ${STEP_BLOCKS + 1}`,
   );
@@ -130,7 +129,7 @@ function createSkip(db: Database.Database, missing: MissingTable) {
   const stretches = createStretches(db);
   const lose = createLosses(db, missing);
   return (id: number, lane: LogLane, asideTo: number): boolean => {
-    const { block, line } = position.get(id, lane) ?? { block: 0n, line: 0n };
+    const { block, line } = position(id, lane);
     let [taken, bytes, end] = [0, 0, null as bigint | null];
     let isPast = true;
     for (const row of next.all(lane, block, asideTo)) {
@@ -139,7 +138,7 @@ function createSkip(db: Database.Database, missing: MissingTable) {
         isPast = false;
         break;
       }
-      const lines = unpack(row.data).slice(row.seq === block ? Number(line) : 0);
+      const lines = unpack(row.data).slice(Number(row.seq) === block ? line : 0);
       const deviceId = row.device_id ?? '';
       lose(id, { deviceId, spans: stretches.of(deviceId, lines), reason: 'set aside' });
       taken += 1;

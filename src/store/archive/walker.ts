@@ -162,7 +162,7 @@ function prepareNextDevice(db: Database.Database) {
   };
 }
 
-export interface TimedLines {
+interface TimedLines {
   /** Adds those of some lines that lie within the bounds. */
   add(lines: readonly string[]): void;
   /** How long all that was added is, in characters. */
@@ -183,7 +183,7 @@ interface Timed {
 }
 
 /** Gathers lines of a half-open stretch. */
-export function gatherLines(from: EpochNs, end: EpochNs): TimedLines {
+function gatherLines(from: EpochNs, end: EpochNs): TimedLines {
   let kept: Timed[] = [];
   let size = 0;
   let to = end;

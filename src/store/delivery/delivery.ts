@@ -7,16 +7,9 @@
  */
 import type Database from 'better-sqlite3';
 import type { FindDisplaced } from '../../core/lines/dialect.ts';
-import {
-  type DeliveryOutcome,
-  type DestinationState,
-  LOG_LANES,
-  type LogLane,
-  type LogPosition,
-  type LogStore,
-} from '../../core/state/log.ts';
+import { type DeliveryOutcome, type DestinationState, LOG_LANES, type LogStore } from '../../core/state/log.ts';
 import { StaleStateError } from '../../core/state/telemetry.ts';
-import type { Archive } from '../archive/archive.ts';
+import { type Archive, preparePosition } from '../archive/archive.ts';
 import type { Cleared } from '../archive/clearing.ts';
 import type { MissingTable } from './missing-points.ts';
 
@@ -27,8 +20,6 @@ export interface LogParts {
   /** Whether a device is being forgotten, or was. */
   readonly isForgotten: (deviceId: string) => boolean;
 }
-
-const START: LogPosition = { block: 0, line: 0 };
 
 /** Prepares the log of an open database. What writes only inside a transaction. */
 export function createLog(db: Database.Database, { archive, missing, cleared, isForgotten }: LogParts): LogStore {
@@ -66,18 +57,12 @@ export function createLog(db: Database.Database, { archive, missing, cleared, is
 }
 
 function createPositions(db: Database.Database, missing: MissingTable) {
-  const row = db.prepare<[number, string], { block: bigint; line: bigint }>(
-    'SELECT block, line FROM position WHERE destination_id = ? AND lane = ?',
-  );
+  const read = preparePosition(db);
   const write = db.prepare('INSERT OR REPLACE INTO position (destination_id, lane, block, line) VALUES (?, ?, ?, ?)');
   const quarantine = db.prepare(
     `INSERT OR IGNORE INTO quarantine (destination_id, source, content, reason, at_ms)
      VALUES (?, 'destination', ?, ?, ?)`,
   );
-  const read = (destinationId: number, lane: LogLane): LogPosition => {
-    const found = row.get(destinationId, lane);
-    return found === undefined ? START : { block: Number(found.block), line: Number(found.line) };
-  };
   return {
     read,
     /** @throws StaleStateError where the position is not the one the outcome begins at. */

@@ -5,6 +5,7 @@
  * Promise: of one device and reason no two ranges touch or overlap, and none is ever forgotten by adding another.
  */
 import type Database from 'better-sqlite3';
+import type { Interval } from '../../core/intervals.ts';
 import type { FoundPoints, MissingPoints, MissingReason, MissingSum } from '../../core/state/log.ts';
 import { DAY_NS, type EpochNs, maxNs, minNs } from '../../core/time.ts';
 
@@ -20,6 +21,8 @@ export interface MissingTable {
    * transaction.
    */
   cut(destinationId: number, found: FoundPoints, among: (missing: MissingPoints) => boolean): void;
+  /** Those of a device that reach into a range, by time. */
+  across(destinationId: number, deviceId: string, range: Interval): MissingPoints[];
   /** By device, reason and time. */
   list(destinationId: number): MissingPoints[];
   /** The sums of each reason, by reason. */
@@ -51,79 +54,18 @@ const BRIDGE_NS: Readonly<Record<MissingReason, bigint>> = {
 
 /** Prepares the missing points of an open database. */
 export function createMissingTable(db: Database.Database): MissingTable {
-  // No two of them overlap: of those that begin before, only the last one can reach so far.
-  const near = db.prepare<{ id: number; device: string; reason: string; from: EpochNs; to: EpochNs }, MissingRow>(
-    `SELECT device_id, reason, from_ns, to_ns, points FROM lack
-     WHERE destination_id = @id AND device_id = @device AND reason = @reason AND from_ns <= @to AND to_ns >= @from
-       AND from_ns >= ifnull((SELECT max(from_ns) FROM lack
-         WHERE destination_id = @id AND device_id = @device AND reason = @reason AND from_ns <= @from), @from)`,
-  );
-  const remove = db.prepare<[number, string, string, EpochNs]>(
-    'DELETE FROM lack WHERE destination_id = ? AND device_id = ? AND reason = ? AND from_ns = ?',
-  );
-  const insert = db.prepare(
-    'INSERT INTO lack (destination_id, device_id, reason, from_ns, to_ns, points) VALUES (?, ?, ?, ?, ?, ?)',
-  );
-  const across = db.prepare<[number, string, EpochNs, EpochNs], MissingRow>(
-    `SELECT device_id, reason, from_ns, to_ns, points FROM lack
-     WHERE destination_id = ? AND device_id = ? AND from_ns < ? AND to_ns > ?`,
-  );
-  const all = db.prepare<[number], MissingRow>(
-    `SELECT device_id, reason, from_ns, to_ns, points FROM lack
-     WHERE destination_id = ? ORDER BY device_id, reason, from_ns`,
-  );
-  const sums = db.prepare<[number], SumRow>(
-    `SELECT reason, sum(points) AS points, count(DISTINCT nullif(device_id, '')) AS devices,
-       min(from_ns) AS from_ns, max(to_ns) AS to_ns
-     FROM lack WHERE destination_id = ? GROUP BY reason ORDER BY reason`,
-  );
-  const nearTo = (
-    id: number,
-    { deviceId, reason, fromNs, toNs }: Omit<MissingPoints, 'points'>,
-    bridge: bigint,
-  ): MissingRow[] => near.all({ id, device: deviceId, reason, from: fromNs - bridge, to: toNs + bridge });
-  const addOne = (destinationId: number, missing: MissingPoints): void => {
-    const { deviceId, reason } = missing;
-    if (missing.fromNs >= missing.toNs) return;
-    const bridge = BRIDGE_NS[reason];
-    let merged = missing;
-    for (const row of nearTo(destinationId, missing, bridge)) {
-      remove.run(destinationId, deviceId, reason, row.from_ns);
-      merged = join(merged, toMissing(row));
-    }
-    insert.run(destinationId, deviceId, reason, merged.fromNs, merged.toNs, merged.points);
-  };
-  const cut: MissingTable['cut'] = (destinationId, found, among) => {
-    const { deviceId, fromNs, toNs, points } = found;
-    for (const row of across.all(destinationId, deviceId, toNs, fromNs)) {
-      const missing = toMissing(row);
-      if (!among(missing)) continue;
-      const { reason } = missing;
-      remove.run(destinationId, deviceId, reason, missing.fromNs);
-      const rests = [
-        { from: missing.fromNs, to: fromNs },
-        { from: toNs, to: missing.toNs },
-      ].filter(({ from, to }) => from < to);
-      // How many of its points lie where is not known to the point: what was found is not missing, the rest may be.
-      const left = Math.max(missing.points - points, rests.length);
-      rests.forEach(({ from, to }, index) => {
-        insert.run(destinationId, deviceId, reason, from, to, index === 0 ? left - (rests.length - 1) : 1);
-      });
-      // Others of it that may be missing keep their part of it, and nothing of the rest.
-      const others = reason === 'set aside' ? Math.min(found.left ?? 0, missing.points) : 0;
-      if (others === 0) continue;
-      insert.run(destinationId, deviceId, reason, maxNs(missing.fromNs, fromNs), minNs(missing.toNs, toNs), others);
-    }
-  };
+  const rows = prepareRows(db);
   return {
-    cut,
-    take: (destinationId, found) => cut(destinationId, found, ({ reason }) => REPAIRABLE.includes(reason)),
     add: (destinationId, missing) => {
-      for (const each of missing) addOne(destinationId, each);
+      for (const each of missing) addMissing(rows, destinationId, each);
     },
-    list: (destinationId) => all.all(destinationId).map(toMissing),
+    cut: (destinationId, found, among) => cutMissing(rows, destinationId, { found, among }),
+    take: (destinationId, found) =>
+      cutMissing(rows, destinationId, { found, among: ({ reason }) => REPAIRABLE.includes(reason) }),
+    across: (destinationId, deviceId, range) => across(rows, destinationId, deviceId, range),
+    list: (destinationId) => rows.all.all(destinationId).map(toMissing),
     sums: (destinationId) =>
-      sums.all(destinationId).map(({ reason, points, devices, from_ns, to_ns }) => ({
+      rows.sums.all(destinationId).map(({ reason, points, devices, from_ns, to_ns }) => ({
         reason,
         points: Number(points),
         devices: Number(devices),
@@ -131,6 +73,79 @@ export function createMissingTable(db: Database.Database): MissingTable {
         toNs: to_ns,
       })),
   };
+}
+
+type Rows = ReturnType<typeof prepareRows>;
+
+function prepareRows(db: Database.Database) {
+  const columns = 'SELECT device_id, reason, from_ns, to_ns, points FROM lack';
+  return {
+    // No two of them overlap: of those that begin before, only the last one can reach so far.
+    near: db.prepare<{ id: number; device: string; reason: string; from: EpochNs; to: EpochNs }, MissingRow>(
+      `${columns}
+       WHERE destination_id = @id AND device_id = @device AND reason = @reason AND from_ns <= @to AND to_ns >= @from
+         AND from_ns >= ifnull((SELECT max(from_ns) FROM lack
+           WHERE destination_id = @id AND device_id = @device AND reason = @reason AND from_ns <= @from), @from)`,
+    ),
+    remove: db.prepare<[number, string, string, EpochNs]>(
+      'DELETE FROM lack WHERE destination_id = ? AND device_id = ? AND reason = ? AND from_ns = ?',
+    ),
+    insert: db.prepare(
+      'INSERT INTO lack (destination_id, device_id, reason, from_ns, to_ns, points) VALUES (?, ?, ?, ?, ?, ?)',
+    ),
+    across: db.prepare<[number, string, EpochNs, EpochNs], MissingRow>(
+      `${columns} WHERE destination_id = ? AND device_id = ? AND from_ns < ? AND to_ns > ? ORDER BY from_ns`,
+    ),
+    all: db.prepare<[number], MissingRow>(`${columns} WHERE destination_id = ? ORDER BY device_id, reason, from_ns`),
+    sums: db.prepare<[number], SumRow>(
+      `SELECT reason, sum(points) AS points, count(DISTINCT nullif(device_id, '')) AS devices,
+         min(from_ns) AS from_ns, max(to_ns) AS to_ns
+       FROM lack WHERE destination_id = ? GROUP BY reason ORDER BY reason`,
+    ),
+  };
+}
+
+/** Adds a range, as one with those of its device and reason that it touches. */
+function addMissing({ near, remove, insert }: Rows, id: number, missing: MissingPoints): void {
+  const { deviceId, reason, fromNs, toNs } = missing;
+  if (fromNs >= toNs) return;
+  const bridge = BRIDGE_NS[reason];
+  let merged = missing;
+  for (const row of near.all({ id, device: deviceId, reason, from: fromNs - bridge, to: toNs + bridge })) {
+    remove.run(id, deviceId, reason, row.from_ns);
+    merged = join(merged, toMissing(row));
+  }
+  insert.run(id, deviceId, reason, merged.fromNs, merged.toNs, merged.points);
+}
+
+/** Takes a range out of those that `among` names. */
+function cutMissing(
+  rows: Rows,
+  id: number,
+  { found, among }: { readonly found: FoundPoints; readonly among: (missing: MissingPoints) => boolean },
+): void {
+  const { deviceId, fromNs, toNs, points } = found;
+  for (const missing of across(rows, id, deviceId, { from: fromNs, to: toNs }).filter(among)) {
+    const { reason } = missing;
+    rows.remove.run(id, deviceId, reason, missing.fromNs);
+    const rests = [
+      { from: missing.fromNs, to: fromNs },
+      { from: toNs, to: missing.toNs },
+    ].filter(({ from, to }) => from < to);
+    // How many of its points lie where is not known to the point: what was found is not missing, the rest may be.
+    const left = Math.max(missing.points - points, rests.length);
+    rests.forEach(({ from, to }, index) => {
+      rows.insert.run(id, deviceId, reason, from, to, index === 0 ? left - (rests.length - 1) : 1);
+    });
+    // Others of it that may be missing keep their part of it, and nothing of the rest.
+    const others = reason === 'set aside' ? Math.min(found.left ?? 0, missing.points) : 0;
+    if (others === 0) continue;
+    rows.insert.run(id, deviceId, reason, maxNs(missing.fromNs, fromNs), minNs(missing.toNs, toNs), others);
+  }
+}
+
+function across(rows: Rows, id: number, deviceId: string, { from, to }: Interval): MissingPoints[] {
+  return rows.across.all(id, deviceId, to, from).map(toMissing);
 }
 
 /** What a repair can bring back: what is older than a destination keeps stays so. */

@@ -8,6 +8,7 @@
 import type Database from 'better-sqlite3';
 import { readLine } from '../../core/lines/line-reader.ts';
 import type { LogLane } from '../../core/state/log.ts';
+import { preparePosition } from '../archive/archive.ts';
 import { pack, unpack } from '../archive/block-codec.ts';
 
 interface BlockRow {
@@ -24,7 +25,7 @@ interface PlaceRow {
 }
 
 /** What one step came to. */
-export interface LineStep {
+interface LineStep {
   /** The last block that was looked at; `null` behind the last one. */
   readonly at: number | null;
   readonly removed: number;
@@ -123,9 +124,7 @@ export function createLineRemoval(
 
 /** Where destinations stand in a block. */
 function createPlaces(db: Database.Database) {
-  const before = db.prepare<[number, string], { block: bigint; line: bigint }>(
-    'SELECT block, line FROM position WHERE destination_id = ? AND lane = ?',
-  );
+  const position = preparePosition(db);
   const inside = db.prepare<[string, bigint], PlaceRow>(
     'SELECT destination_id, line FROM position WHERE lane = ? AND block = ? AND line > 0',
   );
@@ -134,9 +133,8 @@ function createPlaces(db: Database.Database) {
     /** Whether all of them have acknowledged a line of a block. */
     areBehind: ({ lane, seq }: BlockRow, line: number, destinations: readonly number[]): boolean =>
       destinations.every((id) => {
-        const place = before.get(id, lane);
-        if (place === undefined) return false;
-        return place.block > seq || (place.block === seq && Number(place.line) > line);
+        const place = position(id, lane);
+        return place.block > seq || (BigInt(place.block) === seq && place.line > line);
       }),
     leave: ({ lane, seq }: BlockRow, lineNow: (line: number) => number): void => {
       for (const { destination_id, line } of inside.all(lane, seq)) {

@@ -13,6 +13,7 @@ import { aboutItem } from '../../core/quarantine.ts';
 import type { LogLane } from '../../core/state/log.ts';
 import type { ForgetStep, ForgetStore, ForgottenCounts } from '../../core/state/state.ts';
 import { ForgottenError } from '../../core/state/telemetry.ts';
+import { preparePosition } from '../archive/archive.ts';
 import { unpack } from '../archive/block-codec.ts';
 import type { QuarantineReader } from '../delivery/quarantine.ts';
 import type { Facts } from '../facts.ts';
@@ -185,9 +186,7 @@ interface PendingRow {
 const PENDING_ROWS = 500;
 
 function createPending(db: Database.Database): ForgetStore['pending'] {
-  const position = db.prepare<[number, string], { block: bigint; line: bigint }>(
-    'SELECT block, line FROM position WHERE destination_id = ? AND lane = ?',
-  );
+  const position = preparePosition(db);
   const rows = db.prepare<[LogLane, number], PendingRow>(
     `SELECT seq, device_id, lines FROM block WHERE lane = ? AND seq >= ? ORDER BY seq LIMIT ${PENDING_ROWS}`,
   );
@@ -199,12 +198,12 @@ function createPending(db: Database.Database): ForgetStore['pending'] {
     return packed === undefined ? 0 : linesOf(unpack(packed), tag).filter((at) => at >= from).length;
   };
   return (deviceId, { destinationId, lane, from }) => {
-    const place = position.get(destinationId, lane) ?? { block: 0n, line: 0n };
-    const found = rows.all(lane, Math.max(from, Number(place.block)));
+    const place = position(destinationId, lane);
+    const found = rows.all(lane, Math.max(from, place.block));
     const tag = identityTag(deviceId);
     const lines = found
       .filter(({ device_id }) => device_id === null || device_id === deviceId)
-      .reduce((sum, row) => sum + countOf(row, tag, row.seq === place.block ? Number(place.line) : 0), 0);
+      .reduce((sum, row) => sum + countOf(row, tag, Number(row.seq) === place.block ? place.line : 0), 0);
     const last = found.at(-1);
     return { lines, next: last === undefined || found.length < PENDING_ROWS ? null : Number(last.seq) + 1 };
   };

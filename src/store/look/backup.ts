@@ -1,5 +1,5 @@
 /**
- * A copy of the state as one moment shows it, made beside the process that works with it (design 1.2, `--backup`).
+ * A copy of the state as one moment shows it, made beside the process that works with it (`--backup`).
  *
  * Promises: no lock is taken and nothing of the state is changed; the copy is one file that only its owner may read, it
  * has its name only once it is whole, checked and on the disk, and it never takes the place of another file.
@@ -16,7 +16,7 @@ import type { Random } from '../../core/ports.ts';
 import { megabytes, plainText } from '../../core/text.ts';
 import { STATE_FILE } from '../open/database.ts';
 import { APPLICATION_ID } from '../open/migrations.ts';
-import { createPrivate, requireNewFile, takeName } from '../open/new-file.ts';
+import { createPrivate, partOf, requireNewFile, takeName } from '../open/new-file.ts';
 import { explainedReading, requireState } from '../open/read-only.ts';
 import { createDisk } from './place.ts';
 
@@ -52,7 +52,7 @@ export async function backUpState(options: BackupOptions, signal: AbortSignal): 
   const file = resolve(options.file);
   requireState(options.directory);
   requireNewFile('--backup', options.file);
-  const part = `${file}.${Math.floor(options.random() * 2 ** 32).toString(16)}.part`;
+  const part = partOf(file, options.random);
   const db = explainedReading(source, () => new Database(source, { readonly: true, fileMustExist: true }));
   try {
     const bytes = explainedReading(source, () => beginReading(db, source));
@@ -63,7 +63,7 @@ export async function backUpState(options: BackupOptions, signal: AbortSignal): 
       options.onProgress(1, bytes);
       return settleFile(part);
     });
-    atPlaceSync(file, () => {
+    await atPlace(file, () => {
       takeName('--backup', part, file);
       keepName(file);
     });
@@ -129,7 +129,6 @@ function unsound(verdict: string): UserError {
   );
 }
 
-/** Gives the copy its name, unless somebody has taken that meanwhile. */
 /** By its directory a name is on the disk; some file systems know of none that can be synced. */
 function keepName(file: string): void {
   try {
@@ -146,17 +145,9 @@ function syncFile(path: string): void {
   }
 }
 
-async function atPlace<T>(file: string, work: () => Promise<T>): Promise<T> {
+async function atPlace<T>(file: string, work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();
-  } catch (error) {
-    throw placed(file, error);
-  }
-}
-
-function atPlaceSync(file: string, work: () => void): void {
-  try {
-    work();
   } catch (error) {
     throw placed(file, error);
   }

@@ -7,7 +7,9 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
+import { isRecord } from '../../core/json.ts';
 import { plainText } from '../../core/text.ts';
+import { DAY_MS } from '../../core/time.ts';
 import { ACCOUNT, API_WORKSPACE, WORKSPACE_TAG } from '../facts.ts';
 import { STATE_FILE } from '../open/database.ts';
 
@@ -41,7 +43,6 @@ export interface BundleLook {
 const SIZES_UP_TO_BYTES = 512 * 1024 ** 2;
 
 const LAST = { requests: 50, jobs: 20, reasons: 30 };
-const DAY_MS = 86_400_000;
 
 /** The parts that are questions to the database. */
 const QUESTIONS = {
@@ -161,9 +162,8 @@ function namedIn(db: Database.Database): BundleLook['named'] {
 
 function accountNames(text: string): string[] {
   const account: unknown = attempt(() => JSON.parse(text));
-  if (typeof account !== 'object' || account === null) return [];
-  const { workspaceId, name } = account as { workspaceId?: unknown; name?: unknown };
-  return [workspaceId, name].filter((each) => typeof each === 'string');
+  if (!isRecord(account)) return [];
+  return [account['workspaceId'], account['name']].filter((each) => typeof each === 'string');
 }
 
 /** The files of a data directory with their sizes and modes. */

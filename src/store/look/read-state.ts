@@ -74,7 +74,7 @@ function readStateOf(db: Database.Database, directory: string, path: string): Re
 const FIRST_STEP = 1;
 
 /** What is held of a device. */
-export interface HeldTelemetry {
+interface HeldTelemetry {
   /** What is held in full. */
   readonly held: Intervals;
   readonly newestMs: EpochMs | null;

@@ -5,11 +5,12 @@ import type Database from 'better-sqlite3';
 import { type Interval, includes, intersect, normalize } from '../../core/intervals.ts';
 import { descriptiveTag, encodeSeries, identityTag, type TagValue } from '../../core/lines/line-protocol.ts';
 import { nameAt } from '../../core/lines/names.ts';
-import type { LogLane, MissingPoints, MissingReason } from '../../core/state/log.ts';
+import type { LogLane } from '../../core/state/log.ts';
 import type { KeptDay, KeptLine, KeptStretch, VerifyState } from '../../core/state/verify.ts';
 import type { EpochNs } from '../../core/time.ts';
 import { unpack } from '../archive/block-codec.ts';
 import { createDisplacedSearch } from '../delivery/delivery.ts';
+import { createMissingTable } from '../delivery/missing-points.ts';
 import { explainedCalls } from '../explain.ts';
 import { hasShape, openReading } from '../open/read-only.ts';
 
@@ -51,7 +52,7 @@ function lookOver(db: Database.Database): VerifyState {
     covered: (deviceId) => normalize(covered.all(deviceId)),
     clearedOthers: (deviceId, { from, to }) => Number(others.get(deviceId, to, from) ?? 0n),
     positions: createPositions(db),
-    missing: createLackLook(db),
+    missing: createMissingTable(db).across,
     stretch: createStretchLook(db, fact.get('workspace_tag') ?? ''),
     displacedTo: createDisplacedSearch(db),
     close: () => void db.close(),
@@ -110,30 +111,6 @@ function createPositions(db: Database.Database): VerifyState['positions'] {
     }
     return positions;
   });
-}
-
-interface LackRow {
-  readonly reason: MissingReason;
-  readonly from_ns: EpochNs;
-  readonly to_ns: EpochNs;
-  readonly points: bigint;
-}
-
-function createLackLook(db: Database.Database): VerifyState['missing'] {
-  const read = db.prepare<[number, string, EpochNs, EpochNs], LackRow>(
-    `SELECT reason, from_ns, to_ns, points FROM lack
-     WHERE destination_id = ? AND device_id = ? AND from_ns < ? AND to_ns > ? ORDER BY from_ns`,
-  );
-  return (destinationId, deviceId, { from, to }) =>
-    read.all(destinationId, deviceId, to, from).map(
-      (row): MissingPoints => ({
-        deviceId,
-        fromNs: row.from_ns,
-        toNs: row.to_ns,
-        reason: row.reason,
-        points: Number(row.points),
-      }),
-    );
 }
 
 interface BlockRow {

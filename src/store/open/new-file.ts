@@ -31,6 +31,11 @@ export function requireNewFile(option: string, given: string): void {
   }
 }
 
+/** The name of the file beside it that it is written into first. */
+export function partOf(file: string, random: Random): string {
+  return `${file}.${Math.floor(random() * 2 ** 32).toString(16)}.part`;
+}
+
 /** Gives what was written beside it the name. @throws UserError (exit 1) where another file has it by now. */
 export function takeName(option: string, part: string, given: string): void {
   const file = resolve(given);
@@ -60,7 +65,7 @@ export function createPrivate(path: string): void {
 /** Writes it. @throws UserError (exit 1) where that cannot be done; nothing is left then. */
 export function writeBundle(given: string, text: string, random: Random): void {
   const file = resolve(given);
-  const part = `${file}.${Math.floor(random() * 2 ** 32).toString(16)}.part`;
+  const part = partOf(file, random);
   try {
     const handle = openSync(part, 'wx', 0o600);
     try {
