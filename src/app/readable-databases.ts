@@ -14,16 +14,28 @@ export interface Database {
   readonly batchLines: number;
 }
 
+/** Every database of a configuration with its name: that of the section `influx`, and the further destinations. */
+export function configuredDatabases<Influx extends object, Destination>({
+  influx,
+  destinations,
+}: {
+  readonly influx: Influx | null;
+  readonly destinations: readonly Destination[];
+}): (Destination | (Influx & { readonly name: string }))[] {
+  return [...(influx === null ? [] : [{ name: 'influx', ...influx }]), ...destinations];
+}
+
 /**
  * The databases of a configuration, or the one of a name.
  *
  * @throws UserError (exit 2) for a name that is none of them.
  */
 export function databasesOf(
-  { influx, destinations, proxies }: Pick<StateConfig, 'influx' | 'destinations' | 'proxies'>,
+  config: Pick<StateConfig, 'influx' | 'destinations' | 'proxies'>,
   name: string | null,
 ): Database[] {
-  const all = [...(influx === null ? [] : [{ name: 'influx', ...influx }]), ...destinations];
+  const { proxies } = config;
+  const all = configuredDatabases(config);
   if (name !== null && !all.some((database) => database.name === name)) {
     const names = all.map((database) => database.name).join(', ');
     const there = names === '' ? 'none is configured' : `there is ${names}`;

@@ -106,7 +106,10 @@ async function runLoaded<C extends StateConfig>(
 
 /** `--check` alone goes on where the configuration cannot be used: to tell of it. */
 async function checkCommand(command: CheckCommand, input: ConfigInput, ports: ProcessPorts): Promise<number> {
-  const { readForCheck, runCheckCommand } = await import('./check/command.ts');
+  const [{ runCheckCommand }, { readForCheck }] = await Promise.all([
+    import('./check/command.ts'),
+    import('./check/config.ts'),
+  ]);
   const { read, ...loaded } = readForCheck(input);
   const run = begin(loaded, command, ports);
   const { secretVariables } = loaded;

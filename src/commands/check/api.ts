@@ -1,190 +1,155 @@
 /**
- * `--check`, the API: whether the key is accepted and what it may read, tried with at most six requests, each through the
- * gate and booked like any other, and none of them twice.
- *
- * Promises: nothing that comes back is archived, delivered or pinned to the state; of the account only the figures of the
- * plan are kept, and only where none are known yet (the gate paces by them). What is wrong with one thing keeps no other
- * from being tried, unless the others would fail by the same.
+ * `--check`, the API: the way to it, and then the questions, by this process or by the daemon that holds the state.
  */
-import { type ApiFindings, CHECK_REQUESTS, type CheckNotes, createNotes } from '../../core/check.ts';
-import type { Observe } from '../../core/events.ts';
-import type { ApiFault } from '../../core/faults.ts';
-import type { Api, Clock, Purpose } from '../../core/ports.ts';
-import type { Learnt } from '../../core/quota.ts';
-import type { Account, DevicePage, DeviceRecord } from '../../core/records.ts';
-import { counted } from '../../core/text.ts';
-import { floorToSecond, HOUR_NS, msToNs } from '../../core/time.ts';
-import type { SyncContext } from '../../ingest/context.ts';
-import { type Asker, createAsker, type Waits } from './ask.ts';
-import { noteBounds } from './bounds.ts';
-import { noteAllowance, noteClock, noteHistory, noteLearnt, notePlan, noteWorkspace } from './facts.ts';
-import { noteFault } from './faults.ts';
+import { type Reached, reach, type Step } from '../../api/reach.ts';
+import { realClock } from '../../app/real-clock.ts';
+import type { Voice } from '../../app/terminal.ts';
+import { withQuestions } from '../../app/with-sync.ts';
+import type { Config } from '../../config/config.ts';
+import { type ApiFindings, type CheckNotes, createNotes, inTwo, readApiFindings } from '../../core/check.ts';
+import { UserError } from '../../core/faults.ts';
+import { isRecord } from '../../core/json.ts';
+import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../core/time.ts';
+import { HeldError } from '../../store/open/lock.ts';
+import { doOrFollow } from '../shared/do-or-follow.ts';
+import { SCOPES, spanWords } from './findings.ts';
+import { createApiCheck } from './job.ts';
 
-export interface CheckApiParts {
-  readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'allowance' | 'settings'> & { readonly clock: Clock };
-  readonly askerOf: (requests: number) => { readonly api: Api; readonly spent: () => number };
-  readonly learnt: () => Learnt;
-  /** Lets somebody hear of every event. */
-  readonly listen: (listener: Observe) => void;
-  /** The workspace that the state belongs to, by its id in the API; `null` where it belongs to none yet. */
-  readonly pinnedWorkspace: () => string | null;
-  /** How long a request may take once it may go. */
-  readonly timeoutMs: number;
+interface ApiPart {
+  readonly config: Config;
+  readonly voice: Voice;
+  /** Whether requests can be booked: without that none is made. */
+  readonly canBook: boolean;
 }
 
-/** What a key is for. The first two are what nothing can be synced without. */
-export const SCOPES = ['devices:read', 'telemetry:read', 'alerts:read', 'account:read'] as const;
-
-export type Scope = (typeof SCOPES)[number];
-
-/** Prepares the check for one run or many: hears of waits from now on. */
-export function createApiCheck(
-  parts: CheckApiParts,
-): (onAsk: (scope: Scope) => void, signal: AbortSignal) => Promise<ApiFindings> {
-  const waits: Waits = { onWait: null };
-  parts.listen((event) => {
-    if (event.type === 'allowance-wait') waits.onWait?.(event.untilMs, event.reason);
-  });
-  return async (onAsk, signal) => await checkApi(parts, { onAsk, waits }, signal);
-}
-
-async function checkApi(
-  parts: CheckApiParts,
-  { onAsk, waits }: { onAsk: (scope: Scope) => void; waits: Waits },
-  signal: AbortSignal,
-): Promise<ApiFindings> {
-  const { api, spent } = parts.askerOf(CHECK_REQUESTS);
+/** All lines on the API. Throws only the signal's reason, when that aborts, and mistakes of this program. */
+export async function apiLines({ config, voice, canBook }: ApiPart, signal: AbortSignal): Promise<ApiFindings> {
   const notes = createNotes('api');
-  const asker = createAsker({ ...parts, waits, onAsk, onFault: (scope, fault) => noteFault(notes, scope, fault) });
-  const account = await askAccount(parts, { api, asker, notes }, signal);
-  const page = await asker.ask(
-    { scope: 'devices:read', put: async (stop) => await api.devices(null, of('devices'), stop) },
-    signal,
-  );
-  if (page !== null) noteDevices(notes, page);
-  await askTelemetry(parts, { api, asker, notes, device: deviceToAsk(page) }, signal);
-  const alerts = await asker.ask(
-    { scope: 'alerts:read', put: async (stop) => await api.alerts(null, of('alerts'), stop) },
-    signal,
-  );
-  if (alerts !== null) {
-    notes.ok('alerts:read', `granted: ${countOf(alerts.alerts.length, alerts.nextCursor !== null, 'alert')} listed`);
+  voice.hint(`looking for ${new URL(config.api.url).host} …`);
+  if (!(await isReached(notes, config, signal))) return left(notes, 'the API cannot be reached');
+  if (!canBook) return left(notes, 'every request is booked in the state first, and that cannot be used');
+  try {
+    const found = await askApi({ config, voice }, signal);
+    return { requests: found.requests, checks: [...notes.lines, ...found.checks] };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof UserError)) throw error;
+    const exitCode = error.exitCode === 77 || error.exitCode === 78 ? error.exitCode : 1;
+    notes.fail('asking', { ...inTwo(error.message), exitCode });
+    return left(notes, 'see above');
   }
-  if (asker.hasAnswered()) noteKey(notes);
-  if (asker.stoppedBy() !== null) skipRest(notes, `not asked: ${asker.stoppedBy()}`);
-  if (account !== null) {
-    notePlan(notes, account);
-    noteHistory(notes, account, parts.context);
-    noteWorkspace(notes, account, parts.pinnedWorkspace());
+}
+
+function left(notes: CheckNotes, why: string): ApiFindings {
+  for (const scope of SCOPES) notes.skip(scope, `not asked: ${why}`);
+  return { requests: 0, checks: notes.lines };
+}
+
+/** Connecting is done within this, or not at all. */
+const REACH_MS = 10 * SECOND_MS;
+
+/** A certificate that ends sooner is told. */
+const ENDING_MS = 14 * DAY_MS;
+
+async function isReached(notes: CheckNotes, { api, proxies }: Config, signal: AbortSignal): Promise<boolean> {
+  const isTls = api.url.startsWith('https:');
+  const proxy = Object.keys(proxies).find((name) => name.toUpperCase() === (isTls ? 'HTTPS_PROXY' : 'HTTP_PROXY'));
+  if (proxy !== undefined) {
+    notes.ok('way', `through the proxy of ${proxy}, where NO_PROXY does not say otherwise`);
+    return true;
   }
-  if (asker.hasAnswered()) {
-    noteClock(notes, parts.context);
-    if (!has(notes, 'allowance')) noteAllowance(notes, parts.context.allowance());
+  const timeoutMs = Math.min(REACH_MS, api.timeoutMs);
+  const reached = await reach({ url: api.url, ca: api.ca, timeoutMs }, signal);
+  return noteReached(notes, reached);
+}
+
+/** Tells of each step. @returns whether all were made. */
+function noteReached(notes: CheckNotes, { host, port, name, connection, tls }: Reached): boolean {
+  const steps = [
+    noteStep(notes, name, {
+      name: 'name',
+      words: (addresses) => `${host} is ${addresses.slice(0, 3).join(', ')}`,
+      remedy: 'Correct the host in api.url, or look after the name servers of this machine (/etc/resolv.conf).',
+    }),
+    noteStep(notes, connection, {
+      name: 'connection',
+      words: (address) => `${address === '' ? host : address} takes connections on port ${port}`,
+      remedy: `Look whether api.url is right (${host}, port ${port}), the server is up, and no firewall stands between.`,
+    }),
+    noteStep(notes, tls?.ok === true && isEnding(tls.found.endsMs) ? null : tls, {
+      name: 'TLS',
+      words: ({ protocol, endsMs }) =>
+        `${protocol}; the certificate is trusted${endsMs === null ? '' : `, for ${spanWords(endsMs - realClock.nowMs())} more`}`,
+      remedy:
+        'An authority of your own goes into api.ca_file (PEM); the host in api.url has to be one that the certificate names; the clock of this machine has to be right. A server without TLS is http://.',
+    }),
+  ];
+  if (tls?.ok === true && isEnding(tls.found.endsMs)) {
+    const message = `the certificate of the API ends in ${spanWords(Math.max(0, (tls.found.endsMs ?? 0) - realClock.nowMs()))}`;
+    notes.warn('TLS', { message, remedy: 'Have whoever runs the API renew it.' });
   }
-  noteLearnt(notes, parts.learnt(), page);
-  return { requests: spent(), checks: notes.lines };
+  return steps.every((isMade) => isMade);
 }
 
-interface Asking {
-  readonly api: Api;
-  readonly asker: Asker;
-  readonly notes: CheckNotes;
+function isEnding(endsMs: number | null): boolean {
+  return endsMs !== null && endsMs - realClock.nowMs() < ENDING_MS;
 }
 
-function of(stream: Purpose['stream'], deviceId?: string): Purpose {
-  return { lane: 'inventory', stream, ...(deviceId === undefined ? {} : { deviceId }) };
+interface StepWords<T> {
+  readonly name: string;
+  readonly words: (found: T) => string;
+  readonly remedy: string;
 }
 
-async function askAccount(
-  { context: { store }, pinnedWorkspace }: CheckApiParts,
-  { api, asker, notes }: Asking,
-  signal: AbortSignal,
-): Promise<Account | null> {
-  const account = await asker.ask(
-    { scope: 'account:read', put: async (stop) => await api.account(of('account'), stop) },
-    signal,
-  );
-  if (account === null) return null;
-  notes.ok('account:read', 'granted');
-  const pinned = pinnedWorkspace();
-  // Without the plan's figures the gate goes at a crawl; those of another workspace are none of this state's.
-  if (store.account() === null && (pinned === null || pinned === account.workspaceId)) store.keepAccount(account, []);
-  return account;
+function noteStep<T>(notes: CheckNotes, step: Step<T> | null, { name, words, remedy }: StepWords<T>): boolean {
+  if (step === null) return true;
+  if (step.ok) notes.ok(name, words(step.found));
+  else notes.fail(name, { message: step.why.message, remedy });
+  return step.ok;
 }
 
-function noteDevices(notes: CheckNotes, { devices, nextCursor }: DevicePage): void {
-  notes.ok('devices:read', `granted: ${countOf(devices.length, nextCursor !== null, 'device')} listed`);
-}
+/** The daemon may have other work under way: that is waited for no longer than this, all in all. */
+const FOLLOW_MS = 3 * MINUTE_MS;
 
-/** An id that no workspace has: with the scope it is answered by 404. */
-const NOBODY = 'tidemark-check';
-
-async function askTelemetry(
-  { context }: CheckApiParts,
-  { api, asker, notes, device }: Asking & { readonly device: DeviceRecord | null },
-  signal: AbortSignal,
-): Promise<void> {
-  const deviceId = device?.deviceId ?? NOBODY;
-  const newest = device?.lastSeenAt ?? msToNs(context.serverClock.nowMs());
-  const query = { deviceId, after: floorToSecond(newest - HOUR_NS), before: null, cursor: null };
-  let isThere = true;
-  const put = async (stop: AbortSignal) => await api.telemetry(query, of('telemetry', deviceId), stop);
-  const isAnswer = ({ kind }: ApiFault): boolean => {
-    if (kind === 'not-found') isThere = false;
-    return kind === 'not-found';
+async function askApi(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Promise<ApiFindings> {
+  const { config, voice } = part;
+  const patience = AbortSignal.timeout(FOLLOW_MS);
+  const show = (progress: unknown): void => {
+    const asking = isRecord(progress) ? progress['asking'] : null;
+    if (typeof asking === 'string') voice.hint(`the daemon asks the API: ${asking} …`);
   };
-  const page = await asker.ask({ scope: 'telemetry:read', put, isAnswer }, signal);
-  if (!isThere) {
-    const who =
-      device === null ? 'there is no device to try it on, and one that is not there' : 'the device that was tried';
-    notes.ok('telemetry:read', `granted, it seems: ${who} is answered by 404, not by a refusal`);
+  try {
+    return await doOrFollow(
+      {
+        kind: 'check',
+        args: {},
+        askedBy: '--check',
+        alone: () => askAlone(part, signal),
+        read: readApiFindings,
+        failed: ({ message }) => {
+          const words = message ?? 'it says nothing that this version understands';
+          return new UserError(`The daemon did not ask the API: ${words}`, 1);
+        },
+        show,
+      },
+      { dataDir: config.dataDir, voice },
+      { signal: AbortSignal.any([signal, patience]) },
+    );
+  } catch (error) {
+    signal.throwIfAborted();
+    if (patience.aborted)
+      throw new UserError('The daemon has other work under way. Run it again when that is done.', 1);
+    if (error instanceof HeldError) throw new UserError(TAKES_NO_JOBS, 1);
+    throw error;
   }
-  if (page === null) {
-    await noteBounds(notes, null, null);
-    return;
-  }
-  notes.ok(
-    'telemetry:read',
-    `granted: ${countOf(page.readings.length, page.nextCursor !== null, 'reading')} of a device`,
-  );
-  await noteBounds(notes, page, async (bounds) => {
-    const window = { deviceId, ...bounds, cursor: null };
-    const again = async (stop: AbortSignal) => await api.telemetry(window, of('telemetry', deviceId), stop);
-    return await asker.ask({ scope: null, put: again, isAnswer: () => true }, signal);
+}
+
+const TAKES_NO_JOBS =
+  'Another process works with the state, and takes no work from others: a one-off, the demo, or a daemon of another version. Run it again when that has ended, or restart the daemon with this version.';
+
+async function askAlone({ config, voice }: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Promise<ApiFindings> {
+  return await withQuestions({ config, voice }, async (sync) => {
+    const check = createApiCheck({ ...sync, timeoutMs: config.api.timeoutMs });
+    return await check((scope) => voice.hint(`asking the API: ${scope} …`), signal);
   });
-}
-
-/** The one that was seen last: it has something to show. */
-function deviceToAsk(page: DevicePage | null): DeviceRecord | null {
-  return (page?.devices ?? []).reduce<DeviceRecord | null>(
-    (best, device) => (best === null || (device.lastSeenAt ?? 0n) > (best.lastSeenAt ?? 0n) ? device : best),
-    null,
-  );
-}
-
-function noteKey(notes: CheckNotes): void {
-  if (has(notes, 'key') || has(notes, 'access')) return;
-  notes.lines.unshift({ ...KEY_ACCEPTED });
-}
-
-const KEY_ACCEPTED = {
-  area: 'api',
-  destination: null,
-  name: 'key',
-  status: 'ok',
-  message: 'accepted',
-  remedy: null,
-  exit_code: 0,
-} as const;
-
-function skipRest(notes: CheckNotes, why: string): void {
-  for (const scope of SCOPES) if (!has(notes, scope)) notes.skip(scope, why);
-}
-
-function countOf(count: number, isMore: boolean, what: string): string {
-  return `${isMore ? 'the first ' : ''}${counted(count, what)}`;
-}
-
-function has({ lines }: CheckNotes, name: string): boolean {
-  return lines.some((line) => line.name === name);
 }

@@ -11,8 +11,11 @@ import { realClock, realRandom } from '../../app/real-clock.ts';
 import type { ProcessPorts, RuntimeFacts } from '../../app/terminal.ts';
 import { VERSION } from '../../app/version.ts';
 import type { ConfigTold } from '../../config/describe.ts';
+import type { Listen } from '../../config/listen.ts';
 import type { CheckReport } from '../../core/check.ts';
 import { UserError } from '../../core/faults.ts';
+import { isRecord } from '../../core/json.ts';
+import type { RecentEvent } from '../../core/page-facts.ts';
 import { Secret } from '../../core/secret.ts';
 import type { DeviceStatus, StatusReport } from '../../core/status.ts';
 import { plainText } from '../../core/text.ts';
@@ -21,10 +24,9 @@ import { reportNow } from '../../report/report.ts';
 import { filesOf, lookForBundle, type Unavailable } from '../../store/look/bundle.ts';
 import { openToRead } from '../../store/look/read-state.ts';
 import { writeBundle } from '../../store/open/new-file.ts';
+import { getPage } from '../shared/get-page.ts';
 import { partsOfState } from '../shared/state-report.ts';
-import { askDaemon } from './bundle-daemon.ts';
-import type { CheckParts } from './command.ts';
-import { createPseudonyms, type Pseudonyms, withoutPeople, withoutQuotedAnswers, withoutQuotes } from './pseudonyms.ts';
+import type { CheckParts } from './config.ts';
 
 export interface BundleParts extends CheckParts {
   /** What the check itself has found. */
@@ -201,4 +203,122 @@ function mapTexts(value: unknown, change: (text: string) => string): unknown {
   if (Array.isArray(value)) return value.map((each) => mapTexts(each, change));
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, mapTexts(each, change)]));
+}
+
+/** What was answered; or why nothing was. */
+interface DaemonTold {
+  readonly health: unknown;
+  readonly ready: unknown;
+  /** What happened last, the newest first, in the log's words: without what it tells beside them, which has names in it. */
+  readonly events: readonly EventTold[];
+  /** Lines of `/metrics`: those of Tidemark, none of a device. */
+  readonly metrics: readonly string[];
+}
+
+type EventTold = Pick<RecentEvent, 'at' | 'level' | 'event' | 'message'>;
+
+/** A page that does not come within this does not come. */
+const MOST = { withinMs: 5000, bytes: 4 * 1024 * 1024 };
+
+/** Asks the daemon. @returns `null` where none answers there, or it is none. */
+async function askDaemon(listen: Listen): Promise<DaemonTold | null> {
+  if (listen.port === 0) return null;
+  const page = async (path: string): Promise<string> => (await getPage(listen, path, MOST)).body;
+  try {
+    const health = parsed(await page('/healthz'));
+    if (!isRecord(health) || !('healthy' in health)) return null;
+    const ready = parsed(await page('/readyz'));
+    const metrics = (await page('/metrics'))
+      .split('\n')
+      .filter((line) => /^(?:tidemark|process|nodejs)_/.test(line) && !line.includes('device_id='));
+    return { health, ready, events: eventsOf(parsed(await page('/events.json'))), metrics };
+  } catch {
+    return null;
+  }
+}
+
+function eventsOf(served: unknown): EventTold[] {
+  const list: unknown[] = Array.isArray(served) ? served : [];
+  return list.filter(isEvent).map(({ at, level, event, message }) => ({ at, level, event, message }));
+}
+
+function isEvent(each: unknown): each is EventTold {
+  return isRecord(each) && 'event' in each && 'message' in each;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Names for devices that tell nothing of them: d1, d2, … in the order of their ids, the same wherever they stand. For what
+ * is shown to people who have no business to know how a customer calls things.
+ */
+interface Pseudonyms {
+  /** Of a device by its id; `d?` for one that is not known. */
+  device(deviceId: string): string;
+  /** A text for people without any id or name of a device or the workspace, addresses of people, or quoted values. */
+  text(text: string): string;
+}
+
+interface NamedThings {
+  readonly devices: readonly { readonly id: string; readonly names: readonly string[] }[];
+  /** The ids and names of the workspace. */
+  readonly workspace: readonly string[];
+}
+
+/** Shorter names would be found in every second word. */
+const SHORTEST = 3;
+
+/** @param things everything that has a name of its own. */
+export function createPseudonyms({ devices, workspace }: NamedThings): Pseudonyms {
+  const ids = new Map(
+    devices
+      .map(({ id }) => id)
+      .sort()
+      .map((id, index) => [id, `d${index + 1}`]),
+  );
+  const names = [
+    ...workspace.map((name) => [name, 'workspace'] as const),
+    ...devices.flatMap(({ id, names: own }) => [id, ...own].map((name) => [name, ids.get(id) ?? 'd?'] as const)),
+  ]
+    .filter(([name]) => name.length >= SHORTEST)
+    // Longest first, so that no name that begins like another leaves its rest behind.
+    .sort(([a], [b]) => b.length - a.length);
+  return {
+    device: (deviceId) => ids.get(deviceId) ?? 'd?',
+    text: (text) => {
+      const folded = text.toLowerCase();
+      const found = names.filter(([name]) => folded.includes(name.toLowerCase()));
+      return found.reduce((clean, [name, shown]) => clean.replaceAll(anyCase(name), shown), text);
+    },
+  };
+}
+
+function anyCase(name: string): RegExp {
+  return new RegExp(name.replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&'), 'gi');
+}
+
+/** The words of a server without what it quotes: lines, tags and values that it was sent. */
+export function withoutQuotes(words: string): string {
+  return words
+    .replace(/"(?:[^"\\]|\\.)*"?/g, '"…"')
+    .replace(/'(?:[^'\\]|\\.)*'(?!\w)/g, "'…'")
+    .replace(/=(?:\\.|[^\s,])+/g, '=…');
+}
+
+/** A text without what an answer (`HTTP 400: …`) that is told in it quotes: its lines name devices, in a spelling of their own. */
+export function withoutQuotedAnswers(text: string): string {
+  return text.replace(/\bHTTP \d{3}: [\s\S]*$/, withoutQuotes);
+}
+
+/** What looks like an address of a person, or a user and a password in a URL. */
+export function withoutPeople(text: string): string {
+  return text
+    .replace(/\/\/[^\s/@"']+@/g, '//[user]@')
+    .replace(/[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})*/g, '[e-mail]');
 }

@@ -1,76 +1,28 @@
 /**
- * `--check` put together: configuration, state, API and destinations, one after the other, each as far as the one before
- * allows it.
+ * `--check`: configuration, state, API and destinations, one after the other, each as far as the one before allows it; then
+ * the answer for people, a line for each thing.
  *
  * Every request to the API is booked in the state first, so that it counts in every later run; where there is no state
  * yet, one is made for that, and it stays. Beside a daemon that one asks (`commands/check/job.ts`).
  */
 
-import { realClock } from '../../app/real-clock.ts';
-import type { ProcessPorts, Voice } from '../../app/terminal.ts';
+import type { ProcessPorts } from '../../app/terminal.ts';
 import { VERSION } from '../../app/version.ts';
-import type { CheckCommand } from '../../cli/command.ts';
-import type { Config, ConfigInput, Loaded, StateConfig } from '../../config/config.ts';
-import { type ConfigTold, tellConfig } from '../../config/describe.ts';
-import { ConfigError, DEFAULT_FILE, loadConfig, loadStateConfig } from '../../config/load.ts';
+import { DEFAULT_FILE } from '../../config/load.ts';
 import { inUnits } from '../../core/archive-room.ts';
-import { type ApiFindings, type CheckLine, checkReport, createNotes, inTwo } from '../../core/check.ts';
+import { type ApiFindings, type CheckLine, type CheckReport, type CheckStatus, checkReport } from '../../core/check.ts';
 import { UserError } from '../../core/faults.ts';
-import type { DestinationKind } from '../../core/lines/dialect.ts';
-import { msToNs, nsToMs } from '../../core/time.ts';
-import { probeDestination } from '../../influx/probe.ts';
-import { wantedFrom } from '../../ingest/horizon.ts';
-import { inspectState, isStateHeld, stateBytes } from '../../store/look/inspect.ts';
-import { createDisk, lookAtPlace, modeOf } from '../../store/look/place.ts';
+import { counted, grouped, plainText } from '../../core/text.ts';
+import { stateBytes } from '../../store/look/inspect.ts';
+import { modeOf } from '../../store/look/place.ts';
 import { requireNewFile } from '../../store/open/new-file.ts';
+import { printAnswer } from '../shared/command.ts';
+import { wrap } from '../shared/layout.ts';
+import { apiLines } from './api.ts';
 import type { BundleParts } from './bundle.ts';
-import { configLines } from './config.ts';
-import { type CheckedDestination, destinationLines } from './destination.ts';
-import { apiLines } from './run-api.ts';
-import { canBeWritten, type StateLook, stateLines } from './state.ts';
-import { checkText } from './text.ts';
-
-/** The configuration as far as it can be read. */
-export interface ReadForCheck {
-  /** With the API; `null` where it cannot be used. */
-  readonly config: Config | null;
-  /** What the rest goes by; `null` where not even that can be used. */
-  readonly state: Config | StateConfig | null;
-  readonly mistakes: readonly string[];
-  /** As it may be shown to others, whether it can be used or not. */
-  readonly told: ConfigTold;
-}
-
-/** Reads the configuration; one that cannot be used is no error here. */
-export function readForCheck(input: ConfigInput): Loaded<Pick<Config, 'log'>> & { readonly read: ReadForCheck } {
-  // Before secrets are taken out of the environment: what is not known to be one could be shown.
-  const told = tellConfig(input);
-  const whole = tryTo(() => loadConfig(input));
-  if (!(whole instanceof ConfigError)) {
-    return { ...whole, read: { config: whole.config, state: whole.config, mistakes: [], told } };
-  }
-  const { mistakes } = whole;
-  const part = tryTo(() => loadStateConfig(input));
-  if (!(part instanceof ConfigError)) return { ...part, read: { config: null, state: part.config, mistakes, told } };
-  const log = { level: 'info', format: 'auto' } as const;
-  return { config: { log }, secrets: [], secretVariables: [], read: { config: null, state: null, mistakes, told } };
-}
-
-function tryTo<T>(work: () => T): T | ConfigError {
-  try {
-    return work();
-  } catch (error) {
-    if (error instanceof ConfigError) return error;
-    throw error;
-  }
-}
-
-export interface CheckParts {
-  readonly command: CheckCommand;
-  readonly read: ReadForCheck;
-  readonly secretVariables: readonly string[];
-  readonly voice: Voice;
-}
+import { type CheckParts, configLines } from './config.ts';
+import { askDestinations } from './destination.ts';
+import { canBeWritten, lookAt, stateLines } from './state.ts';
 
 /** Checks all, prints it, and gives the exit code. @throws UserError (exit 3) where it is told to stop. */
 export async function runCheckCommand(parts: CheckParts, ports: ProcessPorts): Promise<number> {
@@ -81,7 +33,7 @@ export async function runCheckCommand(parts: CheckParts, ports: ProcessPorts): P
     const report = checkReport(VERSION, requests, checks);
     // Before the report: on a terminal its first line would stand behind the hint.
     voice.endProgress();
-    ports.print(voice.scrub(command.json ? `${JSON.stringify(report)}\n` : checkText(report)));
+    printAnswer(parts, ports, { object: report, text: () => checkText(report) });
     await bundled(parts, report, ports);
     return report.exit_code;
   } catch (error) {
@@ -128,76 +80,61 @@ async function checkAll(parts: CheckParts, signal: AbortSignal): Promise<ApiFind
     requests = found.requests;
     checks.push(...found.checks);
   }
-  checks.push(...(await askDestinations(parts, state, signal)));
+  checks.push(...(await askDestinations({ writeProbe: command.writeProbe, voice }, state, signal)));
   return { requests, checks };
 }
 
-function lookAt(dataDir: string): StateLook {
-  const place = lookAtPlace(dataDir);
-  return {
-    place,
-    found: orTrouble(() => inspectState(dataDir)),
-    held: orTrouble(() => isStateHeld(dataDir)),
-    diskFreeBytes: place.nearest === null ? null : createDisk(place.nearest.path).freeBytes(),
-  };
-}
+const MARKS: Readonly<Record<CheckStatus, string>> = { ok: 'ok', skip: '-', warn: 'warn', fail: 'FAIL' };
 
-function orTrouble<T>(look: () => T): T | { readonly trouble: string } {
-  try {
-    return look();
-  } catch (error) {
-    if (error instanceof UserError) return { trouble: error.message };
-    throw error;
+/** Where the words begin: behind the mark and the name. */
+const MARK_WIDTH = 8;
+const NAME_WIDTH = 20;
+
+/** The answer as a text of several lines. */
+function checkText(report: CheckReport): string {
+  let heading = '';
+  let text = '';
+  for (const check of report.checks) {
+    const own = headingOf(check);
+    if (own !== heading) text += `${heading === '' ? '' : '\n'}${own}\n`;
+    heading = own;
+    text += checkLines(check);
   }
+  return `${text}\n${wrap(verdictOf(report), 0)}`;
 }
 
-const NO_DESTINATION: CheckLine = {
-  area: 'destination',
-  destination: null,
-  name: 'none',
-  status: 'ok',
-  message: 'no database is configured: the archive alone is filled, up to archive.max_size',
-  remedy: null,
-  exit_code: 0,
+const HEADINGS: Readonly<Record<CheckLine['area'], string>> = {
+  configuration: 'Configuration',
+  state: 'State',
+  api: 'API',
+  destination: 'Destination',
 };
 
-async function askDestinations(
-  { command, voice }: CheckParts,
-  config: Config | StateConfig,
-  signal: AbortSignal,
-): Promise<CheckLine[]> {
-  const databases = [...(config.influx === null ? [] : [{ name: 'influx', ...config.influx }]), ...config.destinations];
-  const nowMs = realClock.nowMs();
-  const historyMs = nowMs - nsToMs(wantedFrom(config.sync, nowMs));
-  const lines: CheckLine[] = [];
-  for (const database of databases) {
-    voice.hint(`asking ${database.name} …`);
-    const to: CheckedDestination = { ...database, historyMs };
-    const point = command.writeProbe ? probePoint(config.workspaceId, nowMs) : null;
-    const options = { ...database, ca: database.ca ?? undefined, proxies: config.proxies, point };
-    lines.push(...(await linesOf(to, options, signal)));
-  }
-  return databases.length === 0 ? [NO_DESTINATION] : lines;
+function headingOf({ area, destination }: CheckLine): string {
+  return destination === null ? HEADINGS[area] : `${HEADINGS[area]} ${plainText(destination, 40)}`;
 }
 
-async function linesOf(
-  to: CheckedDestination,
-  options: Parameters<typeof probeDestination>[0],
-  signal: AbortSignal,
-): Promise<readonly CheckLine[]> {
-  try {
-    return destinationLines(to, await probeDestination(options, signal));
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error;
-    const exitCode = error.exitCode === 78 ? 78 : 1;
-    const notes = createNotes('destination', to.name);
-    return [notes.fail('asking', { ...inTwo(error.message), exitCode })];
-  }
+function checkLines({ status, name, message, remedy }: CheckLine): string {
+  const head = `  ${MARKS[status].padEnd(MARK_WIDTH - 2)}${plainText(name, 60)}`;
+  const room = MARK_WIDTH + NAME_WIDTH;
+  const words = plainText(message, MOST);
+  const first =
+    head.length >= room ? `${head}\n${wrap(' '.repeat(room) + words, room)}` : wrap(head.padEnd(room) + words, room);
+  const arrow = `${' '.repeat(MARK_WIDTH)}-> `;
+  return remedy === null ? first : first + wrap(arrow + plainText(remedy, MOST), arrow.length);
 }
 
-/** A point of a measurement of its own, which no dashboard of ours reads. */
-function probePoint(workspace: string | null, nowMs: number): Readonly<Record<DestinationKind, string>> {
-  const tag = workspace !== null && /^[\w.-]+$/.test(workspace) ? `,workspace_id=${workspace}` : '';
-  const line = `tidemark_probe${tag} value=1`;
-  return { influxdb: `${line} ${msToNs(nowMs)}`, victoriametrics: `${line} ${Math.floor(nowMs)}` };
+/** More is nothing that anybody reads. */
+const MOST = 1200;
+
+function verdictOf({ checks, requests, exit_code }: CheckReport): string {
+  const count = (status: CheckStatus): number => checks.filter((check) => check.status === status).length;
+  const [failed, warned, skipped] = [count('fail'), count('warn'), count('skip')];
+  const parts = [
+    failed === 0 ? 'All that is needed works' : `${counted(failed, 'thing')} not in order`,
+    ...(warned === 0 ? [] : [`${counted(warned, 'warning')}`]),
+    ...(skipped === 0 ? [] : [`${grouped(skipped)} not looked at`]),
+  ];
+  const end = exit_code === 0 ? '' : ` Exit code ${exit_code}.`;
+  return `${parts.join(', ')}. ${requests === 0 ? 'The API was asked for nothing' : `${counted(requests, 'request')} of the allowance`}.${end}`;
 }

@@ -1,13 +1,63 @@
 /**
- * `--check`, the configuration: the mistakes of one that cannot be used; of one that can, what is set up carelessly.
+ * `--check`, the configuration: read as far as it can be; the mistakes of one that cannot be used; of one that can, what is
+ * set up carelessly.
  */
 
-import type { Config, StateConfig } from '../../config/config.ts';
+import { configuredDatabases } from '../../app/readable-databases.ts';
+import type { Voice } from '../../app/terminal.ts';
+import type { CheckCommand } from '../../cli/command.ts';
+import type { Config, ConfigInput, Loaded, StateConfig } from '../../config/config.ts';
+import { type ConfigTold, tellConfig } from '../../config/describe.ts';
+import { ConfigError, loadConfig, loadStateConfig } from '../../config/load.ts';
 import { type CheckLine, type CheckNotes, createNotes } from '../../core/check.ts';
 import { modeOf } from '../../store/look/place.ts';
 import { keyOf } from './destination.ts';
+import { quoted } from './state.ts';
 
-export interface ConfigFacts {
+/** The configuration as far as it can be read. */
+export interface ReadForCheck {
+  /** With the API; `null` where it cannot be used. */
+  readonly config: Config | null;
+  /** What the rest goes by; `null` where not even that can be used. */
+  readonly state: Config | StateConfig | null;
+  readonly mistakes: readonly string[];
+  /** As it may be shown to others, whether it can be used or not. */
+  readonly told: ConfigTold;
+}
+
+/** Reads the configuration; one that cannot be used is no error here. */
+export function readForCheck(input: ConfigInput): Loaded<Pick<Config, 'log'>> & { readonly read: ReadForCheck } {
+  // Before secrets are taken out of the environment: what is not known to be one could be shown.
+  const told = tellConfig(input);
+  const whole = tryTo(() => loadConfig(input));
+  if (!(whole instanceof ConfigError)) {
+    return { ...whole, read: { config: whole.config, state: whole.config, mistakes: [], told } };
+  }
+  const { mistakes } = whole;
+  const part = tryTo(() => loadStateConfig(input));
+  if (!(part instanceof ConfigError)) return { ...part, read: { config: null, state: part.config, mistakes, told } };
+  const log = { level: 'info', format: 'auto' } as const;
+  return { config: { log }, secrets: [], secretVariables: [], read: { config: null, state: null, mistakes, told } };
+}
+
+function tryTo<T>(work: () => T): T | ConfigError {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof ConfigError) return error;
+    throw error;
+  }
+}
+
+/** One run of `--check`. */
+export interface CheckParts {
+  readonly command: CheckCommand;
+  readonly read: ReadForCheck;
+  readonly secretVariables: readonly string[];
+  readonly voice: Voice;
+}
+
+interface ConfigFacts {
   /** The file that was read; `null` where there is none. */
   readonly file: string | null;
   /** Mistakes, a line each; empty where it can be used. */
@@ -56,12 +106,11 @@ interface SecretPlace {
 
 function placesOf(config: Config | StateConfig): SecretPlace[] {
   const { api } = config;
-  const databases = [...(config.influx === null ? [] : [{ name: 'influx', ...config.influx }]), ...config.destinations];
   return [
     ...('key' in api
       ? [{ urlKey: 'api.url', url: api.url, secretKey: 'api.key', hasSecret: true, file: api.keyFile }]
       : []),
-    ...databases.map(({ name, url, token, tokenFile }) => ({
+    ...configuredDatabases(config).map(({ name, url, token, tokenFile }) => ({
       urlKey: keyOf(name, 'url'),
       url,
       secretKey: keyOf(name, 'token'),
@@ -88,7 +137,7 @@ function noteSecret(notes: CheckNotes, place: SecretPlace, { file, secretVariabl
   }
   notes.warn(name, {
     message: `${path}: every user of this machine can read it (0${mode.toString(8)})`,
-    remedy: `chmod 600 ${/^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`}`,
+    remedy: `chmod 600 ${quoted(path)}`,
   });
 }
 

@@ -1,14 +1,24 @@
 /**
- * `--check`, a destination: what the questions to it have brought (`core/ports.ts`), with what to do.
+ * `--check`, the destinations: each is asked, and what the answers have brought (`core/ports.ts`) is told, with
+ * what to do.
  */
-import { type CheckLine, type CheckNotes, createNotes } from '../../core/check.ts';
+
+import { configuredDatabases } from '../../app/readable-databases.ts';
+import { realClock } from '../../app/real-clock.ts';
+import type { Voice } from '../../app/terminal.ts';
+import type { Config, StateConfig } from '../../config/config.ts';
+import { type CheckLine, type CheckNotes, createNotes, inTwo } from '../../core/check.ts';
+import { UserError } from '../../core/faults.ts';
 import type { DestinationKind } from '../../core/lines/dialect.ts';
 import type { DestinationFacts, WriteAnswer } from '../../core/ports.ts';
 import { plainText } from '../../core/text.ts';
-import { spanWords } from './words.ts';
+import { msToNs, nsToMs } from '../../core/time.ts';
+import { probeDestination } from '../../influx/probe.ts';
+import { wantedFrom } from '../../ingest/horizon.ts';
+import { spanWords } from './findings.ts';
 
 /** What the configuration says of it. */
-export interface CheckedDestination {
+interface CheckedDestination {
   readonly name: string;
   readonly kind: 'auto' | DestinationKind;
   readonly bucket: string;
@@ -16,8 +26,60 @@ export interface CheckedDestination {
   readonly historyMs: number;
 }
 
+const NO_DESTINATION: CheckLine = {
+  area: 'destination',
+  destination: null,
+  name: 'none',
+  status: 'ok',
+  message: 'no database is configured: the archive alone is filled, up to archive.max_size',
+  remedy: null,
+  exit_code: 0,
+};
+
+/** Asks every database of the configuration. @returns all lines on them. */
+export async function askDestinations(
+  { writeProbe, voice }: { readonly writeProbe: boolean; readonly voice: Pick<Voice, 'hint'> },
+  config: Config | StateConfig,
+  signal: AbortSignal,
+): Promise<CheckLine[]> {
+  const databases = configuredDatabases(config);
+  const nowMs = realClock.nowMs();
+  const historyMs = nowMs - nsToMs(wantedFrom(config.sync, nowMs));
+  const lines: CheckLine[] = [];
+  for (const database of databases) {
+    voice.hint(`asking ${database.name} …`);
+    const to: CheckedDestination = { ...database, historyMs };
+    const point = writeProbe ? probePoint(config.workspaceId, nowMs) : null;
+    const options = { ...database, ca: database.ca ?? undefined, proxies: config.proxies, point };
+    lines.push(...(await linesOf(to, options, signal)));
+  }
+  return databases.length === 0 ? [NO_DESTINATION] : lines;
+}
+
+async function linesOf(
+  to: CheckedDestination,
+  options: Parameters<typeof probeDestination>[0],
+  signal: AbortSignal,
+): Promise<readonly CheckLine[]> {
+  try {
+    return destinationLines(to, await probeDestination(options, signal));
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    const exitCode = error.exitCode === 78 ? 78 : 1;
+    const notes = createNotes('destination', to.name);
+    return [notes.fail('asking', { ...inTwo(error.message), exitCode })];
+  }
+}
+
+/** A point of a measurement of its own, which no dashboard of ours reads. */
+function probePoint(workspace: string | null, nowMs: number): Readonly<Record<DestinationKind, string>> {
+  const tag = workspace !== null && /^[\w.-]+$/.test(workspace) ? `,workspace_id=${workspace}` : '';
+  const line = `tidemark_probe${tag} value=1`;
+  return { influxdb: `${line} ${msToNs(nowMs)}`, victoriametrics: `${line} ${Math.floor(nowMs)}` };
+}
+
 /** All lines on a destination. */
-export function destinationLines(to: CheckedDestination, facts: DestinationFacts): CheckLine[] {
+function destinationLines(to: CheckedDestination, facts: DestinationFacts): CheckLine[] {
   const notes = createNotes('destination', to.name);
   noteKind(notes, to, facts);
   noteWrite(notes, to, facts);
@@ -50,9 +112,7 @@ function noteWrite(notes: CheckNotes, to: CheckedDestination, { kind, write, isP
       notes.ok(
         'write',
         `it takes ${what}: ${kind === 'victoriametrics' ? 'address and token' : 'address, token and bucket'} are right`,
-        {
-          probe_written: isPoint,
-        },
+        { probe_written: isPoint },
       );
       return;
     case 'held':

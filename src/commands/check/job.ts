@@ -1,9 +1,64 @@
 /**
- * The part of `--check` that a daemon does (`core/state/jobs.ts`): it asks the API with its own key, gate and state.
+ * `--check`, the questions to the API, alone or as a job of the daemon, which asks with its own key, gate and state: whether
+ * the key is accepted and what it may read, tried with at most six requests, each through the gate and booked like any
+ * other, one after the other, none of them twice, and no more once nothing else can come of it.
+ *
+ * Promises: nothing that comes back is archived, delivered or pinned to the state; of the account only the figures of the
+ * plan are kept, and only where none are known yet (the gate paces by them). What is wrong with one thing keeps no other
+ * from being tried, unless the others would fail by the same.
  */
-import type { JobEnd } from '../../core/state/jobs.ts';
+
+import { linkAbort } from '../../core/async.ts';
+import {
+  type ApiFindings,
+  CHECK_REQUESTS,
+  type CheckLine,
+  type CheckNotes,
+  createNotes,
+  RequestsSpentError,
+} from '../../core/check.ts';
+import type { Observe } from '../../core/events.ts';
+import { ApiFault, type ApiFaultKind } from '../../core/faults.ts';
+import type { Api, Clock, Purpose, Reply } from '../../core/ports.ts';
+import type { Learnt, WaitReason } from '../../core/quota.ts';
+import type { Account, DevicePage, DeviceRecord, TelemetryPage } from '../../core/records.ts';
+import { endWith, type JobEnd } from '../../core/state/jobs.ts';
+import { counted } from '../../core/text.ts';
+import {
+  type EpochMs,
+  type EpochNs,
+  floorToSecond,
+  HOUR_NS,
+  MINUTE_MS,
+  msToNs,
+  SECOND_MS,
+  SECOND_NS,
+} from '../../core/time.ts';
+import type { SyncContext } from '../../ingest/context.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
-import { type CheckApiParts, createApiCheck } from './api.ts';
+import {
+  noteAllowance,
+  noteClock,
+  noteFault,
+  noteHistory,
+  noteLearnt,
+  notePlan,
+  noteWorkspace,
+  SCOPES,
+  type Scope,
+} from './findings.ts';
+
+export interface CheckApiParts {
+  readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'allowance' | 'settings'> & { readonly clock: Clock };
+  readonly askerOf: (requests: number) => { readonly api: Api; readonly spent: () => number };
+  readonly learnt: () => Learnt;
+  /** Lets somebody hear of every event. */
+  readonly listen: (listener: Observe) => void;
+  /** The workspace that the state belongs to, by its id in the API; `null` where it belongs to none yet. */
+  readonly pinnedWorkspace: () => string | null;
+  /** How long a request may take once it may go. */
+  readonly timeoutMs: number;
+}
 
 const CANCELLED: JobEnd = { state: 'cancelled', exitCode: 1, summary: null, message: 'it was cancelled' };
 
@@ -16,7 +71,7 @@ export function createCheckWorker(parts: CheckApiParts): (args: unknown, signal:
       asking = scope;
     };
     const end = check(onAsk, signal).then(
-      (summary): JobEnd => ({ state: 'done', exitCode: 0, summary, message: null }),
+      (summary) => endWith(summary, 0),
       (error: unknown): JobEnd => {
         if (signal.aborted) return CANCELLED;
         throw error;
@@ -24,4 +79,349 @@ export function createCheckWorker(parts: CheckApiParts): (args: unknown, signal:
     );
     return { end, progress: () => ({ asking }) };
   };
+}
+
+/** Prepares the check for one run or many: hears of waits from now on. */
+export function createApiCheck(
+  parts: CheckApiParts,
+): (onAsk: (scope: Scope) => void, signal: AbortSignal) => Promise<ApiFindings> {
+  const waits: Waits = { onWait: null };
+  parts.listen((event) => {
+    if (event.type === 'allowance-wait') waits.onWait?.(event.untilMs, event.reason);
+  });
+  return async (onAsk, signal) => await checkApi(parts, { onAsk, waits }, signal);
+}
+
+async function checkApi(
+  parts: CheckApiParts,
+  { onAsk, waits }: { onAsk: (scope: Scope) => void; waits: Waits },
+  signal: AbortSignal,
+): Promise<ApiFindings> {
+  const { api, spent } = parts.askerOf(CHECK_REQUESTS);
+  const notes = createNotes('api');
+  const asker = createAsker({ ...parts, waits, onAsk, onFault: (scope, fault) => noteFault(notes, scope, fault) });
+  const account = await askAccount(parts, { api, asker, notes }, signal);
+  const page = await asker.ask(
+    { scope: 'devices:read', put: async (stop) => await api.devices(null, of('devices'), stop) },
+    signal,
+  );
+  if (page !== null) noteDevices(notes, page);
+  await askTelemetry(parts, { api, asker, notes, device: deviceToAsk(page) }, signal);
+  const alerts = await asker.ask(
+    { scope: 'alerts:read', put: async (stop) => await api.alerts(null, of('alerts'), stop) },
+    signal,
+  );
+  if (alerts !== null) {
+    notes.ok('alerts:read', `granted: ${countOf(alerts.alerts.length, alerts.nextCursor !== null, 'alert')} listed`);
+  }
+  if (asker.hasAnswered()) noteKey(notes);
+  if (asker.stoppedBy() !== null) skipRest(notes, `not asked: ${asker.stoppedBy()}`);
+  if (account !== null) {
+    notePlan(notes, account);
+    noteHistory(notes, account, parts.context);
+    noteWorkspace(notes, account, parts.pinnedWorkspace());
+  }
+  if (asker.hasAnswered()) {
+    noteClock(notes, parts.context);
+    if (!has(notes, 'allowance')) noteAllowance(notes, parts.context.allowance());
+  }
+  noteLearnt(notes, parts.learnt(), page);
+  return { requests: spent(), checks: notes.lines };
+}
+
+interface Asking {
+  readonly api: Api;
+  readonly asker: Asker;
+  readonly notes: CheckNotes;
+}
+
+function of(stream: Purpose['stream'], deviceId?: string): Purpose {
+  return { lane: 'inventory', stream, ...(deviceId === undefined ? {} : { deviceId }) };
+}
+
+async function askAccount(
+  { context: { store }, pinnedWorkspace }: CheckApiParts,
+  { api, asker, notes }: Asking,
+  signal: AbortSignal,
+): Promise<Account | null> {
+  const account = await asker.ask(
+    { scope: 'account:read', put: async (stop) => await api.account(of('account'), stop) },
+    signal,
+  );
+  if (account === null) return null;
+  notes.ok('account:read', 'granted');
+  const pinned = pinnedWorkspace();
+  // Without the plan's figures the gate goes at a crawl; those of another workspace are none of this state's.
+  if (store.account() === null && (pinned === null || pinned === account.workspaceId)) store.keepAccount(account, []);
+  return account;
+}
+
+function noteDevices(notes: CheckNotes, { devices, nextCursor }: DevicePage): void {
+  notes.ok('devices:read', `granted: ${countOf(devices.length, nextCursor !== null, 'device')} listed`);
+}
+
+/** An id that no workspace has: with the scope it is answered by 404. */
+const NOBODY = 'tidemark-check';
+
+async function askTelemetry(
+  { context }: CheckApiParts,
+  { api, asker, notes, device }: Asking & { readonly device: DeviceRecord | null },
+  signal: AbortSignal,
+): Promise<void> {
+  const deviceId = device?.deviceId ?? NOBODY;
+  const newest = device?.lastSeenAt ?? msToNs(context.serverClock.nowMs());
+  const query = { deviceId, after: floorToSecond(newest - HOUR_NS), before: null, cursor: null };
+  let isThere = true;
+  const put = async (stop: AbortSignal) => await api.telemetry(query, of('telemetry', deviceId), stop);
+  const isAnswer = ({ kind }: ApiFault): boolean => {
+    if (kind === 'not-found') isThere = false;
+    return kind === 'not-found';
+  };
+  const page = await asker.ask({ scope: 'telemetry:read', put, isAnswer }, signal);
+  if (!isThere) {
+    const who =
+      device === null ? 'there is no device to try it on, and one that is not there' : 'the device that was tried';
+    notes.ok('telemetry:read', `granted, it seems: ${who} is answered by 404, not by a refusal`);
+  }
+  if (page === null) {
+    await noteBounds(notes, null, null);
+    return;
+  }
+  notes.ok(
+    'telemetry:read',
+    `granted: ${countOf(page.readings.length, page.nextCursor !== null, 'reading')} of a device`,
+  );
+  await noteBounds(notes, page, async (bounds) => {
+    const window = { deviceId, ...bounds, cursor: null };
+    const again = async (stop: AbortSignal) => await api.telemetry(window, of('telemetry', deviceId), stop);
+    return await asker.ask({ scope: null, put: again, isAnswer: () => true }, signal);
+  });
+}
+
+/** The one that was seen last: it has something to show. */
+function deviceToAsk(page: DevicePage | null): DeviceRecord | null {
+  return (page?.devices ?? []).reduce<DeviceRecord | null>(
+    (best, device) => (best === null || (device.lastSeenAt ?? 0n) > (best.lastSeenAt ?? 0n) ? device : best),
+    null,
+  );
+}
+
+function noteKey(notes: CheckNotes): void {
+  if (has(notes, 'key') || has(notes, 'access')) return;
+  notes.lines.unshift({ ...KEY_ACCEPTED });
+}
+
+const KEY_ACCEPTED = {
+  area: 'api',
+  destination: null,
+  name: 'key',
+  status: 'ok',
+  message: 'accepted',
+  remedy: null,
+  exit_code: 0,
+} as const;
+
+function skipRest(notes: CheckNotes, why: string): void {
+  for (const scope of SCOPES) if (!has(notes, scope)) notes.skip(scope, why);
+}
+
+function countOf(count: number, isMore: boolean, what: string): string {
+  return `${isMore ? 'the first ' : ''}${counted(count, what)}`;
+}
+
+function has({ lines }: CheckNotes, name: string): boolean {
+  return lines.some((line) => line.name === name);
+}
+
+/** For so long the allowance is waited for; whoever runs a check sits before it. */
+const PATIENCE_MS = 1.5 * MINUTE_MS;
+
+/** A 429 that asks for no more than this is waited out. */
+const SHORT_WAIT_MS = 15 * SECOND_MS;
+
+/** Where the asker hears that the gate makes it wait: until when, in the server's time, and what for. */
+interface Waits {
+  onWait: ((untilMs: EpochMs, reason: WaitReason) => void) | null;
+}
+
+/** Why the gate lets nothing through, in words. */
+const WAITS: Readonly<Record<WaitReason, string>> = {
+  asked: 'the API has asked to wait',
+  day: 'the own share of the allowance of this day is spent',
+  minute: 'the own share of the allowance of this minute is spent',
+  pace: 'the allowance leaves no request for now',
+};
+
+interface AskerParts {
+  readonly context: { readonly clock: Clock; readonly serverClock: { nowMs(): number } };
+  readonly timeoutMs: number;
+  readonly waits: Waits;
+  readonly onAsk: (scope: Scope) => void;
+  /** Tells of a fault. */
+  readonly onFault: (scope: Scope, fault: ApiFault) => void;
+}
+
+/** One thing to be asked for. */
+interface Asked<T> {
+  /** What is tried by it; `null` for what is asked for besides, of which no fault is told. */
+  readonly scope: Scope | null;
+  readonly put: (signal: AbortSignal) => Promise<Reply<T>>;
+  /** Whether a fault says what is to be known: it is not told then. */
+  readonly isAnswer?: (fault: ApiFault) => boolean;
+}
+
+interface Asker {
+  /**
+   * Asks for one thing.
+   *
+   * @returns `null` where nothing came. Throws the signal's reason when that aborts, and what is no fault of the API.
+   */
+  ask<T>(asked: Asked<T>, signal: AbortSignal): Promise<T | null>;
+  /** Why nothing more is asked, in words; `null` while things are. */
+  stoppedBy(): string | null;
+  /** Whether the API has let the key in: it answered, or refused for want of a scope. */
+  hasAnswered(): boolean;
+}
+
+/** Faults after which all else would fail as well. */
+const STOPPING: Readonly<Partial<Record<ApiFaultKind, string>>> = {
+  unauthorized: 'the key is refused',
+  'no-api-access': 'access is refused',
+  unreachable: 'the API does not answer',
+  throttled: 'the allowance is spent',
+  'not-found': 'there is no such endpoint',
+};
+
+/** Faults that pass, or not: the second one is enough. */
+const DOUBTFUL: readonly ApiFaultKind[] = ['server-fault', 'malformed'];
+
+/** Faults that a key gets which is accepted. */
+const LETS_IN: readonly ApiFaultKind[] = ['scope-missing', 'invalid-request', 'range-too-large'];
+
+/** Begins to ask. */
+function createAsker(parts: AskerParts): Asker {
+  let stopped: string | null = null;
+  let doubtful = 0;
+  let hasAnswered = false;
+  const takeIn = (fault: ApiFault): void => {
+    if (DOUBTFUL.includes(fault.kind)) doubtful += 1;
+    stopped ??= STOPPING[fault.kind] ?? (doubtful > 1 ? 'what answers is not in order' : null);
+  };
+  /** Takes in why nothing came. @throws what is no fault of the API. */
+  const failed = (error: unknown, scope: Scope | null, isAnswer: (fault: ApiFault) => boolean): void => {
+    if (error instanceof RequestsSpentError) {
+      stopped ??= 'the requests of a check are spent';
+      return;
+    }
+    if (!(error instanceof ApiFault)) throw error;
+    const says = isAnswer(error);
+    if (says || LETS_IN.includes(error.kind)) hasAnswered = true;
+    if (says) return;
+    takeIn(error);
+    if (scope !== null) parts.onFault(scope, error);
+  };
+  return {
+    stoppedBy: () => stopped,
+    hasAnswered: () => hasAnswered,
+    ask: async ({ scope, put, isAnswer = () => false }, signal) => {
+      if (stopped !== null) return null;
+      if (scope !== null) parts.onAsk(scope);
+      try {
+        const { value } = await withPatience(parts, async (stop) => await afterShortWait(put, stop), signal);
+        hasAnswered = true;
+        return value;
+      } catch (error) {
+        signal.throwIfAborted();
+        failed(error, scope, isAnswer);
+        return null;
+      }
+    },
+  };
+}
+
+/** Puts it once more where the API asked for a short wait, which the gate keeps. */
+async function afterShortWait<T>(
+  put: (signal: AbortSignal) => Promise<Reply<T>>,
+  signal: AbortSignal,
+): Promise<Reply<T>> {
+  try {
+    return await put(signal);
+  } catch (error) {
+    const isShort =
+      error instanceof ApiFault && error.kind === 'throttled' && (error.facts.waitMs ?? 0) <= SHORT_WAIT_MS;
+    if (!isShort) throw error;
+    return await put(signal);
+  }
+}
+
+/** Gives up where the gate would keep it waiting for long. @throws ApiFault `throttled` then. */
+async function withPatience<T>(
+  { context: { clock, serverClock }, timeoutMs, waits }: AskerParts,
+  work: (signal: AbortSignal) => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  const link = linkAbort(signal);
+  const over = new AbortController();
+  let gaveUp: ApiFault | null = null;
+  const giveUp = (waitMs: number, reason: WaitReason): void => {
+    const facts = { request: 'the next request', ...(waitMs > 0 ? { waitMs } : {}) };
+    gaveUp = new ApiFault('throttled', WAITS[reason], facts);
+    link.abort(gaveUp);
+  };
+  waits.onWait = (untilMs, reason) => {
+    const waitMs = untilMs - serverClock.nowMs();
+    if (waitMs > PATIENCE_MS) giveUp(waitMs, reason);
+  };
+  clock.sleep(PATIENCE_MS + timeoutMs, over.signal).then(
+    () => giveUp(0, 'pace'),
+    () => {},
+  );
+  try {
+    return await work(link.signal);
+  } catch (error) {
+    throw gaveUp === null || signal.aborted ? error : gaveUp;
+  } finally {
+    over.abort();
+    waits.onWait = null;
+    link.release();
+  }
+}
+
+interface Bounds {
+  readonly after: EpochNs;
+  readonly before: EpochNs | null;
+}
+
+const BOUNDS = 'bounds';
+
+/**
+ * Whether the API takes the bounds of a window as part of it: tried on readings that lie on whole seconds, the only times
+ * that can be asked for exactly.
+ *
+ * @param page readings of a device; `null` where none came. @param ask asks for a window of it; `null` where none came.
+ */
+async function noteBounds(
+  notes: CheckNotes,
+  page: TelemetryPage | null,
+  ask: ((bounds: Bounds) => Promise<TelemetryPage | null>) | null,
+): Promise<CheckLine> {
+  const whole = (page?.readings ?? []).flatMap(({ recordedAt: at }) => (at % SECOND_NS === 0n ? [at] : []));
+  const [newest, next] = [...new Set(whole)];
+  if (ask === null || newest === undefined) {
+    return notes.ok(BOUNDS, 'after and before: not seen yet (it takes readings on whole seconds)', UNSEEN);
+  }
+  const before = next === undefined ? null : newest;
+  const after = next ?? newest;
+  const answer = await ask({ after, before });
+  if (answer === null) return notes.ok(BOUNDS, 'after and before: not seen yet', UNSEEN);
+  const has = (at: EpochNs): boolean => answer.readings.some(({ recordedAt }) => recordedAt === at);
+  const facts = { after_inclusive: has(after), before_inclusive: before === null ? null : has(before) };
+  const ofBefore = facts.before_inclusive === null ? 'before not seen yet' : words('before', facts.before_inclusive);
+  return notes.ok(BOUNDS, `${words('after', facts.after_inclusive)}, ${ofBefore}`, facts);
+}
+
+const UNSEEN = { after_inclusive: null, before_inclusive: null };
+
+function words(bound: string, isInclusive: boolean): string {
+  return `${bound} is ${isInclusive ? 'inclusive' : 'exclusive'}`;
 }

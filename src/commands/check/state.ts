@@ -1,11 +1,13 @@
 /**
- * `--check`, the state: what the look at its place and at its file comes to, with the command that mends it.
+ * `--check`, the state: the look at its place and at its file, and what it comes to, with the command that mends it.
  */
-
 import { clearingMarks, inUnits, judgeRoom, MIN_FREE_BYTES } from '../../core/archive-room.ts';
 import { type CheckLine, type CheckNotes, createNotes, inTwo } from '../../core/check.ts';
+import { UserError } from '../../core/faults.ts';
 import type { StateSize } from '../../core/state/archive.ts';
 import { plainText } from '../../core/text.ts';
+import { inspectState, isStateHeld } from '../../store/look/inspect.ts';
+import { createDisk, lookAtPlace } from '../../store/look/place.ts';
 
 /** Something in the file system, as `store/look/place.ts` tells it. */
 interface Placed {
@@ -16,7 +18,7 @@ interface Placed {
   readonly refusal: string | null;
 }
 
-export interface StateLook {
+interface StateLook {
   readonly place: {
     readonly directory: string;
     readonly kind: 'there' | 'missing' | 'other';
@@ -41,11 +43,31 @@ interface Findings {
   readonly workspaceTag: string | null;
 }
 
-export interface StateRules {
+interface StateRules {
   readonly maxBytes: number;
   readonly hasDestinations: boolean;
   /** `workspace.id`; `null` where it is not configured. */
   readonly workspaceId: string | null;
+}
+
+/** Looks at the place of the state and at its file. */
+export function lookAt(dataDir: string): StateLook {
+  const place = lookAtPlace(dataDir);
+  return {
+    place,
+    found: orTrouble(() => inspectState(dataDir)),
+    held: orTrouble(() => isStateHeld(dataDir)),
+    diskFreeBytes: place.nearest === null ? null : createDisk(place.nearest.path).freeBytes(),
+  };
+}
+
+function orTrouble<T>(look: () => T): T | { readonly trouble: string } {
+  try {
+    return look();
+  } catch (error) {
+    if (error instanceof UserError) return { trouble: error.message };
+    throw error;
+  }
 }
 
 /** All lines on the state. */
@@ -223,6 +245,6 @@ function octal(mode: number): string {
 }
 
 /** A path for a shell. */
-function quoted(path: string): string {
+export function quoted(path: string): string {
   return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }

@@ -3,19 +3,17 @@
  *
  * Loaded by itself, with as little as it takes: it is run every half minute, and a check that takes long is a burden.
  */
-import { get } from 'node:http';
 import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
 import type { HealthCommand } from '../../cli/command.ts';
 import { type Listen, parseListen } from '../../config/listen.ts';
 import { codeOf } from '../../core/faults.ts';
+import { isRecord } from '../../core/json.ts';
 import { plainText } from '../../core/text.ts';
+import { getPage } from '../shared/get-page.ts';
 
-/** A daemon that does not answer for so long does not move. */
-const WITHIN_MS = 3000;
-
-/** The answer is a few hundred bytes. */
-const MOST_BYTES = 64 * 1024;
+/** A daemon that does not answer for so long does not move; the answer is a few hundred bytes. */
+const MOST = { withinMs: 3000, bytes: 64 * 1024 };
 
 /** What was found. */
 interface Finding {
@@ -46,11 +44,12 @@ async function listenOf(
   return loadListen({ file, readFile, environment, nowMs: realClock.nowMs() });
 }
 
-async function askHealth({ host, port }: Listen): Promise<Finding> {
+async function askHealth(listen: Listen): Promise<Finding> {
+  const { host, port } = listen;
   if (port === 0) return unwell('listen has port 0, a free one of each start: give it a port of its own');
   const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   try {
-    const { status, body } = await fetchSmall({ host: reachable(host), port });
+    const { status, body } = await getPage(listen, '/healthz', MOST);
     const told = readFinding(body);
     if (told === null) return unwell(`what answers at ${place} is not Tidemark (HTTP ${status})`);
     return { healthy: status === 200 && told.healthy, reasons: told.reasons };
@@ -61,38 +60,15 @@ async function askHealth({ host, port }: Listen): Promise<Finding> {
   }
 }
 
-/** "Every address" is no place to go to: of these, this machine is one. */
-function reachable(host: string): string {
-  if (host === '0.0.0.0') return '127.0.0.1';
-  return host === '::' ? '::1' : host;
-}
-
 function unwell(reason: string): Finding {
   return { healthy: false, reasons: [reason] };
-}
-
-function fetchSmall({ host, port }: Listen): Promise<{ readonly status: number; readonly body: string }> {
-  return new Promise((resolve, reject) => {
-    const signal = AbortSignal.timeout(WITHIN_MS);
-    const request = get({ host, port, path: '/healthz', agent: false, signal }, (answer) => {
-      let body = '';
-      answer.setEncoding('utf8');
-      answer.on('data', (piece: string) => {
-        body += piece;
-        if (body.length > MOST_BYTES) request.destroy(new Error('too much'));
-      });
-      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, body }));
-      answer.on('error', reject);
-    });
-    request.on('error', reject);
-  });
 }
 
 /** What Tidemark says of itself; `null` where it is not Tidemark that speaks. */
 function readFinding(body: string): Finding | null {
   try {
     const told: unknown = JSON.parse(body);
-    if (typeof told !== 'object' || told === null || !('healthy' in told) || !('reasons' in told)) return null;
+    if (!isRecord(told)) return null;
     const { healthy, reasons } = told;
     if (typeof healthy !== 'boolean' || !Array.isArray(reasons)) return null;
     return { healthy, reasons: reasons.map((reason) => plainText(String(reason))) };

@@ -3,6 +3,7 @@
  * can tell it, and is `null` else.
  */
 
+import { configuredDatabases } from '../../app/readable-databases.ts';
 import { VERSION } from '../../app/version.ts';
 import { createRoom } from '../../archive/room.ts';
 import type { StateConfig } from '../../config/config.ts';
@@ -86,8 +87,8 @@ function streamStatus({ stream, readAtMs, failure }: ReturnType<ReadState['facts
 }
 
 /** The databases of the configuration as the state knows them; without any, those that the state has delivered to. */
-function destinationsOf(state: ReadState, { influx, destinations }: StatusConfig): ReportedDestination[] {
-  const configured = [...(influx === null ? [] : [{ name: 'influx', ...influx }]), ...destinations];
+function destinationsOf(state: ReadState, config: StatusConfig): ReportedDestination[] {
+  const configured = configuredDatabases(config);
   if (configured.length === 0) {
     return state.destinations.filter(({ isCurrent }) => isCurrent).map(({ id, name }) => told(state, name, id));
   }

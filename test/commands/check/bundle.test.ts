@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { createPseudonyms, withoutPeople, withoutQuotes } from '../../../src/commands/check/pseudonyms.ts';
+import { createPseudonyms, withoutPeople, withoutQuotes } from '../../../src/commands/check/bundle.ts';
 import { MIGRATIONS } from '../../../src/store/open/migrations.ts';
 import { writeBundle } from '../../../src/store/open/new-file.ts';
 import { type CheckRun, type CheckStage, KEY, openStage, runHere, TOKEN } from './support.ts';

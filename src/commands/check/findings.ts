@@ -1,19 +1,24 @@
 /**
- * What `--check` tells of the API once it has answered: the plan, the workspace, the clocks, the allowance, and what of
- * the undocumented has shown itself.
+ * What `--check` says of the API: of what it has answered (the plan, the workspace, the clocks, the allowance, and what of
+ * the undocumented has shown itself), and of a request that failed, one line for each kind of fault, with its remedy.
  */
 import type { CheckLine, CheckNotes } from '../../core/check.ts';
+import type { ApiFault, ApiFaultKind } from '../../core/faults.ts';
 import type { AllowanceUse } from '../../core/lines/fact-lines.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { Learnt } from '../../core/quota.ts';
 import type { Account, DevicePage } from '../../core/records.ts';
 import type { ServerClock } from '../../core/server-clock.ts';
 import { counted, grouped, plainText } from '../../core/text.ts';
-import { DAY_MS, nsToMs, SECOND_MS } from '../../core/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, nsToMs, SECOND_MS } from '../../core/time.ts';
 import type { SyncSettings } from '../../ingest/context.ts';
 import { wantedFrom } from '../../ingest/horizon.ts';
 import { lasting } from '../shared/layout.ts';
-import { spanWords } from './words.ts';
+
+/** What a key is for. The first two are what nothing can be synced without. */
+export const SCOPES = ['devices:read', 'telemetry:read', 'alerts:read', 'account:read'] as const;
+
+export type Scope = (typeof SCOPES)[number];
 
 /** The plan and its limits. */
 export function notePlan(notes: CheckNotes, { plan, devices, openAlerts }: Account): CheckLine {
@@ -126,14 +131,100 @@ export function noteLearnt(notes: CheckNotes, learnt: Learnt, page: DevicePage |
   notes.ok('page size', `${taken}${refused}${cut}`, { accepted: pageTaken, refused: pageRefused });
 }
 
-const NAME = 'rate-limit headers';
+const RATE_LIMIT = 'rate-limit headers';
 
 function noteRateLimit(notes: CheckNotes, seen: Learnt['rateLimit']): CheckLine {
-  if (seen === null) return notes.ok(NAME, UNSEEN, { seen: null });
-  if (seen === 'all') return notes.ok(NAME, 'X-RateLimit-Limit and X-RateLimit-Remaining are there', { seen });
-  return notes.warn(NAME, {
+  if (seen === null) return notes.ok(RATE_LIMIT, UNSEEN, { seen: null });
+  if (seen === 'all') return notes.ok(RATE_LIMIT, 'X-RateLimit-Limit and X-RateLimit-Remaining are there', { seen });
+  return notes.warn(RATE_LIMIT, {
     message: seen === 'none' ? 'the answers carry none' : 'not every answer carries both of them',
     remedy: 'Nothing: the allowance goes by the plan then, and what other clients spend shows itself by 429 only.',
     facts: { seen },
   });
+}
+
+const WHERE = 'in the dashboard (Settings, then API)';
+
+type Told = (notes: CheckNotes, scope: Scope, fault: ApiFault) => void;
+
+/** What a workspace is synced without when the scope is missing; `null`: nothing can be synced then. */
+const WITHOUT: Readonly<Record<Scope, string | null>> = {
+  'devices:read': null,
+  'telemetry:read': null,
+  'alerts:read': 'alerts are not synced',
+  'account:read': 'the plan is not known, the allowance is guessed cautiously, and points carry workspace_id=default',
+};
+
+const scopeMissing: Told = (notes, scope) => {
+  const without = WITHOUT[scope];
+  const remedy = `Create a key ${WHERE} that has ${scope} as well, and give it as api.key.`;
+  if (without === null) {
+    const message = `the key lacks it: ${scope === 'devices:read' ? 'nothing' : 'no reading'} can be synced`;
+    notes.fail(scope, { message, remedy, exitCode: 77 });
+  } else notes.warn(scope, { message: `the key lacks it: ${without}`, remedy });
+};
+
+const odd: Told = (notes, scope, { message }) => {
+  const remedy = `Run it again; if it stays: look whether api.url is right and no proxy answers instead of the API (asked for ${scope}).`;
+  notes.fail('answer', { message, remedy });
+};
+
+const refused: Told = (notes, scope, { message }) => {
+  const remedy = 'Nothing, if the sync runs: it asks in other ways too. Else report it with these words.';
+  notes.warn(scope, { message: `granted, but the request was refused: ${message}`, remedy });
+};
+
+const TOLD: Readonly<Record<ApiFaultKind, Told>> = {
+  'scope-missing': scopeMissing,
+  unauthorized: (notes) =>
+    notes.fail('key', {
+      message: 'the API refuses the key: it is unknown, revoked or expired',
+      remedy: `Create one ${WHERE} and put it into the file of api.key_file, alone on one line.`,
+      exitCode: 77,
+    }),
+  'no-api-access': (notes, _scope, { message }) =>
+    notes.fail('access', {
+      message: `the plan of this workspace has no access to the API (${message})`,
+      remedy: 'Take a plan that includes API access.',
+      exitCode: 77,
+    }),
+  'not-found': (notes, _scope, { message }) =>
+    notes.fail('address', {
+      message,
+      remedy: 'Correct api.url: the base address of the API, ending in /external/v1.',
+    }),
+  unreachable: (notes, _scope, { message }) =>
+    notes.fail('answer', {
+      message,
+      remedy: 'Look after the network, HTTPS_PROXY and api.ca_file, then run it again.',
+    }),
+  throttled: (notes, _scope, { message, facts: { waitMs } }) =>
+    notes.fail('allowance', {
+      message: `${message}${waitMs === undefined ? '' : `; the next request may go in ${spanWords(waitMs)}`}`,
+      remedy:
+        'Run it again then. If it happens often, lower api.share, or see who else uses the keys of the workspace.',
+      facts: { wait_seconds: waitMs === undefined ? null : Math.ceil(waitMs / 1000) },
+    }),
+  'server-fault': odd,
+  malformed: odd,
+  'bad-cursor': refused,
+  'range-too-large': refused,
+  'invalid-request': refused,
+};
+
+/** Tells of it. */
+export function noteFault(notes: CheckNotes, scope: Scope, fault: ApiFault): void {
+  TOLD[fault.kind](notes, scope, fault);
+}
+
+/** A span by its largest unit: `45 s`, `12 min`, `3.5 h`, `30 days`. */
+export function spanWords(ms: number): string {
+  if (ms < 2 * MINUTE_MS) return `${Math.ceil(ms / SECOND_MS)} s`;
+  if (ms < 2 * HOUR_MS) return `${Math.ceil(ms / MINUTE_MS)} min`;
+  if (ms < 2 * DAY_MS) return `${short(ms / HOUR_MS)} h`;
+  return `${short(ms / DAY_MS)} days`;
+}
+
+function short(value: number): string {
+  return grouped(Math.round(value * 10) / 10);
 }

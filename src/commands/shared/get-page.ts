@@ -1,0 +1,33 @@
+/**
+ * Asks a running daemon for a page of its own small server, on this machine.
+ */
+import { get } from 'node:http';
+import type { Listen } from '../../config/listen.ts';
+
+/** "Every address" is no place to go to: of these, this machine is one. */
+function reachable(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1';
+  return host === '::' ? '::1' : host;
+}
+
+/** Gets a page. Rejects where none comes within the time, or more than so many characters. */
+export function getPage(
+  { host, port }: Listen,
+  path: string,
+  most: { readonly withinMs: number; readonly bytes: number },
+): Promise<{ readonly status: number; readonly body: string }> {
+  return new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(most.withinMs);
+    const request = get({ host: reachable(host), port, path, agent: false, signal }, (answer) => {
+      let body = '';
+      answer.setEncoding('utf8');
+      answer.on('data', (piece: string) => {
+        body += piece;
+        if (body.length > most.bytes) request.destroy(new Error('too much'));
+      });
+      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, body }));
+      answer.on('error', reject);
+    });
+    request.on('error', reject);
+  });
+}
