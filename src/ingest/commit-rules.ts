@@ -1,13 +1,13 @@
 /**
- * From a judged page to what the state takes in: new lines, their places, the day's sums, the coverage and the hours.
+ * From a judged page to the commit that the state takes in: new lines, their places, the sums of the days, the coverage
+ * and the hours.
  *
- * Pure. It promises that a landing computed twice from the same state and page is the same, and that what is held
- * already adds nothing.
+ * Pure. It promises that a commit computed twice from the same state and page is the same, and that what is held already
+ * adds nothing. What is held is decided by instant, sensor and value, never by coverage.
  */
 import type { CoveredSpan } from '../core/coverage.ts';
 import { type DeviceFilter, keptReading } from '../core/filter.ts';
-import { type Intervals, includes, normalize, subtract, union } from '../core/intervals.ts';
-import { claimAfter, isCovered } from '../core/late.ts';
+import { type Interval, type Intervals, includes } from '../core/intervals.ts';
 import {
   descriptiveTag,
   encodeFieldValue,
@@ -30,9 +30,11 @@ import {
 import type { Reading, RejectedRecord } from '../core/records.ts';
 import type { LogLane } from '../core/state/log.ts';
 import type { DaySum, PageCommit, TelemetryState, Tie } from '../core/state/telemetry.ts';
-import { DAY_NS, type EpochMs, type EpochNs, formatExact, HOUR_NS } from '../core/time.ts';
+import { DAY_NS, type EpochMs, type EpochNs, formatExact } from '../core/time.ts';
+import { coverageAfter, hourOf, hourStart, hoursToWrite, isCovered } from './coverage-rules.ts';
 
-export interface LandingInput {
+/** What a commit is computed from. */
+export interface CommitInput {
   readonly state: TelemetryState;
   readonly workspaceId: string;
   readonly lane: LogLane;
@@ -55,7 +57,7 @@ export interface LandingInput {
   /** The configured `sync.settle`, in milliseconds. */
   readonly settleMs: number;
   /** Which sensors are written; all where it is left out. What the page proves and how it is known again is of whole readings. */
-  readonly filter?: Pick<DeviceFilter, 'keepsSensor' | 'wasLeftOut'>;
+  readonly filter?: Pick<DeviceFilter, 'keepsSensor' | 'wasLeftOut'> | undefined;
 }
 
 /** The time from the oldest to the newest reading of a page; `null` without readings. */
@@ -87,38 +89,41 @@ export function withoutEdges(readings: readonly Reading[], spans: readonly Cover
 }
 
 /** Computes what a page changes. */
-export function composeLanding(input: LandingInput): PageCommit {
+export function composeCommit(input: CommitInput): PageCommit {
   const { state, fresh: readings = input.readings } = input;
-  const extent = extentOf(readings) ?? { from: 0n, to: 0n };
-  const places = createPlaces(input.held.lines, input.held.ties, extent);
-  const writer = createWriter(input, places);
+  const writer = createWriter(input, extentOf(readings) ?? { from: 0n, to: 0n });
   const hourReadings = new Map(state.hourReadings);
   const late: Reading[] = [];
   let newReadings = 0;
   // Oldest first, so that a block reads in the order of time.
   for (const reading of readings.toReversed()) {
-    const { fresh, known } = writer.write(reading);
-    if (fresh === 0) continue;
+    const outcome = writeReading(writer, reading);
+    if (outcome === 'held' || outcome === 'addition') continue;
     newReadings += 1;
     const hour = hourOf(reading.recordedAt);
     hourReadings.set(hour, (hourReadings.get(hour) ?? 0) + 1);
-    // One of which some values are held has been here before: it was added to, it is not late.
-    if (known === 0 && isCovered(state.spans, reading.recordedAt)) late.push(reading);
+    if (outcome === 'late') late.push(reading);
   }
-  const { spans, ...lateness } = claimAfter(input, late);
+  const { spans, ...lateness } = coverageAfter(input, late);
   const { hours, written } = hoursToWrite(spans, state.hoursWritten);
   const sideLines = hours.map((hour) => hourLine(input, hour, hourReadings.get(hour) ?? 0));
-  for (const hour of hourReadings.keys()) if (isWritten(written, hour)) hourReadings.delete(hour);
+  for (const hour of hourReadings.keys()) if (includes(written, BigInt(hour))) hourReadings.delete(hour);
+  const { lines, firstNs, lastNs, texts, rejected } = writer;
   return {
     deviceId: state.deviceId,
     revision: state.revision,
     lane: input.lane,
     requestId: input.requestId,
     atMs: input.answeredAtMs,
-    ...writer.result(),
+    lines,
+    firstNs,
+    lastNs,
+    daySums: [...writer.days.values()].filter(({ readings: count, points }) => count > 0 || points > 0),
+    ...(texts.size === 0 ? {} : { dayTexts: texts }),
+    rejected,
     sideLines,
     newReadings,
-    ties: places.newTies(),
+    ties: writer.places.newTies(),
     spans,
     hourReadings,
     hoursWritten: written,
@@ -126,12 +131,7 @@ export function composeLanding(input: LandingInput): PageCommit {
   };
 }
 
-function isWritten(written: LandingInput['state']['hoursWritten'], hour: number): boolean {
-  const at = BigInt(hour);
-  return written.some(({ from, to }) => from <= at && at < to);
-}
-
-function hourLine({ state, workspaceId }: LandingInput, hour: number, readings: number): string {
+function hourLine({ state, workspaceId }: CommitInput, hour: number, readings: number): string {
   const at = hourStart(hour);
   const name = nameAt(state.names, at) ?? state.deviceId;
   const line = encodeLine({
@@ -148,73 +148,65 @@ function hourLine({ state, workspaceId }: LandingInput, hour: number, readings: 
   return line;
 }
 
-type Written = Pick<PageCommit, 'lines' | 'firstNs' | 'lastNs' | 'daySums' | 'dayTexts' | 'rejected'>;
-
+/** What has been written of a page so far. */
 interface Writer {
-  /**
-   * Writes what is new of a reading. @returns how many values that were, and how many were held already or cannot be
-   * told any more: those are written again as the identical lines, and count no more than those that are held.
-   */
-  write(reading: Reading): { fresh: number; known: number };
-  result(): Written;
+  readonly input: CommitInput;
+  readonly places: Places;
+  readonly seriesAt: (at: EpochNs) => SeriesOf;
+  readonly lines: string[];
+  readonly rejected: RejectedRecord[];
+  /** The sums of the days that are written to, in the order in which they were met. */
+  readonly days: Map<number, GrowingSum>;
+  /** How many points of a day are texts. */
+  readonly texts: Map<number, number>;
+  firstNs: EpochNs | null;
+  lastNs: EpochNs | null;
 }
 
-function createWriter(input: LandingInput, places: Places): Writer {
-  const seriesAt = createSeriesCache(input);
-  const lines: string[] = [];
-  const rejected = [...input.rejected];
-  const days = createDays();
-  const texts = new Map<number, number>();
-  let firstNs: EpochNs | null = null;
-  let lastNs: EpochNs | null = null;
-  const gone = input.held.cleared ?? [];
-  const isUntold = (at: EpochNs): boolean => gone.length > 0 && includes(gone, at);
-  const reach = (at: EpochNs): void => {
-    if (firstNs === null || at < firstNs) firstNs = at;
-    if (lastNs === null || at > lastNs) lastNs = at;
-  };
-  /** @returns whether the value is new. */
-  const writeValue = (instant: Instant, value: SensorValue): boolean => {
-    const { key, sensor } = instant.seriesOf(value.sensor);
-    const text = encodeFieldValue(value.value);
-    if (text === null) return false;
-    const field = `${value.field}=${text}`;
-    const at = places.place({ sensor, recordedAt: instant.at, field });
-    if (at === null) return false;
-    const isInPlace = at === instant.at;
-    const stamp = isInPlace ? instant.stamp : `${at}`;
-    lines.push(`${key} ${field} ${stamp}`);
-    reach(at);
-    if (isInPlace && isUntold(at)) return false;
-    const day = isInPlace ? instant.day : days.of(at);
-    addPoint(day, pointIdentity(stamp, sensor, field));
-    if (value.field === 'text') texts.set(day.day, (texts.get(day.day) ?? 0) + 1);
-    return true;
-  };
+type GrowingSum = { -readonly [K in keyof DaySum]: DaySum[K] };
+
+function createWriter(input: CommitInput, extent: Interval): Writer {
   return {
-    write: (served) => {
-      const reading = input.filter === undefined ? served : keptReading(input.filter, served);
-      const { values, dropped } = flattenReading(reading);
-      if (dropped.size > 0) rejected.push(rejectedReading(reading, dropped));
-      const at = reading.recordedAt;
-      const instant: Instant = { at, stamp: `${at}`, day: days.of(at), seriesOf: seriesAt(at) };
-      const written = values.filter((value) => writeValue(instant, value));
-      const known = values.length - written.length;
-      // A sensor that is written again adds to readings that were seen before: those are neither new nor late.
-      const isAddition =
-        input.filter !== undefined &&
-        (known > 0 || isCovered(input.state.spans, at)) &&
-        written.every(({ sensor }) => input.filter?.wasLeftOut(sensor));
-      const fresh = isAddition ? 0 : written.length;
-      if (fresh > 0) instant.day.readings += 1;
-      return { fresh, known };
-    },
-    result: () => ({
-      ...{ lines, firstNs, lastNs, daySums: days.sums(), rejected },
-      ...(texts.size === 0 ? {} : { dayTexts: texts }),
-    }),
+    input,
+    places: createPlaces(input.held.lines, input.held.ties, extent),
+    seriesAt: createSeriesCache(input),
+    lines: [],
+    rejected: [...input.rejected],
+    days: new Map(),
+    texts: new Map(),
+    firstNs: null,
+    lastNs: null,
   };
 }
+
+function dayOf({ days }: Writer, at: EpochNs): GrowingSum {
+  const day = Number(at / DAY_NS);
+  let sum = days.get(day);
+  if (sum === undefined) {
+    sum = { day, readings: 0, points: 0, hashHigh: 0, hashLow: 0 };
+    days.set(day, sum);
+  }
+  return sum;
+}
+
+/**
+ * What a reading of a page turns out to be:
+ * - `new`: nothing of it was held;
+ * - `late`: the same, and its time counted as covered;
+ * - `completed`: some of its values were held: it has been here before, so that it is not late;
+ * - `addition`: it was held without the sensors that were left out, which are written now: neither new nor late;
+ * - `held`: all of its values are held, or cannot be told from what is.
+ */
+type ReadingOutcome = 'new' | 'late' | 'completed' | 'addition' | 'held';
+
+/**
+ * What a value of a reading turns out to be:
+ * - `new`: it is written, and counted with its day;
+ * - `held`: it is held already, or nothing that a line can hold: it is not written;
+ * - `unverifiable`: it lies where lines were cleared away, so that nobody can tell: it is written again, as the identical
+ *   line, and counts no more than one that is held.
+ */
+type ValueOutcome = 'new' | 'held' | 'unverifiable';
 
 /** What all values of a reading share, made once: this is where the mass is. */
 interface Instant {
@@ -225,23 +217,55 @@ interface Instant {
   readonly seriesOf: SeriesOf;
 }
 
-type GrowingSum = { -readonly [K in keyof DaySum]: DaySum[K] };
+/** Writes what is new of a reading. */
+function writeReading(writer: Writer, served: Reading): ReadingOutcome {
+  const { filter } = writer.input;
+  const reading = filter === undefined ? served : keptReading(filter, served);
+  const { values, dropped } = flattenReading(reading);
+  if (dropped.size > 0) writer.rejected.push(rejectedReading(reading, dropped));
+  const at = reading.recordedAt;
+  const instant: Instant = { at, stamp: `${at}`, day: dayOf(writer, at), seriesOf: writer.seriesAt(at) };
+  const fresh = values.filter((value) => writeValue(writer, instant, value) === 'new');
+  const outcome = outcomeOf(writer.input, at, { fresh, known: values.length - fresh.length });
+  if (outcome !== 'held' && outcome !== 'addition') instant.day.readings += 1;
+  return outcome;
+}
 
-/** The sums of the days that are written to, in the order in which they were met. */
-function createDays(): { of(at: EpochNs): GrowingSum; sums(): readonly DaySum[] } {
-  const days = new Map<number, GrowingSum>();
-  return {
-    of: (at) => {
-      const day = Number(at / DAY_NS);
-      let sum = days.get(day);
-      if (sum === undefined) {
-        sum = { day, readings: 0, points: 0, hashHigh: 0, hashLow: 0 };
-        days.set(day, sum);
-      }
-      return sum;
-    },
-    sums: () => [...days.values()].filter(({ readings, points }) => readings > 0 || points > 0),
-  };
+function outcomeOf(
+  { state, filter }: CommitInput,
+  at: EpochNs,
+  { fresh, known }: { readonly fresh: readonly SensorValue[]; readonly known: number },
+): ReadingOutcome {
+  if (fresh.length === 0) return 'held';
+  const isCoveredTime = known === 0 && isCovered(state.spans, at);
+  const isSeenBefore = known > 0 || isCoveredTime;
+  if (filter !== undefined && isSeenBefore && fresh.every(({ sensor }) => filter.wasLeftOut(sensor))) return 'addition';
+  if (known > 0) return 'completed';
+  return isCoveredTime ? 'late' : 'new';
+}
+
+function writeValue(writer: Writer, instant: Instant, value: SensorValue): ValueOutcome {
+  const { key, sensor } = instant.seriesOf(value.sensor);
+  const text = encodeFieldValue(value.value);
+  if (text === null) return 'held';
+  const field = `${value.field}=${text}`;
+  const at = writer.places.place({ sensor, recordedAt: instant.at, field });
+  if (at === null) return 'held';
+  const isInPlace = at === instant.at;
+  const stamp = isInPlace ? instant.stamp : `${at}`;
+  writer.lines.push(`${key} ${field} ${stamp}`);
+  if (writer.firstNs === null || at < writer.firstNs) writer.firstNs = at;
+  if (writer.lastNs === null || at > writer.lastNs) writer.lastNs = at;
+  if (isInPlace && isCleared(writer.input, at)) return 'unverifiable';
+  const day = isInPlace ? instant.day : dayOf(writer, at);
+  addPoint(day, pointIdentity(stamp, sensor, field));
+  if (value.field === 'text') writer.texts.set(day.day, (writer.texts.get(day.day) ?? 0) + 1);
+  return 'new';
+}
+
+/** Whether lines were held at that time that are cleared away. */
+function isCleared({ held: { cleared = [] } }: CommitInput, at: EpochNs): boolean {
+  return cleared.length > 0 && includes(cleared, at);
 }
 
 const RECORD_LENGTH = 2000;
@@ -259,7 +283,7 @@ function rejectedReading(reading: Reading, dropped: ReadonlyMap<DropReason, numb
 type SeriesOf = (sensor: string) => { readonly key: SeriesKey; readonly sensor: TagValue };
 
 /** The series of the sensors under the name that holds at a time: encoded once, not once a value. */
-function createSeriesCache({ state, workspaceId }: LandingInput): (at: EpochNs) => SeriesOf {
+function createSeriesCache({ state, workspaceId }: CommitInput): (at: EpochNs) => SeriesOf {
   const device = identityTag(state.deviceId);
   const workspace = identityTag(workspaceId);
   const byName = new Map<string, SeriesOf>();
@@ -285,58 +309,4 @@ function createSeriesCache({ state, workspaceId }: LandingInput): (at: EpochNs) 
     byName.set(name, known);
     return known;
   };
-}
-
-/** The hour of a time, counted from 1970. */
-export function hourOf(at: EpochNs): number {
-  return Number(at / HOUR_NS);
-}
-
-/** When an hour begins. */
-export function hourStart(hour: number): EpochNs {
-  return BigInt(hour) * HOUR_NS;
-}
-
-/** The hours that lie whole inside the spans and are not written yet, and the set of written ones with them. */
-export function hoursToWrite(
-  spans: readonly CoveredSpan[],
-  written: Intervals,
-): { hours: readonly number[]; written: Intervals } {
-  const whole = normalize(spans.map(({ from, to }) => ({ from: (from + HOUR_NS - 1n) / HOUR_NS, to: to / HOUR_NS })));
-  const fresh = subtract(whole, written);
-  const hours = fresh.flatMap(({ from, to }) =>
-    Array.from({ length: Number(to - from) }, (_, index) => Number(from) + index),
-  );
-  return { hours, written: hours.length === 0 ? written : union(written, whole) };
-}
-
-/*
- * Claims that no reading vouches for: stretches that were called empty while nothing at all was held of a device.
- *
- * Such answers could not be held against anything (two in a row had to do), and a service that answers emptily for
- * hours would leave all that was before them missing for good. So once a device shows a reading, what was called empty is
- * asked for again, wherever the reading lies: the page that shows it may be one of history, and tells nothing of what is
- * newer. From then on there is a reading that the answers have to show.
- */
-
-type Claims = Pick<TelemetryState, 'spans' | 'hoursWritten'>;
-
-/**
- * The claims that are left when a page lands.
- *
- * @param hasLines whether telemetry of the device was ever archived. Its hours are told anew only where none was; and where
- * some was, nothing is taken back before a page vouches: a reading that is too young to be claimed comes with every page.
- */
-export function upholdClaims<State extends Claims>(
-  state: State,
-  { readings, proven }: { readonly readings: readonly Reading[]; readonly proven: CoveredSpan | null },
-  hasLines: () => boolean,
-): State {
-  if (readings.length === 0 || state.spans.length === 0 || state.spans.some(isVouchedFor)) return state;
-  if (!hasLines()) return { ...state, spans: [], hoursWritten: [] };
-  return proven !== null && isVouchedFor(proven) ? { ...state, spans: [] } : state;
-}
-
-function isVouchedFor({ first, last }: CoveredSpan): boolean {
-  return first !== null || last !== null;
 }

@@ -2,10 +2,10 @@
  * How far the sync may claim, how far back it is wanted, and how the server's time is learnt that both go by.
  */
 import { ApiFault } from '../core/faults.ts';
-import { CLOCK_GRAIN_MS, settleOf } from '../core/late.ts';
 import type { TelemetryState } from '../core/state/telemetry.ts';
 import { type EpochMs, type EpochNs, maxNs, msToNs, SECOND_MS } from '../core/time.ts';
 import type { Horizon, Peeking, SyncContext, SyncSettings } from './context.ts';
+import { CLOCK_GRAIN_MS, gracePeriodOf } from './coverage-rules.ts';
 import { freshestFirst, keptDevices } from './filter.ts';
 
 /** The horizon of a pass that begins now; `null` while nothing is known of the server's time. */
@@ -43,7 +43,7 @@ export function limitFor(
   { limit, settleMs }: Pick<Horizon, 'limit' | 'settleMs'>,
   { late }: Pick<TelemetryState, 'late'>,
 ): EpochNs {
-  return maxNs(limit - msToNs(settleOf(settleMs, late) - settleMs), 0n);
+  return maxNs(limit - msToNs(gracePeriodOf(settleMs, late) - settleMs), 0n);
 }
 
 /** The server's clock is known to a few seconds: what leaves the wanted span within these has left it. */

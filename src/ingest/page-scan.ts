@@ -10,13 +10,13 @@
 import { type CoveredSpan, type Edge, holesIn, overlapsOf } from '../core/coverage.ts';
 import { ApiFault } from '../core/faults.ts';
 import { type Interval, normalize, subtract } from '../core/intervals.ts';
-import { settleOf } from '../core/late.ts';
 import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
 import { ForgottenError, type GapReason } from '../core/state/telemetry.ts';
 import { ceilToSecond, type EpochNs, formatExact, maxNs, minNs, msToNs } from '../core/time.ts';
-import { commitPage, withdrawClaims } from './commit.ts';
+import { commitPage, withdrawCoverage } from './commit.ts';
 import type { Peeking, SyncContext } from './context.ts';
+import { gracePeriodOf } from './coverage-rules.ts';
 import { stillWantedFrom } from './horizon.ts';
 import { type Judgement, judgePage } from './judge-page.ts';
 import { isResting, nameGap, restOf } from './named-gaps.ts';
@@ -123,7 +123,7 @@ interface RangeScan extends Asking {
 async function scanRange(asking: Asking, task: ScanTask, signal: AbortSignal): Promise<ScanResult> {
   const { context } = asking;
   const { deviceId } = task;
-  withdrawClaims(context, deviceId);
+  withdrawCoverage(context, deviceId);
   const settledMs = settleNow(context, deviceId);
   const scan: RangeScan = { ...asking, task, result: NOTHING_SCANNED };
   let last: Interval | null = null;
@@ -159,7 +159,7 @@ function isStopped({ context, task, result }: RangeScan): boolean {
 
 /** How long the readings of a device are waited for, in milliseconds. */
 function settleNow({ store, settings }: SyncContext, deviceId: string): number {
-  return settleOf(settings.settleMs, store.telemetry(deviceId).late);
+  return gracePeriodOf(settings.settleMs, store.telemetry(deviceId).late);
 }
 
 /** The task, with its claims lowered by what the settle has grown since it began: late readings have come meanwhile. */

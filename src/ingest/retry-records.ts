@@ -1,17 +1,16 @@
 /**
- * Records of the API that could not be understood, tried once more by this version: what it understands lands, as if it
+ * Records of the API that could not be understood, tried once more by this version: what it understands is committed, as if it
  * had been understood at once, and leaves the quarantine.
  *
  * Nothing is asked of the API. What is not kept in full (long records are shortened) cannot be tried; devices and alerts
- * are read with every listing, so that of those nothing has to land.
+ * are read with every listing, so that nothing of those has to be committed.
  */
 
-import { TIE_REACH_NS } from '../core/lines/offsets.ts';
 import type { Reading } from '../core/records.ts';
 import type { QuarantinedItem } from '../core/state/quarantine.ts';
 import { ForgottenError, StaleStateError } from '../core/state/telemetry.ts';
-import { maxNs } from '../core/time.ts';
-import { composeLanding, extentOf } from './commit-rules.ts';
+import { heldAround } from './commit.ts';
+import { composeCommit } from './commit-rules.ts';
 import type { SyncContext } from './context.ts';
 
 /** What a record is to this version: a reading, something that every listing brings, or the reason why it is neither. */
@@ -40,7 +39,7 @@ export function createRecordRetry(parts: Parts, reparse: Reparse): RetryRecord {
       const isExcluded = devices.get(item.source);
       if (isExcluded === undefined) return 'its device is not known';
       if (isExcluded) return 'its device is excluded by sync.include or sync.exclude';
-      const why = land(parts, item.source, parsed.reading);
+      const why = commit(parts, item.source, parsed.reading);
       if (why !== null) return why;
     }
     store.quarantine.takeOut([item.id]);
@@ -48,12 +47,15 @@ export function createRecordRetry(parts: Parts, reparse: Reparse): RetryRecord {
   };
 }
 
-function land({ store, settings, filterNotes, serverClock }: Parts, deviceId: string, reading: Reading): string | null {
+function commit(
+  { store, settings, filterNotes, serverClock }: Parts,
+  deviceId: string,
+  reading: Reading,
+): string | null {
   const workspaceId = store.workspaceTag();
   if (workspaceId === null) return 'its workspace is not known';
   const state = store.telemetry(deviceId);
-  const extent = extentOf([reading]) ?? { from: reading.recordedAt, to: reading.recordedAt };
-  const landing = composeLanding({
+  const composed = composeCommit({
     // It is not late: it came in time, and was not understood. So nothing is claimed, and nothing withdrawn.
     state: { ...state, spans: [] },
     workspaceId,
@@ -62,14 +64,14 @@ function land({ store, settings, filterNotes, serverClock }: Parts, deviceId: st
     answeredAtMs: serverClock.nowMs(),
     readings: [reading],
     rejected: [],
-    held: store.held(deviceId, maxNs(extent.from - TIE_REACH_NS, 0n), extent.to + TIE_REACH_NS),
+    held: heldAround(store, deviceId, [reading]),
     proven: null,
     settleMs: settings.settleMs,
-    ...(filterNotes.touchesSensors ? { filter: settings.filter } : {}),
+    filter: filterNotes.touchesSensors ? settings.filter : undefined,
   });
-  if (landing.rejected.length > 0) return `still: ${landing.rejected[0]?.reason ?? ''}`;
+  if (composed.rejected.length > 0) return `still: ${composed.rejected[0]?.reason ?? ''}`;
   try {
-    store.commitPage({ ...landing, spans: state.spans });
+    store.commitPage({ ...composed, spans: state.spans });
     return null;
   } catch (error) {
     if (error instanceof StaleStateError) return 'its device was being read at that moment: try again';

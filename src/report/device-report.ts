@@ -6,7 +6,6 @@ import { coveredIntervals } from '../core/coverage.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
 import { toldEmpty, wantedOf } from '../core/holdings.ts';
 import type { Interval } from '../core/intervals.ts';
-import { CLOCK_GRAIN_MS, settleOf } from '../core/late.ts';
 import type { DeviceReport } from '../core/page-facts.ts';
 import type { StateFacts } from '../core/state/facts.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
@@ -14,6 +13,7 @@ import type { Gap, TelemetryState } from '../core/state/telemetry.ts';
 import { plainText } from '../core/text.ts';
 import { DAY_NS, type EpochMs, type EpochNs, formatExact, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
 import type { Horizon } from '../ingest/context.ts';
+import { CLOCK_GRAIN_MS, gracePeriodOf } from '../ingest/coverage-rules.ts';
 import { horizonNow, limitFor, openSeconds } from '../ingest/horizon.ts';
 import { coverageBar } from './bars.ts';
 import { type DeviceSnapshot, snapshotDevice, UNREACHED } from './device-snapshot.ts';
@@ -96,7 +96,7 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
       reason,
       retry_at: timeOf(retryAtMs),
     })),
-    settle_seconds: settleOf(settings.settleMs, telemetry.late) / 1000,
+    settle_seconds: gracePeriodOf(settings.settleMs, telemetry.late) / 1000,
     late: { readings: telemetry.late.readings, worst_seconds: telemetry.late.worstMs / 1000 },
     names: telemetry.names.map(({ fromNs, name }) => ({ from: fromNs === 0n ? null : formatExact(fromNs), name })),
     lag_seconds,

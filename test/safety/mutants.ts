@@ -80,9 +80,9 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'ingest/commit-rules.ts',
-        find: '    const { fresh, known } = writer.write(reading);',
+        find: '    const outcome = writeReading(writer, reading);',
         replace: `    if (state.spans.some(({ from, to }) => from <= reading.recordedAt && reading.recordedAt < to)) continue;
-    const { fresh, known } = writer.write(reading);`,
+    const outcome = writeReading(writer, reading);`,
       },
     ],
   },
@@ -134,7 +134,7 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: ['emptyFromTheFirst'],
     edits: [
       {
-        file: 'ingest/commit-rules.ts',
+        file: 'ingest/coverage-rules.ts',
         find: 'if (readings.length === 0 ||',
         replace: 'if (readings.length >= 0 ||',
       },

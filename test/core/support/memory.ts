@@ -16,7 +16,7 @@ import {
   type Tie,
 } from '../../../src/core/state/telemetry.ts';
 import type { EpochNs } from '../../../src/core/time.ts';
-import { composeLanding, extentOf } from '../../../src/ingest/commit-rules.ts';
+import { composeCommit, extentOf } from '../../../src/ingest/commit-rules.ts';
 
 /** A page to land: its readings newest first, and what it proves. */
 export interface MemoryPage {
@@ -78,7 +78,7 @@ export function createMemory(names: readonly NameHold[] = [{ fromNs: 0n, name: '
     filter,
   }: MemoryPage): PageCommit => {
     const extent = extentOf(readings);
-    return composeLanding({
+    return composeCommit({
       state,
       workspaceId: 'w1',
       lane: 'live',

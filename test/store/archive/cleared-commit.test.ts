@@ -7,7 +7,7 @@ import { TIE_REACH_NS } from '../../../src/core/lines/offsets.ts';
 import type { Reading } from '../../../src/core/records.ts';
 import type { PageCommit } from '../../../src/core/state/telemetry.ts';
 import { SECOND_NS } from '../../../src/core/time.ts';
-import { composeLanding, extentOf } from '../../../src/ingest/commit-rules.ts';
+import { composeCommit, extentOf } from '../../../src/ingest/commit-rules.ts';
 import { NO_LIMIT, type ScratchStore, scratchStore } from '../support.ts';
 
 const START_NS = 1_780_000_000_000_000_000n;
@@ -16,7 +16,7 @@ const START_NS = 1_780_000_000_000_000_000n;
 function commitPage({ store }: ScratchStore, readings: readonly Reading[]): PageCommit {
   const extent = extentOf(readings);
   if (extent === null) throw new Error('a page without readings');
-  const landing = composeLanding({
+  const landing = composeCommit({
     state: store.telemetry('d'),
     workspaceId: 'w',
     lane: 'live',

@@ -1,10 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { CoveredSpan } from '../../src/core/coverage.ts';
 import { hash64 } from '../../src/core/hash.ts';
+import { readingDigest } from '../../src/core/lines/points.ts';
 import type { JsonValue, Reading } from '../../src/core/records.ts';
 import type { DaySum } from '../../src/core/state/telemetry.ts';
 import { DAY_NS, type EpochNs, HOUR_NS, SECOND_NS } from '../../src/core/time.ts';
-import { extentOf } from '../../src/ingest/commit-rules.ts';
+import { extentOf, withoutEdges } from '../../src/ingest/commit-rules.ts';
 import { createMemory, type Memory, sumDays } from '../core/support/memory.ts';
 import { at, bare, edgeOf, reading, readingAt, T0 } from '../core/support/readings.ts';
 import { parseReferenceLine } from '../support/reference-parser.ts';
@@ -364,4 +366,32 @@ describe('hours that are held in full', () => {
 test('the extent of a page goes from its oldest to its newest reading, whatever its order', () => {
   expect(extentOf([])).toBeNull();
   expect(extentOf([reading(5), reading(9), reading(1)])).toEqual({ from: at(1), to: at(9) });
+});
+
+const valueAt = (at: bigint, value: number): Reading => ({ recordedAt: at, values: [['t', value]] });
+const edge = (of: Reading) => ({ at: of.recordedAt, digest: readingDigest(of) });
+const span = (first: Reading, last: Reading): CoveredSpan => ({
+  from: first.recordedAt,
+  to: last.recordedAt + 1n,
+  first: edge(first),
+  last: edge(last),
+});
+
+describe('the readings of a page without the edges of what is held', () => {
+  const spans = [span(valueAt(100n, 1), valueAt(200n, 2)), span(valueAt(400n, 3), valueAt(400n, 4))];
+
+  test('lack those that are held at an edge, whichever it is', () => {
+    const page = [valueAt(500n, 9), valueAt(400n, 4), valueAt(400n, 3), valueAt(300n, 9), valueAt(200n, 2)];
+    expect(withoutEdges(page, spans)).toEqual([page[0], page[3]]);
+  });
+
+  test('keep what has the time of an edge and other values', () => {
+    const page = [valueAt(400n, 5), valueAt(200n, 1)];
+    expect(withoutEdges(page, spans)).toBe(page);
+  });
+
+  test('keep all where nothing is held', () => {
+    const page = [valueAt(400n, 5)];
+    expect(withoutEdges(page, [{ from: 0n, to: 900n, first: null, last: null }])).toBe(page);
+  });
 });

@@ -1,0 +1,197 @@
+/**
+ * The coverage of a device after a page: what the page adds to it, what a late reading or a clock takes back, which
+ * empty ranges are not believed any more, and which hours are complete by it.
+ *
+ * Pure. Readings that come late, new ones inside time that was covered before, are delivered like all others; what is
+ * kept is how many there were and how late the worst one was, and the time that the device is given before its readings
+ * are claimed grows with them. What was claimed too early is taken back: better a range that is read again than one that
+ * is called complete and is not.
+ */
+import { addSpan, type CoveredSpan, type Edge } from '../core/coverage.ts';
+import { type Intervals, normalize, subtract, union } from '../core/intervals.ts';
+import { readingDigest } from '../core/lines/points.ts';
+import type { Reading } from '../core/records.ts';
+import type { LateFound, LateRecord, PageCommit, TelemetryState } from '../core/state/telemetry.ts';
+import {
+  type EpochMs,
+  type EpochNs,
+  HOUR_MS,
+  HOUR_NS,
+  MINUTE_MS,
+  maxNs,
+  msToNs,
+  nsToMs,
+  SECOND_MS,
+} from '../core/time.ts';
+
+/** The server's clock speaks in seconds: what it says may lie up to a second ahead of the time at which it looked. */
+export const CLOCK_GRAIN_MS = SECOND_MS;
+
+/** The longest that a device's readings are waited for, unless the configuration says more. */
+export const MAX_GRACE_MS = HOUR_MS;
+
+/** How long after its time a reading of this device may still appear, as far as is known. */
+export function gracePeriodOf(configuredMs: number, { settleMs }: LateRecord): number {
+  return Math.max(configuredMs, settleMs);
+}
+
+/** The end of what may be claimed at a time of the server. */
+export function coverageLimit(serverMs: EpochMs, settleMs: number): EpochNs {
+  return maxNs(msToNs(serverMs - CLOCK_GRAIN_MS - settleMs), 0n);
+}
+
+/** Whether a reading of that time is late when it comes now: its time counted as held in full. */
+export function isCovered(spans: readonly CoveredSpan[], at: EpochNs): boolean {
+  return spans.some(({ from, to }) => from <= at && at < to);
+}
+
+/**
+ * Takes in late readings, of which there is at least one, seen at a time of the server.
+ *
+ * The settle grows to what would have awaited them, in whole minutes. One that is later than the settle may ever be
+ * changes nothing there: no settle would have awaited it, and a longer one makes every request longer.
+ */
+export function noteLate(before: LateRecord, late: readonly Reading[], seenAtMs: EpochMs): LateFound {
+  const byMs = late.map(({ recordedAt }) => Math.max(0, seenAtMs - nsToMs(recordedAt)));
+  const worstMs = Math.max(...byMs);
+  const awaitable = byMs.filter((ms) => ms <= MAX_GRACE_MS).map((ms) => Math.ceil(ms / MINUTE_MS) * MINUTE_MS);
+  const record = {
+    readings: before.readings + late.length,
+    worstMs: Math.max(before.worstMs, worstMs),
+    settleMs: Math.max(before.settleMs, ...awaitable),
+  };
+  return { count: late.length, worstMs, record };
+}
+
+/**
+ * The coverage without what lies at or beyond `end`.
+ *
+ * @param held readings that are held, of which the newest before `end` is the new edge; without a fitting one it is the
+ * other edge of the span, which is held as well.
+ */
+export function withdrawBeyond(
+  spans: readonly CoveredSpan[],
+  end: EpochNs,
+  held: readonly Reading[],
+): readonly CoveredSpan[] {
+  return spans
+    .filter(({ from }) => from < end)
+    .map((span) => {
+      if (span.to <= end) return span;
+      const last = edgeBefore(span, end, held);
+      return { ...span, to: end, first: span.first !== null && span.first.at < end ? span.first : last, last };
+    });
+}
+
+function edgeBefore(span: CoveredSpan, end: EpochNs, held: readonly Reading[]): Edge | null {
+  if (span.last !== null && span.last.at < end) return span.last;
+  let newest: Reading | null = null;
+  for (const reading of held) {
+    const { recordedAt } = reading;
+    if (recordedAt < span.from || recordedAt >= end) continue;
+    if (newest === null || recordedAt > newest.recordedAt) newest = reading;
+  }
+  if (newest !== null) return { at: newest.recordedAt, digest: readingDigest(newest) };
+  return span.first !== null && span.first.at < end ? span.first : null;
+}
+
+/** What the coverage after a page is computed from. */
+export interface CoverageInput {
+  readonly state: Pick<TelemetryState, 'spans' | 'late'>;
+  readonly proven: CoveredSpan | null;
+  /** The server's time of the answer. */
+  readonly answeredAtMs: EpochMs;
+  readonly readings: readonly Reading[];
+  /** The configured settle, in milliseconds. */
+  readonly settleMs: number;
+}
+
+/**
+ * The coverage and the record after a page that brought these late readings. Where they make the settle grow, what was
+ * claimed too early is taken back, and a page that was asked for under the shorter one proves no more than the longer
+ * one allows.
+ */
+export function coverageAfter(input: CoverageInput, late: readonly Reading[]): Pick<PageCommit, 'spans' | 'late'> {
+  const { state, proven, answeredAtMs, readings } = input;
+  const found = late.length === 0 ? null : noteLate(state.late, late, answeredAtMs);
+  const settleMs = gracePeriodOf(input.settleMs, found?.record ?? state.late);
+  const spans = proven === null ? state.spans : addSpan(state.spans, proven);
+  const isLonger =
+    settleMs > gracePeriodOf(input.settleMs, state.late) || (proven !== null && settleMs > input.settleMs);
+  return {
+    spans: isLonger ? withdrawBeyond(spans, coverageLimit(answeredAtMs, settleMs), readings) : spans,
+    ...(found === null ? {} : { late: found }),
+  };
+}
+
+/** A commit that brings nothing and takes back what is claimed at or beyond `end`. */
+export function composeWithdrawal(state: TelemetryState, end: EpochNs, atMs: EpochMs): PageCommit {
+  const { deviceId, revision, hourReadings, hoursWritten } = state;
+  return {
+    deviceId,
+    revision,
+    lane: 'live',
+    requestId: 0,
+    lines: [],
+    sideLines: [],
+    firstNs: null,
+    lastNs: null,
+    newReadings: 0,
+    ties: [],
+    daySums: [],
+    spans: withdrawBeyond(state.spans, end, []),
+    hourReadings,
+    hoursWritten,
+    rejected: [],
+    atMs,
+  };
+}
+
+/** The hour of a time, counted from 1970. `coverage_hour` tells "no data" from "not synced" by these. */
+export function hourOf(at: EpochNs): number {
+  return Number(at / HOUR_NS);
+}
+
+/** When an hour begins. */
+export function hourStart(hour: number): EpochNs {
+  return BigInt(hour) * HOUR_NS;
+}
+
+/** The hours that lie whole inside the spans and are not written yet, and the set of written ones with them. */
+export function hoursToWrite(
+  spans: readonly CoveredSpan[],
+  written: Intervals,
+): { hours: readonly number[]; written: Intervals } {
+  const whole = normalize(spans.map(({ from, to }) => ({ from: (from + HOUR_NS - 1n) / HOUR_NS, to: to / HOUR_NS })));
+  const fresh = subtract(whole, written);
+  const hours = fresh.flatMap(({ from, to }) =>
+    Array.from({ length: Number(to - from) }, (_, index) => Number(from) + index),
+  );
+  return { hours, written: hours.length === 0 ? written : union(written, whole) };
+}
+
+type Claims = Pick<TelemetryState, 'spans' | 'hoursWritten'>;
+
+/**
+ * The coverage that is left when a page comes, without unverified empty ranges: what was called empty while nothing at
+ * all was held of a device. Such answers could not be held against anything (two in a row had to do), and a service that
+ * answers emptily for hours would leave all that was before them missing for good. So once a device shows a reading, what
+ * was called empty is asked for again, wherever the reading lies: the page that shows it may be one of history, and says
+ * nothing of what is newer. From then on there is a reading that the answers have to show.
+ *
+ * @param hasLines whether telemetry of the device was ever archived. Its hours are told anew only where none was; and where
+ * some was, nothing is taken back before a page vouches: a reading that is too young to be claimed comes with every page.
+ */
+export function withoutUnverified<State extends Claims>(
+  state: State,
+  { readings, proven }: { readonly readings: readonly Reading[]; readonly proven: CoveredSpan | null },
+  hasLines: () => boolean,
+): State {
+  if (readings.length === 0 || state.spans.length === 0 || state.spans.some(isVouchedFor)) return state;
+  if (!hasLines()) return { ...state, spans: [], hoursWritten: [] };
+  return proven !== null && isVouchedFor(proven) ? { ...state, spans: [] } : state;
+}
+
+function isVouchedFor({ first, last }: CoveredSpan): boolean {
+  return first !== null || last !== null;
+}

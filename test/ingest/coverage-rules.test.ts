@@ -1,0 +1,268 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { addSpan, type CoveredSpan } from '../../src/core/coverage.ts';
+import type { Intervals } from '../../src/core/intervals.ts';
+import type { Reading } from '../../src/core/records.ts';
+import { type LateRecord, NEVER_LATE } from '../../src/core/state/telemetry.ts';
+import { HOUR_MS, HOUR_NS, MINUTE_MS, nsToMs, SECOND_MS } from '../../src/core/time.ts';
+import {
+  composeWithdrawal,
+  coverageAfter,
+  coverageLimit,
+  gracePeriodOf,
+  hourOf,
+  hourStart,
+  hoursToWrite,
+  MAX_GRACE_MS,
+  noteLate,
+  withdrawBeyond,
+  withoutUnverified,
+} from '../../src/ingest/coverage-rules.ts';
+import { createMemory } from '../core/support/memory.ts';
+import { at, bare, between, edgeOf, instantsOf, reading, T0 } from '../core/support/readings.ts';
+
+const NOW_MS = nsToMs(T0);
+
+/** Readings that were made so many milliseconds before now. */
+const late = (...byMs: number[]) => byMs.map((ms) => reading(-ms / 1000));
+
+function record(...byMs: number[]): LateRecord {
+  return noteLate(NEVER_LATE, late(...byMs), NOW_MS).record;
+}
+
+describe('the record of late readings', () => {
+  test('counts them, keeps the worst, and makes the settle the lateness in whole minutes', () => {
+    expect(noteLate(NEVER_LATE, late(250 * SECOND_MS, 190 * SECOND_MS), NOW_MS)).toEqual({
+      count: 2,
+      worstMs: 250 * SECOND_MS,
+      record: { readings: 2, worstMs: 250 * SECOND_MS, settleMs: 5 * MINUTE_MS },
+    });
+  });
+
+  test('never makes the settle shorter, neither than it has grown nor than it is configured', () => {
+    const before = record(20 * MINUTE_MS);
+    const after = noteLate(before, late(5 * MINUTE_MS), NOW_MS).record;
+    expect(after).toEqual({ readings: 2, worstMs: 20 * MINUTE_MS, settleMs: 20 * MINUTE_MS });
+    expect(gracePeriodOf(30 * MINUTE_MS, after)).toBe(30 * MINUTE_MS);
+    expect(gracePeriodOf(2 * MINUTE_MS, after)).toBe(20 * MINUTE_MS);
+  });
+
+  test('makes it an hour at most: a reading later than that is counted and changes nothing', () => {
+    expect(record(HOUR_MS)).toMatchObject({ readings: 1, settleMs: MAX_GRACE_MS });
+    expect(record(HOUR_MS + 1)).toEqual({ readings: 1, worstMs: HOUR_MS + 1, settleMs: 0 });
+    expect(record(72 * HOUR_MS, 3 * MINUTE_MS)).toEqual({
+      readings: 2,
+      worstMs: 72 * HOUR_MS,
+      settleMs: 3 * MINUTE_MS,
+    });
+  });
+
+  test('takes a reading from the future for one that is not late at all', () => {
+    expect(record(-5 * SECOND_MS)).toEqual({ readings: 1, worstMs: 0, settleMs: 0 });
+  });
+});
+
+describe('what was claimed too early', () => {
+  const [a, b, c] = [reading(10), reading(50), reading(90)];
+  const span = { from: at(0), to: at(100), first: edgeOf(a), last: edgeOf(c) };
+
+  test('is taken back from its end on, with the newest reading that is known before it as the edge', () => {
+    expect(withdrawBeyond([span], at(60), [c, b, a])).toEqual([{ ...span, to: at(60), last: edgeOf(b) }]);
+  });
+
+  test('has the other edge of the span for its edge where no reading is known', () => {
+    expect(withdrawBeyond([span], at(60), [])).toEqual([{ ...span, to: at(60), last: edgeOf(a) }]);
+  });
+
+  test('leaves no edge where no reading is left', () => {
+    expect(withdrawBeyond([span], at(5), [a, b, c])).toEqual([{ from: at(0), to: at(5), first: null, last: null }]);
+  });
+
+  test('takes whole stretches with it, and leaves older ones as they are', () => {
+    const old = bare({ from: at(-50), to: at(-10) });
+    expect(withdrawBeyond([old, span, bare({ from: at(200), to: at(300) })], at(100), [])).toEqual([old, span]);
+    expect(withdrawBeyond([old, span], at(0), [])).toEqual([old]);
+  });
+
+  test('is a landing that brings nothing and leaves names, hours and sums alone', () => {
+    const memory = createMemory();
+    memory.land({ readings: [c, b, a], proven: span });
+    const state = memory.state();
+    const landing = composeWithdrawal(state, at(60), NOW_MS);
+    expect(landing).toMatchObject({ revision: state.revision, lines: [], sideLines: [], daySums: [], newReadings: 0 });
+    expect(landing.spans).toEqual([{ ...span, to: at(60), last: edgeOf(a) }]);
+  });
+});
+
+describe('claims', () => {
+  const proven = { from: at(-7200), to: at(-121), first: null, last: null };
+  const input = { proven, answeredAtMs: NOW_MS, readings: [], settleMs: 2 * MINUTE_MS };
+
+  test('stay as proven where nothing is late', () => {
+    expect(coverageAfter({ ...input, state: { spans: [], late: NEVER_LATE } }, [])).toEqual({ spans: [proven] });
+  });
+
+  test('are taken back by a late reading to what the longer settle allows', () => {
+    const { spans, late: found } = coverageAfter(
+      { ...input, state: { spans: [], late: NEVER_LATE } },
+      late(8 * MINUTE_MS),
+    );
+    expect(spans.map(({ to }) => to)).toEqual([coverageLimit(NOW_MS, 8 * MINUTE_MS)]);
+    expect(found?.record.settleMs).toBe(8 * MINUTE_MS);
+  });
+
+  test('reach no further than the settle of the device, though the page was asked for under a shorter one', () => {
+    const state = { spans: [], late: record(8 * MINUTE_MS) };
+    expect(coverageAfter({ ...input, state }, []).spans.map(({ to }) => to)).toEqual([
+      coverageLimit(NOW_MS, 8 * MINUTE_MS),
+    ]);
+  });
+});
+
+describe('a landing', () => {
+  const held = [reading(300), reading(200), reading(100)];
+  const proven = { from: at(0), to: at(400), first: edgeOf(reading(100)), last: edgeOf(reading(300)) };
+  const landed = () => {
+    const memory = createMemory();
+    memory.land({ readings: held, proven, answeredAtMs: nsToMs(at(521)) });
+    return memory;
+  };
+
+  test('counts a new reading inside covered time as late, by the server’s time of the answer', () => {
+    const memory = landed();
+    const { late: found, newReadings } = memory.land({ readings: [reading(250)], answeredAtMs: nsToMs(at(580)) });
+    expect(newReadings).toBe(1);
+    expect(found).toEqual({
+      count: 1,
+      worstMs: 330 * SECOND_MS,
+      record: { readings: 1, worstMs: 330 * SECOND_MS, settleMs: 6 * MINUTE_MS },
+    });
+    // Six minutes and a second before the answer.
+    expect(memory.state().spans.map(({ to }) => to)).toEqual([at(580 - 361)]);
+    expect(memory.state().spans[0]?.last).toEqual(edgeOf(reading(100)));
+  });
+
+  test('counts neither what is held, nor what is new outside of covered time, nor what the page itself proves', () => {
+    const memory = landed();
+    expect(memory.compose({ readings: held }).late).toBeUndefined();
+    expect(memory.compose({ readings: [reading(401), reading(-1)] }).late).toBeUndefined();
+    const wider = { ...proven, to: at(600), last: edgeOf(reading(500)) };
+    expect(memory.compose({ readings: [reading(500)], proven: wider }).late).toBeUndefined();
+  });
+
+  test('does not take a reading that was added to for one that is late', () => {
+    const memory = landed();
+    const more = { recordedAt: at(200), values: [...reading(200).values, ['extra', 1] as const] };
+    const landing = memory.compose({ readings: [more] });
+    expect([landing.newReadings, landing.late]).toEqual([1, undefined]);
+  });
+});
+
+/** A stretch told in quarters of an hour, moved by some nanoseconds. */
+const quarters = (from: number, to: number, offset = 0n): CoveredSpan =>
+  bare({ from: (BigInt(from) * HOUR_NS) / 4n + offset, to: (BigInt(to) * HOUR_NS) / 4n + offset });
+
+test('an hour has its number and its beginning', () => {
+  expect(hourOf(0n)).toBe(0);
+  expect(hourOf(HOUR_NS - 1n)).toBe(0);
+  expect(hourOf(491_244n * HOUR_NS)).toBe(491_244);
+  expect(hourStart(491_244)).toBe(491_244n * HOUR_NS);
+});
+
+describe('the hours to write', () => {
+  test('are those that lie whole inside what is held', () => {
+    expect(hoursToWrite([quarters(2, 13)], []).hours).toEqual([1, 2]);
+    expect(hoursToWrite([quarters(4, 12)], []).hours).toEqual([1, 2]);
+  });
+
+  test('a nanosecond that is missing at either end leaves its hour out', () => {
+    expect(hoursToWrite([quarters(4, 12, 1n)], []).hours).toEqual([2]);
+    expect(hoursToWrite([quarters(4, 12, -1n)], []).hours).toEqual([1]);
+  });
+
+  test('are none where only parts of hours are held, and then nothing is marked', () => {
+    const written: Intervals = [between(7, 8)];
+    const outcome = hoursToWrite([quarters(1, 4, 0n), quarters(5, 8, -1n)], written);
+    expect(outcome.hours).toEqual([]);
+    expect(outcome.written).toBe(written);
+  });
+
+  test('are not those that were written before', () => {
+    const { hours, written } = hoursToWrite([quarters(0, 20)], [between(1, 3), between(90, 91)]);
+    expect(hours).toEqual([0, 3, 4]);
+    expect(written).toEqual([between(0, 5), between(90, 91)]);
+  });
+
+  test('come once each as coverage grows, and in the end all that are held are written', () => {
+    const anySpans = fc.array(
+      fc.tuple(fc.nat(40), fc.nat(40), fc.integer({ min: -1, max: 1 })).map(([a, b, offset]) => {
+        return quarters(Math.min(a, b) + 4, Math.max(a, b) + 4, BigInt(offset));
+      }),
+      { maxLength: 10 },
+    );
+    fc.assert(
+      fc.property(anySpans, (stretches) => {
+        let spans: readonly CoveredSpan[] = [];
+        let written: Intervals = [];
+        const told: number[] = [];
+        for (const stretch of stretches) {
+          spans = addSpan(spans, stretch);
+          const outcome = hoursToWrite(spans, written);
+          told.push(...outcome.hours);
+          written = outcome.written;
+        }
+        const whole = Array.from({ length: 12 }, (_, hour) => hour).filter((hour) =>
+          spans.some(({ from, to }) => from <= hourStart(hour) && hourStart(hour + 1) <= to),
+        );
+        expect(told.toSorted((a, b) => a - b)).toEqual(whole);
+        expect([...instantsOf(written)]).toEqual(whole);
+      }),
+    );
+  });
+});
+
+const never = () => false;
+const always = () => true;
+const EMPTY = { spans: [bare({ from: at(-7200), to: at(100) })], hoursWritten: [] };
+
+/** A page that proves nothing of its readings: they are too young, say. */
+const page = (...readings: Reading[]) => ({ readings, proven: null });
+
+describe('what was called empty while nothing was held of a device', () => {
+  test('is taken back with the first reading that it shows', () => {
+    expect(withoutUnverified(EMPTY, page(reading(120)), never).spans).toEqual([]);
+  });
+
+  test('is taken back above it as well: a page of history tells nothing of what is newer', () => {
+    expect(withoutUnverified(EMPTY, page(reading(-9000)), never).spans).toEqual([]);
+  });
+
+  test('stays where no reading came', () => {
+    expect(withoutUnverified(EMPTY, page(), never)).toBe(EMPTY);
+  });
+
+  test('stays where a reading was held, which the answers had to show', () => {
+    const held = {
+      ...EMPTY,
+      spans: [...EMPTY.spans, { ...bare({ from: at(200), to: at(300) }), last: edgeOf(reading(250)) }],
+    };
+    expect(withoutUnverified(held, page(reading(320)), never)).toBe(held);
+  });
+
+  test('is taken back once more by the page that vouches, not by each that shows what is too young', () => {
+    const proven = { ...bare({ from: at(100), to: at(130) }), last: edgeOf(reading(120)) };
+    expect(withoutUnverified(EMPTY, page(reading(120)), always)).toBe(EMPTY);
+    expect(
+      withoutUnverified(EMPTY, { ...page(reading(120)), proven: bare({ from: at(100), to: at(110) }) }, always),
+    ).toBe(EMPTY);
+    expect(withoutUnverified(EMPTY, { ...page(reading(120)), proven }, always).spans).toEqual([]);
+  });
+
+  test('is told anew by its hours, unless something was archived of them', () => {
+    const hour = at(0) / 3_600_000_000_000n;
+    const told = { ...EMPTY, hoursWritten: [{ from: hour - 2n, to: hour + 2n }] };
+    const proven = { ...bare({ from: at(-10), to: at(10) }), last: edgeOf(reading(0)) };
+    expect(withoutUnverified(told, page(reading(0)), never).hoursWritten).toEqual([]);
+    expect(withoutUnverified(told, { ...page(reading(0)), proven }, always).hoursWritten).toEqual(told.hoursWritten);
+  });
+});
