@@ -56,7 +56,7 @@ async function look(
   const tag = workspace();
   if (place === undefined || tag === null) return true;
   // Loaded for the one question of a life, and not at each start.
-  const { createPointSource } = await import('../influx/queries.ts');
+  const { createPointSource } = await import('../influx/point-source.ts');
   const source = createPointSource({ ...place, timeoutMs: Math.min(LOOK_MS, place.timeoutMs) }, kind, tag);
   const found = await source.hasAny(signal);
   if (found === true) observe({ type: 'destination-older', destination: name });

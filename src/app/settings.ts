@@ -7,7 +7,7 @@ import { createFilter } from '../core/filter.ts';
 import { identityOf } from '../core/lines/dialect.ts';
 import type { Secret } from '../core/secret.ts';
 import type { DestinationOptions } from '../delivery/destination.ts';
-import { createUnknownServer } from '../influx/kind.ts';
+import { createUnknownServer } from '../influx/probe.ts';
 import { createInfluxSink } from '../influx/sink.ts';
 import type { SyncOptions } from './open-sync.ts';
 

@@ -1,15 +1,67 @@
 /**
- * Asks a database what it is and whether it would take points: by a write without a point, with the token that is
- * configured, unless a point is wanted. What else it tells (version, retention, deduplication) it may refuse: then it is
- * not known, and no fault.
+ * Asks a database what it is (an InfluxDB of any version, or VictoriaMetrics, which speaks the same write protocol but
+ * keeps other things) and whether it would take points.
+ *
+ * It is asked the way it will be written to, by a write without a point unless one is wanted, with the token that is
+ * configured and no other right. Every InfluxDB since 1.4 names its build in each answer; VictoriaMetrics names its host,
+ * or claims to be InfluxDB 1.8.0 without a build, which no real one does (seen on InfluxDB 1.6.7 and VictoriaMetrics
+ * 1.79.5). What else it reports (version, retention, deduplication) it may refuse: then it is not known, and no fault.
  */
-
+import type { JsonRecord } from '../core/json.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
-import type { DestinationFacts, WriteAnswer } from '../core/ports.ts';
+import type { DestinationFacts, KindAnswer, UnknownServer, WriteAnswer } from '../core/ports.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import type { ServerAnswer } from './answers.ts';
-import { createUnknownServer, readMarks } from './kind.ts';
-import { createTalk, type InfluxSinkOptions, type Talk, writePath } from './sink.ts';
-import { readBucketRetention, readFlags, readRetentionPolicies } from './told.ts';
+import {
+  createDatabaseClient,
+  createInfluxSink,
+  type DatabaseClient,
+  type InfluxSinkOptions,
+  writePath,
+} from './sink.ts';
+
+/** A database of the kind `auto`. @throws TypeError as `createInfluxSink` does. */
+export function createUnknownServer(options: InfluxSinkOptions): UnknownServer {
+  const client = createDatabaseClient(options, 'influxdb');
+  const path = writePath(options, 'influxdb');
+  return {
+    ask: async (signal) => {
+      signal.throwIfAborted();
+      const answer = await client.ask({ method: 'POST', path, body: '' }, signal);
+      if ('kind' in answer) return answer;
+      const marked = readMarks(answer);
+      if (marked !== null) return marked;
+      const said = client.read(answer, signal);
+      // What stands in the way of every write stands in the way of this one.
+      if (said.kind === 'held' && answer.status !== 405) return said;
+      if (said.kind === 'later' && answer.status !== 400 && answer.status !== 422) return said;
+      return await askForBuild(client, signal);
+    },
+    sinkFor: (kind) => createInfluxSink(options, kind),
+  };
+}
+
+/** @returns `null` where the headers tell nothing. */
+function readMarks({ headers }: ServerAnswer): KindAnswer | null {
+  if (headers['x-influxdb-build'] !== undefined) return { kind: 'known', server: 'influxdb' };
+  const isVictoria = headers['x-server-hostname'] !== undefined || headers['x-influxdb-version'] === '1.8.0';
+  return isVictoria ? { kind: 'known', server: 'victoriametrics' } : null;
+}
+
+/**
+ * For what takes writes and names nothing, as behind a proxy that takes headers out: VictoriaMetrics answers as
+ * Prometheus does, which no InfluxDB knows. Anything else is taken for an InfluxDB.
+ */
+async function askForBuild(client: DatabaseClient, signal: AbortSignal): Promise<KindAnswer> {
+  const answer = await client.ask({ method: 'GET', path: '/api/v1/status/buildinfo', body: '' }, signal);
+  if ('kind' in answer) return answer;
+  const marked = readMarks(answer);
+  if (marked !== null) return marked;
+  const said = client.read(answer, signal);
+  if (said.kind === 'later' && answer.status !== 400) return said;
+  const isPrometheus = answer.status === 200 && /^\s*\{\s*"status"\s*:\s*"success"/.test(answer.body);
+  return { kind: 'known', server: isPrometheus ? 'victoriametrics' : 'influxdb' };
+}
 
 export interface ProbeOptions extends InfluxSinkOptions {
   /** As configured. */
@@ -23,23 +75,23 @@ export async function probeDestination(options: ProbeOptions, signal: AbortSigna
   const asked = options.kind === 'auto' ? await createUnknownServer(options).ask(signal) : null;
   if (asked !== null && asked.kind !== 'known') return { ...NOTHING, write: asked };
   const configured = asked?.kind === 'known' ? asked.server : options.kind === 'auto' ? 'influxdb' : options.kind;
-  const talk = createTalk(options, configured);
+  const client = createDatabaseClient(options, configured);
   const line = options.point?.[configured] ?? null;
   const call = {
     method: 'POST',
     path: writePath(options, configured),
     body: line === null ? '' : `${line}\n`,
   } as const;
-  const answer = await talk.ask(call, signal);
+  const answer = await client.ask(call, signal);
   if ('kind' in answer) return { ...NOTHING, write: answer };
   const isPoint = line !== null;
-  const write = isPoint ? talk.read(answer, signal) : readEmpty(answer, talk, signal);
+  const write = isPoint ? client.read(answer, signal) : readEmpty(answer, client, signal);
   const marked = readMarks(answer);
   // A page of something else is no database for not saying so.
   const unmarked = write.kind === 'accepted' ? configured : null;
   const kind = marked?.kind === 'known' ? marked.server : unmarked;
   if (kind === null) return { ...NOTHING, write, isPoint };
-  const told = await (kind === 'victoriametrics' ? askVictoria(talk, signal) : askInflux(talk, options, signal));
+  const told = await (kind === 'victoriametrics' ? askVictoria(client, signal) : askInflux(client, options, signal));
   return { kind, write, isPoint, ...told, version: told.version ?? versionIn(answer) };
 }
 
@@ -48,10 +100,10 @@ type Told = Pick<DestinationFacts, 'version' | 'retentionMs' | 'dedupMs'>;
 const NOTHING = { kind: null, version: null, isPoint: false, retentionMs: null, dedupMs: null } as const;
 
 /** InfluxDB 2 looks at the token and the bucket first, and then finds that nothing was sent: all is well then. */
-function readEmpty(answer: ServerAnswer, talk: Talk, signal: AbortSignal): WriteAnswer {
+function readEmpty(answer: ServerAnswer, client: DatabaseClient, signal: AbortSignal): WriteAnswer {
   const { status, body } = answer;
   if (status === 400 && /"message"\s*:\s*"[^"]*writing requires points/.test(body)) return { kind: 'accepted' };
-  return talk.read(answer, signal);
+  return client.read(answer, signal);
 }
 
 function versionIn({ headers }: ServerAnswer): string | null {
@@ -59,24 +111,123 @@ function versionIn({ headers }: ServerAnswer): string | null {
   return typeof told === 'string' && /^[\w.+~-]{1,40}$/.test(told) ? told : null;
 }
 
-async function askVictoria(talk: Talk, signal: AbortSignal): Promise<Told> {
-  const metrics = await body(talk, '/metrics', signal);
-  const flags = await body(talk, '/flags', signal);
+async function askVictoria(client: DatabaseClient, signal: AbortSignal): Promise<Told> {
+  const metrics = await body(client, '/metrics', signal);
+  const flags = await body(client, '/flags', signal);
   return readFlags({ metrics, flags });
 }
 
-async function askInflux(talk: Talk, { org, bucket }: InfluxSinkOptions, signal: AbortSignal): Promise<Told> {
+async function askInflux(
+  client: DatabaseClient,
+  { org, bucket }: InfluxSinkOptions,
+  signal: AbortSignal,
+): Promise<Told> {
   const name = new URLSearchParams({ name: bucket, ...(org === '' ? {} : { org }) });
-  const ofBucket = readBucketRetention(await body(talk, `/api/v2/buckets?${name}`, signal), bucket);
+  const ofBucket = readBucketRetention(await body(client, `/api/v2/buckets?${name}`, signal), bucket);
   if (ofBucket !== null) return { version: null, retentionMs: ofBucket, dedupMs: null };
   const [db = '', policy = ''] = bucket.split('/');
   const q = `SHOW RETENTION POLICIES ON "${db.replaceAll(/["\\]/g, '\\$&')}"`;
-  const policies = await body(talk, `/query?${new URLSearchParams({ db, q })}`, signal);
+  const policies = await body(client, `/query?${new URLSearchParams({ db, q })}`, signal);
   return { version: null, retentionMs: readRetentionPolicies(policies, policy), dedupMs: null };
 }
 
 /** What is told at a path; `null` where nothing is. */
-async function body(talk: Talk, path: string, signal: AbortSignal): Promise<string | null> {
-  const answer = await talk.ask({ method: 'GET', path, body: '' }, signal);
+async function body(client: DatabaseClient, path: string, signal: AbortSignal): Promise<string | null> {
+  const answer = await client.ask({ method: 'GET', path, body: '' }, signal);
   return 'status' in answer && answer.status === 200 ? answer.body : null;
+}
+
+/** `GET /api/v2/buckets`: the rule of the bucket of that name, in ms; `null` where it is not told. */
+export function readBucketRetention(text: string | null, bucket: string): number | null {
+  const { buckets } = { ...(parse(text) as MaybeRecord) };
+  const own: MaybeRecord = Array.isArray(buckets)
+    ? buckets.find((each: MaybeRecord) => each?.['name'] === bucket)
+    : null;
+  const rules = own?.['retentionRules'];
+  if (!Array.isArray(rules)) return null;
+  const seconds: unknown = rules[0]?.everySeconds ?? 0;
+  return typeof seconds === 'number' && seconds >= 0 ? lasting(seconds * SECOND_MS) : null;
+}
+
+type MaybeRecord = JsonRecord | null | undefined;
+
+/** `SHOW RETENTION POLICIES`: that of a policy, or, where none is named, of the default one. */
+export function readRetentionPolicies(text: string | null, policy: string): number | null {
+  const answer = parse(text) as {
+    readonly results?: readonly {
+      readonly series?: readonly { readonly columns?: readonly string[]; readonly values?: readonly unknown[][] }[];
+    }[];
+  } | null;
+  const { columns = [], values = [] } = answer?.results?.[0]?.series?.[0] ?? {};
+  const cell = (row: readonly unknown[], name: string): unknown => row[columns.indexOf(name)];
+  const row = values.find((each) => (policy === '' ? cell(each, 'default') === true : cell(each, 'name') === policy));
+  const duration = row === undefined ? null : cell(row, 'duration');
+  const ms = typeof duration === 'string' ? parseDuration(duration) : null;
+  return ms === null ? null : lasting(ms);
+}
+
+/** In the databases zero means for ever. */
+function lasting(ms: number): number {
+  return ms === 0 ? Number.POSITIVE_INFINITY : ms;
+}
+
+/**
+ * What VictoriaMetrics tells of its flags: `/metrics` lists all of them, `/flags` those that were set. A proxy before it,
+ * or a cluster's vminsert, answers there with flags of its own: they say nothing.
+ */
+export function readFlags({
+  metrics,
+  flags,
+}: {
+  readonly metrics: string | null;
+  readonly flags: string | null;
+}): Pick<DestinationFacts, 'version' | 'retentionMs' | 'dedupMs'> {
+  const flag = (name: string): string | null =>
+    find(metrics, new RegExp(`^flag\\{name="${name}", ?value="([^"]*)"`, 'm')) ??
+    find(flags, new RegExp(`^-${name}="([^"]*)"`, 'm'));
+  const dedup = flag('dedup\\.minScrapeInterval');
+  const retention = flag('retentionPeriod');
+  // A single node has a place for its data, and lists here what was set and nothing else.
+  const isNode = flags !== null && /^-(?:storageDataPath|retentionPeriod)=/m.test(flags);
+  const version = find(metrics, /^vm_app_version\{[^}]*short_version="([^"]+)"/m);
+  return {
+    version: version !== null && /^[\w.+-]{1,40}$/.test(version) ? version : null,
+    retentionMs: retention === null ? null : parseRetention(retention),
+    dedupMs: dedup === null ? (isNode ? 0 : null) : parseDuration(dedup),
+  };
+}
+
+function find(text: string | null, pattern: RegExp): string | null {
+  return text === null ? null : (pattern.exec(text)?.[1] ?? null);
+}
+
+const UNITS: Readonly<{ [unit: string]: number }> = {
+  ms: 1,
+  s: SECOND_MS,
+  m: MINUTE_MS,
+  h: HOUR_MS,
+  d: DAY_MS,
+  w: 7 * DAY_MS,
+  y: 365 * DAY_MS,
+};
+
+/** A duration as Go writes it (`168h0m0s`), or with larger units; `null` for anything else. */
+function parseDuration(text: string): number | null {
+  if (/^0+$/.test(text)) return 0;
+  if (!/^(?:\d+(?:\.\d+)?(?:ms|[smhdwy]))+$/.test(text)) return null;
+  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|[smhdwy])/g)];
+  return parts.reduce((sum, [, count, unit]) => sum + Number(count) * (UNITS[unit ?? ''] ?? 0), 0);
+}
+
+/** `-retentionPeriod`: a number alone means months of 31 days. */
+function parseRetention(text: string): number | null {
+  return /^\d+(?:\.\d+)?$/.test(text) ? Number(text) * 31 * DAY_MS : parseDuration(text);
+}
+
+function parse(text: string | null): unknown {
+  try {
+    return text === null ? null : JSON.parse(text);
+  } catch {
+    return null;
+  }
 }

@@ -4,12 +4,13 @@
  * It never retries, buffers, splits or logs: what becomes of the lines is decided by who calls it. An answer that did
  * not come within the deadline is unknown, and said as "later": the same bytes again do no harm.
  */
+import { linkAbort } from '../core/async.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { Sink, WriteAnswer } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
 import { type Conceal, readAnswer, type ServerAnswer } from './answers.ts';
 import { type Call, createConnection, type Send } from './connection.ts';
-import { concealing, inSectionOf, readFailure } from './trouble.ts';
+import { concealing, failureWords, inSectionOf } from './failures.ts';
 
 export interface InfluxSinkOptions {
   /** The destination's name in the configuration. */
@@ -35,15 +36,13 @@ export interface InfluxSinkOptions {
  * @throws TypeError where the URL cannot be read, or the token cannot stand in a header; its message holds neither.
  */
 export function createInfluxSink(options: InfluxSinkOptions, kind: DestinationKind = 'influxdb'): Sink {
-  const talk = createTalk(options, kind);
+  const client = createDatabaseClient(options, kind);
   const path = writePath(options, kind);
   return {
     name: options.name,
     async write(lines, signal) {
-      signal.throwIfAborted();
-      const call: Call = { method: 'POST', path, body: `${lines.join('\n')}\n` };
-      const answer = await talk.ask(call, signal);
-      return 'kind' in answer ? answer : talk.read(answer, signal);
+      const answer = await client.ask({ method: 'POST', path, body: `${lines.join('\n')}\n` }, signal);
+      return 'kind' in answer ? answer : client.read(answer, signal);
     },
   };
 }
@@ -55,7 +54,7 @@ export function writePath({ org, bucket }: InfluxSinkOptions, kind: DestinationK
 }
 
 /** Requests to one database, each with its deadline, and what is to be told of them. */
-export interface Talk {
+export interface DatabaseClient {
   /** @returns what it answered, or why no answer came. Throws only the signal's reason, when that aborts. */
   ask(call: Call, signal: AbortSignal): Promise<ServerAnswer | Extract<WriteAnswer, { readonly kind: 'later' }>>;
   /** What an answer to a write means. */
@@ -63,32 +62,27 @@ export interface Talk {
 }
 
 /** @throws TypeError as {@link createInfluxSink} does. */
-export function createTalk(options: InfluxSinkOptions, kind: DestinationKind): Talk {
+export function createDatabaseClient(options: InfluxSinkOptions, kind: DestinationKind): DatabaseClient {
   const { name, timeoutMs } = options;
-  const line = createLine(options, kind);
+  const access = openAccess(options, kind);
   return {
     ask: async (call, signal) => {
       signal.throwIfAborted();
-      // Not `AbortSignal.any`: joined signals stay as long as their sources, and with them what was sent.
-      const whole = new AbortController();
-      const onAbort = (): void => whole.abort(signal.reason);
       const deadline = AbortSignal.timeout(timeoutMs);
-      const onLate = (): void => whole.abort();
-      deadline.addEventListener('abort', onLate, { once: true });
-      signal.addEventListener('abort', onAbort, { once: true });
+      const whole = linkAbort(signal, deadline);
       try {
-        return await line.send(call, whole.signal);
+        return await send(access, call, whole.signal);
       } catch (error) {
         signal.throwIfAborted();
-        const words = deadline.aborted ? 'no answer within influx.timeout' : readFailure(error).words;
+        const words = deadline.aborted ? 'no answer within influx.timeout' : failureWords(error);
         return { kind: 'later', words: inSectionOf(name, words), waitMs: null };
       } finally {
-        deadline.removeEventListener('abort', onLate);
-        signal.removeEventListener('abort', onAbort);
+        whole.release();
       }
     },
     read: (answer, signal) => {
-      const said = readAnswer(answer, line.conceal, kind);
+      const conceal: Conceal = (text) => access.concealers.reduce((left, each) => each(left), text);
+      const said = readAnswer(answer, conceal, kind);
       // An abort may have cut an answer short; one that says all in its status stands.
       if (said.kind !== 'accepted') signal.throwIfAborted();
       return 'hint' in said ? { ...said, hint: inSectionOf(name, said.hint) } : said;
@@ -96,39 +90,45 @@ export function createTalk(options: InfluxSinkOptions, kind: DestinationKind): T
   };
 }
 
-/** The connection with the token in use, and what keeps every token that was out of the words. */
-interface Line {
-  readonly send: Send;
-  readonly conceal: Conceal;
+/** The connection with the token in use. */
+interface Access {
+  readonly connect: (token: string) => Send;
+  readonly renewToken: InfluxSinkOptions['renewToken'];
+  /** What keeps every token that was in use out of the words. */
+  readonly concealers: Conceal[];
+  token: string;
+  connection: Send;
+  /** Whether the database refused the token at the last request. */
+  isRefused: boolean;
 }
 
 /** What a header can carry. */
 const SENDABLE = /^[\x20-\x7e]*$/;
 
-/** While the database refuses the token, it is read again before every request: another one is taken, and the line is new. */
-function createLine({ name, url, token, renewToken, ca, proxies }: InfluxSinkOptions, kind: DestinationKind): Line {
-  let inUse = token?.reveal() ?? '';
-  if (!SENDABLE.test(inUse)) {
+function openAccess(options: InfluxSinkOptions, kind: DestinationKind): Access {
+  const { name, url, renewToken, ca, proxies } = options;
+  const token = options.token?.reveal() ?? '';
+  if (!SENDABLE.test(token)) {
     throw new TypeError(inSectionOf(name, 'influx.token: it has characters that no header can carry'));
   }
-  const connect = (): Send => createConnection({ url, token: inUse, basic: kind === 'victoriametrics', ca, proxies });
-  const concealers = [concealing(inUse)];
-  let send = connect();
-  let isRefused = false;
-  const renew = (): void => {
-    const next = renewToken?.()?.reveal() ?? inUse;
-    if (next === inUse || !SENDABLE.test(next)) return;
-    inUse = next;
-    concealers.push(concealing(next));
-    send = connect();
-  };
-  return {
-    send: async (call, signal) => {
-      if (isRefused) renew();
-      const answer = await send(call, signal);
-      isRefused = answer.status === 401 || answer.status === 403;
-      return answer;
-    },
-    conceal: (text) => concealers.reduce((left, conceal) => conceal(left), text),
-  };
+  const basic = kind === 'victoriametrics';
+  const connect = (own: string): Send => createConnection({ url, token: own, basic, ca, proxies });
+  const concealers = [concealing(token)];
+  return { connect, renewToken, concealers, token, connection: connect(token), isRefused: false };
+}
+
+/** While the database refuses the token, it is read again before every request: another one needs another connection. */
+async function send(access: Access, call: Call, signal: AbortSignal): Promise<ServerAnswer> {
+  if (access.isRefused) renew(access);
+  const answer = await access.connection(call, signal);
+  access.isRefused = answer.status === 401 || answer.status === 403;
+  return answer;
+}
+
+function renew(access: Access): void {
+  const next = access.renewToken?.()?.reveal() ?? access.token;
+  if (next === access.token || !SENDABLE.test(next)) return;
+  access.token = next;
+  access.concealers.push(concealing(next));
+  access.connection = access.connect(next);
 }

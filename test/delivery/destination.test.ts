@@ -6,7 +6,7 @@ import type { KindAnswer, Sink, UnknownServer } from '../../src/core/ports.ts';
 import { SECOND_MS } from '../../src/core/time.ts';
 import { createDeliverer, type Deliverer } from '../../src/delivery/deliver.ts';
 import type { DestinationOptions } from '../../src/delivery/destination.ts';
-import { createUnknownServer } from '../../src/influx/kind.ts';
+import { createUnknownServer } from '../../src/influx/probe.ts';
 import { type ScratchStore, scratchStore } from '../store/support.ts';
 import { seededRandom } from '../support/rig.ts';
 import { startVictoria, type Victoria, victoriaAvailable } from '../support/victoria.ts';

@@ -9,7 +9,7 @@ import type { SyncOptions } from '../../src/app/open-sync.ts';
 import { type DestinationKind, identityOf } from '../../src/core/lines/dialect.ts';
 import type { Sink, UnknownServer } from '../../src/core/ports.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { createUnknownServer } from '../../src/influx/kind.ts';
+import { createUnknownServer } from '../../src/influx/probe.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';

@@ -6,7 +6,7 @@ import { lookingBack } from '../../src/app/old-points.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { DestinationKind } from '../../src/core/lines/dialect.ts';
 import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
-import { createPointSource } from '../../src/influx/queries.ts';
+import { createPointSource } from '../../src/influx/point-source.ts';
 import type { InfluxSinkOptions } from '../../src/influx/sink.ts';
 import { type Influxd, influxdAvailable, startInfluxd } from '../support/influxd.ts';
 import { startVictoria, type Victoria, victoriaAvailable } from '../support/victoria.ts';

@@ -11,7 +11,7 @@ import { UserError } from '../../core/faults.ts';
 import { identityTag } from '../../core/lines/line-protocol.ts';
 import type { VerifyState } from '../../core/state/verify.ts';
 import { formatExact } from '../../core/time.ts';
-import { createPointSource } from '../../influx/queries.ts';
+import { createPointSource } from '../../influx/point-source.ts';
 import { createInfluxSink } from '../../influx/sink.ts';
 import { openVerifyState } from '../../store/look/verify.ts';
 import { printAnswer } from '../shared/command.ts';

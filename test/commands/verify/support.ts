@@ -14,7 +14,7 @@ import { identityTag } from '../../../src/core/lines/line-protocol.ts';
 import type { Clock, Sink } from '../../../src/core/ports.ts';
 import { Secret } from '../../../src/core/secret.ts';
 import type { PointSource } from '../../../src/core/state/verify.ts';
-import { createPointSource } from '../../../src/influx/queries.ts';
+import { createPointSource } from '../../../src/influx/point-source.ts';
 import { createInfluxSink, type InfluxSinkOptions } from '../../../src/influx/sink.ts';
 import { openVerifyState } from '../../../src/store/look/verify.ts';
 import { openStore } from '../../../src/store/store.ts';

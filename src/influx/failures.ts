@@ -2,7 +2,6 @@
  * What to tell a person of a request to a database that failed, in our own words: what a server or a library says may
  * quote the request, and with it a token.
  */
-import type { WriteAnswer } from '../core/ports.ts';
 import { SECRET_MARK } from '../core/secret.ts';
 import { plainText } from '../core/text.ts';
 import type { Conceal } from './answers.ts';
@@ -29,11 +28,10 @@ const FAILURES: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: 'the certificate of the database has expired',
 };
 
-/** Reads why no answer came. */
-export function readFailure(error: unknown): Extract<WriteAnswer, { readonly kind: 'later' }> {
+/** Why no answer came. */
+export function failureWords(error: unknown): string {
   const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
-  const words = FAILURES[code] ?? `the request failed${code === '' ? '' : ` (${plainText(code, 60)})`}`;
-  return { kind: 'later', words, waitMs: null };
+  return FAILURES[code] ?? `the request failed${code === '' ? '' : ` (${plainText(code, 60)})`}`;
 }
 
 /** The token, and of `user:password` the password, never reach a message, whoever quotes them. */

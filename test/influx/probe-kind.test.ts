@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from 'node:http';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { KindAnswer } from '../../src/core/ports.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { createUnknownServer } from '../../src/influx/kind.ts';
+import { createUnknownServer } from '../../src/influx/probe.ts';
 import { type Influxd, influxdAvailable, startInfluxd } from '../support/influxd.ts';
 import { startV2Proxy } from '../support/v2-proxy.ts';
 import { startVictoria, type Victoria, victoriaAvailable } from '../support/victoria.ts';

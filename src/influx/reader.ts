@@ -10,9 +10,9 @@ import type { ReadTrouble } from '../core/state/verify.ts';
 import { plainText } from '../core/text.ts';
 import type { Conceal } from './answers.ts';
 import { baseUrl, openAgent } from './connection.ts';
+import { concealing, failureWords, inSectionOf } from './failures.ts';
 import { http, https } from './node-http.ts';
 import type { InfluxSinkOptions } from './sink.ts';
-import { concealing, inSectionOf, readFailure } from './trouble.ts';
 
 /** A line this long is no line of an answer that was asked for in pieces. */
 const MAX_LINE_CHARS = 32 * 1024 * 1024;
@@ -46,7 +46,7 @@ export function createReader(options: InfluxSinkOptions & { readonly basic: bool
       return await handOn(answer, take);
     } catch (error) {
       signal.throwIfAborted();
-      const words = error instanceof Silence ? 'no answer within influx.timeout' : readFailure(error).words;
+      const words = error instanceof Silence ? 'no answer within influx.timeout' : failureWords(error);
       return { kind: 'down', words: inSectionOf(name, words), hint: '' };
     }
   };

@@ -1,7 +1,7 @@
 /** What databases tell of themselves beside writes. */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS } from '../../src/core/time.ts';
-import { readBucketRetention, readFlags, readRetentionPolicies } from '../../src/influx/told.ts';
+import { readBucketRetention, readFlags, readRetentionPolicies } from '../../src/influx/probe.ts';
 
 test.each([
   ['{"buckets":[{"name":"b","retentionRules":[{"everySeconds":86400}]}]}', DAY_MS],

@@ -1,30 +1,47 @@
 /**
- * Telemetry read back from an InfluxDB by InfluxQL, which 1.8, 2 and 3 all take at `/query`, in pieces of some thousand
- * rows.
+ * Telemetry of one workspace, read back from a destination of either kind, in pieces of some thousand rows or samples.
  *
- * Times are asked for as text, RFC 3339 with every digit: as numbers, nanoseconds are more than JSON's readers hold.
+ * From an InfluxDB by InfluxQL, which 1.8, 2 and 3 all take at `/query`. Times are asked for as text, RFC 3339 with every
+ * digit: as numbers, nanoseconds are more than JSON's readers hold. From a VictoriaMetrics by its export: numbers, whole
+ * milliseconds, each line a piece of a series.
  */
+import { isRecord, type JsonRecord } from '../core/json.ts';
+import type { DestinationKind } from '../core/lines/dialect.ts';
 import { encodeFieldValue } from '../core/lines/line-protocol.ts';
 import type { PointSource, ReadTrouble, TakePoint } from '../core/state/verify.ts';
 import { plainText } from '../core/text.ts';
-import { parseTimestamp } from '../core/time.ts';
-import { MAY_READ, type ReadLines } from './reading.ts';
-import { inSectionOf } from './trouble.ts';
+import { type EpochNs, parseTimestamp } from '../core/time.ts';
+import { inSectionOf } from './failures.ts';
+import { createReader, MAY_READ, type ReadLines } from './reader.ts';
+import type { InfluxSinkOptions } from './sink.ts';
+
+/**
+ * Opens a destination for reading, by the same way as it is written to. Asks nothing yet.
+ *
+ * @param workspace the tag value. @throws UserError (exit 78) where a proxy is named that is none.
+ */
+export function createPointSource(options: InfluxSinkOptions, kind: DestinationKind, workspace: string): PointSource {
+  const { name, bucket } = options;
+  const read = createReader({ ...options, basic: kind === 'victoriametrics' });
+  return kind === 'victoriametrics'
+    ? createVictoriaSource({ name, workspace }, read)
+    : createInfluxSource({ name, bucket, workspace }, read);
+}
 
 /** Rows in a piece of an answer. */
 const PIECE_ROWS = 5000;
 
 const FIELDS = ['value', 'flag', 'text'] as const;
 
-/** Where the telemetry is. @param workspace the tag value. */
-export interface InfluxPlace {
+/** Where telemetry is: in a destination, of a workspace by its tag value. */
+interface Place {
   readonly name: string;
   readonly bucket: string;
   readonly workspace: string;
 }
 
-/** A source over a database's `/query`. */
-export function createInfluxSource({ name, bucket, workspace }: InfluxPlace, read: ReadLines): PointSource {
+/** A source over an InfluxDB's `/query`. */
+function createInfluxSource({ name, bucket, workspace }: Place, read: ReadLines): PointSource {
   const path = (query: string): string => {
     // A bucket of version 1 is a database, or a database and a retention policy; the later versions map the same names.
     const [db = '', ...rp] = bucket.split('/');
@@ -99,12 +116,12 @@ function createPieces(name: string, take: TakeSeries) {
       try {
         piece = JSON.parse(line);
       } catch {
-        return notUnderstood(name);
+        return notUnderstood(name, NO_INFLUX);
       }
       const result = piece.results?.[0];
       const error = piece.error ?? result?.error;
       if (error !== undefined) return troubleOf(name, error);
-      if (result === undefined) return notUnderstood(name);
+      if (result === undefined) return notUnderstood(name, NO_INFLUX);
       for (const { tags = {}, columns = [], values = [] } of result.series ?? []) take({ tags, columns, values });
       isOpen = result.partial === true || result.series?.at(-1)?.partial === true;
       return null;
@@ -115,9 +132,22 @@ function createPieces(name: string, take: TakeSeries) {
   };
 }
 
-function notUnderstood(name: string): ReadTrouble {
-  const hint = inSectionOf(name, 'influx.url: what answers at /query there is no InfluxDB');
-  return { kind: 'refused', words: 'the answer to a query is not understood', hint };
+interface Misunderstanding {
+  readonly words: string;
+  readonly hint: string;
+}
+
+const NO_INFLUX: Misunderstanding = {
+  words: 'the answer to a query is not understood',
+  hint: 'influx.url: what answers at /query there is no InfluxDB',
+};
+const NO_VICTORIA: Misunderstanding = {
+  words: 'the answer to an export is not understood',
+  hint: 'influx.url: what answers there is no VictoriaMetrics, or one whose export is shut',
+};
+
+function notUnderstood(name: string, { words, hint }: Misunderstanding): ReadTrouble {
+  return { kind: 'refused', words, hint: inSectionOf(name, hint) };
 }
 
 /** Words by which a database says that it is itself in the way, with a status that says nothing. */
@@ -167,4 +197,80 @@ function createStamps(): (time: unknown) => string {
     if (stamp.length > 9 && text.endsWith('Z')) [second, digits] = [text.slice(0, 19), stamp.slice(0, -9)];
     return stamp;
   };
+}
+
+/** Samples in a line of an answer. */
+const LINE_SAMPLES = 5000;
+
+/** The metrics of telemetry, by the field that each is made of. */
+const FIELD_OF: Readonly<Record<string, string>> = { telemetry_value: 'value', telemetry_flag: 'flag' };
+
+interface Exported {
+  readonly metric: Readonly<Record<string, string>>;
+  readonly values: readonly (number | null)[];
+  readonly timestamps: readonly number[];
+}
+
+/** A source over a VictoriaMetrics' export. */
+function createVictoriaSource({ name, workspace }: Omit<Place, 'bucket'>, read: ReadLines): PointSource {
+  const own = `__name__=~"telemetry_(value|flag)",workspace_id=${JSON.stringify(workspace)}`;
+  const labelValues = async (label: string, signal: AbortSignal): Promise<ReadTrouble | string[]> => {
+    const found: string[] = [];
+    const query = new URLSearchParams({ 'match[]': `{${own}}`, start: '0' });
+    const take = (line: string): ReadTrouble | null => {
+      const data = parsed(line)?.['data'];
+      if (!Array.isArray(data)) return notUnderstood(name, NO_VICTORIA);
+      found.push(...data.map(String));
+      return null;
+    };
+    return (await read(`/api/v1/label/${label}/values?${query}`, take, signal)) ?? found;
+  };
+  return {
+    name,
+    kind: 'victoriametrics',
+    points: async ({ device, from, to }, take, signal) => {
+      const query = new URLSearchParams({
+        'match[]': `{${own},device_id=${JSON.stringify(device)}}`,
+        start: seconds(from),
+        // Its ends are both part of what it gives.
+        end: seconds(to - 1n),
+        max_rows_per_line: `${LINE_SAMPLES}`,
+      });
+      const takeLine = (line: string): ReadTrouble | null => {
+        const series = parsed(line) as Partial<Exported> | null;
+        if (!isSeries(series)) return notUnderstood(name, NO_VICTORIA);
+        const field = FIELD_OF[series.metric['__name__'] ?? ''] ?? 'value';
+        const sensor = series.metric['sensor'] ?? '';
+        series.timestamps.forEach((ms, index) => {
+          take(`${ms}000000`, sensor, `${field}=${series.values[index]}`);
+        });
+        return null;
+      };
+      return await read(`/api/v1/export?${query}`, takeLine, signal);
+    },
+    devices: async (signal) => await labelValues('device_id', signal),
+    hasAny: async (signal) => {
+      const found = await labelValues('workspace_id', signal);
+      return Array.isArray(found) ? found.length > 0 : found;
+    },
+  };
+}
+
+/** Unix time in seconds, to the millisecond. */
+function seconds(at: EpochNs): string {
+  const ms = `${at / 1_000_000n}`.padStart(4, '0');
+  return `${ms.slice(0, -3)}.${ms.slice(-3)}`;
+}
+
+function parsed(line: string): JsonRecord | null {
+  try {
+    const value: unknown = JSON.parse(line);
+    return isRecord(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+function isSeries(series: Partial<Exported> | null): series is Exported {
+  return series?.metric !== undefined && Array.isArray(series.values) && Array.isArray(series.timestamps);
 }
