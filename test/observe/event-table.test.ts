@@ -6,13 +6,19 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { FIELDS } from '../../src/observe/event-row.ts';
-import { lineOf } from '../../src/observe/event-table.ts';
+import { lineOf, PROGRAM_EVENTS, SYNC_EVENTS } from '../../src/observe/event-table.ts';
 import { createLogger, logEvents } from '../../src/observe/log.ts';
 import { SAMPLES } from '../support/event-samples.ts';
-import { mistakesOfLine, PROGRAM_ROWS, SYNC_ROWS } from '../support/log-lines.ts';
+import { mistakesOfLine, PROGRAM_ROWS, placeholder, SYNC_ROWS } from '../support/log-lines.ts';
 
 const ROWS = { ...SYNC_ROWS, ...PROGRAM_ROWS };
-const ALL: readonly AppEvent[] = Object.values(SAMPLES).flat();
+
+/** An event in each of the ways in which its line differs. */
+function samplesOf(type: string): readonly AppEvent[] {
+  return SAMPLES[type as AppEvent['type']] ?? [placeholder(type)];
+}
+
+const ALL = Object.keys(ROWS).flatMap(samplesOf);
 
 describe('the table', () => {
   test.each(ALL.map((event, index) => [`${event.type} ${index}`, event] as const))(
@@ -28,9 +34,18 @@ describe('the table', () => {
   );
 
   test.each(Object.entries(ROWS))('says no more of %s than what it can have', (type, row) => {
-    const told = SAMPLES[type as AppEvent['type']].map((event) => lineOf(event));
+    const told = samplesOf(type).map((event) => lineOf(event));
     expect(new Set(told.map(({ level }) => level))).toEqual(new Set(row.levels));
     expect([...new Set(told.flatMap(({ fields }) => Object.keys(fields)))].sort()).toEqual([...row.fields].sort());
+  });
+
+  test('has a sample of every event whose line cannot be told from one of placeholders', () => {
+    const tables: readonly [string, object][] = [...Object.entries(SYNC_EVENTS), ...Object.entries(PROGRAM_EVENTS)];
+    const varying = tables.filter(
+      ([, row]) => 'pattern' in row || 'fieldNames' in row || ('level' in row && typeof row.level === 'object'),
+    );
+    expect(varying.length).toBeGreaterThan(10);
+    expect(varying.map(([type]) => type).filter((type) => !Object.hasOwn(SAMPLES, type))).toEqual([]);
   });
 
   test('knows the unit of every field, and has no field that no line has', () => {

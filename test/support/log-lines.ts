@@ -22,9 +22,14 @@ function rowsOf(table: Readonly<Record<string, EventRow<AppEvent>>>): Readonly<R
   return Object.fromEntries(Object.entries(table).map(([name, row]) => [name, lineRow(row)]));
 }
 
+/** An event whose members all are `…`, but for its type where that is given. */
+export function placeholder(type = '…'): AppEvent {
+  return new Proxy({}, { get: (_, member) => (member === 'type' ? type : '…') }) as AppEvent;
+}
+
 /** The row of an event whose members all are `…`; what cannot be told from that says the table itself. */
 function lineRow({ level, message, fields, pattern, fieldNames, note }: EventRow<AppEvent>): LineRow {
-  const any = new Proxy({}, { get: () => '…' }) as AppEvent;
+  const any = placeholder();
   return {
     levels: typeof level === 'string' ? [level] : level.any,
     message: pattern ?? (typeof message === 'string' ? message : message(any)),
