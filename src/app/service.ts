@@ -13,10 +13,9 @@ import { type StatusServer, type StatusServerOptions, serveStatus } from '../obs
 import type { StatusPageParts } from '../page/page.ts';
 import { createFirstFill } from '../report/ready.ts';
 import { type DaemonParts, type KeySource, runDaemon } from '../scheduler/sessions.ts';
-import { createLooks } from './looks.ts';
 import type { Sync } from './open-sync.ts';
-import { pageFactsOf } from './page-facts.ts';
 import { realClock } from './real-clock.ts';
+import { createShownFacts, createSnapshots } from './snapshots.ts';
 import type { Voice } from './terminal.ts';
 import { VERSION } from './version.ts';
 
@@ -96,11 +95,11 @@ async function servePage({ listen, sync, voice: { scrub, logger }, perDevice }: 
     scrub,
   });
   sync.listen(metrics.observe);
-  const looks = createLooks({ report, overview, ageMs: fleet.ageMs, health, ready, scrub, clock: realClock });
+  const snapshots = createSnapshots({ report, overview, ageMs: fleet.ageMs, health, ready, scrub, clock: realClock });
   return await serveStatus({
     listen,
-    status: looks.report,
-    page: pageOnDemand({ look: looks.look, facts: pageFactsOf(sync, scrub) }),
+    status: snapshots.report,
+    page: pageOnDemand({ overview: snapshots.overview, facts: createShownFacts(sync, scrub) }),
     health,
     ready,
     metrics,

@@ -116,13 +116,13 @@ function pager({ query, page, pages }: DevicesPage): Html {
   return html`<nav class="pager" aria-label="Pages of devices">${link(1, 'First', 'first')}${link(Math.max(1, page - 1), 'Previous', 'previous')}<span>Page ${grouped(page)} of ${grouped(pages)}</span>${link(Math.min(pages, page + 1), 'Next', 'next')}${link(pages, 'Last', 'last')}</nav>`;
 }
 
-/** A look that is older than this is told with its age: it takes a while where there are very many devices. */
+/** A scan that is older than this is shown with its age: a scan of very many devices takes a while. */
 const TOLD_AGE_SECONDS = 5;
 
 interface View {
   /** The page's time. */
   readonly now: string;
-  /** How old the look at the devices is. */
+  /** The age of the scan of the devices. */
   readonly ageSeconds: number;
 }
 

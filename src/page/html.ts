@@ -165,7 +165,7 @@ const STATES: Readonly<Record<DeviceState, string>> = {
   excluded: 'excluded',
 };
 
-/** The states in the order in which they are looked at: what needs a look first. */
+/** The states in the order in which they are shown: the most urgent first. */
 export const STATE_ORDER: readonly DeviceState[] = ['unreachable', 'catching-up', 'silent', 'live', 'excluded'];
 
 export function stateWords(state: DeviceState): string {

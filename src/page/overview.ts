@@ -10,7 +10,7 @@ type Tone = 'ok' | 'busy' | 'bad';
 
 export interface StandingParts {
   readonly report: StatusOverview;
-  /** How old the look at the devices is that it goes by. */
+  /** The age of the scan of the devices that the report uses. */
   readonly ageSeconds: number;
   readonly ready: ReadyReport;
   readonly health: HealthReport;

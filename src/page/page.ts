@@ -21,8 +21,8 @@ import {
 import { readDevicesQuery, readSpan, SPANS } from './query.ts';
 
 export interface StatusPageParts {
-  /** How it stands, one look for a whole page. */
-  readonly look: () => StandingParts;
+  /** The overview, one for a whole page. */
+  readonly overview: () => StandingParts;
   readonly facts: PageFacts;
 }
 
@@ -37,19 +37,19 @@ export function createStatusPage(parts: StatusPageParts): StatusPage {
 }
 
 async function pageAt(parts: StatusPageParts, path: string, params: URLSearchParams): Promise<Served | null> {
-  const { look, facts } = parts;
+  const { overview, facts } = parts;
   switch (path) {
     case '/':
-      return overview(parts, params);
+      return overviewPage(parts, params);
     case '/device':
       return await devicePage(parts, params);
     case '/alerts': {
-      const seen = look();
+      const seen = overview();
       const main = html`<h1 class="hidden">Alerts</h1>${alertsSection(facts.alerts(), { now: seen.report.generated_at, isWhole: true })}`;
       return shown(seen, { title: 'Alerts', here: 'alerts', main });
     }
     case '/events': {
-      const seen = look();
+      const seen = overview();
       const main = html`<h1 class="hidden">Events</h1>${eventsSection(facts.events(), seen.report.generated_at, true)}`;
       return shown(seen, { title: 'Events', here: 'events', main });
     }
@@ -58,8 +58,8 @@ async function pageAt(parts: StatusPageParts, path: string, params: URLSearchPar
   }
 }
 
-function overview({ look, facts }: StatusPageParts, params: URLSearchParams): Served {
-  const seen = look();
+function overviewPage({ overview, facts }: StatusPageParts, params: URLSearchParams): Served {
+  const seen = overview();
   const { report } = seen;
   const now = report.generated_at;
   const main = html`<h1 class="hidden">Overview</h1>
@@ -83,12 +83,12 @@ ${eventsSection(facts.events(), now)}
   });
 }
 
-async function devicePage({ look, facts }: StatusPageParts, params: URLSearchParams): Promise<Served> {
+async function devicePage({ overview, facts }: StatusPageParts, params: URLSearchParams): Promise<Served> {
   const id = params.get('id') ?? '';
-  if (id === '') return refusal(look(), 400, 'The address names no device: /device?id=… does.');
+  if (id === '') return refusal(overview(), 400, 'The address names no device: /device?id=… does.');
   const span = readSpan(params);
   const page = await facts.device(id, SPANS[span]);
-  if (page === null) return refusal(look(), 404, 'No device of this id is known.');
+  if (page === null) return refusal(overview(), 404, 'No device of this id is known.');
   const { device } = page;
   return pageOf(200, {
     title: device.device_name,

@@ -15,7 +15,7 @@ import { type StreamTracker, wasListed } from './stream-status.ts';
 
 interface ReadyParts {
   readonly deliverers: readonly Pick<Deliverer, 'name' | 'held'>[];
-  readonly streams: Pick<StreamTracker, 'trouble' | 'isRefused' | 'failingLong' | 'list'>;
+  readonly streams: Pick<StreamTracker, 'problem' | 'isRefused' | 'failingLong' | 'list'>;
   readonly room: Pick<Room, 'status'>;
   readonly store: Pick<Store, 'devices'>;
   /** The figures of the last scan of every device; `null` before the first one. */
@@ -42,8 +42,8 @@ export function readyNow(parts: ReadyParts): ReadyReport {
 }
 
 function apiReasons({ streams }: ReadyParts): Reason[] {
-  const trouble = streams.trouble();
-  if (trouble !== null) return [[streams.isRefused() ? 'key_refused' : 'api_unreachable', `api: ${trouble}`]];
+  const problem = streams.problem();
+  if (problem !== null) return [[streams.isRefused() ? 'key_refused' : 'api_unreachable', `api: ${problem}`]];
   return streams.failingLong().map(({ name, reason }) => ['stream_failing', `stream ${name}: ${reason}`]);
 }
 

@@ -47,7 +47,7 @@ export interface ReportParts {
   readonly allowance: () => Omit<AllowanceStatus, 'lanes'>;
   /** How old readings become as a matter of course where the allowance is short, in ms. */
   readonly staleMs: () => number;
-  readonly streams: Pick<StreamTracker, 'list' | 'trouble' | 'failingLong'>;
+  readonly streams: Pick<StreamTracker, 'list' | 'problem' | 'failingLong'>;
   readonly room: Pick<Room, 'status'>;
   readonly facts: Omit<StateFacts, 'streams' | 'requestsOf' | 'daysOf'>;
   /** Whether a process works with the state. */
@@ -223,8 +223,8 @@ function summarize(
 }
 
 function wrongWords({ deliverers, streams, room }: ReportParts): string | null {
-  const trouble = streams.trouble();
-  if (trouble !== null) return `The API is not read: ${trouble}`;
+  const problem = streams.problem();
+  if (problem !== null) return `The API is not read: ${problem}`;
   const { full } = room.status();
   if (full !== null) return `Nothing new is read: ${full}`;
   const unread = unreadStream(streams);

@@ -9,7 +9,7 @@ export interface StreamTracker {
   observe(event: AppEvent): void;
   list(): readonly StreamStatus[];
   /** What keeps the API from being read; `null` while it is. */
-  trouble(): string | null;
+  problem(): string | null;
   /** Whether that is a key or a plan that is refused. */
   isRefused(): boolean;
   isOff(stream: Name): boolean;
@@ -40,25 +40,25 @@ export function createStreamTracker(clocks: { serverNowMs: () => EpochMs; monoMs
   const readAtMs = new Map<Name, EpochMs>();
   const off = new Map<Name, string>();
   const failing = createFailures(clocks.monoMs);
-  let trouble: string | null = null;
+  let problem: string | null = null;
   let refusal: string | null = null;
   return {
     observe: (event) => {
       failing.observe(event);
-      if (event.type === 'pass-failed' || event.type === 'service-trouble') trouble = event.message;
+      if (event.type === 'pass-failed' || event.type === 'service-trouble') problem = event.message;
       // Before anything was answered at all: such as an address that is not the API's.
-      if (event.type === 'stream-failed' && readAtMs.size === 0) trouble = event.message;
+      if (event.type === 'stream-failed' && readAtMs.size === 0) problem = event.message;
       refusal = refusalAfter(event, refusal);
       if (event.type === 'stream-off') off.set(event.stream, `the key lacks the scope ${event.scope}`);
       if (event.type !== 'request-done' || event.fault !== null) return;
-      trouble = null;
+      problem = null;
       const { stream } = event;
       // The devices are what nothing can do without.
       if (stream === 'devices') refusal = null;
       readAtMs.set(stream, clocks.serverNowMs());
       off.delete(stream);
     },
-    trouble: () => refusal ?? trouble,
+    problem: () => refusal ?? problem,
     isRefused: () => refusal !== null,
     isOff: (stream) => off.has(stream),
     isFailing: (stream) => failing.reasonOf(stream) !== null,

@@ -1,8 +1,8 @@
 /**
- * What the page begins with is the status report without its devices, though it is made from sums of an earlier look.
+ * What the page begins with is the status report without its devices, though it is made from sums of an earlier scan.
  */
 import { describe, expect, test } from 'vitest';
-import { createLooks } from '../../src/app/looks.ts';
+import { createSnapshots } from '../../src/app/snapshots.ts';
 import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { DEVICES, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
@@ -38,11 +38,11 @@ describe.runIf(influxdAvailable())('the overview', () => {
   });
 });
 
-describe('looks', () => {
+describe('snapshots', () => {
   test('a report is made once for those who ask within a second, and what is shown bears no secret', () => {
     let [nowMs, made] = [0, 0];
     const { devices: _, ...overview } = { ...REPORT, summary: 'held: token s3cret' };
-    const looks = createLooks({
+    const snapshots = createSnapshots({
       report: () => {
         made += 1;
         return { ...REPORT, summary: `${made} s3cret` };
@@ -56,9 +56,9 @@ describe('looks', () => {
     });
     const told = (): string => {
       nowMs += 400;
-      return looks.report().summary;
+      return snapshots.report().summary;
     };
     expect([told(), told(), told(), told(), told()]).toEqual(['1 ***', '1 ***', '1 ***', '2 ***', '2 ***']);
-    expect(looks.look()).toMatchObject({ ageSeconds: 7, report: { summary: 'held: token ***' } });
+    expect(snapshots.overview()).toMatchObject({ ageSeconds: 7, report: { summary: 'held: token ***' } });
   });
 });

@@ -39,7 +39,7 @@ export async function servePage(shown: Partial<Shown> = {}, port = 0): Promise<S
   const server = await serveStatus({
     listen: { host: '127.0.0.1', port },
     status: () => REPORT,
-    page: createStatusPage({ look: () => now.standing, facts: current }),
+    page: createStatusPage({ overview: () => now.standing, facts: current }),
     health: () => now.standing.health,
     ready: () => now.standing.ready,
     metrics: { text: async () => await Promise.resolve(''), contentType: 'text/plain' },

@@ -10,7 +10,7 @@ const NO_DEVICES = { listed: 0, present: 0, lastDayMissing: 0 } as FleetFigures;
 /** @param lastReadAt of the list of devices. */
 function codes(fleet: FleetFigures | null, lastReadAt: string | null, hasDevices = false): readonly string[] {
   const devices: StreamStatus = { name: 'devices', state: 'on', reason: null, last_read_at: lastReadAt };
-  const streams = { trouble: () => null, isRefused: () => false, failingLong: () => [], list: () => [devices] };
+  const streams = { problem: () => null, isRefused: () => false, failingLong: () => [], list: () => [devices] };
   const store = { devices: () => [{ goneSinceMs: hasDevices ? null : 1 } as KnownDevice] };
   const room = { usedBytes: 0, maxBytes: null, diskFreeBytes: null, full: null };
   return readyNow({ deliverers: [], streams, room: { status: () => room }, store, fleet: () => fleet }).codes;

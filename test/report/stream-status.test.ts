@@ -25,24 +25,24 @@ function notesOf(...events: readonly AppEvent[]): StreamTracker {
 
 describe('what keeps the API from being read', () => {
   test('is what a stream failed by, while nothing was answered at all', () => {
-    expect(notesOf(failed).trouble()).toBe('GET /account: is api.url right?');
-    expect(notesOf(failed, answered).trouble()).toBeNull();
+    expect(notesOf(failed).problem()).toBe('GET /account: is api.url right?');
+    expect(notesOf(failed, answered).problem()).toBeNull();
   });
 
   test('is no trouble of one stream while others are answered', () => {
-    expect(notesOf(answered, failed).trouble()).toBeNull();
+    expect(notesOf(answered, failed).problem()).toBeNull();
   });
 
   test('is an outage until something is answered, and a refused key until the devices are, or it is taken', () => {
     const outage: AppEvent = { type: 'service-trouble', message: 'down', waitMs: 1000 };
     const refused: AppEvent = { type: 'key-refused', message: 'no', waitMs: 1000 };
-    expect(notesOf(answered, outage).trouble()).toBe('down');
-    expect(notesOf(outage, answered).trouble()).toBeNull();
-    expect(notesOf(refused, { ...answered, request: 'GET /account', stream: 'account' }).trouble()).toBe('no');
+    expect(notesOf(answered, outage).problem()).toBe('down');
+    expect(notesOf(outage, answered).problem()).toBeNull();
+    expect(notesOf(refused, { ...answered, request: 'GET /account', stream: 'account' }).problem()).toBe('no');
     expect(notesOf(refused, { type: 'key-accepted' }).isRefused(), 'the list may fail for a reason of its own').toBe(
       false,
     );
-    expect(notesOf(refused, answered).trouble()).toBeNull();
+    expect(notesOf(refused, answered).problem()).toBeNull();
   });
 });
 

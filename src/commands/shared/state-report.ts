@@ -57,7 +57,7 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
     staleMs: () => staleMsOf(store),
     streams: {
       list: () => streams,
-      trouble: () => null,
+      problem: () => null,
       failingLong: () =>
         streams
           .filter(({ state: each }) => each === 'failing')

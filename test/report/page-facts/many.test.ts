@@ -3,7 +3,7 @@
  * no more than those that are shown.
  */
 import { describe, expect, test } from 'vitest';
-import { pageFactsOf as shownFactsOf } from '../../../src/app/page-facts.ts';
+import { createShownFacts } from '../../../src/app/snapshots.ts';
 import type { Observe } from '../../../src/core/events.ts';
 import type { KnownAlert } from '../../../src/core/lines/fact-lines.ts';
 import { ALERTS_SHOWN, DEVICES_A_PAGE, type PageFacts } from '../../../src/core/page-facts.ts';
@@ -62,7 +62,7 @@ describe('a secret', () => {
       listen: (listener: Observe): void => void listeners.push(listener),
       pageFacts: (events: PageFacts['events']): PageFacts => ({ ...facts, events }),
     };
-    const shown = shownFactsOf(sync, createScrub([new Secret('canary-4242')]));
+    const shown = createShownFacts(sync, createScrub([new Secret('canary-4242')]));
     for (const hear of listeners) hear({ type: 'device-appeared', deviceId: 'd', name: 'canary-4242' });
     const devices = shown.devices({ search: '', state: null, sort: 'name', reversed: false, page: 1 });
     const all = [devices, await shown.device('d', 60), shown.alerts(), shown.events()];

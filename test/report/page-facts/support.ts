@@ -64,7 +64,7 @@ export function pageFactsOf(state: Pick<ScratchStore, 'store' | 'facts'>, option
       waiting_until: null,
     }),
     staleMs: () => 0,
-    streams: { list: () => [], trouble: () => null, failingLong: () => [] },
+    streams: { list: () => [], problem: () => null, failingLong: () => [] },
     room: { status: () => ({ usedBytes: 0, maxBytes: null, diskFreeBytes: null, full: null }) },
     isRunning: () => true,
     version: '0.0.0',
