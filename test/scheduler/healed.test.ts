@@ -28,7 +28,7 @@ const FAULTS: readonly [string, FaultPlan][] = [
   ['several at once', anyOf(halfOf(falselyEmpty), often(atRate(0.3, [upsideDown, { kind: 'html' }], 4)))],
 ];
 
-const SELDOM = [{ deviceId: 'often', intervalMs: 2 * MINUTE_MS }];
+const SELDOM = [{ deviceId: 'often', intervalMs: 5 * MINUTE_MS }];
 
 describe.runIf(influxdAvailable())('half an hour after the last fault nothing is open', () => {
   test.each(FAULTS)('%s', async (_, plan) => {

@@ -22,8 +22,8 @@ import {
 } from './support.ts';
 
 const DEVICES = [
-  { deviceId: 'often', intervalMs: MINUTE_MS, jitter: 0.5 },
-  { deviceId: 'tied', intervalMs: 5 * MINUTE_MS, traits: ['ties' as const] },
+  { deviceId: 'often', intervalMs: 3 * MINUTE_MS, jitter: 0.5 },
+  { deviceId: 'tied', intervalMs: 10 * MINUTE_MS, traits: ['ties' as const] },
   { deviceId: 'seldom', intervalMs: 17 * MINUTE_MS },
   {
     deviceId: 'silent',
@@ -54,7 +54,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
   const expectThere = async (rig: Rig, fromMs: number, toMs: number): Promise<void> => {
     const verdict = await rig.verdict(NOW_MS, { fromNs: BigInt(fromMs) * 1_000_000n, toNs: BigInt(toMs) * 1_000_000n });
     expect([verdict.missing.slice(0, 5), verdict.invented.slice(0, 5)]).toEqual([[], []]);
-    expect(verdict.expected).toBeGreaterThan(10_000);
+    expect(verdict.expected).toBeGreaterThan(5000);
   };
 
   test('fills the span, tells how far it is, and ends when all is delivered', async () => {
@@ -71,7 +71,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     if (followed === undefined) throw new Error('no end');
     const summary = summaryOf(followed);
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, devices: 4, devices_complete: 4, missing: [] });
-    expect(summary.readings).toBeGreaterThan(20_000);
+    expect(summary.readings).toBeGreaterThan(10_000);
     const shares = followed.progress.map(({ totals }) => totals.covered_share ?? 0);
     expect(Math.max(...shares)).toBeGreaterThan(0.8);
     expect(followed.progress.some(({ eta }) => eta?.basis.includes('requests at'))).toBe(true);
@@ -87,16 +87,16 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
   });
 
   test('takes nothing from live work: readings are as fresh as without it', async () => {
-    const plan = { requestsPerMinute: 40, requestsPerDay: 60_000, historyMaxDays: 31 };
-    const fleet = Array.from({ length: 10 }, (_, n) => ({ deviceId: `d${n}`, intervalMs: MINUTE_MS, jitter: 0.3 }));
+    const plan = { requestsPerMinute: 20, requestsPerDay: 60_000, historyMaxDays: 31 };
+    const fleet = Array.from({ length: 5 }, (_, n) => ({ deviceId: `d${n}`, intervalMs: MINUTE_MS, jitter: 0.3 }));
     const meanLag = async (withBackfill: boolean): Promise<{ lag: number; backfill: number }> => {
       using rig = await rigOf({ world: worldOf(fleet, 40 * DAY_MS), historyMs: HOUR_MS, settings: { plan } });
       const lags: number[] = [];
-      await live(rig, 90 * MINUTE_MS, {
+      await live(rig, 60 * MINUTE_MS, {
         meanwhile: async ({ report }) => {
-          await rig.clock.sleep(30 * MINUTE_MS);
-          if (withBackfill) ask(rig, { fromMs: NOW_MS - 30 * DAY_MS });
-          while (rig.clock.nowMs() < NOW_MS + 88 * MINUTE_MS) {
+          await rig.clock.sleep(20 * MINUTE_MS);
+          if (withBackfill) ask(rig, { fromMs: NOW_MS - 10 * DAY_MS });
+          while (rig.clock.nowMs() < NOW_MS + 58 * MINUTE_MS) {
             await rig.clock.sleep(MINUTE_MS);
             lags.push(...report().devices.map(({ lag_seconds }) => lag_seconds ?? 0));
           }
@@ -199,7 +199,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     const times = inState(rig, (db) =>
       db.prepare<[], { at: number }>("SELECT at_ms AS at FROM request WHERE lane = 'backfill' ORDER BY at_ms").all(),
     ).map(({ at }) => at);
-    expect(times.length).toBeGreaterThan(200);
+    expect(times.length).toBeGreaterThan(100);
     const inAMinute = times.map((at) => times.filter((other) => other > at - MINUTE_MS && other <= at).length);
     expect(Math.max(...inAMinute)).toBeLessThanOrEqual(5);
     const rate = ((times.length - 1) * MINUTE_MS) / ((times.at(-1) ?? 0) - (times[0] ?? 0));
