@@ -122,7 +122,7 @@ export function openSync(options: SyncOptions): Sync {
   }
 }
 
-function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, close }: OpenStore): Sync {
+function assemble(options: SyncOptions, { store, ledger, maintenance, jobs, facts, close }: OpenStore): Sync {
   const { clock, random } = options;
   const serverClock = createServerClock(clock);
   const watch = createProgressWatch(clock, serverClock.nowMs);
@@ -167,7 +167,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
   const disk = options.disk ?? createDisk(options.dataDir);
   const hasDestinations = options.destinations.length > 0;
   const roomLimits = { maxBytes: limits.maxBytes, minFreeBytes: MIN_FREE_BYTES, hasDestinations };
-  const room = createRoom({ keeper, disk, clock, observe, limits: roomLimits });
+  const room = createRoom({ maintenance, disk, clock, observe, limits: roomLimits });
   const context: SyncContext = {
     api,
     store,
@@ -225,7 +225,7 @@ function assemble(options: SyncOptions, { store, ledger, keeper, jobs, facts, cl
     ...source,
     housekeeping: {
       store,
-      keeper,
+      maintenance,
       room,
       destinations: () => deliverers,
       limits,

@@ -25,7 +25,7 @@ export interface ArchiveLimits {
 
 export interface HousekeepingParts {
   readonly store: Pick<Store, 'backlog'>;
-  readonly keeper: ArchiveMaintenance;
+  readonly maintenance: ArchiveMaintenance;
   readonly room: Room;
   /** All that are configured. */
   readonly destinations: () => readonly {
@@ -135,7 +135,7 @@ function doPiece(parts: HousekeepingParts, round: Round): boolean {
 }
 
 function lookRound(parts: HousekeepingParts, round: Round): void {
-  const { keeper, destinations, clock } = parts;
+  const { maintenance, destinations, clock } = parts;
   const standings = lookAtDestinations(parts);
   const configured = destinations().map(({ destinationId }) => destinationId);
   const active = configured.filter((id) => standings.get(id)?.asideTo === null);
@@ -143,45 +143,45 @@ function lookRound(parts: HousekeepingParts, round: Round): void {
   // Where all are set aside there is none for whose sake anything may go.
   round.claims = { configured, active: active.length === 0 ? configured : active };
   round.ages = true;
-  round.groups = [...keeper.compactionGroups(clock.nowMs())];
+  round.groups = [...maintenance.compactionGroups(clock.nowMs())];
   round.lookedAtMs = clock.monoMs();
 }
 
 /** How each destination stands; those that have stood for too long are set aside. */
 function lookAtDestinations(parts: HousekeepingParts): ReadonlyMap<number, Standing> {
-  const { store, keeper, destinations, limits, clock, observe } = parts;
+  const { store, maintenance, destinations, limits, clock, observe } = parts;
   const nowMs = clock.nowMs();
   const standings = new Map<number, Standing>();
   for (const { destinationId: id, held } of destinations()) {
     const { pendingLines } = store.backlog(id);
-    const now = { place: keeper.placeOf(id), pendingLines, nowMs, held: held?.() ?? null };
-    standings.set(id, lookAgain(keeper.standing(id), now));
+    const now = { place: maintenance.placeOf(id), pendingLines, nowMs, held: held?.() ?? null };
+    standings.set(id, lookAgain(maintenance.standing(id), now));
   }
   for (const id of dueAside(standings, limits.keepMs)) {
     const standing = standings.get(id);
     if (standing === undefined) continue;
-    standings.set(id, { ...standing, asideTo: keeper.endOfLog() });
+    standings.set(id, { ...standing, asideTo: maintenance.endOfLog() });
     const destination = destinations().find(({ destinationId }) => destinationId === id)?.name ?? '';
     observe({ type: 'destination-set-aside', destination, lines: store.backlog(id).pendingLines });
   }
-  for (const [id, standing] of standings) keeper.keepStanding(id, standing);
+  for (const [id, standing] of standings) maintenance.keepStanding(id, standing);
   return standings;
 }
 
 /** What a destination that is set aside has not settled goes into its lack-set. */
-function passBy({ keeper }: HousekeepingParts, round: Round): boolean {
+function passBy({ maintenance }: HousekeepingParts, round: Round): boolean {
   const [id, ...others] = round.asides;
   if (id === undefined) return false;
-  if (keeper.skipBacklog(id)) round.asides = others;
+  if (maintenance.skipBacklog(id)) round.asides = others;
   return true;
 }
 
 /** Where the state is about to become too large, the settled go, oldest first, whatever their age. */
 function clearForRoom(parts: HousekeepingParts, round: Round): boolean {
-  const { keeper, limits } = parts;
+  const { maintenance, limits } = parts;
   if (limits.maxBytes === null) return false;
   const { above, downTo } = clearingMarks(limits.maxBytes);
-  const { usedBytes } = keeper.size();
+  const { usedBytes } = maintenance.size();
   round.shrinking = usedBytes > (round.shrinking ? downTo : above);
   if (round.shrinking) round.shrinking = clear(parts, round, parts.clock.nowMs() - YOUNG_MS);
   return round.shrinking;
@@ -192,23 +192,23 @@ function clearOld(parts: HousekeepingParts, round: Round): boolean {
   return round.ages;
 }
 
-function clear({ keeper, observe }: HousekeepingParts, { claims, shrinking }: Round, beforeMs: number): boolean {
-  const cleared = keeper.clear({ ...claims, beforeMs });
+function clear({ maintenance, observe }: HousekeepingParts, { claims, shrinking }: Round, beforeMs: number): boolean {
+  const cleared = maintenance.clear({ ...claims, beforeMs });
   if (cleared.blocks === 0) return false;
   observe({ type: 'archive-cleared', ...cleared, why: shrinking ? 'size' : 'age' });
   return true;
 }
 
-function seal({ keeper, clock }: HousekeepingParts, round: Round): boolean {
+function seal({ maintenance, clock }: HousekeepingParts, round: Round): boolean {
   const group = round.groups.at(-1);
   if (group === undefined) return false;
-  if (!keeper.compact(group, round.claims, clock.nowMs())) round.groups.pop();
+  if (!maintenance.compact(group, round.claims, clock.nowMs())) round.groups.pop();
   return true;
 }
 
 /** What is free beyond a reserve goes back to the file system, all of it where the disk is short. */
-function vacuum({ keeper, room }: HousekeepingParts): boolean {
+function vacuum({ maintenance, room }: HousekeepingParts): boolean {
   const keep = room.answer().ok ? VACUUM.keepFreeBytes : 0;
-  const { freeBytes } = keeper.size();
-  return freeBytes > keep && keeper.vacuum(VACUUM.pages) < freeBytes;
+  const { freeBytes } = maintenance.size();
+  return freeBytes > keep && maintenance.vacuum(VACUUM.pages) < freeBytes;
 }

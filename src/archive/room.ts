@@ -30,7 +30,7 @@ export interface Room {
 const LOOK_EVERY_MS = 2 * SECOND_MS;
 
 export interface RoomParts {
-  readonly keeper: Pick<ArchiveMaintenance, 'size'>;
+  readonly maintenance: Pick<ArchiveMaintenance, 'size'>;
   readonly disk: Disk;
   readonly clock: Clock;
   readonly observe: Observe;
@@ -38,7 +38,7 @@ export interface RoomParts {
 }
 
 /** Watches the room of a state. */
-export function createRoom({ keeper, disk, clock, observe, limits }: RoomParts): Room {
+export function createRoom({ maintenance, disk, clock, observe, limits }: RoomParts): Room {
   let refusal: { atMs: number; message: string } | null = null;
   let none: NoRoom | null = null;
   let lookedAtMs = Number.NEGATIVE_INFINITY;
@@ -47,7 +47,7 @@ export function createRoom({ keeper, disk, clock, observe, limits }: RoomParts):
     const nowMs = clock.monoMs();
     if (nowMs - lookedAtMs < LOOK_EVERY_MS) return;
     lookedAtMs = nowMs;
-    const size = keeper.size();
+    const size = maintenance.size();
     const diskFreeBytes = disk.freeBytes();
     seen = { usedBytes: size.usedBytes, diskFreeBytes };
     const said = refusal === null ? null : { agoMs: nowMs - refusal.atMs, message: refusal.message };

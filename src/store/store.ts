@@ -48,7 +48,7 @@ export interface OpenStore {
   readonly store: Store;
   readonly ledger: Ledger;
   /** What keeps the archive small. */
-  readonly keeper: ArchiveMaintenance;
+  readonly maintenance: ArchiveMaintenance;
   /** What commands have asked of whoever holds the state. */
   readonly jobs: JobQueue;
   /** What the state tells of the work itself. */
@@ -73,7 +73,7 @@ export function openStore(directory: string, { maxBytes = null, nowMs }: StoreOp
   const most = maxBytes === null ? null : maxBytes + HARD_LIMIT_ABOVE_BYTES;
   const { db, path, close } = openDatabase(directory, most);
   try {
-    const { store, ledger, keeper, jobs, facts, forgetting } = assemble(db, { path, nowMs });
+    const { store, ledger, maintenance, jobs, facts, forgetting } = assemble(db, { path, nowMs });
     // Whoever holds the lock now is another one than whoever did these.
     jobs.recover(nowMs?.() ?? sqliteNowMs(db));
     finishForgetting(store, forgetting);
@@ -84,7 +84,7 @@ export function openStore(directory: string, { maxBytes = null, nowMs }: StoreOp
         close();
       }
     };
-    return { store, ledger, keeper, jobs, facts, path, close: closeAll };
+    return { store, ledger, maintenance, jobs, facts, path, close: closeAll };
   } catch (error) {
     close();
     throw error;
@@ -96,7 +96,7 @@ export interface State {
   readonly store: Store;
   readonly forgetting: Forgetting;
   readonly ledger: OwnedLedger;
-  readonly keeper: ArchiveMaintenance;
+  readonly maintenance: ArchiveMaintenance;
   readonly jobs: OwnedJobQueue;
   readonly facts: StateFacts;
 }
@@ -129,7 +129,14 @@ function assembleParts(db: Database.Database, parts: Parts): State {
     replays: writing(writer(db), parts.replays, ['resolve']),
     forgetting,
   };
-  return { store, forgetting, ledger, keeper: parts.keeper, jobs: createJobQueue(db), facts: createStateFacts(db) };
+  return {
+    store,
+    forgetting,
+    ledger,
+    maintenance: parts.maintenance,
+    jobs: createJobQueue(db),
+    facts: createStateFacts(db),
+  };
 }
 
 /** The parts of the state over their prepared statements. What writes is only for the inside of a transaction. */
@@ -147,7 +154,7 @@ interface Parts {
   readonly quarantine: QuarantineStore;
   readonly replays: ReplayStore;
   readonly forgetting: Forgetting;
-  readonly keeper: ArchiveMaintenance;
+  readonly maintenance: ArchiveMaintenance;
 }
 
 function prepareParts(db: Database.Database, path: string, nowMs: StoreOptions['nowMs']): Parts {
@@ -183,7 +190,7 @@ function prepareParts(db: Database.Database, path: string, nowMs: StoreOptions['
     quarantine,
     replays: createReplays(db, { archive, position: log.position, missing, isForgottenTag }),
     forgetting,
-    keeper: createMaintenance(db, { missing, path }),
+    maintenance: createMaintenance(db, { missing, path }),
   };
 }
 

@@ -37,11 +37,11 @@ function house({ keepMs = 30 * DAY_MS, maxBytes = null }: { keepMs?: number; max
   const free = { freeBytes: null as number | null };
   const disk: Disk = { directory: '/data', freeBytes: () => free.freeBytes };
   const limits = { maxBytes, minFreeBytes: 256 * MIB };
-  const room = createRoom({ keeper: state.keeper, disk, clock, observe, limits });
+  const room = createRoom({ maintenance: state.maintenance, disk, clock, observe, limits });
   const destinations: { destinationId: number; name: string }[] = [];
   const parts: HousekeepingParts = {
     store: state.store,
-    keeper: state.keeper,
+    maintenance: state.maintenance,
     room,
     destinations: () => destinations,
     limits: { keepMs, maxBytes },
@@ -199,8 +199,8 @@ describe('archive.max_size', () => {
       deliverAll(it, id);
       await it.run(10 * SECOND_MS);
     }
-    expect(it.state.keeper.size().usedBytes).toBeLessThan(4 * MIB);
-    expect(it.state.keeper.size().usedBytes).toBeGreaterThan(3 * MIB);
+    expect(it.state.maintenance.size().usedBytes).toBeLessThan(4 * MIB);
+    expect(it.state.maintenance.size().usedBytes).toBeGreaterThan(3 * MIB);
     expect(it.types()).toEqual([]);
     const kept = it.state.rows('SELECT min(seq) AS oldest FROM block') as { oldest: number }[];
     expect(kept[0]?.oldest).toBeGreaterThan(50);
@@ -238,11 +238,11 @@ describe('archive.max_size', () => {
     using it = house({ keepMs: HOUR_MS });
     const id = it.open('influx');
     for (let n = 0; n < 80; n += 1) append(it, 20_000);
-    const { usedBytes } = it.state.keeper.size();
+    const { usedBytes } = it.state.maintenance.size();
     expect(usedBytes).toBeGreaterThan(20 * MIB);
     deliverAll(it, id);
     await it.pass(6 * HOUR_MS);
-    const after = it.state.keeper.size();
+    const after = it.state.maintenance.size();
     expect(after.usedBytes).toBeLessThan(2 * MIB);
     expect(after.freeBytes).toBeLessThanOrEqual(16 * MIB);
   });

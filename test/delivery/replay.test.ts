@@ -314,7 +314,7 @@ describe('what a destination does not take', () => {
     const life = lifeOf(state, () => db.sink, clock);
     const { destinationId } = life.deliverer;
     const claims = { configured: [destinationId], active: [destinationId] };
-    expect(state.keeper.clear({ ...claims, beforeMs: START_MS + 1 }).blocks).toBeGreaterThan(0);
+    expect(state.maintenance.clear({ ...claims, beforeMs: START_MS + 1 }).blocks).toBeGreaterThan(0);
     const { revision } = state.store.telemetry('a');
     const at = BASE - 50n * 60_000_000_000n;
     state.store.commitPage(landing({ deviceId: 'a', revision, lines: [reading('a', 50)], firstNs: at, lastNs: at }));

@@ -50,8 +50,8 @@ export function scratchStore(options: StoreOptions = {}): ScratchStore {
     get ledger() {
       return open.ledger;
     },
-    get keeper() {
-      return open.keeper;
+    get maintenance() {
+      return open.maintenance;
     },
     get jobs() {
       return open.jobs;

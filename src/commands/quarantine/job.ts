@@ -175,8 +175,8 @@ export async function dropQuarantine(
   let done = 0;
   const takePage = (items: readonly QuarantinedItem[]): Promise<void> => {
     const missing = items.flatMap(({ destinationId, content }) => {
-      const lack = destinationId === null ? null : lackOf(content, deviceBy);
-      return lack === null || destinationId === null ? [] : [{ destinationId, lack }];
+      const points = destinationId === null ? null : lackOf(content, deviceBy);
+      return points === null || destinationId === null ? [] : [{ destinationId, points }];
     });
     store.quarantine.drop({ ids: items.map(({ id }) => id), missing, atMs: clock.nowMs() });
     records.done += items.filter(({ destinationId }) => destinationId === null).length;

@@ -28,14 +28,14 @@ export type StatusConfig = Pick<StateConfig, 'influx' | 'destinations' | 'dataDi
 
 /** Puts the parts together over a state that is open to be looked at. */
 export function partsOfState(state: ReadState, config: StatusConfig, clock: Clock): DeviceReportParts {
-  const { store, facts, keeper } = state;
+  const { store, facts, maintenance } = state;
   // The state speaks in the server's time; a local clock that lags is told by it.
   const nowMs = Math.max(clock.nowMs(), state.newestMs);
   const filter = createFilter(config.sync.leftOut);
   const streams = facts.streams().map(streamStatus);
   const destinations = destinationsOf(state, config);
   const room = createRoom({
-    keeper,
+    maintenance: maintenance,
     disk: createDisk(config.dataDir),
     clock,
     observe: () => {},
@@ -102,8 +102,8 @@ function destinationsOf(state: ReadState, config: StatusConfig): ReportedDestina
   });
 }
 
-function told({ keeper }: ReadState, name: string, id: number | null): ReportedDestination {
-  const held = id === null ? null : (keeper.standing(id)?.held ?? null);
+function told({ maintenance }: ReadState, name: string, id: number | null): ReportedDestination {
+  const held = id === null ? null : (maintenance.standing(id)?.held ?? null);
   return { name, destinationId: id, deliveredLines: () => null, held: () => held };
 }
 

@@ -340,7 +340,7 @@ interface Expected {
 /** What should be there by its line, in the terms of the destination. */
 function expectedOf({ kind, kept, findDisplaced }: StretchInput): Map<string, Expected> {
   const quarantined = new Set(kept.quarantined);
-  const settled = kept.lines.map(({ isSettled }) => isSettled);
+  const settled = kept.lines.map(({ isAcknowledged }) => isAcknowledged);
   const known = new Set(kept.lines.map(({ line }) => line));
   // What was refused is known by its line, whether its block is still there or not.
   const lines = [...kept.lines.map(({ line }) => line), ...kept.quarantined.filter((line) => !known.has(line))];

@@ -59,7 +59,7 @@ export interface StateFacts {
   lastRequestMs(): EpochMs | null;
   /** When something was archived last. */
   lastArchivedMs(): EpochMs | null;
-  /** Since when the oldest line waits that a destination has not settled; `null` where none waits. */
+  /** Since when the oldest line waits that a destination has not acknowledged; `null` where none waits. */
   oldestPendingMs(destinationId: number): EpochMs | null;
   jobs(): readonly OpenJob[];
   requestsOf(deviceId: string, count: number): DeviceRequests;

@@ -10,7 +10,7 @@ export type LogLane = 'live' | 'history';
 /** Both lanes, in the order in which they are delivered. */
 export const LOG_LANES: readonly LogLane[] = ['live', 'history'];
 
-/** A place in the log of one lane: blocks before `block` are settled, and `line` lines of that block. */
+/** A place in the log of one lane: blocks before `block` are acknowledged, and `line` lines of that block. */
 export interface LogPosition {
   readonly block: number;
   readonly line: number;
@@ -30,9 +30,9 @@ export interface LogSegment {
   readonly rest: boolean;
 }
 
-/** The place in the log once the first `settled` lines of a batch are settled. */
-export function positionAfter(batch: LogBatch, from: LogPosition, settled: number): LogPosition {
-  let left = settled;
+/** The place in the log once the first lines of a batch are acknowledged, as many as `acknowledged` says. */
+export function positionAfter(batch: LogBatch, from: LogPosition, acknowledged: number): LogPosition {
+  let left = acknowledged;
   let position = from;
   for (const { block, line, lines, rest } of batch.segments) {
     if (left < lines) return left === 0 ? position : { block, line: line + left };
@@ -53,50 +53,50 @@ export interface DestinationState {
 }
 
 /**
- * Why a destination lacks points for good: they are older than it keeps, it blocked the log for too long, or the log no
+ * Why a destination is missing points for good: they are older than it keeps, it blocked the log for too long, or the log no
  * longer kept them when it came to them, or it refused them and a person has given them up.
  */
 export type MissingReason = 'beyond retention' | 'set aside' | 'cleared' | 'dropped';
 
-/** A stretch of which a destination lacks points that were archived. */
+/** A range of which a destination is missing points that were archived. */
 export interface MissingPoints {
   /** Empty for points of no device. */
   readonly deviceId: string;
   readonly fromNs: EpochNs;
-  /** The stretch ends before it. */
+  /** The range ends before it. */
   readonly toNs: EpochNs;
   readonly reason: MissingReason;
-  /** How many points are lacking; one that was left out twice counts twice. */
+  /** How many points are missing; one that was left out twice counts twice. */
   readonly points: number;
 }
 
-/** A stretch of which a destination was found to have so many points. */
+/** A range of which a destination was found to have so many points. */
 export type FoundPoints = Pick<MissingPoints, 'deviceId' | 'fromNs' | 'toNs' | 'points'> & {
-  /** How many other points of it may be lacking still: what was set aside of the stretch stays, for those. */
+  /** How many other points of it may be missing still: what was skipped of the range stays, for those. */
   readonly left?: number;
 };
 
-/** What comparing a destination with what is kept has brought to light of what it lacks. */
+/** What comparing a destination with what is kept has brought to light of what it is missing. */
 export interface MissingChange {
-  /** What is beyond a retention stays in its lack-set all the same. */
+  /** What is beyond a retention stays among its missing points all the same. */
   readonly found: readonly FoundPoints[];
   readonly missed: readonly MissingPoints[];
 }
 
-/** All that a destination lacks for one reason. */
+/** All that a destination is missing for one reason. */
 export interface MissingSum {
   readonly reason: MissingReason;
   readonly points: number;
   /** How many devices they are of. */
   readonly devices: number;
-  /** From the first stretch to the end of the last; between them it may lack nothing. */
+  /** From the first range to the end of the last; between them nothing may be missing. */
   readonly fromNs: EpochNs;
   readonly toNs: EpochNs;
 }
 
 /**
  * What became of a batch: the position moves to `to`, the refused lines go to quarantine and what was left out to the
- * lack-set, in one transaction.
+ * missing points, in one transaction.
  */
 export interface DeliveryOutcome {
   readonly destinationId: number;
@@ -127,7 +127,7 @@ export interface ArchiveTotals {
 
 /** The log: what was archived, and how far each destination has come in it. */
 export interface LogStore {
-  /** Archives lines that belong to no telemetry landing. */
+  /** Archives lines that belong to no page commit. */
   append(lines: readonly string[], lane: LogLane): void;
   /** Makes an identity the one that has the name, and adds it where it is new. */
   destination(name: string, identity: string): DestinationState;
@@ -143,9 +143,9 @@ export interface LogStore {
   read(lane: LogLane, from: LogPosition, limits: { lines: number; bytes: number }): LogBatch;
   acknowledge(outcome: DeliveryOutcome): void;
   backlog(destinationId: number): Backlog;
-  /** What the destination lacks for good, by device, reason and time. */
+  /** What the destination is missing for good, by device, reason and time. */
   missing(destinationId: number): readonly MissingPoints[];
-  /** Takes out of what a destination lacks what it was found to have, and adds what it was found not to have. */
+  /** Takes out of the missing points what a destination was found to have, and adds what it was found not to have. */
   amendMissing(destinationId: number, change: MissingChange): void;
   /** The same in sums, one for each reason there is. */
   missingSums(destinationId: number): readonly MissingSum[];

@@ -39,7 +39,7 @@ export interface RetryOutcome {
   readonly accepted: readonly number[];
   /** They stay, with the new words. */
   readonly refused: readonly { readonly id: number; readonly words: string }[];
-  /** They are older than the destination keeps, and go into its lack-set. */
+  /** They are older than the destination keeps, and go to its missing points. */
   readonly beyond: readonly number[];
   readonly missing: readonly MissingPoints[];
   readonly atMs: EpochMs;
@@ -48,8 +48,8 @@ export interface RetryOutcome {
 /** What is given up. */
 export interface DropOrder {
   readonly ids: readonly number[];
-  /** What the destinations lack by it for ever. */
-  readonly missing: readonly { readonly destinationId: number; readonly lack: MissingPoints }[];
+  /** What the destinations are missing by it for ever. */
+  readonly missing: readonly { readonly destinationId: number; readonly points: MissingPoints }[];
   readonly atMs: EpochMs;
 }
 

@@ -12,7 +12,7 @@ import type { MissingPoints } from './log.ts';
 
 /** What has become of the lines so far. */
 export interface ReplayCounts {
-  /** Sent and settled: the sum of the others. */
+  /** Sent and answered: the sum of the others. */
   readonly lines: number;
   readonly accepted: number;
   /** Refused, and new in quarantine. */
@@ -62,7 +62,7 @@ export interface ReplayOutcome {
   readonly missing: readonly MissingPoints[];
   /** Accepted lines that may stand in quarantine. */
   readonly accepted: readonly string[];
-  /** What the destination lacks no more, but for what is not in the archive. */
+  /** What the destination is missing no more, but for what is not in the archive. */
   readonly sent: readonly SentStretch[];
   /** As in `ReplayState`: before it nothing is known to be kept now that was too old before. */
   readonly tooOldTo: EpochNs | null;

@@ -56,10 +56,10 @@ export interface LateFound {
   readonly record: LateRecord;
 }
 
-/** What telemetry needs to know of a device before it asks, and what a landing is computed from. */
+/** What telemetry needs to know of a device before it asks, and what a page commit is computed from. */
 export interface TelemetryState {
   readonly deviceId: string;
-  /** Moves with every change of what is below: a landing that was computed from an older one is refused. */
+  /** Moves with every change of what is below: a commit that was computed from an older one is refused. */
   readonly revision: number;
   readonly spans: readonly CoveredSpan[];
   readonly names: readonly NameHold[];
@@ -103,17 +103,17 @@ export interface PageCommit {
   readonly atMs: EpochMs;
 }
 
-/** A landing that was computed from a state that has moved on. Nothing was written; compute it again. */
+/** A page commit that was computed from a state that has moved on. Nothing was written; compute it again. */
 export class StaleStateError extends Error {
   override readonly name = 'StaleStateError';
 }
 
-/** A landing on a device that was forgotten while the page was under way. Nothing was written, and nothing is to be. */
+/** A page commit on a device that was forgotten while the page was under way. Nothing was written, and nothing is to be. */
 export class ForgottenError extends Error {
   override readonly name = 'ForgottenError';
 }
 
-/** Why a stretch that is wanted is not held. */
+/** Why a range that is wanted is not covered. */
 export type GapReason =
   | 'beyond plan'
   | 'beyond allowance'
@@ -172,12 +172,12 @@ export interface TelemetryStore {
   /** Where in the stretch lines were held that are cleared away, ascending. */
   cleared(deviceId: string, from: EpochNs, to: EpochNs): Intervals;
   /** @returns those of its `rejected` that were not set aside before. @throws StaleStateError, ForgottenError */
-  commitPage(landing: PageCommit): readonly RejectedRecord[];
+  commitPage(page: PageCommit): readonly RejectedRecord[];
   /** The named gaps of one device, or of all. */
   gaps(deviceId?: string): readonly Gap[];
   nameGap(gap: Gap): void;
   clearGaps(deviceId: string): void;
-  /** The held readings of a device that empty answers lack, ascending. */
+  /** The overlap readings of a device that empty answers have not shown, ascending. */
   missedOverlaps(deviceId: string): readonly MissedOverlap[];
   keepMissedOverlap(deviceId: string, anchor: MissedOverlap): void;
   /** Ends what is known of those that were shown again. */

@@ -58,20 +58,20 @@ export interface KnownDestination {
 }
 
 /** How far a destination has come, at some moment. */
-export type LogPositions = Readonly<Record<LogLane, SettledTo>>;
+export type LogPositions = Readonly<Record<LogLane, AcknowledgedTo>>;
 
-export interface SettledTo extends LogPosition {
+export interface AcknowledgedTo extends LogPosition {
   /**
-   * When the newest of the blocks before it was archived. What is settled later may be sealed into a block before it: that
+   * When the newest of the blocks before it was archived. What is acknowledged later may be merged into a block before it: that
    * block is as new as its newest part.
    */
   readonly newestMs: EpochMs;
 }
 
-/** A telemetry line of the archive, and whether the destination had settled it at the positions that were given. */
+/** A telemetry line of the archive, and whether the destination had acknowledged it at the positions that were given. */
 export interface KeptLine {
   readonly line: string;
-  readonly isSettled: boolean;
+  readonly isAcknowledged: boolean;
 }
 
 /** What the state holds of a stretch of a device, as one moment shows it. */

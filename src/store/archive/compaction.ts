@@ -92,7 +92,7 @@ function createMerge(db: Database.Database) {
        lines = ?, bytes = ?, data = ?, at_ms = ?, level = ? WHERE seq = ?`,
   );
   const remove = db.prepare('DELETE FROM block WHERE seq = ?');
-  // Whoever stands above the first and not above the last has some of the lines and lacks the others.
+  // Whoever stands above the first and not above the last has some of the lines and not the others.
   const forget = db.prepare('DELETE FROM position WHERE lane = ? AND block > ? AND block <= ?');
   return (lane: LogLane, seqs: readonly number[], level: number): void => {
     const rows = seqs.flatMap((seq) => read.get(seq) ?? []);

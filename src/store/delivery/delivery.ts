@@ -46,10 +46,10 @@ export function createLog(db: Database.Database, { archive, missing, cleared, is
     }),
     missing: missing.list,
     amendMissing: (destinationId, { found, missed }) => {
-      const lacking = missed.filter(({ deviceId }) => !isForgotten(deviceId));
+      const still = missed.filter(({ deviceId }) => !isForgotten(deviceId));
       // What is missed anew takes the place of what was known of it: it is not missing twice.
-      for (const points of [...found, ...lacking]) missing.take(destinationId, points);
-      missing.add(destinationId, lacking);
+      for (const points of [...found, ...still]) missing.take(destinationId, points);
+      missing.add(destinationId, still);
     },
     missingSums: missing.sums,
     totals: archive.totals,
@@ -70,7 +70,7 @@ function createPositions(db: Database.Database, missing: MissingTable) {
       const { destinationId, lane, from, to, atMs } = outcome;
       const stored = read(destinationId, lane);
       if (stored.block !== from.block || stored.line !== from.line) {
-        throw new StaleStateError(`${lane}: settled from block ${from.block}, the position is ${stored.block}`);
+        throw new StaleStateError(`${lane}: acknowledged from block ${from.block}, the position is ${stored.block}`);
       }
       for (const { line, words } of outcome.refused) quarantine.run(destinationId, line, words, Math.floor(atMs));
       missing.add(destinationId, outcome.missing);

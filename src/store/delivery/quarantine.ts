@@ -105,7 +105,7 @@ export function createQuarantine(db: Database.Database, missing: MissingTable): 
         if (destination_id === null) remember.run(source, digestOf(content), reason, at_ms, Math.floor(atMs));
         remove.run(id);
       }
-      for (const { destinationId, lack } of left) missing.add(destinationId, [lack]);
+      for (const { destinationId, points } of left) missing.add(destinationId, [points]);
     },
     add: (source, records, atMs) =>
       records.filter(({ record, reason }) => {

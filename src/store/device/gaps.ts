@@ -1,5 +1,5 @@
 /**
- * What a device lacks and why: gaps with a reason, stored readings that answers no longer show, and the day that was last
+ * What a device is missing and why: gaps with a reason, stored readings that answers no longer show, and the day that was last
  * read again.
  */
 import type Database from 'better-sqlite3';

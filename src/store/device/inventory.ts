@@ -12,7 +12,7 @@ import { type EpochMs, msToNs } from '../../core/time.ts';
 import type { Archive } from '../archive/archive.ts';
 import { pinDeviceName, type TelemetryTables } from './telemetry.ts';
 
-/** Complete listings in a row that must lack a device before it counts as gone. */
+/** Complete listings in a row without a device before it counts as gone. */
 const LISTINGS_TO_BE_GONE = 2;
 
 interface DeviceRow {

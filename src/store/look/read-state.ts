@@ -25,7 +25,7 @@ import { assemble, type OpenStore } from '../store.ts';
 export interface ReadState extends Disposable {
   readonly store: OpenStore['store'];
   readonly facts: OpenStore['facts'];
-  readonly keeper: Pick<OpenStore['keeper'], 'size' | 'standing'>;
+  readonly maintenance: Pick<OpenStore['maintenance'], 'size' | 'standing'>;
   readonly ledger: Pick<Ledger, 'sentSince' | 'blockedUntilMs'>;
   readonly destinations: readonly KnownDestination[];
   /** The newest time that the state has seen, by the server's clock; 0 where it has seen none. */
@@ -51,7 +51,7 @@ export function openToRead(directory: string): ReadState | null {
 }
 
 function readStateOf(db: Database.Database, directory: string, path: string): ReadState {
-  const { store, facts, keeper, ledger } = assemble(db, { path });
+  const { store, facts, maintenance, ledger } = assemble(db, { path });
   const newest = db
     .prepare<[], bigint | null>(
       'SELECT max(at) FROM (SELECT max(last_listed_ms) AS at FROM device UNION ALL SELECT max(at_ms) FROM request)',
@@ -60,7 +60,7 @@ function readStateOf(db: Database.Database, directory: string, path: string): Re
   return {
     store,
     facts,
-    keeper,
+    maintenance,
     ledger,
     destinations: store.quarantine.destinations().toSorted((a, b) => a.id - b.id),
     newestMs: Number(newest.get() ?? 0n),

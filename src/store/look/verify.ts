@@ -101,7 +101,7 @@ function createPositions(db: Database.Database): VerifyState['positions'] {
       'SELECT at_ms FROM block INDEXED BY block_age WHERE lane = ? AND seq < ? ORDER BY at_ms DESC LIMIT 1',
     )
     .pluck();
-  // As one moment shows it: nothing is sealed between two of these looks.
+  // As one moment shows it: nothing is merged between two of these looks.
   return db.transaction((destinationId: number) => {
     const start = { block: 0, line: 0, newestMs: 0 };
     const positions = { live: start, history: start };
@@ -144,17 +144,17 @@ function createStretchLook(db: Database.Database, workspaceTag: string): VerifyS
       const isWithin = createWithin(of);
       for (const { seq, lane, at_ms, data } of blocks.iterate(deviceId, to, from)) {
         const position = at[lane];
-        // Of a block that was sealed since nothing tells what of it was settled then.
+        // Of a block that was merged since nothing tells what of it was acknowledged then.
         const isBefore = seq < position.block && at_ms <= position.newestMs;
         unpack(data).forEach((line, index) => {
           if (!line.startsWith('telemetry,') || !isWithin(line)) return;
-          const isSettled = isBefore || (Number(seq) === position.block && index < position.line);
-          lines.push({ line, isSettled });
+          const isAcknowledged = isBefore || (Number(seq) === position.block && index < position.line);
+          lines.push({ line, isAcknowledged });
         });
       }
       const gone = intersect(normalize(cleared.all(deviceId, to, from)), [{ from, to }]);
       for (const { line, at: written } of gone.length === 0 ? [] : displaced(of)) {
-        if (includes(gone, written)) lines.push({ line, isSettled: true });
+        if (includes(gone, written)) lines.push({ line, isAcknowledged: true });
       }
       const series = encodeSeries('telemetry', [['device_id', identityTag(deviceId)]]);
       const refused = quarantined.all(destinationId, `${series},`, `${series}-`).filter(isWithin);

@@ -174,7 +174,7 @@ const STEP_1 = `
   CREATE INDEX alert_opened ON alert (opened_ns);
   `;
 
-/** The archive: sealed blocks, what was cleared away. */
+/** The archive: merged blocks, what was cleared away. */
 const ARCHIVE = `
   -- When a block was archived (its newest line, once sealed), and how far it is sealed: 0 as its page came, 1 gathered
   -- with others of its day, 2 for good. What was archived before this step counts from now.

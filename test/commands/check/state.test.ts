@@ -338,10 +338,10 @@ describe('room', () => {
 
   test('an archive that has outgrown archive.max_size, and one that is near it', async () => {
     await using stage = await openStage();
-    const { store, keeper, close } = openStore(stage.dataDir);
+    const { store, maintenance, close } = openStore(stage.dataDir);
     store.pinWorkspace({ apiId: 'ws-simulated', tag: 'ws-simulated' });
     const fillTo = (mib: number): void => {
-      while (keeper.size().usedBytes < mib * 1024 * 1024) {
+      while (maintenance.size().usedBytes < mib * 1024 * 1024) {
         store.append([`m text="${randomBytes(100_000).toString('base64')}" 1`], 'live');
       }
     };

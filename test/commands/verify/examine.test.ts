@@ -17,7 +17,7 @@ import type { KeptLine } from '../../../src/core/state/verify.ts';
 
 const line = (sensor: string, value: number, at: number): string =>
   `telemetry,device_id=d,sensor=${sensor},device_name=d,workspace_id=w value=${value} ${at}`;
-const settled = (...lines: string[]): KeptLine[] => lines.map((each) => ({ line: each, isSettled: true }));
+const settled = (...lines: string[]): KeptLine[] => lines.map((each) => ({ line: each, isAcknowledged: true }));
 
 interface Case {
   readonly kept?: readonly KeptLine[];
@@ -75,8 +75,8 @@ describe('where the archive keeps the lines', () => {
       { missing: 1, extra: 1 },
       [line('a', 1, 5)],
     ],
-    ['waiting', { kept: [{ line: line('a', 1, 5), isSettled: false }] }, { pending: 1 }, []],
-    ['waiting, and there', { kept: [{ line: line('a', 1, 5), isSettled: false }], there: [[5, 'a', 1]] }, {}, []],
+    ['waiting', { kept: [{ line: line('a', 1, 5), isAcknowledged: false }] }, { pending: 1 }, []],
+    ['waiting, and there', { kept: [{ line: line('a', 1, 5), isAcknowledged: false }], there: [[5, 'a', 1]] }, {}, []],
     ['refused', { kept: settled(line('a', 1, 5)), quarantined: [line('a', 1, 5)] }, { quarantined: 1 }, []],
     ['refused, without its block', { quarantined: [line('a', 1, 5)] }, { quarantined: 1 }, []],
     [

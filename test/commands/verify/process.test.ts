@@ -27,10 +27,10 @@ async function countOf({ database }: Stage, where = ''): Promise<number> {
   return Number(row?.count ?? 0);
 }
 
-/** Clears every settled block away, as the archive's keeper does once they are old. */
+/** Clears every settled block away, as maintenance does once they are old. */
 function clearArchive({ dataDir }: Stage): void {
-  const { keeper, close } = openStore(dataDir);
-  while (keeper.clear({ active: [1], configured: [1], beforeMs: Number.MAX_SAFE_INTEGER }).blocks > 0);
+  const { maintenance, close } = openStore(dataDir);
+  while (maintenance.clear({ active: [1], configured: [1], beforeMs: Number.MAX_SAFE_INTEGER }).blocks > 0);
   close();
 }
 

@@ -113,12 +113,12 @@ export function inState(rig: Rig, sql: string): void {
   }
 }
 
-/** Clears every settled block away, as the archive's keeper does once they are old. */
+/** Clears every settled block away, as maintenance does once they are old. */
 export function clearArchive(rig: Rig): void {
-  const { keeper, close } = openStore(rig.dataDir);
+  const { maintenance, close } = openStore(rig.dataDir);
   try {
     const ids = [1];
-    while (keeper.clear({ active: ids, configured: ids, beforeMs: Number.MAX_SAFE_INTEGER }).blocks > 0);
+    while (maintenance.clear({ active: ids, configured: ids, beforeMs: Number.MAX_SAFE_INTEGER }).blocks > 0);
   } finally {
     close();
   }

@@ -143,9 +143,9 @@ describe('the last values of a device', () => {
     const to = state.store.endOf('live');
     const from = state.store.position(id, 'live');
     state.store.acknowledge({ destinationId: id, lane: 'live', from, to, refused: [], missing: [], atMs: 1 });
-    for (const group of state.keeper.compactionGroups(Number.MAX_SAFE_INTEGER))
-      state.keeper.compact(group, { configured: [id], active: [id] }, Number.MAX_SAFE_INTEGER);
-    expect(state.keeper.clear({ configured: [id], active: [id], beforeMs: null }).lines).toBe(2);
+    for (const group of state.maintenance.compactionGroups(Number.MAX_SAFE_INTEGER))
+      state.maintenance.compact(group, { configured: [id], active: [id] }, Number.MAX_SAFE_INTEGER);
+    expect(state.maintenance.clear({ configured: [id], active: [id], beforeMs: null }).lines).toBe(2);
     expect(await shown()).toMatchObject({
       archived_since: null,
       sensors: [],

@@ -95,10 +95,10 @@ function live(state: ScratchStore, { served, story }: { served: Instants; story:
     const landed = commitPage(state, served.slice(first, first + length).flat());
     if (after !== 'nothing') deliver(state, id, points);
     if (tidies && after === 'seal') {
-      for (const group of state.keeper.compactionGroups(Number.MAX_SAFE_INTEGER))
-        state.keeper.compact(group, claims, Number.MAX_SAFE_INTEGER);
+      for (const group of state.maintenance.compactionGroups(Number.MAX_SAFE_INTEGER))
+        state.maintenance.compact(group, claims, Number.MAX_SAFE_INTEGER);
     }
-    if (tidies && after === 'clear') state.keeper.clear({ ...claims, beforeMs: null });
+    if (tidies && after === 'clear') state.maintenance.clear({ ...claims, beforeMs: null });
     return landed.newReadings;
   });
   deliver(state, id, points);
@@ -126,7 +126,7 @@ describe('what was cleared and is pulled again', () => {
     }));
     const first = commitPage(state, page);
     deliver(state, id, new Map());
-    expect(state.keeper.clear({ configured: [id], active: [id], beforeMs: null }).lines).toBe(3);
+    expect(state.maintenance.clear({ configured: [id], active: [id], beforeMs: null }).lines).toBe(3);
     const again = commitPage(state, page.slice(1));
     expect(again.lines).toEqual(first.lines.slice(0, 2));
     expect(again).toMatchObject({ newReadings: 0, daySums: [], ties: [] });
@@ -142,7 +142,7 @@ describe('what was cleared and is pulled again', () => {
     const points: Points = new Map();
     commitPage(state, [of(2), of(1)]);
     deliver(state, id, points);
-    state.keeper.clear({ configured: [id], active: [id], beforeMs: null });
+    state.maintenance.clear({ configured: [id], active: [id], beforeMs: null });
     commitPage(state, [of(3), of(2), of(1)]);
     deliver(state, id, points);
     expect([...points.values()].toSorted()).toEqual(['value=1', 'value=2', 'value=3']);

@@ -38,17 +38,22 @@ function filled(place: Scratch): { all: string[]; ids: readonly [number, number]
 
 /** One life of housekeeping: seals, sets the second destination aside, clears what is settled then. */
 function live(place: Scratch, [whole, half]: readonly [number, number]): void {
-  const { keeper, close } = openStore(place.path, { nowMs: () => DAY_MS });
+  const { maintenance, close } = openStore(place.path, { nowMs: () => DAY_MS });
   try {
     const configured = [whole, half];
-    for (const group of keeper.compactionGroups(3 * DAY_MS))
-      while (keeper.compact(group, { configured, active: configured }, 3 * DAY_MS));
-    if (keeper.standing(half)?.asideTo == null) {
-      keeper.keepStanding(half, { place: keeper.placeOf(half), stoodMs: 1, seenMs: 1, asideTo: keeper.endOfLog() });
+    for (const group of maintenance.compactionGroups(3 * DAY_MS))
+      while (maintenance.compact(group, { configured, active: configured }, 3 * DAY_MS));
+    if (maintenance.standing(half)?.asideTo == null) {
+      maintenance.keepStanding(half, {
+        place: maintenance.placeOf(half),
+        stoodMs: 1,
+        seenMs: 1,
+        asideTo: maintenance.endOfLog(),
+      });
     }
-    while (!keeper.skipBacklog(half));
-    keeper.vacuum(8);
-    while (keeper.clear({ configured, active: [whole], beforeMs: 2 * DAY_MS }).blocks > 0);
+    while (!maintenance.skipBacklog(half));
+    maintenance.vacuum(8);
+    while (maintenance.clear({ configured, active: [whole], beforeMs: 2 * DAY_MS }).blocks > 0);
   } finally {
     close();
   }

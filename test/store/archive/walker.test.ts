@@ -62,7 +62,7 @@ function expectOrdered({ pieces }: Walked): void {
 
 const seal = (state: ScratchStore, nowMs: number): void => {
   const claims = { configured: [], active: [] };
-  for (const group of state.keeper.compactionGroups(nowMs)) state.keeper.compact(group, claims, nowMs);
+  for (const group of state.maintenance.compactionGroups(nowMs)) state.maintenance.compact(group, claims, nowMs);
 };
 
 describe('going through the archive', () => {
@@ -204,7 +204,7 @@ describe('while the daemon works', () => {
     const walked = walk(state, ALL, {
       bytes: 500,
       between: () => {
-        for (const group of state.keeper.compactionGroups(at.ms)) state.keeper.compact(group, claims, at.ms);
+        for (const group of state.maintenance.compactionGroups(at.ms)) state.maintenance.compact(group, claims, at.ms);
       },
     });
     expect(blocks()).toBeLessThan(before / 10);
@@ -230,7 +230,7 @@ describe('while the daemon works', () => {
         steps += 1;
         if (steps === 3) {
           const claims = { configured: [1], active: [1] };
-          while (state.keeper.clear({ ...claims, beforeMs: DAY_MS }).blocks > 0);
+          while (state.maintenance.clear({ ...claims, beforeMs: DAY_MS }).blocks > 0);
           land(state, 'd', [reading('d', 1n), reading('d', 999n)]);
         }
       },

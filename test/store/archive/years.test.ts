@@ -17,9 +17,9 @@ function world(): { state: ScratchStore; time: { nowMs: number } } & Disposable 
   return { state, time, [Symbol.dispose]: () => state[Symbol.dispose]() };
 }
 
-function sealAll({ keeper }: ScratchStore, claims: Claims, nowMs: number): number {
+function sealAll({ maintenance }: ScratchStore, claims: Claims, nowMs: number): number {
   let runs = 0;
-  for (const group of keeper.compactionGroups(nowMs)) while (keeper.compact(group, claims, nowMs)) runs += 1;
+  for (const group of maintenance.compactionGroups(nowMs)) while (maintenance.compact(group, claims, nowMs)) runs += 1;
   return runs;
 }
 
@@ -118,7 +118,7 @@ describe('a destination that is not configured any more', () => {
   test('holds nothing, and lacks what was cleared before it came to it, no more', () => {
     using it = world();
     const { gone, claims } = filled(it.state);
-    expect(it.state.keeper.clear({ ...claims, beforeMs: null })).toEqual({ blocks: 10, lines: 10 });
+    expect(it.state.maintenance.clear({ ...claims, beforeMs: null })).toEqual({ blocks: 10, lines: 10 });
     const lacking = it.state.store.missing(gone).map(({ fromNs, toNs, reason }) => [fromNs, toNs, reason]);
     expect(lacking).toEqual([[4n, 10n, 'cleared']]);
     expect(it.state.store.backlog(gone).pendingLines).toBe(0);
@@ -136,12 +136,12 @@ describe('clearing', () => {
     land(state, 'a', { lane: 'live', at: [30n] });
     land(state, 'a', { lane: 'history', at: [5n] });
     const none = { configured: [], active: [] };
-    expect(state.keeper.clear({ ...none, beforeMs: null }).blocks).toBe(0);
+    expect(state.maintenance.clear({ ...none, beforeMs: null }).blocks).toBe(0);
     const { id } = state.store.destination('x', 'x');
     const claims = { configured: [id], active: [id] };
-    expect(state.keeper.clear({ ...claims, beforeMs: null }).blocks).toBe(0);
+    expect(state.maintenance.clear({ ...claims, beforeMs: null }).blocks).toBe(0);
     deliver(state, id, 2);
-    expect(state.keeper.clear({ ...claims, beforeMs: time.nowMs })).toEqual({ blocks: 1, lines: 2 });
+    expect(state.maintenance.clear({ ...claims, beforeMs: time.nowMs })).toEqual({ blocks: 1, lines: 2 });
     expect(readAll(state, 'live').lines).toHaveLength(1);
     expect(state.store.held('a', 0n, 50n)).toMatchObject({
       cleared: [
@@ -149,7 +149,7 @@ describe('clearing', () => {
         { from: 20n, to: 21n },
       ],
     });
-    expect(state.keeper.clear({ ...claims, beforeMs: null }), 'the size asks for all that is settled').toEqual({
+    expect(state.maintenance.clear({ ...claims, beforeMs: null }), 'the size asks for all that is settled').toEqual({
       blocks: 1,
       lines: 1,
     });
@@ -168,7 +168,7 @@ describe('clearing', () => {
     land(state, 'a', { lane: 'live', at: [10n, 20n] });
     const { id } = state.store.destination('x', 'x');
     deliver(state, id, 9);
-    state.keeper.clear({ configured: [id], active: [id], beforeMs: null });
+    state.maintenance.clear({ configured: [id], active: [id], beforeMs: null });
     expect(state.rows('SELECT * FROM block')).toEqual([]);
     expect(state.store.backlog(id).pendingLines).toBe(0);
     expect(state.store.totals().lines).toBe(0);
@@ -263,26 +263,26 @@ function live(ops: readonly Op[], { state, time }: ReturnType<typeof world>): { 
   };
   const deliverTo = (target: Known, lines: number): void => {
     for (const line of deliver(state, target.id, lines)) target.received.add(line);
-    if (state.keeper.placeOf(target.id) !== state.keeper.standing(target.id)?.place) target.isAside = false;
+    if (state.maintenance.placeOf(target.id) !== state.maintenance.standing(target.id)?.place) target.isAside = false;
   };
   const setAside = (target: Known): void => {
-    const place = state.keeper.placeOf(target.id);
-    state.keeper.keepStanding(target.id, { place, stoodMs: 1, seenMs: 1, asideTo: state.keeper.endOfLog() });
+    const place = state.maintenance.placeOf(target.id);
+    state.maintenance.keepStanding(target.id, { place, stoodMs: 1, seenMs: 1, asideTo: state.maintenance.endOfLog() });
     Object.assign(target, { isAside: true, isFaithful: false });
   };
   const general: Readonly<Record<'seal' | 'clear-all' | 'clear-old' | 'new' | 'next-day', () => void>> = {
     new: () => known.length < 3 && add(),
     'next-day': () => void Object.assign(time, { nowMs: time.nowMs + DAY_MS }),
     seal: () => void sealAll(state, claims(), time.nowMs),
-    'clear-all': () => void state.keeper.clear({ ...claims(), beforeMs: null }),
-    'clear-old': () => void state.keeper.clear({ ...claims(), beforeMs: time.nowMs - DAY_MS }),
+    'clear-all': () => void state.maintenance.clear({ ...claims(), beforeMs: null }),
+    'clear-old': () => void state.maintenance.clear({ ...claims(), beforeMs: time.nowMs - DAY_MS }),
   };
   const withOne = (op: Extract<Op, { to: number }>, target: Known): void => {
     if (op.op === 'toggle') Object.assign(target, { isConfigured: !target.isConfigured, isFaithful: false });
     if (!target.isConfigured) return;
     if (op.op === 'deliver') deliverTo(target, op.lines);
     if (op.op === 'aside' && !target.isAside) setAside(target);
-    if (op.op === 'pass' && target.isAside) state.keeper.skipBacklog(target.id);
+    if (op.op === 'pass' && target.isAside) state.maintenance.skipBacklog(target.id);
   };
   const run = (op: Op): void => {
     if (op.op === 'land') landNext(op);

@@ -194,8 +194,8 @@ describe('what is forgotten', () => {
     fill(state, 400);
     const id = deliver(state, 'influx');
     // What was merged or replaced before leaves copies in free pages.
-    for (const group of state.keeper.compactionGroups(10 * 86_400_000)) {
-      while (state.keeper.compact(group, { configured: [id], active: [id] }, 10 * 86_400_000));
+    for (const group of state.maintenance.compactionGroups(10 * 86_400_000)) {
+      while (state.maintenance.compact(group, { configured: [id], active: [id] }, 10 * 86_400_000));
     }
     const bytes = (): string =>
       ['', '-wal']
@@ -223,7 +223,7 @@ describe('what is forgotten', () => {
     using state = scratchStore();
     fill(state);
     const id = deliver(state, 'influx');
-    state.keeper.clear({ configured: [id], active: [id], beforeMs: null });
+    state.maintenance.clear({ configured: [id], active: [id], beforeMs: null });
     expect(traces(state)).toContain('cleared');
     forget(state, [id]);
     expect(traces(state)).toEqual(['fact']);

@@ -26,7 +26,8 @@ test('what was delivered after the positions were looked at is not taken for set
   const seal = (): void => {
     at.ms += DAY_MS;
     const claims = { configured: [id], active: [id] };
-    for (const group of state.keeper.compactionGroups(at.ms)) while (state.keeper.compact(group, claims, at.ms));
+    for (const group of state.maintenance.compactionGroups(at.ms))
+      while (state.maintenance.compact(group, claims, at.ms));
   };
   for (let n = 0; n < 10; n += 1, at.ms += 10) land(state, n);
   deliver();
@@ -35,7 +36,7 @@ test('what was delivered after the positions were looked at is not taken for set
   const settled = (positions: ReturnType<typeof looked.positions>): string[] =>
     looked
       .stretch({ deviceId: 'd', destinationId: id, from: 0n, to: 100n }, positions)
-      .lines.flatMap((each) => (each.isSettled ? [each.line] : []));
+      .lines.flatMap((each) => (each.isAcknowledged ? [each.line] : []));
   const before = looked.positions(id);
   const first = Array.from({ length: 10 }, (_, n) => line(n));
   for (let n = 10; n < 20; n += 1, at.ms += 10) land(state, n);

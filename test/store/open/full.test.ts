@@ -77,12 +77,12 @@ describe('the limit of the file', () => {
     const { id } = state.store.destination('x', 'x');
     const first = fill(state, 200);
     expect(first.error).toBeInstanceOf(StateFullError);
-    const { usedBytes } = state.keeper.size();
+    const { usedBytes } = state.maintenance.size();
     expect(usedBytes).toBeGreaterThan(3.8 * MIB);
     expect(usedBytes).toBeLessThanOrEqual(4 * MIB);
     expect(deliver(state, id)).toEqual(first.taken);
-    while (state.keeper.clear({ configured: [id], active: [id], beforeMs: null }).blocks > 0);
-    expect(state.keeper.size().usedBytes).toBeLessThan(MIB);
+    while (state.maintenance.clear({ configured: [id], active: [id], beforeMs: null }).blocks > 0);
+    expect(state.maintenance.size().usedBytes).toBeLessThan(MIB);
     const second = fill(state, 200);
     expect(second.taken.length).toBeGreaterThan(1000);
     expect(deliver(state, id)).toEqual(second.taken);

@@ -38,15 +38,15 @@ test('a state of version 1 is brought to this one with all it holds', () => {
   using place = scratch();
   const held = makeVersion1(place);
   const beganMs = Date.now();
-  const { store, keeper, close } = openStore(place.path);
+  const { store, maintenance, close } = openStore(place.path);
   expect(readAll({ store }, 'live').lines).toEqual(held.live);
   expect(readAll({ store }, 'history').lines).toEqual(held.history);
   expect(store.totals()).toMatchObject({ readings: 3000, points: 6000, lines: 6000 });
   const { pendingLines } = store.backlog(1);
   expect(pendingLines).toBe(store.read('live', store.position(1, 'live'), { lines: 9e9, bytes: 9e9 }).lines.length);
   const claims = { configured: [1], active: [1] };
-  expect(keeper.clear({ ...claims, beforeMs: beganMs - 1000 }).blocks, 'it counts from now').toBe(0);
-  expect(keeper.clear({ ...claims, beforeMs: Date.now() + 1000 }).blocks).toBeGreaterThan(0);
+  expect(maintenance.clear({ ...claims, beforeMs: beganMs - 1000 }).blocks, 'it counts from now').toBe(0);
+  expect(maintenance.clear({ ...claims, beforeMs: Date.now() + 1000 }).blocks).toBeGreaterThan(0);
   expect(store.backlog(1).pendingLines).toBe(pendingLines);
   close();
 });
