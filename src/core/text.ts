@@ -76,3 +76,26 @@ export function counted(count: number, one: string, many = `${one}s`): string {
 export function megabytes(bytes: number): string {
   return `${grouped(Math.round(bytes / 1e5) / 10)} MB`;
 }
+
+/** A part of a whole, rounded down to tenths, so that 100 % is said when it is true: `0 %`, `37.5 %`, `99.9 %`. */
+export function percent(share: number): string {
+  // What a part such as 0.57 lacks of its tenths in binary is no part of it.
+  const tenths = Math.floor(share * 1000 + 1e-9);
+  return `${(share < 1 ? Math.min(tenths, 999) : tenths) / 10} %`;
+}
+
+/**
+ * A length of time in its largest unit that tells enough: `0.4 s`, `45 s`, `12 min`, `3.5 h`, `30 days`.
+ *
+ * @param rounding `up`: for a time that is waited for, so that it never ends before it is over.
+ */
+export function duration(seconds: number, rounding: 'nearest' | 'up' = 'nearest'): string {
+  const round = rounding === 'up' ? Math.ceil : Math.round;
+  const tenths = (value: number): number => round(value * 10) / 10;
+  const whole = rounding === 'nearest' && seconds < 10 ? tenths(seconds) : round(seconds);
+  if (whole < 120) return `${whole} s`;
+  const minutes = round(seconds / 60);
+  if (minutes < 120) return `${minutes} min`;
+  const hours = tenths(seconds / 3600);
+  return hours < 48 ? `${hours} h` : `${grouped(tenths(seconds / 86_400))} days`;
+}

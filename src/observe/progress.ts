@@ -4,7 +4,7 @@
  * Promises: log lines that are written meanwhile stay whole (both go through one `TerminalLine`); drawing is rare enough
  * to cost nothing; no clock is read, the caller passes the time.
  */
-import { grouped } from '../core/text.ts';
+import { duration, grouped } from '../core/text.ts';
 
 /** How far the work is. Counts are of this run. */
 export interface ProgressFacts {
@@ -126,7 +126,7 @@ export function createWorkProgress(
     lookMs = nowMs + everyMs;
     const { share, words } = look();
     const remainingMs = estimate(share, nowMs);
-    const eta = remainingMs === null || share === 1 ? '' : `ETA ${spanWords(remainingMs)}, `;
+    const eta = remainingMs === null || share === 1 ? '' : `ETA ${duration(remainingMs / 1000, 'up')}, `;
     const text = share === null ? words : `${Math.floor(share * 100)} %, ${eta}${words}`;
     if (typeof target !== 'function') target.draw(share === null ? text : `${progressBar(share)} ${text}`);
     else if (nowMs >= logMs) {
@@ -179,22 +179,12 @@ export function progressWords(facts: ProgressFacts, remainingMs: number | null):
   // Rounded down: 100 % is said when it is true.
   if (facts.coveredShare !== null) words.unshift(`${Math.floor(facts.coveredShare * 100)} %`);
   if (facts.waitsFor != null) words.push(facts.waitsFor);
-  else if (facts.waitMs !== null) words.push(`waiting ${spanWords(facts.waitMs)} for allowance`);
+  else if (facts.waitMs !== null) words.push(`waiting ${duration(facts.waitMs / 1000, 'up')} for allowance`);
   else if (facts.eta != null && facts.coveredShare !== 1)
-    words.push(`ETA ${spanWords(facts.eta.ms)} (${facts.eta.basis})`);
-  else if (remainingMs !== null && facts.coveredShare !== 1) words.push(`ETA ${spanWords(remainingMs)}`);
+    words.push(`ETA ${duration(facts.eta.ms / 1000, 'up')} (${facts.eta.basis})`);
+  else if (remainingMs !== null && facts.coveredShare !== 1) words.push(`ETA ${duration(remainingMs / 1000, 'up')}`);
   words.push(`${grouped(facts.pointsDelivered)} points delivered`);
   if (facts.pointsPending > 0) words.push(`${grouped(facts.pointsPending)} to deliver`);
   words.push(`${grouped(facts.requests)} requests`);
   return words.join(', ');
-}
-
-/** A span for people: its largest unit, rounded up, so that it never ends before it is over. */
-export function spanWords(ms: number): string {
-  const seconds = Math.ceil(ms / 1000);
-  if (seconds < 120) return `${seconds} s`;
-  const minutes = Math.ceil(seconds / 60);
-  if (minutes < 120) return `${minutes} min`;
-  const hours = Math.ceil(minutes / 60);
-  return hours < 48 ? `${hours} h` : `${Math.ceil(hours / 24)} d`;
 }

@@ -2,24 +2,11 @@
  * The page of one device: why it is as it is, what is held of it, its readings (as charts, which the script draws, and as a
  * table, which needs none), and how the API has answered.
  */
+
 import type { DeviceAnswer, DevicePage, DeviceReport, SensorSeries } from '../core/page-facts.ts';
-import { counted, grouped } from '../core/text.ts';
+import { counted, duration, grouped, percent } from '../core/text.ts';
 import { coverageBar, legend } from './coverage.ts';
-import {
-  ago,
-  figure,
-  type Html,
-  html,
-  moment,
-  NOTHING,
-  name,
-  percent,
-  span,
-  stateMark,
-  table,
-  target,
-  text,
-} from './html.ts';
+import { ago, figure, type Html, html, moment, NOTHING, name, stateMark, table, target, text } from './html.ts';
 import { SPANS, type SpanName, spanName } from './query.ts';
 
 type Fact = readonly [title: string, value: Html | string | null];
@@ -31,13 +18,13 @@ function at(time: string | null, now: string): Html | null {
 /** How it stands with its data. */
 function dataFacts(device: DeviceReport, now: string): Fact[] {
   const { lag_seconds, covered_share, newest_reading_at, late, settle_seconds, names } = device;
-  const by = late.readings === 0 ? '' : `, by up to ${span(late.worst_seconds)}`;
+  const by = late.readings === 0 ? '' : `, by up to ${duration(late.worst_seconds)}`;
   return [
-    ['Lag', lag_seconds === null ? 'not known yet' : span(lag_seconds)],
+    ['Lag', lag_seconds === null ? 'not known yet' : duration(lag_seconds)],
     ['Held of what is wanted', percent(covered_share)],
     ['Newest reading', at(newest_reading_at, now) ?? 'none yet'],
     ['Readings that came late', `${grouped(late.readings)}${by}`],
-    ['A reading is awaited for', span(settle_seconds)],
+    ['A reading is awaited for', duration(settle_seconds)],
     ['Written under the name', name(names.at(-1)?.name ?? '')],
   ];
 }
@@ -85,7 +72,7 @@ function gapTable({ gaps }: DeviceReport, now: string): Html {
 function coverageSection(device: DeviceReport, now: string): Html {
   const { from, to, cells, cell_seconds } = device.bar;
   return html`<section id="coverage" class="panel"><h2>Coverage <small>what is held from ${moment(from, now)} to ${moment(to, now)}</small></h2>
-<div class="long">${coverageBar({ cells, one: `stretch of ${span(cell_seconds)}`, many: `stretches of ${span(cell_seconds)}`, label: 'Coverage' })}</div>${legend()}${gapTable(device, now)}</section>`;
+<div class="long">${coverageBar({ cells, one: `stretch of ${duration(cell_seconds)}`, many: `stretches of ${duration(cell_seconds)}`, label: 'Coverage' })}</div>${legend()}${gapTable(device, now)}</section>`;
 }
 
 function answerRow({ at: time, lane, status, fault, new_readings }: DeviceAnswer, now: string): Html {

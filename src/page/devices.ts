@@ -1,24 +1,11 @@
 /**
  * The table of devices: searched, filtered, sorted and paged by plain links and one form, so that it needs no script.
  */
+
 import type { DeviceRow, DeviceSort, DevicesPage, DevicesQuery } from '../core/page-facts.ts';
-import { grouped } from '../core/text.ts';
+import { duration, grouped, percent } from '../core/text.ts';
 import { coverageBar, legend } from './coverage.ts';
-import {
-  ago,
-  type Html,
-  html,
-  NOTHING,
-  name,
-  percent,
-  STATE_ORDER,
-  span,
-  stateMark,
-  stateWords,
-  target,
-  text,
-  wide,
-} from './html.ts';
+import { ago, type Html, html, NOTHING, name, STATE_ORDER, stateMark, stateWords, target, text, wide } from './html.ts';
 import { devicesTarget } from './query.ts';
 
 interface Column {
@@ -84,7 +71,7 @@ function row(
     newest_reading_at === null
       ? NOTHING
       : html`<time datetime="${newest_reading_at}" title="${newest_reading_at}">${ago(newest_reading_at, now)}</time>`;
-  return html`<tr data-key="${device_id}"><th scope="row"><a href="${target('/device', { id: device_id })}">${name(device_name, NAME_LENGTH)}</a><div class="soft">${details}</div></th><td>${stateMark(state)}</td><td class="number">${lag_seconds === null ? '' : span(lag_seconds)}</td><td class="number">${percent(covered_share)}</td><td>${coverageBar({ cells: bar, one: 'day', many: 'days', label: 'Last 30 days' })}</td><td>${when}</td><td class="values">${shown}</td></tr>
+  return html`<tr data-key="${device_id}"><th scope="row"><a href="${target('/device', { id: device_id })}">${name(device_name, NAME_LENGTH)}</a><div class="soft">${details}</div></th><td>${stateMark(state)}</td><td class="number">${lag_seconds === null ? '' : duration(lag_seconds)}</td><td class="number">${percent(covered_share)}</td><td>${coverageBar({ cells: bar, one: 'day', many: 'days', label: 'Last 30 days' })}</td><td>${when}</td><td class="values">${shown}</td></tr>
 `;
 }
 
@@ -135,7 +122,7 @@ export function devicesSection(devices: DevicesPage, { now, ageSeconds }: View):
     html`<table class="devices"><thead><tr>${heads}</tr></thead><tbody>
 ${rows.map((each) => row(each, now))}</tbody></table>`,
   );
-  return html`<section id="devices" class="panel"><h2>Devices <small role="status">${grouped(matching)} of ${grouped(devices.devices)}${ageSeconds > TOLD_AGE_SECONDS && ` as of ${span(ageSeconds)} ago`}</small></h2>
+  return html`<section id="devices" class="panel"><h2>Devices <small role="status">${grouped(matching)} of ${grouped(devices.devices)}${ageSeconds > TOLD_AGE_SECONDS && ` as of ${duration(ageSeconds)} ago`}</small></h2>
 <div class="tools">${searchForm(query)}${stateLinks(devices)}</div>
 ${rows.length === 0 ? empty : list}
 <div class="tools">${legend()}${pager(devices)}</div></section>`;

@@ -4,8 +4,9 @@
  * Promise: whatever a device, a sensor, a destination or a server calls itself is shown as text and stays text: no markup,
  * no control or direction characters, no more of it than a page can bear.
  */
+
 import type { DeviceState } from '../core/status.ts';
-import { plainText } from '../core/text.ts';
+import { duration, plainText } from '../core/text.ts';
 
 /** A piece of HTML that is safe as it stands. */
 export interface Html {
@@ -93,24 +94,6 @@ export function wide(label: string, content: Html): Html {
   return html`<div class="wide" tabindex="0" role="region" aria-label="${label}">${content}</div>`;
 }
 
-/** Rounded down: 100 % is said when it is true. */
-export function percent(share: number): string {
-  const tenths = Math.floor(share * 1000);
-  return tenths % 1000 === 0 ? `${tenths / 10} %` : `${(tenths / 10).toFixed(1)} %`;
-}
-
-/** A length of time in its largest unit that tells enough. */
-export function span(seconds: number): string {
-  if (seconds < 90) return `${Math.round(seconds)} s`;
-  if (seconds < 90 * 60) return `${Math.round(seconds / 60)} min`;
-  if (seconds < 36 * 3600) return `${trimmed(seconds / 3600)} h`;
-  return `${trimmed(seconds / 86_400)} d`;
-}
-
-function trimmed(value: number): string {
-  return value.toFixed(1).replace(/\.0$/, '');
-}
-
 /** A number in as many digits as can be read at a glance. */
 export function figure(value: number): string {
   if (value === 0) return '0';
@@ -154,7 +137,7 @@ export function momentText(at: string, now: string): string {
 export function ago(at: string, now: string): string | null {
   const seconds = (Date.parse(now) - Date.parse(at)) / 1000;
   if (!Number.isFinite(seconds)) return null;
-  return seconds < 0 ? `in ${span(-seconds)}` : `${span(seconds)} ago`;
+  return seconds < 0 ? `in ${duration(-seconds)}` : `${duration(seconds)} ago`;
 }
 
 const STATES: Readonly<Record<DeviceState, string>> = {

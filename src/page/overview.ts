@@ -1,9 +1,10 @@
 /**
  * The top of the page: how it stands in a sentence, what stands in the way, and the figures that answer "how far behind".
  */
+
 import type { HealthReport, ReadyReport, StatusOverview } from '../core/status.ts';
-import { counted, grouped } from '../core/text.ts';
-import { type Html, html, NOTHING, percent, span, text } from './html.ts';
+import { counted, duration, grouped, percent } from '../core/text.ts';
+import { type Html, html, NOTHING, text } from './html.ts';
 
 /** How serious it is: a person must act, it will pass by itself, or all is well. */
 type Tone = 'ok' | 'busy' | 'bad';
@@ -76,19 +77,19 @@ function freshness({
     worst_seconds,
   },
 }: StatusOverview): Tile {
-  const stretched = expected_seconds > target_seconds ? `, ${span(expected_seconds)} as the allowance goes` : '';
+  const stretched = expected_seconds > target_seconds ? `, ${duration(expected_seconds)} as the allowance goes` : '';
   const rest =
     worst_seconds === null || p95_seconds === null
       ? ''
-      : `95 % within ${span(p95_seconds)}, worst ${span(worst_seconds)}; `;
+      : `95 % within ${duration(p95_seconds)}, worst ${duration(worst_seconds)}; `;
   const behind =
     behind_devices === 0
       ? ''
-      : `; ${counted(behind_devices, 'device')} behind by more than ${span(behind_after_seconds)}`;
+      : `; ${counted(behind_devices, 'device')} behind by more than ${duration(behind_after_seconds)}`;
   return {
     title: 'Freshness, median',
-    value: median_seconds === null ? 'not known' : span(median_seconds),
-    words: `${rest}read every ${span(target_seconds)}${stretched}${behind}`,
+    value: median_seconds === null ? 'not known' : duration(median_seconds),
+    words: `${rest}read every ${duration(target_seconds)}${stretched}${behind}`,
     ...(behind_devices > 0 ? { tone: 'busy' } : {}),
   };
 }

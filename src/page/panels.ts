@@ -2,6 +2,7 @@
  * The panels of the overview, and of the pages that show one of them in full: the allowance, delivery, the streams, the work
  * under way, alerts, and what happened last.
  */
+
 import { lackWords } from '../core/holdings.ts';
 import type { AlertRow, AlertsView, RecentEvent } from '../core/page-facts.ts';
 import type {
@@ -15,8 +16,8 @@ import type {
   StatusReport,
   StreamStatus,
 } from '../core/status.ts';
-import { counted, grouped } from '../core/text.ts';
-import { ago, bytes, type Html, html, moment, NOTHING, name, percent, span, table, target, text } from './html.ts';
+import { counted, duration, grouped, percent } from '../core/text.ts';
+import { ago, bytes, type Html, html, moment, NOTHING, name, table, target, text } from './html.ts';
 
 /** What may still be asked in a window, as far as that is known. */
 function leftOf({ limit, budget, spent, others }: AllowanceWindow): number | null {
@@ -161,7 +162,7 @@ function jobLine({ id, kind, state, asked_by, asked_at, started_at }: JobStatus,
 }
 
 function gapRow({ reason, devices, seconds, from, to }: GapSum, now: string): Html {
-  return html`<tr><th scope="row">${text(reason, 120)}</th><td class="number">${grouped(devices)}</td><td class="number">${span(seconds)}</td><td>${moment(from, now)} – ${moment(to, now)}</td></tr>`;
+  return html`<tr><th scope="row">${text(reason, 120)}</th><td class="number">${grouped(devices)}</td><td class="number">${duration(seconds)}</td><td>${moment(from, now)} – ${moment(to, now)}</td></tr>`;
 }
 
 const MAX_GAPS = 8;
@@ -193,7 +194,7 @@ export function workSection({
   const open =
     next.devices_open === 0
       ? 'nothing is open'
-      : `${span(next.open_seconds)} of readings open on ${counted(next.devices_open, 'device')}`;
+      : `${duration(next.open_seconds)} of readings open on ${counted(next.devices_open, 'device')}`;
   const bar = html`<div role="progressbar" class="progress" aria-label="Wanted history that is held" aria-valuemin="0" aria-valuemax="100" aria-valuenow="${Math.floor(Number(width))}" aria-valuetext="${held}"><svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect class="rest" width="100" height="10"/><rect class="own" width="${width}" height="10"/></svg></div>`;
   const work =
     jobs.length === 0

@@ -9,7 +9,7 @@
 
 import { ASSUMED_INTERVAL_MS } from '../core/fleet.ts';
 import type { Store } from '../core/state/state.ts';
-import { grouped } from '../core/text.ts';
+import { duration, grouped, percent } from '../core/text.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../core/time.ts';
 import type { SyncContext } from '../ingest/context.ts';
 import type { Rates } from './device-queue.ts';
@@ -265,14 +265,14 @@ export function shortfallText(shortfall: Shortfall): string {
   const head = `the schedules ask for ${grouped(Math.round(asked))} requests a day, the allowance carries ${grouped(Math.round(carried))} (${percent(share)} of the plan's, less what others use)`;
   const result =
     shortfall.of === 'schedules'
-      ? `readings are about ${ageText(freshness.medianMs)} old when they are fetched, where ${ageText(freshnessAskedMs)} is asked for (19 of 20 devices: ${ageText(freshness.p95Ms)})`
-      : `not even the readings fit: ${grouped(Math.round(readingsMade))} are made a day, ${grouped(Math.round(readingsCarried))} are carried; every device keeps its newest page in turn, about every ${ageText(freshness.medianMs)}, and the rest are named gaps`;
+      ? `readings are about ${duration(freshness.medianMs / 1000)} old when they are fetched, where ${duration(freshnessAskedMs / 1000)} is asked for (19 of 20 devices: ${duration(freshness.p95Ms / 1000)})`
+      : `not even the readings fit: ${grouped(Math.round(readingsMade))} are made a day, ${grouped(Math.round(readingsCarried))} are carried; every device keeps its newest page in turn, about every ${duration(freshness.medianMs / 1000)}, and the rest are named gaps`;
   return `${head}: ${result}. ${remedyText(shortfall)}`;
 }
 
 function remedyText({ of, share, remedies }: Shortfall): string {
   const ways: string[] = [];
-  if (remedies.telemetryMs !== null) ways.push(`a sync.telemetry of every ${ageText(remedies.telemetryMs)}`);
+  if (remedies.telemetryMs !== null) ways.push(`a sync.telemetry of every ${duration(remedies.telemetryMs / 1000)}`);
   if (remedies.share !== null && remedies.share > share) ways.push(`an api.share of ${remedies.share.toFixed(2)}`);
   ways.push(
     `a plan of ${grouped(Math.round(remedies.perDay))} requests a day and ${grouped(Math.round(remedies.perMinute))} a minute`,
@@ -294,18 +294,6 @@ function shareThatFits(input: DemandInput, of: Shortfall['of']): number | null {
   const share = leastOf({ from: input.share, to: 1 }, (part) => isEnough(demandOf({ ...input, share: part })));
   const upwards = Math.min(1, Math.ceil(share * 100) / 100);
   return isEnough(demandOf({ ...input, share: upwards })) ? upwards : null;
-}
-
-function percent(part: number): string {
-  return `${Math.round(part * 100)} %`;
-}
-
-/** A time as people say it: `90 s`, `12 min`, `3.5 h`, `2.1 days`. */
-export function ageText(ms: number): string {
-  const minutes = ms / MINUTE_MS;
-  if (minutes < 2) return `${Math.round(ms / 1000)} s`;
-  if (minutes < 120) return `${Math.round(minutes)} min`;
-  return minutes < 48 * 60 ? `${(minutes / 60).toFixed(1)} h` : `${(minutes / 1440).toFixed(1)} days`;
 }
 
 export interface DemandWatch {

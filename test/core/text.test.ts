@@ -3,7 +3,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { nearest, plainText } from '../../src/core/text.ts';
+import { duration, nearest, percent, plainText } from '../../src/core/text.ts';
 
 describe('plain text', () => {
   test.each([
@@ -51,5 +51,51 @@ describe('the nearest word', () => {
   test('to a known word is that word', () => {
     const words = ['listen', 'listing', 'lists'];
     for (const word of words) expect(nearest(word, words)).toBe(word);
+  });
+});
+
+describe('figures for people', () => {
+  test('a part of a whole is never 100 % before it is all, and never less than it is in tenths', () => {
+    expect([0, 0.0005, 0.057, 0.5, 0.57, 0.8, 0.99999, 1 - 1e-12, 1, 1.307].map(percent)).toEqual([
+      '0 %',
+      '0 %',
+      '5.7 %',
+      '50 %',
+      '57 %',
+      '80 %',
+      '99.9 %',
+      '99.9 %',
+      '100 %',
+      '130.7 %',
+    ]);
+  });
+
+  test.each([
+    [0, '0 s'],
+    [0.42, '0.4 s'],
+    [9.96, '10 s'],
+    [89, '89 s'],
+    [119.6, '2 min'],
+    [5399, '90 min'],
+    [7199, '2 h'],
+    [129_600, '36 h'],
+    [172_799, '2 days'],
+    [30 * 86_400, '30 days'],
+    [3650 * 86_400, '3,650 days'],
+  ])('%d seconds are %s', (seconds, words) => {
+    expect(duration(seconds)).toBe(words);
+  });
+
+  test.each([
+    [0, '0 s'],
+    [0.001, '1 s'],
+    [119, '119 s'],
+    [119.001, '2 min'],
+    [119 * 60, '119 min'],
+    [120 * 60, '2 h'],
+    [47 * 3600, '47 h'],
+    [48 * 3600 + 0.001, '2.1 days'],
+  ])('a wait of %d seconds is %s', (seconds, words) => {
+    expect(duration(seconds, 'up')).toBe(words);
   });
 });

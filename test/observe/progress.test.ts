@@ -8,7 +8,6 @@ import {
   createWorkProgress,
   type ProgressFacts,
   progressWords,
-  spanWords,
 } from '../../src/observe/progress.ts';
 
 const FACTS: ProgressFacts = {
@@ -48,19 +47,6 @@ describe('the words', () => {
     expect(progressWords({ ...FACTS, coveredShare: 0.99999 }, null)).toMatch(/^99 %/);
     expect(progressWords({ ...FACTS, coveredShare: 1 }, 0)).toMatch(/^100 %, (?!.*ETA)/);
     expect(progressWords({ ...FACTS, coveredShare: null }, null)).toMatch(/^12\/40 devices/);
-  });
-
-  test.each([
-    [0, '0 s'],
-    [1, '1 s'],
-    [119_000, '119 s'],
-    [119_001, '2 min'],
-    [119 * 60_000, '119 min'],
-    [120 * 60_000, '2 h'],
-    [47 * 3_600_000, '47 h'],
-    [48 * 3_600_000 + 1, '3 d'],
-  ])('%d ms are %s', (ms, words) => {
-    expect(spanWords(ms)).toBe(words);
   });
 });
 

@@ -1,10 +1,11 @@
 /**
  * The end of a backfill for people: what it brought, what was empty, what could not be had and what to do about it.
  */
+
 import { lackWords } from '../../core/holdings.ts';
-import { counted, grouped, plainText } from '../../core/text.ts';
+import { counted, duration, grouped, plainText } from '../../core/text.ts';
 import { parseTimestamp } from '../../core/time.ts';
-import { lasting, wrap } from '../shared/layout.ts';
+import { wrap } from '../shared/layout.ts';
 import { holeMs } from './look.ts';
 import type { BackfillSummary, MissingStretch } from './summary.ts';
 
@@ -77,12 +78,12 @@ function missingOf({ missing }: BackfillSummary): string[] {
     const ms = stretches.reduce((sum, stretch) => sum + holeMs(stretch), 0);
     return {
       ms,
-      line: `  ${plainText(reason, 40)}: ${lasting(ms / 1000, 1)} of ${counted(devices, 'device')}: ${REMEDIES[reason] ?? 'run it again'}`,
+      line: `  ${plainText(reason, 40)}: ${duration(ms / 1000)} of ${counted(devices, 'device')}: ${REMEDIES[reason] ?? 'run it again'}`,
     };
   });
   const worst = missing.slice(0, TOLD).map((stretch) => {
     const { device_id, from, to, reason } = stretch;
-    return `  ${plainText(device_id, ID_LENGTH)}: ${lasting(holeMs(stretch) / 1000, 1)} from ${short(from)} to ${short(to)}, ${plainText(reason, 40)}`;
+    return `  ${plainText(device_id, ID_LENGTH)}: ${duration(holeMs(stretch) / 1000)} from ${short(from)} to ${short(to)}, ${plainText(reason, 40)}`;
   });
   const more = missing.length - worst.length;
   return [

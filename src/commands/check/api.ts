@@ -1,6 +1,7 @@
 /**
  * `--check`, the API: the way to it, and then the questions, by this process or by the daemon that holds the state.
  */
+
 import { type Reached, reach, type Step } from '../../api/reach.ts';
 import { realClock } from '../../app/real-clock.ts';
 import type { Voice } from '../../app/terminal.ts';
@@ -9,10 +10,11 @@ import type { Config } from '../../config/config.ts';
 import { type ApiFindings, type CheckNotes, createNotes, inTwo, readApiFindings } from '../../core/check.ts';
 import { UserError } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
+import { duration } from '../../core/text.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import { HeldError } from '../../store/open/lock.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
-import { SCOPES, spanWords } from './findings.ts';
+import { SCOPES } from './findings.ts';
 import { createApiCheck } from './job.ts';
 
 interface ApiPart {
@@ -79,13 +81,13 @@ function noteReached(notes: CheckNotes, { host, port, name, connection, tls }: R
     noteStep(notes, tls?.ok === true && isEnding(tls.found.endsMs) ? null : tls, {
       name: 'TLS',
       words: ({ protocol, endsMs }) =>
-        `${protocol}; the certificate is trusted${endsMs === null ? '' : `, for ${spanWords(endsMs - realClock.nowMs())} more`}`,
+        `${protocol}; the certificate is trusted${endsMs === null ? '' : `, for ${duration((endsMs - realClock.nowMs()) / 1000)} more`}`,
       remedy:
         'An authority of your own goes into api.ca_file (PEM); the host in api.url has to be one that the certificate names; the clock of this machine has to be right. A server without TLS is http://.',
     }),
   ];
   if (tls?.ok === true && isEnding(tls.found.endsMs)) {
-    const message = `the certificate of the API ends in ${spanWords(Math.max(0, (tls.found.endsMs ?? 0) - realClock.nowMs()))}`;
+    const message = `the certificate of the API ends in ${duration(Math.max(0, (tls.found.endsMs ?? 0) - realClock.nowMs()) / 1000)}`;
     notes.warn('TLS', { message, remedy: 'Have whoever runs the API renew it.' });
   }
   return steps.every((isMade) => isMade);

@@ -11,11 +11,10 @@ import { type CheckLine, type CheckNotes, createNotes, inTwo } from '../../core/
 import { UserError } from '../../core/faults.ts';
 import type { DestinationKind } from '../../core/lines/dialect.ts';
 import type { DestinationFacts, WriteAnswer } from '../../core/ports.ts';
-import { plainText } from '../../core/text.ts';
+import { duration, plainText } from '../../core/text.ts';
 import { msToNs, nsToMs } from '../../core/time.ts';
 import { probeDestination } from '../../influx/probe.ts';
 import { wantedFrom } from '../../ingest/horizon.ts';
-import { spanWords } from './findings.ts';
 
 /** What the configuration says of it. */
 interface CheckedDestination {
@@ -166,7 +165,7 @@ function noteDedup(notes: CheckNotes, dedupMs: number | null): void {
     const message =
       dedupMs < 1
         ? 'it is off: samples that are sent again, after a crash for instance, are there twice'
-        : `it is ${dedupMs < 1000 ? `${dedupMs} ms` : spanWords(dedupMs)}: of readings that are closer together only one is kept`;
+        : `it is ${dedupMs < 1000 ? `${dedupMs} ms` : duration(dedupMs / 1000)}: of readings that are closer together only one is kept`;
     notes.fail('deduplication', { message, remedy: `Start VictoriaMetrics with ${DEDUP_FLAG}.`, facts });
   }
 }
@@ -179,11 +178,11 @@ function noteRetention(notes: CheckNotes, { historyMs }: CheckedDestination, ret
   const isForEver = retentionMs === Number.POSITIVE_INFINITY;
   const facts = { retention_seconds: isForEver ? null : Math.round(retentionMs / 1000), for_ever: isForEver };
   if (retentionMs >= historyMs) {
-    notes.ok('retention', `it keeps points ${isForEver ? 'for ever' : spanWords(retentionMs)}`, facts);
+    notes.ok('retention', `it keeps points ${isForEver ? 'for ever' : duration(retentionMs / 1000)}`, facts);
     return;
   }
   notes.warn('retention', {
-    message: `it keeps points ${spanWords(retentionMs)} only, sync.history goes back ${spanWords(historyMs)}: what is older will not be there`,
+    message: `it keeps points ${duration(retentionMs / 1000)} only, sync.history goes back ${duration(historyMs / 1000)}: what is older will not be there`,
     remedy: 'Give it a longer retention, or shorten sync.history.',
     facts,
   });

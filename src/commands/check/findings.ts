@@ -2,6 +2,7 @@
  * What `--check` says of the API: of what it has answered (the plan, the workspace, the clocks, the allowance, and what of
  * the undocumented has shown itself), and of a request that failed, one line for each kind of fault, with its remedy.
  */
+
 import type { CheckLine, CheckNotes } from '../../core/check.ts';
 import type { ApiFault, ApiFaultKind } from '../../core/faults.ts';
 import type { AllowanceUse } from '../../core/lines/fact-lines.ts';
@@ -9,11 +10,10 @@ import type { Clock } from '../../core/ports.ts';
 import type { Learnt } from '../../core/quota.ts';
 import type { Account, DevicePage } from '../../core/records.ts';
 import type { ServerClock } from '../../core/server-clock.ts';
-import { counted, grouped, plainText } from '../../core/text.ts';
-import { DAY_MS, HOUR_MS, MINUTE_MS, nsToMs, SECOND_MS } from '../../core/time.ts';
+import { counted, duration, grouped, plainText } from '../../core/text.ts';
+import { DAY_MS, nsToMs, SECOND_MS } from '../../core/time.ts';
 import type { SyncSettings } from '../../ingest/context.ts';
 import { wantedFrom } from '../../ingest/horizon.ts';
-import { lasting } from '../shared/layout.ts';
 
 /** What a key is for. The first two are what nothing can be synced without. */
 export const SCOPES = ['devices:read', 'telemetry:read', 'alerts:read', 'account:read'] as const;
@@ -52,7 +52,7 @@ export function noteHistory(
   { settings, clock }: { readonly settings: Pick<SyncSettings, 'history'>; readonly clock: Clock },
 ): CheckLine {
   const wantedMs = clock.nowMs() - nsToMs(wantedFrom(settings, clock.nowMs()));
-  const wanted = `sync.history goes back ${spanWords(wantedMs)}`;
+  const wanted = `sync.history goes back ${duration(wantedMs / 1000)}`;
   if (maxDays === null || wantedMs <= maxDays * DAY_MS) return notes.ok('history', `${wanted}: within the plan`);
   return notes.warn('history', {
     message: `${wanted}, the windows of the plan span ${counted(maxDays, 'day')}: what is older comes only if the API serves it`,
@@ -90,7 +90,7 @@ export function noteClock(
   }
   const seconds = Math.round(skewMs / SECOND_MS);
   const facts = { skew_seconds: seconds };
-  const words = `${lasting(Math.abs(seconds), 1)} ${skewMs > 0 ? 'ahead of' : 'behind'}`;
+  const words = `${duration(Math.abs(seconds))} ${skewMs > 0 ? 'ahead of' : 'behind'}`;
   if (Math.abs(skewMs) <= SKEW_TOLD_MS) {
     const close = Math.abs(seconds) <= 1 ? 'to the second' : `it is ${words} that`;
     return notes.ok('clock', `this machine's clock agrees with the API's: ${close}`, facts);
@@ -200,7 +200,7 @@ const TOLD: Readonly<Record<ApiFaultKind, Told>> = {
     }),
   throttled: (notes, _scope, { message, facts: { waitMs } }) =>
     notes.fail('allowance', {
-      message: `${message}${waitMs === undefined ? '' : `; the next request may go in ${spanWords(waitMs)}`}`,
+      message: `${message}${waitMs === undefined ? '' : `; the next request may go in ${duration(waitMs / 1000, 'up')}`}`,
       remedy:
         'Run it again then. If it happens often, lower api.share, or see who else uses the keys of the workspace.',
       facts: { wait_seconds: waitMs === undefined ? null : Math.ceil(waitMs / 1000) },
@@ -215,16 +215,4 @@ const TOLD: Readonly<Record<ApiFaultKind, Told>> = {
 /** Tells of it. */
 export function noteFault(notes: CheckNotes, scope: Scope, fault: ApiFault): void {
   TOLD[fault.kind](notes, scope, fault);
-}
-
-/** A span by its largest unit: `45 s`, `12 min`, `3.5 h`, `30 days`. */
-export function spanWords(ms: number): string {
-  if (ms < 2 * MINUTE_MS) return `${Math.ceil(ms / SECOND_MS)} s`;
-  if (ms < 2 * HOUR_MS) return `${Math.ceil(ms / MINUTE_MS)} min`;
-  if (ms < 2 * DAY_MS) return `${short(ms / HOUR_MS)} h`;
-  return `${short(ms / DAY_MS)} days`;
-}
-
-function short(value: number): string {
-  return grouped(Math.round(value * 10) / 10);
 }

@@ -1,9 +1,8 @@
 /**
  * The answer of `--plan` for people: one screen, plain words, every number with its unit.
  */
-
-import { counted, grouped, plainText } from '../../core/text.ts';
-import { lasting, wrap } from '../shared/layout.ts';
+import { counted, duration, grouped, percent, plainText } from '../../core/text.ts';
+import { wrap } from '../shared/layout.ts';
 import type { CostPlan } from './cost.ts';
 
 /** The answer as a text of several lines, at most 80 columns wide. */
@@ -58,7 +57,7 @@ function tableOf({ requests_per_day: { asked, planned, left_for_history }, sched
     row(['Requests a day', 'due every', 'asked for', 'planned']),
     ...LANES.map(([lane, name]) => {
       const due = every[lane];
-      return row([name, due === null ? '' : lasting(due, 1), grouped(asked[lane]), grouped(planned[lane])]);
+      return row([name, due === null ? '' : duration(due), grouped(asked[lane]), grouped(planned[lane])]);
     }),
     row(['left for history', '', '', grouped(left_for_history)]),
   ];
@@ -81,7 +80,7 @@ function verdictOf({ fits, warning, freshness, devices }: CostPlan): string[] {
   const fresh =
     devices.reporting === 0
       ? 'Freshness: no device reports.'
-      : `Freshness: readings are fetched at most ${lasting(median, 1)} after their time (median of the devices; ${lasting(p95, 1)} for 19 in 20).`;
+      : `Freshness: readings are fetched at most ${duration(median)} after their time (median of the devices; ${duration(p95)} for 19 in 20).`;
   return [fits ? 'It fits.' : `It does not fit. ${warning ?? ''}`, fresh];
 }
 
@@ -113,10 +112,10 @@ function backfillOf({ backfill }: CostPlan): string[] {
   const time = ({ seconds, until, requests_per_day }: typeof alone): string =>
     seconds === null
       ? 'never: nothing is left for it'
-      : `${lasting(seconds, 1)}, until ${until} (${grouped(requests_per_day)} requests a day)`;
+      : `${duration(seconds)}, until ${until} (${grouped(requests_per_day)} requests a day)`;
   const paced = ({ seconds, until, in_time: inTime }: NonNullable<typeof pace>['alone']): string => {
     if (seconds === null) return 'never: nothing is left for it';
-    return `${lasting(seconds, 1)}, until ${until}${inTime === false ? ': NOT by the time that was asked for' : ''}`;
+    return `${duration(seconds)}, until ${until}${inTime === false ? ': NOT by the time that was asked for' : ''}`;
   };
   return [
     `${head}: about ${counted(readings, 'reading')} in ${counted(requests, 'request')}${held}`,
@@ -131,8 +130,4 @@ function backfillOf({ backfill }: CostPlan): string[] {
         ]),
     ...(note === null ? [] : [`  ${note}`]),
   ];
-}
-
-function percent(part: number): string {
-  return `${(part * 100).toFixed(part < 0.1 && part > 0 ? 1 : 0)} %`;
 }

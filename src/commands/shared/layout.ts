@@ -81,19 +81,6 @@ export function plural(value: number, what: string): string {
   return counted(Math.round(value), what);
 }
 
-/** A length of time as people say it. @param digits how many of a second's are told. */
-export function lasting(seconds: number, digits = 0): string {
-  if (seconds < 90) return `${grouped(Math.round(seconds * 10 ** digits) / 10 ** digits)} s`;
-  if (seconds < 90 * 60) return `${Math.round(seconds / 60)} min`;
-  return seconds < 48 * 3600 ? `${(seconds / 3600).toFixed(1)} h` : `${(seconds / 86_400).toFixed(1)} days`;
-}
-
-/** A part of a whole: never 100 % before it is all. */
-export function percent(part: number): string {
-  if (part >= 1) return '100 %';
-  return `${(Math.floor(part * 1000) / 10).toFixed(1)} %`;
-}
-
 export function size(bytes: number): string {
   const units = ['bytes', 'kB', 'MB', 'GB', 'TB'];
   const step = Math.min(Math.floor(Math.log10(Math.max(bytes, 1)) / 3), units.length - 1);

@@ -1,12 +1,13 @@
 /**
  * The answer of `--status --device ID` for people: why it is not fresh, first; then what is held and what was asked.
  */
+
 import type { DeviceAnswer, DeviceReport } from '../../core/page-facts.ts';
 import type { StatusGap } from '../../core/status.ts';
-import { plainText } from '../../core/text.ts';
+import { duration, percent, plainText } from '../../core/text.ts';
 import { faultWords } from '../../report/device-report.ts';
 import { gapWords, laneWords } from '../shared/gap-words.ts';
-import { count, lasting, minute, moment, nameText, percent, plural, row, wrap } from '../shared/layout.ts';
+import { count, minute, moment, nameText, plural, row, wrap } from '../shared/layout.ts';
 
 const GAPS_TOLD = 5;
 const NAMES_TOLD = 4;
@@ -29,7 +30,7 @@ function head(report: DeviceReport): string {
   const { device_id, device_name, state, generated_at, fresh, reasons, lag_seconds, listed } = report;
   const name = device_name === device_id ? '' : ` (${nameText(device_name, 34)})`;
   const behind =
-    lag_seconds === null ? 'nothing is held yet' : lag_seconds === 0 ? '' : `${lasting(lag_seconds)} behind`;
+    lag_seconds === null ? 'nothing is held yet' : lag_seconds === 0 ? '' : `${duration(lag_seconds)} behind`;
   const life = [
     listed.online === null ? null : listed.online ? 'online' : 'offline',
     listed.presence,
@@ -90,7 +91,7 @@ function coverage({ bar, wanted, covered_share }: DeviceReport): string {
   return [
     row('Coverage', `${percent(covered_share)} of ${minute(from)} to ${minute(to)} is held`),
     row('', `[${bar.cells}]`),
-    row('', `${minute(bar.from)} to ${minute(bar.to)}, ${lasting(bar.cell_seconds)} a sign`),
+    row('', `${minute(bar.from)} to ${minute(bar.to)}, ${duration(bar.cell_seconds)} a sign`),
     row('', '# held   - held, without a reading that day   . not held in full'),
   ].join('');
 }
@@ -110,7 +111,7 @@ function gaps({ gaps: all, named_gaps }: DeviceReport): string {
     const seconds = (Date.parse(gap.to) - Date.parse(gap.from)) / 1000;
     return row(
       index === 0 ? 'Holes' : '',
-      `${minute(gap.from)} to ${minute(gap.to)}, ${lasting(seconds)}: ${gapWords(gap.reason).why}${retry(gap)}`,
+      `${minute(gap.from)} to ${minute(gap.to)}, ${duration(seconds)}: ${gapWords(gap.reason).why}${retry(gap)}`,
     );
   });
   return [...lines, ...(left > 0 ? [row('', `and ${count(left)} older ones (--json)`)] : [])].join('');
@@ -120,8 +121,8 @@ function settle({ settle_seconds, late }: DeviceReport): string {
   const grown =
     late.readings === 0
       ? 'none came late'
-      : `${plural(late.readings, 'reading')} came late, by ${lasting(late.worst_seconds)} at most`;
-  return row('Settle', `a reading is awaited for ${lasting(settle_seconds)}; ${grown}`);
+      : `${plural(late.readings, 'reading')} came late, by ${duration(late.worst_seconds)} at most`;
+  return row('Settle', `a reading is awaited for ${duration(settle_seconds)}; ${grown}`);
 }
 
 function names({ names: all }: DeviceReport): string {
@@ -139,5 +140,5 @@ function names({ names: all }: DeviceReport): string {
 function when({ generated_at }: DeviceReport, at: string | null): string {
   if (at === null) return 'never';
   const seconds = (Date.parse(generated_at) - Date.parse(at)) / 1000;
-  return `${moment(at)} (${seconds < 0 ? 'ahead of now' : `${lasting(seconds)} ago`})`;
+  return `${moment(at)} (${seconds < 0 ? 'ahead of now' : `${duration(seconds)} ago`})`;
 }

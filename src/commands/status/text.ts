@@ -2,23 +2,11 @@
  * The answer of `--status` for people: one screen, what is wrong first, every bad thing with what to do. Made from the
  * report alone, so that whatever it says is in `--json` too.
  */
+
 import type { DestinationReport, DeviceStatus, LackStatus, StatusReport, StreamStatus } from '../../core/status.ts';
-import { plainText } from '../../core/text.ts';
+import { duration, percent, plainText } from '../../core/text.ts';
 import { gapWords, laneWords } from '../shared/gap-words.ts';
-import {
-  cell,
-  count,
-  lasting,
-  minute,
-  moment,
-  nameText,
-  percent,
-  plural,
-  row,
-  size,
-  WIDTH,
-  wrap,
-} from '../shared/layout.ts';
+import { cell, count, minute, moment, nameText, plural, row, size, WIDTH, wrap } from '../shared/layout.ts';
 
 /** How many of each kind are told one by one. */
 const DEVICES_TOLD = 5;
@@ -77,10 +65,10 @@ function freshness({ freshness: fresh }: StatusReport): string {
   const stretched =
     expected_seconds <= target_seconds
       ? ''
-      : `; the allowance carries ${lasting(expected_seconds)} (--plan tells what would change that)`;
-  const target = `due every ${lasting(target_seconds)}${stretched}`;
+      : `; the allowance carries ${duration(expected_seconds)} (--plan tells what would change that)`;
+  const target = `due every ${duration(target_seconds)}${stretched}`;
   if (median_seconds === null || p95_seconds === null || worst_seconds === null) return row('Freshness', target);
-  const lag = `half within ${lasting(median_seconds)}, 19 in 20 within ${lasting(p95_seconds)}, the worst ${lasting(worst_seconds)} behind`;
+  const lag = `half within ${duration(median_seconds)}, 19 in 20 within ${duration(p95_seconds)}, the worst ${duration(worst_seconds)} behind`;
   const behind = behind_devices === 0 ? '' : `; ${plural(behind_devices, 'device')} behind`;
   return row('Freshness', `${lag}; ${target}${behind}`);
 }
@@ -89,7 +77,7 @@ function holes({ gaps }: StatusReport): string {
   if (gaps.length === 0) return row('Holes', 'none');
   const told = gaps.slice(0, REASONS_TOLD).map(({ reason, devices, seconds }, index) => {
     const { why, remedy } = gapWords(reason);
-    const where = `${plural(devices, 'device')}, ${lasting(seconds)}`;
+    const where = `${plural(devices, 'device')}, ${duration(seconds)}`;
     return row(index === 0 ? 'Holes' : '', `${why}: ${where}${remedy === '' ? '' : `; ${remedy}`}`);
   });
   return [...told, ...more(gaps.length - REASONS_TOLD)].join('');
@@ -128,8 +116,8 @@ function deviceLine({ device_id, device_name, lag_seconds, gaps }: DeviceStatus,
   const seconds = told.reduce((sum, { from, to }) => sum + (Date.parse(to) - Date.parse(from)) / 1000, 0);
   const reasons = [...new Set(told.map(({ reason }) => gapWords(reason).why.split(':')[0] ?? ''))];
   const behind =
-    lag_seconds === null ? 'never read' : lag_seconds <= behindAfter ? '' : `${lasting(lag_seconds)} behind`;
-  const holes = told.length === 0 ? '' : `${plural(told.length, 'hole')}, ${lasting(seconds)}: ${reasons.join(', ')}`;
+    lag_seconds === null ? 'never read' : lag_seconds <= behindAfter ? '' : `${duration(lag_seconds)} behind`;
+  const holes = told.length === 0 ? '' : `${plural(told.length, 'hole')}, ${duration(seconds)}: ${reasons.join(', ')}`;
   const name = device_name === device_id ? device_id : `${plainText(device_id, 20)} ${device_name}`;
   const words = [behind, holes].filter((text) => text !== '').join('; ');
   return `  ${cell(name, NAME_COLUMNS)} ${nameText(words, WIDTH - NAME_COLUMNS - 3)}\n`;
@@ -232,7 +220,7 @@ function next({
   const open =
     devices_open === 0
       ? 'no holes to close'
-      : `${plural(devices_open, 'device')} with holes to close (${lasting(open_seconds)} in all)`;
+      : `${plural(devices_open, 'device')} with holes to close (${duration(open_seconds)} in all)`;
   if (!work.running) return row('Next', `nothing, until something is started; ${open}`);
   const times = due.flatMap(({ name, due_at }) =>
     due_at === null
@@ -244,5 +232,5 @@ function next({
 
 /** How long before the report something was. */
 function ago(now: string, at: string): string {
-  return lasting(Math.max(0, (Date.parse(now) - Date.parse(at)) / 1000));
+  return duration(Math.max(0, (Date.parse(now) - Date.parse(at)) / 1000));
 }

@@ -3,7 +3,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cell, columnsOf, lasting, percent, row, size, WIDTH, wrap } from '../../../src/commands/shared/layout.ts';
+import { cell, columnsOf, row, size, WIDTH, wrap } from '../../../src/commands/shared/layout.ts';
 import { type Interval, lengthNs, normalize, subtract } from '../../../src/core/intervals.ts';
 import { DAY_NS, HOUR_NS } from '../../../src/core/time.ts';
 import { coverageBar } from '../../../src/report/bars.ts';
@@ -46,16 +46,6 @@ describe('a line', () => {
   });
 
   test('numbers have their units', () => {
-    expect([0, 89, 90, 5399, 5400, 172_799, 172_800].map(lasting)).toEqual([
-      '0 s',
-      '89 s',
-      '2 min',
-      '90 min',
-      '1.5 h',
-      '48.0 h',
-      '2.0 days',
-    ]);
-    expect([0, 0.9999, 1].map(percent)).toEqual(['0.0 %', '99.9 %', '100 %']);
     expect([0, 999, 3_200_000, 670_203_904, 2_147_483_648].map(size)).toEqual([
       '0 bytes',
       '999 bytes',
