@@ -19,14 +19,14 @@ import { LONGEST_BLOCK_MS } from './quota.ts';
 const GRAIN_MS = 2 * SECOND_MS;
 
 /** What the ledger knows, by the monotonic clock. */
-export interface Spent {
+interface Spent {
   /** When the requests of the last day were sent, ascending. */
   readonly sentMs: readonly number[];
   /** `null` where no wait that was asked for goes on. */
   readonly blockedUntilMs: number | null;
 }
 
-export interface Accounting {
+interface Accounting {
   /** Reads what is spent. */
   read(): Spent;
   /** Whether the server's time became known since the ledger was read. */
@@ -37,7 +37,7 @@ export interface Accounting {
   booked(atMs: EpochMs): void;
 }
 
-export interface AccountingOptions {
+interface AccountingOptions {
   readonly ledger: Pick<Ledger, 'sentSince' | 'blockedUntilMs'>;
   readonly clock: Clock;
   readonly serverClock: ServerClock;

@@ -1,5 +1,5 @@
 /**
- * From an answer to what it means: its body, or a fault of one kind (API document, "Errors"), and what its headers tell
+ * From an answer to what it means: its body, or a fault of one kind (API document, "Errors"), and what its headers say
  * of the quota and of time (API document, "Limits").
  *
  * Promises: status and code decide, never the words of a message, with the one exception that the document itself
@@ -20,7 +20,7 @@ export interface AskedFor {
   readonly request: string;
   /** Whether the request carried a cursor. */
   readonly hasCursor: boolean;
-  /** The server's time, for waits that are told as dates. */
+  /** The server's time, for waits that are given as dates. */
   readonly nowMs: EpochMs;
   /** What must not appear in any words, should the server repeat it. */
   readonly secret: string;
@@ -183,7 +183,7 @@ type Headers = HttpAnswer['headers'];
 /** What is waited where a refusal names no time. */
 const DEFAULT_WAIT_MS = MINUTE_MS;
 const MIN_WAIT_MS = SECOND_MS;
-/** A day's allowance comes back within a day; the hour is for clocks and roundings. */
+/** A day's quota comes back within a day; the hour is for clocks and roundings. */
 const MAX_WAIT_MS = 25 * HOUR_MS;
 
 /** Seconds, at most nine digits; a fraction is tolerated. */
@@ -197,7 +197,7 @@ export function readDate(headers: Headers): EpochMs | null {
   return parseHttpDate(headers['date']);
 }
 
-/** `X-RateLimit-Limit` and `-Remaining` of one window or the other; `null` where not told. */
+/** `X-RateLimit-Limit` and `-Remaining` of one window or the other; `null` where not sent. */
 export function readRateLimit(headers: Headers): { limit: number | null; remaining: number | null } {
   return { limit: readCount(headers['x-ratelimit-limit']), remaining: readCount(headers['x-ratelimit-remaining']) };
 }
@@ -209,7 +209,7 @@ function readCount(text: string | undefined): number | null {
 /**
  * How long `Retry-After` asks to wait, in milliseconds, from 1 s to 25 h; `null` where it is missing or unreadable.
  *
- * @param nowMs the server's time, for a wait that is told as a date.
+ * @param nowMs the server's time, for a wait that is given as a date.
  */
 function readRetryAfter(headers: Headers, nowMs: EpochMs): number | null {
   const text = headers['retry-after'];
@@ -220,7 +220,7 @@ function readRetryAfter(headers: Headers, nowMs: EpochMs): number | null {
  * How long a 429 asks to wait: `Retry-After` first, then the longest of what any header says whose name speaks of
  * retrying or of a reset, else a minute.
  *
- * @param nowMs the server's time, for a wait that is told as a date or as seconds since 1970.
+ * @param nowMs the server's time, for a wait that is given as a date or as seconds since 1970.
  */
 function readThrottleWait(headers: Headers, nowMs: EpochMs): number {
   const asked = readRetryAfter(headers, nowMs);

@@ -7,12 +7,12 @@ import type { HttpAnswer, HttpRequest, Transport } from '../core/ports.ts';
 import { type Learnt, type RareSights, readRareSights, withNames } from '../core/quota.ts';
 import { readRateLimit } from './classify.ts';
 
-export interface Learning {
+interface Learning {
   readonly transport: Transport;
   learnt(): Learnt;
 }
 
-export interface LearningOptions {
+interface LearningOptions {
   readonly transport: Transport;
   /** What was kept; `null` for nothing. */
   readonly kept: string | null;

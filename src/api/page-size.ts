@@ -24,7 +24,7 @@ export interface PageAsked {
   readonly cursor: Cursor | null;
 }
 
-export interface PageSize {
+interface PageSize {
   /** The `limit` to ask with. */
   limitFor(page: PageAsked): number;
   /** Takes in that a request with this `limit` was answered. */

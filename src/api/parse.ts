@@ -135,7 +135,7 @@ function readReading(item: unknown, readTime: (text: string) => EpochNs | null):
   return { recordedAt, values: pairs };
 }
 
-/** @returns `null` where it lacks what identifies an alert. */
+/** @returns `null` where it has no usable id or time. */
 function readAlert(item: unknown): AlertRecord | null {
   if (!isRecord(item)) return null;
   const alertId = wholeIn(item, 'alert_id');

@@ -2,7 +2,7 @@
  * When the next request may be sent, so that the workspace's quota is shared and no refusal is provoked.
  *
  * Promises: within any rolling minute and any rolling day no more requests than the share; nothing before a wait that
- * the server asked for is over; what the server tells makes it slower than that, never faster. Even pacing with a burst
+ * the server asked for is over; what the server says makes it slower than that, never faster. Even pacing with a burst
  * of three makes the kind of the server's windows (fixed, sliding, bucket) irrelevant; that a refused request counts
  * here as well makes it irrelevant whether it costs the server's quota.
  *
@@ -14,9 +14,9 @@ import type { PlanFigures, Turn, WindowFigures } from '../core/quota.ts';
 import { createSendLog } from '../core/quota.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { type ThrottleState, throttledTurn, transition, UNTHROTTLED, waitAfter } from './throttle.ts';
-import { type AnswerFacts, isPlanDoubted, readHeaders, UNTOLD, underNewPlan, type Windows } from './windows.ts';
+import { type AnswerFacts, isPlanDoubted, NOTHING_SAID, readHeaders, underNewPlan, type Windows } from './windows.ts';
 
-export interface QuotaFigures {
+interface QuotaFigures {
   readonly minute: WindowFigures;
   readonly day: WindowFigures;
   /** When the next request may go; a time that has passed means now. */
@@ -34,7 +34,7 @@ export interface Quota {
   turn(): Turn;
   /** Counts a request. */
   sent(nowMs: number): void;
-  /** Takes what an answer tells. @returns until when nothing may be sent, where it asked for a wait, else `null`. */
+  /** Takes in what an answer says of the quota. @returns until when nothing may be sent, where it asked for a wait, else `null`. */
   answered(facts: AnswerFacts): number | null;
   /** Whether the answers speak of another plan than the one that is known: the account should be read. */
   isPlanDoubted(): boolean;
@@ -43,7 +43,7 @@ export interface Quota {
 }
 
 const BURST = 3;
-/** What is assumed where nobody has told a limit, and the most that a header alone is believed. */
+/** What is assumed where no limit is known, and the most that a header alone is believed. */
 const UNKNOWN_PER_MINUTE = 10;
 const UNKNOWN_PER_MINUTE_AT_MOST = 30;
 /** Where the share leaves less room than a burst takes, what arrives closer together than it left would be too much. */
@@ -53,7 +53,7 @@ const EARLY_MS = 250;
 /** The longest block that can have been asked for, jitter included: more than that is a clock that was wrong. */
 export const LONGEST_BLOCK_MS = 25 * HOUR_MS + 10 * SECOND_MS;
 
-export interface QuotaOptions {
+interface QuotaOptions {
   /** The part of the plan's limits that may be used: above 0, at most 1. */
   readonly share: number;
   readonly random: Random;
@@ -71,7 +71,7 @@ interface Terms {
 /** A quota of which nothing is known and nothing is spent. */
 export function createQuota({ share, random, planReadings = () => 0 }: QuotaOptions): Quota {
   const log = createSendLog(DAY_MS + TRAVEL_MS);
-  let terms: Terms = { plan: null, windows: UNTOLD, throttle: UNTHROTTLED };
+  let terms: Terms = { plan: null, windows: NOTHING_SAID, throttle: UNTHROTTLED };
   let blockedUntilMs = Number.NEGATIVE_INFINITY;
   let lastSentMs = Number.NEGATIVE_INFINITY;
   /** The "theoretical arrival time" of the generic cell rate algorithm. */

@@ -35,9 +35,9 @@ export interface RateLimiterOptions {
   readonly serverClock: ServerClock;
   readonly random: Random;
   readonly observe: Observe;
-  /** Told of each look at those who wait: see `RequestQueueOptions`. */
+  /** Called at each look at those who wait: see `RequestQueueOptions`. */
   readonly onLook?: (restMs: number | null) => void;
-  /** Told of every request that is booked, in the same breath. */
+  /** Called for every request that is booked, at once. */
   readonly onBooked?: (purpose: Purpose) => void;
 }
 
@@ -47,7 +47,7 @@ export interface Answered {
   /** `null` where no answer came. */
   readonly status: number | null;
   readonly fault: ApiFaultKind | null;
-  /** `X-RateLimit-Limit` and `-Remaining`; `null` where not told. */
+  /** `X-RateLimit-Limit` and `-Remaining`; `null` where not sent. */
   readonly limit: number | null;
   readonly remaining: number | null;
   /** The wait that the answer asks for, in ms. */
@@ -71,7 +71,7 @@ export interface RateLimiter {
   acquire(purpose: Purpose, signal: AbortSignal): Promise<number>;
   /** Resolves when a request could go at once and nobody waits: for whoever decides then what to ask. Books nothing. */
   untilTurn(signal: AbortSignal): Promise<void>;
-  /** Completes a booking and takes what the answer tells of the quota. */
+  /** Completes a booking and takes in what the answer says of the quota. */
   answered(answer: Answered): void;
   figures(): RateLimiterFigures;
 }
@@ -98,7 +98,7 @@ const LAST_PRIORITY = -1;
 const DEFAULT_CONCURRENCY = 4;
 const SLEEP_WITHOUT_PLAN_MS = 250;
 /** Shorter waits are the pace, and not worth reporting. */
-const TOLD_FROM_MS = 3000;
+const REPORTED_FROM_MS = 3000;
 
 /** Opens the rate limiter: reads from the ledger what is spent and what is blocked. */
 export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
@@ -121,12 +121,12 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
       quota.setPlan(options.plan());
       return quota.turn();
     },
-    ...(options.onLook === undefined ? {} : { onLook: options.onLook }),
-    // Nobody tells when a plan becomes known, and the first requests should not wait for long.
+    onLook: options.onLook,
+    // There is no event for a plan that becomes known, and the first requests should not wait for long.
     longestSleepMs: () => (options.plan() === null ? SLEEP_WITHOUT_PLAN_MS : MINUTE_MS),
     onWait: (waitMs, reason) => {
       const untilMs = Math.ceil(accounting.nowMs() + waitMs);
-      if (waitMs > TOLD_FROM_MS) options.observe({ type: 'allowance-wait', untilMs, reason });
+      if (waitMs > REPORTED_FROM_MS) options.observe({ type: 'allowance-wait', untilMs, reason });
     },
   });
   const book = (purpose: Purpose): number => {
@@ -183,7 +183,7 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
   };
 }
 
-/** Whether the server's time is known, or known never to be told. */
+/** Whether the server's time is known, or the server is known to send none. */
 function isTimeKnown(serverClock: ServerClock): boolean {
   return serverClock.skewMs() !== null || serverClock.isDateAbsent();
 }
@@ -191,7 +191,7 @@ function isTimeKnown(serverClock: ServerClock): boolean {
 const NOTHING = { status: null, fault: null, limit: null, remaining: null, waitMs: null };
 
 /** A rate limiter that lets a certain number of requests through and no more, whoever tries again what for. */
-export interface Limited {
+interface Limited {
   readonly limiter: RateLimiter;
   /** How many were let through. */
   spent(): number;

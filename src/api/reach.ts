@@ -1,5 +1,5 @@
 /**
- * The way to the API, step by step, without a request: its name, a connection, TLS. It costs no allowance, and tells
+ * The way to the API, step by step, without a request: its name, a connection, TLS. It costs no quota, and shows
  * which step fails, which a request alone does not.
  */
 import { lookup } from 'node:dns/promises';
@@ -23,7 +23,7 @@ export interface Reached {
   readonly tls: Step<{ readonly protocol: string; readonly endsMs: number | null }> | null;
 }
 
-export interface ReachOptions {
+interface ReachOptions {
   readonly url: string;
   readonly ca: string | null;
   /** For all steps together. */

@@ -14,7 +14,7 @@ import { MINUTE_MS } from '../core/time.ts';
 /** Timers are no more exact than this; with a large plan, sleeping for less would only cost time. */
 export const LEAST_WAIT_MS = 1;
 
-export interface RequestQueueOptions {
+interface RequestQueueOptions {
   readonly clock: Clock;
   /** Whether another one may go at all. */
   readonly hasRoom: () => boolean;
@@ -22,13 +22,13 @@ export interface RequestQueueOptions {
   readonly turn: () => Turn;
   /** Long waits are slept in pieces of this: what is waited for may change, and timers end at 24.8 days. */
   readonly longestSleepMs: () => number;
-  /** Told of each look while somebody waits, and when the next one is at the latest; of `null` when nobody does. */
-  readonly onLook?: (restMs: number | null) => void;
-  /** Told once for each one that has to wait. */
+  /** Called at each look while somebody waits, with the time to the next one at most; with `null` when nobody does. */
+  readonly onLook?: ((restMs: number | null) => void) | undefined;
+  /** Called once for each one that has to wait. */
   readonly onWait: (waitMs: number, reason: WaitReason) => void;
 }
 
-export interface RequestQueue {
+interface RequestQueue {
   /**
    * Waits for a turn and runs `go` in it, at once and as a whole.
    *
@@ -59,7 +59,7 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
   let waiters: Waiter[] = [];
   const wakeUp = createWakeUp(clock);
   let isRunning = false;
-  let isWaitTold = false;
+  let isWaitReported = false;
 
   const leave = (waiter: Waiter): void => {
     const at = waiters.indexOf(waiter);
@@ -67,7 +67,7 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
   };
 
   const letOneGo = (): void => {
-    isWaitTold = false;
+    isWaitReported = false;
     const next = nextOf(waiters, clock.monoMs());
     // All who waited have given up.
     if (next === undefined) waiters = [];
@@ -88,8 +88,8 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
         letOneGo();
         continue;
       }
-      if (!isWaitTold) onWait(waitMs, reason);
-      isWaitTold = true;
+      if (!isWaitReported) onWait(waitMs, reason);
+      isWaitReported = true;
       const restMs = Math.min(waitMs, longestSleepMs());
       onLook?.(restMs);
       await wakeUp.wait(restMs, NEVER);

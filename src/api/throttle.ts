@@ -19,7 +19,7 @@
  * of the `day`, or, without either word, of a window that cannot be named because the plan is not known.
  *
  * - While the day is `guarded`, one request is sent in fifteen minutes: enough to notice when it is over. It is free
- *   again when headers show that, or have stopped to speak of the day (`silent`): they tell of the tighter window.
+ *   again when headers show that, or have stopped to speak of the day (`silent`): they speak of the tighter window.
  * - `minute-scarce` pauses for the time in which the minute fills up again. `scarce` pauses for a minute, and for twice
  *   as long each time that it comes while pauses are `doubling`, up to fifteen minutes.
  * - Each refusal halves the pace, down to a tenth; it recovers by a twentieth of the full pace a minute while requests

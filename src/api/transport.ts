@@ -30,7 +30,7 @@ export interface HttpTransportOptions {
   readonly direct?: boolean;
 }
 
-export interface HttpTransport {
+interface HttpTransport {
   readonly transport: Transport;
   /** Drops all connections; requests that are under way fail. */
   close(): Promise<void>;

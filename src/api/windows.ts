@@ -15,7 +15,7 @@ import type { PlanFigures } from '../core/quota.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { DAY_GUARD_EVERY_MS, MINUTE_WAIT_MS, type ThrottleEvent } from './throttle.ts';
 
-/** What one answer tells of the quota; times by the monotonic clock, in ms. */
+/** What one answer says of the quota; times by the monotonic clock, in ms. */
 export interface AnswerFacts {
   /** When its request was sent and when it came. */
   readonly sentMs: number;
@@ -33,10 +33,10 @@ export interface AnswerFacts {
 export interface Windows {
   /** Limits below the plan's, by window; `seen`: the last one of any window. */
   readonly limits: { readonly minute: number | null; readonly day: number | null; readonly seen: number | null };
-  /** What other clients have used of each window, as of the last answer that told. */
+  /** What other clients have used of each window, as of the last answer that showed it. */
   readonly others: { readonly minute: number | null; readonly day: number | null };
-  /** When the day was spoken of last. */
-  readonly dayToldMs: number;
+  /** When a header spoke of the day last. */
+  readonly daySeenMs: number;
   /** The limits that the plan does not have, each with how often the account had been read when it was seen first. */
   readonly odd: ReadonlyMap<number, number>;
   /** The last limit, where the plan does not have it. */
@@ -44,16 +44,16 @@ export interface Windows {
 }
 
 /** No header has said anything yet. */
-export const UNTOLD: Windows = {
+export const NOTHING_SAID: Windows = {
   limits: { minute: null, day: null, seen: null },
   others: { minute: null, day: null },
-  dayToldMs: Number.NEGATIVE_INFINITY,
+  daySeenMs: Number.NEGATIVE_INFINITY,
   odd: new Map(),
   lastOdd: null,
 };
 
 /** What headers are read by. */
-export interface HeaderContext {
+interface HeaderContext {
   readonly plan: PlanFigures | null;
   /** The part of the quota that may be used. */
   readonly share: number;
@@ -67,11 +67,11 @@ export interface HeaderContext {
 const TRAVEL_MS = 2 * SECOND_MS;
 
 /** What headers said of limits means nothing under another plan. */
-export function underNewPlan({ limits, others, dayToldMs }: Windows): Windows {
-  return { ...UNTOLD, limits: { ...UNTOLD.limits, seen: limits.seen }, others, dayToldMs };
+export function underNewPlan({ limits, others, daySeenMs }: Windows): Windows {
+  return { ...NOTHING_SAID, limits: { ...NOTHING_SAID.limits, seen: limits.seen }, others, daySeenMs };
 }
 
-/** Whether the last answer told of a limit that the plan does not have, and the account was not read since. */
+/** Whether the last answer had a limit that the plan does not have, and the account was not read since. */
 export function isPlanDoubted({ odd, lastOdd }: Windows, planReadings: number): boolean {
   return lastOdd !== null && planReadings <= (odd.get(lastOdd) ?? -1);
 }
@@ -129,7 +129,7 @@ function readMinute(known: Windows, sample: Sample, reading: Reading): Windows {
   const { nowMs, limit, remaining } = sample;
   const figure = reading.plan?.perMinute ?? limit;
   const others = usedByOthers(sample, MINUTE_MS, reading);
-  if (nowMs - known.dayToldMs >= DAY_GUARD_EVERY_MS) reading.events.push({ kind: 'day-silent' });
+  if (nowMs - known.daySeenMs >= DAY_GUARD_EVERY_MS) reading.events.push({ kind: 'day-silent' });
   if (isScarce(others, remaining, guardOf(Math.min(limit, figure), reading.share))) {
     reading.events.push({ kind: 'minute-scarce', nowMs, remaining });
   }
@@ -150,7 +150,7 @@ function readDay(known: Windows, sample: Sample, reading: Reading): Windows {
     ...known,
     limits: { ...known.limits, day: limit < figure ? limit : null },
     others: { ...known.others, day: others },
-    dayToldMs: nowMs,
+    daySeenMs: nowMs,
   };
 }
 
@@ -173,7 +173,7 @@ function isLow({ limit, remaining }: Sample, share: number): boolean {
   return remaining <= Math.ceil(limit * (1 - share));
 }
 
-/** Where no header tells of the day, its refusal does: what we have not used of it, others have. */
+/** Where no header speaks of the day, its refusal does: what we have not used of it, others have. */
 function readDayRefusal(known: Windows, { status, waitMs, nowMs }: AnswerFacts, context: HeaderContext): Windows {
   const perDay = context.plan?.perDay ?? null;
   if (status !== 429 || (waitMs ?? 0) <= MINUTE_WAIT_MS || perDay === null) return known;

@@ -62,12 +62,12 @@ function readFlags(argv: readonly string[]): Given {
   return given;
 }
 
-/** `--export --help` asks about a mode: that it lacks its value does not matter. */
+/** `--export --help` asks about a mode: that its value is missing does not matter. */
 function withValueForHelp(word: string, index: number, argv: readonly string[]): string {
   const next = argv[index + 1];
   const asks = argv.includes('--help') && (next === undefined || next === '--help');
-  const lacks = asks && MODES.some(({ flag, value }) => value === 'required' && dashed(flag) === word);
-  return lacks ? `${word}=?` : word;
+  const isMissing = asks && MODES.some(({ flag, value }) => value === 'required' && dashed(flag) === word);
+  return isMissing ? `${word}=?` : word;
 }
 
 interface FlagToken {

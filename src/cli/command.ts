@@ -16,7 +16,7 @@ export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
 export const QUARANTINE_ACTIONS = ['list', 'retry', 'drop'] as const;
 
-export type QuarantineAction = (typeof QUARANTINE_ACTIONS)[number];
+type QuarantineAction = (typeof QUARANTINE_ACTIONS)[number];
 
 interface Common {
   readonly configFile: string | null;

@@ -1,5 +1,5 @@
 /**
- * The help text, made from the table of modes: an overview, or what a mode has to tell of itself.
+ * The help text, made from the table of modes: an overview, or the topic of one mode.
  */
 import { MODES, type Mode } from './flags.ts';
 import { TOPICS } from './topics.ts';
@@ -41,7 +41,7 @@ Examples:
 /**
  * The help text, at most 80 columns wide.
  *
- * @param topic a mode to tell more of; one without more to tell, and `null`, give the overview.
+ * @param topic a mode with a topic of its own; any other, and `null`, give the overview.
  */
 export function helpText(topic: Mode | null = null): string {
   const own = topic === null ? undefined : TOPICS[topic];

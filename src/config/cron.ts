@@ -12,7 +12,7 @@ import { DAY_MS, type EpochMs, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/tim
 const LOOK_AHEAD_DAYS = 9 * 366;
 
 /** What is wrong with an expression. */
-export interface CronMistake {
+interface CronMistake {
   readonly mistake: string;
 }
 

@@ -11,18 +11,18 @@ import { fileForm, type Key, keyEntries, knownVariables } from './schema.ts';
 import { type Given, readEnvironment } from './sources.ts';
 import { Unfit } from './values.ts';
 
-/** A key as it is told. */
-export interface KeyTold {
+/** A key as it may be shown. */
+interface DescribedKey {
   readonly key: string;
   readonly source: 'file' | 'environment' | 'default';
   /** `null` where there is none. */
   readonly value: string | null;
 }
 
-export interface ConfigTold {
+export interface DescribedConfig {
   /** `null` where there is none: the environment alone. */
   readonly file: string | null;
-  readonly keys: readonly KeyTold[];
+  readonly keys: readonly DescribedKey[];
   /** Variables for proxies that are set; their values may hold passwords. */
   readonly proxies: readonly string[];
   /** Texts that nobody may see. */
@@ -32,22 +32,22 @@ export interface ConfigTold {
 const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'];
 
 /** Reads what is configured once more, for others to see. */
-export function tellConfig(input: ConfigInput): ConfigTold {
+export function describeConfig(input: ConfigInput): DescribedConfig {
   const file = readConfigFile(input);
   const given = new Map([...file.given, ...readEnvironment(input.environment, knownVariables()).given]);
   const hidden = new Set<string>();
-  const told: KeyTold[] = [];
+  const described: DescribedKey[] = [];
   const parts = { given, hidden, input };
-  for (const [path, key] of keyEntries()) told.push(...tellKey(path, key, parts));
+  for (const [path, key] of keyEntries()) described.push(...describeKey(path, key, parts));
   for (const section of [...given.keys()].filter((path) => /^destinations\.[^.]+$/.test(path))) {
     for (const [path, key] of databaseKeys()) {
       const own = `${section}${path.slice('influx'.length)}`;
-      if (given.has(own) || given.has(fileForm(own))) told.push(...tellKey(own, key, parts));
+      if (given.has(own) || given.has(fileForm(own))) described.push(...describeKey(own, key, parts));
     }
   }
   const hasFile = input.file !== null || file.given.size > 0 || file.mistakes.length > 0;
   const names = PROXIES.flatMap((name) => [name, name.toLowerCase()]).filter((name) => input.environment[name]);
-  return { file: hasFile ? (input.file ?? DEFAULT_FILE) : null, keys: told, proxies: names, hidden: [...hidden] };
+  return { file: hasFile ? (input.file ?? DEFAULT_FILE) : null, keys: described, proxies: names, hidden: [...hidden] };
 }
 
 function databaseKeys(): [string, Key][] {
@@ -60,9 +60,9 @@ interface Parts {
   readonly input: ConfigInput;
 }
 
-function tellKey(path: string, key: Key, parts: Parts): KeyTold[] {
+function describeKey(path: string, key: Key, parts: Parts): DescribedKey[] {
   if (key.kind === 'sections') return [];
-  if (key.kind === 'secret') return tellSecret(path, parts);
+  if (key.kind === 'secret') return describeSecret(path, parts);
   const given = parts.given.get(path);
   if (given === undefined) return [{ key: path, source: 'default', value: key.default }];
   const text = given.text.trim();
@@ -74,12 +74,12 @@ function tellKey(path: string, key: Key, parts: Parts): KeyTold[] {
   return [{ key: path, source, value: isUsable ? shownValue(path, text) : '(given, but cannot be used: not shown)' }];
 }
 
-function tellSecret(path: string, { given, hidden, input }: Parts): KeyTold[] {
+function describeSecret(path: string, { given, hidden, input }: Parts): DescribedKey[] {
   const [own, byFile] = [given.get(path), given.get(fileForm(path))];
-  const told: KeyTold[] = [];
+  const described: DescribedKey[] = [];
   if (own !== undefined) {
     hidden.add(own.text).add(own.text.trim());
-    told.push({ key: path, source: own.source, value: '(given, not shown)' });
+    described.push({ key: path, source: own.source, value: '(given, not shown)' });
   }
   if (byFile !== undefined) {
     const text = contentOf(byFile.text.trim(), input.readFile);
@@ -87,9 +87,9 @@ function tellSecret(path: string, { given, hidden, input }: Parts): KeyTold[] {
     // What is no file may be the secret itself, put where its file's name belongs.
     else hidden.add(byFile.text.trim());
     const value = text === null ? '(given, but no file that can be read)' : '(given by a file, not shown)';
-    told.push({ key: fileForm(path), source: byFile.source, value });
+    described.push({ key: fileForm(path), source: byFile.source, value });
   }
-  return told.length > 0 ? told : [{ key: path, source: 'default', value: null }];
+  return described.length > 0 ? described : [{ key: path, source: 'default', value: null }];
 }
 
 function contentOf(path: string, readFile: ConfigInput['readFile']): string | null {

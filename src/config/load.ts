@@ -1,7 +1,7 @@
 /**
  * Loads the configuration: file and environment in, one checked `Config` out.
  *
- * Promises: nothing is read but through the arguments; every mistake is told at once, by its place, with what was
+ * Promises: nothing is read but through the arguments; every mistake is reported at once, by its place, with what was
  * expected (`UserError`, exit 78); no message holds a secret: none of the words used repeats one, and as a net every
  * text that stood where a secret belongs is searched for in what is said.
  */
@@ -42,7 +42,7 @@ export const DEFAULT_FILE = 'config/tidemark.yaml';
 export class ConfigError extends UserError {
   /** A line each; it begins with the place. */
   readonly mistakes: readonly string[];
-  /** Whether it is to be told as the log is, as far as that could be read: `log.format` is `json`. */
+  /** Whether it is to be written as the log is, as far as that could be read: `log.format` is `json`. */
   readonly isJson: boolean;
 
   constructor(mistakes: readonly string[], isJson: boolean) {
@@ -105,7 +105,7 @@ export function isApiGiven(input: ConfigInput): boolean {
   return isGiven(reading, 'api.url') || isGiven(reading, 'api.key');
 }
 
-/** What tells where the API is and opens it. */
+/** The keys that say where the API is, and open it. */
 const NOT_OF_THE_STATE = ['api.url', 'api.key', fileForm('api.key'), 'api.ca_file'];
 
 function readPlaces(reading: Reading, { environment }: ConfigInput): Omit<Config, 'api'> {

@@ -198,10 +198,10 @@ export const CONFIG_KEYS = {
   ),
 } as const;
 
-export type ConfigKeys = typeof CONFIG_KEYS;
+type ConfigKeys = typeof CONFIG_KEYS;
 
 /** A key's path, such as `api.url`. */
-export type KeyPath = keyof ConfigKeys;
+type KeyPath = keyof ConfigKeys;
 
 /** A path that is read by `readValue`. */
 export type ValuePath = { [K in KeyPath]: ConfigKeys[K] extends ValueKey<unknown> ? K : never }[KeyPath];

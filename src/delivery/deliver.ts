@@ -29,7 +29,7 @@ export interface Deliverer {
   readonly destinationId: number;
   /** Says that there may be something new. */
   notify(): void;
-  /** Delivers until told to stop; rejects only with what is not the destination's fault (the state). */
+  /** Delivers until the signal aborts; rejects only with what is not the destination's fault (the state). */
   run(signal: AbortSignal): Promise<void>;
   /** Lines not acknowledged yet. */
   pendingLines(): number;
@@ -43,7 +43,7 @@ export interface Deliverer {
   resend(lines: readonly string[], signal: AbortSignal): Promise<Sent | Blocked>;
 }
 
-export interface DelivererParts {
+interface DelivererParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly random: Random;

@@ -38,7 +38,7 @@ export interface Served {
 export interface Destination {
   /** Its number in the state; another one may take its place while the kind is being learnt. */
   id(): number;
-  /** Finds out what is to be served, asking the database where nothing else tells. @returns why it cannot be told. */
+  /** Finds out what kind it is, asking the database where nothing else says so. @returns why that is not known. */
   open(signal: AbortSignal): Promise<Served | Blocked>;
 }
 

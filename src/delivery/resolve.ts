@@ -5,7 +5,7 @@
  * alone. Promise: a line is rejected only if it was refused alone *and* a control line was accepted after that: one like
  * it (same measurement and same fields, because databases keep types there; any line at all where it was too large). A
  * full disk or a field that clashes as a whole refuses everything alike: then the destination is blocked and nothing is
- * put aside. Lines that a database calls too old are told apart by their time (`too-old.ts`). Sending a line twice does
+ * put aside. Lines that a database calls too old are found by their time (`too-old.ts`). Sending a line twice does
  * no harm, so nothing is kept between calls.
  */
 import { kindOf } from '../core/lines/line-reader.ts';
@@ -154,7 +154,7 @@ async function bisect(search: Search): Promise<Blocked | null> {
   return await confirmAll(search);
 }
 
-/** Draws from the refusal of a range what it tells, and adds what to send next. */
+/** Draws conclusions from the refusal of a range, and adds what to send next. */
 async function narrow(
   search: Search,
   { range, refusal, todo }: { readonly range: Range; readonly refusal: Refusal; readonly todo: Range[] },
@@ -279,7 +279,7 @@ async function sendControls(search: Search, refused: Unconfirmed): Promise<Block
 function controlsFor({ lines, options, accepted, rejected, unconfirmed }: Search, refused: Unconfirmed): string[] {
   const isLike = (line: string): boolean => refused.kind === null || kindOf(line) === refused.kind;
   const proven = lines.findLast((line, index) => accepted[index] === true && isLike(line));
-  // Refused now though it was accepted a moment ago: the destination fails, and no other line would tell more.
+  // Refused now though it was accepted a moment ago: the destination fails, and no other line would show more.
   if (proven !== undefined) return [proven];
   const known = options.controlFor(lines[refused.index] ?? '');
   const refusedAlone = new Set(unconfirmed.map(({ index }) => index));

@@ -24,7 +24,7 @@ export interface Sent {
   readonly missing: readonly MissingPoints[];
 }
 
-export interface BatchParts {
+interface BatchParts {
   readonly store: Pick<Store, 'displacedTo' | 'devices'>;
   readonly clock: Clock;
   readonly controls: ControlLines;

@@ -10,7 +10,7 @@ import type { MissingPoints } from '../core/state/log.ts';
 import { type EpochNs, HOUR_MS, maxNs, minNs, msToNs } from '../core/time.ts';
 import { type Blocked, blockedBy } from './destination.ts';
 
-/** What tells whether points can be as old as a database says. */
+/** What shows whether points can be as old as a database says. */
 export interface Ages {
   /** The newest line by time that this destination has accepted; `null` where there is none. */
   readonly newestAccepted: () => string | null;
@@ -19,7 +19,7 @@ export interface Ages {
 }
 
 /** A run of lines that was refused for the age of some, each by its place in the run. */
-export interface RefusedForAge {
+interface RefusedForAge {
   readonly times: readonly EpochNs[];
   /** How many the database says that it dropped. */
   readonly dropped: number;
@@ -31,10 +31,7 @@ export interface RefusedForAge {
 }
 
 /** Which lines of the run are too old, and which were accepted; why neither can be found out; or that the answers do not fit. */
-export type TooOldFinding =
-  | { readonly tooOld: readonly number[]; readonly accepted: readonly number[] }
-  | Blocked
-  | 'unclear';
+type TooOldFinding = { readonly tooOld: readonly number[]; readonly accepted: readonly number[] } | Blocked | 'unclear';
 
 /** How often points may grow too old between two requests before that is no explanation any more. */
 const TURNS = 3;

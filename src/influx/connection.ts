@@ -3,7 +3,7 @@
  * part of the body of whatever answered.
  *
  * The client's `WriteApi` is not used: its acknowledgement cannot be relied on, it retries from memory, and it reads
- * `Retry-After` as milliseconds. Its transport sends once and is told here what it lacks: a cap on what it reads.
+ * `Retry-After` as milliseconds. Its transport sends once; a cap on what it reads is added here.
  * It follows no redirect. Its own `proxyUrl` is not used (no CONNECT, no NO_PROXY): Node's agents know proxies.
  */
 import type { ClientRequest, Agent as HttpAgent, IncomingMessage, RequestOptions } from 'node:http';
@@ -19,7 +19,7 @@ const MAX_BODY_BYTES = 64 * 1024;
 /** Below this a body is sent as it is. */
 const GZIP_FROM_BYTES = 1000;
 
-export interface ConnectionOptions {
+interface ConnectionOptions {
   /** Base URL; what follows its path is ignored. */
   readonly url: string;
   /** Sent as `Authorization: Token …`; empty where the database wants none. */

@@ -1,12 +1,12 @@
 /**
- * What to tell a person of a request to a database that failed, in our own words: what a server or a library says may
- * quote the request, and with it a token.
+ * Words for a request to a database that failed: our own, because what a server or a library says may quote the request,
+ * and with it a token.
  */
 import { SECRET_MARK } from '../core/secret.ts';
 import { plainText } from '../core/text.ts';
 import type { Conceal } from './answers.ts';
 
-/** What to tell of a request that got no answer, by the code of the error: its message may quote anything. */
+/** Why a request got no answer, by the code of the error: its message may quote anything. */
 const FAILURES: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'the database refuses the connection: is it running, and is influx.url right?',
   ECONNRESET: 'the connection was cut before an answer came',

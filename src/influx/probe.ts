@@ -41,7 +41,7 @@ export function createUnknownServer(options: InfluxSinkOptions): UnknownServer {
   };
 }
 
-/** @returns `null` where the headers tell nothing. */
+/** @returns `null` where the headers name no kind. */
 function readMarks({ headers }: ServerAnswer): KindAnswer | null {
   if (headers['x-influxdb-build'] !== undefined) return { kind: 'known', server: 'influxdb' };
   const isVictoria = headers['x-server-hostname'] !== undefined || headers['x-influxdb-version'] === '1.8.0';
@@ -63,7 +63,7 @@ async function askForBuild(client: DatabaseClient, signal: AbortSignal): Promise
   return { kind: 'known', server: isPrometheus ? 'victoriametrics' : 'influxdb' };
 }
 
-export interface ProbeOptions extends InfluxSinkOptions {
+interface ProbeOptions extends InfluxSinkOptions {
   /** As configured. */
   readonly kind: 'auto' | DestinationKind;
   /** A point to be written, as a line for each kind; `null`: none. */
@@ -91,11 +91,11 @@ export async function probeDestination(options: ProbeOptions, signal: AbortSigna
   const unmarked = write.kind === 'accepted' ? configured : null;
   const kind = marked?.kind === 'known' ? marked.server : unmarked;
   if (kind === null) return { ...NOTHING, write, isPoint };
-  const told = await (kind === 'victoriametrics' ? askVictoria(client, signal) : askInflux(client, options, signal));
-  return { kind, write, isPoint, ...told, version: told.version ?? versionIn(answer) };
+  const facts = await (kind === 'victoriametrics' ? askVictoria(client, signal) : askInflux(client, options, signal));
+  return { kind, write, isPoint, ...facts, version: facts.version ?? versionIn(answer) };
 }
 
-type Told = Pick<DestinationFacts, 'version' | 'retentionMs' | 'dedupMs'>;
+type Facts = Pick<DestinationFacts, 'version' | 'retentionMs' | 'dedupMs'>;
 
 const NOTHING = { kind: null, version: null, isPoint: false, retentionMs: null, dedupMs: null } as const;
 
@@ -107,11 +107,11 @@ function readEmpty(answer: ServerAnswer, client: DatabaseClient, signal: AbortSi
 }
 
 function versionIn({ headers }: ServerAnswer): string | null {
-  const told = headers['x-influxdb-version'];
-  return typeof told === 'string' && /^[\w.+~-]{1,40}$/.test(told) ? told : null;
+  const version = headers['x-influxdb-version'];
+  return typeof version === 'string' && /^[\w.+~-]{1,40}$/.test(version) ? version : null;
 }
 
-async function askVictoria(client: DatabaseClient, signal: AbortSignal): Promise<Told> {
+async function askVictoria(client: DatabaseClient, signal: AbortSignal): Promise<Facts> {
   const metrics = await body(client, '/metrics', signal);
   const flags = await body(client, '/flags', signal);
   return readFlags({ metrics, flags });
@@ -121,7 +121,7 @@ async function askInflux(
   client: DatabaseClient,
   { org, bucket }: InfluxSinkOptions,
   signal: AbortSignal,
-): Promise<Told> {
+): Promise<Facts> {
   const name = new URLSearchParams({ name: bucket, ...(org === '' ? {} : { org }) });
   const ofBucket = readBucketRetention(await body(client, `/api/v2/buckets?${name}`, signal), bucket);
   if (ofBucket !== null) return { version: null, retentionMs: ofBucket, dedupMs: null };
@@ -131,13 +131,13 @@ async function askInflux(
   return { version: null, retentionMs: readRetentionPolicies(policies, policy), dedupMs: null };
 }
 
-/** What is told at a path; `null` where nothing is. */
+/** What is answered at a path; `null` where nothing is. */
 async function body(client: DatabaseClient, path: string, signal: AbortSignal): Promise<string | null> {
   const answer = await client.ask({ method: 'GET', path, body: '' }, signal);
   return 'status' in answer && answer.status === 200 ? answer.body : null;
 }
 
-/** `GET /api/v2/buckets`: the rule of the bucket of that name, in ms; `null` where it is not told. */
+/** `GET /api/v2/buckets`: the rule of the bucket of that name, in ms; `null` where it is not shown. */
 export function readBucketRetention(text: string | null, bucket: string): number | null {
   const { buckets } = { ...(parse(text) as MaybeRecord) };
   const own: MaybeRecord = Array.isArray(buckets)
@@ -172,7 +172,7 @@ function lasting(ms: number): number {
 }
 
 /**
- * What VictoriaMetrics tells of its flags: `/metrics` lists all of them, `/flags` those that were set. A proxy before it,
+ * The flags of a VictoriaMetrics: `/metrics` lists all of them, `/flags` those that were set. A proxy before it,
  * or a cluster's vminsert, answers there with flags of its own: they say nothing.
  */
 export function readFlags({

@@ -21,7 +21,7 @@ const MAX_LINE_CHARS = 32 * 1024 * 1024;
 const MAX_WORDS_BYTES = 64 * 1024;
 
 /** What a line of an answer brought: `null`, or what was in the way, which ends the reading. */
-export type TakeLine = (line: string) => ReadTrouble | null;
+type TakeLine = (line: string) => ReadTrouble | null;
 
 /** Asks and hands on line by line. @returns what was in the way; `null` for nothing. Throws only on abort. */
 export type ReadLines = (path: string, take: TakeLine, signal: AbortSignal) => Promise<ReadTrouble | null>;

@@ -53,7 +53,7 @@ export function writePath({ org, bucket }: InfluxSinkOptions, kind: DestinationK
   return `/api/v2/write?${new URLSearchParams(query)}`;
 }
 
-/** Requests to one database, each with its deadline, and what is to be told of them. */
+/** Requests to one database, each with its deadline, and what its answers to writes mean. */
 export interface DatabaseClient {
   /** @returns what it answered, or why no answer came. Throws only the signal's reason, when that aborts. */
   ask(call: Call, signal: AbortSignal): Promise<ServerAnswer | Extract<WriteAnswer, { readonly kind: 'later' }>>;

@@ -10,7 +10,7 @@ import { availableParallelism, freemem, homedir, release, totalmem, type } from 
 import { realClock, realRandom } from '../../app/real-clock.ts';
 import type { ProcessPorts, RuntimeFacts } from '../../app/terminal.ts';
 import { VERSION } from '../../app/version.ts';
-import type { ConfigTold } from '../../config/describe.ts';
+import type { DescribedConfig } from '../../config/describe.ts';
 import type { Listen } from '../../config/listen.ts';
 import type { CheckReport } from '../../core/check.ts';
 import { UserError } from '../../core/faults.ts';
@@ -83,7 +83,7 @@ function runtimeTold(facts: RuntimeFacts | null) {
   return { node, libraries, architecture, memory_limit_bytes: limit };
 }
 
-function configuration({ file, keys, proxies }: ConfigTold) {
+function configuration({ file, keys, proxies }: DescribedConfig) {
   const values = keys.map(({ key, source, value }) => [key, `${value ?? '-'}   (${source})`]);
   return { file, values: Object.fromEntries(values), proxies_set: proxies };
 }
@@ -187,7 +187,7 @@ function readable(value: unknown): string {
 const LINE_WIDTH = 160;
 
 /** The last net, for every text: secrets, names, people, this user's home. */
-function cleaner(told: ConfigTold, names: Pseudonyms, scrub: (text: string) => string): (text: string) => string {
+function cleaner(told: DescribedConfig, names: Pseudonyms, scrub: (text: string) => string): (text: string) => string {
   const hide = createScrub(told.hidden.map((text) => new Secret(text)));
   const home = homedir();
   return (text) => {

@@ -7,7 +7,7 @@ import { configuredDatabases } from '../../app/readable-databases.ts';
 import type { Voice } from '../../app/terminal.ts';
 import type { CheckCommand } from '../../cli/command.ts';
 import type { Config, ConfigInput, Loaded, StateConfig } from '../../config/config.ts';
-import { type ConfigTold, tellConfig } from '../../config/describe.ts';
+import { type DescribedConfig, describeConfig } from '../../config/describe.ts';
 import { ConfigError, loadConfig, loadStateConfig } from '../../config/load.ts';
 import { type CheckLine, type CheckNotes, createNotes } from '../../core/check.ts';
 import { modeOf } from '../../store/look/place.ts';
@@ -22,13 +22,13 @@ export interface ReadForCheck {
   readonly state: Config | StateConfig | null;
   readonly mistakes: readonly string[];
   /** As it may be shown to others, whether it can be used or not. */
-  readonly told: ConfigTold;
+  readonly told: DescribedConfig;
 }
 
 /** Reads the configuration; one that cannot be used is no error here. */
 export function readForCheck(input: ConfigInput): Loaded<Pick<Config, 'log'>> & { readonly read: ReadForCheck } {
   // Before secrets are taken out of the environment: what is not known to be one could be shown.
-  const told = tellConfig(input);
+  const told = describeConfig(input);
   const whole = tryTo(() => loadConfig(input));
   if (!(whole instanceof ConfigError)) {
     return { ...whole, read: { config: whole.config, state: whole.config, mistakes: [], told } };
