@@ -1,8 +1,8 @@
 /**
- * Signs of life of the loops: how `/healthz` tells a loop that stands still from one that rests.
+ * Signs of life of the loops: how `/healthz` distinguishes a loop that is stuck from one that rests.
  *
- * A loop says with each turn for how long it will rest at most. What is overdue by more than `STILL_AFTER_MS` stands
- * still: it waits for something that does not come, and a restart is what mends that. A loop that has not begun, or has
+ * A loop says with each turn for how long it will rest at most. What is overdue by more than `STILL_AFTER_MS` is
+ * stuck: it waits for something that does not come, and a restart repairs that. A loop that has not begun, or has
  * ended in good order, is not watched. All times are those of the monotonic clock.
  */
 import type { Clock } from './ports.ts';
@@ -71,7 +71,7 @@ export function createHeartbeats({ monoMs }: Pick<Clock, 'monoMs'>): Heartbeats 
   };
 }
 
-/** A clock whose sleeps are the rests of a loop: whoever sleeps by it shows that it is alive. */
+/** A clock whose sleeps are the rests of a loop: each sleep is a sign of life. */
 export function beatingClock(clock: Clock, pulse: Pick<Pulse, 'beat'>): Clock {
   return {
     nowMs: clock.nowMs,
@@ -87,7 +87,7 @@ export function beatingClock(clock: Clock, pulse: Pick<Pulse, 'beat'>): Clock {
   };
 }
 
-/** What `/healthz` answers: only what a restart can mend is unhealthy. */
+/** The answer of `/healthz`: only what a restart can repair is unhealthy. */
 export function healthOf(loops: readonly LoopStanding[]): HealthReport {
   const still = loops.filter(({ idleMs }) => idleMs >= STILL_AFTER_MS);
   return {

@@ -35,7 +35,7 @@ export const DEVICE_SORTS = ['state', 'name', 'lag', 'held', 'reading'] as const
 
 export type DeviceSort = (typeof DEVICE_SORTS)[number];
 
-/** What part of the devices is asked for. */
+/** Which part of the devices is wanted. */
 export interface DevicesQuery {
   /** Part of a name, an id, a model or a hub's name, in any case; empty: all. */
   readonly search: string;
@@ -64,7 +64,7 @@ export interface DeviceRow {
   readonly device_id: string;
   readonly device_name: string;
   readonly model_id: string | null;
-  /** Name of the hub that it hangs on; `null` for a hub or where none is told. */
+  /** Name of the hub that it hangs on; `null` for a hub or where none is known. */
   readonly hub_name: string | null;
   readonly state: DeviceState;
   readonly lag_seconds: number | null;
@@ -112,7 +112,7 @@ export interface DevicePage {
   readonly to: string;
   /** Numbers only, by name; at most `MAX_SENSORS`. */
   readonly sensors: readonly SensorSeries[];
-  /** How many more there are; of very many no more than 10,000 are told. */
+  /** How many more there are; at most 10,000 are counted. */
   readonly sensors_left_out: number;
   /** Since when the archive keeps readings of it: before that they are in the databases alone; `null`: none kept. */
   readonly archived_since: string | null;
@@ -138,14 +138,14 @@ export interface AlertsView {
   readonly rows: readonly AlertRow[];
 }
 
-/** Something that happened, as the log tells it. */
+/** A line of the log. */
 export interface RecentEvent {
   readonly at: string;
   readonly level: 'info' | 'warn' | 'error';
   /** Its name in the log. */
   readonly event: string;
   readonly message: string;
-  /** What the log tells beside it, as `key value` pairs in one text; empty for nothing. */
+  /** Its fields, as `key value` pairs in one text; empty for none. */
   readonly details: string;
 }
 
@@ -197,7 +197,7 @@ export interface DeviceReport extends DeviceStatus {
   readonly behind_after_seconds: number;
   /** Sentences: why it is not fresh, or what else is the matter; what counts most comes first. */
   readonly reasons: readonly string[];
-  /** As the list of devices tells. */
+  /** As in the list of devices. */
   readonly listed: {
     readonly last_seen_at: string | null;
     readonly online: boolean | null;
@@ -210,7 +210,7 @@ export interface DeviceReport extends DeviceStatus {
   readonly last_asked_at: string | null;
   /** When it is worth a request next; `null`: never, as things are. */
   readonly next_due_at: string | null;
-  /** `sweep`: nothing new is told of it, it is asked all the same now and then. */
+  /** `sweep`: the list reports nothing new, so only the idle poll remains. */
   readonly next_as: 'newest readings' | 'sweep' | null;
   /** The newest first. */
   readonly last_answers: readonly DeviceAnswer[];

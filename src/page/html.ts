@@ -155,7 +155,7 @@ export function stateWords(state: DeviceState): string {
   return STATES[state];
 }
 
-/** A device's state: a mark whose shape tells it as well as its colour, and the word. */
+/** A device's state: a mark that differs in shape and colour, and the word. */
 export function stateMark(state: DeviceState): Html {
   return html`<span class="state s-${state}">${STATES[state]}</span>`;
 }

@@ -1,5 +1,5 @@
 /**
- * What every page has around it: head, title bar, the line that tells of a lost connection, and the foot.
+ * What every page has around it: head, title bar, the line that reports a lost connection, and the foot.
  */
 import { type Html, html, moment, NOTHING, name } from './html.ts';
 

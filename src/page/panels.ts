@@ -19,7 +19,7 @@ import type {
 import { counted, duration, grouped, percent } from '../core/text.ts';
 import { ago, bytes, type Html, html, moment, NOTHING, name, table, target, text } from './html.ts';
 
-/** What may still be asked in a window, as far as that is known. */
+/** The requests that are left in a window; `null` while its budget is unknown. */
 function leftOf({ limit, budget, spent, others }: AllowanceWindow): number | null {
   if (budget === null) return null;
   const ofPlan = limit === null ? Infinity : limit - spent - (others ?? 0);
@@ -180,7 +180,7 @@ function gapTable(gaps: readonly GapSum[], now: string): Html {
   return html`${list}${more}`;
 }
 
-/** How far the history is filled, what was asked for beside it, and what is missing. */
+/** How far the history is filled, the jobs beside it, and what is missing. */
 export function workSection({
   totals,
   next,
@@ -256,7 +256,7 @@ function eventLine({ at, level, event, message, details }: RecentEvent, now: str
   return html`<li class="l-${level}" title="${event}">${moment(at, now)} <b class="level">${level}</b> <span>${text(message, 400)}${more}</span></li>`;
 }
 
-/** What happened last, as the log tells it. @param isWhole all of them rather than a few with a link to all. */
+/** The last lines of the log. @param isWhole all of them rather than a few with a link to all. */
 export function eventsSection(events: readonly RecentEvent[], now: string, isWhole = false): Html {
   const shown = isWhole ? events : events.slice(0, FEW_EVENTS);
   const more = !isWhole && events.length > FEW_EVENTS && html`<p class="more"><a href="/events">More events</a></p>`;

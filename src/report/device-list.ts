@@ -84,7 +84,7 @@ const URGENCY: Readonly<Record<DeviceState, number>> = {
   excluded: 4,
 };
 
-/** Numbers by which the worst comes first. A time as a double: apart by less than it tells is equal. */
+/** Numbers by which the worst comes first. Times are doubles: two that differ by less than a double holds are equal. */
 const RANKS: Readonly<Record<Exclude<DeviceSort, 'name'>, (device: ListedDevice) => number>> = {
   state: ({ state }) => URGENCY[state],
   lag: ({ lagSeconds }) => (lagSeconds === null ? Number.NEGATIVE_INFINITY : -lagSeconds),

@@ -1,6 +1,6 @@
 /**
- * What is told of one device (`--status --device ID`), from the state: when it was asked, when it is due, what stands in
- * the way. It goes by the rules of the planner and of coverage; what the planner has in mind it cannot see.
+ * The report on one device (`--status --device ID`), from the state: when it was polled, when it is due, what is in the way.
+ * It goes by the rules of the planner and of coverage; it cannot see the planner's own plans.
  */
 import { coveredIntervals } from '../core/coverage.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
@@ -25,7 +25,7 @@ export interface DeviceReportParts extends ReportParts {
   readonly sweepMs: number;
 }
 
-/** How many of the last requests are told. */
+/** How many of the last requests are listed. */
 const ANSWERS_TOLD = 5;
 /** The bar goes back no further. */
 const BAR_NS = 30n * DAY_NS;
@@ -143,12 +143,12 @@ function spansOf(
   };
 }
 
-/** When the device was asked last and is worth asking next. */
+/** When the device was polled last and is due next. */
 interface Due {
   readonly askedMs: EpochMs | null;
   readonly atMs: EpochMs | null;
   readonly as: DeviceReport['next_as'];
-  /** Until when its newest stretch rests, as it could not be had; and why. */
+  /** Until when its newest range is not tried again, as it could not be read; and why. */
   readonly rest: Gap | null;
 }
 
@@ -156,13 +156,13 @@ function dueNext(parts: DeviceReportParts, known: Knowledge): Due {
   const { settings, store } = parts.context;
   const { device, telemetry, newestNs, nowMs, snapshot, requests, gaps } = known;
   const top = telemetry.spans.at(-1);
-  // Bookings are kept for two days; before that, what is held tells: it was asked the settle after its end.
+  // Bookings are kept for two days. Before that coverage shows it: it was polled the grace period after its end.
   const byCoverage = top === undefined ? null : nsToMs(top.to) + settings.settleMs + CLOCK_GRAIN_MS;
   const askedMs = requests.last[0]?.atMs ?? byCoverage;
   if (snapshot.isExcluded) return { askedMs, atMs: null, as: null, rest: null };
   const rest = gaps.find(({ toNs, retryAtMs }) => retryAtMs > nowMs && (top === undefined || toNs > top.to)) ?? null;
   if (rest !== null) return { askedMs, atMs: rest.retryAtMs, as: 'newest readings', rest };
-  // One that the list has never seen and that never had a reading is left to the sweep as well, once it was asked.
+  // A device that the list has never seen and that never had a reading is left to the idle poll as well, once it was polled.
   const isQuiet =
     toldEmpty(device, { spans: telemetry.spans, newestNs }).length > 0 ||
     (device.record.lastSeenAt === null && newestNs === null && top !== undefined);
@@ -225,7 +225,7 @@ function whyBehind({ telemetry, snapshot, device, behindAfter }: Knowledge, { as
   return `Its newest stretch is open for ${Math.round(snapshot.status.lag_seconds ?? 0)} s, more than ${Math.round(behindAfter)} s.${when}`;
 }
 
-/** The name of the newest stretch, also where the last minutes of it have none yet. */
+/** The reason of the newest gap, also where its last minutes have none yet. */
 function namedAtTheEnd(gaps: DeviceReport['gaps']): string | null {
   const [before, last] = gaps.slice(-2).length === 2 ? gaps.slice(-2) : [undefined, gaps.at(-1)];
   if (last === undefined || last.reason !== UNREACHED) return last?.reason ?? null;

@@ -20,7 +20,7 @@ export const UNREACHED = 'not reached yet';
 export interface DeviceView {
   readonly filter: DeviceFilter;
   readonly horizon: Horizon;
-  /** For how long the newest stretch of a device may be open. */
+  /** For how long the newest gap of a device may be open. */
   readonly openSeconds: number;
 }
 
@@ -85,7 +85,7 @@ export interface DeviceSums {
   readonly complete: number;
   readonly coveredShare: number | null;
   readonly gaps: readonly GapSum[];
-  /** Devices of which something is open that can be asked for, and for how long in all. */
+  /** Devices with a gap that can be requested, and the length of these gaps. */
   readonly open: { readonly devices: number; readonly seconds: number };
   readonly lag: Pick<FreshnessStatus, 'behind_devices' | 'median_seconds' | 'p95_seconds' | 'worst_seconds'>;
 }
@@ -96,14 +96,14 @@ interface DeviceSummer {
   sum(): DeviceSums;
 }
 
-/** Adds snapshots up. @param behindAfterSeconds for how long the newest stretch of a device may be open. */
+/** Adds snapshots up. @param behindAfterSeconds for how long the newest gap of a device may be open. */
 export function sumUp(snapshots: readonly DeviceSnapshot[], behindAfterSeconds: number): DeviceSums {
   const summer = createDeviceSums(behindAfterSeconds);
   for (const snapshot of snapshots) summer.add(snapshot);
   return summer.sum();
 }
 
-/** Sums of no device. @param behindAfterSeconds for how long the newest stretch of a device may be open. */
+/** Sums of no device. @param behindAfterSeconds for how long the newest gap of a device may be open. */
 export function createDeviceSums(behindAfterSeconds: number): DeviceSummer {
   const counts = { all: 0, kept: 0, complete: 0, behind: 0, share: 0, openDevices: 0, openSeconds: 0 };
   const lags: number[] = [];
@@ -154,7 +154,7 @@ function worthTelling({ gaps, lag_seconds }: DeviceStatus, behindAfterSeconds: n
   return isLive ? gaps.slice(0, -1) : gaps;
 }
 
-/** Whether all that is wanted is held, but for the newest stretch. */
+/** Whether a device is complete, but for the newest gap. */
 function isDone({ lag_seconds, gaps }: DeviceStatus, mostSeconds: number): boolean {
   return lag_seconds !== null && lag_seconds <= mostSeconds && gaps.length <= (lag_seconds > 0 ? 1 : 0);
 }

@@ -31,7 +31,7 @@ interface FiguresParts {
   readonly facts: Pick<StateFacts, 'oldestPendingMs'>;
 }
 
-/** The figures, and the few of them by which the progress of the daemon is told. */
+/** The figures, and the few of them that the progress line of the daemon needs. */
 export interface FigureSource {
   figures(): Figures;
   progress(): ProgressReport;
@@ -121,7 +121,7 @@ function remembered<T>(clock: Clock, work: () => T): () => T {
   };
 }
 
-/** How long a job is watched before its speed tells anything. */
+/** How long a job is watched before its speed counts. */
 const TELLING_MS = 30 * SECOND_MS;
 
 /** How far the jobs under way are. What does not tell how long it will take is guessed by how it has moved. */

@@ -189,7 +189,7 @@ interface Seen {
 interface TallyOptions {
   readonly settings: Pick<SyncSettings, 'filter'>;
   readonly horizon: Horizon;
-  /** How long the newest stretch may be open while all is well. */
+  /** For how long the newest gap may be open while all is well. */
   readonly openSeconds: number;
   /** How many devices are listed one by one. */
   readonly listed: number;

@@ -1,11 +1,11 @@
 /**
  * What the status page is made of beside the status report (`core/page-facts.ts`), put together from the state: the
- * devices, a page at a time; one device with what its sensors told over a span; the alerts.
+ * devices, a page at a time; one device with the values of its sensors over a range; the alerts.
  *
  * The list of devices is that of the last scan of the fleet (`fleet.ts`): states, lags and shares are as old as that, a few
  * seconds at ten thousand devices. What is expensive (the bar, the values) is read for the rows of the page alone.
  *
- * The page of a device reads the archive in its order, each block once, step by step: a span may hold a million lines. Other
+ * The page of a device reads the archive in its order, each block once, step by step: a range may hold a million lines. Other
  * work has a turn between any two steps, and pages take their steps in rotation, so that a small one does not wait for a
  * large one. A page that is already being made is made once for all who ask for it.
  *
@@ -205,7 +205,7 @@ function barOf(parts: TimedParts, { device: { deviceId, state, lagSeconds, newes
 const STEP_BYTES = 256 * 1024;
 const TURN_MS = 12;
 
-/** One device. @returns `null` where nothing can be told of it. */
+/** One device. @returns `null` while the server's time is unknown. */
 async function devicePage(
   parts: PageParts & { readonly step: Step },
   device: KnownDevice,
@@ -279,7 +279,7 @@ function createSteps({ sleep }: Pick<Clock, 'sleep'>): Step {
       await sleep(1);
       return result;
     };
-    // Whoever has asked may be gone: nobody tells here.
+    // Nobody says here when the client has gone.
     return await turns('step', take, new AbortController().signal);
   };
 }

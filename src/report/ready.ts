@@ -1,7 +1,7 @@
 /**
  * Whether what is held can be relied on (`/readyz`): every device's last day is there, and nothing that is needed is wrong;
- * waiting for allowance is neither. And, told once, that the first fill is through: nobody is to watch a progress bar for
- * hours to learn that.
+ * waiting for quota is neither. And, once in the life of a process, the event that the first fill is complete: nobody has to
+ * watch a progress bar for hours to learn that.
  */
 import type { Room } from '../archive/room.ts';
 import type { Observe } from '../core/events.ts';
@@ -99,7 +99,7 @@ export function createFirstFill({ report, ready, observe, clock, statusPage }: F
   };
 }
 
-/** The stretch since the last poll is open all the time; any other that is open without a name is still to be read. */
+/** The gap since the last poll is always open; any other gap without a reason is still to be read. */
 function isFilled({ gaps, lag_seconds }: StatusReport['devices'][number]): boolean {
   if (lag_seconds === null) return gaps.length > 0 && gaps.every(({ reason }) => reason !== UNREACHED);
   return gaps.filter(({ reason }) => reason === UNREACHED).length <= (lag_seconds > 0 ? 1 : 0);

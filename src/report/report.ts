@@ -27,12 +27,12 @@ import { phaseOf } from '../scheduler/planning-settings.ts';
 import { type DeviceSums, type DeviceView, snapshotDevice, sumUp } from './device-snapshot.ts';
 import { type StreamTracker, wasListed } from './stream-status.ts';
 
-/** A destination, as its deliverer or the state tells of it. */
+/** A destination, from its deliverer or from the state. */
 export interface ReportedDestination {
   readonly name: string;
   /** Its number in the state; `null` where that does not know it yet: everything waits for it. */
   readonly destinationId: number | null;
-  /** `null` where no process tells. */
+  /** `null` where no process delivers. */
   deliveredLines(): number | null;
   held(): string | null;
 }
@@ -77,7 +77,7 @@ export function overviewNow(parts: ReportParts, found: DeviceSums | null): Statu
   return overview;
 }
 
-/** @param isTimeKnown while nothing is known of the time nothing is told of devices, but how many there are. */
+/** @param isTimeKnown while the server's time is unknown, devices are only counted. */
 function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean): StatusOverview {
   const { context, version, facts } = parts;
   const { store, serverClock } = context;
@@ -185,7 +185,7 @@ function nextStatus({ context, streams }: ReportParts, { open }: DeviceSums, now
   const after = dueAfter(settings.schedules, store.workspaceTag() ?? '');
   return {
     streams: streams.list().map(({ name, state, last_read_at }) => {
-      // Each device has a turn of its own: of telemetry only the schedule is told.
+      // Each device is due at a time of its own: telemetry has the next turn of the schedule.
       const fromMs = name === 'telemetry' || last_read_at === null ? nowMs : Date.parse(last_read_at);
       return { name, due_at: state === 'off' ? null : timeText(after(name, fromMs)) };
     }),

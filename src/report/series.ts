@@ -1,5 +1,5 @@
 /**
- * What the sensors of a device told, out of its telemetry lines: the last values (`LastValue`), and the numbers over a span,
+ * The values of a device's sensors, from its telemetry lines: the last values (`LastValue`), and the numbers over a span,
  * thinned out to the least, the mean and the most of each cell (`SensorSeries`). Pure.
  *
  * A series takes a line at a time, in the order of time; what is kept does not grow with their number, nor with that of the sensors: of
@@ -62,7 +62,7 @@ export function createSeriesCells(grid: CellGrid): SeriesCells {
     if (at >= MAX_SENSORS) return null;
     const sensor = emptySensor(name, key, grid.cells);
     kept.splice(at, 0, sensor);
-    // Whoever is pushed out never comes back: those before it stay.
+    // A sensor that is pushed out never comes back: those before it stay.
     const out = kept.length > MAX_SENSORS ? kept.pop() : undefined;
     if (out !== undefined) out.isOut = true;
     return sensor;

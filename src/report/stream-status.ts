@@ -123,9 +123,9 @@ function createFailures(monoMs: () => number): Failures {
 }
 
 /**
- * Lets a stream that is off be told once, and tells when it is on again, or read again after it had failed.
+ * Reports once that a stream is off, and adds the events that it is on again, or read again after it had failed.
  *
- * @param notes what the events so far have told; takes part in `tell`.
+ * @param notes the tracker of the events so far; `tell` must pass events on to it.
  */
 export function oncePerStream(notes: Pick<StreamTracker, 'isOff' | 'isFailing'>, tell: Observe): Observe {
   return (event) => {
