@@ -4,7 +4,7 @@
  * Coverage, holes and gaps are all sets of these. Every function takes and gives sets in normal form:
  * ascending, no empty interval, no two that touch.
  */
-import { type EpochNs, maxNs, minNs } from './time.ts';
+import { dayStart, type EpochNs, maxNs, minNs } from './time.ts';
 
 /** The instants `t` with `from <= t < to`. */
 export interface Interval {
@@ -63,6 +63,11 @@ export function intersect(a: Intervals, b: Intervals): Intervals {
 /** What is wanted and not held: the stretches that a sync has to ask for. */
 export function holes(wanted: Interval, covered: Intervals): Intervals {
   return subtract(normalize([wanted]), covered);
+}
+
+/** A whole day, UTC. @param day since 1970. */
+export function wholeDay(day: number): Interval {
+  return { from: dayStart(day), to: dayStart(day + 1) };
 }
 
 /** Whether `at` lies in the set. */

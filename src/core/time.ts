@@ -95,6 +95,11 @@ export function formatExact(ns: EpochNs): string {
   return digits === '' ? whole : `${whole.slice(0, -1)}.${digits}Z`;
 }
 
+/** The first instant of a day, UTC. @param day since 1970. */
+export function dayStart(day: number): EpochNs {
+  return BigInt(day) * DAY_NS;
+}
+
 export function minNs(a: EpochNs, b: EpochNs): EpochNs {
   return a < b ? a : b;
 }

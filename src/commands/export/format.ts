@@ -6,7 +6,7 @@
  * spreadsheet, whatever a device is called.
  */
 import { readFieldValue, readSeries, seriesOf } from '../../core/lines/line-reader.ts';
-import { DAY_NS, formatExact } from '../../core/time.ts';
+import { dayStart, formatExact } from '../../core/time.ts';
 
 export interface ExportFormatter {
   /** What stands before everything else; empty for none. */
@@ -125,7 +125,7 @@ function createTimes(): (line: string, from: number) => string {
     const day = Math.floor(seconds / 86_400);
     if (day !== lastDay) {
       lastDay = day;
-      date = formatExact(BigInt(day) * DAY_NS).slice(0, 11);
+      date = formatExact(dayStart(day)).slice(0, 11);
     }
     const rest = seconds - day * 86_400;
     const minute = Math.floor(rest / 60);

@@ -10,14 +10,13 @@ import { VERSION } from '../../app/version.ts';
 import { UserError } from '../../core/faults.ts';
 import { identityTag } from '../../core/lines/line-protocol.ts';
 import type { VerifyState } from '../../core/state/verify.ts';
-import { formatExact } from '../../core/time.ts';
+import { dayStart, formatExact } from '../../core/time.ts';
 import { createPointSource } from '../../influx/point-source.ts';
 import { createInfluxSink } from '../../influx/sink.ts';
 import { openVerifyState } from '../../store/look/verify.ts';
 import { printAnswer } from '../shared/command.ts';
 import { type AskedSpan, readSpan } from '../shared/options.ts';
 import { compareDestination, daysOf, type VerifyRange } from './compare.ts';
-import { dayStart } from './examine.ts';
 import { runSample, type VerifyRun } from './job.ts';
 import { createResender, fetchCost, repairDestination } from './repair.ts';
 import {

@@ -8,23 +8,14 @@
  * nothing half done.
  */
 
-import { type Intervals, intersect, lengthNs } from '../../core/intervals.ts';
+import { type Intervals, intersect, lengthNs, wholeDay } from '../../core/intervals.ts';
 import type { DestinationKind } from '../../core/lines/dialect.ts';
 import { identityTag } from '../../core/lines/line-protocol.ts';
 import { addPoint, emptySum, type GrowingSum, isSameSum, pointIdentity } from '../../core/lines/points.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { KeptDay, PointSource, ReadTrouble, TakePoint, VerifyState } from '../../core/state/verify.ts';
-import { DAY_MS, DAY_NS, type EpochNs, minNs, msToNs, SECOND_MS } from '../../core/time.ts';
-import {
-  askPatiently,
-  type Comparison,
-  dayStart,
-  examineDay,
-  type FoundDay,
-  noDay,
-  noFindings,
-  wholeDay,
-} from './examine.ts';
+import { DAY_MS, DAY_NS, dayStart, type EpochNs, minNs, msToNs, SECOND_MS } from '../../core/time.ts';
+import { askPatiently, type Comparison, examineDay, type FoundDay, noDay, noFindings } from './examine.ts';
 import { addDay, type Compared, createTally, type Tally, tallyOf } from './result.ts';
 
 /** What is compared: whole days, UTC. */

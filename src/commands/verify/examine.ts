@@ -8,7 +8,7 @@
  * Promises: what was delivered before the destination is asked has to be in its answer, what is delivered later may be; with
  * `--repair` what is missing is sent again as the identical lines: the day is to be looked at once more then.
  */
-import { type Interval, type Intervals, includes, intersect, normalize } from '../../core/intervals.ts';
+import { type Interval, type Intervals, includes, intersect, normalize, wholeDay } from '../../core/intervals.ts';
 import { type DestinationKind, type FindDisplaced, translate } from '../../core/lines/dialect.ts';
 import { identityTag } from '../../core/lines/line-protocol.ts';
 import { readLine } from '../../core/lines/line-reader.ts';
@@ -32,7 +32,7 @@ import type {
   TakePoint,
   VerifyState,
 } from '../../core/state/verify.ts';
-import { DAY_NS, type EpochNs, SECOND_MS, SECOND_NS } from '../../core/time.ts';
+import { DAY_NS, dayStart, type EpochNs, SECOND_MS, SECOND_NS } from '../../core/time.ts';
 
 /** What makes a day differ. */
 export const DIFFERENCES = ['missing', 'different', 'extra', 'untold'] as const;
@@ -217,15 +217,6 @@ function stretchesOf({ day, size }: DayOf): Interval[] {
 function edge(nth: bigint, parts: bigint): EpochNs {
   const ns = (DAY_NS * nth) / parts;
   return ns - (ns % 1_000_000n);
-}
-
-/** The beginning of a day since 1970. */
-export function dayStart(day: number): EpochNs {
-  return BigInt(day) * DAY_NS;
-}
-
-export function wholeDay(day: number): Interval {
-  return { from: dayStart(day), to: dayStart(day + 1) };
 }
 
 function keptOf(state: VerifyState, { deviceId, day }: DayOf): KeptDay {

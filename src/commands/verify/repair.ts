@@ -8,20 +8,20 @@
 
 import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
-import { type Interval, intersect, normalize, subtract } from '../../core/intervals.ts';
+import { type Interval, intersect, normalize, subtract, wholeDay } from '../../core/intervals.ts';
 import { type DestinationKind, translate } from '../../core/lines/dialect.ts';
 import type { Sink } from '../../core/ports.ts';
 import type { ArchiveWalker, WalkPlace } from '../../core/state/archive.ts';
 import { type PointsText, type RepairArgs, rangeText } from '../../core/state/job-args.ts';
 import type { MissingPoints } from '../../core/state/log.ts';
 import type { KeptDay, ReadTrouble, VerifyState } from '../../core/state/verify.ts';
-import { DAY_MS, DAY_NS, type EpochMs, msToNs } from '../../core/time.ts';
+import { DAY_MS, DAY_NS, dayStart, type EpochMs, msToNs } from '../../core/time.ts';
 import { resolveBatch } from '../../delivery/resolve.ts';
 import { windowSpanNs } from '../../ingest/page-request.ts';
 import { backfillNeed } from '../../scheduler/estimate.ts';
 import { openArchiveView } from '../../store/archive/walker.ts';
 import { compareDestination, type OnDevice, STOPPED, type VerifyRange } from './compare.ts';
-import { type Comparison, dayStart, wholeDay } from './examine.ts';
+import type { Comparison } from './examine.ts';
 import { fetchAgain, keepMissing, NoApiError, type VerifyRun } from './job.ts';
 import {
   type Compared,

@@ -8,9 +8,9 @@ import type { Interval } from '../../core/intervals.ts';
 import type { DestinationKind } from '../../core/lines/dialect.ts';
 import type { ReadTrouble } from '../../core/state/verify.ts';
 import { counted, grouped, plainText } from '../../core/text.ts';
-import { formatExact } from '../../core/time.ts';
+import { dayStart, formatExact } from '../../core/time.ts';
 import { wrap } from '../shared/layout.ts';
-import { addFindings, DIFFERENCES, dayStart, type Findings, type FoundDay, isSound, noFindings } from './examine.ts';
+import { addFindings, DIFFERENCES, type Findings, type FoundDay, isSound, noFindings } from './examine.ts';
 
 /** A day of a device that is not in a destination as it is kept. */
 export interface DayDifference extends Readonly<Pick<Findings, (typeof DIFFERENCES)[number]>> {
