@@ -47,6 +47,8 @@ export interface Findings extends Record<(typeof DIFFERENCES)[number], number> {
   extra: number;
   /** Maybe extra, maybe readings that came when the archive had let go of their stretch: nothing tells. */
   untold: number;
+  /** Of the extra ones: at times that the state has not covered (yet), so that nothing is known of them. */
+  extra_in_gaps: number;
   /** Not there, and no difference: not delivered yet. */
   pending: number;
   /** Not there, and no difference: in quarantine. */
@@ -58,7 +60,8 @@ export interface Findings extends Record<(typeof DIFFERENCES)[number], number> {
 }
 
 export function noFindings(): Findings {
-  return { missing: 0, different: 0, extra: 0, untold: 0, pending: 0, quarantined: 0, lacking: 0, gone: 0 };
+  const excused = { pending: 0, quarantined: 0, lacking: 0 };
+  return { missing: 0, different: 0, extra: 0, untold: 0, extra_in_gaps: 0, ...excused, gone: 0 };
 }
 
 /** Whether a day is as it should be, apart from what is excused. */
@@ -115,7 +118,8 @@ export async function examineDay(parts: Comparison, of: DayOf, signal: AbortSign
       .missing(destination.id, of.deviceId, wholeDay(of.day))
       .filter((lack) => isExcuse(lack, parts))
       .map(({ fromNs, toNs, points }): LackLeft => ({ from: fromNs, to: toNs, points }));
-    const work: DayWork = { of, examination: beginExamination(), cleared: [], lacks, sent: 0 };
+    const covered = state.covered(of.deviceId);
+    const work: DayWork = { of, examination: beginExamination(), covered, cleared: [], lacks, sent: 0 };
     const trouble = await examineSpans(parts, work, signal);
     if (trouble !== null) return trouble;
     sent += work.sent;
@@ -157,6 +161,7 @@ function pointsIn(lacks: readonly LackLeft[], cleared: Intervals): number {
 interface DayWork {
   readonly of: DayOf;
   readonly examination: Examination;
+  readonly covered: Intervals;
   /** Grows. */
   readonly cleared: Interval[];
   readonly lacks: readonly LackLeft[];
@@ -168,7 +173,7 @@ const MOVED_NS: EpochNs = SECOND_NS;
 
 async function examineSpan(
   { state, source, destination, clock }: Comparison,
-  { of: { deviceId }, span, examination, cleared, lacks }: DayWork & { readonly span: Interval },
+  { of: { deviceId }, span, examination, covered, cleared, lacks }: DayWork & { readonly span: Interval },
   signal: AbortSignal,
 ): Promise<ReadTrouble | null> {
   const isMoved = source.kind === 'victoriametrics';
@@ -196,6 +201,7 @@ async function examineSpan(
     returned,
     findDisplaced: state.displacedTo,
     lacks,
+    covered,
     span,
   });
   return null;
@@ -296,13 +302,15 @@ export interface StretchInput {
   readonly findDisplaced: FindDisplaced;
   /** Stretches of the lack-set in which so many missing points are no difference. Used up. */
   readonly lacks: readonly LackLeft[];
+  /** What is covered of the device. */
+  readonly covered: Intervals;
   /** What `returned` was asked for. `kept` may reach a little beyond it: times may be moved on the way. */
   readonly span: Interval;
 }
 
 /** Compares a stretch. Each stretch of a day is given once; `returned` is used up. */
 export function examineStretch(day: Examination, input: StretchInput): void {
-  const { kept, returned, span } = input;
+  const { kept, returned, covered, span } = input;
   for (const point of expectedOf(input).values()) {
     if (point.at < span.from || point.at >= span.to) continue;
     const isInside = includes(kept.cleared, point.at);
@@ -313,8 +321,11 @@ export function examineStretch(day: Examination, input: StretchInput): void {
   }
   for (const [key, value] of returned) {
     const [stamp = '', name = '', ...sensor] = key.split(' ');
-    if (!includes(kept.cleared, BigInt(stamp))) day.findings.extra += 1;
-    else addPoint(day.inside, pointIdentity(stamp, sensor.join(' '), `${name}=${value}`));
+    const at = BigInt(stamp);
+    if (!includes(kept.cleared, at)) {
+      day.findings.extra += 1;
+      if (!includes(covered, at)) day.findings.extra_in_gaps += 1;
+    } else addPoint(day.inside, pointIdentity(stamp, sensor.join(' '), `${name}=${value}`));
   }
 }
 

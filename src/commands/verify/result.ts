@@ -368,7 +368,7 @@ function excuses({
 }
 
 function advice(verdict: DestinationVerdict, repair: boolean): string[] {
-  const { missing, different, extra, untold, to_fetch: fetch, kind, outcome } = verdict;
+  const { missing, different, to_fetch: fetch, kind, outcome } = verdict;
   const lines: string[] = [];
   if (outcome === 'unfinished') lines.push('Run it again: it begins anew, and nothing was left half done.');
   if (!repair && missing + different > (fetch?.points ?? 0)) {
@@ -383,11 +383,18 @@ function advice(verdict: DestinationVerdict, repair: boolean): string[] {
   if (repair && kind === 'victoriametrics' && different > 0) {
     lines.push('VictoriaMetrics keeps one of two values of one time: delete that series there, then repair again.');
   }
-  if (extra > 0) lines.push('Extra points are in the database and not of this state: they are told, never deleted.');
-  if (untold > 0) {
-    lines.push('Some days hold more than was counted: extra, or readings that came after the archive had let go.');
-  }
-  return lines;
+  return [...lines, ...adviceOnExtra(verdict)];
+}
+
+function adviceOnExtra({ extra, extra_in_gaps: inGaps, untold }: DestinationVerdict): string[] {
+  const uncovered = `${grouped(inGaps)} of them ${inGaps === 1 ? 'is' : 'are'} at times that are not covered yet`;
+  return [
+    ...(extra > 0 ? ['Extra points are in the database and not of this state: they are told, never deleted.'] : []),
+    ...(inGaps > 0 ? [`${uncovered}: they may be right. Run it again when the gaps are filled (--status).`] : []),
+    ...(untold > 0
+      ? ['Some days hold more than was counted: extra, or readings that came after the archive had let go.']
+      : []),
+  ];
 }
 
 function sampleLines(sample: SampleVerdict, repair: boolean): string[] {

@@ -40,7 +40,8 @@ function examine(given: Case): { findings: Findings; resend: string[] } {
   const kind = change.kind ?? 'influxdb';
   const span = { from: 0n, to: 10n ** 18n };
   const stretch = { lines: kept, quarantined, cleared };
-  examineStretch(day, { kind, kept: stretch, returned, findDisplaced: () => [], lacks: [], span, ...change });
+  const covered = [span];
+  examineStretch(day, { kind, kept: stretch, returned, findDisplaced: () => [], lacks: [], covered, span, ...change });
   if (counted === undefined) return day;
   const sum = emptySum();
   for (const [at, sensor, value] of counted) addPoint(sum, `${at} ${sensor} value=${value}`);
@@ -57,6 +58,18 @@ describe('where the archive keeps the lines', () => {
     ['missing', { kept: settled(line('a', 1, 5)) }, { missing: 1 }, [line('a', 1, 5)]],
     ['different', { kept: settled(line('a', 1, 5)), there: [[5, 'a', 2]] }, { different: 1 }, [line('a', 1, 5)]],
     ['extra', { there: [[5, 'a', 2]] }, { extra: 1 }, []],
+    [
+      'extra at times that are not covered',
+      {
+        there: [
+          [5, 'a', 2],
+          [9, 'a', 2],
+        ],
+        change: { covered: [{ from: 0n, to: 9n }] },
+      },
+      { extra: 2, extra_in_gaps: 1 },
+      [],
+    ],
     [
       'there twice',
       {

@@ -5,6 +5,7 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
+import { verifyText } from '../../../src/commands/verify/result.ts';
 import type { PointSource } from '../../../src/core/state/verify.ts';
 import { HOUR_MS } from '../../../src/core/time.ts';
 import type { DeviceSpec } from '../../../src/sim/spec.ts';
@@ -120,12 +121,22 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     ];
     expect(await bench.influxd.write(rig.database, lines.join('\n'))).toBe(204);
     const { verdict } = await verifyAt(rig, place, { repair: true });
-    expect(verdict).toMatchObject({ outcome: 'different', missing: 0, different: 0, extra: 1, mended: 0 });
+    expect(verdict).toMatchObject({
+      outcome: 'different',
+      missing: 0,
+      different: 0,
+      extra: 1,
+      extra_in_gaps: 0,
+      mended: 0,
+    });
     expect(verdict.unknown_devices).toEqual(['stranger']);
     expect(verdict.differences).toMatchObject([{ device_id: 'fast', day: '2026-06-15', extra: 1 }]);
     // Where a span is asked for, days of which nothing is kept are looked at too.
     const wide = await verifyAt(rig, place, { from: BigInt(old), deviceIds: ['fast'] });
-    expect(wide.verdict).toMatchObject({ extra: 2, unknown_devices: [] });
+    expect(wide.verdict).toMatchObject({ extra: 2, extra_in_gaps: 1, unknown_devices: [] });
+    expect(verifyText({ from: null, to: null, repair: false, destinations: [wide.verdict], sample: null })).toContain(
+      '1 of them is at times that are not covered yet',
+    );
   });
 
   test('days that the archive keeps no more are proven by their sums alone', async () => {
