@@ -26,7 +26,6 @@ const STILL = [
   'src/app/old-points.ts',
   'src/app/secrets.ts',
   'src/app/workspace-gate.ts',
-  'src/archive/standing.ts',
   'src/commands/backfill/backfill.ts',
   'src/commands/once/once.ts',
   'src/delivery/replay.ts',

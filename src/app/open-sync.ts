@@ -10,7 +10,7 @@
  * `openSync` gives the parts that sync; a mode (`commands/`) moves them. What it opens it closes in reverse order.
  */
 
-import type { ArchiveLimits, HousekeepingParts } from '../archive/maintenance.ts';
+import type { ArchiveLimits, MaintenanceParts } from '../archive/maintenance.ts';
 import { createRoom } from '../archive/room.ts';
 import { MIN_FREE_BYTES } from '../core/archive-room.ts';
 import { createTurns } from '../core/async.ts';
@@ -77,8 +77,8 @@ export interface Sync extends FigureSource, Pick<Asking, 'askerOf' | 'learnt'> {
   readonly planning: Planning;
   /** Resolves when a request could go at once. */
   readonly untilTurn: (signal: AbortSignal) => Promise<void>;
-  /** What `runHousekeeping` and `housekeepOnce` need. */
-  readonly housekeeping: HousekeepingParts;
+  /** What `runMaintenance` and `maintainOnce` need. */
+  readonly housekeeping: MaintenanceParts;
   /** What commands have asked of whoever holds the state. */
   readonly jobs: JobQueue;
   /** The id in the API of the workspace that the state belongs to; `null` where it belongs to none yet. */

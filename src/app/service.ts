@@ -3,7 +3,7 @@
  * the closing of it all in reverse order.
  */
 
-import { runHousekeeping } from '../archive/maintenance.ts';
+import { runMaintenance } from '../archive/maintenance.ts';
 import type { Listen } from '../config/listen.ts';
 import { beatingClock, healthOf } from '../core/heartbeats.ts';
 import type { HealthReport, ReadyReport } from '../core/status.ts';
@@ -48,7 +48,7 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
       key: options.key,
       beside: [
         (stop) => tickAgainAndAgain({ look, sync, voice }, stop),
-        (stop) => runHousekeeping({ ...sync.housekeeping, clock: houseClock }, stop),
+        (stop) => runMaintenance({ ...sync.housekeeping, clock: houseClock }, stop),
         sync.fleet.run,
         ...(options.beside ?? []),
       ],

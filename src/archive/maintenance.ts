@@ -1,29 +1,31 @@
 /**
- * Housekeeping: keeps the archive small over the years, a small step at a time, beside everything else.
+ * The maintenance of the archive: keeps it small over the years, a small step at a time, beside everything else.
  *
- * It seals what every destination has settled, clears what is old or, where the size demands it, what is settled at
- * all, sets aside destinations that hold the log for too long, and gives free pages back. No step holds up the loop for
+ * It compacts what every destination has acknowledged, clears what of that is old or, where the size demands it, all of
+ * it, skips destinations that hold the log for too long, and gives free pages back. No step holds up the loop for
  * more than a few milliseconds, and each may be the last one.
  */
 
 import { clearingMarks, StateFullError } from '../core/archive-room.ts';
+import { repeat } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import type { Clock } from '../core/ports.ts';
 import type { ArchiveMaintenance, Claims, CompactionGroup, Standing } from '../core/state/archive.ts';
 import type { Store } from '../core/state/state.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import type { Room } from './room.ts';
-import { dueAside, lookAgain } from './standing.ts';
+import { dueToSkip, standingAt } from './skipped.ts';
 
 /** What is kept of the archive. */
 export interface ArchiveLimits {
-  /** `archive.keep`: how long what is settled is kept. */
+  /** `archive.keep`: how long what is acknowledged is kept. */
   readonly keepMs: number;
   /** `archive.max_size`; `null`: no limit. */
   readonly maxBytes: number | null;
 }
 
-export interface HousekeepingParts {
+/** What the maintenance works on and by. */
+export interface MaintenanceParts {
   readonly store: Pick<Store, 'backlog'>;
   readonly maintenance: ArchiveMaintenance;
   readonly room: Room;
@@ -47,11 +49,11 @@ const STEP = { mostMs: 12, mostPieces: 50 };
 /** Rests between steps: while there is something to do, and otherwise. */
 const REST_MS = { busy: 100, idle: 5 * SECOND_MS };
 
-/** How often the standing of the destinations, the age of blocks and what may be sealed are looked at. */
+/** How often the standing of the destinations, the age of blocks and what may be compacted are looked at. */
 const LOOK_EVERY_MS = MINUTE_MS;
 
 /**
- * What was archived so lately stays even where the size presses: the next page of a walk shows some of its readings
+ * What was archived so lately stays even where the size presses: the next page of a scan shows some of its readings
  * again, and they are to be found.
  */
 const YOUNG_MS = 2 * MINUTE_MS;
@@ -62,35 +64,36 @@ const VACUUM = { pages: 32, keepFreeBytes: 16 * 1024 * 1024 };
 /** How long one-offs go on at most with what is left to do. */
 const ONCE_MOST_MS = 30 * SECOND_MS;
 
-/** Housekeeping under way: what is known between two steps. */
+/** Maintenance under way: what is known between two steps. */
 interface Round {
+  /** When the destinations and groups were looked at last, by the monotonic clock. */
   lookedAtMs: number;
+  /** Whose acknowledgement counts. */
   claims: Claims;
-  asides: readonly number[];
+  /** The skipped destinations of which some backlog may still have to be passed. */
+  skipped: readonly number[];
+  /** Whether there may be something that is old enough to go. */
   ages: boolean;
+  /** Whether the state is being made smaller because of its size. */
   shrinking: boolean;
   groups: CompactionGroup[];
 }
 
-/** Keeps house until told to stop; an abort is no error. Rejects only where the state is damaged. */
-export async function runHousekeeping(parts: HousekeepingParts, signal: AbortSignal): Promise<void> {
+/** Maintains the archive until told to stop; an abort is no error. Rejects only where the state is damaged. */
+export async function runMaintenance(parts: MaintenanceParts, signal: AbortSignal): Promise<void> {
   const round = newRound();
-  tellOfNoDestination(parts);
-  await parts.mayBegin(signal).catch((error: unknown) => {
+  reportNoDestination(parts);
+  try {
+    await parts.mayBegin(signal);
+    signal.throwIfAborted();
+    await repeat(parts.clock, () => (step(parts, round) ? REST_MS.busy : REST_MS.idle), signal);
+  } catch (error) {
     if (!signal.aborted) throw error;
-  });
-  while (!signal.aborted) {
-    const isBusy = step(parts, round);
-    try {
-      await parts.clock.sleep(isBusy ? REST_MS.busy : REST_MS.idle, signal);
-    } catch (error) {
-      if (!signal.aborted) throw error;
-    }
   }
 }
 
 /** Does what there is to do, for a one-off at its end: not for long, and the next run goes on with it. */
-export async function housekeepOnce(parts: HousekeepingParts, signal: AbortSignal): Promise<void> {
+export async function maintainOnce(parts: MaintenanceParts, signal: AbortSignal): Promise<void> {
   const round = newRound();
   const beganMs = parts.clock.monoMs();
   while (!signal.aborted && step(parts, round) && parts.clock.monoMs() - beganMs < ONCE_MOST_MS) {
@@ -101,16 +104,16 @@ export async function housekeepOnce(parts: HousekeepingParts, signal: AbortSigna
 function newRound(): Round {
   const claims = { configured: [], active: [] };
   const never = Number.NEGATIVE_INFINITY;
-  return { lookedAtMs: never, claims, asides: [], ages: false, shrinking: false, groups: [] };
+  return { lookedAtMs: never, claims, skipped: [], ages: false, shrinking: false, groups: [] };
 }
 
-function tellOfNoDestination({ destinations, limits, observe }: HousekeepingParts): void {
+function reportNoDestination({ destinations, limits, observe }: MaintenanceParts): void {
   if (destinations().length > 0 || limits.maxBytes === null) return;
   observe({ type: 'archive-only', maxBytes: limits.maxBytes });
 }
 
 /** One step. @returns whether there is more to do at once. */
-function step(parts: HousekeepingParts, round: Round): boolean {
+function step(parts: MaintenanceParts, round: Round): boolean {
   const { clock, room } = parts;
   const beganMs = clock.monoMs();
   try {
@@ -128,36 +131,40 @@ function step(parts: HousekeepingParts, round: Round): boolean {
 }
 
 /** The most urgent piece of work that there is. @returns whether there was any. */
-function doPiece(parts: HousekeepingParts, round: Round): boolean {
+function doPiece(parts: MaintenanceParts, round: Round): boolean {
   return (
-    passBy(parts, round) || clearForRoom(parts, round) || clearOld(parts, round) || seal(parts, round) || vacuum(parts)
+    skipBacklog(parts, round) ||
+    clearForRoom(parts, round) ||
+    clearOld(parts, round) ||
+    compact(parts, round) ||
+    vacuum(parts)
   );
 }
 
-function lookRound(parts: HousekeepingParts, round: Round): void {
+function lookRound(parts: MaintenanceParts, round: Round): void {
   const { maintenance, destinations, clock } = parts;
   const standings = lookAtDestinations(parts);
   const configured = destinations().map(({ destinationId }) => destinationId);
   const active = configured.filter((id) => standings.get(id)?.asideTo === null);
-  round.asides = configured.filter((id) => !active.includes(id));
-  // Where all are set aside there is none for whose sake anything may go.
+  round.skipped = configured.filter((id) => !active.includes(id));
+  // Where all are skipped there is none for whose sake anything may go.
   round.claims = { configured, active: active.length === 0 ? configured : active };
   round.ages = true;
   round.groups = [...maintenance.compactionGroups(clock.nowMs())];
   round.lookedAtMs = clock.monoMs();
 }
 
-/** How each destination stands; those that have stood for too long are set aside. */
-function lookAtDestinations(parts: HousekeepingParts): ReadonlyMap<number, Standing> {
+/** How each destination stands; those that have stood still for too long are skipped. */
+function lookAtDestinations(parts: MaintenanceParts): ReadonlyMap<number, Standing> {
   const { store, maintenance, destinations, limits, clock, observe } = parts;
   const nowMs = clock.nowMs();
   const standings = new Map<number, Standing>();
   for (const { destinationId: id, held } of destinations()) {
     const { pendingLines } = store.backlog(id);
     const now = { place: maintenance.placeOf(id), pendingLines, nowMs, held: held?.() ?? null };
-    standings.set(id, lookAgain(maintenance.standing(id), now));
+    standings.set(id, standingAt(maintenance.standing(id), now));
   }
-  for (const id of dueAside(standings, limits.keepMs)) {
+  for (const id of dueToSkip(standings, limits.keepMs)) {
     const standing = standings.get(id);
     if (standing === undefined) continue;
     standings.set(id, { ...standing, asideTo: maintenance.endOfLog() });
@@ -168,16 +175,16 @@ function lookAtDestinations(parts: HousekeepingParts): ReadonlyMap<number, Stand
   return standings;
 }
 
-/** What a destination that is set aside has not settled goes into its lack-set. */
-function passBy({ maintenance }: HousekeepingParts, round: Round): boolean {
-  const [id, ...others] = round.asides;
+/** What a skipped destination has not acknowledged becomes its missing points. */
+function skipBacklog({ maintenance }: MaintenanceParts, round: Round): boolean {
+  const [id, ...others] = round.skipped;
   if (id === undefined) return false;
-  if (maintenance.skipBacklog(id)) round.asides = others;
+  if (maintenance.skipBacklog(id)) round.skipped = others;
   return true;
 }
 
-/** Where the state is about to become too large, the settled go, oldest first, whatever their age. */
-function clearForRoom(parts: HousekeepingParts, round: Round): boolean {
+/** Where the state is about to become too large, acknowledged blocks go, oldest first, whatever their age. */
+function clearForRoom(parts: MaintenanceParts, round: Round): boolean {
   const { maintenance, limits } = parts;
   if (limits.maxBytes === null) return false;
   const { above, downTo } = clearingMarks(limits.maxBytes);
@@ -187,19 +194,19 @@ function clearForRoom(parts: HousekeepingParts, round: Round): boolean {
   return round.shrinking;
 }
 
-function clearOld(parts: HousekeepingParts, round: Round): boolean {
+function clearOld(parts: MaintenanceParts, round: Round): boolean {
   if (round.ages) round.ages = clear(parts, round, parts.clock.nowMs() - parts.limits.keepMs);
   return round.ages;
 }
 
-function clear({ maintenance, observe }: HousekeepingParts, { claims, shrinking }: Round, beforeMs: number): boolean {
+function clear({ maintenance, observe }: MaintenanceParts, { claims, shrinking }: Round, beforeMs: number): boolean {
   const cleared = maintenance.clear({ ...claims, beforeMs });
   if (cleared.blocks === 0) return false;
   observe({ type: 'archive-cleared', ...cleared, why: shrinking ? 'size' : 'age' });
   return true;
 }
 
-function seal({ maintenance, clock }: HousekeepingParts, round: Round): boolean {
+function compact({ maintenance, clock }: MaintenanceParts, round: Round): boolean {
   const group = round.groups.at(-1);
   if (group === undefined) return false;
   if (!maintenance.compact(group, round.claims, clock.nowMs())) round.groups.pop();
@@ -207,7 +214,7 @@ function seal({ maintenance, clock }: HousekeepingParts, round: Round): boolean 
 }
 
 /** What is free beyond a reserve goes back to the file system, all of it where the disk is short. */
-function vacuum({ maintenance, room }: HousekeepingParts): boolean {
+function vacuum({ maintenance, room }: MaintenanceParts): boolean {
   const keep = room.answer().ok ? VACUUM.keepFreeBytes : 0;
   const { freeBytes } = maintenance.size();
   return freeBytes > keep && maintenance.vacuum(VACUUM.pages) < freeBytes;

@@ -2,7 +2,7 @@
  * Housekeeping over virtual weeks: real SQLite, a virtual clock, destinations that take what the test says.
  */
 import { describe, expect, test } from 'vitest';
-import { type HousekeepingParts, housekeepOnce, runHousekeeping } from '../../src/archive/maintenance.ts';
+import { type MaintenanceParts, maintainOnce, runMaintenance } from '../../src/archive/maintenance.ts';
 import { createRoom } from '../../src/archive/room.ts';
 import { StateFullError } from '../../src/core/archive-room.ts';
 import type { AppEvent } from '../../src/core/events.ts';
@@ -16,7 +16,7 @@ const START_MS = Date.UTC(2026, 5, 1, 1);
 
 interface House extends Disposable {
   readonly state: ScratchStore;
-  readonly parts: HousekeepingParts;
+  readonly parts: MaintenanceParts;
   readonly events: AppEvent[];
   /** What is free on the disk. */
   disk: { freeBytes: number | null };
@@ -39,7 +39,7 @@ function house({ keepMs = 30 * DAY_MS, maxBytes = null }: { keepMs?: number; max
   const limits = { maxBytes, minFreeBytes: 256 * MIB };
   const room = createRoom({ maintenance: state.maintenance, disk, clock, observe, limits });
   const destinations: { destinationId: number; name: string }[] = [];
-  const parts: HousekeepingParts = {
+  const parts: MaintenanceParts = {
     store: state.store,
     maintenance: state.maintenance,
     room,
@@ -63,12 +63,12 @@ function house({ keepMs = 30 * DAY_MS, maxBytes = null }: { keepMs?: number; max
       for (let passed = 0; passed < ms; passed += HOUR_MS) {
         hourly?.();
         await clock.sleep(HOUR_MS);
-        await housekeepOnce(parts, new AbortController().signal);
+        await maintainOnce(parts, new AbortController().signal);
       }
     },
     run: async (ms) => {
       const stop = new AbortController();
-      const running = runHousekeeping(parts, stop.signal);
+      const running = runMaintenance(parts, stop.signal);
       await clock.sleep(ms);
       stop.abort();
       await running;
@@ -286,13 +286,13 @@ test('a one-off does what there is to do at its end', async () => {
   for (let n = 0; n < 300; n += 1) append(it);
   deliverAll(it, id);
   await it.parts.clock.sleep(DAY_MS - HOUR_MS);
-  await housekeepOnce(it.parts, new AbortController().signal);
+  await maintainOnce(it.parts, new AbortController().signal);
   expect(it.state.rows('SELECT count(*) AS n FROM block')).toEqual(
     [{ n: 0 }].map(() => expect.objectContaining({ n: expect.any(Number) })),
   );
   const [{ n } = { n: 0 }] = it.state.rows('SELECT count(*) AS n FROM block') as { n: number }[];
   expect(n).toBeLessThan(30);
   await it.parts.clock.sleep(2 * HOUR_MS);
-  await housekeepOnce(it.parts, new AbortController().signal);
+  await maintainOnce(it.parts, new AbortController().signal);
   expect(it.state.rows('SELECT * FROM block')).toEqual([]);
 });

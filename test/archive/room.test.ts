@@ -81,15 +81,15 @@ describe.runIf(influxdAvailable())('a sync without room', () => {
     const open = (): Sync => {
       const sync = rig.open();
       const { store } = sync.context;
-      const land = store.commitPage;
+      const { commitPage } = store;
       // The disk is the real one; what it says when it is full stands in for it here (see test/store/open/full.test.ts).
       Object.assign(store, {
-        land: (landing: Parameters<typeof land>[0]) => {
-          if (refusals > 0 && landing.lines.length > 100) {
+        commitPage: (commit: Parameters<typeof commitPage>[0]) => {
+          if (refusals > 0 && commit.lines.length > 100) {
             refusals -= 1;
             throw new StateFullError('tidemark.db: the disk is full.', 1);
           }
-          return land(landing);
+          return commitPage(commit);
         },
       });
       return sync;

@@ -4,7 +4,7 @@
 
 import { expect } from 'vitest';
 import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
-import { runHousekeeping } from '../../src/archive/maintenance.ts';
+import { runMaintenance } from '../../src/archive/maintenance.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { Schedules } from '../../src/core/ports.ts';
 import type { ReadyReport, StatusReport } from '../../src/core/status.ts';
@@ -53,7 +53,7 @@ export async function liveAsDaemon(rig: Rig, options: DaemonOptions): Promise<Da
   const schedules = { ...settings.schedules, ...options.schedules };
   const sync = rig.open({ ...options.changes, settings: { ...settings, schedules }, observe });
   const stop = new AbortController();
-  const keepHouse = (signal: AbortSignal): Promise<void> => runHousekeeping(sync.housekeeping, signal);
+  const keepHouse = (signal: AbortSignal): Promise<void> => runMaintenance(sync.housekeeping, signal);
   const parts: DaemonParts = {
     ...sync,
     key: options.key ?? NEVER,

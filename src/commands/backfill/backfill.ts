@@ -6,7 +6,7 @@
  * in the planner but the backfill and the account.
  */
 
-import type { HousekeepingParts } from '../../archive/maintenance.ts';
+import type { MaintenanceParts } from '../../archive/maintenance.ts';
 import { ApiFault, UserError } from '../../core/faults.ts';
 import { NO_PULSE } from '../../core/heartbeats.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
@@ -27,7 +27,7 @@ import { type BackfillRun, createBackfillRun } from './work.ts';
 export interface BackfillParts
   extends BackfillJobParts,
     Pick<DispatchParts, 'context' | 'planning' | 'scanner' | 'trouble' | 'untilTurn'> {
-  readonly housekeeping: HousekeepingParts;
+  readonly housekeeping: MaintenanceParts;
   /** Called once it is known what is to be filled. */
   readonly onBegun?: (run: BackfillRun) => void;
 }

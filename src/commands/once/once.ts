@@ -6,7 +6,7 @@
  * where running it again will not help. Everything that was reached stays, whatever the end.
  */
 
-import { type HousekeepingParts, housekeepOnce, runHousekeeping } from '../../archive/maintenance.ts';
+import { type MaintenanceParts, maintainOnce, runMaintenance } from '../../archive/maintenance.ts';
 import { UserError } from '../../core/faults.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext } from '../../ingest/context.ts';
@@ -26,7 +26,7 @@ export interface OnceParts {
   readonly scanner: PageScanner;
   readonly deliverers: readonly Deliverer[];
   readonly watch: ProgressWatch;
-  readonly housekeeping: HousekeepingParts;
+  readonly housekeeping: MaintenanceParts;
 }
 
 /**
@@ -74,18 +74,18 @@ export async function besideDeliveries<T>(
 }
 
 async function besideHouse<T>(
-  housekeeping: HousekeepingParts,
+  housekeeping: MaintenanceParts,
   work: (signal: AbortSignal) => Promise<T>,
   signal: AbortSignal,
 ): Promise<T> {
   const stopHouse = new AbortController();
   // Beside the work, for a state that is full: what may go makes room for what is still to come.
-  const house = runHousekeeping(housekeeping, AbortSignal.any([signal, stopHouse.signal]));
+  const house = runMaintenance(housekeeping, AbortSignal.any([signal, stopHouse.signal]));
   const worked = await Promise.race([work(signal), house.then(() => never(signal))]).finally(() => {
     stopHouse.abort();
     return house.catch(() => {});
   });
-  await housekeepOnce(housekeeping, signal);
+  await maintainOnce(housekeeping, signal);
   return worked;
 }
 

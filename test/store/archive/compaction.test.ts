@@ -3,7 +3,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { dueAside, lookAgain } from '../../../src/archive/standing.ts';
+import { dueToSkip, standingAt } from '../../../src/archive/skipped.ts';
 import { clearingMarks, inUnits, judgeRoom, type NoRoom, type RoomFigures } from '../../../src/core/archive-room.ts';
 import type { Standing } from '../../../src/core/state/archive.ts';
 import { DAY_MS, HOUR_MS } from '../../../src/core/time.ts';
@@ -93,27 +93,27 @@ describe('the standing of a destination', () => {
 
   test('grows only while it has something to take and stays where it is', () => {
     const before = standing({ stoodMs: 5000 });
-    expect(lookAgain(before, { place: 'p', pendingLines: 1, nowMs: 1000 }).stoodMs).toBe(6000);
-    expect(lookAgain(before, { place: 'p', pendingLines: 0, nowMs: 1000 }).stoodMs).toBe(0);
-    expect(lookAgain(before, { place: 'q', pendingLines: 1, nowMs: 1000 }).stoodMs).toBe(0);
-    expect(lookAgain(before, { place: 'p', pendingLines: 1, nowMs: -HOUR_MS }).stoodMs, 'a clock set back').toBe(5000);
-    expect(lookAgain(before, { place: 'p', pendingLines: 1, nowMs: 90 * DAY_MS }).stoodMs).toBe(5000 + HOUR_MS);
+    expect(standingAt(before, { place: 'p', pendingLines: 1, nowMs: 1000 }).stoodMs).toBe(6000);
+    expect(standingAt(before, { place: 'p', pendingLines: 0, nowMs: 1000 }).stoodMs).toBe(0);
+    expect(standingAt(before, { place: 'q', pendingLines: 1, nowMs: 1000 }).stoodMs).toBe(0);
+    expect(standingAt(before, { place: 'p', pendingLines: 1, nowMs: -HOUR_MS }).stoodMs, 'a clock set back').toBe(5000);
+    expect(standingAt(before, { place: 'p', pendingLines: 1, nowMs: 90 * DAY_MS }).stoodMs).toBe(5000 + HOUR_MS);
   });
 
   test('ends being aside with the first line that it settles', () => {
     const aside = standing({ asideTo: 7 });
-    expect(lookAgain(aside, { place: 'p', pendingLines: 0, nowMs: 1 }).asideTo).toBe(7);
-    expect(lookAgain(aside, { place: 'q', pendingLines: 1, nowMs: 1 }).asideTo).toBeNull();
+    expect(standingAt(aside, { place: 'p', pendingLines: 0, nowMs: 1 }).asideTo).toBe(7);
+    expect(standingAt(aside, { place: 'q', pendingLines: 1, nowMs: 1 }).asideTo).toBeNull();
   });
 
   test('sets aside who stands for longer than archive.keep, if another one moves that is not aside itself', () => {
     const [stands, moves, aside] = [standing({ stoodMs: KEEP + 1 }), standing({}), standing({ asideTo: 3 })];
-    const due = (...all: Standing[]): number[] => dueAside(new Map(all.entries()), KEEP);
+    const due = (...all: Standing[]): number[] => dueToSkip(new Map(all.entries()), KEEP);
     expect(due(stands, moves)).toEqual([0]);
     expect(due(standing({ stoodMs: KEEP }), moves)).toEqual([]);
     expect(due(stands, stands)).toEqual([]);
     expect(due(stands, aside)).toEqual([]);
-    const untried = lookAgain(null, { place: '', pendingLines: 9, nowMs: 1 });
+    const untried = standingAt(null, { place: '', pendingLines: 9, nowMs: 1 });
     expect(due(stands, untried), 'one that has never taken anything').toEqual([]);
   });
 });
