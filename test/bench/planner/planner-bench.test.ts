@@ -1,5 +1,5 @@
 /**
- * The planner's bench in small, and a virtual day of 10,000 devices through planner and pace alone.
+ * The planner's bench in small, and 10,000 devices for some virtual hours through planner and pace alone.
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS } from '../../../src/core/time.ts';
@@ -22,12 +22,10 @@ function expectMet(result: ReturnType<typeof runCell>): void {
 }
 
 describe('a virtual day through planner and pace', () => {
-  test('of 10,000 devices takes seconds, and each decision a few steps', () => {
-    const result = runCell({ devices: 10_000, plan: 'wide', others: 0 }, { hours: 24, seed: SEED });
-    expect(result.run.requests).toBeGreaterThan(150_000);
+  test('of 10,000 devices takes a few steps for each decision', () => {
+    const result = runCell({ devices: 10_000, plan: 'wide', others: 0 }, { hours: 6, seed: SEED });
+    expect(result.run.requests).toBeGreaterThan(37_500);
     expect(result.run.stepsPerDecision, 'steps in heaps, where 10,000 would be a look at all').toBeLessThan(100);
-    // Half of what is allowed is a hundred times what it takes on a quiet machine.
-    expect(result.run.deciding.meanUs).toBeLessThan(500);
     expectMet(result);
   });
 
