@@ -73,10 +73,13 @@ export function openStore(directory: string, { maxBytes = null, nowMs }: StoreOp
   const most = maxBytes === null ? null : maxBytes + HARD_LIMIT_ABOVE_BYTES;
   const { db, path, close } = openDatabase(directory, most);
   try {
-    const { store, ledger, maintenance, jobs, facts, forgetting } = assemble(db, { path, nowMs });
-    // Whoever holds the lock now is another one than whoever did these.
-    jobs.recover(nowMs?.() ?? sqliteNowMs(db));
-    finishForgetting(store, forgetting);
+    const { store, ledger, maintenance, jobs, facts } = explained(path, () => {
+      const state = assemble(db, { path, nowMs });
+      // Whoever holds the lock now is another one than whoever did these.
+      state.jobs.recover(nowMs?.() ?? sqliteNowMs(db));
+      finishForgetting(state);
+      return state;
+    });
     const closeAll = (): void => {
       try {
         ledger.flush();
@@ -92,7 +95,7 @@ export function openStore(directory: string, { maxBytes = null, nowMs }: StoreOp
 }
 
 /** All that an open database offers. */
-export interface State {
+interface State {
   readonly store: Store;
   readonly forgetting: Forgetting;
   readonly ledger: OwnedLedger;
@@ -109,13 +112,7 @@ export function assemble(
   db: Database.Database,
   { path, nowMs }: { readonly path: string; readonly nowMs?: StoreOptions['nowMs'] },
 ): State {
-  return explainedCalls(
-    path,
-    explained(path, () => assembleParts(db, prepareParts(db, path, nowMs))),
-  );
-}
-
-function assembleParts(db: Database.Database, parts: Parts): State {
+  const parts = prepareParts(db, path, nowMs);
   const ledger = createLedger(db);
   const write = ridingWriter(db, ledger.ride);
   const forgetting = forgettingPort(parts, write, ledger);
@@ -129,14 +126,14 @@ function assembleParts(db: Database.Database, parts: Parts): State {
     replays: writing(writer(db), parts.replays, ['resolve']),
     forgetting,
   };
-  return {
+  return explainedCalls(path, {
     store,
     forgetting,
     ledger,
     maintenance: parts.maintenance,
     jobs: createJobQueue(db),
     facts: createStateFacts(db),
-  };
+  });
 }
 
 /** The parts of the state over their prepared statements. What writes is only for the inside of a transaction. */
@@ -257,7 +254,7 @@ function forgettingPort({ forgetting }: Parts, write: Writer, ledger: OwnedLedge
 }
 
 /** What a process that died was forgetting is forgotten to the end: nothing of it is ever half there. */
-function finishForgetting({ quarantine }: Store, forgetting: Forgetting): void {
+function finishForgetting({ store: { quarantine }, forgetting }: State): void {
   const unfinished = forgetting.unfinished();
   if (unfinished.length === 0) return;
   forgetting.startOver();

@@ -1,5 +1,5 @@
 /**
- * The durable log and its destinations, as the motion sees them: part of the port that `store/` fills with SQLite.
+ * The durable log and its destinations: part of the port that `store/` fills with SQLite.
  */
 import type { DisplacedValue } from '../lines/dialect.ts';
 import type { EpochMs, EpochNs } from '../time.ts';

@@ -1,5 +1,5 @@
 /**
- * The quarantine, as the motion sees it: part of the port that `store/` fills with SQLite.
+ * The quarantine: part of the port that `store/` fills with SQLite.
  *
  * It holds lines that a destination refused, and records of the API that could not be understood.
  */

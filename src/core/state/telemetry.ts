@@ -1,5 +1,5 @@
 /**
- * What is held of the telemetry of each device, as the motion sees it: part of the port that `store/` fills with SQLite.
+ * What is held of the telemetry of each device: part of the port that `store/` fills with SQLite.
  */
 import type { CoveredSpan } from '../coverage.ts';
 import type { Intervals } from '../intervals.ts';
