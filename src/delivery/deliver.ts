@@ -7,7 +7,7 @@
  */
 
 import { StateFullError } from '../core/archive-room.ts';
-import { createWakeUp } from '../core/async.ts';
+import { createWakeUp, repeat } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import type { Clock, Random } from '../core/ports.ts';
 import { LOG_LANES, type LogBatch, type LogLane, type LogPosition, positionAfter } from '../core/state/log.ts';
@@ -29,7 +29,7 @@ export interface Deliverer {
   readonly destinationId: number;
   /** Says that there may be something new. */
   notify(): void;
-  /** Delivers until the signal aborts; rejects only with what is not the destination's fault (the state). */
+  /** Delivers until the signal aborts; rejects with its reason, or with what is not the destination's fault (the state). */
   run(signal: AbortSignal): Promise<void>;
   /** Lines not acknowledged yet. */
   pendingLines(): number;
@@ -88,25 +88,25 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
   };
   const patience = createPatience(name, parts);
   const wakeUp = createWakeUp(clock);
+  /** Delivers until nothing is left and there may be something new, or the rest is blocked. @returns how long to rest. */
+  const deliverAll = async (signal: AbortSignal): Promise<number> => {
+    let outcome = await deliverOrBlock(delivery, signal);
+    for (; outcome === 'moved'; outcome = await deliverOrBlock(delivery, signal)) {
+      patience.moved();
+      signal.throwIfAborted();
+    }
+    if (outcome !== 'idle') return patience.blocked(outcome, delivery.kept);
+    patience.moved();
+    await wakeUp.wait(REST_MS, signal);
+    return LINGER_MS;
+  };
   return {
     name,
     get destinationId() {
       return destination.id();
     },
     notify: wakeUp.notify,
-    run: async (signal) => {
-      while (!signal.aborted) {
-        const outcome = await deliverOrBlock(delivery, signal);
-        if (typeof outcome === 'object') {
-          await clock.sleep(patience.blocked(outcome, delivery.kept), signal);
-          continue;
-        }
-        patience.moved();
-        if (outcome === 'moved') continue;
-        await wakeUp.wait(REST_MS, signal);
-        await clock.sleep(LINGER_MS, signal);
-      }
-    },
+    run: async (signal) => await repeat(clock, deliverAll, signal),
     pendingLines: () => store.backlog(destination.id()).pendingLines,
     deliveredLines: () => delivery.delivered,
     held: patience.held,
