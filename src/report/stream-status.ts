@@ -1,5 +1,5 @@
 /**
- * How each stream of the API does: read or not, and why not. Kept from the events, for the report.
+ * The state of each stream of the API, from the events: whether it is read, and if not, why.
  */
 import type { AppEvent, Observe } from '../core/events.ts';
 import type { StreamStatus } from '../core/status.ts';
@@ -21,13 +21,37 @@ export interface StreamTracker {
 
 type Name = StreamStatus['name'];
 
-/** What is known of a stream that fails. */
-interface Failing {
-  /** By the monotonic clock. */
-  readonly sinceMs: number;
-  readonly reason: string;
-  /** Whether a request of it was answered since it last failed. */
-  isAnswered: boolean;
+/** What is known of one stream. */
+interface StreamState {
+  /** When it was last read, by the server's time; `null` before the first time. */
+  readAtMs: EpochMs | null;
+  /** Why it is off; `null` while it is not. */
+  offReason: string | null;
+  /**
+   * Its last failure. An answer to one of its requests does not end it: a listing may fail at its second page for ever. The
+   * end of its work does, if anything was answered for it.
+   */
+  failure: {
+    /** Since when it fails, by the monotonic clock. */
+    readonly sinceMs: number;
+    readonly reason: string;
+    /** Whether a request of it was answered since it last failed. */
+    isAnswered: boolean;
+  } | null;
+}
+
+interface TrackerState {
+  readonly streams: Readonly<Record<Name, StreamState>>;
+  /** An outage of the whole API; `null` while it answers. */
+  problem: string | null;
+  /** Why the key or the plan is refused; `null` while neither is. */
+  refusal: string | null;
+}
+
+interface Clocks {
+  readonly serverNowMs: () => EpochMs;
+  /** A clock that never jumps. */
+  readonly monoMs: () => number;
 }
 
 /** For so long a stream may fail before that counts against what is held. */
@@ -35,91 +59,87 @@ const FAILING_LONG_MS = 10 * MINUTE_MS;
 
 const NAMES: readonly Name[] = ['account', 'devices', 'telemetry', 'alerts'];
 
-/** @param clocks the server's time, for when a stream was last read; a clock that never jumps, for how long one fails. */
-export function createStreamTracker(clocks: { serverNowMs: () => EpochMs; monoMs: () => number }): StreamTracker {
-  const readAtMs = new Map<Name, EpochMs>();
-  const off = new Map<Name, string>();
-  const failing = createFailures(clocks.monoMs);
-  let problem: string | null = null;
-  let refusal: string | null = null;
+/** Creates a tracker that knows of no event. @param clocks for when a stream was last read, and for how long one fails. */
+export function createStreamTracker(clocks: Clocks): StreamTracker {
+  const streams = { account: newStream(), devices: newStream(), telemetry: newStream(), alerts: newStream() };
+  const state: TrackerState = { streams, problem: null, refusal: null };
   return {
-    observe: (event) => {
-      failing.observe(event);
-      if (event.type === 'pass-failed' || event.type === 'service-trouble') problem = event.message;
+    observe: (event) => takeIn(state, event, clocks),
+    problem: () => state.refusal ?? state.problem,
+    isRefused: () => state.refusal !== null,
+    isOff: (name) => streams[name].offReason !== null,
+    isFailing: (name) => streams[name].failure !== null,
+    failingLong: () => failingLong(state, clocks.monoMs()),
+    list: () => NAMES.map((name) => statusOf(name, streams[name])),
+  };
+}
+
+function newStream(): StreamState {
+  return { readAtMs: null, offReason: null, failure: null };
+}
+
+function takeIn(state: TrackerState, event: AppEvent, { serverNowMs, monoMs }: Clocks): void {
+  switch (event.type) {
+    case 'pass-failed':
+    case 'service-trouble':
+      state.problem = event.message;
+      return;
+    case 'key-refused':
+      state.refusal = event.message;
+      return;
+    // The list of devices may fail just then for a reason of its own.
+    case 'key-accepted':
+      state.refusal = null;
+      return;
+    case 'stream-failed': {
+      const stream = state.streams[event.stream];
+      stream.failure = { sinceMs: stream.failure?.sinceMs ?? monoMs(), reason: event.message, isAnswered: false };
       // Before anything was answered at all: such as an address that is not the API's.
-      if (event.type === 'stream-failed' && readAtMs.size === 0) problem = event.message;
-      refusal = refusalAfter(event, refusal);
-      if (event.type === 'stream-off') off.set(event.stream, `the key lacks the scope ${event.scope}`);
-      if (event.type !== 'request-done' || event.fault !== null) return;
-      problem = null;
-      const { stream } = event;
-      // The devices are what nothing can do without.
-      if (stream === 'devices') refusal = null;
-      readAtMs.set(stream, clocks.serverNowMs());
-      off.delete(stream);
-    },
-    problem: () => refusal ?? problem,
-    isRefused: () => refusal !== null,
-    isOff: (stream) => off.has(stream),
-    isFailing: (stream) => failing.reasonOf(stream) !== null,
-    failingLong: () => failing.long().filter(({ name }) => !off.has(name)),
-    list: () =>
-      NAMES.map((name) => {
-        const at = readAtMs.get(name);
-        const why = { off: off.get(name) ?? null, failing: failing.reasonOf(name) };
-        return {
-          name,
-          state: stateOf(why, at !== undefined),
-          reason: why.off ?? why.failing,
-          last_read_at: at === undefined ? null : formatExact(msToNs(at)),
-        };
-      }),
-  };
+      if (NAMES.every((name) => state.streams[name].readAtMs === null)) state.problem = event.message;
+      return;
+    }
+    case 'stream-off': {
+      const stream = state.streams[event.stream];
+      stream.offReason = `the key lacks the scope ${event.scope}`;
+      stream.failure = null;
+      return;
+    }
+    case 'stream-read': {
+      const stream = state.streams[event.stream];
+      if (stream.failure?.isAnswered === true) stream.failure = null;
+      return;
+    }
+    case 'request-done':
+      if (event.fault === null) takeAnswer(state, event.stream, serverNowMs());
+      return;
+    default:
+  }
 }
 
-/** A key is taken again also where the list of devices fails just then, for a reason of its own. */
-function refusalAfter(event: AppEvent, before: string | null): string | null {
-  if (event.type === 'key-refused') return event.message;
-  return event.type === 'key-accepted' ? null : before;
+function takeAnswer(state: TrackerState, name: Name, nowMs: EpochMs): void {
+  const stream = state.streams[name];
+  state.problem = null;
+  // A key that may list the devices is not refused.
+  if (name === 'devices') state.refusal = null;
+  stream.readAtMs = nowMs;
+  stream.offReason = null;
+  if (stream.failure !== null) stream.failure.isAnswered = true;
 }
 
-function stateOf(why: { off: string | null; failing: string | null }, wasRead: boolean): StreamStatus['state'] {
-  if (why.off !== null) return 'off';
-  if (why.failing !== null) return 'failing';
-  return wasRead ? 'on' : 'waiting';
+/** The one that has failed for longest first. */
+function failingLong({ streams }: TrackerState, nowMs: number): { name: Name; reason: string }[] {
+  return NAMES.map((name) => ({ name, ...streams[name] }))
+    .flatMap(({ name, failure, offReason }) => (failure === null || offReason !== null ? [] : [{ name, ...failure }]))
+    .filter(({ sinceMs }) => nowMs - sinceMs >= FAILING_LONG_MS)
+    .sort((a, b) => a.sinceMs - b.sinceMs)
+    .map(({ name, reason }) => ({ name, reason }));
 }
 
-interface Failures {
-  observe(event: AppEvent): void;
-  reasonOf(stream: Name): string | null;
-  long(): { name: Name; reason: string }[];
-}
-
-/**
- * The last failure of each stream. That one of its requests is answered does not end it: a listing may fail at its
- * second page for ever. That its work has come to an end does, if anything was answered for it.
- */
-function createFailures(monoMs: () => number): Failures {
-  const failing = new Map<Name, Failing>();
-  return {
-    observe: (event) => {
-      if (event.type === 'stream-failed') {
-        const sinceMs = failing.get(event.stream)?.sinceMs ?? monoMs();
-        failing.set(event.stream, { sinceMs, reason: event.message, isAnswered: false });
-      }
-      if (event.type === 'stream-off') failing.delete(event.stream);
-      if (event.type === 'request-done' && event.fault === null) {
-        const failed = failing.get(event.stream);
-        if (failed !== undefined) failed.isAnswered = true;
-      }
-      if (event.type === 'stream-read' && failing.get(event.stream)?.isAnswered === true) failing.delete(event.stream);
-    },
-    reasonOf: (stream) => failing.get(stream)?.reason ?? null,
-    long: () =>
-      [...failing]
-        .filter(([, { sinceMs }]) => monoMs() - sinceMs >= FAILING_LONG_MS)
-        .map(([name, { reason }]) => ({ name, reason })),
-  };
+function statusOf(name: Name, { readAtMs, offReason, failure }: StreamState): StreamStatus {
+  const last_read_at = readAtMs === null ? null : formatExact(msToNs(readAtMs));
+  if (offReason !== null) return { name, state: 'off', reason: offReason, last_read_at };
+  if (failure !== null) return { name, state: 'failing', reason: failure.reason, last_read_at };
+  return { name, state: readAtMs === null ? 'waiting' : 'on', reason: null, last_read_at };
 }
 
 /**
