@@ -25,7 +25,7 @@ import type { Clock } from '../../core/ports.ts';
 import type { MissingPoints } from '../../core/state/log.ts';
 import type {
   KeptDay,
-  KeptStretch,
+  KeptRange,
   KnownDestination,
   PointSource,
   ReadTrouble,
@@ -297,7 +297,7 @@ export interface LackLeft extends Interval {
 
 export interface StretchInput {
   readonly kind: DestinationKind;
-  readonly kept: KeptStretch;
+  readonly kept: KeptRange;
   readonly returned: Returned;
   readonly findDisplaced: FindDisplaced;
   /** Stretches of the lack-set in which so many missing points are no difference. Used up. */

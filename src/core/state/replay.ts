@@ -47,8 +47,8 @@ export function isSameReplay(before: ReplayState, args: ReplayArgs, nowMs: Epoch
   return words(before.args) === words(args) && ageMs < GONE_ON_WITHIN_MS;
 }
 
-/** A stretch of which every line was sent and accepted. `deviceId` is empty for lines of no device's own blocks. */
-export interface SentStretch {
+/** A range of which every line was sent and accepted. `deviceId` is empty for lines of no device's own blocks. */
+export interface SentRange {
   readonly deviceId: string;
   readonly from: EpochNs;
   readonly to: EpochNs;
@@ -63,7 +63,7 @@ export interface ReplayOutcome {
   /** Accepted lines that may stand in quarantine. */
   readonly accepted: readonly string[];
   /** What the destination is missing no more, but for what is not in the archive. */
-  readonly sent: readonly SentStretch[];
+  readonly sent: readonly SentRange[];
   /** As in `ReplayState`: before it nothing is known to be kept now that was too old before. */
   readonly tooOldTo: EpochNs | null;
   readonly atMs: EpochMs;
@@ -89,7 +89,7 @@ export interface ReplayReport extends ReplayCounts {
   readonly outcome: 'running' | 'complete' | 'stalled' | 'interrupted';
   /** Whether it went on with what was begun before. */
   readonly resumed: boolean;
-  /** The stretch that is sent, RFC 3339; `to` is `null` without an end. */
+  /** The range that is sent, RFC 3339; `to` is `null` without an end. */
   readonly from: string;
   readonly to: string | null;
   readonly devices_done: number;

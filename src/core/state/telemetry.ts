@@ -161,7 +161,7 @@ export interface TelemetryStore {
   /** The newest reading that was archived of a device; `null` where none was. */
   newestNs(deviceId: string): EpochNs | null;
   /**
-   * Telemetry lines of a device in blocks that overlap the stretch, all ties recorded or written in it, and where in it
+   * Telemetry lines of a device in blocks that overlap the range, all ties recorded or written in it, and where in it
    * lines were held that are cleared away.
    */
   held(
@@ -169,7 +169,7 @@ export interface TelemetryStore {
     from: EpochNs,
     to: EpochNs,
   ): { lines: readonly string[]; ties: readonly Tie[]; cleared: Intervals };
-  /** Where in the stretch lines were held that are cleared away, ascending. */
+  /** Where in the range lines were held that are cleared away, ascending. */
   cleared(deviceId: string, from: EpochNs, to: EpochNs): Intervals;
   /** @returns those of its `rejected` that were not set aside before. @throws StaleStateError, ForgottenError */
   commitPage(page: PageCommit): readonly RejectedRecord[];

@@ -28,7 +28,7 @@ export type TakePoint = (stamp: string, sensor: string, field: string) => void;
 export interface PointSource {
   readonly name: string;
   readonly kind: DestinationKind;
-  /** All points of a device (its tag value) in a stretch, in any order. @returns what was in the way; `null` for nothing. */
+  /** All points of a device (its tag value) in a range, in any order. @returns what was in the way; `null` for nothing. */
   points(of: { readonly device: string } & Interval, take: TakePoint, signal: AbortSignal): Promise<ReadTrouble | null>;
   /** The tag values of all devices that it has telemetry of. */
   devices(signal: AbortSignal): Promise<readonly string[] | ReadTrouble>;
@@ -74,8 +74,8 @@ export interface KeptLine {
   readonly isAcknowledged: boolean;
 }
 
-/** What the state holds of a stretch of a device, as one moment shows it. */
-export interface KeptStretch {
+/** What the state holds of a range of a device, as one moment shows it. */
+export interface KeptRange {
   readonly lines: readonly KeptLine[];
   /** Lines that the destination refused. */
   readonly quarantined: readonly string[];
@@ -97,11 +97,11 @@ export interface VerifyState {
   /** By day, from `from` on and before `to`. */
   days(deviceId: string, from: number, to: number): readonly KeptDay[];
   covered(deviceId: string): Intervals;
-  /** How many points of a device that are no readings were cleared away in a stretch, at most. */
+  /** How many points of a device that are no readings were cleared away in a range, at most. */
   clearedOthers(deviceId: string, span: Interval): number;
   positions(destinationId: number): LogPositions;
   missing(destinationId: number, deviceId: string, span: Interval): readonly MissingPoints[];
-  stretch(of: { readonly deviceId: string; readonly destinationId: number } & Interval, at: LogPositions): KeptStretch;
+  stretch(of: { readonly deviceId: string; readonly destinationId: number } & Interval, at: LogPositions): KeptRange;
   readonly displacedTo: FindDisplaced;
   close(): void;
 }

@@ -28,12 +28,12 @@ export interface Archive {
   /** Archives lines that are of no device's own: of the workspace, of several devices. */
   appendFacts(lines: readonly string[], lane?: LogLane): void;
   read(lane: LogLane, from: LogPosition, limits: { lines: number; bytes: number }): LogBatch;
-  /** Lines of the device's blocks with telemetry in the stretch. */
+  /** Lines of the device's blocks with telemetry in the range. */
   linesAround(deviceId: string, from: EpochNs, to: EpochNs): string[];
-  /** The displacements of a device that were recorded or written in the stretch. */
+  /** The displacements of a device that were recorded or written in the range. */
   tiesAround(deviceId: string, from: EpochNs, to: EpochNs): Tie[];
   addTies(deviceId: string, ties: readonly Tie[]): void;
-  /** The stretches that reach into this one in which telemetry lines of the device were archived and cleared. */
+  /** The ranges that reach into this one in which telemetry lines of the device were archived and cleared. */
   clearedAround(deviceId: string, from: EpochNs, to: EpochNs): Intervals;
   /** The time of the newest telemetry line of a device, cleared ones included. */
   newestNs(deviceId: string): EpochNs | null;

@@ -31,14 +31,14 @@ interface OldRow {
   readonly at_ms: bigint;
 }
 
-interface DoomedRow {
+interface OldContent {
   readonly device_id: string | null;
   readonly lines: bigint;
   readonly bytes: bigint;
   readonly data: Buffer;
 }
 
-interface Doomed {
+interface OldBlock {
   readonly lane: LogLane;
   readonly seq: number;
   readonly atMs: number;
@@ -50,13 +50,13 @@ export function createClearer(db: Database.Database, missing: MissingTable): Arc
     `SELECT seq, at_ms FROM block INDEXED BY block_age
      WHERE lane = ? AND at_ms < ? AND seq < ? ORDER BY at_ms, seq LIMIT ${STEP_BLOCKS}`,
   );
-  const read = db.prepare<[number], DoomedRow>('SELECT device_id, lines, bytes, data FROM block WHERE seq = ?');
+  const read = db.prepare<[number], OldContent>('SELECT device_id, lines, bytes, data FROM block WHERE seq = ?');
   const remove = db.prepare('DELETE FROM block WHERE seq = ?');
   const acknowledged = createAcknowledgedBelow(db);
-  const stretches = createStretches(db);
+  const ranges = createLineRanges(db);
   const cleared = createCleared(db);
   const markMissing = createMissed(db, missing);
-  const candidates = ({ active, beforeMs }: ClearOrder): Doomed[] =>
+  const candidates = ({ active, beforeMs }: ClearOrder): OldBlock[] =>
     LOG_LANES.flatMap((lane) => {
       const below = acknowledged(lane, active);
       if (below === null) return [];
@@ -66,16 +66,16 @@ export function createClearer(db: Database.Database, missing: MissingTable): Arc
   return (order) => {
     const done = { blocks: 0, lines: 0 };
     let bytes = 0;
-    for (const doomed of candidates(order).slice(0, STEP_BLOCKS)) {
-      const row = read.get(doomed.seq);
+    for (const block of candidates(order).slice(0, STEP_BLOCKS)) {
+      const row = read.get(block.seq);
       if (row === undefined) continue;
       bytes += Number(row.bytes);
       if (done.blocks > 0 && bytes > STEP_BYTES) break;
       const deviceId = row.device_id ?? '';
-      const spans = stretches.of(deviceId, unpack(row.data));
+      const spans = ranges.of(deviceId, unpack(row.data));
       cleared.add(deviceId, spans);
-      markMissing(doomed, order, { deviceId, spans });
-      remove.run(doomed.seq);
+      markMissing(block, order, { deviceId, spans });
+      remove.run(block.seq);
       done.blocks += 1;
       done.lines += Number(row.lines);
     }
@@ -92,22 +92,22 @@ function createMissed(db: Database.Database, missing: MissingTable) {
     )
     .pluck();
   const lose = createLosses(db, missing);
-  return ({ lane, seq }: Doomed, { configured }: ClearOrder, gone: Omit<Loss, 'reason'>): void => {
+  return ({ lane, seq }: OldBlock, { configured }: ClearOrder, gone: Omit<Loss, 'reason'>): void => {
     for (const id of behind.all(lane, seq).map(Number)) {
       lose(id, { ...gone, reason: configured.includes(id) ? 'set aside' : 'cleared' });
     }
   };
 }
 
-export interface Stretches {
-  /** The stretches of some lines of a device (empty: of none). */
-  of(deviceId: string, lines: readonly string[]): LineSpan[];
+export interface LineRanges {
+  /** The ranges of some lines of a device (empty: of none). */
+  of(deviceId: string, lines: readonly string[]): LineRange[];
   /** Whether what lies before and after a gap may be told as one; no kept block may reach into it. */
   isOne(deviceId: string, kind: LineKind, gap: Interval): boolean;
 }
 
 /** Prepares it for an open database. */
-export function createStretches(db: Database.Database): Stretches {
+export function createLineRanges(db: Database.Database): LineRanges {
   const covered = db.prepare<[string], Interval>(
     'SELECT from_ns AS "from", to_ns AS "to" FROM coverage WHERE device_id = ? ORDER BY from_ns',
   );
@@ -118,50 +118,50 @@ export function createStretches(db: Database.Database): Stretches {
     )
     .pluck();
   return {
-    of: (deviceId, lines) => spansOf(lines, covered.all(deviceId)),
+    of: (deviceId, lines) => rangesOf(lines, covered.all(deviceId)),
     isOne: (deviceId, kind, gap) =>
-      isOneStretch(kind, gap, kind === 'other' ? [] : covered.all(deviceId)) &&
+      isOneRange(kind, gap, kind === 'other' ? [] : covered.all(deviceId)) &&
       (gap.from >= gap.to || kind === 'other' || kept.get(deviceId, gap.to, gap.from) === undefined),
   };
 }
 
 type LineKind = 'telemetry' | 'other';
 
-/** A stretch that holds lines of one kind, and how many. */
-export interface LineSpan extends Interval {
+/** A range that holds lines of one kind, and how many. */
+export interface LineRange extends Interval {
   readonly kind: LineKind;
   readonly points: number;
 }
 
 /**
- * The stretches of some lines, each kind by itself and in the order of time. Lines that carry no time are left out.
+ * The ranges of some lines, each kind by itself and in the order of time. Lines that carry no time are left out.
  *
  * @param covered what is held in full of their device.
  */
-export function spansOf(lines: readonly string[], covered: Intervals): LineSpan[] {
-  const spans: LineSpan[] = [];
+export function rangesOf(lines: readonly string[], covered: Intervals): LineRange[] {
+  const spans: LineRange[] = [];
   for (const kind of ['telemetry', 'other'] as const) {
     const first = spans.length;
     for (const [at, points] of timesOf(lines, kind)) {
       const last = spans.length > first ? spans.at(-1) : undefined;
       const span = { kind, from: at, to: at + 1n, points };
-      if (last !== undefined && isOneStretch(kind, { from: last.to, to: at }, covered)) {
-        spans[spans.length - 1] = joinSpans(last, span);
+      if (last !== undefined && isOneRange(kind, { from: last.to, to: at }, covered)) {
+        spans[spans.length - 1] = joinRanges(last, span);
       } else spans.push(span);
     }
   }
   return spans;
 }
 
-/** Whether lines of a kind before and after a gap may be told as one stretch. */
-function isOneStretch(kind: LineKind, { from, to }: Interval, covered: Intervals): boolean {
+/** Whether lines of a kind before and after a gap may be told as one range. */
+function isOneRange(kind: LineKind, { from, to }: Interval, covered: Intervals): boolean {
   // Facts are told every hour or so, and none of them is ever looked for by its time.
   if (kind === 'other') return to - from <= DAY_NS;
   return from >= to || covered.some((span) => span.from <= from && to <= span.to);
 }
 
-/** One stretch over both and all that is between them. */
-function joinSpans(a: LineSpan, b: LineSpan): LineSpan {
+/** One range over both and all that is between them. */
+function joinRanges(a: LineRange, b: LineRange): LineRange {
   return { ...a, from: minNs(a.from, b.from), to: maxNs(a.to, b.to), points: a.points + b.points };
 }
 
@@ -181,7 +181,7 @@ function timesOf(lines: readonly string[], kind: LineKind): [EpochNs, number][] 
 
 export interface Cleared {
   /** Only inside a transaction. */
-  add(deviceId: string, spans: readonly LineSpan[]): void;
+  add(deviceId: string, spans: readonly LineRange[]): void;
   /** All of it, as what a destination is missing that begins now. */
   asMissing(): MissingPoints[];
 }
@@ -206,11 +206,11 @@ export function createCleared(db: Database.Database): Cleared {
   const after = db.prepare<[string, string, EpochNs], ClearedRow>(
     `${columns} WHERE device_id = ? AND kind = ? AND from_ns >= ? ORDER BY from_ns LIMIT 1`,
   );
-  const { isOne } = createStretches(db);
+  const { isOne } = createLineRanges(db);
   const remove = db.prepare('DELETE FROM cleared WHERE device_id = ? AND kind = ? AND from_ns = ?');
   const insert = db.prepare('INSERT INTO cleared (device_id, kind, from_ns, to_ns, points) VALUES (?, ?, ?, ?, ?)');
   const all = db.prepare<[], ClearedRow>(`${columns} ORDER BY device_id, kind, from_ns`);
-  const neighbours = (deviceId: string, { kind, from, to }: LineSpan): ClearedRow[] => {
+  const neighbours = (deviceId: string, { kind, from, to }: LineRange): ClearedRow[] => {
     const lower = before.get(deviceId, kind, from);
     const upper = after.get(deviceId, kind, to);
     return [
@@ -223,11 +223,11 @@ export function createCleared(db: Database.Database): Cleared {
         : []),
     ];
   };
-  const addOne = (deviceId: string, span: LineSpan): void => {
+  const addOne = (deviceId: string, span: LineRange): void => {
     let joined = span;
     for (const row of neighbours(deviceId, span)) {
       remove.run(deviceId, row.kind, row.from_ns);
-      joined = joinSpans(joined, toSpan(row));
+      joined = joinRanges(joined, toSpan(row));
     }
     insert.run(deviceId, joined.kind, joined.from, joined.to, joined.points);
   };
@@ -243,14 +243,14 @@ export function createCleared(db: Database.Database): Cleared {
   };
 }
 
-function toSpan(row: ClearedRow): LineSpan {
+function toSpan(row: ClearedRow): LineRange {
   return { kind: row.kind, from: row.from_ns, to: row.to_ns, points: Number(row.points) };
 }
 
 /** What is lost to a destination. */
 interface Loss {
   readonly deviceId: string;
-  readonly spans: readonly LineSpan[];
+  readonly spans: readonly LineRange[];
   readonly reason: MissingReason;
 }
 
@@ -266,7 +266,7 @@ export function createLosses(
   const above = db
     .prepare<[number, string, string, EpochNs], EpochNs | null>(`SELECT min(from_ns) ${ofReason} AND from_ns >= ?`)
     .pluck();
-  const { isOne } = createStretches(db);
+  const { isOne } = createLineRanges(db);
   return (id, { deviceId, spans, reason }) => {
     for (const { kind, from, to, points } of spans) {
       const last = below.get(id, deviceId, reason, from) ?? null;

@@ -10,7 +10,7 @@ import type { MissingTable } from '../delivery/missing-points.ts';
 import { writer } from '../transactions.ts';
 import { preparePosition } from './archive.ts';
 import { unpack } from './block-codec.ts';
-import { createClearer, createLosses, createStretches, STEP_BLOCKS, STEP_BYTES } from './clearing.ts';
+import { createClearer, createLineRanges, createLosses, STEP_BLOCKS, STEP_BYTES } from './clearing.ts';
 import { createCompactor } from './compaction.ts';
 
 /** Puts it together. @param path the state file. */
@@ -126,7 +126,7 @@ function createSkip(db: Database.Database, missing: MissingTable) {
      WHERE lane = ? AND seq >= ? AND seq <= ? ORDER BY seq LIMIT ${STEP_BLOCKS + 1}`,
   );
   const place = db.prepare('INSERT OR REPLACE INTO position (destination_id, lane, block, line) VALUES (?, ?, ?, 0)');
-  const stretches = createStretches(db);
+  const ranges = createLineRanges(db);
   const lose = createLosses(db, missing);
   return (id: number, lane: LogLane, asideTo: number): boolean => {
     const { block, line } = position(id, lane);
@@ -140,7 +140,7 @@ function createSkip(db: Database.Database, missing: MissingTable) {
       }
       const lines = unpack(row.data).slice(Number(row.seq) === block ? line : 0);
       const deviceId = row.device_id ?? '';
-      lose(id, { deviceId, spans: stretches.of(deviceId, lines), reason: 'set aside' });
+      lose(id, { deviceId, spans: ranges.of(deviceId, lines), reason: 'set aside' });
       taken += 1;
       end = row.seq;
     }

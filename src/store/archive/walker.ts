@@ -15,7 +15,7 @@ import { explainedCalls } from '../explain.ts';
 import { hasShape, openReading } from '../open/read-only.ts';
 import { unpack } from './block-codec.ts';
 
-/** A block that may hold lines of a stretch, from `at` on. */
+/** A block that may hold lines of a range, from `at` on. */
 interface Candidate {
   readonly seq: bigint;
   readonly at: EpochNs;
@@ -182,7 +182,7 @@ interface Timed {
   readonly near: number;
 }
 
-/** Gathers lines of a half-open stretch. */
+/** Gathers lines of a half-open range. */
 function gatherLines(from: EpochNs, end: EpochNs): TimedLines {
   let kept: Timed[] = [];
   let size = 0;
@@ -279,7 +279,7 @@ export interface ArchiveView extends ArchiveWalker {
   /** Which of the ids nothing is known of. */
   strangers(deviceIds: readonly string[]): readonly string[];
   deviceIds(): readonly string[];
-  /** What was cleared of a stretch, at most: whole stretches are remembered; `null` for nothing. */
+  /** What was cleared of a range, at most: whole ranges are remembered; `null` for nothing. */
   cleared(span: WalkSpan): ClearedPoints | null;
   close(): void;
 }

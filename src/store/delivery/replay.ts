@@ -9,7 +9,7 @@ import { identityTag } from '../../core/lines/line-protocol.ts';
 import { readLine } from '../../core/lines/line-reader.ts';
 import type { ReplayArgs } from '../../core/state/job-args.ts';
 import { LOG_LANES, type LogLane, type LogPosition, type MissingPoints } from '../../core/state/log.ts';
-import type { ReplayCounts, ReplayState, ReplayStore, SentStretch } from '../../core/state/replay.ts';
+import type { ReplayCounts, ReplayState, ReplayStore, SentRange } from '../../core/state/replay.ts';
 import { type EpochNs, maxNs, minNs } from '../../core/time.ts';
 import type { Archive } from '../archive/archive.ts';
 import { createArchiveWalker } from '../archive/walker.ts';
@@ -118,7 +118,7 @@ function prepareMissing(db: Database.Database, { cut }: Pick<MissingTable, 'cut'
     /** Whether all of it is known to be missing already, for that reason. */
     has: (id: number, { deviceId, reason, fromNs, toNs }: MissingPoints): boolean =>
       within.get(id, deviceId, reason, fromNs, toNs) !== undefined,
-    takeOut: (id: number, { deviceId, from, to, lines }: SentStretch, tooOldTo: EpochNs | null): void => {
+    takeOut: (id: number, { deviceId, from, to, lines }: SentRange, tooOldTo: EpochNs | null): void => {
       const isKept = (points: MissingPoints): boolean =>
         cleared.get(deviceId, minNs(points.toNs, to), maxNs(points.fromNs, from)) === undefined;
       const found = { deviceId, fromNs: from, toNs: to, points: lines };

@@ -2,7 +2,7 @@
  * A thorough look at the state, beside whoever works with it: read-only, without the lock, nothing is written.
  *
  * Beyond SQLite's own check of the file it holds what is there against the program's rules, as far as that takes no
- * look at every block: stretches do not overlap, no position lies beyond the log, the sums are true, the newest block
+ * look at every block: ranges do not overlap, no position lies beyond the log, the sums are true, the newest block
  * unpacks.
  */
 import { existsSync, statSync } from 'node:fs';

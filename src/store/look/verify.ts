@@ -6,7 +6,7 @@ import { type Interval, includes, intersect, normalize } from '../../core/interv
 import { descriptiveTag, encodeSeries, identityTag, type TagValue } from '../../core/lines/line-protocol.ts';
 import { nameAt } from '../../core/lines/names.ts';
 import type { LogLane } from '../../core/state/log.ts';
-import type { KeptDay, KeptLine, KeptStretch, VerifyState } from '../../core/state/verify.ts';
+import type { KeptDay, KeptLine, KeptRange, VerifyState } from '../../core/state/verify.ts';
 import type { EpochNs } from '../../core/time.ts';
 import { unpack } from '../archive/block-codec.ts';
 import { createDisplacedSearch } from '../delivery/delivery.ts';
@@ -137,8 +137,8 @@ function createStretchLook(db: Database.Database, workspaceTag: string): VerifyS
     )
     .pluck();
   const displaced = createDisplacedLines(db, workspaceTag);
-  return (of, at): KeptStretch =>
-    db.transaction((): KeptStretch => {
+  return (of, at): KeptRange =>
+    db.transaction((): KeptRange => {
       const { deviceId, destinationId, from, to } = of;
       const lines: KeptLine[] = [];
       const isWithin = createWithin(of);
@@ -162,7 +162,7 @@ function createStretchLook(db: Database.Database, workspaceTag: string): VerifyS
     })();
 }
 
-/** Whether a line's time lies in a stretch, by its last word. */
+/** Whether a line's time lies in a range, by its last word. */
 function createWithin({ from, to }: Interval): (line: string) => boolean {
   const [low, high] = [`${from}`, `${to}`];
   return (line) => {
