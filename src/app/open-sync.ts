@@ -38,6 +38,7 @@ import { overviewNow, reportNow } from '../report/report.ts';
 import { createStreamTracker, oncePerStream } from '../report/stream-status.ts';
 import type { BackfillSettings } from '../scheduler/backfill.ts';
 import type { DayFigures } from '../scheduler/day-budget.ts';
+import type { PollSettings } from '../scheduler/device-outlook.ts';
 import { createPlanning, type Planning } from '../scheduler/planning.ts';
 import { createProgressWatch, type ProgressWatch } from '../scheduler/progress-watch.ts';
 import { API_WORKSPACE } from '../store/facts.ts';
@@ -53,7 +54,7 @@ export interface SyncOptions {
   /** How requests travel: over HTTP, or in-process in simulations. */
   readonly transport: Transport;
   readonly api: ApiAccess;
-  readonly settings: SyncSettings;
+  readonly settings: SyncSettings & { readonly polls: PollSettings };
   readonly destinations: readonly DestinationOptions[];
   readonly dataDir: string;
   /** What is kept of the archive; all of it where this is left out. */
@@ -183,12 +184,12 @@ function assemble(options: SyncOptions, { store, ledger, maintenance, jobs, fact
     room: room.answer,
     stateFull: room.refused,
   };
-  const { schedules, sweepMs } = options.settings;
+  const { schedules, polls } = options.settings;
   const day = (): DayFigures => {
     const { day: window, minute } = limiter.figures();
     return { ...window, minuteBudget: minute.budget };
   };
-  const planning = createPlanning({ context, schedules, sweepMs, share: options.api.share, day });
+  const planning = createPlanning({ context, schedules, polls, share: options.api.share, day });
   listeners.push(planning.observe);
   for (const each of options.destinations) {
     const { to, clock: beating } = watchedDelivery(heartbeats, clock, each);
@@ -208,7 +209,7 @@ function assemble(options: SyncOptions, { store, ledger, maintenance, jobs, fact
     facts,
     isRunning: () => true,
     version: VERSION,
-    sweepMs,
+    polls,
   };
   return {
     context,

@@ -8,6 +8,7 @@ import type { Schedules } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
 import type { EpochMs } from '../core/time.ts';
 import type { Listen } from './listen.ts';
+import type { POLL_KEYS } from './schema.ts';
 import type { History } from './values.ts';
 
 export interface ApiConfig {
@@ -61,7 +62,8 @@ export interface Config {
   readonly sync: {
     readonly history: History;
     readonly settleMs: number;
-    readonly sweepMs: number;
+    /** How often devices are asked without a sign of anything new, in ms. */
+    readonly polls: { readonly [setting in keyof typeof POLL_KEYS]: number };
     /** When each stream is due. */
     readonly schedules: Schedules;
     readonly leftOut: FilterSpec;

@@ -26,6 +26,7 @@ import {
   fileForm,
   knownNames,
   knownVariables,
+  POLL_KEYS,
   type SecretPath,
   type ValueKey,
   type ValueOf,
@@ -194,7 +195,7 @@ function readShared(
     sync: {
       history: readValue(reading, 'sync.history'),
       settleMs: readValue(reading, 'sync.settle'),
-      sweepMs: readValue(reading, 'sync.sweep'),
+      polls: readAll(reading, POLL_KEYS),
       schedules: {
         devices: readValue(reading, 'sync.devices'),
         telemetry: readValue(reading, 'sync.telemetry'),
@@ -263,6 +264,12 @@ function beginReading(
 /** Whether a key was given, itself or as a file. */
 function isGiven({ given }: Reading, path: ValuePath | SecretPath): boolean {
   return given.has(path) || given.has(fileForm(path));
+}
+
+/** The values of a group of keys, by the names of their settings. */
+function readAll<G extends Readonly<Record<string, ValuePath>>>(reading: Reading, keys: G) {
+  const values = Object.entries(keys).map(([name, path]) => [name, readValue(reading, path)]);
+  return Object.fromEntries(values) as { [N in keyof G]: ValueOf<G[N]> };
 }
 
 /** A key's value, else its default, else `null`. */

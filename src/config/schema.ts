@@ -226,6 +226,9 @@ export function variableOf(path: string): string {
 /** Sections that the environment cannot give, and whose keys each section below one of their names takes. */
 const FAMILIES: ReadonlyMap<string, string> = new Map([['destinations', 'influx']]);
 
+/** How often devices are asked without a sign of anything new: the names of the settings, and the key of each. */
+export const POLL_KEYS = { sweepMs: 'sync.sweep' } as const satisfies Readonly<Record<string, ValuePath>>;
+
 /** All keys with their paths. */
 export function keyEntries(): [path: string, key: Key][] {
   return Object.entries(CONFIG_KEYS);

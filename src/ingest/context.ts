@@ -27,8 +27,6 @@ export interface SyncSettings {
   readonly filter: DeviceFilter;
   /** When each stream is due, at the latest. */
   readonly schedules: Schedules;
-  /** How often a device is asked that has nothing new, in ms. */
-  readonly sweepMs: number;
 }
 
 export interface SyncContext {

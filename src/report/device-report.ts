@@ -15,14 +15,14 @@ import { DAY_NS, type EpochMs, type EpochNs, formatExact, maxNs, minNs, msToNs, 
 import type { Horizon } from '../ingest/context.ts';
 import { CLOCK_GRAIN_MS, gracePeriodOf } from '../ingest/coverage-rules.ts';
 import { horizonNow, limitFor, openSeconds } from '../ingest/horizon.ts';
+import type { PollSettings } from '../scheduler/device-outlook.ts';
 import { coverageBar } from './bars.ts';
 import { type DeviceSnapshot, snapshotDevice, UNREACHED } from './device-snapshot.ts';
 import { dueAfter, type ReportParts, timeText } from './report.ts';
 
 export interface DeviceReportParts extends ReportParts {
   readonly facts: StateFacts;
-  /** `sync.sweep`, in ms. */
-  readonly sweepMs: number;
+  readonly polls: PollSettings;
 }
 
 /** How many of the last requests are listed. */
@@ -166,7 +166,7 @@ function dueNext(parts: DeviceReportParts, known: Knowledge): Due {
   const isQuiet =
     toldEmpty(device, { spans: telemetry.spans, newestNs }).length > 0 ||
     (device.record.lastSeenAt === null && newestNs === null && top !== undefined);
-  if (isQuiet && askedMs !== null) return { askedMs, atMs: askedMs + parts.sweepMs, as: 'sweep', rest: null };
+  if (isQuiet && askedMs !== null) return { askedMs, atMs: askedMs + parts.polls.sweepMs, as: 'sweep', rest: null };
   const after = dueAfter(settings.schedules, store.workspaceTag() ?? '');
   return { askedMs, atMs: askedMs === null ? nowMs : after('telemetry', askedMs), as: 'newest readings', rest: null };
 }

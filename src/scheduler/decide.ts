@@ -34,7 +34,6 @@ import {
   owedLane,
   type ReservedLane,
   rulesOf,
-  type UsualRules,
 } from './reserves.ts';
 import {
   createSurprises,
@@ -84,7 +83,7 @@ export function createPlannerState(settings: PlannerSettings): PlannerState {
   return {
     settings,
     pageSize: settings.pageSize,
-    devices: createDeviceQueue(rulesOf(commitment, usualRules(settings, settings.pageSize))),
+    devices: createDeviceQueue(rulesOf(commitment, settings)),
     histories: { 'first-history': createHistoryQueue(), backfill: createHistoryQueue() },
     streams: { account: UNREAD_STREAM, alerts: UNREAD_STREAM, devices: UNREAD_STREAM },
     budget: createDayBudget(settings.share),
@@ -292,8 +291,4 @@ export function admitHistories(state: PlannerState, nowMs: number): void {
 
 export function queuesOf({ histories }: PlannerState): readonly HistoryQueue[] {
   return [histories['first-history'], histories.backfill];
-}
-
-export function usualRules({ freshnessMs, sweepMs }: PlannerSettings, pageSize: number): UsualRules {
-  return { freshnessMs, sweepMs, pageSize };
 }

@@ -109,12 +109,16 @@ export interface Outlook {
   readonly fullMs: number;
 }
 
+/** How often devices are asked without a sign of anything new. As the configuration has it: `sync.polls`. */
+export interface PollSettings {
+  /** `sync.sweep`: of which nothing new is expected. */
+  readonly sweepMs: number;
+}
+
 /** By which rules all devices are asked now. */
-export interface OutlookRules {
+export interface OutlookRules extends PollSettings {
   /** How often a device is asked while it has something new, where the quota carries that. */
   readonly freshnessMs: number;
-  /** How often a device is asked of which nothing new is expected. */
-  readonly sweepMs: number;
   readonly pageSize: number;
   /** How many pages' worth is waited for before a page counts as full: less than one, so that nothing runs over. */
   readonly fill: number;

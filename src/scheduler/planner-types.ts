@@ -4,13 +4,13 @@
 
 import type { Purpose } from '../core/ports.ts';
 import type { DayFigures } from './day-budget.ts';
-import type { TailAnswer } from './device-outlook.ts';
+import type { PollSettings, TailAnswer } from './device-outlook.ts';
 import type { HeldTail, ListedTail, Rates } from './device-queue.ts';
 import type { OpenHistory, Reach } from './history-queue.ts';
 import type { RoundKind } from './streams.ts';
 
 /** What is asked for by the configuration and the plan. */
-export interface PlannerSettings {
+export interface PlannerSettings extends PollSettings {
   /** The distance of two turns of `sync.telemetry`, `.devices`, `.alerts`, `.account`, in ms. */
   readonly freshnessMs: number;
   readonly devicesMs: number;
@@ -18,8 +18,6 @@ export interface PlannerSettings {
   readonly accountMs: number;
   /** The first turn of a stream's schedule after a time; by the distances above where this is left out. */
   readonly turnAfter?: (kind: RoundKind, lastMs: number) => number;
-  /** `sync.sweep`, in ms. */
-  readonly sweepMs: number;
   /** Records to a page, until `setPageSize` tells better. */
   readonly pageSize: number;
   /** `api.share`. */

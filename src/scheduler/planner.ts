@@ -16,7 +16,6 @@ import {
   type PlannerState,
   queuesOf,
   requestIn,
-  usualRules,
 } from './decide.ts';
 import type { TailAnswer } from './device-outlook.ts';
 import {
@@ -185,7 +184,7 @@ function renew(state: PlannerState, nowMs: number): void {
 }
 
 function renewRules({ devices, commitment, settings, pageSize }: PlannerState): void {
-  setRules(devices, rulesOf(commitment, usualRules(settings, pageSize)));
+  setRules(devices, rulesOf(commitment, { ...settings, pageSize }));
 }
 
 function setPageSize(state: PlannerState, records: number): void {

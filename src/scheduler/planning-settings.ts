@@ -28,7 +28,7 @@ export function reachSpan({ state, view, wanted }: Viewed, reach: Reach): Interv
 }
 
 /** What is asked for, as it stands. */
-export function settingsOf({ context, schedules, sweepMs, share }: PlanningParts): PlannerSettings {
+export function settingsOf({ context, schedules, polls, share }: PlanningParts): PlannerSettings {
   const { store, serverClock } = context;
   const nowMs = serverClock.nowMs();
   const phaseMs = phaseOf(store.workspaceTag() ?? '');
@@ -40,7 +40,7 @@ export function settingsOf({ context, schedules, sweepMs, share }: PlanningParts
     alertsMs: meanPeriodMs(schedules.alerts, nowMs),
     accountMs: meanPeriodMs(schedules.account, nowMs),
     turnAfter,
-    sweepMs,
+    ...polls,
     pageSize: store.account()?.plan.maxDevicesPerPage ?? USUAL_PAGE,
     share,
   };

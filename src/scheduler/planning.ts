@@ -19,6 +19,7 @@ import { goesOnFrom } from './apart.ts';
 import type { Backfill } from './backfill.ts';
 import type { DayFigures } from './day-budget.ts';
 import { createDemandWatch } from './demand.ts';
+import type { PollSettings } from './device-outlook.ts';
 import type { ListedTail } from './device-queue.ts';
 import { type DeviceView, viewOf } from './device-view.ts';
 import { NOTHING_OPEN, type OpenHistory } from './history-queue.ts';
@@ -31,8 +32,7 @@ import { UNKNOWN_RATE } from './report-rate.ts';
 export interface PlanningParts {
   readonly context: SyncContext;
   readonly schedules: Schedules;
-  /** `sync.sweep`, in ms. */
-  readonly sweepMs: number;
+  readonly polls: PollSettings;
   /** `api.share`. */
   readonly share: number;
   /** The day's window of the allowance as it stands. */
@@ -175,7 +175,7 @@ export function createPlanning(parts: PlanningParts): Planning {
     // A name that kept a hole closed has an end.
     const named = new Set(store.gaps().map(({ deviceId }) => deviceId));
     for (const deviceId of [...named].filter((each) => ids.has(each))) reopen(deviceId);
-    const now = { nowMs: serverClock.nowMs(), sweepMs: parts.sweepMs };
+    const now = { nowMs: serverClock.nowMs(), sweepMs: parts.polls.sweepMs };
     const listed = there.map((device) => (isFresh ? toListed(device) : fromBefore(device, now)));
     planner.listed(listed, { isLast: true }, now.nowMs);
     wakeUp.notify();

@@ -165,7 +165,8 @@ export function rulesOf({ isOver, staleMs, slackMs }: Commitment, usual: UsualRu
     : { ...usual, fill: FULL_PAGE, slackMs, isInTurn: false, staleMs: Number.POSITIVE_INFINITY };
 }
 
-export type UsualRules = Pick<OutlookRules, 'freshnessMs' | 'sweepMs' | 'pageSize'>;
+/** The rules that do not depend on whether the readings fit. */
+export type UsualRules = Omit<OutlookRules, 'fill' | 'slackMs' | 'isInTurn' | 'staleMs'>;
 
 /** What the devices make, and what is carried. */
 export interface Load {

@@ -61,7 +61,7 @@ export interface PlanParts {
   readonly command: Pick<PlanCommand, 'from' | 'to' | 'devices' | 'whatIf' | 'finishBy' | 'maxShare'>;
   readonly config: Pick<Config, 'dataDir'> & {
     readonly api: Pick<Config['api'], 'share'>;
-    readonly sync: Pick<Config['sync'], 'history' | 'schedules' | 'sweepMs' | 'leftOut'>;
+    readonly sync: Pick<Config['sync'], 'history' | 'schedules' | 'polls' | 'leftOut'>;
   };
   /** Opens the state for writing, for the length of some work. @throws HeldError where another process has it. */
   readonly open: <T>(work: (sync: Sync) => Promise<T>) => Promise<T>;
@@ -74,7 +74,7 @@ export async function planOf(parts: PlanParts, signal: AbortSignal): Promise<Cos
   // Mistakes are told before anything is asked; what ages mean, the server's time tells.
   const { whatIf, pace } = readPlanOptions(command, clock.nowMs());
   const facts = await factsNow(parts, signal);
-  const settings = { share: config.api.share, schedules: config.sync.schedules, sweepMs: config.sync.sweepMs };
+  const settings = { share: config.api.share, schedules: config.sync.schedules, sweepMs: config.sync.polls.sweepMs };
   return costPlan({ facts, settings, whatIf, pace, span: spanOf(parts, facts) });
 }
 

@@ -67,7 +67,7 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
     facts,
     isRunning: () => state.isHeld,
     version: VERSION,
-    sweepMs: config.sync.sweepMs,
+    polls: config.sync.polls,
   };
 }
 
