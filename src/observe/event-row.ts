@@ -43,6 +43,7 @@ export interface EventRow<E> {
   readonly isRoutine?: true;
 }
 
+/** The event of a type. */
 export type EventOf<T extends AppEvent['type']> = Extract<AppEvent, { readonly type: T }>;
 
 /** A row for each kind of event. */
@@ -59,22 +60,27 @@ type RepeatRule<E> =
 type Message<E> = EventRow<E>['message'];
 type More<E> = Omit<EventRow<E>, 'level' | 'message'>;
 
+/** A row of the level `error`. */
 export function error<E>(message: Message<E>, more?: More<E>): EventRow<E> {
   return { level: 'error', message, ...more };
 }
 
+/** A row of the level `warn`. */
 export function warn<E>(message: Message<E>, more?: More<E>): EventRow<E> {
   return { level: 'warn', message, ...more };
 }
 
+/** A row of the level `info`. */
 export function info<E>(message: Message<E>, more?: More<E>): EventRow<E> {
   return { level: 'info', message, ...more };
 }
 
+/** A row of the level `debug`. */
 export function debug<E>(message: Message<E>, more?: More<E>): EventRow<E> {
   return { level: 'debug', message, ...more };
 }
 
+/** The field of a wait, to a tenth of a second. */
 export function waitSeconds(waitMs: number): { readonly wait_seconds: number } {
   return { wait_seconds: Math.round(waitMs / 100) / 10 };
 }
@@ -154,6 +160,7 @@ export const FIELDS = {
 
 type FieldName = keyof typeof FIELDS;
 
+/** A value of a field: plain, so that no object from outside gets into the log. */
 export type FieldValue = string | number | boolean | null;
 
 /** What a line says beside its message. Only plain values: no object from outside can ride along. */

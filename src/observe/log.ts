@@ -23,6 +23,7 @@ export type LineWriter = (
   fields: { readonly event: AppEvent['type'] } & FieldValues,
 ) => void;
 
+/** Writes lines of the log. */
 export interface Logger {
   /** Writes the line of an event, as it is. */
   readonly line: LineWriter;
@@ -30,12 +31,14 @@ export interface Logger {
   say(event: ProgramEvent): void;
 }
 
+/** Where a log is written. */
 export interface LogStream {
   write(text: string): unknown;
   /** Whether it is a terminal: decides what the format `auto` means. */
   readonly isTTY?: boolean;
 }
 
+/** What a log needs. */
 export interface LoggerOptions {
   readonly level: LineLevel;
   readonly format: 'auto' | 'json' | 'pretty';

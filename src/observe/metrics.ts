@@ -18,6 +18,7 @@ import { rowOf } from './event-table.ts';
 import { type Instruments, METRICS, type MetricRow, PER_DEVICE } from './metrics-table.ts';
 import type { Scrub } from './scrub.ts';
 
+/** What the metrics are made from. */
 export interface MetricsOptions {
   readonly figures: () => Figures;
   readonly health: () => HealthReport;
@@ -32,6 +33,7 @@ export interface MetricsOptions {
   readonly scrub: Scrub;
 }
 
+/** The metrics of a process. */
 export interface Metrics {
   readonly observe: Observe;
   /** What a scrape gets. */

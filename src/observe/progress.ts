@@ -60,6 +60,7 @@ export function createTerminalLine(stream: { write(text: string): unknown; reado
   };
 }
 
+/** The progress of a sync, as it is shown. */
 export interface Progress {
   /** Shows the facts if it is time to. @param nowMs a clock that never jumps, of any origin. */
   show(facts: ProgressFacts, nowMs: number): void;

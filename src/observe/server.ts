@@ -18,6 +18,7 @@ import { isForeignHost, type OwnPlace } from './host-names.ts';
 export const PAGE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
+/** What is served, and where. */
 export interface StatusServerOptions {
   /** Where to listen; port 0 takes a free one. IPv6 without brackets. */
   readonly listen: { readonly host: string; readonly port: number };
@@ -32,6 +33,7 @@ export interface StatusServerOptions {
   readonly onError: (message: string) => void;
 }
 
+/** A server that runs. */
 export interface StatusServer {
   /** Where people find it: `http://127.0.0.1:9464/`. */
   readonly url: string;

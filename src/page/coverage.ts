@@ -59,6 +59,7 @@ export function barWords({ cells, one, many }: Omit<Bar, 'label'>): string {
   return told.length === 0 ? 'nothing of it is wanted' : told.join(', ');
 }
 
+/** The bar as an image with a description. */
 export function coverageBar(bar: Bar): Html {
   const { cells, label } = bar;
   return html`<svg class="bar" viewBox="0 0 ${Math.max(1, cells.length)} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}: ${barWords(bar)}">${runsOf(cells).map(shape)}</svg>`;

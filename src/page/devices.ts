@@ -113,6 +113,7 @@ interface View {
   readonly ageSeconds: number;
 }
 
+/** The table of devices, with search, filters and pages. */
 export function devicesSection(devices: DevicesPage, { now, ageSeconds }: View): Html {
   const { query, matching, rows } = devices;
   const heads = COLUMNS.map((column) => headCell(column, query));

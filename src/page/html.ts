@@ -67,6 +67,7 @@ export function target(path: string, query: Readonly<Record<string, string | num
   return { html: escaped(pairs.length === 0 ? path : `${path}?${pairs.join('&')}`) };
 }
 
+/** No markup. */
 export const NOTHING: Html = { html: '' };
 
 interface TableParts {
@@ -151,6 +152,7 @@ const STATES: Readonly<Record<DeviceState, string>> = {
 /** The states in the order in which they are shown: the most urgent first. */
 export const STATE_ORDER: readonly DeviceState[] = ['unreachable', 'catching-up', 'silent', 'live', 'excluded'];
 
+/** The state as it is shown. */
 export function stateWords(state: DeviceState): string {
   return STATES[state];
 }

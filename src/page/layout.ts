@@ -6,6 +6,7 @@ import { type Html, html, moment, NOTHING, name } from './html.ts';
 /** How often a page without scripts renews itself. */
 const RENEW_SECONDS = 15;
 
+/** What differs from page to page. */
 export interface Frame {
   /** What stands before "Tidemark" in the browser's title. */
   readonly title: string;

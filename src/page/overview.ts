@@ -9,6 +9,7 @@ import { type Html, html, NOTHING, text } from './html.ts';
 /** How serious it is: a person must act, it will pass by itself, or all is well. */
 type Tone = 'ok' | 'busy' | 'bad';
 
+/** What the overview begins with. */
 export interface StandingParts {
   readonly report: StatusOverview;
   /** The age of the scan of the devices that the report uses. */
@@ -25,6 +26,7 @@ function streamsInTrouble({ streams }: StatusOverview): StatusOverview['streams'
   return streams.filter(({ name, state }) => state === 'failing' || (state === 'off' && name === 'telemetry'));
 }
 
+/** How serious it is, from the report and both health checks. */
 export function toneOf({ report, ready, health }: StandingParts): Tone {
   const stuck =
     !health.healthy ||
@@ -39,6 +41,7 @@ export function toneOf({ report, ready, health }: StandingParts): Tone {
 
 const TONES: Readonly<Record<Tone, string>> = { ok: 'In order', busy: 'At work', bad: 'Trouble' };
 
+/** The tone as it is shown. */
 export function toneWords(tone: Tone): string {
   return TONES[tone];
 }
@@ -118,6 +121,7 @@ function tiles(report: StatusOverview): Tile[] {
   ];
 }
 
+/** The figures of the overview. */
 export function tileSection(report: StatusOverview): Html {
   const items = tiles(report).map(
     ({ title, value, words, tone }) =>

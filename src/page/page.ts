@@ -20,6 +20,7 @@ import {
 } from './panels.ts';
 import { readDevicesQuery, readSpan, SPANS } from './query.ts';
 
+/** What the pages are made from. */
 export interface StatusPageParts {
   /** The overview, one for a whole page. */
   readonly overview: () => StandingParts;
@@ -29,6 +30,7 @@ export interface StatusPageParts {
 /** @returns the answer to an address, or `null` for one that is not of the page. */
 type StatusPage = (path: string, params: URLSearchParams) => Promise<Served | null>;
 
+/** Creates the pages; nothing is kept between requests. */
 export function createStatusPage(parts: StatusPageParts): StatusPage {
   return async (path, params) => {
     if (path.startsWith('/assets/')) return assetAt(path);

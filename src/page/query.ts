@@ -11,6 +11,7 @@ const MAX_PAGE = 1_000_000;
 /** The spans that a device's charts are drawn over, in seconds, by their names in the address. */
 export const SPANS = { '6h': 21_600, '24h': 86_400, '7d': 604_800, '30d': 2_592_000 } as const;
 
+/** The name of a range of time in the address. */
 export type SpanName = keyof typeof SPANS;
 
 const SPAN_WORDS: Readonly<Record<SpanName, string>> = {
@@ -20,10 +21,12 @@ const SPAN_WORDS: Readonly<Record<SpanName, string>> = {
   '30d': '30 days',
 };
 
+/** The range as it is shown. */
 export function spanName(name: SpanName): string {
   return SPAN_WORDS[name];
 }
 
+/** The part of the devices that an address asks for. */
 export function readDevicesQuery(params: URLSearchParams): DevicesQuery {
   const state = STATE_ORDER.find((each) => each === params.get('state')) ?? null;
   const sort = DEVICE_SORTS.find((each) => each === params.get('sort')) ?? 'state';
@@ -37,6 +40,7 @@ export function readDevicesQuery(params: URLSearchParams): DevicesQuery {
   };
 }
 
+/** The range of time that an address asks for; a day where it asks for none. */
 export function readSpan(params: URLSearchParams): SpanName {
   return (Object.keys(SPANS) as SpanName[]).find((each) => each === params.get('span')) ?? '24h';
 }

@@ -172,4 +172,5 @@ body:not(.drawn) .charts { display: none; }
 @media (forced-colors: active) { rect.held, rect.own { fill: CanvasText; } rect.empty, rect.others { fill: GrayText; } rect.hole { fill: Highlight; } .bar, .gauge svg { forced-color-adjust: none; } }
 `;
 
+/** The style sheet. */
 export const STYLE: string = BASE + PARTS;

@@ -20,6 +20,7 @@ import { coverageBar } from './bars.ts';
 import { type DeviceSnapshot, snapshotDevice, UNREACHED } from './device-snapshot.ts';
 import { dueAfter, type ReportParts, timeText } from './report.ts';
 
+/** What the report on a device is made from. */
 export interface DeviceReportParts extends ReportParts {
   readonly facts: StateFacts;
   readonly polls: PollSettings;

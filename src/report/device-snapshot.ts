@@ -188,6 +188,7 @@ function inOrder(sums: ReadonlyMap<string, GrowingSum>): GapSum[] {
     .sort((a, b) => b.seconds - a.seconds);
 }
 
+/** The length of a gap, in seconds. */
 export function secondsOf({ from, to }: StatusGap): number {
   return (Date.parse(to) - Date.parse(from)) / 1000;
 }

@@ -29,6 +29,7 @@ import {
   toSummary,
 } from './device-snapshot.ts';
 
+/** What a scan needs. */
 export interface FleetScannerParts {
   readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'settings' | 'clock'>;
   readonly staleMs: () => number;
@@ -44,6 +45,7 @@ export interface FleetSnapshot {
   readonly sums: DeviceSums;
 }
 
+/** Scans the devices and keeps the newest snapshot. */
 export interface FleetScanner {
   /**
    * Scans again if a scan is quick and the last one is older than a moment.

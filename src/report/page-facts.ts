@@ -49,6 +49,7 @@ import { type DeviceView, snapshotDevice, toSummary } from './device-snapshot.ts
 import type { FleetSnapshot } from './fleet.ts';
 import { createSeriesCells, gridOf, lastValues, type SeriesCells } from './series.ts';
 
+/** What the facts of the page are made from. */
 export interface PageParts extends DeviceReportParts {
   /** The scanner of all devices. */
   readonly fleet: { scan(): Pick<FleetSnapshot, 'listing'> | null };

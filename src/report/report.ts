@@ -37,6 +37,7 @@ export interface ReportedDestination {
   held(): string | null;
 }
 
+/** What the report is made from. */
 export interface ReportParts {
   readonly context: {
     readonly store: SyncContext['store'];

@@ -34,6 +34,7 @@ export function gridOf(fromMs: EpochMs, toMs: EpochMs): CellGrid {
   return { fromMs: first * cellMs, cellMs, cells: Math.max(1, Math.ceil(toMs / cellMs) - first) };
 }
 
+/** The series of a device while its lines are read. */
 export interface SeriesCells {
   /** Takes telemetry lines of one device, in the order of time, all of them inside of the grid. */
   add(lines: readonly string[]): void;

@@ -5,6 +5,7 @@ import type { AppEvent, Observe } from '../core/events.ts';
 import type { StreamStatus } from '../core/status.ts';
 import { type EpochMs, formatExact, MINUTE_MS, msToNs } from '../core/time.ts';
 
+/** Follows the streams by the events. */
 export interface StreamTracker {
   observe(event: AppEvent): void;
   list(): readonly StreamStatus[];
