@@ -312,7 +312,7 @@ export function withoutQuotes(words: string): string {
 }
 
 /** A text without what an answer (`HTTP 400: …`) that is told in it quotes: its lines name devices, in a spelling of their own. */
-export function withoutQuotedAnswers(text: string): string {
+function withoutQuotedAnswers(text: string): string {
   return text.replace(/\bHTTP \d{3}: [\s\S]*$/, withoutQuotes);
 }
 

@@ -15,7 +15,7 @@ import { keyOf } from './destination.ts';
 import { quoted } from './state.ts';
 
 /** The configuration as far as it can be read. */
-export interface ReadForCheck {
+interface ReadForCheck {
   /** With the API; `null` where it cannot be used. */
   readonly config: Config | null;
   /** What the rest goes by; `null` where not even that can be used. */

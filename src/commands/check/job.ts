@@ -48,7 +48,7 @@ import {
   type Scope,
 } from './findings.ts';
 
-export interface CheckApiParts {
+interface CheckApiParts {
   readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'allowance' | 'settings'> & { readonly clock: Clock };
   readonly askerOf: (requests: number) => { readonly api: Api; readonly spent: () => number };
   readonly learnt: () => Learnt;

@@ -9,7 +9,7 @@ import type { Clock } from '../../core/ports.ts';
 import type { ArchiveWalker, WalkPiece, WalkSpan } from '../../core/state/archive.ts';
 import type { ExportFormatter } from './format.ts';
 
-export interface ExportParts {
+interface ExportParts {
   readonly walker: ArchiveWalker;
   readonly span: WalkSpan;
   readonly formatter: ExportFormatter;

@@ -172,7 +172,7 @@ function spanOf({ command, config }: PlanParts, facts: PlanFacts): PlanSpan {
 }
 
 /** What was asked for. */
-export interface AskedForPlan {
+interface AskedForPlan {
   /** Where the key may not read it: as it was read before, `null` where it never was. */
   readonly account: Account | null;
   readonly records: readonly DeviceRecord[];

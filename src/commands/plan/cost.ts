@@ -48,7 +48,7 @@ export interface PlanFacts {
 }
 
 /** What the configuration says. */
-export interface PlanSettings {
+interface PlanSettings {
   readonly share: number;
   readonly schedules: Schedules;
   readonly sweepMs: number;
@@ -65,12 +65,12 @@ export interface PlanSpan {
 }
 
 /** The pace that a backfill is to keep. */
-export interface PlanPace {
+interface PlanPace {
   readonly maxShare: number | null;
   readonly finishByMs: EpochMs | null;
 }
 
-export interface PlanQuestion {
+interface PlanQuestion {
   readonly facts: PlanFacts;
   readonly settings: PlanSettings;
   readonly whatIf: WhatIf;

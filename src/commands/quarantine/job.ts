@@ -13,7 +13,7 @@ import { createMatcher, lackOf, type QuarantineFilter } from '../../core/quarant
 import type { JsonValue } from '../../core/records.ts';
 import { filterOf } from '../../core/state/job-args.ts';
 import { endWith } from '../../core/state/jobs.ts';
-import type { KnownDestination, QuarantinedItem } from '../../core/state/quarantine.ts';
+import type { QuarantinedItem } from '../../core/state/quarantine.ts';
 import type { Store } from '../../core/state/state.ts';
 import { type DestinationOptions, type Reachable, reachableOf } from '../../delivery/destination.ts';
 import { createLogControls, type LinesRetried, retryLines } from '../../delivery/retry-lines.ts';
@@ -48,7 +48,7 @@ export interface QuarantineSummary {
 }
 
 /** How far it is. */
-export interface QuarantineProgress {
+interface QuarantineProgress {
   readonly done: number;
 }
 
@@ -105,66 +105,58 @@ interface Order {
 /** Sends what is meant to its destinations once more. @returns what came of it, also where it was interrupted. */
 export async function retryQuarantine(
   parts: QuarantineParts,
-  { filter, tell }: Order,
+  order: Order,
   signal: AbortSignal,
 ): Promise<QuarantineSummary> {
-  const { store } = parts;
-  const known = store.quarantine.destinations();
-  const matches = createMatcher(filter, idsOf(known, filter));
-  const outcomes = new Map<number, Mutable<DestinationOutcome>>();
+  const { store, clock } = parts;
   const records = { done: 0, left: 0, reasons: new Set<string>() };
   const retryRecord = parts.records();
   const senders = new Map(
     parts.reachable().map((destination) => {
       const controls = createLogControls(store, destination);
-      return [destination.id, { store, clock: parts.clock, destination, controls }];
+      return [destination.id, { store, clock, destination, controls }];
     }),
   );
-  let done = 0;
   const takeRecord = (item: QuarantinedItem): void => {
     const why = retryRecord(item);
     if (why === null) records.done += 1;
     else records.left += 1;
     if (why !== null && records.reasons.size < REASONS) records.reasons.add(why);
   };
-  const takeLines = async (id: number, own: readonly QuarantinedItem[]): Promise<void> => {
-    const outcome = outcomeOf(outcomes, id, known);
-    const sender = senders.get(id);
-    if (sender === undefined) outcome.held = NOT_CONFIGURED;
-    else if (outcome.held === null) addUp(outcome, await retryLines(sender, own, signal));
-  };
-  const takePage = async (items: readonly QuarantinedItem[]): Promise<void> => {
-    for (const item of items) if (item.destinationId === null) takeRecord(item);
-    for (const [id, own] of byDestination(items)) await takeLines(id, own);
-    done += items.length;
-    tell({ done });
-  };
-  const outcome = await goThrough(parts, { matches, takePage }, signal);
-  const destinations = [...outcomes.values()];
+  const { outcome, destinations } = await goThrough(
+    parts,
+    order,
+    async (items, outcomeOf) => {
+      for (const item of items) if (item.destinationId === null) takeRecord(item);
+      for (const [id, own] of byDestination(items)) {
+        const sum = outcomeOf(id);
+        const sender = senders.get(id);
+        if (sender === undefined) sum.held = NOT_CONFIGURED;
+        else if (sum.held === null) addUp(sum, await retryLines(sender, own, signal));
+      }
+    },
+    signal,
+  );
   const left = records.left + destinations.reduce((sum, { refused }) => sum + refused, 0);
   const isHeld = destinations.some(({ held }) => held !== null && held !== NOT_CONFIGURED);
   const isLeft = left > 0 || destinations.some(({ held }) => held !== null);
   const exit_code = outcome === 'interrupted' || isHeld ? 3 : isLeft ? 1 : 0;
-  const { done: understood, left: stay, reasons } = records;
   return {
     action: 'retry',
     outcome,
     exit_code,
     destinations,
-    records: { done: understood, left: stay, reasons: [...reasons] },
+    records: { ...records, reasons: [...records.reasons] },
   };
 }
 
 /** Gives up what is meant. @returns what that was, also where it was interrupted. */
 export async function dropQuarantine(
   parts: QuarantineParts,
-  { filter, tell }: Order,
+  order: Order,
   signal: AbortSignal,
 ): Promise<QuarantineSummary> {
   const { store, clock } = parts;
-  const known = store.quarantine.destinations();
-  const matches = createMatcher(filter, idsOf(known, filter));
-  const outcomes = new Map<number, Mutable<DestinationOutcome>>();
   const ids = new Map<string, string>();
   const deviceBy = (tag: string): string => {
     const deviceId = ids.get(tag) ?? deviceOf(store, tag);
@@ -172,22 +164,18 @@ export async function dropQuarantine(
     return deviceId;
   };
   const records = { done: 0, left: 0, reasons: [] };
-  let done = 0;
-  const takePage = (items: readonly QuarantinedItem[]): Promise<void> => {
+  const takePage: TakePage = (items, outcomeOf) => {
     const missing = items.flatMap(({ destinationId, content }) => {
       const points = destinationId === null ? null : lackOf(content, deviceBy);
       return points === null || destinationId === null ? [] : [{ destinationId, points }];
     });
     store.quarantine.drop({ ids: items.map(({ id }) => id), missing, atMs: clock.nowMs() });
     records.done += items.filter(({ destinationId }) => destinationId === null).length;
-    for (const [id, own] of byDestination(items)) outcomeOf(outcomes, id, known).dropped += own.length;
-    done += items.length;
-    tell({ done });
+    for (const [id, own] of byDestination(items)) outcomeOf(id).dropped += own.length;
     return Promise.resolve();
   };
-  const outcome = await goThrough(parts, { matches, takePage }, signal);
-  const exit_code = outcome === 'interrupted' ? 3 : 0;
-  return { action: 'drop', outcome, exit_code, destinations: [...outcomes.values()], records };
+  const { outcome, destinations } = await goThrough(parts, order, takePage, signal);
+  return { action: 'drop', outcome, exit_code: outcome === 'interrupted' ? 3 : 0, destinations, records };
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -198,34 +186,51 @@ const REASONS = 10;
 const NOT_CONFIGURED =
   'it is not in the configuration any more: configure it again to send them, or give them up (drop)';
 
-/** Goes through the quarantine page by page. */
+/** Takes a page of what is meant. @param outcomeOf the sums of a destination, which grow. */
+type TakePage = (
+  items: readonly QuarantinedItem[],
+  outcomeOf: (destinationId: number) => Mutable<DestinationOutcome>,
+) => Promise<void>;
+
+/** Goes through the quarantine page by page, and tells how far it is. */
 async function goThrough(
-  { store, clock }: Pick<QuarantineParts, 'store' | 'clock'>,
-  how: { matches: (item: QuarantinedItem) => boolean; takePage: (items: readonly QuarantinedItem[]) => Promise<void> },
+  { store: { quarantine }, clock }: Pick<QuarantineParts, 'store' | 'clock'>,
+  { filter, tell }: Order,
+  takePage: TakePage,
   signal: AbortSignal,
-): Promise<QuarantineSummary['outcome']> {
-  let after = 0;
+): Promise<Pick<QuarantineSummary, 'outcome' | 'destinations'>> {
+  const known = quarantine.destinations();
+  // All places that a destination's name has had.
+  const named = known.filter(({ name }) => name === filter.destination).map(({ id }) => id);
+  const matches = createMatcher(filter, new Set(named));
+  const outcomes = new Map<number, Mutable<DestinationOutcome>>();
+  const outcomeOf = (id: number): Mutable<DestinationOutcome> => {
+    const name = known.find((one) => one.id === id)?.name ?? '';
+    const outcome = outcomes.get(id) ?? { name, accepted: 0, refused: 0, beyond_retention: 0, dropped: 0, held: null };
+    outcomes.set(id, outcome);
+    return outcome;
+  };
+  let [after, done] = [0, 0];
   try {
     for (;;) {
       signal.throwIfAborted();
-      const page = store.quarantine.page(after);
+      const page = quarantine.page(after);
       const last = page.at(-1);
-      if (last === undefined) return 'complete';
+      if (last === undefined) return { outcome: 'complete', destinations: [...outcomes.values()] };
       after = last.id;
-      const items = page.filter(how.matches);
-      if (items.length > 0) await how.takePage(items);
+      const items = page.filter(matches);
+      if (items.length > 0) {
+        await takePage(items, outcomeOf);
+        done += items.length;
+        tell({ done });
+      }
       // Others have their turn between two pages.
       await clock.sleep(0, signal);
     }
   } catch (error) {
     if (!signal.aborted) throw error;
-    return 'interrupted';
+    return { outcome: 'interrupted', destinations: [...outcomes.values()] };
   }
-}
-
-/** All places that a destination's name has had. */
-function idsOf(known: readonly KnownDestination[], { destination }: QuarantineFilter): ReadonlySet<number> {
-  return new Set(known.filter(({ name }) => name === destination).map(({ id }) => id));
 }
 
 function byDestination(items: readonly QuarantinedItem[]): Map<number, QuarantinedItem[]> {
@@ -237,19 +242,6 @@ function byDestination(items: readonly QuarantinedItem[]): Map<number, Quarantin
     else own.push(item);
   }
   return by;
-}
-
-function outcomeOf(
-  outcomes: Map<number, Mutable<DestinationOutcome>>,
-  id: number,
-  known: readonly KnownDestination[],
-): Mutable<DestinationOutcome> {
-  const before = outcomes.get(id);
-  if (before !== undefined) return before;
-  const name = known.find((one) => one.id === id)?.name ?? '';
-  const outcome = { name, accepted: 0, refused: 0, beyond_retention: 0, dropped: 0, held: null };
-  outcomes.set(id, outcome);
-  return outcome;
 }
 
 function addUp(outcome: Mutable<DestinationOutcome>, { accepted, refused, beyond, held }: LinesRetried): void {

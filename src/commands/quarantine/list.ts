@@ -11,7 +11,7 @@ import { formatExact } from '../../core/time.ts';
 import { WIDTH, wrap } from '../shared/layout.ts';
 
 /** The object that `--quarantine list --json` prints. */
-export interface QuarantineList {
+interface QuarantineList {
   readonly points: number;
   readonly records: number;
   /** The largest first. */
@@ -20,7 +20,7 @@ export interface QuarantineList {
   readonly dropped: readonly { readonly source: string; readonly reason: string; readonly count: number }[];
 }
 
-export interface ListedGroup {
+interface ListedGroup {
   /** `null`: records of the API. */
   readonly destination: string | null;
   /** Whether its database is in the configuration. */

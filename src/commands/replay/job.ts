@@ -14,7 +14,7 @@ import type { Deliverer } from '../../delivery/deliver.ts';
 import { openReplay, type Replay } from '../../delivery/replay.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
 
-export interface ReplayCommandParts {
+interface ReplayCommandParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly random: Random;

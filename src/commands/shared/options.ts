@@ -27,7 +27,7 @@ export function readSpan(
 }
 
 /** A date, an RFC 3339 time or an age that is not in the future. @throws UserError (exit 2) */
-export function readInstant(flag: string, text: string, nowMs: EpochMs): EpochNs {
+function readInstant(flag: string, text: string, nowMs: EpochMs): EpochNs {
   const ageMs = parseSpanMs(text);
   const at = ageMs === null ? parseInstant(text) : msToNs(Math.max(0, nowMs - ageMs));
   if (at !== null && at <= msToNs(nowMs)) return at;
@@ -80,7 +80,7 @@ function readFuture(flag: string, text: string, nowMs: EpochMs): EpochMs {
 }
 
 /** The beginning of a stretch, or that it is all there is. */
-export interface AskedBackfill extends PaceOptions {
+interface AskedBackfill extends PaceOptions {
   readonly from: EpochNs | typeof ALL;
   readonly to: EpochNs | null;
 }

@@ -11,8 +11,7 @@ import { deviceReport } from '../../report/device-report.ts';
 import { reportNow } from '../../report/report.ts';
 import { openToRead } from '../../store/look/read-state.ts';
 import { partsOfState, type StatusConfig } from '../shared/state-report.ts';
-import { deviceText } from './device-text.ts';
-import { findDevice } from './find-device.ts';
+import { deviceText, findDevice } from './device.ts';
 import { statusText } from './text.ts';
 
 /** Tells it. @returns the exit code. @throws UserError with the exit code and what to do. */

@@ -274,7 +274,7 @@ export function gather(returned: Returned): TakePoint {
 const keyOf = (stamp: string, sensor: string, name: string): string => `${stamp} ${name} ${sensor}`;
 
 /** What goes on while a day is examined, stretch by stretch. */
-export interface Examination {
+interface Examination {
   readonly findings: Findings;
   /** Lines of the log that are to be sent again. */
   readonly resend: string[];
@@ -291,7 +291,7 @@ export function beginExamination(): Examination {
 }
 
 /** A stretch of the lack-set, and how many points it still excuses. */
-export interface LackLeft extends Interval {
+interface LackLeft extends Interval {
   points: number;
 }
 
@@ -416,7 +416,7 @@ function isNearly(value: string, values: ReadonlySet<string>): boolean {
   });
 }
 
-export interface DayEnd {
+interface DayEnd {
   readonly kind: DestinationKind;
   readonly kept: KeptDay;
   /** How many points the lack-set names in the stretches of this day that the archive keeps no more. */

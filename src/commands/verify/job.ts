@@ -165,7 +165,7 @@ function hasKey(config: StateConfig | Config): config is Config {
   return 'key' in config.api;
 }
 
-export interface RepairParts {
+interface RepairParts {
   readonly context: SyncContext;
   readonly deliverers: readonly Deliverer[];
 }

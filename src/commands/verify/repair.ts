@@ -35,7 +35,7 @@ import {
 } from './result.ts';
 
 /** A destination that is repaired. */
-export interface Repair {
+interface Repair {
   readonly run: VerifyRun;
   readonly comparison: Comparison;
   readonly range: VerifyRange;
@@ -168,7 +168,7 @@ export function windowsOf(gone: readonly GoneStretch[]): RepairArgs['windows'] {
 }
 
 /** What is gone for good, as the lack-set is told: the points of a day by its first stretch. */
-export function missedOf(gone: readonly GoneStretch[]): RepairArgs['missed'] {
+function missedOf(gone: readonly GoneStretch[]): RepairArgs['missed'] {
   const days = new Set<string>();
   return gone.map(({ deviceId, from, to, points }) => {
     const day = `${from / DAY_NS} ${deviceId}`;

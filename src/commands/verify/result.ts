@@ -13,7 +13,7 @@ import { wrap } from '../shared/layout.ts';
 import { addFindings, DIFFERENCES, type Findings, type FoundDay, isSound, noFindings } from './examine.ts';
 
 /** A day of a device that is not in a destination as it is kept. */
-export interface DayDifference extends Readonly<Pick<Findings, (typeof DIFFERENCES)[number]>> {
+interface DayDifference extends Readonly<Pick<Findings, (typeof DIFFERENCES)[number]>> {
   readonly device_id: string;
   readonly day: string;
   readonly kept_points: number;
@@ -22,7 +22,7 @@ export interface DayDifference extends Readonly<Pick<Findings, (typeof DIFFERENC
 }
 
 /** How it ended for a destination; `unfinished`: run it again; `unreadable`: somebody has to mend something first. */
-export type VerifyOutcome = 'equal' | 'different' | 'unfinished' | 'unreadable';
+type VerifyOutcome = 'equal' | 'different' | 'unfinished' | 'unreadable';
 
 /** What fetching again takes that no archive keeps. */
 export interface FetchCost {
@@ -94,7 +94,7 @@ export interface GoneStretch extends Interval {
 }
 
 /** What is found of a device: replaced as a whole where it is compared once more. */
-export interface DeviceTally {
+interface DeviceTally {
   readonly findings: Findings;
   /** The days that differ, since 1970: all of them, however many are told one by one. */
   readonly differing: number[];
@@ -191,7 +191,7 @@ export function totalOf({ byDevice }: Tally): Omit<DeviceTally, 'differing'> & {
 }
 
 /** What `--repair` has brought besides lines of the archive, and what is left for it to fetch. */
-export interface Repaired {
+interface Repaired {
   readonly fetched: number;
   readonly refused: { readonly lines: number; readonly words: string | null };
   readonly toFetch: FetchCost | null;
@@ -256,7 +256,7 @@ export function outcomeOf({ missing, gone, reason }: SampleVerdict): VerifyOutco
 const DAYS_TOLD = 20;
 const DEVICES_TOLD = 5;
 
-export interface VerifyTold {
+interface VerifyTold {
   readonly from: string | null;
   readonly to: string | null;
   readonly repair: boolean;

@@ -33,7 +33,7 @@ import { endsSession } from '../../scheduler/dispatch.ts';
 import { refusalOf } from '../shared/refusal.ts';
 import type { SampleVerdict, WindowDifference } from './result.ts';
 
-export interface SampleParts {
+interface SampleParts {
   readonly context: SyncContext;
   readonly state: VerifyState;
 }

@@ -272,7 +272,7 @@ describe('delivery', () => {
     const words = unwrapped(text());
     expect(words).toContain('influx: 2 points wait, the oldest for 3 h; 1 in quarantine');
     expect(words).toContain('(tidemark --quarantine)');
-    expect(words).toContain('missing 500 points of 1 device that the archive no longer kept');
+    expect(words).toContain('lacks 500 points of 1 device that the archive no longer kept');
     expect(words).toContain('to fetch them: tidemark --verify --repair --from 2026-06-06');
     expect(words).toContain('older than its retention');
     const next = { refused: [], missing: [], atMs: NOW_MS, destinationId: id, lane: 'live' } as const;
