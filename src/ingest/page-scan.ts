@@ -33,7 +33,17 @@ import {
   unlessGone,
   weigh,
 } from './unproven.ts';
-import { createWindowRules, type Refusal, refusalOf, type WindowRules } from './window-limits.ts';
+import {
+  createWindowRules,
+  noteAnswered,
+  noteServed,
+  type Refusal,
+  refusalOf,
+  servedFrom,
+  visibleFrom,
+  type WindowRules,
+  windowLimits,
+} from './window-limits.ts';
 
 /** How many empty pages in a row may name a next one before that leads nowhere. */
 const MAX_HOLLOW = 10;
@@ -176,13 +186,13 @@ function nextGap({ context, rules }: Asking, { deviceId, range, lane }: ScanTask
   const open = holesIn(range, store.telemetry(deviceId).spans);
   if (open.length === 0) return null;
   const nowMs = serverClock.nowMs();
-  const hiddenTo = rules.visibleFrom();
+  const hiddenTo = visibleFrom(rules);
   const resting = store.gaps(deviceId).filter((gap) => isResting(gap, lane, nowMs));
   const gap = subtract(open, normalize(resting.map((named) => restOf(named, hiddenTo)))).at(-1);
-  const servedFrom = rules.servedFrom();
-  if (gap === undefined || servedFrom === null || gap.from >= servedFrom) return gap ?? null;
-  nameGap(context, { deviceId, from: gap.from, to: minNs(servedFrom, gap.to), reason: 'beyond plan' });
-  return gap.to <= servedFrom ? null : { from: servedFrom, to: gap.to };
+  const oldest = servedFrom(rules);
+  if (gap === undefined || oldest === null || gap.from >= oldest) return gap ?? null;
+  nameGap(context, { deviceId, from: gap.from, to: minNs(oldest, gap.to), reason: 'beyond plan' });
+  return gap.to <= oldest ? null : { from: oldest, to: gap.to };
 }
 
 /** The scan of one gap: what was known of it when it began, and how much odd behaviour it has met since. */
@@ -208,7 +218,7 @@ function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
   const overlaps = overlapsOf(gap, spans);
   const near = unlessGone(context, deviceId, overlaps.near);
   const far = unlessGone(context, deviceId, overlaps.far);
-  const servedFrom = rules.servedFrom();
+  const oldest = servedFrom(rules);
   const below = spans.find(({ to }) => to === gap.from);
   return {
     context,
@@ -217,7 +227,7 @@ function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
     task,
     gap,
     near,
-    far: far !== null && servedFrom !== null && far.at < servedFrom ? null : far,
+    far: far !== null && oldest !== null && far.at < oldest ? null : far,
     reachTo: reachOf(context, deviceId, below),
     doubts: NO_DOUBTS,
     hollow: 0,
@@ -251,7 +261,7 @@ async function scanGap(scan: GapScan, signal: AbortSignal): Promise<'to its end'
 function requestBelow({ rules, task, gap, far, reachTo }: GapScan, to: EpochNs, near: Edge | null): PageRequest {
   const live = to === task.limit && near === null;
   const left = { from: gap.from, to };
-  return requestFor({ deviceId: task.deviceId, gap: left, near, far, live, reachTo }, rules.limits());
+  return requestFor({ deviceId: task.deviceId, gap: left, near, far, live, reachTo }, windowLimits(rules));
 }
 
 /** The same request from its first page: a chain of cursors is begun anew. */
@@ -269,9 +279,9 @@ async function takePage(
   const { context, rules, task } = scan;
   const { deviceId, lane } = task;
   const page = reply.value;
-  rules.noteServed(page.readings);
+  noteServed(rules, page.readings);
   const judged = judgePage(request, page, {
-    visibleFromNs: rules.visibleFrom(),
+    visibleFromNs: visibleFrom(rules),
     emptyBefore: isEmptyInDoubt(context, deviceId) ? 0 : scan.doubts.empties,
     overlapWaived: isOverlapWaived(scan.doubts, page.readings),
   });
@@ -292,7 +302,7 @@ async function takePage(
   scan.doubts = NO_DOUBTS;
   scan.hollow = judged.next === 'cursor' && readings.length === 0 ? scan.hollow + 1 : 0;
   if (scan.hollow >= MAX_HOLLOW) return giveUp(scan, request.gap, 'page not understood');
-  return nextRequest(request, judged, { page, gap: scan.gap, far: scan.far, limits: rules.limits() });
+  return nextRequest(request, judged, { page, gap: scan.gap, far: scan.far, limits: windowLimits(rules) });
 }
 
 /** Does what the table of `unproven.ts` says about an answer that has proven nothing. */
@@ -373,11 +383,11 @@ export async function askForPage(
   try {
     const purpose = { lane, stream: 'telemetry', deviceId } as const;
     const reply = await context.api.telemetry({ deviceId, after, before, cursor }, purpose, signal);
-    rules.noteAnswered(deviceId);
+    noteAnswered(rules, deviceId);
     return { kind: 'page', reply };
   } catch (error) {
     if (!(error instanceof ApiFault)) throw error;
-    return refusalOf(error, request, rules);
+    return refusalOf(rules, error, request);
   }
 }
 
@@ -406,7 +416,7 @@ async function askForNewest(
     return await context.api.telemetry({ deviceId, after: null, before: null, cursor: null }, purpose, signal);
   } catch (error) {
     if (!(error instanceof ApiFault) || error.kind !== 'invalid-request') throw error;
-    const { spanNs, nowNs } = rules.limits();
+    const { spanNs, nowNs } = windowLimits(rules);
     const before = ceilToSecond(nowNs) + SLACK_NS;
     const after = spanNs === null ? 0n : maxNs(before - spanNs, 0n);
     return await context.api.telemetry({ deviceId, after, before, cursor: null }, purpose, signal);

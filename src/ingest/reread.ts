@@ -20,7 +20,7 @@ import { judgePage } from './judge-page.ts';
 import { nextRequest, type PageRequest, requestFor } from './page-request.ts';
 import { type Asking, askForPage, fromFirstPage } from './page-scan.ts';
 import { TRIES } from './unproven.ts';
-import { createWindowRules } from './window-limits.ts';
+import { createWindowRules, windowLimits } from './window-limits.ts';
 
 /** How long after midnight the day before is read again at the earliest: what comes within this is awaited. */
 const AFTER_MIDNIGHT_MS = HOUR_MS;
@@ -155,7 +155,7 @@ type Next = PageRequest | null | 'given up';
 function requestBelow({ deviceId, window, rules }: WindowScan, to: bigint): PageRequest | null {
   if (to <= window.from) return null;
   const gap = { from: window.from, to };
-  return requestFor({ deviceId, gap, near: null, far: null, live: false }, rules.limits());
+  return requestFor({ deviceId, gap, near: null, far: null, live: false }, windowLimits(rules));
 }
 
 /** Asks for one page and hands it on. */
@@ -178,7 +178,7 @@ async function step(scan: WindowScan, request: PageRequest, signal: AbortSignal)
     scan.odd = 0;
     scan.empties = 0;
   }
-  const next = nextRequest(request, judged, { page, gap: window, far: null, limits: rules.limits() });
+  const next = nextRequest(request, judged, { page, gap: window, far: null, limits: windowLimits(rules) });
   // A window of the plan may be narrower.
   return next ?? requestBelow(scan, request.gap.from);
 }

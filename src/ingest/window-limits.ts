@@ -10,40 +10,6 @@ import { DAY_NS, type EpochNs, HOUR_NS, MINUTE_MS, msToNs, SECOND_NS } from '../
 import type { SyncContext } from './context.ts';
 import { type PageRequest, type WindowLimits, windowSpanNs } from './page-request.ts';
 
-/** What a refusal for the range of a window leaves to do. */
-type RangeVerdict = 'narrower' | 'too-old' | 'hopeless';
-
-export interface WindowRules {
-  limits(): WindowLimits;
-  /**
-   * Takes in that a window was refused for its range.
-   *
-   * @returns `narrower`: a narrower window is worth trying; `too-old`: it reaches beyond the age that the plan allows,
-   * and `servedFrom` tells from now on how far one may; `hopeless`: neither can be the fault.
-   */
-  narrow(refused: PageRequest, maxDays: number | null): RangeVerdict;
-  /** Takes in that a request with `after` alone was refused: from now on both bounds are given. */
-  useBothBounds(): void;
-  /** How far back a window may reach without being refused; `null`: any age, as far as is known. */
-  servedFrom(): EpochNs | null;
-  /** How old readings may be and still surely be shown; `null`: any age. */
-  visibleFrom(): EpochNs | null;
-  /**
-   * Takes in what was served. Readings beyond the plan's age show that this age does not matter: then what was thought
-   * to be hidden is worth another look at once, of every device.
-   */
-  noteServed(readings: readonly Reading[]): void;
-  /** Takes in that telemetry of a device was answered. */
-  noteAnswered(deviceId: string): void;
-  /**
-   * Takes in that telemetry of a device was answered by 404.
-   *
-   * @returns whether the device is gone: it was answered so a while ago already, and others were answered since. One 404
-   * alone may be the service's: a route that is lost for a minute must not make all devices gone.
-   */
-  noteMissing(deviceId: string): boolean;
-}
-
 /** Facts that outlive the process. */
 const BOTH_BOUNDS = 'windows_need_both_bounds';
 const SERVED_BEYOND = 'served_beyond_days';
@@ -63,114 +29,65 @@ const AGE_MARGIN_NS = HOUR_NS;
 const FIRST_LEAD_NS = 10n * SECOND_NS;
 
 /** What was learnt of the service in the life of this program. */
-interface Learnt {
+export interface WindowRules {
   readonly store: SyncContext['store'];
   readonly serverClock: SyncContext['serverClock'];
   /** The span that a refusal has left, and the plan's figure by which that counts. */
   span: { readonly planDays: number | null; readonly spanNs: bigint } | null;
   leadNs: bigint;
+  /** Whether a request with `after` alone is refused. */
   bothBounds: boolean;
+  /** Answers about devices so far. */
+  answers: number;
+  /** The devices that were answered by 404 last: when that was first, and how many answers had come by then. */
+  readonly missing: Map<string, { readonly atMs: number; readonly answers: number }>;
 }
 
 /** The rules of a service as far as they were learnt before. */
 export function createWindowRules({ store, serverClock }: Pick<SyncContext, 'store' | 'serverClock'>): WindowRules {
   const bothBounds = store.fact(BOTH_BOUNDS) === 'yes';
-  const learnt: Learnt = { store, serverClock, span: null, leadNs: FIRST_LEAD_NS, bothBounds };
-  return {
-    limits: () => {
-      const days = planDays(learnt);
-      const refused = learnt.span?.planDays === days ? learnt.span : null;
-      return { spanNs: refused?.spanNs ?? windowSpanNs(days), nowNs: nowNs(learnt), bothBounds: learnt.bothBounds };
-    },
-    narrow: (refused, maxDays) => narrow(learnt, refused, maxDays),
-    useBothBounds: () => {
-      if (learnt.bothBounds) return;
-      learnt.bothBounds = true;
-      store.keepFact(BOTH_BOUNDS, 'yes');
-    },
-    servedFrom: () => {
-      const kept = store.fact(REFUSED_BEYOND);
-      if (kept === null) return null;
-      const [plan, days]: [number | null, number] = JSON.parse(kept);
-      return plan === planDays(learnt) ? ageEdge(learnt, days) + learnt.leadNs : null;
-    },
-    visibleFrom: () => {
-      const days = planDays(learnt);
-      return days === null || store.fact(SERVED_BEYOND) === String(days) ? null : ageEdge(learnt, days) + EDGE_NS;
-    },
-    noteServed: (readings) => {
-      const days = planDays(learnt);
-      if (days === null) return;
-      const oldest = ageEdge(learnt, days) - AGE_MARGIN_NS;
-      if (!readings.some(({ recordedAt }) => recordedAt < oldest) || store.fact(SERVED_BEYOND) === String(days)) return;
-      store.keepFact(SERVED_BEYOND, String(days));
-      for (const { record } of store.devices()) store.clearGaps(record.deviceId);
-    },
-    ...createNotFoundWatch(serverClock),
-  };
+  return { store, serverClock, span: null, leadNs: FIRST_LEAD_NS, bothBounds, answers: 0, missing: new Map() };
 }
 
-function nowNs({ serverClock }: Learnt): EpochNs {
-  return msToNs(serverClock.nowMs());
+/** What a window may be like now. */
+export function windowLimits(rules: WindowRules): WindowLimits {
+  const { span, bothBounds } = rules;
+  const days = planDays(rules);
+  const spanNs = span?.planDays === days ? span.spanNs : windowSpanNs(days);
+  return { spanNs, nowNs: nowNs(rules), bothBounds };
 }
 
-/** The widest window that the plan allows, in days; `null`: any. */
-function planDays({ store }: Learnt): number | null {
-  return store.account()?.plan.historyMaxDays ?? null;
+/** How far back a window may reach without being refused; `null`: any age, as far as is known. */
+export function servedFrom(rules: WindowRules): EpochNs | null {
+  const kept = rules.store.fact(REFUSED_BEYOND);
+  if (kept === null) return null;
+  const [plan, days]: [number | null, number] = JSON.parse(kept);
+  return plan === planDays(rules) ? ageEdge(rules, days) + rules.leadNs : null;
 }
 
-function ageEdge(learnt: Learnt, days: number): EpochNs {
-  return nowNs(learnt) - BigInt(Math.floor(days)) * DAY_NS;
+/** How old readings may be and still surely be shown; `null`: any age. */
+export function visibleFrom(rules: WindowRules): EpochNs | null {
+  const days = planDays(rules);
+  return days === null || isAgeOpen(rules, days) ? null : ageEdge(rules, days) + EDGE_NS;
 }
 
-function narrow(learnt: Learnt, refused: PageRequest, maxDays: number | null): RangeVerdict {
-  const { store } = learnt;
-  const { after, before } = refused;
-  const plan = planDays(learnt);
-  const refusedNs = (before ?? nowNs(learnt)) - after;
-  const days = maxDays ?? plan;
-  if (days !== null && isTooOld(learnt, { after, refusedNs, days })) {
-    const learntNow = JSON.stringify([plan, days]);
-    if (store.fact(REFUSED_BEYOND) === learntNow) learnt.leadNs *= 2n;
-    else store.keepFact(REFUSED_BEYOND, learntNow);
-    return 'too-old';
-  }
-  // Another device may have learnt it while this one was being refused.
-  if (learnt.span !== null && learnt.span.planDays === plan && learnt.span.spanNs < refusedNs) return 'narrower';
-  if (refusedNs <= NARROWEST_NS) return 'hopeless';
-  const told = windowSpanNs(maxDays);
-  const halved = refusedNs / 2n < NARROWEST_NS ? NARROWEST_NS : refusedNs / 2n;
-  learnt.span = { planDays: plan, spanNs: told !== null && told < refusedNs ? told : halved };
-  return 'narrower';
+/**
+ * Takes in what was served. Readings beyond the plan's age show that this age does not matter: then what was thought
+ * to be hidden is worth another look at once, of every device.
+ */
+export function noteServed(rules: WindowRules, readings: readonly Reading[]): void {
+  const days = planDays(rules);
+  if (days === null) return;
+  const oldest = ageEdge(rules, days) - AGE_MARGIN_NS;
+  if (!readings.some(({ recordedAt }) => recordedAt < oldest) || isAgeOpen(rules, days)) return;
+  rules.store.keepFact(SERVED_BEYOND, String(days));
+  for (const { record } of rules.store.devices()) rules.store.clearGaps(record.deviceId);
 }
 
-/** Whether the age is at fault: the span is one that the plan allows, and its far end is older than that. */
-function isTooOld(
-  learnt: Learnt,
-  { after, refusedNs, days }: { readonly after: EpochNs; readonly refusedNs: bigint; readonly days: number },
-): boolean {
-  return refusedNs <= BigInt(Math.floor(days)) * DAY_NS && after < ageEdge(learnt, days) + learnt.leadNs;
-}
-
-function createNotFoundWatch(
-  serverClock: SyncContext['serverClock'],
-): Pick<WindowRules, 'noteAnswered' | 'noteMissing'> {
-  let answers = 0;
-  /** The devices that were answered by 404 last: when that was first, and how many answers had come by then. */
-  const missing = new Map<string, { readonly atMs: number; readonly answers: number }>();
-  return {
-    noteAnswered: (deviceId) => {
-      answers += 1;
-      missing.delete(deviceId);
-    },
-    noteMissing: (deviceId) => {
-      const nowMs = serverClock.nowMs();
-      const first = missing.get(deviceId);
-      if (first !== undefined) return answers > first.answers && nowMs - first.atMs >= MINUTE_MS;
-      missing.set(deviceId, { atMs: nowMs, answers });
-      return false;
-    },
-  };
+/** Takes in that telemetry of a device was answered. */
+export function noteAnswered(rules: WindowRules, deviceId: string): void {
+  rules.answers += 1;
+  rules.missing.delete(deviceId);
 }
 
 /** What a request came back with that is about this request or this device alone. */
@@ -186,28 +103,81 @@ export type Refusal =
   /** 404 for the first time, or nothing else has been answered since: it may be the service. */
   | { readonly kind: 'unreachable' };
 
-const RANGE_REFUSALS: Readonly<Record<RangeVerdict, Refusal | null>> = {
-  narrower: { kind: 'changed' },
-  'too-old': { kind: 'too-old' },
-  hopeless: null,
-};
-
 /** What a fault says of a request and its device; learns what it tells. @throws ApiFault where it is about neither. */
-export function refusalOf(fault: ApiFault, request: PageRequest, rules: WindowRules): Refusal {
+export function refusalOf(rules: WindowRules, fault: ApiFault, request: PageRequest): Refusal {
   const odd: Refusal = { kind: 'odd', reason: fault.message };
   switch (fault.kind) {
     case 'range-too-large':
-      return RANGE_REFUSALS[rules.narrow(request, fault.facts.maxDays ?? null)] ?? odd;
+      return narrow(rules, request, fault.facts.maxDays ?? null) ?? odd;
     case 'invalid-request':
       if (request.before !== null) return odd;
-      rules.useBothBounds();
+      if (!rules.bothBounds) rules.store.keepFact(BOTH_BOUNDS, 'yes');
+      rules.bothBounds = true;
       return { kind: 'changed' };
     case 'bad-cursor':
     case 'malformed':
       return odd;
     case 'not-found':
-      return { kind: rules.noteMissing(request.deviceId) ? 'gone' : 'unreachable' };
+      return { kind: isGone(rules, request.deviceId) ? 'gone' : 'unreachable' };
     default:
       throw fault;
   }
+}
+
+/** Takes in that a window was refused for its range. @returns `null` where neither span nor age can be the fault. */
+function narrow(rules: WindowRules, { after, before }: PageRequest, maxDays: number | null): Refusal | null {
+  const { store, span } = rules;
+  const plan = planDays(rules);
+  const refusedNs = (before ?? nowNs(rules)) - after;
+  const days = maxDays ?? plan;
+  // The age is at fault where the plan allows the span, and its far end is older than that.
+  if (days !== null && refusedNs <= daysNs(days) && after < ageEdge(rules, days) + rules.leadNs) {
+    const learnt = JSON.stringify([plan, days]);
+    if (store.fact(REFUSED_BEYOND) === learnt) rules.leadNs *= 2n;
+    else store.keepFact(REFUSED_BEYOND, learnt);
+    return { kind: 'too-old' };
+  }
+  // Another device may have learnt it while this one was being refused.
+  if (span?.planDays === plan && span.spanNs < refusedNs) return { kind: 'changed' };
+  if (refusedNs <= NARROWEST_NS) return null;
+  const told = windowSpanNs(maxDays);
+  const halved = refusedNs / 2n < NARROWEST_NS ? NARROWEST_NS : refusedNs / 2n;
+  rules.span = { planDays: plan, spanNs: told !== null && told < refusedNs ? told : halved };
+  return { kind: 'changed' };
+}
+
+/**
+ * Takes in that telemetry of a device was answered by 404.
+ *
+ * @returns whether the device is gone: it was answered so a while ago already, and others were answered since. One 404
+ * alone may be the service's: a route that is lost for a minute must not make all devices gone.
+ */
+function isGone({ missing, answers, serverClock }: WindowRules, deviceId: string): boolean {
+  const atMs = serverClock.nowMs();
+  const first = missing.get(deviceId);
+  if (first !== undefined) return answers > first.answers && atMs - first.atMs >= MINUTE_MS;
+  missing.set(deviceId, { atMs, answers });
+  return false;
+}
+
+function nowNs({ serverClock }: WindowRules): EpochNs {
+  return msToNs(serverClock.nowMs());
+}
+
+/** The widest window that the plan allows, in days; `null`: any. */
+function planDays({ store }: WindowRules): number | null {
+  return store.account()?.plan.historyMaxDays ?? null;
+}
+
+function daysNs(days: number): bigint {
+  return BigInt(Math.floor(days)) * DAY_NS;
+}
+
+function ageEdge(rules: WindowRules, days: number): EpochNs {
+  return nowNs(rules) - daysNs(days);
+}
+
+/** Whether readings older than the plan's days were served. */
+function isAgeOpen({ store }: WindowRules, days: number): boolean {
+  return store.fact(SERVED_BEYOND) === String(days);
 }

@@ -1,6 +1,6 @@
 /**
- * Whole walks: the rules of `ingest/page-request.ts` led through gaps of every kind, against services of every habit that the
- * API document leaves open. Safety is checked after each answer (see `support/walker.ts`).
+ * Whole scans: the rules of `ingest/page-request.ts` led through gaps of every kind, against services of every habit that the
+ * API document leaves open. Safety is checked after each answer (see `whole-scans.ts`).
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -9,7 +9,7 @@ import type { Cursor, Reading, TelemetryPage } from '../../src/core/records.ts';
 import { DAY_NS, type EpochNs, HOUR_NS, SECOND_NS } from '../../src/core/time.ts';
 import type { PageRequest } from '../../src/ingest/page-request.ts';
 import { edgeOf, readingAt, T0 } from '../core/support/readings.ts';
-import { createService, holdAll, type Scene, type Service, type ServiceHabits, walkAll } from './walker.ts';
+import { createService, holdAll, type Scene, type Service, type ServiceHabits, walkAll } from './whole-scans.ts';
 
 const anyHabits: fc.Arbitrary<ServiceHabits> = fc.record({
   pageSize: fc.oneof(fc.integer({ min: 1, max: 12 }), fc.constantFrom(50, 200)),
