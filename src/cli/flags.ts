@@ -14,31 +14,7 @@ export interface Flag {
   readonly repeatable?: boolean;
 }
 
-/** A flag that decides what the program does. */
-interface ModeEntry extends Flag {
-  readonly flag: Mode;
-  readonly does: string;
-}
-
-export type Mode =
-  | 'once'
-  | 'demo'
-  | 'health'
-  | 'help'
-  | 'version'
-  | 'backfill'
-  | 'plan'
-  | 'status'
-  | 'check'
-  | 'verify'
-  | 'export'
-  | 'replay'
-  | 'quarantine'
-  | 'backup'
-  | 'forget';
-
-/** Every mode but the daemon, which has no flag. */
-export const MODES: readonly ModeEntry[] = [
+const MODE_FLAGS = [
   { flag: 'once', value: 'none', does: 'closes every hole in the history, delivers, and exits' },
   { flag: 'demo', value: 'none', does: 'shows it all at work, with a simulated workspace' },
   { flag: 'plan', value: 'none', does: 'tells what a sync would cost' },
@@ -54,7 +30,13 @@ export const MODES: readonly ModeEntry[] = [
   { flag: 'quarantine', value: 'optional', hint: '[list|retry|drop]', does: 'handles refused points' },
   { flag: 'backup', value: 'required', hint: 'FILE', does: 'copies the state' },
   { flag: 'forget', value: 'none', does: 'removes what is held of a device' },
-];
+] as const satisfies readonly (Flag & { readonly does: string })[];
+
+/** A flag that decides what the program does: every mode but the daemon, which has no flag. */
+export type Mode = (typeof MODE_FLAGS)[number]['flag'];
+
+/** All modes, in the order of the help text. */
+export const MODES: readonly (Flag & { readonly flag: Mode; readonly does: string })[] = MODE_FLAGS;
 
 /** All flags, modes included. */
 export const FLAGS: readonly Flag[] = [

@@ -7,8 +7,8 @@
 import { realClock } from '../app/real-clock.ts';
 import { openVoice, type ProcessPorts } from '../app/terminal.ts';
 import type { CheckCommand, Command, LogLevel } from '../cli/command.ts';
-import type { Config, ConfigInput, Loaded, StateConfig } from '../config/config.ts';
-import { ConfigError, isApiGiven, loadConfig, loadDemoConfig, loadStateConfig } from '../config/load.ts';
+import { type Config, ConfigError, type ConfigInput, type Loaded, type StateConfig } from '../config/config.ts';
+import { isApiGiven, loadConfig, loadDemoConfig, loadStateConfig } from '../config/load.ts';
 import { UserError } from '../core/faults.ts';
 import { createLogger } from '../observe/log.ts';
 import type { CommandRun } from './shared/command.ts';

@@ -2,6 +2,7 @@
  * What a configuration is once it is read and checked: the forms of it that the commands go by, and what a loader takes
  * and gives.
  */
+import { UserError } from '../core/faults.ts';
 import type { FilterSpec } from '../core/filter.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { Schedules } from '../core/ports.ts';
@@ -108,4 +109,18 @@ export interface Loaded<C> {
   readonly secrets: readonly Secret[];
   /** The environment variables that held a secret, to be deleted once this is read. */
   readonly secretVariables: readonly string[];
+}
+
+/** The configuration cannot be used (exit 78). */
+export class ConfigError extends UserError {
+  /** A line each; it begins with the place. */
+  readonly mistakes: readonly string[];
+  /** Whether it is to be written as the log is, as far as that could be read: `log.format` is `json`. */
+  readonly isJson: boolean;
+
+  constructor(mistakes: readonly string[], isJson: boolean) {
+    super(['The configuration is not usable:', ...mistakes].join('\n  '), 78);
+    this.mistakes = mistakes;
+    this.isJson = isJson;
+  }
 }

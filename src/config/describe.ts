@@ -6,7 +6,7 @@
  * stands elsewhere, is not shown and is given back, so that it can be searched for in everything else.
  */
 import type { ConfigInput } from './config.ts';
-import { DEFAULT_FILE, readConfigFile } from './load.ts';
+import { DEFAULT_FILE, destinationSections, proxiesOf, readConfigFile } from './load.ts';
 import { fileForm, type Key, keyEntries, knownVariables } from './schema.ts';
 import { type Given, readEnvironment } from './sources.ts';
 import { Unfit } from './values.ts';
@@ -29,8 +29,6 @@ export interface DescribedConfig {
   readonly hidden: readonly string[];
 }
 
-const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'];
-
 /** Reads what is configured once more, for others to see. */
 export function describeConfig(input: ConfigInput): DescribedConfig {
   const file = readConfigFile(input);
@@ -39,15 +37,15 @@ export function describeConfig(input: ConfigInput): DescribedConfig {
   const described: DescribedKey[] = [];
   const parts = { given, hidden, input };
   for (const [path, key] of keyEntries()) described.push(...describeKey(path, key, parts));
-  for (const section of [...given.keys()].filter((path) => /^destinations\.[^.]+$/.test(path))) {
+  for (const section of destinationSections(given)) {
     for (const [path, key] of databaseKeys()) {
       const own = `${section}${path.slice('influx'.length)}`;
       if (given.has(own) || given.has(fileForm(own))) described.push(...describeKey(own, key, parts));
     }
   }
   const hasFile = input.file !== null || file.given.size > 0 || file.mistakes.length > 0;
-  const names = PROXIES.flatMap((name) => [name, name.toLowerCase()]).filter((name) => input.environment[name]);
-  return { file: hasFile ? (input.file ?? DEFAULT_FILE) : null, keys: described, proxies: names, hidden: [...hidden] };
+  const proxies = Object.keys(proxiesOf(input.environment));
+  return { file: hasFile ? (input.file ?? DEFAULT_FILE) : null, keys: described, proxies, hidden: [...hidden] };
 }
 
 function databaseKeys(): [string, Key][] {

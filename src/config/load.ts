@@ -9,16 +9,17 @@ import { codeOf, UserError } from '../core/faults.ts';
 import { SECRET_MARK, Secret } from '../core/secret.ts';
 import { plainText } from '../core/text.ts';
 import type { EpochMs } from '../core/time.ts';
-import type {
-  ApiConfig,
-  Config,
-  ConfigInput,
-  DemoConfig,
-  InfluxConfig,
-  Loaded,
-  NamedDatabase,
-  Proxies,
-  StateConfig,
+import {
+  type ApiConfig,
+  type Config,
+  ConfigError,
+  type ConfigInput,
+  type DemoConfig,
+  type InfluxConfig,
+  type Loaded,
+  type NamedDatabase,
+  type Proxies,
+  type StateConfig,
 } from './config.ts';
 import type { Listen } from './listen.ts';
 import {
@@ -38,20 +39,6 @@ import { secretText, Unfit } from './values.ts';
 
 /** Where the file is looked for unless `--config` names one. */
 export const DEFAULT_FILE = 'config/tidemark.yaml';
-
-/** The configuration cannot be used (exit 78). */
-export class ConfigError extends UserError {
-  /** A line each; it begins with the place. */
-  readonly mistakes: readonly string[];
-  /** Whether it is to be written as the log is, as far as that could be read: `log.format` is `json`. */
-  readonly isJson: boolean;
-
-  constructor(mistakes: readonly string[], isJson: boolean) {
-    super(['The configuration is not usable:', ...mistakes].join('\n  '), 78);
-    this.mistakes = mistakes;
-    this.isJson = isJson;
-  }
-}
 
 /** Reads the configuration. @throws ConfigError with every mistake. */
 export function loadConfig(input: ConfigInput): Loaded<Config> {
@@ -137,7 +124,7 @@ export function loadDemoConfig(input: Omit<ConfigInput, 'file'>): Loaded<DemoCon
 }
 
 /** The usual variables, in either case of letters. */
-function proxiesOf(environment: ConfigInput['environment']): Proxies {
+export function proxiesOf(environment: ConfigInput['environment']): Proxies {
   const names = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'].flatMap((name) => [name, name.toLowerCase()]);
   return Object.fromEntries(names.flatMap((name) => (environment[name] ? [[name, environment[name]]] : [])));
 }
@@ -385,17 +372,22 @@ function readInflux(reading: Reading): InfluxConfig | null {
   return influx;
 }
 
+/** The sections under `destinations`, such as `destinations.second`, in the order of the file. */
+export function destinationSections(given: ReadonlyMap<string, Given>): string[] {
+  return [...given.keys()].filter((path) => /^destinations\.[^.]+$/.test(path));
+}
+
 /** The databases under `destinations`, in the order of the file. */
 function readDestinations(reading: Reading): NamedDatabase[] {
-  const named = [...reading.given].filter(([path]) => /^destinations\.[^.]+$/.test(path));
-  return named.flatMap(([section, { place }]) => {
+  return destinationSections(reading.given).map((section) => {
+    const place = reading.given.get(section)?.place ?? section;
     const name = section.slice('destinations.'.length);
     const mistake = mistakeIn(name);
     if (mistake !== null) reading.mistakes.push(`${place}: ${mistake}`);
     const own = sectionAsInflux(reading, section);
     const database = readDatabase(own);
     demandPlace(own, { section, first: place, kind: database.kind });
-    return [{ name, ...database }];
+    return { name, ...database };
   });
 }
 

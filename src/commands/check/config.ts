@@ -6,9 +6,9 @@
 import { configuredDatabases } from '../../app/readable-databases.ts';
 import type { Voice } from '../../app/terminal.ts';
 import type { CheckCommand } from '../../cli/command.ts';
-import type { Config, ConfigInput, Loaded, StateConfig } from '../../config/config.ts';
+import { type Config, ConfigError, type ConfigInput, type Loaded, type StateConfig } from '../../config/config.ts';
 import { type DescribedConfig, describeConfig } from '../../config/describe.ts';
-import { ConfigError, loadConfig, loadStateConfig } from '../../config/load.ts';
+import { loadConfig, loadStateConfig } from '../../config/load.ts';
 import { type CheckLine, type CheckNotes, createNotes } from '../../core/check.ts';
 import { modeOf } from '../../store/look/place.ts';
 import { keyOf } from './destination.ts';
