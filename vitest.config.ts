@@ -17,7 +17,16 @@ export default defineConfig({
     reporters: ['default', './test/support/summary-reporter.ts'],
     projects: [
       // `npm test`: store, pure functions and virtual time.
-      { extends: true, test: { name: 'pure', include: [...pure], setupFiles: ['test/support/no-world.ts'] } },
+      {
+        extends: true,
+        test: {
+          name: 'pure',
+          include: [...pure],
+          setupFiles: ['test/support/no-world.ts'],
+          // They share nothing but modules that hold no state: a process for each would take longer than its tests.
+          isolate: false,
+        },
+      },
       // Real databases, browsers and processes of the built program.
       { extends: true, test: { name: 'real', include: [...real], globalSetup: ['test/support/built-program.ts'] } },
     ],

@@ -1,5 +1,5 @@
 /**
- * A state that is empty before a database that is not (design 1.4): its names of devices are gone, so that those which were
+ * A state that is empty before a database that is not: its names of devices are gone, so that those which were
  * renamed would be written anew. Looked for once, before the first points go to a database, by one cheap query.
  *
  * Promises: only where the state was empty when it was opened; what the query fails by is nobody's trouble (a token may be

@@ -1,5 +1,5 @@
 /**
- * Secrets that are read again while the program runs, from the files that they came from (design 1.2).
+ * Secrets that are read again while the program runs, from the files that they came from.
  */
 import { secretText, Unfit } from '../config/values.ts';
 import { Secret } from '../core/secret.ts';

@@ -4,7 +4,7 @@
 import type { Deliverer } from '../delivery/deliver.ts';
 
 /**
- * Another workspace behind the key stops the program before anything is written (design 2.1), also what an earlier run
+ * Another workspace behind the key stops the program before anything is written, also what an earlier run
  * has left to be delivered: it may be on its way to the other workspace's database. An API that does not answer holds
  * nothing up.
  */

@@ -1,5 +1,5 @@
 /**
- * The `coverage` points: what is held of each device, when its state changes and hourly (design 1.4), so that a
+ * The `coverage` points: what is held of each device, when its state changes and hourly, so that a
  * dashboard can tell a silent device from one that is not synced.
  */
 import { holesIn } from '../core/coverage.ts';

@@ -1,6 +1,6 @@
 /**
  * The loop that follows the planner: at each moment at which the allowance has a request to give, the one that is worth
- * most is made (design 2.4).
+ * most is made.
  *
  * Promises: nothing is decided before it can be sent, so that what comes meanwhile counts; each decision comes back to
  * the planner by exactly one answer; one device's trouble rests that device, the service's is waited out; what only

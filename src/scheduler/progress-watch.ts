@@ -1,8 +1,8 @@
 /**
  * Whether the work moves: for a one-off that ends when nothing has come of it for a while.
  *
- * Progress is what stays: something landed or delivered. Waiting for allowance is progress too, as long as it lasts
- * (design 1.2); requests that bring nothing are not.
+ * Progress is what stays: something landed or delivered. Waiting for allowance is progress too, as long as it lasts;
+ * requests that bring nothing are not.
  */
 import type { AppEvent } from '../core/events.ts';
 import type { Clock } from '../core/ports.ts';

@@ -1,5 +1,5 @@
 /**
- * The daemon (design 1.2): syncs on its schedules until it is told to stop.
+ * The daemon: syncs on its schedules until it is told to stop.
  *
  * It moves from session to session. A session ends where the key or the plan is refused; then the daemon holds: it
  * delivers what it has, looks whether the key was exchanged, asks again now and then, and is not ready meanwhile. A key

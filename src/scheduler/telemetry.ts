@@ -1,6 +1,6 @@
 /**
  * The telemetry of all devices: breadth first, so that a dashboard is of use within minutes: the last day of every
- * device, then the week, then the rest (design 2.4).
+ * device, then the week, then the rest.
  *
  * The trouble of some devices does not stop the others; trouble with several in a row, while nobody else is answered
  * either, is trouble with the service.

@@ -1,6 +1,5 @@
 /**
- * `--backfill` alone: reads the account and the devices, fills the stretch with the whole share, delivers, and ends
- * (design 1.2).
+ * `--backfill` alone: reads the account and the devices, fills the stretch with the whole share, delivers, and ends.
  *
  * The requests are decided by the daemon's own planner and carried out by its own loop (`scheduler/dispatch.ts`), with nothing
  * in the planner but the backfill and the account.

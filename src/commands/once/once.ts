@@ -1,6 +1,5 @@
 /**
- * `--once`: closes every hole from now less `sync.history` to what can be claimed at its start, delivers, and ends
- * (design 1.2).
+ * `--once`: closes every hole from now less `sync.history` to what can be claimed at its start, delivers, and ends.
  *
  * It ends with 0 when all is in place, with 3 when it was interrupted or nothing has moved for ten minutes, with 1
  * where running it again will not help. Everything that was reached stays, whatever the end.
