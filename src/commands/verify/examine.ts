@@ -26,10 +26,10 @@ import type { MissingPoints } from '../../core/state/log.ts';
 import type {
   KeptDay,
   KeptRange,
-  KnownDestination,
   PointSource,
   ReadTrouble,
   TakePoint,
+  VerifiedDestination,
   VerifyState,
 } from '../../core/state/verify.ts';
 import { DAY_NS, dayStart, type EpochNs, SECOND_MS, SECOND_NS } from '../../core/time.ts';
@@ -77,7 +77,7 @@ export function addFindings(to: Findings, from: Findings): void {
 export interface Comparison {
   readonly state: VerifyState;
   readonly source: PointSource;
-  readonly destination: KnownDestination;
+  readonly destination: VerifiedDestination;
   readonly clock: Clock;
   /** Sends lines of the log again. `null`: nothing is repaired. @returns what was in the way; `null` for nothing. */
   readonly resend: ((lines: readonly string[], signal: AbortSignal) => Promise<ReadTrouble | null>) | null;

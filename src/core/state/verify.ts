@@ -52,7 +52,7 @@ export interface DestinationCandidate {
 }
 
 /** A destination that the state knows. */
-export interface KnownDestination {
+export interface VerifiedDestination {
   readonly id: number;
   readonly kind: DestinationKind;
 }
@@ -89,7 +89,7 @@ export interface VerifyState {
   /** The figures of the plan that a request goes by; `null` where they were never read. */
   readonly plan: { readonly historyMaxDays: number | null; readonly maxDevicesPerPage: number | null } | null;
   /** The destination by its name and what it may be known as; `null` where nothing was ever sent to it. */
-  destination(name: string, candidates: readonly DestinationCandidate[]): KnownDestination | null;
+  destination(name: string, candidates: readonly DestinationCandidate[]): VerifiedDestination | null;
   /** The first and last day of which anything is kept; `null` where nothing is. */
   extent(): { readonly from: number; readonly to: number } | null;
   /** Ids of the devices that are listed or of which anything is kept, in order. */

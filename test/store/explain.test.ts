@@ -1,0 +1,29 @@
+import { describe, expect, test } from 'vitest';
+import { StateFullError } from '../../src/core/archive-room.ts';
+import { UserError } from '../../src/core/faults.ts';
+import { explainedCalls } from '../../src/store/explain.ts';
+
+function failing(code: string) {
+  return () => {
+    throw Object.assign(new Error('as SQLite says it'), { code });
+  };
+}
+
+describe('errors of the state at its door', () => {
+  test('are told as what a person can do, of every call and of the calls of parts', () => {
+    const calls = explainedCalls('/state', { full: failing('SQLITE_FULL'), part: { busy: failing('SQLITE_BUSY') } });
+    expect(calls.full).toThrow(StateFullError);
+    expect(calls.part.busy).toThrow(UserError);
+    expect(calls.part.busy).toThrow(/^\/state: another program has the state file open/);
+  });
+
+  test('stay what they are where they are mistakes of this program', () => {
+    const calls = explainedCalls('/state', { part: { odd: failing('SQLITE_CONSTRAINT') } });
+    expect(calls.part.odd).toThrow(/^as SQLite says it$/);
+  });
+
+  test('change nothing of arguments, results and what is no call', () => {
+    const calls = explainedCalls('/state', { sum: (a: number, b: number) => a + b, name: 'x', none: null, list: [1] });
+    expect([calls.sum(1, 2), calls.name, calls.none, calls.list]).toEqual([3, 'x', null, [1]]);
+  });
+});
