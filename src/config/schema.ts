@@ -60,6 +60,7 @@ const timeout = values.duration({ minMs: SECOND_MS, maxMs: 10 * MINUTE_MS, words
 const settle = values.duration({ minMs: 0, maxMs: HOUR_MS, words: 'from 0s to 1h' });
 
 const sweep = values.duration({ minMs: 10 * MINUTE_MS, maxMs: 30 * DAY_MS, words: 'from 10m to 30d' });
+const gonePoll = values.duration({ minMs: HOUR_MS, maxMs: 30 * DAY_MS, words: 'from 1h to 30d' });
 const keep = values.duration({ minMs: HOUR_MS, maxMs: 36_500 * DAY_MS, words: 'from 1h to 36500d' });
 const archiveSize = values.size({
   minBytes: 64 * 1024 ** 2,
@@ -170,6 +171,11 @@ export const CONFIG_KEYS = {
     '6h',
     'How often a device is asked all the same of which the device list tells nothing new.',
   ),
+  'sync.gone_poll': defaulted(
+    gonePoll,
+    '1d',
+    'How often a device is asked that is not in the workspace any more, to see whether it is back. Each costs a request.',
+  ),
   'archive.keep': defaulted(
     keep,
     '30d',
@@ -227,7 +233,9 @@ export function variableOf(path: string): string {
 const FAMILIES: ReadonlyMap<string, string> = new Map([['destinations', 'influx']]);
 
 /** How often devices are asked without a sign of anything new: the names of the settings, and the key of each. */
-export const POLL_KEYS = { sweepMs: 'sync.sweep' } as const satisfies Readonly<Record<string, ValuePath>>;
+export const POLL_KEYS = { sweepMs: 'sync.sweep', goneMs: 'sync.gone_poll' } as const satisfies Readonly<
+  Record<string, ValuePath>
+>;
 
 /** All keys with their paths. */
 export function keyEntries(): [path: string, key: Key][] {

@@ -10,8 +10,18 @@ import type { DeviceReport } from '../core/page-facts.ts';
 import type { StateFacts } from '../core/state/facts.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Gap, TelemetryState } from '../core/state/telemetry.ts';
-import { plainText } from '../core/text.ts';
-import { DAY_NS, type EpochMs, type EpochNs, formatExact, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
+import { duration, plainText } from '../core/text.ts';
+import {
+  DAY_NS,
+  type EpochMs,
+  type EpochNs,
+  formatExact,
+  maxNs,
+  minNs,
+  msToNs,
+  nsToMs,
+  SECOND_MS,
+} from '../core/time.ts';
 import type { Horizon } from '../ingest/context.ts';
 import { CLOCK_GRAIN_MS, gracePeriodOf } from '../ingest/coverage-rules.ts';
 import { horizonNow, limitFor, openSeconds } from '../ingest/horizon.ts';
@@ -167,7 +177,10 @@ function dueNext(parts: DeviceReportParts, known: Knowledge): Due {
   const isQuiet =
     toldEmpty(device, { spans: telemetry.spans, newestNs }).length > 0 ||
     (device.record.lastSeenAt === null && newestNs === null && top !== undefined);
-  if (isQuiet && askedMs !== null) return { askedMs, atMs: askedMs + parts.polls.sweepMs, as: 'sweep', rest: null };
+  const { sweepMs, goneMs } = parts.polls;
+  if (device.goneSinceMs !== null && askedMs !== null)
+    return { askedMs, atMs: askedMs + goneMs, as: 'sweep', rest: null };
+  if (isQuiet && askedMs !== null) return { askedMs, atMs: askedMs + sweepMs, as: 'sweep', rest: null };
   const after = dueAfter(settings.schedules, store.workspaceTag() ?? '');
   return { askedMs, atMs: askedMs === null ? nowMs : after('telemetry', askedMs), as: 'newest readings', rest: null };
 }
@@ -178,7 +191,7 @@ function reasonsOf(parts: DeviceReportParts, known: Knowledge, due: Due): string
   if (snapshot.isExcluded) return ['It is left out by sync.include or sync.exclude: nothing of it is read.'];
   if (device.goneSinceMs !== null) {
     return [
-      `The workspace does not have it any more, since ${timeOf(device.goneSinceMs)}: it is looked at once a day, and read again when it answers.`,
+      `The workspace does not have it any more, since ${timeOf(device.goneSinceMs)}: it is looked at every ${duration(parts.polls.goneMs / SECOND_MS)}, and read again when it answers.`,
     ];
   }
   const last = requests.last[0];

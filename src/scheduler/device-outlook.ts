@@ -113,6 +113,8 @@ export interface Outlook {
 export interface PollSettings {
   /** `sync.sweep`: of which nothing new is expected. */
   readonly sweepMs: number;
+  /** `sync.gone_poll`: that is not in the workspace any more, to see whether it is back. */
+  readonly goneMs: number;
 }
 
 /** By which rules all devices are asked now. */

@@ -10,7 +10,7 @@
  * | ready   | something is there                                  | `ready`, by its oldest reading, and `filling`, by when its page is full |
  * | full    | a page of it is there, waiting longer costs another | `full`, by when it runs over, or by turn               |
  * | asked   | a request about it is under way                     | -                                                      |
- * | gone    | the service does not know it any more               | `idle`, by when it is looked at again, daily           |
+ * | gone    | the service does not know it any more               | `idle`, by when it is looked at again                  |
  * | checked | it is gone, and a request about it is under way     | -                                                      |
  *
  * What each event makes of each state; `placed` is `idle` or `waiting`, by the outlook of the device (`outlookOf`):
@@ -33,7 +33,6 @@
  * has come it goes first, and where the quota cannot carry all readings every device gets its newest page in turn.
  */
 
-import { DAY_MS } from '../core/time.ts';
 import {
   type DeviceFacts,
   type Hole,
@@ -150,8 +149,6 @@ export function createDeviceQueue(rules: OutlookRules): DeviceQueue {
   };
 }
 
-/** A device that is gone is looked at this often. */
-const LOOK_MS = DAY_MS;
 /** So many devices are moved on in one look at most: after a start all are due at once, and no decision takes long. */
 const MOVES = 200;
 
@@ -201,7 +198,7 @@ export function noteDeviceListed(
   return hasSpoken && !isGone(device);
 }
 
-/** It is gone, as was seen now: it is looked at daily. */
+/** It is gone, as was seen now: it is looked at now and then. */
 export function noteDeviceGone(queue: DeviceQueue, deviceId: string, nowMs: number): void {
   const device = deviceOf(queue, deviceId);
   device.facts.askedMs = nowMs;
@@ -295,7 +292,7 @@ function enter(queue: DeviceQueue, { deviceId, state, slot, facts, outlook }: Qu
       break;
     }
     case 'gone':
-      putSlot(heaps.idle, slot, Math.max(facts.askedMs + LOOK_MS, facts.restMs));
+      putSlot(heaps.idle, slot, Math.max(facts.askedMs + rules.goneMs, facts.restMs));
       break;
     case 'waiting':
       putSlot(heaps.waiting, slot, Math.min(outlook.dueMs, outlook.fullMs));

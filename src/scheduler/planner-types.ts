@@ -113,7 +113,7 @@ export interface Planner {
   setPageSize(records: number): void;
   /** What the state holds of a device that is there: at the start, when it is back, and where others have asked it. */
   held(deviceId: string, held: HeldTail): void;
-  /** It is gone: it is looked at daily, in the lane of the sweeps. */
+  /** It is gone: it is looked at now and then, in the lane of the sweeps. */
   gone(deviceId: string, nowMs: number): void;
   /** It is excluded or forgotten: nothing is asked of it. */
   left(deviceId: string): void;

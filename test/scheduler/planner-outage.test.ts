@@ -105,6 +105,13 @@ describe('devices come and go', () => {
     expect(countOf(made, 'back')).toBeGreaterThan(1000);
   });
 
+  test('one that is gone is looked at as often as the configuration says', () => {
+    const world = createWorld([evenDevice('gone', { intervalMs: MINUTE_MS })], { goneMs: 6 * HOUR_MS });
+    world.planner.gone('gone', 0);
+    const made = world.run({ fromMs: 0, untilMs: 25 * HOUR_MS, fate: () => 'gone' });
+    expect(tailsOf(made, 'sweep').map(({ atMs }) => Math.round(atMs / HOUR_MS))).toEqual([6, 12, 18, 24]);
+  });
+
   test('one that is paused is asked by hint and sweep only', () => {
     const world = createWorld([]);
     world.planner.held('paused', { newestMs: 0, askedMs: 0, rate: { intervalMs: MINUTE_MS, deviationMs: 0 } });

@@ -52,6 +52,7 @@ export const SETTINGS = {
   alertsMs: 2 * MINUTE_MS,
   accountMs: HOUR_MS,
   sweepMs: 6 * HOUR_MS,
+  goneMs: 24 * HOUR_MS,
   pageSize: PAGE,
   share: SHARE,
 };

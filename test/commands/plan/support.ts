@@ -63,7 +63,7 @@ export function openPlanRig(options: PlanRigOptions = {}): PlanRig {
     workspaceTag: null,
     filter: createFilter(leftOut),
     schedules: SCHEDULES,
-    polls: { sweepMs: 6 * 3_600_000 },
+    polls: { sweepMs: 6 * 3_600_000, goneMs: 24 * 3_600_000 },
   };
   const open = (changes: Partial<SyncOptions> = {}): Sync =>
     openSync({
@@ -89,7 +89,12 @@ export function openPlanRig(options: PlanRigOptions = {}): PlanRig {
     events,
     open,
     plan: async (asked = {}, { schedules } = {}) => {
-      const sync = { history, schedules: { ...SCHEDULES, ...schedules }, polls: { sweepMs: 6 * 3_600_000 }, leftOut };
+      const sync = {
+        history,
+        schedules: { ...SCHEDULES, ...schedules },
+        polls: { sweepMs: 6 * 3_600_000, goneMs: 24 * 3_600_000 },
+        leftOut,
+      };
       const config = { dataDir, api: { share }, sync };
       const command = { from: null, to: null, devices: [], whatIf: [], finishBy: null, maxShare: null, ...asked };
       return await planOf({ command, config, open: forWork(open), clock }, new AbortController().signal);
