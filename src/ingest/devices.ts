@@ -5,7 +5,7 @@
  * begun again, and so is an empty one where the account counts devices, or tells no count and some are known: a service
  * whose storage fails answers so.
  *
- * Devices that are gone are looked at once a day: one that answers again is back. Gone by two listings without it, it
+ * Devices that are gone are looked at now and then: one that answers again is back. Gone by two listings without it, it
  * comes back with a listing that has it; gone by its own 404 while it was listed all the same, with an answer.
  */
 import { ApiFault, type ApiFaultKind } from '../core/faults.ts';
