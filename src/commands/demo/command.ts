@@ -33,69 +33,50 @@ const LOOPBACK = '127.0.0.1';
 /** Something moves on the page every few seconds. */
 const OFTEN: Schedule = { text: 'every 5 s', next: (afterMs) => (Math.floor(afterMs / 5000) + 1) * 5000 };
 
-type Closer = () => void | Promise<void>;
-
 /** Runs the demo until it is told to stop. @returns the exit code. */
 export async function runDemoCommand(
   { config, voice }: Pick<CommandRun<unknown, DemoConfig>, 'config' | 'voice'>,
   ports: ProcessPorts,
 ): Promise<number> {
-  const closers: Closer[] = [];
-  try {
-    const simulator = createSimulator({
-      world: createDemoWorld(realClock.nowMs()),
-      clock: realClock,
-      settings: { plan: PLAN },
-    });
-    const server = await serveSimulator(simulator);
-    closers.push(server.close);
-    const http = createHttpTransport({
-      timeoutMs: config.api.timeoutMs,
-      connections: config.api.concurrency,
-      direct: true,
-    });
-    closers.push(http.close);
-    const sync = openSync({
-      ...settingsOf({
-        ...config,
-        sync: { ...config.sync, schedules: { ...config.sync.schedules, telemetry: OFTEN, devices: OFTEN } },
-      }),
-      observe: voice.observe,
-      clock: realClock,
-      random: realRandom,
-      transport: http.transport,
-      api: { ...config.api, url: server.url, key: () => simulator.settings.key.secret },
-      dataDir: config.dataDir ?? temporaryDirectory(closers),
-    });
-    closers.push(sync.close);
-    // A state that is used again goes on in the world that it began in.
-    simulator.world = createDemoWorld(beganAtMs(sync.context.store));
-    const service = {
-      sync,
-      voice,
-      listen: config.listen ?? { host: LOOPBACK, port: 0 },
-      key: { hasChanged: () => false, adopt: () => {} },
-      perDevice: config.metrics.perDevice,
-      onServed: (url: string): void => ports.print(`Status page: ${url}\n`),
-    };
-    await runService(service, ports.signal);
-    return 0;
-  } finally {
-    await closeAll(closers.reverse());
-  }
-}
-
-/** Closes one after the other; one that fails keeps no other open. */
-async function closeAll(closers: readonly Closer[]): Promise<void> {
-  const failures: unknown[] = [];
-  for (const close of closers) {
-    try {
-      await close();
-    } catch (error) {
-      failures.push(error);
-    }
-  }
-  if (failures.length > 0) throw failures[0];
+  await using closers = new AsyncDisposableStack();
+  const simulator = createSimulator({
+    world: createDemoWorld(realClock.nowMs()),
+    clock: realClock,
+    settings: { plan: PLAN },
+  });
+  const server = await serveSimulator(simulator);
+  closers.defer(server.close);
+  const http = createHttpTransport({
+    timeoutMs: config.api.timeoutMs,
+    connections: config.api.concurrency,
+    direct: true,
+  });
+  closers.defer(http.close);
+  const sync = openSync({
+    ...settingsOf({
+      ...config,
+      sync: { ...config.sync, schedules: { ...config.sync.schedules, telemetry: OFTEN, devices: OFTEN } },
+    }),
+    observe: voice.observe,
+    clock: realClock,
+    random: realRandom,
+    transport: http.transport,
+    api: { ...config.api, url: server.url, key: () => simulator.settings.key.secret },
+    dataDir: config.dataDir ?? temporaryDirectory(closers),
+  });
+  closers.defer(sync.close);
+  // A state that is used again goes on in the world that it began in.
+  simulator.world = createDemoWorld(beganAtMs(sync.context.store));
+  const service = {
+    sync,
+    voice,
+    listen: config.listen ?? { host: LOOPBACK, port: 0 },
+    key: { hasChanged: () => false, adopt: () => {} },
+    perDevice: config.metrics.perDevice,
+    onServed: (url: string): void => ports.print(`Status page: ${url}\n`),
+  };
+  await runService(service, ports.signal);
+  return 0;
 }
 
 const BEGAN_AT = 'demo_began_at_ms';
@@ -109,8 +90,8 @@ function beganAtMs({ fact, keepFact }: Store): EpochMs {
   return nowMs;
 }
 
-function temporaryDirectory(closers: Closer[]): string {
+function temporaryDirectory(closers: AsyncDisposableStack): string {
   const directory = mkdtempSync(join(tmpdir(), 'tidemark-demo-'));
-  closers.push(() => rmSync(directory, { recursive: true, force: true }));
+  closers.defer(() => rmSync(directory, { recursive: true, force: true }));
   return directory;
 }

@@ -32,6 +32,8 @@ describe('a line', () => {
       `Label       ${'word '.repeat(13).trimEnd()}\n            word word end\n`,
     );
     expect(wrap('x'.repeat(81), 2)).toBe(`${'x'.repeat(80)}\n  x\n`);
+    // Without an indent: two more than the first line has.
+    expect(wrap(`  ${'x'.repeat(70)} yyyyyyyyyy`)).toBe(`  ${'x'.repeat(70)}\n    yyyyyyyyyy\n`);
     expect(row('', 'short')).toBe('            short\n');
   });
 

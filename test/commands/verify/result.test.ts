@@ -1,0 +1,72 @@
+/**
+ * What is gathered of a destination: by device, so that a device that is compared once more counts in place of before.
+ */
+import { describe, expect, test } from 'vitest';
+import { type FoundDay, noFindings } from '../../../src/commands/verify/examine.ts';
+import {
+  addDay,
+  type Compared,
+  createTally,
+  exitOf,
+  replaceDevices,
+  totalOf,
+  verdictOf,
+  verdictUnread,
+} from '../../../src/commands/verify/result.ts';
+
+const INFLUX = { name: 'influx', kind: 'influxdb' } as const;
+
+function found(deviceId: string, change: Partial<FoundDay['findings']>, sent = 0): FoundDay {
+  const kept = { day: 10, readings: 5, texts: 0, points: 50, hashHigh: 0, hashLow: 0 };
+  const cleared = [{ from: 0n, to: 9n }];
+  return { deviceId, day: 10, kept, findings: { ...noFindings(), ...change }, sent, cleared };
+}
+
+function compared(...days: readonly FoundDay[]): Compared {
+  const tally = createTally();
+  for (const day of days) addDay(tally, day);
+  return { tally, trouble: null, unknown: [] };
+}
+
+describe('what is gathered of a destination', () => {
+  test('is the sum over its days; a day without a difference is not listed', () => {
+    const verdict = verdictOf(INFLUX, compared(found('a', { missing: 2, pending: 1 }), found('b', { lacking: 3 })));
+    expect(verdict).toMatchObject({ outcome: 'different', missing: 2, pending: 1, lacking: 3, points_kept: 100 });
+    expect(verdict.differences).toEqual([
+      {
+        device_id: 'a',
+        day: '1970-01-11',
+        kept_points: 50,
+        missing: 2,
+        different: 0,
+        extra: 0,
+        untold: 0,
+        not_in_archive: 0,
+      },
+    ]);
+    expect(verdict).not.toHaveProperty('gone');
+  });
+
+  test('what was sent again and is there now counts as mended', () => {
+    expect(totalOf(compared(found('a', { missing: 5, gone: 3 }, 10)).tally)).toMatchObject({ mended: 8 });
+  });
+
+  test('a device that is compared once more counts in place of before, and keeps what was mended', () => {
+    const first = compared(found('a', { missing: 5, gone: 5 }, 2), found('b', { extra: 1 }));
+    expect(totalOf(first.tally).gone).toHaveLength(1);
+    replaceDevices(first.tally, compared(found('a', {}, 1)).tally);
+    expect(totalOf(first.tally)).toMatchObject({ mended: 3, gone: [], differing: 1, days: 2 });
+    const verdict = verdictOf(INFLUX, first, { fetched: 5 });
+    expect(verdict).toMatchObject({ outcome: 'different', missing: 0, extra: 1, mended: 3, fetched: 5 });
+    expect(verdict.differences.map(({ device_id }) => device_id)).toEqual(['b']);
+  });
+
+  test('one that was not read is unfinished, or equal where nothing is kept either', () => {
+    expect(verdictUnread('a', 'nothing was sent')).toMatchObject({ outcome: 'unfinished', reason: 'nothing was sent' });
+    expect(verdictUnread('a', null)).toMatchObject({ outcome: 'equal', kind: null, reason: null, points_kept: 0 });
+  });
+
+  test('a person comes before what running it again may mend', () => {
+    expect([exitOf([]), exitOf(['equal', 'unfinished']), exitOf(['unfinished', 'unreadable'])]).toEqual([0, 3, 1]);
+  });
+});
