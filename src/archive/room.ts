@@ -10,7 +10,7 @@ import type { ArchiveMaintenance } from '../core/state/archive.ts';
 import { SECOND_MS } from '../core/time.ts';
 
 /** How the room stands, for the status. */
-export interface RoomStatus {
+interface RoomStatus {
   readonly usedBytes: number;
   readonly maxBytes: number | null;
   readonly diskFreeBytes: number | null;
@@ -29,7 +29,7 @@ export interface Room {
 /** For how long a look counts. */
 const LOOK_EVERY_MS = 2 * SECOND_MS;
 
-export interface RoomParts {
+interface RoomParts {
   readonly maintenance: Pick<ArchiveMaintenance, 'size'>;
   readonly disk: Disk;
   readonly clock: Clock;

@@ -15,7 +15,7 @@ const MOST_AT_ONCE_MS = HOUR_MS;
 const MOVING_MS = HOUR_MS;
 
 /** Where a destination is now. */
-export interface Position {
+interface Position {
   /** Text that changes with every line that it acknowledges. */
   readonly place: string;
   readonly pendingLines: number;

@@ -27,7 +27,7 @@ export interface Holdings {
 }
 
 /** A device as far as its holdings go. */
-export type HeldDevice = Pick<KnownDevice, 'record' | 'goneSinceMs'> & {
+type HeldDevice = Pick<KnownDevice, 'record' | 'goneSinceMs'> & {
   /** Whether the configuration leaves it out: then nothing of it is read, whether it is there or gone. */
   readonly isExcluded?: boolean;
 };

@@ -60,11 +60,6 @@ export function intersect(a: Intervals, b: Intervals): Intervals {
   return normalize(both);
 }
 
-/** What is wanted and not held: the stretches that a sync has to ask for. */
-export function holes(wanted: Interval, covered: Intervals): Intervals {
-  return subtract(normalize([wanted]), covered);
-}
-
 /** A whole day, UTC. @param day since 1970. */
 export function wholeDay(day: number): Interval {
   return { from: dayStart(day), to: dayStart(day + 1) };

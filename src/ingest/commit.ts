@@ -16,7 +16,7 @@ import { composeWithdrawal, coverageLimit, gracePeriodOf, withoutUnverified } fr
 const ATTEMPTS = 5;
 
 /** A page with what it is worth. */
-export interface JudgedPage {
+interface JudgedPage {
   readonly deviceId: string;
   readonly lane: RequestLane;
   readonly reply: Reply<TelemetryPage>;

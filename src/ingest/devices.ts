@@ -68,7 +68,7 @@ async function syncAlone(context: SyncContext, signal: AbortSignal): Promise<voi
 }
 
 /** A complete listing. */
-export interface Listing {
+interface Listing {
   readonly records: ReadonlyMap<string, DeviceRecord>;
   /** Records without a usable id. */
   readonly unreadable: number;

@@ -74,26 +74,23 @@ export function openSeconds({
   return Math.max(LIVE_LAG_SECONDS, (2 * staleMs()) / 1000) + context.settings.settleMs / 1000;
 }
 
-/** Learns the server's time, if no `Date` tells it. @throws ApiFault but for a missing scope. */
+/**
+ * Learns the server's time where no `Date` tells it: the newest reading is what is known of it then. Takes in the newest
+ * page of one device after the other until one has a reading.
+ *
+ * @throws ApiFault but for a missing scope.
+ */
 export async function learnTime(context: SyncContext, scanner: Peeking, signal: AbortSignal): Promise<void> {
   const { serverClock } = context;
   // Without `Date` the known time stands still between readings: a look at the newest one moves it on.
   if (serverClock.claimableMs() !== null && !serverClock.isDateAbsent()) return;
   try {
-    await learnTimeFromReadings(context, scanner, signal);
+    if (await lookForReading(context, scanner, signal)) return;
+    // An empty answer alone proves nothing: only a second look shows that there is no reading anywhere.
+    if (serverClock.claimableMs() === null) await lookForReading(context, scanner, signal);
   } catch (error) {
     if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
   }
-}
-
-/**
- * Where the service sends no `Date`, the newest reading is what is known of its time: takes in the newest
- * page of one device after the other until one has a reading. As an empty answer alone proves nothing, a second look
- * comes before it is believed that there is none anywhere.
- */
-async function learnTimeFromReadings(context: SyncContext, scanner: Peeking, signal: AbortSignal): Promise<void> {
-  if (await lookForReading(context, scanner, signal)) return;
-  if (context.serverClock.claimableMs() === null) await lookForReading(context, scanner, signal);
 }
 
 async function lookForReading(context: SyncContext, scanner: Peeking, signal: AbortSignal): Promise<boolean> {

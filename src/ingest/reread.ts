@@ -109,7 +109,7 @@ export function createRereading(context: SyncContext): Rereading {
 }
 
 /** A page of a window: what is worth keeping, newest first, maybe a little beyond the window, maybe once more. */
-export interface WindowPage {
+interface WindowPage {
   readonly reply: Reply<TelemetryPage>;
   readonly readings: readonly Reading[];
 }

@@ -29,7 +29,7 @@ import type { SyncContext } from './context.ts';
 export const TRIES = 3;
 
 /** How long empty answers may lack a held reading before it is taken as gone: longer than a service fails. */
-export const EMPTY_PATIENCE_MS = DAY_MS;
+const EMPTY_PATIENCE_MS = DAY_MS;
 
 /** What an answer that proves nothing is like: the rows of the table. */
 type Finding =
@@ -75,7 +75,7 @@ export interface Doubts {
 export const NO_DOUBTS: Doubts = { distrusted: 0, empties: 0, withoutOverlap: 0, emptyBelieved: false };
 
 /** Since when empty answers have lacked a reading: never, for less than a day, for longer. */
-export type Missed = 'never' | 'awaited' | 'overdue';
+type Missed = 'never' | 'awaited' | 'overdue';
 
 /** An answer that proves nothing. */
 export interface Unproven {
