@@ -415,8 +415,11 @@ describe.runIf(influxdAvailable())('a run that is told to stop', () => {
     run.child.kill('SIGINT');
     await sleep(1200);
     expect(run.child.exitCode, 'one signal alone').toBeNull();
+    // Again where the machine was too busy to let it see that a second had passed.
+    const again = setInterval(() => run.child.kill('SIGINT'), 1200);
     run.child.kill('SIGINT');
     const { code, stdout } = await run.ended;
+    clearInterval(again);
     expect([code, stdout]).toEqual([3, '']);
   });
 });
