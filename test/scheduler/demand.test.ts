@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { budgetOf, type DemandInput, demandOf, totalOf } from '../../src/scheduler/demand.ts';
-import { FULL_PAGE, leastOf, staleLimitMs } from '../../src/scheduler/reserves.ts';
+import { FULL_PAGE } from '../../src/scheduler/reserves.ts';
 
 const USUAL: DemandInput = {
   intervalsMs: Array.from({ length: 40 }, () => 5 * MINUTE_MS),
@@ -110,29 +110,5 @@ describe('where not even the readings fit', () => {
         expect(demand.readingsCarried).toBeLessThanOrEqual(demand.budget * 200);
       }),
     );
-  });
-});
-
-describe('when a page is worth a request', () => {
-  test('the limit of staleness wastes a small part, and falls as requests grow', () => {
-    const intervalsMs = Array.from({ length: 500 }, (_, index) => (10 + index * 7) * SECOND_MS);
-    const limits = [1000, 4000, 16_000].map((perDay) =>
-      staleLimitMs(intervalsMs, { pageSize: 200, requestsPerMs: perDay / DAY_MS }),
-    );
-    expect(limits).toEqual(limits.toSorted((a, b) => b - a));
-    expect(new Set(limits).size).toBe(3);
-    expect(staleLimitMs([], { pageSize: 200, requestsPerMs: 1 })).toBe(MINUTE_MS);
-  });
-
-  test('the least value of a condition is found to a few millionths', () => {
-    fc.assert(
-      fc.property(fc.double({ min: 1, max: 1e9, noNaN: true }), (edge) => {
-        const found = leastOf({ from: 1, to: 1e9 }, (value) => value >= edge);
-        expect(found).toBeGreaterThanOrEqual(edge);
-        expect(found / edge).toBeLessThan(1.00001);
-      }),
-    );
-    expect(leastOf({ from: 2, to: 8 }, () => true)).toBe(2);
-    expect(leastOf({ from: 2, to: 8 }, () => false)).toBe(8);
   });
 });

@@ -1,16 +1,7 @@
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Purpose } from '../../src/core/ports.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { OpenHistory } from '../../src/scheduler/history-queue.ts';
-import {
-  bookRequest,
-  createEarned,
-  NARROW_RESERVES,
-  owedLane,
-  RESERVED_LANES,
-  USUAL_RESERVES,
-} from '../../src/scheduler/reserves.ts';
+import { NARROW_RESERVES, RESERVED_LANES, USUAL_RESERVES } from '../../src/scheduler/reserves.ts';
 import { createWorld, evenDevice, type Made } from './planner-world.ts';
 
 const LANES = ['live', ...RESERVED_LANES] as const;
@@ -20,11 +11,6 @@ const MUCH: OpenHistory = { day: 100_000 * DAY_MS, week: 0, rest: 0 };
 function laneOf({ decision: { lane, kind } }: Made): Lane {
   if (lane !== 'inventory') return lane;
   return kind === 'account' ? 'account' : 'devices';
-}
-
-function purposeOfLane(lane: Lane): Pick<Purpose, 'lane' | 'stream'> {
-  if (lane === 'account' || lane === 'devices') return { lane: 'inventory', stream: lane };
-  return { lane, stream: lane === 'alerts' ? 'alerts' : 'telemetry' };
 }
 
 /** The most requests between two of a lane, the beginning and the end included. */
@@ -46,16 +32,6 @@ function busyWorld(devices: number, intervalMs: number) {
     world.open('backfill', deviceId, MUCH);
   }
   return world;
-}
-
-/** Counts how long each has waited with work at hand, and expects that it is no longer than its reserve says. */
-function noteWaits(waits: Map<Lane, number>, lane: Lane, hasWork: (lane: Lane) => boolean): void {
-  for (const each of RESERVED_LANES) {
-    waits.set(each, each === lane || !hasWork(each) ? 0 : (waits.get(each) ?? 0) + 1);
-    // What it got without being owed it pays for first, up to five requests.
-    const ahead = each === 'devices' ? 200 : 5;
-    expect(waits.get(each)).toBeLessThanOrEqual((1 + ahead) / USUAL_RESERVES[each] + RESERVED_LANES.length);
-  }
 }
 
 describe('no lane starves', () => {
@@ -82,33 +58,6 @@ describe('no lane starves', () => {
       expect(live / made.length, 'and live work the rest').toBeGreaterThan(0.7);
     },
   );
-
-  test('whatever work comes and goes, a lane that has it waits no longer than its reserve says', () => {
-    const work = fc.array(fc.subarray([...RESERVED_LANES]), { minLength: 200, maxLength: 600 });
-    const others = fc.infiniteStream(fc.constantFrom(...LANES));
-    fc.assert(
-      fc.property(work, others, (steps, wanted) => {
-        const earned = createEarned();
-        const waits = new Map<Lane, number>();
-        for (const lanes of steps) {
-          const hasWork = (lane: Lane): boolean => lane === 'live' || lanes.includes(lane);
-          const owed = owedLane(earned, hasWork);
-          const other = wanted.next().value ?? 'live';
-          const lane = owed ?? (hasWork(other) ? other : 'live');
-          expect(hasWork(lane), 'what has no work is owed nothing').toBe(true);
-          bookRequest(earned, purposeOfLane(lane), hasWork, USUAL_RESERVES);
-          noteWaits(waits, lane, hasWork);
-        }
-      }),
-      { numRuns: 30 },
-    );
-  });
-
-  test('the reserves leave live work the most', () => {
-    for (const reserves of [USUAL_RESERVES, NARROW_RESERVES]) {
-      expect(Object.values(reserves).reduce((sum, floor) => sum + floor, 0)).toBeLessThan(0.2);
-    }
-  });
 
   test('the account and the listing are booked alike, and neither starves', () => {
     const world = busyWorld(300, 10 * MINUTE_MS);

@@ -1,12 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import {
   createSurprises,
+  dueMs,
   learnSurprises,
   listEveryMs,
   listPages,
+  periodsBehind,
+  streamEvents,
   surprisesPerMs,
+  UNREAD_STREAM,
 } from '../../src/scheduler/streams.ts';
 
 const USUAL = {
@@ -59,5 +63,36 @@ describe('how often the list is read', () => {
     for (let hour = 25; hour <= 80; hour += 1) learnSurprises(surprises, hour * HOUR_MS, 1000);
     expect(surprisesPerMs(surprises, 1000)).toBeLessThan(prior);
     expect(surprisesPerMs(surprises, 1000)).toBeGreaterThan(0);
+  });
+});
+
+describe('when a stream is due', () => {
+  const read = streamEvents.done(10 * MINUTE_MS);
+
+  test('at once where it was never read, then by its schedule, and not while it is read', () => {
+    expect(dueMs(UNREAD_STREAM, MINUTE_MS)).toBe(Number.NEGATIVE_INFINITY);
+    expect(dueMs(read, 2 * MINUTE_MS)).toBe(12 * MINUTE_MS);
+    expect(dueMs(streamEvents.began(read), 2 * MINUTE_MS)).toBe(Number.POSITIVE_INFINITY);
+    expect(dueMs(streamEvents.goesOn(streamEvents.began(read)), 2 * MINUTE_MS), 'more pages').toBe(-Infinity);
+    expect(dueMs(streamEvents.hastened(read), 2 * MINUTE_MS)).toBe(Number.NEGATIVE_INFINITY);
+    expect(dueMs(streamEvents.off(streamEvents.hastened(read), DAY_MS), MINUTE_MS)).toBe(DAY_MS);
+  });
+
+  test('after failures of its own at doubling times, up to two minutes; after one of the service as before', () => {
+    const began = streamEvents.began(UNREAD_STREAM);
+    expect(dueMs(streamEvents.failed(began, false, DAY_MS), MINUTE_MS)).toBe(Number.NEGATIVE_INFINITY);
+    let stream = began;
+    const rests = Array.from({ length: 7 }, () => {
+      stream = streamEvents.failed(stream, true, DAY_MS);
+      return (dueMs(stream, MINUTE_MS) - DAY_MS) / SECOND_MS;
+    });
+    expect(rests).toEqual([5, 10, 20, 40, 80, 120, 120]);
+    expect(streamEvents.done(DAY_MS).failures).toBe(0);
+  });
+
+  test('how far it is behind is told in periods, at least one, and nothing before it is due', () => {
+    expect(periodsBehind(read, 2 * MINUTE_MS, 11 * MINUTE_MS)).toBe(0);
+    expect(periodsBehind(read, 2 * MINUTE_MS, 16 * MINUTE_MS)).toBe(3);
+    expect(periodsBehind(streamEvents.hastened(read), 2 * MINUTE_MS, 11 * MINUTE_MS)).toBe(1);
   });
 });

@@ -184,7 +184,7 @@ function allowance({ allowance: { share, minute: ofMinute, day, lanes, waiting_u
   const spent = lanes.filter((lane) => lane.day > 0);
   const words = spent.map((lane) => `${laneWords(lane.lane)} ${count(lane.minute)}/${count(lane.day)}`);
   return [
-    row('Allowance', `${part(ofMinute, 'minute')}; ${part(day, 'day')}; ${Math.round(share * 100)} % of the plan's`),
+    row('Allowance', `${part(ofMinute, 'minute')}; ${part(day, 'day')}; ${percent(share)} of the plan's`),
     ...(words.length === 0 ? [] : [row('', `by lane, minute/day: ${words.join(', ')}`)]),
     ...(waiting_until === null ? [] : [row('', `spent: nothing is asked before ${moment(waiting_until)}`)]),
   ].join('');

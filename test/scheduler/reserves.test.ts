@@ -1,0 +1,121 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Purpose } from '../../src/core/ports.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import {
+  bookRequest,
+  createCommitment,
+  createEarned,
+  type Load,
+  leastOf,
+  NARROW_RESERVES,
+  owedLane,
+  RESERVED_LANES,
+  renewCommitment,
+  rulesOf,
+  staleLimitMs,
+  USUAL_RESERVES,
+} from '../../src/scheduler/reserves.ts';
+
+const LANES = ['live', ...RESERVED_LANES] as const;
+type Lane = (typeof LANES)[number];
+
+function purposeOfLane(lane: Lane): Pick<Purpose, 'lane' | 'stream'> {
+  if (lane === 'account' || lane === 'devices') return { lane: 'inventory', stream: lane };
+  return { lane, stream: lane === 'alerts' ? 'alerts' : 'telemetry' };
+}
+
+/** Counts how long each has waited with work at hand, and expects that it is no longer than its reserve says. */
+function noteWaits(waits: Map<Lane, number>, lane: Lane, hasWork: (lane: Lane) => boolean): void {
+  for (const each of RESERVED_LANES) {
+    waits.set(each, each === lane || !hasWork(each) ? 0 : (waits.get(each) ?? 0) + 1);
+    // What it got without being owed it pays for first, up to five requests.
+    const ahead = each === 'devices' ? 200 : 5;
+    expect(waits.get(each)).toBeLessThanOrEqual((1 + ahead) / USUAL_RESERVES[each] + RESERVED_LANES.length);
+  }
+}
+
+describe('reserves', () => {
+  test('whatever work comes and goes, a lane that has it waits no longer than its reserve says', () => {
+    const work = fc.array(fc.subarray([...RESERVED_LANES]), { minLength: 200, maxLength: 600 });
+    const others = fc.infiniteStream(fc.constantFrom(...LANES));
+    fc.assert(
+      fc.property(work, others, (steps, wanted) => {
+        const earned = createEarned();
+        const waits = new Map<Lane, number>();
+        for (const lanes of steps) {
+          const hasWork = (lane: Lane): boolean => lane === 'live' || lanes.includes(lane);
+          const owed = owedLane(earned, hasWork);
+          const other = wanted.next().value ?? 'live';
+          const lane = owed ?? (hasWork(other) ? other : 'live');
+          expect(hasWork(lane), 'what has no work is owed nothing').toBe(true);
+          bookRequest(earned, purposeOfLane(lane), hasWork, USUAL_RESERVES);
+          noteWaits(waits, lane, hasWork);
+        }
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  test('the reserves leave live work the most', () => {
+    for (const reserves of [USUAL_RESERVES, NARROW_RESERVES]) {
+      expect(Object.values(reserves).reduce((sum, floor) => sum + floor, 0)).toBeLessThan(0.2);
+    }
+  });
+});
+
+describe('when a page is worth a request', () => {
+  test('the limit of staleness wastes a small part, and falls as requests grow', () => {
+    const intervalsMs = Array.from({ length: 500 }, (_, index) => (10 + index * 7) * SECOND_MS);
+    const limits = [1000, 4000, 16_000].map((perDay) =>
+      staleLimitMs(intervalsMs, { pageSize: 200, requestsPerMs: perDay / DAY_MS }),
+    );
+    expect(limits).toEqual(limits.toSorted((a, b) => b - a));
+    expect(new Set(limits).size).toBe(3);
+    expect(staleLimitMs([], { pageSize: 200, requestsPerMs: 1 })).toBe(MINUTE_MS);
+  });
+
+  test('the least value of a condition is found to a few millionths', () => {
+    fc.assert(
+      fc.property(fc.double({ min: 1, max: 1e9, noNaN: true }), (edge) => {
+        const found = leastOf({ from: 1, to: 1e9 }, (value) => value >= edge);
+        expect(found).toBeGreaterThanOrEqual(edge);
+        expect(found / edge).toBeLessThan(1.00001);
+      }),
+    );
+    expect(leastOf({ from: 2, to: 8 }, () => true)).toBe(2);
+    expect(leastOf({ from: 2, to: 8 }, () => false)).toBe(8);
+  });
+});
+
+describe('whether the readings fit', () => {
+  const usual = { freshnessMs: MINUTE_MS, sweepMs: 6 * HOUR_MS, goneMs: DAY_MS, pageSize: 200 };
+  /** So many pages a day are made and carried. */
+  const load = (made: number, carried: number): Load => ({
+    pageSize: 200,
+    readingsPerMs: (made * 200 * 0.97) / DAY_MS,
+    intervalsMs: () => [10 * SECOND_MS],
+    carriedPerMs: carried / DAY_MS,
+  });
+
+  test('is looked at again when it changes, and hourly; it does not flutter', () => {
+    const commitment = createCommitment();
+    expect(renewCommitment(commitment, load(500, 1000), 0), 'first: the slack is known now').toBe(true);
+    expect(renewCommitment(commitment, load(980, 1000), 1), 'it does not fit any more').toBe(true);
+    expect(commitment.isOver).toBe(true);
+    expect(rulesOf(commitment, usual)).toMatchObject({ isInTurn: true, slackMs: 0, sweepMs: 6 * HOUR_MS });
+    expect(renewCommitment(commitment, load(950, 1000), 2), 'a little less is not enough to come back').toBe(false);
+    expect(commitment.isOver).toBe(true);
+    expect(renewCommitment(commitment, load(890, 1000), 3)).toBe(true);
+    expect(commitment.isOver).toBe(false);
+    expect(rulesOf(commitment, usual)).toMatchObject({ isInTurn: false, staleMs: Number.POSITIVE_INFINITY });
+  });
+
+  test('what has moved a little has nobody put in order anew, what has moved far has once an hour', () => {
+    const commitment = createCommitment();
+    renewCommitment(commitment, load(100, 1000), 0);
+    expect(renewCommitment(commitment, load(100, 3000), HOUR_MS - 1)).toBe(false);
+    expect(renewCommitment(commitment, load(100, 1100), HOUR_MS)).toBe(false);
+    expect(renewCommitment(commitment, load(100, 3000), 2 * HOUR_MS)).toBe(true);
+  });
+});
