@@ -14,7 +14,7 @@ import { RequestsSpentError } from '../core/check.ts';
 import type { Observe } from '../core/events.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
 import type { Clock, Ledger, Purpose, Random, RequestLane } from '../core/ports.ts';
-import type { PlanFigures, WindowFigures } from '../core/quota.ts';
+import type { PlanFigures, WaitReason, WindowFigures } from '../core/quota.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import { type EpochMs, MINUTE_MS } from '../core/time.ts';
 import { createAccounting } from './accounting.ts';
@@ -60,6 +60,8 @@ export interface RateLimiterFigures {
   readonly day: WindowFigures;
   /** Until when the next request has to wait, in server time; `null` where it may go now. */
   readonly waitingUntilMs: EpochMs | null;
+  /** What it has to wait for; `null` where it may go now. */
+  readonly waitingFor: WaitReason | null;
 }
 
 export interface RateLimiter {
@@ -178,7 +180,8 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
       const nowMs = clock.monoMs();
       const { minute, day, turn } = quota.figures(nowMs, options.plan());
       const waitMs = turn.atMs - nowMs;
-      return { minute, day, waitingUntilMs: waitMs < LEAST_WAIT_MS ? null : Math.ceil(accounting.nowMs() + waitMs) };
+      if (waitMs < LEAST_WAIT_MS) return { minute, day, waitingUntilMs: null, waitingFor: null };
+      return { minute, day, waitingUntilMs: Math.ceil(accounting.nowMs() + waitMs), waitingFor: turn.reason };
     },
   };
 }

@@ -18,11 +18,14 @@ export function planFigures(store: Store): { perMinute: number | null; perDay: n
 /** Shorter waits are the even pace, and no waiting that anybody needs to know of. */
 const WAIT_TOLD_MS = 3000;
 
+/** The windows and the wait, as they are shown. */
+type AllowanceFigures = Omit<RateLimiterFigures, 'waitingFor'>;
+
 /** Both windows, and until when the program waits, where that is worth telling. */
 export function allowanceNow(
   limiter: RateLimiter,
   { nowMs, rest }: { nowMs: number; rest: Rest | null },
-): RateLimiterFigures {
+): AllowanceFigures {
   const { minute, day, waitingUntilMs: pacedUntilMs } = limiter.figures();
   // The day's budget is spread over the day.
   const untilMs = pacedUntilMs ?? (rest?.reason === 'day' ? rest.untilMs : null);
@@ -31,7 +34,7 @@ export function allowanceNow(
 
 /** The allowance as the status shows it. @param share `api.share`. */
 export function allowanceStatus(
-  { minute, day, waitingUntilMs }: RateLimiterFigures,
+  { minute, day, waitingUntilMs }: AllowanceFigures,
   share: number,
 ): Omit<AllowanceStatus, 'lanes'> {
   return { share, minute, day, waiting_until: waitingUntilMs === null ? null : formatExact(msToNs(waitingUntilMs)) };

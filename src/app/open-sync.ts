@@ -39,8 +39,8 @@ import { createStreamTracker, oncePerStream } from '../report/stream-status.ts';
 import type { BackfillSettings } from '../scheduler/backfill.ts';
 import type { DayFigures } from '../scheduler/day-budget.ts';
 import type { PollSettings } from '../scheduler/device-outlook.ts';
-import { createPlanning, type Planning } from '../scheduler/planning.ts';
-import { createProgressWatch, type ProgressWatch } from '../scheduler/progress-watch.ts';
+import { createPlanning, noteBooked, noteForPlanning, type Planning } from '../scheduler/planning.ts';
+import { createStanding, type Standing } from '../scheduler/standing.ts';
 import { API_WORKSPACE } from '../store/facts.ts';
 import { createDisk } from '../store/look/place.ts';
 import { type OpenStore, openStore } from '../store/store.ts';
@@ -73,9 +73,9 @@ export interface Sync extends FigureSource, Pick<Asking, 'askerOf' | 'learnt'> {
   readonly deliverers: readonly Deliverer[];
   /** The databases that these deliver to, in the same order. */
   readonly destinations: readonly DestinationOptions[];
-  readonly watch: ProgressWatch;
   readonly trouble: Trouble;
   readonly planning: Planning;
+  readonly standing: Standing;
   /** Resolves when a request could go at once. */
   readonly untilTurn: (signal: AbortSignal) => Promise<void>;
   /** What `runMaintenance` and `maintainOnce` need. */
@@ -89,6 +89,8 @@ export interface Sync extends FigureSource, Pick<Asking, 'askerOf' | 'learnt'> {
     /** Its requests of the last day, in server time, ascending. */
     sentMs(): EpochMs[];
   };
+  /** Whether no request may be made now for lack of quota; the even pace of requests alone is no such wait. */
+  waitsForQuota(): boolean;
   /** Until when nothing may be asked for lack of allowance, RFC 3339; `null` while something may. */
   waitingUntil(): string | null;
   /** Of all loops, and of the one that makes the requests. */
@@ -126,7 +128,6 @@ export function openSync(options: SyncOptions): Sync {
 function assemble(options: SyncOptions, { store, ledger, maintenance, jobs, facts, close }: OpenStore): Sync {
   const { clock, random } = options;
   const serverClock = createServerClock(clock);
-  const watch = createProgressWatch(clock, serverClock.nowMs);
   const streams = createStreamTracker({ serverNowMs: serverClock.nowMs, monoMs: clock.monoMs });
   const deliverers: Deliverer[] = [];
   const workspaceKnown = createWorkspaceGate();
@@ -135,7 +136,6 @@ function assemble(options: SyncOptions, { store, ledger, maintenance, jobs, fact
   const requests = watchRequests(heartbeats, pulse, options.api.timeoutMs);
   let planReadings = 0;
   const tell = (event: AppEvent): void => {
-    watch.observe(event);
     streams.observe(event);
     trouble.observe(event);
     if (event.type === 'workspace-known') planReadings += 1;
@@ -160,7 +160,7 @@ function assemble(options: SyncOptions, { store, ledger, maintenance, jobs, fact
     onLook: requests.onLook,
     onBooked: (purpose) => {
       requests.onBooked();
-      planning.booked(purpose);
+      noteBooked(planning, purpose);
     },
   });
   const filterNotes = createFilterNotes(options.settings.filter, { store, observe });
@@ -190,20 +190,20 @@ function assemble(options: SyncOptions, { store, ledger, maintenance, jobs, fact
     return { ...window, minuteBudget: minute.budget };
   };
   const planning = createPlanning({ context, schedules, polls, share: options.api.share, day });
-  listeners.push(planning.observe);
+  listeners.push((event) => noteForPlanning(planning, event));
   for (const each of options.destinations) {
     const { to, clock: beating } = watchedDelivery(heartbeats, clock, each);
     const deliverer = createDeliverer({ store, clock: beating, random, observe }, to);
     deliverers.push(deliverBehind(workspaceKnown, deliverer));
   }
-  const fleet = createFleetScanner({ context, staleMs: planning.staleMs, pulse: heartbeats.pulse('figures') });
-  const allowance = () => allowanceNow(limiter, { nowMs: serverClock.nowMs(), rest: planning.rest() });
+  const fleet = createFleetScanner({ context, staleMs: planning.demand.staleMs, pulse: heartbeats.pulse('figures') });
+  const allowance = () => allowanceNow(limiter, { nowMs: serverClock.nowMs(), rest: planning.rest });
   const source = createFigures({ context, deliverers, allowance, planning, streams, room, fleet, jobs, facts });
   const reported: DeviceReportParts = {
     context,
     deliverers,
     allowance: () => allowanceStatus(allowance(), options.api.share),
-    staleMs: planning.staleMs,
+    staleMs: planning.demand.staleMs,
     streams,
     room,
     facts,
@@ -216,9 +216,9 @@ function assemble(options: SyncOptions, { store, ledger, maintenance, jobs, fact
     scanner: takingTurns(createPageScanner(context)),
     deliverers,
     destinations: options.destinations,
-    watch,
     trouble,
     planning,
+    standing: createStanding(),
     untilTurn: limiter.untilTurn,
     heartbeats,
     pulse,
@@ -245,6 +245,7 @@ function assemble(options: SyncOptions, { store, ledger, maintenance, jobs, fact
       },
       sentMs: () => ledger.sentSince(serverClock.nowMs() - DAY_MS, 'backfill'),
     },
+    waitsForQuota: () => !['pace', null].includes(limiter.figures().waitingFor),
     waitingUntil: () => allowanceStatus(allowance(), options.api.share).waiting_until,
     listen: (listener) => void listeners.push(listener),
     report: () => reportNow(reported),
@@ -256,9 +257,4 @@ function assemble(options: SyncOptions, { store, ledger, maintenance, jobs, fact
 }
 
 /** What shows that the workspace is the right one, or that the API is not there to tell. */
-const UNGATING: ReadonlySet<AppEvent['type']> = new Set([
-  'workspace-known',
-  'pass-failed',
-  'stream-failed',
-  'key-refused',
-]);
+const UNGATING: ReadonlySet<AppEvent['type']> = new Set(['workspace-known', 'stream-failed', 'key-refused']);

@@ -47,6 +47,7 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
       ...sync,
       key: options.key,
       beside: [
+        ...sync.deliverers.map(({ run }) => run),
         (stop) => tickAgainAndAgain({ look, sync, voice }, stop),
         (stop) => runMaintenance({ ...sync.housekeeping, clock: houseClock }, stop),
         sync.fleet.run,

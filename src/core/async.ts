@@ -34,7 +34,8 @@ export function linkAbort(...others: readonly AbortSignal[]): LinkedAbort {
 /**
  * Runs several pieces of work side by side until the first of them ends; then the others are told to stop and waited for.
  *
- * @param reason what the others are aborted with. @returns what the first returned. @throws what the first threw.
+ * @param reason what the others are aborted with where the first has returned; where it threw, they are aborted with what
+ * it threw. @returns what the first returned. @throws what the first threw.
  */
 export async function firstOf<T>(
   works: readonly ((signal: AbortSignal) => Promise<T>)[],
@@ -44,6 +45,9 @@ export async function firstOf<T>(
   const running = works.map((work) => work(link.signal));
   try {
     return await Promise.race(running);
+  } catch (error) {
+    link.abort(error);
+    throw error;
   } finally {
     link.release();
     link.abort(new Error(reason));

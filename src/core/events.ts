@@ -199,10 +199,6 @@ type SyncEvent =
   | { readonly type: 'key-exchanged' }
   /** A key that was refused is taken again, or the one that has come in its place. */
   | { readonly type: 'key-accepted' }
-  | { readonly type: 'pass-started'; readonly devices: number }
-  | { readonly type: 'pass-failed'; readonly message: string; readonly waitMs: number }
-  /** One that came after it went through. */
-  | { readonly type: 'pass-back' }
   /** Once in the life of a process: everything that can be had is held, and is being kept up with from now on. */
   | {
       readonly type: 'first-fill-done';

@@ -303,12 +303,6 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   'key-exchanged': info('the key was exchanged: going on with the new one', {
     repeats: { ends: () => 'key', isNews: true },
   }),
-  'pass-started': debug('a pass begins', { fields: ({ devices }) => ({ devices }) }),
-  'pass-failed': warn(({ message }) => `a pass failed: ${message}`, {
-    fields: ({ waitMs }) => waitSeconds(waitMs),
-    repeats: { outage: () => 'pass' },
-  }),
-  'pass-back': info('a pass went through again', { repeats: { ends: () => 'pass' } }),
   'first-fill-done': info(
     ({ devices, withGaps }) =>
       withGaps === 0

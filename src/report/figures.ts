@@ -23,7 +23,7 @@ interface FiguresParts {
   readonly deliverers: readonly Pick<Deliverer, 'name' | 'destinationId' | 'held' | 'deliveredLines'>[];
   /** As it stands; the wait in the server's time. */
   readonly allowance: () => Figures['allowance'];
-  readonly planning: Pick<Planning, 'figures' | 'staleMs'>;
+  readonly planning: Pick<Planning, 'planner' | 'demand'>;
   readonly streams: Pick<StreamTracker, 'list'>;
   readonly room: Pick<Room, 'status'>;
   readonly fleet: Pick<FleetScanner, 'scan' | 'ageMs'>;
@@ -45,7 +45,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
   const totals = remembered(clock, store.totals);
   const watchJobs = createJobWatch(clock);
   const figures = (): Figures => {
-    const { droppedHints, openHistoryMs } = planning.figures();
+    const { droppedHints, openHistoryMs } = planning.planner.figures();
     const { lines, bytes } = totals();
     const { usedBytes, maxBytes, diskFreeBytes, full } = parts.room.status();
     return {
@@ -53,7 +53,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
       streams: parts.streams.list(),
       fleet: fleet.scan()?.figures ?? null,
       fleetAgeSeconds: fleet.ageMs() / SECOND_MS,
-      freshnessTargetSeconds: openSeconds({ context, staleMs: planning.staleMs }),
+      freshnessTargetSeconds: openSeconds({ context, staleMs: planning.demand.staleMs }),
       hintsWrong: droppedHints,
       historyOpenSeconds: Object.values(openHistoryMs).reduce((sum, ms) => sum + ms, 0) / SECOND_MS,
       jobs: watchJobs(jobs.open()),

@@ -23,7 +23,7 @@ import type { SyncContext, SyncSettings } from '../ingest/context.ts';
 import { keptDevices } from '../ingest/filter.ts';
 import { horizonNow, openSeconds } from '../ingest/horizon.ts';
 import { meanPeriodMs } from '../scheduler/estimate.ts';
-import { phaseOf } from '../scheduler/planning-settings.ts';
+import { phaseOf } from '../scheduler/planning.ts';
 import { type DeviceSums, type DeviceView, snapshotDevice, sumUp } from './device-snapshot.ts';
 import { type StreamTracker, wasListed } from './stream-status.ts';
 

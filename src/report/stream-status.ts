@@ -81,7 +81,6 @@ function newStream(): StreamState {
 
 function takeIn(state: TrackerState, event: AppEvent, { serverNowMs, monoMs }: Clocks): void {
   switch (event.type) {
-    case 'pass-failed':
     case 'service-trouble':
       state.problem = event.message;
       return;

@@ -6,13 +6,13 @@
  * it may end anywhere, and the next one goes on where it was.
  */
 
-import { type CoveredSpan, holesIn } from '../core/coverage.ts';
+import type { CoveredSpan } from '../core/coverage.ts';
 import { UserError } from '../core/faults.ts';
 import { type Interval, type Intervals, normalize, subtract } from '../core/intervals.ts';
 import { createSendLog } from '../core/quota.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { BackfillArgs } from '../core/state/job-args.ts';
-import type { Gap } from '../core/state/telemetry.ts';
+import type { Gap, TelemetryState } from '../core/state/telemetry.ts';
 import { DAY_MS, DAY_NS, type EpochMs, type EpochNs, MINUTE_MS, maxNs, minNs } from '../core/time.ts';
 import type { Horizon, SyncContext } from '../ingest/context.ts';
 import { keptDevices } from '../ingest/filter.ts';
@@ -20,7 +20,7 @@ import { horizonNow, limitFor } from '../ingest/horizon.ts';
 import { isResting } from '../ingest/named-gaps.ts';
 import { noteApart } from './apart.ts';
 import { openOf } from './device-view.ts';
-import { NOTHING_OPEN, type OpenHistory, type Reach } from './history-queue.ts';
+import { type Goal, gapsToAsk, newestGap } from './goal.ts';
 
 export interface BackfillSettings {
   readonly args: BackfillArgs;
@@ -34,20 +34,15 @@ export interface BackfillSettings {
   readonly isBeside: boolean;
 }
 
-export interface Backfill {
+export interface Backfill extends Goal {
   readonly args: BackfillArgs;
   readonly to: EpochNs;
   readonly startedMs: EpochMs;
   readonly pace: BackfillPace;
   /** The ids of its devices, in the order of the inventory. */
   readonly deviceIds: readonly string[];
-  covers(deviceId: string): boolean;
   /** What it wants of a device that is there, as far as that is known by now. */
   wanted(deviceId: string): Interval;
-  /** How much of it is worth a request now. @param others what others are at. */
-  open(deviceId: string, others: Intervals): OpenHistory;
-  /** What is to be asked next; `null` where there is nothing now. */
-  next(deviceId: string, reach: Reach, others: Intervals): Interval | null;
 }
 
 /** For so long after the start what is newest is left to live work, which is about to ask for it. */
@@ -80,33 +75,45 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
     return beginningOfAll({ spans: store.telemetry(deviceId).spans, seenAt, to });
   };
   const wanted = (deviceId: string): Interval => ({ from: minNs(fromOf(deviceId), to), to });
-  const holes = (deviceId: string, others: Intervals): Intervals => {
-    const state = store.telemetry(deviceId);
+  const limitNow = (state: TelemetryState): EpochNs | null => {
     const now = horizonNow(context);
+    return now && limitFor(now, state);
+  };
+  const openGaps = (deviceId: string, others: Intervals): Intervals => {
+    if (!devices.has(deviceId)) return [];
+    const state = store.telemetry(deviceId);
     const nowMs = serverClock.nowMs();
     const whole = wanted(deviceId);
-    const gaps = store.gaps(deviceId);
-    const givenUp = normalize(gaps.filter(({ reason }) => reason === 'beyond allowance').map(stretchOf));
-    return holesToAsk({
+    const isTopLeft = isBeside && nowMs - startedMs < LEFT_TO_LIVE_MS;
+    const top = isTopLeft ? (state.spans.at(-1)?.to ?? whole.from) : to;
+    const named = store.gaps(deviceId);
+    const givenUp = normalize(named.filter(({ reason }) => reason === 'beyond allowance').map(stretchOf));
+    return gapsToAsk({
       spans: state.spans,
       // A settle that has grown meanwhile counts.
-      wanted: now === null ? whole : { from: whole.from, to: maxNs(minNs(to, limitFor(now, state)), whole.from) },
-      resting: normalize(gaps.filter((gap) => isResting(gap, 'backfill', nowMs)).map(stretchOf)),
+      wanted: { from: whole.from, to: [to, top, limitNow(state) ?? to].reduce(minNs) },
+      resting: normalize(named.filter((gap) => isResting(gap, 'backfill', nowMs)).map(stretchOf)),
       others: withoutGivenUp(others, givenUp),
-      leavesTop: isBeside && nowMs - startedMs < LEFT_TO_LIVE_MS,
     });
   };
+  const pace = createBackfillPace({ ...args, startedMs, sentMs: settings.sentMs, budgets: settings.budgets });
   return {
     args,
     to,
     startedMs,
-    pace: createBackfillPace({ ...args, startedMs, sentMs: settings.sentMs, budgets: settings.budgets }),
+    pace,
     deviceIds: [...devices.keys()],
     covers: (deviceId) => devices.has(deviceId),
     wanted,
-    open: (deviceId, others) => (devices.has(deviceId) ? openOf(holes(deviceId, others), horizon.limit) : NOTHING_OPEN),
-    next: (deviceId, reach, others) =>
-      devices.has(deviceId) ? newestHole(holes(deviceId, others), reach, horizon.limit) : null,
+    open: (deviceId, others) => openOf(openGaps(deviceId, others), horizon.limit),
+    next: (deviceId, reach, others) => {
+      const range = newestGap(openGaps(deviceId, others), reach, horizon.limit);
+      const limit = limitNow(store.telemetry(deviceId)) ?? to;
+      // It has an end of its own, also where that is all that can be claimed: it is always asked for with an upper bound.
+      return range && { range, limit: limit + 1n, lane: 'backfill' };
+    },
+    freeAtMs: pace.freeAtMs,
+    sent: pace.sent,
   };
 }
 
@@ -147,10 +154,10 @@ function whyNot(isLeftOut: boolean): string {
  * that rested for a season or a year is found again. No window proves more than itself, so some such rule there must be;
  * and where one window could reach over all of time, every hour that it claims would become a `coverage_hour` point.
  */
-export const QUIET_ENDS_NS = 400n * DAY_NS;
+const QUIET_ENDS_NS = 400n * DAY_NS;
 
 /** What is known of how far back a device goes. */
-export interface OldestSigns {
+interface OldestSigns {
   readonly spans: readonly CoveredSpan[];
   /** `last_seen_at` and `location_updated_at`: it was there by then. */
   readonly seenAt: readonly (EpochNs | null)[];
@@ -159,7 +166,7 @@ export interface OldestSigns {
 }
 
 /** Where `all` begins of a device, as far as is known by now: it moves back with each older reading. */
-export function beginningOfAll({ spans, seenAt, to }: OldestSigns): EpochNs {
+function beginningOfAll({ spans, seenAt, to }: OldestSigns): EpochNs {
   const oldest = oldestReading(spans);
   const signs = [to, oldest, ...seenAt].filter((at) => at !== null);
   return maxNs(signs.reduce(minNs) - QUIET_ENDS_NS, 0n);
@@ -173,36 +180,6 @@ export function oldestReading(spans: readonly CoveredSpan[]): EpochNs | null {
 /** Whether what is held of a stretch has readings in it, as far as the edges of what is held tell. */
 export function hasReadings(spans: readonly CoveredSpan[], { from, to }: Interval): boolean {
   return spans.some(({ first, last }) => first !== null && last !== null && first.at < to && last.at >= from);
-}
-
-export interface WantedHoles {
-  readonly spans: readonly CoveredSpan[];
-  readonly wanted: Interval;
-  /** Named gaps that are not worth another try yet. */
-  readonly resting: Intervals;
-  /** What others are at, and need not be asked for here. */
-  readonly others: Intervals;
-  /** Whether what lies above all that is held is left to others. */
-  readonly leavesTop: boolean;
-}
-
-/** The holes that are worth a request now, ascending. */
-export function holesToAsk({ spans, wanted, resting, others, leavesTop }: WantedHoles): Intervals {
-  const top = spans.at(-1)?.to ?? wanted.from;
-  const to = leavesTop ? minNs(wanted.to, maxNs(top, wanted.from)) : wanted.to;
-  if (wanted.from >= to) return [];
-  return subtract(subtract(holesIn({ from: wanted.from, to }, spans), resting), others);
-}
-
-const REACH_NS: Readonly<Record<Reach, bigint | null>> = { day: DAY_NS, week: 7n * DAY_NS, rest: null };
-
-/** The newest of the holes, as far as it lies in a reach counted back from a time; `null` where none does. */
-export function newestHole(holes: Intervals, reach: Reach, now: EpochNs): Interval | null {
-  const hole = holes.at(-1);
-  const back = REACH_NS[reach];
-  if (hole === undefined) return null;
-  const from = back === null ? hole.from : maxNs(hole.from, now - back);
-  return from < hole.to ? { from, to: hole.to } : null;
 }
 
 export interface PaceSettings {

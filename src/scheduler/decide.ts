@@ -108,16 +108,18 @@ export function decide(state: PlannerState, nowMs: number): Decision | Rest {
   if (daySpent !== null) return daySpent;
   const live = liveNow(state, nowMs);
   return (
-    // 1. A lane that its reserve owes a request.
+    // 1. A stream that somebody asks for now.
+    hastenedStream(state, nowMs) ??
+    // 2. A lane that its reserve owes a request.
     owedRequest(state, nowMs) ??
-    // 2. A listing that is worth its requests.
+    // 3. A listing that is worth its requests.
     worthwhileListing(state, nowMs) ??
-    // 3. Live work, alerts and the account, by how far each is behind its schedule: where the quota cannot carry the
+    // 4. Live work, alerts and the account, by how far each is behind its schedule: where the quota cannot carry the
     // schedules, all are stretched evenly.
     mostOverdue(state, live, nowMs) ??
-    // 4. With what the day has to spare: a listing by its schedule, first history, backfill, idle polls, reading again.
+    // 5. With what the day has to spare: a listing by its schedule, first history, backfill, idle polls, reading again.
     spareRequest(state, nowMs) ??
-    // 5. Nothing is due.
+    // 6. Nothing is due.
     idleRest(state, nowMs)
   );
 }
@@ -132,6 +134,11 @@ function liveNow(state: PlannerState, nowMs: number): LivePick | null {
   if (isTelemetryOff(state, nowMs)) return null;
   advance(state.devices, nowMs);
   return pickLive(state.devices, nowMs);
+}
+
+function hastenedStream(state: PlannerState, nowMs: number): Decision | null {
+  const kind = ROUND_KINDS.find((each) => state.streams[each].isUrgent && isDue(state, each, nowMs));
+  return kind === undefined ? null : roundOf(kind);
 }
 
 function owedRequest(state: PlannerState, nowMs: number): Decision | null {

@@ -297,7 +297,7 @@ function shareThatFits(input: DemandInput, of: Shortfall['of']): number | null {
 }
 
 export interface DemandWatch {
-  look(): void;
+  look(askedFor: AskedFor): void;
   /** How old readings become as a matter of course where the allowance is short, in ms; 0 where it is not. */
   staleMs(): number;
 }
@@ -320,28 +320,25 @@ function noteStale(store: Pick<Store, 'fact' | 'keepFact'>, ms: number): void {
 const WORTH_TELLING = 1.25;
 const TELL_EVERY_MS = HOUR_MS;
 
-/** @param asked the schedules in force. @param rates as they are known now. */
-export function createDemandWatch(
-  { store, observe, clock }: Pick<SyncContext, 'store' | 'observe' | 'clock'>,
-  { asked, rates, othersPerDay }: { asked: () => PlannerSettings; rates: () => Rates; othersPerDay: () => number },
-): DemandWatch {
-  const note = (): void => noteStale(store, told?.shortfall.freshness.p95Ms ?? 0);
+/** What is asked for: the schedules in force, how fast the devices report, and what others use of the day's quota. */
+export interface AskedFor {
+  readonly asked: PlannerSettings;
+  /** A look at each device. */
+  readonly rates: () => Rates;
+  readonly othersPerDay: number;
+}
+
+/** Nothing was told yet. */
+export function createDemandWatch({
+  store,
+  observe,
+  clock,
+}: Pick<SyncContext, 'store' | 'observe' | 'clock'>): DemandWatch {
   let told: { readonly shortfall: Shortfall; readonly atMs: number } | null = null;
-  const now = (): Shortfall | null => {
-    const plan = store.account()?.plan;
-    const known = rates();
-    if (plan === undefined || known.knownMs.length + known.unknown === 0) return null;
-    return shortfallOf(
-      demandInput(asked(), known, {
-        perMinute: plan.requestsPerMinute,
-        perDay: plan.requestsPerDay,
-        othersPerDay: othersPerDay(),
-      }),
-    );
-  };
+  const note = (): void => noteStale(store, told?.shortfall.freshness.p95Ms ?? 0);
   return {
-    look: () => {
-      const shortfall = now();
+    look: (askedFor) => {
+      const shortfall = shortfallNow(store, askedFor);
       if (shortfall === null) {
         if (told !== null) observe({ type: 'allowance-enough' });
         told = null;
@@ -355,6 +352,15 @@ export function createDemandWatch(
     },
     staleMs: () => told?.shortfall.freshness.p95Ms ?? 0,
   };
+}
+
+function shortfallNow(store: Pick<Store, 'account'>, { asked, rates, othersPerDay }: AskedFor): Shortfall | null {
+  const plan = store.account()?.plan;
+  if (plan === undefined) return null;
+  const known = rates();
+  if (known.knownMs.length + known.unknown === 0) return null;
+  const { requestsPerMinute: perMinute, requestsPerDay: perDay } = plan;
+  return shortfallOf(demandInput(asked, known, { perMinute, perDay, othersPerDay }));
 }
 
 function demandInput(

@@ -33,6 +33,7 @@
  * has come it goes first, and where the quota cannot carry all readings every device gets its newest page in turn.
  */
 
+import { MINUTE_MS } from '../core/time.ts';
 import {
   type DeviceFacts,
   type Hole,
@@ -149,6 +150,8 @@ export function createDeviceQueue(rules: OutlookRules): DeviceQueue {
   };
 }
 
+/** How long one rests after a failure that is asked for its history alone. */
+const UNTRACKED_REST_MS = MINUTE_MS;
 /** So many devices are moved on in one look at most: after a start all are due at once, and no decision takes long. */
 const MOVES = 200;
 
@@ -229,7 +232,7 @@ export function noteDeviceAnswer(queue: DeviceQueue, deviceId: string, answer: T
 /** It could not be asked by a fault of its own. @returns until when it rests. */
 export function noteDeviceFailure(queue: DeviceQueue, deviceId: string, nowMs: number): number {
   const device = queue.devices.get(deviceId);
-  if (device === undefined) return nowMs;
+  if (device === undefined) return nowMs + UNTRACKED_REST_MS;
   noteFailure(device.facts, nowMs);
   move(queue, device, 'failed');
   return device.facts.restMs;

@@ -1,19 +1,24 @@
 /**
- * The loop that follows the planner: at each moment at which the allowance has a request to give, the one that is worth
- * most is made.
+ * The loop that follows the planner: at each moment at which the quota has a request to give, it carries out the task
+ * that is worth most.
  *
  * Promises: nothing is decided before it can be sent, so that what comes meanwhile counts; each decision comes back to
- * the planner by exactly one answer; one device's trouble rests that device, the service's is waited out; what only
- * somebody else can mend ends the loop.
+ * the planner by exactly one answer; one device's trouble rests that device, an outage of the service is waited out; what
+ * only somebody else can mend ends the loop. A task about a device stops after the first page that proved something, so
+ * that the next request is the most valuable one again.
  */
 import { StateFullError } from '../core/archive-room.ts';
+import { holesIn } from '../core/coverage.ts';
 import { ApiFault } from '../core/faults.ts';
 import type { Pulse } from '../core/heartbeats.ts';
-import { HOUR_MS, SECOND_MS } from '../core/time.ts';
+import type { Interval } from '../core/intervals.ts';
+import { DAY_NS, HOUR_MS, maxNs, minNs, msToNs, nsToMs, SECOND_MS, SECOND_NS } from '../core/time.ts';
+import type { SyncContext } from '../ingest/context.ts';
+import { nameGap } from '../ingest/named-gaps.ts';
 import { ANSWERED_LATELY_MS, type Trouble } from '../ingest/outage.ts';
-import { NOTHING_SCANNED, type PageScanner, type ScanTask } from '../ingest/page-scan.ts';
+import { NOTHING_SCANNED, type PageScanner, type ScanResult, type ScanTask } from '../ingest/page-scan.ts';
 import type { Rereading } from '../ingest/reread.ts';
-import { type ErrandParts, errandFor, tailAnswer } from './errand.ts';
+import type { TailAnswer } from './device-outlook.ts';
 import {
   type Decision,
   type HistoryDecision,
@@ -22,9 +27,25 @@ import {
   type RoundDecision,
   type TailDecision,
 } from './planner-types.ts';
-import { nameUnreachable } from './telemetry.ts';
+import {
+  advancePlanning,
+  nextPiece,
+  openHistory,
+  type Planning,
+  plannedMs,
+  reopenDevice,
+  setRest,
+  takeInStream,
+  type Viewed,
+  viewDevice,
+  weighDemand,
+} from './planning.ts';
+import { noteFailed, noteRead, noteWorked, type Standing } from './standing.ts';
 
-export interface DispatchParts extends ErrandParts {
+export interface DispatchParts {
+  readonly context: SyncContext;
+  readonly planning: Planning;
+  readonly standing: Standing;
   readonly scanner: PageScanner;
   readonly trouble: Trouble;
   /** Resolves when a request could go at once and nobody else waits for it. */
@@ -33,7 +54,7 @@ export interface DispatchParts extends ErrandParts {
   /** Shows that this loop moves. */
   readonly pulse: Pulse;
   /** Reads a stream as a whole. @returns whether the key may read it. */
-  readonly readRound: (kind: RoundDecision['kind'], signal: AbortSignal) => Promise<boolean>;
+  readonly readStream: (kind: RoundDecision['kind'], signal: AbortSignal) => Promise<boolean>;
 }
 
 /** The longest rest at a stretch: clocks may jump meanwhile. */
@@ -61,7 +82,7 @@ export async function followPlan(given: DispatchParts, signal: AbortSignal): Pro
   const underWay = new Set<Promise<void>>();
   const failure: { cause: unknown; isSet: boolean } = { cause: null, isSet: false };
   const begin = (decision: Decision): void => {
-    planning.planner().began(decision, planning.nowMs());
+    planning.planner.began(decision, plannedMs(planning));
     const work = carryOut(parts, decision, signal)
       .catch((cause: unknown) => {
         if (!failure.isSet) Object.assign(failure, { cause, isSet: true });
@@ -81,11 +102,11 @@ export async function followPlan(given: DispatchParts, signal: AbortSignal): Pro
         continue;
       }
       pulse.beat(LONGEST_REST_MS);
-      await untilRoom(parts, signal);
+      await untilRoom(context, signal, pulse);
       await trouble.pass(signal, pulse.beat);
       await parts.untilTurn(signal);
-      const next = planning.planner().next(planning.nowMs());
-      planning.resting(next.kind === 'rest' ? next : null);
+      const next = planning.planner.next(advancePlanning(planning));
+      setRest(planning, next.kind === 'rest' ? next : null);
       if (next.kind !== 'rest') begin(next);
       else await rest(parts, next, signal);
     }
@@ -95,33 +116,38 @@ export async function followPlan(given: DispatchParts, signal: AbortSignal): Pro
   }
 }
 
-async function untilRoom({ context, pulse }: DispatchParts, signal: AbortSignal): Promise<void> {
-  while (!context.room().ok) {
-    pulse.beat(ROOM_LOOK_MS);
-    await context.clock.sleep(ROOM_LOOK_MS, signal);
+/** Where the state is full, nothing is asked for that would make it grow; delivery goes on and makes room. */
+export async function untilRoom({ room, clock }: SyncContext, signal: AbortSignal, pulse?: Pulse): Promise<void> {
+  while (!room().ok) {
+    pulse?.beat(ROOM_LOOK_MS);
+    await clock.sleep(ROOM_LOOK_MS, signal);
   }
 }
 
 async function rest({ planning, trouble }: DispatchParts, { untilMs }: Rest, signal: AbortSignal): Promise<void> {
   // The one that was to try has nothing to ask.
   trouble.done();
-  const waitMs = Math.max(1, Math.min(LONGEST_REST_MS, Math.ceil(untilMs - planning.nowMs())));
+  const waitMs = Math.max(1, Math.min(LONGEST_REST_MS, Math.ceil(untilMs - plannedMs(planning))));
   await planning.wakeUp.wait(waitMs, signal);
 }
 
 /** Carries a decision out and tells the planner what came of it. @throws what ends a session. */
 async function carryOut(parts: Running, decision: Decision, signal: AbortSignal): Promise<void> {
-  const { context, planning, trouble } = parts;
+  const { context, planning, standing, trouble } = parts;
   const beganMs = context.clock.monoMs();
-  const planner = planning.planner();
-  const fail = (isOwn: boolean): void => planner.failed(decision, { isOwn }, planning.nowMs());
+  const { planner } = planning;
+  const fail = (isOwn: boolean): void => planner.failed(decision, { isOwn }, plannedMs(planning));
   try {
     if (decision.kind === 'tail') await askTail(parts, decision, signal);
     else if (decision.kind === 'history') await askHistory(parts, decision, signal);
     else if (decision.kind === 'reread') planner.setReread(await parts.rereading.next(signal));
     else await readWhole(parts, decision, signal);
     trouble.done();
-    if (isTelemetry(decision)) parts.failed.inARow = 0;
+    noteWorked(standing, decision.lane);
+    if (isTelemetry(decision)) {
+      parts.failed.inARow = 0;
+      noteRead(standing, 'telemetry', context.clock.monoMs());
+    }
     context.observe({ type: 'stream-read', stream: purposeOf(decision).stream });
   } catch (error) {
     if (!signal.aborted) takeError(parts, { decision, error, beganMs }, fail);
@@ -131,13 +157,13 @@ async function carryOut(parts: Running, decision: Decision, signal: AbortSignal)
 interface Failed<E> {
   readonly decision: Decision;
   readonly error: E;
-  /** When the errand began, by the monotonic clock. */
+  /** When the task began, by the monotonic clock. */
   readonly beganMs: number;
 }
 
-/** What an errand failed with. @throws what ends a session. */
+/** What a task failed with. @throws what ends a session. */
 function takeError(parts: Running, failed: Failed<unknown>, fail: (isOwn: boolean) => void): void {
-  const { context, planning } = parts;
+  const { context, planning, standing } = parts;
   const { decision, error } = failed;
   if (error instanceof StateFullError) {
     context.stateFull(error);
@@ -146,9 +172,11 @@ function takeError(parts: Running, failed: Failed<unknown>, fail: (isOwn: boolea
   }
   if (!(error instanceof ApiFault)) throw error;
   if (error.kind === 'scope-missing' && isTelemetry(decision)) {
-    context.observe({ type: 'stream-off', stream: 'telemetry', scope: error.facts.scope ?? 'telemetry:read' });
+    const scope = error.facts.scope ?? 'telemetry:read';
+    context.observe({ type: 'stream-off', stream: 'telemetry', scope });
+    noteRead(standing, 'telemetry', context.clock.monoMs(), scope);
     fail(false);
-    planning.planner().off('telemetry', planning.nowMs() + OFF_REST_MS);
+    planning.planner.off('telemetry', plannedMs(planning) + OFF_REST_MS);
     return;
   }
   if (endsSession(error)) throw error;
@@ -157,34 +185,32 @@ function takeError(parts: Running, failed: Failed<unknown>, fail: (isOwn: boolea
 
 /** A fault of the service, or of one device or stream while others are answered. */
 function takeFault(
-  { context, trouble, planning, failed }: Running,
+  { context, trouble, planning, standing, failed }: Running,
   { decision, error, beganMs }: Failed<ApiFault>,
   fail: (isOwn: boolean) => void,
 ): void {
   const { clock, answeredAtMs, observe } = context;
   const isAnswering = answeredAtMs() >= Math.min(beganMs, clock.monoMs() - ANSWERED_LATELY_MS);
   fail(isAnswering);
-  if ('deviceId' in decision && isAnswering) {
-    const task = errandFor({ context, planning }, decision);
-    // Others were answered while this one was not: meanwhile the hole has this name.
-    if (task !== null && answeredAtMs() >= beganMs) nameWhereThereIsRoom(context, task);
-    failed.inARow += 1;
-    if (failed.inARow >= FAILURES_IN_A_ROW)
-      observe({ type: 'stream-failed', stream: 'telemetry', message: error.message });
+  noteFailed(standing, decision.lane, error, !isAnswering);
+  const { message } = error;
+  if (!('deviceId' in decision) || !isAnswering) {
+    observe({ type: 'stream-failed', stream: purposeOf(decision).stream, message });
+    trouble.note(error);
     return;
   }
-  observe({
-    type: 'stream-failed',
-    stream: purposeOf(decision).stream,
-    message: error.message,
-  });
-  trouble.note(error);
+  const task = taskFor(planning, decision);
+  // Others were answered while this one was not: meanwhile the gap has this name.
+  if (task !== null && answeredAtMs() >= beganMs) nameUnreachable(context, task);
+  failed.inARow += 1;
+  if (failed.inARow >= FAILURES_IN_A_ROW) observe({ type: 'stream-failed', stream: 'telemetry', message });
 }
 
-/** Where the state is full a name is not worth the daemon: the device rests all the same. */
-function nameWhereThereIsRoom(context: DispatchParts['context'], task: ScanTask): void {
+/** Names what is open of a device that did not answer while others did, where there is room for a name. */
+function nameUnreachable(context: SyncContext, { deviceId, range }: ScanTask): void {
   try {
-    nameUnreachable(context, task);
+    const gaps = holesIn(range, context.store.telemetry(deviceId).spans);
+    for (const gap of gaps) nameGap(context, { deviceId, ...gap, reason: 'device unreachable' });
   } catch (error) {
     if (!(error instanceof StateFullError)) throw error;
     context.stateFull(error);
@@ -193,34 +219,69 @@ function nameWhereThereIsRoom(context: DispatchParts['context'], task: ScanTask)
 
 async function askTail(parts: DispatchParts, decision: TailDecision, signal: AbortSignal): Promise<void> {
   const { planning, scanner } = parts;
-  const task = errandFor(parts, decision);
+  const task = taskFor(planning, decision);
   const brought = task === null ? NOTHING_SCANNED : await scanner.scan(task, signal);
-  const planner = planning.planner();
+  const { planner } = planning;
   // Nothing could be asked, or nothing was understood: it has a name now, and rests.
-  if (!brought.isUnderstood) planner.failed(decision, { isOwn: true }, planning.nowMs());
-  else planner.tailLanded(decision, tailAnswer(parts, brought, decision), planning.nowMs());
-  planning.reopen(decision.deviceId);
+  if (!brought.isUnderstood) planner.failed(decision, { isOwn: true }, plannedMs(planning));
+  else planner.tailLanded(decision, tailAnswer(parts, brought, decision), plannedMs(planning));
+  reopenDevice(planning, decision.deviceId);
 }
 
 async function askHistory(parts: DispatchParts, decision: HistoryDecision, signal: AbortSignal): Promise<void> {
   const { planning, scanner } = parts;
-  const task = errandFor(parts, decision);
+  const { lane, deviceId } = decision;
+  const task = taskFor(planning, decision);
   const { pages } = task === null ? NOTHING_SCANNED : await scanner.scan(task, signal);
-  const planner = planning.planner();
+  const { planner } = planning;
   // Nothing was left of it, or nothing was understood: what that is called now rests.
-  if (pages === 0) planner.failed(decision, { isOwn: true }, planning.nowMs());
-  else planner.historyLanded(decision, planning.openIn(decision.lane, decision.deviceId));
-  planning.reopen(decision.deviceId);
+  if (pages === 0) planner.failed(decision, { isOwn: true }, plannedMs(planning));
+  else planner.historyLanded(decision, openHistory(planning, lane, deviceId));
+  reopenDevice(planning, deviceId);
 }
 
-async function readWhole(parts: DispatchParts, decision: RoundDecision, signal: AbortSignal): Promise<void> {
+/** The page scan for a decision; `null` while nothing is known of the server's time, and of a device that has left. */
+function taskFor(planning: Planning, decision: TailDecision | HistoryDecision): ScanTask | null {
+  const { deviceId, lane } = decision;
+  if (decision.kind === 'history') {
+    const piece = nextPiece(planning, decision);
+    return piece && { deviceId, ...piece, until: 'first proof' };
+  }
+  const now = viewDevice(planning, deviceId);
+  return now && { deviceId, lane, limit: now.wanted.to, range: tailRange(now, decision), until: 'first proof' };
+}
+
+/** The newest end of a device, or the gap that was left there. */
+function tailRange({ state, view, wanted }: Viewed, { untilMs }: TailDecision): Interval {
+  const newest = state.spans.at(-1);
+  const dayFrom = maxNs(wanted.to - DAY_NS, wanted.from);
+  if (newest !== undefined && view.hole !== null) return { from: msToNs(view.hole.fromMs), to: newest.from };
+  // Down to what is held, however long ago that was: one page tells of all that time where there was little.
+  const from = newest === undefined ? dayFrom : maxNs(minNs(newest.to, dayFrom), wanted.from);
+  const until = untilMs === null ? wanted.to : maxNs(msToNs(untilMs), from + SECOND_NS);
+  return { from, to: minNs(wanted.to, until) };
+}
+
+/** What the newest end of a device turned out to be; what lies below it is given up where that was decided. */
+function tailAnswer(
+  { context, planning }: DispatchParts,
+  { newReadings, lastReadings }: ScanResult,
+  { deviceId, newestOnly }: TailDecision,
+): TailAnswer {
+  const instantsMs = lastReadings.map(({ recordedAt }) => nsToMs(recordedAt));
+  const now = viewDevice(planning, deviceId);
+  const hole = now?.view.hole ?? null;
+  if (hole === null || !newestOnly) return { newReadings, instantsMs, hole };
+  const to = now?.state.spans.at(-1)?.from ?? 0n;
+  nameGap(context, { deviceId, from: msToNs(hole.fromMs), to, reason: 'beyond allowance' });
+  return { newReadings, instantsMs, hole: null };
+}
+
+async function readWhole(parts: DispatchParts, { kind }: RoundDecision, signal: AbortSignal): Promise<void> {
   const { planning } = parts;
-  const mayRead = await parts.readRound(decision.kind, signal);
-  const planner = planning.planner();
-  if (!mayRead) planner.off(decision.kind, planning.nowMs() + OFF_REST_MS);
-  else if (decision.kind === 'devices') planning.devicesRead();
-  else planner.done(decision.kind, planning.nowMs());
-  if (mayRead && decision.kind !== 'alerts') planning.weigh();
+  const mayRead = await parts.readStream(kind, signal);
+  takeInStream(planning, kind, mayRead ? null : plannedMs(planning) + OFF_REST_MS);
+  if (mayRead && kind !== 'alerts' && planning.alone === null) weighDemand(planning);
 }
 
 /** What somebody else has to mend: the key, its plan, the scope without which there is no device. */

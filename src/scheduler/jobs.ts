@@ -176,7 +176,8 @@ async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }
       queue.release(job.id);
       throw error;
     }
-    const end = signal.aborted ? STOPPED : endOf(error);
+    // What ends the daemon is what the job ends with.
+    const end = signal.aborted && !(error instanceof UserError && error === signal.reason) ? STOPPED : endOf(error);
     await endSurely(parts, { job, beganMs, end }, signal).catch(() => {});
     if (signal.aborted || !isOfTheJob(error)) throw error;
   } finally {

@@ -1,33 +1,36 @@
 /**
- * The planner over the state: begun from what is held, told what comes and goes, and begun anew where time falls back.
+ * Planning: the planner over the state. It is begun from what is held, it is told what comes and goes, and it is begun
+ * anew where time falls back.
  *
- * All its times are the server's. Promise: what the planner has forgotten or got wrong costs requests or freshness, never
- * a reading: what is asked for is always a hole in the coverage.
+ * `Planning` is a record. Each function here does one thing with it; those that answer a question change nothing. All
+ * times are the server's. Promise: what the planner has forgotten or got wrong costs requests or freshness, never a
+ * reading: what is asked for is always a gap in the coverage.
  */
-
 import { createWakeUp, type WakeUp } from '../core/async.ts';
 import type { AppEvent } from '../core/events.ts';
+import type { ApiFaultKind } from '../core/faults.ts';
+import { hash64 } from '../core/hash.ts';
 import { type Interval, type Intervals, normalize } from '../core/intervals.ts';
 import type { Purpose, Schedules } from '../core/ports.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Gap, TelemetryState } from '../core/state/telemetry.ts';
-import { type EpochMs, maxNs, minNs, nsToMs, SECOND_MS } from '../core/time.ts';
+import { DAY_NS, type EpochMs, MINUTE_MS, maxNs, minNs, msToNs, nsToMs, SECOND_MS } from '../core/time.ts';
 import type { SyncContext } from '../ingest/context.ts';
 import { keptDevices } from '../ingest/filter.ts';
 import { horizonNow, limitFor } from '../ingest/horizon.ts';
 import { goesOnFrom } from './apart.ts';
-import type { Backfill } from './backfill.ts';
 import type { DayFigures } from './day-budget.ts';
-import { createDemandWatch } from './demand.ts';
+import { createDemandWatch, type DemandWatch } from './demand.ts';
 import type { PollSettings } from './device-outlook.ts';
 import type { ListedTail } from './device-queue.ts';
 import { type DeviceView, viewOf } from './device-view.ts';
-import { NOTHING_OPEN, type OpenHistory } from './history-queue.ts';
-import { createPlanDoubts } from './plan-doubts.ts';
+import { meanPeriodMs } from './estimate.ts';
+import type { Goal, Piece } from './goal.ts';
+import { NOTHING_OPEN, type OpenHistory, type Reach } from './history-queue.ts';
 import { createPlanner } from './planner.ts';
-import type { HistoryDecision, Planner, PlannerFigures, Rest } from './planner-types.ts';
-import { reachSpan, settingsOf, USUAL_PAGE } from './planning-settings.ts';
+import type { HistoryDecision, Planner, PlannerSettings, Rest } from './planner-types.ts';
 import { UNKNOWN_RATE } from './report-rate.ts';
+import type { RoundKind } from './streams.ts';
 
 export interface PlanningParts {
   readonly context: SyncContext;
@@ -35,51 +38,43 @@ export interface PlanningParts {
   readonly polls: PollSettings;
   /** `api.share`. */
   readonly share: number;
-  /** The day's window of the allowance as it stands. */
+  /** The day's window of the quota as it stands. */
   readonly day: () => DayFigures;
 }
 
-/** The planner, and what it is told from outside of a decision. */
+/** The queue that a goal is worked off in. */
+export type GoalLane = HistoryDecision['lane'];
+
+/** What a planner alone is to do: one goal, and some streams once. */
+export interface Alone {
+  readonly lane: GoalLane;
+  /** `null`: no telemetry. */
+  readonly goal: Goal | null;
+  /** The streams that are still to be read, each once. The account is read on its schedule all the same. */
+  readonly streams: readonly RoundKind[];
+}
+
+/** The state of planning. */
 export interface Planning {
-  /** The present, in the planner's time. Where it has fallen back, the planner begins anew. */
-  nowMs(): EpochMs;
-  /** The planner as it is now: not to be kept. */
-  planner(): Planner;
-  /** Begins from the state, when the account and the devices have just been read, or the account alone. */
-  begin(options?: { readonly areListed: boolean }): void;
-  /** Takes in the list of devices as the state has it now. */
-  devicesRead(): void;
-  /**
-   * What is held of a device and what is open; `null` while nothing is known of the server's time, and of a device that
-   * is not to be asked: what has left while it was asked must not come back by what is open of it.
-   */
-  view(deviceId: string): Viewed | null;
-  /** What of a stretch of history is to be asked next; `null` where there is nothing, or the device is not to be asked. */
-  historySpan(decision: Pick<HistoryDecision, 'lane' | 'deviceId' | 'reach'>): Interval | null;
-  /** What is open of a device in a lane. */
-  openIn(lane: HistoryDecision['lane'], deviceId: string): OpenHistory;
-  /** Takes in what is open of a device now. */
-  reopen(deviceId: string): void;
-  /** Sets what is filled in the lowest lane; `null`: nothing any more. */
-  setBackfill(backfill: Backfill | null): void;
-  /** Whether it has begun, so that there is somebody who follows it. */
-  hasBegun(): boolean;
-  /** Begins with a backfill and nothing beside it but the account, which has just been read. */
-  beginAlone(backfill: Backfill): void;
-  /** Takes in a request that was booked, whoever made it. */
-  booked(purpose: Purpose): void;
-  /** Takes an event in: devices that are gone, refusals that may tell of a plan that has changed. */
-  observe(event: AppEvent): void;
+  readonly parts: PlanningParts;
   /** Rings when something was told that may change what is worth asking next. */
   readonly wakeUp: WakeUp;
+  /** Rings when there is nothing to ask for now. */
+  readonly rested: WakeUp;
+  readonly demand: DemandWatch;
+  readonly goals: Record<GoalLane, Goal | null>;
+  /** The planner as it is now: not to be kept. */
+  planner: Planner;
+  /** The devices that are asked. */
+  asked: Set<string>;
+  /** Set where nothing but a goal is worked off. */
+  alone: Alone | null;
+  /** The latest time that was planned for; infinitely long ago before it was begun. */
+  lastMs: EpochMs;
   /** Until when nothing is asked, and why; `null` while something is. */
-  rest(): Rest | null;
-  resting(rest: Rest | null): void;
-  figures(): PlannerFigures;
-  /** Looks whether the allowance carries what is asked for, and tells where that has changed. */
-  weigh(): void;
-  /** How old readings become as a matter of course where the allowance is short, in ms; 0 where it is not. */
-  staleMs(): number;
+  rest: Rest | null;
+  /** When the plan was doubted last, by the monotonic clock. */
+  doubtedAtMs: number;
 }
 
 /** A device as it is now. */
@@ -93,178 +88,317 @@ export interface Viewed {
 /** Times within this may fall back: clocks are known to a few seconds. */
 const FELL_BACK_MS = 10 * SECOND_MS;
 
+/** Phases lie within this, so that containers which all go by the minute do not all ask at its first second. */
+const PHASE_WITHIN_MS = MINUTE_MS;
+
+const USUAL_PAGE = 200;
+
+const WEEK_NS = 7n * DAY_NS;
+
 /** Life cycles in which no readings are expected. */
 const ASLEEP: ReadonlySet<string> = new Set(['paused', 'shelved', 'retired']);
 
-/** A planner over a state. It knows nothing before `begin`. */
+/** Refusals by which a plan that has changed shows itself. */
+const DOUBTFUL: ReadonlySet<ApiFaultKind> = new Set(['invalid-request', 'range-too-large']);
+
+/** The account is read out of turn for such a refusal no more often than this. */
+const REFUSAL_EVERY_MS = 10 * MINUTE_MS;
+
+/** For a limit that the plan does not have it is read sooner: nothing but the account tells which one counts. */
+const LIMIT_EVERY_MS = MINUTE_MS;
+
+/** A planning over a state. It knows nothing before it is begun. */
 export function createPlanning(parts: PlanningParts): Planning {
   const { context } = parts;
-  const { store, serverClock, clock } = context;
-  const wakeUp = createWakeUp(clock);
-  let planner = createPlanner(settingsOf(parts));
-  let asked = new Set<string>();
-  let lastMs = Number.NEGATIVE_INFINITY;
-  let rest: Rest | null = null;
-  let backfill: Backfill | null = null;
-  let isAlone = false;
-
-  const demand = createDemandWatch(context, {
-    asked: () => settingsOf(parts),
-    rates: () => planner.rates(),
-    othersPerDay: () => parts.day().others ?? 0,
-  });
-
-  const view = (deviceId: string): Viewed | null => {
-    const horizon = horizonNow(context);
-    if (horizon === null || !asked.has(deviceId)) return null;
-    const state = store.telemetry(deviceId);
-    const nowMs = serverClock.nowMs();
-    const gaps = store.gaps(deviceId);
-    const stretches = (isOf: (gap: Gap) => boolean) =>
-      normalize(gaps.filter(isOf).map(({ fromNs, toNs }) => ({ from: fromNs, to: toNs })));
-    const resting = stretches(({ retryAtMs }) => retryAtMs > nowMs);
-    const named = stretches(({ retryAtMs }) => retryAtMs <= nowMs);
-    const from = goesOnFrom(store, state, horizon.wantedFrom);
-    const wanted = { from, to: maxNs(limitFor(horizon, state), from) };
-    return { state, wanted, view: viewOf({ spans: state.spans, wanted, resting, named }) };
-  };
-  /** What the daemon is at by itself; above what is held it may wait for a sign of life, or a sweep. */
-  const ownOf = (deviceId: string): Intervals => {
-    const now = isAlone ? null : view(deviceId);
-    if (now === null) return [];
-    const { from, to } = now.wanted;
-    return normalize([{ from, to: minNs(now.state.spans.at(-1)?.to ?? from, to) }]);
-  };
-  const openIn: Planning['openIn'] = (lane, deviceId) => {
-    if (!asked.has(deviceId)) return NOTHING_OPEN;
-    if (lane === 'backfill') return backfill?.open(deviceId, ownOf(deviceId)) ?? NOTHING_OPEN;
-    return isAlone ? NOTHING_OPEN : (view(deviceId)?.view.open ?? NOTHING_OPEN);
-  };
-  const openBackfill = (deviceId: string): void => {
-    if (backfill !== null && asked.has(deviceId)) planner.open('backfill', deviceId, openIn('backfill', deviceId));
-  };
-  const reopen = (deviceId: string): void => {
-    if (!isAlone && view(deviceId) !== null) planner.open('first-history', deviceId, openIn('first-history', deviceId));
-    openBackfill(deviceId);
-  };
-  const takeIn = (deviceId: string): void => {
-    asked.add(deviceId);
-    const now = view(deviceId);
-    if (now === null) return;
-    const { newestMs, coveredToMs, hole, open } = now.view;
-    const newestNs = store.newestNs(deviceId);
-    planner.held(deviceId, {
-      hole,
-      newestMs: newestNs === null ? newestMs : Math.max(newestMs ?? 0, nsToMs(newestNs)),
-      // It was asked when the end of what is held was the settle ago.
-      askedMs: coveredToMs === null ? null : coveredToMs + context.settings.settleMs,
-      rate: UNKNOWN_RATE,
-    });
-    planner.open('first-history', deviceId, open);
-    openBackfill(deviceId);
-  };
-  const leave = (deviceId: string): void => {
-    asked.delete(deviceId);
-    planner.left(deviceId);
-  };
-  const devicesRead = (isFresh = true): void => {
-    const there = keptDevices(context).filter(({ goneSinceMs }) => goneSinceMs === null);
-    const ids = new Set(there.map(({ record }) => record.deviceId));
-    for (const deviceId of [...asked].filter((known) => !ids.has(known))) leave(deviceId);
-    for (const deviceId of [...ids].filter((listed) => !asked.has(listed))) takeIn(deviceId);
-    // A name that kept a hole closed has an end.
-    const named = new Set(store.gaps().map(({ deviceId }) => deviceId));
-    for (const deviceId of [...named].filter((each) => ids.has(each))) reopen(deviceId);
-    const now = { nowMs: serverClock.nowMs(), sweepMs: parts.polls.sweepMs };
-    const listed = there.map((device) => (isFresh ? toListed(device) : fromBefore(device, now)));
-    planner.listed(listed, { isLast: true }, now.nowMs);
-    wakeUp.notify();
-  };
-  const begin = ({ areListed } = { areListed: true }): void => {
-    planner = createPlanner(settingsOf(parts));
-    asked = new Set();
-    isAlone = false;
-    const nowMs = serverClock.nowMs();
-    lastMs = nowMs;
-    planner.setDay(parts.day(), nowMs);
-    planner.done('account', nowMs);
-    devicesRead(areListed);
-    if (!areListed) planner.hasten('devices');
-  };
-  const beginAlone = (whole: Backfill): void => {
-    planner = createPlanner(settingsOf(parts));
-    const nowMs = serverClock.nowMs();
-    lastMs = nowMs;
-    isAlone = true;
-    backfill = whole;
-    planner.done('account', nowMs);
-    for (const stream of ['alerts', 'devices'] as const) planner.off(stream, Number.POSITIVE_INFINITY);
-    const isThere = new Set(
-      keptDevices(context)
-        .filter(({ goneSinceMs }) => goneSinceMs === null)
-        .map(({ record }) => record.deviceId),
-    );
-    asked = new Set(whole.deviceIds.filter((deviceId) => isThere.has(deviceId)));
-    for (const deviceId of asked) openBackfill(deviceId);
-  };
-  const doubts = createPlanDoubts(clock, () => {
-    planner.hasten('account');
-    wakeUp.notify();
-  });
-
   return {
-    wakeUp,
-    nowMs: () => {
-      const nowMs = serverClock.nowMs();
-      if (nowMs < lastMs - FELL_BACK_MS) isAlone && backfill !== null ? beginAlone(backfill) : begin();
-      lastMs = Math.max(lastMs, nowMs);
-      planner.setPageSize(store.account()?.plan.maxDevicesPerPage ?? USUAL_PAGE);
-      if (!isAlone) planner.setDay(parts.day(), lastMs);
-      if (backfill !== null) planner.restBackfill(backfill.pace.freeAtMs(lastMs));
-      return lastMs;
-    },
-    planner: () => planner,
-    begin,
-    devicesRead: () => devicesRead(),
-    view,
-    historySpan: ({ lane, deviceId, reach }) => {
-      if (lane === 'backfill') return backfill?.next(deviceId, reach, ownOf(deviceId)) ?? null;
-      const now = view(deviceId);
-      return now === null ? null : reachSpan(now, reach);
-    },
-    openIn,
-    reopen,
-    setBackfill: (next) => {
-      for (const deviceId of backfill?.deviceIds ?? []) planner.open('backfill', deviceId, NOTHING_OPEN);
-      planner.restBackfill(Number.NEGATIVE_INFINITY);
-      backfill = next;
-      for (const deviceId of next?.deviceIds ?? []) openBackfill(deviceId);
-      wakeUp.notify();
-    },
-    beginAlone,
-    hasBegun: () => Number.isFinite(lastMs),
-    booked: (purpose) => {
-      const nowMs = Math.max(lastMs, serverClock.nowMs());
-      if (purpose.lane === 'backfill') backfill?.pace.sent(nowMs);
-      planner.booked(purpose, nowMs);
-    },
-    observe: (event) => {
-      if (event.type === 'device-gone' || event.type === 'device-forgotten') leave(event.deviceId);
-      doubts(event);
-    },
-    rest: () => rest,
-    resting: (next) => {
-      rest = next;
-    },
-    figures: () => planner.figures(),
-    weigh: demand.look,
-    staleMs: demand.staleMs,
+    parts,
+    wakeUp: createWakeUp(context.clock),
+    rested: createWakeUp(context.clock),
+    demand: createDemandWatch(context),
+    goals: { 'first-history': null, backfill: null },
+    planner: createPlanner(settingsOf(parts)),
+    asked: new Set(),
+    alone: null,
+    lastMs: Number.NEGATIVE_INFINITY,
+    rest: null,
+    doubtedAtMs: Number.NEGATIVE_INFINITY,
   };
 }
 
+/** Begins from the state, when the account and the devices have just been read, or the account alone. */
+export function beginPlanning(planning: Planning, { areListed }: { readonly areListed: boolean }): void {
+  const { parts } = planning;
+  const nowMs = beginAnew(planning, null);
+  planning.planner.setDay(parts.day(), nowMs);
+  planning.planner.done('account', nowMs);
+  takeInDevices(planning, areListed);
+  if (!areListed) planning.planner.hasten('devices');
+}
+
+/** Begins with one goal and nothing beside it but the account, which has just been read, and the streams that it names. */
+export function beginAlone(planning: Planning, alone: Alone): void {
+  const nowMs = beginAnew(planning, alone);
+  planning.goals[alone.lane] = alone.goal;
+  planning.planner.done('account', nowMs);
+  for (const kind of ['alerts', 'devices'] as const) {
+    if (!alone.streams.includes(kind)) planning.planner.off(kind, Number.POSITIVE_INFINITY);
+  }
+  takeInGoal(planning);
+}
+
+function beginAnew(planning: Planning, alone: Alone | null): EpochMs {
+  const { parts } = planning;
+  planning.planner = createPlanner(settingsOf(parts));
+  planning.asked = new Set();
+  planning.alone = alone;
+  planning.lastMs = parts.context.serverClock.nowMs();
+  return planning.lastMs;
+}
+
+/** Whether it has begun, so that there is somebody who follows it. */
+export function hasBegun({ lastMs }: Planning): boolean {
+  return Number.isFinite(lastMs);
+}
+
+/** The present, in the planner's time: it does not fall back. */
+export function plannedMs({ parts, lastMs }: Planning): EpochMs {
+  return Math.max(lastMs, parts.context.serverClock.nowMs());
+}
+
+/** Moves on to the present: to be called before the planner is asked. Where time has fallen back, it begins anew. */
+export function advancePlanning(planning: Planning): EpochMs {
+  const { parts, lastMs, alone } = planning;
+  const { serverClock, store } = parts.context;
+  if (serverClock.nowMs() < lastMs - FELL_BACK_MS) {
+    if (alone === null) beginPlanning(planning, { areListed: true });
+    else beginAlone(planning, alone);
+  }
+  planning.lastMs = plannedMs(planning);
+  const { planner, goals } = planning;
+  planner.setPageSize(store.account()?.plan.maxDevicesPerPage ?? USUAL_PAGE);
+  if (planning.alone === null) planner.setDay(parts.day(), planning.lastMs);
+  if (goals.backfill !== null) planner.restBackfill(goals.backfill.freeAtMs(planning.lastMs));
+  return planning.lastMs;
+}
+
+/** Takes in that the planner has nothing to ask for until a time; `null`: it has. */
+export function setRest(planning: Planning, rest: Rest | null): void {
+  planning.rest = rest;
+  if (rest !== null) planning.rested.notify();
+}
+
+/** Takes in a stream that was read to its end, or could not be for lack of a scope. @param offMs until when it is off then. */
+export function takeInStream(planning: Planning, kind: RoundKind, offMs: EpochMs | null): void {
+  const { planner, alone } = planning;
+  if (offMs !== null) planner.off(kind, offMs);
+  else if (kind === 'devices' && alone === null) takeInDevices(planning);
+  else if (kind !== 'devices') planner.done(kind, plannedMs(planning));
+  if (alone === null || kind === 'account') return;
+  // What is to be read once is over, also where it could not be.
+  planner.off(kind, Number.POSITIVE_INFINITY);
+  if (kind === 'devices') takeInGoal(planning);
+}
+
+/** Has a stream read now. @param isOff whether it is off: the key may have been given the scope meanwhile. */
+export function hastenStream(planning: Planning, kind: RoundKind | 'telemetry', isOff: boolean): void {
+  const { planner } = planning;
+  if (isOff) planner.off(kind, plannedMs(planning));
+  if (kind !== 'telemetry') planner.hasten(kind);
+  planning.wakeUp.notify();
+}
+
+/** The devices that are there and not left out. */
+function devicesThere({ parts }: Planning): readonly KnownDevice[] {
+  return keptDevices(parts.context).filter(({ goneSinceMs }) => goneSinceMs === null);
+}
+
+/** Takes in the list of devices as the state has it now. @param isFresh whether it was listed just before. */
+function takeInDevices(planning: Planning, isFresh = true): void {
+  const { parts, planner } = planning;
+  const { serverClock, store } = parts.context;
+  const there = devicesThere(planning);
+  const ids = new Set(there.map(({ record }) => record.deviceId));
+  for (const deviceId of [...planning.asked].filter((known) => !ids.has(known))) leave(planning, deviceId);
+  for (const deviceId of [...ids].filter((listed) => !planning.asked.has(listed))) takeInDevice(planning, deviceId);
+  // A name that kept a gap closed has an end.
+  const named = new Set(store.gaps().map(({ deviceId }) => deviceId));
+  for (const deviceId of [...named].filter((each) => ids.has(each))) reopenDevice(planning, deviceId);
+  const now = { nowMs: serverClock.nowMs(), sweepMs: parts.polls.sweepMs };
+  const listed = there.map((device) => (isFresh ? toListed(device) : fromBefore(device, now)));
+  planner.listed(listed, { isLast: true }, now.nowMs);
+  planning.wakeUp.notify();
+}
+
+/** Takes in the devices of the goal that are there. */
+function takeInGoal(planning: Planning): void {
+  const { alone, asked } = planning;
+  for (const { record } of devicesThere(planning)) {
+    if (alone?.goal?.covers(record.deviceId) !== true || asked.has(record.deviceId)) continue;
+    asked.add(record.deviceId);
+    reopenDevice(planning, record.deviceId);
+  }
+}
+
+function takeInDevice(planning: Planning, deviceId: string): void {
+  const { parts, planner, asked } = planning;
+  asked.add(deviceId);
+  const now = viewDevice(planning, deviceId);
+  if (now === null) return;
+  const { newestMs, coveredToMs, hole } = now.view;
+  const newestNs = parts.context.store.newestNs(deviceId);
+  planner.held(deviceId, {
+    hole,
+    newestMs: newestNs === null ? newestMs : Math.max(newestMs ?? 0, nsToMs(newestNs)),
+    // It was asked when the end of what is held was the grace period ago.
+    askedMs: coveredToMs === null ? null : coveredToMs + parts.context.settings.settleMs,
+    rate: UNKNOWN_RATE,
+  });
+  reopenDevice(planning, deviceId);
+}
+
+function leave(planning: Planning, deviceId: string): void {
+  planning.asked.delete(deviceId);
+  planning.planner.left(deviceId);
+}
+
 /**
- * A device as an earlier listing told of it, which says nothing of the time since: what had spoken within a sweep before
- * that listing is taken to speak still, so that it is asked, and its rate tells from then on.
+ * What is held of a device and what is open; `null` while nothing is known of the server's time, and of a device that is
+ * not to be asked: what has left while it was asked must not come back by what is open of it.
+ */
+export function viewDevice({ parts, asked }: Planning, deviceId: string): Viewed | null {
+  const { context } = parts;
+  const { store, serverClock } = context;
+  const horizon = horizonNow(context);
+  if (horizon === null || !asked.has(deviceId)) return null;
+  const state = store.telemetry(deviceId);
+  const nowMs = serverClock.nowMs();
+  const gaps = store.gaps(deviceId);
+  const rangesOf = (isOf: (gap: Gap) => boolean) =>
+    normalize(gaps.filter(isOf).map(({ fromNs, toNs }) => ({ from: fromNs, to: toNs })));
+  const resting = rangesOf(({ retryAtMs }) => retryAtMs > nowMs);
+  const named = rangesOf(({ retryAtMs }) => retryAtMs <= nowMs);
+  const from = goesOnFrom(store, state, horizon.wantedFrom);
+  const wanted = { from, to: maxNs(limitFor(horizon, state), from) };
+  return { state, wanted, view: viewOf({ spans: state.spans, wanted, resting, named }) };
+}
+
+/** What the daemon asks for by itself; above what is held it may wait for a sign of life, or an idle poll. */
+function ownRanges(now: Viewed | null): Intervals {
+  if (now === null) return [];
+  const { from, to } = now.wanted;
+  return normalize([{ from, to: minNs(now.state.spans.at(-1)?.to ?? from, to) }]);
+}
+
+/** What is open of a device in a lane: of its own history, and of the goal there. */
+export function openHistory(planning: Planning, lane: GoalLane, deviceId: string): OpenHistory {
+  if (!planning.asked.has(deviceId)) return NOTHING_OPEN;
+  const now = planning.alone === null ? viewDevice(planning, deviceId) : null;
+  const own = lane === 'first-history' && now !== null ? now.view.open : NOTHING_OPEN;
+  const wanted = planning.goals[lane]?.open(deviceId, ownRanges(now)) ?? NOTHING_OPEN;
+  return { day: own.day + wanted.day, week: own.week + wanted.week, rest: own.rest + wanted.rest };
+}
+
+/** What of a device's history is to be asked next; `null` where there is nothing, or the device is not to be asked. */
+export function nextPiece(
+  planning: Planning,
+  { lane, deviceId, reach }: Pick<HistoryDecision, 'lane' | 'deviceId' | 'reach'>,
+): Piece | null {
+  const now = viewDevice(planning, deviceId);
+  if (now === null) return null;
+  const own = planning.alone === null ? now : null;
+  const piece = planning.goals[lane]?.next(deviceId, reach, ownRanges(own)) ?? null;
+  if (piece !== null || lane === 'backfill' || own === null) return piece;
+  return { range: reachRange(own, reach), limit: own.wanted.to, lane };
+}
+
+/** A range of a device's own history, below its newest end. */
+function reachRange({ state, view, wanted }: Viewed, reach: Reach): Interval {
+  const newest = state.spans.at(-1);
+  const to = view.hole !== null ? msToNs(view.hole.fromMs) : (newest?.from ?? wanted.from);
+  const back = reach === 'day' ? DAY_NS : WEEK_NS;
+  const from = reach === 'rest' ? wanted.from : maxNs(wanted.to - back, wanted.from);
+  return { from: minNs(from, to), to };
+}
+
+/** Takes in what is open of a device now. */
+export function reopenDevice(planning: Planning, deviceId: string): void {
+  const { planner, asked, alone, goals } = planning;
+  if (!asked.has(deviceId)) return;
+  const isOwn = alone === null && viewDevice(planning, deviceId) !== null;
+  for (const lane of ['first-history', 'backfill'] as const) {
+    if (goals[lane] === null && !(isOwn && lane === 'first-history')) continue;
+    planner.open(lane, deviceId, openHistory(planning, lane, deviceId));
+  }
+}
+
+/** Sets the goal of a lane; `null`: none any more. */
+export function setGoal(planning: Planning, lane: GoalLane, goal: Goal | null): void {
+  const { planner, asked, goals } = planning;
+  const before = goals[lane];
+  goals[lane] = goal;
+  if (lane === 'backfill') planner.restBackfill(Number.NEGATIVE_INFINITY);
+  for (const deviceId of asked) {
+    if (before?.covers(deviceId) !== true && goal?.covers(deviceId) !== true) continue;
+    planner.open(lane, deviceId, openHistory(planning, lane, deviceId));
+  }
+  planning.wakeUp.notify();
+}
+
+/** Takes in a request that was booked, whoever made it. */
+export function noteBooked(planning: Planning, purpose: Purpose): void {
+  const nowMs = plannedMs(planning);
+  if (purpose.lane === 'backfill') planning.goals.backfill?.sent(nowMs);
+  planning.planner.booked(purpose, nowMs);
+}
+
+/** Takes an event in: devices that are gone, and refusals by which the plan seems to be another one than the account told. */
+export function noteForPlanning(planning: Planning, event: AppEvent): void {
+  if (event.type === 'device-gone' || event.type === 'device-forgotten') leave(planning, event.deviceId);
+  if (event.type === 'plan-doubted') doubtPlan(planning, LIMIT_EVERY_MS);
+  const isRefusal = event.type === 'request-done' && event.fault !== null && DOUBTFUL.has(event.fault);
+  if (isRefusal) doubtPlan(planning, REFUSAL_EVERY_MS);
+}
+
+/** Has the account read out of turn, but not at each doubt. */
+function doubtPlan(planning: Planning, everyMs: number): void {
+  const nowMs = planning.parts.context.clock.monoMs();
+  if (nowMs - planning.doubtedAtMs < everyMs) return;
+  planning.doubtedAtMs = nowMs;
+  hastenStream(planning, 'account', false);
+}
+
+/** Looks whether the quota carries what is asked for, and reports where that has changed. */
+export function weighDemand({ parts, planner, demand }: Planning): void {
+  demand.look({ asked: settingsOf(parts), rates: () => planner.rates(), othersPerDay: parts.day().others ?? 0 });
+}
+
+/** What is asked for, as it stands. */
+function settingsOf({ context, schedules, polls, share }: PlanningParts): PlannerSettings {
+  const { store, serverClock } = context;
+  const nowMs = serverClock.nowMs();
+  const phaseMs = phaseOf(store.workspaceTag() ?? '');
+  const turnAfter = (kind: RoundKind, lastMs: EpochMs): EpochMs =>
+    (schedules[kind].next(lastMs - phaseMs) ?? Number.POSITIVE_INFINITY) + phaseMs;
+  return {
+    freshnessMs: meanPeriodMs(schedules.telemetry, nowMs),
+    devicesMs: meanPeriodMs(schedules.devices, nowMs),
+    alertsMs: meanPeriodMs(schedules.alerts, nowMs),
+    accountMs: meanPeriodMs(schedules.account, nowMs),
+    turnAfter,
+    ...polls,
+    pageSize: store.account()?.plan.maxDevicesPerPage ?? USUAL_PAGE,
+    share,
+  };
+}
+
+/** The phase of a workspace: always the same one, spread evenly over many workspaces. */
+export function phaseOf(workspace: string): number {
+  return hash64(workspace).lo % PHASE_WITHIN_MS;
+}
+
+/**
+ * A device as an earlier listing told of it, which says nothing of the time since: what had spoken within an idle poll
+ * before that listing is taken to speak still, so that it is asked, and its rate tells from then on.
  */
 function fromBefore(device: KnownDevice, { nowMs, sweepMs }: { nowMs: EpochMs; sweepMs: number }): ListedTail {
   const told = toListed(device);

@@ -7,11 +7,10 @@
  * stops the daemon before anything is written.
  */
 
-import type { Observe } from '../core/events.ts';
+import { firstOf } from '../core/async.ts';
 import { ApiFault } from '../core/faults.ts';
 import { backoffMs } from '../core/retry.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
-import type { Deliverer } from '../delivery/deliver.ts';
 import { runSession, type SessionParts } from './session.ts';
 
 /** The key of the API, which may be exchanged while the program runs. */
@@ -24,10 +23,7 @@ export interface KeySource {
 
 export interface DaemonParts extends SessionParts {
   readonly key: KeySource;
-  readonly deliverers: readonly Deliverer[];
-  /** Lets somebody hear of every event. */
-  readonly listen: (listener: Observe) => void;
-  /** Further loops that run beside the sync until they are told to stop. */
+  /** Loops that run beside the sessions until they are told to stop: the deliveries and what else there is. */
   readonly beside: readonly ((signal: AbortSignal) => Promise<unknown>)[];
 }
 
@@ -43,77 +39,67 @@ const HOLD = { baseMs: MINUTE_MS, maxMs: 15 * MINUTE_MS };
  * @returns when `signal` aborts. @throws UserError where a person has to act and a restart would not help before.
  */
 export async function runDaemon(parts: DaemonParts, signal: AbortSignal): Promise<void> {
-  const stop = new AbortController();
+  const { observe } = parts.context;
   const onAbort = (): void => {
     const { reason } = signal;
-    parts.context.observe({ type: 'stopping', reason: reason instanceof Error ? reason.message : 'told to stop' });
-    stop.abort(reason);
+    observe({ type: 'stopping', reason: reason instanceof Error ? reason.message : 'told to stop' });
   };
   signal.addEventListener('abort', onAbort, { once: true });
   if (signal.aborted) onAbort();
-  const loops = [
-    holdSessions(parts, stop.signal),
-    ...parts.deliverers.map((deliverer) => deliverer.run(stop.signal)),
-    ...parts.beside.map((loop) => loop(stop.signal)),
-  ];
+  const sessions = async (stop: AbortSignal): Promise<never> => await holdSessions(parts, stop);
   try {
-    await Promise.race(loops);
+    await firstOf<unknown>([sessions, ...parts.beside], { signal, reason: 'the daemon has ended' });
   } catch (error) {
     if (!signal.aborted) throw error;
   } finally {
     signal.removeEventListener('abort', onAbort);
-    stop.abort(new Error('the daemon has ended'));
-    await Promise.allSettled(loops);
   }
 }
 
 async function holdSessions(parts: DaemonParts, signal: AbortSignal): Promise<never> {
-  const { observe, clock, random } = parts.context;
-  const progress = { answered: false, wasRefused: false };
+  const { key, standing, context } = parts;
+  const { observe, clock, random } = context;
   for (let refusals = 1; ; refusals += 1) {
-    const end = await oneSession(parts, progress, signal);
-    if (progress.answered) refusals = 1;
-    progress.answered = false;
+    const { end, wasAnswered } = await oneSession(parts, signal);
+    if (wasAnswered) refusals = 1;
     if (end !== 'key exchanged') {
       const waitMs = backoffMs({ failures: refusals, policy: HOLD, random, askedMs: end.facts.waitMs ?? 0 });
       observe({ type: 'key-refused', message: refusalWords(end), waitMs });
-      progress.wasRefused = true;
+      standing.refusal = end;
       const untilMs = clock.monoMs() + waitMs;
-      while (clock.monoMs() < untilMs && !parts.key.hasChanged()) {
+      while (clock.monoMs() < untilMs && !key.hasChanged()) {
         await clock.sleep(Math.min(KEY_LOOK_MS, Math.max(1, untilMs - clock.monoMs())), signal);
       }
     }
-    if (!parts.key.hasChanged()) continue;
-    parts.key.adopt();
+    if (!key.hasChanged()) continue;
+    key.adopt();
     observe({ type: 'key-exchanged' });
   }
 }
 
-/** One session, from the account to what ends it. @param progress set where the key was accepted at all. */
-async function oneSession(
-  parts: DaemonParts,
-  progress: { answered: boolean; wasRefused: boolean },
-  signal: AbortSignal,
-): Promise<ApiFault | 'key exchanged'> {
-  const end = new AbortController();
-  const onAbort = (): void => end.abort(signal.reason);
-  signal.addEventListener('abort', onAbort, { once: true });
+interface SessionEnd {
+  readonly end: ApiFault | 'key exchanged';
+  /** Whether the key was accepted at all. */
+  readonly wasAnswered: boolean;
+}
+
+/** One session, from the account to what ends it. */
+async function oneSession(parts: DaemonParts, signal: AbortSignal): Promise<SessionEnd> {
+  const { standing, context } = parts;
+  let wasAnswered = false;
   const onBegun = (): void => {
-    progress.answered = true;
-    if (progress.wasRefused) parts.context.observe({ type: 'key-accepted' });
-    progress.wasRefused = false;
+    wasAnswered = true;
+    if (standing.refusal !== null) context.observe({ type: 'key-accepted' });
+    standing.refusal = null;
   };
-  const session = runSession({ ...parts, onBegun }, end.signal);
-  const watch = watchKey(parts, end.signal);
+  const session = async (stop: AbortSignal): Promise<never> => await runSession(parts, onBegun, stop);
+  const watch = async (stop: AbortSignal): Promise<'key exchanged'> => await watchKey(parts, stop);
   try {
-    return await Promise.race([session, watch]);
+    const end = await firstOf([session, watch], { signal, reason: 'the session has ended' });
+    return { end, wasAnswered };
   } catch (error) {
-    if (error instanceof ApiFault) return error;
+    if (error instanceof ApiFault) return { end: error, wasAnswered };
     throw error;
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-    end.abort(new Error('the session has ended'));
-    await Promise.allSettled([session, watch]);
   }
 }
 
@@ -123,7 +109,8 @@ async function watchKey({ key, context }: DaemonParts, signal: AbortSignal): Pro
   return 'key exchanged';
 }
 
-function refusalWords({ kind, facts }: ApiFault): string {
+/** What the key was refused for, and what to do about it. */
+export function refusalWords({ kind, facts }: ApiFault): string {
   if (kind === 'unauthorized') {
     return 'the API refuses the key: it is unknown, revoked or expired. Create one in the dashboard (Settings, then API) and put it where api.key_file points: there it is noticed without a restart (given as api.key, restart Tidemark)';
   }

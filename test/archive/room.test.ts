@@ -95,7 +95,7 @@ describe.runIf(influxdAvailable())('a sync without room', () => {
       return sync;
     };
     const sync = open();
-    const { runOnce } = await import('../../src/commands/once/once.ts');
+    const { runOnce } = await import('../../src/commands/once/run.ts');
     const reasons: string[] = [];
     sync.listen((event) => {
       if (event.type === 'pulling-stopped') reasons.push(...sync.ready().reasons, sync.report().summary);

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
-import { runOnce } from '../../src/commands/once/once.ts';
+import { runOnce } from '../../src/commands/once/run.ts';
 import { createFilter, type FilterSpec, KEEP_ALL } from '../../src/core/filter.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import type { AlertSpec, DeviceSpec, SimDevice } from '../../src/sim/spec.ts';

@@ -188,7 +188,7 @@ describe('events', () => {
     ['a destination that a person has to mend shouts from the start', held(1000), 'error'],
     ['one that heals by itself warns', { ...held(300_000), hint: LATER_HINT }, 'warn'],
     ['one of which nothing can be said does too', { ...held(300_000), hint: '' }, 'warn'],
-    ['a failed pass warns', { type: 'pass-failed', message: 'm', waitMs: 1_000_000 }, 'warn'],
+    ['a service that does not answer warns', { type: 'service-trouble', message: 'm', waitMs: 1_000_000 }, 'warn'],
     ['an API that does not answer warns', { type: 'service-trouble', message: 'm', waitMs: 1_000_000 }, 'warn'],
     ['waiting for allowance is a normal state', { type: 'allowance-wait', untilMs: 8e9, reason: 'day' }, 'info'],
     [

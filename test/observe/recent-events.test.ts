@@ -56,7 +56,7 @@ describe('recent events', () => {
         { type: 'workspace-known' },
         { type: 'stream-failed', stream: 'telemetry', message: 'no answer' },
         { type: 'destination-held', destination: 'influx', words: 'it is full', waitMs: 10 * MINUTE_MS },
-        { type: 'pass-started', devices: 3 },
+        { type: 'stream-read', stream: 'telemetry' },
       ] as AppEvent[]) {
         observe(event);
         log(event);

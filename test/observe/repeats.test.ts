@@ -42,7 +42,6 @@ const held = (more: Partial<Extract<AppEvent, { type: 'destination-held' }>> = {
 const TROUBLES: readonly (readonly [level: string, AppEvent, AppEvent])[] = [
   ['warn', { type: 'stream-failed', stream: 'alerts', message: 'down' }, { type: 'stream-back', stream: 'alerts' }],
   ['warn', { type: 'service-trouble', message: 'down', waitMs: 10_000 }, { type: 'service-back' }],
-  ['warn', { type: 'pass-failed', message: 'down', waitMs: 10_000 }, { type: 'pass-back' }],
   ['error', { type: 'key-refused', message: 'the key is revoked', waitMs: 60_000 }, { type: 'key-accepted' }],
   ['error', { type: 'key-refused', message: 'the key is revoked', waitMs: 60_000 }, { type: 'key-exchanged' }],
   ['warn', held(), { type: 'destination-moving', destination: 'influx' }],

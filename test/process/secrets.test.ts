@@ -129,7 +129,7 @@ describe.runIf(influxdAvailable())('the key and the token appear nowhere', () =>
     async (status) => {
       await using stage = await openStage({ bench });
       await using api = await echoingApi(status);
-      const ended = await runUntil(stage, /tried again|pass failed|waiting/, { TIDEMARK_API_URL: api.url });
+      const ended = await runUntil(stage, /tried again|could not be read|waiting/, { TIDEMARK_API_URL: api.url });
       expect(ended.stderr.length).toBeGreaterThan(50);
       expect(leaksIn(everythingOf(stage, ended))).toEqual([]);
     },
@@ -247,7 +247,7 @@ describe('the search', () => {
       const { Secret } = await import(${url('core/secret.ts')});
       const ports = { stderr: process.stderr };
       const open = (secrets) => openVoice({ ports, log: { level: 'info', format: 'json' }, level: null, secrets });
-      const event = { type: 'pass-failed', message: 'the server says ' + process.argv[1], waitMs: 60000 };
+      const event = { type: 'service-trouble', message: 'the server says ' + process.argv[1], waitMs: 60000 };
       open(process.argv[2] === 'knows' ? [new Secret(process.argv[1])] : []).observe(event);`;
     const say = (how: string): string =>
       spawnSync(process.execPath, ['--input-type=module', '-e', leaky, KEY, how], { encoding: 'utf8', cwd: ROOT })

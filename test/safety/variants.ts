@@ -11,7 +11,7 @@ import type { Program } from '../support/rig.ts';
 import type { Mutant } from './mutants.ts';
 
 const SRC = pathToFileURL(`${join(import.meta.dirname, '..', '..', 'src')}/`).href;
-const ENTRIES = ['app/open-sync.ts', 'commands/once/once.ts'];
+const ENTRIES = ['app/open-sync.ts', 'commands/once/run.ts'];
 /** The variable of a module's address that says which variant it belongs to. */
 const MARK = 'variant';
 

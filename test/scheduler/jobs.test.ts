@@ -5,7 +5,7 @@ import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import type { Sync } from '../../src/app/open-sync.ts';
 import { createOnceWorker } from '../../src/commands/once/job.ts';
-import { type OnceSummary, readOnceSummary } from '../../src/commands/once/summary.ts';
+import { type OnceSummary, readOnceSummary } from '../../src/commands/once/result.ts';
 import { followJob } from '../../src/commands/shared/do-or-follow.ts';
 import { UserError } from '../../src/core/faults.ts';
 import type { JobEnd, JobRequest } from '../../src/core/state/jobs.ts';

@@ -2,11 +2,16 @@
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { runPass } from '../../src/scheduler/pass.ts';
+import { syncAccount } from '../../src/ingest/account.ts';
+import { syncAlerts } from '../../src/ingest/alerts.ts';
+import { syncDevices } from '../../src/ingest/devices.ts';
+import { horizonNow } from '../../src/ingest/horizon.ts';
+import { noteCoverage } from '../../src/scheduler/coverage-points.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { NO_LIMIT } from '../store/support.ts';
 import { influxdAvailable } from '../support/influxd.ts';
+import { pullSince } from '../support/live.ts';
 import { destinationOf, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 import { FAULTS, type Fault, throttled } from '../support/v2-proxy.ts';
@@ -39,7 +44,7 @@ interface Story {
   readonly waiting: { readonly live: readonly string[]; readonly history: readonly string[] };
 }
 
-/** Some days and two hours of passes; `isDown` for all but these hours. */
+/** Some days and two hours of rounds; `isDown` for all but these hours. */
 async function live(rig: Rig, days: number, isDown: boolean): Promise<Story> {
   const events: AppEvent[] = [];
   // Small batches: thousands of them are refused.
@@ -58,12 +63,16 @@ async function live(rig: Rig, days: number, isDown: boolean): Promise<Story> {
     return null;
   });
   try {
-    const { context, scanner, deliverers } = sync;
+    const { context, deliverers } = sync;
     const running = Promise.allSettled(deliverers.map((deliverer) => deliverer.run(stop.signal)));
-    const plan = { scanner, fixed: null, historyMs: Number.POSITIVE_INFINITY };
     const syncFor = async (hours: number): Promise<void> => {
       for (const endMs = rig.clock.nowMs() + hours * HOUR_MS; rig.clock.nowMs() < endMs; ) {
-        await runPass(context, plan, stop.signal);
+        await syncAccount(context, stop.signal);
+        await syncDevices(context, stop.signal);
+        await syncAlerts(context, stop.signal);
+        await pullSince(sync, 0n, stop.signal);
+        const horizon = horizonNow(context);
+        if (horizon !== null) noteCoverage(context, horizon);
         await rig.clock.sleep(30 * MINUTE_MS);
       }
     };

@@ -57,7 +57,7 @@ export async function liveAsDaemon(rig: Rig, options: DaemonOptions): Promise<Da
   const parts: DaemonParts = {
     ...sync,
     key: options.key ?? NEVER,
-    beside: [keepHouse, ...(options.beside?.(sync) ?? [])],
+    beside: [...sync.deliverers.map(({ run }) => run), keepHouse, ...(options.beside?.(sync) ?? [])],
   };
   const watch: DaemonWatch = { events, report: sync.report, ready: sync.ready };
   let error: unknown = null;

@@ -2,7 +2,7 @@
  * Runs a drawn case from its first life to its last and tells everything that is wrong: readings that are missing
  * outside a named gap, points that no reading explains, ends that do not fit, hours miscounted, requests wasted.
  */
-import type { OnceSummary } from '../../src/commands/once/once.ts';
+import type { OnceSummary } from '../../src/commands/once/result.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import { HOUR_MS } from '../../src/core/time.ts';
 import type { Bench } from './bench.ts';
@@ -103,7 +103,8 @@ async function live(
       random: dice.unit,
       observe: (event: AppEvent) => {
         traceRun?.(index, clock.nowMs(), event);
-        if (event.type === 'pass-started') passedAtMs ??= clock.nowMs();
+        // The time is known then, and with it what is wanted.
+        if (event.type === 'stream-read' && event.stream === 'telemetry') passedAtMs ??= clock.nowMs();
         if (event.type === 'page-landed') landedAtMs ??= clock.nowMs();
       },
     });

@@ -1,7 +1,7 @@
 /**
  * The judge's verdict over a fuzz case, held against what the program says of itself: its coverage and its named gaps.
  */
-import type { OnceSummary } from '../../src/commands/once/once.ts';
+import type { OnceSummary } from '../../src/commands/once/result.ts';
 import { parseTimestamp } from '../../src/core/time.ts';
 import type { Verdict } from './judge.ts';
 import type { Rig } from './rig.ts';

@@ -3,12 +3,13 @@
  * archives is delivered by the next `once`.
  */
 import type { Sync } from '../../src/app/open-sync.ts';
+import { forEachAtOnce } from '../../src/core/async.ts';
 import type { AppEvent } from '../../src/core/events.ts';
-import { MINUTE_MS } from '../../src/core/time.ts';
+import { DAY_NS, type EpochNs, MINUTE_MS, maxNs } from '../../src/core/time.ts';
 import { syncDevices } from '../../src/ingest/devices.ts';
-import { horizonNow } from '../../src/ingest/horizon.ts';
+import { freshestFirst, keptDevices } from '../../src/ingest/filter.ts';
+import { horizonNow, limitFor } from '../../src/ingest/horizon.ts';
 import { noteCoverage } from '../../src/scheduler/coverage-points.ts';
-import { ALL_ROUNDS, syncTelemetry } from '../../src/scheduler/telemetry.ts';
 import type { Rig } from './rig.ts';
 
 export interface LiveLife {
@@ -35,7 +36,7 @@ export async function liveFor(
   const events: AppEvent[] = [];
   const sync = rig.open({ observe: (event) => void events.push(event) });
   const { signal } = new AbortController();
-  const { context, scanner } = sync;
+  const { context } = sync;
   const life = { events, sync };
   try {
     for (let minute = 0; minute < minutes; minute += 1) {
@@ -44,7 +45,7 @@ export async function liveFor(
       if (minute % 5 === 0) await syncDevices(context, signal);
       const horizon = horizonNow(context);
       if (horizon !== null) {
-        await syncTelemetry(context, { scanner, horizon, rounds: ALL_ROUNDS.slice(0, 1), isOver: () => false }, signal);
+        await pullSince(sync, horizon.limit - DAY_NS, signal);
         noteCoverage(context, horizon);
       }
       await rig.clock.sleep(Math.max(0, MINUTE_MS - (rig.clock.monoMs() - beganMs)));
@@ -54,4 +55,17 @@ export async function liveFor(
     sync.close();
   }
   return events;
+}
+
+/** Pulls every device that is there, from a time on to what can be claimed now. */
+export async function pullSince({ context, scanner }: Sync, since: EpochNs, signal: AbortSignal): Promise<void> {
+  const horizon = horizonNow(context);
+  if (horizon === null) return;
+  const from = maxNs(since, horizon.wantedFrom);
+  const { concurrency } = context.settings;
+  await forEachAtOnce(freshestFirst(keptDevices(context)), concurrency, async ({ record: { deviceId } }) => {
+    const limit = limitFor(horizon, context.store.telemetry(deviceId));
+    await scanner.scan({ deviceId, range: { from, to: limit }, limit, lane: 'live', until: 'closed' }, signal);
+  });
+  context.filterNotes.telemetryRead();
 }

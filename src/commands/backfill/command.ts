@@ -13,10 +13,8 @@ import { ratesOfState } from '../shared/backfill-rates.ts';
 import type { CommandRun } from '../shared/command.ts';
 import { doOrFollow, showProgress } from '../shared/do-or-follow.ts';
 import { argsOf, readBackfillOptions } from '../shared/options.ts';
-import { runBackfill } from './backfill.ts';
-import { type BackfillSummary, readBackfillSummary } from './summary.ts';
-import { backfillEndText } from './text.ts';
-import type { BackfillRun } from './work.ts';
+import { type BackfillSummary, backfillEndText, readBackfillSummary } from './result.ts';
+import { type BackfillRun, runBackfill } from './run.ts';
 
 /** How often the progress is looked at. */
 const LOOK_EVERY_MS = 1000;

@@ -14,17 +14,19 @@ import type { ProgressReport } from '../../core/status.ts';
 import { HOUR_MS, SECOND_MS } from '../../core/time.ts';
 import type { Horizon } from '../../ingest/context.ts';
 import { horizonNow } from '../../ingest/horizon.ts';
-import { type BackfillSettings, beginBackfill } from '../../scheduler/backfill.ts';
+import { beginBackfill } from '../../scheduler/backfill.ts';
 import type { JobWorker } from '../../scheduler/jobs.ts';
-import { lackedScopeWords, STALLED_AFTER_MS } from '../shared/refusal.ts';
-import { createBackfillNotes } from './notes.ts';
-import type { BackfillOutcome } from './summary.ts';
-import { type BackfillRun, type BackfillWorkParts, createBackfillRun } from './work.ts';
-
-export interface BackfillJobParts extends Omit<BackfillWorkParts, 'notes'> {
-  readonly listen: (listener: ReturnType<typeof createBackfillNotes>['observe']) => void;
-  readonly backfill: Pick<BackfillSettings, 'budgets'> & { sentMs(): readonly number[] };
-}
+import { hasBegun, setGoal } from '../../scheduler/planning.ts';
+import { STALLED_AFTER_MS } from '../../scheduler/progress.ts';
+import { createBackfillNotes } from './progress.ts';
+import type { BackfillOutcome } from './result.ts';
+import {
+  type BackfillJobParts,
+  type BackfillRun,
+  type BackfillWorkParts,
+  createBackfillRun,
+  endWhereRefused,
+} from './run.ts';
 
 const LOOK_EVERY_MS = SECOND_MS;
 
@@ -79,14 +81,14 @@ async function work(parts: BackfillJobParts, { own, args, begun, keep }: Begun, 
     isBeside: true,
   });
   if (args.to === null && args.begunTo === undefined) keep({ ...args, begunTo: String(backfill.to) });
-  planning.setBackfill(backfill);
+  setGoal(planning, 'backfill', backfill);
   try {
     const run = createBackfillRun(own, backfill);
     begun(run);
     const summary = await run.toItsEnd(signal);
     return { state: endOf(summary.outcome), exitCode: summary.exit_code, summary, message: null };
   } finally {
-    planning.setBackfill(null);
+    setGoal(planning, 'backfill', null);
   }
 }
 
@@ -95,16 +97,13 @@ function endOf(outcome: BackfillOutcome): JobEnd['state'] {
 }
 
 /** Waits until the daemon has read the account and the devices. @throws UserError where that comes to nothing. */
-async function untilListed({ context, planning, notes }: BackfillWorkParts, signal: AbortSignal): Promise<Horizon> {
+async function untilListed({ context, planning, standing }: BackfillWorkParts, signal: AbortSignal): Promise<Horizon> {
   const { clock } = context;
   const beganMs = clock.monoMs();
   for (;;) {
     signal.throwIfAborted();
-    const refusal = notes.refusal();
-    if (refusal !== null) throw new UserError(`${refusal}.`, 77);
-    const scope = notes.lackedScope();
-    if (scope !== null) throw new UserError(lackedScopeWords(scope), 77);
-    const horizon = planning.hasBegun() ? horizonNow(context) : null;
+    endWhereRefused(standing);
+    const horizon = hasBegun(planning) ? horizonNow(context) : null;
     if (horizon !== null) return horizon;
     if (clock.monoMs() - beganMs >= STALLED_AFTER_MS) {
       throw new UserError('The daemon has not been able to read the account and the devices for ten minutes.', 3);

@@ -47,7 +47,7 @@ export function lookAt({ store, settings }: SyncContext, backfill: Backfill): Ba
         deviceId,
         name: device.name,
         wholeMs: Math.max(0, nsToMs(wanted.to - wanted.from)),
-        openMs: holes.reduce((sum, hole) => sum + holeMs(hole), 0),
+        openMs: holes.reduce((sum, hole) => sum + gapMs(hole), 0),
         holes,
         hasReadings: hasReadings(spans, wanted),
         oldest: oldestReading(spans),
@@ -64,6 +64,6 @@ export function lookAt({ store, settings }: SyncContext, backfill: Backfill): Ba
 }
 
 /** How long a hole is. */
-export function holeMs({ from, to }: Pick<StatusGap, 'from' | 'to'>): number {
+export function gapMs({ from, to }: Pick<StatusGap, 'from' | 'to'>): number {
   return nsToMs((parseTimestamp(to) ?? 0n) - (parseTimestamp(from) ?? 0n));
 }

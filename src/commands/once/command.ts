@@ -7,9 +7,8 @@ import { withSync } from '../../app/with-sync.ts';
 import type { Config } from '../../config/config.ts';
 import type { CommandRun } from '../shared/command.ts';
 import { doOrFollow, showProgress } from '../shared/do-or-follow.ts';
-import { tellEnd } from './end.ts';
-import { type OnceSummary, runOnce } from './once.ts';
-import { readOnceSummary } from './summary.ts';
+import { type OnceSummary, readOnceSummary, tellEnd } from './result.ts';
+import { runOnce } from './run.ts';
 
 /** How often the progress is looked at. */
 const LOOK_EVERY_MS = 1000;

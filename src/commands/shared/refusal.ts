@@ -1,14 +1,10 @@
 /**
- * What one-offs have in common that ask the API: how they begin, when they give up, and what they say where it refuses
+ * What one-offs have in common that ask the API: how they begin, and what they say where it refuses
  * the key.
  */
 import { ApiFault, UserError } from '../../core/faults.ts';
 import type { Account } from '../../core/records.ts';
-import { MINUTE_MS } from '../../core/time.ts';
 import type { SyncContext } from '../../ingest/context.ts';
-
-/** After so long without progress it ends. */
-export const STALLED_AFTER_MS = 10 * MINUTE_MS;
 
 /** A fault that ends a session, as a one-off command tells it (exit 77). */
 export function refusalOf({ kind, facts }: ApiFault): UserError {

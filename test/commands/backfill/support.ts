@@ -3,9 +3,9 @@
  */
 import Database from 'better-sqlite3';
 import type { Sync, SyncOptions } from '../../../src/app/open-sync.ts';
-import { runBackfill } from '../../../src/commands/backfill/backfill.ts';
 import { createBackfillWorker } from '../../../src/commands/backfill/job.ts';
-import { type BackfillSummary, readBackfillSummary } from '../../../src/commands/backfill/summary.ts';
+import { type BackfillSummary, readBackfillSummary } from '../../../src/commands/backfill/result.ts';
+import { runBackfill } from '../../../src/commands/backfill/run.ts';
 import { createOnceWorker } from '../../../src/commands/once/job.ts';
 import { ratesOfState } from '../../../src/commands/shared/backfill-rates.ts';
 import { followJob } from '../../../src/commands/shared/do-or-follow.ts';

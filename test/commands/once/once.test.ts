@@ -157,11 +157,11 @@ describe.runIf(influxdAvailable())('--once ends with exactly what the seed says'
     const logger = createLogger({ level: 'info', format: 'json', secrets: [], clock: rig.clock, stream });
     const { summary, events } = await rig.once({ observe: logEvents(logger, rig.clock) });
     expect(summary).toMatchObject({ outcome: 'complete' });
-    expect(events.filter(({ type }) => type === 'pass-failed').length).toBeGreaterThan(2);
-    expect(events.filter(({ type }) => type === 'pass-back')).toHaveLength(1);
+    expect(events.filter(({ type }) => type === 'service-trouble').length).toBeGreaterThan(2);
+    expect(events.filter(({ type }) => type === 'service-back')).toHaveLength(1);
     expect(written.flatMap(mistakesOfLine)).toEqual([]);
-    const lines = written.map((text) => JSON.parse(text)).filter(({ event }) => event.startsWith('pass-'));
-    expect(lines.map(({ event }) => event)).toEqual(['pass-failed', 'pass-back']);
+    const lines = written.map((text) => JSON.parse(text)).filter(({ event }) => event.startsWith('service-'));
+    expect(lines.map(({ event }) => event)).toEqual(['service-trouble', 'service-back']);
     expect(lines[1].held_back).toBeGreaterThan(1);
   });
 

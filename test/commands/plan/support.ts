@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openSync, type Sync, type SyncOptions } from '../../../src/app/open-sync.ts';
-import { runOnce } from '../../../src/commands/once/once.ts';
+import { runOnce } from '../../../src/commands/once/run.ts';
 import { type PlanParts, planOf } from '../../../src/commands/plan/command.ts';
 import type { CostPlan } from '../../../src/commands/plan/cost.ts';
 import type { AppEvent } from '../../../src/core/events.ts';

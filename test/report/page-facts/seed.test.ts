@@ -2,7 +2,7 @@
  * What the status page shows of a device after a real sync, against the seed of the simulated workspace.
  */
 import { describe, expect, test } from 'vitest';
-import { runOnce } from '../../../src/commands/once/once.ts';
+import { runOnce } from '../../../src/commands/once/run.ts';
 import { identityTag } from '../../../src/core/lines/line-protocol.ts';
 import type { DevicePage, SensorSeries } from '../../../src/core/page-facts.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, parseTimestamp } from '../../../src/core/time.ts';

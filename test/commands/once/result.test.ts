@@ -1,7 +1,6 @@
 /** What `--once` says at its end. */
 import { describe, expect, test } from 'vitest';
-import { tellEnd } from '../../../src/commands/once/end.ts';
-import type { OnceSummary } from '../../../src/commands/once/once.ts';
+import { type OnceSummary, tellEnd } from '../../../src/commands/once/result.ts';
 import type { ProgramEvent } from '../../../src/core/events.ts';
 import type { LackStatus } from '../../../src/core/status.ts';
 import { lineOf } from '../../../src/observe/event-table.ts';

@@ -1,0 +1,235 @@
+/**
+ * A backfill to its end, whoever asks the API for it: looks after how far it is, waits for delivery, sums it up. Alone it
+ * is the scheduler running with nothing but the backfill (and the account), with the whole share.
+ *
+ * It ends when nothing of the range is open that could be had and every destination has what was archived by then; or
+ * after ten minutes in which nothing came of it, where waiting for quota or for its turn is no standing still.
+ */
+import type { MaintenanceParts } from '../../archive/maintenance.ts';
+import { firstOf } from '../../core/async.ts';
+import type { AppEvent } from '../../core/events.ts';
+import { ApiFault, UserError } from '../../core/faults.ts';
+import type { BackfillArgs } from '../../core/state/job-args.ts';
+import type { ProgressReport } from '../../core/status.ts';
+import { SECOND_MS } from '../../core/time.ts';
+import type { Deliverer } from '../../delivery/deliver.ts';
+import { horizonNow } from '../../ingest/horizon.ts';
+import { type Backfill, type BackfillSettings, beginBackfill } from '../../scheduler/backfill.ts';
+import { type Alone, type Planning, reopenDevice } from '../../scheduler/planning.ts';
+import { createProgressWatch, isWaiting, STALLED_AFTER_MS, type WaitingParts } from '../../scheduler/progress.ts';
+import { runAlone, type SessionParts } from '../../scheduler/session.ts';
+import { refusalWords } from '../../scheduler/sessions.ts';
+import type { Standing } from '../../scheduler/standing.ts';
+import { besideDeliveries, untilDelivered } from '../shared/alone.ts';
+import { lackedScopeWords, refusalOf } from '../shared/refusal.ts';
+import { type BackfillLook, lookAt } from './look.ts';
+import {
+  type BackfillNotes,
+  createBackfillNotes,
+  createEstimate,
+  type EstimateParts,
+  etaOf,
+  waitsFor,
+} from './progress.ts';
+import { type BackfillOutcome, type BackfillSummary, summarizeBackfill } from './result.ts';
+
+export interface BackfillWorkParts extends EstimateParts, WaitingParts {
+  readonly context: EstimateParts['context'];
+  readonly deliverers: readonly Deliverer[];
+  readonly planning: Planning;
+  /** Until when nothing may be asked for lack of quota, RFC 3339; `null` while something may. */
+  readonly waitingUntil: () => string | null;
+}
+
+/** A backfill that is being looked after. */
+export interface BackfillRun {
+  /** @returns the summary; throws what `signal` was aborted with. */
+  toItsEnd(signal: AbortSignal): Promise<BackfillSummary>;
+  progress(): ProgressReport;
+  summary(outcome: BackfillOutcome): BackfillSummary;
+}
+
+/** How often it is looked how far it is; a look at every device takes no more than this part of the time. */
+const LOOK_EVERY_MS = 2 * SECOND_MS;
+const LOOK_PART = 0.05;
+
+/** How often what is left is taken into the queue anew: a name that kept a gap closed may have an end. */
+const REOPEN_EVERY_MS = 5 * SECOND_MS;
+
+/** Looks after a backfill that has begun. */
+export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill): BackfillRun {
+  const { context, deliverers, notes } = parts;
+  notes.begin();
+  const deliveredBefore = deliverers.map((deliverer) => deliverer.deliveredLines());
+  const estimate = createEstimate(parts, backfill);
+  const summary = (outcome: BackfillOutcome): BackfillSummary =>
+    summarizeBackfill({ context, deliverers, backfill, counts: notes.counts(), deliveredBefore }, outcome);
+  return {
+    summary,
+    toItsEnd: async (signal) => {
+      const outcome = await pullToItsEnd(parts, { backfill, estimate }, signal);
+      const isDelivered = await untilDelivered(parts, signal);
+      return summary(outcome === 'complete' && !isDelivered ? 'stalled' : outcome);
+    },
+    progress: () => {
+      const look = lookAt(context, backfill);
+      const waits = waitsFor(look);
+      const isWhole = backfill.args.from !== 'all' && look.wholeMs > 0;
+      return {
+        totals: {
+          devices: look.devices.length,
+          devices_complete: look.devices.filter(({ openMs }) => openMs === 0).length,
+          archived_readings: notes.counts().readings,
+          requests: notes.counts().requests,
+          covered_share: isWhole ? 1 - look.openMs / look.wholeMs : null,
+        },
+        destinations: deliverers.map((deliverer, index) => ({
+          pending_points: deliverer.pendingLines(),
+          delivered_points: deliverer.deliveredLines() - (deliveredBefore[index] ?? 0),
+        })),
+        allowance: { waiting_until: parts.waitingUntil() },
+        eta: waits === null ? etaOf(estimate(), notes.perMinute()) : null,
+        waits,
+      };
+    },
+  };
+}
+
+/** Waits until nothing is open that could be had. */
+async function pullToItsEnd(
+  parts: BackfillWorkParts,
+  { backfill, estimate }: { backfill: Backfill; estimate: () => number | null },
+  signal: AbortSignal,
+): Promise<BackfillOutcome> {
+  const { context, standing } = parts;
+  const { clock } = context;
+  const watch = createProgressWatch(clock);
+  const reopen = createReopening(parts);
+  for (;;) {
+    signal.throwIfAborted();
+    const beganMs = clock.monoMs();
+    const look = lookAt(context, backfill);
+    const outcome = outcomeOf(look, backfill);
+    if (outcome !== null) return outcome;
+    endWhereRefused(standing);
+    const waits = isWaiting(parts, { isQueued: look.openFor.has('not reached yet'), lanes: ['backfill'] });
+    if (watch.idleMs({ left: look.openMs, waits }) >= STALLED_AFTER_MS) return 'stalled';
+    if (backfill.args.finishByMs !== null) backfill.pace.setLeft(estimate() ?? 0);
+    reopen(look);
+    const tookMs = clock.monoMs() - beganMs;
+    await clock.sleep(Math.max(LOOK_EVERY_MS, tookMs / LOOK_PART), signal);
+  }
+}
+
+/** Takes what is left into the queue anew, now and then: what rested may be asked again. */
+function createReopening({ context: { clock }, planning }: BackfillWorkParts): (look: BackfillLook) => void {
+  let atMs = clock.monoMs();
+  return ({ devices }) => {
+    if (clock.monoMs() - atMs < REOPEN_EVERY_MS) return;
+    for (const { deviceId, openMs } of devices) if (openMs > 0) reopenDevice(planning, deviceId);
+    planning.wakeUp.notify();
+    atMs = clock.monoMs();
+  };
+}
+
+/** Of `all`, what the plan hides is no part. */
+function outcomeOf({ openFor }: BackfillLook, { args }: Backfill): BackfillOutcome | null {
+  const left = [...openFor];
+  if (left.length === 0) return 'complete';
+  if (left.some((reason) => reason !== 'beyond plan')) return null;
+  return args.from === 'all' ? 'complete' : 'incomplete for good';
+}
+
+/** @throws UserError (exit 77) where the key is of no use. */
+export function endWhereRefused({ refusal, streams }: Standing): void {
+  if (refusal !== null) throw new UserError(`${refusalWords(refusal)}.`, 77);
+  const { lackedScope } = streams.telemetry;
+  if (lackedScope !== null) throw new UserError(lackedScopeWords(lackedScope), 77);
+}
+
+/** What a backfill needs, alone or beside a daemon. */
+export interface BackfillJobParts extends Omit<BackfillWorkParts, 'notes'> {
+  readonly listen: (listener: (event: AppEvent) => void) => void;
+  readonly backfill: Pick<BackfillSettings, 'budgets'> & { sentMs(): readonly number[] };
+}
+
+export interface BackfillParts extends BackfillJobParts, SessionParts {
+  readonly context: EstimateParts['context'];
+  readonly planning: Planning;
+  readonly standing: Standing;
+  readonly housekeeping: MaintenanceParts;
+  /** Called once it is known what is to be filled. */
+  readonly onBegun?: (run: BackfillRun) => void;
+}
+
+/**
+ * Runs it alone.
+ *
+ * @returns the summary; an abort of `signal` is an outcome once it has begun.
+ * @throws UserError where a person has to act (2, 77, 1), and where it could not begin (3).
+ */
+export async function runBackfill(
+  parts: BackfillParts,
+  args: BackfillArgs,
+  signal: AbortSignal,
+): Promise<BackfillSummary> {
+  const notes = createBackfillNotes(parts.context.clock);
+  parts.listen(notes.observe);
+  const begun: Begun = { run: null };
+  const works = [
+    async (stop: AbortSignal) => await ask({ ...parts, notes }, { args, begun }, stop),
+    async (stop: AbortSignal) => await (await untilBegun(parts, begun, stop)).toItsEnd(stop),
+  ];
+  const fill = async (both: AbortSignal): Promise<BackfillSummary> =>
+    await firstOf(works, { signal: both, reason: 'the backfill has ended' });
+  try {
+    return await besideDeliveries(parts, fill, signal);
+  } catch (error) {
+    if (!signal.aborted || error instanceof UserError) throw error;
+    if (begun.run === null) throw new UserError('Stopped before it had begun. Nothing was done.', 3);
+    return begun.run.summary('interrupted');
+  }
+}
+
+interface Begun {
+  run: BackfillRun | null;
+}
+
+/** Asks the API for what the planner decides on. @throws UserError where the key is refused. */
+async function ask(
+  parts: BackfillParts & { readonly notes: BackfillNotes },
+  { args, begun }: { args: BackfillArgs; begun: Begun },
+  signal: AbortSignal,
+): Promise<never> {
+  const { context } = parts;
+  const begin = (): Alone => {
+    const horizon = horizonNow(context);
+    if (horizon === null)
+      throw new UserError('No device has a reading yet, and the API tells no time: there is nothing to fill.', 3);
+    const { budgets, sentMs } = parts.backfill;
+    const backfill = beginBackfill(context, { args, horizon, sentMs: sentMs(), budgets, isBeside: false });
+    begun.run = createBackfillRun(parts, backfill);
+    parts.onBegun?.(begun.run);
+    return { lane: 'backfill', goal: backfill, streams: [] };
+  };
+  try {
+    return await runAlone(parts, begin, signal);
+  } catch (error) {
+    throw error instanceof ApiFault ? refusalOf(error) : error;
+  }
+}
+
+/** Waits until the account and the devices were read. @throws UserError where that comes to nothing. */
+async function untilBegun(parts: BackfillParts, begun: Begun, signal: AbortSignal): Promise<BackfillRun> {
+  const { clock } = parts.context;
+  const watch = createProgressWatch(clock);
+  while (begun.run === null) {
+    const waits = isWaiting(parts, { isQueued: true, lanes: ['inventory'] });
+    if (watch.idleMs({ left: Number.POSITIVE_INFINITY, waits }) >= STALLED_AFTER_MS) {
+      const words = parts.standing.fault ?? 'it has no room';
+      throw new UserError(`Nothing could be read for ten minutes: ${words}. Run it again when the API answers.`, 3);
+    }
+    await clock.sleep(SECOND_MS, signal);
+  }
+  return begun.run;
+}

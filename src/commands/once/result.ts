@@ -1,0 +1,182 @@
+/**
+ * What `--once` comes to: which gaps are left, the summary that `--json` prints, its exit code, and what the log says at
+ * its end.
+ */
+import { type ExitCode, isExitCode } from '../../core/faults.ts';
+import { holdingsOf, lackStatuses, lackWords, wantedOf } from '../../core/holdings.ts';
+import { isRecord, type JsonRecord } from '../../core/json.ts';
+import type { DestinationStatus, StatusGap } from '../../core/status.ts';
+import { parseTimestamp } from '../../core/time.ts';
+import type { Deliverer } from '../../delivery/deliver.ts';
+import type { Horizon, SyncContext } from '../../ingest/context.ts';
+import { horizonNow, limitFor, stillWantedFrom } from '../../ingest/horizon.ts';
+import type { Logger } from '../../observe/log.ts';
+
+/** What `--once --json` prints. */
+export interface OnceSummary {
+  readonly outcome: OnceOutcome;
+  readonly exit_code: ExitCode;
+  readonly workspace_id: string | null;
+  readonly devices: number;
+  readonly points_archived: number;
+  readonly gaps: readonly DeviceGap[];
+  readonly streams_off: readonly string[];
+  readonly rejected_records: number;
+  readonly destinations: readonly DestinationStatus[];
+}
+
+const EXIT_CODES: Readonly<Record<OnceOutcome, ExitCode>> = {
+  complete: 0,
+  stalled: 3,
+  interrupted: 3,
+  'incomplete for good': 1,
+};
+
+export type OnceOutcome = 'complete' | 'stalled' | 'interrupted' | 'incomplete for good';
+
+/** How it ended. */
+export interface OnceEnding {
+  readonly outcome: OnceOutcome;
+  /** Streams whose scope the key lacks. */
+  readonly off: readonly string[];
+  /** What was wanted; `null` where it was never known. */
+  readonly horizon: Horizon | null;
+}
+
+/** The summary of the work as it stands. */
+export function summarize(
+  { context, deliverers }: { context: SyncContext; deliverers: readonly Deliverer[] },
+  { outcome, horizon, off }: OnceEnding,
+): OnceSummary {
+  const { store } = context;
+  const totals = store.totals();
+  // Where the run has not begun, what is open counts from here.
+  const gaps = allGaps(context, horizon ?? horizonNow(context));
+  return {
+    outcome,
+    exit_code: EXIT_CODES[outcome],
+    workspace_id: store.workspaceTag(),
+    devices: store.devices().length,
+    points_archived: totals.points,
+    gaps,
+    streams_off: off,
+    rejected_records: totals.rejectedRecords,
+    destinations: deliverers.map((deliverer) => {
+      const { pendingLines, quarantined } = store.backlog(deliverer.destinationId);
+      return {
+        name: deliverer.name,
+        delivered_points: deliverer.deliveredLines(),
+        pending_points: pendingLines,
+        quarantined,
+        lacks: lackStatuses(store.missingSums(deliverer.destinationId)),
+        held: deliverer.held(),
+      };
+    }),
+  };
+}
+
+/** A summary that a daemon, maybe of another version, has left. @returns `null` where it is none. */
+export function readOnceSummary(value: unknown): OnceSummary | null {
+  if (!isRecord(value)) return null;
+  const { outcome, exit_code, workspace_id, gaps, streams_off, destinations } = value;
+  const fits =
+    typeof outcome === 'string' &&
+    Object.hasOwn(EXIT_CODES, outcome) &&
+    isExitCode(exit_code) &&
+    (workspace_id === null || typeof workspace_id === 'string') &&
+    ['devices', 'points_archived', 'rejected_records'].every((name) => typeof value[name] === 'number') &&
+    areRecords(gaps, ['device_id', 'from', 'to', 'reason']) &&
+    Array.isArray(streams_off) &&
+    areRecords(destinations, ['name']) &&
+    destinations.every(
+      ({ pending_points, quarantined, lacks }) =>
+        isCount(pending_points) && isCount(quarantined) && areRecords(lacks, ['reason']),
+    );
+  return fits ? (value as unknown as OnceSummary) : null;
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0;
+}
+
+/** Whether they are records with these texts. */
+function areRecords(value: unknown, texts: readonly string[]): value is readonly JsonRecord[] {
+  return (
+    Array.isArray(value) &&
+    value.every((each) => isRecord(each) && texts.every((text) => typeof each[text] === 'string'))
+  );
+}
+
+/** How many gaps are told one by one. */
+const GAPS_TOLD = 20;
+
+/** Says it, what is wrong or missing after the sum. */
+export function tellEnd(summary: OnceSummary, { say }: Pick<Logger, 'say'>): void {
+  const { outcome, exit_code, devices, points_archived, gaps, streams_off, rejected_records } = summary;
+  const quarantined = summary.destinations.reduce((sum, { quarantined }) => sum + quarantined, rejected_records);
+  say({
+    type: 'run-ended',
+    outcome,
+    exitCode: exit_code,
+    isAllRead: streams_off.length === 0,
+    devices,
+    points: points_archived,
+    gaps: gaps.length,
+  });
+  const lacks = (message: string): void => say({ type: 'run-lacks', message, isWanted: false });
+  if (quarantined > 0) lacks(`${quarantined} records or points are in quarantine, with their reasons`);
+  for (const { name, pending_points, held } of summary.destinations) {
+    if (pending_points === 0) continue;
+    lacks(`${pending_points} points wait in the archive for ${name}: ${held ?? 'not delivered yet'}; run it again`);
+  }
+  for (const destination of summary.destinations) {
+    for (const lack of destination.lacks) lacks(lackWords(destination.name, lack));
+  }
+  if (streams_off.length > 0) lacks(`not read, for lack of a scope: ${streams_off.join(', ')}`);
+  const leftOut = gaps.filter(({ reason }) => reason === 'excluded').length;
+  if (leftOut > 0) {
+    const message = `${leftOut} devices are left out by sync.include and sync.exclude`;
+    say({ type: 'run-lacks', message, isWanted: true });
+  }
+  const missed = gaps.filter(({ reason }) => reason !== 'excluded');
+  for (const { device_id, from, to, reason } of missed.slice(0, GAPS_TOLD)) {
+    lacks(`not held: ${device_id} from ${from} to ${to}: ${reason}`);
+  }
+  if (missed.length > GAPS_TOLD) lacks(`and ${missed.length - GAPS_TOLD} more gaps; --json lists them all`);
+}
+
+/** A gap of a device. */
+export type DeviceGap = StatusGap & { readonly device_id: string };
+
+/** Gaps that no work closes, by their reason: named in the summary, not waited for. */
+const CLOSED_BY_NONE: readonly string[] = ['device gone', 'excluded'];
+
+/** The gaps that more work could close. */
+export function openGaps(context: SyncContext, horizon: Horizon | null): readonly DeviceGap[] {
+  return allGaps(context, horizon).filter(({ reason }) => !CLOSED_BY_NONE.includes(reason));
+}
+
+/** All gaps in what was wanted, by the reason that each has. */
+export function allGaps(context: SyncContext, horizon: Horizon | null): readonly DeviceGap[] {
+  if (horizon === null) return [];
+  const { store, settings } = context;
+  const from = horizon.wantedFrom;
+  // What the plan hides and has left the wanted span meanwhile is not missed.
+  const stillWanted = stillWantedFrom(context);
+  const isPast = ({ to, reason }: StatusGap): boolean =>
+    reason === 'beyond plan' && (parseTimestamp(to) ?? stillWanted) <= stillWanted;
+  return store.devices().flatMap((device) => {
+    const { deviceId } = device.record;
+    const state = store.telemetry(deviceId);
+    const wanted = wantedOf(device, { from, to: limitFor(horizon, state) });
+    const held = { spans: state.spans, gaps: store.gaps(deviceId) };
+    const isExcluded = settings.filter.excludes(device.record);
+    const holes = holdingsOf({ ...device, isExcluded }, held, wanted).holes.filter((hole) => !isPast(hole));
+    return holes.map((hole) => ({ device_id: deviceId, ...hole }));
+  });
+}
+
+/** How long a gap is, in ns. */
+export function lengthOf({ from, to }: Pick<StatusGap, 'from' | 'to'>): bigint {
+  return (parseTimestamp(to) ?? 0n) - (parseTimestamp(from) ?? 0n);
+}

@@ -1,0 +1,92 @@
+/**
+ * A goal: ranges of many devices that somebody has asked for, with an end that does not move. A backfill is one
+ * (`backfill.ts`), what `--once` promises is the other.
+ *
+ * What is left of a goal is looked up in the coverage each time: so the work for it may end anywhere and be begun again.
+ */
+import { type CoveredSpan, holesIn } from '../core/coverage.ts';
+import { type Interval, type Intervals, normalize, subtract } from '../core/intervals.ts';
+import type { RequestLane } from '../core/ports.ts';
+import type { TelemetryState } from '../core/state/telemetry.ts';
+import { DAY_NS, type EpochMs, type EpochNs, maxNs } from '../core/time.ts';
+import type { Horizon, SyncContext } from '../ingest/context.ts';
+import { limitFor } from '../ingest/horizon.ts';
+import { isResting } from '../ingest/named-gaps.ts';
+import { openOf } from './device-view.ts';
+import type { OpenHistory, Reach } from './history-queue.ts';
+
+/** What to ask of a device next, and how. */
+export interface Piece {
+  readonly range: Interval;
+  /** The upper end of claims: a range that ends there is asked for without an upper bound. */
+  readonly limit: EpochNs;
+  readonly lane: RequestLane;
+}
+
+export interface Goal {
+  covers(deviceId: string): boolean;
+  /** How much of a device is worth a request now. @param others ranges that somebody else asks for. */
+  open(deviceId: string, others: Intervals): OpenHistory;
+  /** What to ask next; `null` where there is nothing now. */
+  next(deviceId: string, reach: Reach, others: Intervals): Piece | null;
+  /** When its next request may go, in server time, where it has a pace of its own. */
+  freeAtMs(nowMs: EpochMs): EpochMs;
+  /** A request was booked in its lane. */
+  sent(nowMs: EpochMs): void;
+}
+
+/** Everything that is wanted up to a horizon, of every device that is there: what `--once` closes. */
+export function createWantedGoal(context: SyncContext, horizon: Horizon): Goal {
+  const { store, serverClock } = context;
+  const gapsOf = (state: TelemetryState, others: Intervals): Intervals => {
+    const { deviceId, spans } = state;
+    const wanted = { from: horizon.wantedFrom, to: maxNs(limitFor(horizon, state), horizon.wantedFrom) };
+    const nowMs = serverClock.nowMs();
+    const resting = store.gaps(deviceId).filter((gap) => isResting(gap, 'first-history', nowMs));
+    const rests = normalize(resting.map(({ fromNs, toNs }) => ({ from: fromNs, to: toNs })));
+    return gapsToAsk({ spans, wanted, resting: rests, others });
+  };
+  return {
+    covers: () => true,
+    open: (deviceId, others) => {
+      const gaps = gapsOf(store.telemetry(deviceId), others);
+      const open = openOf(gaps, horizon.limit);
+      // What is shorter than a millisecond counts as well.
+      return gaps.length > 0 && open.day + open.week + open.rest === 0 ? { ...open, rest: 1 } : open;
+    },
+    next: (deviceId, reach, others) => {
+      const state = store.telemetry(deviceId);
+      const range = newestGap(gapsOf(state, others), reach, horizon.limit);
+      // A dashboard shows the last day first: it is archived and delivered before all other history.
+      return range && { range, limit: limitFor(horizon, state), lane: reach === 'day' ? 'live' : 'first-history' };
+    },
+    freeAtMs: () => Number.NEGATIVE_INFINITY,
+    sent: () => {},
+  };
+}
+
+export interface WantedGaps {
+  readonly spans: readonly CoveredSpan[];
+  readonly wanted: Interval;
+  /** Named gaps that are not worth another try yet. */
+  readonly resting: Intervals;
+  /** Ranges that somebody else asks for. */
+  readonly others: Intervals;
+}
+
+/** The gaps that are worth a request now, ascending. */
+export function gapsToAsk({ spans, wanted, resting, others }: WantedGaps): Intervals {
+  if (wanted.from >= wanted.to) return [];
+  return subtract(subtract(holesIn(wanted, spans), resting), others);
+}
+
+const REACH_NS: Readonly<Record<Reach, bigint | null>> = { day: DAY_NS, week: 7n * DAY_NS, rest: null };
+
+/** The newest of the gaps, as far as it lies in a reach counted back from a time; `null` where none does. */
+export function newestGap(gaps: Intervals, reach: Reach, now: EpochNs): Interval | null {
+  const gap = gaps.at(-1);
+  const back = REACH_NS[reach];
+  if (gap === undefined) return null;
+  const from = back === null ? gap.from : maxNs(gap.from, now - back);
+  return from < gap.to ? { from, to: gap.to } : null;
+}

@@ -1,0 +1,60 @@
+/**
+ * Whether work that somebody waits for moves: for a one-off or a job, which ends when nothing has come of it for a while.
+ *
+ * Progress is that less is left of it. While it waits for its turn or for quota, time does not count; requests that bring
+ * nothing are no progress.
+ */
+import type { Clock, RequestLane } from '../core/ports.ts';
+import { MINUTE_MS } from '../core/time.ts';
+import type { SyncContext } from '../ingest/context.ts';
+import type { Standing } from './standing.ts';
+
+/** After so long without progress it ends. */
+export const STALLED_AFTER_MS = 10 * MINUTE_MS;
+
+/** How the work stands at a look at it. */
+export interface WorkLook {
+  /** What is left, in any measure. */
+  readonly left: number | bigint;
+  /** Whether it waits for what it cannot hasten. */
+  readonly waits: boolean;
+}
+
+export interface ProgressWatch {
+  /** Takes in a look. @returns for how long nothing has come of the work, in ms. */
+  idleMs(look: WorkLook): number;
+}
+
+/** A watch over work that begins now. */
+export function createProgressWatch(clock: Pick<Clock, 'monoMs'>): ProgressWatch {
+  let least: number | bigint = Number.POSITIVE_INFINITY;
+  let idleMs = 0;
+  let atMs = clock.monoMs();
+  return {
+    idleMs: ({ left, waits }) => {
+      const nowMs = clock.monoMs();
+      if (left < least) {
+        least = left;
+        idleMs = 0;
+      } else if (!waits) idleMs += nowMs - atMs;
+      atMs = nowMs;
+      return idleMs;
+    },
+  };
+}
+
+export interface WaitingParts {
+  readonly context: Pick<SyncContext, 'room'>;
+  readonly standing: Standing;
+  /** Whether no request may be made now for lack of quota; the even pace of requests alone is no such wait. */
+  readonly waitsForQuota: () => boolean;
+}
+
+/** Whether work waits for quota, or has something queued in lanes of which none fails and for which there is room. */
+export function isWaiting(
+  { context, standing, waitsForQuota }: WaitingParts,
+  { isQueued, lanes }: { readonly isQueued: boolean; readonly lanes: readonly RequestLane[] },
+): boolean {
+  if (waitsForQuota()) return true;
+  return isQueued && standing.fault === null && !lanes.some((lane) => standing.failing.has(lane)) && context.room().ok;
+}
