@@ -8,13 +8,11 @@
 
 import type { ProcessPorts } from '../../app/terminal.ts';
 import { VERSION } from '../../app/version.ts';
-import { DEFAULT_FILE } from '../../config/load.ts';
 import { inUnits } from '../../core/archive-room.ts';
 import { type ApiFindings, type CheckLine, type CheckReport, type CheckStatus, checkReport } from '../../core/check.ts';
 import { UserError } from '../../core/faults.ts';
 import { counted, grouped, plainText } from '../../core/text.ts';
 import { stateBytes } from '../../store/look/inspect.ts';
-import { modeOf } from '../../store/look/place.ts';
 import { requireNewFile } from '../../store/open/new-file.ts';
 import { printAnswer } from '../shared/command.ts';
 import { wrap } from '../shared/layout.ts';
@@ -64,16 +62,13 @@ async function bundled(parts: CheckParts, check: BundleParts['check'], ports: Pr
 }
 
 async function checkAll(parts: CheckParts, signal: AbortSignal): Promise<ApiFindings> {
-  const { command, read, secretVariables, voice } = parts;
-  const { config, state, mistakes } = read;
-  const file = command.configFile ?? (modeOf(DEFAULT_FILE) === null ? null : DEFAULT_FILE);
-  const checks: CheckLine[] = configLines({ file, mistakes, config: state, secretVariables });
+  const { command, read, voice } = parts;
+  const { config, state } = read;
+  const checks: CheckLine[] = configLines(parts);
   if (state === null) return { requests: 0, checks };
   voice.hint(`looking at the state (${inUnits(stateBytes(state.dataDir))}) …`);
   const look = lookAt(state.dataDir);
-  const hasDestinations = state.influx !== null || state.destinations.length > 0;
-  const { maxBytes } = state.archive;
-  checks.push(...stateLines(look, { maxBytes, hasDestinations, workspaceId: state.workspaceId }));
+  checks.push(...stateLines(look, state));
   let requests = 0;
   if (config !== null) {
     const found = await apiLines({ config, voice, canBook: canBeWritten(look) }, signal);

@@ -8,7 +8,7 @@ import type { Voice } from '../../app/terminal.ts';
 import type { CheckCommand } from '../../cli/command.ts';
 import { type Config, ConfigError, type ConfigInput, type Loaded, type StateConfig } from '../../config/config.ts';
 import { type DescribedConfig, describeConfig } from '../../config/describe.ts';
-import { loadConfig, loadStateConfig } from '../../config/load.ts';
+import { DEFAULT_FILE, loadConfig, loadStateConfig } from '../../config/load.ts';
 import { type CheckLine, type CheckNotes, createNotes } from '../../core/check.ts';
 import { modeOf } from '../../store/look/place.ts';
 import { keyOf } from './destination.ts';
@@ -57,27 +57,17 @@ export interface CheckParts {
   readonly voice: Voice;
 }
 
-interface ConfigFacts {
-  /** The file that was read; `null` where there is none. */
-  readonly file: string | null;
-  /** Mistakes, a line each; empty where it can be used. */
-  readonly mistakes: readonly string[];
-  /** As far as it can be used: with the API or without it. */
-  readonly config: Config | StateConfig | null;
-  /** The variables of the environment that hold a secret. */
-  readonly secretVariables: readonly string[];
-}
-
 /** All lines on the configuration. */
-export function configLines(facts: ConfigFacts): CheckLine[] {
-  const { file, mistakes, config } = facts;
+export function configLines({ command, read, secretVariables }: CheckParts): CheckLine[] {
+  const { mistakes, state: config } = read;
+  const file = command.configFile ?? (modeOf(DEFAULT_FILE) === null ? null : DEFAULT_FILE);
   const notes = createNotes('configuration');
   for (const mistake of mistakes) noteMistake(notes, mistake);
   const where = file === null ? 'no file: the environment alone' : file;
   if (mistakes.length === 0) notes.ok('values', `${where}; every value can be used`);
   if (config === null) return notes.lines;
   const places = placesOf(config);
-  for (const place of places) noteSecret(notes, place, facts);
+  for (const place of places) noteSecret(notes, place, { file, secretVariables });
   for (const place of places) noteAddress(notes, place);
   const proxies = Object.keys(config.proxies).filter((name) => !/^no_proxy$/i.test(name));
   if (proxies.length > 0) notes.ok('proxy', `${proxies.join(', ')}: requests go that way, but to hosts in NO_PROXY`);
@@ -123,7 +113,12 @@ function placesOf(config: Config | StateConfig): SecretPlace[] {
 /** Where an orchestrator puts secrets, with permissions that are its own affair. */
 const MOUNTED = /^\/(?:var\/)?run\/secrets\//;
 
-function noteSecret(notes: CheckNotes, place: SecretPlace, { file, secretVariables }: ConfigFacts): void {
+interface SecretSources extends Pick<CheckParts, 'secretVariables'> {
+  /** The file that was read; `null` where there is none. */
+  readonly file: string | null;
+}
+
+function noteSecret(notes: CheckNotes, place: SecretPlace, { file, secretVariables }: SecretSources): void {
   if (!place.hasSecret) return;
   const variable = `TIDEMARK_${place.secretKey.toUpperCase().replaceAll('.', '_')}`;
   const isInline = place.file === null && !secretVariables.includes(variable);

@@ -1,53 +1,24 @@
 /**
  * `--check`, the state: the look at its place and at its file, and what it comes to, with the command that mends it.
  */
+import { configuredDatabases } from '../../app/readable-databases.ts';
+import type { StateConfig } from '../../config/config.ts';
 import { clearingMarks, inUnits, judgeRoom, MIN_FREE_BYTES } from '../../core/archive-room.ts';
 import { type CheckLine, type CheckNotes, createNotes, inTwo } from '../../core/check.ts';
 import { UserError } from '../../core/faults.ts';
 import type { StateSize } from '../../core/state/archive.ts';
 import { plainText } from '../../core/text.ts';
-import { inspectState, isStateHeld } from '../../store/look/inspect.ts';
-import { createDisk, lookAtPlace } from '../../store/look/place.ts';
-
-/** Something in the file system, as `store/look/place.ts` tells it. */
-interface Placed {
-  readonly path: string;
-  readonly mode: number;
-  readonly ownerUid: number;
-  readonly groupGid: number;
-  readonly refusal: string | null;
-}
+import { inspectState, isStateHeld, type StateFindings } from '../../store/look/inspect.ts';
+import { createDisk, lookAtPlace, type Place, type Placed } from '../../store/look/place.ts';
 
 interface StateLook {
-  readonly place: {
-    readonly directory: string;
-    readonly kind: 'there' | 'missing' | 'other';
-    readonly nearest: Placed | null;
-    readonly files: readonly Placed[];
-    readonly uid: number;
-  };
+  readonly place: Place;
   /** What was found in the file; `null` where there is none; a message where it cannot be used. */
-  readonly found: Findings | { readonly trouble: string } | null;
+  readonly found: StateFindings | { readonly trouble: string } | null;
   /** Whether a process works with it; a message where that cannot be told. */
   readonly held: boolean | { readonly trouble: string };
   /** What this user may still fill of the disk; `null` where that cannot be told. */
   readonly diskFreeBytes: number | null;
-}
-
-interface Findings {
-  readonly version: number;
-  readonly newestVersion: number;
-  readonly size: StateSize;
-  readonly broken: readonly string[];
-  readonly workspaceId: string | null;
-  readonly workspaceTag: string | null;
-}
-
-interface StateRules {
-  readonly maxBytes: number;
-  readonly hasDestinations: boolean;
-  /** `workspace.id`; `null` where it is not configured. */
-  readonly workspaceId: string | null;
 }
 
 /** Looks at the place of the state and at its file. */
@@ -71,7 +42,7 @@ function orTrouble<T>(look: () => T): T | { readonly trouble: string } {
 }
 
 /** All lines on the state. */
-export function stateLines(look: StateLook, rules: StateRules): CheckLine[] {
+export function stateLines(look: StateLook, config: StateConfig): CheckLine[] {
   const notes = createNotes('state');
   noteDirectory(notes, look.place);
   notePermissions(notes, look.place);
@@ -80,10 +51,10 @@ export function stateLines(look: StateLook, rules: StateRules): CheckLine[] {
   else if ('trouble' in found) notes.fail('file', inTwo(found.trouble));
   else {
     noteFile(notes, found);
-    noteTag(notes, found, rules.workspaceId);
+    noteTag(notes, found, config.workspaceId);
   }
   const size = found === null || 'trouble' in found ? null : found.size;
-  noteRoom(notes, { look, size }, rules);
+  noteRoom(notes, { look, size }, config);
   noteHolder(notes, look.held);
   return notes.lines;
 }
@@ -95,7 +66,7 @@ export function canBeWritten({ place, found, held }: StateLook): boolean {
   return place.files.every(({ refusal }) => refusal === null);
 }
 
-function noteDirectory(notes: CheckNotes, place: StateLook['place']): void {
+function noteDirectory(notes: CheckNotes, place: Place): void {
   const { directory, kind, nearest, files, uid } = place;
   const facts = { path: directory };
   if (kind === 'other') {
@@ -113,7 +84,7 @@ function noteDirectory(notes: CheckNotes, place: StateLook['place']): void {
   }
 }
 
-function noteRefusal(notes: CheckNotes, { directory, kind, uid }: StateLook['place'], refused: Placed | null): void {
+function noteRefusal(notes: CheckNotes, { directory, kind, uid }: Place, refused: Placed | null): void {
   const path = refused?.path ?? directory;
   const facts = { path, owner_uid: refused?.ownerUid ?? null, uid };
   if (refused?.refusal === 'EROFS') {
@@ -138,7 +109,7 @@ function isOpenToOthers({ mode, groupGid }: Placed, uid: number): boolean {
   return (mode & (groupGid === 0 || groupGid === uid ? 0o007 : 0o077)) !== 0;
 }
 
-function notePermissions(notes: CheckNotes, { directory, kind, nearest, files, uid }: StateLook['place']): void {
+function notePermissions(notes: CheckNotes, { directory, kind, nearest, files, uid }: Place): void {
   if (kind !== 'there' || nearest === null) return;
   const open = files.filter(({ mode }) => (mode & 0o077) !== 0);
   const isOpen = isOpenToOthers(nearest, uid);
@@ -157,7 +128,7 @@ function notePermissions(notes: CheckNotes, { directory, kind, nearest, files, u
   });
 }
 
-function noteFile(notes: CheckNotes, { version, newestVersion, size, broken }: Findings): void {
+function noteFile(notes: CheckNotes, { version, newestVersion, size, broken }: StateFindings): void {
   const facts = { state_version: version, used_bytes: size.usedBytes };
   const older = version < newestVersion ? `; the next start brings it to version ${newestVersion}` : '';
   notes.ok('file', `state version ${version}, ${inUnits(size.usedBytes)}${older}`, facts);
@@ -172,7 +143,7 @@ function noteFile(notes: CheckNotes, { version, newestVersion, size, broken }: F
   });
 }
 
-function noteTag(notes: CheckNotes, { workspaceTag }: Findings, configured: string | null): void {
+function noteTag(notes: CheckNotes, { workspaceTag }: StateFindings, configured: string | null): void {
   if (workspaceTag === null || configured === null || workspaceTag === configured) return;
   notes.fail('workspace.id', {
     message: `the points of this state carry ${plainText(JSON.stringify(workspaceTag), 80)}, not what workspace.id says`,
@@ -186,9 +157,11 @@ const EMPTY: StateSize = { usedBytes: 0, freeBytes: 0, walBytes: 0 };
 function noteRoom(
   notes: CheckNotes,
   { look, size }: { readonly look: StateLook; readonly size: StateSize | null },
-  { maxBytes, hasDestinations }: StateRules,
+  config: StateConfig,
 ): void {
   const { diskFreeBytes, place } = look;
+  const { maxBytes } = config.archive;
+  const hasDestinations = configuredDatabases(config).length > 0;
   const figures = { ...(size ?? EMPTY), directory: place.directory, diskFreeBytes, refusal: null };
   const judged = (limit: number | null) =>
     judgeRoom(null, figures, { maxBytes: limit, minFreeBytes: MIN_FREE_BYTES, hasDestinations });
