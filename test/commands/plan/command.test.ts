@@ -1,10 +1,13 @@
 /**
  * `--plan` on the simulator: what it asks for, what it says, and what it leaves alone.
  */
+
 import { rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
+import { createQuota } from '../../../src/api/quota.ts';
 import { askForPlan } from '../../../src/commands/plan/command.ts';
+import { ASSUMED_PER_MINUTE } from '../../../src/commands/plan/cost.ts';
 import { planText } from '../../../src/commands/plan/text.ts';
 import { UserError } from '../../../src/core/faults.ts';
 import { DAY_MS, MINUTE_MS } from '../../../src/core/time.ts';
@@ -489,4 +492,9 @@ describe('for people', () => {
     expect(lines.length).toBeLessThanOrEqual(40);
     expect(text).not.toMatch(/NaN|Infinity|undefined|null/);
   });
+});
+
+test('what is taken where no limit is told is what the quota takes', () => {
+  const quota = createQuota({ share: 1, random: () => 0.5 });
+  expect(quota.figures(0).minute.budget).toBe(ASSUMED_PER_MINUTE);
 });

@@ -1,0 +1,100 @@
+import { describe, expect, test } from 'vitest';
+import { DAY_MS, DAY_NS, HOUR_MS, HOUR_NS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
+import { windowSpanNs } from '../../src/ingest/page-request.ts';
+import { type BackfillInput, backfillNeed, finishMs, meanPeriodMs, scaleNeed } from '../../src/scheduler/estimate.ts';
+import { cron } from '../support/rig.ts';
+
+const NOW = Date.UTC(2026, 5, 15, 12);
+const NOW_NS = msToNs(NOW);
+
+describe('the mean distance of the turns of a schedule', () => {
+  test.each([
+    ['* * * * *', MINUTE_MS],
+    ['*/5 * * * *', 5 * MINUTE_MS],
+    ['*/10 * * * * *', 10_000],
+    ['15,57 * * * * *', 30_000],
+    ['0 * * * *', HOUR_MS],
+    ['0 0,12 * * *', 12 * HOUR_MS],
+    ['*/30 9-16 * * *', 90 * MINUTE_MS],
+    ['0 6 * * MON', 7 * DAY_MS],
+    ['*/15 9-16 * * 1-5', (7 * DAY_MS) / (5 * 8 * 4)],
+    ['*/10 * 9-16 * * *', 30_000],
+  ])('%s: %d ms', (text, ms) => {
+    expect(meanPeriodMs(cron(text), NOW)).toBeCloseTo(ms, 3);
+  });
+
+  test('months and leap years are near enough', () => {
+    expect(meanPeriodMs(cron('0 0 1 * *'), NOW) / DAY_MS).toBeCloseTo(30.4, 0);
+    expect(meanPeriodMs(cron('0 0 29 2 *'), NOW) / DAY_MS).toBe(4 * 365 + 1);
+    expect(meanPeriodMs({ text: 'never', next: () => null }, NOW)).toBe(Number.POSITIVE_INFINITY);
+    expect(meanPeriodMs({ text: 'once', next: (ms) => (ms < NOW ? NOW : null) }, NOW)).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  test('a turn every second of the year is counted', () => {
+    expect(meanPeriodMs(cron('* * * * * *'), NOW)).toBeCloseTo(1000, 6);
+  });
+});
+
+/** A stretch, in days from the beginning of today. */
+describe('the cost of a stretch', () => {
+  const device = { intervalMs: MINUTE_MS, isQuiet: false, heardMs: NOW, held: [] };
+  const need = (changes: Partial<BackfillInput> = {}) =>
+    backfillNeed({
+      devices: [device],
+      span: { from: NOW_NS - 30n * DAY_NS, to: NOW_NS },
+      now: NOW_NS,
+      pageSize: 200,
+      windowNs: null,
+      ...changes,
+    });
+
+  test('pages of 199 new readings, the day, the week and the rest one by one', () => {
+    const pages = [1, 6, 23].reduce((sum, days) => sum + Math.ceil((days * 1440) / 199), 0);
+    expect(need()).toEqual({ devices: 1, openShare: 1, readings: 43_200, requests: pages });
+  });
+
+  test('windows of the plan, and small pages', () => {
+    const rare = { ...device, intervalMs: 12 * HOUR_MS };
+    expect(need({ devices: [rare] }).requests).toBe(3);
+    // The rest of 23 days in windows of 7 days less an hour, the week in one.
+    expect(need({ devices: [rare], windowNs: windowSpanNs(7) }).requests).toBe(1 + 1 + 4);
+    expect(need({ pageSize: 50 }).requests).toBeGreaterThan(4 * 217);
+    expect(need({ pageSize: 1 }).requests).toBe(43_200);
+  });
+
+  test('what is held is not asked for, and the newest hour is no history', () => {
+    const own = { ...device, held: [{ from: NOW_NS - 10n * DAY_NS, to: NOW_NS - HOUR_NS / 2n }] };
+    expect(need({ devices: [own] })).toMatchObject({ devices: 1, readings: 20 * 1440 });
+    const all = { ...device, held: [{ from: NOW_NS - 40n * DAY_NS, to: NOW_NS - HOUR_NS / 2n }] };
+    expect(need({ devices: [all] })).toEqual({ devices: 0, openShare: 0, readings: 0, requests: 0 });
+    const short = { from: NOW_NS - HOUR_NS / 2n, to: NOW_NS };
+    expect(need({ span: short })).toMatchObject({ openShare: 1, readings: 30, requests: 1 });
+    expect(need({ devices: [] })).toEqual({ devices: 0, openShare: 0, readings: 0, requests: 0 });
+  });
+
+  test('a quiet device made none since; of one that never spoke emptiness is proven twice', () => {
+    const since = { ...device, isQuiet: true, heardMs: NOW - 10 * DAY_MS };
+    expect(need({ devices: [since] }).readings).toBe(20 * 1440);
+    const never = { ...device, isQuiet: true, heardMs: null };
+    expect(need({ devices: [never] })).toMatchObject({ readings: 0, requests: 6 });
+  });
+
+  test('dense readings: the slack takes a part of each page, a cursor the rest', () => {
+    const dense = { ...device, intervalMs: 10 };
+    const span = { from: NOW_NS - DAY_NS, to: NOW_NS };
+    expect(need({ devices: [dense], span }).requests).toBe(86_400);
+  });
+
+  test('more devices than there are hold nothing, fewer hold their part', () => {
+    const [own, anew] = [
+      { devices: 2, openShare: 0, readings: 0, requests: 0 },
+      { devices: 2, openShare: 1, readings: 1000, requests: 10 },
+    ];
+    expect(scaleNeed(own, 3, () => anew)).toEqual({ devices: 6, openShare: 2 / 3, readings: 2000, requests: 20 });
+    expect(scaleNeed(anew, 0.5, () => anew)).toEqual({ devices: 1, openShare: 1, readings: 500, requests: 5 });
+  });
+
+  test('time is requests by what there is a day', () => {
+    expect([finishMs(100, 50), finishMs(0, 0), finishMs(1, 0)]).toEqual([2 * DAY_MS, 0, null]);
+  });
+});
