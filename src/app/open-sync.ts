@@ -26,7 +26,7 @@ import { createDeliverer, type Deliverer } from '../delivery/deliver.ts';
 import type { DestinationOptions } from '../delivery/destination.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
 import { createFilterNotes } from '../ingest/filter.ts';
-import { createTrouble, type Trouble } from '../ingest/outage.ts';
+import { createOutageWatch, type OutageWatch } from '../ingest/outage.ts';
 import { createPageScanner, type PageScanner } from '../ingest/page-scan.ts';
 import { takingTurns } from '../ingest/take-turns.ts';
 import type { DeviceReportParts } from '../report/device-report.ts';
@@ -73,7 +73,7 @@ export interface Sync extends FigureSource, Pick<Asking, 'askerOf' | 'learnt'> {
   readonly deliverers: readonly Deliverer[];
   /** The databases that these deliver to, in the same order. */
   readonly destinations: readonly DestinationOptions[];
-  readonly trouble: Trouble;
+  readonly outage: OutageWatch;
   readonly planning: Planning;
   readonly standing: Standing;
   /** Resolves when a request could go at once. */
@@ -137,7 +137,7 @@ function assemble(options: SyncOptions, { store, ledger, maintenance, jobs, fact
   let planReadings = 0;
   const tell = (event: AppEvent): void => {
     streams.observe(event);
-    trouble.observe(event);
+    outage.observe(event);
     if (event.type === 'workspace-known') planReadings += 1;
     if (UNGATING.has(event.type)) workspaceKnown.open();
     if (event.type === 'page-landed' || event.type === 'workspace-known') for (const { notify } of deliverers) notify();
@@ -146,7 +146,7 @@ function assemble(options: SyncOptions, { store, ledger, maintenance, jobs, fact
   };
   const listeners: Observe[] = [requests.observe];
   const observe = oncePerStream(streams, tell);
-  const trouble = createTrouble({ clock, random, observe });
+  const outage = createOutageWatch({ clock, random, observe });
   const { api, limiter, learnt, askerOf } = createAsking({
     transport: options.transport,
     access: options.api,
@@ -176,7 +176,7 @@ function assemble(options: SyncOptions, { store, ledger, maintenance, jobs, fact
     serverClock,
     random,
     observe,
-    answeredAtMs: trouble.answeredAtMs,
+    answeredAtMs: outage.answeredAtMs,
     allowance: () => allowanceUse(limiter),
     settings: { ...options.settings, filter: filterNotes.filter },
     filterNotes,
@@ -216,7 +216,7 @@ function assemble(options: SyncOptions, { store, ledger, maintenance, jobs, fact
     scanner: takingTurns(createPageScanner(context)),
     deliverers,
     destinations: options.destinations,
-    trouble,
+    outage,
     planning,
     standing: createStanding(),
     untilTurn: limiter.untilTurn,

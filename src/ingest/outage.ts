@@ -9,8 +9,9 @@ import type { Clock, Random } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
-export interface Trouble {
-  /** Takes an event in: any request that the service has understood ends the trouble, if only by a refusal. */
+/** Whether the service is out, as all streams see it together. */
+export interface OutageWatch {
+  /** Takes an event in: any request that the service has understood ends an outage, if only by a refusal. */
   observe(event: AppEvent): void;
   /** Resolves when there is none, or when it is this caller's turn to try. @param turned told of each look meanwhile. */
   pass(signal: AbortSignal, turned?: () => void): Promise<void>;
@@ -34,7 +35,15 @@ export const ANSWERED_LATELY_MS = 90 * SECOND_MS;
 const LOOK_EVERY_MS = SECOND_MS;
 
 /** A service that is taken to be well. */
-export function createTrouble({ clock, random, observe }: { clock: Clock; random: Random; observe: Observe }): Trouble {
+export function createOutageWatch({
+  clock,
+  random,
+  observe,
+}: {
+  clock: Clock;
+  random: Random;
+  observe: Observe;
+}): OutageWatch {
   let failures = 0;
   let isTold = false;
   let retryAtMs = 0;
@@ -70,7 +79,7 @@ export function createTrouble({ clock, random, observe }: { clock: Clock; random
       failures += 1;
       const waitMs = backoffMs({ failures, policy: BACKOFF, random, askedMs: facts.waitMs ?? 0 });
       retryAtMs = clock.monoMs() + waitMs;
-      // A 429 is an answer: it is waited for together, and is no trouble of the service.
+      // A 429 is an answer: it is waited for together, and is no outage of the service.
       if (kind === 'throttled') return;
       isTold = true;
       observe({ type: 'service-trouble', message, waitMs });

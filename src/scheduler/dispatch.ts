@@ -15,7 +15,7 @@ import type { Interval } from '../core/intervals.ts';
 import { DAY_NS, HOUR_MS, maxNs, minNs, msToNs, nsToMs, SECOND_MS, SECOND_NS } from '../core/time.ts';
 import type { SyncContext } from '../ingest/context.ts';
 import { nameGap } from '../ingest/named-gaps.ts';
-import { ANSWERED_LATELY_MS, type Trouble } from '../ingest/outage.ts';
+import { ANSWERED_LATELY_MS, type OutageWatch } from '../ingest/outage.ts';
 import { NOTHING_SCANNED, type PageScanner, type ScanResult, type ScanTask } from '../ingest/page-scan.ts';
 import type { Rereading } from '../ingest/reread.ts';
 import type { TailAnswer } from './device-outlook.ts';
@@ -47,7 +47,7 @@ export interface DispatchParts {
   readonly planning: Planning;
   readonly standing: Standing;
   readonly scanner: PageScanner;
-  readonly trouble: Trouble;
+  readonly outage: OutageWatch;
   /** Resolves when a request could go at once and nobody else waits for it. */
   readonly untilTurn: (signal: AbortSignal) => Promise<void>;
   readonly rereading: Rereading;
@@ -78,7 +78,7 @@ interface Running extends DispatchParts {
 /** Follows the planner until the signal aborts. @throws what ends a session: see `endsSession`. */
 export async function followPlan(given: DispatchParts, signal: AbortSignal): Promise<never> {
   const parts: Running = { ...given, failed: { inARow: 0 } };
-  const { planning, context, trouble, pulse } = parts;
+  const { planning, context, outage, pulse } = parts;
   const underWay = new Set<Promise<void>>();
   const failure: { cause: unknown; isSet: boolean } = { cause: null, isSet: false };
   const begin = (decision: Decision): void => {
@@ -103,7 +103,7 @@ export async function followPlan(given: DispatchParts, signal: AbortSignal): Pro
       }
       pulse.beat(LONGEST_REST_MS);
       await untilRoom(context, signal, pulse);
-      await trouble.pass(signal, pulse.beat);
+      await outage.pass(signal, pulse.beat);
       await parts.untilTurn(signal);
       const next = planning.planner.next(advancePlanning(planning));
       setRest(planning, next.kind === 'rest' ? next : null);
@@ -124,16 +124,16 @@ export async function untilRoom({ room, clock }: SyncContext, signal: AbortSigna
   }
 }
 
-async function rest({ planning, trouble }: DispatchParts, { untilMs }: Rest, signal: AbortSignal): Promise<void> {
+async function rest({ planning, outage }: DispatchParts, { untilMs }: Rest, signal: AbortSignal): Promise<void> {
   // The one that was to try has nothing to ask.
-  trouble.done();
+  outage.done();
   const waitMs = Math.max(1, Math.min(LONGEST_REST_MS, Math.ceil(untilMs - plannedMs(planning))));
   await planning.wakeUp.wait(waitMs, signal);
 }
 
 /** Carries a decision out and tells the planner what came of it. @throws what ends a session. */
 async function carryOut(parts: Running, decision: Decision, signal: AbortSignal): Promise<void> {
-  const { context, planning, standing, trouble } = parts;
+  const { context, planning, standing, outage } = parts;
   const beganMs = context.clock.monoMs();
   const { planner } = planning;
   const fail = (isOwn: boolean): void => planner.failed(decision, { isOwn }, plannedMs(planning));
@@ -142,7 +142,7 @@ async function carryOut(parts: Running, decision: Decision, signal: AbortSignal)
     else if (decision.kind === 'history') await askHistory(parts, decision, signal);
     else if (decision.kind === 'reread') planner.setReread(await parts.rereading.next(signal));
     else await readWhole(parts, decision, signal);
-    trouble.done();
+    outage.done();
     noteWorked(standing, decision.lane);
     if (isTelemetry(decision)) {
       parts.failed.inARow = 0;
@@ -185,7 +185,7 @@ function takeError(parts: Running, failed: Failed<unknown>, fail: (isOwn: boolea
 
 /** A fault of the service, or of one device or stream while others are answered. */
 function takeFault(
-  { context, trouble, planning, standing, failed }: Running,
+  { context, outage, planning, standing, failed }: Running,
   { decision, error, beganMs }: Failed<ApiFault>,
   fail: (isOwn: boolean) => void,
 ): void {
@@ -196,7 +196,7 @@ function takeFault(
   const { message } = error;
   if (!('deviceId' in decision) || !isAnswering) {
     observe({ type: 'stream-failed', stream: purposeOf(decision).stream, message });
-    trouble.note(error);
+    outage.note(error);
     return;
   }
   const task = taskFor(planning, decision);

@@ -175,15 +175,15 @@ async function persist(
   { stream, work, isTriedOnce }: Task,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { context, trouble, standing } = parts;
+  const { context, outage, standing } = parts;
   const { clock, random, observe } = context;
   for (let failures = 1; ; failures += 1) {
     // The account is read all the same: it tells whose points are waiting, and delivering these is what makes room.
     if (stream !== 'account') await untilRoom(context, signal);
-    await trouble.pass(signal);
+    await outage.pass(signal);
     try {
       const mayRead = await work(signal);
-      trouble.done();
+      outage.done();
       noteWorked(standing, 'inventory');
       observe({ type: 'stream-read', stream });
       return mayRead;
@@ -197,7 +197,7 @@ async function persist(
 }
 
 /** Takes in what may pass. @throws what ends a session. */
-function takeFailure({ context, trouble, standing }: SessionParts, stream: Stream, error: unknown): void {
+function takeFailure({ context, outage, standing }: SessionParts, stream: Stream, error: unknown): void {
   if (error instanceof StateFullError) {
     context.stateFull(error);
     return;
@@ -205,5 +205,5 @@ function takeFailure({ context, trouble, standing }: SessionParts, stream: Strea
   if (!(error instanceof ApiFault) || endsSession(error)) throw error;
   context.observe({ type: 'stream-failed', stream, message: error.message });
   noteFailed(standing, 'inventory', error, true);
-  trouble.note(error);
+  outage.note(error);
 }

@@ -1,17 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { ApiFault, type ApiFaultKind } from '../../src/core/faults.ts';
-import { createTrouble } from '../../src/ingest/outage.ts';
+import { createOutageWatch } from '../../src/ingest/outage.ts';
 
 /** A service that was never answered, and what is told of it. */
 function rig() {
   const told: string[] = [];
   const clock = { nowMs: () => 0, monoMs: () => 1_000_000, sleep: async () => {} };
   const observe = ({ type }: AppEvent): void => void told.push(type);
-  const trouble = createTrouble({ clock, random: () => 0.5, observe });
-  const fails = (kind: ApiFaultKind): void => trouble.note(new ApiFault(kind, 'it fails', { request: 'GET /devices' }));
+  const outage = createOutageWatch({ clock, random: () => 0.5, observe });
+  const fails = (kind: ApiFaultKind): void => outage.note(new ApiFault(kind, 'it fails', { request: 'GET /devices' }));
   const answers = (fault: ApiFaultKind | null): void =>
-    trouble.observe({
+    outage.observe({
       type: 'request-done',
       request: 'GET /devices',
       stream: 'devices',
