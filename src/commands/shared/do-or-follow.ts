@@ -101,7 +101,7 @@ function notDone({ exitCode, message }: JobEnd): UserError {
   return new UserError(`The daemon did not do it: ${words}`, exitCode === 0 ? 1 : exitCode);
 }
 
-export interface FollowParts {
+interface FollowParts {
   readonly board: JobBoard;
   /** Whether any process holds the state. */
   readonly isHeld: () => boolean;

@@ -114,12 +114,12 @@ export async function examineDay(parts: Comparison, of: DayOf, signal: AbortSign
   let sent = 0;
   for (let attempt = 1; ; attempt += 1) {
     const keptBefore = keptOf(state, of);
-    const lacks = state
+    const excuses = state
       .missing(destination.id, of.deviceId, wholeDay(of.day))
-      .filter((lack) => isExcuse(lack, parts))
-      .map(({ fromNs, toNs, points }): LackLeft => ({ from: fromNs, to: toNs, points }));
+      .filter((excuse) => isExcuse(excuse, parts))
+      .map(({ fromNs, toNs, points }): Excuse => ({ from: fromNs, to: toNs, points }));
     const covered = state.covered(of.deviceId);
-    const work: DayWork = { of, examination: beginExamination(), covered, cleared: [], lacks, sent: 0 };
+    const work: DayWork = { of, examination: beginExamination(), covered, cleared: [], excuses, sent: 0 };
     const trouble = await examineSpans(parts, work, signal);
     if (trouble !== null) return trouble;
     sent += work.sent;
@@ -129,8 +129,8 @@ export async function examineDay(parts: Comparison, of: DayOf, signal: AbortSign
     // Without a cleared stretch every line was looked for by itself.
     if (cleared.length === 0) return { ...end, findings: work.examination.findings };
     if (!isSameSum(kept, keptBefore) && attempt < ATTEMPTS) continue;
-    const lackPoints = pointsIn(lacks, cleared);
-    return { ...end, findings: endExamination(work.examination, { kind: source.kind, kept, lackPoints }) };
+    const excusedPoints = pointsIn(excuses, cleared);
+    return { ...end, findings: endExamination(work.examination, { kind: source.kind, kept, excusedPoints }) };
   }
 }
 
@@ -154,8 +154,8 @@ function isExcuse({ reason }: MissingPoints, { resend }: Comparison): boolean {
   return resend === null || (reason !== 'cleared' && reason !== 'set aside');
 }
 
-function pointsIn(lacks: readonly LackLeft[], cleared: Intervals): number {
-  return lacks.filter((lack) => intersect([lack], cleared).length > 0).reduce((sum, { points }) => sum + points, 0);
+function pointsIn(excuses: readonly Excuse[], cleared: Intervals): number {
+  return excuses.filter((each) => intersect([each], cleared).length > 0).reduce((sum, { points }) => sum + points, 0);
 }
 
 interface DayWork {
@@ -164,7 +164,7 @@ interface DayWork {
   readonly covered: Intervals;
   /** Grows. */
   readonly cleared: Interval[];
-  readonly lacks: readonly LackLeft[];
+  readonly excuses: readonly Excuse[];
   sent: number;
 }
 
@@ -173,7 +173,7 @@ const MOVED_NS: EpochNs = SECOND_NS;
 
 async function examineSpan(
   { state, source, destination, clock }: Comparison,
-  { of: { deviceId }, span, examination, covered, cleared, lacks }: DayWork & { readonly span: Interval },
+  { of: { deviceId }, span, examination, covered, cleared, excuses }: DayWork & { readonly span: Interval },
   signal: AbortSignal,
 ): Promise<ReadTrouble | null> {
   const isMoved = source.kind === 'victoriametrics';
@@ -200,7 +200,7 @@ async function examineSpan(
     kept: { ...looked, cleared: gone },
     returned,
     findDisplaced: state.displacedTo,
-    lacks,
+    excuses,
     covered,
     span,
   });
@@ -290,8 +290,8 @@ export function beginExamination(): Examination {
   return { findings: noFindings(), resend: [], known: emptySum(), inside: emptySum(), keptInside: 0 };
 }
 
-/** A stretch of the lack-set, and how many points it still excuses. */
-interface LackLeft extends Interval {
+/** A range of points that are known to be missing, and how many of them it still excuses. */
+interface Excuse extends Interval {
   points: number;
 }
 
@@ -300,8 +300,8 @@ export interface StretchInput {
   readonly kept: KeptRange;
   readonly returned: Returned;
   readonly findDisplaced: FindDisplaced;
-  /** Stretches of the lack-set in which so many missing points are no difference. Used up. */
-  readonly lacks: readonly LackLeft[];
+  /** Ranges in which so many missing points are no difference, as they are known. Used up. */
+  readonly excuses: readonly Excuse[];
   /** What is covered of the device. */
   readonly covered: Intervals;
   /** What `returned` was asked for. `kept` may reach a little beyond it: times may be moved on the way. */
@@ -386,24 +386,24 @@ function pointOf(
 function judge(
   day: Examination,
   point: Expected,
-  { value, lacks, kind }: Pick<StretchInput, 'lacks' | 'kind'> & { readonly value: string | undefined },
+  { value, excuses, kind }: Pick<StretchInput, 'excuses' | 'kind'> & { readonly value: string | undefined },
 ): void {
   const { findings, resend } = day;
   if (value !== undefined && (point.values.has(value) || (kind !== 'influxdb' && isNearly(value, point.values))))
     return;
   const written = BigInt(point.line.slice(point.line.lastIndexOf(' ') + 1));
   if (point.standing !== 'settled') findings[point.standing] += 1;
-  else if (value === undefined && isExcused(lacks, written)) findings.lacking += 1;
+  else if (value === undefined && isExcused(excuses, written)) findings.lacking += 1;
   else {
     findings[value === undefined ? 'missing' : 'different'] += 1;
     resend.push(point.line);
   }
 }
 
-function isExcused(lacks: readonly LackLeft[], at: EpochNs): boolean {
-  const lack = lacks.find(({ from, to, points }) => points > 0 && from <= at && at < to);
-  if (lack !== undefined) lack.points -= 1;
-  return lack !== undefined;
+function isExcused(excuses: readonly Excuse[], at: EpochNs): boolean {
+  const excuse = excuses.find(({ from, to, points }) => points > 0 && from <= at && at < to);
+  if (excuse !== undefined) excuse.points -= 1;
+  return excuse !== undefined;
 }
 
 /** VictoriaMetrics keeps some twelve digits of a number, and fewer of one that is tiny beside its neighbours. */
@@ -419,12 +419,12 @@ function isNearly(value: string, values: ReadonlySet<string>): boolean {
 interface DayEnd {
   readonly kind: DestinationKind;
   readonly kept: KeptDay;
-  /** How many points the lack-set names in the stretches of this day that the archive keeps no more. */
-  readonly lackPoints: number;
+  /** How many points are known to be missing in what of this day the archive keeps no more. */
+  readonly excusedPoints: number;
 }
 
 /** Ends the examination of a day by its kept sum. @returns what is found of it. */
-export function endExamination(day: Examination, { kind, kept, lackPoints }: DayEnd): Findings {
+export function endExamination(day: Examination, { kind, kept, excusedPoints }: DayEnd): Findings {
   const { findings, inside } = day;
   const isExact = kind === 'influxdb';
   // Texts go to no VictoriaMetrics: what is known by its line is numbers alone there.
@@ -433,7 +433,7 @@ export function endExamination(day: Examination, { kind, kept, lackPoints }: Day
   if (isExact ? isSameSum(left, inside) : left.points === inside.points) return findings;
   const short = left.points - inside.points;
   if (short > 0) {
-    const lacking = Math.min(short, lackPoints);
+    const lacking = Math.min(short, excusedPoints);
     findings.lacking += lacking;
     findings.missing += short - lacking;
     findings.gone += short - lacking;

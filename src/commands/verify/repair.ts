@@ -157,7 +157,7 @@ export function fetchCost(gone: readonly GoneStretch[], plan: VerifyState['plan'
 }
 
 /** The windows to be fetched, those of a device that touch as one. */
-export function windowsOf(gone: readonly GoneStretch[]): RepairArgs['windows'] {
+function windowsOf(gone: readonly GoneStretch[]): RepairArgs['windows'] {
   const windows: { deviceId: string; from: bigint; to: bigint }[] = [];
   for (const { deviceId, from, to } of gone) {
     const last = windows.at(-1);
@@ -167,7 +167,7 @@ export function windowsOf(gone: readonly GoneStretch[]): RepairArgs['windows'] {
   return windows.map(({ deviceId, from, to }) => rangeText(deviceId, from, to));
 }
 
-/** What is gone for good, as the lack-set is told: the points of a day by its first stretch. */
+/** What is gone for good, for the record of missing points: the points of a day by its first stretch. */
 function missedOf(gone: readonly GoneStretch[]): RepairArgs['missed'] {
   const days = new Set<string>();
   return gone.map(({ deviceId, from, to, points }) => {
@@ -179,21 +179,21 @@ function missedOf(gone: readonly GoneStretch[]): RepairArgs['missed'] {
 }
 
 /**
- * Of what a device lacks, what was found to be there: all that was compared of it, but for the days with a difference.
- * Where nothing is kept nothing was found.
+ * Of the points of a device that were missing, those that were found to be there: all that was compared of them, but for
+ * the days with a difference. Where nothing is kept nothing was found.
  *
  * Points that are no readings are not compared: where a destination was set aside with some that the archive has let go of,
- * those are lacking still.
+ * those are missing still.
  */
 export function foundOf(
-  lacks: readonly MissingPoints[],
+  missing: readonly MissingPoints[],
   { days, differing, compared, clearedOthers }: FoundParts,
 ): readonly PointsText[] {
   const bounds = { from: dayStart(compared.fromDay), to: dayStart(compared.toDay) };
   const own = new Set(differing);
-  // What is found takes back all of a stretch, for whatever reason it was lacking.
-  const aside = lacks.filter(({ reason }) => reason === 'set aside').map(spanOf);
-  return lacks
+  // What is found takes back all of a stretch, for whatever reason it was missing.
+  const aside = missing.filter(({ reason }) => reason === 'set aside').map(spanOf);
+  return missing
     .filter(({ reason }) => reason === 'cleared' || reason === 'set aside')
     .flatMap(({ deviceId, fromNs, toNs }) => {
       const unsound = days.filter(({ day }) => own.has(day)).map(({ day }) => wholeDay(day));

@@ -28,7 +28,7 @@ interface Case {
   /** Points that the day's sum counts; without it the day is not ended by its sum. */
   readonly counted?: readonly (readonly [at: number, sensor: string, value: number])[];
   readonly texts?: number;
-  readonly lackPoints?: number;
+  readonly excusedPoints?: number;
 }
 
 function examine(given: Case): { findings: Findings; resend: string[] } {
@@ -41,13 +41,22 @@ function examine(given: Case): { findings: Findings; resend: string[] } {
   const span = { from: 0n, to: 10n ** 18n };
   const stretch = { lines: kept, quarantined, cleared };
   const covered = [span];
-  examineStretch(day, { kind, kept: stretch, returned, findDisplaced: () => [], lacks: [], covered, span, ...change });
+  examineStretch(day, {
+    kind,
+    kept: stretch,
+    returned,
+    findDisplaced: () => [],
+    excuses: [],
+    covered,
+    span,
+    ...change,
+  });
   if (counted === undefined) return day;
   const sum = emptySum();
   for (const [at, sensor, value] of counted) addPoint(sum, `${at} ${sensor} value=${value}`);
   const keptDay = { day: 0, readings: 1, texts: given.texts ?? 0, ...sum };
   return {
-    findings: endExamination(day, { kind, kept: keptDay, lackPoints: given.lackPoints ?? 0 }),
+    findings: endExamination(day, { kind, kept: keptDay, excusedPoints: given.excusedPoints ?? 0 }),
     resend: day.resend,
   };
 }
@@ -94,7 +103,7 @@ describe('where the archive keeps the lines', () => {
     ['refused, without its block', { quarantined: [line('a', 1, 5)] }, { quarantined: 1 }, []],
     [
       'lacking, as many as are named',
-      { kept: settled(line('a', 1, 5), line('a', 2, 6)), change: { lacks: [{ from: 0n, to: 9n, points: 1 }] } },
+      { kept: settled(line('a', 1, 5), line('a', 2, 6)), change: { excuses: [{ from: 0n, to: 9n, points: 1 }] } },
       { lacking: 1, missing: 1 },
       [line('a', 2, 6)],
     ],
@@ -130,7 +139,7 @@ describe('where the archive has let go', () => {
   test.each<[string, Case, Partial<Findings>]>([
     ['the sum proves it', { cleared, there: two, counted: two }, {}],
     ['fewer', { cleared, there: [[5, 'a', 1]], counted: two }, { missing: 1, gone: 1 }],
-    ['fewer, as the lack-set says', { cleared, there: [[5, 'a', 1]], counted: two, lackPoints: 3 }, { lacking: 1 }],
+    ['fewer, as the lack-set says', { cleared, there: [[5, 'a', 1]], counted: two, excusedPoints: 3 }, { lacking: 1 }],
     [
       'as many, and others',
       {
