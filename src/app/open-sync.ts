@@ -1,23 +1,31 @@
 /**
- * The composition root: puts the parts together. Nothing is decided here.
+ * The composition root: puts the parts of a sync together. Nothing is decided here. A command (`commands/`) moves them.
  *
  * ```
- * API ──► api/client ──page──► sync/pull ──one transaction──► store: archive + coverage ──► sync/deliver ──► influx ──► InfluxDB
- *             ▲  api/rate-limiter  ▲                                     │                          │
- *             └── store/ledger     └──── core/walk: what next? ◄── holes in coverage ──┘   accepted · refused · kept
+ * who asks        scheduler/dispatch ──task──► ingest/page-scan ──request──► api/client ──► the API
+ *                     ▲                             │                            ▲ api/rate-limiter, api/quota: when
+ * who decides     scheduler/planner ◄── planning    ▼ page                       └ store: the ledger of requests
+ *                     ▲ gaps in the coverage    ingest/judge-page: what does it prove?
+ *                     │                             ▼
+ * who commits     store: archive + coverage ◄── ingest/commit, in one transaction
+ *                     │                             └──notify──┐
+ * who delivers        └──lines──► delivery/deliver ◄───────────┘ ──► influx/sink ──► InfluxDB
+ *                                     └── acknowledged, quarantined or kept: the position moves in the store
  * ```
  *
- * `openSync` gives the parts that sync; a mode (`commands/`) moves them. What it opens it closes in reverse order.
+ * The loops that move it: `scheduler/session` (account, devices, then `dispatch` round after round) inside
+ * `scheduler/sessions` (a daemon, `app/service`) or alone (`--once`, `--backfill`); `run` of each deliverer;
+ * `archive/maintenance`; `report/fleet`. Events are for observers: the log, metrics, the status page.
  */
 
 import type { ArchiveLimits, MaintenanceParts } from '../archive/maintenance.ts';
-import { createRoom } from '../archive/room.ts';
+import { createRoom, type Room } from '../archive/room.ts';
 import { MIN_FREE_BYTES } from '../core/archive-room.ts';
 import { createTurns } from '../core/async.ts';
 import type { AppEvent, Observe } from '../core/events.ts';
 import { createHeartbeats, type Heartbeats, type Pulse } from '../core/heartbeats.ts';
 import type { PageFacts, RecentEvent } from '../core/page-facts.ts';
-import type { Clock, Disk, Random, Transport } from '../core/ports.ts';
+import type { Clock, Disk, Purpose, Random, Transport } from '../core/ports.ts';
 import { createServerClock } from '../core/server-clock.ts';
 import type { JobQueue } from '../core/state/jobs.ts';
 import type { ReadyReport, StatusOverview, StatusReport } from '../core/status.ts';
@@ -125,92 +133,23 @@ export function openSync(options: SyncOptions): Sync {
   }
 }
 
-function assemble(options: SyncOptions, { store, ledger, maintenance, jobs, facts, close }: OpenStore): Sync {
-  const { clock, random } = options;
-  const serverClock = createServerClock(clock);
-  const streams = createStreamTracker({ serverNowMs: serverClock.nowMs, monoMs: clock.monoMs });
-  const deliverers: Deliverer[] = [];
-  const workspaceKnown = createWorkspaceGate();
-  const heartbeats = createHeartbeats(clock);
+function assemble(options: SyncOptions, opened: OpenStore): Sync {
+  const { store, ledger, jobs } = opened;
+  const base = createBase(options);
+  const { serverClock, heartbeats, outage } = base;
   const pulse = heartbeats.pulse('requests');
-  const requests = watchRequests(heartbeats, pulse, options.api.timeoutMs);
-  let planReadings = 0;
-  const tell = (event: AppEvent): void => {
-    streams.observe(event);
-    outage.observe(event);
-    if (event.type === 'workspace-known') planReadings += 1;
-    if (UNGATING.has(event.type)) workspaceKnown.open();
-    if (event.type === 'page-landed' || event.type === 'workspace-known') for (const { notify } of deliverers) notify();
-    for (const hear of listeners) hear(event);
-    options.observe(event);
-  };
-  const listeners: Observe[] = [requests.observe];
-  const observe = oncePerStream(streams, tell);
-  const outage = createOutageWatch({ clock, random, observe });
-  const { api, limiter, learnt, askerOf } = createAsking({
-    transport: options.transport,
-    access: options.api,
-    store,
-    ledger,
-    clock,
-    serverClock,
-    random,
-    observe,
-    planReadings: () => planReadings,
-    onLook: requests.onLook,
-    onBooked: (purpose) => {
-      requests.onBooked();
-      noteBooked(planning, purpose);
-    },
-  });
-  const filterNotes = createFilterNotes(options.settings.filter, { store, observe });
-  const limits = options.archive ?? { keepMs: Number.POSITIVE_INFINITY, maxBytes: null };
-  const disk = options.disk ?? createDisk(options.dataDir);
-  const hasDestinations = options.destinations.length > 0;
-  const roomLimits = { maxBytes: limits.maxBytes, minFreeBytes: MIN_FREE_BYTES, hasDestinations };
-  const room = createRoom({ maintenance, disk, clock, observe, limits: roomLimits });
-  const context: SyncContext = {
-    api,
-    store,
-    clock,
-    serverClock,
-    random,
-    observe,
-    answeredAtMs: outage.answeredAtMs,
-    allowance: () => allowanceUse(limiter),
-    settings: { ...options.settings, filter: filterNotes.filter },
-    filterNotes,
-    alone: createTurns(),
-    room: room.answer,
-    stateFull: room.refused,
-  };
-  const { schedules, polls } = options.settings;
-  const day = (): DayFigures => {
-    const { day: window, minute } = limiter.figures();
-    return { ...window, minuteBudget: minute.budget };
-  };
-  const planning = createPlanning({ context, schedules, polls, share: options.api.share, day });
-  listeners.push((event) => noteForPlanning(planning, event));
-  for (const each of options.destinations) {
-    const { to, clock: beating } = watchedDelivery(heartbeats, clock, each);
-    const deliverer = createDeliverer({ store, clock: beating, random, observe }, to);
-    deliverers.push(deliverBehind(workspaceKnown, deliverer));
-  }
-  const fleet = createFleetScanner({ context, staleMs: planning.demand.staleMs, pulse: heartbeats.pulse('figures') });
-  const allowance = () => allowanceNow(limiter, { nowMs: serverClock.nowMs(), rest: planning.rest });
-  const source = createFigures({ context, deliverers, allowance, planning, streams, room, fleet, jobs, facts });
-  const reported: DeviceReportParts = {
-    context,
-    deliverers,
-    allowance: () => allowanceStatus(allowance(), options.api.share),
-    staleMs: planning.demand.staleMs,
-    streams,
-    room,
-    facts,
-    isRunning: () => true,
-    version: VERSION,
-    polls,
-  };
+  const booked: ((purpose: Purpose) => void)[] = [];
+  const asking = openApi(options, opened, { ...base, pulse, booked });
+  const deliverers: Deliverer[] = [];
+  const room = openRoom(options, opened, base.observe);
+  const context = createContext(options, { ...base, store, room, asking, deliverers });
+  const { limiter, askerOf, learnt } = asking;
+  const planning = openPlanning(options, context, limiter);
+  booked.push((purpose) => noteBooked(planning, purpose));
+  base.listeners.push((event) => noteForPlanning(planning, event));
+  deliverers.push(...openDeliveries(options, { ...base, store }));
+  const parts = { base, opened, room, context, deliverers, planning, limiter };
+  const reports = createReports(options, parts);
   return {
     context,
     scanner: takingTurns(createPageScanner(context)),
@@ -222,39 +161,193 @@ function assemble(options: SyncOptions, { store, ledger, maintenance, jobs, fact
     untilTurn: limiter.untilTurn,
     heartbeats,
     pulse,
-    fleet,
-    ...source,
-    housekeeping: {
-      store,
-      maintenance,
-      room,
-      destinations: () => deliverers,
-      limits,
-      clock,
-      observe,
-      mayBegin: workspaceKnown.pass,
-    },
+    ...reports,
+    housekeeping: maintenanceOf(options, parts),
     jobs,
     askerOf,
     pinnedWorkspace: () => store.fact(API_WORKSPACE),
     learnt,
     backfill: {
       budgets: () => {
-        const { minute, day: window } = limiter.figures();
-        return { perMinute: minute.budget, perDay: window.budget };
+        const { minute, day } = limiter.figures();
+        return { perMinute: minute.budget, perDay: day.budget };
       },
       sentMs: () => ledger.sentSince(serverClock.nowMs() - DAY_MS, 'backfill'),
     },
     waitsForQuota: () => !['pace', null].includes(limiter.figures().waitingFor),
-    waitingUntil: () => allowanceStatus(allowance(), options.api.share).waiting_until,
-    listen: (listener) => void listeners.push(listener),
+    listen: (listener) => void base.listeners.push(listener),
+    close: opened.close,
+  };
+}
+
+/** What everything else stands on: time, events, signs of life. */
+function createBase({ clock, random, observe: hear }: SyncOptions) {
+  const serverClock = createServerClock(clock);
+  const streams = createStreamTracker({ serverNowMs: serverClock.nowMs, monoMs: clock.monoMs });
+  const listeners: Observe[] = [streams.observe];
+  const observe = oncePerStream(streams, (event) => {
+    for (const listen of listeners) listen(event);
+    hear(event);
+  });
+  const outage = createOutageWatch({ clock, random, observe });
+  const gate = createWorkspaceGate();
+  listeners.push(outage.observe, (event) => {
+    if (UNGATING.has(event.type)) gate.open();
+  });
+  return { serverClock, streams, listeners, observe, outage, gate, heartbeats: createHeartbeats(clock) };
+}
+
+type Base = ReturnType<typeof createBase>;
+
+/** What shows that the workspace is the right one, or that the API is not there to tell. */
+const UNGATING: ReadonlySet<AppEvent['type']> = new Set(['workspace-known', 'stream-failed', 'key-refused']);
+
+/** The way to the API. @param booked called with each request that is booked. */
+function openApi(
+  { transport, api, clock, random }: SyncOptions,
+  { store, ledger }: OpenStore,
+  base: Base & { readonly pulse: Pulse; readonly booked: readonly ((purpose: Purpose) => void)[] },
+): Asking {
+  const { serverClock, observe, listeners, heartbeats, pulse, booked } = base;
+  const requests = watchRequests(heartbeats, pulse, api.timeoutMs);
+  let planReadings = 0;
+  listeners.push(requests.observe, (event) => {
+    if (event.type === 'workspace-known') planReadings += 1;
+  });
+  return createAsking({
+    transport,
+    access: api,
+    store,
+    ledger,
+    clock,
+    serverClock,
+    random,
+    observe,
+    planReadings: () => planReadings,
+    onLook: requests.onLook,
+    onBooked: (purpose) => {
+      requests.onBooked();
+      for (const note of booked) note(purpose);
+    },
+  });
+}
+
+function openRoom(options: SyncOptions, { maintenance }: OpenStore, observe: Observe): Room {
+  const { dataDir, destinations, disk = createDisk(dataDir), clock } = options;
+  const hasDestinations = destinations.length > 0;
+  const { maxBytes } = limitsOf(options);
+  return createRoom({
+    maintenance,
+    disk,
+    clock,
+    observe,
+    limits: { maxBytes, minFreeBytes: MIN_FREE_BYTES, hasDestinations },
+  });
+}
+
+function limitsOf({ archive }: SyncOptions): ArchiveLimits {
+  return archive ?? { keepMs: Number.POSITIVE_INFINITY, maxBytes: null };
+}
+
+interface ContextParts extends Base {
+  readonly store: OpenStore['store'];
+  readonly room: Room;
+  readonly asking: Asking;
+  /** Those that are woken by what is archived: they come once everything else is there. */
+  readonly deliverers: readonly Deliverer[];
+}
+
+function createContext({ settings, clock, random }: SyncOptions, parts: ContextParts): SyncContext {
+  const { store, serverClock, observe, outage, room, asking, deliverers } = parts;
+  const filterNotes = createFilterNotes(settings.filter, { store, observe });
+  return {
+    api: asking.api,
+    store,
+    clock,
+    serverClock,
+    random,
+    observe,
+    answeredAtMs: outage.answeredAtMs,
+    allowance: () => allowanceUse(asking.limiter),
+    settings: { ...settings, filter: filterNotes.filter },
+    filterNotes,
+    alone: createTurns(),
+    room: room.answer,
+    stateFull: room.refused,
+    archived: () => {
+      for (const { notify } of deliverers) notify();
+    },
+  };
+}
+
+function openPlanning({ settings, api }: SyncOptions, context: SyncContext, limiter: Asking['limiter']): Planning {
+  const { schedules, polls } = settings;
+  const day = (): DayFigures => {
+    const { day: window, minute } = limiter.figures();
+    return { ...window, minuteBudget: minute.budget };
+  };
+  return createPlanning({ context, schedules, polls, share: api.share, day });
+}
+
+/** The deliveries: each waits until it is sure whose points they are, and shows that it moves. */
+function openDeliveries(
+  { destinations, clock, random }: SyncOptions,
+  { store, observe, heartbeats, gate }: Base & { readonly store: OpenStore['store'] },
+): Deliverer[] {
+  return destinations.map((each) => {
+    const { to, clock: beating } = watchedDelivery(heartbeats, clock, each);
+    return deliverBehind(gate, createDeliverer({ store, clock: beating, random, observe }, to));
+  });
+}
+
+interface Parts {
+  readonly base: Base;
+  readonly opened: OpenStore;
+  readonly room: Room;
+  readonly context: SyncContext;
+  readonly deliverers: readonly Deliverer[];
+  readonly planning: Planning;
+  readonly limiter: Asking['limiter'];
+}
+
+function maintenanceOf(options: SyncOptions, { base, opened, room, deliverers }: Parts): MaintenanceParts {
+  const { store, maintenance } = opened;
+  const { observe, gate } = base;
+  const destinations = (): readonly Deliverer[] => deliverers;
+  const { clock } = options;
+  return { store, maintenance, room, destinations, limits: limitsOf(options), clock, observe, mayBegin: gate.pass };
+}
+
+type Reports = FigureSource & Pick<Sync, 'fleet' | 'waitingUntil' | 'report' | 'overview' | 'pageFacts' | 'ready'>;
+
+/** What is shown of it. */
+function createReports({ api, settings, clock }: SyncOptions, parts: Parts): Reports {
+  const { base, opened, room, context, deliverers, planning, limiter } = parts;
+  const { store, jobs, facts } = opened;
+  const { streams, serverClock, heartbeats } = base;
+  const { staleMs } = planning.demand;
+  const fleet = createFleetScanner({ context, staleMs, pulse: heartbeats.pulse('figures') });
+  const allowance = () => allowanceNow(limiter, { nowMs: serverClock.nowMs(), rest: planning.rest });
+  const status = () => allowanceStatus(allowance(), api.share);
+  const reported: DeviceReportParts = {
+    context,
+    deliverers,
+    allowance: status,
+    staleMs,
+    streams,
+    room,
+    facts,
+    isRunning: () => true,
+    version: VERSION,
+    polls: settings.polls,
+  };
+  return {
+    fleet,
+    ...createFigures({ context, deliverers, allowance, planning, streams, room, fleet, jobs, facts }),
+    waitingUntil: () => status().waiting_until,
     report: () => reportNow(reported),
     overview: () => overviewNow(reported, fleet.scan()?.sums ?? null),
     pageFacts: (recentEvents) => createPageFacts({ ...reported, fleet, clock, recentEvents }),
     ready: () => readyNow({ deliverers, streams, room, store, fleet: () => fleet.scan()?.figures ?? null }),
-    close,
   };
 }
-
-/** What shows that the workspace is the right one, or that the API is not there to tell. */
-const UNGATING: ReadonlySet<AppEvent['type']> = new Set(['workspace-known', 'stream-failed', 'key-refused']);

@@ -34,6 +34,7 @@ export async function syncAccount(context: SyncContext, signal: AbortSignal): Pr
     store.keepAccount(account, []);
     // After the plan is kept, so that what is left is told by it.
     store.append(workspacePoint(context, account, { workspaceTag: tag, atMs: answeredAtMs }), 'live');
+    context.archived();
     return true;
   } catch (error) {
     if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;

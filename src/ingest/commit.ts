@@ -46,6 +46,7 @@ export function commitPage(context: SyncContext, page: JudgedPage): number {
     newPoints: lines.length,
     proven: proven !== null && proven.from < proven.to,
   });
+  context.archived();
   reportSetAside(context, deviceId, setAside);
   return newReadings;
 }

@@ -45,6 +45,8 @@ export interface SyncContext {
   readonly room: () => RoomAnswer;
   /** Takes in that a write failed for lack of room, which is none for a while then. */
   readonly stateFull: (error: StateFullError) => void;
+  /** Called when something was archived: wakes the deliveries. */
+  readonly archived: () => void;
   /** Keeps work of one kind from overlapping: the daemon's own and a job's. */
   readonly alone: Turns;
   /** Is told what the filter was held against, and tells what of it matches nothing. */
