@@ -3,9 +3,11 @@
  * the higher priority first, then the one that came first. Who has waited long goes before all others, so that a lower
  * lane gets little where the higher ones want everything, but never nothing for ever.
  *
- * Who goes is decided in that moment only, so a late arrival of a higher lane is not kept waiting by a lower one.
+ * p-queue keeps the order and takes out those who give up; the loop here decides when the next one goes. Who goes is
+ * decided in that moment only, so a late arrival of a higher lane is not kept waiting by a lower one.
  */
 
+import PQueue from 'p-queue';
 import { createWakeUp } from '../core/async.ts';
 import type { Clock } from '../core/ports.ts';
 import type { Turn, WaitReason } from '../core/quota.ts';
@@ -41,12 +43,14 @@ interface RequestQueue {
 
 /** After so long a wait the priority no longer counts. */
 const AGED_MS = MINUTE_MS;
+/** Above every lane's priority. */
+const AGED_PRIORITY = 1000;
 
 interface Waiter {
-  readonly priority: number;
+  readonly id: string;
   readonly sinceMs: number;
   readonly signal: AbortSignal;
-  readonly go: () => void;
+  isAged: boolean;
 }
 
 /** Nobody calls a rest off but those who wait. */
@@ -55,33 +59,32 @@ const NEVER = new AbortController().signal;
 /** A queue in which nobody waits. */
 export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
   const { clock, hasRoom, turn, longestSleepMs, onLook, onWait } = options;
+  // Paused but for the moment in which one goes.
+  const queue = new PQueue({ autoStart: false });
   /** In the order in which they came. */
-  let waiters: Waiter[] = [];
+  const waiters = new Set<Waiter>();
   const wakeUp = createWakeUp(clock);
+  let came = 0;
   let isRunning = false;
   let isWaitReported = false;
 
-  const leave = (waiter: Waiter): void => {
-    const at = waiters.indexOf(waiter);
-    if (at >= 0) waiters.splice(at, 1);
-  };
-
   const letOneGo = (): void => {
     isWaitReported = false;
-    const next = nextOf(waiters, clock.monoMs());
-    // All who waited have given up.
-    if (next === undefined) waiters = [];
-    else {
-      leave(next);
-      next.go();
+    for (const waiter of agedOf(waiters, clock.monoMs())) {
+      // Who has given up is no longer in the queue.
+      if (!waiter.signal.aborted) queue.setPriority(waiter.id, AGED_PRIORITY);
+      waiter.isAged = true;
     }
+    queue.start();
+    // The one that went has paused the queue already; this is for when all who waited turn out to have given up.
+    queue.pause();
   };
 
   /** Lets those who wait go, until nobody does or there is no more room. */
   const run = async (): Promise<void> => {
     if (isRunning) return;
     isRunning = true;
-    while (waiters.length > 0 && hasRoom()) {
+    while (queue.size > 0 && hasRoom()) {
       const { atMs, reason } = turn();
       const waitMs = atMs - clock.monoMs();
       if (waitMs < LEAST_WAIT_MS) {
@@ -101,47 +104,28 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
 
   return {
     async pass(go, priority, signal) {
-      signal.throwIfAborted();
-      const passed = Promise.withResolvers<ReturnType<typeof go>>();
-      const waiter: Waiter = {
-        priority,
-        sinceMs: clock.monoMs(),
-        signal,
-        go: () => {
-          try {
-            passed.resolve(go());
-          } catch (error) {
-            passed.reject(error);
-          }
-        },
+      came += 1;
+      const waiter: Waiter = { id: String(came), sinceMs: clock.monoMs(), signal, isAged: false };
+      const task = () => {
+        queue.pause();
+        waiters.delete(waiter);
+        return go();
       };
-      const giveUp = (): void => {
-        passed.reject(signal.reason);
-        leave(waiter);
-        if (isRunning && waiters.length === 0) wakeUp.notify();
-      };
-      signal.addEventListener('abort', giveUp, { once: true });
-      waiters.push(waiter);
+      const passed = queue.add(task, { priority, signal, id: waiter.id });
+      waiters.add(waiter);
       void run();
       try {
-        const result = await passed.promise;
-        signal.throwIfAborted();
-        return result;
+        return await passed;
       } finally {
-        signal.removeEventListener('abort', giveUp);
+        waiters.delete(waiter);
+        if (isRunning && queue.size === 0) wakeUp.notify();
       }
     },
     check: () => void run(),
   };
 }
 
-/** Who goes next. @param waiters in the order in which they came; some may have given up and not heard of it yet. */
-function nextOf(waiters: readonly Waiter[], nowMs: number): Waiter | undefined {
-  let first: Waiter | undefined;
-  for (const waiter of waiters) {
-    if (waiter.signal.aborted) continue;
-    if (first === undefined && nowMs - waiter.sinceMs >= AGED_MS) return waiter;
-    if (first === undefined || waiter.priority > first.priority) first = waiter;
-  }
-  return first;
+/** Those who have waited so long that they go before all others, and do not yet. A set keeps the order of coming. */
+function agedOf(waiters: ReadonlySet<Waiter>, nowMs: number): Waiter[] {
+  return [...waiters].filter(({ sinceMs, isAged }) => !isAged && nowMs - sinceMs >= AGED_MS);
 }
