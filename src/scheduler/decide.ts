@@ -137,7 +137,7 @@ function liveNow(state: PlannerState, nowMs: number): LivePick | null {
 }
 
 function hastenedStream(state: PlannerState, nowMs: number): Decision | null {
-  const kind = ROUND_KINDS.find((each) => state.streams[each].isUrgent && isDue(state, each, nowMs));
+  const kind = ROUND_KINDS.find((each) => state.streams[each].isHastened && isDue(state, each, nowMs));
   return kind === undefined ? null : roundOf(kind);
 }
 

@@ -21,6 +21,8 @@ export interface Stream {
   readonly isUnderWay: boolean;
   /** Whether it is due at once: more pages are to come, or it was hastened. */
   readonly isUrgent: boolean;
+  /** Whether somebody asks for it now. */
+  readonly isHastened: boolean;
   readonly failures: number;
 }
 
@@ -30,6 +32,7 @@ export const UNREAD_STREAM: Stream = {
   restMs: Number.NEGATIVE_INFINITY,
   isUnderWay: false,
   isUrgent: false,
+  isHastened: false,
   failures: 0,
 };
 
@@ -56,11 +59,12 @@ export const streamEvents = {
     const restMs = nowMs + Math.min(LONGEST_REST_MS, REST_MS * 2 ** Math.min(stream.failures, 16));
     return { ...stream, isUnderWay: false, restMs, failures: stream.failures + 1 };
   },
-  hastened: (stream: Stream): Stream => ({ ...stream, isUrgent: true }),
+  hastened: (stream: Stream): Stream => ({ ...stream, isUrgent: true, isHastened: true }),
   off: (stream: Stream, untilMs: number): Stream => ({
     ...stream,
     isUnderWay: false,
     isUrgent: false,
+    isHastened: false,
     restMs: untilMs,
   }),
 };

@@ -3,7 +3,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { createPlannerState, decide, type PlannerState } from '../../src/scheduler/decide.ts';
 import { noteDeviceGone, noteDeviceHeld } from '../../src/scheduler/device-queue.ts';
 import { NOTHING_OPEN, setOpenHistory } from '../../src/scheduler/history-queue.ts';
-import { UNREAD_STREAM } from '../../src/scheduler/streams.ts';
+import { streamEvents, UNREAD_STREAM } from '../../src/scheduler/streams.ts';
 import { SETTINGS } from './planner-world.ts';
 
 const NOW = 100 * DAY_MS;
@@ -69,6 +69,14 @@ describe('the order of decisions', () => {
       settle(state);
     }
     expect(said(state)).toBe('rest idle');
+  });
+
+  test('puts a stream that somebody asks for before all others, but not the further pages of a listing', () => {
+    const state = busyState();
+    state.streams.devices = streamEvents.goesOn(state.streams.devices);
+    expect(said(state)).toBe('account inventory');
+    state.streams.alerts = streamEvents.hastened(state.streams.alerts);
+    expect(said(state)).toBe('alerts alerts');
   });
 
   test('begins with the day: where it is spent nothing is asked, and where only its reserve is left nothing but live work', () => {
