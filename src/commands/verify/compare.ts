@@ -15,7 +15,8 @@ import { addPoint, emptySum, type GrowingSum, isSameSum, pointIdentity } from '.
 import type { Clock } from '../../core/ports.ts';
 import type { KeptDay, PointSource, ReadTrouble, TakePoint, VerifyState } from '../../core/state/verify.ts';
 import { DAY_MS, DAY_NS, dayStart, type EpochNs, minNs, msToNs, SECOND_MS } from '../../core/time.ts';
-import { askPatiently, type Comparison, examineDay, type FoundDay, noDay, noFindings } from './examine.ts';
+import { askPatiently } from './ask.ts';
+import { type Comparison, examineDay, type FoundDay, noDay, noFindings } from './examine.ts';
 import { addDay, type Compared, createTally, type Tally, tallyOf } from './result.ts';
 
 /** What is compared: whole days, UTC. */

@@ -32,7 +32,8 @@ import type {
   VerifiedDestination,
   VerifyState,
 } from '../../core/state/verify.ts';
-import { DAY_NS, dayStart, type EpochNs, SECOND_MS, SECOND_NS } from '../../core/time.ts';
+import { DAY_NS, dayStart, type EpochNs, SECOND_NS } from '../../core/time.ts';
+import { askPatiently } from './ask.ts';
 
 /** What makes a day differ. */
 export const DIFFERENCES = ['missing', 'different', 'extra', 'untold'] as const;
@@ -232,30 +233,6 @@ function keptOf(state: VerifyState, { deviceId, day }: DayOf): KeptDay {
 /** A day of which nothing is kept. */
 export function noDay(day: number): KeptDay {
   return { day, readings: 0, texts: 0, ...emptySum() };
-}
-
-/** How long is waited before each further try. */
-const REST_MS: readonly number[] = [SECOND_MS, 3 * SECOND_MS, 10 * SECOND_MS];
-
-/**
- * Asks a destination for a stretch; where it fails for a moment, again from the beginning of the stretch.
- *
- * @param begin makes what the points are gathered in: anew for each try. @returns it, or what was in the way.
- */
-export async function askPatiently<T extends object>(
-  { source, clock }: Pick<Comparison, 'source' | 'clock'>,
-  of: { readonly device: string } & Interval,
-  begin: () => { readonly gathered: T; readonly take: TakePoint },
-  signal: AbortSignal,
-): Promise<T | ReadTrouble> {
-  for (let nth = 0; ; nth += 1) {
-    const { gathered, take } = begin();
-    const trouble = await source.points(of, take, signal);
-    if (trouble === null) return gathered;
-    const restMs = REST_MS[nth];
-    if (trouble.kind === 'refused' || restMs === undefined) return trouble;
-    await clock.sleep(restMs, signal);
-  }
 }
 
 /** The points of an answer, by what identifies them. */

@@ -1,0 +1,31 @@
+/**
+ * Asking a destination for the points of a stretch, with patience.
+ */
+import type { Interval } from '../../core/intervals.ts';
+import type { Clock } from '../../core/ports.ts';
+import type { PointSource, ReadTrouble, TakePoint } from '../../core/state/verify.ts';
+import { SECOND_MS } from '../../core/time.ts';
+
+/** How long is waited before each further try. */
+const REST_MS: readonly number[] = [SECOND_MS, 3 * SECOND_MS, 10 * SECOND_MS];
+
+/**
+ * Asks a destination for a stretch; where it fails for a moment, again from the beginning of the stretch.
+ *
+ * @param begin makes what the points are gathered in: anew for each try. @returns it, or what was in the way.
+ */
+export async function askPatiently<T extends object>(
+  { source, clock }: { readonly source: PointSource; readonly clock: Clock },
+  of: { readonly device: string } & Interval,
+  begin: () => { readonly gathered: T; readonly take: TakePoint },
+  signal: AbortSignal,
+): Promise<T | ReadTrouble> {
+  for (let nth = 0; ; nth += 1) {
+    const { gathered, take } = begin();
+    const trouble = await source.points(of, take, signal);
+    if (trouble === null) return gathered;
+    const restMs = REST_MS[nth];
+    if (trouble.kind === 'refused' || restMs === undefined) return trouble;
+    await clock.sleep(restMs, signal);
+  }
+}
