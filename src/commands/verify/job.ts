@@ -23,8 +23,7 @@ import {
   type SampleArgs,
 } from '../../core/state/job-args.ts';
 import { endWith, type JobEnd, type JobKind } from '../../core/state/jobs.ts';
-import { LOG_LANES } from '../../core/state/log.ts';
-import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
+import { MINUTE_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import { commitPage } from '../../ingest/commit.ts';
 import type { SyncContext } from '../../ingest/context.ts';
@@ -33,6 +32,7 @@ import { endsSession } from '../../scheduler/dispatch.ts';
 import type { JobWorker } from '../../scheduler/jobs.ts';
 import { openVerifyState } from '../../store/look/verify.ts';
 import { openStore } from '../../store/store.ts';
+import { untilDelivered } from '../shared/alone.ts';
 import type { CommandRun } from '../shared/command.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { askForAccount, refusalOf } from '../shared/refusal.ts';
@@ -221,7 +221,7 @@ async function repairState(
   let reason: string | null = null;
   try {
     reason = await readAgain(context, { args, done, counts }, signal);
-    const delivered = args.windows.length === 0 || (await untilDelivered(parts, signal));
+    const delivered = args.windows.length === 0 || (await untilDelivered(parts, signal, STANDS_MS));
     const destination = deliverers.find(({ name }) => name === args.destination);
     if (destination !== undefined) context.store.amendMissing(destination.destinationId, missingChangeOf(args));
     return { ...counts, delivered, reason };
@@ -266,23 +266,3 @@ async function readAgain(
 
 /** How long nothing may move before delivery is not waited for any more. */
 const STANDS_MS = 2 * MINUTE_MS;
-
-/** Waits until every destination has what was archived so far. @returns whether that was reached. */
-async function untilDelivered({ context, deliverers }: RepairParts, signal: AbortSignal): Promise<boolean> {
-  const { store, clock } = context;
-  const ends = LOG_LANES.map((lane) => [lane, store.endOf(lane)] as const);
-  const isPast = ({ destinationId, pendingLines }: Deliverer): boolean =>
-    ends.every(([lane, end]) => store.position(destinationId, lane).block >= end.block) || pendingLines() === 0;
-  for (const { notify } of deliverers) notify();
-  let [last, movedMs] = ['', clock.monoMs()];
-  for (;;) {
-    const left = deliverers.filter((deliverer) => !isPast(deliverer));
-    if (left.length === 0) return true;
-    const places = JSON.stringify(
-      left.map(({ destinationId }) => LOG_LANES.map((lane) => store.position(destinationId, lane))),
-    );
-    if (places !== last) [last, movedMs] = [places, clock.monoMs()];
-    if (clock.monoMs() - movedMs >= STANDS_MS) return false;
-    await clock.sleep(SECOND_MS / 5, signal);
-  }
-}
