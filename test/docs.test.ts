@@ -1,11 +1,14 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { VERSION } from '../src/app/version.ts';
+import { MODES } from '../src/cli/flags.ts';
+import { keyEntries } from '../src/config/schema.ts';
 import type { ExitCode } from '../src/core/faults.ts';
 import { PROGRAM_EVENTS, SYNC_EVENTS } from '../src/observe/event-table.ts';
 import { configurationPage } from './support/configuration-page.ts';
 import { logsPage } from './support/logs-page.ts';
 import { metricsPage } from './support/metrics-page.ts';
+import { SCENARIOS } from './support/scenarios.ts';
 
 test('docs/configuration.md is what the schema says (renew it with npx vitest run test/docs.test.ts -u)', async () => {
   await expect(configurationPage()).toMatchFileSnapshot('../docs/configuration.md');
@@ -23,10 +26,58 @@ test('the version is that of package.json', () => {
   expect(VERSION).toBe(JSON.parse(readFileSync('package.json', 'utf8')).version);
 });
 
+const EXIT_CODES = [0, 1, 2, 3, 77, 78] satisfies ExitCode[];
+
 test('the README tells every exit code', () => {
-  const codes = [0, 1, 2, 3, 77, 78] satisfies ExitCode[];
   const table = readFileSync('README.md', 'utf8').split('### How it ends')[1] ?? '';
-  expect([...table.matchAll(/^\| (\d+) \| /gm)].map(([, code]) => Number(code))).toEqual(codes);
+  expect([...table.matchAll(/^\| (\d+) \| /gm)].map(([, code]) => Number(code))).toEqual(EXIT_CODES);
+});
+
+describe('docs/design.md', () => {
+  const page = readFileSync('docs/design.md', 'utf8');
+
+  test('names every configuration key, and none that there is not', () => {
+    const table = (page.split('### 1.3 Configuration')[1] ?? '').split('### 1.4')[0] ?? '';
+    const rows = table.split('\n').filter((line) => line.startsWith('| `'));
+    const named = rows.flatMap((row) =>
+      [...(row.split(' | ')[0] ?? '').matchAll(/`([a-z_.]+)`/g)].map(([, key = '']) => key),
+    );
+    expect(named.toSorted()).toEqual(
+      keyEntries()
+        .map(([path]) => path)
+        .toSorted(),
+    );
+  });
+
+  test('names every mode', () => {
+    expect(MODES.filter(({ flag }) => !page.includes(`--${flag}`)).map(({ flag }) => flag)).toEqual([]);
+  });
+
+  test('names every exit code', () => {
+    const table = page.split('| exit code | meaning |')[1] ?? '';
+    expect([...table.matchAll(/^\| (\d+) \| /gm)].map(([, code]) => Number(code))).toEqual(EXIT_CODES);
+  });
+});
+
+describe('ARCHITECTURE.md', () => {
+  const page = readFileSync('ARCHITECTURE.md', 'utf8');
+
+  test('has at most 200 lines', () => {
+    expect(page.trimEnd().split('\n').length).toBeLessThanOrEqual(200);
+  });
+
+  test('names scenarios that there are', () => {
+    const named = [...page.matchAll(/scenarios? ((?:`\w+`(?:, )?)+)/g)].flatMap(([, names = '']) =>
+      [...names.matchAll(/\w+/g)].map(([name]) => name),
+    );
+    expect(named.length).toBeGreaterThan(10);
+    expect(named.filter((name) => !(name in SCENARIOS))).toEqual([]);
+  });
+
+  test('has a row for every folder of src', () => {
+    const folders = readdirSync('src', { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    expect(folders.filter(({ name }) => !page.includes(`\`${name}`)).map(({ name }) => name)).toEqual([]);
+  });
 });
 
 describe('docs/troubleshooting.md', () => {

@@ -4,7 +4,7 @@
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -79,3 +79,22 @@ test.each(["import { span } from '../shared/words.ts';", 'data_dir: /home/me/dat
     expect(line).not.toMatch(OUTSIDE);
   },
 );
+
+/** A path of the project's own code, as text names it. What Grafana's sources are called stands without a folder. */
+const NAMED_PATH = /`([\w.-]+(?:\/[\w.-]+)+\.(?:ts|mjs))`/g;
+
+/** The places that a path may be named from: the top, `src`, `test`, the file's own folder and the one above. */
+function isThere(path: string, from: string): boolean {
+  const own = dirname(from);
+  return ['', 'src', 'test', own, dirname(own)].some((folder) => existsSync(join(ROOT, folder, path)));
+}
+
+test('every file that a text names is there', () => {
+  const named = tracked
+    .filter((path) => /\.(?:ts|mjs|js|md)$/.test(path) && path !== 'CHANGELOG.md')
+    .flatMap((from) =>
+      [...readFileSync(join(ROOT, from), 'utf8').matchAll(NAMED_PATH)].map(([, path = '']) => ({ from, path })),
+    );
+  expect(named.length).toBeGreaterThan(50);
+  expect(named.filter(({ from, path }) => !isThere(path, from))).toEqual([]);
+});

@@ -19,7 +19,7 @@ import {
 } from '../../scheduler/demand.ts';
 import { aloneFinishMs, backfillNeed, finishMs, meanPeriodMs, scaleNeed } from '../../scheduler/estimate.ts';
 
-/** What is taken for the minute's limit where neither the account nor a header tells it, as `allowance.ts` does. */
+/** What is taken for the minute's limit where neither the account nor a header tells it, as `api/quota.ts` does. */
 export const ASSUMED_PER_MINUTE = 10;
 /** The most records of a page (API document, "Pagination"). */
 const PAGE_SIZE = 200;
