@@ -42,7 +42,7 @@ export interface RateLimiterOptions {
 }
 
 /** What became of a request that was let through. */
-export interface Answered {
+interface Answered {
   readonly requestId: number;
   /** `null` where no answer came. */
   readonly status: number | null;

@@ -21,7 +21,7 @@ export interface ApiAccess {
   readonly timeoutMs?: number;
 }
 
-export interface AskingParts extends Omit<RateLimiterOptions, 'plan' | 'share' | 'concurrency' | 'serverClock'> {
+interface AskingParts extends Omit<RateLimiterOptions, 'plan' | 'share' | 'concurrency' | 'serverClock'> {
   /** How requests travel: over HTTP, or in-process in simulations. */
   readonly transport: Transport;
   readonly access: ApiAccess;

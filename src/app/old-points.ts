@@ -16,7 +16,7 @@ import type { InfluxSinkOptions } from '../influx/sink.ts';
 /** No first write waits for longer than this. */
 const LOOK_MS = 5 * SECOND_MS;
 
-export interface LookingBack {
+interface LookingBack {
   /** How each database is reached, by its name. */
   readonly places: readonly InfluxSinkOptions[];
   /** The workspace to look for; `null` where there is nothing to look for, as the state was not empty. */

@@ -5,7 +5,7 @@ import { secretText, Unfit } from '../config/values.ts';
 import { Secret } from '../core/secret.ts';
 
 /** @param secrets what must not be shown: what is read joins it before anybody can use it. */
-export interface SecretParts {
+interface SecretParts {
   readonly readFile: (path: string) => string;
   readonly secrets: Secret[];
 }

@@ -22,7 +22,7 @@ import { VERSION } from './version.ts';
 /** How often the main loop turns. */
 const TICK_MS = 250;
 
-export interface ServiceOptions {
+interface ServiceOptions {
   readonly sync: Sync;
   readonly voice: Voice;
   readonly listen: Listen;

@@ -16,7 +16,7 @@ import { realClock } from './real-clock.ts';
 /** For how long a report is as good as a new one. */
 const GOOD_FOR_MS = 1000;
 
-export interface SnapshotParts {
+interface SnapshotParts {
   readonly report: () => StatusReport;
   readonly overview: () => StatusOverview;
   /** The age of the scan of the devices that the overview uses. */
@@ -28,7 +28,7 @@ export interface SnapshotParts {
   readonly clock: Pick<Clock, 'monoMs'>;
 }
 
-export interface Snapshots {
+interface Snapshots {
   readonly report: () => StatusReport;
   /** What the page begins with. */
   readonly overview: () => {

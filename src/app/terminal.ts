@@ -43,7 +43,7 @@ export interface RuntimeFacts {
 }
 
 /** Where pieces are written, each once whoever reads has room for it. */
-export interface OutputStream {
+interface OutputStream {
   readonly isTTY: boolean;
   /** Resolves when the next piece may come. @returns whether anybody reads on. */
   write(text: string): Promise<boolean>;

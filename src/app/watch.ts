@@ -48,7 +48,7 @@ export function watchedDelivery(
 }
 
 /** The requests to the API, as their gate, their bookings and their answers show them. */
-export interface WatchedRequests {
+interface WatchedRequests {
   readonly onLook: (restMs: number | null) => void;
   readonly onBooked: () => void;
   readonly observe: Observe;

@@ -12,7 +12,7 @@ import { createSecretReader } from './secrets.ts';
 import { settingsOf } from './settings.ts';
 import type { ProcessPorts, Voice } from './terminal.ts';
 
-export interface SyncNeeds {
+interface SyncNeeds {
   readonly config: Config;
   readonly voice: Voice;
   /** What must not be shown; a secret that is exchanged is added. */

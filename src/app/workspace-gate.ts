@@ -23,7 +23,7 @@ export function deliverBehind(gate: WorkspaceGate, deliverer: Deliverer): Delive
   };
 }
 
-export interface WorkspaceGate {
+interface WorkspaceGate {
   /** Lets pass whoever waits, and from now on everybody. */
   open(): void;
   /** Rejects with the signal's reason when that aborts first. */

@@ -13,7 +13,7 @@ import { isRecord } from './json.ts';
 const AREAS = ['configuration', 'state', 'api', 'destination'] as const;
 
 /** What a line is about, in the order in which it is told. */
-export type CheckArea = (typeof AREAS)[number];
+type CheckArea = (typeof AREAS)[number];
 
 const STATUSES = ['ok', 'skip', 'warn', 'fail'] as const;
 
@@ -21,7 +21,7 @@ const STATUSES = ['ok', 'skip', 'warn', 'fail'] as const;
 export type CheckStatus = (typeof STATUSES)[number];
 
 /** What a failure stands for: 1 anything, 77 the key, 78 the configuration. */
-export type CheckExit = Extract<ExitCode, 1 | 77 | 78>;
+type CheckExit = Extract<ExitCode, 1 | 77 | 78>;
 
 const EXITS: readonly number[] = [1, 77, 78] satisfies CheckExit[];
 
@@ -43,7 +43,7 @@ export interface CheckLine {
   readonly facts?: Readonly<Record<string, CheckFact>>;
 }
 
-export type CheckFact = string | number | boolean | null;
+type CheckFact = string | number | boolean | null;
 
 /** The answer of `--check --json`. */
 export interface CheckReport {

@@ -33,18 +33,10 @@ export interface DeviceFilter {
 }
 
 /** Whether a text fits one of the patterns. */
-export type Match = (text: string) => boolean;
+type Match = (text: string) => boolean;
 
 /** How many answers about sensors are remembered: a device may make up names without end. */
 const MEMORY = 10_000;
-
-/** The filter that leaves nothing out. */
-export const KEEP_ALL: DeviceFilter = createFilter({
-  include: [],
-  exclude: [],
-  excludeSensors: [],
-  keepsLocation: true,
-});
 
 /** Makes the filter of a configuration. */
 export function createFilter(spec: FilterSpec): DeviceFilter {

@@ -12,7 +12,7 @@ import { nearest } from './text.ts';
 import { DAY_MS, DAY_NS, type EpochMs, HOUR_MS, MINUTE_MS, MS_NS, nsToMs } from './time.ts';
 
 /** A device without a sign of life for so long counts as quiet. */
-export const QUIET_AFTER_MS = DAY_MS;
+const QUIET_AFTER_MS = DAY_MS;
 /** What is assumed of a device where no device of the workspace was measured yet. */
 export const ASSUMED_INTERVAL_MS = MINUTE_MS;
 /** How far back days are looked at. */
@@ -46,7 +46,7 @@ export interface DeviceFacts {
 }
 
 /** What the state holds of devices. */
-export type HeldOfDevices = ReadonlyMap<string, Pick<DeviceFacts, 'held' | 'newestMs' | 'days'>>;
+type HeldOfDevices = ReadonlyMap<string, Pick<DeviceFacts, 'held' | 'newestMs' | 'days'>>;
 
 /** Puts together what is known of the devices. */
 export function deviceFacts(
@@ -141,7 +141,7 @@ function medianOf(values: readonly number[]): number | null {
 }
 
 /** By name: what the key takes, for the help text and for messages. */
-export const WHAT_IF_KEYS = {
+const WHAT_IF_KEYS = {
   'api.share': 'a number above 0 and up to 1, such as 0.8',
   'sync.telemetry': 'a cron expression',
   'sync.devices': 'a cron expression',
@@ -152,7 +152,7 @@ export const WHAT_IF_KEYS = {
   requests_per_day: 'what a plan allows',
 } as const;
 
-export type WhatIfKey = keyof typeof WHAT_IF_KEYS;
+type WhatIfKey = keyof typeof WHAT_IF_KEYS;
 
 /** Shorter names; `devices` is the number, so that schedule has none. */
 const SHORT: ReadonlyMap<string, WhatIfKey> = new Map([

@@ -6,7 +6,7 @@
  */
 
 /** A 64 bit hash as two unsigned 32 bit halves. */
-export interface Hash64 {
+interface Hash64 {
   readonly hi: number;
   readonly lo: number;
 }

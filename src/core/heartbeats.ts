@@ -25,9 +25,6 @@ export interface Pulse {
   rest(): void;
 }
 
-/** Of a loop that nobody watches. */
-export const NO_PULSE: Pulse = { beat: () => {}, sign: () => {}, rest: () => {} };
-
 /** How a loop stands. */
 export interface LoopStanding {
   readonly loop: string;

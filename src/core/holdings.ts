@@ -17,7 +17,7 @@ const LISTING_LAG_NS = 60n * SECOND_NS;
 /** How long a device that does not say whether it is online may be without readings before it counts as silent. */
 const SILENT_AFTER_NS = DAY_NS;
 
-export interface Holdings {
+interface Holdings {
   readonly state: DeviceState;
   /** From the newest instant that is held without a hole above it to the end of what could be claimed. */
   readonly lagSeconds: number;

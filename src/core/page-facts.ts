@@ -170,7 +170,7 @@ export interface DeviceAnswer {
 }
 
 /** A stretch that has a name, and when it is worth another try. */
-export interface NamedGap {
+interface NamedGap {
   readonly from: string;
   readonly to: string;
   readonly reason: string;

@@ -48,7 +48,7 @@ export function aboutItem({ destinationId, content, source, atMs }: QuarantinedI
 const STREAMS: ReadonlySet<string> = new Set(['devices', 'alerts']);
 
 /** What a line is about; `null` for what is no line of ours. */
-export function aboutLine(line: string): About | null {
+function aboutLine(line: string): About | null {
   try {
     const { tags, at } = readLine(line);
     return { deviceTag: tags.find(([key]) => key === 'device_id')?.[1] ?? null, at };

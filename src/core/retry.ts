@@ -12,7 +12,7 @@ import type { Random } from './ports.ts';
  * - `wait`: it will pass once the allowance is back; the gate of the allowance does the waiting.
  * - `stop`: the same request will fail again until something else changes.
  */
-export type Verdict = 'retry' | 'wait' | 'stop';
+type Verdict = 'retry' | 'wait' | 'stop';
 
 const VERDICTS: Readonly<Record<ApiFaultKind, Verdict>> = {
   unreachable: 'retry',
@@ -39,7 +39,7 @@ export interface BackoffPolicy {
   readonly maxMs: number;
 }
 
-export interface BackoffCase {
+interface BackoffCase {
   /** How many tries in a row have failed: 1 or more. */
   readonly failures: number;
   readonly policy: BackoffPolicy;

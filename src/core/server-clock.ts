@@ -35,7 +35,7 @@ const DRIFT = 1 / 2000;
 const ABSENT_AFTER = 3;
 
 /** What one answer says of time. */
-export interface HeardDate {
+interface HeardDate {
   /** The `Date` header; `null` where the answer had none. */
   readonly dateMs: EpochMs | null;
   /** When the request was sent and when the head of its answer was received, by the monotonic clock. */

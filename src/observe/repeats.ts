@@ -35,7 +35,7 @@ const MOST_KINDS = 5000;
 const QUOTA = { lines: 10, windowMs: MINUTE_MS };
 
 /** @returns how many events like this one were held back before it; `null` where this one is held back as well. */
-export type Admission = (event: AppEvent, level: LineLevel) => number | null;
+type Admission = (event: AppEvent, level: LineLevel) => number | null;
 
 /** Holds back what repeats itself, then what is beyond the quota; remembers nothing at first. */
 export function createAdmission({ monoMs }: Pick<Clock, 'monoMs'>): Admission {

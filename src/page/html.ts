@@ -14,7 +14,7 @@ export interface Html {
 }
 
 /** What stands in markup: text (escaped and cut), a number, or markup. `null` and `false` stand for nothing. */
-export type Value = string | number | null | false | Html | readonly Html[];
+type Value = string | number | null | false | Html | readonly Html[];
 
 const ENTITIES: ReadonlyMap<string, string> = new Map([
   ['&', '&amp;'],

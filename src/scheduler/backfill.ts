@@ -182,7 +182,7 @@ export function hasReadings(spans: readonly CoveredSpan[], { from, to }: Interva
   return spans.some(({ first, last }) => first !== null && last !== null && first.at < to && last.at >= from);
 }
 
-export interface PaceSettings {
+interface PaceSettings {
   /** The part of the share, above 0 and up to 1; `null`: no such bound. */
   readonly maxShare: number | null;
   readonly finishByMs: EpochMs | null;

@@ -208,7 +208,7 @@ function quantilesOf(values: readonly number[]): Freshness {
   return { medianMs: at(0.5), p95Ms: at(0.95) };
 }
 
-export interface Shortfall {
+interface Shortfall {
   /** Whether the schedules are stretched, or not even the readings are carried. */
   readonly of: 'schedules' | 'readings';
   /** Requests a day. */

@@ -45,7 +45,7 @@ export interface Hole {
 }
 
 /** What the list of devices says of one, and what that is worth. Times are `NEVER_MS` where there is none. */
-export interface Hint {
+interface Hint {
   /**
    * `proven`: the listing was seen to follow the signs of life of the device, where one that never moves may know nothing;
    * `dropped`: it has denied what was there, or promised time and again what was not, and is not believed any more.

@@ -106,7 +106,7 @@ const NOTHING_EXPECTED: Outlook = {
 };
 
 /** A device in the queue. */
-export interface QueuedDevice {
+interface QueuedDevice {
   readonly deviceId: string;
   readonly slot: number;
   state: DeviceState;

@@ -40,7 +40,7 @@ export interface BackfillInput {
 }
 
 /** What is still open of a stretch of history. */
-export interface BackfillNeed {
+interface BackfillNeed {
   /** Devices of which something is open. */
   readonly devices: number;
   /** What is open of the stretch, 0 to 1. */

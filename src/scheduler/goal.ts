@@ -65,7 +65,7 @@ export function createWantedGoal(context: SyncContext, horizon: Horizon): Goal {
   };
 }
 
-export interface WantedGaps {
+interface WantedGaps {
   readonly spans: readonly CoveredSpan[];
   readonly wanted: Interval;
   /** Named gaps that are not worth another try yet. */

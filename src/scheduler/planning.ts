@@ -32,7 +32,7 @@ import type { HistoryDecision, Planner, PlannerSettings, Rest } from './planner-
 import { UNKNOWN_RATE } from './report-rate.ts';
 import type { RoundKind } from './streams.ts';
 
-export interface PlanningParts {
+interface PlanningParts {
   readonly context: SyncContext;
   readonly schedules: Schedules;
   readonly polls: PollSettings;
@@ -43,7 +43,7 @@ export interface PlanningParts {
 }
 
 /** The queue that a goal is worked off in. */
-export type GoalLane = HistoryDecision['lane'];
+type GoalLane = HistoryDecision['lane'];
 
 /** What a planner alone is to do: one goal, and some streams once. */
 export interface Alone {

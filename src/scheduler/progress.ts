@@ -13,14 +13,14 @@ import type { Standing } from './standing.ts';
 export const STALLED_AFTER_MS = 10 * MINUTE_MS;
 
 /** How the work stands at a look at it. */
-export interface WorkLook {
+interface WorkLook {
   /** What is left, in any measure. */
   readonly left: number | bigint;
   /** Whether it waits for what it cannot hasten. */
   readonly waits: boolean;
 }
 
-export interface ProgressWatch {
+interface ProgressWatch {
   /** Takes in a look. @returns for how long nothing has come of the work, in ms. */
   idleMs(look: WorkLook): number;
 }

@@ -166,7 +166,7 @@ export function rulesOf({ isOver, staleMs, slackMs }: Commitment, usual: UsualRu
 }
 
 /** The rules that do not depend on whether the readings fit. */
-export type UsualRules = Omit<OutlookRules, 'fill' | 'slackMs' | 'isInTurn' | 'staleMs'>;
+type UsualRules = Omit<OutlookRules, 'fill' | 'slackMs' | 'isInTurn' | 'staleMs'>;
 
 /** What the devices make, and what is carried. */
 export interface Load {

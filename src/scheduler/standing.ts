@@ -5,7 +5,7 @@
 import type { ApiFault } from '../core/faults.ts';
 import type { RequestLane, Stream } from '../core/ports.ts';
 
-export interface StreamStanding {
+interface StreamStanding {
   /** When it was last read, or turned out to be off, by the monotonic clock. */
   readAtMs: number;
   /** The scope that the key lacks for it. */

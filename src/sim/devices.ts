@@ -175,7 +175,7 @@ interface SeriesModel {
 const REPORT_SIZE = 65_536;
 
 /** The series of a device that reports on a grid. */
-export function createSeries(model: SeriesModel): Series {
+function createSeries(model: SeriesModel): Series {
   return {
     *ascending(fromNs, toNs) {
       const end = firstAtOrAfter(model, toNs);

@@ -139,7 +139,7 @@ function fromJson(text: string | null): unknown {
   }
 }
 
-export interface OpenJobBoard {
+interface OpenJobBoard {
   readonly board: JobBoard;
   /** Whether any process holds the lock. */
   isHeld(): boolean;

@@ -3,10 +3,11 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createFilter, type FilterSpec, KEEP_ALL, keptReading, keptRecord, matchAny } from '../../src/core/filter.ts';
+import { createFilter, type FilterSpec, keptReading, keptRecord, matchAny } from '../../src/core/filter.ts';
 import { flattenReading, readingDigest } from '../../src/core/lines/points.ts';
 import type { AlertRecord, DeviceRecord, JsonValue } from '../../src/core/records.ts';
 import { observeKept, observeLeftOut } from '../../src/ingest/alerts.ts';
+import { KEEP_ALL } from '../support/keep-all.ts';
 import { patient } from '../support/patience.ts';
 import { createMemory } from './support/memory.ts';
 import { at, reading } from './support/readings.ts';

@@ -8,12 +8,13 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
 import { runOnce } from '../../src/commands/once/run.ts';
-import { createFilter, type FilterSpec, KEEP_ALL } from '../../src/core/filter.ts';
+import { createFilter, type FilterSpec } from '../../src/core/filter.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import type { AlertSpec, DeviceSpec, SimDevice } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import { onPath, onRequest } from '../support/faults.ts';
 import { influxdAvailable, type Row } from '../support/influxd.ts';
+import { KEEP_ALL } from '../support/keep-all.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 

@@ -3,7 +3,6 @@
  * archives is delivered by the next `once`.
  */
 import type { Sync } from '../../src/app/open-sync.ts';
-import { forEachAtOnce } from '../../src/core/async.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import { DAY_NS, type EpochNs, MINUTE_MS, maxNs } from '../../src/core/time.ts';
 import { syncDevices } from '../../src/ingest/devices.ts';
@@ -68,4 +67,24 @@ export async function pullSince({ context, scanner }: Sync, since: EpochNs, sign
     await scanner.scan({ deviceId, range: { from, to: limit }, limit, lane: 'live', until: 'closed' }, signal);
   });
   context.filterNotes.telemetryRead();
+}
+
+/**
+ * Runs `work` for each item, at most `width` at once, in their order. The first failure stops the taking of new items
+ * and is thrown once those in hand have ended.
+ */
+async function forEachAtOnce<T>(items: Iterable<T>, width: number, work: (item: T) => Promise<void>): Promise<void> {
+  const queue = items[Symbol.iterator]();
+  const failures: unknown[] = [];
+  const worker = async (): Promise<void> => {
+    for (let next = queue.next(); !next.done && failures.length === 0; next = queue.next()) {
+      try {
+        await work(next.value);
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.max(1, width) }, worker));
+  if (failures.length > 0) throw failures[0];
 }

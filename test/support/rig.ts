@@ -11,7 +11,7 @@ import type { OnceSummary } from '../../src/commands/once/result.ts';
 import * as once from '../../src/commands/once/run.ts';
 import { readCron } from '../../src/config/cron.ts';
 import type { AppEvent } from '../../src/core/events.ts';
-import { createFilter, type FilterSpec, KEEP_ALL } from '../../src/core/filter.ts';
+import { createFilter, type FilterSpec } from '../../src/core/filter.ts';
 import type { Schedule, Schedules, Sink } from '../../src/core/ports.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
@@ -21,6 +21,7 @@ import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
 import type { World } from '../../src/sim/world.ts';
 import { type Bench, startBench } from './bench.ts';
 import { judge, type Verdict } from './judge.ts';
+import { KEEP_ALL } from './keep-all.ts';
 import { createVirtualClock, type VirtualClock } from './virtual-clock.ts';
 
 export const TOKEN = 'rig-token';

@@ -125,13 +125,13 @@ const ASK_AGAIN_MS = HOUR_MS;
  * of a state, as the very job that `--backfill --from all` is. It is asked for until it has come to its end once; a
  * restart, a refused key or a job that was cancelled puts it off and does not lose it.
  */
-export interface AllHistoryParts {
+interface AllHistoryParts {
   readonly queue: Pick<JobQueue, 'ask' | 'open'>;
   readonly store: Pick<Store, 'fact' | 'keepFact'>;
   readonly clock: Clock;
 }
 
-export interface AllHistory {
+interface AllHistory {
   /** Hears of the end of the job. */
   readonly observe: (event: AppEvent) => void;
   /** Asks, and again, until all is there. @throws the signal's reason when that aborts. */

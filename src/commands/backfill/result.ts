@@ -18,7 +18,7 @@ import type { BackfillCounts } from './progress.ts';
 export type BackfillOutcome = 'complete' | 'incomplete for good' | 'stalled' | 'interrupted';
 
 /** A stretch that could not be had. */
-export interface MissingStretch {
+interface MissingStretch {
   readonly device_id: string;
   readonly device_name: string;
   readonly from: string;
@@ -60,7 +60,7 @@ const EXIT_CODES: Readonly<Record<BackfillOutcome, ExitCode>> = {
   'incomplete for good': 1,
 };
 
-export interface Course {
+interface Course {
   readonly context: SyncContext;
   readonly deliverers: readonly Deliverer[];
   readonly backfill: Backfill;

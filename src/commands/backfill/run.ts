@@ -153,7 +153,7 @@ export interface BackfillJobParts extends Omit<BackfillWorkParts, 'notes'> {
   readonly backfill: Pick<BackfillSettings, 'budgets'> & { sentMs(): readonly number[] };
 }
 
-export interface BackfillParts extends BackfillJobParts, SessionParts {
+interface BackfillParts extends BackfillJobParts, SessionParts {
   readonly context: EstimateParts['context'];
   readonly planning: Planning;
   readonly standing: Standing;

@@ -19,7 +19,7 @@ import { refusalOf } from '../shared/refusal.ts';
 import { type OnceOutcome, type OnceSummary, summarize } from './result.ts';
 import { createLook, createOnceRun, endingOf, type OnceRun, type WatchParts } from './run.ts';
 
-export interface OnceJobParts extends WatchParts {
+interface OnceJobParts extends WatchParts {
   readonly deliverers: readonly Deliverer[];
   readonly report: () => StatusReport;
 }

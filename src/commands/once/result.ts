@@ -157,7 +157,7 @@ export function openGaps(context: SyncContext, horizon: Horizon | null): readonl
 }
 
 /** All gaps in what was wanted, by the reason that each has. */
-export function allGaps(context: SyncContext, horizon: Horizon | null): readonly DeviceGap[] {
+function allGaps(context: SyncContext, horizon: Horizon | null): readonly DeviceGap[] {
   if (horizon === null) return [];
   const { store, settings } = context;
   const from = horizon.wantedFrom;

@@ -31,7 +31,7 @@ import {
   summarize,
 } from './result.ts';
 
-export interface OnceParts extends SessionParts, WaitingParts {
+interface OnceParts extends SessionParts, WaitingParts {
   readonly context: SyncContext;
   readonly deliverers: readonly Deliverer[];
   readonly housekeeping: MaintenanceParts;
@@ -131,7 +131,7 @@ export interface WatchParts extends WaitingParts {
 }
 
 /** Waits until nothing is open, nothing that is left can be had, or nothing moves. */
-export async function untilClosed(parts: WatchParts, run: OnceRun, signal: AbortSignal): Promise<OnceOutcome> {
+async function untilClosed(parts: WatchParts, run: OnceRun, signal: AbortSignal): Promise<OnceOutcome> {
   const { clock } = parts.context;
   const step = createLook(parts, run);
   for (;;) {

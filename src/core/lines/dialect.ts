@@ -29,7 +29,7 @@ export interface DisplacedValue {
 export type FindDisplaced = (writtenAt: readonly EpochNs[]) => readonly DisplacedValue[];
 
 /** What is sent of a batch. */
-export interface Translation {
+interface Translation {
   readonly lines: readonly string[];
   /** For each of `lines` the index of the line in the batch that it says; ascending. */
   readonly origins: readonly number[];
@@ -103,7 +103,7 @@ function floorToMs(at: EpochNs): bigint {
 }
 
 /** What makes a destination itself: change any of it and the log is delivered to it from the beginning. */
-export interface DestinationPlace {
+interface DestinationPlace {
   /** `auto` while it is not known yet. */
   readonly kind: DestinationKind | 'auto';
   readonly url: string;

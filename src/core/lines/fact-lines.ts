@@ -100,7 +100,7 @@ export function workspaceLine(
 }
 
 /** What is held of a device at a time. */
-export interface CoverageFacts {
+interface CoverageFacts {
   readonly deviceId: string;
   readonly deviceName: string;
   readonly state: DeviceState;
@@ -143,7 +143,7 @@ function required(line: string | null): string {
 }
 
 /** What the lines of an alert carry for ever: as first seen. */
-export interface AlertIdentity {
+interface AlertIdentity {
   readonly alertId: number;
   readonly deviceId: string | null;
   /** The name that the device had when the alert was opened. */

@@ -83,11 +83,11 @@ export const MEASUREMENTS = [
   'coverage_hour',
 ] as const;
 
-export type Measurement = (typeof MEASUREMENTS)[number];
+type Measurement = (typeof MEASUREMENTS)[number];
 
 export const TAG_KEYS = ['device_id', 'sensor', 'device_name', 'model_id', 'alert_id', 'kind', 'workspace_id'] as const;
 
-export type TagKey = (typeof TAG_KEYS)[number];
+type TagKey = (typeof TAG_KEYS)[number];
 
 export const FIELD_KEYS = [
   // telemetry, alert_state
@@ -142,10 +142,10 @@ export type FieldKey = (typeof FIELD_KEYS)[number];
 export type TagValue = string & { readonly __brand: 'TagValue' };
 
 /** Longest tag value in bytes of UTF-8: six of them, escaped, stay far inside the 65 535 bytes of a series key. */
-export const MAX_TAG_BYTES = 1024;
+const MAX_TAG_BYTES = 1024;
 
 /** Longest string field in bytes of UTF-8: inside the 64 KB of InfluxDB 2 and VictoriaMetrics' limit for a line. */
-export const MAX_TEXT_BYTES = 16 * 1024;
+const MAX_TEXT_BYTES = 16 * 1024;
 
 /** C0, DEL, C1 and the two line separators of Unicode: some servers end a line at some of them. */
 const CONTROL = /[\p{Cc}\u2028\u2029]/u;

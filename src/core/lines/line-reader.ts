@@ -9,7 +9,7 @@ import type { EpochNs } from '../time.ts';
 import type { FieldValue } from './line-protocol.ts';
 
 /** A line taken apart. Order and text are the line's own. */
-export interface ReadLine {
+interface ReadLine {
   readonly measurement: string;
   /** Key and value, the value without its escapes. */
   readonly tags: readonly (readonly [string, string])[];

@@ -19,7 +19,7 @@ export interface SensorValue {
 /** Why a reported value became no point. `null` values are simply absent and not counted. */
 export type DropReason = 'not a finite number' | 'nested too deeply' | 'too many values in one reading';
 
-export interface Flattened {
+interface Flattened {
   readonly values: readonly SensorValue[];
   readonly dropped: ReadonlyMap<DropReason, number>;
 }

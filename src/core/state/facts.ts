@@ -35,7 +35,7 @@ export interface StreamFacts {
 }
 
 /** A job that has not ended. */
-export interface OpenJob {
+interface OpenJob {
   readonly id: number;
   readonly kind: string;
   readonly state: string;
@@ -45,7 +45,7 @@ export interface OpenJob {
 }
 
 /** Telemetry requests for one device. */
-export interface DeviceRequests {
+interface DeviceRequests {
   /** The newest first. */
   readonly last: readonly AskedRequest[];
   /** How many of the last two days failed. */
@@ -76,7 +76,7 @@ export interface StateFacts {
   alertsSeen(count: number): SeenAlerts;
 }
 
-export interface SeenAlerts {
+interface SeenAlerts {
   readonly alerts: number;
   readonly open: number;
   readonly first: readonly KnownAlert[];

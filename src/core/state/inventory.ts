@@ -18,7 +18,7 @@ export interface KnownDevice {
 }
 
 /** What a complete listing of devices changes. */
-export interface InventoryChange {
+interface InventoryChange {
   /** Devices listed, with the `device` lines of those that changed or are due. */
   readonly listed: readonly ListedDevice[];
   /** Devices that this complete listing did not have. */
@@ -37,13 +37,13 @@ export interface ListedDevice {
 }
 
 /** What is kept of the last `device` point of a device. */
-export interface DevicePoint {
+interface DevicePoint {
   readonly digest: string;
   readonly atNs: EpochNs;
 }
 
 /** What is kept of the last `coverage` point of a device. */
-export interface CoveragePoint {
+interface CoveragePoint {
   readonly state: string;
   readonly atNs: EpochNs;
 }

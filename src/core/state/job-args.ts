@@ -39,7 +39,7 @@ export function isBackfillArgs(value: unknown): boolean {
 }
 
 /** A range of a device: id, from, to. */
-export type RangeText = readonly [deviceId: string, from: string, to: string];
+type RangeText = readonly [deviceId: string, from: string, to: string];
 
 /**
  * A range of a device, and how many points of it.
@@ -146,7 +146,7 @@ export function isReplayArgs(args: unknown): args is ReplayArgs {
 }
 
 /** A filter of the quarantine. */
-export interface FilterArgs extends Omit<QuarantineFilter, 'from' | 'to'> {
+interface FilterArgs extends Omit<QuarantineFilter, 'from' | 'to'> {
   readonly from: string | null;
   readonly to: string | null;
 }

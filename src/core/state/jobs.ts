@@ -35,7 +35,7 @@ export type JobKind =
 export type JobState = 'waiting' | 'running' | 'done' | 'failed' | 'cancelled';
 
 /** What a kind of job is like. */
-export interface JobRule {
+interface JobRule {
   /** Whether it is for its follower alone: without one it is cancelled. */
   readonly isFollowed: boolean;
   /** Whether it waits anew when the daemon that did it has stopped or died; otherwise it has failed. */

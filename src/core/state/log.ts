@@ -108,7 +108,7 @@ export interface DeliveryOutcome {
   readonly atMs: EpochMs;
 }
 
-export interface Backlog {
+interface Backlog {
   readonly pendingLines: number;
   readonly quarantined: number;
 }

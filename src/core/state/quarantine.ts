@@ -33,7 +33,7 @@ export interface KnownDestination {
 }
 
 /** What became of lines that were sent to their destination once more. */
-export interface RetryOutcome {
+interface RetryOutcome {
   readonly destinationId: number;
   /** They are there now. */
   readonly accepted: readonly number[];
@@ -46,7 +46,7 @@ export interface RetryOutcome {
 }
 
 /** What is given up. */
-export interface DropOrder {
+interface DropOrder {
   readonly ids: readonly number[];
   /** What the destinations are missing by it for ever. */
   readonly missing: readonly { readonly destinationId: number; readonly points: MissingPoints }[];

@@ -38,7 +38,7 @@ export interface ReplayState {
 }
 
 /** How long what was broken off is gone on with; after that the same words begin anew. */
-export const GONE_ON_WITHIN_MS = 7 * 24 * 3_600_000;
+const GONE_ON_WITHIN_MS = 7 * 24 * 3_600_000;
 
 /** Whether what was asked for is what stands there unfinished. */
 export function isSameReplay(before: ReplayState, args: ReplayArgs, nowMs: EpochMs): boolean {
@@ -56,7 +56,7 @@ export interface SentRange {
 }
 
 /** What a step of a replay has come to. */
-export interface ReplayOutcome {
+interface ReplayOutcome {
   readonly destinationId: number;
   readonly refused: readonly { readonly line: string; readonly words: string }[];
   readonly missing: readonly MissingPoints[];

@@ -52,7 +52,7 @@ export interface ForgetStep {
 }
 
 /** What waits for a destination of a device. */
-export interface PendingOfDevice {
+interface PendingOfDevice {
   readonly lines: number;
   /** From which block on to look further; `null` at the end of the lane. */
   readonly next: number | null;

@@ -58,9 +58,9 @@ export interface VerifiedDestination {
 }
 
 /** How far a destination has come, at some moment. */
-export type LogPositions = Readonly<Record<LogLane, AcknowledgedTo>>;
+type LogPositions = Readonly<Record<LogLane, AcknowledgedTo>>;
 
-export interface AcknowledgedTo extends LogPosition {
+interface AcknowledgedTo extends LogPosition {
   /**
    * When the newest of the blocks before it was archived. What is acknowledged later may be merged into a block before it: that
    * block is as new as its newest part.

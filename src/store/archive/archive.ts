@@ -13,7 +13,7 @@ import { type EpochMs, type EpochNs, maxNs, minNs } from '../../core/time.ts';
 import { type PackedBlock, pack, release, unpack } from './block-codec.ts';
 
 /** What one block holds. `firstNs` and `lastNs` bound its telemetry lines; `null` where it has none. */
-export interface NewBlock {
+interface NewBlock {
   readonly lane: LogLane;
   readonly deviceId: string | null;
   readonly firstNs: EpochNs | null;

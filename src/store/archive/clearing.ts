@@ -99,7 +99,7 @@ function createMissed(db: Database.Database, missing: MissingTable) {
   };
 }
 
-export interface LineRanges {
+interface LineRanges {
   /** The ranges of some lines of a device (empty: of none). */
   of(deviceId: string, lines: readonly string[]): LineRange[];
   /** Whether what lies before and after a gap may be told as one; no kept block may reach into it. */
@@ -128,7 +128,7 @@ export function createLineRanges(db: Database.Database): LineRanges {
 type LineKind = 'telemetry' | 'other';
 
 /** A range that holds lines of one kind, and how many. */
-export interface LineRange extends Interval {
+interface LineRange extends Interval {
   readonly kind: LineKind;
   readonly points: number;
 }

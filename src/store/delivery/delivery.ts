@@ -13,7 +13,7 @@ import { type Archive, preparePosition } from '../archive/archive.ts';
 import type { Cleared } from '../archive/clearing.ts';
 import type { MissingTable } from './missing-points.ts';
 
-export interface LogParts {
+interface LogParts {
   readonly archive: Archive;
   readonly missing: MissingTable;
   readonly cleared: Cleared;

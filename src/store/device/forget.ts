@@ -45,7 +45,7 @@ export interface Forgetting extends ForgetStore {
   startOver(): void;
 }
 
-export interface ForgettingParts {
+interface ForgettingParts {
   readonly quarantine: QuarantineReader;
   readonly facts: Facts;
   /** Drops what others remember of a device, whose rows are removed. */

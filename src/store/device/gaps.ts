@@ -57,7 +57,7 @@ interface OverlapRow {
   readonly is_gone: bigint;
 }
 
-export interface MissedOverlapTable
+interface MissedOverlapTable
   extends Pick<TelemetryStore, 'missedOverlaps' | 'keepMissedOverlap' | 'dropMissedOverlaps'> {
   /** Drops what is remembered of a device, whose rows are removed. */
   dropMemory(deviceId: string): void;

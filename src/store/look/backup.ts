@@ -20,7 +20,7 @@ import { createPrivate, partOf, requireNewFile, takeName } from '../open/new-fil
 import { explainedReading, requireState } from '../open/read-only.ts';
 import { createDisk } from './place.ts';
 
-export interface BackupOptions {
+interface BackupOptions {
   /** The data directory. */
   readonly directory: string;
   /** Where the copy goes. */

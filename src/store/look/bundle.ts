@@ -22,7 +22,7 @@ export interface Unavailable {
 }
 
 /** A look at the state. Each part is what was found, or why it could not be. */
-export interface BundleLook {
+interface BundleLook {
   readonly shape: Row | Unavailable;
   readonly tables: readonly Row[] | Unavailable;
   readonly requests: readonly Row[] | Unavailable;

@@ -21,7 +21,7 @@ const OLDEST_SQLITE: readonly number[] = [3, 51, 3];
 export const STATE_FILE = 'tidemark.db';
 export const LOCK_FILE = 'tidemark.lock';
 
-export interface OpenDatabase {
+interface OpenDatabase {
   readonly db: Database.Database;
   readonly path: string;
   close(): void;

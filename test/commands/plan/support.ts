@@ -9,7 +9,7 @@ import { runOnce } from '../../../src/commands/once/run.ts';
 import { type PlanParts, planOf } from '../../../src/commands/plan/command.ts';
 import type { CostPlan } from '../../../src/commands/plan/cost.ts';
 import type { AppEvent } from '../../../src/core/events.ts';
-import { createFilter, type FilterSpec, KEEP_ALL } from '../../../src/core/filter.ts';
+import { createFilter, type FilterSpec } from '../../../src/core/filter.ts';
 import { readWhatIf, type WhatIfText } from '../../../src/core/fleet.ts';
 import type { Schedules } from '../../../src/core/ports.ts';
 import { DAY_MS } from '../../../src/core/time.ts';
@@ -17,6 +17,7 @@ import type { SettingsOverrides } from '../../../src/sim/settings.ts';
 import { createSimulator, type Simulator } from '../../../src/sim/simulator.ts';
 import type { DeviceSpec } from '../../../src/sim/spec.ts';
 import { createWorld } from '../../../src/sim/world.ts';
+import { KEEP_ALL } from '../../support/keep-all.ts';
 import { NOW_MS, SCHEDULES, seededRandom } from '../../support/rig.ts';
 import { createVirtualClock, type VirtualClock } from '../../support/virtual-clock.ts';
 

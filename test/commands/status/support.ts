@@ -5,10 +5,10 @@ import { expect } from 'vitest';
 import { columnsOf } from '../../../src/commands/shared/layout.ts';
 import type { StatusConfig } from '../../../src/commands/shared/state-report.ts';
 import { statusOf } from '../../../src/commands/status/command.ts';
-import { KEEP_ALL } from '../../../src/core/filter.ts';
 import type { DeviceReport } from '../../../src/core/page-facts.ts';
 import type { Clock } from '../../../src/core/ports.ts';
 import type { StatusReport } from '../../../src/core/status.ts';
+import { KEEP_ALL } from '../../support/keep-all.ts';
 import { type Rig, SCHEDULES } from '../../support/rig.ts';
 
 /** The settings of a rig as a configuration says them; without a database the state tells which there were. */

@@ -2,13 +2,14 @@
  * The facts of the status page over a real state, at a time that a test sets; every look that is dear is counted.
  */
 
-import { createFilter, type FilterSpec, KEEP_ALL } from '../../../src/core/filter.ts';
+import { createFilter, type FilterSpec } from '../../../src/core/filter.ts';
 import { descriptiveTag, encodeTagValue, identityTag } from '../../../src/core/lines/line-protocol.ts';
 import type { DeviceRow, DevicesPage, DevicesQuery, PageFacts } from '../../../src/core/page-facts.ts';
 import type { DeviceRecord } from '../../../src/core/records.ts';
 import { DAY_MS, type EpochMs, msToNs } from '../../../src/core/time.ts';
 import { createPageFacts, type PageParts } from '../../../src/report/page-facts.ts';
 import { device, landing, type ScratchStore } from '../../store/support.ts';
+import { KEEP_ALL } from '../../support/keep-all.ts';
 import { SCHEDULES } from '../../support/rig.ts';
 
 export const ALL: DevicesQuery = { search: '', state: null, sort: 'name', reversed: false, page: 1 };
