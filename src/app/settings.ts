@@ -1,11 +1,12 @@
 /**
- * What the configuration says of a sync, in the terms of its parts: the databases with their sinks, the filter, the limits.
+ * What the configuration says of a sync, in the terms of its parts: the databases with their sinks, the filter, the limits;
+ * and how a secret is read again from its file while the program runs.
  */
-
 import type { DemoConfig } from '../config/config.ts';
+import { secretText, Unfit } from '../config/values.ts';
 import { createFilter } from '../core/filter.ts';
 import { identityOf } from '../core/lines/dialect.ts';
-import type { Secret } from '../core/secret.ts';
+import { Secret } from '../core/secret.ts';
 import type { DestinationOptions } from '../delivery/destination.ts';
 import { createUnknownServer } from '../influx/probe.ts';
 import { createInfluxSink } from '../influx/sink.ts';
@@ -41,4 +42,28 @@ function destinationsOf(
     const sink = createInfluxSink(to, kind === 'auto' ? 'influxdb' : kind);
     return { sink, identity: identityOf({ kind, url, org, bucket }), batchLines, kind: served, timeoutMs };
   });
+}
+
+/** @param secrets what must not be shown: what is read joins it before anybody can use it. */
+interface SecretParts {
+  readonly readFile: (path: string) => string;
+  readonly secrets: Secret[];
+}
+
+/** A reader of secrets from files. It gives `null` for a file that is half-written, empty, or away for a moment. */
+export function createSecretReader({ readFile, secrets }: SecretParts): (file: string) => Secret | null {
+  return (file) => {
+    let text: string | Unfit;
+    try {
+      text = secretText(readFile(file));
+    } catch {
+      return null;
+    }
+    if (text instanceof Unfit) return null;
+    const known = secrets.find((secret) => secret.reveal() === text);
+    if (known !== undefined) return known;
+    const read = new Secret(text);
+    secrets.push(read);
+    return read;
+  };
 }

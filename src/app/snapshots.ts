@@ -8,7 +8,7 @@
 import type { PageFacts } from '../core/page-facts.ts';
 import type { Clock } from '../core/ports.ts';
 import type { HealthReport, ReadyReport, StatusOverview, StatusReport } from '../core/status.ts';
-import { createRecentEvents } from '../observe/recent-events.ts';
+import { createRecentEvents } from '../observe/log.ts';
 import type { Scrub } from '../observe/scrub.ts';
 import type { Sync } from './open-sync.ts';
 import { realClock } from './real-clock.ts';

@@ -8,8 +8,7 @@ import { lookingBack } from './old-points.ts';
 import { openSync, type Sync, type SyncOptions } from './open-sync.ts';
 import { databasesOf } from './readable-databases.ts';
 import { realClock, realRandom } from './real-clock.ts';
-import { createSecretReader } from './secrets.ts';
-import { settingsOf } from './settings.ts';
+import { createSecretReader, settingsOf } from './settings.ts';
 import type { ProcessPorts, Voice } from './terminal.ts';
 
 interface SyncNeeds {

@@ -11,7 +11,7 @@ import { encodeFieldValue } from '../core/lines/line-protocol.ts';
 import type { PointSource, ReadTrouble, TakePoint } from '../core/state/verify.ts';
 import { plainText } from '../core/text.ts';
 import { type EpochNs, parseTimestamp } from '../core/time.ts';
-import { inSectionOf } from './failures.ts';
+import { inSectionOf } from './answers.ts';
 import { createReader, MAY_READ, type ReadLines } from './reader.ts';
 import type { InfluxSinkOptions } from './sink.ts';
 

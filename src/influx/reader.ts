@@ -8,10 +8,8 @@ import type { IncomingMessage, RequestOptions } from 'node:http';
 import { StringDecoder } from 'node:string_decoder';
 import type { ReadTrouble } from '../core/state/verify.ts';
 import { plainText } from '../core/text.ts';
-import type { Conceal } from './answers.ts';
-import { baseUrl, openAgent } from './connection.ts';
-import { concealing, failureWords, inSectionOf } from './failures.ts';
-import { http, https } from './node-http.ts';
+import { type Conceal, concealing, failureWords, inSectionOf } from './answers.ts';
+import { baseUrl, http, https, openAgent } from './connection.ts';
 import type { InfluxSinkOptions } from './sink.ts';
 
 /** A line this long is no line of an answer that was asked for in pieces. */

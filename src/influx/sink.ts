@@ -8,9 +8,8 @@ import { linkAbort } from '../core/async.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { Sink, WriteAnswer } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
-import { type Conceal, readAnswer, type ServerAnswer } from './answers.ts';
+import { type Conceal, concealing, failureWords, inSectionOf, readAnswer, type ServerAnswer } from './answers.ts';
 import { type Call, createConnection, type Send } from './connection.ts';
-import { concealing, failureWords, inSectionOf } from './failures.ts';
 
 export interface InfluxSinkOptions {
   /** The destination's name in the configuration. */

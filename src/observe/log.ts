@@ -8,13 +8,14 @@ import { createRequire } from 'node:module';
 import { pino } from 'pino';
 import type * as Pretty from 'pino-pretty';
 import type { AppEvent, Observe, ProgramEvent } from '../core/events.ts';
+import type { RecentEvent } from '../core/page-facts.ts';
 import type { Clock } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
 import { plainText } from '../core/text.ts';
 import type { FieldValue, FieldValues, LineLevel } from './event-row.ts';
-import { lineOf } from './event-table.ts';
+import { lineOf, rowOf } from './event-table.ts';
 import { createAdmission, createRounds } from './repeats.ts';
-import { createScrub, withoutQueries } from './scrub.ts';
+import { createScrub, type Scrub, withoutQueries } from './scrub.ts';
 
 /** Takes the line of an event. */
 export type LineWriter = (
@@ -49,7 +50,7 @@ export interface LoggerOptions {
 }
 
 /** The longest message, in characters. */
-export const MAX_MESSAGE_LENGTH = 1000;
+const MAX_MESSAGE_LENGTH = 1000;
 
 const require = createRequire(import.meta.url);
 
@@ -115,4 +116,44 @@ export function logEvents(logger: Pick<Logger, 'line'>, clock: Pick<Clock, 'mono
     write(event);
     for (const round of rounds(event)) write(round);
   };
+}
+
+/** How many are kept. */
+export const MOST_RECENT = 100;
+
+interface RecentEvents {
+  readonly observe: Observe;
+  /** The newest first. */
+  latest(): readonly RecentEvent[];
+}
+
+/**
+ * The last lines of the log, for the status page. Keeps nothing yet; listens from now on.
+ *
+ * They have the words and levels of the log, without repetitions and secrets. Lines of the level `debug` and of routine
+ * events (the rounds of the sync) are left out, whatever level the log has.
+ */
+export function createRecentEvents({
+  clock,
+  scrub,
+}: {
+  readonly clock: Pick<Clock, 'nowMs' | 'monoMs'>;
+  readonly scrub: Scrub;
+}): RecentEvents {
+  const kept: RecentEvent[] = [];
+  const clean = (text: string, maxLength?: number): string => plainText(withoutQueries(scrub(text)), maxLength);
+  const line: LineWriter = (level, message, { event, ...fields }) => {
+    // Routine lines, one a minute, would leave no room for the others.
+    if (level === 'debug' || rowOf(event).isRoutine === true) return;
+    const details = Object.entries(fields).filter(([, value]) => value !== null);
+    kept.push({
+      at: new Date(clock.nowMs()).toISOString(),
+      level,
+      event,
+      message: clean(message, MAX_MESSAGE_LENGTH),
+      details: details.map(([key, value]) => `${key} ${clean(String(value))}`).join(', '),
+    });
+    if (kept.length > MOST_RECENT) kept.shift();
+  };
+  return { observe: logEvents({ line }, clock), latest: () => kept.toReversed() };
 }

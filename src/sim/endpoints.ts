@@ -5,6 +5,8 @@
  * Whatever the bounds of a telemetry request mean by the settings, the outcome is one half-open range of nanoseconds,
  * fixed for the first page and all that follow. A request with `before` alone reaches as far back as the plan allows.
  */
+
+import { createHmac } from 'node:crypto';
 import {
   DAY_NS,
   type EpochMs,
@@ -25,7 +27,6 @@ import {
   Refusal,
   readingText,
 } from './answers.ts';
-import { type CursorContent, type CursorKind, type CursorSeal, openCursor, sealCursor } from './cursor.ts';
 import type { SimPage } from './faults.ts';
 import type { ApiScope, BoundShape, SimSettings } from './settings.ts';
 import type { SimReading } from './spec.ts';
@@ -329,4 +330,64 @@ function beyondHighest(beforeNs: EpochNs, { before, resolution }: SimSettings['b
   if (resolution === 'exact') return before === 'exclusive' ? beforeNs : beforeNs + 1n;
   const second = floorToSecond(beforeNs);
   return before === 'exclusive' ? second : second + SECOND_NS;
+}
+
+type CursorKind = 'devices' | 'alerts' | 'telemetry';
+
+interface CursorContent {
+  readonly kind: CursorKind;
+  readonly workspaceId: string;
+  /** The device of a telemetry listing, otherwise empty. */
+  readonly deviceId: string;
+  readonly issuedAtMs: EpochMs;
+  /** The other parameters of the request, in a form that can be compared (Pagination 4). */
+  readonly parameters: string;
+  /** Where the listing goes on; each kind has its own form. */
+  readonly position: readonly string[];
+}
+
+interface CursorSeal {
+  readonly secret: string;
+  readonly alphabet: 'base64' | 'base64url';
+}
+
+const VERSION = 1;
+const SIGNATURE_BYTES = 12;
+
+/**
+ * Writes a cursor as opaque text: what a listing needs to go on, signed, so that only the service can make one.
+ *
+ * A position is the last record that was served, by its identity and never by its number in the list: what appears or
+ * vanishes between two pages moves nothing. A telemetry cursor carries the window of the first page and a position that
+ * tells equal instants apart.
+ */
+export function sealCursor(content: CursorContent, { secret, alphabet }: CursorSeal): string {
+  const { kind, workspaceId, deviceId, issuedAtMs, parameters, position } = content;
+  const payload = Buffer.from(
+    JSON.stringify([VERSION, kind, workspaceId, deviceId, issuedAtMs, parameters, ...position]),
+  );
+  const signature = createHmac('sha256', secret).update(payload).digest().subarray(0, SIGNATURE_BYTES);
+  return Buffer.concat([signature, payload]).toString(alphabet);
+}
+
+/** @returns what the cursor says, or `null` where the service did not issue exactly this text. */
+export function openCursor(text: string, seal: CursorSeal): CursorContent | null {
+  const bytes = Buffer.from(text, seal.alphabet);
+  const content = parsePayload(bytes.subarray(SIGNATURE_BYTES).toString());
+  // Sealing again also catches texts that merely decode to the same bytes.
+  return content !== null && sealCursor(content, seal) === text ? content : null;
+}
+
+function parsePayload(json: string): CursorContent | null {
+  let parts: unknown;
+  try {
+    parts = JSON.parse(json);
+  } catch {
+    return null;
+  }
+  if (!Array.isArray(parts) || parts[0] !== VERSION) return null;
+  const [, kind, workspaceId, deviceId, issuedAtMs, parameters, ...position] = parts.map(String);
+  if (kind !== 'devices' && kind !== 'alerts' && kind !== 'telemetry') return null;
+  if (workspaceId === undefined || deviceId === undefined || parameters === undefined) return null;
+  return { kind, workspaceId, deviceId, issuedAtMs: Number(issuedAtMs), parameters, position };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createPageSize } from '../../src/api/page-size.ts';
+import { createPageSize } from '../../src/api/client.ts';
 
 /** The first page of a list. */
 const FIRST = { list: 'devices', cursor: null };

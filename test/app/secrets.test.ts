@@ -1,6 +1,6 @@
 /** Secrets that are read again: what counts as one, and that each is known before it is used. */
 import { expect, test } from 'vitest';
-import { createSecretReader } from '../../src/app/secrets.ts';
+import { createSecretReader } from '../../src/app/settings.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { createScrub } from '../../src/observe/scrub.ts';
 

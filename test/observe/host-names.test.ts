@@ -1,8 +1,7 @@
 import { request } from 'node:http';
 import { hostname } from 'node:os';
 import { afterEach, describe, expect, test } from 'vitest';
-import { isForeignHost } from '../../src/observe/host-names.ts';
-import { type StatusServer, serveStatus } from '../../src/observe/server.ts';
+import { isForeignHost, type StatusServer, serveStatus } from '../../src/observe/server.ts';
 
 const OWN = { address: '127.0.0.1', port: 9464, names: ['127.0.0.1', 'box.example.com'] };
 

@@ -38,7 +38,7 @@ test('Pagination 3: a cursor that was altered or invented is invalid_request, an
 
 test('Pagination 3: no text that is made up opens as a cursor', async () => {
   const simulator = smallSimulator();
-  const { openCursor } = await import('../../src/sim/cursor.ts');
+  const { openCursor } = await import('../../src/sim/endpoints.ts');
   const { cursorSecret: secret, cursorAlphabet: alphabet } = simulator.settings.paging;
   fc.assert(
     fc.property(fc.oneof(fc.string(), fc.base64String()), (text) => openCursor(text, { secret, alphabet }) === null),

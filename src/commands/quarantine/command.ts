@@ -4,8 +4,7 @@
  */
 
 import { realClock } from '../../app/real-clock.ts';
-import { createSecretReader } from '../../app/secrets.ts';
-import { settingsOf } from '../../app/settings.ts';
+import { createSecretReader, settingsOf } from '../../app/settings.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
 import type { QuarantineCommand } from '../../cli/command.ts';
 import { UserError } from '../../core/faults.ts';

@@ -4,8 +4,7 @@
  */
 
 import { realClock, realRandom } from '../../app/real-clock.ts';
-import { createSecretReader } from '../../app/secrets.ts';
-import { settingsOf } from '../../app/settings.ts';
+import { createSecretReader, settingsOf } from '../../app/settings.ts';
 import { type ProcessPorts, repeatWhile, type Voice } from '../../app/terminal.ts';
 import type { ReplayCommand } from '../../cli/command.ts';
 import type { StateConfig } from '../../config/config.ts';

@@ -3,7 +3,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { dueToSkip, standingAt } from '../../../src/archive/skipped.ts';
+import { dueToSkip, standingAt } from '../../../src/archive/maintenance.ts';
 import { clearingMarks, inUnits, judgeRoom, type NoRoom, type RoomFigures } from '../../../src/core/archive-room.ts';
 import type { Standing } from '../../../src/core/state/archive.ts';
 import { DAY_MS, HOUR_MS } from '../../../src/core/time.ts';
