@@ -38,6 +38,10 @@ export interface ApiClientOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly observe: Observe;
+  /** Called with what became of each attempt, before it is reported; `null` where there was no fault. */
+  readonly onDone?: ((purpose: Purpose, fault: ApiFaultKind | null) => void) | undefined;
+  /** Called before each wait for another attempt, with its length in ms. */
+  readonly onRetry?: ((waitMs: number) => void) | undefined;
   /** The largest page by the plan, as known now; `null` where it is not. */
   readonly pageSize: () => number | null;
   /** How often a request is tried again after a fault that may pass. */
@@ -76,6 +80,7 @@ export function createApiClient(options: ApiClientOptions): Api {
     // The rate limiter holds back what the quota refused, for all requests alike.
     const waitMs = verdict === 'wait' ? askedMs : backoffMs({ failures, policy: BACKOFF, random, askedMs });
     const { kind, message, facts } = fault;
+    options.onRetry?.(waitMs);
     observe({ type: 'request-retried', request: facts.request, fault: kind, attempt: failures, waitMs, message });
     if (verdict === 'retry') await clock.sleep(waitMs, signal);
   };
@@ -176,6 +181,7 @@ function createAttempt(options: ApiClientOptions): Attempt {
       limiter.answered({ requestId, status, fault: kind, ...readRateLimit(headers), waitMs });
       const durationMs = clock.monoMs() - sentMonoMs;
       const { stream, lane } = purpose;
+      options.onDone?.(purpose, kind);
       observe({ type: 'request-done', request, stream, lane, status, durationMs, fault: kind });
     }
   };

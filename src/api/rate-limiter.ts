@@ -39,6 +39,10 @@ export interface RateLimiterOptions {
   readonly onLook?: (restMs: number | null) => void;
   /** Called for every request that is booked, at once. */
   readonly onBooked?: (purpose: Purpose) => void;
+  /** Called where requests begin to wait for longer than the pace makes them; `untilMs` in server time. */
+  readonly onWait?: (untilMs: EpochMs, reason: WaitReason) => void;
+  /** Called where the API begins to speak of a limit that the plan does not have. */
+  readonly onPlanDoubted?: () => void;
 }
 
 /** What became of a request that was let through. */
@@ -128,7 +132,7 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
     longestSleepMs: () => (options.plan() === null ? SLEEP_WITHOUT_PLAN_MS : MINUTE_MS),
     onWait: (waitMs, reason) => {
       const untilMs = Math.ceil(accounting.nowMs() + waitMs);
-      if (waitMs > REPORTED_FROM_MS) options.observe({ type: 'allowance-wait', untilMs, reason });
+      if (waitMs > REPORTED_FROM_MS) reportWait(options, untilMs, reason);
     },
   });
   const book = (purpose: Purpose): number => {
@@ -146,7 +150,7 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
     underWay.delete(answer.requestId);
     const blockedMs = quota.answered({ ...answer, sentMs, nowMs });
     const isDoubted = quota.isPlanDoubted();
-    if (isDoubted && !wasDoubted) options.observe({ type: 'plan-doubted', limit: answer.limit ?? 0 });
+    if (isDoubted && !wasDoubted) reportDoubt(options, answer.limit ?? 0);
     wasDoubted = isDoubted;
     try {
       if (blockedMs !== null) ledger.block(Math.ceil(accounting.nowMs() + blockedMs - nowMs));
@@ -184,6 +188,16 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
       return { minute, day, waitingUntilMs: Math.ceil(accounting.nowMs() + waitMs), waitingFor: turn.reason };
     },
   };
+}
+
+function reportWait({ onWait, observe }: RateLimiterOptions, untilMs: EpochMs, reason: WaitReason): void {
+  onWait?.(untilMs, reason);
+  observe({ type: 'allowance-wait', untilMs, reason });
+}
+
+function reportDoubt({ onPlanDoubted, observe }: RateLimiterOptions, limit: number): void {
+  onPlanDoubted?.();
+  observe({ type: 'plan-doubted', limit });
 }
 
 /** Whether the server's time is known, or the server is known to send none. */

@@ -1,12 +1,11 @@
 /**
  * The way to the API, put together: one rate limiter that every request passes, one key, one memory of what the answers have shown.
  */
-import { createApiClient } from '../api/client.ts';
+import { type ApiClientOptions, createApiClient } from '../api/client.ts';
 import { createLearning } from '../api/learning.ts';
 import { createRateLimiter, limitedTo, type RateLimiter, type RateLimiterOptions } from '../api/rate-limiter.ts';
 import type { Api, Transport } from '../core/ports.ts';
-import type { Learnt } from '../core/quota.ts';
-import type { ServerClock } from '../core/server-clock.ts';
+import type { Learnt, LongWaits } from '../core/quota.ts';
 import type { Store } from '../core/state/state.ts';
 import { planFigures } from './allowance.ts';
 import { VERSION } from './version.ts';
@@ -21,12 +20,13 @@ export interface ApiAccess {
   readonly timeoutMs?: number;
 }
 
-interface AskingParts extends Omit<RateLimiterOptions, 'plan' | 'share' | 'concurrency' | 'serverClock'> {
+interface AskingParts
+  extends Omit<RateLimiterOptions, 'plan' | 'share' | 'concurrency' | 'onWait'>,
+    Pick<ApiClientOptions, 'onDone' | 'onRetry'> {
   /** How requests travel: over HTTP, or in-process in simulations. */
   readonly transport: Transport;
   readonly access: ApiAccess;
   readonly store: Store;
-  readonly serverClock: ServerClock;
 }
 
 export interface Asking {
@@ -34,6 +34,8 @@ export interface Asking {
   readonly limiter: RateLimiter;
   /** What the API's answers have shown so far. */
   readonly learnt: () => Learnt;
+  /** Called where requests begin to wait for long, whoever makes them. */
+  readonly waits: LongWaits;
   /** Asks through the same rate limiter, each thing once, and no more often than is allowed. */
   readonly askerOf: (requests: number) => { readonly api: Api; readonly spent: () => number };
 }
@@ -42,12 +44,14 @@ export interface Asking {
 const LEARNT = 'learnt';
 
 /** Opens it over a state. */
-export function createAsking({ transport, access, store, ...limits }: AskingParts): Asking {
+export function createAsking({ transport, access, store, onDone, onRetry, ...limits }: AskingParts): Asking {
+  const waits: LongWaits = { onWait: null };
   const limiter = createRateLimiter({
     ...limits,
     plan: () => planFigures(store),
     share: access.share,
     concurrency: access.concurrency,
+    onWait: (untilMs, reason) => waits.onWait?.(untilMs, reason),
   });
   const learning = createLearning({
     transport,
@@ -64,6 +68,8 @@ export function createAsking({ transport, access, store, ...limits }: AskingPart
     clock,
     random,
     observe,
+    onDone,
+    onRetry,
     pageSize: () => store.account()?.plan.maxDevicesPerPage ?? null,
     version: VERSION,
   };
@@ -71,6 +77,7 @@ export function createAsking({ transport, access, store, ...limits }: AskingPart
     api: createApiClient(asking),
     limiter,
     learnt: learning.learnt,
+    waits,
     askerOf: (requests) => {
       const limited = limitedTo(limiter, requests);
       return { api: createApiClient({ ...asking, limiter: limited.limiter, retries: 0 }), spent: limited.spent };

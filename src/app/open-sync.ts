@@ -15,14 +15,16 @@
  *
  * The loops that move it: `scheduler/session` (account, devices, then `dispatch` round after round) inside
  * `scheduler/sessions` (a daemon, `app/service`) or alone (`--once`, `--backfill`); `run` of each deliverer;
- * `archive/maintenance`; `report/fleet`. Events are for observers: the log, metrics, the status page.
+ * `archive/maintenance`; `report/fleet`. What one part has to know of another it is told by a call (`Told` here, and the
+ * functions of `SyncContext`); events are for observers: the log, metrics, the status page.
  */
 
 import type { ArchiveLimits, MaintenanceParts } from '../archive/maintenance.ts';
 import { createRoom, type Room } from '../archive/room.ts';
 import { MIN_FREE_BYTES } from '../core/archive-room.ts';
 import { createTurns } from '../core/async.ts';
-import type { AppEvent, Observe } from '../core/events.ts';
+import type { Observe } from '../core/events.ts';
+import type { ApiFaultKind } from '../core/faults.ts';
 import { createHeartbeats, type Heartbeats, type Pulse } from '../core/heartbeats.ts';
 import type { PageFacts, RecentEvent } from '../core/page-facts.ts';
 import type { Clock, Disk, Purpose, Random, Transport } from '../core/ports.ts';
@@ -47,7 +49,14 @@ import { createStreamTracker, oncePerStream } from '../report/stream-status.ts';
 import type { BackfillSettings } from '../scheduler/backfill.ts';
 import type { DayFigures } from '../scheduler/day-budget.ts';
 import type { PollSettings } from '../scheduler/device-outlook.ts';
-import { createPlanning, noteBooked, noteForPlanning, type Planning } from '../scheduler/planning.ts';
+import {
+  createPlanning,
+  noteBooked,
+  noteDone,
+  notePlanDoubted,
+  type Planning,
+  takeOutDevice,
+} from '../scheduler/planning.ts';
 import { createStanding, type Standing } from '../scheduler/standing.ts';
 import { API_WORKSPACE } from '../store/facts.ts';
 import { createDisk } from '../store/look/place.ts';
@@ -75,7 +84,7 @@ export interface SyncOptions {
 }
 
 /** The parts of a running sync. */
-export interface Sync extends FigureSource, Pick<Asking, 'askerOf' | 'learnt'> {
+export interface Sync extends FigureSource, Pick<Asking, 'askerOf' | 'learnt' | 'waits'> {
   readonly context: SyncContext;
   readonly scanner: PageScanner;
   readonly deliverers: readonly Deliverer[];
@@ -106,7 +115,7 @@ export interface Sync extends FigureSource, Pick<Asking, 'askerOf' | 'learnt'> {
   readonly pulse: Pulse;
   /** The look at every device that metrics and readiness go by. */
   readonly fleet: FleetScanner;
-  /** Lets somebody hear of every event from now on. */
+  /** Lets somebody hear of every event from now on, to show it: nothing is decided by events. */
   listen(listener: Observe): void;
   report(): StatusReport;
   /** The report without its devices, by the last look at all of them: it costs nothing. */
@@ -138,15 +147,22 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
   const base = createBase(options);
   const { serverClock, heartbeats, outage } = base;
   const pulse = heartbeats.pulse('requests');
-  const booked: ((purpose: Purpose) => void)[] = [];
-  const asking = openApi(options, opened, { ...base, pulse, booked });
   const deliverers: Deliverer[] = [];
+  // Nothing calls these before all parts are there.
+  const told: Told = {
+    booked: (purpose) => noteBooked(planning, purpose),
+    done: (fault) => noteDone(planning, fault),
+    planDoubted: () => notePlanDoubted(planning),
+    deviceLeft: (deviceId) => takeOutDevice(planning, deviceId),
+    archived: () => {
+      for (const { notify } of deliverers) notify();
+    },
+  };
+  const asking = openApi(options, opened, { ...base, pulse, told });
   const room = openRoom(options, opened, base.observe);
-  const context = createContext(options, { ...base, store, room, asking, deliverers });
-  const { limiter, askerOf, learnt } = asking;
-  const planning = openPlanning(options, context, limiter);
-  booked.push((purpose) => noteBooked(planning, purpose));
-  base.listeners.push((event) => noteForPlanning(planning, event));
+  const context = createContext(options, { ...base, store, room, asking, told });
+  const { limiter, askerOf, learnt, waits } = asking;
+  const planning: Planning = openPlanning(options, context, limiter);
   deliverers.push(...openDeliveries(options, { ...base, store }));
   const parts = { base, opened, room, context, deliverers, planning, limiter };
   const reports = createReports(options, parts);
@@ -167,6 +183,7 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
     askerOf,
     pinnedWorkspace: () => store.fact(API_WORKSPACE),
     learnt,
+    waits,
     backfill: {
       budgets: () => {
         const { minute, day } = limiter.figures();
@@ -180,6 +197,17 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
   };
 }
 
+/** What parts are told that are put together after whoever tells it. */
+interface Told {
+  /** A request was booked. */
+  readonly booked: (purpose: Purpose) => void;
+  /** What became of a request. */
+  readonly done: (fault: ApiFaultKind | null) => void;
+  readonly planDoubted: () => void;
+  readonly deviceLeft: (deviceId: string) => void;
+  readonly archived: () => void;
+}
+
 /** What everything else stands on: time, events, signs of life. */
 function createBase({ clock, random, observe: hear }: SyncOptions) {
   const serverClock = createServerClock(clock);
@@ -189,31 +217,34 @@ function createBase({ clock, random, observe: hear }: SyncOptions) {
     for (const listen of listeners) listen(event);
     hear(event);
   });
-  const outage = createOutageWatch({ clock, random, observe });
-  const gate = createWorkspaceGate();
-  listeners.push(outage.observe, (event) => {
-    if (UNGATING.has(event.type)) gate.open();
-  });
-  return { serverClock, streams, listeners, observe, outage, gate, heartbeats: createHeartbeats(clock) };
+  return {
+    serverClock,
+    streams,
+    listeners,
+    observe,
+    outage: createOutageWatch({ clock, random, observe }),
+    gate: createWorkspaceGate(),
+    heartbeats: createHeartbeats(clock),
+  };
 }
 
 type Base = ReturnType<typeof createBase>;
 
-/** What shows that the workspace is the right one, or that the API is not there to tell. */
-const UNGATING: ReadonlySet<AppEvent['type']> = new Set(['workspace-known', 'stream-failed', 'key-refused']);
-
-/** The way to the API. @param booked called with each request that is booked. */
+/** The way to the API. */
 function openApi(
   { transport, api, clock, random }: SyncOptions,
   { store, ledger }: OpenStore,
-  base: Base & { readonly pulse: Pulse; readonly booked: readonly ((purpose: Purpose) => void)[] },
+  {
+    serverClock,
+    observe,
+    outage,
+    gate,
+    heartbeats,
+    pulse,
+    told,
+  }: Base & { readonly pulse: Pulse; readonly told: Told },
 ): Asking {
-  const { serverClock, observe, listeners, heartbeats, pulse, booked } = base;
   const requests = watchRequests(heartbeats, pulse, api.timeoutMs);
-  let planReadings = 0;
-  listeners.push(requests.observe, (event) => {
-    if (event.type === 'workspace-known') planReadings += 1;
-  });
   return createAsking({
     transport,
     access: api,
@@ -223,11 +254,18 @@ function openApi(
     serverClock,
     random,
     observe,
-    planReadings: () => planReadings,
+    planReadings: gate.timesKnown,
     onLook: requests.onLook,
     onBooked: (purpose) => {
       requests.onBooked();
-      for (const note of booked) note(purpose);
+      told.booked(purpose);
+    },
+    onPlanDoubted: told.planDoubted,
+    onRetry: requests.onRetry,
+    onDone: (_purpose, fault) => {
+      outage.answered(fault);
+      requests.onDone();
+      told.done(fault);
     },
   });
 }
@@ -253,12 +291,11 @@ interface ContextParts extends Base {
   readonly store: OpenStore['store'];
   readonly room: Room;
   readonly asking: Asking;
-  /** Those that are woken by what is archived: they come once everything else is there. */
-  readonly deliverers: readonly Deliverer[];
+  readonly told: Told;
 }
 
 function createContext({ settings, clock, random }: SyncOptions, parts: ContextParts): SyncContext {
-  const { store, serverClock, observe, outage, room, asking, deliverers } = parts;
+  const { store, serverClock, observe, outage, gate, room, asking, told } = parts;
   const filterNotes = createFilterNotes(settings.filter, { store, observe });
   return {
     api: asking.api,
@@ -274,9 +311,13 @@ function createContext({ settings, clock, random }: SyncOptions, parts: ContextP
     alone: createTurns(),
     room: room.answer,
     stateFull: room.refused,
-    archived: () => {
-      for (const { notify } of deliverers) notify();
+    archived: told.archived,
+    workspaceKnown: () => {
+      gate.known();
+      observe({ type: 'workspace-known' });
     },
+    workspaceUntold: gate.open,
+    deviceLeft: told.deviceLeft,
   };
 }
 

@@ -2,7 +2,6 @@
  * Signs of life of a running sync, taken where its loops touch the world: a delivery where it sleeps, writes and asks, the
  * requests where they are booked, answered and waited for.
  */
-import type { AppEvent, Observe } from '../core/events.ts';
 import { beatingClock, type Heartbeats, type Pulse } from '../core/heartbeats.ts';
 import type { Clock, Sink } from '../core/ports.ts';
 import { MINUTE_MS } from '../core/time.ts';
@@ -51,7 +50,8 @@ export function watchedDelivery(
 interface WatchedRequests {
   readonly onLook: (restMs: number | null) => void;
   readonly onBooked: () => void;
-  readonly observe: Observe;
+  readonly onDone: () => void;
+  readonly onRetry: (waitMs: number) => void;
 }
 
 /** @param pulse of the loop that makes the requests. @param timeoutMs how long one may take. */
@@ -64,9 +64,7 @@ export function watchRequests(heartbeats: Heartbeats, pulse: Pulse, timeoutMs = 
       pulse.sign(restMs);
     },
     onBooked: () => pulse.sign(timeoutMs),
-    observe: (event: AppEvent) => {
-      if (event.type === 'request-done') pulse.sign();
-      if (event.type === 'request-retried') pulse.sign(event.waitMs);
-    },
+    onDone: () => pulse.sign(),
+    onRetry: (waitMs) => pulse.sign(waitMs),
   };
 }

@@ -1,6 +1,7 @@
 /**
  * Holds the deliveries back until it is sure whose points they are.
  */
+import { orAborted } from '../core/async.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
 
 /**
@@ -26,6 +27,10 @@ export function deliverBehind(gate: WorkspaceGate, deliverer: Deliverer): Delive
 interface WorkspaceGate {
   /** Lets pass whoever waits, and from now on everybody. */
   open(): void;
+  /** Takes in that the workspace behind the key was found to be the right one, and opens. */
+  known(): void;
+  /** How often that was found: each time the account was read. */
+  timesKnown(): number;
   /** Rejects with the signal's reason when that aborts first. */
   pass(signal: AbortSignal): Promise<void>;
 }
@@ -33,14 +38,14 @@ interface WorkspaceGate {
 /** A closed gate. */
 export function createWorkspaceGate(): WorkspaceGate {
   const opened = Promise.withResolvers<void>();
+  let timesKnown = 0;
   return {
     open: opened.resolve,
-    pass: async (signal) => {
-      signal.throwIfAborted();
-      const aborted = Promise.withResolvers<never>();
-      const onAbort = (): void => aborted.reject(signal.reason);
-      signal.addEventListener('abort', onAbort, { once: true });
-      await Promise.race([opened.promise, aborted.promise]).finally(() => signal.removeEventListener('abort', onAbort));
+    known: () => {
+      timesKnown += 1;
+      opened.resolve();
     },
+    timesKnown: () => timesKnown,
+    pass: async (signal) => await orAborted(opened.promise, signal),
   };
 }

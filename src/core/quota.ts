@@ -2,6 +2,7 @@
  * What is known of the quota: the plan's limits, what an answer tells of them, when a request may go, how many have gone;
  * and what answers have shown of what the API's document leaves open.
  */
+import type { EpochMs } from './time.ts';
 
 /** The plan's limits; `null` where the account does not tell one. */
 export interface PlanFigures {
@@ -11,6 +12,12 @@ export interface PlanFigures {
 
 /** What holds a request back: the even pace, a ceiling or what others use, or a wait that was asked for. */
 export type WaitReason = 'pace' | 'minute' | 'day' | 'asked';
+
+/** Who is called where requests begin to wait for longer than the pace makes them. */
+export interface LongWaits {
+  /** `untilMs` in server time; `null`: nobody. */
+  onWait: ((untilMs: EpochMs, reason: WaitReason) => void) | null;
+}
 
 /** When the next request may go; a time that has passed means now. */
 export interface Turn {

@@ -29,7 +29,7 @@ export async function syncAccount(context: SyncContext, signal: AbortSignal): Pr
     const { value: account, answeredAtMs } = await api.account({ lane: 'inventory', stream: 'account' }, signal);
     const tag = settings.workspaceTag ?? store.workspaceTag() ?? account.workspaceId;
     store.pinWorkspace({ apiId: account.workspaceId, tag });
-    observe({ type: 'workspace-known' });
+    context.workspaceKnown();
     tellPlanChange(context, store.account()?.plan ?? null, account.plan);
     store.keepAccount(account, []);
     // After the plan is kept, so that what is left is told by it.
@@ -40,7 +40,7 @@ export async function syncAccount(context: SyncContext, signal: AbortSignal): Pr
     if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
     observe({ type: 'stream-off', stream: 'account', scope: error.facts.scope ?? 'account:read' });
     store.pinWorkspace({ apiId: null, tag: settings.workspaceTag ?? store.workspaceTag() ?? DEFAULT_TAG });
-    observe({ type: 'workspace-known' });
+    context.workspaceKnown();
     return false;
   }
 }

@@ -47,6 +47,12 @@ export interface SyncContext {
   readonly stateFull: (error: StateFullError) => void;
   /** Called when something was archived: wakes the deliveries. */
   readonly archived: () => void;
+  /** Called when the workspace behind the key is known to be the right one: reports that, and lets the deliveries begin. */
+  readonly workspaceKnown: () => void;
+  /** Called where the API does not tell whose points are waiting: the deliveries wait for it no longer. */
+  readonly workspaceUntold: () => void;
+  /** Called when a device is gone, or was forgotten: it is asked no more. */
+  readonly deviceLeft: (deviceId: string) => void;
   /** Keeps work of one kind from overlapping: the daemon's own and a job's. */
   readonly alone: Turns;
   /** Is told what the filter was held against, and tells what of it matches nothing. */

@@ -62,7 +62,10 @@ async function syncAlone(context: SyncContext, signal: AbortSignal): Promise<voi
     const before = known.get(device.record.deviceId);
     if (before === undefined) continue;
     const { deviceId } = device.record;
-    if (device.goneSinceMs !== null && before.goneSinceMs === null) observe({ type: 'device-gone', deviceId });
+    if (device.goneSinceMs !== null && before.goneSinceMs === null) {
+      context.deviceLeft(deviceId);
+      observe({ type: 'device-gone', deviceId });
+    }
     if (device.goneSinceMs === null && before.goneSinceMs !== null) observe({ type: 'device-returned', deviceId });
   }
 }

@@ -3,7 +3,7 @@
  * that grow, and the others wait for the outcome. So an outage of hours costs a request now and then, not one for each
  * stream and device.
  */
-import type { AppEvent, Observe } from '../core/events.ts';
+import type { Observe } from '../core/events.ts';
 import type { ApiFault, ApiFaultKind } from '../core/faults.ts';
 import type { Clock, Random } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
@@ -11,8 +11,8 @@ import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
 /** Whether the service is out, as all streams see it together. */
 export interface OutageWatch {
-  /** Takes an event in: any request that the service has understood ends an outage, if only by a refusal. */
-  observe(event: AppEvent): void;
+  /** Takes in what became of a request, whoever made it: one that the service has understood ends an outage, if only by a refusal. */
+  answered(fault: ApiFaultKind | null): void;
   /** Resolves when there is none, or when it is this caller's turn to try. @param turned told of each look meanwhile. */
   pass(signal: AbortSignal, turned?: () => void): Promise<void>;
   /** Takes in that a try has failed. */
@@ -50,10 +50,9 @@ export function createOutageWatch({
   let hasAsked = false;
   let answeredAtMs = Number.NEGATIVE_INFINITY;
   return {
-    observe: (event) => {
-      if (event.type !== 'request-done') return;
+    answered: (fault) => {
       hasAsked = true;
-      if (event.fault !== null && SILENCE.has(event.fault)) return;
+      if (fault !== null && SILENCE.has(fault)) return;
       answeredAtMs = clock.monoMs();
       if (failures === 0) return;
       failures = 0;

@@ -354,6 +354,7 @@ function takeRefusal(scan: GapScan, request: PageRequest, answer: Refusal): Next
     }
     case 'gone':
       context.store.markGone(deviceId, context.serverClock.nowMs());
+      context.deviceLeft(deviceId);
       context.observe({ type: 'device-gone', deviceId });
       return 'gone';
     case 'unreachable':

@@ -34,6 +34,8 @@ export interface JobParts {
   readonly workers: Readonly<Record<string, JobWorker>>;
   readonly clock: Clock;
   readonly observe: Observe;
+  /** Called with each job that has ended, before that is reported. */
+  readonly onEnd?: ((job: Job, end: JobEnd) => void) | undefined;
   /** Takes every secret out of a text. */
   readonly scrub: (text: string) => string;
 }
@@ -253,9 +255,10 @@ async function endSurely(parts: JobParts, ended: Ended, signal: AbortSignal): Pr
   while (!withRoom(false, () => endJob(parts, ended))) await parts.clock.sleep(LOOK_EVERY_MS, signal);
 }
 
-function endJob({ queue, clock, observe, scrub }: JobParts, { job, beganMs, end }: Ended): true {
+function endJob({ queue, clock, observe, onEnd, scrub }: JobParts, { job, beganMs, end }: Ended): true {
   const clean: JobEnd = JSON.parse(scrub(JSON.stringify(end)));
   queue.end(job.id, clean, clock.nowMs());
+  onEnd?.(job, clean);
   const { state, exitCode, message } = clean;
   const durationMs = clock.monoMs() - beganMs;
   observe({ type: 'job-ended', job: job.id, kind: job.kind, state, exitCode, message, durationMs });

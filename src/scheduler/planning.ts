@@ -7,7 +7,6 @@
  * reading: what is asked for is always a gap in the coverage.
  */
 import { createWakeUp, type WakeUp } from '../core/async.ts';
-import type { AppEvent } from '../core/events.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
 import { hash64 } from '../core/hash.ts';
 import { type Interval, type Intervals, normalize } from '../core/intervals.ts';
@@ -218,7 +217,7 @@ function takeInDevices(planning: Planning, isFresh = true): void {
   const { serverClock, store } = parts.context;
   const there = devicesThere(planning);
   const ids = new Set(there.map(({ record }) => record.deviceId));
-  for (const deviceId of [...planning.asked].filter((known) => !ids.has(known))) leave(planning, deviceId);
+  for (const deviceId of [...planning.asked].filter((known) => !ids.has(known))) takeOutDevice(planning, deviceId);
   for (const deviceId of [...ids].filter((listed) => !planning.asked.has(listed))) takeInDevice(planning, deviceId);
   // A name that kept a gap closed has an end.
   const named = new Set(store.gaps().map(({ deviceId }) => deviceId));
@@ -256,7 +255,8 @@ function takeInDevice(planning: Planning, deviceId: string): void {
   reopenDevice(planning, deviceId);
 }
 
-function leave(planning: Planning, deviceId: string): void {
+/** Takes in that a device is gone or forgotten: it is asked no more. */
+export function takeOutDevice(planning: Planning, deviceId: string): void {
   planning.asked.delete(deviceId);
   planning.planner.left(deviceId);
 }
@@ -351,12 +351,14 @@ export function noteBooked(planning: Planning, purpose: Purpose): void {
   planning.planner.booked(purpose, nowMs);
 }
 
-/** Takes an event in: devices that are gone, and refusals by which the plan seems to be another one than the account told. */
-export function noteForPlanning(planning: Planning, event: AppEvent): void {
-  if (event.type === 'device-gone' || event.type === 'device-forgotten') leave(planning, event.deviceId);
-  if (event.type === 'plan-doubted') doubtPlan(planning, LIMIT_EVERY_MS);
-  const isRefusal = event.type === 'request-done' && event.fault !== null && DOUBTFUL.has(event.fault);
-  if (isRefusal) doubtPlan(planning, REFUSAL_EVERY_MS);
+/** Takes in what became of a request, whoever made it: by some refusals a plan that has changed shows itself. */
+export function noteDone(planning: Planning, fault: ApiFaultKind | null): void {
+  if (fault !== null && DOUBTFUL.has(fault)) doubtPlan(planning, REFUSAL_EVERY_MS);
+}
+
+/** Takes in that the API speaks of a limit that the plan does not have. */
+export function notePlanDoubted(planning: Planning): void {
+  doubtPlan(planning, LIMIT_EVERY_MS);
 }
 
 /** Has the account read out of turn, but not at each doubt. */

@@ -203,6 +203,7 @@ function takeFailure({ context, outage, standing }: SessionParts, stream: Stream
     return;
   }
   if (!(error instanceof ApiFault) || endsSession(error)) throw error;
+  context.workspaceUntold();
   context.observe({ type: 'stream-failed', stream, message: error.message });
   noteFailed(standing, 'inventory', error, true);
   outage.note(error);

@@ -10,17 +10,7 @@ function rig() {
   const observe = ({ type }: AppEvent): void => void told.push(type);
   const outage = createOutageWatch({ clock, random: () => 0.5, observe });
   const fails = (kind: ApiFaultKind): void => outage.note(new ApiFault(kind, 'it fails', { request: 'GET /devices' }));
-  const answers = (fault: ApiFaultKind | null): void =>
-    outage.observe({
-      type: 'request-done',
-      request: 'GET /devices',
-      stream: 'devices',
-      lane: 'inventory',
-      status: fault === null ? 200 : 500,
-      durationMs: 1,
-      fault,
-    });
-  return { told, fails, answers };
+  return { told, fails, answers: outage.answered };
 }
 
 describe('a service in trouble', () => {

@@ -4,11 +4,10 @@
  */
 
 import { repeat } from '../../core/async.ts';
-import type { AppEvent } from '../../core/events.ts';
 import { UserError } from '../../core/faults.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
-import type { JobEnd, JobQueue } from '../../core/state/jobs.ts';
+import type { Job, JobEnd, JobQueue } from '../../core/state/jobs.ts';
 import type { Store } from '../../core/state/state.ts';
 import type { ProgressReport } from '../../core/status.ts';
 import { HOUR_MS, SECOND_MS } from '../../core/time.ts';
@@ -132,21 +131,17 @@ interface AllHistoryParts {
 }
 
 interface AllHistory {
-  /** Hears of the end of the job. */
-  readonly observe: (event: AppEvent) => void;
+  /** Takes in the end of a job, whoever asked for it. */
+  readonly ended: (job: Pick<Job, 'askedBy'>, end: Pick<JobEnd, 'state'>) => void;
   /** Asks, and again, until all is there. @throws the signal's reason when that aborts. */
   readonly run: (signal: AbortSignal) => Promise<never>;
 }
 
 /** Prepares it. */
 export function createAllHistory({ queue, store, clock }: AllHistoryParts): AllHistory {
-  // An end is told when the job is not open any more.
-  let own: number | null = null;
   return {
-    observe: (event) => {
-      if (event.type === 'job-started' && event.askedBy === ASKED_BY) own = event.job;
-      if (event.type === 'job-ended' && event.job === own && event.state === 'done')
-        store.keepFact(ALL_HISTORY_DONE, 'yes');
+    ended: ({ askedBy }, { state }) => {
+      if (askedBy === ASKED_BY && state === 'done') store.keepFact(ALL_HISTORY_DONE, 'yes');
     },
     run: async (signal) => {
       const askWhereDue = (): number => {

@@ -15,7 +15,7 @@ import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import { HeldError } from '../../store/open/lock.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { SCOPES } from './findings.ts';
-import { createApiCheck } from './job.ts';
+import { checkApi } from './job.ts';
 
 interface ApiPart {
   readonly config: Config;
@@ -151,7 +151,7 @@ const TAKES_NO_JOBS =
 
 async function askAlone({ config, voice }: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Promise<ApiFindings> {
   return await withQuestions({ config, voice }, async (sync) => {
-    const check = createApiCheck({ ...sync, timeoutMs: config.api.timeoutMs });
-    return await check((scope) => voice.hint(`asking the API: ${scope} …`), signal);
+    const parts = { ...sync, timeoutMs: config.api.timeoutMs };
+    return await checkApi(parts, (scope) => voice.hint(`asking the API: ${scope} …`), signal);
   });
 }

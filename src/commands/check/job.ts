@@ -17,23 +17,13 @@ import {
   createNotes,
   RequestsSpentError,
 } from '../../core/check.ts';
-import type { Observe } from '../../core/events.ts';
 import { ApiFault, type ApiFaultKind } from '../../core/faults.ts';
 import type { Api, Clock, Purpose, Reply } from '../../core/ports.ts';
-import type { Learnt, WaitReason } from '../../core/quota.ts';
+import type { Learnt, LongWaits, WaitReason } from '../../core/quota.ts';
 import type { Account, DevicePage, DeviceRecord, TelemetryPage } from '../../core/records.ts';
 import { endWith, type JobEnd } from '../../core/state/jobs.ts';
 import { counted } from '../../core/text.ts';
-import {
-  type EpochMs,
-  type EpochNs,
-  floorToSecond,
-  HOUR_NS,
-  MINUTE_MS,
-  msToNs,
-  SECOND_MS,
-  SECOND_NS,
-} from '../../core/time.ts';
+import { type EpochNs, floorToSecond, HOUR_NS, MINUTE_MS, msToNs, SECOND_MS, SECOND_NS } from '../../core/time.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
 import {
@@ -52,8 +42,8 @@ interface CheckApiParts {
   readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'allowance' | 'settings'> & { readonly clock: Clock };
   readonly askerOf: (requests: number) => { readonly api: Api; readonly spent: () => number };
   readonly learnt: () => Learnt;
-  /** Lets somebody hear of every event. */
-  readonly listen: (listener: Observe) => void;
+  /** Who is called where requests begin to wait for long. */
+  readonly waits: LongWaits;
   /** The workspace that the state belongs to, by its id in the API; `null` where it belongs to none yet. */
   readonly pinnedWorkspace: () => string | null;
   /** How long a request may take once it may go. */
@@ -64,13 +54,12 @@ const CANCELLED: JobEnd = { state: 'cancelled', exitCode: 1, summary: null, mess
 
 /** The worker for `runJobs`: its summary is the findings at the API. */
 export function createCheckWorker(parts: CheckApiParts): (args: unknown, signal: AbortSignal) => JobWork {
-  const check = createApiCheck(parts);
   return (_args, signal) => {
     let asking: string | null = null;
     const onAsk = (scope: string): void => {
       asking = scope;
     };
-    const end = check(onAsk, signal).then(
+    const end = checkApi(parts, onAsk, signal).then(
       (summary) => endWith(summary, 0),
       (error: unknown): JobEnd => {
         if (signal.aborted) return CANCELLED;
@@ -81,25 +70,15 @@ export function createCheckWorker(parts: CheckApiParts): (args: unknown, signal:
   };
 }
 
-/** Prepares the check for one run or many: hears of waits from now on. */
-export function createApiCheck(
+/** Asks the API. @param onAsk told what is asked for next. */
+export async function checkApi(
   parts: CheckApiParts,
-): (onAsk: (scope: Scope) => void, signal: AbortSignal) => Promise<ApiFindings> {
-  const waits: Waits = { onWait: null };
-  parts.listen((event) => {
-    if (event.type === 'allowance-wait') waits.onWait?.(event.untilMs, event.reason);
-  });
-  return async (onAsk, signal) => await checkApi(parts, { onAsk, waits }, signal);
-}
-
-async function checkApi(
-  parts: CheckApiParts,
-  { onAsk, waits }: { onAsk: (scope: Scope) => void; waits: Waits },
+  onAsk: (scope: Scope) => void,
   signal: AbortSignal,
 ): Promise<ApiFindings> {
   const { api, spent } = parts.askerOf(CHECK_REQUESTS);
   const notes = createNotes('api');
-  const asker = createAsker({ ...parts, waits, onAsk, onFault: (scope, fault) => noteFault(notes, scope, fault) });
+  const asker = createAsker({ ...parts, onAsk, onFault: (scope, fault) => noteFault(notes, scope, fault) });
   const account = await askAccount(parts, { api, asker, notes }, signal);
   const page = await asker.ask(
     { scope: 'devices:read', put: async (stop) => await api.devices(null, of('devices'), stop) },
@@ -239,11 +218,6 @@ const PATIENCE_MS = 1.5 * MINUTE_MS;
 /** A 429 that asks for no more than this is waited out. */
 const SHORT_WAIT_MS = 15 * SECOND_MS;
 
-/** Where the asker hears that the gate makes it wait: until when, in the server's time, and what for. */
-interface Waits {
-  onWait: ((untilMs: EpochMs, reason: WaitReason) => void) | null;
-}
-
 /** Why the gate lets nothing through, in words. */
 const WAITS: Readonly<Record<WaitReason, string>> = {
   asked: 'the API has asked to wait',
@@ -255,7 +229,7 @@ const WAITS: Readonly<Record<WaitReason, string>> = {
 interface AskerParts {
   readonly context: { readonly clock: Clock; readonly serverClock: { nowMs(): number } };
   readonly timeoutMs: number;
-  readonly waits: Waits;
+  readonly waits: LongWaits;
   readonly onAsk: (scope: Scope) => void;
   /** Tells of a fault. */
   readonly onFault: (scope: Scope, fault: ApiFault) => void;

@@ -28,12 +28,10 @@ export async function runDaemonCommand(
   return await withSync({ config, voice, secrets, key: key.inUse }, ports, async (sync) => {
     const onServed = (statusPage: string): void => voice.logger.say({ type: 'started', statusPage });
     const jobs = jobPartsOf(sync, voice, { timeoutMs: config.api.timeoutMs, dataDir: config.dataDir });
-    const beside = [(stop: AbortSignal) => runJobs(jobs, stop)];
-    if (config.sync.history.kind === 'age' && config.sync.history.isAll === true) {
-      const all = createAllHistory({ queue: sync.jobs, store: sync.context.store, clock: sync.context.clock });
-      sync.listen(all.observe);
-      beside.push(all.run);
-    }
+    const wantsAll = config.sync.history.kind === 'age' && config.sync.history.isAll === true;
+    const all = wantsAll ? createAllHistory({ ...sync.context, queue: sync.jobs }) : null;
+    const beside = [(stop: AbortSignal) => runJobs({ ...jobs, onEnd: all?.ended }, stop)];
+    if (all !== null) beside.push(all.run);
     const { perDevice } = config.metrics;
     await runService({ sync, voice, listen: config.listen, key, perDevice, beside, onServed }, ports.signal);
     voice.logger.say({ type: 'stopped' });

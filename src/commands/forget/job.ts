@@ -36,6 +36,8 @@ export interface ForgetParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly observe: Observe;
+  /** Called when all of a device is removed: it is asked no more. */
+  readonly deviceLeft: (deviceId: string) => void;
   readonly filter: Pick<DeviceFilter, 'excludes'>;
   /** The databases of the configuration that the state knows. */
   readonly configured: () => readonly { readonly id: number; readonly name: string }[];
@@ -49,11 +51,12 @@ interface WorkOf {
 
 /** Puts together what the work needs, in a daemon and alone. */
 export function forgetParts({ context, destinations }: WorkOf): ForgetParts {
-  const { store, clock, observe, settings } = context;
+  const { store, clock, observe, deviceLeft, settings } = context;
   return {
     store,
     clock,
     observe,
+    deviceLeft,
     filter: settings.filter,
     configured: () => reachableOf(store.quarantine.destinations(), destinations),
   };
@@ -96,7 +99,7 @@ export async function forgetDevice(
   { deviceId, progress = { share: 0 } }: { readonly deviceId: string; readonly progress?: Progress },
   signal: AbortSignal,
 ): Promise<ForgetSummary> {
-  const { store, observe } = parts;
+  const { store, observe, deviceLeft } = parts;
   const { forgetting } = store;
   const device = knownDevice(parts, deviceId);
   const isExcluded = requireLeft(parts, device);
@@ -106,7 +109,10 @@ export async function forgetDevice(
     sum = { ...forgetting.begin(deviceId, !isExcluded) };
     const is_listed = device !== null && device.goneSinceMs === null;
     const state = await removeLines(parts, { deviceId, sum, progress }, signal);
-    if (state === 'done') observe({ type: 'device-forgotten', deviceId, points: sum.points });
+    if (state === 'done') {
+      deviceLeft(deviceId);
+      observe({ type: 'device-forgotten', deviceId, points: sum.points });
+    }
     const is_log_empty = await emptyLog(parts, signal);
     const outcome = state === 'done' ? 'complete' : 'waiting';
     return { outcome, exit_code: state === 'done' ? 0 : 3, ...sum, is_listed, is_log_empty };

@@ -153,7 +153,7 @@ async function withApi<T>(
 async function knowWorkspace({ context }: Sync, signal: AbortSignal): Promise<void> {
   try {
     await askForAccount(context, signal);
-    context.observe({ type: 'workspace-known' });
+    context.workspaceKnown();
   } catch (error) {
     if (!(error instanceof ApiFault)) throw error;
     if (endsSession(error)) throw refusalOf(error);

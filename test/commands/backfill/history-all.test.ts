@@ -26,8 +26,7 @@ describe.runIf(influxdAvailable())('sync.history: all', () => {
     (rig: Rig) =>
     (sync: Sync): readonly ((signal: AbortSignal) => Promise<unknown>)[] => {
       const all = createAllHistory({ queue: sync.jobs, store: sync.context.store, clock: sync.context.clock });
-      sync.listen(all.observe);
-      return [...takingJobs(rig)(sync), all.run];
+      return [...takingJobs(rig, all.ended)(sync), all.run];
     };
 
   const jobs = (rig: Rig): unknown[] =>

@@ -14,7 +14,7 @@ import type { BackfillArgs } from '../../../src/core/state/job-args.ts';
 import type { JobEnd } from '../../../src/core/state/jobs.ts';
 import type { ProgressReport } from '../../../src/core/status.ts';
 import { SECOND_MS } from '../../../src/core/time.ts';
-import { runJobs } from '../../../src/scheduler/jobs.ts';
+import { type JobParts, runJobs } from '../../../src/scheduler/jobs.ts';
 import { openJobBoard } from '../../../src/store/jobs.ts';
 import type { Rig } from '../../support/rig.ts';
 
@@ -82,12 +82,15 @@ export async function backfillAlone(
 }
 
 /** The loop of jobs as the daemon has it. */
-export function takingJobs(rig: Rig): (sync: Sync) => readonly ((signal: AbortSignal) => Promise<unknown>)[] {
+export function takingJobs(
+  rig: Rig,
+  onEnd?: JobParts['onEnd'],
+): (sync: Sync) => readonly ((signal: AbortSignal) => Promise<unknown>)[] {
   return (sync) => {
     const { clock, observe } = sync.context;
     const rates = ratesOfState(rig.dataDir, sync.context.settings.filter);
     const workers = { once: createOnceWorker(sync), backfill: createBackfillWorker({ ...sync, rates }) };
-    const parts = { queue: sync.jobs, workers, clock, observe, scrub: (text: string) => text };
+    const parts = { queue: sync.jobs, workers, clock, observe, onEnd, scrub: (text: string) => text };
     return [(signal: AbortSignal) => runJobs(parts, signal)];
   };
 }
