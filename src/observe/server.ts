@@ -200,7 +200,7 @@ function send(request: IncomingMessage, response: ServerResponse, { status, type
 }
 
 /** Where a server listens, as the system tells it, and what it is called. */
-export interface OwnPlace {
+interface OwnPlace {
   readonly address: string;
   readonly port: number;
   /** Names that are its own: that of the machine, that of `listen`. */

@@ -361,7 +361,7 @@ const SIGNATURE_BYTES = 12;
  * vanishes between two pages moves nothing. A telemetry cursor carries the window of the first page and a position that
  * tells equal instants apart.
  */
-export function sealCursor(content: CursorContent, { secret, alphabet }: CursorSeal): string {
+function sealCursor(content: CursorContent, { secret, alphabet }: CursorSeal): string {
   const { kind, workspaceId, deviceId, issuedAtMs, parameters, position } = content;
   const payload = Buffer.from(
     JSON.stringify([VERSION, kind, workspaceId, deviceId, issuedAtMs, parameters, ...position]),

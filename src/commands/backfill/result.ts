@@ -12,8 +12,7 @@ import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import type { Backfill } from '../../scheduler/backfill.ts';
 import { wrap } from '../shared/layout.ts';
-import { type BackfilledDevice, type BackfillLook, gapMs, lookAt } from './look.ts';
-import type { BackfillCounts } from './progress.ts';
+import { type BackfillCounts, type BackfilledDevice, type BackfillLook, gapMs, lookAt } from './progress.ts';
 
 export type BackfillOutcome = 'complete' | 'incomplete for good' | 'stalled' | 'interrupted';
 

@@ -22,13 +22,14 @@ import { refusalWords } from '../../scheduler/sessions.ts';
 import type { Standing } from '../../scheduler/standing.ts';
 import { besideDeliveries, untilDelivered } from '../shared/alone.ts';
 import { lackedScopeWords, refusalOf } from '../shared/refusal.ts';
-import { type BackfillLook, lookAt } from './look.ts';
 import {
+  type BackfillLook,
   type BackfillNotes,
   createBackfillNotes,
   createEstimate,
   type EstimateParts,
   etaOf,
+  lookAt,
   waitsFor,
 } from './progress.ts';
 import { type BackfillOutcome, type BackfillSummary, summarizeBackfill } from './result.ts';
