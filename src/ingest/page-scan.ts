@@ -36,6 +36,7 @@ import {
 import {
   createWindowRules,
   noteAnswered,
+  noteAsked,
   noteServed,
   type Refusal,
   refusalOf,
@@ -381,6 +382,7 @@ export async function askForPage(
   signal: AbortSignal,
 ): Promise<PageAnswer> {
   const { deviceId, after, before, cursor } = request;
+  noteAsked(rules);
   try {
     const purpose = { lane, stream: 'telemetry', deviceId } as const;
     const reply = await context.api.telemetry({ deviceId, after, before, cursor }, purpose, signal);

@@ -57,6 +57,11 @@ export function windowLimits(rules: WindowRules): WindowLimits {
   return { spanNs, nowNs: nowNs(rules), bothBounds };
 }
 
+/** Takes in that something is asked: what was learnt of the span under another plan is forgotten, for good. */
+export function noteAsked(rules: WindowRules): void {
+  if (rules.span !== null && rules.span.planDays !== planDays(rules)) rules.span = null;
+}
+
 /** How far back a window may reach without being refused; `null`: any age, as far as is known. */
 export function servedFrom(rules: WindowRules): EpochNs | null {
   const kept = rules.store.fact(REFUSED_BEYOND);

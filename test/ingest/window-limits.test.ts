@@ -1,0 +1,63 @@
+/**
+ * What is learnt of the windows that the service allows, and for how long it holds.
+ */
+import { describe, expect, test } from 'vitest';
+import { ApiFault } from '../../src/core/faults.ts';
+import { DAY_MS, DAY_NS, msToNs } from '../../src/core/time.ts';
+import { type PageRequest, requestFor } from '../../src/ingest/page-request.ts';
+import { type Asking, askForPage } from '../../src/ingest/page-scan.ts';
+import { createWindowRules, windowLimits } from '../../src/ingest/window-limits.ts';
+
+const NOW_MS = 1000 * DAY_MS;
+const NEVER = new AbortController().signal;
+
+/** A service that refuses windows as too wide while `maxDays` says so, and serves no readings else. */
+function rig() {
+  const service = { planDays: 30 as number | null, maxDays: null as number | null };
+  const facts = new Map<string, string>();
+  const store = {
+    account: () => ({ plan: { historyMaxDays: service.planDays } }),
+    fact: (key: string) => facts.get(key) ?? null,
+    keepFact: (key: string, value: string) => void facts.set(key, value),
+    devices: () => [],
+  };
+  const telemetry = () => {
+    const { maxDays } = service;
+    if (maxDays !== null) return Promise.reject(new ApiFault('range-too-large', 'too wide', { request: '', maxDays }));
+    return Promise.resolve({ value: { deviceId: 'd', readings: [], rejected: [], nextCursor: null } });
+  };
+  const context = { store, serverClock: { nowMs: () => NOW_MS }, api: { telemetry } } as unknown as Asking['context'];
+  const rules = createWindowRules(context);
+  const request = (): PageRequest => {
+    const to = msToNs(NOW_MS);
+    const gap = { from: to - 100n * DAY_NS, to };
+    return requestFor({ deviceId: 'd', gap, near: null, far: null, live: false }, windowLimits(rules));
+  };
+  const ask = async () => await askForPage({ context, rules }, { request: request(), lane: 'live' }, NEVER);
+  const spanDays = (): number => Number((windowLimits(rules).spanNs ?? 0n) / DAY_NS);
+  return { service, ask, spanDays };
+}
+
+describe('the span that a refusal has left', () => {
+  test('holds while the plan stays', async () => {
+    const { service, ask, spanDays } = rig();
+    expect(spanDays()).toBe(29);
+    service.maxDays = 7;
+    expect(await ask()).toEqual({ kind: 'changed' });
+    service.maxDays = null;
+    await ask();
+    expect(spanDays()).toBe(6);
+  });
+
+  test('is forgotten with the plan, also where that plan comes back', async () => {
+    const { service, ask, spanDays } = rig();
+    service.maxDays = 7;
+    await ask();
+    service.maxDays = null;
+    service.planDays = 90;
+    expect(spanDays()).toBe(89);
+    await ask();
+    service.planDays = 30;
+    expect(spanDays()).toBe(29);
+  });
+});
