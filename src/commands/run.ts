@@ -71,14 +71,14 @@ async function runConfigured(command: RunnableCommand, ports: ProcessPorts): Pro
     // The simulator is loaded by the demo alone.
     const { runDemoCommand } = await import('./demo/command.ts');
     const run = begin(loaded, command, ports);
-    return await toldAtItsEnd(run, runDemoCommand(run, ports));
+    return await toldAtItsEnd(run, () => runDemoCommand(run, ports));
   }
   const input = { file: command.configFile, readFile, environment, nowMs };
   if (command.mode === 'check') return await checkCommand(command, input, ports);
   if (command.mode === 'backfill' && command.dryRun) {
     const { runDryRun } = await import('./plan/command.ts');
     const run = begin(loadConfig(input), command, ports);
-    return await toldAtItsEnd(run, runDryRun(run, ports));
+    return await toldAtItsEnd(run, () => runDryRun(run, ports));
   }
   return needsApi(command, input)
     ? await runLoaded(loadConfig(input), { command, table: { ...ON_STATE, ...WITH_API } }, ports)
@@ -101,7 +101,7 @@ async function runLoaded<C extends StateConfig>(
   if (load === undefined) throw new Error(`no command of the mode ${command.mode}`);
   const begun = begin(loaded, command, ports);
   const run = await load();
-  return await toldAtItsEnd(begun, run(begun, ports));
+  return await toldAtItsEnd(begun, () => run(begun, ports));
 }
 
 /** `--check` alone goes on where the configuration cannot be used: to tell of it. */
@@ -113,7 +113,7 @@ async function checkCommand(command: CheckCommand, input: ConfigInput, ports: Pr
   const { read, ...loaded } = readForCheck(input);
   const run = begin(loaded, command, ports);
   const { secretVariables } = loaded;
-  return await toldAtItsEnd(run, runCheckCommand({ command, read, secretVariables, voice: run.voice }, ports));
+  return await toldAtItsEnd(run, () => runCheckCommand({ command, read, secretVariables, voice: run.voice }, ports));
 }
 
 /** Opens the log of a command whose configuration is read. */
@@ -134,10 +134,10 @@ function begin<Given extends { readonly logLevel: LogLevel | null }, C extends P
  */
 async function toldAtItsEnd(
   { voice, config: { log } }: CommandRun<unknown, Pick<Config, 'log'>>,
-  work: number | Promise<number>,
+  work: () => number | Promise<number>,
 ): Promise<number> {
   try {
-    return await work;
+    return await work();
   } catch (error) {
     const known = error instanceof UserError;
     const words = known ? error.message : error instanceof Error ? `${error.name}: ${error.message}` : 'unknown';
