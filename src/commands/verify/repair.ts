@@ -63,7 +63,8 @@ export async function repairDestination(
     const again = { range: { ...range, deviceIds, isAll: false }, onDevice };
     const compared = await compareDestination(comparison, again, ports.signal);
     const sentAgain = totalOf(compared.tally).mended;
-    replaceDevices(tally, compared.tally);
+    // Where it was broken off, what was found at first stands of those that it has not come to the end of.
+    replaceDevices(tally, compared.tally, deviceIds.slice(0, compared.tally.devices));
     fetched = Math.max(0, badPoints(before) - badPoints(totalOf(tally)) - sentAgain);
     trouble = compared.trouble;
     if (trouble !== null) return verdict(null);

@@ -157,14 +157,20 @@ export function addDay(tally: Tally, { deviceId, day, kept, findings, sent, clea
   tally.differences.push({ ...told, missing, different, extra, untold, not_in_archive: gone });
 }
 
-/** Takes in devices that were compared once more, in place of what was found of them before. */
-export function replaceDevices(tally: Tally, again: Tally): void {
-  for (const [deviceId, device] of again.byDevice) {
+/**
+ * Takes in devices that were compared once more, in place of what was found of them before. @param deviceIds those that
+ * were compared to their end: what was found of the others stands.
+ */
+export function replaceDevices(tally: Tally, again: Tally, deviceIds: readonly string[]): void {
+  for (const deviceId of deviceIds) {
+    const device = tallyOf(again, deviceId);
     device.mended += tallyOf(tally, deviceId).mended;
     tally.byDevice.set(deviceId, device);
   }
-  const others = tally.differences.filter(({ device_id }) => !again.byDevice.has(device_id));
-  tally.differences = [...others, ...again.differences].slice(0, MOST_DIFFERENCES);
+  const anew = new Set(deviceIds);
+  const others = tally.differences.filter(({ device_id }) => !anew.has(device_id));
+  const own = again.differences.filter(({ device_id }) => anew.has(device_id));
+  tally.differences = [...others, ...own].slice(0, MOST_DIFFERENCES);
 }
 
 /** The sum over the devices. */

@@ -54,11 +54,26 @@ describe('what is gathered of a destination', () => {
   test('a device that is compared once more counts in place of before, and keeps what was mended', () => {
     const first = compared(found('a', { missing: 5, gone: 5 }, 2), found('b', { extra: 1 }));
     expect(totalOf(first.tally).gone).toHaveLength(1);
-    replaceDevices(first.tally, compared(found('a', {}, 1)).tally);
+    replaceDevices(first.tally, compared(found('a', {}, 1)).tally, ['a']);
     expect(totalOf(first.tally)).toMatchObject({ mended: 3, gone: [], differing: 1, days: 2 });
     const verdict = verdictOf(INFLUX, first, { fetched: 5 });
     expect(verdict).toMatchObject({ outcome: 'different', missing: 0, extra: 1, mended: 3, fetched: 5 });
     expect(verdict.differences.map(({ device_id }) => device_id)).toEqual(['b']);
+  });
+
+  test('of a device that was not compared to its end once more, what was found at first stands', () => {
+    const days = [found('a', { missing: 5, gone: 5 }), { ...found('a', { missing: 4, gone: 4 }), day: 11 }];
+    const first = compared(...days, found('b', { missing: 3, gone: 3 }));
+    const before = verdictOf(INFLUX, first);
+    // Broken off after the first day of the first device.
+    replaceDevices(first.tally, compared(found('a', {})).tally, []);
+    expect(verdictOf(INFLUX, first)).toEqual(before);
+  });
+
+  test('a device of which nothing is there any more when it is compared once more counts no more', () => {
+    const first = compared(found('a', { missing: 5, gone: 5 }), found('b', { extra: 1 }));
+    replaceDevices(first.tally, compared().tally, ['a']);
+    expect(verdictOf(INFLUX, first)).toMatchObject({ missing: 0, extra: 1, days_compared: 1 });
   });
 
   test('one that was not read is unfinished, or equal where nothing is kept either', () => {
