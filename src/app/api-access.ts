@@ -1,13 +1,26 @@
 /**
- * The way to the API, put together: one rate limiter that every request passes, one key, one memory of what the answers have shown.
+ * The way to the API, put together: one rate limiter that every request passes, one key, one memory of what the answers have
+ * shown. Beside it the signs of life of its requests, and the quota in the words of those who look at it: the status, metrics,
+ * points.
  */
+
 import { type ApiClientOptions, createApiClient } from '../api/client.ts';
 import { createLearning } from '../api/learning.ts';
-import { createRateLimiter, limitedTo, type RateLimiter, type RateLimiterOptions } from '../api/rate-limiter.ts';
+import {
+  createRateLimiter,
+  limitedTo,
+  type RateLimiter,
+  type RateLimiterFigures,
+  type RateLimiterOptions,
+} from '../api/rate-limiter.ts';
+import type { Heartbeats, Pulse } from '../core/heartbeats.ts';
+import type { AllowanceUse } from '../core/lines/fact-lines.ts';
 import type { Api, Transport } from '../core/ports.ts';
 import type { Learnt, LongWaits } from '../core/quota.ts';
 import type { Store } from '../core/state/state.ts';
-import { planFigures } from './allowance.ts';
+import type { AllowanceStatus } from '../core/status.ts';
+import { formatExact, MINUTE_MS, msToNs } from '../core/time.ts';
+import type { Rest } from '../scheduler/planner-types.ts';
 import { VERSION } from './version.ts';
 
 /** Where the API is, and how it may be asked. */
@@ -83,4 +96,69 @@ export function createAsking({ transport, access, store, onDone, onRetry, ...lim
       return { api: createApiClient({ ...asking, limiter: limited.limiter, retries: 0 }), spent: limited.spent };
     },
   };
+}
+
+/** The longest that `api.timeout` allows. */
+const LONGEST_TIMEOUT_MS = 10 * MINUTE_MS;
+
+/** The requests to the API, as their gate, their bookings and their answers show them. */
+interface WatchedRequests {
+  readonly onLook: (restMs: number | null) => void;
+  readonly onBooked: () => void;
+  readonly onDone: () => void;
+  readonly onRetry: (waitMs: number) => void;
+}
+
+/** @param pulse of the loop that makes the requests. @param timeoutMs how long one may take. */
+export function watchRequests(heartbeats: Heartbeats, pulse: Pulse, timeoutMs = LONGEST_TIMEOUT_MS): WatchedRequests {
+  const gate = heartbeats.pulse('allowance gate');
+  return {
+    onLook: (restMs) => {
+      if (restMs === null) return gate.rest();
+      gate.beat(restMs);
+      pulse.sign(restMs);
+    },
+    onBooked: () => pulse.sign(timeoutMs),
+    onDone: () => pulse.sign(),
+    onRetry: (waitMs) => pulse.sign(waitMs),
+  };
+}
+
+/** What the rate limiter goes by; `null` while the plan is not known. */
+function planFigures(store: Store): { perMinute: number | null; perDay: number | null } | null {
+  const plan = store.account()?.plan;
+  return plan === undefined ? null : { perMinute: plan.requestsPerMinute, perDay: plan.requestsPerDay };
+}
+
+/** Shorter waits are the even pace, and no waiting that anybody needs to know of. */
+const WAIT_TOLD_MS = 3000;
+
+/** The windows and the wait, as they are shown. */
+type AllowanceFigures = Omit<RateLimiterFigures, 'waitingFor'>;
+
+/** Both windows, and until when the program waits, where that is worth telling. */
+export function allowanceNow(
+  limiter: RateLimiter,
+  { nowMs, rest }: { nowMs: number; rest: Rest | null },
+): AllowanceFigures {
+  const { minute, day, waitingUntilMs: pacedUntilMs } = limiter.figures();
+  // The day's budget is spread over the day.
+  const untilMs = pacedUntilMs ?? (rest?.reason === 'day' ? rest.untilMs : null);
+  return { minute, day, waitingUntilMs: untilMs !== null && untilMs - nowMs >= WAIT_TOLD_MS ? untilMs : null };
+}
+
+/** The allowance as the status shows it. @param share `api.share`. */
+export function allowanceStatus(
+  { minute, day, waitingUntilMs }: AllowanceFigures,
+  share: number,
+): Omit<AllowanceStatus, 'lanes'> {
+  return { share, minute, day, waiting_until: waitingUntilMs === null ? null : formatExact(msToNs(waitingUntilMs)) };
+}
+
+/** The allowance as points tell of it. */
+export function allowanceUse(limiter: RateLimiter): AllowanceUse {
+  const { minute, day } = limiter.figures();
+  const left = ({ limit, spent, others }: typeof minute): number | null =>
+    limit === null ? null : Math.max(0, limit - spent - (others ?? 0));
+  return { spentMinute: minute.spent, leftMinute: left(minute), spentDay: day.spent, leftDay: left(day) };
 }

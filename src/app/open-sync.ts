@@ -32,7 +32,7 @@ import { createServerClock } from '../core/server-clock.ts';
 import type { JobQueue } from '../core/state/jobs.ts';
 import type { ReadyReport, StatusOverview, StatusReport } from '../core/status.ts';
 import { DAY_MS, type EpochMs } from '../core/time.ts';
-import { createDeliverer, type Deliverer } from '../delivery/deliver.ts';
+import type { Deliverer } from '../delivery/deliver.ts';
 import type { DestinationOptions } from '../delivery/destination.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
 import { createFilterNotes } from '../ingest/filter.ts';
@@ -61,11 +61,17 @@ import { createStanding, type Standing } from '../scheduler/standing.ts';
 import { API_WORKSPACE } from '../store/facts.ts';
 import { createDisk } from '../store/look/place.ts';
 import { type OpenStore, openStore } from '../store/store.ts';
-import { allowanceNow, allowanceStatus, allowanceUse } from './allowance.ts';
-import { type ApiAccess, type Asking, createAsking } from './api-access.ts';
+import {
+  type ApiAccess,
+  type Asking,
+  allowanceNow,
+  allowanceStatus,
+  allowanceUse,
+  createAsking,
+  watchRequests,
+} from './api-access.ts';
+import { createWorkspaceGate, openDeliveries } from './deliveries.ts';
 import { VERSION } from './version.ts';
-import { watchedDelivery, watchRequests } from './watch.ts';
-import { createWorkspaceGate, deliverBehind } from './workspace-gate.ts';
 
 export interface SyncOptions {
   /** How requests travel: over HTTP, or in-process in simulations. */
@@ -163,7 +169,7 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
   const context = createContext(options, { ...base, store, room, asking, told });
   const { limiter, askerOf, learnt, waits } = asking;
   const planning: Planning = openPlanning(options, context, limiter);
-  deliverers.push(...openDeliveries(options, { ...base, store }));
+  deliverers.push(...openDeliveries(options.destinations, { ...options, ...base, store }));
   const parts = { base, opened, room, context, deliverers, planning, limiter };
   const reports = createReports(options, parts);
   return {
@@ -328,17 +334,6 @@ function openPlanning({ settings, api }: SyncOptions, context: SyncContext, limi
     return { ...window, minuteBudget: minute.budget };
   };
   return createPlanning({ context, schedules, polls, share: api.share, day });
-}
-
-/** The deliveries: each waits until it is sure whose points they are, and shows that it moves. */
-function openDeliveries(
-  { destinations, clock, random }: SyncOptions,
-  { store, observe, heartbeats, gate }: Base & { readonly store: OpenStore['store'] },
-): Deliverer[] {
-  return destinations.map((each) => {
-    const { to, clock: beating } = watchedDelivery(heartbeats, clock, each);
-    return deliverBehind(gate, createDeliverer({ store, clock: beating, random, observe }, to));
-  });
 }
 
 interface Parts {

@@ -5,6 +5,7 @@
 
 import { runMaintenance } from '../archive/maintenance.ts';
 import type { Listen } from '../config/listen.ts';
+import { repeat } from '../core/async.ts';
 import { beatingClock, healthOf } from '../core/heartbeats.ts';
 import type { HealthReport, ReadyReport } from '../core/status.ts';
 import { createMetrics } from '../observe/metrics.ts';
@@ -66,13 +67,14 @@ async function tickAgainAndAgain(
   signal: AbortSignal,
 ): Promise<never> {
   const pulse = sync.heartbeats.pulse('main');
-  for (;;) {
+  const tick = (): number => {
     sync.heartbeats.tick();
     pulse.beat(TICK_MS);
     voice.show(sync.progress);
     look();
-    await realClock.sleep(TICK_MS, signal);
-  }
+    return TICK_MS;
+  };
+  return await repeat(realClock, tick, signal);
 }
 
 /** Serves the status page, and counts for its metrics from now on. */

@@ -1,15 +1,17 @@
 /**
- * What the configuration says of a sync, in the terms of its parts: the databases with their sinks, the filter, the limits;
- * and how a secret is read again from its file while the program runs.
+ * What the configuration says, in the terms of the parts of a sync: the filter, the limits, the databases, to write to and to
+ * read from, and secrets that are read again while the program runs, from the files that they came from.
  */
-import type { DemoConfig } from '../config/config.ts';
+import type { DemoConfig, StateConfig } from '../config/config.ts';
 import { secretText, Unfit } from '../config/values.ts';
+import { UserError } from '../core/faults.ts';
 import { createFilter } from '../core/filter.ts';
-import { identityOf } from '../core/lines/dialect.ts';
+import { DESTINATION_KINDS, identityOf } from '../core/lines/dialect.ts';
 import { Secret } from '../core/secret.ts';
+import type { DestinationCandidate } from '../core/state/verify.ts';
 import type { DestinationOptions } from '../delivery/destination.ts';
 import { createUnknownServer } from '../influx/probe.ts';
-import { createInfluxSink } from '../influx/sink.ts';
+import { createInfluxSink, type InfluxSinkOptions } from '../influx/sink.ts';
 import type { SyncOptions } from './open-sync.ts';
 
 /** What the configuration says of a sync, the places of the API and of the state apart. @param readSecret reads a secret again. */
@@ -34,14 +36,15 @@ function destinationsOf(
   { influx, destinations, proxies }: Pick<DemoConfig, 'influx' | 'destinations' | 'proxies'>,
   readSecret: (file: string) => Secret | null,
 ): DestinationOptions[] {
-  const databases = [...(influx === null ? [] : [{ name: 'influx', ...influx }]), ...destinations];
-  return databases.map(({ name, kind, url, token, tokenFile, org, bucket, timeoutMs, ca, batchLines }) => {
-    const renewToken = tokenFile === null ? undefined : () => readSecret(tokenFile);
-    const to = { name, url, token, renewToken, org, bucket, timeoutMs, ca: ca ?? undefined, proxies };
-    const served = kind === 'auto' ? createUnknownServer(to) : kind;
-    const sink = createInfluxSink(to, kind === 'auto' ? 'influxdb' : kind);
-    return { sink, identity: identityOf({ kind, url, org, bucket }), batchLines, kind: served, timeoutMs };
-  });
+  return configuredDatabases({ influx, destinations }).map(
+    ({ name, kind, url, token, tokenFile, org, bucket, timeoutMs, ca, batchLines }) => {
+      const renewToken = tokenFile === null ? undefined : () => readSecret(tokenFile);
+      const to = { name, url, token, renewToken, org, bucket, timeoutMs, ca: ca ?? undefined, proxies };
+      const served = kind === 'auto' ? createUnknownServer(to) : kind;
+      const sink = createInfluxSink(to, kind === 'auto' ? 'influxdb' : kind);
+      return { sink, identity: identityOf({ kind, url, org, bucket }), batchLines, kind: served, timeoutMs };
+    },
+  );
 }
 
 /** @param secrets what must not be shown: what is read joins it before anybody can use it. */
@@ -66,4 +69,50 @@ export function createSecretReader({ readFile, secrets }: SecretParts): (file: s
     secrets.push(read);
     return read;
   };
+}
+
+export interface Database {
+  readonly options: InfluxSinkOptions;
+  readonly candidates: readonly DestinationCandidate[];
+  readonly batchLines: number;
+}
+
+/** Every database of a configuration with its name: that of the section `influx`, and the further destinations. */
+export function configuredDatabases<Influx extends object, Destination>({
+  influx,
+  destinations,
+}: {
+  readonly influx: Influx | null;
+  readonly destinations: readonly Destination[];
+}): (Destination | (Influx & { readonly name: string }))[] {
+  return [...(influx === null ? [] : [{ name: 'influx', ...influx }]), ...destinations];
+}
+
+/**
+ * The databases of a configuration, or the one of a name.
+ *
+ * @throws UserError (exit 2) for a name that is none of them.
+ */
+export function databasesOf(
+  config: Pick<StateConfig, 'influx' | 'destinations' | 'proxies'>,
+  name: string | null,
+): Database[] {
+  const { proxies } = config;
+  const all = configuredDatabases(config);
+  if (name !== null && !all.some((database) => database.name === name)) {
+    const names = all.map((database) => database.name).join(', ');
+    const there = names === '' ? 'none is configured' : `there is ${names}`;
+    throw new UserError(`--destination: the configuration has no database of that name; ${there}.`, 2);
+  }
+  return all
+    .filter((database) => name === null || database.name === name)
+    .map((database) => {
+      const { kind, url, token, org, bucket, timeoutMs, ca, batchLines } = database;
+      const kinds = kind === 'auto' ? DESTINATION_KINDS : [kind];
+      return {
+        options: { name: database.name, url, token, org, bucket, timeoutMs, ca: ca ?? undefined, proxies },
+        candidates: kinds.map((each) => ({ kind: each, identity: identityOf({ kind: each, url, org, bucket }) })),
+        batchLines,
+      };
+    });
 }

@@ -2,6 +2,7 @@
  * How a command speaks to people: the log, and the progress of long work, both on standard error.
  */
 import type { Config } from '../config/config.ts';
+import { repeat } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import type { Secret } from '../core/secret.ts';
 import type { ProgressReport } from '../core/status.ts';
@@ -134,18 +135,15 @@ const WAIT_TOLD_MS = 3000;
 /** Calls `look` now and again while `work` is under way; looks at the clock only through timers of the real clock. */
 export async function repeatWhile<T>(work: Promise<T>, look: () => void, everyMs: number): Promise<T> {
   const stop = new AbortController();
-  const looking = (async () => {
-    while (!stop.signal.aborted) {
-      await realClock.sleep(everyMs, stop.signal);
-      look();
-    }
-  })().catch((error: unknown) => {
-    if (!stop.signal.aborted) throw error;
-  });
+  const step = (): number => {
+    look();
+    return everyMs;
+  };
+  const looking = realClock.sleep(everyMs, stop.signal).then(() => repeat(realClock, step, stop.signal));
   try {
-    return await Promise.race([work, looking.then(() => work)]);
+    return await Promise.race([work, looking]);
   } finally {
     stop.abort();
-    await looking;
+    await looking.catch(() => {});
   }
 }

@@ -6,9 +6,8 @@ import type { Config } from '../config/config.ts';
 import type { Secret } from '../core/secret.ts';
 import { lookingBack } from './old-points.ts';
 import { openSync, type Sync, type SyncOptions } from './open-sync.ts';
-import { databasesOf } from './readable-databases.ts';
 import { realClock, realRandom } from './real-clock.ts';
-import { createSecretReader, settingsOf } from './settings.ts';
+import { createSecretReader, databasesOf, settingsOf } from './settings.ts';
 import type { ProcessPorts, Voice } from './terminal.ts';
 
 interface SyncNeeds {

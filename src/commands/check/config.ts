@@ -3,7 +3,7 @@
  * set up carelessly.
  */
 
-import { configuredDatabases } from '../../app/readable-databases.ts';
+import { configuredDatabases } from '../../app/settings.ts';
 import type { Voice } from '../../app/terminal.ts';
 import type { CheckCommand } from '../../cli/command.ts';
 import { type Config, ConfigError, type ConfigInput, type Loaded, type StateConfig } from '../../config/config.ts';

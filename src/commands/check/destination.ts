@@ -3,8 +3,8 @@
  * what to do.
  */
 
-import { configuredDatabases } from '../../app/readable-databases.ts';
 import { realClock } from '../../app/real-clock.ts';
+import { configuredDatabases } from '../../app/settings.ts';
 import type { Voice } from '../../app/terminal.ts';
 import type { Config, StateConfig } from '../../config/config.ts';
 import { type CheckLine, type CheckNotes, createNotes, inTwo } from '../../core/check.ts';

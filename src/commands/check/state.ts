@@ -1,7 +1,7 @@
 /**
  * `--check`, the state: the look at its place and at its file, and what it comes to, with the command that mends it.
  */
-import { configuredDatabases } from '../../app/readable-databases.ts';
+import { configuredDatabases } from '../../app/settings.ts';
 import type { StateConfig } from '../../config/config.ts';
 import { clearingMarks, inUnits, judgeRoom, MIN_FREE_BYTES } from '../../core/archive-room.ts';
 import { type CheckLine, type CheckNotes, createNotes, inTwo } from '../../core/check.ts';

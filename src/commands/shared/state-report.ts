@@ -3,7 +3,7 @@
  * can tell it, and is `null` else.
  */
 
-import { configuredDatabases } from '../../app/readable-databases.ts';
+import { configuredDatabases } from '../../app/settings.ts';
 import { VERSION } from '../../app/version.ts';
 import { createRoom } from '../../archive/room.ts';
 import type { StateConfig } from '../../config/config.ts';

@@ -3,8 +3,8 @@
  * compares, repairs, and prints.
  */
 
-import { type Database, databasesOf } from '../../app/readable-databases.ts';
 import { realClock } from '../../app/real-clock.ts';
+import { type Database, databasesOf } from '../../app/settings.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
 import { VERSION } from '../../app/version.ts';
 import { UserError } from '../../core/faults.ts';
