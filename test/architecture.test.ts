@@ -41,6 +41,21 @@ describe('the tree', () => {
     expect(cycleBetweenFiles(files)).toBeNull();
   });
 
+  test('only what shows events listens to them: who has to act on something is called', () => {
+    const listening = files.filter(({ text }) =>
+      /(?<!server\.|function |await )\blisten\(/.test(blank(text, { keepStrings: false })),
+    );
+    expect(listening.map(({ path }) => path).toSorted()).toEqual([
+      'app/open-sync.ts',
+      // Metrics, and the newest events of the status page.
+      'app/service.ts',
+      'app/snapshots.ts',
+      // What a backfill's requests have brought: for its progress, and for the estimate that its end is paced by.
+      'commands/backfill/job.ts',
+      'commands/backfill/run.ts',
+    ]);
+  });
+
   test('the checker sees the tree: its files, their imports and all folders of the table', () => {
     expect(files.length).toBeGreaterThan(20);
     expect(files.flatMap(({ text }) => importsOf(text)).length).toBeGreaterThan(50);

@@ -39,7 +39,7 @@ export interface ApiClientOptions {
   readonly random: Random;
   readonly observe: Observe;
   /** Called with what became of each attempt, before it is reported; `null` where there was no fault. */
-  readonly onDone?: ((purpose: Purpose, fault: ApiFaultKind | null) => void) | undefined;
+  readonly onDone?: ((fault: ApiFaultKind | null) => void) | undefined;
   /** Called before each wait for another attempt, with its length in ms. */
   readonly onRetry?: ((waitMs: number) => void) | undefined;
   /** The largest page by the plan, as known now; `null` where it is not. */
@@ -181,7 +181,7 @@ function createAttempt(options: ApiClientOptions): Attempt {
       limiter.answered({ requestId, status, fault: kind, ...readRateLimit(headers), waitMs });
       const durationMs = clock.monoMs() - sentMonoMs;
       const { stream, lane } = purpose;
-      options.onDone?.(purpose, kind);
+      options.onDone?.(kind);
       observe({ type: 'request-done', request, stream, lane, status, durationMs, fault: kind });
     }
   };

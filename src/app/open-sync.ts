@@ -121,7 +121,9 @@ export interface Sync extends FigureSource, Pick<Asking, 'askerOf' | 'learnt' | 
   readonly pulse: Pulse;
   /** The look at every device that metrics and readiness go by. */
   readonly fleet: FleetScanner;
-  /** Lets somebody hear of every event from now on, to show it: nothing is decided by events. */
+  /** How many requests have come to an end, tries that failed included. */
+  requestsDone(): number;
+  /** Lets somebody hear of every event from now on: for who shows it. Who has to act on something is called. */
   listen(listener: Observe): void;
   report(): StatusReport;
   /** The report without its devices, by the last look at all of them: it costs nothing. */
@@ -167,7 +169,7 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
   const asking = openApi(options, opened, { ...base, pulse, told });
   const room = openRoom(options, opened, base.observe);
   const context = createContext(options, { ...base, store, room, asking, told });
-  const { limiter, askerOf, learnt, waits } = asking;
+  const { limiter, askerOf, learnt, waits, requestsDone } = asking;
   const planning: Planning = openPlanning(options, context, limiter);
   deliverers.push(...openDeliveries(options.destinations, { ...options, ...base, store }));
   const parts = { base, opened, room, context, deliverers, planning, limiter };
@@ -190,6 +192,7 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
     pinnedWorkspace: () => store.fact(API_WORKSPACE),
     learnt,
     waits,
+    requestsDone,
     backfill: {
       budgets: () => {
         const { minute, day } = limiter.figures();
@@ -249,9 +252,10 @@ function openApi(
     pulse,
     told,
   }: Base & { readonly pulse: Pulse; readonly told: Told },
-): Asking {
+): Asking & Pick<Sync, 'requestsDone'> {
   const requests = watchRequests(heartbeats, pulse, api.timeoutMs);
-  return createAsking({
+  let done = 0;
+  const asking = createAsking({
     transport,
     access: api,
     store,
@@ -268,12 +272,14 @@ function openApi(
     },
     onPlanDoubted: told.planDoubted,
     onRetry: requests.onRetry,
-    onDone: (_purpose, fault) => {
+    onDone: (fault) => {
+      done += 1;
       outage.answered(fault);
       requests.onDone();
       told.done(fault);
     },
   });
+  return { ...asking, requestsDone: () => done };
 }
 
 function openRoom(options: SyncOptions, { maintenance }: OpenStore, observe: Observe): Room {

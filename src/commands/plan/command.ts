@@ -88,11 +88,8 @@ async function factsNow(parts: PlanParts, signal: AbortSignal): Promise<PlanFact
 }
 
 async function askedFacts({ config }: PlanParts, sync: Sync, signal: AbortSignal): Promise<PlanFacts> {
-  let requestsAsked = 0;
-  sync.listen(({ type }) => {
-    if (type === 'request-done') requestsAsked += 1;
-  });
   const { account, records, atMs } = await askForPlan(sync.context, signal);
+  const requestsAsked = sync.requestsDone();
   const state = look(config.dataDir, atMs);
   const { spentDay, leftDay } = sync.context.allowance();
   const perDay = account?.plan.requestsPerDay ?? null;
