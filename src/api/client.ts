@@ -5,16 +5,14 @@
  * `GET` is sent, only to the base URL; no wait that the server asked for is shortened; the key is in the header of the
  * request and nowhere else. A new endpoint is a target (`urls.ts`), a parser (`parse.ts`) and a line here.
  */
-import type { Observe } from '../core/events.ts';
 import { ApiFault, type ApiFaultKind, TransportError } from '../core/faults.ts';
-import type { Api, Clock, HttpAnswer, Purpose, Random, Reply, Transport } from '../core/ports.ts';
+import type { Api, HttpAnswer, Purpose, Reply, Transport } from '../core/ports.ts';
 import type { Cursor, TelemetryPage } from '../core/records.ts';
 import { type BackoffPolicy, backoffMs, verdictOf } from '../core/retry.ts';
-import type { ServerClock } from '../core/server-clock.ts';
 import { type EpochNs, SECOND_MS } from '../core/time.ts';
 import { type Classified, classifyAnswer, readDate, readRateLimit } from './classify.ts';
 import { parseAccount, parseAlert, parseAlertPage, parseDevicePage, parseTelemetryPage } from './parse.ts';
-import type { RateLimiter } from './rate-limiter.ts';
+import type { RateLimiter, RateLimiterOptions } from './rate-limiter.ts';
 import {
   ACCOUNT,
   alertsTarget,
@@ -27,17 +25,13 @@ import {
   telemetryTarget,
 } from './urls.ts';
 
-export interface ApiClientOptions {
+export interface ApiClientOptions extends Pick<RateLimiterOptions, 'serverClock' | 'clock' | 'random' | 'observe'> {
   readonly transport: Transport;
   /** Ends in `/external/v1`. */
   readonly baseUrl: string;
   /** Asked for each request, so that a key can be replaced while the program runs. */
   readonly key: () => string;
   readonly limiter: RateLimiter;
-  readonly serverClock: ServerClock;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly observe: Observe;
   /** Called with what became of each attempt, before it is reported; `null` where there was no fault. */
   readonly onDone?: ((fault: ApiFaultKind | null) => void) | undefined;
   /** Called before each wait for another attempt, with its length in ms. */

@@ -9,6 +9,7 @@
  * Until the server's time and the plan are known, one request is under way at a time. The local clock may be wrong
  * then, and with it the age of everything that was booked before; with the first `Date` the ledger is read again.
  */
+
 import { RequestsSpentError } from '../core/check.ts';
 import type { Observe } from '../core/events.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
@@ -18,6 +19,7 @@ import type { ServerClock } from '../core/server-clock.ts';
 import { DAY_MS, type EpochMs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { createQuota, LONGEST_BLOCK_MS } from './quota.ts';
 import { createRequestQueue, LEAST_WAIT_MS } from './request-queue.ts';
+import type { AnswerFacts } from './windows.ts';
 
 export interface RateLimiterOptions {
   readonly ledger: Ledger;
@@ -44,16 +46,9 @@ export interface RateLimiterOptions {
 }
 
 /** What became of a request that was let through. */
-interface Answered {
+interface Answered extends Omit<AnswerFacts, 'sentMs' | 'nowMs'> {
   readonly requestId: number;
-  /** `null` where no answer came. */
-  readonly status: number | null;
   readonly fault: ApiFaultKind | null;
-  /** `X-RateLimit-Limit` and `-Remaining`; `null` where not sent. */
-  readonly limit: number | null;
-  readonly remaining: number | null;
-  /** The wait that the answer asks for, in ms. */
-  readonly waitMs: number | null;
 }
 
 /** The quota as it stands: for the status page and for whoever plans. */

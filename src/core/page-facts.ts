@@ -7,7 +7,7 @@
  * `DeviceReport` is the object of `--status --device ID --json` as well, which answers "why is this device not fresh?".
  * Names, sensors and texts come as they are, whatever they hold, shortened to `MAX_SHOWN_LENGTH`; ids stay whole.
  */
-import type { DeviceState, DeviceStatus, StatusSpan } from './status.ts';
+import type { DeviceState, DeviceStatus, StatusGap, StatusSpan } from './status.ts';
 
 /** Rows on a page of devices, and of alerts. */
 export const DEVICES_A_PAGE = 25;
@@ -170,10 +170,7 @@ export interface DeviceAnswer {
 }
 
 /** A stretch that has a name, and when it is worth another try. */
-interface NamedGap {
-  readonly from: string;
-  readonly to: string;
-  readonly reason: string;
+interface NamedGap extends StatusGap {
   readonly retry_at: string;
 }
 

@@ -34,13 +34,9 @@ export interface DeviceStatus {
 }
 
 /** All stretches of one reason, of all devices together. */
-export interface GapSum {
-  readonly reason: string;
+export interface GapSum extends StatusGap {
   readonly devices: number;
   readonly seconds: number;
-  /** From the first to the end of the last of them. */
-  readonly from: string;
-  readonly to: string;
 }
 
 /** How far the devices that are read lie behind what could be claimed, in seconds; `null` without any. */
@@ -135,7 +131,7 @@ export interface AllowanceWindow {
 }
 
 /** Own requests by what they were for, of the last minute and of the last 24 hours. */
-interface LaneStatus {
+export interface LaneStatus {
   readonly lane: RequestLane;
   readonly minute: number;
   readonly day: number;

@@ -43,7 +43,7 @@ export interface Deliverer {
   resend(lines: readonly string[], signal: AbortSignal): Promise<Sent | Blocked>;
 }
 
-interface DelivererParts {
+export interface DelivererParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly random: Random;

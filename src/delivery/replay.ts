@@ -6,22 +6,16 @@
  * from the last step that was recorded: a line may be sent twice then, none is left out. Live delivery goes first, and no
  * more lines a second are sent than allowed.
  */
-import type { Observe } from '../core/events.ts';
-import type { Clock, Random } from '../core/ports.ts';
 import { END_OF_TIME, type WalkPiece, type WalkPlace, type WalkSpan } from '../core/state/archive.ts';
 import type { ReplayArgs } from '../core/state/job-args.ts';
 import { isSameReplay, NO_COUNTS, type ReplayReport, type ReplayState } from '../core/state/replay.ts';
 import type { Store } from '../core/state/state.ts';
 import { type EpochNs, formatExact, MINUTE_MS, SECOND_MS } from '../core/time.ts';
-import { BATCH_LENGTH, type Deliverer } from './deliver.ts';
+import { BATCH_LENGTH, type Deliverer, type DelivererParts } from './deliver.ts';
 import type { Blocked } from './destination.ts';
 import { createPatience, type Patience, type Sent } from './send-batch.ts';
 
-export interface ReplayParts {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly observe: Observe;
+export interface ReplayParts extends DelivererParts {
   /** Lines in one request at most. */
   readonly batchLines: number;
   /** Lines a second at most; `null`: as many as the destination takes. */

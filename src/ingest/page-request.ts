@@ -61,11 +61,7 @@ export interface WindowLimits {
 }
 
 /** A gap to ask for, with the readings that are held on both sides of it. */
-export interface OpenGap {
-  readonly deviceId: string;
-  readonly gap: Interval;
-  readonly near: Edge | null;
-  readonly far: Edge | null;
+export interface OpenGap extends Pick<PageRequest, 'deviceId' | 'gap' | 'near' | 'far'> {
   /** Whether the gap ends where claims end, so that nothing held lies above it. */
   readonly live: boolean;
   /** How far back beyond the gap it is worth looking, for readings that came late: what is held and wanted. */

@@ -5,7 +5,13 @@
  * It goes by what one scan found of each device (`DeviceSummary`) and reads nothing expensive: what a row shows beside that
  * is read for the rows of the page alone.
  */
-import { DEVICES_A_PAGE, type DeviceSort, type DevicesQuery, MAX_SHOWN_LENGTH } from '../core/page-facts.ts';
+import {
+  DEVICES_A_PAGE,
+  type DeviceSort,
+  type DevicesPage,
+  type DevicesQuery,
+  MAX_SHOWN_LENGTH,
+} from '../core/page-facts.ts';
 import type { DeviceState } from '../core/status.ts';
 import { shortened } from '../core/text.ts';
 import type { EpochNs } from '../core/time.ts';
@@ -31,14 +37,8 @@ export interface ListedDevice extends Omit<DeviceSummary, 'parentId'> {
 }
 
 /** What fits a query. */
-interface PickedDevices {
+interface PickedDevices extends Pick<DevicesPage, 'matching' | 'states' | 'page' | 'pages'> {
   readonly rows: readonly ListedDevice[];
-  readonly matching: number;
-  /** Of those that fit the search. */
-  readonly states: Readonly<Record<DeviceState, number>>;
-  /** From 1, and how many there are: at least one. */
-  readonly page: number;
-  readonly pages: number;
 }
 
 /** Puts all in the order of names, once for many queries. */

@@ -5,16 +5,11 @@
  * A bucket is filled evenly and holds a small part of the day, so a burst of work need not wait. Together they make no
  * more than the budget in any 24 hours. Others' use of the day is measured and left to them, with room to spare.
  */
+import type { WindowFigures } from '../core/quota.ts';
 import { DAY_MS, MINUTE_MS } from '../core/time.ts';
 
 /** The day as the allowance tells of it; `null`: not known. */
-export interface DayFigures {
-  readonly limit: number | null;
-  /** The share of it. */
-  readonly budget: number | null;
-  readonly spent: number;
-  /** What others have used of the window that is under way. */
-  readonly others: number | null;
+export interface DayFigures extends WindowFigures {
   /** The share of the minute's window, where that is known. */
   readonly minuteBudget?: number | null;
 }

@@ -2,7 +2,9 @@
  * The alerts of a world: one about every `everyMs`, each with a life of its own: fired again and again while it is
  * open, acknowledged or not, resolved after minutes or days, now and then opened again.
  */
+
 import { type EpochMs, HOUR_MS, MINUTE_MS } from '../core/time.ts';
+import type { DeviceContext } from './devices.ts';
 import { formatMs, type Precision } from './instants.ts';
 import { chance, mix, pick, type Seed, unit, whole } from './random.ts';
 import { type AlertSpec, type AlertState, type Change, type SimAlert, valueAt } from './spec.ts';
@@ -40,11 +42,8 @@ export interface AlertDevice {
   readonly sensors: readonly string[];
 }
 
-interface AlertModel {
-  readonly seed: Seed;
-  readonly startMs: EpochMs;
+interface AlertModel extends DeviceContext {
   readonly everyMs: number;
-  readonly precision: Precision;
   /** A device that a rule can watch at a moment, by chance; `null` where there is none. */
   readonly deviceAt: (seed: Seed, atMs: EpochMs) => AlertDevice | null;
 }

@@ -44,7 +44,7 @@ export interface WorldDevice {
   look(atMs: EpochMs): SimDevice;
 }
 
-interface DeviceContext {
+export interface DeviceContext {
   readonly seed: Seed;
   /** The beginning of the world. */
   readonly startMs: EpochMs;
@@ -159,14 +159,11 @@ export interface Series {
   descending(stretch: Stretch): Iterable<SimReading>;
 }
 
-interface SeriesModel {
-  readonly seed: Seed;
-  readonly startMs: EpochMs;
+interface SeriesModel extends DeviceContext {
   readonly intervalMs: number;
   readonly jitter: number;
   /** When the device reports nothing; ascending and disjoint. */
   readonly quiet: readonly MsSpan[];
-  readonly precision: Precision;
   /** The values of each reading of one report, at least one reading. */
   readonly report: (index: number, atMs: EpochMs) => readonly (readonly SimValue[] | null)[];
 }

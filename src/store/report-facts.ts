@@ -5,8 +5,9 @@
 import type Database from 'better-sqlite3';
 import { TIE_REACH_NS } from '../core/lines/offsets.ts';
 import { REQUEST_LANES, type Stream } from '../core/ports.ts';
-import type { AskedRequest, LaneSpending, StateFacts, StreamFacts } from '../core/state/facts.ts';
+import type { AskedRequest, StateFacts, StreamFacts } from '../core/state/facts.ts';
 import { LOG_LANES } from '../core/state/log.ts';
+import type { LaneStatus } from '../core/status.ts';
 import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { type PackedBlock, release, unpack } from './archive/block-codec.ts';
 import { type AlertRow, toKnownAlert } from './device/inventory.ts';
@@ -55,7 +56,7 @@ export function createStateFacts(db: Database.Database): StateFacts {
 function createSpending(db: Database.Database): StateFacts['spending'] {
   const sums = REQUEST_LANES.map((lane) => `ifnull(sum(lane = '${lane}'), 0)`).join(', ');
   const since = db.prepare<[number], bigint[]>(`SELECT ${sums} FROM request WHERE at_ms > ?`).raw();
-  let last: { readonly atMs: EpochMs; readonly lanes: readonly LaneSpending[] } | null = null;
+  let last: { readonly atMs: EpochMs; readonly lanes: readonly LaneStatus[] } | null = null;
   return (nowMs) => {
     if (last !== null && nowMs >= last.atMs && nowMs - last.atMs < SPENDING_FRESH_MS) return last.lanes;
     const [minute, day] = [since.get(nowMs - MINUTE_MS) ?? [], since.get(nowMs - DAY_MS) ?? []];

@@ -2,11 +2,13 @@
  * How far a backfill is: of each of its devices what is held, what is open and why; what its requests brought, how many are left, as well as that can be reckoned, and
  * how long that will take.
  */
+
 import { coveredIntervals } from '../../core/coverage.ts';
 import type { AppEvent } from '../../core/events.ts';
 import type { FleetRates } from '../../core/fleet.ts';
 import { holdingsOf, wantedOf } from '../../core/holdings.ts';
 import type { Clock } from '../../core/ports.ts';
+import type { ArchiveTotals } from '../../core/state/log.ts';
 import type { ProgressReport, StatusGap } from '../../core/status.ts';
 import { counted, grouped } from '../../core/text.ts';
 import { type EpochMs, type EpochNs, MINUTE_MS, msToNs, nsToMs, parseTimestamp, SECOND_MS } from '../../core/time.ts';
@@ -75,11 +77,7 @@ export function gapMs({ from, to }: Pick<StatusGap, 'from' | 'to'>): number {
   return nsToMs((parseTimestamp(to) ?? 0n) - (parseTimestamp(from) ?? 0n));
 }
 
-export interface BackfillCounts {
-  readonly requests: number;
-  readonly readings: number;
-  readonly points: number;
-}
+export type BackfillCounts = Pick<ArchiveTotals, 'requests' | 'readings' | 'points'>;
 
 /** Counts what the requests of backfills bring. */
 export interface BackfillNotes {

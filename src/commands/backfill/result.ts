@@ -5,7 +5,7 @@
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
 import { lackStatuses, lackWords } from '../../core/holdings.ts';
 import { isRecord, type JsonRecord } from '../../core/json.ts';
-import type { DestinationStatus } from '../../core/status.ts';
+import type { DestinationStatus, StatusGap } from '../../core/status.ts';
 import { counted, duration, grouped, plainText } from '../../core/text.ts';
 import { type EpochNs, formatExact, parseTimestamp } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
@@ -17,12 +17,9 @@ import { type BackfillCounts, type BackfilledDevice, type BackfillLook, gapMs, l
 export type BackfillOutcome = 'complete' | 'incomplete for good' | 'stalled' | 'interrupted';
 
 /** A stretch that could not be had. */
-interface MissingStretch {
+interface MissingStretch extends StatusGap {
   readonly device_id: string;
   readonly device_name: string;
-  readonly from: string;
-  readonly to: string;
-  readonly reason: string;
 }
 
 /** What `--backfill --json` prints. Times are RFC 3339 UTC, lengths seconds. */

@@ -5,39 +5,29 @@
  * the configuration; once it is begun nothing of the device can land any more, and it is finished whatever happens.
  */
 
-import type { Observe } from '../../core/events.ts';
 import { type ExitCode, UserError } from '../../core/faults.ts';
 import type { DeviceFilter } from '../../core/filter.ts';
-import type { Clock } from '../../core/ports.ts';
 import type { KnownDevice } from '../../core/state/inventory.ts';
 import { deviceToForget } from '../../core/state/job-args.ts';
 import { endWith, type JobEnd } from '../../core/state/jobs.ts';
 import { LOG_LANES } from '../../core/state/log.ts';
-import type { ForgottenCounts, Store } from '../../core/state/state.ts';
+import type { ForgottenCounts } from '../../core/state/state.ts';
 import { counted, nearest, plainText } from '../../core/text.ts';
 import { type DestinationOptions, reachableOf } from '../../delivery/destination.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
 
 /** What came of it. It does not name the device: the summary of a job stays in the state for a while. */
-export interface ForgetSummary {
+export interface ForgetSummary extends ForgottenCounts {
   readonly outcome: 'complete' | 'waiting' | 'interrupted';
   readonly exit_code: ExitCode;
-  readonly points: number;
-  readonly quarantined: number;
-  readonly alerts: number;
   /** Whether it is listed by the API all the same, as an excluded device is: its entry comes back, its readings do not. */
   readonly is_listed: boolean;
   /** Whether nobody was reading the state: else its write-ahead log holds what was removed until it is written next. */
   readonly is_log_empty: boolean;
 }
 
-export interface ForgetParts {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly observe: Observe;
-  /** Called when all of a device is removed: it is asked no more. */
-  readonly deviceLeft: (deviceId: string) => void;
+export interface ForgetParts extends Pick<SyncContext, 'store' | 'clock' | 'observe' | 'deviceLeft'> {
   readonly filter: Pick<DeviceFilter, 'excludes'>;
   /** The databases of the configuration that the state knows. */
   readonly configured: () => readonly { readonly id: number; readonly name: string }[];

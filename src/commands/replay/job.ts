@@ -2,27 +2,18 @@
  * `--replay`, alone or as a job of the daemon: archived points are sent again to one destination or to each, side by side.
  */
 
-import type { Observe } from '../../core/events.ts';
 import { type ExitCode, UserError } from '../../core/faults.ts';
-import type { Clock, Random } from '../../core/ports.ts';
 import { isReplayArgs, type ReplayArgs } from '../../core/state/job-args.ts';
 import { endWith, type JobEnd } from '../../core/state/jobs.ts';
 import type { ReplayReport, ReplaySummary } from '../../core/state/replay.ts';
-import type { Store } from '../../core/state/state.ts';
 import { nearest } from '../../core/text.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
-import { openReplay, type Replay } from '../../delivery/replay.ts';
+import { openReplay, type Replay, type ReplayParts } from '../../delivery/replay.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
 
-interface ReplayCommandParts {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly observe: Observe;
+interface ReplayCommandParts extends Pick<ReplayParts, 'store' | 'clock' | 'random' | 'observe' | 'isBeside'> {
   /** All that are configured. */
   readonly deliverers: readonly Deliverer[];
-  /** Whether a daemon does it, beside its own deliveries. */
-  readonly isBeside: boolean;
 }
 
 /** Lines a second beside a daemon where nothing was said: live points need room, and so does the daemon itself. */

@@ -143,13 +143,9 @@ function required(line: string | null): string {
 }
 
 /** What the lines of an alert carry for ever: as first seen. */
-interface AlertIdentity {
-  readonly alertId: number;
-  readonly deviceId: string | null;
+interface AlertIdentity extends Pick<AlertRecord, 'alertId' | 'deviceId' | 'kind' | 'sensor'> {
   /** The name that the device had when the alert was opened. */
   readonly deviceName: string | null;
-  readonly kind: string | null;
-  readonly sensor: string | null;
 }
 
 /** What is kept of an alert between two looks at it. */

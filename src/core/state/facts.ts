@@ -3,17 +3,12 @@
  * since when, jobs; and what the status page shows beside that: the newest values, since when the archive goes back, alerts. The port that
  * `store/` fills with SQLite.
  */
+
 import type { DayReadings } from '../fleet.ts';
 import type { KnownAlert } from '../lines/fact-lines.ts';
-import type { RequestLane, Stream } from '../ports.ts';
+import type { Stream } from '../ports.ts';
+import type { LaneStatus } from '../status.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
-
-/** Requests of one lane that were booked within the last minute and the last 24 hours. */
-export interface LaneSpending {
-  readonly lane: RequestLane;
-  readonly minute: number;
-  readonly day: number;
-}
 
 /** An answer, or that none came. Fault and lane are as they stand in the state. */
 export interface AskedRequest {
@@ -54,7 +49,7 @@ interface DeviceRequests {
 
 export interface StateFacts {
   /** All lanes, in the order of precedence. May be a few seconds old. */
-  spending(nowMs: EpochMs): readonly LaneSpending[];
+  spending(nowMs: EpochMs): readonly LaneStatus[];
   streams(): readonly StreamFacts[];
   lastRequestMs(): EpochMs | null;
   /** When something was archived last. */

@@ -6,7 +6,7 @@
 
 import type { RejectedRecord } from '../records.ts';
 import type { EpochMs } from '../time.ts';
-import type { MissingPoints } from './log.ts';
+import type { DeliveryOutcome, MissingPoints } from './log.ts';
 
 /** What stands in quarantine. */
 export interface QuarantinedItem {
@@ -33,16 +33,13 @@ export interface KnownDestination {
 }
 
 /** What became of lines that were sent to their destination once more. */
-interface RetryOutcome {
-  readonly destinationId: number;
+interface RetryOutcome extends Pick<DeliveryOutcome, 'destinationId' | 'missing' | 'atMs'> {
   /** They are there now. */
   readonly accepted: readonly number[];
   /** They stay, with the new words. */
   readonly refused: readonly { readonly id: number; readonly words: string }[];
   /** They are older than the destination keeps, and go to its missing points. */
   readonly beyond: readonly number[];
-  readonly missing: readonly MissingPoints[];
-  readonly atMs: EpochMs;
 }
 
 /** What is given up. */

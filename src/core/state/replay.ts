@@ -8,7 +8,7 @@ import { isRecord } from '../json.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
 import type { ArchiveWalker, WalkPlace } from './archive.ts';
 import type { ReplayArgs } from './job-args.ts';
-import type { MissingPoints } from './log.ts';
+import type { DeliveryOutcome } from './log.ts';
 
 /** What has become of the lines so far. */
 export interface ReplayCounts {
@@ -56,17 +56,13 @@ export interface SentRange {
 }
 
 /** What a step of a replay has come to. */
-interface ReplayOutcome {
-  readonly destinationId: number;
-  readonly refused: readonly { readonly line: string; readonly words: string }[];
-  readonly missing: readonly MissingPoints[];
+interface ReplayOutcome extends Pick<DeliveryOutcome, 'destinationId' | 'refused' | 'missing' | 'atMs'> {
   /** Accepted lines that may stand in quarantine. */
   readonly accepted: readonly string[];
   /** What the destination is missing no more, but for what is not in the archive. */
   readonly sent: readonly SentRange[];
   /** As in `ReplayState`: before it nothing is known to be kept now that was too old before. */
   readonly tooOldTo: EpochNs | null;
-  readonly atMs: EpochMs;
 }
 
 export interface ReplayStore {

@@ -1,8 +1,10 @@
 /**
  * What is held of the telemetry of each device: part of the port that `store/` fills with SQLite.
  */
+
 import type { CoveredSpan } from '../coverage.ts';
 import type { Intervals } from '../intervals.ts';
+import type { PointSum } from '../lines/points.ts';
 import type { RejectedRecord } from '../records.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
 import type { LogLane } from './log.ts';
@@ -27,13 +29,10 @@ export interface Tie {
 }
 
 /** What a day of a device holds: how many readings and points, and the sum of the points' hashes, each half mod 2^32. */
-export interface DaySum {
+export interface DaySum extends PointSum {
   /** Days since 1970-01-01. */
   readonly day: number;
   readonly readings: number;
-  readonly points: number;
-  readonly hashHigh: number;
-  readonly hashLow: number;
 }
 
 /** How late readings of a device were seen to come. */
@@ -72,8 +71,7 @@ export interface TelemetryState {
 }
 
 /** What one page adds to the state of one device. */
-export interface PageCommit {
-  readonly deviceId: string;
+export interface PageCommit extends Pick<TelemetryState, 'deviceId' | 'hourReadings' | 'hoursWritten'> {
   /** The revision that it was computed from. */
   readonly revision: number;
   readonly lane: LogLane;
@@ -94,8 +92,6 @@ export interface PageCommit {
   readonly dayTexts?: ReadonlyMap<number, number>;
   /** The coverage after this page. */
   readonly spans: readonly CoveredSpan[];
-  readonly hourReadings: ReadonlyMap<number, number>;
-  readonly hoursWritten: Intervals;
   /** Given where readings came late. */
   readonly late?: LateFound;
   readonly rejected: readonly RejectedRecord[];

@@ -25,11 +25,8 @@ interface Compactor {
   compact(group: CompactionGroup, claims: Claims, nowMs: EpochMs): boolean;
 }
 
-interface HotRow {
-  readonly seq: bigint;
+interface HotRow extends Pick<BlockRow, 'seq' | 'at_ms' | 'bytes'> {
   readonly level: bigint;
-  readonly at_ms: bigint;
-  readonly bytes: bigint;
 }
 
 interface BlockRow {

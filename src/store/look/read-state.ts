@@ -8,8 +8,8 @@
  */
 import { join } from 'node:path';
 import type Database from 'better-sqlite3';
-import type { DayReadings } from '../../core/fleet.ts';
-import { type Interval, type Intervals, normalize } from '../../core/intervals.ts';
+import type { DayReadings, DeviceFacts } from '../../core/fleet.ts';
+import { type Interval, normalize } from '../../core/intervals.ts';
 import type { Ledger } from '../../core/ports.ts';
 import type { Account, DeviceRecord } from '../../core/records.ts';
 import type { KnownDestination } from '../../core/state/quarantine.ts';
@@ -74,13 +74,7 @@ function readStateOf(db: Database.Database, directory: string, path: string): Re
 const FIRST_STEP = 1;
 
 /** What is held of a device. */
-interface HeldTelemetry {
-  /** What is held in full. */
-  readonly held: Intervals;
-  readonly newestMs: EpochMs | null;
-  /** From the day that was asked for on, those with readings. */
-  readonly days: readonly DayReadings[];
-}
+type HeldTelemetry = Pick<DeviceFacts, 'held' | 'newestMs' | 'days'>;
 
 export interface StateLook {
   /** As last read; `null` where it never was. */
