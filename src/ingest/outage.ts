@@ -19,6 +19,10 @@ export interface OutageWatch {
   note(fault: ApiFault): void;
   /** Takes in that a try has come to its end. One that had nothing to ask leaves its turn to the next. */
   done(): void;
+  /** The longest wait between two tries, in ms. */
+  longestWaitMs(): number;
+  /** Has it tried at least so often: what lives for minutes cannot wait for as long as what lives for months. */
+  limitWaits(maxMs: number): void;
   /** When the service has answered last, whoever asked, by the monotonic clock. */
   answeredAtMs(): number;
 }
@@ -44,6 +48,7 @@ export function createOutageWatch({
   random: Random;
   observe: Observe;
 }): OutageWatch {
+  let policy = BACKOFF;
   let failures = 0;
   let isTold = false;
   let retryAtMs = 0;
@@ -64,7 +69,7 @@ export function createOutageWatch({
         const waitMs = retryAtMs - clock.monoMs();
         if (waitMs <= 0) {
           // Whoever comes next waits for this try: at the latest for as long as a try may take.
-          retryAtMs = clock.monoMs() + BACKOFF.maxMs;
+          retryAtMs = clock.monoMs() + policy.maxMs;
           hasAsked = false;
           return;
         }
@@ -76,7 +81,7 @@ export function createOutageWatch({
       if (!SILENCE.has(kind)) return;
       if (failures === 0 && clock.monoMs() - answeredAtMs < ANSWERED_LATELY_MS) return;
       failures += 1;
-      const waitMs = backoffMs({ failures, policy: BACKOFF, random, askedMs: facts.waitMs ?? 0 });
+      const waitMs = backoffMs({ failures, policy, random, askedMs: facts.waitMs ?? 0 });
       retryAtMs = clock.monoMs() + waitMs;
       // A 429 is an answer: it is waited for together, and is no outage of the service.
       if (kind === 'throttled') return;
@@ -85,6 +90,10 @@ export function createOutageWatch({
     },
     done: () => {
       if (failures > 0 && !hasAsked) retryAtMs = clock.monoMs();
+    },
+    longestWaitMs: () => policy.maxMs,
+    limitWaits: (maxMs) => {
+      policy = { ...policy, maxMs };
     },
     answeredAtMs: () => answeredAtMs,
   };

@@ -38,6 +38,7 @@ import {
   noteAnswered,
   noteAsked,
   noteServed,
+  planEdge,
   type Refusal,
   refusalOf,
   servedFrom,
@@ -187,7 +188,7 @@ function nextGap({ context, rules }: Asking, { deviceId, range, lane }: ScanTask
   const open = holesIn(range, store.telemetry(deviceId).spans);
   if (open.length === 0) return null;
   const nowMs = serverClock.nowMs();
-  const hiddenTo = visibleFrom(rules);
+  const hiddenTo = planEdge(rules);
   const resting = store.gaps(deviceId).filter((gap) => isResting(gap, lane, nowMs));
   const gap = subtract(open, normalize(resting.map((named) => restOf(named, hiddenTo)))).at(-1);
   const oldest = servedFrom(rules);

@@ -6,7 +6,7 @@
  */
 import type { ApiFault } from '../core/faults.ts';
 import type { Reading } from '../core/records.ts';
-import { DAY_NS, type EpochNs, HOUR_NS, MINUTE_MS, msToNs, SECOND_NS } from '../core/time.ts';
+import { DAY_NS, type EpochNs, HOUR_NS, MINUTE_MS, maxNs, msToNs, SECOND_NS } from '../core/time.ts';
 import type { SyncContext } from './context.ts';
 import { type PageRequest, type WindowLimits, windowSpanNs } from './page-request.ts';
 
@@ -74,6 +74,12 @@ export function servedFrom(rules: WindowRules): EpochNs | null {
 export function visibleFrom(rules: WindowRules): EpochNs | null {
   const days = planDays(rules);
   return days === null || isAgeOpen(rules, days) ? null : ageEdge(rules, days) + EDGE_NS;
+}
+
+/** What is older is not to be had, as far as is known: not shown, or not even to be asked for; `null`: any age is. */
+export function planEdge(rules: WindowRules): EpochNs | null {
+  const edges = [visibleFrom(rules), servedFrom(rules)].flatMap((edge) => edge ?? []);
+  return edges.length === 0 ? null : edges.reduce(maxNs);
 }
 
 /**

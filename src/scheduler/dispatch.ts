@@ -5,7 +5,8 @@
  * Promises: nothing is decided before it can be sent, so that what comes meanwhile counts; each decision comes back to
  * the planner by exactly one answer; one device's trouble rests that device, an outage of the service is waited out; what
  * only somebody else can mend ends the loop. A task about a device stops after the first page that proved something, so
- * that the next request is the most valuable one again.
+ * that the next request is the most valuable one again; `--once` alone, which has nothing more urgent, closes a range of
+ * a device at a stretch.
  */
 import { StateFullError } from '../core/archive-room.ts';
 import { holesIn } from '../core/coverage.ts';
@@ -192,7 +193,7 @@ function takeFault(
   const { clock, answeredAtMs, observe } = context;
   const isAnswering = answeredAtMs() >= Math.min(beganMs, clock.monoMs() - ANSWERED_LATELY_MS);
   fail(isAnswering);
-  noteFailed(standing, decision.lane, error, !isAnswering);
+  noteFailed(standing, { lane: decision.lane, fault: error, isService: !isAnswering, atMs: clock.monoMs() });
   const { message } = error;
   if (!('deviceId' in decision) || !isAnswering) {
     observe({ type: 'stream-failed', stream: purposeOf(decision).stream, message });
@@ -201,9 +202,19 @@ function takeFault(
   }
   const task = taskFor(planning, decision);
   // Others were answered while this one was not: meanwhile the gap has this name.
-  if (task !== null && answeredAtMs() >= beganMs) nameUnreachable(context, task);
+  const isOwn = answeredAtMs() >= beganMs || (isOnceAlone(planning) && !isNamedUnreachable(context, decision.deviceId));
+  if (task !== null && isOwn) nameUnreachable(context, task);
   failed.inARow += 1;
   if (failed.inARow >= FAILURES_IN_A_ROW) observe({ type: 'stream-failed', stream: 'telemetry', message });
+}
+
+/** Whether `--once` runs alone: all its devices wait for their turn from its beginning on, and nothing is more urgent. */
+function isOnceAlone({ alone }: Planning): boolean {
+  return alone?.lane === 'first-history';
+}
+
+function isNamedUnreachable({ store }: SyncContext, deviceId: string): boolean {
+  return store.gaps(deviceId).some(({ reason }) => reason === 'device unreachable');
 }
 
 /** Names what is open of a device that did not answer while others did, where there is room for a name. */
@@ -245,7 +256,8 @@ function taskFor(planning: Planning, decision: TailDecision | HistoryDecision): 
   const { deviceId, lane } = decision;
   if (decision.kind === 'history') {
     const piece = nextPiece(planning, decision);
-    return piece && { deviceId, ...piece, until: 'first proof' };
+    // A run with nothing beside its goal closes a range at a stretch; a backfill has a pace to keep between two requests.
+    return piece && { deviceId, ...piece, until: isOnceAlone(planning) ? 'closed' : 'first proof' };
   }
   const now = viewDevice(planning, deviceId);
   return now && { deviceId, lane, limit: now.wanted.to, range: tailRange(now, decision), until: 'first proof' };

@@ -11,7 +11,8 @@ import type { TelemetryState } from '../core/state/telemetry.ts';
 import { DAY_NS, type EpochMs, type EpochNs, maxNs } from '../core/time.ts';
 import type { Horizon, SyncContext } from '../ingest/context.ts';
 import { limitFor } from '../ingest/horizon.ts';
-import { isResting } from '../ingest/named-gaps.ts';
+import { isResting, restOf } from '../ingest/named-gaps.ts';
+import { createWindowRules, planEdge } from '../ingest/window-limits.ts';
 import { openOf } from './device-view.ts';
 import type { OpenHistory, Reach } from './history-queue.ts';
 
@@ -38,12 +39,15 @@ export interface Goal {
 /** Everything that is wanted up to a horizon, of every device that is there: what `--once` closes. */
 export function createWantedGoal(context: SyncContext, horizon: Horizon): Goal {
   const { store, serverClock } = context;
+  const rules = createWindowRules(context);
   const gapsOf = (state: TelemetryState, others: Intervals): Intervals => {
     const { deviceId, spans } = state;
     const wanted = { from: horizon.wantedFrom, to: maxNs(limitFor(horizon, state), horizon.wantedFrom) };
     const nowMs = serverClock.nowMs();
     const resting = store.gaps(deviceId).filter((gap) => isResting(gap, 'first-history', nowMs));
-    const rests = normalize(resting.map(({ fromNs, toNs }) => ({ from: fromNs, to: toNs })));
+    // A plan that has grown opens what it hid.
+    const hiddenTo = planEdge(rules);
+    const rests = normalize(resting.map((gap) => restOf(gap, hiddenTo)));
     return gapsToAsk({ spans, wanted, resting: rests, others });
   };
   return {

@@ -22,6 +22,8 @@ export interface PlannerSettings extends PollSettings {
   readonly pageSize: number;
   /** `api.share`. */
   readonly share: number;
+  /** The longest that a stream rests after failures of its own, in ms; where this is left out, as long as usual. */
+  readonly longestRestMs?: number;
 }
 
 /** One page of the newest end of a device. */

@@ -124,7 +124,9 @@ function failed(state: PlannerState, decision: Decision, isOwn: boolean, nowMs: 
   else if ('deviceId' in decision) deviceFailed(state, decision, isOwn, nowMs);
   else {
     if (isOwn && decision.kind === 'devices') noteListingFailure(state, nowMs);
-    changeStream(state, decision.kind, (stream) => streamEvents.failed(stream, isOwn, nowMs));
+    changeStream(state, decision.kind, (stream) =>
+      streamEvents.failed(stream, isOwn, nowMs, state.settings.longestRestMs),
+    );
   }
 }
 

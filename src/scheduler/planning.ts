@@ -15,7 +15,7 @@ import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Gap, TelemetryState } from '../core/state/telemetry.ts';
 import { DAY_NS, type EpochMs, MINUTE_MS, maxNs, minNs, msToNs, nsToMs, SECOND_MS } from '../core/time.ts';
 import type { SyncContext } from '../ingest/context.ts';
-import { keptDevices } from '../ingest/filter.ts';
+import { freshestFirst, keptDevices } from '../ingest/filter.ts';
 import { horizonNow, limitFor } from '../ingest/horizon.ts';
 import { goesOnFrom } from './apart.ts';
 import type { DayFigures } from './day-budget.ts';
@@ -84,6 +84,9 @@ export interface Viewed {
   readonly wanted: Interval;
 }
 
+/** So often a one-off tries again what fails, at the least: it ends where ten minutes have brought nothing. */
+export const ALONE_REST_MS = MINUTE_MS;
+
 /** Times within this may fall back: clocks are known to a few seconds. */
 const FELL_BACK_MS = 10 * SECOND_MS;
 
@@ -147,7 +150,8 @@ export function beginAlone(planning: Planning, alone: Alone): void {
 
 function beginAnew(planning: Planning, alone: Alone | null): EpochMs {
   const { parts } = planning;
-  planning.planner = createPlanner(settingsOf(parts));
+  const settings = settingsOf(parts);
+  planning.planner = createPlanner(alone === null ? settings : { ...settings, longestRestMs: ALONE_REST_MS });
   planning.asked = new Set();
   planning.alone = alone;
   planning.lastMs = parts.context.serverClock.nowMs();
@@ -206,6 +210,11 @@ export function hastenStream(planning: Planning, kind: RoundKind | 'telemetry', 
   planning.wakeUp.notify();
 }
 
+/** Has the devices listed once more: of those that are not answered about, the list tells which are there. */
+export function relistDevices(planning: Planning): void {
+  hastenStream(planning, 'devices', planning.alone !== null);
+}
+
 /** The devices that are there and not left out. */
 function devicesThere({ parts }: Planning): readonly KnownDevice[] {
   return keptDevices(parts.context).filter(({ goneSinceMs }) => goneSinceMs === null);
@@ -228,10 +237,10 @@ function takeInDevices(planning: Planning, isFresh = true): void {
   planning.wakeUp.notify();
 }
 
-/** Takes in the devices of the goal that are there. */
+/** Takes in the devices of the goal that are there, those with the newest signs of life first. */
 function takeInGoal(planning: Planning): void {
   const { alone, asked } = planning;
-  for (const { record } of devicesThere(planning)) {
+  for (const { record } of freshestFirst(devicesThere(planning))) {
     if (alone?.goal?.covers(record.deviceId) !== true || asked.has(record.deviceId)) continue;
     asked.add(record.deviceId);
     reopenDevice(planning, record.deviceId);

@@ -20,7 +20,7 @@ interface WorkLook {
   readonly waits: boolean;
 }
 
-interface ProgressWatch {
+export interface ProgressWatch {
   /** Takes in a look. @returns for how long nothing has come of the work, in ms. */
   idleMs(look: WorkLook): number;
 }

@@ -21,7 +21,7 @@ import { createRereading, type Rereading } from '../ingest/reread.ts';
 import { noteCoverage } from './coverage-points.ts';
 import { type DispatchParts, endsSession, followPlan, untilRoom } from './dispatch.ts';
 import type { RoundDecision } from './planner-types.ts';
-import { type Alone, beginAlone, beginPlanning } from './planning.ts';
+import { ALONE_REST_MS, type Alone, beginAlone, beginPlanning } from './planning.ts';
 import { noteFailed, noteRead, noteWorked } from './standing.ts';
 
 export type SessionParts = Omit<DispatchParts, 'readStream' | 'rereading'>;
@@ -75,7 +75,8 @@ export async function runAlone(
   begin: (areListed: boolean) => Alone,
   signal: AbortSignal,
 ): Promise<never> {
-  const { context, planning, scanner } = parts;
+  const { context, planning, scanner, outage } = parts;
+  outage.limitWaits(ALONE_REST_MS);
   const areListed = await readFirst(parts, signal);
   const work: Work = async (stop) => {
     await learnTime(context, scanner, stop);
@@ -191,7 +192,8 @@ async function persist(
       takeFailure(parts, stream, error);
       if (error instanceof ApiFault && isTriedOnce?.() === true) return false;
       // Where the others are answered, this stream has a trouble of its own.
-      await clock.sleep(backoffMs({ failures, policy: BACKOFF, random }), signal);
+      const maxMs = Math.min(BACKOFF.maxMs, outage.longestWaitMs());
+      await clock.sleep(backoffMs({ failures, policy: { ...BACKOFF, maxMs }, random }), signal);
     }
   }
 }
@@ -205,6 +207,6 @@ function takeFailure({ context, outage, standing }: SessionParts, stream: Stream
   if (!(error instanceof ApiFault) || endsSession(error)) throw error;
   context.workspaceUntold();
   context.observe({ type: 'stream-failed', stream, message: error.message });
-  noteFailed(standing, 'inventory', error, true);
+  noteFailed(standing, { lane: 'inventory', fault: error, isService: true, atMs: context.clock.monoMs() });
   outage.note(error);
 }

@@ -16,6 +16,8 @@ export interface Standing {
   readonly streams: Readonly<Record<Stream, StreamStanding>>;
   /** Lanes of which the last piece of work has failed. */
   readonly failing: Set<RequestLane>;
+  /** When work has failed last, by the monotonic clock. */
+  failedAtMs: number;
   /** What keeps the service as a whole from being read; `null` while it answers. */
   fault: string | null;
   /** What the key or its plan was refused with; `null` while it works. */
@@ -28,6 +30,7 @@ export function createStanding(): Standing {
   return {
     streams: { account: unread(), devices: unread(), telemetry: unread(), alerts: unread() },
     failing: new Set(),
+    failedAtMs: Number.NEGATIVE_INFINITY,
     fault: null,
     refusal: null,
   };
@@ -44,10 +47,20 @@ export function noteWorked(standing: Standing, lane: RequestLane): void {
   standing.fault = null;
 }
 
-/** Takes in that a piece of work failed. @param isService whether nothing else was answered either. */
-export function noteFailed(standing: Standing, lane: RequestLane, fault: ApiFault, isService: boolean): void {
+/** A piece of work that has failed. */
+export interface FailedWork {
+  readonly lane: RequestLane;
+  readonly fault: ApiFault;
+  /** Whether nothing else was answered either. */
+  readonly isService: boolean;
+  readonly atMs: number;
+}
+
+/** Takes in that a piece of work failed. */
+export function noteFailed(standing: Standing, { lane, fault, isService, atMs }: FailedWork): void {
   // A wait that is asked for is no failure.
   if (fault.kind === 'throttled') return;
   standing.failing.add(lane);
+  standing.failedAtMs = atMs;
   if (isService) standing.fault = fault.message;
 }

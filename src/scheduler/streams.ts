@@ -54,9 +54,9 @@ export const streamEvents = {
   goesOn: (stream: Stream): Stream => ({ ...stream, isUnderWay: false, isUrgent: true, failures: 0 }),
   done: (nowMs: number): Stream => ({ ...UNREAD_STREAM, readMs: nowMs }),
   /** It came to nothing and is begun anew. @param isOwn whether it rests first, at doubling times. */
-  failed: (stream: Stream, isOwn: boolean, nowMs: number): Stream => {
+  failed: (stream: Stream, isOwn: boolean, nowMs: number, longestMs = LONGEST_REST_MS): Stream => {
     if (!isOwn) return { ...stream, isUnderWay: false };
-    const restMs = nowMs + Math.min(LONGEST_REST_MS, REST_MS * 2 ** Math.min(stream.failures, 16));
+    const restMs = nowMs + Math.min(longestMs, REST_MS * 2 ** Math.min(stream.failures, 16));
     return { ...stream, isUnderWay: false, restMs, failures: stream.failures + 1 };
   },
   hastened: (stream: Stream): Stream => ({ ...stream, isUrgent: true, isHastened: true }),

@@ -1,16 +1,21 @@
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { ApiFault, type ApiFaultKind } from '../../src/core/faults.ts';
+import { MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createOutageWatch } from '../../src/ingest/outage.ts';
 
 /** A service that was never answered, and what is told of it. */
 function rig() {
   const told: string[] = [];
+  const waitsMs: number[] = [];
   const clock = { nowMs: () => 0, monoMs: () => 1_000_000, sleep: async () => {} };
-  const observe = ({ type }: AppEvent): void => void told.push(type);
+  const observe = (event: AppEvent): void => {
+    told.push(event.type);
+    if (event.type === 'service-trouble') waitsMs.push(event.waitMs);
+  };
   const outage = createOutageWatch({ clock, random: () => 0.5, observe });
   const fails = (kind: ApiFaultKind): void => outage.note(new ApiFault(kind, 'it fails', { request: 'GET /devices' }));
-  return { told, fails, answers: outage.answered };
+  return { told, waitsMs, fails, answers: outage.answered, outage };
 }
 
 describe('a service in trouble', () => {
@@ -38,5 +43,14 @@ describe('a service in trouble', () => {
     fails('unreachable');
     answers(null);
     expect(told).toEqual(['service-trouble', 'service-back']);
+  });
+
+  test('is tried at growing distances, up to five minutes, or as often as is asked for', () => {
+    const daemon = rig();
+    const oneOff = rig();
+    oneOff.outage.limitWaits(MINUTE_MS);
+    for (const { fails } of [daemon, oneOff]) for (let time = 0; time < 8; time += 1) fails('unreachable');
+    expect(daemon.waitsMs.map((ms) => ms / SECOND_MS)).toEqual([7.5, 15, 30, 60, 120, 225, 225, 225]);
+    expect(oneOff.waitsMs.map((ms) => ms / SECOND_MS)).toEqual([7.5, 15, 30, 45, 45, 45, 45, 45]);
   });
 });

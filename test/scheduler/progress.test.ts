@@ -35,14 +35,14 @@ describe('work', () => {
     const isQueued = { isQueued: true, lanes: ['backfill'] } as const;
     expect(isWaiting(parts, isQueued)).toBe(true);
     expect(isWaiting(parts, { ...isQueued, isQueued: false })).toBe(false);
-    noteFailed(standing, 'backfill', fault('throttled'), true);
+    noteFailed(standing, { lane: 'backfill', fault: fault('throttled'), isService: true, atMs: 0 });
     expect(isWaiting(parts, isQueued), 'a wait that is asked for is no failure').toBe(true);
-    noteFailed(standing, 'live', fault('server-fault'), false);
+    noteFailed(standing, { lane: 'live', fault: fault('server-fault'), isService: false, atMs: 0 });
     expect(isWaiting(parts, isQueued), 'another lane').toBe(true);
-    noteFailed(standing, 'backfill', fault('server-fault'), false);
+    noteFailed(standing, { lane: 'backfill', fault: fault('server-fault'), isService: false, atMs: 0 });
     expect(isWaiting(parts, isQueued)).toBe(false);
     noteWorked(standing, 'backfill');
-    noteFailed(standing, 'live', fault('unreachable'), true);
+    noteFailed(standing, { lane: 'live', fault: fault('unreachable'), isService: true, atMs: 0 });
     expect(isWaiting(parts, isQueued), 'the service does not answer').toBe(false);
     room.waitsForQuota = true;
     expect(isWaiting(parts, isQueued)).toBe(true);

@@ -87,6 +87,8 @@ describe('when a stream is due', () => {
       return (dueMs(stream, MINUTE_MS) - DAY_MS) / SECOND_MS;
     });
     expect(rests).toEqual([5, 10, 20, 40, 80, 120, 120]);
+    // Or less, for whoever has not that long.
+    expect(dueMs(streamEvents.failed(stream, true, DAY_MS, MINUTE_MS), MINUTE_MS)).toBe(DAY_MS + MINUTE_MS);
     expect(streamEvents.done(DAY_MS).failures).toBe(0);
   });
 

@@ -9,15 +9,13 @@ import type { JobEnd } from '../../core/state/jobs.ts';
 import type { ProgressReport, StatusReport } from '../../core/status.ts';
 import { SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
-import { horizonNow } from '../../ingest/horizon.ts';
-import { createWantedGoal } from '../../scheduler/goal.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
 import { hasBegun, hastenStream, setGoal } from '../../scheduler/planning.ts';
 import type { Standing } from '../../scheduler/standing.ts';
 import { untilDelivered } from '../shared/alone.ts';
 import { refusalOf } from '../shared/refusal.ts';
 import { type OnceOutcome, type OnceSummary, summarize } from './result.ts';
-import { createLook, createOnceRun, endingOf, type OnceRun, type WatchParts } from './run.ts';
+import { beginOnceRun, createLook, createOnceRun, endingOf, type OnceRun, type WatchParts } from './run.ts';
 
 interface OnceJobParts extends WatchParts {
   readonly deliverers: readonly Deliverer[];
@@ -89,9 +87,8 @@ async function watch(parts: OnceJobParts, run: OnceRun, signal: AbortSignal): Pr
 
 /** Asks the planner for what the job needs, the workspace being the one that it was. */
 function begin({ context, planning, standing }: OnceJobParts, run: OnceRun): void {
-  const horizon = horizonNow(context);
-  Object.assign(run, { horizon, hasBegun: true });
-  if (horizon !== null) setGoal(planning, 'first-history', createWantedGoal(context, horizon));
+  beginOnceRun(context, run);
+  if (run.goal !== null) setGoal(planning, 'first-history', run.goal);
   for (const stream of ['devices', 'alerts', 'telemetry'] as const)
     hastenStream(planning, stream, isOff(standing, stream));
 }

@@ -9,14 +9,21 @@ import type { MaintenanceParts } from '../../archive/maintenance.ts';
 import { StateFullError } from '../../core/archive-room.ts';
 import { firstOf } from '../../core/async.ts';
 import { ApiFault, UserError } from '../../core/faults.ts';
-import { SECOND_MS } from '../../core/time.ts';
+import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { Horizon, SyncContext } from '../../ingest/context.ts';
 import { horizonNow } from '../../ingest/horizon.ts';
 import { noteCoverage } from '../../scheduler/coverage-points.ts';
-import { createWantedGoal } from '../../scheduler/goal.ts';
-import { type Alone, type Planning, reopenDevice } from '../../scheduler/planning.ts';
-import { createProgressWatch, isWaiting, STALLED_AFTER_MS, type WaitingParts } from '../../scheduler/progress.ts';
+import { createWantedGoal, type Goal } from '../../scheduler/goal.ts';
+import { NOTHING_OPEN, REACHES } from '../../scheduler/history-queue.ts';
+import { type Alone, type Planning, relistDevices, reopenDevice } from '../../scheduler/planning.ts';
+import {
+  createProgressWatch,
+  isWaiting,
+  type ProgressWatch,
+  STALLED_AFTER_MS,
+  type WaitingParts,
+} from '../../scheduler/progress.ts';
 import { runAlone, type SessionParts } from '../../scheduler/session.ts';
 import type { Standing } from '../../scheduler/standing.ts';
 import { besideDeliveries, untilDelivered } from '../shared/alone.ts';
@@ -43,6 +50,8 @@ export interface OnceRun {
   readonly beganMs: number;
   /** What is wanted of it; `null` until that is known. */
   horizon: Horizon | null;
+  /** What of that is worth a request. */
+  goal: Goal | null;
   /** Whether what it needs was asked for: before, nothing is known of what is left. */
   hasBegun: boolean;
 }
@@ -52,9 +61,22 @@ const LOOK_EVERY_MS = 5 * SECOND_MS;
 const LOOK_PART = 0.05;
 const REOPEN_EVERY_MS = 5 * SECOND_MS;
 
+/** How often the devices are listed again while some of them are not answered about. */
+const RELIST_EVERY_MS = MINUTE_MS;
+
+/** How long the outcome of a next try is waited for at most, where the service is out or just back. */
+const LAST_TRY_MS = 2 * MINUTE_MS;
+
 /** A run that begins now. */
 export function createOnceRun({ clock }: Pick<SyncContext, 'clock'>): OnceRun {
-  return { beganMs: clock.monoMs(), horizon: null, hasBegun: false };
+  return { beganMs: clock.monoMs(), horizon: null, goal: null, hasBegun: false };
+}
+
+/** Fixes what is wanted of it: the account was read, and the time is known. */
+export function beginOnceRun(context: SyncContext, run: OnceRun): void {
+  const horizon = horizonNow(context);
+  const goal = horizon === null ? null : createWantedGoal(context, horizon);
+  Object.assign(run, { horizon, goal, hasBegun: true });
 }
 
 /**
@@ -101,10 +123,8 @@ async function workOff(parts: OnceParts, run: OnceRun, signal: AbortSignal): Pro
 /** Asks the API for what the planner decides on. @throws UserError where the key is refused. */
 async function ask(parts: OnceParts, run: OnceRun, signal: AbortSignal): Promise<never> {
   const begin = (areListed: boolean): Alone => {
-    const horizon = horizonNow(parts.context);
-    Object.assign(run, { horizon, hasBegun: true });
-    const goal = horizon === null ? null : createWantedGoal(parts.context, horizon);
-    return { lane: 'first-history', goal, streams: areListed ? ['alerts'] : ['alerts', 'devices'] };
+    beginOnceRun(parts.context, run);
+    return { lane: 'first-history', goal: run.goal, streams: areListed ? ['alerts'] : ['alerts', 'devices'] };
   };
   try {
     return await runAlone(parts, begin, signal);
@@ -145,26 +165,67 @@ async function untilClosed(parts: WatchParts, run: OnceRun, signal: AbortSignal)
   }
 }
 
+/** What is kept from one look to the next. All times by the monotonic clock. */
+interface Looks {
+  readonly watch: ProgressWatch;
+  /** When what rested was taken up again last. */
+  reopenedMs: number;
+  /** When the devices were listed again last. */
+  relistedMs: number;
+  /** When the service was seen to be out last. */
+  outMs: number;
+}
+
 /** A look at how far a run is. @returns what it has come to; `null` while it goes on. */
 export function createLook(parts: WatchParts, run: OnceRun): () => OnceOutcome | null {
-  const { context, planning } = parts;
+  const { context, standing } = parts;
   const { clock } = context;
+  const beganMs = clock.monoMs();
   const watch = createProgressWatch(clock);
-  let reopenedMs = clock.monoMs();
+  const looks: Looks = { watch, reopenedMs: beganMs, relistedMs: beganMs, outMs: Number.NEGATIVE_INFINITY };
   return () => {
+    const nowMs = clock.monoMs();
+    if (standing.fault !== null) looks.outMs = nowMs;
     const gaps = openGaps(context, run.horizon);
     const outcome = outcomeOf(parts, run, gaps);
     if (outcome !== null) return outcome;
     const open = gaps.reduce((sum, gap) => sum + lengthOf(gap), BigInt(unread(parts, run).length));
     const left = run.hasBegun ? open : Number.POSITIVE_INFINITY;
-    if (watch.idleMs({ left, waits: waits(parts, run, gaps) }) >= STALLED_AFTER_MS) return 'stalled';
-    if (clock.monoMs() - reopenedMs < REOPEN_EVERY_MS) return null;
-    reopenedMs = clock.monoMs();
-    // A name that kept a gap closed may have an end.
-    for (const deviceId of new Set(gaps.map(({ device_id }) => device_id))) reopenDevice(planning, deviceId);
-    planning.wakeUp.notify();
+    const idleMs = watch.idleMs({ left, waits: waits(parts, run, gaps) });
+    if (hasStalled({ standing, outMs: looks.outMs }, idleMs, nowMs)) return 'stalled';
+    if (nowMs - looks.reopenedMs >= REOPEN_EVERY_MS) takeUpAgain({ planning: parts.planning, looks, run }, gaps, nowMs);
     return null;
   };
+}
+
+/** Whether nothing will come of it any more. Of a service that was out just now the next try is awaited: it may be back. */
+function hasStalled(
+  { standing, outMs }: { readonly standing: Standing; readonly outMs: number },
+  idleMs: number,
+  nowMs: number,
+): boolean {
+  const overMs = idleMs - STALLED_AFTER_MS;
+  if (overMs < 0) return false;
+  const hasTried = standing.failedAtMs >= nowMs - overMs;
+  return hasTried || nowMs - outMs >= LAST_TRY_MS || overMs >= LAST_TRY_MS;
+}
+
+/** Has the planner look again at what rested: a name may have an end, and a device that is not answered about be gone. */
+function takeUpAgain(
+  { planning, looks, run }: { readonly planning: Planning; readonly looks: Looks; readonly run: OnceRun },
+  gaps: readonly DeviceGap[],
+  nowMs: number,
+): void {
+  looks.reopenedMs = nowMs;
+  for (const deviceId of new Set(gaps.map(({ device_id }) => device_id))) reopenDevice(planning, deviceId);
+  const mute = gaps.filter(({ reason }) => reason === 'device unreachable');
+  // Not while one of them is being asked: the list would be an answer that others had meanwhile.
+  const isMute = mute.length > 0 && mute.every(({ device_id }) => isClosed(run, device_id));
+  if (isMute && planning.rest !== null && nowMs - looks.relistedMs >= RELIST_EVERY_MS) {
+    looks.relistedMs = nowMs;
+    relistDevices(planning);
+  }
+  planning.wakeUp.notify();
 }
 
 const WHOLE = ['account', 'devices', 'alerts'] as const;
@@ -178,7 +239,14 @@ function outcomeOf(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]):
   if (!run.hasBegun || unread(parts, run).length > 0) return null;
   const { readAtMs, lackedScope } = parts.standing.streams.telemetry;
   if (gaps.length === 0 || (lackedScope !== null && readAtMs >= run.beganMs)) return 'complete';
-  return gaps.every(({ reason }) => reason === 'beyond plan') ? 'incomplete for good' : null;
+  const isForGood = gaps.every(({ reason, device_id }) => reason === 'beyond plan' && isClosed(run, device_id));
+  return isForGood ? 'incomplete for good' : null;
+}
+
+/** Whether nothing more of a device is worth a request now. */
+function isClosed({ goal }: OnceRun, deviceId: string): boolean {
+  const open = goal?.open(deviceId, []) ?? NOTHING_OPEN;
+  return REACHES.every((reach) => open[reach] === 0);
 }
 
 function waits(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]): boolean {

@@ -28,7 +28,7 @@ import { DAY_NS, type EpochNs, formatExact, HOUR_NS, maxNs, minNs } from '../../
 import { commitPage } from '../../ingest/commit.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import { readWindow } from '../../ingest/reread.ts';
-import { createWindowRules, servedFrom, visibleFrom } from '../../ingest/window-limits.ts';
+import { createWindowRules, planEdge } from '../../ingest/window-limits.ts';
 import { endsSession } from '../../scheduler/dispatch.ts';
 import { refusalOf } from '../shared/refusal.ts';
 import type { SampleVerdict, WindowDifference } from './result.ts';
@@ -137,9 +137,8 @@ const AGE_MARGIN_NS = HOUR_NS;
 
 /** From when on the API surely shows what it has: what it does not show of older times tells nothing. */
 function shownFrom(context: SyncContext): EpochNs {
-  const rules = createWindowRules(context);
-  const edges = [visibleFrom(rules), servedFrom(rules)].flatMap((edge) => edge ?? []);
-  return edges.reduce((latest, edge) => maxNs(latest, edge + AGE_MARGIN_NS), 0n);
+  const edge = planEdge(createWindowRules(context));
+  return edge === null ? 0n : maxNs(edge + AGE_MARGIN_NS, 0n);
 }
 
 /** How often it is drawn anew where nothing can be compared. */

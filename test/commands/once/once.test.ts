@@ -9,7 +9,7 @@ import type { Fault, FaultPlan } from '../../../src/sim/faults.ts';
 import type { SettingsOverrides } from '../../../src/sim/settings.ts';
 import type { DeviceSpec } from '../../../src/sim/spec.ts';
 import { createWorld, type World } from '../../../src/sim/world.ts';
-import { atRate } from '../../support/faults.ts';
+import { atRate, betweenTimes } from '../../support/faults.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { mistakesOfLine } from '../../support/log-lines.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../../support/rig.ts';
@@ -164,6 +164,19 @@ describe.runIf(influxdAvailable())('--once ends with exactly what the seed says'
     expect(lines.map(({ event }) => event)).toEqual(['service-trouble', 'service-back']);
     expect(lines[1].held_back).toBeGreaterThan(1);
   });
+
+  test.each([0, 2 * SECOND_MS])(
+    'of an API that is back just within ten minutes, down from %i ms on',
+    async (fromMs) => {
+      const faults = betweenTimes(NOW_MS + fromMs, NOW_MS + fromMs + 9.8 * MINUTE_MS, { kind: 'server-error' });
+      using rig = await openRig(bench, { world: hardWorld(), faults, historyMs: 3 * HOUR_MS });
+      const { summary, events } = await rig.once();
+      expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
+      const waits = events.flatMap((event) => (event.type === 'service-trouble' ? [event.waitMs] : []));
+      expect(waits.length).toBeGreaterThan(8);
+      expect(Math.max(...waits)).toBeLessThanOrEqual(MINUTE_MS);
+    },
+  );
 
   test('a second run brings nothing twice, and only what is new since', async () => {
     using rig = await openRig(bench, { world: hardWorld(), historyMs: 3 * HOUR_MS });
