@@ -47,7 +47,7 @@ type Work = (signal: AbortSignal) => Promise<boolean>;
  */
 export async function runSession(parts: SessionParts, onBegun: () => void, signal: AbortSignal): Promise<never> {
   const { context, planning } = parts;
-  const areListed = await readFirst(parts, signal);
+  const areListed = await readFirst(parts, true, signal);
   const upkeep = createUpkeep(parts);
   // The planner goes by the server's time: that has to be known.
   await persist(parts, { stream: 'telemetry', work: upkeep }, signal);
@@ -64,20 +64,28 @@ export async function runSession(parts: SessionParts, onBegun: () => void, signa
   );
 }
 
+/** How a one-off begins. */
+export interface AloneBegins {
+  /** Whether devices that are known from before will do where they cannot be listed. */
+  readonly mayGoUnlisted: boolean;
+  /** Says what is to be done. @param areListed whether the devices were listed just before. */
+  readonly begin: (areListed: boolean) => Alone;
+}
+
 /**
  * A one-off's session: works off one goal, and runs until the signal aborts or something ends it.
  *
- * @param begin says what is to be done, once the account, the devices and the time are known.
+ * @param begins how it begins, once the account, the devices and the time are known.
  * @throws what `runSession` throws, and what `begin` throws.
  */
 export async function runAlone(
   parts: SessionParts,
-  begin: (areListed: boolean) => Alone,
+  { begin, mayGoUnlisted }: AloneBegins,
   signal: AbortSignal,
 ): Promise<never> {
   const { context, planning, scanner, outage } = parts;
   outage.limitWaits(ALONE_REST_MS);
-  const areListed = await readFirst(parts, signal);
+  const areListed = await readFirst(parts, mayGoUnlisted, signal);
   const work: Work = async (stop) => {
     await learnTime(context, scanner, stop);
     return true;
@@ -89,10 +97,14 @@ export async function runAlone(
 
 const NOTHING_TO_REREAD: Rereading = { look: () => false, next: async () => false };
 
-/** Reads the account and the devices. @returns whether the devices were listed: where they cannot be, known ones must do. */
-async function readFirst(parts: SessionParts, signal: AbortSignal): Promise<boolean> {
+/**
+ * Reads the account and the devices.
+ *
+ * @param mayGoUnlisted whether known devices must do where they cannot be listed. @returns whether they were listed.
+ */
+async function readFirst(parts: SessionParts, mayGoUnlisted: boolean, signal: AbortSignal): Promise<boolean> {
   const read = readStream(parts);
-  const knowsDevices = (): boolean => parts.context.store.devices().length > 0;
+  const knowsDevices = (): boolean => mayGoUnlisted && parts.context.store.devices().length > 0;
   await persist(parts, { stream: 'account', work: (stop) => read('account', stop) }, signal);
   const work: Work = (stop) => read('devices', stop);
   return await persist(parts, { stream: 'devices', work, isTriedOnce: knowsDevices }, signal);

@@ -214,7 +214,8 @@ async function ask(
     return { lane: 'backfill', goal: backfill, streams: [] };
   };
   try {
-    return await runAlone(parts, begin, signal);
+    // Which devices it is of is settled when it begins: it waits for the list.
+    return await runAlone(parts, { begin, mayGoUnlisted: false }, signal);
   } catch (error) {
     throw error instanceof ApiFault ? refusalOf(error) : error;
   }

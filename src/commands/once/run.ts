@@ -127,7 +127,8 @@ async function ask(parts: OnceParts, run: OnceRun, signal: AbortSignal): Promise
     return { lane: 'first-history', goal: run.goal, streams: areListed ? ['alerts'] : ['alerts', 'devices'] };
   };
   try {
-    return await runAlone(parts, begin, signal);
+    // The list is read again beside the telemetry of the devices that are known.
+    return await runAlone(parts, { begin, mayGoUnlisted: true }, signal);
   } catch (error) {
     throw error instanceof ApiFault ? refusalOf(error) : error;
   }

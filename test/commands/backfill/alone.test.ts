@@ -59,6 +59,30 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     expect(coverageOf(rig, 'often')).toEqual([]);
   });
 
+  test('waits for the list of devices: what is known from before may lack some', async () => {
+    let failures = 0;
+    const devices = [
+      { deviceId: 'old', intervalMs: 5 * MINUTE_MS },
+      { deviceId: 'young', intervalMs: 5 * MINUTE_MS, appearsAtMs: NOW_MS + HOUR_MS },
+    ];
+    using rig = await rigOf({
+      world: worldOf(devices, 5 * DAY_MS),
+      faults: onPath(/^\/devices$/, () => {
+        failures -= 1;
+        return failures >= 0 ? { kind: 'server-error' } : null;
+      }),
+    });
+    await backfillAlone(rig, { fromMs: NOW_MS - HOUR_MS });
+    await rig.clock.sleep(2 * HOUR_MS);
+    // More than a request is tried again for by itself.
+    failures = 6;
+    const ofOne = await backfillAlone(rig, { fromMs: NOW_MS - HOUR_MS, devices: ['young'] });
+    expect(ofOne.summary).toMatchObject({ outcome: 'complete', exit_code: 0, devices: 1 });
+    failures = 6;
+    const ofAll = await backfillAlone(rig, { fromMs: NOW_MS - HOUR_MS });
+    expect(ofAll.summary).toMatchObject({ outcome: 'complete', exit_code: 0, devices: 2 });
+  });
+
   test('of what is held asks for the account and the list alone', async () => {
     using rig = await rigOf();
     const asked = { fromMs: NOW_MS - 5 * DAY_MS, toMs: NOW_MS - HOUR_MS };
