@@ -36,8 +36,8 @@ import type { Deliverer } from '../delivery/deliver.ts';
 import type { DestinationOptions } from '../delivery/destination.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
 import { createFilterNotes } from '../ingest/filter.ts';
-import { createOutageWatch, type OutageWatch } from '../ingest/outage.ts';
-import { createPageScanner, type PageScanner } from '../ingest/page-scan.ts';
+import { createOutageWatch } from '../ingest/outage.ts';
+import { createPageScanner } from '../ingest/page-scan.ts';
 import { takingTurns } from '../ingest/take-turns.ts';
 import type { DeviceReportParts } from '../report/device-report.ts';
 import { createFigures, type FigureSource } from '../report/figures.ts';
@@ -49,6 +49,7 @@ import { createStreamTracker, oncePerStream } from '../report/stream-status.ts';
 import type { BackfillSettings } from '../scheduler/backfill.ts';
 import type { DayFigures } from '../scheduler/day-budget.ts';
 import type { PollSettings } from '../scheduler/device-outlook.ts';
+import type { DispatchParts } from '../scheduler/dispatch.ts';
 import {
   createPlanning,
   noteBooked,
@@ -57,7 +58,7 @@ import {
   type Planning,
   takeOutDevice,
 } from '../scheduler/planning.ts';
-import { createStanding, type Standing } from '../scheduler/standing.ts';
+import { createStanding } from '../scheduler/standing.ts';
 import { API_WORKSPACE } from '../store/facts.ts';
 import { createDisk } from '../store/look/place.ts';
 import { type OpenStore, openStore } from '../store/store.ts';
@@ -90,17 +91,13 @@ export interface SyncOptions {
 }
 
 /** The parts of a running sync. */
-export interface Sync extends FigureSource, Pick<Asking, 'askerOf' | 'learnt' | 'waits'> {
-  readonly context: SyncContext;
-  readonly scanner: PageScanner;
+export interface Sync
+  extends FigureSource,
+    Pick<Asking, 'askerOf' | 'learnt' | 'waits'>,
+    Omit<DispatchParts, 'rereading' | 'readStream'> {
   readonly deliverers: readonly Deliverer[];
   /** The databases that these deliver to, in the same order. */
   readonly destinations: readonly DestinationOptions[];
-  readonly outage: OutageWatch;
-  readonly planning: Planning;
-  readonly standing: Standing;
-  /** Resolves when a request could go at once. */
-  readonly untilTurn: (signal: AbortSignal) => Promise<void>;
   /** What `runMaintenance` and `maintainOnce` need. */
   readonly housekeeping: MaintenanceParts;
   /** What commands have asked of whoever holds the state. */
@@ -118,7 +115,6 @@ export interface Sync extends FigureSource, Pick<Asking, 'askerOf' | 'learnt' | 
   waitingUntil(): string | null;
   /** Of all loops, and of the one that makes the requests. */
   readonly heartbeats: Heartbeats;
-  readonly pulse: Pulse;
   /** The look at every device that metrics and readiness go by. */
   readonly fleet: FleetScanner;
   /** How many requests have come to an end, tries that failed included. */

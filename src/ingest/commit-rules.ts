@@ -30,18 +30,15 @@ import {
 import type { Reading, RejectedRecord } from '../core/records.ts';
 import type { LogLane } from '../core/state/log.ts';
 import type { DaySum, PageCommit, TelemetryState, Tie } from '../core/state/telemetry.ts';
-import { DAY_NS, type EpochMs, type EpochNs, formatExact } from '../core/time.ts';
-import { coverageAfter, hourOf, hourStart, hoursToWrite, isCovered } from './coverage-rules.ts';
+import { DAY_NS, type EpochNs, formatExact } from '../core/time.ts';
+import { type CoverageInput, coverageAfter, hourOf, hourStart, hoursToWrite, isCovered } from './coverage-rules.ts';
 
 /** What a commit is computed from. */
-export interface CommitInput {
+export interface CommitInput extends Omit<CoverageInput, 'state'> {
   readonly state: TelemetryState;
   readonly workspaceId: string;
   readonly lane: LogLane;
   readonly requestId: number;
-  /** The server's time of the answer. */
-  readonly answeredAtMs: EpochMs;
-  readonly readings: readonly Reading[];
   /** Those of them that are not known to be held ({@link withoutEdges}); all where it is left out. */
   readonly fresh?: readonly Reading[];
   readonly rejected: readonly RejectedRecord[];
@@ -52,10 +49,6 @@ export interface CommitInput {
     /** Where lines were held that are cleared away; nowhere where it is left out. */
     readonly cleared?: Intervals;
   };
-  /** The stretch that the page proves. */
-  readonly proven: CoveredSpan | null;
-  /** The configured `sync.settle`, in milliseconds. */
-  readonly settleMs: number;
   /** Which sensors are written; all where it is left out. What the page proves and how it is known again is of whole readings. */
   readonly filter?: Pick<DeviceFilter, 'keepsSensor' | 'wasLeftOut'> | undefined;
 }

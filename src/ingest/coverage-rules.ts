@@ -96,7 +96,7 @@ function edgeBefore(span: CoveredSpan, end: EpochNs, held: readonly Reading[]): 
 }
 
 /** What the coverage after a page is computed from. */
-interface CoverageInput {
+export interface CoverageInput {
   readonly state: Pick<TelemetryState, 'spans' | 'late'>;
   readonly proven: CoveredSpan | null;
   /** The server's time of the answer. */

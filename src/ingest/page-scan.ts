@@ -198,14 +198,11 @@ function nextGap({ context, rules }: Asking, { deviceId, range, lane }: ScanTask
 }
 
 /** The scan of one gap: what was known of it when it began, and how much odd behaviour it has met since. */
-interface GapScan extends Asking {
+interface GapScan extends Asking, Pick<PageRequest, 'gap' | 'near' | 'far'> {
   /** The scan that it is a part of. */
   readonly whole: RangeScan;
   /** The task as its claims stood at the beginning. */
   readonly task: ScanTask;
-  readonly gap: Interval;
-  readonly near: Edge | null;
-  readonly far: Edge | null;
   /** How far back beyond the gap late readings are looked for, where that costs nothing. */
   readonly reachTo: EpochNs | null;
   doubts: Doubts;

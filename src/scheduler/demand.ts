@@ -26,23 +26,16 @@ import {
 import { listEveryMs, listPages, PRIOR_SURPRISES_A_DAY } from './streams.ts';
 
 /** A workspace, its schedules and its allowance. */
-export interface DemandInput {
+export interface DemandInput
+  extends Pick<PlannerSettings, 'freshnessMs' | 'devicesMs' | 'alertsMs' | 'accountMs' | 'pageSize' | 'share'> {
   /** From reading to reading, in ms, of each device that reports; measured or assumed. */
   readonly intervalsMs: readonly number[];
   /** Devices that do not report. */
   readonly quietDevices: number;
-  /** The distance of two turns of `sync.telemetry`, `.devices`, `.alerts`, `.account`, and `sync.sweep`, in ms. */
-  readonly freshnessMs: number;
-  readonly devicesMs: number;
-  readonly alertsMs: number;
-  readonly accountMs: number;
   readonly sweepMs: number;
-  /** Records to a page. */
-  readonly pageSize: number;
   /** The plan's figures; `null` where there is no such limit or it is not known. */
   readonly perMinute: number | null;
   readonly perDay: number | null;
-  readonly share: number;
   /** What others were seen to use in a day. */
   readonly othersPerDay: number;
 }

@@ -19,7 +19,7 @@ export interface DeviceView {
   readonly open: OpenHistory;
 }
 
-interface ViewInput {
+export interface ViewInput {
   readonly spans: readonly CoveredSpan[];
   /** The span that is wanted and can be claimed now. */
   readonly wanted: Interval;

@@ -4,7 +4,7 @@
  *
  * What is left of a goal is looked up in the coverage each time: so the work for it may end anywhere and be begun again.
  */
-import { type CoveredSpan, holesIn } from '../core/coverage.ts';
+import { holesIn } from '../core/coverage.ts';
 import { type Interval, type Intervals, normalize, subtract } from '../core/intervals.ts';
 import type { RequestLane } from '../core/ports.ts';
 import type { TelemetryState } from '../core/state/telemetry.ts';
@@ -13,7 +13,7 @@ import type { Horizon, SyncContext } from '../ingest/context.ts';
 import { limitFor } from '../ingest/horizon.ts';
 import { isResting, restOf } from '../ingest/named-gaps.ts';
 import { createWindowRules, planEdge } from '../ingest/window-limits.ts';
-import { openOf } from './device-view.ts';
+import { openOf, type ViewInput } from './device-view.ts';
 import type { OpenHistory, Reach } from './history-queue.ts';
 
 /** What to ask of a device next, and how. */
@@ -69,11 +69,7 @@ export function createWantedGoal(context: SyncContext, horizon: Horizon): Goal {
   };
 }
 
-interface WantedGaps {
-  readonly spans: readonly CoveredSpan[];
-  readonly wanted: Interval;
-  /** Named gaps that are not worth another try yet. */
-  readonly resting: Intervals;
+interface WantedGaps extends Pick<ViewInput, 'spans' | 'wanted' | 'resting'> {
   /** Ranges that somebody else asks for. */
   readonly others: Intervals;
 }

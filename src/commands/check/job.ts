@@ -8,6 +8,7 @@
  * from being tried, unless the others would fail by the same.
  */
 
+import type { Sync } from '../../app/open-sync.ts';
 import { linkAbort } from '../../core/async.ts';
 import {
   type ApiFindings,
@@ -19,7 +20,7 @@ import {
 } from '../../core/check.ts';
 import { ApiFault, type ApiFaultKind } from '../../core/faults.ts';
 import type { Api, Clock, Purpose, Reply } from '../../core/ports.ts';
-import type { Learnt, LongWaits, WaitReason } from '../../core/quota.ts';
+import type { LongWaits, WaitReason } from '../../core/quota.ts';
 import type { Account, DevicePage, DeviceRecord, TelemetryPage } from '../../core/records.ts';
 import { endWith, type JobEnd } from '../../core/state/jobs.ts';
 import { counted } from '../../core/text.ts';
@@ -38,12 +39,8 @@ import {
   type Scope,
 } from './findings.ts';
 
-interface CheckApiParts {
+interface CheckApiParts extends Pick<Sync, 'askerOf' | 'learnt' | 'waits'> {
   readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'allowance' | 'settings'> & { readonly clock: Clock };
-  readonly askerOf: (requests: number) => { readonly api: Api; readonly spent: () => number };
-  readonly learnt: () => Learnt;
-  /** Who is called where requests begin to wait for long. */
-  readonly waits: LongWaits;
   /** The workspace that the state belongs to, by its id in the API; `null` where it belongs to none yet. */
   readonly pinnedWorkspace: () => string | null;
   /** How long a request may take once it may go. */

@@ -101,7 +101,7 @@ function notDone({ exitCode, message }: JobEnd): UserError {
   return new UserError(`The daemon did not do it: ${words}`, exitCode === 0 ? 1 : exitCode);
 }
 
-interface FollowParts {
+interface FollowParts extends Pick<Work<unknown>, 'awaitMs'> {
   readonly board: JobBoard;
   /** Whether any process holds the state. */
   readonly isHeld: () => boolean;
@@ -110,8 +110,6 @@ interface FollowParts {
   readonly onSeen: () => void;
   /** Called where the daemon is at other work of this kind first: soon, and then every minute while that lasts. */
   readonly onWaiting?: () => void;
-  /** For how long it is waited for a daemon that has let go of the state: it may be one that restarts. */
-  readonly awaitMs?: number;
   /** Called with what the daemon tells: as it stands in the state, unchecked. */
   readonly onProgress: (progress: unknown) => void;
 }

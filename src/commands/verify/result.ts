@@ -6,6 +6,7 @@
 import type { ExitCode } from '../../core/faults.ts';
 import type { Interval } from '../../core/intervals.ts';
 import type { DestinationKind } from '../../core/lines/dialect.ts';
+import type { ArchiveTotals } from '../../core/state/log.ts';
 import type { ReadTrouble } from '../../core/state/verify.ts';
 import { counted, grouped, plainText } from '../../core/text.ts';
 import { dayStart, formatExact } from '../../core/time.ts';
@@ -25,11 +26,8 @@ interface DayDifference extends Readonly<Pick<Findings, (typeof DIFFERENCES)[num
 type VerifyOutcome = 'equal' | 'different' | 'unfinished' | 'unreadable';
 
 /** What fetching again takes that no archive keeps. */
-export interface FetchCost {
-  readonly points: number;
+export interface FetchCost extends Pick<ArchiveTotals, 'points' | 'readings' | 'requests'> {
   readonly devices: number;
-  readonly readings: number;
-  readonly requests: number;
 }
 
 export interface DestinationVerdict extends Readonly<Omit<Findings, 'gone'>> {
