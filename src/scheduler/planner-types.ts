@@ -125,6 +125,8 @@ export interface Planner {
   restBackfill(untilMs: number): void;
   /** It is due now: the plan is doubted, an owner asks. */
   hasten(kind: RoundKind): void;
+  /** The streams that were hastened and not read since. */
+  hastened(): readonly RoundKind[];
   /** The key lacks the scope: nothing of that stream before then. */
   off(stream: RoundKind | 'telemetry', untilMs: number): void;
   figures(): PlannerFigures;

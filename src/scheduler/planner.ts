@@ -55,7 +55,7 @@ import {
   type TailDecision,
 } from './planner-types.ts';
 import { bookRequest, NARROW_RESERVES, renewCommitment, rulesOf, USUAL_RESERVES } from './reserves.ts';
-import { learnSurprises, type RoundKind, type Stream as StreamState, streamEvents } from './streams.ts';
+import { learnSurprises, ROUND_KINDS, type RoundKind, type Stream as StreamState, streamEvents } from './streams.ts';
 
 /** The age at which devices are asked moves by this part with each. */
 const LEARN_AGE = 0.02;
@@ -250,6 +250,7 @@ export function createPlanner(settings: PlannerSettings): Planner {
       state.backfillRestMs = untilMs;
     },
     hasten: (kind) => changeStream(state, kind, streamEvents.hastened),
+    hastened: () => ROUND_KINDS.filter((kind) => streams[kind].isHastened),
     off: (stream, untilMs) => off(state, stream, untilMs),
     figures: () => figuresOf(state),
     rates: () => ratesOf(devices),

@@ -173,8 +173,11 @@ export function advancePlanning(planning: Planning): EpochMs {
   const { parts, lastMs, alone } = planning;
   const { serverClock, store } = parts.context;
   if (serverClock.nowMs() < lastMs - FELL_BACK_MS) {
+    const hastened = planning.planner.hastened();
     if (alone === null) beginPlanning(planning, { areListed: true });
     else beginAlone(planning, alone);
+    // Somebody may be waiting for these.
+    for (const kind of hastened) hastenStream(planning, kind, alone !== null);
   }
   planning.lastMs = plannedMs(planning);
   const { planner, goals } = planning;

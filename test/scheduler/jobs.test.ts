@@ -17,7 +17,7 @@ import { openJobBoard } from '../../src/store/jobs.ts';
 import { type DaemonOptions, DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { always, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { cron, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 
 /** The loop of jobs as the daemon has it. */
@@ -270,6 +270,36 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
       expect(followed.tookMs).toBeLessThan(20 * MINUTE_MS);
     });
     expect(both).toBeLessThanOrEqual(alone + 12);
+  });
+
+  test('waits for what it has hastened also where the server’s time falls back meanwhile', async () => {
+    using rig = await rigOf();
+    let isOut = false;
+    rig.simulator.faults = (_number, { path }) => (path === '/account' && isOut ? { kind: 'server-error' } : null);
+    const all: Followed[] = [];
+    await live(rig, HOUR_MS, {
+      schedules: { account: cron('0 0 * * *') },
+      meanwhile: async () => {
+        await rig.clock.sleep(11 * MINUTE_MS);
+        // The fall is believed ten minutes later: a minute after the job has begun, while its account is waited for.
+        rig.simulator.settings.time.offsetMs = -10 * MINUTE_MS;
+        await rig.clock.sleep(9 * MINUTE_MS);
+        isOut = true;
+        const mended = rig.clock.sleep(4 * MINUTE_MS).then(() => {
+          isOut = false;
+        });
+        const stop = new AbortController();
+        const late = rig.clock.sleep(30 * MINUTE_MS, stop.signal).then(
+          () => stop.abort(new Error('too late')),
+          () => {},
+        );
+        all.push(await follow(rig, stop.signal));
+        stop.abort();
+        await Promise.all([mended, late]);
+      },
+    });
+    expect(all[0]?.end).toMatchObject({ state: 'done', exitCode: 0 });
+    expect(all[0]?.tookMs).toBeLessThan(12 * MINUTE_MS);
   });
 
   test('tells who asked of a key that is refused, and the daemon holds', async () => {
