@@ -213,7 +213,7 @@ const BY_PATTERN: readonly (readonly [RegExp, Finding])[] = [
 export function toTransportError(error: unknown): TransportError {
   if (error instanceof TransportError) return error;
   for (const code of codesOf(error)) {
-    const [failure, words] = findingOf(code) ?? [];
+    const [failure, words] = BY_CODE.get(code) ?? BY_PATTERN.find(([pattern]) => pattern.test(code))?.[1] ?? [];
     if (failure !== undefined && words !== undefined) return new TransportError(failure, `${words} (${code})`);
   }
   const code = codesOf(error)[0];
@@ -225,10 +225,6 @@ export function toTransportError(error: unknown): TransportError {
 function findingWithoutCode(error: unknown): Finding {
   if (error instanceof Error && error.name === 'HTTPParserError') return NOT_HTTP;
   return ['other', 'the request failed'];
-}
-
-function findingOf(code: string): Finding | undefined {
-  return BY_CODE.get(code) ?? BY_PATTERN.find(([pattern]) => pattern.test(code))?.[1];
 }
 
 /** The codes of an error and of what caused it, the outermost first; only what looks like a code. */

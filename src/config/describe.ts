@@ -38,7 +38,7 @@ export function describeConfig(input: ConfigInput): DescribedConfig {
   const parts = { given, hidden, input };
   for (const [path, key] of keyEntries()) described.push(...describeKey(path, key, parts));
   for (const section of destinationSections(given)) {
-    for (const [path, key] of databaseKeys()) {
+    for (const [path, key] of keyEntries().filter(([path]) => path.startsWith('influx.'))) {
       const own = `${section}${path.slice('influx'.length)}`;
       if (given.has(own) || given.has(fileForm(own))) described.push(...describeKey(own, key, parts));
     }
@@ -46,10 +46,6 @@ export function describeConfig(input: ConfigInput): DescribedConfig {
   const hasFile = input.file !== null || file.given.size > 0 || file.mistakes.length > 0;
   const proxies = Object.keys(proxiesOf(input.environment));
   return { file: hasFile ? (input.file ?? DEFAULT_FILE) : null, keys: described, proxies, hidden: [...hidden] };
-}
-
-function databaseKeys(): [string, Key][] {
-  return keyEntries().filter(([path]) => path.startsWith('influx.'));
 }
 
 interface Parts {

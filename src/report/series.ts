@@ -87,7 +87,8 @@ export function createSeriesCells(grid: CellGrid): SeriesCells {
       }
     },
     result: () => {
-      const times = timesOf(grid);
+      const { fromMs, cellMs, cells } = grid;
+      const times = Array.from({ length: cells }, (_, cell) => (fromMs + (cell + 0.5) * cellMs) / SECOND_MS);
       return { sensors: kept.map((sensor) => toSeries(sensor, times)), leftOut: seen.size - kept.length };
     },
   };
@@ -140,10 +141,6 @@ function take(sensor: Sensor, line: string, valueAt: number, grid: CellGrid): vo
   sensor.mean[cell] = mean + (value / count - mean / count);
   if (value < (sensor.min[cell] ?? value)) sensor.min[cell] = value;
   if (value > (sensor.max[cell] ?? value)) sensor.max[cell] = value;
-}
-
-function timesOf({ fromMs, cellMs, cells }: CellGrid): readonly number[] {
-  return Array.from({ length: cells }, (_, cell) => (fromMs + (cell + 0.5) * cellMs) / SECOND_MS);
 }
 
 function toSeries({ name, count, min, mean, max, values, last }: Sensor, times: readonly number[]): SensorSeries {

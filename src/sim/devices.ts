@@ -62,7 +62,8 @@ export function createDevice(spec: DeviceSpec, { seed, startMs, precision }: Dev
   const traits = spec.traits ?? [];
   const appearsAtMs = spec.appearsAtMs ?? startMs;
   const intervalMs = spec.intervalMs ?? (traits.includes('dense') ? DENSE_INTERVAL_MS : DEFAULT_INTERVAL_MS);
-  const absence = absenceOf(spec);
+  const { vanishesAtMs, returnsAtMs = Infinity } = spec;
+  const absence = vanishesAtMs === undefined ? [] : [{ fromMs: vanishesAtMs, toMs: returnsAtMs }];
   const sensors = spec.sensors ?? sensorsOf(whole(own, 2, 5));
   const measure = createMeasure(sensors, own);
   const burst = spec.burst ?? { every: 300, size: 250 };
@@ -86,10 +87,6 @@ export function createDevice(spec: DeviceSpec, { seed, startMs, precision }: Dev
     isPresent: (atMs) => atMs >= appearsAtMs && !absence.some(({ fromMs, toMs }) => fromMs <= atMs && atMs < toMs),
     look: (atMs) => look({ spec, series, intervalMs, precision, startMs }, atMs),
   };
-}
-
-function absenceOf({ vanishesAtMs, returnsAtMs }: DeviceSpec): MsSpan[] {
-  return vanishesAtMs === undefined ? [] : [{ fromMs: vanishesAtMs, toMs: returnsAtMs ?? Infinity }];
 }
 
 /** When the device is paused, shelved or retired. */

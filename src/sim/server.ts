@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { SimAnswer } from './answers.ts';
-import { BASE_PATH, exchange, type SimRequest, type Simulator } from './simulator.ts';
+import { BASE_PATH, exchange, type Simulator } from './simulator.ts';
 
 interface ServeOptions {
   /** 0, the default, takes a free one. */
@@ -60,9 +60,9 @@ async function answer(simulator: Simulator, { request, response, closing }: Turn
   const signal = AbortSignal.any([closing, gone.signal]);
   // No endpoint has a request body; one that is sent all the same is read and forgotten.
   request.resume();
-  const { answer: ready, wire } = await exchange(simulator, readRequest(request), (ms) =>
-    simulator.clock.sleep(ms, signal),
-  );
+  const { method = '', url = '', headers } = request;
+  const asked = { method, target: url, headers: { authorization: headers.authorization } };
+  const { answer: ready, wire } = await exchange(simulator, asked, (ms) => simulator.clock.sleep(ms, signal));
   response.sendDate = false;
   switch (wire?.kind) {
     case 'hang':
@@ -79,10 +79,6 @@ async function answer(simulator: Simulator, { request, response, closing }: Turn
       }
       response.end(ready.body);
   }
-}
-
-function readRequest({ method = '', url = '', headers }: IncomingMessage): SimRequest {
-  return { method, target: url, headers: { authorization: headers.authorization } };
 }
 
 function writeHead(response: ServerResponse, { status, headers, body }: SimAnswer): void {

@@ -18,7 +18,6 @@ import type { JobWorker } from '../../scheduler/jobs.ts';
 import { hasBegun, setGoal } from '../../scheduler/planning.ts';
 import { STALLED_AFTER_MS } from '../../scheduler/progress.ts';
 import { createBackfillNotes } from './progress.ts';
-import type { BackfillOutcome } from './result.ts';
 import {
   type BackfillJobParts,
   type BackfillRun,
@@ -85,14 +84,11 @@ async function work(parts: BackfillJobParts, { own, args, begun, keep }: Begun, 
     const run = createBackfillRun(own, backfill);
     begun(run);
     const summary = await run.toItsEnd(signal);
-    return { state: endOf(summary.outcome), exitCode: summary.exit_code, summary, message: null };
+    const state = summary.outcome === 'interrupted' ? 'cancelled' : 'done';
+    return { state, exitCode: summary.exit_code, summary, message: null };
   } finally {
     setGoal(planning, 'backfill', null);
   }
-}
-
-function endOf(outcome: BackfillOutcome): JobEnd['state'] {
-  return outcome === 'interrupted' ? 'cancelled' : 'done';
 }
 
 /** Waits until the daemon has read the account and the devices. @throws UserError where that comes to nothing. */

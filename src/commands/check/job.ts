@@ -184,18 +184,9 @@ function deviceToAsk(page: DevicePage | null): DeviceRecord | null {
 
 function noteKey(notes: CheckNotes): void {
   if (has(notes, 'key') || has(notes, 'access')) return;
-  notes.lines.unshift({ ...KEY_ACCEPTED });
+  const accepted = { status: 'ok', message: 'accepted', remedy: null, exit_code: 0 } as const;
+  notes.lines.unshift({ area: 'api', destination: null, name: 'key', ...accepted });
 }
-
-const KEY_ACCEPTED = {
-  area: 'api',
-  destination: null,
-  name: 'key',
-  status: 'ok',
-  message: 'accepted',
-  remedy: null,
-  exit_code: 0,
-} as const;
 
 function skipRest(notes: CheckNotes, why: string): void {
   for (const scope of SCOPES) if (!has(notes, scope)) notes.skip(scope, why);

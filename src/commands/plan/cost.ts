@@ -315,7 +315,10 @@ function backfillOf({
     open_share: round(need.openShare, 4),
     readings: need.readings,
     requests,
-    beside_daemon: timeOf({ requests, perDay: demand.leftForHistory, nowMs }),
+    beside_daemon: {
+      requests_per_day: Math.round(demand.leftForHistory),
+      ...toldTime(finishMs(requests, demand.leftForHistory), nowMs),
+    },
     alone: { ...toldTime(aloneMs, nowMs), requests_per_day: Math.round(demand.budget) },
     pace: pacedOf(pace, { requests, demand, nowMs, aloneMs, budgets: budgetsOf(limits, input.share, 0) }),
     note: noteOf(span.isAll === true, isOld ? maxDays : null),
@@ -369,10 +372,6 @@ function pacedOf({ maxShare, finishByMs }: PlanPace, { requests, demand, nowMs, 
     beside_daemon: { ...toldTime(slowest(besideMs, paceMs), nowMs), in_time: inTime(besideMs) },
     alone: { ...toldTime(slowest(aloneMs, paceMs), nowMs), in_time: inTime(aloneMs) },
   };
-}
-
-function timeOf({ requests, perDay, nowMs }: { requests: number; perDay: number; nowMs: number }) {
-  return { requests_per_day: Math.round(perDay), ...toldTime(finishMs(requests, perDay), nowMs) };
 }
 
 function toldTime(ms: number | null, nowMs: number) {

@@ -8,7 +8,7 @@
 
 import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
-import { type Interval, intersect, normalize, subtract, wholeDay } from '../../core/intervals.ts';
+import { intersect, normalize, subtract, wholeDay } from '../../core/intervals.ts';
 import { type DestinationKind, translate } from '../../core/lines/dialect.ts';
 import type { Sink } from '../../core/ports.ts';
 import type { ArchiveWalker, WalkPlace } from '../../core/state/archive.ts';
@@ -193,7 +193,9 @@ export function foundOf(
   const bounds = { from: dayStart(compared.fromDay), to: dayStart(compared.toDay) };
   const own = new Set(differing);
   // What is found takes back all of a stretch, for whatever reason it was missing.
-  const aside = missing.filter(({ reason }) => reason === 'set aside').map(spanOf);
+  const aside = missing
+    .filter(({ reason }) => reason === 'set aside')
+    .map(({ fromNs, toNs }) => ({ from: fromNs, to: toNs }));
   return missing
     .filter(({ reason }) => reason === 'cleared' || reason === 'set aside')
     .flatMap(({ deviceId, fromNs, toNs }) => {
@@ -217,10 +219,6 @@ interface FoundParts {
   /** The days that were compared, the last one not included. */
   readonly compared: { readonly fromDay: number; readonly toDay: number };
   readonly clearedOthers: VerifyState['clearedOthers'];
-}
-
-function spanOf({ fromNs, toNs }: MissingPoints): Interval {
-  return { from: fromNs, to: toNs };
 }
 
 export interface Resender {
