@@ -65,7 +65,7 @@ export async function runSession(parts: SessionParts, onBegun: () => void, signa
 }
 
 /** How a one-off begins. */
-export interface AloneBegins {
+interface AloneBegins {
   /** Whether devices that are known from before will do where they cannot be listed. */
   readonly mayGoUnlisted: boolean;
   /** Says what is to be done. @param areListed whether the devices were listed just before. */

@@ -48,7 +48,7 @@ export function noteWorked(standing: Standing, lane: RequestLane): void {
 }
 
 /** A piece of work that has failed. */
-export interface FailedWork {
+interface FailedWork {
   readonly lane: RequestLane;
   readonly fault: ApiFault;
   /** Whether nothing else was answered either. */

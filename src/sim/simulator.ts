@@ -30,7 +30,7 @@ import type { SimReading } from './spec.ts';
 import type { World } from './world.ts';
 
 /** A request as the server reads it. */
-export interface SimRequest {
+interface SimRequest {
   readonly method: string;
   /** Path and query, from the root: `/external/v1/devices?limit=200`. */
   readonly target: string;
