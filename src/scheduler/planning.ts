@@ -202,6 +202,7 @@ export function takeInStream(planning: Planning, kind: RoundKind, offMs: EpochMs
   if (alone === null || kind === 'account') return;
   // What is to be read once is over, also where it could not be.
   planner.off(kind, Number.POSITIVE_INFINITY);
+  planning.alone = { ...alone, streams: alone.streams.filter((each) => each !== kind) };
   if (kind === 'devices') takeInGoal(planning);
 }
 

@@ -178,6 +178,26 @@ describe.runIf(influxdAvailable())('--once ends with exactly what the seed says'
     },
   );
 
+  test('and reads the alerts once, also where the server’s time falls back meanwhile', async () => {
+    using rig = await openRig(bench, {
+      world: (originMs) => {
+        const devices: DeviceSpec[] = [{ deviceId: 'often', intervalMs: 10 * SECOND_MS }];
+        return createWorld({ seed: 5, originMs, historyMs: 4 * DAY_MS, devices });
+      },
+      settings: { plan: { requestsPerMinute: 10, requestsPerDay: 10_000 } },
+      historyMs: 3 * DAY_MS,
+    });
+    // The fall is believed ten minutes later.
+    const fallen = rig.clock.sleep(5 * SECOND_MS).then(() => {
+      rig.simulator.settings.time.offsetMs = -MINUTE_MS;
+    });
+    const { summary } = await rig.once();
+    await fallen;
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
+    expect(rig.clock.monoMs()).toBeGreaterThan(12 * MINUTE_MS);
+    expect(rig.simulator.log.requests.filter(({ path }) => path === '/alerts')).toHaveLength(1);
+  });
+
   test('a second run brings nothing twice, and only what is new since', async () => {
     using rig = await openRig(bench, { world: hardWorld(), historyMs: 3 * HOUR_MS });
     await rig.once();
