@@ -32,6 +32,9 @@ type HeldDevice = Pick<KnownDevice, 'record' | 'goneSinceMs'> & {
   readonly isExcluded?: boolean;
 };
 
+/** Reasons of gaps that no work closes: such gaps are named, not waited for. */
+export const CLOSED_BY_NONE: ReadonlySet<string> = new Set(['device gone', 'excluded']);
+
 /** What of a device is held, and how far the list of devices says that nothing more is there. */
 export interface Held {
   readonly spans: readonly CoveredSpan[];

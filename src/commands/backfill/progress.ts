@@ -1,12 +1,12 @@
 /**
- * How far a backfill is: of each of its devices what is held, what is open and why; what its requests brought, how many are left, as well as that can be reckoned, and
- * how long that will take.
+ * How far a backfill is: what is covered and what is open of each device and why, what its requests brought, an estimate of
+ * how many are left, and how long that will take.
  */
 
 import { coveredIntervals } from '../../core/coverage.ts';
 import type { AppEvent } from '../../core/events.ts';
 import type { FleetRates } from '../../core/fleet.ts';
-import { holdingsOf, wantedOf } from '../../core/holdings.ts';
+import { CLOSED_BY_NONE, holdingsOf, wantedOf } from '../../core/holdings.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ArchiveTotals } from '../../core/state/log.ts';
 import type { ProgressReport, StatusGap } from '../../core/status.ts';
@@ -37,9 +37,6 @@ export interface BackfillLook {
   /** Reasons of holes that more work could close. */
   readonly openFor: ReadonlySet<string>;
 }
-
-/** Holes that no work closes, by their reason: named at the end, not waited for. */
-export const CLOSED_BY_NONE: ReadonlySet<string> = new Set(['device gone', 'excluded']);
 
 /** Looks at every device of it. */
 export function lookAt({ store, settings }: SyncContext, backfill: Backfill): BackfillLook {

@@ -3,7 +3,7 @@
  * its end.
  */
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
-import { holdingsOf, lackStatuses, lackWords, wantedOf } from '../../core/holdings.ts';
+import { CLOSED_BY_NONE, holdingsOf, lackStatuses, lackWords, wantedOf } from '../../core/holdings.ts';
 import { isRecord, type JsonRecord } from '../../core/json.ts';
 import type { DestinationStatus, StatusGap } from '../../core/status.ts';
 import { parseTimestamp } from '../../core/time.ts';
@@ -148,12 +148,9 @@ export function tellEnd(summary: OnceSummary, { say }: Pick<Logger, 'say'>): voi
 /** A gap of a device. */
 export type DeviceGap = StatusGap & { readonly device_id: string };
 
-/** Gaps that no work closes, by their reason: named in the summary, not waited for. */
-const CLOSED_BY_NONE: readonly string[] = ['device gone', 'excluded'];
-
 /** The gaps that more work could close. */
 export function openGaps(context: SyncContext, horizon: Horizon | null): readonly DeviceGap[] {
-  return allGaps(context, horizon).filter(({ reason }) => !CLOSED_BY_NONE.includes(reason));
+  return allGaps(context, horizon).filter(({ reason }) => !CLOSED_BY_NONE.has(reason));
 }
 
 /** All gaps in what was wanted, by the reason that each has. */

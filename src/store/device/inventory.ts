@@ -1,8 +1,9 @@
 /**
  * The devices of the workspace as they were listed, when each was seen last, and the alerts that were seen.
  *
- * A device is gone only after two complete listings without it, or after its own 404: a partial listing is never evidence. The first is undone by a listing that has it, the second only by an answer: it may be listed and
- * answer 404 all the same. Gone is not forgotten: everything held of it stays.
+ * A device is gone only after two complete listings without it, or after its own 404: a partial listing is never evidence.
+ * The first is undone by a listing that has it, the second only by an answer: it may be listed and answer 404 all the same.
+ * Gone is not forgotten: everything held of it stays.
  */
 import type Database from 'better-sqlite3';
 import type { KnownAlert } from '../../core/lines/fact-lines.ts';
