@@ -10,9 +10,9 @@
  * then, and with it the age of everything that was booked before; with the first `Date` the ledger is read again.
  */
 
-import { RequestsSpentError } from '../core/check.ts';
 import type { Observe } from '../core/events.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
+import { RequestsSpentError } from '../core/faults.ts';
 import type { Clock, Ledger, Purpose, Random, RequestLane } from '../core/ports.ts';
 import type { PlanFigures, WaitReason, WindowFigures } from '../core/quota.ts';
 import type { ServerClock } from '../core/server-clock.ts';

@@ -5,6 +5,7 @@
  * expected and never repeats the value, which may be a secret that went astray. Pure.
  */
 
+import { DESTINATION_KINDS, type DestinationKind } from '../core/lines/dialect.ts';
 import type { Schedule } from '../core/ports.ts';
 import {
   DAY_MS,
@@ -151,7 +152,7 @@ export const history: ParseAt<History> = (text, nowMs) => {
 };
 
 /** What `influx.kind` takes. */
-export const influxKind: Parse<'auto' | 'influxdb' | 'victoriametrics'> = choice('auto', 'influxdb', 'victoriametrics');
+export const influxKind: Parse<'auto' | DestinationKind> = choice('auto', ...DESTINATION_KINDS);
 
 /** `host:port`, IPv6 in brackets. */
 export const listen: Parse<Listen> = (text) =>

@@ -65,11 +65,6 @@ export interface ApiFindings {
 /** The most requests that a check may take, whatever comes back. */
 export const CHECK_REQUESTS = 6;
 
-/** All requests that were allowed are sent. */
-export class RequestsSpentError extends Error {
-  override readonly name = 'RequestsSpentError';
-}
-
 /** Gathers the lines of one area: each call adds one, and gives it back. */
 export interface CheckNotes {
   readonly lines: CheckLine[];

@@ -102,3 +102,8 @@ export function codeOf(error: unknown, none = 'unknown error'): string {
  */
 export const LATER_HINT =
   'delivery goes on by itself once the database takes writes, and nothing is lost meanwhile; if this lasts, look at its log, its disk and what stands between';
+
+/** All requests that were allowed are sent. */
+export class RequestsSpentError extends Error {
+  override readonly name = 'RequestsSpentError';
+}

@@ -8,7 +8,7 @@ import type { Horizon, Peeking, SyncContext, SyncSettings } from './context.ts';
 import { CLOCK_GRAIN_MS, gracePeriodOf } from './coverage-rules.ts';
 import { freshestFirst, keptDevices } from './filter.ts';
 
-/** The horizon of a pass that begins now; `null` while nothing is known of the server's time. */
+/** The horizon of work that begins now; `null` while nothing is known of the server's time. */
 export function horizonNow({
   serverClock,
   settings,

@@ -64,7 +64,7 @@ const BACKFILL_REST_MS = MINUTE_MS;
 /** For so long the listing fails before it is gone on without: what it told of last is no sign of anything then. */
 const UNLISTED_MS = 10 * MINUTE_MS;
 
-/** The same, where nobody else has anything to ask for without the stream that was put off. */
+/** Decides; the stream that was put off gets its turn where nobody else has anything to ask for. */
 function next(state: PlannerState, nowMs: number): Decision | Rest {
   const decision = decide(state, nowMs);
   if (decision.kind !== 'rest' || state.putOff === null) return decision;

@@ -69,7 +69,7 @@ export function lookAt({ store, settings }: SyncContext, backfill: Backfill): Ba
   };
 }
 
-/** How long a hole is. */
+/** How long a gap is, in ms. */
 export function gapMs({ from, to }: Pick<StatusGap, 'from' | 'to'>): number {
   return nsToMs((parseTimestamp(to) ?? 0n) - (parseTimestamp(from) ?? 0n));
 }

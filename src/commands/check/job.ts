@@ -10,15 +10,8 @@
 
 import type { Sync } from '../../app/open-sync.ts';
 import { linkAbort } from '../../core/async.ts';
-import {
-  type ApiFindings,
-  CHECK_REQUESTS,
-  type CheckLine,
-  type CheckNotes,
-  createNotes,
-  RequestsSpentError,
-} from '../../core/check.ts';
-import { ApiFault, type ApiFaultKind } from '../../core/faults.ts';
+import { type ApiFindings, CHECK_REQUESTS, type CheckLine, type CheckNotes, createNotes } from '../../core/check.ts';
+import { ApiFault, type ApiFaultKind, RequestsSpentError } from '../../core/faults.ts';
 import type { Api, Clock, Purpose, Reply } from '../../core/ports.ts';
 import type { LongWaits, WaitReason } from '../../core/quota.ts';
 import type { Account, DevicePage, DeviceRecord, TelemetryPage } from '../../core/records.ts';

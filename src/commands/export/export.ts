@@ -5,6 +5,7 @@
  * (`core/state/archive.ts`), whatever the daemon does meanwhile; the memory taken does not depend on how much that is.
  */
 
+import { orAborted } from '../../core/async.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ArchiveWalker, WalkPiece, WalkSpan } from '../../core/state/archive.ts';
 import type { ExportFormatter } from './format.ts';
@@ -109,13 +110,11 @@ function createOutput({ write }: Pick<ExportParts, 'write'>, signal: AbortSignal
     /** @returns how it ends with this; `null` where it goes on. */
     flush: async (): Promise<'unread' | 'interrupted' | null> => {
       if (waiting === '') return signal.aborted ? 'interrupted' : null;
-      const aborted = Promise.withResolvers<'interrupted'>();
-      const onAbort = (): void => aborted.resolve('interrupted');
-      signal.addEventListener('abort', onAbort, { once: true });
-      if (signal.aborted) onAbort();
       // A reader that stands still is not waited for by who is told to stop.
-      const ended = await Promise.race([write(waiting), aborted.promise]);
-      signal.removeEventListener('abort', onAbort);
+      const ended = await orAborted(write(waiting), signal).catch((error: unknown) => {
+        if (!signal.aborted) throw error;
+        return 'interrupted' as const;
+      });
       waiting = '';
       if (ended === 'interrupted') return ended;
       return ended ? null : 'unread';

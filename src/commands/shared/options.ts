@@ -27,12 +27,15 @@ export function readSpan(
 }
 
 /** A date, an RFC 3339 time or an age that is not in the future. @throws UserError (exit 2) */
-function readInstant(flag: string, text: string, nowMs: EpochMs): EpochNs {
+function readInstant(flag: string, text: string, nowMs: EpochMs, also = ''): EpochNs {
   const ageMs = parseSpanMs(text);
   const at = ageMs === null ? parseInstant(text) : msToNs(Math.max(0, nowMs - ageMs));
   if (at !== null && at <= msToNs(nowMs)) return at;
   const expected = 'a date such as 2026-01-31, an RFC 3339 time or an age such as 90d';
-  throw new UserError(`${flag}: expected ${at === null ? expected : 'a time that is not in the future'}`, 2);
+  throw new UserError(
+    `${flag}: expected ${at === null ? `${expected}${also}` : 'a time that is not in the future'}`,
+    2,
+  );
 }
 
 /** The word that asks for everything there is. */
@@ -101,7 +104,7 @@ export function readBackfillOptions(
       2,
     );
   }
-  const from = command.from === ALL ? ALL : readBeginning(command.from, nowMs);
+  const from = command.from === ALL ? ALL : readInstant('--from', command.from, nowMs, ', or all');
   const to = command.to === null ? null : readInstant('--to', command.to, nowMs);
   if (from !== ALL && from >= (to ?? msToNs(nowMs))) {
     throw new UserError(`--from: expected a time before ${to === null ? 'now' : 'that of --to'}`, 2);
@@ -114,15 +117,6 @@ export function readBackfillOptions(
     );
   }
   return { from, to, ...pace };
-}
-
-function readBeginning(text: string, nowMs: EpochMs): EpochNs {
-  try {
-    return readInstant('--from', text, nowMs);
-  } catch (error) {
-    if (!(error instanceof UserError) || !error.message.includes('an age such as 90d')) throw error;
-    throw new UserError(`${error.message}, or all`, 2);
-  }
 }
 
 /** The same as a job carries it. */
