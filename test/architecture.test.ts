@@ -3,6 +3,7 @@
  * chance. Every rule is tried on planted files too: a checker that finds nothing proves nothing.
  */
 import { readdirSync, readFileSync } from 'node:fs';
+import { stripTypeScriptTypes } from 'node:module';
 import { join, relative, sep } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
@@ -27,10 +28,25 @@ const files: SourceFile[] = readdirSync(SRC, { recursive: true, withFileTypes: t
 /** What the move left behind; each goes with the file that it is about. */
 const STILL_BROKEN: ReadonlySet<string> = new Set([]);
 
+function canStrip(text: string): boolean {
+  try {
+    stripTypeScriptTypes(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 describe('the tree', () => {
   test('every file keeps the import table, the limits and its hands off the world', () => {
     const broken = files.flatMap((file) => violations(file).map((violation) => `${file.path} ${violation}`));
     expect(broken.filter((violation) => !STILL_BROKEN.has(violation))).toEqual([]);
+  });
+
+  test('Node takes the types out of every file as it is: `npm start` runs the sources', () => {
+    const refused = files.filter(({ path, text }) => path.endsWith('.ts') && !canStrip(text));
+    expect(refused.map(({ path }) => path)).toEqual([]);
+    expect(canStrip("for (const of of ['a']) use(of);")).toBe(false);
   });
 
   test('no two parts import each other, by values or by types, over any number of steps', () => {

@@ -143,7 +143,7 @@ function countFromZero(to: Instruments, destinations: readonly string[]): void {
     to.count('tidemark_records_rejected_total', { stream }, 0);
     for (const result of ['ok', 'failed']) to.count('tidemark_stream_runs_total', { stream, result }, 0);
   }
-  for (const of of ['schedules', 'readings']) to.set('tidemark_allowance_short', { of }, 0);
+  for (const part of ['schedules', 'readings']) to.set('tidemark_allowance_short', { of: part }, 0);
 }
 
 const STREAM_STATES = ['on', 'waiting', 'failing', 'off'] as const;

@@ -50,8 +50,11 @@ describe('the built program', () => {
     expect([check.code, check.stderr]).toEqual([0, '']);
   });
 
-  test('shows its pages with all that they load, and its metrics', async () => {
-    const demo = start(['--demo'], { cwd: place, env: { TMPDIR: place } });
+  test.each([
+    ['built', MAIN],
+    ['as its sources, without a build', SOURCE],
+  ])('shows its pages with all that they load, and its metrics: %s', async (_how, program) => {
+    const demo = start(['--demo'], { program, cwd: place, env: { TMPDIR: place } });
     try {
       await until('it tells where the page is', () => demo.stdout().includes('\n') || demo.child.exitCode !== null);
       const url = /^Status page: (http:\S+\/)\n/.exec(demo.stdout())?.[1] ?? '';
