@@ -36,7 +36,7 @@ type HeldDevice = Pick<KnownDevice, 'record' | 'goneSinceMs'> & {
 export const CLOSED_BY_NONE: ReadonlySet<string> = new Set(['device gone', 'excluded']);
 
 /** What of a device is held, and how far the list of devices says that nothing more is there. */
-export interface Held {
+interface Held {
   readonly spans: readonly CoveredSpan[];
   readonly gaps: readonly Gap[];
   /** See `toldEmpty`. Nothing where only proof is to count. */

@@ -177,7 +177,7 @@ interface NamedGap extends StatusGap {
 /**
  * What is held of a span, cell by cell: `#` held, `-` held and without a reading on its days, `.` not held in full.
  */
-export interface CoverageBar {
+interface CoverageBar {
   readonly from: string;
   readonly to: string;
   readonly cell_seconds: number;

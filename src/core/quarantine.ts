@@ -30,7 +30,7 @@ export function isNarrow({ destination, devices, reason, from, to }: QuarantineF
 }
 
 /** What a line or a record is about. */
-export interface About {
+interface About {
   /** The `device_id` tag as it reads; `null` where there is none. */
   readonly deviceTag: string | null;
   readonly at: EpochNs;

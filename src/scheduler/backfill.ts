@@ -193,7 +193,7 @@ interface PaceSettings {
   readonly budgets: () => { readonly perMinute: number | null; readonly perDay: number | null };
 }
 
-export interface BackfillPace {
+interface BackfillPace {
   /** When the next request may go; a time that has passed means now. */
   freeAtMs(nowMs: EpochMs): EpochMs;
   sent(nowMs: EpochMs): void;

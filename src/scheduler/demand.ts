@@ -50,7 +50,7 @@ export interface DemandByLane {
 }
 
 /** How old the oldest reading of a device becomes before it is fetched: of the middle device, and of 19 in 20. In ms. */
-export interface Freshness {
+interface Freshness {
   readonly medianMs: number;
   readonly p95Ms: number;
 }

@@ -22,7 +22,7 @@ export interface AllowanceState {
   readonly day: WindowState;
 }
 
-export interface Allowance {
+interface Allowance {
   state(atMs: EpochMs): AllowanceState;
   /** Counts requests, even beyond what is left. */
   spend(count: number, atMs: EpochMs): void;

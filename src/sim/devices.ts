@@ -149,7 +149,7 @@ export interface Stretch {
 }
 
 /** All readings of a device, for ever. */
-export interface Series {
+interface Series {
   /** Oldest first. */
   ascending(fromNs: EpochNs, toNs: EpochNs): Iterable<SimReading>;
   /** Newest first, beginning anywhere for the same small cost. */

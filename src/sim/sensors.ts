@@ -74,7 +74,7 @@ export function createMeasure(sensors: readonly SensorSpec[], seed: Seed): Measu
 }
 
 /** The values of one reading. */
-export type Values = readonly SimValue[] | null;
+type Values = readonly SimValue[] | null;
 
 /** Sensor names that are legal JSON keys and nothing else. */
 export const HOSTILE_KEYS: readonly string[] = [

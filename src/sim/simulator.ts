@@ -251,7 +251,7 @@ function spoil(body: string, fault: AnswerFault | null): string {
 }
 
 /** Lets time pass; rejects where nobody waits for the answer any more. */
-export type Pause = (ms: number) => Promise<void>;
+type Pause = (ms: number) => Promise<void>;
 
 /**
  * Brings a request to the simulator and its answer to where it leaves: half of the latency before, half after. A slow

@@ -252,7 +252,7 @@ function addUp(outcome: Mutable<DestinationOutcome>, { accepted, refused, beyond
 }
 
 /** Reads a record of the quarantine as this version would. */
-export const reparse: Reparse = (source, record): Reparsed => {
+const reparse: Reparse = (source, record): Reparsed => {
   const value = jsonOf(record);
   if (value === undefined) return notUnderstood('it is too long to be kept in full: its time has to be read again');
   const body = { data: [value] };

@@ -31,7 +31,7 @@ const BATCHES_A_SECOND = 4;
 const LINE_BYTES = 100;
 
 /** Replays under way. */
-export interface Replays {
+interface Replays {
   reports(): readonly ReplayReport[];
   run(signal: AbortSignal): Promise<ReplaySummary>;
 }

@@ -25,7 +25,7 @@ import { openJobBoard } from '../../store/jobs.ts';
 import { HeldError } from '../../store/open/lock.ts';
 
 /** Some work of a command. */
-export interface Work<T> {
+interface Work<T> {
   /** The job that a daemon is asked for, and the flag that asks for it. */
   readonly kind: JobKind;
   readonly args: object;
@@ -43,7 +43,7 @@ export interface Work<T> {
 }
 
 /** Where the state is, and how the command speaks. */
-export interface Place {
+interface Place {
   readonly dataDir: string;
   readonly voice: Voice;
 }

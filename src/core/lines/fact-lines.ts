@@ -168,7 +168,7 @@ export function isOpen({ status }: Pick<AlertRecord, 'status'>): boolean {
 }
 
 /** The state of an alert as a short text: another one means that something changed. */
-export function stateDigest(alert: AlertRecord): string {
+function stateDigest(alert: AlertRecord): string {
   return hashHex(JSON.stringify([alert.status, alert.fireCount, alert.value]));
 }
 

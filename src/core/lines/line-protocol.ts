@@ -178,7 +178,7 @@ export function descriptiveTag(value: string): TagValue {
  * Text for a string field: control characters become spaces; beyond {@link MAX_TEXT_BYTES} it is cut and carries a
  * hash of the original, so that two long texts stay different.
  */
-export function fieldText(value: string): string {
+function fieldText(value: string): string {
   const clean = replaceControls(value.toWellFormed());
   if (fits(clean, MAX_TEXT_BYTES)) return clean;
   return cutToBytes(clean, MAX_TEXT_BYTES - MARK_LENGTH) + mark(value);
