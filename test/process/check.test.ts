@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import type { CheckReport } from '../../src/core/check.ts';
+import type { CheckReport } from '../../src/commands/check/report.ts';
 import { bad, line } from '../commands/check/support.ts';
 import { KEY, openStage, type Run, type Stage, until } from './support.ts';
 

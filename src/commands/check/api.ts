@@ -7,7 +7,6 @@ import { realClock } from '../../app/real-clock.ts';
 import type { Voice } from '../../app/terminal.ts';
 import { withQuestions } from '../../app/with-sync.ts';
 import type { Config } from '../../config/config.ts';
-import { type ApiFindings, type CheckNotes, createNotes, inTwo, readApiFindings } from '../../core/check.ts';
 import { UserError } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
 import { duration } from '../../core/text.ts';
@@ -16,6 +15,7 @@ import { HeldError } from '../../store/open/lock.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { SCOPES } from './findings.ts';
 import { checkApi } from './job.ts';
+import { type ApiFindings, type CheckNotes, createNotes, inTwo, readApiFindings } from './report.ts';
 
 interface ApiPart {
   readonly config: Config;

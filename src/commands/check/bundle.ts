@@ -12,7 +12,6 @@ import type { ProcessPorts, RuntimeFacts } from '../../app/terminal.ts';
 import { VERSION } from '../../app/version.ts';
 import type { DescribedConfig } from '../../config/describe.ts';
 import type { Listen } from '../../config/listen.ts';
-import type { CheckReport } from '../../core/check.ts';
 import { UserError } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
 import type { RecentEvent } from '../../core/page-facts.ts';
@@ -27,6 +26,7 @@ import { writeBundle } from '../../store/open/new-file.ts';
 import { getPage } from '../shared/get-page.ts';
 import { partsOfState } from '../shared/state-report.ts';
 import type { CheckParts } from './config.ts';
+import type { CheckReport } from './report.ts';
 
 export interface BundleParts extends CheckParts {
   /** What the check itself has found. */

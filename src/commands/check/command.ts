@@ -9,7 +9,6 @@
 import type { ProcessPorts } from '../../app/terminal.ts';
 import { VERSION } from '../../app/version.ts';
 import { inUnits } from '../../core/archive-room.ts';
-import { type ApiFindings, type CheckLine, type CheckReport, type CheckStatus, checkReport } from '../../core/check.ts';
 import { UserError } from '../../core/faults.ts';
 import { counted, grouped, plainText } from '../../core/text.ts';
 import { stateBytes } from '../../store/look/inspect.ts';
@@ -20,6 +19,7 @@ import { apiLines } from './api.ts';
 import type { BundleParts } from './bundle.ts';
 import { type CheckParts, configLines } from './config.ts';
 import { askDestinations } from './destination.ts';
+import { type ApiFindings, type CheckLine, type CheckReport, type CheckStatus, checkReport } from './report.ts';
 import { canBeWritten, lookAt, stateLines } from './state.ts';
 
 /** Checks all, prints it, and gives the exit code. @throws UserError (exit 3) where it is told to stop. */

@@ -9,9 +9,9 @@ import type { CheckCommand } from '../../cli/command.ts';
 import { type Config, ConfigError, type ConfigInput, type Loaded, type StateConfig } from '../../config/config.ts';
 import { type DescribedConfig, describeConfig } from '../../config/describe.ts';
 import { DEFAULT_FILE, loadConfig, loadStateConfig } from '../../config/load.ts';
-import { type CheckLine, type CheckNotes, createNotes } from '../../core/check.ts';
 import { modeOf } from '../../store/look/place.ts';
 import { keyOf } from './destination.ts';
+import { type CheckLine, type CheckNotes, createNotes } from './report.ts';
 import { quoted } from './state.ts';
 
 /** The configuration as far as it can be read. */

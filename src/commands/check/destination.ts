@@ -7,7 +7,6 @@ import { realClock } from '../../app/real-clock.ts';
 import { configuredDatabases } from '../../app/settings.ts';
 import type { Voice } from '../../app/terminal.ts';
 import type { Config, StateConfig } from '../../config/config.ts';
-import { type CheckLine, type CheckNotes, createNotes, inTwo } from '../../core/check.ts';
 import { UserError } from '../../core/faults.ts';
 import type { DestinationKind } from '../../core/lines/dialect.ts';
 import type { DestinationFacts, WriteAnswer } from '../../core/ports.ts';
@@ -15,6 +14,7 @@ import { duration, plainText } from '../../core/text.ts';
 import { msToNs, nsToMs } from '../../core/time.ts';
 import { probeDestination } from '../../influx/probe.ts';
 import { wantedFrom } from '../../ingest/horizon.ts';
+import { type CheckLine, type CheckNotes, createNotes, inTwo } from './report.ts';
 
 /** What the configuration says of it. */
 interface CheckedDestination {

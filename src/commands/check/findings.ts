@@ -3,7 +3,6 @@
  * the undocumented has shown itself), and of a request that failed, one line for each kind of fault, with its remedy.
  */
 
-import type { CheckLine, CheckNotes } from '../../core/check.ts';
 import type { ApiFault, ApiFaultKind } from '../../core/faults.ts';
 import type { AllowanceUse } from '../../core/lines/fact-lines.ts';
 import type { Clock } from '../../core/ports.ts';
@@ -14,6 +13,7 @@ import { counted, duration, grouped, plainText } from '../../core/text.ts';
 import { DAY_MS, nsToMs, SECOND_MS } from '../../core/time.ts';
 import type { SyncSettings } from '../../ingest/context.ts';
 import { wantedFrom } from '../../ingest/horizon.ts';
+import type { CheckLine, CheckNotes } from './report.ts';
 
 /** What a key is for. The first two are what nothing can be synced without. */
 export const SCOPES = ['devices:read', 'telemetry:read', 'alerts:read', 'account:read'] as const;

@@ -10,7 +10,6 @@
 
 import type { Sync } from '../../app/open-sync.ts';
 import { linkAbort } from '../../core/async.ts';
-import { type ApiFindings, CHECK_REQUESTS, type CheckLine, type CheckNotes, createNotes } from '../../core/check.ts';
 import { ApiFault, type ApiFaultKind, RequestsSpentError } from '../../core/faults.ts';
 import type { Api, Clock, Purpose, Reply } from '../../core/ports.ts';
 import type { LongWaits, WaitReason } from '../../core/quota.ts';
@@ -31,6 +30,7 @@ import {
   SCOPES,
   type Scope,
 } from './findings.ts';
+import { type ApiFindings, CHECK_REQUESTS, type CheckLine, type CheckNotes, createNotes } from './report.ts';
 
 interface CheckApiParts extends Pick<Sync, 'askerOf' | 'learnt' | 'waits'> {
   readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'allowance' | 'settings'> & { readonly clock: Clock };

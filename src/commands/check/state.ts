@@ -4,12 +4,12 @@
 import { configuredDatabases } from '../../app/settings.ts';
 import type { StateConfig } from '../../config/config.ts';
 import { clearingMarks, inUnits, judgeRoom, MIN_FREE_BYTES } from '../../core/archive-room.ts';
-import { type CheckLine, type CheckNotes, createNotes, inTwo } from '../../core/check.ts';
 import { UserError } from '../../core/faults.ts';
 import type { StateSize } from '../../core/state/archive.ts';
 import { plainText } from '../../core/text.ts';
 import { inspectState, isStateHeld, type StateFindings } from '../../store/look/inspect.ts';
 import { createDisk, lookAtPlace, type Place, type Placed } from '../../store/look/place.ts';
+import { type CheckLine, type CheckNotes, createNotes, inTwo } from './report.ts';
 
 interface StateLook {
   readonly place: Place;

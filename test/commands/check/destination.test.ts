@@ -2,7 +2,7 @@
  * `--check`, destinations: real databases, as they should be and not.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { CheckReport } from '../../../src/core/check.ts';
+import type { CheckReport } from '../../../src/commands/check/report.ts';
 import { type Influxd, influxdAvailable, startInfluxd } from '../../support/influxd.ts';
 import { patient } from '../../support/patience.ts';
 import { FAULTS, startV2Proxy, type V2Proxy } from '../../support/v2-proxy.ts';

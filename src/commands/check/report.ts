@@ -7,8 +7,8 @@
  * - `skip`: it was not looked at, for the reason that the message gives.
  */
 
-import type { ExitCode } from './faults.ts';
-import { isRecord } from './json.ts';
+import type { ExitCode } from '../../core/faults.ts';
+import { isRecord } from '../../core/json.ts';
 
 const AREAS = ['configuration', 'state', 'api', 'destination'] as const;
 
