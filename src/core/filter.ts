@@ -139,3 +139,14 @@ export function keptReading({ keepsSensor }: Pick<DeviceFilter, 'keepsSensor'>, 
   };
   return { ...reading, values: reading.values.map(([sensor, value]) => [sensor, prune(sensor, value, 0)] as const) };
 }
+
+/** The dotted names of all sensors of a reading, as `keptReading` looks them up. */
+export function sensorNames(reading: Reading): readonly string[] {
+  const names: string[] = [];
+  const collect = (sensor: string, value: JsonValue, depth: number): void => {
+    if (typeof value !== 'object' || value === null || depth >= MAX_DEPTH) names.push(sensor);
+    else for (const [key, item] of Object.entries(value)) collect(`${sensor}.${key}`, item, depth + 1);
+  };
+  for (const [sensor, value] of reading.values) collect(sensor, value, 0);
+  return names;
+}

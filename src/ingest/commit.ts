@@ -30,6 +30,7 @@ interface JudgedPage {
 export function commitPage(context: SyncContext, page: JudgedPage): number {
   const { readings, reply, proven, deviceId } = page;
   if (readings.length === 0 && reply.value.rejected.length === 0 && proven === null) return 0;
+  context.filterNotes.sensorsRead(readings);
   const { commit, setAside } = commitCurrent(context, page);
   const { newReadings, lines, late } = commit;
   const { observe, settings } = context;

@@ -1,26 +1,28 @@
 /**
- * The filter at work: which known devices it excludes, which sensors were ever left out, and which of its patterns match
- * nothing. The latter are probably typing errors, so each is reported once in the life of the program.
+ * The device filter of a sync: which known devices it excludes, which sensors it has ever left out, and which of its
+ * patterns match nothing. Such a pattern is probably a typing error, so it is reported once in the life of the program.
  *
- * Devices are known in full after a listing. Sensors are known only as they come: what is told of them is told after the
- * first telemetry that was read, and says "so far".
+ * A listing shows all devices. Sensors are known only as readings arrive, so their patterns are reported after the first
+ * telemetry, with the words "so far".
  */
 
 import type { Observe } from '../core/events.ts';
-import { type DeviceFilter, matchAny, matchesDevice, remembering } from '../core/filter.ts';
-import type { DeviceRecord } from '../core/records.ts';
+import { type DeviceFilter, matchAny, matchesDevice, remembering, sensorNames } from '../core/filter.ts';
+import type { DeviceRecord, Reading } from '../core/records.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Store } from '../core/state/state.ts';
 import type { EpochNs } from '../core/time.ts';
 
 export interface FilterNotes {
-  /** Whether any sensor is left out, or was. */
+  /** Whether the configuration leaves any sensor out, or did so before. */
   readonly touchesSensors: boolean;
-  /** The filter, watched: the sync asks this one. */
+  /** The filter that the sync uses: it also knows the sensors that were left out before. */
   readonly filter: DeviceFilter;
-  /** All devices of the workspace were listed. */
+  /** Records that all devices of the workspace were listed. */
   devicesListed(records: readonly DeviceRecord[]): void;
-  /** The telemetry of a pass was read. */
+  /** Records the sensors of readings that are about to be committed. */
+  sensorsRead(readings: readonly Reading[]): void;
+  /** Reports the sensor patterns that match nothing, once readings have arrived. */
   telemetryRead(): void;
 }
 
@@ -38,44 +40,43 @@ function patternsEver(store: Pick<Store, 'fact' | 'keepFact'>, current: readonly
   return ever;
 }
 
-/** Watches what a filter matches. */
+/** Opens the notes on a filter: nothing was listed or read so far. */
 export function createFilterNotes(
   filter: DeviceFilter,
   { store, observe }: { store: Pick<Store, 'fact' | 'keepFact'>; observe: Observe },
 ): FilterNotes {
   const { include, exclude, excludeSensors } = filter.spec;
   const unmatched = new Map(excludeSensors.map((pattern) => [pattern, matchAny([pattern])]));
-  let [devicesTold, sensorsTold, sensorsSeen] = [false, false, false];
-  const tellDevices = (key: 'sync.include' | 'sync.exclude', records: readonly DeviceRecord[]): void => {
+  let [areDevicesReported, areSensorsReported, hasSensors] = [false, false, false];
+  const reportDevices = (key: 'sync.include' | 'sync.exclude', records: readonly DeviceRecord[]): void => {
     for (const pattern of key === 'sync.include' ? include : exclude) {
       const match = matchAny([pattern]);
       if (records.some((record) => matchesDevice(match, record))) continue;
       observe({ type: 'filter-matches-nothing', key, pattern });
     }
   };
+  const noteSensor = (name: string): void => {
+    hasSensors = true;
+    if (filter.keepsSensor(name)) return;
+    for (const [pattern, match] of unmatched) if (match(name)) unmatched.delete(pattern);
+  };
   const ever = patternsEver(store, excludeSensors);
   return {
-    filter: {
-      ...filter,
-      wasLeftOut: remembering(matchAny(ever)),
-      keepsSensor: (name) => {
-        sensorsSeen = true;
-        const kept = filter.keepsSensor(name);
-        if (kept || unmatched.size === 0) return kept;
-        for (const [pattern, match] of unmatched) if (match(name)) unmatched.delete(pattern);
-        return kept;
-      },
-    },
+    filter: { ...filter, wasLeftOut: remembering(matchAny(ever)) },
     touchesSensors: ever.length > 0,
     devicesListed: (records) => {
-      if (devicesTold) return;
-      devicesTold = true;
-      tellDevices('sync.include', records);
-      tellDevices('sync.exclude', records);
+      if (areDevicesReported) return;
+      areDevicesReported = true;
+      reportDevices('sync.include', records);
+      reportDevices('sync.exclude', records);
+    },
+    sensorsRead: (readings) => {
+      if (areSensorsReported || unmatched.size === 0) return;
+      for (const name of readings.flatMap(sensorNames)) noteSensor(name);
     },
     telemetryRead: () => {
-      if (sensorsTold || !sensorsSeen) return;
-      sensorsTold = true;
+      if (areSensorsReported || !hasSensors) return;
+      areSensorsReported = true;
       for (const pattern of unmatched.keys()) {
         observe({ type: 'filter-matches-nothing', key: 'sync.exclude_sensors', pattern });
       }

@@ -39,6 +39,7 @@ export function createRecordRetry(parts: Parts, reparse: Reparse): RetryRecord {
       const isExcluded = devices.get(item.source);
       if (isExcluded === undefined) return 'its device is not known';
       if (isExcluded) return 'its device is excluded by sync.include or sync.exclude';
+      parts.filterNotes.sensorsRead([parsed.reading]);
       const why = commit(parts, item.source, parsed.reading);
       if (why !== null) return why;
     }
