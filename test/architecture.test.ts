@@ -66,9 +66,6 @@ describe('the tree', () => {
       // Metrics, and the newest events of the status page.
       'app/service.ts',
       'app/snapshots.ts',
-      // What a backfill's requests have brought: for its progress, and for the estimate that its end is paced by.
-      'commands/backfill/job.ts',
-      'commands/backfill/run.ts',
     ]);
   });
 

@@ -53,6 +53,7 @@ import type { DispatchParts } from '../scheduler/dispatch.ts';
 import {
   createPlanning,
   noteBooked,
+  noteCommitted,
   noteDone,
   notePlanDoubted,
   type Planning,
@@ -158,6 +159,7 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
     done: (fault) => noteDone(planning, fault),
     planDoubted: () => notePlanDoubted(planning),
     deviceLeft: (deviceId) => takeOutDevice(planning, deviceId),
+    committed: (page) => noteCommitted(planning, page),
     archived: () => {
       for (const { notify } of deliverers) notify();
     },
@@ -210,6 +212,7 @@ interface Told {
   readonly done: (fault: ApiFaultKind | null) => void;
   readonly planDoubted: () => void;
   readonly deviceLeft: (deviceId: string) => void;
+  readonly committed: SyncContext['committed'];
   readonly archived: () => void;
 }
 
@@ -319,6 +322,7 @@ function createContext({ settings, clock, random }: SyncOptions, parts: ContextP
     alone: createTurns(),
     room: room.answer,
     stateFull: room.refused,
+    committed: told.committed,
     archived: told.archived,
     workspaceKnown: () => {
       gate.known();

@@ -47,6 +47,7 @@ export function commitPage(context: SyncContext, page: JudgedPage): number {
     newPoints: lines.length,
     proven: proven !== null && proven.from < proven.to,
   });
+  context.committed({ lane: page.lane, newReadings, newPoints: lines.length });
   context.archived();
   reportSetAside(context, deviceId, setAside);
   return newReadings;

@@ -6,7 +6,7 @@ import type { Turns } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import type { DeviceFilter } from '../core/filter.ts';
 import type { AllowanceUse } from '../core/lines/fact-lines.ts';
-import type { Api, Clock, Random, Schedules } from '../core/ports.ts';
+import type { Api, Clock, Random, RequestLane, Schedules } from '../core/ports.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state/state.ts';
 import type { EpochMs, EpochNs } from '../core/time.ts';
@@ -47,6 +47,8 @@ export interface SyncContext {
   readonly stateFull: (error: StateFullError) => void;
   /** Called when something was archived: wakes the deliveries. */
   readonly archived: () => void;
+  /** Called when a page of telemetry was committed, before `archived`. */
+  readonly committed: (page: CommittedPage) => void;
   /** Called when the workspace behind the key is known to be the right one: reports that, and lets the deliveries begin. */
   readonly workspaceKnown: () => void;
   /** Called where the API does not tell whose points are waiting: the deliveries wait for it no longer. */
@@ -57,6 +59,14 @@ export interface SyncContext {
   readonly alone: Turns;
   /** Is told what the filter was held against, and tells what of it matches nothing. */
   readonly filterNotes: Omit<FilterNotes, 'filter'>;
+}
+
+/** What a committed page of telemetry has added to the archive. */
+export interface CommittedPage {
+  /** The lane that requested it. */
+  readonly lane: RequestLane;
+  readonly newReadings: number;
+  readonly newPoints: number;
 }
 
 /** Who can take in the newest page of a device without claiming anything by it. */

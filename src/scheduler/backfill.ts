@@ -9,12 +9,14 @@
 import type { CoveredSpan } from '../core/coverage.ts';
 import { UserError } from '../core/faults.ts';
 import { type Interval, type Intervals, normalize, subtract } from '../core/intervals.ts';
+import type { Clock } from '../core/ports.ts';
 import { createSendLog } from '../core/quota.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { BackfillArgs } from '../core/state/job-args.ts';
+import type { ArchiveTotals } from '../core/state/log.ts';
 import type { Gap, TelemetryState } from '../core/state/telemetry.ts';
 import { DAY_MS, DAY_NS, type EpochMs, type EpochNs, MINUTE_MS, maxNs, minNs } from '../core/time.ts';
-import type { Horizon, SyncContext } from '../ingest/context.ts';
+import type { CommittedPage, Horizon, SyncContext } from '../ingest/context.ts';
 import { keptDevices } from '../ingest/filter.ts';
 import { horizonNow, limitFor } from '../ingest/horizon.ts';
 import { isResting } from '../ingest/named-gaps.ts';
@@ -39,6 +41,7 @@ export interface Backfill extends Goal {
   readonly to: EpochNs;
   readonly startedMs: EpochMs;
   readonly pace: BackfillPace;
+  readonly tally: BackfillTally;
   /** The ids of its devices, in the order of the inventory. */
   readonly deviceIds: readonly string[];
   /** What it wants of a device that is there, as far as that is known by now. */
@@ -97,11 +100,13 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
     });
   };
   const pace = createBackfillPace({ ...args, startedMs, sentMs: settings.sentMs, budgets: settings.budgets });
+  const tally = createBackfillTally(context.clock);
   return {
     args,
     to,
     startedMs,
     pace,
+    tally,
     deviceIds: [...devices.keys()],
     covers: (deviceId) => devices.has(deviceId),
     wanted,
@@ -113,7 +118,11 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
       return range && { range, limit: limit + 1n, lane: 'backfill' };
     },
     freeAtMs: pace.freeAtMs,
-    sent: pace.sent,
+    sent: (nowMs) => {
+      pace.sent(nowMs);
+      tally.sent();
+    },
+    committed: tally.committed,
   };
 }
 
@@ -242,5 +251,50 @@ export function createBackfillPace(settings: PaceSettings): BackfillPace {
       left = requests;
     },
     isLate: (nowMs) => finishByMs !== null && nowMs > finishByMs,
+  };
+}
+
+export type BackfillCounts = Pick<ArchiveTotals, 'requests' | 'readings' | 'points'>;
+
+/** Counts the requests of a backfill and what they brought. */
+interface BackfillTally {
+  sent(): void;
+  committed(page: CommittedPage): void;
+  counts(): BackfillCounts;
+  /** Requests a minute lately; `null` while too few were sent to tell. */
+  perMinute(): number | null;
+}
+
+/** The rate counts the requests of this time, and no more than so many of them. */
+const RATE_OVER_MS = 5 * MINUTE_MS;
+const LEAST_REQUESTS = 3;
+const RECENT_AT_MOST = 1000;
+
+/** Creates a tally that has counted nothing. */
+export function createBackfillTally({ monoMs }: Pick<Clock, 'monoMs'>): BackfillTally {
+  const beganMs = monoMs();
+  let counts = { requests: 0, readings: 0, points: 0 };
+  let recent: readonly number[] = [];
+  const lately = (nowMs: number): readonly number[] => recent.filter((atMs) => nowMs - atMs < RATE_OVER_MS);
+  return {
+    sent: () => {
+      const nowMs = monoMs();
+      counts = { ...counts, requests: counts.requests + 1 };
+      recent = [...lately(nowMs), nowMs].slice(-RECENT_AT_MOST);
+    },
+    committed: ({ newReadings, newPoints }) => {
+      const { requests, readings, points } = counts;
+      counts = { requests, readings: readings + newReadings, points: points + newPoints };
+    },
+    counts: () => counts,
+    perMinute: () => {
+      const nowMs = monoMs();
+      const sent = lately(nowMs);
+      const first = sent[0];
+      if (first === undefined || sent.length < LEAST_REQUESTS) return null;
+      const isAll = sent.length < RECENT_AT_MOST;
+      const overMs = Math.max(1, isAll ? Math.min(nowMs - beganMs, RATE_OVER_MS) : nowMs - first);
+      return (sent.length * MINUTE_MS) / overMs;
+    },
   };
 }

@@ -9,7 +9,7 @@ import { type Interval, type Intervals, normalize, subtract } from '../core/inte
 import type { RequestLane } from '../core/ports.ts';
 import type { TelemetryState } from '../core/state/telemetry.ts';
 import { DAY_NS, type EpochMs, type EpochNs, maxNs } from '../core/time.ts';
-import type { Horizon, SyncContext } from '../ingest/context.ts';
+import type { CommittedPage, Horizon, SyncContext } from '../ingest/context.ts';
 import { limitFor } from '../ingest/horizon.ts';
 import { isResting, restOf } from '../ingest/named-gaps.ts';
 import { createWindowRules, planEdge } from '../ingest/window-limits.ts';
@@ -32,8 +32,10 @@ export interface Goal {
   next(deviceId: string, reach: Reach, others: Intervals): Piece | null;
   /** When its next request may go, in server time, where it has a pace of its own. */
   freeAtMs(nowMs: EpochMs): EpochMs;
-  /** A request was booked in its lane. */
+  /** Takes in that a request of its lane was booked. */
   sent(nowMs: EpochMs): void;
+  /** Takes in that a page of its lane was committed. */
+  committed(page: CommittedPage): void;
 }
 
 /** Everything that is wanted up to a horizon, of every device that is there: what `--once` closes. */
@@ -66,6 +68,7 @@ export function createWantedGoal(context: SyncContext, horizon: Horizon): Goal {
     },
     freeAtMs: () => Number.NEGATIVE_INFINITY,
     sent: () => {},
+    committed: () => {},
   };
 }
 

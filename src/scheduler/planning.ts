@@ -14,7 +14,7 @@ import type { Purpose, Schedules } from '../core/ports.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Gap, TelemetryState } from '../core/state/telemetry.ts';
 import { DAY_NS, type EpochMs, MINUTE_MS, maxNs, minNs, msToNs, nsToMs, SECOND_MS } from '../core/time.ts';
-import type { SyncContext } from '../ingest/context.ts';
+import type { CommittedPage, SyncContext } from '../ingest/context.ts';
 import { freshestFirst, keptDevices } from '../ingest/filter.ts';
 import { horizonNow, limitFor } from '../ingest/horizon.ts';
 import { goesOnFrom } from './apart.ts';
@@ -362,6 +362,11 @@ export function noteBooked(planning: Planning, purpose: Purpose): void {
   const nowMs = plannedMs(planning);
   if (purpose.lane === 'backfill') planning.goals.backfill?.sent(nowMs);
   planning.planner.booked(purpose, nowMs);
+}
+
+/** Takes in a page that was committed, whoever requested it. */
+export function noteCommitted({ goals }: Planning, page: CommittedPage): void {
+  if (page.lane === 'backfill') goals.backfill?.committed(page);
 }
 
 /** Takes in what became of a request, whoever made it: by some refusals a plan that has changed shows itself. */

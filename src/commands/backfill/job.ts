@@ -17,39 +17,27 @@ import { beginBackfill } from '../../scheduler/backfill.ts';
 import type { JobWorker } from '../../scheduler/jobs.ts';
 import { hasBegun, setGoal } from '../../scheduler/planning.ts';
 import { STALLED_AFTER_MS } from '../../scheduler/progress.ts';
-import { createBackfillNotes } from './progress.ts';
-import {
-  type BackfillJobParts,
-  type BackfillRun,
-  type BackfillWorkParts,
-  createBackfillRun,
-  endWhereRefused,
-} from './run.ts';
+import { type BackfillRun, type BackfillWorkParts, createBackfillRun, endWhereRefused } from './run.ts';
 
 const LOOK_EVERY_MS = SECOND_MS;
 
 /** The worker for `runJobs`; one job at a time. */
-export function createBackfillWorker(parts: BackfillJobParts): JobWorker {
-  const notes = createBackfillNotes(parts.context.clock);
-  parts.listen(notes.observe);
+export function createBackfillWorker(parts: BackfillWorkParts): JobWorker {
   return (args, signal, keep) => {
-    const own: BackfillWorkParts = { ...parts, notes };
     let run: BackfillRun | null = null;
     const begun = (next: BackfillRun): void => {
       run = next;
     };
-    const end = work(parts, { own, args: args as BackfillArgs, begun, keep }, signal).catch(
-      (error: unknown): JobEnd => {
-        if (!signal.aborted || error instanceof UserError) throw error;
-        const summary = run?.summary('interrupted') ?? null;
-        return {
-          state: 'cancelled',
-          exitCode: 3,
-          summary,
-          message: summary === null ? 'cancelled before it began' : null,
-        };
-      },
-    );
+    const end = work(parts, { args: args as BackfillArgs, begun, keep }, signal).catch((error: unknown): JobEnd => {
+      if (!signal.aborted || error instanceof UserError) throw error;
+      const summary = run?.summary('interrupted') ?? null;
+      return {
+        state: 'cancelled',
+        exitCode: 3,
+        summary,
+        message: summary === null ? 'cancelled before it began' : null,
+      };
+    });
     return { end, progress: () => run?.progress() ?? NOTHING_YET };
   };
 }
@@ -61,15 +49,14 @@ const NOTHING_YET: ProgressReport = {
 };
 
 interface Begun {
-  readonly own: BackfillWorkParts;
   readonly args: BackfillArgs;
   readonly begun: (run: BackfillRun) => void;
   readonly keep: (args: BackfillArgs) => void;
 }
 
-async function work(parts: BackfillJobParts, { own, args, begun, keep }: Begun, signal: AbortSignal): Promise<JobEnd> {
+async function work(parts: BackfillWorkParts, { args, begun, keep }: Begun, signal: AbortSignal): Promise<JobEnd> {
   const { context, planning } = parts;
-  const horizon = await untilListed(own, signal);
+  const horizon = await untilListed(parts, signal);
   const sentMs = parts.backfill.sentMs();
   const backfill = beginBackfill(context, {
     args,
@@ -81,7 +68,7 @@ async function work(parts: BackfillJobParts, { own, args, begun, keep }: Begun, 
   if (args.to === null && args.begunTo === undefined) keep({ ...args, begunTo: String(backfill.to) });
   setGoal(planning, 'backfill', backfill);
   try {
-    const run = createBackfillRun(own, backfill);
+    const run = createBackfillRun(parts, backfill);
     begun(run);
     const summary = await run.toItsEnd(signal);
     const state = summary.outcome === 'interrupted' ? 'cancelled' : 'done';

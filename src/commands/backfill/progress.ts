@@ -4,11 +4,8 @@
  */
 
 import { coveredIntervals } from '../../core/coverage.ts';
-import type { AppEvent } from '../../core/events.ts';
 import type { FleetRates } from '../../core/fleet.ts';
 import { CLOSED_BY_NONE, holdingsOf, wantedOf } from '../../core/holdings.ts';
-import type { Clock } from '../../core/ports.ts';
-import type { ArchiveTotals } from '../../core/state/log.ts';
 import type { ProgressReport, StatusGap } from '../../core/status.ts';
 import { counted, grouped } from '../../core/text.ts';
 import { type EpochMs, type EpochNs, MINUTE_MS, msToNs, nsToMs, parseTimestamp, SECOND_MS } from '../../core/time.ts';
@@ -74,23 +71,6 @@ export function gapMs({ from, to }: Pick<StatusGap, 'from' | 'to'>): number {
   return nsToMs((parseTimestamp(to) ?? 0n) - (parseTimestamp(from) ?? 0n));
 }
 
-export type BackfillCounts = Pick<ArchiveTotals, 'requests' | 'readings' | 'points'>;
-
-/** Counts what the requests of backfills bring. */
-export interface BackfillNotes {
-  observe(event: AppEvent): void;
-  /** Begins to count anew. */
-  begin(): void;
-  counts(): BackfillCounts;
-  /** Requests a minute lately; `null` while too few were made to tell. */
-  perMinute(): number | null;
-}
-
-/** What the rate goes by. */
-const RATE_OVER_MS = 5 * MINUTE_MS;
-const LEAST_REQUESTS = 3;
-const RECENT_AT_MOST = 1000;
-
 /** How often the rates are looked at, and what is left is reckoned with them. */
 const RATES_EVERY_MS = MINUTE_MS;
 const ESTIMATE_EVERY_MS = 5 * SECOND_MS;
@@ -99,41 +79,6 @@ const ESTIMATE_EVERY_MS = 5 * SECOND_MS;
 const TELLING_REQUESTS = 20;
 
 const PAGE = 200;
-
-/** Nothing was counted yet. */
-export function createBackfillNotes(clock: Clock): BackfillNotes {
-  let counts = { requests: 0, readings: 0, points: 0 };
-  let recent: number[] = [];
-  let beganMs = clock.monoMs();
-  return {
-    observe: (event) => {
-      if (event.type === 'request-done' && event.lane === 'backfill') {
-        const nowMs = clock.monoMs();
-        counts = { ...counts, requests: counts.requests + 1 };
-        recent = [...recent.filter((atMs) => nowMs - atMs < RATE_OVER_MS), nowMs].slice(-RECENT_AT_MOST);
-      }
-      if (event.type === 'page-landed' && event.lane === 'backfill') {
-        const { readings, points } = counts;
-        counts = { ...counts, readings: readings + event.readings, points: points + event.newPoints };
-      }
-    },
-    begin: () => {
-      counts = { requests: 0, readings: 0, points: 0 };
-      recent = [];
-      beganMs = clock.monoMs();
-    },
-    counts: () => counts,
-    perMinute: () => {
-      const nowMs = clock.monoMs();
-      const made = recent.filter((atMs) => nowMs - atMs < RATE_OVER_MS);
-      const first = made[0];
-      if (first === undefined || made.length < LEAST_REQUESTS) return null;
-      const isAll = made.length < RECENT_AT_MOST;
-      const overMs = Math.max(1, isAll ? Math.min(nowMs - beganMs, RATE_OVER_MS) : nowMs - first);
-      return (made.length * MINUTE_MS) / overMs;
-    },
-  };
-}
 
 /** What all that is left waits for, where no estimate can tell how long that will be. */
 export function waitsFor({ devices }: BackfillLook): string | null {
@@ -153,16 +98,19 @@ export function etaOf(left: number | null, perMinute: number | null): NonNullabl
 
 export interface EstimateParts {
   readonly context: SyncContext;
-  readonly notes: BackfillNotes;
   /** How often the devices report, as far as is known. A look at all of them. */
   readonly rates: (nowMs: EpochMs) => FleetRates;
 }
 
-/** How many requests are left, as well as that can be reckoned; `null` where the end is not known. */
-export function createEstimate({ context, notes, rates }: EstimateParts, backfill: Backfill): () => number | null {
+/**
+ * Creates the estimate of how many requests a backfill still has to send.
+ *
+ * @returns a step to take with each look. It computes anew every few seconds, and returns `null` where the end is not known.
+ */
+export function createEstimator({ context, rates }: EstimateParts, backfill: Backfill): () => number | null {
   const { store, clock, serverClock } = context;
   let fleet: { readonly rates: FleetRates; readonly atMs: number } | null = null;
-  let last: { readonly left: number; readonly atMs: number } | null = null;
+  let last: { readonly left: number; readonly requests: number; readonly atMs: number } | null = null;
   let first: { readonly left: number; readonly requests: number } | null = null;
   const reckon = (nowMs: number): number => {
     if (fleet === null || nowMs - fleet.atMs >= RATES_EVERY_MS)
@@ -182,14 +130,15 @@ export function createEstimate({ context, notes, rates }: EstimateParts, backfil
   return () => {
     if (backfill.args.from === 'all') return null;
     const nowMs = clock.monoMs();
-    if (last !== null && nowMs - last.atMs < ESTIMATE_EVERY_MS) return last.left;
-    const { requests } = notes.counts();
+    const { requests } = backfill.tally.counts();
+    // While no request is sent, nothing changes: the wait for a day's quota would compute the same for hours.
+    if (last !== null && (requests === last.requests || nowMs - last.atMs < ESTIMATE_EVERY_MS)) return last.left;
     const reckoned = reckon(nowMs);
     first ??= { left: reckoned, requests };
     const [made, thought] = [requests - first.requests, first.left - reckoned];
     const factor =
       made < TELLING_REQUESTS || thought < TELLING_REQUESTS ? 1 : Math.min(3, Math.max(0.5, made / thought));
-    last = { left: Math.ceil(reckoned * factor), atMs: nowMs };
+    last = { left: Math.ceil(reckoned * factor), requests, atMs: nowMs };
     return last.left;
   };
 }

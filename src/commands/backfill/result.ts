@@ -12,7 +12,7 @@ import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import type { Backfill } from '../../scheduler/backfill.ts';
 import { wrap } from '../shared/layout.ts';
-import { type BackfillCounts, type BackfilledDevice, type BackfillLook, gapMs, lookAt } from './progress.ts';
+import { type BackfilledDevice, type BackfillLook, gapMs, lookAt } from './progress.ts';
 
 export type BackfillOutcome = 'complete' | 'incomplete for good' | 'stalled' | 'interrupted';
 
@@ -60,14 +60,13 @@ interface Course {
   readonly context: SyncContext;
   readonly deliverers: readonly Deliverer[];
   readonly backfill: Backfill;
-  readonly counts: BackfillCounts;
   /** What each destination had been sent before it began. */
   readonly deliveredBefore: readonly number[];
 }
 
 /** The summary of the work as it stands. */
 export function summarizeBackfill(course: Course, outcome: BackfillOutcome): BackfillSummary {
-  const { context, backfill, counts } = course;
+  const { context, backfill } = course;
   const look = lookAt(context, backfill);
   const { args, to } = backfill;
   const oldest = oldestOf(look);
@@ -81,7 +80,7 @@ export function summarizeBackfill(course: Course, outcome: BackfillOutcome): Bac
     devices_complete: look.devices.filter(({ openMs }) => openMs === 0).length,
     devices_empty: look.devices.filter(({ hasReadings }) => !hasReadings).length,
     oldest_reading: oldest === null ? null : formatExact(oldest),
-    ...counts,
+    ...backfill.tally.counts(),
     late: backfill.pace.isLate(context.serverClock.nowMs()),
     missing_seconds: Math.round(look.openMs / 1000),
     missing: missingStretches(look),

@@ -7,7 +7,6 @@
  */
 import type { MaintenanceParts } from '../../archive/maintenance.ts';
 import { firstOf } from '../../core/async.ts';
-import type { AppEvent } from '../../core/events.ts';
 import { ApiFault, UserError } from '../../core/faults.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
 import type { ProgressReport } from '../../core/status.ts';
@@ -22,24 +21,17 @@ import { refusalWords } from '../../scheduler/sessions.ts';
 import type { Standing } from '../../scheduler/standing.ts';
 import { besideDeliveries, untilDelivered } from '../shared/alone.ts';
 import { lackedScopeWords, refusalOf } from '../shared/refusal.ts';
-import {
-  type BackfillLook,
-  type BackfillNotes,
-  createBackfillNotes,
-  createEstimate,
-  type EstimateParts,
-  etaOf,
-  lookAt,
-  waitsFor,
-} from './progress.ts';
+import { type BackfillLook, createEstimator, type EstimateParts, etaOf, lookAt, waitsFor } from './progress.ts';
 import { type BackfillOutcome, type BackfillSummary, summarizeBackfill } from './result.ts';
 
+/** What a backfill needs, alone or beside a daemon. */
 export interface BackfillWorkParts extends EstimateParts, WaitingParts {
   readonly context: EstimateParts['context'];
   readonly deliverers: readonly Deliverer[];
   readonly planning: Planning;
   /** Until when nothing may be asked for lack of quota, RFC 3339; `null` while something may. */
   readonly waitingUntil: () => string | null;
+  readonly backfill: Pick<BackfillSettings, 'budgets'> & { sentMs(): readonly number[] };
 }
 
 /** A backfill that is being looked after. */
@@ -48,6 +40,13 @@ export interface BackfillRun {
   toItsEnd(signal: AbortSignal): Promise<BackfillSummary>;
   progress(): ProgressReport;
   summary(outcome: BackfillOutcome): BackfillSummary;
+}
+
+/** What the last look has shown: `progress` reads it and looks at nothing itself. */
+interface Seen {
+  look: BackfillLook;
+  /** How many requests are left, as estimated; `null` while that is unknown. */
+  requestsLeft: number | null;
 }
 
 /** How often it is looked how far it is; a look at every device takes no more than this part of the time. */
@@ -59,29 +58,29 @@ const REOPEN_EVERY_MS = 5 * SECOND_MS;
 
 /** Looks after a backfill that has begun. */
 export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill): BackfillRun {
-  const { context, deliverers, notes } = parts;
-  notes.begin();
+  const { context, deliverers } = parts;
   const deliveredBefore = deliverers.map((deliverer) => deliverer.deliveredLines());
-  const estimate = createEstimate(parts, backfill);
+  const seen: Seen = { look: lookAt(context, backfill), requestsLeft: null };
   const summary = (outcome: BackfillOutcome): BackfillSummary =>
-    summarizeBackfill({ context, deliverers, backfill, counts: notes.counts(), deliveredBefore }, outcome);
+    summarizeBackfill({ context, deliverers, backfill, deliveredBefore }, outcome);
   return {
     summary,
     toItsEnd: async (signal) => {
-      const outcome = await pullToItsEnd(parts, { backfill, estimate }, signal);
+      const outcome = await untilClosed(parts, { backfill, seen }, signal);
       const isDelivered = await untilDelivered(parts, signal);
       return summary(outcome === 'complete' && !isDelivered ? 'stalled' : outcome);
     },
     progress: () => {
-      const look = lookAt(context, backfill);
+      const { look, requestsLeft } = seen;
+      const { tally } = backfill;
       const waits = waitsFor(look);
       const isWhole = backfill.args.from !== 'all' && look.wholeMs > 0;
       return {
         totals: {
           devices: look.devices.length,
           devices_complete: look.devices.filter(({ openMs }) => openMs === 0).length,
-          archived_readings: notes.counts().readings,
-          requests: notes.counts().requests,
+          archived_readings: tally.counts().readings,
+          requests: tally.counts().requests,
           covered_share: isWhole ? 1 - look.openMs / look.wholeMs : null,
         },
         destinations: deliverers.map((deliverer, index) => ({
@@ -89,7 +88,7 @@ export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill):
           delivered_points: deliverer.deliveredLines() - (deliveredBefore[index] ?? 0),
         })),
         allowance: { waiting_until: parts.waitingUntil() },
-        eta: waits === null ? etaOf(estimate(), notes.perMinute()) : null,
+        eta: waits === null ? etaOf(requestsLeft, tally.perMinute()) : null,
         waits,
       };
     },
@@ -97,25 +96,28 @@ export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill):
 }
 
 /** Waits until nothing is open that could be had. */
-async function pullToItsEnd(
+async function untilClosed(
   parts: BackfillWorkParts,
-  { backfill, estimate }: { backfill: Backfill; estimate: () => number | null },
+  { backfill, seen }: { readonly backfill: Backfill; readonly seen: Seen },
   signal: AbortSignal,
 ): Promise<BackfillOutcome> {
   const { context, standing } = parts;
   const { clock } = context;
   const watch = createProgressWatch(clock);
+  const estimate = createEstimator(parts, backfill);
   const reopen = createReopening(parts);
   for (;;) {
     signal.throwIfAborted();
     const beganMs = clock.monoMs();
     const look = lookAt(context, backfill);
+    seen.look = look;
     const outcome = outcomeOf(look, backfill);
     if (outcome !== null) return outcome;
     endWhereRefused(standing);
     const waits = isWaiting(parts, { isQueued: look.openFor.has('not reached yet'), lanes: ['backfill'] });
     if (watch.idleMs({ left: look.openMs, waits }) >= STALLED_AFTER_MS) return 'stalled';
-    if (backfill.args.finishByMs !== null) backfill.pace.setLeft(estimate() ?? 0);
+    seen.requestsLeft = estimate();
+    if (backfill.args.finishByMs !== null) backfill.pace.setLeft(seen.requestsLeft ?? 0);
     reopen(look);
     const tookMs = clock.monoMs() - beganMs;
     await clock.sleep(Math.max(LOOK_EVERY_MS, tookMs / LOOK_PART), signal);
@@ -148,13 +150,7 @@ export function endWhereRefused({ refusal, streams }: Standing): void {
   if (lackedScope !== null) throw new UserError(lackedScopeWords(lackedScope), 77);
 }
 
-/** What a backfill needs, alone or beside a daemon. */
-export interface BackfillJobParts extends Omit<BackfillWorkParts, 'notes'> {
-  readonly listen: (listener: (event: AppEvent) => void) => void;
-  readonly backfill: Pick<BackfillSettings, 'budgets'> & { sentMs(): readonly number[] };
-}
-
-interface BackfillParts extends BackfillJobParts, SessionParts {
+interface BackfillParts extends BackfillWorkParts, SessionParts {
   readonly context: EstimateParts['context'];
   readonly planning: Planning;
   readonly standing: Standing;
@@ -174,11 +170,9 @@ export async function runBackfill(
   args: BackfillArgs,
   signal: AbortSignal,
 ): Promise<BackfillSummary> {
-  const notes = createBackfillNotes(parts.context.clock);
-  parts.listen(notes.observe);
   const begun: Begun = { run: null };
   const works = [
-    async (stop: AbortSignal) => await ask({ ...parts, notes }, { args, begun }, stop),
+    async (stop: AbortSignal) => await ask(parts, { args, begun }, stop),
     async (stop: AbortSignal) => await (await untilBegun(parts, begun, stop)).toItsEnd(stop),
   ];
   const fill = async (both: AbortSignal): Promise<BackfillSummary> =>
@@ -198,7 +192,7 @@ interface Begun {
 
 /** Asks the API for what the planner decides on. @throws UserError where the key is refused. */
 async function ask(
-  parts: BackfillParts & { readonly notes: BackfillNotes },
+  parts: BackfillParts,
   { args, begun }: { args: BackfillArgs; begun: Begun },
   signal: AbortSignal,
 ): Promise<never> {
