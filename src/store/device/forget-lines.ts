@@ -1,9 +1,9 @@
 /**
- * The lines of a device, taken out of the log: whole blocks of its own, and single lines of blocks that hold those of
- * many (facts of devices, alerts, coverage).
+ * Removes the lines of a device from the log: the blocks that belong to it, and its lines in blocks that several devices
+ * share (facts of devices, alerts, coverage).
  *
- * Promise: a destination that stands in a block which loses lines stands behind the same line afterwards, and one that
- * has not acknowledged a line of the device keeps the block from being touched.
+ * Promise: when a block loses lines, each destination's position in it stays behind the same line. A block stays as it is
+ * while a destination has not acknowledged the device's lines in it.
  */
 import type Database from 'better-sqlite3';
 import { readLine } from '../../core/lines/line-reader.ts';
@@ -19,123 +19,162 @@ interface BlockRow {
   readonly bytes: bigint;
 }
 
-interface PlaceRow {
+interface PositionRow {
   readonly destination_id: bigint;
   readonly line: bigint;
 }
 
-/** What one step came to. */
+/** The result of one step. */
 interface LineStep {
-  /** The last block that was looked at; `null` behind the last one. */
+  /** The last block that was checked; `null` after the end of the log. */
   readonly at: number | null;
   readonly removed: number;
-  /** Whether some of its lines wait for a destination. Told at the end. */
+  /** Whether some of the device's lines wait for a destination. Set by the last step only. */
   readonly isWaiting: boolean;
+  /** How much of the log is done, 0 to 1. */
   readonly share: number;
 }
 
+/** Which lines to remove, and from where on. */
 interface LineOrder {
   readonly deviceId: string;
+  /** The last block that earlier steps have checked; 0 to start. */
   readonly after: number;
+  /** The destinations that must have acknowledged a line before it goes. */
   readonly configured: readonly number[];
 }
 
-/** The places of the lines that carry a device's tag. */
+/** The indexes of the lines that have a device's tag. */
 export function linesOf(lines: readonly string[], tag: string): number[] {
-  const places: number[] = [];
+  const indexes: number[] = [];
   lines.forEach((line, index) => {
     if (line.includes('device_id=') && readLine(line).tags.some(([key, value]) => key === 'device_id' && value === tag))
-      places.push(index);
+      indexes.push(index);
   });
-  return places;
+  return indexes;
 }
 
-/** Prepares it for an open database. Only inside a transaction. */
-export function createLineRemoval(
-  db: Database.Database,
-  limits: { rows: number; bytes: number },
-): { step(tag: string, order: LineOrder): LineStep } {
-  const next = db.prepare<[number], BlockRow>(
-    `SELECT seq, lane, device_id, lines, bytes FROM block WHERE seq > ? ORDER BY seq LIMIT ${limits.rows}`,
-  );
-  const end = db.prepare<[], bigint>('SELECT ifnull(max(seq), 0) FROM block').pluck();
-  const data = db.prepare<[bigint], Buffer>('SELECT data FROM block WHERE seq = ?').pluck();
-  const remove = db.prepare('DELETE FROM block WHERE seq = ?');
-  const rewrite = db.prepare('UPDATE block SET lines = ?, bytes = ?, data = ? WHERE seq = ?');
-  const own = db.prepare<[string], bigint>('SELECT 1 FROM block WHERE device_id = ? LIMIT 1').pluck();
-  const places = createPlaces(db);
-  /** The waiting ones of this walk; a walk that is gone on with after a start finds them at its end all the same. */
-  const waiting = new Set<string>();
+/** The prepared statements of the removal, and what it remembers between steps. */
+export interface LineRemoval {
+  readonly limits: { readonly rows: number; readonly bytes: number };
+  readonly next: Database.Statement<[number], BlockRow>;
+  readonly end: Database.Statement<[], bigint>;
+  readonly data: Database.Statement<[bigint], Buffer>;
+  readonly remove: Database.Statement<[bigint]>;
+  readonly rewrite: Database.Statement<[number, number, Buffer, bigint]>;
+  readonly own: Database.Statement<[string], bigint>;
+  readonly positions: ReturnType<typeof createBlockPositions>;
+  /**
+   * The devices of which this pass has found lines that a destination has not acknowledged. A pass that continues after
+   * a restart finds such lines at its end in any case.
+   */
+  readonly waiting: Set<string>;
+}
 
-  /** @returns how many lines went; `null` where they are not delivered yet. */
-  const take = (row: BlockRow, tag: string, configured: readonly number[]): number | null => {
-    if (row.device_id !== null) {
-      if (!places.areBehind(row, Number(row.lines) - 1, configured)) return null;
-      remove.run(row.seq);
-      places.leave(row, () => 0);
-      return Number(row.lines);
-    }
-    const lines = unpack(data.get(row.seq) ?? Buffer.alloc(0));
-    const doomed = linesOf(lines, tag);
-    const last = doomed.at(-1);
-    if (last === undefined) return 0;
-    if (!places.areBehind(row, last, configured)) return null;
-    const isDoomed = new Set(doomed);
-    const kept = lines.filter((_, index) => !isDoomed.has(index));
-    if (kept.length === 0) remove.run(row.seq);
-    else {
-      const packed = pack(kept);
-      rewrite.run(kept.length, packed.bytes, packed.data, row.seq);
-    }
-    places.leave(row, (line) => line - doomed.filter((at) => at < line).length);
-    return doomed.length;
-  };
-  const walk = (rows: readonly BlockRow[], tag: string, configured: readonly number[]) => {
-    const walked = { at: null as number | null, removed: 0, isWaiting: false };
-    let bytes = 0;
-    for (const row of rows) {
-      if (bytes > limits.bytes) break;
-      walked.at = Number(row.seq);
-      const taken = take(row, tag, configured);
-      walked.isWaiting ||= taken === null;
-      walked.removed += taken ?? 0;
-      bytes += Number(row.bytes);
-    }
-    return walked;
-  };
+/** Prepares the removal for an open database. */
+export function createLineRemoval(db: Database.Database, limits: { rows: number; bytes: number }): LineRemoval {
   return {
-    step: (tag, { deviceId, after, configured }) => {
-      if (after === 0) waiting.delete(deviceId);
-      const rows = next.all(after);
-      const last = rows.at(-1);
-      if (last === undefined) {
-        const isWaiting = waiting.has(deviceId) || own.get(deviceId) !== undefined;
-        return { at: null, removed: 0, isWaiting, share: 1 };
-      }
-      const candidates = rows.filter(({ device_id }) => device_id === null || device_id === deviceId);
-      const { at, removed, isWaiting } = walk(candidates, tag, configured);
-      if (isWaiting) waiting.add(deviceId);
-      // Behind the last candidate nothing of these rows is left to look at.
-      const reached = at === null || at === Number(candidates.at(-1)?.seq) ? Number(last.seq) : at;
-      return { at: reached, removed, isWaiting: false, share: reached / Math.max(reached, Number(end.get() ?? 0n)) };
-    },
+    limits,
+    next: db.prepare(
+      `SELECT seq, lane, device_id, lines, bytes FROM block WHERE seq > ? ORDER BY seq LIMIT ${limits.rows}`,
+    ),
+    end: db.prepare<[], bigint>('SELECT ifnull(max(seq), 0) FROM block').pluck(),
+    data: db.prepare<[bigint], Buffer>('SELECT data FROM block WHERE seq = ?').pluck(),
+    remove: db.prepare('DELETE FROM block WHERE seq = ?'),
+    rewrite: db.prepare('UPDATE block SET lines = ?, bytes = ?, data = ? WHERE seq = ?'),
+    own: db.prepare<[string], bigint>('SELECT 1 FROM block WHERE device_id = ? LIMIT 1').pluck(),
+    positions: createBlockPositions(db),
+    waiting: new Set(),
   };
 }
 
-/** Where destinations stand in a block. */
-function createPlaces(db: Database.Database) {
+/**
+ * Removes the lines of a device from the next blocks. Call it inside a transaction only.
+ *
+ * @param tag the `device_id` tag of the device's lines
+ */
+export function removeLines(removal: LineRemoval, tag: string, { deviceId, after, configured }: LineOrder): LineStep {
+  const { next, own, end, waiting } = removal;
+  if (after === 0) waiting.delete(deviceId);
+  const rows = next.all(after);
+  const last = rows.at(-1);
+  if (last === undefined) {
+    const isWaiting = waiting.has(deviceId) || own.get(deviceId) !== undefined;
+    return { at: null, removed: 0, isWaiting, share: 1 };
+  }
+  const candidates = rows.filter(({ device_id }) => device_id === null || device_id === deviceId);
+  const { at, removed, isWaiting } = removeFromBlocks(removal, candidates, tag, configured);
+  if (isWaiting) waiting.add(deviceId);
+  // After the last candidate, none of these rows is left to check.
+  const reached = at === null || at === Number(candidates.at(-1)?.seq) ? Number(last.seq) : at;
+  return { at: reached, removed, isWaiting: false, share: reached / Math.max(reached, Number(end.get() ?? 0n)) };
+}
+
+function removeFromBlocks(removal: LineRemoval, rows: readonly BlockRow[], tag: string, configured: readonly number[]) {
+  const done = { at: null as number | null, removed: 0, isWaiting: false };
+  let bytes = 0;
+  for (const row of rows) {
+    if (bytes > removal.limits.bytes) break;
+    done.at = Number(row.seq);
+    const removed =
+      row.device_id === null ? removeFromShared(removal, row, tag, configured) : removeBlock(removal, row, configured);
+    done.isWaiting ||= removed === null;
+    done.removed += removed ?? 0;
+    bytes += Number(row.bytes);
+  }
+  return done;
+}
+
+/** Removes a block that belongs to the device. @returns the number of lines; `null` if some are not acknowledged yet */
+function removeBlock({ remove, positions }: LineRemoval, row: BlockRow, configured: readonly number[]): number | null {
+  if (!positions.areBehind(row, Number(row.lines) - 1, configured)) return null;
+  remove.run(row.seq);
+  positions.leave(row, () => 0);
+  return Number(row.lines);
+}
+
+/**
+ * Removes the device's lines from a block with lines of many devices.
+ *
+ * @returns the number of lines; `null` if some are not acknowledged yet
+ */
+function removeFromShared(
+  { data, remove, rewrite, positions }: LineRemoval,
+  row: BlockRow,
+  tag: string,
+  configured: readonly number[],
+): number | null {
+  const lines = unpack(data.get(row.seq) ?? Buffer.alloc(0));
+  const doomed = linesOf(lines, tag);
+  const last = doomed.at(-1);
+  if (last === undefined) return 0;
+  if (!positions.areBehind(row, last, configured)) return null;
+  const isDoomed = new Set(doomed);
+  const kept = lines.filter((_, index) => !isDoomed.has(index));
+  if (kept.length === 0) remove.run(row.seq);
+  else {
+    const packed = pack(kept);
+    rewrite.run(kept.length, packed.bytes, packed.data, row.seq);
+  }
+  positions.leave(row, (line) => line - doomed.filter((at) => at < line).length);
+  return doomed.length;
+}
+
+/** Reads and moves the positions of destinations in a block. */
+function createBlockPositions(db: Database.Database) {
   const position = preparePosition(db);
-  const inside = db.prepare<[string, bigint], PlaceRow>(
+  const inside = db.prepare<[string, bigint], PositionRow>(
     'SELECT destination_id, line FROM position WHERE lane = ? AND block = ? AND line > 0',
   );
   const move = db.prepare('UPDATE position SET line = ? WHERE destination_id = ? AND lane = ?');
   return {
-    /** Whether all of them have acknowledged a line of a block. */
+    /** Whether all of the destinations have acknowledged a line of a block. */
     areBehind: ({ lane, seq }: BlockRow, line: number, destinations: readonly number[]): boolean =>
       destinations.every((id) => {
-        const place = position(id, lane);
-        return place.block > seq || (BigInt(place.block) === seq && place.line > line);
+        const at = position(id, lane);
+        return at.block > seq || (BigInt(at.block) === seq && at.line > line);
       }),
+    /** Moves the positions within a block to where their line is now. */
     leave: ({ lane, seq }: BlockRow, lineNow: (line: number) => number): void => {
       for (const { destination_id, line } of inside.all(lane, seq)) {
         move.run(lineNow(Number(line)), destination_id, lane);

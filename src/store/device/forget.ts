@@ -17,7 +17,7 @@ import { preparePosition } from '../archive/archive.ts';
 import { unpack } from '../archive/block-codec.ts';
 import type { QuarantineReader } from '../delivery/quarantine.ts';
 import type { Facts } from '../facts.ts';
-import { createLineRemoval, linesOf } from './forget-lines.ts';
+import { createLineRemoval, type LineRemoval, linesOf, removeLines } from './forget-lines.ts';
 
 /** What one step goes through: rows of the log, bytes of lines, free pages. */
 const STEP_ROWS = 2000;
@@ -57,7 +57,7 @@ interface Work {
   readonly db: Database.Database;
   readonly markers: ReturnType<typeof prepareMarkers>;
   readonly knowledge: KnowledgeRemoval;
-  readonly lines: ReturnType<typeof createLineRemoval>;
+  readonly lines: LineRemoval;
   readonly quarantine: QuarantineReader;
   readonly removeItem: Database.Statement<[number]>;
   readonly isListed: Database.Statement<[string], bigint>;
@@ -120,7 +120,7 @@ function step(work: Work, deviceId: string, configured: readonly number[]): Forg
   const { markers, lines } = work;
   const at = markers.get.get(deviceId);
   if (at === undefined) return { removed: NOTHING, state: 'done', share: 1 };
-  const block = lines.step(at.tag, { deviceId, after: Number(at.block), configured });
+  const block = removeLines(lines, at.tag, { deviceId, after: Number(at.block), configured });
   if (block.at !== null) {
     markers.moveBlock.run(block.at, deviceId);
     return { removed: { ...NOTHING, points: block.removed }, state: 'going-on', share: block.share };
