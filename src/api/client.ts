@@ -1,9 +1,10 @@
 /**
- * The API as the program asks it: one call, one understood answer or one `ApiFault`.
+ * The client of the vendor's API. Each call returns one parsed answer or throws one `ApiFault`.
  *
- * Promises: every attempt, retries included, passes the rate limiter and is booked before it is sent; only
- * `GET` is sent, only to the base URL; no wait that the server asked for is shortened; the key is in the header of the
- * request and nowhere else. A new endpoint is a target (`urls.ts`), a parser (`parse.ts`) and a line here.
+ * Promises: every attempt, retries included, passes the rate limiter and is booked before it is sent. The client sends
+ * only `GET`, and only to the base URL. It never shortens a wait that the server asked for. The key appears in the
+ * header of the request and nowhere else. A new endpoint needs a target (`urls.ts`), a parser (`parse.ts`) and a line
+ * here.
  */
 import { ApiFault, type ApiFaultKind, TransportError } from '../core/faults.ts';
 import type { Api, HttpAnswer, Purpose, Reply, Transport } from '../core/ports.ts';
@@ -29,25 +30,25 @@ export interface ApiClientOptions extends Pick<RateLimiterOptions, 'serverClock'
   readonly transport: Transport;
   /** Ends in `/external/v1`. */
   readonly baseUrl: string;
-  /** Asked for each request, so that a key can be replaced while the program runs. */
+  /** Called for each request, so that a key can be replaced while the program runs. */
   readonly key: () => string;
   readonly limiter: RateLimiter;
-  /** Called with what became of each attempt, before it is reported; `null` where there was no fault. */
+  /** Called with the fault of each attempt before it is reported; `null` if there was none. */
   readonly onDone?: ((fault: ApiFaultKind | null) => void) | undefined;
   /** Called before each wait for another attempt, with its length in ms. */
   readonly onRetry?: ((waitMs: number) => void) | undefined;
-  /** The largest page by the plan, as known now; `null` where it is not. */
+  /** The largest page that the plan allows; `null` while it is unknown. */
   readonly pageSize: () => number | null;
-  /** How often a request is tried again after a fault that may pass. */
+  /** How often a request is retried after a fault that may pass. */
   readonly retries?: number;
-  /** Of this program, for the `User-Agent`. */
+  /** The version of this program, for the `User-Agent` header. */
   readonly version?: string;
 }
 
 const DEFAULT_RETRIES = 4;
 const BACKOFF: BackoffPolicy = { baseMs: SECOND_MS, maxMs: 30 * SECOND_MS };
 
-/** What an answer is turned into. @throws ApiFault where it is not what was promised. */
+/** Converts a body to a value. @throws ApiFault if the body is not as documented */
 type Parse<T> = (body: unknown, request: string) => T;
 
 interface Ask<T> {
@@ -56,74 +57,92 @@ interface Ask<T> {
   readonly purpose: Purpose;
 }
 
+/** What a client works with. */
+interface Requester {
+  readonly options: ApiClientOptions;
+  readonly attempt: Attempt;
+  readonly pageSize: PageSize;
+}
+
 /**
- * The client.
+ * Creates the client.
  *
- * @throws UserError where the base URL is not that of this API.
+ * @throws UserError if the base URL is not that of this API
  */
 export function createApiClient(options: ApiClientOptions): Api {
-  const { clock, random, observe, retries = DEFAULT_RETRIES } = options;
-  const attempt = createAttempt(options);
-  const pageSize = createPageSize(options.pageSize);
-
-  /** Makes way for another try, or throws the fault where none can help. */
-  const beforeRetry = async (fault: ApiFault, failures: number, signal: AbortSignal): Promise<void> => {
-    const verdict = verdictOf(fault.kind);
-    if (verdict === 'stop' || failures > retries) throw fault;
-    const askedMs = fault.facts.waitMs ?? 0;
-    // The rate limiter holds back what the quota refused, for all requests alike.
-    const waitMs = verdict === 'wait' ? askedMs : backoffMs({ failures, policy: BACKOFF, random, askedMs });
-    const { kind, message, facts } = fault;
-    options.onRetry?.(waitMs);
-    observe({ type: 'request-retried', request: facts.request, fault: kind, attempt: failures, waitMs, message });
-    if (verdict === 'retry') await clock.sleep(waitMs, signal);
+  const client: Requester = {
+    options,
+    attempt: createAttempt(options),
+    pageSize: createPageSize(options.pageSize),
   };
-  const ask = async <T>(asked: Ask<T>, signal: AbortSignal): Promise<Reply<T>> => {
-    for (let failures = 1; ; failures += 1) {
-      const outcome = await attempt(asked, signal);
-      if (!(outcome instanceof ApiFault)) return outcome;
-      await beforeRetry(outcome, failures, signal);
-    }
-  };
-
-  const askPage = async <T>(
-    page: PageAsked,
-    asked: (limit: number) => Ask<T>,
-    signal: AbortSignal,
-  ): Promise<Reply<T>> => {
-    for (;;) {
-      const limit = pageSize.limitFor(page);
-      try {
-        const reply = await ask(asked(limit), signal);
-        pageSize.answered(limit);
-        return reply;
-      } catch (error) {
-        if (!isBadRequest(error) || !pageSize.refused(page, limit)) throw error;
-      }
-    }
-  };
-
   return {
-    account: async (purpose, signal) => await ask({ target: ACCOUNT, parse: parseAccount, purpose }, signal),
+    account: async (purpose, signal) => await ask(client, { target: ACCOUNT, parse: parseAccount, purpose }, signal),
     devices: async (cursor, purpose, signal) => {
       const asked = (limit: number) => ({ target: devicesTarget(limit, cursor), parse: parseDevicePage, purpose });
-      return await askPage({ list: 'devices', cursor }, asked, signal);
+      return await askPage(client, { list: 'devices', cursor }, asked, signal);
     },
     alerts: async (cursor, purpose, signal) => {
       const asked = (limit: number) => ({ target: alertsTarget(limit, cursor), parse: parseAlertPage, purpose });
-      return await askPage({ list: 'alerts', cursor }, asked, signal);
+      return await askPage(client, { list: 'alerts', cursor }, asked, signal);
     },
     alert: async (alertId, purpose, signal) =>
-      await ask({ target: alertTarget(alertId), parse: parseAlert, purpose }, signal),
+      await ask(client, { target: alertTarget(alertId), parse: parseAlert, purpose }, signal),
     telemetry: async (query, purpose, signal) => {
       const { deviceId, cursor } = query;
       const asked = (limit: number) => ({ target: telemetryTarget(limit, query), parse: parseTelemetryPage, purpose });
-      const reply = await askPage({ list: `telemetry ${deviceId} ${purpose.lane}`, cursor }, asked, signal);
+      const reply = await askPage(client, { list: `telemetry ${deviceId} ${purpose.lane}`, cursor }, asked, signal);
       const newest = newestOf(reply.value);
       if (newest !== null) options.serverClock.heardReading(newest);
       return reply;
     },
   };
+}
+
+/** Sends a request, and sends it again after faults that may pass. @throws ApiFault if none of the attempts succeeds */
+async function ask<T>({ options, attempt }: Requester, asked: Ask<T>, signal: AbortSignal): Promise<Reply<T>> {
+  for (let failures = 1; ; failures += 1) {
+    const outcome = await attempt(asked, signal);
+    if (!(outcome instanceof ApiFault)) return outcome;
+    await beforeRetry(options, outcome, failures, signal);
+  }
+}
+
+/** Reports a fault and waits until the request may be sent again. @throws ApiFault the fault, if no retry can help */
+async function beforeRetry(
+  { clock, random, observe, onRetry, retries = DEFAULT_RETRIES }: ApiClientOptions,
+  fault: ApiFault,
+  failures: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const verdict = verdictOf(fault.kind);
+  if (verdict === 'stop' || failures > retries) throw fault;
+  const askedMs = fault.facts.waitMs ?? 0;
+  // After a refusal of the quota the rate limiter makes all requests wait, so this one need not wait here.
+  const waitMs = verdict === 'wait' ? askedMs : backoffMs({ failures, policy: BACKOFF, random, askedMs });
+  const { kind, message, facts } = fault;
+  onRetry?.(waitMs);
+  observe({ type: 'request-retried', request: facts.request, fault: kind, attempt: failures, waitMs, message });
+  if (verdict === 'retry') await clock.sleep(waitMs, signal);
+}
+
+/** Requests a page, and requests it once more with a smaller `limit` if the service refuses the larger one. */
+async function askPage<T>(
+  client: Requester,
+  page: PageAsked,
+  asked: (limit: number) => Ask<T>,
+  signal: AbortSignal,
+): Promise<Reply<T>> {
+  const { pageSize } = client;
+  for (;;) {
+    const limit = pageSize.limitFor(page);
+    try {
+      const reply = await ask(client, asked(limit), signal);
+      pageSize.answered(limit);
+      return reply;
+    } catch (error) {
+      if (!isBadRequest(error) || !pageSize.refused(page, limit)) throw error;
+    }
+  }
 }
 
 function isBadRequest(error: unknown): boolean {
@@ -138,7 +157,10 @@ function newestOf({ readings }: TelemetryPage): EpochNs | null {
 
 type Attempt = <T>(asked: Ask<T>, signal: AbortSignal) => Promise<Reply<T> | ApiFault>;
 
-/** One attempt: through the rate limiter, over the wire, understood and completed. */
+/**
+ * Prepares single attempts: each waits for the rate limiter, sends the request, parses the answer and completes the
+ * booking.
+ */
 function createAttempt(options: ApiClientOptions): Attempt {
   const { limiter, serverClock, clock, observe, transport } = options;
   const urlOf = createUrls(options.baseUrl);
@@ -181,7 +203,7 @@ function createAttempt(options: ApiClientOptions): Attempt {
   };
 }
 
-/** A key as it can stand in a header. One that cannot is never sent, and never quoted. */
+/** Checks that a key is usable in a header. Another key is neither sent nor quoted. @throws ApiFault `unauthorized` */
 function readKey(key: string, request: string): string {
   if (/^[\x21-\x7e]+$/.test(key)) return key;
   const words = key === '' ? 'there is no key' : 'the key has characters that no key has';
@@ -192,7 +214,7 @@ function isFromApi(meaning: Classified): boolean {
   return meaning.kind === 'ok' || meaning.fault.kind !== 'server-fault';
 }
 
-/** The fault behind an error; `null` for an abort or a mistake of this program. */
+/** The fault that an error stands for; `null` for an abort or a bug of this program. */
 function toFault(error: unknown, request: string, status: number | null): ApiFault | null {
   if (error instanceof ApiFault) return error;
   if (!(error instanceof TransportError)) return null;
@@ -200,45 +222,49 @@ function toFault(error: unknown, request: string, status: number | null): ApiFau
   return new ApiFault(kind, `${request}: ${error.message}`, { request, ...(status === null ? {} : { status }) });
 }
 
-/** The default of the API (document, "Pagination"), and the most that it accepts. */
+/** The default page size of the API (its document, "Pagination") and the largest that it accepts. */
 const DEFAULT_SIZE = 50;
 const MAX_SIZE = 200;
 
-/** After so many answers the large pages are tried again; doubled each time that they are refused once more. */
+/** Large pages are tried again after this many answers; the number doubles each time that they are refused again. */
 const TRY_AGAIN_AFTER = 5;
 const TRY_AGAIN_AT_MOST = 2000;
 
-/** A page to be asked for: of which list, and whether it goes on from an earlier one. */
+/** A page to request: from which list, and where it continues. */
 interface PageAsked {
-  /** One chain of cursors at a time is read by each name. */
+  /** The name of the list. Only one chain of cursors is read under a name at a time. */
   readonly list: string;
   readonly cursor: Cursor | null;
 }
 
 interface PageSize {
-  /** The `limit` to ask with. */
+  /** Returns the `limit` for the next request of a page, and keeps it for the chain of cursors. */
   limitFor(page: PageAsked): number;
-  /** Takes in that a request with this `limit` was answered. */
+  /** Records that a request with this `limit` was answered. */
   answered(limit: number): void;
-  /** Takes in that it was refused as a bad request. @returns whether a smaller page is worth a try. */
+  /**
+   * Records that a request with this `limit` was refused as a bad request.
+   *
+   * @returns whether to try a smaller page
+   */
   refused(page: PageAsked, limit: number): boolean;
 }
 
 /**
- * How many records to ask for in a page: as many as the plan allows, and fewer where the service refuses that.
+ * Decides how many records to request in a page: as many as the plan allows, and fewer if the service refuses that.
  *
- * The plan publishes the largest page, but a key may not be allowed to read it, and it may have shrunk since it was
- * read; what becomes of a larger `limit` is not documented ("refused or clamped"). So a first page that is refused is
- * asked for once more with the documented default. The limit may not have been at fault: larger pages are tried again
- * after a while. Within a chain of cursors the limit stays what it was on the first page ("the other parameters must be
- * kept the same from page to page").
+ * The plan publishes the largest page, but a key may not be allowed to read the plan, and the value may have shrunk
+ * since. The document leaves open what happens to a larger `limit` ("refused or clamped"). So a first page that is
+ * refused is requested once more with the documented default. Because the limit may not have been the cause, larger
+ * pages are tried again after a while. Within a chain of cursors the limit stays as it was on the first page ("the other
+ * parameters must be kept the same from page to page").
  *
- * @param planned the largest page by the plan, as known now; `null` where it is not.
+ * @param planned returns the largest page that the plan allows; `null` while it is unknown
  */
 export function createPageSize(planned: () => number | null): PageSize {
   let smallFor = 0;
   let patience = TRY_AGAIN_AFTER;
-  /** The limit of the chain that each list is read by. */
+  /** The limit of the current chain of cursors, by list. */
   const chains = new Map<string, number>();
   const largest = (): number => Math.max(1, Math.min(MAX_SIZE, Math.trunc(planned() ?? MAX_SIZE) || 1));
   const first = (): number => (smallFor > 0 ? Math.min(DEFAULT_SIZE, largest()) : largest());
@@ -255,7 +281,7 @@ export function createPageSize(planned: () => number | null): PageSize {
     refused: ({ cursor }, limit) => {
       if (cursor !== null) return false;
       if (limit <= DEFAULT_SIZE) {
-        // Refused all the same: the size was not at fault.
+        // The default size is refused as well, so the size was not the cause.
         smallFor = 0;
         patience = TRY_AGAIN_AFTER;
         return false;

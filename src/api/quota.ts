@@ -1,156 +1,180 @@
 /**
- * When the next request may be sent, so that the workspace's quota is shared and no refusal is provoked.
+ * Decides when the next request may be sent.
  *
- * Promises: within any rolling minute and any rolling day no more requests than the share; nothing before a wait that
- * the server asked for is over; what the server says makes it slower than that, never faster. Even pacing with a burst
- * of three makes the kind of the server's windows (fixed, sliding, bucket) irrelevant; that a refused request counts
- * here as well makes it irrelevant whether it costs the server's quota.
+ * Promises: any rolling minute and any rolling day contain at most the configured share of the plan's requests. No
+ * request is sent before a wait that the server asked for is over. Headers slow requests down; they never speed them up.
  *
- * All times are milliseconds of one monotonic clock, given by the caller. There is no input or output here.
+ * Requests are spaced evenly, with a burst of three, so that it does not matter whether the server counts by fixed
+ * windows, sliding windows or a token bucket. Refused requests count here, so that it does not matter whether they count
+ * at the server.
+ *
+ * The state is a record; the functions below read or change it. All times are milliseconds of one monotonic clock that
+ * the caller reads. This file does no input or output.
  */
 
 import type { Random } from '../core/ports.ts';
-import type { PlanFigures, Turn, WindowFigures } from '../core/quota.ts';
-import { createSendLog } from '../core/quota.ts';
+import { createSendLog, type PlanFigures, type SendLog, type Turn, type WindowFigures } from '../core/quota.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { type ThrottleState, throttledTurn, transition, UNTHROTTLED, waitAfter } from './throttle.ts';
 import { type AnswerFacts, isPlanDoubted, NOTHING_SAID, readHeaders, underNewPlan, type Windows } from './windows.ts';
 
+/** The usage of both windows, and when the next request may go. */
 interface QuotaFigures {
   readonly minute: WindowFigures;
   readonly day: WindowFigures;
-  /** When the next request may go; a time that has passed means now. */
+  /** When the next request may go; a time in the past means now. */
   readonly turn: Turn;
 }
 
-export interface Quota {
-  /** Takes the plan as known now; `null` while it is not. */
-  setPlan(plan: PlanFigures | null): void;
-  /** Replaces what is known of earlier requests: their times, ascending. */
-  load(sentMs: readonly number[]): void;
-  /** Keeps a wait from before a restart. */
-  blockUntil(untilMs: number): void;
-  /** When the next request may go. */
-  turn(): Turn;
-  /** Counts a request. */
-  sent(nowMs: number): void;
-  /** Takes in what an answer says of the quota. @returns until when nothing may be sent, where it asked for a wait, else `null`. */
-  answered(facts: AnswerFacts): number | null;
-  /** Whether the answers speak of another plan than the one that is known: the account should be read. */
-  isPlanDoubted(): boolean;
-  /** How it stands, by the plan that was set last or by another one. Changes nothing. */
-  figures(nowMs: number, plan?: PlanFigures | null): QuotaFigures;
-}
-
 const BURST = 3;
-/** What is assumed where no limit is known, and the most that a header alone is believed. */
+/** The limit per minute while no limit is known, and the highest limit that is believed without a plan. */
 const UNKNOWN_PER_MINUTE = 10;
 const UNKNOWN_PER_MINUTE_AT_MOST = 30;
-/** Where the share leaves less room than a burst takes, what arrives closer together than it left would be too much. */
+/** How much closer together requests may arrive than they were sent. It counts where the share leaves no spare burst. */
 const TRAVEL_MS = 2 * SECOND_MS;
-/** What whoever waits may be early by, and what one request takes longer to arrive than another as a rule. */
+/** How early a timer may fire, and how much the travel times of two requests usually differ. */
 const EARLY_MS = 250;
-/** The longest block that can have been asked for, jitter included: more than that is a clock that was wrong. */
+/** The longest wait that a server can have asked for, jitter included. A longer one comes from a clock that was wrong. */
 export const LONGEST_BLOCK_MS = 25 * HOUR_MS + 10 * SECOND_MS;
 
-interface QuotaOptions {
+export interface QuotaOptions {
   /** The part of the plan's limits that may be used: above 0, at most 1. */
   readonly share: number;
   readonly random: Random;
-  /** How often the account was read: a plan that is read again and is the same is no longer doubted. */
+  /** How often the account was read. Reading the same plan again removes a doubt about it. */
   readonly planReadings?: () => number;
 }
 
-/** The plan, and what answers have said under it. */
+/** The plan, and what answers have shown since it is known. */
 interface Terms {
   readonly plan: PlanFigures | null;
   readonly windows: Windows;
   readonly throttle: ThrottleState;
 }
 
-/** A quota of which nothing is known and nothing is spent. */
-export function createQuota({ share, random, planReadings = () => 0 }: QuotaOptions): Quota {
-  const log = createSendLog(DAY_MS + TRAVEL_MS);
-  let terms: Terms = { plan: null, windows: NOTHING_SAID, throttle: UNTHROTTLED };
-  let blockedUntilMs = Number.NEGATIVE_INFINITY;
-  let lastSentMs = Number.NEGATIVE_INFINITY;
+/** What is known of the quota. The functions below change it in place. */
+export interface Quota {
+  readonly share: number;
+  readonly random: Random;
+  readonly planReadings: () => number;
+  /** The requests of the last day. */
+  readonly log: SendLog;
+  terms: Terms;
+  /** Until when the server has asked to send nothing. */
+  blockedUntilMs: number;
+  lastSentMs: number;
   /** The "theoretical arrival time" of the generic cell rate algorithm. */
-  let arrivalMs = Number.NEGATIVE_INFINITY;
+  arrivalMs: number;
+}
 
-  const turnBy = (by: Terms): Turn => {
-    const every = intervalMs(by, share);
-    const burst = by.plan?.perMinute == null ? 1 : BURST;
-    const minute = ceilingOf(minuteLimit(by), share, MINUTE_MS);
-    const day = ceilingOf(dayLimit(by), share, DAY_MS);
-    return latest([
-      // A pace that has become faster counts at once: never later than one interval after the last request.
-      { atMs: Math.min(arrivalMs - (burst - 1) * every, lastSentMs + every), reason: 'pace' },
-      { atMs: log.freeAtMs(minute.cap, minute.windowMs), reason: 'minute' },
-      { atMs: log.freeAtMs(day.cap, day.windowMs), reason: 'day' },
-      throttledTurn(by.throttle, lastSentMs),
-      { atMs: blockedUntilMs, reason: 'asked' },
-    ]);
-  };
-
+/** A quota without a plan and without requests. */
+export function createQuota({ share, random, planReadings = () => 0 }: QuotaOptions): Quota {
   return {
-    setPlan(plan) {
-      terms = underPlan(terms, plan);
-    },
-    load: (sentMs) => log.load(sentMs),
-    blockUntil(untilMs) {
-      blockedUntilMs = Math.max(blockedUntilMs, untilMs);
-    },
-    turn: () => turnBy(terms),
-    sent(nowMs) {
-      log.add(nowMs);
-      // The first one after a pause goes alone: whoever waited meanwhile must not all follow at once.
-      const isProbe = lastSentMs < Math.max(blockedUntilMs, terms.throttle.pausedUntilMs);
-      arrivalMs = Math.max(arrivalMs, nowMs) + intervalMs(terms, share) * (isProbe ? BURST : 1);
-      lastSentMs = nowMs;
-    },
-    answered(facts) {
-      const { plan } = terms;
-      const context = { plan, share, planReadings: planReadings(), spent: log.count };
-      const { windows, events } = readHeaders(terms.windows, facts, context);
-      const throttle = withStatus(events.reduce(transition, terms.throttle), facts);
-      terms = { plan, windows, throttle };
-      const askedMs = askedWait(facts);
-      if (askedMs === null) return null;
-      blockedUntilMs = Math.max(blockedUntilMs, facts.nowMs + waitAfter(throttle, askedMs, random));
-      return blockedUntilMs;
-    },
-    isPlanDoubted: () => isPlanDoubted(terms.windows, planReadings()),
-    figures(nowMs, plan = terms.plan) {
-      const by = underPlan(terms, plan);
-      const { limits, others } = by.windows;
-      const [ofMinute, ofDay] = [minuteLimit(by), dayLimit(by)];
-      return {
-        minute: {
-          limit: by.plan?.perMinute == null && limits.seen === null ? null : ofMinute,
-          budget: ceilingOf(ofMinute, share, MINUTE_MS).cap,
-          spent: log.count(nowMs, MINUTE_MS),
-          others: others.minute,
-        },
-        day: {
-          limit: finite(ofDay),
-          budget: finite(ceilingOf(ofDay, share, DAY_MS).cap),
-          spent: log.count(nowMs, DAY_MS),
-          others: others.day,
-        },
-        turn: turnBy(by),
-      };
-    },
+    share,
+    random,
+    planReadings,
+    log: createSendLog(DAY_MS + TRAVEL_MS),
+    terms: { plan: null, windows: NOTHING_SAID, throttle: UNTHROTTLED },
+    blockedUntilMs: Number.NEGATIVE_INFINITY,
+    lastSentMs: Number.NEGATIVE_INFINITY,
+    arrivalMs: Number.NEGATIVE_INFINITY,
   };
 }
 
-/** The same under a plan: what was said under another one is void. */
+/** Sets the plan; `null` while it is unknown. A plan with other limits voids what the headers said under the old one. */
+export function setPlan(quota: Quota, plan: PlanFigures | null): void {
+  quota.terms = underPlan(quota.terms, plan);
+}
+
+/** Blocks requests until a time. A block that lasts longer already stays. */
+export function blockUntil(quota: Quota, untilMs: number): void {
+  quota.blockedUntilMs = Math.max(quota.blockedUntilMs, untilMs);
+}
+
+/** When the next request may go under the plan that was set last. Changes nothing. */
+export function nextTurn(quota: Quota): Turn {
+  return turnUnder(quota, quota.terms);
+}
+
+function turnUnder({ log, share, arrivalMs, lastSentMs, blockedUntilMs }: Quota, terms: Terms): Turn {
+  const every = intervalMs(terms, share);
+  const burst = terms.plan?.perMinute == null ? 1 : BURST;
+  const minute = ceilingOf(minuteLimit(terms), share, MINUTE_MS);
+  const day = ceilingOf(dayLimit(terms), share, DAY_MS);
+  return latest([
+    // A shorter interval counts at once: the next request goes at most one interval after the last one.
+    { atMs: Math.min(arrivalMs - (burst - 1) * every, lastSentMs + every), reason: 'pace' },
+    { atMs: log.freeAtMs(minute.cap, minute.windowMs), reason: 'minute' },
+    { atMs: log.freeAtMs(day.cap, day.windowMs), reason: 'day' },
+    throttledTurn(terms.throttle, lastSentMs),
+    { atMs: blockedUntilMs, reason: 'asked' },
+  ]);
+}
+
+/** Counts a request that is sent now. */
+export function noteSent(quota: Quota, nowMs: number): void {
+  const { log, terms, share, lastSentMs, blockedUntilMs } = quota;
+  log.add(nowMs);
+  // The first request after a pause goes alone: the others that have waited must not follow at once.
+  const isProbe = lastSentMs < Math.max(blockedUntilMs, terms.throttle.pausedUntilMs);
+  quota.arrivalMs = Math.max(quota.arrivalMs, nowMs) + intervalMs(terms, share) * (isProbe ? BURST : 1);
+  quota.lastSentMs = nowMs;
+}
+
+/**
+ * Records what an answer says about the quota.
+ *
+ * @returns until when nothing may be sent, if the answer asked for a wait; otherwise `null`
+ */
+export function noteAnswer(quota: Quota, facts: AnswerFacts): number | null {
+  const { share, log, random, planReadings } = quota;
+  const { plan, windows: known, throttle: before } = quota.terms;
+  const context = { plan, share, planReadings: planReadings(), spent: log.count };
+  const { windows, events } = readHeaders(known, facts, context);
+  const throttle = withStatus(events.reduce(transition, before), facts);
+  quota.terms = { plan, windows, throttle };
+  const askedMs = askedWait(facts);
+  if (askedMs === null) return null;
+  blockUntil(quota, facts.nowMs + waitAfter(throttle, askedMs, random));
+  return quota.blockedUntilMs;
+}
+
+/** Whether the headers show a limit that the known plan does not have, so that the account should be read. */
+export function isQuotaDoubted({ terms, planReadings }: Quota): boolean {
+  return isPlanDoubted(terms.windows, planReadings());
+}
+
+/** The usage of both windows under the given plan, by default the one that was set last. Changes nothing. */
+export function quotaFigures(quota: Quota, nowMs: number, plan: PlanFigures | null = quota.terms.plan): QuotaFigures {
+  const { share, log } = quota;
+  const terms = underPlan(quota.terms, plan);
+  const { limits, others } = terms.windows;
+  const [ofMinute, ofDay] = [minuteLimit(terms), dayLimit(terms)];
+  return {
+    minute: {
+      limit: terms.plan?.perMinute == null && limits.seen === null ? null : ofMinute,
+      budget: ceilingOf(ofMinute, share, MINUTE_MS).cap,
+      spent: log.count(nowMs, MINUTE_MS),
+      others: others.minute,
+    },
+    day: {
+      limit: finite(ofDay),
+      budget: finite(ceilingOf(ofDay, share, DAY_MS).cap),
+      spent: log.count(nowMs, DAY_MS),
+      others: others.day,
+    },
+    turn: turnUnder(quota, terms),
+  };
+}
+
+/** The terms under a plan. Under a plan with other limits, what the headers have said so far is void. */
 function underPlan(terms: Terms, plan: PlanFigures | null): Terms {
   const { plan: before, windows, throttle } = terms;
   if (plan?.perMinute === before?.perMinute && plan?.perDay === before?.perDay) return terms;
   return { plan, windows: underNewPlan(windows), throttle: transition(throttle, { kind: 'new-plan' }) };
 }
 
-/** What the status of an answer means. Requests that were under way at a refusal are refused with it: that is one. */
+/** Applies the status of an answer. Refusals of requests that were sent before the last refusal count as one with it. */
 function withStatus(throttle: ThrottleState, facts: AnswerFacts): ThrottleState {
   const { status, sentMs, nowMs } = facts;
   if (status === null) return throttle;
@@ -159,7 +183,7 @@ function withStatus(throttle: ThrottleState, facts: AnswerFacts): ThrottleState 
   return transition(throttle, { kind: 'refused', nowMs, waitMs: askedWait(facts) ?? 0 });
 }
 
-/** The wait that an answer asks for: a refusal always asks for one. */
+/** The wait that an answer asks for, in ms; `null` for none. A refusal always asks for one. */
 function askedWait({ status, waitMs }: AnswerFacts): number | null {
   return status === 429 ? (waitMs ?? MINUTE_MS) : waitMs;
 }
@@ -174,13 +198,13 @@ function dayLimit({ plan, windows }: Terms): number {
   return windows.limits.day ?? plan?.perDay ?? Infinity;
 }
 
-/** The even pace: the time from one request to the next. */
+/** The time from one request to the next when requests are spaced evenly, in ms. */
 function intervalMs(terms: Terms, share: number): number {
   const { cap, windowMs } = ceilingOf(minuteLimit(terms), share, MINUTE_MS);
   return windowMs / (cap * terms.throttle.factor);
 }
 
-/** The share of a limit, at least one request, and the window over which it is counted. */
+/** Our share of a limit (at least one request), and the window in which it is counted. */
 function ceilingOf(
   limit: number,
   share: number,

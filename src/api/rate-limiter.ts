@@ -1,13 +1,13 @@
 /**
- * The rate limiter that every request passes: it waits for its turn, is booked, and only then may be sent.
+ * The rate limiter. Every request waits in it for its turn and is booked in the ledger before it is sent.
  *
- * Promises: no request without a booking; the ceilings hold across restarts, because what the ledger knows is loaded
- * first; a wait that the server asked for is kept in the ledger before anything else happens. Among those that wait the
- * higher lane goes first, and within a lane the one that came first. Waits count on the monotonic clock: a wall clock
- * that jumps changes nothing.
+ * Promises: no request is sent without a booking. The limits hold across restarts, because the bookings of the last day
+ * are read from the ledger first. A wait that the server asks for is stored in the ledger before anything else happens.
+ * The higher lane goes first, and within a lane the request that came first. Waits are counted on the monotonic clock,
+ * so a jump of the wall clock changes nothing.
  *
- * Until the server's time and the plan are known, one request is under way at a time. The local clock may be wrong
- * then, and with it the age of everything that was booked before; with the first `Date` the ledger is read again.
+ * Until the server's time and the plan are known, only one request is under way at a time: the local clock may be wrong,
+ * and with it the age of all earlier bookings. The first `Date` header makes the limiter read the ledger again.
  */
 
 import type { Observe } from '../core/events.ts';
@@ -17,13 +17,24 @@ import type { Clock, Ledger, Purpose, Random, RequestLane } from '../core/ports.
 import type { PlanFigures, WaitReason, WindowFigures } from '../core/quota.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import { DAY_MS, type EpochMs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
-import { createQuota, LONGEST_BLOCK_MS } from './quota.ts';
-import { createRequestQueue, LEAST_WAIT_MS } from './request-queue.ts';
+import {
+  blockUntil,
+  createQuota,
+  isQuotaDoubted,
+  LONGEST_BLOCK_MS,
+  nextTurn,
+  noteAnswer,
+  noteSent,
+  type Quota,
+  quotaFigures,
+  setPlan,
+} from './quota.ts';
+import { createRequestQueue, LEAST_WAIT_MS, passQueue, type RequestQueue, runQueue } from './request-queue.ts';
 import type { AnswerFacts } from './windows.ts';
 
 export interface RateLimiterOptions {
   readonly ledger: Ledger;
-  /** The plan as known now; asked again and again, so that a new plan counts at once. */
+  /** The plan as known now. It is called for every request, so that a new plan counts at once. */
   readonly plan: () => PlanFigures | null;
   /** How often the account was read. */
   readonly planReadings?: () => number;
@@ -35,47 +46,51 @@ export interface RateLimiterOptions {
   readonly serverClock: ServerClock;
   readonly random: Random;
   readonly observe: Observe;
-  /** Called at each look at those who wait: see `RequestQueueOptions`. */
-  readonly onLook?: (restMs: number | null) => void;
-  /** Called for every request that is booked, at once. */
+  /** Called at each check of the queue: see `RequestQueueOptions`. */
+  readonly onCheck?: (sleepMs: number | null) => void;
+  /** Called for every request, right after its booking. */
   readonly onBooked?: (purpose: Purpose) => void;
-  /** Called where requests begin to wait for longer than the pace makes them; `untilMs` in server time. */
+  /** Called when requests begin to wait for longer than even spacing explains; `untilMs` in server time. */
   readonly onWait?: (untilMs: EpochMs, reason: WaitReason) => void;
-  /** Called where the API begins to speak of a limit that the plan does not have. */
+  /** Called when the API begins to report a limit that the plan does not have. */
   readonly onPlanDoubted?: () => void;
 }
 
-/** What became of a request that was let through. */
+/** The outcome of a request that the limiter has let through. */
 interface Answered extends Omit<AnswerFacts, 'sentMs' | 'nowMs'> {
   readonly requestId: number;
   readonly fault: ApiFaultKind | null;
 }
 
-/** The quota as it stands: for the status page and for whoever plans. */
+/** The usage of the quota, for the status page and the planner. */
 export interface RateLimiterFigures {
   readonly minute: WindowFigures;
   readonly day: WindowFigures;
-  /** Until when the next request has to wait, in server time; `null` where it may go now. */
+  /** Until when the next request has to wait, in server time; `null` if it may go now. */
   readonly waitingUntilMs: EpochMs | null;
-  /** What it has to wait for; `null` where it may go now. */
+  /** What it waits for; `null` if it may go now. */
   readonly waitingFor: WaitReason | null;
 }
 
 export interface RateLimiter {
   /**
-   * Waits for a turn and books the request. Each id that this gives has to come back through `answered`.
+   * Waits for a turn and books the request. Each id that it returns must be passed to `answered` later.
    *
-   * @returns the id of the booking. Rejects with the signal's reason when that aborts first.
+   * @returns the id of the booking
+   * @throws the signal's reason when that aborts first
    */
   acquire(purpose: Purpose, signal: AbortSignal): Promise<number>;
-  /** Resolves when a request could go at once and nobody waits: for whoever decides then what to ask. Books nothing. */
+  /**
+   * Resolves when a request could go at once and no other waits, so that the caller can decide then what to request.
+   * It books nothing.
+   */
   untilTurn(signal: AbortSignal): Promise<void>;
-  /** Completes a booking and takes in what the answer says of the quota. */
+  /** Completes a booking and records what the answer says about the quota. */
   answered(answer: Answered): void;
   figures(): RateLimiterFigures;
 }
 
-/** Higher first: the order of `RequestLane`. */
+/** A higher number goes first; the order is that of `RequestLane`. */
 const PRIORITIES: Readonly<Record<RequestLane, number>> = {
   live: 5,
   alerts: 4,
@@ -85,102 +100,134 @@ const PRIORITIES: Readonly<Record<RequestLane, number>> = {
   sweep: 0,
 };
 
-/** The account is one request an hour, and what all others go by. */
+/** The account is one request an hour, and all other requests depend on it. */
+const ACCOUNT_PRIORITY = 6;
+/** The priority of `untilTurn`: all requests that are known already go first. */
+const LAST_PRIORITY = -1;
+
 function priorityOf({ lane, stream }: Purpose): number {
   return stream === 'account' ? ACCOUNT_PRIORITY : PRIORITIES[lane];
 }
 
-const ACCOUNT_PRIORITY = 6;
-/** Whoever has yet to decide lets all others go first. */
-const LAST_PRIORITY = -1;
-
 const DEFAULT_CONCURRENCY = 4;
 const SLEEP_WITHOUT_PLAN_MS = 250;
-/** Shorter waits are the pace, and not worth reporting. */
+/** A shorter wait is ordinary spacing and is not reported. */
 const REPORTED_FROM_MS = 3000;
 
-/** Opens the rate limiter: reads from the ledger what is spent and what is blocked. */
-export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
-  const { ledger, clock, serverClock, concurrency = DEFAULT_CONCURRENCY } = options;
-  const quota = createQuota(options);
-  const accounting = createAccounting(options);
-  /** When the requests that are under way were sent, by the monotonic clock. */
-  const underWay = new Map<number, number>();
-  let wasDoubted = false;
+/** What a rate limiter works with and remembers. */
+interface LimiterState {
+  readonly options: RateLimiterOptions;
+  readonly quota: Quota;
+  readonly accounting: Accounting;
+  /** When each request that is under way was sent, by the monotonic clock. */
+  readonly underWay: Map<number, number>;
+  wasPlanDoubted: boolean;
+}
 
-  const load = (): void => {
-    const { sentMs, blockedUntilMs } = accounting.read();
-    quota.load(sentMs);
-    if (blockedUntilMs !== null) quota.blockUntil(blockedUntilMs);
+/** Opens the rate limiter: reads the bookings and the wait of before from the ledger. */
+export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
+  const state: LimiterState = {
+    options,
+    quota: createQuota(options),
+    accounting: createAccounting(options),
+    underWay: new Map(),
+    wasPlanDoubted: false,
   };
-  const queue = createRequestQueue({
+  const queue = createRequestQueue(queueOptions(state));
+  loadLedger(state);
+  return {
+    acquire: async (purpose, signal) => await acquire(state, queue, purpose, signal),
+    untilTurn: async (signal) => await passQueue(queue, () => {}, LAST_PRIORITY, signal),
+    answered: (answer) => complete(state, queue, answer),
+    figures: () => figuresOf(state),
+  };
+}
+
+/** How the queue asks the limiter for room and for the next turn. */
+function queueOptions(state: LimiterState): RequestQueue['options'] {
+  const { options, quota, accounting, underWay } = state;
+  const { plan, clock, serverClock, concurrency = DEFAULT_CONCURRENCY, onCheck } = options;
+  return {
     clock,
-    hasRoom: () => underWay.size < (options.plan() !== null && isTimeKnown(serverClock) ? concurrency : 1),
-    turn: () => {
-      quota.setPlan(options.plan());
-      return quota.turn();
-    },
-    onLook: options.onLook,
-    // There is no event for a plan that becomes known, and the first requests should not wait for long.
-    longestSleepMs: () => (options.plan() === null ? SLEEP_WITHOUT_PLAN_MS : MINUTE_MS),
+    hasRoom: () => underWay.size < (plan() !== null && isTimeKnown(serverClock) ? concurrency : 1),
+    beforeTurn: () => setPlan(quota, plan()),
+    turn: () => nextTurn(quota),
+    onCheck,
+    // Nothing reports that the plan has become known, and the first requests should not wait for long.
+    longestSleepMs: () => (plan() === null ? SLEEP_WITHOUT_PLAN_MS : MINUTE_MS),
     onWait: (waitMs, reason) => {
       const untilMs = Math.ceil(accounting.nowMs() + waitMs);
       if (waitMs > REPORTED_FROM_MS) reportWait(options, untilMs, reason);
     },
-  });
-  const book = (purpose: Purpose): number => {
-    const atMs = accounting.nowMs();
-    const requestId = ledger.book(atMs, purpose);
-    accounting.booked(atMs);
-    underWay.set(requestId, clock.monoMs());
-    quota.sent(clock.monoMs());
-    options.onBooked?.(purpose);
+  };
+}
+
+/** Reads the bookings and the wait that still counts from the ledger. */
+function loadLedger({ accounting, quota }: LimiterState): void {
+  const { sentMs, blockedUntilMs } = accounting.read();
+  quota.log.load(sentMs);
+  if (blockedUntilMs !== null) blockUntil(quota, blockedUntilMs);
+}
+
+async function acquire(
+  state: LimiterState,
+  queue: RequestQueue,
+  purpose: Purpose,
+  signal: AbortSignal,
+): Promise<number> {
+  let requestId: number | null = null;
+  const go = (): number => {
+    requestId = book(state, purpose);
     return requestId;
   };
-  const answered = (answer: Answered): void => {
-    const nowMs = clock.monoMs();
-    const sentMs = underWay.get(answer.requestId) ?? nowMs;
-    underWay.delete(answer.requestId);
-    const blockedMs = quota.answered({ ...answer, sentMs, nowMs });
-    const isDoubted = quota.isPlanDoubted();
-    if (isDoubted && !wasDoubted) reportDoubt(options, answer.limit ?? 0);
-    wasDoubted = isDoubted;
-    try {
-      if (blockedMs !== null) ledger.block(Math.ceil(accounting.nowMs() + blockedMs - nowMs));
-      ledger.recordOutcome(answer.requestId, { status: answer.status, fault: answer.fault });
-      if (accounting.isStale()) load();
-    } finally {
-      // Whatever becomes of the ledger, nobody waits for a place that is free.
-      queue.check();
-    }
-  };
+  try {
+    return await passQueue(queue, go, priorityOf(purpose), signal);
+  } catch (error) {
+    // The signal aborted in the moment of the booking: the request will not be sent.
+    if (requestId !== null) complete(state, queue, { ...NOTHING, requestId });
+    throw error;
+  }
+}
 
-  load();
-  return {
-    async acquire(purpose, signal) {
-      let requestId: number | null = null;
-      const go = (): number => {
-        requestId = book(purpose);
-        return requestId;
-      };
-      try {
-        return await queue.pass(go, priorityOf(purpose), signal);
-      } catch (error) {
-        // Aborted in the moment in which it was booked: it will not be sent.
-        if (requestId !== null) answered({ ...NOTHING, requestId });
-        throw error;
-      }
-    },
-    untilTurn: async (signal) => await queue.pass(() => {}, LAST_PRIORITY, signal),
-    answered,
-    figures() {
-      const nowMs = clock.monoMs();
-      const { minute, day, turn } = quota.figures(nowMs, options.plan());
-      const waitMs = turn.atMs - nowMs;
-      if (waitMs < LEAST_WAIT_MS) return { minute, day, waitingUntilMs: null, waitingFor: null };
-      return { minute, day, waitingUntilMs: Math.ceil(accounting.nowMs() + waitMs), waitingFor: turn.reason };
-    },
-  };
+/** Books a request that is sent now. Returns the id of the booking. */
+function book({ options, quota, accounting, underWay }: LimiterState, purpose: Purpose): number {
+  const { ledger, clock, onBooked } = options;
+  const atMs = accounting.nowMs();
+  const requestId = ledger.book(atMs, purpose);
+  accounting.booked(atMs);
+  underWay.set(requestId, clock.monoMs());
+  noteSent(quota, clock.monoMs());
+  onBooked?.(purpose);
+  return requestId;
+}
+
+/** Records the outcome of a request, in the quota and in the ledger, and lets the next one go. */
+function complete(state: LimiterState, queue: RequestQueue, answer: Answered): void {
+  const { options, quota, accounting, underWay } = state;
+  const { ledger, clock } = options;
+  const nowMs = clock.monoMs();
+  const sentMs = underWay.get(answer.requestId) ?? nowMs;
+  underWay.delete(answer.requestId);
+  const blockedMs = noteAnswer(quota, { ...answer, sentMs, nowMs });
+  const isDoubted = isQuotaDoubted(quota);
+  if (isDoubted && !state.wasPlanDoubted) reportDoubt(options, answer.limit ?? 0);
+  state.wasPlanDoubted = isDoubted;
+  try {
+    if (blockedMs !== null) ledger.block(Math.ceil(accounting.nowMs() + blockedMs - nowMs));
+    ledger.recordOutcome(answer.requestId, { status: answer.status, fault: answer.fault });
+    if (accounting.isStale()) loadLedger(state);
+  } finally {
+    // Even if the ledger fails, the place that has become free is given to the next request.
+    void runQueue(queue);
+  }
+}
+
+function figuresOf({ options, quota, accounting }: LimiterState): RateLimiterFigures {
+  const nowMs = options.clock.monoMs();
+  const { minute, day, turn } = quotaFigures(quota, nowMs, options.plan());
+  const waitMs = turn.atMs - nowMs;
+  if (waitMs < LEAST_WAIT_MS) return { minute, day, waitingUntilMs: null, waitingFor: null };
+  return { minute, day, waitingUntilMs: Math.ceil(accounting.nowMs() + waitMs), waitingFor: turn.reason };
 }
 
 function reportWait({ onWait, observe }: RateLimiterOptions, untilMs: EpochMs, reason: WaitReason): void {
@@ -193,21 +240,26 @@ function reportDoubt({ onPlanDoubted, observe }: RateLimiterOptions, limit: numb
   observe({ type: 'plan-doubted', limit });
 }
 
-/** Whether the server's time is known, or the server is known to send none. */
+/** Whether the server's time is known, or it is known that the server sends none. */
 function isTimeKnown(serverClock: ServerClock): boolean {
   return serverClock.skewMs() !== null || serverClock.isDateAbsent();
 }
 
 const NOTHING = { status: null, fault: null, limit: null, remaining: null, waitMs: null };
 
-/** A rate limiter that lets a certain number of requests through and no more, whoever tries again what for. */
+/** A rate limiter that lets a fixed number of requests through, retries included. */
 interface Limited {
   readonly limiter: RateLimiter;
-  /** How many were let through. */
+  /** How many it has let through. */
   spent(): number;
 }
 
-/** @param most how many requests may pass; then `acquire` rejects with a `RequestsSpentError`, and books nothing. */
+/**
+ * Limits a rate limiter to a number of requests. After them `acquire` rejects with a `RequestsSpentError` and books
+ * nothing.
+ *
+ * @param most how many requests may pass
+ */
 export function limitedTo(limiter: RateLimiter, most: number): Limited {
   let spent = 0;
   return {
@@ -229,27 +281,27 @@ export function limitedTo(limiter: RateLimiter, most: number): Limited {
 }
 
 /**
- * How far behind the server's clock a booking or a block may have been made: `Date` is cut to the second and has
- * travelled. Times from the ledger are taken to be later by this.
+ * How far behind the server's clock the times in the ledger may lie, because `Date` is truncated to the second and has
+ * travelled. Times that are read from the ledger are treated as later by this.
  */
 const GRAIN_MS = 2 * SECOND_MS;
 
-/** What the ledger knows, by the monotonic clock. */
+/** What the ledger contains, by the monotonic clock. */
 interface Spent {
   /** When the requests of the last day were sent, ascending. */
   readonly sentMs: readonly number[];
-  /** `null` where no wait that was asked for goes on. */
+  /** Until when the server has asked to wait; `null` if no such wait is left. */
   readonly blockedUntilMs: number | null;
 }
 
 interface Accounting {
-  /** Reads what is spent. */
+  /** Reads the bookings of the last day and the wait. */
   read(): Spent;
   /** Whether the server's time became known since the ledger was read. */
   isStale(): boolean;
-  /** The time to book at. */
+  /** The time to book with. */
   nowMs(): EpochMs;
-  /** Takes in that a request was booked, just now. */
+  /** Records that a request was booked just now. */
   booked(atMs: EpochMs): void;
 }
 
@@ -260,24 +312,23 @@ interface AccountingOptions {
 }
 
 /**
- * The ledger by two clocks: bookings are kept in the server's time, waits are counted on the monotonic clock, and this
- * is where the one becomes the other.
+ * Converts between the two clocks: the ledger stores bookings in server time, waits are counted on the monotonic clock.
  *
- * Before the first `Date` the local clock is all there is, and it may be wrong: behind (a machine without a battery),
- * or ahead. So it is never taken to be earlier than the newest booking, and as soon as the server's time is known the
- * ledger is read again.
+ * Before the first `Date` only the local clock is known, and it may be behind (a machine without a battery) or ahead. So
+ * the current time is never taken to be earlier than the newest booking, and the ledger is read again as soon as the
+ * server's time is known.
  */
 function createAccounting({ ledger, clock, serverClock }: AccountingOptions): Accounting {
   let isRead = false;
   let anchor = { epochMs: 0, monoMs: clock.monoMs() };
-  /** Own bookings from before the server's time was known. */
+  /** Bookings of this process from before the server's time was known. */
   let early: { readonly atMs: EpochMs; readonly monoMs: number }[] = [];
 
   const isKnown = (): boolean => serverClock.skewMs() !== null;
   const nowMs = (): EpochMs => {
     if (isKnown()) return serverClock.nowMs();
     const carriedMs = anchor.epochMs + Math.ceil(clock.monoMs() - anchor.monoMs);
-    // Where there will be no server's time, the local clock knows of the time that the host slept through.
+    // If the server sends no `Date`, the local clock is the one that includes the time for which the host slept.
     return serverClock.isDateAbsent() ? Math.max(carriedMs, clock.nowMs()) : carriedMs;
   };
 
@@ -291,7 +342,7 @@ function createAccounting({ ledger, clock, serverClock }: AccountingOptions): Ac
       isRead = isKnown();
       if (!isRead) anchor = { epochMs: Math.max(serverClock.nowMs(), (booked.at(-1) ?? 0) + 1), monoMs };
       const now = nowMs();
-      // A booking from the future is one of a clock that was wrong: it counts as new.
+      // A booking from the future was made by a wrong clock: it counts as made now.
       const sentMs = booked.map((atMs) => monoMs - Math.max(0, now - atMs - GRAIN_MS));
       const blockedMs = Math.min(LONGEST_BLOCK_MS, Math.max(0, ledger.blockedUntilMs() + GRAIN_MS - now));
       return {

@@ -1,51 +1,38 @@
 /**
- * Those who wait for their turn to send a request: one by one they go, when the time has come and while there is room,
- * the higher priority first, then the one that came first. Who has waited long goes before all others, so that a lower
- * lane gets little where the higher ones want everything, but never nothing for ever.
+ * The queue of requests that wait for their turn. Requests leave one by one, when their time has come and while there
+ * is room: higher priority first, then first come, first served. A request that has waited for a minute goes before all
+ * others, so that the lower lanes get a little even while the higher ones want everything.
  *
- * p-queue keeps the order and takes out those who give up; the loop here decides when the next one goes. Who goes is
- * decided in that moment only, so a late arrival of a higher lane is not kept waiting by a lower one.
+ * p-queue keeps the order and removes requests whose signal aborts. The loop here decides when the next one goes. It
+ * picks the request only in that moment, so a late arrival of a higher lane does not wait behind a lower one.
  */
 
 import PQueue from 'p-queue';
-import { createWakeUp } from '../core/async.ts';
+import { createWakeUp, type WakeUp } from '../core/async.ts';
 import type { Clock } from '../core/ports.ts';
 import type { Turn, WaitReason } from '../core/quota.ts';
 import { MINUTE_MS } from '../core/time.ts';
 
-/** Timers are no more exact than this; with a large plan, sleeping for less would only cost time. */
+/** The shortest wait that is slept, in ms. Timers are not more exact than this. */
 export const LEAST_WAIT_MS = 1;
 
 interface RequestQueueOptions {
   readonly clock: Clock;
-  /** Whether another one may go at all. */
+  /** Whether one more request may go at all. */
   readonly hasRoom: () => boolean;
-  /** When the next one may go, by the monotonic clock. */
+  /** Called before each call of `turn`, to update what it reads. */
+  readonly beforeTurn?: () => void;
+  /** When the next request may go, by the monotonic clock. */
   readonly turn: () => Turn;
-  /** Long waits are slept in pieces of this: what is waited for may change, and timers end at 24.8 days. */
+  /** The longest time to sleep at once: the turn may change meanwhile, and timers end at 24.8 days. */
   readonly longestSleepMs: () => number;
-  /** Called at each look while somebody waits, with the time to the next one at most; with `null` when nobody does. */
-  readonly onLook?: ((restMs: number | null) => void) | undefined;
-  /** Called once for each one that has to wait. */
+  /** Called before each sleep with its length, and with `null` when the loop ends. */
+  readonly onCheck?: ((sleepMs: number | null) => void) | undefined;
+  /** Called once for each request that has to wait. */
   readonly onWait: (waitMs: number, reason: WaitReason) => void;
 }
 
-interface RequestQueue {
-  /**
-   * Waits for a turn and runs `go` in it, at once and as a whole.
-   *
-   * @returns what `go` returns. Rejects with what it throws, or with the signal's reason.
-   */
-  pass<T>(go: () => T, priority: number, signal: AbortSignal): Promise<T>;
-  /** Looks again: there may be room now. */
-  check(): void;
-}
-
-/** After so long a wait the priority no longer counts. */
-const AGED_MS = MINUTE_MS;
-/** Above every lane's priority. */
-const AGED_PRIORITY = 1000;
-
+/** A request that waits. */
 interface Waiter {
   readonly id: string;
   readonly sinceMs: number;
@@ -53,79 +40,113 @@ interface Waiter {
   isAged: boolean;
 }
 
-/** Nobody calls a rest off but those who wait. */
+/** The queue and its loop. The functions below change it in place. */
+export interface RequestQueue {
+  readonly options: RequestQueueOptions;
+  /** Paused, except for the moment in which one request goes. */
+  readonly order: PQueue;
+  /** In the order of their arrival. */
+  readonly waiters: Set<Waiter>;
+  readonly wakeUp: WakeUp;
+  arrivals: number;
+  isRunning: boolean;
+  isWaitReported: boolean;
+}
+
+/** A request that has waited for this long goes first, whatever its priority. */
+const AGED_MS = MINUTE_MS;
+/** Above every lane's priority. */
+const AGED_PRIORITY = 1000;
+
+/** The sleeps of the loop end by wake-up, never by abort. */
 const NEVER = new AbortController().signal;
 
-/** A queue in which nobody waits. */
+/** An empty queue. */
 export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
-  const { clock, hasRoom, turn, longestSleepMs, onLook, onWait } = options;
-  // Paused but for the moment in which one goes.
-  const queue = new PQueue({ autoStart: false });
-  /** In the order in which they came. */
-  const waiters = new Set<Waiter>();
-  const wakeUp = createWakeUp(clock);
-  let came = 0;
-  let isRunning = false;
-  let isWaitReported = false;
-
-  const letOneGo = (): void => {
-    isWaitReported = false;
-    for (const waiter of agedOf(waiters, clock.monoMs())) {
-      // Who has given up is no longer in the queue.
-      if (!waiter.signal.aborted) queue.setPriority(waiter.id, AGED_PRIORITY);
-      waiter.isAged = true;
-    }
-    queue.start();
-    // The one that went has paused the queue already; this is for when all who waited turn out to have given up.
-    queue.pause();
-  };
-
-  /** Lets those who wait go, until nobody does or there is no more room. */
-  const run = async (): Promise<void> => {
-    if (isRunning) return;
-    isRunning = true;
-    while (queue.size > 0 && hasRoom()) {
-      const { atMs, reason } = turn();
-      const waitMs = atMs - clock.monoMs();
-      if (waitMs < LEAST_WAIT_MS) {
-        letOneGo();
-        continue;
-      }
-      if (!isWaitReported) onWait(waitMs, reason);
-      isWaitReported = true;
-      const restMs = Math.min(waitMs, longestSleepMs());
-      onLook?.(restMs);
-      await wakeUp.wait(restMs, NEVER);
-    }
-    // In the same breath as the last look, so that no change falls in between.
-    isRunning = false;
-    onLook?.(null);
-  };
-
   return {
-    async pass(go, priority, signal) {
-      came += 1;
-      const waiter: Waiter = { id: String(came), sinceMs: clock.monoMs(), signal, isAged: false };
-      const task = () => {
-        queue.pause();
-        waiters.delete(waiter);
-        return go();
-      };
-      const passed = queue.add(task, { priority, signal, id: waiter.id });
-      waiters.add(waiter);
-      void run();
-      try {
-        return await passed;
-      } finally {
-        waiters.delete(waiter);
-        if (isRunning && queue.size === 0) wakeUp.notify();
-      }
-    },
-    check: () => void run(),
+    options,
+    order: new PQueue({ autoStart: false }),
+    waiters: new Set(),
+    wakeUp: createWakeUp(options.clock),
+    arrivals: 0,
+    isRunning: false,
+    isWaitReported: false,
   };
 }
 
-/** Those who have waited so long that they go before all others, and do not yet. A set keeps the order of coming. */
-function agedOf(waiters: ReadonlySet<Waiter>, nowMs: number): Waiter[] {
+/**
+ * Waits for a turn and calls `go` in it, without a pause in between.
+ *
+ * @returns what `go` returns
+ * @throws what `go` throws, or the signal's reason when that aborts first
+ */
+export async function passQueue<T>(
+  queue: RequestQueue,
+  go: () => T,
+  priority: number,
+  signal: AbortSignal,
+): Promise<T> {
+  const { order, waiters, options } = queue;
+  queue.arrivals += 1;
+  const waiter: Waiter = { id: String(queue.arrivals), sinceMs: options.clock.monoMs(), signal, isAged: false };
+  const task = () => {
+    order.pause();
+    waiters.delete(waiter);
+    return go();
+  };
+  const passed = order.add(task, { priority, signal, id: waiter.id });
+  waiters.add(waiter);
+  void runQueue(queue);
+  try {
+    return await passed;
+  } finally {
+    waiters.delete(waiter);
+    if (queue.isRunning && order.size === 0) queue.wakeUp.notify();
+  }
+}
+
+/**
+ * Lets requests go until none waits or there is no more room. Does nothing while it runs already; to be called again
+ * when there may be room.
+ */
+export async function runQueue(queue: RequestQueue): Promise<void> {
+  if (queue.isRunning) return;
+  const { order, wakeUp, options } = queue;
+  const { clock, hasRoom, beforeTurn, turn, longestSleepMs, onCheck, onWait } = options;
+  queue.isRunning = true;
+  while (order.size > 0 && hasRoom()) {
+    beforeTurn?.();
+    const { atMs, reason } = turn();
+    const waitMs = atMs - clock.monoMs();
+    if (waitMs < LEAST_WAIT_MS) {
+      letOneGo(queue);
+      continue;
+    }
+    if (!queue.isWaitReported) onWait(waitMs, reason);
+    queue.isWaitReported = true;
+    const sleepMs = Math.min(waitMs, longestSleepMs());
+    onCheck?.(sleepMs);
+    await wakeUp.wait(sleepMs, NEVER);
+  }
+  // Synchronously after the last check of the loop, so that no change is missed in between.
+  queue.isRunning = false;
+  onCheck?.(null);
+}
+
+function letOneGo(queue: RequestQueue): void {
+  const { order, waiters, options } = queue;
+  queue.isWaitReported = false;
+  for (const waiter of newlyAged(waiters, options.clock.monoMs())) {
+    // An aborted request has left the queue already.
+    if (!waiter.signal.aborted) order.setPriority(waiter.id, AGED_PRIORITY);
+    waiter.isAged = true;
+  }
+  order.start();
+  // A request that goes has paused the queue itself. This is for the case that all of them turn out to be aborted.
+  order.pause();
+}
+
+/** The requests that have become aged since the last call, in the order of their arrival. */
+function newlyAged(waiters: ReadonlySet<Waiter>, nowMs: number): Waiter[] {
   return [...waiters].filter(({ sinceMs, isAged }) => !isAged && nowMs - sinceMs >= AGED_MS);
 }

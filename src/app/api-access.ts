@@ -103,7 +103,7 @@ const LONGEST_TIMEOUT_MS = 10 * MINUTE_MS;
 
 /** The requests to the API, as their gate, their bookings and their answers show them. */
 interface WatchedRequests {
-  readonly onLook: (restMs: number | null) => void;
+  readonly onCheck: (restMs: number | null) => void;
   readonly onBooked: () => void;
   readonly onDone: () => void;
   readonly onRetry: (waitMs: number) => void;
@@ -113,7 +113,7 @@ interface WatchedRequests {
 export function watchRequests(heartbeats: Heartbeats, pulse: Pulse, timeoutMs = LONGEST_TIMEOUT_MS): WatchedRequests {
   const gate = heartbeats.pulse('allowance gate');
   return {
-    onLook: (restMs) => {
+    onCheck: (restMs) => {
       if (restMs === null) return gate.rest();
       gate.beat(restMs);
       pulse.sign(restMs);

@@ -264,7 +264,7 @@ function openApi(
     random,
     observe,
     planReadings: gate.timesKnown,
-    onLook: requests.onLook,
+    onCheck: requests.onCheck,
     onBooked: (purpose) => {
       requests.onBooked();
       told.booked(purpose);

@@ -41,7 +41,7 @@ export interface WindowFigures {
  * The times of the requests of the last day, oldest first: what the limits of the quota count. Made for a day of a large
  * plan (some hundred thousand entries): adding costs nothing, counting is a binary search.
  */
-interface SendLog {
+export interface SendLog {
   /** Adds a request. Times must not fall. */
   add(atMs: number): void;
   /** Replaces all entries; `times` ascending. */

@@ -1,6 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createQuota, type Quota } from '../../src/api/quota.ts';
+import {
+  blockUntil,
+  createQuota,
+  isQuotaDoubted,
+  nextTurn,
+  noteAnswer,
+  noteSent,
+  type Quota,
+  quotaFigures,
+  setPlan,
+} from '../../src/api/quota.ts';
 import type { AnswerFacts } from '../../src/api/windows.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 
@@ -8,7 +18,7 @@ const PLAN = { perMinute: 60, perDay: 5000 };
 
 function quotaOf(plan: typeof PLAN | null = PLAN, share = 0.8): Quota {
   const quota = createQuota({ share, random: () => 0 });
-  quota.setPlan(plan);
+  setPlan(quota, plan);
   return quota;
 }
 
@@ -22,8 +32,8 @@ function sendAll(quota: Quota, count: number, fromMs = 0): number[] {
   const sent: number[] = [];
   let nowMs = fromMs;
   for (let i = 0; i < count; i += 1) {
-    nowMs = Math.max(nowMs, quota.turn().atMs);
-    quota.sent(nowMs);
+    nowMs = Math.max(nowMs, nextTurn(quota).atMs);
+    noteSent(quota, nowMs);
     sent.push(nowMs);
   }
   return sent;
@@ -46,19 +56,19 @@ describe('the pace', () => {
   test('of a plan that grows counts at once', () => {
     const quota = quotaOf({ perMinute: 1, perDay: 1e6 });
     sendAll(quota, 1);
-    expect(quota.turn().atMs).toBeGreaterThan(MINUTE_MS - 1);
-    quota.setPlan({ perMinute: 6000, perDay: 1e6 });
-    expect(quota.turn().atMs).toBeLessThan(20);
+    expect(nextTurn(quota).atMs).toBeGreaterThan(MINUTE_MS - 1);
+    setPlan(quota, { perMinute: 6000, perDay: 1e6 });
+    expect(nextTurn(quota).atMs).toBeLessThan(20);
   });
 
   test('names what holds the next request back', () => {
     const quota = quotaOf({ perMinute: 60, perDay: 10 });
     sendAll(quota, 3);
-    expect(quota.turn().reason).toBe('pace');
+    expect(nextTurn(quota).reason).toBe('pace');
     sendAll(quota, 5, 10_000);
-    expect(quota.turn().reason).toBe('day');
-    quota.blockUntil(2 * DAY_MS);
-    expect(quota.turn()).toEqual({ atMs: 2 * DAY_MS, reason: 'asked' });
+    expect(nextTurn(quota).reason).toBe('day');
+    blockUntil(quota, 2 * DAY_MS);
+    expect(nextTurn(quota)).toEqual({ atMs: 2 * DAY_MS, reason: 'asked' });
   });
 });
 
@@ -82,12 +92,12 @@ describe('whatever answers tell', () => {
     let nowMs = 0;
     let askedUntilMs = 0;
     for (const { restMs, ...told } of list) {
-      nowMs = Math.max(nowMs, quota.turn().atMs);
+      nowMs = Math.max(nowMs, nextTurn(quota).atMs);
       expect(nowMs).toBeGreaterThanOrEqual(askedUntilMs);
-      quota.sent(nowMs);
+      noteSent(quota, nowMs);
       sent.push(nowMs);
       nowMs += restMs;
-      const untilMs = quota.answered({ ...told, sentMs: nowMs - restMs, nowMs });
+      const untilMs = noteAnswer(quota, { ...told, sentMs: nowMs - restMs, nowMs });
       const askedMs = told.waitMs ?? (told.status === 429 ? MINUTE_MS : 0);
       askedUntilMs = Math.max(askedUntilMs, nowMs + askedMs);
       if (untilMs !== null) expect(untilMs).toBeGreaterThanOrEqual(askedUntilMs);
@@ -118,14 +128,14 @@ describe('a limit in the headers', () => {
   const limitsAfter = (...limits: number[]): (number | null)[] => {
     let readings = 0;
     const quota = createQuota({ share: 0.8, random: () => 0, planReadings: () => readings });
-    quota.setPlan(PLAN);
+    setPlan(quota, PLAN);
     for (const limit of limits) {
-      quota.answered(answer(0, { limit, remaining: limit }));
+      noteAnswer(quota, answer(0, { limit, remaining: limit }));
       // The account is read, and says the same as before: the header means it.
       readings += 1;
-      quota.answered(answer(0, { limit, remaining: limit }));
+      noteAnswer(quota, answer(0, { limit, remaining: limit }));
     }
-    return [quota.figures(0).minute.limit, quota.figures(0).day.limit];
+    return [quotaFigures(quota, 0).minute.limit, quotaFigures(quota, 0).day.limit];
   };
 
   test.each([
@@ -144,41 +154,41 @@ describe('a limit in the headers', () => {
   test('between the two may be that of a plan that has grown: it is doubted until the account was read', () => {
     let readings = 0;
     const quota = createQuota({ share: 0.8, random: () => 0, planReadings: () => readings });
-    quota.setPlan(PLAN);
+    setPlan(quota, PLAN);
     sendAll(quota, 400);
     const nowMs = 600_000;
-    quota.answered(answer(nowMs, { limit: 300, remaining: 300 }));
-    expect(quota.isPlanDoubted()).toBe(true);
-    expect(quota.turn().atMs, 'nothing stops for a day').toBeLessThanOrEqual(nowMs);
+    noteAnswer(quota, answer(nowMs, { limit: 300, remaining: 300 }));
+    expect(isQuotaDoubted(quota)).toBe(true);
+    expect(nextTurn(quota).atMs, 'nothing stops for a day').toBeLessThanOrEqual(nowMs);
     readings += 1;
-    expect(quota.isPlanDoubted()).toBe(false);
-    quota.answered(answer(nowMs, { limit: 300, remaining: 300 }));
-    expect(quota.figures(nowMs).day.limit).toBe(300);
-    expect(quota.turn()).toMatchObject({ reason: 'day' });
-    quota.setPlan({ perMinute: 300, perDay: 50_000 });
-    expect(quota.turn().atMs).toBeLessThanOrEqual(nowMs);
+    expect(isQuotaDoubted(quota)).toBe(false);
+    noteAnswer(quota, answer(nowMs, { limit: 300, remaining: 300 }));
+    expect(quotaFigures(quota, nowMs).day.limit).toBe(300);
+    expect(nextTurn(quota)).toMatchObject({ reason: 'day' });
+    setPlan(quota, { perMinute: 300, perDay: 50_000 });
+    expect(nextTurn(quota).atMs).toBeLessThanOrEqual(nowMs);
   });
 
   test('below the plan’s per minute lowers the minute at once, and is doubted too', () => {
     const quota = quotaOf();
-    quota.answered(answer(0, { limit: 30, remaining: 30 }));
-    expect([quota.figures(0).minute.limit, quota.isPlanDoubted()]).toEqual([30, true]);
-    quota.answered(answer(0, { limit: 60, remaining: 60 }));
-    expect(quota.isPlanDoubted(), 'it is the plan’s again').toBe(false);
+    noteAnswer(quota, answer(0, { limit: 30, remaining: 30 }));
+    expect([quotaFigures(quota, 0).minute.limit, isQuotaDoubted(quota)]).toEqual([30, true]);
+    noteAnswer(quota, answer(0, { limit: 60, remaining: 60 }));
+    expect(isQuotaDoubted(quota), 'it is the plan’s again').toBe(false);
   });
 
   test('is forgotten with the plan that it corrected', () => {
     const quota = quotaOf();
-    quota.answered(answer(0, { limit: 30, remaining: 30 }));
-    quota.setPlan({ perMinute: 40, perDay: 5000 });
-    expect(quota.figures(0).minute.limit).toBe(40);
+    noteAnswer(quota, answer(0, { limit: 30, remaining: 30 }));
+    setPlan(quota, { perMinute: 40, perDay: 5000 });
+    expect(quotaFigures(quota, 0).minute.limit).toBe(40);
   });
 
   test('stands in for the plan where that is not known, but not for more than 30 a minute', () => {
     const budgets = [null, 5, 20, 5000].map((limit) => {
       const quota = quotaOf(null);
-      if (limit !== null) quota.answered(answer(0, { limit, remaining: limit }));
-      return quota.figures(0).minute.budget;
+      if (limit !== null) noteAnswer(quota, answer(0, { limit, remaining: limit }));
+      return quotaFigures(quota, 0).minute.budget;
     });
     expect(budgets).toEqual([8, 4, 16, 24]);
   });
@@ -188,9 +198,9 @@ describe('a low remainder', () => {
   test('that others have caused pauses, the longer the less is left', () => {
     const pauseMs = [6, 3, 0].map((remaining) => {
       const quota = quotaOf();
-      quota.sent(0);
-      quota.answered(answer(1000, { limit: 60, remaining }));
-      return Math.round(quota.turn().atMs) - 1000;
+      noteSent(quota, 0);
+      noteAnswer(quota, answer(1000, { limit: 60, remaining }));
+      return Math.round(nextTurn(quota).atMs) - 1000;
     });
     expect(pauseMs).toEqual([8571, 15_000, 60_000]);
   });
@@ -198,45 +208,45 @@ describe('a low remainder', () => {
   test('that we have caused ourselves does not', () => {
     const quota = quotaOf({ perMinute: 60, perDay: 1e6 }, 1);
     const [last = 0] = sendAll(quota, 58).slice(-1);
-    quota.answered(answer(last + 100, { limit: 60, remaining: 2 }));
-    expect(quota.turn().reason).not.toBe('asked');
-    expect(quota.turn().atMs - last).toBeLessThan(5000);
+    noteAnswer(quota, answer(last + 100, { limit: 60, remaining: 2 }));
+    expect(nextTurn(quota).reason).not.toBe('asked');
+    expect(nextTurn(quota).atMs - last).toBeLessThan(5000);
   });
 
   test('is not made up for by a later answer that overtook it', () => {
     const quota = quotaOf();
-    quota.answered(answer(1000, { limit: 60, remaining: 0 }));
-    quota.answered(answer(1001, { limit: 60, remaining: 6 }));
-    expect(quota.turn().atMs).toBe(61_000);
+    noteAnswer(quota, answer(1000, { limit: 60, remaining: 0 }));
+    noteAnswer(quota, answer(1001, { limit: 60, remaining: 6 }));
+    expect(nextTurn(quota).atMs).toBe(61_000);
   });
 
   test('of the day leaves one request in a quarter of an hour, until it is over', () => {
     const quota = quotaOf();
     sendAll(quota, 1);
-    quota.answered(answer(1000, { limit: 5000, remaining: 400 }));
-    expect(quota.turn()).toEqual({ atMs: 15 * MINUTE_MS, reason: 'day' });
-    quota.answered(answer(2000, { limit: 5000, remaining: 4000 }));
-    expect(quota.turn().atMs).toBeLessThan(2000);
+    noteAnswer(quota, answer(1000, { limit: 5000, remaining: 400 }));
+    expect(nextTurn(quota)).toEqual({ atMs: 15 * MINUTE_MS, reason: 'day' });
+    noteAnswer(quota, answer(2000, { limit: 5000, remaining: 4000 }));
+    expect(nextTurn(quota).atMs).toBeLessThan(2000);
   });
 });
 
 describe('headers that tell of the tighter window', () => {
   test('have ceased to tell of the day: it has recovered, and the pace does so too', () => {
     const quota = quotaOf();
-    quota.sent(0);
-    quota.answered(answer(0, { sentMs: 0, limit: 5000, remaining: 20 }));
-    expect(quota.turn(), 'others have nearly used it up').toMatchObject({ reason: 'day', atMs: 15 * MINUTE_MS });
-    quota.sent(15 * MINUTE_MS);
-    quota.answered(answer(15 * MINUTE_MS, { limit: 60, remaining: 55 }));
-    expect(quota.turn().atMs).toBeLessThanOrEqual(16 * MINUTE_MS);
+    noteSent(quota, 0);
+    noteAnswer(quota, answer(0, { sentMs: 0, limit: 5000, remaining: 20 }));
+    expect(nextTurn(quota), 'others have nearly used it up').toMatchObject({ reason: 'day', atMs: 15 * MINUTE_MS });
+    noteSent(quota, 15 * MINUTE_MS);
+    noteAnswer(quota, answer(15 * MINUTE_MS, { limit: 60, remaining: 55 }));
+    expect(nextTurn(quota).atMs).toBeLessThanOrEqual(16 * MINUTE_MS);
   });
 
   test('that told of the day a moment ago may tell of it again', () => {
     const quota = quotaOf();
-    quota.sent(0);
-    quota.answered(answer(0, { sentMs: 0, limit: 5000, remaining: 20 }));
-    quota.answered(answer(1000, { limit: 60, remaining: 55 }));
-    expect(quota.turn()).toMatchObject({ reason: 'day', atMs: 15 * MINUTE_MS });
+    noteSent(quota, 0);
+    noteAnswer(quota, answer(0, { sentMs: 0, limit: 5000, remaining: 20 }));
+    noteAnswer(quota, answer(1000, { limit: 60, remaining: 55 }));
+    expect(nextTurn(quota)).toMatchObject({ reason: 'day', atMs: 15 * MINUTE_MS });
   });
 });
 
@@ -245,16 +255,16 @@ describe('a refusal for the day', () => {
 
   test('tells what others have used where no header does: all that we have not', () => {
     const quota = quotaOf();
-    for (let count = 0; count < 1000; count += 1) quota.sent(count * 100);
-    quota.answered(refusal(HOUR_MS, 5 * HOUR_MS));
-    expect(quota.figures(HOUR_MS).day.others).toBe(4000);
-    expect(quota.figures(HOUR_MS + DAY_MS).day.spent).toBe(0);
+    for (let count = 0; count < 1000; count += 1) noteSent(quota, count * 100);
+    noteAnswer(quota, refusal(HOUR_MS, 5 * HOUR_MS));
+    expect(quotaFigures(quota, HOUR_MS).day.others).toBe(4000);
+    expect(quotaFigures(quota, HOUR_MS + DAY_MS).day.spent).toBe(0);
   });
 
   test('one for the minute tells nothing of the day', () => {
     const quota = quotaOf();
-    quota.sent(0);
-    quota.answered(refusal(1000, 30_000));
-    expect(quota.figures(1000).day.others).toBeNull();
+    noteSent(quota, 0);
+    noteAnswer(quota, refusal(1000, 30_000));
+    expect(quotaFigures(quota, 1000).day.others).toBeNull();
   });
 });

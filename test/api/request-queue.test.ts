@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRequestQueue } from '../../src/api/request-queue.ts';
+import { createRequestQueue, passQueue, runQueue } from '../../src/api/request-queue.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
 test('lets nobody go before the time when all who waited gave up in the moment in which it had room', async () => {
@@ -17,13 +17,13 @@ test('lets nobody go before the time when all who waited gave up in the moment i
   // Heard before the queue hears of it: it has room for one who has just gone.
   gone.signal.addEventListener('abort', () => {
     hasRoom = true;
-    queue.check();
+    void runQueue(queue);
   });
-  const gaveUp = queue.pass(() => 'passed', 0, gone.signal).catch(() => 'gave up');
+  const gaveUp = passQueue(queue, () => 'passed', 0, gone.signal).catch(() => 'gave up');
   gone.abort();
   expect(await gaveUp).toBe('gave up');
   openAtMs = 5000;
-  await queue.pass(() => 'passed', 0, new AbortController().signal);
+  await passQueue(queue, () => 'passed', 0, new AbortController().signal);
   expect(clock.monoMs()).toBeGreaterThanOrEqual(5000);
 });
 
@@ -41,7 +41,8 @@ test('lets a low lane through now and then, however many of a higher one come', 
   const passed: { who: string; atMs: number }[] = [];
   const keepComing = async (who: string, priority: number): Promise<void> => {
     for (;;) {
-      await queue.pass(
+      await passQueue(
+        queue,
         () => {
           passed.push({ who, atMs: clock.monoMs() });
           nextMs = clock.monoMs() + 1000;
@@ -73,11 +74,11 @@ test('goes on when one who has waited long gives up', async () => {
     onWait: () => {},
   });
   const gone = new AbortController();
-  const gaveUp = queue.pass(() => 'passed', 0, gone.signal).catch(() => 'gave up');
-  const stayed = queue.pass(() => 'passed', 5, new AbortController().signal);
+  const gaveUp = passQueue(queue, () => 'passed', 0, gone.signal).catch(() => 'gave up');
+  const stayed = passQueue(queue, () => 'passed', 5, new AbortController().signal);
   await clock.sleep(99_999);
   gone.abort();
   openAtMs = 0;
-  queue.check();
+  void runQueue(queue);
   expect(await Promise.all([gaveUp, stayed])).toEqual(['gave up', 'passed']);
 });

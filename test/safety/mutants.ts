@@ -257,10 +257,9 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'api/rate-limiter.ts',
-        find: '      quota.setPlan(options.plan());\n      return quota.turn();',
-        replace: `      quota.setPlan(options.plan());
-      if (serverClock.skewMs() === null) return { atMs: clock.monoMs(), reason: 'pace' };
-      return quota.turn();`,
+        find: '    turn: () => nextTurn(quota),',
+        replace: `    turn: () =>
+      serverClock.skewMs() === null ? { atMs: clock.monoMs(), reason: 'pace' } : nextTurn(quota),`,
       },
     ],
   },

@@ -2,6 +2,7 @@
  * The planner at work against the bench's service, through the real pace.
  */
 
+import { quotaFigures } from '../../../src/api/quota.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../src/core/time.ts';
 import { createPlanner } from '../../../src/scheduler/planner.ts';
 import {
@@ -64,8 +65,8 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
   const holdings = new Map(fleet.map((device) => [device.deviceId, hold(device, 0, device.newestAt(0))]));
   for (const device of fleet) tellHeld(planner, device);
   const figuresAt = (nowMs: number) => ({
-    ...pace.quota.figures(nowMs).day,
-    minuteBudget: pace.quota.figures(nowMs).minute.budget,
+    ...quotaFigures(pace.quota, nowMs).day,
+    minuteBudget: quotaFigures(pace.quota, nowMs).minute.budget,
   });
   planner.setDay(figuresAt(0), 0);
   const instants: number[] = [];

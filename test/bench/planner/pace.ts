@@ -1,7 +1,7 @@
 /**
  * The program's own pace in virtual time: when the next request may go, by the real rules of `api/quota.ts`.
  */
-import { createQuota, type Quota } from '../../../src/api/quota.ts';
+import { createQuota, nextTurn, noteAnswer, noteSent, type Quota, setPlan } from '../../../src/api/quota.ts';
 import { mix, unit } from '../../../src/sim/random.ts';
 import type { Service, ServicePlan, Verdict } from './service.ts';
 
@@ -26,16 +26,16 @@ export function createPace(service: Service, plan: ServicePlan, seed: number): P
     return unit(mix(seed, draws));
   };
   const quota = createQuota({ share: SHARE, random });
-  quota.setPlan(plan);
+  setPlan(quota, plan);
   return {
     quota,
-    freeAtMs: (nowMs) => Math.max(nowMs, Math.ceil(quota.turn().atMs)),
+    freeAtMs: (nowMs) => Math.max(nowMs, Math.ceil(nextTurn(quota).atMs)),
     send(nowMs) {
       const verdict = service.request(nowMs);
       sent += 1;
       if (verdict.status === 429) refused += 1;
-      quota.sent(nowMs);
-      quota.answered({ sentMs: nowMs, nowMs, ...verdict });
+      noteSent(quota, nowMs);
+      noteAnswer(quota, { sentMs: nowMs, nowMs, ...verdict });
       return verdict;
     },
     sent: () => sent,

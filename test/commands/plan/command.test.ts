@@ -5,7 +5,7 @@
 import { rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { createQuota } from '../../../src/api/quota.ts';
+import { createQuota, quotaFigures } from '../../../src/api/quota.ts';
 import { askForPlan } from '../../../src/commands/plan/command.ts';
 import { ASSUMED_PER_MINUTE } from '../../../src/commands/plan/cost.ts';
 import { planText } from '../../../src/commands/plan/text.ts';
@@ -496,5 +496,5 @@ describe('for people', () => {
 
 test('what is taken where no limit is told is what the quota takes', () => {
   const quota = createQuota({ share: 1, random: () => 0.5 });
-  expect(quota.figures(0).minute.budget).toBe(ASSUMED_PER_MINUTE);
+  expect(quotaFigures(quota, 0).minute.budget).toBe(ASSUMED_PER_MINUTE);
 });
