@@ -9,7 +9,9 @@ import { describe, expect, test } from 'vitest';
 import {
   cycleBetweenFiles,
   cycleBetweenParts,
+  functionsOf,
   importsOf,
+  MAX_FUNCTION_LINES,
   MAX_LINES,
   partOf,
   type SourceFile,
@@ -25,8 +27,8 @@ const files: SourceFile[] = readdirSync(SRC, { recursive: true, withFileTypes: t
   .map((entry) => join(entry.parentPath, entry.name))
   .map((path) => ({ path: relative(SRC, path).split(sep).join('/'), text: readFileSync(path, 'utf8') }));
 
-/** What the move left behind; each goes with the file that it is about. */
-const STILL_BROKEN: ReadonlySet<string> = new Set([]);
+/** What is known and remains to be done. */
+const STILL_BROKEN = /^scheduler\/backfill\.ts beginBackfill has \d+ lines/;
 
 function canStrip(text: string): boolean {
   try {
@@ -40,7 +42,7 @@ function canStrip(text: string): boolean {
 describe('the tree', () => {
   test('every file keeps the import table, the limits and its hands off the world', () => {
     const broken = files.flatMap((file) => violations(file).map((violation) => `${file.path} ${violation}`));
-    expect(broken.filter((violation) => !STILL_BROKEN.has(violation))).toEqual([]);
+    expect(broken.filter((violation) => !STILL_BROKEN.test(violation))).toEqual([]);
   });
 
   test('Node takes the types out of every file as it is: `npm start` runs the sources', () => {
@@ -72,6 +74,7 @@ describe('the tree', () => {
   test('the checker sees the tree: its files, their imports and all folders of the table', () => {
     expect(files.length).toBeGreaterThan(20);
     expect(files.flatMap(({ text }) => importsOf(text)).length).toBeGreaterThan(50);
+    expect(files.flatMap(functionsOf).length).toBeGreaterThan(1000);
     const parts = new Set(files.map(({ path }) => partOf(path)));
     expect([...parts].filter((part) => !TABLE.has(part))).toEqual([]);
     expect(parts).toContain('core');
@@ -199,6 +202,20 @@ describe('the checker', () => {
     expect(violations({ path: 'core/x.ts', text: long })).toEqual([
       `has ${MAX_LINES + 1} lines, more than ${MAX_LINES}`,
     ]);
+  });
+
+  test('finds functions that are too long: comments and inner functions count, blank lines do not', () => {
+    const inner = '  const inner = () => 1;\n\n  // A comment.\n'.repeat((MAX_FUNCTION_LINES - 2) / 2);
+    const fits = `${HEADER}export function outer() {\n${inner}}\n`;
+    expect(violations({ path: 'core/x.ts', text: fits })).toEqual([]);
+    const long = fits.replace('{', '{\n  // One more.');
+    const tooLong = `outer has ${MAX_FUNCTION_LINES + 1} lines, more than ${MAX_FUNCTION_LINES}`;
+    expect(violations({ path: 'core/x.ts', text: long })).toEqual([tooLong]);
+    const closure = long.replace('export function outer()', 'const outer = () =>');
+    expect(violations({ path: 'page/client/x.js', text: closure })).toEqual([tooLong]);
+    expect(
+      violations({ path: 'core/x.ts', text: `const all = { outer() ${long.slice(long.indexOf('{'))} };` }),
+    ).toEqual(['begins without a header comment', tooLong]);
   });
 
   test.each([

@@ -3,6 +3,7 @@
  * The checker is a function of path and text, so that it can be tried on files that do not exist.
  */
 import { posix } from 'node:path';
+import { parseAst } from 'rolldown/parseAst';
 import { blank } from './source-text.ts';
 
 /** What a part of `src` may import: other parts, packages, and Node's own modules. */
@@ -89,6 +90,9 @@ const CALLED = /(?<![.\w])(?:import|require)\s*\(/g;
 
 export const MAX_LINES = 450;
 
+/** The longest function: non-blank lines from its head to its end, comments and functions inside it included. */
+export const MAX_FUNCTION_LINES = 60;
+
 /** A file, its path relative to `src`. */
 export interface SourceFile {
   readonly path: string;
@@ -121,8 +125,48 @@ export function violations({ path, text }: SourceFile): string[] {
   if (!WORLDLY.test(path)) {
     for (const [use] of code.matchAll(WORLD)) found.push(`reaches for the world: ${use}`);
   }
+  for (const { name, lines } of functionsOf({ path, text })) {
+    if (lines > MAX_FUNCTION_LINES) found.push(`${name} has ${lines} lines, more than ${MAX_FUNCTION_LINES}`);
+  }
   if (targetsAfter(CALLED, text).includes(null)) found.push('imports what only runs can tell');
   return [...found, ...importsOf(text).flatMap((target) => importViolation(path, target) ?? [])];
+}
+
+/** A node of a syntax tree. */
+interface SyntaxNode {
+  readonly type: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+const FUNCTIONS = ['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression'];
+
+/** All functions of a file, also those inside others. One without a name gets that of what it is assigned to. */
+export function functionsOf({ path, text }: SourceFile): { readonly name: string; readonly lines: number }[] {
+  const found: { name: string; lines: number }[] = [];
+  const visit = (node: unknown, outer: string): void => {
+    if (Array.isArray(node)) for (const part of node) visit(part, outer);
+    if (!isSyntaxNode(node)) return;
+    const name = nameOf(node) ?? outer;
+    if (FUNCTIONS.includes(node.type)) found.push({ name, lines: filledLines(text.slice(node.start, node.end)) });
+    for (const part of Object.values(node)) visit(part, name);
+  };
+  visit(parseAst(text, { lang: path.endsWith('.ts') ? 'ts' : 'js' }).body, 'a function');
+  return found;
+}
+
+function isSyntaxNode(value: unknown): value is SyntaxNode {
+  return typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string';
+}
+
+/** The name that a declaration, an assignment or a property gives. */
+function nameOf(node: SyntaxNode): string | null {
+  const { id, key } = node as SyntaxNode & Readonly<Record<'id' | 'key', { readonly name?: string } | null>>;
+  return id?.name ?? key?.name ?? null;
+}
+
+function filledLines(code: string): number {
+  return code.split('\n').filter((line) => line.trim() !== '').length;
 }
 
 function importViolation(path: string, target: string): string | null {
