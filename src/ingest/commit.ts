@@ -1,16 +1,19 @@
 /**
- * The commit of a judged page: it goes into the archive and moves the coverage, in one transaction.
+ * Writes what a page scan has found: the commit of a judged page, which moves the archive and the coverage in one
+ * transaction, coverage that is taken back, and the names of gaps.
  */
 import type { CoveredSpan } from '../core/coverage.ts';
+import type { Interval } from '../core/intervals.ts';
 import { TIE_REACH_NS } from '../core/lines/offsets.ts';
 import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, RejectedRecord, TelemetryPage } from '../core/records.ts';
 import type { Store } from '../core/state/state.ts';
-import { type PageCommit, StaleStateError } from '../core/state/telemetry.ts';
+import { type GapReason, type PageCommit, StaleStateError } from '../core/state/telemetry.ts';
 import { formatExact, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
 import { type CommitInput, composeCommit, extentOf, withoutEdges } from './commit-rules.ts';
 import type { SyncContext } from './context.ts';
 import { composeWithdrawal, coverageLimit, gracePeriodOf, withoutUnverified } from './coverage-rules.ts';
+import { namedGap } from './named-gaps.ts';
 
 /** How often a commit is computed anew because the state has moved meanwhile. */
 const ATTEMPTS = 5;
@@ -136,4 +139,14 @@ export function withdrawCoverage({ store, serverClock, settings, observe }: Sync
   const from = minNs(seenTo, coverageLimit(passedMs, settleMs));
   store.commitPage(composeWithdrawal(state, from, serverClock.nowMs()));
   observe({ type: 'claims-withdrawn', deviceId, from: formatExact(from), to: formatExact(to) });
+}
+
+/** Gives a gap a name, under which it rests until its next try. */
+export function nameGap(
+  { store, serverClock, observe }: Pick<SyncContext, 'store' | 'serverClock' | 'observe'>,
+  gap: Interval & { readonly deviceId: string; readonly reason: GapReason },
+): void {
+  const { deviceId, from, to, reason } = gap;
+  store.nameGap(namedGap(gap, serverClock.nowMs()));
+  observe({ type: 'gap-named', deviceId, reason, from: formatExact(from), to: formatExact(to) });
 }

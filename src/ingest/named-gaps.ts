@@ -1,13 +1,13 @@
 /**
- * Named gaps: what is wanted and could not be had so far, with the reason and the time at which it is worth another try.
+ * The rules of named gaps: ranges that are wanted and could not be read so far, each with its reason and the time of its
+ * next try. Pure.
  */
 import type { Interval } from '../core/intervals.ts';
 import type { RequestLane } from '../core/ports.ts';
 import type { Gap, GapReason } from '../core/state/telemetry.ts';
-import { DAY_MS, type EpochNs, formatExact, HOUR_NS, MINUTE_MS } from '../core/time.ts';
-import type { SyncContext } from './context.ts';
+import { DAY_MS, type EpochMs, type EpochNs, HOUR_NS, MINUTE_MS } from '../core/time.ts';
 
-/** When a named gap is worth another try: soon where the answer was odd, daily where the plan hides it. */
+/** How long a named gap rests: minutes where the answer was odd, a day where the plan hides it. */
 const RETRY_MS: Readonly<Record<GapReason, number>> = {
   'page not understood': 5 * MINUTE_MS,
   'device unreachable': 5 * MINUTE_MS,
@@ -16,23 +16,21 @@ const RETRY_MS: Readonly<Record<GapReason, number>> = {
   'device gone': DAY_MS,
 };
 
-/** Whether a name keeps its gap closed: what was given up for the newest pages is what a backfill is asked for. */
+/** Whether a gap rests now. A backfill requests the gaps that were given up in favour of newer pages. */
 export function isResting({ retryAtMs, reason }: Gap, lane: RequestLane, nowMs: number): boolean {
   return retryAtMs > nowMs && (lane !== 'backfill' || reason !== 'beyond allowance');
 }
 
-/** What of a named gap is left alone for now. A plan that has grown, or an age that does not matter, opens what it hid. */
+/** @returns the part of a named gap that rests. A plan that has grown, or an age that does not matter, opens what it hid. */
 export function restOf({ fromNs, toNs, reason }: Gap, hiddenTo: EpochNs | null): Interval {
   if (reason !== 'beyond plan' || (hiddenTo !== null && toNs - hiddenTo < HOUR_NS)) return { from: fromNs, to: toNs };
   return { from: fromNs, to: hiddenTo ?? fromNs };
 }
 
-/** Gives a gap a name, under which it rests until it is worth another try. */
-export function nameGap(
-  { store, serverClock, observe }: SyncContext,
+/** @returns the gap under its name, with the time at which it is worth another request. */
+export function namedGap(
   { deviceId, from, to, reason }: Interval & { readonly deviceId: string; readonly reason: GapReason },
-): void {
-  const retryAtMs = serverClock.nowMs() + RETRY_MS[reason];
-  store.nameGap({ deviceId, fromNs: from, toNs: to, reason, retryAtMs });
-  observe({ type: 'gap-named', deviceId, reason, from: formatExact(from), to: formatExact(to) });
+  nowMs: EpochMs,
+): Gap {
+  return { deviceId, fromNs: from, toNs: to, reason, retryAtMs: nowMs + RETRY_MS[reason] };
 }

@@ -107,6 +107,11 @@ export function requestFor(open: OpenGap, limits: WindowLimits): PageRequest {
   };
 }
 
+/** @returns the same request from its first page: a chain of cursors begins anew. */
+export function fromFirstPage(request: PageRequest): PageRequest {
+  return { ...request, cursor: null, nearSeen: request.near === null };
+}
+
 function withinWindow(
   { gap, far }: OpenGap,
   reach: (from: EpochNs) => EpochNs,

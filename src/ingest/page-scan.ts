@@ -8,44 +8,32 @@
  * Two records have a life: a `RangeScan` lasts for one task, a `GapScan` from the first request of a gap to the last.
  */
 import { type CoveredSpan, type Edge, holesIn, overlapsOf } from '../core/coverage.ts';
-import { ApiFault } from '../core/faults.ts';
 import { type Interval, normalize, subtract } from '../core/intervals.ts';
 import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
 import { ForgottenError, type GapReason } from '../core/state/telemetry.ts';
-import { ceilToSecond, type EpochNs, formatExact, maxNs, minNs, msToNs } from '../core/time.ts';
-import { commitPage, withdrawCoverage } from './commit.ts';
+import { type EpochNs, formatExact, maxNs, minNs, msToNs } from '../core/time.ts';
+import { type Asking, askForNewest, askForPage, createLearntWindows, noteServed, windowRules } from './ask-page.ts';
+import { commitPage, nameGap, withdrawCoverage } from './commit.ts';
 import type { Peeking, SyncContext } from './context.ts';
 import { gracePeriodOf } from './coverage-rules.ts';
 import { stillWantedFrom } from './horizon.ts';
 import { type Judgement, judgePage } from './judge-page.ts';
-import { isResting, nameGap, restOf } from './named-gaps.ts';
-import { nextRequest, type PageRequest, requestFor, SLACK_NS } from './page-request.ts';
+import { isResting, restOf } from './named-gaps.ts';
+import { fromFirstPage, nextRequest, type PageRequest, requestFor } from './page-request.ts';
 import {
   type Doubts,
   isEmptyInDoubt,
   isOverlapWaived,
+  missedAfter,
   missedSince,
   NO_DOUBTS,
-  noteShown,
-  noteStep,
+  shownAgain,
   TRIES,
   unlessGone,
   weigh,
 } from './unproven.ts';
-import {
-  createWindowRules,
-  noteAnswered,
-  noteAsked,
-  noteServed,
-  planEdge,
-  type Refusal,
-  refusalOf,
-  servedFrom,
-  visibleFrom,
-  type WindowRules,
-  windowLimits,
-} from './window-limits.ts';
+import { planEdge, type Refusal, servedFrom, visibleFrom, windowLimits } from './window-limits.ts';
 
 /** How many empty pages in a row may name a next one before that leads nowhere. */
 const MAX_HOLLOW = 10;
@@ -113,17 +101,11 @@ export interface PageScanner extends Peeking {
 
 /** A scanner over the ports of a sync. */
 export function createPageScanner(context: SyncContext): PageScanner {
-  const rules = createWindowRules(context);
+  const asking: Asking = { context, windows: createLearntWindows(context) };
   return {
-    scan: async (task, signal) => await scanRange({ context, rules }, task, signal),
-    peek: async (deviceId, signal) => await peek({ context, rules }, deviceId, signal),
+    scan: async (task, signal) => await scanRange(asking, task, signal),
+    peek: async (deviceId, signal) => await peek(asking, deviceId, signal),
   };
-}
-
-/** What every request about telemetry goes by. */
-export interface Asking {
-  readonly context: SyncContext;
-  readonly rules: WindowRules;
 }
 
 /** A scan of a task under way. */
@@ -183,11 +165,12 @@ function settleLonger(context: SyncContext, task: ScanTask, settledMs: number): 
 }
 
 /** The newest gap of the task that no name keeps closed for now, as far back as the service lets anybody ask. */
-function nextGap({ context, rules }: Asking, { deviceId, range, lane }: ScanTask): Interval | null {
+function nextGap({ context, windows }: Asking, { deviceId, range, lane }: ScanTask): Interval | null {
   const { store, serverClock } = context;
   const open = holesIn(range, store.telemetry(deviceId).spans);
   if (open.length === 0) return null;
   const nowMs = serverClock.nowMs();
+  const rules = windowRules(windows);
   const hiddenTo = planEdge(rules);
   const resting = store.gaps(deviceId).filter((gap) => isResting(gap, lane, nowMs));
   const gap = subtract(open, normalize(resting.map((named) => restOf(named, hiddenTo)))).at(-1);
@@ -211,17 +194,18 @@ interface GapScan extends Asking, Pick<PageRequest, 'gap' | 'near' | 'far'> {
 }
 
 function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
-  const { context, rules } = whole;
+  const { context, windows } = whole;
   const { deviceId } = task;
   const { spans } = context.store.telemetry(deviceId);
+  const missed = context.store.missedOverlaps(deviceId);
   const overlaps = overlapsOf(gap, spans);
-  const near = unlessGone(context, deviceId, overlaps.near);
-  const far = unlessGone(context, deviceId, overlaps.far);
-  const oldest = servedFrom(rules);
+  const near = unlessGone(overlaps.near, missed);
+  const far = unlessGone(overlaps.far, missed);
+  const oldest = servedFrom(windowRules(windows));
   const below = spans.find(({ to }) => to === gap.from);
   return {
     context,
-    rules,
+    windows,
     whole,
     task,
     gap,
@@ -257,15 +241,13 @@ async function scanGap(scan: GapScan, signal: AbortSignal): Promise<'to its end'
 }
 
 /** The request for what is left of the gap below `to`, by the window rules as they stand. */
-function requestBelow({ rules, task, gap, far, reachTo }: GapScan, to: EpochNs, near: Edge | null): PageRequest {
+function requestBelow({ windows, task, gap, far, reachTo }: GapScan, to: EpochNs, near: Edge | null): PageRequest {
   const live = to === task.limit && near === null;
   const left = { from: gap.from, to };
-  return requestFor({ deviceId: task.deviceId, gap: left, near, far, live, reachTo }, windowLimits(rules));
-}
-
-/** The same request from its first page: a chain of cursors is begun anew. */
-export function fromFirstPage(request: PageRequest): PageRequest {
-  return { ...request, cursor: null, nearSeen: request.near === null };
+  return requestFor(
+    { deviceId: task.deviceId, gap: left, near, far, live, reachTo },
+    windowLimits(windowRules(windows)),
+  );
 }
 
 /** Judges a page and commits what it is worth. */
@@ -275,13 +257,14 @@ async function takePage(
   reply: Reply<TelemetryPage>,
   signal: AbortSignal,
 ): Promise<PageRequest | null> {
-  const { context, rules, task } = scan;
+  const { context, windows, task } = scan;
   const { deviceId, lane } = task;
   const page = reply.value;
-  noteServed(rules, page.readings);
+  noteServed(windows, page.readings);
+  const rules = windowRules(windows);
   const judged = judgePage(request, page, {
     visibleFromNs: visibleFrom(rules),
-    emptyBefore: isEmptyInDoubt(context, deviceId) ? 0 : scan.doubts.empties,
+    emptyBefore: isInDoubt(context, deviceId) ? 0 : scan.doubts.empties,
     overlapWaived: isOverlapWaived(scan.doubts, page.readings),
   });
   const { readings, proven } = judged;
@@ -315,19 +298,33 @@ async function takeUnproven(
   const { overlapMissing } = judged;
   const at = missingAt(request);
   const isEmpty = page.readings.length === 0 && (page.deviceId === null || page.deviceId === deviceId);
-  const missed = missedSince(context, { deviceId, at, isEmpty, overlapMissing });
+  const known = context.store.missedOverlaps(deviceId);
+  const nowMs = context.serverClock.nowMs();
+  const missed = missedSince(known, { at, isEmpty, overlapMissing }, nowMs);
   const { step, doubts } = weigh(scan.doubts, { isEmpty, overlapMissing, missed });
   scan.doubts = doubts;
   if (step === 'same at once') return request;
   const reason = judged.reason ?? '';
   context.observe({ type: 'page-distrusted', deviceId, reason, attempt: doubts.distrusted });
-  noteStep(context, { deviceId, at, step });
+  const remembered = missedAfter(known, { at, step }, nowMs);
+  if (remembered !== null) context.store.keepMissedOverlap(deviceId, remembered);
   if (step === 'remember, give up' || step === 'give up') return giveUp(scan, request.gap, 'page not understood');
   if ((step === 'overlap is gone' || step === 'believe the answers') && doubts.withoutOverlap === TRIES) {
     context.observe({ type: 'restatement', deviceId, at: formatExact(at) });
   }
   await context.clock.sleep(AGAIN_MS, signal);
   return step === 'same later' ? request : fromFirstPage(request);
+}
+
+/** Whether empty answers about a device prove nothing for now. */
+function isInDoubt({ store, serverClock }: SyncContext, deviceId: string): boolean {
+  return isEmptyInDoubt(store.missedOverlaps(deviceId), serverClock.nowMs());
+}
+
+/** Records the readings of a page: a missed overlap reading that it shows is missed no longer. */
+function noteShown({ store }: SyncContext, deviceId: string, readings: readonly Reading[]): void {
+  const shown = shownAgain(store.missedOverlaps(deviceId), readings);
+  if (shown.length > 0) store.dropMissedOverlaps(deviceId, shown);
 }
 
 /** The time of the overlap reading that an answer lacks: the near one, unless an earlier page has shown that. */
@@ -367,34 +364,10 @@ function giveUp({ context, task }: GapScan, gap: Interval, reason: GapReason): n
   return null;
 }
 
-type PageAnswer = { readonly kind: 'page'; readonly reply: Reply<TelemetryPage> } | Refusal;
-
-/**
- * Asks for a page.
- *
- * @throws ApiFault where the fault is not about this request (unreachable, throttled, key, plan, scope, server fault).
- */
-export async function askForPage(
-  { context, rules }: Asking,
-  { request, lane }: { readonly request: PageRequest; readonly lane: RequestLane },
-  signal: AbortSignal,
-): Promise<PageAnswer> {
-  const { deviceId, after, before, cursor } = request;
-  noteAsked(rules);
-  try {
-    const purpose = { lane, stream: 'telemetry', deviceId } as const;
-    const reply = await context.api.telemetry({ deviceId, after, before, cursor }, purpose, signal);
-    noteAnswered(rules, deviceId);
-    return { kind: 'page', reply };
-  } catch (error) {
-    if (!(error instanceof ApiFault)) throw error;
-    return refusalOf(rules, error, request);
-  }
-}
-
 /** Takes in the newest page of a device and claims nothing by it. @returns whether it had readings. */
-async function peek({ context, rules }: Asking, deviceId: string, signal: AbortSignal): Promise<boolean> {
-  const reply = await askForNewest({ context, rules }, deviceId, signal);
+async function peek(asking: Asking, deviceId: string, signal: AbortSignal): Promise<boolean> {
+  const { context } = asking;
+  const reply = await askForNewest(asking, deviceId, signal);
   if (reply.value.deviceId !== null && reply.value.deviceId !== deviceId) return false;
   const { readings } = reply.value;
   try {
@@ -403,23 +376,5 @@ async function peek({ context, rules }: Asking, deviceId: string, signal: AbortS
   } catch (error) {
     if (error instanceof ForgottenError) return false;
     throw error;
-  }
-}
-
-/** The newest page of a device: without bounds, and where that is refused, by as wide a window as there may be. */
-async function askForNewest(
-  { context, rules }: Asking,
-  deviceId: string,
-  signal: AbortSignal,
-): Promise<Reply<TelemetryPage>> {
-  const purpose = { lane: 'live', stream: 'telemetry', deviceId } as const;
-  try {
-    return await context.api.telemetry({ deviceId, after: null, before: null, cursor: null }, purpose, signal);
-  } catch (error) {
-    if (!(error instanceof ApiFault) || error.kind !== 'invalid-request') throw error;
-    const { spanNs, nowNs } = windowLimits(rules);
-    const before = ceilToSecond(nowNs) + SLACK_NS;
-    const after = spanNs === null ? 0n : maxNs(before - spanNs, 0n);
-    return await context.api.telemetry({ deviceId, after, before, cursor: null }, purpose, signal);
   }
 }

@@ -13,14 +13,14 @@ import type { Reading, TelemetryPage } from '../core/records.ts';
 import type { Store } from '../core/state/state.ts';
 import { ForgottenError } from '../core/state/telemetry.ts';
 import { DAY_MS, DAY_NS, type EpochMs, HOUR_MS } from '../core/time.ts';
+import { type Asking, askForPage, createLearntWindows, windowRules } from './ask-page.ts';
 import { commitPage } from './commit.ts';
 import type { SyncContext } from './context.ts';
 import { exclusionNow } from './filter.ts';
 import { judgePage } from './judge-page.ts';
-import { nextRequest, type PageRequest, requestFor } from './page-request.ts';
-import { type Asking, askForPage, fromFirstPage } from './page-scan.ts';
+import { fromFirstPage, nextRequest, type PageRequest, requestFor } from './page-request.ts';
 import { TRIES } from './unproven.ts';
-import { createWindowRules, windowLimits } from './window-limits.ts';
+import { windowLimits } from './window-limits.ts';
 
 /** How long after midnight the day before is read again at the earliest: what comes within this is awaited. */
 const AFTER_MIDNIGHT_MS = HOUR_MS;
@@ -135,8 +135,15 @@ export async function readWindow(
   { deviceId, window, take }: Pick<WindowScan, 'deviceId' | 'window' | 'take'>,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const rules = createWindowRules(context);
-  const scan: WindowScan = { context, rules, deviceId, window, take, odd: 0, empties: 0 };
+  const scan: WindowScan = {
+    context,
+    windows: createLearntWindows(context),
+    deviceId,
+    window,
+    take,
+    odd: 0,
+    empties: 0,
+  };
   let next: Next = requestBelow(scan, window.to);
   try {
     while (next !== null && next !== 'given up') next = await step(scan, next, signal);
@@ -152,15 +159,15 @@ export async function readWindow(
 type Next = PageRequest | null | 'given up';
 
 /** The request for what is left below `to`. Nothing is claimed by its answers, so that they need no overlap readings. */
-function requestBelow({ deviceId, window, rules }: WindowScan, to: bigint): PageRequest | null {
+function requestBelow({ deviceId, window, windows }: WindowScan, to: bigint): PageRequest | null {
   if (to <= window.from) return null;
   const gap = { from: window.from, to };
-  return requestFor({ deviceId, gap, near: null, far: null, live: false }, windowLimits(rules));
+  return requestFor({ deviceId, gap, near: null, far: null, live: false }, windowLimits(windowRules(windows)));
 }
 
 /** Asks for one page and hands it on. */
 async function step(scan: WindowScan, request: PageRequest, signal: AbortSignal): Promise<Next> {
-  const { rules, window } = scan;
+  const { windows, window } = scan;
   signal.throwIfAborted();
   const answer = await askForPage(scan, { request, lane: 'sweep' }, signal);
   if (answer.kind === 'changed') return requestBelow(scan, request.gap.to);
@@ -178,7 +185,12 @@ async function step(scan: WindowScan, request: PageRequest, signal: AbortSignal)
     scan.odd = 0;
     scan.empties = 0;
   }
-  const next = nextRequest(request, judged, { page, gap: window, far: null, limits: windowLimits(rules) });
+  const next = nextRequest(request, judged, {
+    page,
+    gap: window,
+    far: null,
+    limits: windowLimits(windowRules(windows)),
+  });
   // A window of the plan may be narrower.
   return next ?? requestBelow(scan, request.gap.from);
 }

@@ -22,8 +22,8 @@
  */
 import type { Edge } from '../core/coverage.ts';
 import type { Reading } from '../core/records.ts';
-import { DAY_MS, type EpochNs } from '../core/time.ts';
-import type { SyncContext } from './context.ts';
+import type { MissedOverlap } from '../core/state/telemetry.ts';
+import { DAY_MS, type EpochMs, type EpochNs } from '../core/time.ts';
 
 /** How often an answer that proves nothing is asked for before its gap is named. */
 export const TRIES = 3;
@@ -124,53 +124,46 @@ export function isOverlapWaived({ withoutOverlap, emptyBelieved }: Doubts, readi
   return withoutOverlap >= TRIES && (readings.length > 0 || emptyBelieved);
 }
 
-/** An overlap reading, where answers still have to show it. */
-export function unlessGone({ store }: SyncContext, deviceId: string, edge: Edge | null): Edge | null {
-  const isGone = store.missedOverlaps(deviceId).some(({ at, isGone }) => isGone && at === edge?.at);
-  return isGone ? null : edge;
+/** @returns an overlap reading that answers still have to show; `null` where it is taken as gone. */
+export function unlessGone(edge: Edge | null, missed: readonly MissedOverlap[]): Edge | null {
+  return missed.some(({ at, isGone }) => isGone && at === edge?.at) ? null : edge;
 }
 
-/** Whether an empty answer about a device proves nothing for now: such answers have lacked what it must show. */
-export function isEmptyInDoubt({ store, serverClock }: SyncContext, deviceId: string): boolean {
-  const missed = store.missedOverlaps(deviceId);
-  if (missed.length === 0) return false;
-  const nowMs = serverClock.nowMs();
+/** Whether an empty answer about a device proves nothing for now: such answers have lacked a reading that they must show. */
+export function isEmptyInDoubt(missed: readonly MissedOverlap[], nowMs: EpochMs): boolean {
   return missed.some(({ isGone, sinceMs }) => !isGone && nowMs - sinceMs < EMPTY_PATIENCE_MS);
 }
 
-/** Takes in the readings of a page: what it shows is not missing any more. */
-export function noteShown({ store }: SyncContext, deviceId: string, readings: readonly Reading[]): void {
-  const missed = store.missedOverlaps(deviceId);
-  if (missed.length === 0) return;
-  const shown = missed.map(({ at }) => at).filter((at) => readings.some(({ recordedAt }) => recordedAt === at));
-  if (shown.length > 0) store.dropMissedOverlaps(deviceId, shown);
+/** @returns the times of the missed overlap readings that a page shows again. */
+export function shownAgain(missed: readonly MissedOverlap[], readings: readonly Reading[]): EpochNs[] {
+  return missed.map(({ at }) => at).filter((at) => readings.some(({ recordedAt }) => recordedAt === at));
 }
 
-/** Since when empty answers have lacked what this one had to show; any of the device where it has shown all it had to. */
+/** @returns since when empty answers have lacked the overlap reading, or, where that is shown, any other of the device. */
 export function missedSince(
-  context: SyncContext,
-  { deviceId, at, isEmpty, overlapMissing }: Omit<Unproven, 'missed'> & { deviceId: string; at: EpochNs },
+  missed: readonly MissedOverlap[],
+  { at, isEmpty, overlapMissing }: Omit<Unproven, 'missed'> & { readonly at: EpochNs },
+  nowMs: EpochMs,
 ): Missed {
   if (!isEmpty) return 'never';
-  if (!overlapMissing) return isEmptyInDoubt(context, deviceId) ? 'awaited' : 'never';
-  const missed = context.store.missedOverlaps(deviceId).find((each) => each.at === at);
-  if (missed === undefined) return 'never';
-  return context.serverClock.nowMs() - missed.sinceMs < EMPTY_PATIENCE_MS ? 'awaited' : 'overdue';
+  if (!overlapMissing) return isEmptyInDoubt(missed, nowMs) ? 'awaited' : 'never';
+  const known = missed.find((each) => each.at === at);
+  if (known === undefined) return 'never';
+  return nowMs - known.sinceMs < EMPTY_PATIENCE_MS ? 'awaited' : 'overdue';
 }
 
-/** Keeps in mind what a step says of the overlap reading of that time. */
-export function noteStep(
-  { store, serverClock }: SyncContext,
-  { deviceId, at, step }: { readonly deviceId: string; readonly at: EpochNs; readonly step: Step },
-): void {
-  const missed = store.missedOverlaps(deviceId).find((each) => each.at === at);
+/** @returns what is to be remembered of the overlap reading of that time after a step; `null` where nothing changes. */
+export function missedAfter(
+  missed: readonly MissedOverlap[],
+  { at, step }: { readonly at: EpochNs; readonly step: Step },
+  nowMs: EpochMs,
+): MissedOverlap | null {
+  const known = missed.find((each) => each.at === at);
   if (step === 'remember, give up' || step === 'believe the answers') {
-    const nowMs = serverClock.nowMs();
-    const sinceMs = missed?.sinceMs ?? nowMs;
+    const sinceMs = known?.sinceMs ?? nowMs;
     const isGone = nowMs - sinceMs >= EMPTY_PATIENCE_MS;
-    if (missed?.isGone !== isGone) store.keepMissedOverlap(deviceId, { at, sinceMs, isGone });
-  } else if (step === 'overlap is gone' && missed?.isGone === false) {
-    // Answers with readings lack it as well: nobody waits for it any more.
-    store.keepMissedOverlap(deviceId, { ...missed, isGone: true });
+    return known?.isGone === isGone ? null : { at, sinceMs, isGone };
   }
+  // Answers with readings lack it as well: nobody waits for it any more.
+  return step === 'overlap is gone' && known?.isGone === false ? { ...known, isGone: true } : null;
 }

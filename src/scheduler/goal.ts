@@ -9,10 +9,11 @@ import { type Interval, type Intervals, normalize, subtract } from '../core/inte
 import type { RequestLane } from '../core/ports.ts';
 import type { TelemetryState } from '../core/state/telemetry.ts';
 import { DAY_NS, type EpochMs, type EpochNs, maxNs } from '../core/time.ts';
+import { createLearntWindows, windowRules } from '../ingest/ask-page.ts';
 import type { CommittedPage, Horizon, SyncContext } from '../ingest/context.ts';
 import { limitFor } from '../ingest/horizon.ts';
 import { isResting, restOf } from '../ingest/named-gaps.ts';
-import { createWindowRules, planEdge } from '../ingest/window-limits.ts';
+import { planEdge } from '../ingest/window-limits.ts';
 import { openOf, type ViewInput } from './device-view.ts';
 import type { OpenHistory, Reach } from './history-queue.ts';
 
@@ -41,14 +42,14 @@ export interface Goal {
 /** Everything that is wanted up to a horizon, of every device that is there: what `--once` closes. */
 export function createWantedGoal(context: SyncContext, horizon: Horizon): Goal {
   const { store, serverClock } = context;
-  const rules = createWindowRules(context);
+  const windows = createLearntWindows(context);
   const gapsOf = (state: TelemetryState, others: Intervals): Intervals => {
     const { deviceId, spans } = state;
     const wanted = { from: horizon.wantedFrom, to: maxNs(limitFor(horizon, state), horizon.wantedFrom) };
     const nowMs = serverClock.nowMs();
     const resting = store.gaps(deviceId).filter((gap) => isResting(gap, 'first-history', nowMs));
     // A plan that has grown opens what it hid.
-    const hiddenTo = planEdge(rules);
+    const hiddenTo = planEdge(windowRules(windows));
     const rests = normalize(resting.map((gap) => restOf(gap, hiddenTo)));
     return gapsToAsk({ spans, wanted, resting: rests, others });
   };

@@ -6,7 +6,7 @@ import { UserError } from '../core/faults.ts';
 import type { Account } from '../core/records.ts';
 import type { Store } from '../core/state/state.ts';
 import type { Archive } from './archive/archive.ts';
-import { remember } from './remembered.ts';
+import { remember } from './transactions.ts';
 
 /** Facts: the workspace that the state belongs to, by its id in the API, and the tag of its points. */
 export const API_WORKSPACE = 'workspace_id';

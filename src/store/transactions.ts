@@ -1,6 +1,7 @@
 /**
- * Calls as transactions: each begins with the right to write, so that none fails half-way because another connection
- * writes.
+ * Calls as transactions, and values that are remembered until a transaction writes them.
+ *
+ * Every transaction begins with the right to write, so that none fails half-way because another connection writes.
  */
 import type Database from 'better-sqlite3';
 
@@ -35,4 +36,38 @@ export function writing<T extends object>(write: Writer, calls: T, names: readon
   const asTransaction = (name: keyof T): unknown => write(calls[name] as Call<unknown[], unknown>);
   // Each call keeps its own arguments and result, which a mapped type cannot show.
   return { ...calls, ...Object.fromEntries(names.map((name) => [name, asTransaction(name)])) };
+}
+
+/** Values that are read from the database again and again. */
+export interface Remembered<T> {
+  /** @returns the value of a key: the remembered one, else as the database has it. */
+  get(key: string): T;
+  /** Forgets the value of a key, because it is about to be written. */
+  drop(key: string): void;
+}
+
+/**
+ * Remembers nothing yet.
+ *
+ * @param read reads the value of a key from the database.
+ * @param most how many keys are remembered; beyond that all are forgotten.
+ */
+export function remember<T>(
+  db: Database.Database,
+  read: (key: string) => T,
+  most = Number.POSITIVE_INFINITY,
+): Remembered<T> {
+  const known = new Map<string, T>();
+  return {
+    get: (key) => {
+      const remembered = known.get(key);
+      if (remembered !== undefined) return remembered;
+      const value = read(key);
+      if (known.size >= most) known.clear();
+      // A transaction may take back what it has written.
+      if (!db.inTransaction) known.set(key, value);
+      return value;
+    },
+    drop: (key) => void known.delete(key),
+  };
 }

@@ -2,7 +2,20 @@
  * What to do about an answer that proves nothing: every row of the table, try by try.
  */
 import { describe, expect, test } from 'vitest';
-import { type Doubts, isOverlapWaived, NO_DOUBTS, type Step, type Unproven, weigh } from '../../src/ingest/unproven.ts';
+import { DAY_MS } from '../../src/core/time.ts';
+import {
+  type Doubts,
+  isEmptyInDoubt,
+  isOverlapWaived,
+  missedAfter,
+  missedSince,
+  NO_DOUBTS,
+  type Step,
+  shownAgain,
+  type Unproven,
+  unlessGone,
+  weigh,
+} from '../../src/ingest/unproven.ts';
 import { reading } from '../core/support/readings.ts';
 
 const EMPTY: Unproven = { isEmpty: true, overlapMissing: false, missed: 'never' };
@@ -71,5 +84,41 @@ describe('an answer that proves nothing', () => {
     const overdue = weighAll(...Array<Unproven>(3).fill({ ...EMPTY_WITHOUT, missed: 'overdue' })).doubts;
     expect(isOverlapWaived(overdue, [])).toBe(true);
     expect(isOverlapWaived(weighAll(WITHOUT, WITHOUT).doubts, [reading(1)])).toBe(false);
+  });
+});
+
+describe('an overlap reading that empty answers lack', () => {
+  const missed = [{ at: 5n, sinceMs: 1000, isGone: false }];
+  const empty = { at: 5n, isEmpty: true, overlapMissing: true };
+
+  test('is awaited for a day, in which no empty answer about the device proves anything', () => {
+    expect(missedSince([], empty, 1000)).toBe('never');
+    expect(missedSince(missed, empty, 1000 + DAY_MS - 1)).toBe('awaited');
+    expect(missedSince(missed, empty, 1000 + DAY_MS)).toBe('overdue');
+    expect(missedSince(missed, { ...empty, overlapMissing: false }, 2000)).toBe('awaited');
+    expect(missedSince(missed, { ...empty, isEmpty: false }, 2000)).toBe('never');
+    expect([isEmptyInDoubt(missed, 2000), isEmptyInDoubt(missed, 1000 + DAY_MS)]).toEqual([true, false]);
+  });
+
+  test('is remembered from the first time on, and is gone after a day or when answers with readings lack it', () => {
+    const [first] = missed;
+    expect(missedAfter([], { at: 5n, step: 'remember, give up' }, 1000)).toEqual(first);
+    expect(missedAfter(missed, { at: 5n, step: 'remember, give up' }, 2000)).toBeNull();
+    expect(missedAfter(missed, { at: 5n, step: 'believe the answers' }, 1000 + DAY_MS)).toEqual({
+      ...first,
+      isGone: true,
+    });
+    expect(missedAfter(missed, { at: 5n, step: 'overlap is gone' }, 2000)).toEqual({ ...first, isGone: true });
+    expect(missedAfter([], { at: 5n, step: 'overlap is gone' }, 2000)).toBeNull();
+    expect(missedAfter(missed, { at: 5n, step: 'give up' }, 2000)).toBeNull();
+  });
+
+  test('is missed no longer once a page shows it, and asked for no longer once it is gone', () => {
+    const shown = reading(3);
+    const { recordedAt: at } = shown;
+    expect(shownAgain([...missed, { at, sinceMs: 0, isGone: true }], [shown])).toEqual([at]);
+    const edge = { at, digest: '' };
+    expect(unlessGone(edge, [{ at, sinceMs: 0, isGone: false }])).toBe(edge);
+    expect(unlessGone(edge, [{ at, sinceMs: 0, isGone: true }])).toBeNull();
   });
 });

@@ -4,9 +4,9 @@
 import { describe, expect, test } from 'vitest';
 import { ApiFault } from '../../src/core/faults.ts';
 import { DAY_MS, DAY_NS, msToNs } from '../../src/core/time.ts';
+import { type Asking, askForPage, createLearntWindows, windowRules } from '../../src/ingest/ask-page.ts';
 import { type PageRequest, requestFor } from '../../src/ingest/page-request.ts';
-import { type Asking, askForPage } from '../../src/ingest/page-scan.ts';
-import { createWindowRules, windowLimits } from '../../src/ingest/window-limits.ts';
+import { windowLimits } from '../../src/ingest/window-limits.ts';
 
 const NOW_MS = 1000 * DAY_MS;
 const NEVER = new AbortController().signal;
@@ -27,14 +27,14 @@ function rig() {
     return Promise.resolve({ value: { deviceId: 'd', readings: [], rejected: [], nextCursor: null } });
   };
   const context = { store, serverClock: { nowMs: () => NOW_MS }, api: { telemetry } } as unknown as Asking['context'];
-  const rules = createWindowRules(context);
+  const windows = createLearntWindows(context);
   const request = (): PageRequest => {
     const to = msToNs(NOW_MS);
     const gap = { from: to - 100n * DAY_NS, to };
-    return requestFor({ deviceId: 'd', gap, near: null, far: null, live: false }, windowLimits(rules));
+    return requestFor({ deviceId: 'd', gap, near: null, far: null, live: false }, windowLimits(windowRules(windows)));
   };
-  const ask = async () => await askForPage({ context, rules }, { request: request(), lane: 'live' }, NEVER);
-  const spanDays = (): number => Number((windowLimits(rules).spanNs ?? 0n) / DAY_NS);
+  const ask = async () => await askForPage({ context, windows }, { request: request(), lane: 'live' }, NEVER);
+  const spanDays = (): number => Number((windowLimits(windowRules(windows)).spanNs ?? 0n) / DAY_NS);
   return { service, ask, spanDays };
 }
 

@@ -25,10 +25,11 @@ import type { SampleArgs } from '../../core/state/job-args.ts';
 import type { Tie } from '../../core/state/telemetry.ts';
 import type { VerifyState } from '../../core/state/verify.ts';
 import { DAY_NS, type EpochNs, formatExact, HOUR_NS, maxNs, minNs } from '../../core/time.ts';
+import { createLearntWindows, windowRules } from '../../ingest/ask-page.ts';
 import { commitPage } from '../../ingest/commit.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import { readWindow } from '../../ingest/reread.ts';
-import { createWindowRules, planEdge } from '../../ingest/window-limits.ts';
+import { planEdge } from '../../ingest/window-limits.ts';
 import { endsSession } from '../../scheduler/dispatch.ts';
 import { refusalOf } from '../shared/refusal.ts';
 import type { SampleVerdict, WindowDifference } from './result.ts';
@@ -137,7 +138,7 @@ const AGE_MARGIN_NS = HOUR_NS;
 
 /** From when on the API surely shows what it has: what it does not show of older times tells nothing. */
 function shownFrom(context: SyncContext): EpochNs {
-  const edge = planEdge(createWindowRules(context));
+  const edge = planEdge(windowRules(createLearntWindows(context)));
   return edge === null ? 0n : maxNs(edge + AGE_MARGIN_NS, 0n);
 }
 

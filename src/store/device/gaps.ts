@@ -5,7 +5,7 @@
 import type Database from 'better-sqlite3';
 import type { Gap, GapReason, MissedOverlap, TelemetryStore } from '../../core/state/telemetry.ts';
 import type { EpochNs } from '../../core/time.ts';
-import { remember } from '../remembered.ts';
+import { remember } from '../transactions.ts';
 
 /** Devices of which rows are remembered: they are looked for again and again, and seldom there. */
 const REMEMBERED = 16_384;

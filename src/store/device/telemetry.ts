@@ -22,7 +22,7 @@ import {
 } from '../../core/state/telemetry.ts';
 import type { EpochNs } from '../../core/time.ts';
 import type { Archive } from '../archive/archive.ts';
-import { type Remembered, remember } from '../remembered.ts';
+import { type Remembered, remember } from '../transactions.ts';
 
 /** Devices of which the state is remembered at most: what asks for all of them again and again asks for that many. */
 const REMEMBERED = 4096;

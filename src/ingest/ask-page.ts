@@ -1,0 +1,165 @@
+/**
+ * Requests pages of telemetry, and keeps what the answers show about windows and devices.
+ *
+ * The rules are in `window-limits.ts`. Some of what they learn outlives the process as facts of the state, the rest lasts
+ * as long as the program.
+ */
+import { ApiFault } from '../core/faults.ts';
+import type { Purpose, Reply, RequestLane } from '../core/ports.ts';
+import type { Reading, TelemetryPage } from '../core/records.ts';
+import { ceilToSecond, maxNs, msToNs } from '../core/time.ts';
+import type { SyncContext } from './context.ts';
+import { type PageRequest, SLACK_NS } from './page-request.ts';
+import {
+  FIRST_LEAD_NS,
+  isDeviceGone,
+  lessonOf,
+  type NotFound,
+  type Refusal,
+  showsAnyAge,
+  type WindowKnowledge,
+  type WindowRules,
+  windowLimits,
+} from './window-limits.ts';
+
+/** The fact `yes` once a request with `after` alone was refused. */
+const BOTH_BOUNDS = 'windows_need_both_bounds';
+/** The fact with the plan's days under which older readings were served. */
+const SERVED_BEYOND = 'served_beyond_days';
+/** The fact with the plan's days and the days that a refusal has named, as a JSON list. */
+const REFUSED_BEYOND = 'refused_beyond_days';
+
+/** What this program has learnt about the service's windows, with the state that keeps the rest of it. */
+export interface LearntWindows extends Pick<SyncContext, 'store' | 'serverClock'> {
+  span: WindowKnowledge['span'];
+  leadNs: bigint;
+  bothBounds: boolean;
+  /** Answers about devices so far. */
+  answers: number;
+  /** The first 404 of each device that no page has followed. */
+  readonly notFound: Map<string, NotFound>;
+}
+
+/** Opens what was learnt, with what the state has kept of it. */
+export function createLearntWindows({ store, serverClock }: Pick<SyncContext, 'store' | 'serverClock'>): LearntWindows {
+  const bothBounds = store.fact(BOTH_BOUNDS) === 'yes';
+  return { store, serverClock, span: null, leadNs: FIRST_LEAD_NS, bothBounds, answers: 0, notFound: new Map() };
+}
+
+/** @returns the rules by which windows are requested now. */
+export function windowRules({ store, serverClock, span, leadNs, bothBounds }: LearntWindows): WindowRules {
+  const served = store.fact(SERVED_BEYOND);
+  return {
+    span,
+    leadNs,
+    bothBounds,
+    servedBeyondDays: served === null ? null : Number(served),
+    refusedBeyond: refusedBeyond(store.fact(REFUSED_BEYOND)),
+    planDays: store.account()?.plan.historyMaxDays ?? null,
+    nowNs: msToNs(serverClock.nowMs()),
+  };
+}
+
+function refusedBeyond(fact: string | null): WindowKnowledge['refusedBeyond'] {
+  if (fact === null) return null;
+  const [planDays, days]: [number | null, number] = JSON.parse(fact);
+  return { planDays, days };
+}
+
+/** Keeps what a refusal has taught. */
+function keepLesson(learnt: LearntWindows, lesson: Partial<WindowKnowledge>): void {
+  const { store } = learnt;
+  if (lesson.bothBounds === true) {
+    if (!learnt.bothBounds) store.keepFact(BOTH_BOUNDS, 'yes');
+    learnt.bothBounds = true;
+  }
+  if (lesson.refusedBeyond != null) {
+    const { planDays, days } = lesson.refusedBeyond;
+    store.keepFact(REFUSED_BEYOND, JSON.stringify([planDays, days]));
+  }
+  learnt.leadNs = lesson.leadNs ?? learnt.leadNs;
+  learnt.span = lesson.span ?? learnt.span;
+}
+
+/**
+ * Records the readings of a page. Readings beyond the plan's age show that this age does not matter: then all gaps of all
+ * devices are worth another request at once.
+ */
+export function noteServed(learnt: LearntWindows, readings: readonly Reading[]): void {
+  const rules = windowRules(learnt);
+  if (!showsAnyAge(rules, readings)) return;
+  learnt.store.keepFact(SERVED_BEYOND, String(rules.planDays));
+  for (const { record } of learnt.store.devices()) learnt.store.clearGaps(record.deviceId);
+}
+
+/** Forgets the width that was learnt under another plan, for good. */
+function forgetOtherPlan(learnt: LearntWindows): void {
+  const { span } = learnt;
+  if (span !== null && span.planDays !== windowRules(learnt).planDays) learnt.span = null;
+}
+
+/** What every request for telemetry goes by. */
+export interface Asking {
+  readonly context: SyncContext;
+  readonly windows: LearntWindows;
+}
+
+type PageAnswer = { readonly kind: 'page'; readonly reply: Reply<TelemetryPage> } | Refusal;
+
+/**
+ * Requests a page.
+ *
+ * @returns the page, or why there is none where the reason concerns this request or this device alone.
+ * @throws ApiFault where the fault concerns more (unreachable, throttled, key, plan, scope, server fault).
+ */
+export async function askForPage(
+  { context, windows }: Asking,
+  { request, lane }: { readonly request: PageRequest; readonly lane: RequestLane },
+  signal: AbortSignal,
+): Promise<PageAnswer> {
+  const { deviceId, after, before, cursor } = request;
+  forgetOtherPlan(windows);
+  try {
+    const purpose = { lane, stream: 'telemetry', deviceId } as const;
+    const reply = await context.api.telemetry({ deviceId, after, before, cursor }, purpose, signal);
+    windows.answers += 1;
+    windows.notFound.delete(deviceId);
+    return { kind: 'page', reply };
+  } catch (error) {
+    if (!(error instanceof ApiFault)) throw error;
+    if (error.kind === 'not-found') return { kind: noteNotFound(windows, deviceId) };
+    const { refusal, learnt } = lessonOf(windowRules(windows), error, request);
+    keepLesson(windows, learnt);
+    return refusal;
+  }
+}
+
+/** Records a 404 about a device. @returns whether the device is gone, or may only be out of reach. */
+function noteNotFound({ notFound, answers, serverClock }: LearntWindows, deviceId: string): 'gone' | 'unreachable' {
+  const now = { atMs: serverClock.nowMs(), answers };
+  const first = notFound.get(deviceId);
+  if (first === undefined) notFound.set(deviceId, now);
+  return isDeviceGone(first, now) ? 'gone' : 'unreachable';
+}
+
+/**
+ * Requests the newest page of a device: without bounds, and where that is refused, with the widest window there may be.
+ *
+ * @throws ApiFault
+ */
+export async function askForNewest(
+  { context, windows }: Asking,
+  deviceId: string,
+  signal: AbortSignal,
+): Promise<Reply<TelemetryPage>> {
+  const purpose: Purpose = { lane: 'live', stream: 'telemetry', deviceId };
+  try {
+    return await context.api.telemetry({ deviceId, after: null, before: null, cursor: null }, purpose, signal);
+  } catch (error) {
+    if (!(error instanceof ApiFault) || error.kind !== 'invalid-request') throw error;
+    const { spanNs, nowNs } = windowLimits(windowRules(windows));
+    const before = ceilToSecond(nowNs) + SLACK_NS;
+    const after = spanNs === null ? 0n : maxNs(before - spanNs, 0n);
+    return await context.api.telemetry({ deviceId, after, before, cursor: null }, purpose, signal);
+  }
+}
