@@ -64,6 +64,84 @@ export async function repeat(
   for (;;) await clock.sleep(await step(signal), signal);
 }
 
+/** How often `pollUntil` looks. */
+interface PollRate {
+  /** The rest between two looks, in ms. */
+  readonly everyMs: number;
+  /** Ends the rest early when it is notified. */
+  readonly wakeUp?: WakeUp;
+}
+
+/** The fraction of the time that looks may take: after a long look the rest is longer. */
+const LOOK_PART = 0.05;
+
+/**
+ * Looks again and again until a look finds something. The looks take at most a twentieth of the time.
+ *
+ * @param look returns what it has found; `null` while there is nothing.
+ * @returns what the last look has found.
+ * @throws what a look throws; the signal's reason when that aborts while nothing is found.
+ */
+export async function pollUntil<T>(
+  clock: Pick<Clock, 'monoMs' | 'sleep'>,
+  look: () => T | null,
+  { everyMs, wakeUp }: PollRate,
+  signal: AbortSignal,
+): Promise<T> {
+  for (;;) {
+    const beganMs = clock.monoMs();
+    const found = look();
+    if (found !== null) return found;
+    const restMs = restAfter(clock.monoMs() - beganMs);
+    if (wakeUp === undefined) await clock.sleep(Math.max(everyMs, restMs), signal);
+    else {
+      if (restMs > 0) await clock.sleep(restMs, signal);
+      await wakeUp.wait(everyMs, signal);
+    }
+  }
+}
+
+/** How long to rest after a look that took so long, in ms. */
+export function restAfter(tookMs: number): number {
+  return tookMs / LOOK_PART;
+}
+
+/** Work under way side by side, each piece under a name of its own, started by a loop that a wake-up wakes. */
+export interface WorkGroup<K> {
+  /** The names of what is under way. */
+  readonly underWay: ReadonlyMap<K, unknown>;
+  /** Takes in a piece of work. Its end wakes the loop. */
+  add(name: K, work: Promise<void>): void;
+  /** @throws what the first piece of work that failed has failed with. */
+  throwFailure(): void;
+  /** Waits until nothing is under way any more. */
+  ended(): Promise<void>;
+}
+
+/** Creates a group in which nothing is under way. */
+export function createWorkGroup<K>({ notify }: Pick<WakeUp, 'notify'>): WorkGroup<K> {
+  const underWay = new Map<K, Promise<void>>();
+  let failure: { readonly cause: unknown } | null = null;
+  return {
+    underWay,
+    add: (name, work) => {
+      const ended = work
+        .catch((cause: unknown) => {
+          failure ??= { cause };
+        })
+        .finally(() => {
+          underWay.delete(name);
+          notify();
+        });
+      underWay.set(name, ended);
+    },
+    throwFailure: () => {
+      if (failure !== null) throw failure.cause;
+    },
+    ended: async () => void (await Promise.allSettled(underWay.values())),
+  };
+}
+
 /** Lets a loop rest until there is something to do, or a while has passed, without asking again and again. */
 export interface WakeUp {
   /** Wakes the loop that waits; where none does, its next wait ends at once. */

@@ -6,6 +6,7 @@
  */
 import type { ApiFaultKind } from './faults.ts';
 import type { Random } from './ports.ts';
+import { MINUTE_MS } from './time.ts';
 
 /**
  * - `retry`: the same request may pass after a back-off.
@@ -32,6 +33,9 @@ const VERDICTS: Readonly<Record<ApiFaultKind, Verdict>> = {
 export function verdictOf(kind: ApiFaultKind): Verdict {
   return VERDICTS[kind];
 }
+
+/** After so long without progress, work that somebody waits for ends unfinished. */
+export const STALLED_AFTER_MS = 10 * MINUTE_MS;
 
 /** The first wait and the longest one, before the jitter. */
 export interface BackoffPolicy {

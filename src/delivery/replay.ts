@@ -6,11 +6,12 @@
  * from the last step that was recorded: a line may be sent twice then, none is left out. Live delivery goes first, and no
  * more lines a second are sent than allowed.
  */
+import { STALLED_AFTER_MS } from '../core/retry.ts';
 import { END_OF_TIME, type WalkPiece, type WalkPlace, type WalkSpan } from '../core/state/archive.ts';
 import type { ReplayArgs } from '../core/state/job-args.ts';
 import { isSameReplay, NO_COUNTS, type ReplayReport, type ReplayState } from '../core/state/replay.ts';
 import type { Store } from '../core/state/state.ts';
-import { type EpochNs, formatExact, MINUTE_MS, SECOND_MS } from '../core/time.ts';
+import { type EpochNs, formatExact, SECOND_MS } from '../core/time.ts';
 import { BATCH_LENGTH, type Deliverer, type DelivererParts } from './deliver.ts';
 import type { Blocked } from './destination.ts';
 import { createPatience, type Patience, type Sent } from './send-batch.ts';
@@ -234,8 +235,6 @@ interface Sender extends Pick<ReplayParts, 'store' | 'clock' | 'maxRate' | 'isBe
   /** From when on the rate allows the next batch, by the monotonic clock. */
   freeAtMs: number;
 }
-
-const STALLED_AFTER_MS = 10 * MINUTE_MS;
 
 /** Live delivery goes first, but for one batch in so long: history that fills a new destination may take days. */
 const LIVE_FIRST = { lookMs: 50, mostMs: SECOND_MS };

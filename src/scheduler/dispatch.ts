@@ -9,6 +9,7 @@
  * a device at a stretch.
  */
 import { StateFullError } from '../core/archive-room.ts';
+import { createWorkGroup } from '../core/async.ts';
 import { holesIn } from '../core/coverage.ts';
 import { ApiFault } from '../core/faults.ts';
 import type { Pulse } from '../core/heartbeats.ts';
@@ -80,24 +81,11 @@ interface Running extends DispatchParts {
 export async function followPlan(given: DispatchParts, signal: AbortSignal): Promise<never> {
   const parts: Running = { ...given, failed: { inARow: 0 } };
   const { planning, context, outage, pulse } = parts;
-  const underWay = new Set<Promise<void>>();
-  const failure: { cause: unknown; isSet: boolean } = { cause: null, isSet: false };
-  const begin = (decision: Decision): void => {
-    planning.planner.began(decision, plannedMs(planning));
-    const work = carryOut(parts, decision, signal)
-      .catch((cause: unknown) => {
-        if (!failure.isSet) Object.assign(failure, { cause, isSet: true });
-      })
-      .finally(() => {
-        underWay.delete(work);
-        planning.wakeUp.notify();
-      });
-    underWay.add(work);
-  };
+  const group = createWorkGroup<Decision>(planning.wakeUp);
   try {
     for (;;) {
-      if (failure.isSet) throw failure.cause;
-      if (underWay.size >= context.settings.concurrency) {
+      group.throwFailure();
+      if (group.underWay.size >= context.settings.concurrency) {
         // No beat: as long as none of them comes to its end, only their requests show that something moves.
         await planning.wakeUp.wait(LONGEST_REST_MS, signal);
         continue;
@@ -108,11 +96,15 @@ export async function followPlan(given: DispatchParts, signal: AbortSignal): Pro
       await parts.untilTurn(signal);
       const next = planning.planner.next(advancePlanning(planning));
       setRest(planning, next.kind === 'rest' ? next : null);
-      if (next.kind !== 'rest') begin(next);
-      else await rest(parts, next, signal);
+      if (next.kind === 'rest') {
+        await rest(parts, next, signal);
+        continue;
+      }
+      planning.planner.began(next, plannedMs(planning));
+      group.add(next, carryOut(parts, next, signal));
     }
   } finally {
-    await Promise.allSettled(underWay);
+    await group.ended();
     pulse.rest();
   }
 }

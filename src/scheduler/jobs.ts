@@ -7,7 +7,7 @@
  * who asked for it, and ends the daemon only where it would have ended the daemon's own work too.
  */
 import { StateFullError } from '../core/archive-room.ts';
-import { createWakeUp, type LinkedAbort, linkAbort } from '../core/async.ts';
+import { createWakeUp, createWorkGroup, type LinkedAbort, linkAbort, restAfter } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import { UserError } from '../core/faults.ts';
 import type { Clock } from '../core/ports.ts';
@@ -43,9 +43,6 @@ export interface JobParts {
 /** How often it is looked for jobs, and how often the one under way is looked after. */
 const LOOK_EVERY_MS = SECOND_MS;
 
-/** A progress report is a look at every device: it takes no more than this part of the time. */
-const PROGRESS_PART = 0.05;
-
 /** How long a job is kept once it has ended, and how often it is looked for such. */
 const KEPT_MS = DAY_MS;
 const CLEAR_EVERY_MS = HOUR_MS;
@@ -70,24 +67,12 @@ const BEFORE_BEGUN: JobEnd = { state: 'cancelled', exitCode: 3, summary: null, m
 export async function runJobs(parts: JobParts, signal: AbortSignal): Promise<never> {
   const { queue, clock } = parts;
   const beats = createBeats(clock, queue.open());
-  /** By place: long work has one of its kind, all other work shares one. */
-  const underWay = new Map<string, Promise<void>>();
   const link = linkAbort(signal);
   const wakeUp = createWakeUp(clock);
-  const failure: { cause: unknown; isSet: boolean } = { cause: null, isSet: false };
+  /** By place: long work has one of its kind, all other work shares one. */
+  const group = createWorkGroup<string>(wakeUp);
+  const { underWay } = group;
   let clearedAtMs = Number.NEGATIVE_INFINITY;
-  const begin = (job: Job): void => {
-    const place = placeOf(job);
-    const work = doJob(parts, { job, beats }, link.signal)
-      .catch((cause: unknown) => {
-        if (!failure.isSet) Object.assign(failure, { cause, isSet: true });
-      })
-      .finally(() => {
-        underWay.delete(place);
-        wakeUp.notify();
-      });
-    underWay.set(place, work);
-  };
   try {
     for (;;) {
       signal.throwIfAborted();
@@ -96,16 +81,20 @@ export async function runJobs(parts: JobParts, signal: AbortSignal): Promise<nev
           queue.clear(clock.nowMs() - KEPT_MS);
           clearedAtMs = clock.monoMs();
         }
-        for (const job of lookAfter(parts, beats)) if (mayBegin(parts, { job, beats, underWay })) begin(job);
+        for (const job of lookAfter(parts, beats)) {
+          if (mayBegin(parts, { job, beats, underWay })) {
+            group.add(placeOf(job), doJob(parts, { job, beats }, link.signal));
+          }
+        }
         return null;
       });
       await wakeUp.wait(LOOK_EVERY_MS, signal);
-      if (failure.isSet) throw failure.cause;
+      group.throwFailure();
     }
   } finally {
     link.release();
     link.abort(signal.reason ?? new Error('jobs are taken no more'));
-    await Promise.allSettled(underWay.values());
+    await group.ended();
   }
 }
 
@@ -222,7 +211,8 @@ async function watchOver(
         stop.abort(new Error('the job was cancelled'));
       }
       const startedMs = clock.monoMs();
-      if (startedMs - toldAtMs < tookMs / PROGRESS_PART) return null;
+      // A progress report may look at every device.
+      if (startedMs - toldAtMs < restAfter(tookMs)) return null;
       queue.tell(job.id, JSON.parse(scrub(JSON.stringify(work.progress()))));
       toldAtMs = clock.monoMs();
       tookMs = toldAtMs - startedMs;

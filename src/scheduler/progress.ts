@@ -5,12 +5,8 @@
  * nothing are no progress.
  */
 import type { Clock, RequestLane } from '../core/ports.ts';
-import { MINUTE_MS } from '../core/time.ts';
 import type { SyncContext } from '../ingest/context.ts';
 import type { Standing } from './standing.ts';
-
-/** After so long without progress it ends. */
-export const STALLED_AFTER_MS = 10 * MINUTE_MS;
 
 /** How the work stands at a look at it. */
 interface WorkLook {

@@ -4,6 +4,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { linkAbort } from '../core/async.ts';
 import type { SimAnswer } from './answers.ts';
 import { BASE_PATH, exchange, type Simulator } from './simulator.ts';
 
@@ -55,9 +56,12 @@ interface Turn {
 }
 
 async function answer(simulator: Simulator, { request, response, closing }: Turn): Promise<void> {
-  const gone = new AbortController();
-  response.once('close', () => gone.abort());
-  const signal = AbortSignal.any([closing, gone.signal]);
+  const link = linkAbort(closing);
+  const { signal } = link;
+  response.once('close', () => {
+    link.release();
+    link.abort(new Error('the client is gone'));
+  });
   // No endpoint has a request body; one that is sent all the same is read and forgotten.
   request.resume();
   const { method = '', url = '', headers } = request;

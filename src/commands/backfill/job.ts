@@ -3,9 +3,10 @@
  * live work loses nothing by it.
  */
 
-import { repeat } from '../../core/async.ts';
+import { pollUntil, repeat } from '../../core/async.ts';
 import { UserError } from '../../core/faults.ts';
 import type { Clock } from '../../core/ports.ts';
+import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
 import type { Job, JobEnd, JobQueue } from '../../core/state/jobs.ts';
 import type { Store } from '../../core/state/state.ts';
@@ -16,7 +17,6 @@ import { horizonNow } from '../../ingest/horizon.ts';
 import { beginBackfill } from '../../scheduler/backfill.ts';
 import type { JobWorker } from '../../scheduler/jobs.ts';
 import { hasBegun, setGoal } from '../../scheduler/planning.ts';
-import { STALLED_AFTER_MS } from '../../scheduler/progress.ts';
 import { type BackfillRun, type BackfillWorkParts, createBackfillRun, endWhereRefused } from './run.ts';
 
 const LOOK_EVERY_MS = SECOND_MS;
@@ -82,16 +82,16 @@ async function work(parts: BackfillWorkParts, { args, begun, keep }: Begun, sign
 async function untilListed({ context, planning, standing }: BackfillWorkParts, signal: AbortSignal): Promise<Horizon> {
   const { clock } = context;
   const beganMs = clock.monoMs();
-  for (;;) {
-    signal.throwIfAborted();
+  const step = (): Horizon | null => {
     endWhereRefused(standing);
     const horizon = hasBegun(planning) ? horizonNow(context) : null;
     if (horizon !== null) return horizon;
     if (clock.monoMs() - beganMs >= STALLED_AFTER_MS) {
       throw new UserError('The daemon has not been able to read the account and the devices for ten minutes.', 3);
     }
-    await clock.sleep(LOOK_EVERY_MS, signal);
-  }
+    return null;
+  };
+  return await pollUntil(clock, step, { everyMs: LOOK_EVERY_MS }, signal);
 }
 
 /** Who asks, by the name that the log and `--status` tell. */

@@ -6,8 +6,9 @@
  * after ten minutes in which nothing came of it, where waiting for quota or for its turn is no standing still.
  */
 import type { MaintenanceParts } from '../../archive/maintenance.ts';
-import { firstOf } from '../../core/async.ts';
+import { firstOf, pollUntil } from '../../core/async.ts';
 import { ApiFault, UserError } from '../../core/faults.ts';
+import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
 import type { ProgressReport } from '../../core/status.ts';
 import { SECOND_MS } from '../../core/time.ts';
@@ -15,7 +16,7 @@ import type { Deliverer } from '../../delivery/deliver.ts';
 import { horizonNow } from '../../ingest/horizon.ts';
 import { type Backfill, type BackfillSettings, beginBackfill } from '../../scheduler/backfill.ts';
 import { type Alone, type Planning, reopenDevice } from '../../scheduler/planning.ts';
-import { createProgressWatch, isWaiting, STALLED_AFTER_MS, type WaitingParts } from '../../scheduler/progress.ts';
+import { createProgressWatch, isWaiting, type WaitingParts } from '../../scheduler/progress.ts';
 import { runAlone, type SessionParts } from '../../scheduler/session.ts';
 import { refusalWords } from '../../scheduler/sessions.ts';
 import type { Standing } from '../../scheduler/standing.ts';
@@ -49,9 +50,8 @@ interface Seen {
   requestsLeft: number | null;
 }
 
-/** How often it is looked how far it is; a look at every device takes no more than this part of the time. */
+/** How often it is looked how far it is. */
 const LOOK_EVERY_MS = 2 * SECOND_MS;
-const LOOK_PART = 0.05;
 
 /** How often what is left is taken into the queue anew: a name that kept a gap closed may have an end. */
 const REOPEN_EVERY_MS = 5 * SECOND_MS;
@@ -106,9 +106,7 @@ async function untilClosed(
   const watch = createProgressWatch(clock);
   const estimate = createEstimator(parts, backfill);
   const reopen = createReopening(parts);
-  for (;;) {
-    signal.throwIfAborted();
-    const beganMs = clock.monoMs();
+  const step = (): BackfillOutcome | null => {
     const look = lookAt(context, backfill);
     seen.look = look;
     const outcome = outcomeOf(look, backfill);
@@ -119,9 +117,9 @@ async function untilClosed(
     seen.requestsLeft = estimate();
     if (backfill.args.finishByMs !== null) backfill.pace.setLeft(seen.requestsLeft ?? 0);
     reopen(look);
-    const tookMs = clock.monoMs() - beganMs;
-    await clock.sleep(Math.max(LOOK_EVERY_MS, tookMs / LOOK_PART), signal);
-  }
+    return null;
+  };
+  return await pollUntil(clock, step, { everyMs: LOOK_EVERY_MS }, signal);
 }
 
 /** Takes what is left into the queue anew, now and then: what rested may be asked again. */
@@ -219,13 +217,14 @@ async function ask(
 async function untilBegun(parts: BackfillParts, begun: Begun, signal: AbortSignal): Promise<BackfillRun> {
   const { clock } = parts.context;
   const watch = createProgressWatch(clock);
-  while (begun.run === null) {
+  const step = (): BackfillRun | null => {
+    if (begun.run !== null) return begun.run;
     const waits = isWaiting(parts, { isQueued: true, lanes: ['inventory'] });
     if (watch.idleMs({ left: Number.POSITIVE_INFINITY, waits }) >= STALLED_AFTER_MS) {
       const words = parts.standing.fault ?? 'it has no room';
       throw new UserError(`Nothing could be read for ten minutes: ${words}. Run it again when the API answers.`, 3);
     }
-    await clock.sleep(SECOND_MS, signal);
-  }
-  return begun.run;
+    return null;
+  };
+  return await pollUntil(clock, step, { everyMs: SECOND_MS }, signal);
 }

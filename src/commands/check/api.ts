@@ -7,6 +7,7 @@ import { realClock } from '../../app/real-clock.ts';
 import type { Voice } from '../../app/terminal.ts';
 import { withQuestions } from '../../app/with-sync.ts';
 import type { Config } from '../../config/config.ts';
+import { linkAbort } from '../../core/async.ts';
 import { UserError } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
 import { duration } from '../../core/text.ts';
@@ -116,6 +117,7 @@ const FOLLOW_MS = 3 * MINUTE_MS;
 async function askApi(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Promise<ApiFindings> {
   const { config, voice } = part;
   const patience = AbortSignal.timeout(FOLLOW_MS);
+  const link = linkAbort(signal, patience);
   const show = (progress: unknown): void => {
     const asking = isRecord(progress) ? progress['asking'] : null;
     if (typeof asking === 'string') voice.hint(`the daemon asks the API: ${asking} …`);
@@ -135,7 +137,7 @@ async function askApi(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Prom
         show,
       },
       { dataDir: config.dataDir, voice },
-      { signal: AbortSignal.any([signal, patience]) },
+      { signal: link.signal },
     );
   } catch (error) {
     signal.throwIfAborted();
@@ -143,6 +145,8 @@ async function askApi(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Prom
       throw new UserError('The daemon has other work under way. Run it again when that is done.', 1);
     if (error instanceof HeldError) throw new UserError(TAKES_NO_JOBS, 1);
     throw error;
+  } finally {
+    link.release();
   }
 }
 

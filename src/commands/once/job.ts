@@ -3,6 +3,7 @@
  * account, the devices and the alerts now, gives it the gaps up to what can be claimed at the job's start as a goal, and
  * waits until these are closed and delivered.
  */
+import { pollUntil } from '../../core/async.ts';
 import { UserError } from '../../core/faults.ts';
 import type { Stream } from '../../core/ports.ts';
 import type { JobEnd } from '../../core/state/jobs.ts';
@@ -22,9 +23,8 @@ interface OnceJobParts extends WatchParts {
   readonly report: () => StatusReport;
 }
 
-/** How often it is looked how far the daemon is; a look at every device takes no more than this part of the time. */
+/** How often it is looked how far the daemon is. */
 const LOOK_EVERY_MS = SECOND_MS;
-const LOOK_PART = 0.05;
 
 /** The worker for `runJobs`; one job at a time. */
 export function createOnceWorker(parts: OnceJobParts): (args: unknown, signal: AbortSignal) => JobWork {
@@ -66,12 +66,9 @@ async function work(parts: OnceJobParts, signal: AbortSignal): Promise<OnceSumma
 /** Looks after it until it has come to something. @throws UserError where the key is refused. */
 async function watch(parts: OnceJobParts, run: OnceRun, signal: AbortSignal): Promise<OnceOutcome> {
   const { context, planning, standing } = parts;
-  const { clock } = context;
   const look = createLook(parts, run);
   let isAsked = false;
-  for (;;) {
-    signal.throwIfAborted();
-    const atMs = clock.monoMs();
+  const step = (): OnceOutcome | null => {
     if (standing.refusal !== null) throw refusalOf(standing.refusal);
     if (!isAsked && hasBegun(planning)) {
       isAsked = true;
@@ -79,10 +76,9 @@ async function watch(parts: OnceJobParts, run: OnceRun, signal: AbortSignal): Pr
     }
     const isAccountRead = standing.streams.account.readAtMs >= run.beganMs;
     if (!run.hasBegun && hasBegun(planning) && isAccountRead) begin(parts, run);
-    const outcome = look();
-    if (outcome !== null) return outcome;
-    await clock.sleep(Math.max(LOOK_EVERY_MS, (clock.monoMs() - atMs) / LOOK_PART), signal);
-  }
+    return look();
+  };
+  return await pollUntil(context.clock, step, { everyMs: LOOK_EVERY_MS }, signal);
 }
 
 /** Asks the planner for what the job needs, the workspace being the one that it was. */

@@ -7,8 +7,9 @@
  */
 import type { MaintenanceParts } from '../../archive/maintenance.ts';
 import { StateFullError } from '../../core/archive-room.ts';
-import { firstOf } from '../../core/async.ts';
+import { firstOf, pollUntil } from '../../core/async.ts';
 import { ApiFault, UserError } from '../../core/faults.ts';
+import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { Horizon, SyncContext } from '../../ingest/context.ts';
@@ -17,13 +18,7 @@ import { noteCoverage } from '../../scheduler/coverage-points.ts';
 import { createWantedGoal, type Goal } from '../../scheduler/goal.ts';
 import { NOTHING_OPEN, REACHES } from '../../scheduler/history-queue.ts';
 import { type Alone, type Planning, relistDevices, reopenDevice } from '../../scheduler/planning.ts';
-import {
-  createProgressWatch,
-  isWaiting,
-  type ProgressWatch,
-  STALLED_AFTER_MS,
-  type WaitingParts,
-} from '../../scheduler/progress.ts';
+import { createProgressWatch, isWaiting, type ProgressWatch, type WaitingParts } from '../../scheduler/progress.ts';
 import { runAlone, type SessionParts } from '../../scheduler/session.ts';
 import type { Standing } from '../../scheduler/standing.ts';
 import { besideDeliveries, untilDelivered } from '../shared/alone.ts';
@@ -56,9 +51,8 @@ export interface OnceRun {
   hasBegun: boolean;
 }
 
-/** How often a run is looked at at the latest, how long it is looked at at most, and how often what rested is taken up again. */
+/** How often a run is looked at at the least, and how often what rested is taken up again. */
 const LOOK_EVERY_MS = 5 * SECOND_MS;
-const LOOK_PART = 0.05;
 const REOPEN_EVERY_MS = 5 * SECOND_MS;
 
 /** How often the devices are listed again while some of them are not answered about. */
@@ -153,17 +147,8 @@ export interface WatchParts extends WaitingParts {
 
 /** Waits until nothing is open, nothing that is left can be had, or nothing moves. */
 async function untilClosed(parts: WatchParts, run: OnceRun, signal: AbortSignal): Promise<OnceOutcome> {
-  const { clock } = parts.context;
-  const step = createLook(parts, run);
-  for (;;) {
-    signal.throwIfAborted();
-    const atMs = clock.monoMs();
-    const outcome = step();
-    if (outcome !== null) return outcome;
-    const tookMs = clock.monoMs() - atMs;
-    if (tookMs > 0) await clock.sleep(tookMs / LOOK_PART, signal);
-    await parts.planning.rested.wait(LOOK_EVERY_MS, signal);
-  }
+  const rate = { everyMs: LOOK_EVERY_MS, wakeUp: parts.planning.rested };
+  return await pollUntil(parts.context.clock, createLook(parts, run), rate, signal);
 }
 
 /** What is kept from one look to the next. All times by the monotonic clock. */

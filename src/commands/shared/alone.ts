@@ -3,13 +3,14 @@
  * end until every destination has what was archived.
  */
 import { type MaintenanceParts, maintainOnce, runMaintenance } from '../../archive/maintenance.ts';
-import { linkAbort } from '../../core/async.ts';
+import { linkAbort, pollUntil } from '../../core/async.ts';
 import { UserError } from '../../core/faults.ts';
+import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import { LOG_LANES } from '../../core/state/log.ts';
 import { SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext } from '../../ingest/context.ts';
-import { createProgressWatch, STALLED_AFTER_MS } from '../../scheduler/progress.ts';
+import { createProgressWatch } from '../../scheduler/progress.ts';
 
 /** How often delivery is looked after. */
 const DELIVERY_LOOK_MS = SECOND_MS / 5;
@@ -87,10 +88,10 @@ export async function untilDelivered(
     );
   const watch = createProgressWatch(clock);
   for (const { notify } of deliverers) notify();
-  for (;;) {
+  const step = (): boolean | null => {
     if (deliverers.every(hasAll)) return true;
     const left = -deliverers.reduce((sum, deliverer) => sum + placeOf(deliverer), 0);
-    if (watch.idleMs({ left, waits: false }) >= stalledAfterMs) return false;
-    await clock.sleep(DELIVERY_LOOK_MS, signal);
-  }
+    return watch.idleMs({ left, waits: false }) >= stalledAfterMs ? false : null;
+  };
+  return await pollUntil(clock, step, { everyMs: DELIVERY_LOOK_MS }, signal);
 }
