@@ -9,7 +9,7 @@ import type { NewCoveragePoint } from '../core/state/inventory.ts';
 import { HOUR_NS, maxNs, msToNs } from '../core/time.ts';
 import type { Horizon, SyncContext } from '../ingest/context.ts';
 import { limitFor, openSeconds, stillWantedFrom } from '../ingest/horizon.ts';
-import { staleMsOf } from './demand.ts';
+import { staleMsOf } from './demand-watch.ts';
 
 /** Archives the `coverage` points that are due, and forgets named gaps that are closed. */
 export function noteCoverage(context: SyncContext, horizon: Horizon): void {

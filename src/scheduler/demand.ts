@@ -1,17 +1,16 @@
 /**
- * What the schedules and the readings ask for, held against what the quota carries: the estimate, what falls short and
- * which setting or plan would change that, and the watch that reports it once.
+ * Compares the requests that the schedules and the readings need with the requests that the quota allows: the estimate,
+ * what falls short, and which setting or plan would change that. Pure.
  *
- * Where the schedules do not fit, everything is stretched evenly until it does. Where not even the readings fit (a page
- * has at most 200 of them), every device keeps its newest page in turn and the rest are gaps. Estimates: the planner goes
- * by what is worth most at each moment, not by these figures; the bench holds both side by side.
+ * Where the schedules do not fit, all of them are stretched evenly until they do. Where not even the readings fit (a page
+ * has at most 200 of them), the devices take turns, each gets its newest page, and the rest are gaps. These are
+ * estimates: the planner decides by what is worth most at each moment. The bench compares the two.
  */
 
 import { ASSUMED_INTERVAL_MS } from '../core/fleet.ts';
-import type { Store } from '../core/state/state.ts';
+import type { Plan } from '../core/records.ts';
 import { duration, grouped, percent } from '../core/text.ts';
-import { DAY_MS, HOUR_MS, MINUTE_MS } from '../core/time.ts';
-import type { SyncContext } from '../ingest/context.ts';
+import { DAY_MS, MINUTE_MS } from '../core/time.ts';
 import type { Rates } from './device-queue.ts';
 import type { PlannerSettings } from './planner-types.ts';
 import {
@@ -201,7 +200,7 @@ function quantilesOf(values: readonly number[]): Freshness {
   return { medianMs: at(0.5), p95Ms: at(0.95) };
 }
 
-interface Shortfall {
+export interface Shortfall {
   /** Whether the schedules are stretched, or not even the readings are carried. */
   readonly of: 'schedules' | 'readings';
   /** Requests a day. */
@@ -289,67 +288,17 @@ function shareThatFits(input: DemandInput, of: Shortfall['of']): number | null {
   return isEnough(demandOf({ ...input, share: upwards })) ? upwards : null;
 }
 
-export interface DemandWatch {
-  look(askedFor: AskedFor): void;
-  /** How old readings become as a matter of course where the allowance is short, in ms; 0 where it is not. */
-  staleMs(): number;
-}
-
-/** The fact that holds `staleMs` as it was told last, for whoever looks at the state alone. */
-const STALE = 'stale_ms';
-
-/** How old readings become as a matter of course, as the last process that weighed it has left it, in ms. */
-export function staleMsOf(store: Pick<Store, 'fact'>): number {
-  const ms = Number(store.fact(STALE) ?? 0);
-  return Number.isFinite(ms) ? ms : 0;
-}
-
-function noteStale(store: Pick<Store, 'fact' | 'keepFact'>, ms: number): void {
-  const text = String(Math.round(ms));
-  if ((store.fact(STALE) ?? '0') !== text) store.keepFact(STALE, text);
-}
-
-/** By how much the figures have to move to be told again, and how often that is at most. */
-const WORTH_TELLING = 1.25;
-const TELL_EVERY_MS = HOUR_MS;
-
-/** What is asked for: the schedules in force, how fast the devices report, and what others use of the day's quota. */
+/** The schedules in force, how fast the devices report, and what others use of the day's quota. */
 export interface AskedFor {
   readonly asked: PlannerSettings;
-  /** A look at each device. */
+  /** @returns how fast the devices report; looks at every device. */
   readonly rates: () => Rates;
+  /** Requests a day. */
   readonly othersPerDay: number;
 }
 
-/** Nothing was told yet. */
-export function createDemandWatch({
-  store,
-  observe,
-  clock,
-}: Pick<SyncContext, 'store' | 'observe' | 'clock'>): DemandWatch {
-  let told: { readonly shortfall: Shortfall; readonly atMs: number } | null = null;
-  const note = (): void => noteStale(store, told?.shortfall.freshness.p95Ms ?? 0);
-  return {
-    look: (askedFor) => {
-      const shortfall = shortfallNow(store, askedFor);
-      if (shortfall === null) {
-        if (told !== null) observe({ type: 'allowance-enough' });
-        told = null;
-        note();
-        return;
-      }
-      if (told !== null && !isNews(told, { shortfall, atMs: clock.monoMs() })) return;
-      told = { shortfall, atMs: clock.monoMs() };
-      note();
-      observe({ type: 'allowance-short', of: shortfall.of, message: shortfallText(shortfall) });
-    },
-    staleMs: () => told?.shortfall.freshness.p95Ms ?? 0,
-  };
-}
-
-function shortfallNow(store: Pick<Store, 'account'>, { asked, rates, othersPerDay }: AskedFor): Shortfall | null {
-  const plan = store.account()?.plan;
-  if (plan === undefined) return null;
+/** @returns what a plan does not carry now; `null` where all fits, or nothing is known to ask for. */
+export function shortfallNow({ asked, rates, othersPerDay }: AskedFor, plan: Plan): Shortfall | null {
   const known = rates();
   if (known.knownMs.length + known.unknown === 0) return null;
   const { requestsPerMinute: perMinute, requestsPerDay: perDay } = plan;
@@ -359,7 +308,7 @@ function shortfallNow(store: Pick<Store, 'account'>, { asked, rates, othersPerDa
 function demandInput(
   { freshnessMs, devicesMs, alertsMs, accountMs, sweepMs, pageSize, share }: PlannerSettings,
   { knownMs, unknown, quiet }: Rates,
-  allowance: Pick<DemandInput, 'perMinute' | 'perDay' | 'othersPerDay'>,
+  limits: Pick<DemandInput, 'perMinute' | 'perDay' | 'othersPerDay'>,
 ): DemandInput {
   const sorted = knownMs.toSorted((a, b) => a - b);
   const middleMs = sorted[sorted.length >> 1] ?? ASSUMED_INTERVAL_MS;
@@ -374,22 +323,6 @@ function demandInput(
     sweepMs,
     pageSize,
     share,
-    ...allowance,
+    ...limits,
   };
-}
-
-interface Told {
-  readonly shortfall: Shortfall;
-  readonly atMs: number;
-}
-
-/** Another kind of shortfall or another plan is told at once, another size of it now and then. */
-function isNews(before: Told, now: Told): boolean {
-  const [was, is] = [before.shortfall, now.shortfall];
-  if (was.of !== is.of || moved(was.carried, is.carried)) return true;
-  return now.atMs - before.atMs >= TELL_EVERY_MS && moved(was.asked, is.asked);
-}
-
-function moved(before: number, after: number): boolean {
-  return Math.max(before, after) > WORTH_TELLING * Math.min(before, after);
 }

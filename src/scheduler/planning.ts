@@ -19,7 +19,7 @@ import { freshestFirst, keptDevices } from '../ingest/filter.ts';
 import { horizonNow, limitFor } from '../ingest/horizon.ts';
 import { goesOnFrom } from './apart.ts';
 import type { DayFigures } from './day-budget.ts';
-import { createDemandWatch, type DemandWatch } from './demand.ts';
+import { createDemandWatch, type DemandWatch } from './demand-watch.ts';
 import type { PollSettings } from './device-outlook.ts';
 import type { ListedTail } from './device-queue.ts';
 import { type DeviceView, viewOf } from './device-view.ts';
@@ -389,7 +389,7 @@ function doubtPlan(planning: Planning, everyMs: number): void {
 
 /** Looks whether the quota carries what is asked for, and reports where that has changed. */
 export function weighDemand({ parts, planner, demand }: Planning): void {
-  demand.look({ asked: settingsOf(parts), rates: () => planner.rates(), othersPerDay: parts.day().others ?? 0 });
+  demand.check({ asked: settingsOf(parts), rates: () => planner.rates(), othersPerDay: parts.day().others ?? 0 });
 }
 
 /** What is asked for, as it stands. */

@@ -9,10 +9,10 @@ import { withSync } from '../../app/with-sync.ts';
 import type { BackfillCommand } from '../../cli/command.ts';
 import type { Config } from '../../config/config.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
-import { ratesOfState } from '../shared/backfill-rates.ts';
 import type { CommandRun } from '../shared/command.ts';
 import { doOrFollow, showProgress } from '../shared/do-or-follow.ts';
 import { argsOf, readBackfillOptions } from '../shared/options.ts';
+import { ratesOfState } from '../shared/state-report.ts';
 import { type BackfillSummary, backfillEndText, readBackfillSummary } from './result.ts';
 import { type BackfillRun, runBackfill } from './run.ts';
 

@@ -17,7 +17,7 @@ import { createForgetWorker, forgetParts } from '../forget/job.ts';
 import { createOnceWorker } from '../once/job.ts';
 import { createQuarantineWorkers, quarantineParts } from '../quarantine/job.ts';
 import { createReplayWorker } from '../replay/job.ts';
-import { ratesOfState } from '../shared/backfill-rates.ts';
+import { ratesOfState } from '../shared/state-report.ts';
 
 /** Runs the daemon until it is told to stop. @param secrets what must not be shown; a new key is added. @returns the exit code. */
 export async function runDaemonCommand(

@@ -1,6 +1,7 @@
 /**
- * The parts of the status report, from the state alone: what only a running process knows is told as far as the state
- * can tell it, and is `null` else.
+ * What commands read from the state alone: the parts of the status report, and how often the devices report.
+ *
+ * What only a running process knows is given as far as the state has it, and is `null` otherwise.
  */
 
 import { configuredDatabases } from '../../app/settings.ts';
@@ -8,7 +9,8 @@ import { VERSION } from '../../app/version.ts';
 import { createRoom } from '../../archive/room.ts';
 import type { StateConfig } from '../../config/config.ts';
 import { MIN_FREE_BYTES } from '../../core/archive-room.ts';
-import { createFilter } from '../../core/filter.ts';
+import { createFilter, type DeviceFilter } from '../../core/filter.ts';
+import { deviceFacts, type FleetRates, fleetRates, MEASURED_DAYS } from '../../core/fleet.ts';
 import { DESTINATION_KINDS, identityOf, withKind } from '../../core/lines/dialect.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { AllowanceStatus, AllowanceWindow, StreamStatus } from '../../core/status.ts';
@@ -16,9 +18,9 @@ import { DAY_MS, type EpochMs, formatExact, MINUTE_MS, msToNs, SECOND_MS } from 
 import type { DeviceReportParts } from '../../report/device-report.ts';
 import { faultWords } from '../../report/device-report.ts';
 import type { ReportedDestination } from '../../report/report.ts';
-import { staleMsOf } from '../../scheduler/demand.ts';
+import { staleMsOf } from '../../scheduler/demand-watch.ts';
 import { createDisk } from '../../store/look/place.ts';
-import type { ReadState } from '../../store/look/read-state.ts';
+import { lookAtState, type ReadState } from '../../store/look/read-state.ts';
 
 /** What of the configuration counts here. */
 export type StatusConfig = Pick<StateConfig, 'influx' | 'destinations' | 'dataDir' | 'archive'> & {
@@ -133,4 +135,13 @@ function allowanceOf(
 
 function timeText(ms: EpochMs | null): string | null {
   return ms === null ? null : formatExact(msToNs(ms));
+}
+
+/** @returns a function that reads from the state how often the devices report; it looks at every device each time. */
+export function ratesOfState(dataDir: string, filter: DeviceFilter): (nowMs: EpochMs) => FleetRates {
+  return (nowMs) => {
+    const state = lookAtState(dataDir, { day: Math.floor(nowMs / DAY_MS) - MEASURED_DAYS, requestsMs: nowMs });
+    const records = (state?.devices ?? []).map(({ record }) => record);
+    return fleetRates(deviceFacts(records, state?.telemetry ?? new Map(), filter), nowMs);
+  };
 }

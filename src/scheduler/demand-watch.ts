@@ -1,0 +1,78 @@
+/**
+ * Reports once that the quota is too small for the schedules, again when that changes, and once when it is over. The state
+ * keeps how old readings become meanwhile. The rules are in `demand.ts`.
+ */
+import type { Store } from '../core/state/state.ts';
+import { HOUR_MS } from '../core/time.ts';
+import type { SyncContext } from '../ingest/context.ts';
+import { type AskedFor, type Shortfall, shortfallNow, shortfallText } from './demand.ts';
+
+export interface DemandWatch {
+  /** Compares what is asked for with the plan, and reports what is news. */
+  check(askedFor: AskedFor): void;
+  /** How old readings become as a rule where the quota is too small, in ms; 0 where it is not. */
+  staleMs(): number;
+}
+
+/** The fact that holds the last `staleMs`, for processes that see the state alone. */
+const STALE = 'stale_ms';
+
+/** @returns how old readings become as a rule, as the last process has left it, in ms. */
+export function staleMsOf(store: Pick<Store, 'fact'>): number {
+  const ms = Number(store.fact(STALE) ?? 0);
+  return Number.isFinite(ms) ? ms : 0;
+}
+
+function keepStale(store: Pick<Store, 'fact' | 'keepFact'>, ms: number): void {
+  const text = String(Math.round(ms));
+  if ((store.fact(STALE) ?? '0') !== text) store.keepFact(STALE, text);
+}
+
+/** The figures are reported again when they have changed by this factor, and at most this often. */
+const NEWS_FACTOR = 1.25;
+const REPORT_EVERY_MS = HOUR_MS;
+
+/** A shortfall that was reported. */
+interface Reported {
+  readonly shortfall: Shortfall;
+  readonly atMs: number;
+}
+
+/** Opens the watch: nothing was reported yet. */
+export function createDemandWatch({
+  store,
+  observe,
+  clock,
+}: Pick<SyncContext, 'store' | 'observe' | 'clock'>): DemandWatch {
+  let reported: Reported | null = null;
+  const keep = (): void => keepStale(store, reported?.shortfall.freshness.p95Ms ?? 0);
+  return {
+    check: (askedFor) => {
+      const plan = store.account()?.plan;
+      const shortfall = plan === undefined ? null : shortfallNow(askedFor, plan);
+      if (shortfall === null) {
+        if (reported !== null) observe({ type: 'allowance-enough' });
+        reported = null;
+        keep();
+        return;
+      }
+      const now = { shortfall, atMs: clock.monoMs() };
+      if (reported !== null && !isNews(reported, now)) return;
+      reported = now;
+      keep();
+      observe({ type: 'allowance-short', of: shortfall.of, message: shortfallText(shortfall) });
+    },
+    staleMs: () => reported?.shortfall.freshness.p95Ms ?? 0,
+  };
+}
+
+/** Another kind of shortfall or another plan is news at once, another size of it only now and then. */
+function isNews(before: Reported, now: Reported): boolean {
+  const [was, is] = [before.shortfall, now.shortfall];
+  if (was.of !== is.of || hasMoved(was.carried, is.carried)) return true;
+  return now.atMs - before.atMs >= REPORT_EVERY_MS && hasMoved(was.asked, is.asked);
+}
+
+function hasMoved(before: number, after: number): boolean {
+  return Math.max(before, after) > NEWS_FACTOR * Math.min(before, after);
+}
