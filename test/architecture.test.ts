@@ -13,6 +13,7 @@ import {
   importsOf,
   MAX_FUNCTION_LINES,
   MAX_LINES,
+  PURE,
   partOf,
   type SourceFile,
   TABLE,
@@ -49,6 +50,10 @@ describe('the tree', () => {
     const refused = files.filter(({ path, text }) => path.endsWith('.ts') && !canStrip(text));
     expect(refused.map(({ path }) => path)).toEqual([]);
     expect(canStrip("for (const of of ['a']) use(of);")).toBe(false);
+  });
+
+  test('every entry in the list of pure files still has files', () => {
+    expect(PURE.filter((entry) => !files.some(({ path }) => entry.test(path)))).toEqual([]);
   });
 
   test('no two parts import each other, by values or by types, over any number of steps', () => {
@@ -192,6 +197,21 @@ describe('the checker', () => {
     ['an import by a computed name', 'app/x.ts', 'await import(name);', 'imports what only runs can tell'],
   ])('finds %s', (_what, path, code, violation) => {
     expect(violations({ path, text: HEADER + code })).toContain(violation);
+  });
+
+  test.each([
+    ['a wait', 'ingest/judge-page.ts', 'await store.flush();', 'await'],
+    ['a function that waits', 'scheduler/decide.ts', 'const decide = async () => 1;', 'async'],
+    ['a module of Node', 'api/quota.ts', "import { hash } from 'node:crypto';", 'node:crypto'],
+    ['the context of a sync', 'ingest/unproven.ts', 'function weigh({ store }: SyncContext): void {}', 'SyncContext'],
+    ['the store', 'scheduler/demand.ts', "function look(store: Pick<Store, 'fact'>): void {}", 'Store'],
+    ['a part of the store', 'report/series.ts', 'let rows: TelemetryStore;', 'TelemetryStore'],
+    ['the clock', 'core/retry.ts', 'const now = Date.now();', 'Date.now'],
+    ['chance', 'core/retry.ts', 'const draw = Math.random();', 'Math.random'],
+  ])('finds %s in a pure file, and not elsewhere', (_what, path, code, found) => {
+    const violation = `is to be pure, but has ${found}`;
+    expect(violations({ path, text: HEADER + code })).toContain(violation);
+    expect(violations({ path: 'ingest/page-scan.ts', text: HEADER + code })).not.toContain(violation);
   });
 
   test('finds a missing header and a file that is too long', () => {

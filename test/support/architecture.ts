@@ -88,6 +88,26 @@ const WORLD =
 /** Imports that are made while the program runs. */
 const CALLED = /(?<![.\w])(?:import|require)\s*\(/g;
 
+/**
+ * Files that hold rules alone: what they return depends on their arguments. They wait for nothing, import no module of
+ * Node's, and know neither the ports of a sync nor those of the store.
+ */
+export const PURE: readonly RegExp[] = [
+  /^core\/(?!async|heartbeats|ports|state\/)/,
+  /^ingest\/(?:commit-rules|coverage-rules|judge-page|named-gaps|page-request|unproven|window-limits)\.ts$/,
+  /^scheduler\/(?:day-budget|decide|demand|device-outlook|device-queue|device-view|estimate|heap|history-queue)\.ts$/,
+  /^scheduler\/(?:planner|planner-types|report-rate|reserves|standing|streams)\.ts$/,
+  /^api\/(?:classify|parse|quota|throttle|windows)\.ts$/,
+  /^influx\/answers\.ts$/,
+  /^report\/(?:bars|device-list|device-snapshot|series|stream-status)\.ts$/,
+  /^observe\/(?:event-row|event-table|metrics-table|progress|repeats)\.ts$/,
+  /^page\/(?:coverage|device|devices|layout|overview|panels|query|style)\.ts$/,
+  /^commands\/(?:check\/report|export\/format|plan\/cost|plan\/text|status\/device|status\/text|verify\/result)\.ts$/,
+];
+
+/** What no file of {@link PURE} may mention. */
+const IMPURE = /\b(?:await|async|SyncContext|\w*(?:Store|Ledger)|Date\.now|Math\.random)\b/g;
+
 export const MAX_LINES = 450;
 
 /** The longest function: non-blank lines from its head to its end, comments and functions inside it included. */
@@ -125,11 +145,19 @@ export function violations({ path, text }: SourceFile): string[] {
   if (!WORLDLY.test(path)) {
     for (const [use] of code.matchAll(WORLD)) found.push(`reaches for the world: ${use}`);
   }
+  if (PURE.some((files) => files.test(path))) found.push(...impurities(code, text));
   for (const { name, lines } of functionsOf({ path, text })) {
     if (lines > MAX_FUNCTION_LINES) found.push(`${name} has ${lines} lines, more than ${MAX_FUNCTION_LINES}`);
   }
   if (targetsAfter(CALLED, text).includes(null)) found.push('imports what only runs can tell');
   return [...found, ...importsOf(text).flatMap((target) => importViolation(path, target) ?? [])];
+}
+
+/** What keeps a file from holding rules alone. @param code its text without comments and strings. */
+function impurities(code: string, text: string): string[] {
+  const uses = [...code.matchAll(IMPURE)].map(([use]) => use);
+  const modules = importsOf(text).filter((target) => target.startsWith('node:'));
+  return [...new Set([...uses, ...modules])].map((each) => `is to be pure, but has ${each}`);
 }
 
 /** A node of a syntax tree. */
