@@ -321,6 +321,7 @@ function createContext({ settings, clock, random }: SyncOptions, parts: ContextP
     filterNotes,
     alone: createTurns(),
     room: room.answer,
+    checkRoom: room.check,
     stateFull: room.refused,
     committed: told.committed,
     archived: told.archived,

@@ -6,7 +6,7 @@
  * more than a few milliseconds, and each may be the last one.
  */
 import { clearingMarks, StateFullError } from '../core/archive-room.ts';
-import { repeat } from '../core/async.ts';
+import { linkAbort, repeat } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import type { Clock } from '../core/ports.ts';
 import type { ArchiveMaintenance, Claims, CompactionGroup, Standing } from '../core/state/archive.ts';
@@ -82,13 +82,33 @@ export async function runMaintenance(parts: MaintenanceParts, signal: AbortSigna
   const round = newRound();
   reportNoDestination(parts);
   try {
-    await parts.mayBegin(signal);
+    await untilMayBegin(parts, signal);
     signal.throwIfAborted();
     await repeat(parts.clock, () => (step(parts, round) ? REST_MS.busy : REST_MS.idle), signal);
   } catch (error) {
     if (!signal.aborted) throw error;
   }
 }
+
+/** Waits until the maintenance may begin. Checks the room meanwhile, so that the status stays true. */
+async function untilMayBegin({ mayBegin, room, clock }: MaintenanceParts, signal: AbortSignal): Promise<void> {
+  const wait = linkAbort(signal);
+  const checkRoom = (): number => {
+    room.check();
+    return REST_MS.idle;
+  };
+  const checks = repeat(clock, checkRoom, wait.signal).catch((error: unknown) => {
+    if (!wait.signal.aborted) throw error;
+  });
+  try {
+    await Promise.all([checks, mayBegin(wait.signal).finally(() => wait.abort(BEGUN))]);
+  } finally {
+    wait.release();
+  }
+}
+
+/** Ends the checks of the room before the maintenance. */
+const BEGUN = new Error('the maintenance begins');
 
 /** Does what there is to do, for a one-off at its end: not for long, and the next run goes on with it. */
 export async function maintainOnce(parts: MaintenanceParts, signal: AbortSignal): Promise<void> {
@@ -115,7 +135,7 @@ function step(parts: MaintenanceParts, round: Round): boolean {
   const { clock, room } = parts;
   const beganMs = clock.monoMs();
   try {
-    room.answer();
+    room.check();
     if (beganMs - round.lookedAtMs >= LOOK_EVERY_MS) lookRound(parts, round);
     for (let piece = 0; piece < STEP.mostPieces && clock.monoMs() - beganMs < STEP.mostMs; piece += 1) {
       if (!doPiece(parts, round)) return false;

@@ -1,6 +1,7 @@
 /**
- * The room for more, watched: asked before every page, looked at every few seconds, told once when pulling stops and
- * once when it goes on.
+ * Watches whether the archive may grow. `check` measures the state and its disk, decides and reports changes; the other
+ * functions return what the last check found. The scheduler checks before each request, and the maintenance every few
+ * seconds.
  */
 
 import { judgeRoom, type NoRoom, type RoomAnswer, type RoomLimits, type StateFullError } from '../core/archive-room.ts';
@@ -9,25 +10,28 @@ import type { Clock, Disk } from '../core/ports.ts';
 import type { ArchiveMaintenance } from '../core/state/archive.ts';
 import { SECOND_MS } from '../core/time.ts';
 
-/** How the room stands, for the status. */
+/** The size of the archive and its limits, for the status. */
 interface RoomStatus {
   readonly usedBytes: number;
   readonly maxBytes: number | null;
   readonly diskFreeBytes: number | null;
-  /** Why pulling has stopped; `null` while there is room. */
+  /** Why nothing new is read; `null` while there is room. */
   readonly full: string | null;
 }
 
 export interface Room {
-  /** Whether anything that would grow the archive may be asked for. Cheap. */
+  /** Measures the room if the last measurement is older than two seconds, and reports when it has run out or is back. */
+  check(): RoomAnswer;
+  /** Whether the archive may grow, by the last check. Changes nothing. */
   answer(): RoomAnswer;
-  /** Takes in that a write failed for lack of room: for a while there is none. */
+  /** Records that a write failed for lack of room, and checks at once: for a minute there is no room. */
   refused(error: StateFullError): void;
+  /** The sizes and the decision of the last check. Changes nothing. */
   status(): RoomStatus;
 }
 
-/** For how long a look counts. */
-const LOOK_EVERY_MS = 2 * SECOND_MS;
+/** For how long a measurement counts. */
+const CHECK_EVERY_MS = 2 * SECOND_MS;
 
 interface RoomParts {
   readonly maintenance: Pick<ArchiveMaintenance, 'size'>;
@@ -37,38 +41,72 @@ interface RoomParts {
   readonly limits: RoomLimits;
 }
 
-/** Watches the room of a state. */
-export function createRoom({ maintenance, disk, clock, observe, limits }: RoomParts): Room {
-  let refusal: { atMs: number; message: string } | null = null;
-  let none: NoRoom | null = null;
-  let lookedAtMs = Number.NEGATIVE_INFINITY;
-  let seen = { usedBytes: 0, diskFreeBytes: null as number | null };
-  const look = (): void => {
-    const nowMs = clock.monoMs();
-    if (nowMs - lookedAtMs < LOOK_EVERY_MS) return;
-    lookedAtMs = nowMs;
-    const size = maintenance.size();
-    const diskFreeBytes = disk.freeBytes();
-    seen = { usedBytes: size.usedBytes, diskFreeBytes };
-    const said = refusal === null ? null : { agoMs: nowMs - refusal.atMs, message: refusal.message };
-    const before = none;
-    none = judgeRoom(before, { ...size, directory: disk.directory, diskFreeBytes, refusal: said }, limits);
-    if (none !== null && none.cause !== before?.cause) observe({ type: 'pulling-stopped', reason: none.reason });
-    if (none === null && before !== null) observe({ type: 'pulling-resumed' });
+/** What is known of the room. */
+interface RoomState {
+  readonly parts: RoomParts;
+  /** The last write that failed for lack of room. */
+  refusal: { readonly atMs: number; readonly message: string } | null;
+  measuredAtMs: number;
+  usedBytes: number;
+  diskFreeBytes: number | null;
+  /** Why there is no room; `null` while there is some. */
+  none: NoRoom | null;
+  /** The same as the events have reported it. */
+  reported: NoRoom | null;
+}
+
+/** Measures the room of a state once. What it finds is reported by the first `check`. */
+export function createRoom(parts: RoomParts): Room {
+  const state: RoomState = {
+    parts,
+    refusal: null,
+    measuredAtMs: Number.NEGATIVE_INFINITY,
+    usedBytes: 0,
+    diskFreeBytes: null,
+    none: null,
+    reported: null,
   };
+  measure(state);
   return {
-    answer: () => {
-      look();
-      return none === null ? { ok: true } : { ok: false, reason: none.reason };
+    check: () => {
+      if (parts.clock.monoMs() - state.measuredAtMs >= CHECK_EVERY_MS) measure(state);
+      report(state);
+      return answerOf(state);
     },
+    answer: () => answerOf(state),
     refused: ({ message }) => {
-      refusal = { atMs: clock.monoMs(), message };
-      lookedAtMs = Number.NEGATIVE_INFINITY;
-      look();
+      state.refusal = { atMs: parts.clock.monoMs(), message };
+      measure(state);
+      report(state);
     },
     status: () => {
-      look();
-      return { ...seen, maxBytes: limits.maxBytes, full: none?.reason ?? null };
+      const { usedBytes, diskFreeBytes, none } = state;
+      return { usedBytes, diskFreeBytes, maxBytes: parts.limits.maxBytes, full: none?.reason ?? null };
     },
   };
+}
+
+/** Measures the state and its disk, and decides whether there is room. */
+function measure(state: RoomState): void {
+  const { maintenance, disk, clock, limits } = state.parts;
+  const nowMs = clock.monoMs();
+  const size = maintenance.size();
+  const diskFreeBytes = disk.freeBytes();
+  const refusal = state.refusal === null ? null : { agoMs: nowMs - state.refusal.atMs, message: state.refusal.message };
+  state.none = judgeRoom(state.none, { ...size, directory: disk.directory, diskFreeBytes, refusal }, limits);
+  state.usedBytes = size.usedBytes;
+  state.diskFreeBytes = diskFreeBytes;
+  state.measuredAtMs = nowMs;
+}
+
+/** Reports once when room has run out, for each cause, and once when it is back. */
+function report(state: RoomState): void {
+  const { none, reported, parts } = state;
+  state.reported = none;
+  if (none !== null && none.cause !== reported?.cause) parts.observe({ type: 'pulling-stopped', reason: none.reason });
+  if (none === null && reported !== null) parts.observe({ type: 'pulling-resumed' });
+}
+
+function answerOf({ none }: RoomState): RoomAnswer {
+  return none === null ? { ok: true } : { ok: false, reason: none.reason };
 }

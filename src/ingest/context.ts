@@ -41,8 +41,10 @@ export interface SyncContext {
   /** The allowance as it stands. */
   readonly allowance: () => AllowanceUse;
   readonly settings: SyncSettings;
-  /** Whether there is room for more: without it nothing is asked of the API that would be archived. Cheap. */
+  /** Whether the archive may grow, by the last check. Changes nothing. */
   readonly room: () => RoomAnswer;
+  /** Checks whether the archive may grow: without room nothing is requested that would be archived. Cheap. */
+  readonly checkRoom: () => RoomAnswer;
   /** Takes in that a write failed for lack of room, which is none for a while then. */
   readonly stateFull: (error: StateFullError) => void;
   /** Called when something was archived: wakes the deliveries. */

@@ -148,7 +148,7 @@ async function unlessForgotten<T>(work: Promise<T>): Promise<T | null> {
 /** Whether to stop where it is: it has what was asked for, something more urgent has its turn, or there is no room. */
 function isStopped({ context, task, result }: RangeScan): boolean {
   if (task.until === 'first proof' && result.isProven) return true;
-  return task.isPaused?.() === true || !context.room().ok;
+  return task.isPaused?.() === true || !context.checkRoom().ok;
 }
 
 /** How long the readings of a device are waited for, in milliseconds. */

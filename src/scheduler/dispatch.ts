@@ -110,8 +110,8 @@ export async function followPlan(given: DispatchParts, signal: AbortSignal): Pro
 }
 
 /** Where the state is full, nothing is asked for that would make it grow; delivery goes on and makes room. */
-export async function untilRoom({ room, clock }: SyncContext, signal: AbortSignal, pulse?: Pulse): Promise<void> {
-  while (!room().ok) {
+export async function untilRoom({ checkRoom, clock }: SyncContext, signal: AbortSignal, pulse?: Pulse): Promise<void> {
+  while (!checkRoom().ok) {
     pulse?.beat(ROOM_LOOK_MS);
     await clock.sleep(ROOM_LOOK_MS, signal);
   }

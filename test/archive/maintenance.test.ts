@@ -194,7 +194,7 @@ describe('archive.max_size', () => {
     using it = house({ maxBytes: 4 * MIB });
     const id = it.open('influx');
     for (let n = 0; n < 150; n += 1) {
-      expect(it.parts.room.answer(), `round ${n}`).toEqual({ ok: true });
+      expect(it.parts.room.check(), `round ${n}`).toEqual({ ok: true });
       append(it, 2000);
       deliverAll(it, id);
       await it.run(10 * SECOND_MS);
@@ -212,7 +212,7 @@ describe('archive.max_size', () => {
     const all: string[] = [];
     const fill = async (): Promise<number> => {
       let pages = 0;
-      while (it.parts.room.answer().ok && pages < 500) {
+      while (it.parts.room.check().ok && pages < 500) {
         all.push(...append(it, 1000));
         pages += 1;
         await it.run(5 * SECOND_MS);
@@ -220,7 +220,7 @@ describe('archive.max_size', () => {
       return pages;
     };
     expect(await fill()).toBeGreaterThan(20);
-    expect(it.parts.room.answer()).toEqual({
+    expect(it.parts.room.check()).toEqual({
       ok: false,
       reason: expect.stringMatching(/^the archive is full: 4 MiB of archive\.max_size 4 MiB/),
     });
@@ -252,30 +252,57 @@ describe('the disk', () => {
   test('stops pulling below 256 MiB, names the directory and what is free, and goes on well above', async () => {
     using it = house();
     it.disk.freeBytes = 300 * MIB;
-    expect(it.parts.room.answer()).toEqual({ ok: true });
+    expect(it.parts.room.check()).toEqual({ ok: true });
     it.disk.freeBytes = 255 * MIB;
     await it.parts.clock.sleep(3 * SECOND_MS);
-    const answer = it.parts.room.answer();
+    const answer = it.parts.room.check();
     expect(answer).toMatchObject({
       ok: false,
       reason: expect.stringContaining(`/data: only 255 MiB (${255 * MIB} bytes) of its disk are free`),
     });
     it.disk.freeBytes = 300 * MIB;
     await it.parts.clock.sleep(3 * SECOND_MS);
-    expect(it.parts.room.answer().ok, 'not at once').toBe(false);
+    expect(it.parts.room.check().ok, 'not at once').toBe(false);
     it.disk.freeBytes = 330 * MIB;
     await it.parts.clock.sleep(3 * SECOND_MS);
-    expect(it.parts.room.answer().ok).toBe(true);
+    expect(it.parts.room.check().ok).toBe(true);
     expect(it.types()).toEqual(['pulling-stopped', 'pulling-resumed']);
+  });
+
+  test('is judged by a check alone: answer and status report what the last check found, and change nothing', async () => {
+    using it = house();
+    const { room } = it.parts;
+    it.disk.freeBytes = 100 * MIB;
+    await it.parts.clock.sleep(3 * SECOND_MS);
+    for (let times = 0; times < 2; times += 1) {
+      expect([room.answer().ok, room.status()]).toEqual([true, expect.objectContaining({ full: null })]);
+    }
+    expect(it.types()).toEqual([]);
+    expect(room.check().ok).toBe(false);
+    expect([room.answer().ok, room.status().diskFreeBytes]).toEqual([false, 100 * MIB]);
+    expect(it.types()).toEqual(['pulling-stopped']);
+  });
+
+  test('is watched before the maintenance may begin: a disk that fills up meanwhile is reported', async () => {
+    using it = house();
+    const stop = new AbortController();
+    const parts = { ...it.parts, mayBegin: async (signal: AbortSignal) => await it.parts.clock.sleep(DAY_MS, signal) };
+    const running = runMaintenance(parts, stop.signal);
+    await it.parts.clock.sleep(MINUTE_MS);
+    it.disk.freeBytes = 100 * MIB;
+    await it.parts.clock.sleep(MINUTE_MS);
+    expect(it.types()).toEqual(['pulling-stopped']);
+    stop.abort();
+    await running;
   });
 
   test('that refuses a write makes pulling rest for a minute', async () => {
     using it = house();
     it.parts.room.refused(new StateFullError('/data/tidemark.db: the disk is full.', 1));
-    expect(it.parts.room.answer()).toEqual({ ok: false, reason: '/data/tidemark.db: the disk is full.' });
+    expect(it.parts.room.check()).toEqual({ ok: false, reason: '/data/tidemark.db: the disk is full.' });
     expect(it.parts.room.status().full).toContain('the disk is full');
     await it.parts.clock.sleep(61 * SECOND_MS);
-    expect(it.parts.room.answer()).toEqual({ ok: true });
+    expect(it.parts.room.check()).toEqual({ ok: true });
     expect(it.types()).toEqual(['pulling-stopped', 'pulling-resumed']);
   });
 });

@@ -238,7 +238,7 @@ async function readAgain(
   signal: AbortSignal,
 ): Promise<string | null> {
   for (const [deviceId, from, to] of windows) {
-    const room = context.room();
+    const room = context.checkRoom();
     if (!room.ok) return 'the archive has no room for more';
     try {
       const isRead = await readWindow(
