@@ -1,77 +1,75 @@
 /**
- * The server's time, from the `Date` of its answers, carried on by a clock that never jumps.
+ * Estimates the server's time from the `Date` headers of its answers and the monotonic clock, which never jumps.
  *
- * Each answer bounds the offset between the server's clock and the monotonic one: `Date` was written between sending
- * and receiving, and speaks in seconds. The rule, which nothing else in the program may second-guess:
+ * Each answer bounds the offset between the server's clock and the monotonic clock: the server wrote `Date` between
+ * sending and receiving, truncated to the second. These are the rules, and no other part of the program has its own:
  *
- * 1. For claims the lowest offset of the last ten minutes wins (of the last three answers at least), less what clocks
- *    may drift since. So a `Date` that falls back counts at once, and one that was wrong ahead does not for long.
- * 2. A `Date` more than five seconds ahead of what all remembered answers allow is a jump ahead. It counts only where
- *    the local wall clock has made the same jump (the host slept, and the monotonic clock stood still): then what was
- *    known before is dropped. Otherwise that answer is ignored, until such answers have agreed with the local wall
- *    clock, or with what it said before it fell back, to two minutes, three times and over ten minutes: then it is the
- *    server that was put right.
- * 3. What may be claimed never falls back: it holds until the server's clock has caught up. What was claimed beyond its
- *    present then (`presentAtMostMs`, by two answers) is for the pull to take back and read again.
- * 4. Without any `Date` the newest reading is the evidence, never beyond the local clock, and not carried on.
+ * 1. The time that has certainly passed follows from the lowest offset of the last ten minutes (of the last three answers
+ *    at least), minus the drift since. So a `Date` that falls back counts at once, and a wrong `Date` ahead counts only
+ *    for a while.
+ * 2. A `Date` more than five seconds ahead of all remembered answers is a jump ahead. It counts only if the local wall
+ *    clock has made the same jump (the host slept, and the monotonic clock stood still): then earlier answers are dropped.
+ *    Otherwise the answer is ignored, until such answers have agreed three times, over ten minutes and within two minutes,
+ *    with the local wall clock or with the server's time from before it fell back: then the server's clock was corrected.
+ * 3. `highestPassedMs` never falls back. It stands still until the server's clock has caught up. Ingest takes back
+ *    coverage beyond the server's present (`presentAtMostMs`, by two answers) and reads that range again.
+ * 4. If no answer has a `Date`, the newest reading is the evidence. It counts up to the local clock and stands still
+ *    between readings.
  */
 import type { Clock } from './ports.ts';
 import { type EpochMs, type EpochNs, MINUTE_MS, nsToMs, SECOND_MS } from './time.ts';
 
 const REMEMBERED_MS = 10 * MINUTE_MS;
 const REMEMBERED_AT_LEAST = 3;
-/** Answers that come this close together are remembered as one, so that the memory stays small at any rate. */
+/** Answers within this time are remembered as one, so that the memory stays small at any rate of requests. */
 const MERGED_MS = 5 * SECOND_MS;
 const JUMP_MS = 5 * SECOND_MS;
-/** What it takes to believe a jump ahead that the local clock has not made: to agree with that clock, so often and long. */
+/** A jump ahead that the local clock has not made counts after this many answers that agree with it, for this long. */
 const AGREES_MS = 2 * MINUTE_MS;
 const AGREES_FOR_MS = 10 * MINUTE_MS;
 const AGREES_TIMES = 3;
-/** So many of the last answers have to say that the server's clock has fallen back: one may be a stray. */
+/** This many of the last answers must show that the server's clock has fallen back: a single one may be a stray. */
 const FALLEN_BACK_TIMES = 2;
-/** How far two clocks may drift apart: 0.5 ms a second, the most that clocks are slewed by. */
+/** How far two clocks may drift apart: 0.5 ms a second, the highest rate at which clocks are slewed. */
 const DRIFT = 1 / 2000;
-/** After so many answers without `Date` there is none to wait for. */
+/** After this many answers without `Date`, the server is taken to send none. */
 const ABSENT_AFTER = 3;
 
-/** What one answer says of time. */
+/** The time in one answer. */
 interface HeardDate {
-  /** The `Date` header; `null` where the answer had none. */
+  /** The `Date` header; `null` if the answer has none. */
   readonly dateMs: EpochMs | null;
-  /** When the request was sent and when the head of its answer was received, by the monotonic clock. */
+  /** When the request was sent, and when the head of its answer was received, by the monotonic clock. */
   readonly sentMonoMs: number;
   readonly receivedMonoMs: number;
 }
 
 export interface ServerClock {
-  /** Takes the evidence of an answer of the API (not of a gateway, whose clock is another one). */
+  /** Records the time in an answer of the API. Answers of a gateway have another clock and must not be passed. */
   heard(answer: HeardDate): void;
-  /** Takes the time of a reading: the server's clock has passed it. */
+  /** Records the time of a reading, which the server's clock has passed. */
   heardReading(at: EpochNs): void;
-  /** The best estimate of the server's time; the local clock's where nothing is known. It may fall back. */
+  /** The best estimate of the server's time; the local clock's time while nothing is known. It may fall back. */
   nowMs(): EpochMs;
   /**
-   * A time that the server's clock has passed, as far as can be known; `null` without any evidence. Never falls back.
-   * That `Date` may be rounded rather than cut to the second is for the caller to allow for.
+   * The highest value that `passedMs` has had; `null` without any evidence. Never falls back. The caller must allow for
+   * a `Date` that is rounded instead of truncated to the second.
    */
-  claimableMs(): EpochMs | null;
-  /**
-   * A time that the server's clock has passed by the answers that are remembered now: like `claimableMs`, and falls
-   * back where `Date` does.
-   */
+  highestPassedMs(): EpochMs | null;
+  /** A time that the server's clock has certainly passed, by the remembered answers. It falls back when `Date` does. */
   passedMs(): EpochMs | null;
   /**
-   * A time that the server's clock has not reached yet, by its last answers; `null` where too few had a `Date`. What
-   * was claimed beyond it was claimed by a clock that has fallen back since.
+   * A time that the server's clock has not reached yet, by its last answers; `null` if too few had a `Date`. Coverage
+   * beyond it comes from a clock that has fallen back since.
    */
   presentAtMostMs(): EpochMs | null;
-  /** Local wall clock less server's, to about a second; `null` where no `Date` was heard. */
+  /** Local wall clock minus server's clock, to about a second; `null` before the first `Date`. */
   skewMs(): number | null;
-  /** Whether the API sends no `Date`: some answers have come, and none had one. */
+  /** Whether the API sends no `Date`: at least three answers came, and none had one. */
   isDateAbsent(): boolean;
 }
 
-/** Bounds of server's minus monotonic time, over one or some answers. */
+/** Bounds of the offset, server's minus monotonic time, by one or several answers. */
 interface Sample {
   readonly lowestMs: number;
   readonly bestMs: number;
@@ -86,26 +84,25 @@ export function createServerClock(clock: Clock): ServerClock {
   let memory: Memory = { samples: [], ahead: null, beforeFallMs: null };
   let answersWithout = 0;
   let newestReadingMs: EpochMs | null = null;
-  let claimedMs: EpochMs | null = null;
+  /** The highest time that the evidence has shown before its last change. */
+  let highestBeforeMs: EpochMs | null = null;
   const passedMs = (): EpochMs | null =>
     memory.samples.length === 0 ? newestReadingMs : lowestMs(memory.samples, clock.monoMs());
 
   return {
     heard(answer) {
+      // Between two answers `passedMs` only grows, so its value before each answer is all that has to be kept.
+      highestBeforeMs = laterOf(highestBeforeMs, passedMs());
       if (answer.dateMs === null) answersWithout += 1;
       else memory = takeIn(memory, toSample(answer.dateMs, answer, clock), clock.nowMs());
     },
     heardReading(at) {
       // A reading from the future proves nothing: a device's or a server's clock may be wrong.
       const provenMs = Math.min(nsToMs(at), clock.nowMs());
-      newestReadingMs = newestReadingMs === null ? provenMs : Math.max(newestReadingMs, provenMs);
+      newestReadingMs = laterOf(newestReadingMs, provenMs);
     },
     nowMs: () => estimateMs(memory.samples, clock),
-    claimableMs() {
-      const provenMs = passedMs();
-      if (provenMs !== null) claimedMs = claimedMs === null ? provenMs : Math.max(claimedMs, provenMs);
-      return claimedMs;
-    },
+    highestPassedMs: () => laterOf(highestBeforeMs, passedMs()),
     passedMs,
     presentAtMostMs() {
       const last = memory.samples.slice(-FALLEN_BACK_TIMES);
@@ -114,6 +111,10 @@ export function createServerClock(clock: Clock): ServerClock {
     skewMs: () => (memory.samples.length === 0 ? null : clock.nowMs() - estimateMs(memory.samples, clock)),
     isDateAbsent: () => memory.samples.length === 0 && answersWithout >= ABSENT_AFTER,
   };
+}
+
+function laterOf(a: EpochMs | null, b: EpochMs | null): EpochMs | null {
+  return a === null || b === null ? (a ?? b) : Math.max(a, b);
 }
 
 function toSample(dateMs: EpochMs, { sentMonoMs, receivedMonoMs }: HeardDate, clock: Clock): Sample {
@@ -129,20 +130,20 @@ function toSample(dateMs: EpochMs, { sentMonoMs, receivedMonoMs }: HeardDate, cl
 
 interface Memory {
   readonly samples: readonly Sample[];
-  /** Answers that are ahead of those and agree with the local wall clock, in a row. */
+  /** Consecutive answers that are ahead of `samples` and agree with the local wall clock. */
   readonly ahead: { readonly samples: readonly Sample[]; readonly sinceMonoMs: number; readonly times: number } | null;
-  /** What server's minus monotonic time was before `Date` fell back; `null` where it never did, or has come back. */
+  /** The offset from before `Date` fell back; `null` if it never did, or has come back. */
   readonly beforeFallMs: number | null;
 }
 
-/** What is remembered after one more answer: rule 2. */
+/** The memory after one more answer: rule 2. */
 function takeIn({ samples, ahead, beforeFallMs }: Memory, next: Sample, wallMs: EpochMs): Memory {
   if (!isAhead(samples, next)) {
     return { samples: remember(samples, next), ahead: null, beforeFallMs: fallenFromMs(samples, next, beforeFallMs) };
   }
   if (wallMadeItToo(samples, next)) return { samples: [next], ahead: null, beforeFallMs: null };
   const agreesWithWall = Math.abs(next.monoMs + next.bestMs - wallMs) <= AGREES_MS;
-  // A fall that is put right: the local clock need not know the time for that.
+  // The server's clock returns to where it was before it fell back. The local clock need not be right for that.
   const isAsBefore = beforeFallMs !== null && Math.abs(next.bestMs - beforeFallMs) <= AGREES_MS;
   if (!agreesWithWall && !isAsBefore) return { samples, ahead: null, beforeFallMs };
   if (ahead === null || isAhead(ahead.samples, next)) {
@@ -155,7 +156,7 @@ function takeIn({ samples, ahead, beforeFallMs }: Memory, next: Sample, wallMs: 
     : { samples, ahead: agreed, beforeFallMs };
 }
 
-/** The offset from before an answer that lies further back than the clocks' errors explain, or from before an earlier one. */
+/** The offset from before the answer, if it is further back than the clocks' errors explain; otherwise `beforeMs`. */
 function fallenFromMs(samples: readonly Sample[], next: Sample, beforeMs: number | null): number | null {
   if (samples.length === 0) return beforeMs;
   const bestMs = Math.max(...samples.map((sample) => sample.bestMs));
@@ -163,7 +164,7 @@ function fallenFromMs(samples: readonly Sample[], next: Sample, beforeMs: number
   return Math.max(bestMs, beforeMs ?? bestMs);
 }
 
-/** Whether an answer is further ahead than what is remembered allows. */
+/** Whether an answer is further ahead than the remembered answers allow. */
 function isAhead(samples: readonly Sample[], next: Sample): boolean {
   return samples.length > 0 && next.lowestMs - highestMs(samples, next.monoMs) > JUMP_MS;
 }
@@ -176,7 +177,7 @@ function wallMadeItToo(samples: readonly Sample[], next: Sample): boolean {
   return wallMs >= aheadMs - JUMP_MS && wallMs <= aheadAtMostMs + JUMP_MS;
 }
 
-/** What is remembered after one more answer that fits: rule 1. */
+/** The samples after one more answer that fits them: rule 1. */
 function remember(samples: readonly Sample[], next: Sample): readonly Sample[] {
   const last = samples.at(-1);
   if (last === undefined) return [next];
@@ -184,7 +185,7 @@ function remember(samples: readonly Sample[], next: Sample): readonly Sample[] {
     ({ monoMs }, index) => next.monoMs - monoMs <= REMEMBERED_MS || samples.length - index < REMEMBERED_AT_LEAST,
   );
   const before = kept.at(-2);
-  // Merged only while that moves no answer out of reach of the "last three".
+  // Merge only while the last three answers stay remembered as three.
   if (before === undefined || kept.length <= REMEMBERED_AT_LEAST || next.monoMs - before.monoMs > MERGED_MS) {
     return [...kept, next];
   }
@@ -212,7 +213,10 @@ function lowestMs(samples: readonly Sample[], monoMs: number): EpochMs {
   return Math.floor(monoMs + Math.min(...offsets));
 }
 
-/** The tightest lower bound: `Date` is cut to the second and some time has passed since, so the highest is nearest. */
+/**
+ * The server's time by the highest lower bound. It is the closest one: `Date` is truncated to the second, and time has
+ * passed since it was written.
+ */
 function estimateMs(samples: readonly Sample[], clock: Clock): EpochMs {
   if (samples.length === 0) return clock.nowMs();
   return Math.floor(clock.monoMs() + Math.max(...samples.map(({ bestMs }) => bestMs)));

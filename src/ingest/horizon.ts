@@ -13,25 +13,25 @@ export function horizonNow({
   serverClock,
   settings,
 }: {
-  readonly serverClock: Pick<SyncContext['serverClock'], 'claimableMs' | 'passedMs'>;
+  readonly serverClock: Pick<SyncContext['serverClock'], 'highestPassedMs' | 'passedMs'>;
   readonly settings: Pick<SyncSettings, 'history' | 'settleMs'>;
 }): Horizon | null {
-  const heldMs = serverClock.claimableMs();
+  const heldMs = serverClock.highestPassedMs();
   // Where `Date` has fallen back nothing is claimed anew, and what lies beyond is read again once it has passed.
-  const claimableMs = serverClock.passedMs();
-  return heldMs === null || claimableMs === null ? null : horizonAt(settings, { nowMs: heldMs, claimableMs });
+  const passedMs = serverClock.passedMs();
+  return heldMs === null || passedMs === null ? null : horizonAt(settings, { nowMs: heldMs, passedMs });
 }
 
 /** The horizon by times that are known. */
 export function horizonAt(
   settings: Pick<SyncSettings, 'history' | 'settleMs'>,
-  { nowMs, claimableMs }: { nowMs: EpochMs; claimableMs: EpochMs },
+  { nowMs, passedMs }: { nowMs: EpochMs; passedMs: EpochMs },
 ): Horizon {
   return {
     nowMs,
     wantedFrom: wantedFrom(settings, nowMs),
     settleMs: settings.settleMs,
-    limit: maxNs(msToNs(claimableMs - CLOCK_GRAIN_MS - settings.settleMs), 0n),
+    limit: maxNs(msToNs(passedMs - CLOCK_GRAIN_MS - settings.settleMs), 0n),
   };
 }
 
@@ -83,11 +83,11 @@ export function openSeconds({
 export async function learnTime(context: SyncContext, scanner: Peeking, signal: AbortSignal): Promise<void> {
   const { serverClock } = context;
   // Without `Date` the known time stands still between readings: a look at the newest one moves it on.
-  if (serverClock.claimableMs() !== null && !serverClock.isDateAbsent()) return;
+  if (serverClock.highestPassedMs() !== null && !serverClock.isDateAbsent()) return;
   try {
     if (await lookForReading(context, scanner, signal)) return;
     // An empty answer alone proves nothing: only a second look shows that there is no reading anywhere.
-    if (serverClock.claimableMs() === null) await lookForReading(context, scanner, signal);
+    if (serverClock.highestPassedMs() === null) await lookForReading(context, scanner, signal);
   } catch (error) {
     if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
   }

@@ -86,12 +86,12 @@ interface TimedParts extends PageParts {
 function byAnyClock(parts: PageParts): TimedParts {
   const { store, settings, serverClock } = parts.context;
   const { nowMs } = serverClock;
-  const claimableMs = (): EpochMs => serverClock.claimableMs() ?? nowMs();
+  const highestPassedMs = (): EpochMs => serverClock.highestPassedMs() ?? nowMs();
   const passedMs = (): EpochMs => serverClock.passedMs() ?? nowMs();
   return {
     ...parts,
-    context: { store, settings, serverClock: { nowMs, claimableMs, passedMs } },
-    horizon: () => horizonAt(settings, { nowMs: claimableMs(), claimableMs: passedMs() }),
+    context: { store, settings, serverClock: { nowMs, highestPassedMs, passedMs } },
+    horizon: () => horizonAt(settings, { nowMs: highestPassedMs(), passedMs: passedMs() }),
   };
 }
 

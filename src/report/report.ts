@@ -41,7 +41,7 @@ export interface ReportedDestination {
 export interface ReportParts {
   readonly context: {
     readonly store: SyncContext['store'];
-    readonly serverClock: Pick<ServerClock, 'nowMs' | 'claimableMs' | 'passedMs'>;
+    readonly serverClock: Pick<ServerClock, 'nowMs' | 'highestPassedMs' | 'passedMs'>;
     readonly settings: Pick<SyncSettings, 'history' | 'settleMs' | 'filter' | 'schedules'>;
   };
   readonly deliverers: readonly ReportedDestination[];

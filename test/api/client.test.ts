@@ -45,7 +45,7 @@ describe('an answer', () => {
     const body = { data: [{ recorded_at: '2026-11-21T11:59:00Z' }, { recorded_at: '2026-11-21T11:58:00Z' }] };
     const world = createClientWorld([{ body, headers: { date: '' } }]);
     await telemetry(world);
-    expect(world.serverClock.claimableMs()).toBe(Date.UTC(2026, 10, 21, 11, 59));
+    expect(world.serverClock.highestPassedMs()).toBe(Date.UTC(2026, 10, 21, 11, 59));
   });
 });
 

@@ -51,7 +51,7 @@ function lookAt(specs: readonly Spec[], costMs = 0, exclude: readonly string[] =
   const look = createFleetScanner({
     context: {
       store: { devices: () => devices, heldOfAll: () => ({ get: held }) },
-      serverClock: { claimableMs: () => NOW_MS, passedMs: () => NOW_MS, nowMs: () => NOW_MS },
+      serverClock: { highestPassedMs: () => NOW_MS, passedMs: () => NOW_MS, nowMs: () => NOW_MS },
       settings: {
         history: { kind: 'age', ageMs: 48 * HOUR_MS },
         settleMs: 0,

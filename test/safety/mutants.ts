@@ -159,9 +159,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'claims up to the present',
     caughtBy: ['lateInsideSettle'],
-    edits: [
-      { file: 'ingest/horizon.ts', find: 'claimableMs - CLOCK_GRAIN_MS - settings.settleMs', replace: 'claimableMs' },
-    ],
+    edits: [{ file: 'ingest/horizon.ts', find: 'passedMs - CLOCK_GRAIN_MS - settings.settleMs', replace: 'passedMs' }],
   },
   {
     name: 'claims by the time of the answer',

@@ -51,7 +51,7 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
   return {
     context: {
       store,
-      serverClock: { nowMs: () => nowMs, claimableMs: () => nowMs, passedMs: () => nowMs },
+      serverClock: { nowMs: () => nowMs, highestPassedMs: () => nowMs, passedMs: () => nowMs },
       settings: { ...config.sync, filter },
     },
     deliverers: destinations,

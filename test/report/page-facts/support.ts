@@ -48,7 +48,7 @@ export function pageFactsOf(state: Pick<ScratchStore, 'store' | 'facts'>, option
   const facts = createPageFacts({
     context: {
       store: counted(state.store),
-      serverClock: { nowMs, claimableMs: known, passedMs: known },
+      serverClock: { nowMs, highestPassedMs: known, passedMs: known },
       settings: {
         history: { kind: 'age', ageMs: 40 * DAY_MS },
         settleMs: SETTLE_MS,
