@@ -24,12 +24,16 @@ export type LineWriter = (
   fields: { readonly event: AppEvent['type'] } & FieldValues,
 ) => void;
 
-/** Writes lines of the log. */
+/** Writes the events of the program and its commands. Every line comes from the table of events. */
 export interface Logger {
-  /** Writes the line of an event, as it is. */
-  readonly line: LineWriter;
-  /** Writes the line of the program or a command; none is held back. */
+  /** Writes the line of an event, however often it comes. */
   say(event: ProgramEvent): void;
+}
+
+/** An open log. */
+interface Log extends Logger {
+  /** Writes a line as it is: for {@link logEvents} alone. */
+  readonly line: LineWriter;
 }
 
 /** Where a log is written. */
@@ -60,7 +64,7 @@ function layer(): typeof Pretty {
 }
 
 /** Opens a log. */
-export function createLogger({ level, format, stream, secrets, clock }: LoggerOptions): Logger {
+export function createLogger({ level, format, stream, secrets, clock }: LoggerOptions): Log {
   const scrub = createScrub(secrets);
   const terminal = stream.isTTY === true;
   const pretty = format === 'pretty' || (format === 'auto' && terminal);
@@ -102,7 +106,7 @@ export function createLogger({ level, format, stream, secrets, clock }: LoggerOp
  * An `Observe` that logs. What is held back (`repeats.ts`) is written on the level `debug` only, and the next line of its
  * kind has the number of lines that were. Each line has the name of its event, for programs that read the log.
  */
-export function logEvents(logger: Pick<Logger, 'line'>, clock: Pick<Clock, 'monoMs'>): Observe {
+export function logEvents(logger: Pick<Log, 'line'>, clock: Pick<Clock, 'monoMs'>): Observe {
   const admit = createAdmission(clock);
   const rounds = createRounds(clock);
   const write = (event: AppEvent): void => {

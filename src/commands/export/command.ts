@@ -123,10 +123,7 @@ function exportSummary({ format, end, span, bytes, seconds, cleared }: ExportDon
 }
 
 /** Says it in words. */
-function tellExport(
-  { end: { outcome, lines, devices }, span, cleared }: ExportDone,
-  { say }: Pick<Logger, 'say'>,
-): void {
+function tellExport({ end: { outcome, lines, devices }, span, cleared }: ExportDone, { say }: Logger): void {
   if (outcome === 'unread') return;
   const tell = (isWell: boolean, message: string): void => say({ type: 'export-told', message, isWell });
   if (outcome === 'interrupted') {

@@ -111,7 +111,7 @@ function areRecords(value: unknown, texts: readonly string[]): value is readonly
 const GAPS_TOLD = 20;
 
 /** Says it, what is wrong or missing after the sum. */
-export function tellEnd(summary: OnceSummary, { say }: Pick<Logger, 'say'>): void {
+export function tellEnd(summary: OnceSummary, { say }: Logger): void {
   const { outcome, exit_code, devices, points_archived, gaps, streams_off, rejected_records } = summary;
   const quarantined = summary.destinations.reduce((sum, { quarantined }) => sum + quarantined, rejected_records);
   say({

@@ -137,7 +137,7 @@ function replayWords(reports: readonly ReplayReport[], linesPerS: number): strin
 }
 
 /** Says how it ended. */
-function tellReplayEnd({ destinations }: ReplaySummary, { say }: Pick<Logger, 'say'>): void {
+function tellReplayEnd({ destinations }: ReplaySummary, { say }: Logger): void {
   const tell: Tell = (isWell, message) => say({ type: 'replay-told', message, isWell });
   for (const report of destinations) {
     tellOutcome(report, tell);
