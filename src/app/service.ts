@@ -17,7 +17,7 @@ import { type DaemonParts, type KeySource, runDaemon } from '../scheduler/sessio
 import type { Sync } from './open-sync.ts';
 import { realClock } from './real-clock.ts';
 import { createShownFacts, createSnapshots } from './snapshots.ts';
-import type { Voice } from './terminal.ts';
+import type { TerminalOutput } from './terminal.ts';
 import { VERSION } from './version.ts';
 
 /** How often the main loop turns. */
@@ -25,7 +25,7 @@ const TICK_MS = 250;
 
 interface ServiceOptions {
   readonly sync: Sync;
-  readonly voice: Voice;
+  readonly terminal: TerminalOutput;
   readonly listen: Listen;
   readonly key: KeySource;
   /** `metrics.per_device`. */
@@ -38,7 +38,7 @@ interface ServiceOptions {
 
 /** Runs until told to stop. @throws UserError where a person has to act. */
 export async function runService(options: ServiceOptions, signal: AbortSignal): Promise<void> {
-  const { sync, voice } = options;
+  const { sync, terminal } = options;
   const page = await servePage(options);
   try {
     options.onServed(page.url);
@@ -49,7 +49,7 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
       key: options.key,
       beside: [
         ...sync.deliverers.map(({ run }) => run),
-        (stop) => tickAgainAndAgain({ look, sync, voice }, stop),
+        (stop) => tickAgainAndAgain({ look, sync, terminal }, stop),
         (stop) => runMaintenance({ ...sync.housekeeping, clock: houseClock }, stop),
         sync.fleet.run,
         ...(options.beside ?? []),
@@ -57,20 +57,20 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
     };
     await runDaemon(parts, signal);
   } finally {
-    voice.endProgress();
+    terminal.endProgress();
     await page.close();
   }
 }
 
 async function tickAgainAndAgain(
-  { look, sync, voice }: { look: () => void; sync: Sync; voice: Voice },
+  { look, sync, terminal }: { look: () => void; sync: Sync; terminal: TerminalOutput },
   signal: AbortSignal,
 ): Promise<never> {
   const pulse = sync.heartbeats.pulse('main');
   const tick = (): number => {
     sync.heartbeats.tick();
     pulse.beat(TICK_MS);
-    voice.show(sync.progress);
+    terminal.show(sync.progress);
     look();
     return TICK_MS;
   };
@@ -78,7 +78,12 @@ async function tickAgainAndAgain(
 }
 
 /** Serves the status page, and counts for its metrics from now on. */
-async function servePage({ listen, sync, voice: { scrub, logger }, perDevice }: ServiceOptions): Promise<StatusServer> {
+async function servePage({
+  listen,
+  sync,
+  terminal: { scrub, logger },
+  perDevice,
+}: ServiceOptions): Promise<StatusServer> {
   const { report, overview, figures, deliverers, fleet, heartbeats } = sync;
   const health = (): HealthReport => healthOf(heartbeats.loops());
   const ready = (): ReadyReport => {

@@ -50,7 +50,7 @@ interface OutputStream {
   write(text: string): Promise<boolean>;
 }
 
-export interface Voice {
+export interface TerminalOutput {
   readonly logger: Logger;
   readonly observe: Observe;
   /** Takes every secret out of a text that goes another way than through the log. */
@@ -70,13 +70,13 @@ const LOOK_FOR_TERMINAL_MS = 1000;
 const LOOK_FOR_LOG_MS = 5000;
 
 /** Opens the log and the progress; on a terminal the progress is one line below the log. */
-export function openVoice(options: {
+export function openTerminalOutput(options: {
   readonly ports: ProcessPorts;
   readonly log: Config['log'];
   /** What the command line says of the level. */
   readonly level: Config['log']['level'] | null;
   readonly secrets: readonly Secret[];
-}): Voice {
+}): TerminalOutput {
   const { ports, log, secrets } = options;
   const line = ports.stderr.isTTY === true && log.format !== 'json' ? createTerminalLine(ports.stderr) : null;
   const logger = createLogger({

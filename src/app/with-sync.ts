@@ -8,11 +8,11 @@ import { lookingBack } from './old-points.ts';
 import { openSync, type Sync, type SyncOptions } from './open-sync.ts';
 import { realClock, realRandom } from './real-clock.ts';
 import { createSecretReader, databasesOf, settingsOf } from './settings.ts';
-import type { ProcessPorts, Voice } from './terminal.ts';
+import type { ProcessPorts, TerminalOutput } from './terminal.ts';
 
 interface SyncNeeds {
   readonly config: Config;
-  readonly voice: Voice;
+  readonly terminal: TerminalOutput;
   /** What must not be shown; a secret that is exchanged is added. */
   readonly secrets: Secret[];
   /** The key in use; that of the configuration where it is left out. */
@@ -33,18 +33,18 @@ export async function withSync<T>(
 
 /** The same for who only asks the API: nothing is delivered, and no secret is read again. */
 export async function withQuestions<T>(
-  needs: Pick<SyncNeeds, 'config' | 'voice'>,
+  needs: Pick<SyncNeeds, 'config' | 'terminal'>,
   work: (sync: Sync) => Promise<T>,
 ): Promise<T> {
   return await overHttp({ ...needs, settings: { ...settingsOf(needs.config), destinations: [] } }, work);
 }
 
-interface HttpNeeds extends Pick<SyncNeeds, 'config' | 'voice' | 'key'> {
+interface HttpNeeds extends Pick<SyncNeeds, 'config' | 'terminal' | 'key'> {
   readonly settings: Pick<SyncOptions, 'settings' | 'destinations' | 'archive'>;
 }
 
 async function overHttp<T>(
-  { config, voice, settings, key = () => config.api.key }: HttpNeeds,
+  { config, terminal, settings, key = () => config.api.key }: HttpNeeds,
   work: (sync: Sync) => Promise<T>,
 ): Promise<T> {
   const { ca, timeoutMs, concurrency } = config.api;
@@ -55,12 +55,12 @@ async function overHttp<T>(
     const looking = {
       places: databasesOf(config, null).map(({ options }) => options),
       workspace: () => (wasEmpty ? (sync?.context.store.workspaceTag() ?? null) : null),
-      observe: voice.observe,
+      observe: terminal.observe,
     };
     sync = openSync({
       ...settings,
       destinations: settings.destinations.map((to) => lookingBack(to, looking)),
-      observe: voice.observe,
+      observe: terminal.observe,
       clock: realClock,
       random: realRandom,
       transport: http.transport,

@@ -5,7 +5,7 @@
  */
 
 import { realClock } from '../app/real-clock.ts';
-import { openVoice, type ProcessPorts } from '../app/terminal.ts';
+import { openTerminalOutput, type ProcessPorts } from '../app/terminal.ts';
 import type { CheckCommand, Command, LogLevel } from '../cli/command.ts';
 import { type Config, ConfigError, type ConfigInput, type Loaded, type StateConfig } from '../config/config.ts';
 import { isApiGiven, loadConfig, loadDemoConfig, loadStateConfig } from '../config/load.ts';
@@ -113,7 +113,9 @@ async function checkCommand(command: CheckCommand, input: ConfigInput, ports: Pr
   const { read, ...loaded } = readForCheck(input);
   const run = begin(loaded, command, ports);
   const { secretVariables } = loaded;
-  return await toldAtItsEnd(run, () => runCheckCommand({ command, read, secretVariables, voice: run.voice }, ports));
+  return await toldAtItsEnd(run, () =>
+    runCheckCommand({ command, read, secretVariables, terminal: run.terminal }, ports),
+  );
 }
 
 /** Opens the log of a command whose configuration is read. */
@@ -124,8 +126,8 @@ function begin<Given extends { readonly logLevel: LogLevel | null }, C extends P
 ): CommandRun<Given, C> {
   ports.forget(secretVariables);
   const known = [...secrets];
-  const voice = openVoice({ ports, log: config.log, level: command.logLevel, secrets: known });
-  return { command, config, secrets: known, voice };
+  const terminal = openTerminalOutput({ ports, log: config.log, level: command.logLevel, secrets: known });
+  return { command, config, secrets: known, terminal };
 }
 
 /**
@@ -133,7 +135,7 @@ function begin<Given extends { readonly logLevel: LogLevel | null }, C extends P
  * last line, which says what the program failed by; elsewhere it is left to the process, as plain text.
  */
 async function toldAtItsEnd(
-  { voice, config: { log } }: CommandRun<unknown, Pick<Config, 'log'>>,
+  { terminal, config: { log } }: CommandRun<unknown, Pick<Config, 'log'>>,
   work: () => number | Promise<number>,
 ): Promise<number> {
   try {
@@ -143,9 +145,9 @@ async function toldAtItsEnd(
     const words = known ? error.message : error instanceof Error ? `${error.name}: ${error.message}` : 'unknown';
     const exitCode = known ? error.exitCode : 1;
     if (log.format === 'json') {
-      voice.logger.say({ type: 'failed', message: words, isKnown: known, exitCode });
+      terminal.logger.say({ type: 'failed', message: words, isKnown: known, exitCode });
       return exitCode;
     }
-    throw known ? new UserError(voice.scrub(words), exitCode) : new Error(voice.scrub(words));
+    throw known ? new UserError(terminal.scrub(words), exitCode) : new Error(terminal.scrub(words));
   }
 }

@@ -240,13 +240,13 @@ describe('the search', () => {
 
   test('finds what a program leaks whose log was opened without the secrets', () => {
     const url = (file: string): string => JSON.stringify(pathToFileURL(join(ROOT, 'src', file)).href);
-    // The program itself, but for the secrets that its voice should know; it is told of one by a server.
+    // The program itself, but for the secrets that its terminal should know; it is told of one by a server.
     const leaky = `
-      const { openVoice } = await import(${url('app/terminal.ts')});
+      const { openTerminalOutput } = await import(${url('app/terminal.ts')});
       const { createLogger } = await import(${url('observe/log.ts')});
       const { Secret } = await import(${url('core/secret.ts')});
       const ports = { stderr: process.stderr };
-      const open = (secrets) => openVoice({ ports, log: { level: 'info', format: 'json' }, level: null, secrets });
+      const open = (secrets) => openTerminalOutput({ ports, log: { level: 'info', format: 'json' }, level: null, secrets });
       const event = { type: 'service-trouble', message: 'the server says ' + process.argv[1], waitMs: 60000 };
       open(process.argv[2] === 'knows' ? [new Secret(process.argv[1])] : []).observe(event);`;
     const say = (how: string): string =>

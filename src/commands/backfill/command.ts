@@ -27,7 +27,7 @@ export async function runBackfillCommand(
   parts: CommandRun<BackfillCommand, Config>,
   ports: ProcessPorts,
 ): Promise<number> {
-  const { command, config, voice } = parts;
+  const { command, config, terminal } = parts;
   const asked = readBackfillOptions(command, realClock.nowMs());
   const args = argsOf(asked, command.devices);
   const summary = await doOrFollow(
@@ -37,13 +37,13 @@ export async function runBackfillCommand(
       askedBy: '--backfill',
       alone: () => alone(parts, args, ports),
       read: readBackfillSummary,
-      show: showProgress(voice),
+      show: showProgress(terminal),
       awaitMs: RESTART_MS,
     },
-    { dataDir: config.dataDir, voice },
+    { dataDir: config.dataDir, terminal },
     ports,
   );
-  ports.print(voice.scrub(command.json ? `${JSON.stringify(summary)}\n` : backfillEndText(summary)));
+  ports.print(terminal.scrub(command.json ? `${JSON.stringify(summary)}\n` : backfillEndText(summary)));
   return summary.exit_code;
 }
 
@@ -52,17 +52,17 @@ async function alone(
   args: BackfillArgs,
   ports: ProcessPorts,
 ): Promise<BackfillSummary> {
-  const { config, voice } = parts;
+  const { config, terminal } = parts;
   return await withSync(parts, ports, async (sync) => {
     let run: BackfillRun | null = null;
     const onBegun = (begun: BackfillRun): void => {
       run = begun;
     };
     const look = (): void => {
-      if (run !== null) voice.show(run.progress);
+      if (run !== null) terminal.show(run.progress);
     };
     const rates = ratesOfState(config.dataDir, sync.context.settings.filter);
     const work = runBackfill({ ...sync, rates, onBegun }, args, ports.signal);
-    return await repeatWhile(work, look, LOOK_EVERY_MS).finally(voice.endProgress);
+    return await repeatWhile(work, look, LOOK_EVERY_MS).finally(terminal.endProgress);
   });
 }

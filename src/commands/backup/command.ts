@@ -13,17 +13,17 @@ import { type CommandRun, printAnswer } from '../shared/command.ts';
 
 /** Runs it and prints what it comes to. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runBackupCommand(run: CommandRun<BackupCommand>, ports: ProcessPorts): Promise<number> {
-  const { config, voice } = run;
+  const { config, terminal } = run;
   const { file } = run.command;
   const beganMs = realClock.monoMs();
   const onProgress = (share: number, bytes: number): void => {
     const words = share === 1 ? 'copied, it is being checked' : 'copied';
-    voice.showWork(() => ({ share: Math.min(share, 0.99), words: `${megabytes(bytes)} ${words}` }));
+    terminal.showWork(() => ({ share: Math.min(share, 0.99), words: `${megabytes(bytes)} ${words}` }));
   };
   const options = { directory: config.dataDir, file, random: realRandom, onProgress };
   let backup: Backup;
   try {
-    backup = await backUpState(options, ports.signal).finally(voice.endProgress);
+    backup = await backUpState(options, ports.signal).finally(terminal.endProgress);
   } catch (error) {
     if (!ports.signal.aborted || error instanceof UserError) throw error;
     throw new UserError('Stopped before the copy was whole. Nothing is left of it; run it again.', 3);

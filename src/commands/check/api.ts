@@ -4,7 +4,7 @@
 
 import { type Reached, reach, type Step } from '../../api/reach.ts';
 import { realClock } from '../../app/real-clock.ts';
-import type { Voice } from '../../app/terminal.ts';
+import type { TerminalOutput } from '../../app/terminal.ts';
 import { withQuestions } from '../../app/with-sync.ts';
 import type { Config } from '../../config/config.ts';
 import { linkAbort } from '../../core/async.ts';
@@ -20,19 +20,19 @@ import { type ApiFindings, type CheckNotes, createNotes, inTwo, readApiFindings 
 
 interface ApiPart {
   readonly config: Config;
-  readonly voice: Voice;
+  readonly terminal: TerminalOutput;
   /** Whether requests can be booked: without that none is made. */
   readonly canBook: boolean;
 }
 
 /** All lines on the API. Throws only the signal's reason, when that aborts, and mistakes of this program. */
-export async function apiLines({ config, voice, canBook }: ApiPart, signal: AbortSignal): Promise<ApiFindings> {
+export async function apiLines({ config, terminal, canBook }: ApiPart, signal: AbortSignal): Promise<ApiFindings> {
   const notes = createNotes('api');
-  voice.hint(`looking for ${new URL(config.api.url).host} …`);
+  terminal.hint(`looking for ${new URL(config.api.url).host} …`);
   if (!(await isReached(notes, config, signal))) return left(notes, 'the API cannot be reached');
   if (!canBook) return left(notes, 'every request is booked in the state first, and that cannot be used');
   try {
-    const found = await askApi({ config, voice }, signal);
+    const found = await askApi({ config, terminal }, signal);
     return { requests: found.requests, checks: [...notes.lines, ...found.checks] };
   } catch (error) {
     signal.throwIfAborted();
@@ -115,12 +115,12 @@ function noteStep<T>(notes: CheckNotes, step: Step<T> | null, { name, words, rem
 const FOLLOW_MS = 3 * MINUTE_MS;
 
 async function askApi(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Promise<ApiFindings> {
-  const { config, voice } = part;
+  const { config, terminal } = part;
   const patience = AbortSignal.timeout(FOLLOW_MS);
   const link = linkAbort(signal, patience);
   const show = (progress: unknown): void => {
     const asking = isRecord(progress) ? progress['asking'] : null;
-    if (typeof asking === 'string') voice.hint(`the daemon asks the API: ${asking} …`);
+    if (typeof asking === 'string') terminal.hint(`the daemon asks the API: ${asking} …`);
   };
   try {
     return await doOrFollow(
@@ -136,7 +136,7 @@ async function askApi(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Prom
         },
         show,
       },
-      { dataDir: config.dataDir, voice },
+      { dataDir: config.dataDir, terminal },
       { signal: link.signal },
     );
   } catch (error) {
@@ -153,9 +153,9 @@ async function askApi(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Prom
 const TAKES_NO_JOBS =
   'Another process works with the state, and takes no work from others: a one-off, the demo, or a daemon of another version. Run it again when that has ended, or restart the daemon with this version.';
 
-async function askAlone({ config, voice }: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Promise<ApiFindings> {
-  return await withQuestions({ config, voice }, async (sync) => {
+async function askAlone({ config, terminal }: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Promise<ApiFindings> {
+  return await withQuestions({ config, terminal }, async (sync) => {
     const parts = { ...sync, timeoutMs: config.api.timeoutMs };
-    return await checkApi(parts, (scope) => voice.hint(`asking the API: ${scope} …`), signal);
+    return await checkApi(parts, (scope) => terminal.hint(`asking the API: ${scope} …`), signal);
   });
 }

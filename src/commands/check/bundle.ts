@@ -38,7 +38,7 @@ const ABOUT =
 
 /** Gathers it all and writes it. @throws UserError (exit 1) where it cannot be written. */
 export async function writeSupportBundle(file: string, parts: BundleParts, ports: ProcessPorts): Promise<void> {
-  const { read, voice } = parts;
+  const { read, terminal } = parts;
   const { told } = read;
   const look = read.state === null ? null : lookForBundle(read.state.dataDir);
   const named = look?.named ?? { devices: [], workspace: [] };
@@ -56,9 +56,9 @@ export async function writeSupportBundle(file: string, parts: BundleParts, ports
     state: stateOf(parts, look, names),
     daemon: daemon ?? { unavailable: 'no daemon answers at listen' },
   };
-  const clean = cleaner(told, names, voice.scrub);
+  const clean = cleaner(told, names, terminal.scrub);
   writeBundle(file, readable(mapTexts(bundle, clean)), realRandom);
-  voice.logger.say({ type: 'bundle-written', file });
+  terminal.logger.say({ type: 'bundle-written', file });
 }
 
 const NO_CONFIG = { unavailable: 'the configuration cannot be used, so it is not known where the state is' };

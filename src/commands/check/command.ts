@@ -24,13 +24,13 @@ import { canBeWritten, lookAt, stateLines } from './state.ts';
 
 /** Checks all, prints it, and gives the exit code. @throws UserError (exit 3) where it is told to stop. */
 export async function runCheckCommand(parts: CheckParts, ports: ProcessPorts): Promise<number> {
-  const { command, voice } = parts;
+  const { command, terminal } = parts;
   if (command.bundle !== null) requireNewFile('--bundle', command.bundle);
   try {
     const { requests, checks } = await bundledWhereItFails(parts, ports);
     const report = checkReport(VERSION, requests, checks);
     // Before the report: on a terminal its first line would stand behind the hint.
-    voice.endProgress();
+    terminal.endProgress();
     printAnswer(parts, ports, { object: report, text: () => checkText(report) });
     await bundled(parts, report, ports);
     return report.exit_code;
@@ -38,7 +38,7 @@ export async function runCheckCommand(parts: CheckParts, ports: ProcessPorts): P
     if (ports.signal.aborted) throw new UserError('Stopped before everything was looked at. Run it again.', 3);
     throw error;
   } finally {
-    voice.endProgress();
+    terminal.endProgress();
   }
 }
 
@@ -62,20 +62,20 @@ async function bundled(parts: CheckParts, check: BundleParts['check'], ports: Pr
 }
 
 async function checkAll(parts: CheckParts, signal: AbortSignal): Promise<ApiFindings> {
-  const { command, read, voice } = parts;
+  const { command, read, terminal } = parts;
   const { config, state } = read;
   const checks: CheckLine[] = configLines(parts);
   if (state === null) return { requests: 0, checks };
-  voice.hint(`looking at the state (${inUnits(stateBytes(state.dataDir))}) …`);
+  terminal.hint(`looking at the state (${inUnits(stateBytes(state.dataDir))}) …`);
   const look = lookAt(state.dataDir);
   checks.push(...stateLines(look, state));
   let requests = 0;
   if (config !== null) {
-    const found = await apiLines({ config, voice, canBook: canBeWritten(look) }, signal);
+    const found = await apiLines({ config, terminal, canBook: canBeWritten(look) }, signal);
     requests = found.requests;
     checks.push(...found.checks);
   }
-  checks.push(...(await askDestinations({ writeProbe: command.writeProbe, voice }, state, signal)));
+  checks.push(...(await askDestinations({ writeProbe: command.writeProbe, terminal }, state, signal)));
   return { requests, checks };
 }
 

@@ -4,7 +4,7 @@
  */
 
 import { configuredDatabases } from '../../app/settings.ts';
-import type { Voice } from '../../app/terminal.ts';
+import type { TerminalOutput } from '../../app/terminal.ts';
 import type { CheckCommand } from '../../cli/command.ts';
 import { type Config, ConfigError, type ConfigInput, type Loaded, type StateConfig } from '../../config/config.ts';
 import { type DescribedConfig, describeConfig } from '../../config/describe.ts';
@@ -54,7 +54,7 @@ export interface CheckParts {
   readonly command: CheckCommand;
   readonly read: ReadForCheck;
   readonly secretVariables: readonly string[];
-  readonly voice: Voice;
+  readonly terminal: TerminalOutput;
 }
 
 /** All lines on the configuration. */

@@ -5,7 +5,7 @@
 
 import { realClock } from '../../app/real-clock.ts';
 import { configuredDatabases } from '../../app/settings.ts';
-import type { Voice } from '../../app/terminal.ts';
+import type { TerminalOutput } from '../../app/terminal.ts';
 import type { Config, StateConfig } from '../../config/config.ts';
 import { UserError } from '../../core/faults.ts';
 import type { DestinationKind } from '../../core/lines/dialect.ts';
@@ -37,7 +37,7 @@ const NO_DESTINATION: CheckLine = {
 
 /** Asks every database of the configuration. @returns all lines on them. */
 export async function askDestinations(
-  { writeProbe, voice }: { readonly writeProbe: boolean; readonly voice: Pick<Voice, 'hint'> },
+  { writeProbe, terminal }: { readonly writeProbe: boolean; readonly terminal: Pick<TerminalOutput, 'hint'> },
   config: Config | StateConfig,
   signal: AbortSignal,
 ): Promise<CheckLine[]> {
@@ -46,7 +46,7 @@ export async function askDestinations(
   const historyMs = nowMs - nsToMs(wantedFrom(config.sync, nowMs));
   const lines: CheckLine[] = [];
   for (const database of databases) {
-    voice.hint(`asking ${database.name} …`);
+    terminal.hint(`asking ${database.name} …`);
     const to: CheckedDestination = { ...database, historyMs };
     const point = writeProbe ? probePoint(config.workspaceId, nowMs) : null;
     const options = { ...database, ca: database.ca ?? undefined, proxies: config.proxies, point };

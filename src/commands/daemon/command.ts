@@ -3,7 +3,7 @@
  */
 import type { Sync } from '../../app/open-sync.ts';
 import { runService } from '../../app/service.ts';
-import type { ProcessPorts, Voice } from '../../app/terminal.ts';
+import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import { withSync } from '../../app/with-sync.ts';
 import type { Config } from '../../config/config.ts';
 import { secretText, Unfit } from '../../config/values.ts';
@@ -21,20 +21,20 @@ import { ratesOfState } from '../shared/state-report.ts';
 
 /** Runs the daemon until it is told to stop. @param secrets what must not be shown; a new key is added. @returns the exit code. */
 export async function runDaemonCommand(
-  { config, secrets, voice }: { config: Config; secrets: Secret[]; voice: Voice },
+  { config, secrets, terminal }: { config: Config; secrets: Secret[]; terminal: TerminalOutput },
   ports: ProcessPorts,
 ): Promise<number> {
   const key = createKeySource(config.api, { readFile: ports.readFile, secrets });
-  return await withSync({ config, voice, secrets, key: key.inUse }, ports, async (sync) => {
-    const onServed = (statusPage: string): void => voice.logger.say({ type: 'started', statusPage });
-    const jobs = jobPartsOf(sync, voice, { timeoutMs: config.api.timeoutMs, dataDir: config.dataDir });
+  return await withSync({ config, terminal, secrets, key: key.inUse }, ports, async (sync) => {
+    const onServed = (statusPage: string): void => terminal.logger.say({ type: 'started', statusPage });
+    const jobs = jobPartsOf(sync, terminal, { timeoutMs: config.api.timeoutMs, dataDir: config.dataDir });
     const wantsAll = config.sync.history.kind === 'age' && config.sync.history.isAll === true;
     const all = wantsAll ? createAllHistory({ ...sync.context, queue: sync.jobs }) : null;
     const beside = [(stop: AbortSignal) => runJobs({ ...jobs, onEnd: all?.ended }, stop)];
     if (all !== null) beside.push(all.run);
     const { perDevice } = config.metrics;
-    await runService({ sync, voice, listen: config.listen, key, perDevice, beside, onServed }, ports.signal);
-    voice.logger.say({ type: 'stopped' });
+    await runService({ sync, terminal, listen: config.listen, key, perDevice, beside, onServed }, ports.signal);
+    terminal.logger.say({ type: 'stopped' });
     return 0;
   });
 }
@@ -46,7 +46,7 @@ interface JobPlace {
 }
 
 /** What commands may ask of the daemon. */
-function jobPartsOf(sync: Sync, { scrub }: Voice, place: JobPlace): JobParts {
+function jobPartsOf(sync: Sync, { scrub }: TerminalOutput, place: JobPlace): JobParts {
   const { observe } = sync.context;
   const clock = beatingClock(sync.context.clock, sync.heartbeats.pulse('jobs'));
   const rates = ratesOfState(place.dataDir, sync.context.settings.filter);

@@ -35,7 +35,7 @@ const OFTEN: Schedule = { text: 'every 5 s', next: (afterMs) => (Math.floor(afte
 
 /** Runs the demo until it is told to stop. @returns the exit code. */
 export async function runDemoCommand(
-  { config, voice }: Pick<CommandRun<unknown, DemoConfig>, 'config' | 'voice'>,
+  { config, terminal }: Pick<CommandRun<unknown, DemoConfig>, 'config' | 'terminal'>,
   ports: ProcessPorts,
 ): Promise<number> {
   await using closers = new AsyncDisposableStack();
@@ -57,7 +57,7 @@ export async function runDemoCommand(
       ...config,
       sync: { ...config.sync, schedules: { ...config.sync.schedules, telemetry: OFTEN, devices: OFTEN } },
     }),
-    observe: voice.observe,
+    observe: terminal.observe,
     clock: realClock,
     random: realRandom,
     transport: http.transport,
@@ -69,7 +69,7 @@ export async function runDemoCommand(
   simulator.world = createDemoWorld(beganAtMs(sync.context.store));
   const service = {
     sync,
-    voice,
+    terminal,
     listen: config.listen ?? { host: LOOPBACK, port: 0 },
     key: { hasChanged: () => false, adopt: () => {} },
     perDevice: config.metrics.perDevice,

@@ -4,7 +4,7 @@
  */
 
 import { realClock } from '../../app/real-clock.ts';
-import type { ProcessPorts, Voice } from '../../app/terminal.ts';
+import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { ExportCommand, ExportFormat } from '../../cli/command.ts';
 import type { ExitCode } from '../../core/faults.ts';
 import { END_OF_TIME, type WalkPiece, type WalkSpan } from '../../core/state/archive.ts';
@@ -19,7 +19,7 @@ import { createFormatter } from './format.ts';
 
 /** Exports. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runExportCommand(
-  { command, config, voice }: CommandRun<ExportCommand>,
+  { command, config, terminal }: CommandRun<ExportCommand>,
   ports: ProcessPorts,
 ): Promise<number> {
   const asked = readSpan(command, realClock.nowMs());
@@ -47,13 +47,13 @@ export async function runExportCommand(
       },
       clock: realClock,
       // Between the lines of a terminal that shows the export itself it would only be in the way.
-      onStep: ports.stdout.isTTY ? () => {} : createShow(view, span, voice),
+      onStep: ports.stdout.isTTY ? () => {} : createShow(view, span, terminal),
     };
-    const end = await runExport(parts, ports.signal).finally(voice.endProgress);
+    const end = await runExport(parts, ports.signal).finally(terminal.endProgress);
     const seconds = Math.round(realClock.monoMs() - beganMs) / 1000;
     const done = { format, end, span, bytes, seconds, cleared: view.cleared(span) };
-    if (command.json) ports.stderr.write(`${voice.scrub(JSON.stringify(exportSummary(done)))}\n`);
-    else tellExport(done, voice.logger);
+    if (command.json) ports.stderr.write(`${terminal.scrub(JSON.stringify(exportSummary(done)))}\n`);
+    else tellExport(done, terminal.logger);
     return exportExit(end);
   } finally {
     view.close();
@@ -61,7 +61,7 @@ export async function runExportCommand(
 }
 
 /** Shows how far it is: by devices, and within one by time. */
-function createShow(view: ArchiveView, span: WalkSpan, { showWork }: Voice) {
+function createShow(view: ArchiveView, span: WalkSpan, { showWork }: TerminalOutput) {
   const total = Math.max(1, span.devices.length > 0 ? new Set(span.devices).size : view.deviceCount());
   const beganMs = realClock.monoMs();
   const until = minNs(span.to, msToNs(realClock.nowMs()));

@@ -22,13 +22,13 @@ const LOOK_EVERY_MS = 500;
 
 /** Runs it and prints what it comes to. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runForgetCommand(run: CommandRun<ForgetCommand>, ports: ProcessPorts): Promise<number> {
-  const { command, config, voice } = run;
+  const { command, config, terminal } = run;
   const { device } = command;
   requireState(config.dataDir);
   const { destinations } = settingsOf(config);
   const show = (progress: unknown): void => {
     const share = isRecord(progress) ? progress['share'] : null;
-    if (typeof share === 'number') voice.showWork(() => ({ share: Math.min(share, 0.99), words: 'removing it' }));
+    if (typeof share === 'number') terminal.showWork(() => ({ share: Math.min(share, 0.99), words: 'removing it' }));
   };
   const summary = await doOrFollow(
     {
@@ -43,14 +43,14 @@ export async function runForgetCommand(run: CommandRun<ForgetCommand>, ports: Pr
             { deviceId: device, progress },
             ports.signal,
           );
-          return repeatWhile(work, () => show(progress), LOOK_EVERY_MS).finally(voice.endProgress);
+          return repeatWhile(work, () => show(progress), LOOK_EVERY_MS).finally(terminal.endProgress);
         }),
       read: (found) => (isSummary(found) ? found : null),
       failed: ({ exitCode, message }) =>
         new UserError(message ?? 'The daemon has left no summary that this version understands.', exitCode || 1),
       show,
     },
-    { dataDir: config.dataDir, voice },
+    { dataDir: config.dataDir, terminal },
     ports,
   );
   const object = { device_id: device, ...summary };

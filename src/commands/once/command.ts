@@ -17,7 +17,7 @@ type OnceRun = CommandRun<{ readonly json: boolean }, Config>;
 
 /** Runs it and prints the summary with `--json`. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runOnceCommand(run: OnceRun, ports: ProcessPorts): Promise<number> {
-  const { command, config, voice } = run;
+  const { command, config, terminal } = run;
   const summary = await doOrFollow(
     {
       kind: 'once',
@@ -25,21 +25,21 @@ export async function runOnceCommand(run: OnceRun, ports: ProcessPorts): Promise
       askedBy: '--once',
       alone: () => once(run, ports),
       read: readOnceSummary,
-      show: showProgress(voice),
+      show: showProgress(terminal),
     },
-    { dataDir: config.dataDir, voice },
+    { dataDir: config.dataDir, terminal },
     ports,
   );
-  tellEnd(summary, voice.logger);
-  if (command.json) ports.print(`${voice.scrub(JSON.stringify(summary))}\n`);
+  tellEnd(summary, terminal.logger);
+  if (command.json) ports.print(`${terminal.scrub(JSON.stringify(summary))}\n`);
   return summary.exit_code;
 }
 
 async function once(run: OnceRun, ports: ProcessPorts): Promise<OnceSummary> {
-  const { voice } = run;
+  const { terminal } = run;
   return await withSync(run, ports, async (sync) => {
     const { report } = sync;
-    const look = (): void => voice.show(report);
-    return await repeatWhile(runOnce(sync, ports.signal), look, LOOK_EVERY_MS).finally(voice.endProgress);
+    const look = (): void => terminal.show(report);
+    return await repeatWhile(runOnce(sync, ports.signal), look, LOOK_EVERY_MS).finally(terminal.endProgress);
   });
 }

@@ -49,11 +49,11 @@ export async function runDryRun(run: CommandRun<BackfillCommand, Config>, ports:
 }
 
 async function costOf(
-  { config, voice }: CommandRun<unknown, Config>,
+  { config, terminal }: CommandRun<unknown, Config>,
   command: PlanParts['command'],
   { signal }: ProcessPorts,
 ): Promise<CostPlan> {
-  const open: PlanParts['open'] = async (work) => await withQuestions({ config, voice }, work);
+  const open: PlanParts['open'] = async (work) => await withQuestions({ config, terminal }, work);
   return await planOf({ command, config, open, clock: realClock }, signal);
 }
 

@@ -82,11 +82,11 @@ async function retryOrDrop(
   { action, filter, destinations, total }: Order,
   ports: ProcessPorts,
 ): Promise<QuarantineSummary> {
-  const { config, voice } = run;
+  const { config, terminal } = run;
   const show = (progress: unknown): void => {
     const done = isRecord(progress) ? progress['done'] : null;
     if (typeof done !== 'number') return;
-    voice.showWork(() => ({
+    terminal.showWork(() => ({
       share: total === 0 ? null : Math.min(done / total, 0.999),
       words: `${grouped(done)} of ${grouped(total)} looked at`,
     }));
@@ -100,11 +100,11 @@ async function retryOrDrop(
       alone: () =>
         withState(run, ({ context }) =>
           work(quarantineParts({ context, destinations }), { filter, tell: show }, ports.signal),
-        ).finally(voice.endProgress),
+        ).finally(terminal.endProgress),
       read: (summary) => (isSummary(summary) ? summary : null),
       show,
     },
-    { dataDir: config.dataDir, voice },
+    { dataDir: config.dataDir, terminal },
     ports,
   );
 }

@@ -5,7 +5,7 @@
 
 import { realClock, realRandom } from '../../app/real-clock.ts';
 import { createSecretReader, settingsOf } from '../../app/settings.ts';
-import { type ProcessPorts, repeatWhile, type Voice } from '../../app/terminal.ts';
+import { type ProcessPorts, repeatWhile, type TerminalOutput } from '../../app/terminal.ts';
 import type { ReplayCommand } from '../../cli/command.ts';
 import type { StateConfig } from '../../config/config.ts';
 import { count, Unfit } from '../../config/values.ts';
@@ -34,10 +34,10 @@ const LOOK_EVERY_MS = 500;
 
 /** Runs it. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runReplayCommand(run: ReplayRun, ports: ProcessPorts): Promise<number> {
-  const { command, config, voice } = run;
+  const { command, config, terminal } = run;
   const args = readArgs(command);
   lookFirst(config, command);
-  const show = createShow(voice);
+  const show = createShow(terminal);
   const summary = await doOrFollow(
     {
       kind: 'replay',
@@ -50,11 +50,11 @@ export async function runReplayCommand(run: ReplayRun, ports: ProcessPorts): Pro
         if (reports !== null) show(reports);
       },
     },
-    { dataDir: config.dataDir, voice },
+    { dataDir: config.dataDir, terminal },
     ports,
   );
-  tellReplayEnd(summary, voice.logger);
-  if (command.json) ports.print(`${voice.scrub(JSON.stringify(summary))}\n`);
+  tellReplayEnd(summary, terminal.logger);
+  if (command.json) ports.print(`${terminal.scrub(JSON.stringify(summary))}\n`);
   return summary.exit_code;
 }
 
@@ -89,7 +89,7 @@ function lookFirst(config: StateConfig, { devices, destination }: ReplayCommand)
 }
 
 async function replay(
-  { config, secrets, voice }: ReplayRun,
+  { config, secrets, terminal }: ReplayRun,
   { args, show }: { readonly args: ReplayArgs; readonly show: (reports: readonly ReplayReport[]) => void },
   ports: ProcessPorts,
 ): Promise<ReplaySummary> {
@@ -97,18 +97,18 @@ async function replay(
   const opened = openStore(config.dataDir, { maxBytes: archive?.maxBytes ?? null, nowMs: realClock.nowMs });
   try {
     const { store } = opened;
-    const parts = { store, clock: realClock, random: realRandom, observe: voice.observe };
+    const parts = { store, clock: realClock, random: realRandom, observe: terminal.observe };
     const wanted = destinations.filter(({ sink }) => args.destination === null || sink.name === args.destination);
     const deliverers = wanted.map((options) => createDeliverer(parts, options));
     const replays = openReplays({ ...parts, deliverers, isBeside: false }, args);
     const look = (): void => show(replays.reports());
-    return await repeatWhile(replays.run(ports.signal), look, LOOK_EVERY_MS).finally(voice.endProgress);
+    return await repeatWhile(replays.run(ports.signal), look, LOOK_EVERY_MS).finally(terminal.endProgress);
   } finally {
     opened.close();
   }
 }
 
-function createShow({ showWork }: Voice): (reports: readonly ReplayReport[]) => void {
+function createShow({ showWork }: TerminalOutput): (reports: readonly ReplayReport[]) => void {
   const beganMs = realClock.monoMs();
   let first: number | null = null;
   return (reports) => {

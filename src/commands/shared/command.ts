@@ -2,7 +2,7 @@
  * What every command is handed, and what several of them do the same way: print an answer, refuse a state that is not
  * there or a device that nobody knows.
  */
-import type { ProcessPorts, Voice } from '../../app/terminal.ts';
+import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { StateConfig } from '../../config/config.ts';
 import { UserError } from '../../core/faults.ts';
 import type { Secret } from '../../core/secret.ts';
@@ -12,18 +12,21 @@ import { nearest, plainText } from '../../core/text.ts';
 export interface CommandRun<Command, Config = StateConfig> {
   readonly command: Command;
   readonly config: Config;
-  readonly voice: Voice;
+  readonly terminal: TerminalOutput;
   /** What must not be shown; a secret that is exchanged is added. */
   readonly secrets: Secret[];
 }
 
 /** Prints an answer: as an object in one line with `--json`, as text without. */
 export function printAnswer(
-  { command: { json }, voice }: { readonly command: { readonly json: boolean }; readonly voice: Pick<Voice, 'scrub'> },
+  {
+    command: { json },
+    terminal,
+  }: { readonly command: { readonly json: boolean }; readonly terminal: Pick<TerminalOutput, 'scrub'> },
   { print }: Pick<ProcessPorts, 'print'>,
   { object, text }: { readonly object: unknown; readonly text: () => string },
 ): void {
-  print(voice.scrub(json ? `${JSON.stringify(object)}\n` : text()));
+  print(terminal.scrub(json ? `${JSON.stringify(object)}\n` : text()));
 }
 
 /** What a command on the archive says where there is none. */

@@ -9,7 +9,7 @@
  */
 
 import { realClock } from '../../app/real-clock.ts';
-import type { ProcessPorts, Voice } from '../../app/terminal.ts';
+import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import { UserError } from '../../core/faults.ts';
 import type { Clock } from '../../core/ports.ts';
 import {
@@ -45,7 +45,7 @@ interface Work<T> {
 /** Where the state is, and how the command speaks. */
 interface Place {
   readonly dataDir: string;
-  readonly voice: Voice;
+  readonly terminal: TerminalOutput;
 }
 
 /** Does the work or has it done. @throws UserError with the exit code and what to do. */
@@ -61,7 +61,7 @@ export async function doOrFollow<T>(work: Work<T>, place: Place, { signal }: Pic
 }
 
 /** @returns `null` where there is no daemon that takes jobs. */
-async function follow(work: Work<unknown>, { dataDir, voice }: Place, signal: AbortSignal): Promise<JobEnd | null> {
+async function follow(work: Work<unknown>, { dataDir, terminal }: Place, signal: AbortSignal): Promise<JobEnd | null> {
   const opened = openJobBoard(dataDir);
   if (opened === null) return null;
   const { kind, args, askedBy, show, awaitMs = 0 } = work;
@@ -69,24 +69,24 @@ async function follow(work: Work<unknown>, { dataDir, voice }: Place, signal: Ab
     board: opened.board,
     isHeld: opened.isHeld,
     clock: realClock,
-    onSeen: () => voice.logger.say({ type: 'job-followed', dataDir }),
-    onWaiting: () => voice.logger.say({ type: 'job-queued' }),
+    onSeen: () => terminal.logger.say({ type: 'job-followed', dataDir }),
+    onWaiting: () => terminal.logger.say({ type: 'job-queued' }),
     onProgress: show,
     awaitMs,
   };
   try {
     return await followJob(parts, { kind, args: { ...args }, askedBy, askedMs: realClock.nowMs() }, signal);
   } finally {
-    voice.endProgress();
+    terminal.endProgress();
     opened.close();
   }
 }
 
 /** Shows the figures that a daemon reports. */
-export function showProgress(voice: Voice): (progress: unknown) => void {
+export function showProgress(terminal: TerminalOutput): (progress: unknown) => void {
   return (told) => {
     const progress = readProgress(told);
-    if (progress !== null) voice.show(() => progress);
+    if (progress !== null) terminal.show(() => progress);
   };
 }
 

@@ -12,13 +12,13 @@ import type { CommandRun } from './command.ts';
  * @throws UserError where it cannot be used (HeldError: another process has it), and whatever the work throws.
  */
 export async function withState<T>(
-  { config, voice }: Pick<CommandRun<unknown>, 'config' | 'voice'>,
+  { config, terminal }: Pick<CommandRun<unknown>, 'config' | 'terminal'>,
   work: (sync: Sync) => Promise<T>,
 ): Promise<T> {
   const sync = openSync({
     ...settingsOf(config),
     destinations: [],
-    observe: voice.observe,
+    observe: terminal.observe,
     clock: realClock,
     random: realRandom,
     transport: () => Promise.reject(new Error('this work asks nothing of the API')),

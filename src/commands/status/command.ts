@@ -3,7 +3,7 @@
  */
 import { setFlagsFromString } from 'node:v8';
 import { realClock } from '../../app/real-clock.ts';
-import type { ProcessPorts, Voice } from '../../app/terminal.ts';
+import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { StatusCommand } from '../../cli/command.ts';
 import { UserError } from '../../core/faults.ts';
 import type { Clock } from '../../core/ports.ts';
@@ -19,12 +19,16 @@ export function runStatusCommand(
   {
     command,
     config,
-    voice,
-  }: { readonly command: StatusCommand; readonly config: StatusConfig; readonly voice: Pick<Voice, 'scrub'> },
+    terminal,
+  }: {
+    readonly command: StatusCommand;
+    readonly config: StatusConfig;
+    readonly terminal: Pick<TerminalOutput, 'scrub'>;
+  },
   ports: Pick<ProcessPorts, 'print'>,
 ): number {
   keepSmall();
-  ports.print(voice.scrub(statusOf(command, config, realClock)));
+  ports.print(terminal.scrub(statusOf(command, config, realClock)));
   return 0;
 }
 

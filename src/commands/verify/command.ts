@@ -32,7 +32,7 @@ import {
 
 /** Compares and prints. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runVerifyCommand(run: VerifyRun, ports: ProcessPorts): Promise<number> {
-  const { command, config, voice } = run;
+  const { command, config, terminal } = run;
   const asked = readSpan(command, realClock.nowMs());
   const windows = command.sample === null ? 0 : readSample(command.sample);
   const databases = databasesOf(config, command.destination);
@@ -46,7 +46,7 @@ export async function runVerifyCommand(run: VerifyRun, ports: ProcessPorts): Pro
     const destinations: DestinationVerdict[] = [];
     for (const database of databases) destinations.push(await verify(run, { state, database, range }, ports));
     const sample = windows === 0 || ports.signal.aborted ? null : await takeSample(run, { windows, asked }, ports);
-    voice.endProgress();
+    terminal.endProgress();
     const told = {
       from: days === null ? null : formatExact(dayStart(days.fromDay)),
       to: days === null ? null : formatExact(dayStart(days.toDay)),
@@ -60,7 +60,7 @@ export async function runVerifyCommand(run: VerifyRun, ports: ProcessPorts): Pro
     printAnswer(run, ports, { object, text: () => verifyText(told) });
     return exitCode;
   } finally {
-    voice.endProgress();
+    terminal.endProgress();
     state.close();
   }
 }
@@ -106,7 +106,7 @@ async function verify(
   const resender = run.command.repair ? createResender({ sink, kind, state, batchLines }) : null;
   const comparison = { state, source, destination, clock: realClock, resend: resender?.send ?? null };
   const onDevice = (done: number, of: number): void =>
-    run.voice.showWork(() => ({ share: done / of, words: `${done}/${of} devices of ${name}` }));
+    run.terminal.showWork(() => ({ share: done / of, words: `${done}/${of} devices of ${name}` }));
   const compared = await compareDestination(comparison, { range, onDevice }, ports.signal);
   if (resender !== null)
     return await repairDestination({ run, comparison, range, resender, onDevice }, compared, ports);

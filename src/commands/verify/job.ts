@@ -116,12 +116,12 @@ interface Shown<T> {
 
 /** Does it or has it done, and shows how far it is. */
 async function doShown<T extends object>(
-  { config: { dataDir }, voice }: VerifyRun,
+  { config: { dataDir }, terminal }: VerifyRun,
   { kind, args, alone, done, total, what }: Shown<T>,
   ports: ProcessPorts,
 ): Promise<T> {
   const tell = (windows: number): void =>
-    voice.showWork(() => ({ share: total === 0 ? null : windows / total, words: `${windows}/${total} ${what}` }));
+    terminal.showWork(() => ({ share: total === 0 ? null : windows / total, words: `${windows}/${total} ${what}` }));
   const show = (progress: unknown): void => {
     const told = isRecord(progress) ? progress['done'] : null;
     if (typeof told === 'number') tell(told);
@@ -129,11 +129,11 @@ async function doShown<T extends object>(
   // What the daemon has left: an object of the same version of this program.
   const read = (summary: unknown): T | null => (isRecord(summary) && 'requests' in summary ? (summary as T) : null);
   tell(done.windows);
-  return await doOrFollow({ kind, args, askedBy: '--verify', alone, read, show }, { dataDir, voice }, ports);
+  return await doOrFollow({ kind, args, askedBy: '--verify', alone, read, show }, { dataDir, terminal }, ports);
 }
 
 async function withApi<T>(
-  { config, voice, secrets }: VerifyRun,
+  { config, terminal, secrets }: VerifyRun,
   delivers: boolean,
   ports: ProcessPorts,
   work: (sync: Sync) => Promise<T>,
@@ -143,7 +143,7 @@ async function withApi<T>(
     openStore(config.dataDir).close();
     throw new NoApiError();
   }
-  return await withSync({ config, voice, secrets, delivers }, ports, async (sync) => {
+  return await withSync({ config, terminal, secrets, delivers }, ports, async (sync) => {
     await knowWorkspace(sync, ports.signal);
     return await work(sync);
   });

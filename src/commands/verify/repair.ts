@@ -104,11 +104,12 @@ async function fetchGone(
   gone: readonly GoneStretch[],
   ports: ProcessPorts,
 ): Promise<boolean> {
-  const { voice } = run;
+  const { terminal } = run;
   const { name } = comparison.source;
-  const warn = (message: string): void => voice.logger.say({ type: 'repair-told', message, isWell: false, cost: null });
+  const warn = (message: string): void =>
+    terminal.logger.say({ type: 'repair-told', message, isWell: false, cost: null });
   const cost = fetchCost(gone, comparison.state.plan, realClock.nowMs());
-  voice.logger.say({
+  terminal.logger.say({
     type: 'repair-told',
     message: 'the archive keeps no more what is missing: it is fetched again from the API',
     isWell: true,
@@ -128,7 +129,7 @@ async function fetchGone(
     warn('it cannot be fetched: api.url and api.key are not set, and no daemon is running');
     return false;
   } finally {
-    voice.endProgress();
+    terminal.endProgress();
   }
 }
 
