@@ -35,6 +35,8 @@ interface FiguresParts {
 export interface FigureSource {
   figures(): Figures;
   progress(): ProgressReport;
+  /** Takes in what a running job reports of its progress. */
+  noteJob(id: number, progress: unknown): void;
 }
 
 /** @returns what puts the figures together. */
@@ -43,7 +45,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
   const { store, clock } = context;
   const destinations = remembered(clock, () => deliverers.map((deliverer) => destinationFigures(parts, deliverer)));
   const totals = remembered(clock, store.totals);
-  const watchJobs = createJobWatch(clock);
+  const paces = createJobPaces(clock, () => jobs.open().map(({ id }) => id));
   const figures = (): Figures => {
     const { droppedHints, openHistoryMs } = planning.planner.figures();
     const { lines, bytes } = totals();
@@ -56,7 +58,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
       freshnessTargetSeconds: openSeconds({ context, staleMs: planning.demand.staleMs }),
       hintsWrong: droppedHints,
       historyOpenSeconds: Object.values(openHistoryMs).reduce((sum, ms) => sum + ms, 0) / SECOND_MS,
-      jobs: watchJobs(jobs.open()),
+      jobs: paces.figures(jobs.open()),
       destinations: destinations(),
       archive: { points: lines, bytes, stateBytes: usedBytes, maxBytes, diskFreeBytes, isFull: full !== null },
     };
@@ -80,7 +82,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
       allowance: { waiting_until: waitingUntilMs === null ? null : formatExact(msToNs(waitingUntilMs)) },
     };
   };
-  return { figures, progress };
+  return { figures, progress, noteJob: paces.note };
 }
 
 /** The wait by the clock of this machine. */
@@ -124,24 +126,43 @@ function remembered<T>(clock: Clock, work: () => T): () => T {
 /** How long a job is watched before its speed counts. */
 const TELLING_MS = 30 * SECOND_MS;
 
-/** How far the jobs under way are. What does not tell how long it will take is guessed by how it has moved. */
-function createJobWatch({ monoMs }: Pick<Clock, 'monoMs'>): (jobs: readonly Job[]) => JobFigures[] {
-  const began = new Map<number, { readonly share: number; readonly atMs: number }>();
+/** How the jobs under way move, for those that do not report themselves how long they will take. */
+interface JobPaces {
+  /** Takes in what a running job reports of its progress. */
+  note(id: number, progress: unknown): void;
+  /** The figures of the running ones of these jobs. */
+  figures(jobs: readonly Job[]): JobFigures[];
+}
+
+/** @param openIds the ids of all open jobs: of any other job nothing is kept. */
+export function createJobPaces({ monoMs }: Pick<Clock, 'monoMs'>, openIds: () => readonly number[]): JobPaces {
+  /** The first share that each job has reported. */
+  let first: ReadonlyMap<number, { readonly share: number; readonly atMs: number }> = new Map();
   const guessed = (id: number, share: number | null): number | null => {
-    if (share === null) return null;
-    const first = began.get(id) ?? { share, atMs: monoMs() };
-    began.set(id, first);
-    const [tookMs, done] = [monoMs() - first.atMs, share - first.share];
+    const began = first.get(id);
+    if (share === null || began === undefined) return null;
+    const [tookMs, done] = [monoMs() - began.atMs, share - began.share];
     return tookMs < TELLING_MS || done <= 0 ? null : ((1 - share) * tookMs) / done / SECOND_MS;
   };
-  return (jobs) => {
-    const running = jobs.filter(({ state }) => state === 'running');
-    for (const id of [...began.keys()]) if (!running.some((job) => job.id === id)) began.delete(id);
-    return running.map(({ id, kind, progress }) => {
-      const share = readProgress(progress)?.totals.covered_share ?? null;
-      return { kind, share, etaSeconds: toldEta(progress) ?? guessed(id, share) };
-    });
+  return {
+    note: (id, progress) => {
+      const share = shareOf(progress);
+      if (share === null || first.has(id)) return;
+      const open = new Set(openIds());
+      first = new Map([...[...first].filter(([known]) => open.has(known)), [id, { share, atMs: monoMs() }]]);
+    },
+    figures: (jobs) =>
+      jobs
+        .filter(({ state }) => state === 'running')
+        .map(({ id, kind, progress }) => {
+          const share = shareOf(progress);
+          return { kind, share, etaSeconds: toldEta(progress) ?? guessed(id, share) };
+        }),
   };
+}
+
+function shareOf(progress: unknown): number | null {
+  return readProgress(progress)?.totals.covered_share ?? null;
 }
 
 /** What a job says itself of how long it will take. */

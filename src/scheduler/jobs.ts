@@ -34,6 +34,8 @@ export interface JobParts {
   readonly workers: Readonly<Record<string, JobWorker>>;
   readonly clock: Clock;
   readonly observe: Observe;
+  /** Called with what a running job reports of its progress. */
+  readonly onProgress?: ((id: number, progress: unknown) => void) | undefined;
   /** Called with each job that has ended, before that is reported. */
   readonly onEnd?: ((job: Job, end: JobEnd) => void) | undefined;
   /** Takes every secret out of a text. */
@@ -213,7 +215,9 @@ async function watchOver(
       const startedMs = clock.monoMs();
       // A progress report may look at every device.
       if (startedMs - toldAtMs < restAfter(tookMs)) return null;
-      queue.tell(job.id, JSON.parse(scrub(JSON.stringify(work.progress()))));
+      const progress: unknown = JSON.parse(scrub(JSON.stringify(work.progress())));
+      queue.tell(job.id, progress);
+      parts.onProgress?.(job.id, progress);
       toldAtMs = clock.monoMs();
       tookMs = toldAtMs - startedMs;
       return null;

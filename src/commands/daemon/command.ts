@@ -60,7 +60,7 @@ function jobPartsOf(sync: Sync, { scrub }: TerminalOutput, place: JobPlace): Job
     ...createQuarantineWorkers(quarantineParts(sync)),
     forget: createForgetWorker(forgetParts(sync)),
   };
-  return { queue: sync.jobs, workers, clock, observe, scrub };
+  return { queue: sync.jobs, workers, clock, observe, scrub, onProgress: sync.noteJob };
 }
 
 type Worker = JobParts['workers'][string];
