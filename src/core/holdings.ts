@@ -19,7 +19,9 @@ const SILENT_AFTER_NS = DAY_NS;
 
 interface Holdings {
   readonly state: DeviceState;
-  /** From the newest instant that is held without a hole above it to the end of what could be claimed. */
+  /** The newest instant that has no gap above it, up to the end of what is wanted. */
+  readonly coveredTo: EpochNs;
+  /** From `coveredTo` to the end of what is wanted. */
   readonly lagSeconds: number;
   readonly gapSeconds: number;
   /** The holes, each with its reason. */
@@ -53,6 +55,7 @@ export function holdingsOf(device: HeldDevice, held: Held, wanted: Interval): Ho
   const lag = newest?.to === wanted.to ? newest.to - newest.from : 0n;
   return {
     state: stateOf(device, { spans: held.spans, open: isOpenAnyway(held, lag) ? open.slice(0, -1) : open, wanted }),
+    coveredTo: wanted.to - lag,
     lagSeconds: seconds(lag),
     gapSeconds: seconds(lengthNs(open)),
     // Whatever the reason was while it was read.

@@ -18,6 +18,7 @@ export const DAY_MS = 24 * HOUR_MS;
 
 export const MS_NS = 1_000_000n;
 export const SECOND_NS = 1000n * MS_NS;
+export const MINUTE_NS = 60n * SECOND_NS;
 export const HOUR_NS = 3600n * SECOND_NS;
 export const DAY_NS = 24n * HOUR_NS;
 

@@ -1,49 +1,131 @@
 /**
- * The `coverage` points: what is held of each device, when its state changes and hourly, so that a
- * dashboard can tell a silent device from one that is not synced.
+ * The `coverage` points: what is covered of each device, so that a dashboard can tell a silent device from one that is not
+ * synced, and a daemon that has stopped from both: how old the newest point is shows that nothing is written any more.
+ *
+ * A point is written when the state of a device changes, when its watermark has moved five minutes, and at least every
+ * 15 minutes. The last point of each device is part of the state, so a restart repeats none.
  */
+import { StateFullError } from '../core/archive-room.ts';
+import { repeat } from '../core/async.ts';
 import { holesIn } from '../core/coverage.ts';
-import { holdingsOf, toldEmpty } from '../core/holdings.ts';
+import { hash64 } from '../core/hash.ts';
+import { holdingsOf, toldEmpty, wantedOf } from '../core/holdings.ts';
 import { coverageLine } from '../core/lines/fact-lines.ts';
-import type { NewCoveragePoint } from '../core/state/inventory.ts';
-import { HOUR_NS, maxNs, msToNs } from '../core/time.ts';
+import type { CoveragePoint, KnownDevice, NewCoveragePoint } from '../core/state/inventory.ts';
+import { type EpochNs, MINUTE_MS, MINUTE_NS, maxNs, msToNs, SECOND_MS } from '../core/time.ts';
 import type { Horizon, SyncContext } from '../ingest/context.ts';
-import { limitFor, openSeconds, stillWantedFrom } from '../ingest/horizon.ts';
+import { horizonNow, limitFor, openSeconds, stillWantedFrom } from '../ingest/horizon.ts';
 import { staleMsOf } from './demand-watch.ts';
 
-/** Archives the `coverage` points that are due, and forgets named gaps that are closed. */
-export function noteCoverage(context: SyncContext, horizon: Horizon): void {
-  const { store, serverClock, settings } = context;
+/** How far a watermark moves before there is another point. */
+const MOVED_NS = 5n * MINUTE_NS;
+
+/** How old a point becomes: a minute less than the 15 that are promised, as a look may come late. */
+const OLDEST_NS = 14n * MINUTE_NS;
+
+/** How often a part of the devices is looked at, and how soon where the server's time is not known yet. */
+const LOOK_EVERY_MS = MINUTE_MS;
+const UNTIL_TIME_IS_KNOWN_MS = 5 * SECOND_MS;
+
+/** A look at a device costs about 0.2 ms: so many at once, and each device every four minutes at the latest. */
+const AT_ONCE = 250;
+const MOST_PARTS = 4;
+
+/** The clocks of the host and of the server are compared to a few seconds only. */
+const CLOCK_SLACK_NS = MINUTE_NS;
+
+/**
+ * The daemon's loop: writes the points that are due, also while the API is out or refuses the key, until `signal` aborts.
+ */
+export async function keepCoveragePoints(context: SyncContext, signal: AbortSignal): Promise<never> {
+  let looks = 0;
+  const step = (): number => {
+    const horizon = horizonNow(context);
+    if (horizon === null) return UNTIL_TIME_IS_KNOWN_MS;
+    if (!context.checkRoom().ok) return LOOK_EVERY_MS;
+    try {
+      noteCoverage(context, horizon, looks);
+    } catch (error) {
+      if (!(error instanceof StateFullError)) throw error;
+      context.stateFull(error);
+    }
+    looks += 1;
+    return LOOK_EVERY_MS;
+  };
+  return await repeat(context.clock, step, signal);
+}
+
+/**
+ * Archives the `coverage` points that are due, and forgets named gaps that are closed.
+ *
+ * @param looks how many looks there were: then this is one of several that share the devices among them.
+ */
+export function noteCoverage(context: SyncContext, horizon: Horizon, looks: number | null = null): void {
+  const { store, serverClock } = context;
   const tag = store.workspaceTag();
   if (tag === null) return;
+  const devices = store.devices();
+  const parts = looks === null ? 1 : Math.min(MOST_PARTS, Math.max(1, Math.ceil(devices.length / AT_ONCE)));
+  const turn = (looks ?? 0) % parts;
   const last = store.coveragePoints();
   const atNs = msToNs(serverClock.nowMs());
-  // What has left the wanted span since the pass began is no hole any more.
+  // What has left the wanted range since the horizon was fixed is no gap any more.
   const wantedFrom = maxNs(horizon.wantedFrom, stillWantedFrom(context));
   const mostOpen = openSeconds({ context, staleMs: () => staleMsOf(store) });
   const points: NewCoveragePoint[] = [];
-  for (const device of store.devices()) {
+  for (const device of devices) {
     const { deviceId } = device.record;
-    const gaps = store.gaps(deviceId);
-    const telemetry = store.telemetry(deviceId);
-    const { spans } = telemetry;
-    const to = limitFor(horizon, telemetry);
-    const isExcluded = settings.filter.excludes(device.record);
-    const told = toldEmpty(device, { spans, newestNs: store.newestNs(deviceId) });
-    const holdings = holdingsOf(
-      { ...device, isExcluded },
-      { spans, gaps, told, openSeconds: mostOpen },
-      { from: wantedFrom, to },
-    );
-    if (gaps.length > 0 && holesIn({ from: horizon.wantedFrom, to }, spans).length === 0) {
-      store.clearGaps(deviceId);
-    }
-    const before = last.get(deviceId);
-    const due = before === undefined || before.state !== holdings.state || atNs - before.atNs >= HOUR_NS;
-    if (!due || (before !== undefined && atNs <= before.atNs)) continue;
-    const { state } = holdings;
-    const line = coverageLine({ deviceId, deviceName: device.name, ...holdings, atNs }, tag);
-    points.push({ deviceId, state, atNs, line });
+    // By a hash, so that a device that appears moves no other one to another turn.
+    if (parts > 1 && hash64(deviceId).lo % parts !== turn) continue;
+    const { state, watermarkNs, lagSeconds, gapSeconds } = lookAt(context, device, {
+      horizon,
+      wantedFrom,
+      mostOpen,
+      atNs,
+    });
+    if (!isDue(last.get(deviceId), { state, watermarkNs, atNs }, BigInt(parts) * MINUTE_NS)) continue;
+    const facts = { deviceId, deviceName: device.name, state, lagSeconds, gapSeconds, watermarkNs, atNs };
+    points.push({ deviceId, state, watermarkNs, atNs, line: coverageLine(facts, tag) });
   }
   store.keepCoveragePoints(points);
+}
+
+interface Look {
+  readonly horizon: Horizon;
+  readonly wantedFrom: EpochNs;
+  readonly mostOpen: number;
+  readonly atNs: EpochNs;
+}
+
+/** What is covered of a device now; its named gaps are forgotten where they are closed. */
+function lookAt({ store, settings }: SyncContext, device: KnownDevice, look: Look) {
+  const { horizon, wantedFrom, mostOpen, atNs } = look;
+  const { deviceId } = device.record;
+  const gaps = store.gaps(deviceId);
+  const telemetry = store.telemetry(deviceId);
+  const { spans } = telemetry;
+  const to = limitFor(horizon, telemetry);
+  const isExcluded = settings.filter.excludes(device.record);
+  const told = toldEmpty(device, { spans, newestNs: store.newestNs(deviceId) });
+  if (gaps.length > 0 && holesIn({ from: horizon.wantedFrom, to }, spans).length === 0) store.clearGaps(deviceId);
+  const wanted = wantedOf(device, { from: wantedFrom, to });
+  const holdings = holdingsOf({ ...device, isExcluded }, { spans, gaps, told, openSeconds: mostOpen }, wanted);
+  const isRead = !isExcluded && device.goneSinceMs === null;
+  // The coverage limit when it was listed first: what ends below it was never covered up to the present.
+  const firstLimit = to - (atNs - msToNs(device.firstListedMs)) - CLOCK_SLACK_NS;
+  const watermarkNs = isRead && holdings.coveredTo >= firstLimit ? holdings.coveredTo : null;
+  return { ...holdings, watermarkNs };
+}
+
+/** Whether there is to be a point. @param nextNs how long after this look the next one comes. */
+function isDue(before: CoveragePoint | undefined, now: CoveragePoint, nextNs: EpochNs): boolean {
+  if (before === undefined) return true;
+  const ageNs = now.atNs - before.atNs;
+  if (ageNs <= 0n) return false;
+  return before.state !== now.state || hasMoved(before.watermarkNs, now.watermarkNs) || ageNs + nextNs > OLDEST_NS;
+}
+
+function hasMoved(before: EpochNs | null, now: EpochNs | null): boolean {
+  if (before === null || now === null) return before !== now;
+  return now - before >= MOVED_NS || before - now >= MOVED_NS;
 }

@@ -18,7 +18,6 @@ import { syncAlerts } from '../ingest/alerts.ts';
 import { lookAtTheGone, syncDevices } from '../ingest/devices.ts';
 import { horizonNow, learnTime } from '../ingest/horizon.ts';
 import { createRereading, type Rereading } from '../ingest/reread.ts';
-import { noteCoverage } from './coverage-points.ts';
 import { type DispatchParts, endsSession, followPlan, untilRoom } from './dispatch.ts';
 import type { RoundDecision } from './planner-types.ts';
 import { ALONE_REST_MS, type Alone, beginAlone, beginPlanning } from './planning.ts';
@@ -28,10 +27,6 @@ export type SessionParts = Omit<DispatchParts, 'readStream' | 'rereading'>;
 
 /** How often it is looked whether something is worth another look. */
 const REREAD_REST_MS = 10 * MINUTE_MS;
-
-/** How often the coverage is looked at: every minute for a few devices, every quarter of an hour for thousands. */
-const COVERAGE_MS_A_DEVICE = SECOND_MS;
-const LONGEST_COVERAGE_MS = 15 * MINUTE_MS;
 
 /** How long a stream rests after a failure. */
 const BACKOFF = { baseMs: 5 * SECOND_MS, maxMs: 2 * MINUTE_MS };
@@ -129,21 +124,11 @@ function readStream(parts: SessionParts): (kind: RoundDecision['kind'], signal: 
   };
 }
 
-/** What is due now and then beside the requests: the points about coverage, and the time where no answer tells it. */
+/** What is due now and then beside the requests: the time where no answer tells it, and notes about the filter. */
 function createUpkeep({ context, scanner, planning }: SessionParts): Work {
-  const { clock } = context;
-  let notedAtMs = Number.NEGATIVE_INFINITY;
   return async (signal) => {
     await learnTime(context, scanner, signal);
-    const horizon = horizonNow(context);
-    if (horizon === null) return true;
-    // A look at every device: the more there are, the less often.
-    const everyMs = Math.min(LONGEST_COVERAGE_MS, planning.planner.figures().devices * COVERAGE_MS_A_DEVICE);
-    if (clock.monoMs() - notedAtMs >= everyMs) {
-      noteCoverage(context, horizon);
-      notedAtMs = clock.monoMs();
-    }
-    if (planning.rest !== null) context.filterNotes.telemetryRead();
+    if (horizonNow(context) !== null && planning.rest !== null) context.filterNotes.telemetryRead();
     return true;
   };
 }

@@ -11,6 +11,7 @@ import { firstOf } from '../core/async.ts';
 import { ApiFault } from '../core/faults.ts';
 import { backoffMs } from '../core/retry.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
+import { keepCoveragePoints } from './coverage-points.ts';
 import { runSession, type SessionParts } from './session.ts';
 
 /** The key of the API, which may be exchanged while the program runs. */
@@ -47,8 +48,9 @@ export async function runDaemon(parts: DaemonParts, signal: AbortSignal): Promis
   signal.addEventListener('abort', onAbort, { once: true });
   if (signal.aborted) onAbort();
   const sessions = async (stop: AbortSignal): Promise<never> => await holdSessions(parts, stop);
+  const coverage = async (stop: AbortSignal): Promise<never> => await keepCoveragePoints(parts.context, stop);
   try {
-    await firstOf<unknown>([sessions, ...parts.beside], { signal, reason: 'the daemon has ended' });
+    await firstOf<unknown>([sessions, coverage, ...parts.beside], { signal, reason: 'the daemon has ended' });
   } catch (error) {
     if (!signal.aborted) throw error;
   } finally {

@@ -48,6 +48,7 @@ describe('what is held of a device', () => {
   test('nothing yet: all of it is a hole that was not reached', () => {
     expect(holdingsOf(device(), { spans: [], gaps: [] }, WANTED)).toEqual({
       state: 'catching-up',
+      coveredTo: at(0),
       lagSeconds: 100,
       gapSeconds: 100,
       holes: [hole(0, 100, 'not reached yet')],
@@ -56,7 +57,7 @@ describe('what is held of a device', () => {
 
   test('all of it: no hole, no lag', () => {
     const holdings = holdingsOf(device(true), { spans: [span(-50, 100)], gaps: [] }, WANTED);
-    expect(holdings).toEqual({ state: 'live', lagSeconds: 0, gapSeconds: 0, holes: [] });
+    expect(holdings).toEqual({ state: 'live', coveredTo: at(100), lagSeconds: 0, gapSeconds: 0, holes: [] });
   });
 
   test('the lag is the hole at the newest end, the gap all holes together, to the millisecond', () => {

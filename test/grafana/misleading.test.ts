@@ -47,7 +47,10 @@ function states(of: DeviceRecord, fromHours: number, toHours = 0, minute = 10): 
 
 function coverage(deviceId: string, state: 'live' | 'excluded' | 'unreachable', lagSeconds: number): string {
   const atNs = msToNs(NOW_MS - 30 * MINUTE_MS);
-  return coverageLine({ deviceId, deviceName: deviceId, state, lagSeconds, gapSeconds: 0, atNs }, 'w');
+  return coverageLine(
+    { deviceId, deviceName: deviceId, state, lagSeconds, gapSeconds: 0, watermarkNs: null, atNs },
+    'w',
+  );
 }
 
 function reading(
@@ -58,7 +61,14 @@ function reading(
   return `telemetry,device_id=${deviceId},device_name=${name},sensor=t,workspace_id=w value=${value} ${NOW_MS - hoursAgo * HOUR_MS}000000`;
 }
 
-const COVERED = { deviceId: 'other', deviceName: 'other', state: 'live', lagSeconds: 0, gapSeconds: 0 } as const;
+const COVERED = {
+  deviceId: 'other',
+  deviceName: 'other',
+  state: 'live',
+  lagSeconds: 0,
+  gapSeconds: 0,
+  watermarkNs: null,
+} as const;
 
 const LINES = [
   ...states(record('here', 'Here'), 24),

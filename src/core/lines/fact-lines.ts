@@ -106,6 +106,8 @@ interface CoverageFacts {
   readonly state: DeviceState;
   readonly lagSeconds: number;
   readonly gapSeconds: number;
+  /** Up to where the device is covered; `null` where it never was up to the present, or is not read. */
+  readonly watermarkNs: EpochNs | null;
   readonly atNs: EpochNs;
 }
 
@@ -123,6 +125,7 @@ export function coverageLine(facts: CoverageFacts, workspaceTag: string): string
         ['state', facts.state],
         ['lag_seconds', facts.lagSeconds],
         ['gap_seconds', facts.gapSeconds],
+        ...present('watermark_ms', facts.watermarkNs === null ? null : nsToMs(facts.watermarkNs)),
       ],
       at: facts.atNs,
     }),

@@ -133,6 +133,7 @@ export const FIELD_KEYS = [
   'state',
   'lag_seconds',
   'gap_seconds',
+  'watermark_ms',
   'readings',
 ] as const;
 

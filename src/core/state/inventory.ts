@@ -43,8 +43,10 @@ interface DevicePoint {
 }
 
 /** What is kept of the last `coverage` point of a device. */
-interface CoveragePoint {
+export interface CoveragePoint {
   readonly state: string;
+  /** Up to where the device was covered; `null` where the point had no watermark. */
+  readonly watermarkNs: EpochNs | null;
   readonly atNs: EpochNs;
 }
 

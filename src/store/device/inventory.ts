@@ -26,6 +26,14 @@ interface DeviceRow {
   readonly gone_since_ms: bigint | null;
 }
 
+/** The last `coverage` point of a device. */
+interface CoverageRow {
+  readonly device_id: string;
+  readonly coverage_state: string;
+  readonly coverage_ns: bigint;
+  readonly watermark_ns: bigint | null;
+}
+
 /** Prepares the inventory of an open database. What writes only inside a transaction. */
 export function createInventory(db: Database.Database, archive: Archive, telemetry: TelemetryTables): InventoryStore {
   const columns = 'device_id, name, record, first_listed_ms, last_listed_ms, missed_listings, gone_since_ms';
@@ -49,10 +57,6 @@ export function createInventory(db: Database.Database, archive: Archive, telemet
   );
   const gone = db.prepare('UPDATE device SET gone_since_ms = ifnull(gone_since_ms, ?) WHERE device_id = ?');
   const back = db.prepare('UPDATE device SET gone_since_ms = NULL, missed_listings = 0 WHERE device_id = ?');
-  const coveragePoints = db.prepare<[], { device_id: string; coverage_state: string; coverage_ns: bigint }>(
-    'SELECT device_id, coverage_state, coverage_ns FROM device WHERE coverage_state IS NOT NULL',
-  );
-  const setCoveragePoint = db.prepare('UPDATE device SET coverage_state = ?, coverage_ns = ? WHERE device_id = ?');
   const list = ({ record, name, line, digest }: ListedDevice, atMs: EpochMs): void => {
     const wholeMs = Math.floor(atMs);
     upsert.run(record.deviceId, name, JSON.stringify(record, writeBigint), wholeMs, wholeMs);
@@ -77,10 +81,35 @@ export function createInventory(db: Database.Database, archive: Archive, telemet
     },
     markGone: (deviceId, atMs) => void gone.run(Math.floor(atMs), deviceId),
     markBack: (deviceId) => void back.run(deviceId),
+    ...createCoveragePoints(db, archive),
+  };
+}
+
+/** The last `coverage` point of each device. What writes only inside a transaction. */
+function createCoveragePoints(
+  db: Database.Database,
+  archive: Archive,
+): Pick<InventoryStore, 'coveragePoints' | 'keepCoveragePoints'> {
+  const coveragePoints = db.prepare<[], CoverageRow>(
+    'SELECT device_id, coverage_state, coverage_ns, watermark_ns FROM device WHERE coverage_state IS NOT NULL',
+  );
+  const setCoveragePoint = db.prepare(
+    'UPDATE device SET coverage_state = ?, coverage_ns = ?, watermark_ns = ? WHERE device_id = ?',
+  );
+  return {
     coveragePoints: () =>
-      new Map(coveragePoints.all().map((row) => [row.device_id, { state: row.coverage_state, atNs: row.coverage_ns }])),
+      new Map(
+        coveragePoints
+          .all()
+          .map(({ device_id, coverage_state: state, coverage_ns: atNs, watermark_ns: watermarkNs }) => [
+            device_id,
+            { state, watermarkNs, atNs },
+          ]),
+      ),
     keepCoveragePoints: (points) => {
-      for (const { deviceId, state, atNs } of points) setCoveragePoint.run(state, atNs, deviceId);
+      for (const { deviceId, state, atNs, watermarkNs } of points) {
+        setCoveragePoint.run(state, atNs, watermarkNs, deviceId);
+      }
       archive.appendFacts(points.map(({ line }) => line));
     },
   };

@@ -383,5 +383,10 @@ const STEP_3 = `
   ) WITHOUT ROWID;
 `;
 
+const STEP_4 = `
+  -- The watermark of the last coverage point; NULL where it had none.
+  ALTER TABLE device ADD COLUMN watermark_ns INTEGER;
+`;
+
 /** Each step is one transaction. */
-export const MIGRATIONS: readonly string[] = [STEP_1, STEP_2, STEP_3];
+export const MIGRATIONS: readonly string[] = [STEP_1, STEP_2, STEP_3, STEP_4];

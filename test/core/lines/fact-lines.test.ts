@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { coverageLine, deviceDigest, deviceLine, workspaceLine } from '../../../src/core/lines/fact-lines.ts';
 import type { Account, DeviceRecord } from '../../../src/core/records.ts';
+import { nsToMs } from '../../../src/core/time.ts';
 import { parseReferenceLine, type ReferenceLine } from '../../support/reference-parser.ts';
 import { at } from '../support/readings.ts';
 
@@ -208,6 +209,7 @@ describe('a coverage point', () => {
       state: 'catching-up',
       lagSeconds: 1.5,
       gapSeconds: 0,
+      watermarkNs: AT_NS,
     } as const;
     expect(parts(coverageLine({ ...facts, atNs: AT_NS + 1n }, 'w1'))).toEqual({
       measurement: 'coverage',
@@ -220,14 +222,29 @@ describe('a coverage point', () => {
         ['state', 'catching-up'],
         ['lag_seconds', 1.5],
         ['gap_seconds', 0],
+        ['watermark_ms', nsToMs(AT_NS)],
       ],
       at: AT_NS + 1n,
     });
   });
+
+  test('has no watermark where there is none', () => {
+    const facts = { deviceId: 'd', deviceName: 'n', state: 'catching-up', lagSeconds: 9, gapSeconds: 9 } as const;
+    const { fields } = parseReferenceLine(coverageLine({ ...facts, watermarkNs: null, atNs: AT_NS }, 'w1'));
+    expect([...fields.keys()]).toEqual(['state', 'lag_seconds', 'gap_seconds']);
+  });
 });
 
 test('no name is a tag in one point and a field in another', () => {
-  const facts = { deviceId: 'd', deviceName: 'n', state: 'live', lagSeconds: 0, gapSeconds: 0, atNs: 1n } as const;
+  const facts = {
+    deviceId: 'd',
+    deviceName: 'n',
+    state: 'live',
+    lagSeconds: 0,
+    gapSeconds: 0,
+    watermarkNs: null,
+    atNs: 1n,
+  } as const;
   const lines = [deviceLine(FULL, 'w', 1), workspaceLine(ACCOUNT, USE, WORKSPACE), coverageLine(facts, 'w')];
   const read = lines.map(parseReferenceLine);
   const tags = new Set(read.flatMap((line) => [...line.tags.keys()]));

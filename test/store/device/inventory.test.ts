@@ -114,9 +114,11 @@ describe('the inventory', () => {
   test('keeps the last coverage point of each device with its line', () => {
     using state = scratchStore();
     keep(state, 10, ['a', 'b']);
-    state.store.keepCoveragePoints([{ deviceId: 'a', state: 'live', atNs: 123n, line: 'coverage a' }]);
+    state.store.keepCoveragePoints([
+      { deviceId: 'a', state: 'live', watermarkNs: 99n, atNs: 123n, line: 'coverage a' },
+    ]);
     state.reopen();
-    expect(state.store.coveragePoints()).toEqual(new Map([['a', { state: 'live', atNs: 123n }]]));
+    expect(state.store.coveragePoints()).toEqual(new Map([['a', { state: 'live', watermarkNs: 99n, atNs: 123n }]]));
     expect(readAll(state, 'live').lines).toEqual(['coverage a']);
   });
 
