@@ -13,6 +13,7 @@ import { type Dispatcher, EnvHttpProxyAgent, request as send } from 'undici';
 import { linkAbort } from '../core/async.ts';
 import { codeOf, TransportError, type TransportFailure, UserError } from '../core/faults.ts';
 import type { HttpAnswer, HttpRequest, Transport } from '../core/ports.ts';
+import { byteSize } from '../core/text.ts';
 
 /** The largest answer that is read: a full page is about 100 KiB. */
 export const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
@@ -149,7 +150,7 @@ async function unpack(packed: Buffer, encoding = 'identity'): Promise<Buffer> {
 }
 
 function tooLarge(): TransportError {
-  return new TransportError('too-large', `the answer is larger than ${MAX_ANSWER_BYTES / 1024 / 1024} MiB`);
+  return new TransportError('too-large', `the answer is larger than ${byteSize(MAX_ANSWER_BYTES)}`);
 }
 
 type Finding = readonly [failure: TransportFailure, words: string];

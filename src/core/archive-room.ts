@@ -8,6 +8,7 @@
 
 import { UserError } from './faults.ts';
 import type { StateSize } from './state/archive.ts';
+import { byteSize } from './text.ts';
 import { MINUTE_MS } from './time.ts';
 
 const MIB = 1024 * 1024;
@@ -80,7 +81,7 @@ function judgeSize(before: NoRoom | null, { usedBytes }: RoomFigures, limits: Ro
   if (usedBytes <= most) return null;
   return {
     cause: 'size',
-    reason: `the archive is full: ${inUnits(usedBytes)} of archive.max_size ${inUnits(maxBytes)}, ${hasDestinations ? WAITS_FOR_DESTINATION : WITHOUT_DESTINATION}`,
+    reason: `the archive is full: ${byteSize(usedBytes)} of archive.max_size ${byteSize(maxBytes)}, ${hasDestinations ? WAITS_FOR_DESTINATION : WITHOUT_DESTINATION}`,
   };
 }
 
@@ -92,14 +93,6 @@ function judgeDisk(before: NoRoom | null, figures: RoomFigures, { minFreeBytes }
   if (diskFreeBytes >= (before?.cause === 'disk' ? goAbove : stopBelow)) return null;
   return {
     cause: 'disk',
-    reason: `${directory}: only ${inUnits(diskFreeBytes)} (${diskFreeBytes} bytes) of its disk are free. Nothing new is pulled until there are ${inUnits(goAbove)}: make room there.`,
+    reason: `${directory}: only ${byteSize(diskFreeBytes)} (${diskFreeBytes} bytes) of its disk are free. Nothing new is pulled until there are ${byteSize(goAbove)}: make room there.`,
   };
-}
-
-/** A size for people. */
-export function inUnits(bytes: number): string {
-  const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
-  const step = Math.min(Math.max(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), 0), units.length - 1);
-  const value = bytes / 1024 ** step;
-  return `${step === 0 || value >= 100 ? Math.round(value) : Math.round(value * 10) / 10} ${units[step]}`;
 }

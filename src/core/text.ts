@@ -72,16 +72,26 @@ export function counted(count: number, one: string, many = `${one}s`): string {
   return `${grouped(count)} ${count === 1 ? one : many}`;
 }
 
-/** Bytes in millions. */
-export function megabytes(bytes: number): string {
-  return `${grouped(Math.round(bytes / 1e5) / 10)} MB`;
+const BYTE_UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
+
+/** A number of bytes in the units that the configuration has: `512 bytes`, `1.5 KiB`, `412 MiB`, `2 GiB`. */
+export function byteSize(bytes: number): string {
+  const step = Math.min(Math.max(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), 0), BYTE_UNITS.length - 1);
+  const value = bytes / 1024 ** step;
+  return `${step === 0 || value >= 100 ? Math.round(value) : Math.round(value * 10) / 10} ${BYTE_UNITS[step]}`;
 }
 
-/** A part of a whole, rounded down to tenths, so that 100 % is said when it is true: `0 %`, `37.5 %`, `99.9 %`. */
-export function percent(share: number): string {
-  // What a part such as 0.57 lacks of its tenths in binary is no part of it.
-  const tenths = Math.floor(share * 1000 + 1e-9);
-  return `${(share < 1 ? Math.min(tenths, 999) : tenths) / 10} %`;
+/**
+ * A share of a whole as a percentage, rounded down so that it shows 100 % only for all of it: `0 %`, `37.5 %`, `99.9 %`.
+ *
+ * @param share 0 to 1
+ * @param digits how many decimals to show at most
+ */
+export function percent(share: number, digits: 0 | 1 = 1): string {
+  const steps = digits === 0 ? 100 : 1000;
+  // The small addend makes up for shares such as 0.57, which binary fractions represent a little too low.
+  const done = Math.floor(share * steps + 1e-9);
+  return `${(share < 1 ? Math.min(done, steps - 1) : done) / (steps / 100)} %`;
 }
 
 /**

@@ -86,7 +86,12 @@ export function ceilToSecond(ns: EpochNs): EpochNs {
 
 /** RFC 3339 UTC in whole seconds: the form in which `after` and `before` are sent. */
 export function formatSeconds(ns: EpochNs): string {
-  return `${new Date(nsToMs(floorToSecond(ns))).toISOString().slice(0, 19)}Z`;
+  return `${formatMs(nsToMs(floorToSecond(ns))).slice(0, 19)}Z`;
+}
+
+/** RFC 3339 UTC to the millisecond: the time of log lines. @throws RangeError for a time that no calendar has. */
+export function formatMs(ms: EpochMs): string {
+  return new Date(ms).toISOString();
 }
 
 /** RFC 3339 UTC with as many digits as the time has: what people and `/status.json` read. */

@@ -5,6 +5,7 @@
  * the data, and that everything that it does not know keeps the lines. Servers differ (1.8, 2, 3, the clouds,
  * VictoriaMetrics, proxies in between): the rows below are what all of them are known to say.
  */
+import { isRecord } from '../core/json.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { WriteAnswer } from '../core/ports.ts';
 import { SECRET_MARK } from '../core/secret.ts';
@@ -192,7 +193,7 @@ const FAILURES: Readonly<Record<string, string>> = {
 
 /** Why no answer came. */
 export function failureWords(error: unknown): string {
-  const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
+  const code = isRecord(error) && 'code' in error ? String(error['code']) : '';
   return FAILURES[code] ?? `the request failed${code === '' ? '' : ` (${plainText(code, 60)})`}`;
 }
 

@@ -1,7 +1,9 @@
 /**
  * What a row of the table of events is made of: its parts, short ways to write it, and every field that a line may have.
  */
+
 import type { AppEvent } from '../core/events.ts';
+import { formatMs } from '../core/time.ts';
 import type { Instruments } from './metrics-table.ts';
 
 /**
@@ -87,7 +89,7 @@ export function waitSeconds(waitMs: number): { readonly wait_seconds: number } {
 
 /** A time for people; one that no calendar has does not stop the log. */
 export function instant(ms: number): string {
-  return Math.abs(ms) < 8.64e15 ? new Date(ms).toISOString() : 'unknown';
+  return Math.abs(ms) < 8.64e15 ? formatMs(ms) : 'unknown';
 }
 
 interface Field {

@@ -4,6 +4,7 @@
  * Promises: no line holds a secret; text from outside is shortened and can neither break a line nor steer a terminal;
  * what repeats itself is counted instead (`repeats.ts`).
  */
+
 import { createRequire } from 'node:module';
 import { pino } from 'pino';
 import type * as Pretty from 'pino-pretty';
@@ -12,6 +13,7 @@ import type { RecentEvent } from '../core/page-facts.ts';
 import type { Clock } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
 import { plainText } from '../core/text.ts';
+import { formatMs } from '../core/time.ts';
 import type { FieldValue, FieldValues, LineLevel } from './event-row.ts';
 import { lineOf, rowOf } from './event-table.ts';
 import { createAdmission, createRounds } from './repeats.ts';
@@ -81,7 +83,7 @@ export function createLogger({ level, format, stream, secrets, clock }: LoggerOp
     {
       level,
       base: null,
-      timestamp: () => `,"time":"${new Date(clock.nowMs()).toISOString()}"`,
+      timestamp: () => `,"time":"${formatMs(clock.nowMs())}"`,
       formatters: { level: (label) => ({ level: label }) },
     },
     { write: (line: string) => stream.write(scrub(layOut(scrub(line)))) },
@@ -151,7 +153,7 @@ export function createRecentEvents({
     if (level === 'debug' || rowOf(event).isRoutine === true) return;
     const details = Object.entries(fields).filter(([, value]) => value !== null);
     kept.push({
-      at: new Date(clock.nowMs()).toISOString(),
+      at: formatMs(clock.nowMs()),
       level,
       event,
       message: clean(message, MAX_MESSAGE_LENGTH),

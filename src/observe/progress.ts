@@ -4,7 +4,7 @@
  * Promises: log lines that are written meanwhile stay whole (both go through one `TerminalLine`); drawing is rare enough
  * to cost nothing; no clock is read, the caller passes the time.
  */
-import { duration, grouped } from '../core/text.ts';
+import { duration, grouped, percent } from '../core/text.ts';
 
 /** How far the work is. Counts are of this run. */
 export interface ProgressFacts {
@@ -177,8 +177,7 @@ function progressBar(share: number | null): string {
 /** The facts in words, the most important first, as a narrow terminal cuts the end. */
 export function progressWords(facts: ProgressFacts, remainingMs: number | null): string {
   const words = [`${facts.devicesDone}/${facts.devicesTotal} devices`, `${grouped(facts.readings)} readings`];
-  // Rounded down: 100 % is said when it is true.
-  if (facts.coveredShare !== null) words.unshift(`${Math.floor(facts.coveredShare * 100)} %`);
+  if (facts.coveredShare !== null) words.unshift(percent(facts.coveredShare, 0));
   if (facts.waitsFor != null) words.push(facts.waitsFor);
   else if (facts.waitMs !== null) words.push(`waiting ${duration(facts.waitMs / 1000, 'up')} for allowance`);
   else if (facts.eta != null && facts.coveredShare !== 1)

@@ -103,15 +103,6 @@ export function figure(value: number): string {
   return String(Number(value.toPrecision(size >= 1000 ? 7 : 5)));
 }
 
-const UNITS = ['bytes', 'kB', 'MB', 'GB', 'TB'];
-
-/** Bytes in thousands. */
-export function bytes(count: number): string {
-  const power = count < 1000 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log10(count) / 3));
-  const value = count / 1000 ** power;
-  return `${power === 0 ? count : value.toFixed(value < 10 ? 1 : 0)} ${UNITS[power] ?? ''}`;
-}
-
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
 /**

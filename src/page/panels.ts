@@ -16,8 +16,8 @@ import type {
   StatusReport,
   StreamStatus,
 } from '../core/status.ts';
-import { counted, duration, grouped, percent } from '../core/text.ts';
-import { ago, bytes, type Html, html, moment, NOTHING, name, table, target, text } from './html.ts';
+import { byteSize, counted, duration, grouped, percent } from '../core/text.ts';
+import { ago, type Html, html, moment, NOTHING, name, table, target, text } from './html.ts';
 
 /** The requests that are left in a window; `null` while its budget is unknown. */
 function leftOf({ limit, budget, spent, others }: AllowanceWindow): number | null {
@@ -105,9 +105,9 @@ function quarantineNote(destinations: readonly DestinationReport[]): Html {
 }
 
 function archiveLine({ points, state_bytes, max_bytes, disk_free_bytes, full }: ArchiveStatus): Html {
-  const limit = max_bytes === null ? '' : ` of ${bytes(max_bytes)}`;
-  const free = disk_free_bytes === null ? '' : `, ${bytes(disk_free_bytes)} free on the disk`;
-  return html`<p class="figures">Archive: ${grouped(points)} points in ${bytes(state_bytes)}${limit}${free}</p>${full === null ? NOTHING : html`<p class="note bad">${text(full, 400)}</p>`}`;
+  const limit = max_bytes === null ? '' : ` of ${byteSize(max_bytes)}`;
+  const free = disk_free_bytes === null ? '' : `, ${byteSize(disk_free_bytes)} free on the disk`;
+  return html`<p class="figures">Archive: ${grouped(points)} points in ${byteSize(state_bytes)}${limit}${free}</p>${full === null ? NOTHING : html`<p class="note bad">${text(full, 400)}</p>`}`;
 }
 
 interface DeliveryParts {

@@ -6,6 +6,7 @@
  */
 
 import type { Room } from '../archive/room.ts';
+import { isRecord } from '../core/json.ts';
 import type { Clock } from '../core/ports.ts';
 import type { StateFacts } from '../core/state/facts.ts';
 import { type Job, type JobQueue, readProgress } from '../core/state/jobs.ts';
@@ -167,7 +168,7 @@ function shareOf(progress: unknown): number | null {
 
 /** What a job says itself of how long it will take. */
 function toldEta(progress: unknown): number | null {
-  const eta: unknown = typeof progress === 'object' && progress !== null && 'eta' in progress ? progress.eta : null;
-  const seconds = typeof eta === 'object' && eta !== null && 'seconds' in eta ? eta.seconds : null;
+  const eta = isRecord(progress) ? progress['eta'] : null;
+  const seconds = isRecord(eta) ? eta['seconds'] : null;
   return typeof seconds === 'number' && seconds >= 0 ? seconds : null;
 }

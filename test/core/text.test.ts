@@ -3,7 +3,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { duration, nearest, percent, plainText } from '../../src/core/text.ts';
+import { byteSize, duration, nearest, percent, plainText } from '../../src/core/text.ts';
 
 describe('plain text', () => {
   test.each([
@@ -55,8 +55,21 @@ describe('the nearest word', () => {
 });
 
 describe('figures for people', () => {
+  test('bytes are told in the units of the configuration', () => {
+    expect([0, 1023, 1024, 1536, 100 * 1024, 5 * 1024 ** 2, 2048 * 1024 ** 2, 9.9e15].map(byteSize)).toEqual([
+      '0 bytes',
+      '1023 bytes',
+      '1 KiB',
+      '1.5 KiB',
+      '100 KiB',
+      '5 MiB',
+      '2 GiB',
+      '9004 TiB',
+    ]);
+  });
+
   test('a part of a whole is never 100 % before it is all, and never less than it is in tenths', () => {
-    expect([0, 0.0005, 0.057, 0.5, 0.57, 0.8, 0.99999, 1 - 1e-12, 1, 1.307].map(percent)).toEqual([
+    expect([0, 0.0005, 0.057, 0.5, 0.57, 0.8, 0.99999, 1 - 1e-12, 1, 1.307].map((share) => percent(share))).toEqual([
       '0 %',
       '0 %',
       '5.7 %',
@@ -68,6 +81,7 @@ describe('figures for people', () => {
       '100 %',
       '130.7 %',
     ]);
+    expect([0.437, 0.57, 0.99999, 1].map((share) => percent(share, 0))).toEqual(['43 %', '57 %', '99 %', '100 %']);
   });
 
   test.each([

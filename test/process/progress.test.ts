@@ -48,7 +48,7 @@ describe('on a terminal', () => {
     const file = join(filled.directory, 'copy.db');
     const { code, stderr, stdout } = await filled.run(['--backup', file], { isTTY: true });
     expect([code, stdout]).toEqual([0, expect.stringContaining('whole and checked')]);
-    expectBar(stderr, /^\[[#-]{16}\] \d+ %, .*[\d,.]+ MB copied/);
+    expectBar(stderr, /^\[[#-]{16}\] \d+ %, .*[\d.]+ (?:bytes|[KMG]iB) copied/);
     expect(readdirSync(filled.directory).toSorted()).toEqual(['copy.db', 'state']);
   });
 

@@ -6,7 +6,7 @@ import { realClock, realRandom } from '../../app/real-clock.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
 import type { BackupCommand } from '../../cli/command.ts';
 import { UserError } from '../../core/faults.ts';
-import { megabytes, plainText } from '../../core/text.ts';
+import { byteSize, plainText } from '../../core/text.ts';
 import { type Backup, backUpState } from '../../store/look/backup.ts';
 import { STATE_FILE } from '../../store/open/database.ts';
 import { type CommandRun, printAnswer } from '../shared/command.ts';
@@ -18,7 +18,7 @@ export async function runBackupCommand(run: CommandRun<BackupCommand>, ports: Pr
   const beganMs = realClock.monoMs();
   const onProgress = (share: number, bytes: number): void => {
     const words = share === 1 ? 'copied, it is being checked' : 'copied';
-    terminal.showWork(() => ({ share: Math.min(share, 0.99), words: `${megabytes(bytes)} ${words}` }));
+    terminal.showWork(() => ({ share: Math.min(share, 0.99), words: `${byteSize(bytes)} ${words}` }));
   };
   const options = { directory: config.dataDir, file, random: realRandom, onProgress };
   let backup: Backup;
@@ -32,7 +32,7 @@ export async function runBackupCommand(run: CommandRun<BackupCommand>, ports: Pr
   const { bytes, stateVersion } = backup;
   printAnswer(run, ports, {
     object: { file, bytes, state_version: stateVersion, seconds },
-    text: () => `${plainText(file)}: ${megabytes(bytes)} in ${seconds.toFixed(1)} s, whole and checked.
+    text: () => `${plainText(file)}: ${byteSize(bytes)} in ${seconds.toFixed(1)} s, whole and checked.
 To restore it, copy it as ${STATE_FILE} into an empty data_dir and start there.
 `,
   });

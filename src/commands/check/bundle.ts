@@ -5,6 +5,7 @@
  * Promises: each part is there, or says why it is not: a broken configuration or state is what it is written for; beside a
  * daemon nothing is disturbed; everything is searched once more for secrets, names and addresses before it is written.
  */
+
 import { existsSync } from 'node:fs';
 import { availableParallelism, freemem, homedir, release, totalmem, type } from 'node:os';
 import { realClock, realRandom } from '../../app/real-clock.ts';
@@ -18,6 +19,7 @@ import type { RecentEvent } from '../../core/page-facts.ts';
 import { Secret } from '../../core/secret.ts';
 import type { DeviceStatus, StatusReport } from '../../core/status.ts';
 import { plainText } from '../../core/text.ts';
+import { formatMs } from '../../core/time.ts';
 import { createScrub } from '../../observe/scrub.ts';
 import { reportNow } from '../../report/report.ts';
 import { filesOf, lookForBundle, type Unavailable } from '../../store/look/bundle.ts';
@@ -48,7 +50,7 @@ export async function writeSupportBundle(file: string, parts: BundleParts, ports
   const daemon = read.state === null ? null : await askDaemon(read.state.listen);
   const bundle = {
     about: ABOUT,
-    made_at: new Date(realClock.nowMs()).toISOString(),
+    made_at: formatMs(realClock.nowMs()),
     versions: versions(ports),
     configuration: { ...configuration(told), mistakes: read.mistakes },
     check: parts.check,
@@ -170,7 +172,7 @@ function withTimes(row: Row): Row {
   return Object.fromEntries(
     Object.entries(row).map(([name, value]) => {
       const isTime = name.endsWith('_ms') && typeof value === 'number' && value >= FIRST_TIME_MS && value < 8.64e15;
-      return isTime ? [name.slice(0, -'_ms'.length), new Date(value).toISOString()] : [name, value];
+      return isTime ? [name.slice(0, -'_ms'.length), formatMs(value)] : [name, value];
     }),
   );
 }

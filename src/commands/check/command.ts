@@ -8,9 +8,8 @@
 
 import type { ProcessPorts } from '../../app/terminal.ts';
 import { VERSION } from '../../app/version.ts';
-import { inUnits } from '../../core/archive-room.ts';
 import { UserError } from '../../core/faults.ts';
-import { counted, grouped, plainText } from '../../core/text.ts';
+import { byteSize, counted, grouped, plainText } from '../../core/text.ts';
 import { stateBytes } from '../../store/look/inspect.ts';
 import { requireNewFile } from '../../store/open/new-file.ts';
 import { printAnswer } from '../shared/command.ts';
@@ -66,7 +65,7 @@ async function checkAll(parts: CheckParts, signal: AbortSignal): Promise<ApiFind
   const { config, state } = read;
   const checks: CheckLine[] = configLines(parts);
   if (state === null) return { requests: 0, checks };
-  terminal.hint(`looking at the state (${inUnits(stateBytes(state.dataDir))}) …`);
+  terminal.hint(`looking at the state (${byteSize(stateBytes(state.dataDir))}) …`);
   const look = lookAt(state.dataDir);
   checks.push(...stateLines(look, state));
   let requests = 0;

@@ -3,10 +3,10 @@
  */
 import { configuredDatabases } from '../../app/settings.ts';
 import type { StateConfig } from '../../config/config.ts';
-import { clearingMarks, inUnits, judgeRoom, MIN_FREE_BYTES } from '../../core/archive-room.ts';
+import { clearingMarks, judgeRoom, MIN_FREE_BYTES } from '../../core/archive-room.ts';
 import { UserError } from '../../core/faults.ts';
 import type { StateSize } from '../../core/state/archive.ts';
-import { plainText } from '../../core/text.ts';
+import { byteSize, plainText } from '../../core/text.ts';
 import { inspectState, isStateHeld, type StateFindings } from '../../store/look/inspect.ts';
 import { createDisk, lookAtPlace, type Place, type Placed } from '../../store/look/place.ts';
 import { type CheckLine, type CheckNotes, createNotes, inTwo } from './report.ts';
@@ -131,7 +131,7 @@ function notePermissions(notes: CheckNotes, { directory, kind, nearest, files, u
 function noteFile(notes: CheckNotes, { version, newestVersion, size, broken }: StateFindings): void {
   const facts = { state_version: version, used_bytes: size.usedBytes };
   const older = version < newestVersion ? `; the next start brings it to version ${newestVersion}` : '';
-  notes.ok('file', `state version ${version}, ${inUnits(size.usedBytes)}${older}`, facts);
+  notes.ok('file', `state version ${version}, ${byteSize(size.usedBytes)}${older}`, facts);
   if (broken.length === 0) {
     notes.ok('integrity', 'the file is sound, and what is in it holds together');
     return;
@@ -179,7 +179,7 @@ function noteSize(
   { usedBytes, maxBytes, reason }: { usedBytes: number; maxBytes: number; reason: string | null },
 ): void {
   const facts = { used_bytes: usedBytes, max_bytes: maxBytes };
-  const message = `${inUnits(usedBytes)} of archive.max_size ${inUnits(maxBytes)}`;
+  const message = `${byteSize(usedBytes)} of archive.max_size ${byteSize(maxBytes)}`;
   const remedy = 'Raise archive.max_size, or look after the destination that does not take what waits for it.';
   if (reason !== null) notes.fail('size', { message: `the archive is full: ${message}`, remedy, facts });
   else if (usedBytes > clearingMarks(maxBytes).above) {
@@ -196,11 +196,11 @@ function noteDisk(
     return;
   }
   const facts = { free_bytes: diskFreeBytes };
-  const message = `${inUnits(diskFreeBytes)} are free`;
+  const message = `${byteSize(diskFreeBytes)} are free`;
   if (diskFreeBytes - MIN_FREE_BYTES >= mayGrowBytes) notes.ok('disk', message, facts);
   else {
     notes.warn('disk', {
-      message: `${message}, and the archive may grow by ${inUnits(mayGrowBytes)}: it would stop at ${inUnits(MIN_FREE_BYTES)} free`,
+      message: `${message}, and the archive may grow by ${byteSize(mayGrowBytes)}: it would stop at ${byteSize(MIN_FREE_BYTES)} free`,
       remedy: 'Lower archive.max_size, or give data_dir a larger disk.',
       facts,
     });

@@ -112,9 +112,7 @@ async function retryOrDrop(
 function isSummary(value: unknown): value is QuarantineSummary {
   if (!isRecord(value)) return false;
   const { destinations, records, exit_code } = value;
-  return (
-    Array.isArray(destinations) && typeof records === 'object' && records !== null && typeof exit_code === 'number'
-  );
+  return Array.isArray(destinations) && isRecord(records) && typeof exit_code === 'number';
 }
 
 /** What came of a retry or a drop. */

@@ -81,13 +81,6 @@ export function plural(value: number, what: string): string {
   return counted(Math.round(value), what);
 }
 
-export function size(bytes: number): string {
-  const units = ['bytes', 'kB', 'MB', 'GB', 'TB'];
-  const step = Math.min(Math.floor(Math.log10(Math.max(bytes, 1)) / 3), units.length - 1);
-  const value = bytes / 1000 ** step;
-  return `${step === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[step]}`;
-}
-
 /** A time of the state (RFC 3339) to the second. */
 export function moment(text: string): string {
   return text.replace('T', ' ').replace(/(?:\.\d+)?Z$/, ' UTC');

@@ -4,8 +4,8 @@
  */
 
 import type { DestinationReport, DeviceStatus, LackStatus, StatusReport, StreamStatus } from '../../core/status.ts';
-import { duration, percent, plainText } from '../../core/text.ts';
-import { cell, count, minute, moment, nameText, plural, row, size, WIDTH, wrap } from '../shared/layout.ts';
+import { byteSize, duration, percent, plainText } from '../../core/text.ts';
+import { cell, count, minute, moment, nameText, plural, row, WIDTH, wrap } from '../shared/layout.ts';
 
 /** How many of each kind are told one by one. */
 const DEVICES_TOLD = 5;
@@ -191,10 +191,10 @@ function allowance({ allowance: { share, minute: ofMinute, day, lanes, waiting_u
 }
 
 function archive({ archive: { points, state_bytes, max_bytes, disk_free_bytes, full } }: StatusReport): string {
-  const most = max_bytes === null ? '' : ` of ${size(max_bytes)}`;
-  const disk = disk_free_bytes === null ? '' : `; ${size(disk_free_bytes)} of the disk free`;
+  const most = max_bytes === null ? '' : ` of ${byteSize(max_bytes)}`;
+  const disk = disk_free_bytes === null ? '' : `; ${byteSize(disk_free_bytes)} of the disk free`;
   return [
-    row('Archive', `${plural(points, 'point')}, ${size(state_bytes)}${most}${disk}`),
+    row('Archive', `${plural(points, 'point')}, ${byteSize(state_bytes)}${most}${disk}`),
     ...(full === null ? [] : [row('', plainText(full, 400))]),
   ].join('');
 }

@@ -13,7 +13,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { codeOf, UserError } from '../../core/faults.ts';
 import type { Random } from '../../core/ports.ts';
-import { megabytes, plainText } from '../../core/text.ts';
+import { byteSize, plainText } from '../../core/text.ts';
 import { STATE_FILE } from '../open/database.ts';
 import { APPLICATION_ID } from '../open/migrations.ts';
 import { createPrivate, partOf, requireNewFile, takeName } from '../open/new-file.ts';
@@ -87,7 +87,7 @@ function beginReading(db: Database.Database, source: string): number {
 function requireRoom(file: string, bytes: number): void {
   const free = createDisk(dirname(file)).freeBytes();
   if (free === null || free >= bytes + SPARE_BYTES) return;
-  throw full(file, `the copy takes ${megabytes(bytes)}, and ${megabytes(free)} are free`);
+  throw full(file, `the copy takes ${byteSize(bytes)}, and ${byteSize(free)} are free`);
 }
 
 interface CopyOptions extends Pick<BackupOptions, 'onProgress'> {

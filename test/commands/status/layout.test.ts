@@ -3,7 +3,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cell, columnsOf, row, size, WIDTH, wrap } from '../../../src/commands/shared/layout.ts';
+import { cell, columnsOf, row, WIDTH, wrap } from '../../../src/commands/shared/layout.ts';
 import { type Interval, lengthNs, normalize, subtract } from '../../../src/core/intervals.ts';
 import { DAY_NS, HOUR_NS } from '../../../src/core/time.ts';
 import { coverageBar } from '../../../src/report/bars.ts';
@@ -45,16 +45,6 @@ describe('a line', () => {
     );
     expect(cell('漢字漢字', 5)).toBe('漢字…');
     expect(cell('a\u001b[31m\nb', 10)).toBe('a[31m b   ');
-  });
-
-  test('numbers have their units', () => {
-    expect([0, 999, 3_200_000, 670_203_904, 2_147_483_648].map(size)).toEqual([
-      '0 bytes',
-      '999 bytes',
-      '3.2 MB',
-      '670 MB',
-      '2.1 GB',
-    ]);
   });
 });
 

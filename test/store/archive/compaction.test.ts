@@ -4,7 +4,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { dueToSkip, standingAt } from '../../../src/archive/maintenance.ts';
-import { clearingMarks, inUnits, judgeRoom, type NoRoom, type RoomFigures } from '../../../src/core/archive-room.ts';
+import { clearingMarks, judgeRoom, type NoRoom, type RoomFigures } from '../../../src/core/archive-room.ts';
 import type { Standing } from '../../../src/core/state/archive.ts';
 import { DAY_MS, HOUR_MS } from '../../../src/core/time.ts';
 import { rangesOf } from '../../../src/store/archive/clearing.ts';
@@ -158,18 +158,6 @@ describe('the room', () => {
   test('ends with the disk below twice the write-ahead log too', () => {
     const judge = (walBytes: number) => judgeRoom(null, figures({ diskFreeBytes: 300 * MIB, walBytes }), limits)?.cause;
     expect([judge(0), judge(150 * MIB), judge(151 * MIB)]).toEqual([undefined, undefined, 'disk']);
-  });
-
-  test('is told in units that people know', () => {
-    expect([0, 1023, 1024, 1536, 100 * 1024, 5 * MIB, 2048 * MIB].map(inUnits)).toEqual([
-      '0 bytes',
-      '1023 bytes',
-      '1 KiB',
-      '1.5 KiB',
-      '100 KiB',
-      '5 MiB',
-      '2 GiB',
-    ]);
   });
 });
 
