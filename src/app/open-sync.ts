@@ -329,7 +329,7 @@ function createContext({ settings, clock, random }: SyncOptions, parts: ContextP
       gate.known();
       observe({ type: 'workspace-known' });
     },
-    workspaceUntold: gate.open,
+    workspaceUnknown: gate.open,
     deviceLeft: told.deviceLeft,
   };
 }

@@ -9,7 +9,7 @@ import { clearingMarks, StateFullError } from '../core/archive-room.ts';
 import { linkAbort, repeat } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import type { Clock } from '../core/ports.ts';
-import type { ArchiveMaintenance, Claims, CompactionGroup, Standing } from '../core/state/archive.ts';
+import type { ArchiveMaintenance, CompactionGroup, LogReaders, Standing } from '../core/state/archive.ts';
 import type { Store } from '../core/state/state.ts';
 import { type EpochMs, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import type { Room } from './room.ts';
@@ -67,7 +67,7 @@ interface Round {
   /** When the destinations and groups were looked at last, by the monotonic clock. */
   lookedAtMs: number;
   /** Whose acknowledgement counts. */
-  claims: Claims;
+  readers: LogReaders;
   /** The skipped destinations of which some backlog may still have to be passed. */
   skipped: readonly number[];
   /** Whether there may be something that is old enough to go. */
@@ -120,9 +120,9 @@ export async function maintainOnce(parts: MaintenanceParts, signal: AbortSignal)
 }
 
 function newRound(): Round {
-  const claims = { configured: [], active: [] };
+  const readers = { configured: [], active: [] };
   const never = Number.NEGATIVE_INFINITY;
-  return { lookedAtMs: never, claims, skipped: [], ages: false, shrinking: false, groups: [] };
+  return { lookedAtMs: never, readers, skipped: [], ages: false, shrinking: false, groups: [] };
 }
 
 function reportNoDestination({ destinations, limits, observe }: MaintenanceParts): void {
@@ -166,7 +166,7 @@ function lookRound(parts: MaintenanceParts, round: Round): void {
   const active = configured.filter((id) => standings.get(id)?.asideTo === null);
   round.skipped = configured.filter((id) => !active.includes(id));
   // Where all are skipped there is none for whose sake anything may go.
-  round.claims = { configured, active: active.length === 0 ? configured : active };
+  round.readers = { configured, active: active.length === 0 ? configured : active };
   round.ages = true;
   round.groups = [...maintenance.compactionGroups(clock.nowMs())];
   round.lookedAtMs = clock.monoMs();
@@ -217,8 +217,8 @@ function clearOld(parts: MaintenanceParts, round: Round): boolean {
   return round.ages;
 }
 
-function clear({ maintenance, observe }: MaintenanceParts, { claims, shrinking }: Round, beforeMs: number): boolean {
-  const cleared = maintenance.clear({ ...claims, beforeMs });
+function clear({ maintenance, observe }: MaintenanceParts, { readers, shrinking }: Round, beforeMs: number): boolean {
+  const cleared = maintenance.clear({ ...readers, beforeMs });
   if (cleared.blocks === 0) return false;
   observe({ type: 'archive-cleared', ...cleared, why: shrinking ? 'size' : 'age' });
   return true;
@@ -227,7 +227,7 @@ function clear({ maintenance, observe }: MaintenanceParts, { claims, shrinking }
 function compact({ maintenance, clock }: MaintenanceParts, round: Round): boolean {
   const group = round.groups.at(-1);
   if (group === undefined) return false;
-  if (!maintenance.compact(group, round.claims, clock.nowMs())) round.groups.pop();
+  if (!maintenance.compact(group, round.readers, clock.nowMs())) round.groups.pop();
   return true;
 }
 

@@ -23,30 +23,30 @@ export interface Edge {
  * where the stretch holds no reading. Where the newest instant of a walk fills pages by itself, the edges may be those
  * without it: still readings that are held.
  */
-export interface CoveredSpan extends Interval {
+export interface CoveredRange extends Interval {
   readonly first: Edge | null;
   readonly last: Edge | null;
 }
 
 /** The bare intervals of the spans, in normal form. */
-export function coveredIntervals(spans: readonly CoveredSpan[]): Intervals {
-  return normalize(spans.map(({ from, to }) => ({ from, to })));
+export function coveredIntervals(covered: readonly CoveredRange[]): Intervals {
+  return normalize(covered.map(({ from, to }) => ({ from, to })));
 }
 
 /** The stretches of `wanted` that are not held, ascending. */
-export function holesIn(wanted: Interval, spans: readonly CoveredSpan[]): Intervals {
-  return subtract(normalize([wanted]), coveredIntervals(spans));
+export function holesIn(wanted: Interval, covered: readonly CoveredRange[]): Intervals {
+  return subtract(normalize([wanted]), coveredIntervals(covered));
 }
 
 /** Adds a proven stretch; spans that meet or overlap become one. The result is ascending and disjoint. */
-export function addSpan(spans: readonly CoveredSpan[], proven: CoveredSpan): readonly CoveredSpan[] {
-  if (proven.from >= proven.to) return spans;
-  const apart = spans.filter((span) => span.to < proven.from || span.from > proven.to);
-  const merged = spans.filter((span) => !apart.includes(span)).reduce(mergeSpans, proven);
+export function addRange(covered: readonly CoveredRange[], proven: CoveredRange): readonly CoveredRange[] {
+  if (proven.from >= proven.to) return covered;
+  const apart = covered.filter((span) => span.to < proven.from || span.from > proven.to);
+  const merged = covered.filter((span) => !apart.includes(span)).reduce(mergeRanges, proven);
   return [...apart, merged].sort((a, b) => (a.from < b.from ? -1 : 1));
 }
 
-function mergeSpans(a: CoveredSpan, b: CoveredSpan): CoveredSpan {
+function mergeRanges(a: CoveredRange, b: CoveredRange): CoveredRange {
   return {
     from: a.from < b.from ? a.from : b.from,
     to: a.to > b.to ? a.to : b.to,
@@ -66,9 +66,9 @@ function pickEdge(a: Edge | null, b: Edge | null, better: (x: Edge, y: Edge) => 
  * @returns `near`: the reading above the hole that a walk goes on from; `null` where it does not begin at what is held.
  * `far`: the next one below it, however far that is, which a page that ends the window must reach; `null` where none is.
  */
-export function overlapsOf(hole: Interval, spans: readonly CoveredSpan[]): { near: Edge | null; far: Edge | null } {
+export function overlapsOf(hole: Interval, covered: readonly CoveredRange[]): { near: Edge | null; far: Edge | null } {
   return {
-    near: spans.find((span) => span.from === hole.to)?.first ?? null,
-    far: spans.findLast(({ to, last }) => to <= hole.from && last !== null)?.last ?? null,
+    near: covered.find((span) => span.from === hole.to)?.first ?? null,
+    far: covered.findLast(({ to, last }) => to <= hole.from && last !== null)?.last ?? null,
   };
 }

@@ -18,7 +18,7 @@ export const ASSUMED_INTERVAL_MS = MINUTE_MS;
 /** How far back days are looked at. */
 export const MEASURED_DAYS = 8;
 /** Less than this of held time says nothing of a rate. */
-const LEAST_HELD_MS = HOUR_MS;
+const LEAST_COVERED_MS = HOUR_MS;
 /** The words of `lifecycle_status` for devices that do not report (API document, "Device"). */
 const RESTING: ReadonlySet<string> = new Set(['paused', 'shelved', 'retired']);
 
@@ -46,12 +46,12 @@ export interface DeviceFacts {
 }
 
 /** What the state holds of devices. */
-type HeldOfDevices = ReadonlyMap<string, Pick<DeviceFacts, 'held' | 'newestMs' | 'days'>>;
+type CoverageOfDevices = ReadonlyMap<string, Pick<DeviceFacts, 'held' | 'newestMs' | 'days'>>;
 
 /** Puts together what is known of the devices. */
 export function deviceFacts(
   records: readonly DeviceRecord[],
-  held: HeldOfDevices,
+  held: CoverageOfDevices,
   filter: DeviceFilter,
 ): DeviceFacts[] {
   return records.map((record) => ({
@@ -59,11 +59,11 @@ export function deviceFacts(
     lastSeenMs: record.lastSeenAt === null ? null : nsToMs(record.lastSeenAt),
     lifecycle: record.lifecycleStatus,
     isLeftOut: filter.excludes(record),
-    ...(held.get(record.deviceId) ?? NOTHING_HELD),
+    ...(held.get(record.deviceId) ?? NOTHING_COVERED),
   }));
 }
 
-const NOTHING_HELD = { held: [], newestMs: null, days: [] };
+const NOTHING_COVERED = { held: [], newestMs: null, days: [] };
 
 export interface DeviceRate {
   readonly deviceId: string;
@@ -114,19 +114,19 @@ export function fleetRates(all: readonly DeviceFacts[], nowMs: EpochMs): FleetRa
  */
 export function measuredIntervalMs({ held, days }: Pick<DeviceFacts, 'held' | 'days'>, nowMs: EpochMs): number | null {
   const today = Math.floor(nowMs / DAY_MS);
-  let heldMs = 0;
+  let coveredMs = 0;
   let readings = 0;
   for (const { day, readings: ofDay } of days.toSorted((a, b) => b.day - a.day)) {
     if (day > today || day <= today - MEASURED_DAYS || ofDay <= 0) continue;
-    heldMs += heldOfDayMs(held, day);
+    coveredMs += coveredOfDayMs(held, day);
     readings += ofDay;
-    if (heldMs >= DAY_MS && readings > 1) break;
+    if (coveredMs >= DAY_MS && readings > 1) break;
   }
-  if (readings > 0) return heldMs >= (readings > 1 ? LEAST_HELD_MS : DAY_MS) ? heldMs / readings : null;
-  return heldOfDayMs(held, today - 1) >= DAY_MS ? Number.POSITIVE_INFINITY : null;
+  if (readings > 0) return coveredMs >= (readings > 1 ? LEAST_COVERED_MS : DAY_MS) ? coveredMs / readings : null;
+  return coveredOfDayMs(held, today - 1) >= DAY_MS ? Number.POSITIVE_INFINITY : null;
 }
 
-function heldOfDayMs(held: Intervals, day: number): number {
+function coveredOfDayMs(held: Intervals, day: number): number {
   const from = BigInt(day) * DAY_NS;
   return Number(lengthNs(intersect(held, [{ from, to: from + DAY_NS }])) / MS_NS);
 }

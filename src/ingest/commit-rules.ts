@@ -5,7 +5,7 @@
  * Pure. It promises that a commit computed twice from the same state and page is the same, and that what is held already
  * adds nothing. What is held is decided by instant, sensor and value, never by coverage.
  */
-import type { CoveredSpan } from '../core/coverage.ts';
+import type { CoveredRange } from '../core/coverage.ts';
 import { type DeviceFilter, keptReading } from '../core/filter.ts';
 import { type Interval, type Intervals, includes } from '../core/intervals.ts';
 import {
@@ -71,9 +71,9 @@ export function extentOf(readings: readonly Reading[]): { from: EpochNs; to: Epo
  * by instant and content. What is left of a page that goes on from an edge lies outside all blocks, so that none has to
  * be unpacked to know that it is new.
  */
-export function withoutEdges(readings: readonly Reading[], spans: readonly CoveredSpan[]): readonly Reading[] {
+export function withoutEdges(readings: readonly Reading[], covered: readonly CoveredRange[]): readonly Reading[] {
   const digests = new Map<EpochNs, string[]>();
-  for (const edge of spans.flatMap(({ first, last }) => [first, last])) {
+  for (const edge of covered.flatMap(({ first, last }) => [first, last])) {
     if (edge !== null) digests.set(edge.at, [...(digests.get(edge.at) ?? []), edge.digest]);
   }
   const isEdge = (reading: Reading): boolean =>
@@ -97,8 +97,8 @@ export function composeCommit(input: CommitInput): PageCommit {
     hourReadings.set(hour, (hourReadings.get(hour) ?? 0) + 1);
     if (outcome === 'late') late.push(reading);
   }
-  const { spans, ...lateness } = coverageAfter(input, late);
-  const { hours, written } = hoursToWrite(spans, state.hoursWritten);
+  const { covered, ...lateness } = coverageAfter(input, late);
+  const { hours, written } = hoursToWrite(covered, state.hoursWritten);
   const sideLines = hours.map((hour) => hourLine(input, hour, hourReadings.get(hour) ?? 0));
   for (const hour of hourReadings.keys()) if (includes(written, BigInt(hour))) hourReadings.delete(hour);
   const { lines, firstNs, lastNs, texts, rejected } = writer;
@@ -117,7 +117,7 @@ export function composeCommit(input: CommitInput): PageCommit {
     sideLines,
     newReadings,
     ties: writer.places.newTies(),
-    spans,
+    covered,
     hourReadings,
     hoursWritten: written,
     ...lateness,
@@ -230,7 +230,7 @@ function outcomeOf(
   { fresh, known }: { readonly fresh: readonly SensorValue[]; readonly known: number },
 ): ReadingOutcome {
   if (fresh.length === 0) return 'held';
-  const isCoveredTime = known === 0 && isCovered(state.spans, at);
+  const isCoveredTime = known === 0 && isCovered(state.covered, at);
   const isSeenBefore = known > 0 || isCoveredTime;
   if (filter !== undefined && isSeenBefore && fresh.every(({ sensor }) => filter.wasLeftOut(sensor))) return 'addition';
   if (known > 0) return 'completed';

@@ -2,7 +2,7 @@
  * Writes what a page scan has found: the commit of a judged page, which moves the archive and the coverage in one
  * transaction, coverage that is taken back, and the names of gaps.
  */
-import type { CoveredSpan } from '../core/coverage.ts';
+import type { CoveredRange } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';
 import { TIE_REACH_NS } from '../core/lines/offsets.ts';
 import type { Reply, RequestLane } from '../core/ports.ts';
@@ -24,7 +24,7 @@ interface JudgedPage {
   readonly lane: RequestLane;
   readonly reply: Reply<TelemetryPage>;
   readonly readings: readonly Reading[];
-  readonly proven: CoveredSpan | null;
+  readonly proven: CoveredRange | null;
   /** Whether what lies in cleared ranges is to be written again, the readings at the edges of what is held too. */
   readonly isAgain?: boolean;
 }
@@ -93,7 +93,7 @@ function composeFrom({ store, settings, filterNotes }: SyncContext, page: Judged
   const filter = filterNotes.touchesSensors ? settings.filter : undefined;
   // A sensor that is written again may be missing of an edge, which is known by the whole of its reading.
   const isWhole = filter !== undefined || page.isAgain === true;
-  const fresh = isWhole ? readings : withoutEdges(readings, state.spans);
+  const fresh = isWhole ? readings : withoutEdges(readings, state.covered);
   return composeCommit({
     state,
     workspaceId,
@@ -131,7 +131,7 @@ export function withdrawCoverage({ store, serverClock, settings, observe }: Sync
   const passedMs = serverClock.passedMs();
   if (presentMs === null || passedMs === null) return;
   const state = store.telemetry(deviceId);
-  const newest = state.spans.at(-1);
+  const newest = state.covered.at(-1);
   if (newest === undefined || newest.to <= msToNs(presentMs)) return;
   const { to } = newest;
   const settleMs = gracePeriodOf(settings.settleMs, state.late);

@@ -54,7 +54,7 @@ export interface SyncContext {
   /** Called when the workspace behind the key is known to be the right one: reports that, and lets the deliveries begin. */
   readonly workspaceKnown: () => void;
   /** Called where the API does not tell whose points are waiting: the deliveries wait for it no longer. */
-  readonly workspaceUntold: () => void;
+  readonly workspaceUnknown: () => void;
   /** Called when a device is gone, or was forgotten: it is asked no more. */
   readonly deviceLeft: (deviceId: string) => void;
   /** Keeps work of one kind from overlapping: the daemon's own and a job's. */

@@ -7,7 +7,7 @@
  * are claimed grows with them. What was claimed too early is taken back: better a range that is read again than one that
  * is called complete and is not.
  */
-import { addSpan, type CoveredSpan, type Edge } from '../core/coverage.ts';
+import { addRange, type CoveredRange, type Edge } from '../core/coverage.ts';
 import { type Intervals, normalize, subtract, union } from '../core/intervals.ts';
 import { readingDigest } from '../core/lines/points.ts';
 import type { Reading } from '../core/records.ts';
@@ -41,8 +41,8 @@ export function coverageLimit(serverMs: EpochMs, settleMs: number): EpochNs {
 }
 
 /** Whether a reading of that time is late when it comes now: its time counted as held in full. */
-export function isCovered(spans: readonly CoveredSpan[], at: EpochNs): boolean {
-  return spans.some(({ from, to }) => from <= at && at < to);
+export function isCovered(covered: readonly CoveredRange[], at: EpochNs): boolean {
+  return covered.some(({ from, to }) => from <= at && at < to);
 }
 
 /**
@@ -70,11 +70,11 @@ export function noteLate(before: LateRecord, late: readonly Reading[], seenAtMs:
  * other edge of the span, which is held as well.
  */
 export function withdrawBeyond(
-  spans: readonly CoveredSpan[],
+  covered: readonly CoveredRange[],
   end: EpochNs,
   held: readonly Reading[],
-): readonly CoveredSpan[] {
-  return spans
+): readonly CoveredRange[] {
+  return covered
     .filter(({ from }) => from < end)
     .map((span) => {
       if (span.to <= end) return span;
@@ -83,7 +83,7 @@ export function withdrawBeyond(
     });
 }
 
-function edgeBefore(span: CoveredSpan, end: EpochNs, held: readonly Reading[]): Edge | null {
+function edgeBefore(span: CoveredRange, end: EpochNs, held: readonly Reading[]): Edge | null {
   if (span.last !== null && span.last.at < end) return span.last;
   let newest: Reading | null = null;
   for (const reading of held) {
@@ -97,8 +97,8 @@ function edgeBefore(span: CoveredSpan, end: EpochNs, held: readonly Reading[]): 
 
 /** What the coverage after a page is computed from. */
 export interface CoverageInput {
-  readonly state: Pick<TelemetryState, 'spans' | 'late'>;
-  readonly proven: CoveredSpan | null;
+  readonly state: Pick<TelemetryState, 'covered' | 'late'>;
+  readonly proven: CoveredRange | null;
   /** The server's time of the answer. */
   readonly answeredAtMs: EpochMs;
   readonly readings: readonly Reading[];
@@ -111,15 +111,15 @@ export interface CoverageInput {
  * claimed too early is taken back, and a page that was asked for under the shorter one proves no more than the longer
  * one allows.
  */
-export function coverageAfter(input: CoverageInput, late: readonly Reading[]): Pick<PageCommit, 'spans' | 'late'> {
+export function coverageAfter(input: CoverageInput, late: readonly Reading[]): Pick<PageCommit, 'covered' | 'late'> {
   const { state, proven, answeredAtMs, readings } = input;
   const found = late.length === 0 ? null : noteLate(state.late, late, answeredAtMs);
   const settleMs = gracePeriodOf(input.settleMs, found?.record ?? state.late);
-  const spans = proven === null ? state.spans : addSpan(state.spans, proven);
+  const covered = proven === null ? state.covered : addRange(state.covered, proven);
   const isLonger =
     settleMs > gracePeriodOf(input.settleMs, state.late) || (proven !== null && settleMs > input.settleMs);
   return {
-    spans: isLonger ? withdrawBeyond(spans, coverageLimit(answeredAtMs, settleMs), readings) : spans,
+    covered: isLonger ? withdrawBeyond(covered, coverageLimit(answeredAtMs, settleMs), readings) : covered,
     ...(found === null ? {} : { late: found }),
   };
 }
@@ -139,7 +139,7 @@ export function composeWithdrawal(state: TelemetryState, end: EpochNs, atMs: Epo
     newReadings: 0,
     ties: [],
     daySums: [],
-    spans: withdrawBeyond(state.spans, end, []),
+    covered: withdrawBeyond(state.covered, end, []),
     hourReadings,
     hoursWritten,
     rejected: [],
@@ -159,10 +159,10 @@ export function hourStart(hour: number): EpochNs {
 
 /** The hours that lie whole inside the spans and are not written yet, and the set of written ones with them. */
 export function hoursToWrite(
-  spans: readonly CoveredSpan[],
+  covered: readonly CoveredRange[],
   written: Intervals,
 ): { hours: readonly number[]; written: Intervals } {
-  const whole = normalize(spans.map(({ from, to }) => ({ from: (from + HOUR_NS - 1n) / HOUR_NS, to: to / HOUR_NS })));
+  const whole = normalize(covered.map(({ from, to }) => ({ from: (from + HOUR_NS - 1n) / HOUR_NS, to: to / HOUR_NS })));
   const fresh = subtract(whole, written);
   const hours = fresh.flatMap(({ from, to }) =>
     Array.from({ length: Number(to - from) }, (_, index) => Number(from) + index),
@@ -170,7 +170,7 @@ export function hoursToWrite(
   return { hours, written: hours.length === 0 ? written : union(written, whole) };
 }
 
-type Claims = Pick<TelemetryState, 'spans' | 'hoursWritten'>;
+type CoverageState = Pick<TelemetryState, 'covered' | 'hoursWritten'>;
 
 /**
  * The coverage that is left when a page comes, without unverified empty ranges: what was called empty while nothing at
@@ -182,16 +182,16 @@ type Claims = Pick<TelemetryState, 'spans' | 'hoursWritten'>;
  * @param hasLines whether telemetry of the device was ever archived. Its hours are told anew only where none was; and where
  * some was, nothing is taken back before a page vouches: a reading that is too young to be claimed comes with every page.
  */
-export function withoutUnverified<State extends Claims>(
+export function withoutUnverified<State extends CoverageState>(
   state: State,
-  { readings, proven }: { readonly readings: readonly Reading[]; readonly proven: CoveredSpan | null },
+  { readings, proven }: { readonly readings: readonly Reading[]; readonly proven: CoveredRange | null },
   hasLines: () => boolean,
 ): State {
-  if (readings.length === 0 || state.spans.length === 0 || state.spans.some(isVouchedFor)) return state;
-  if (!hasLines()) return { ...state, spans: [], hoursWritten: [] };
-  return proven !== null && isVouchedFor(proven) ? { ...state, spans: [] } : state;
+  if (readings.length === 0 || state.covered.length === 0 || state.covered.some(isVerified)) return state;
+  if (!hasLines()) return { ...state, covered: [], hoursWritten: [] };
+  return proven !== null && isVerified(proven) ? { ...state, covered: [] } : state;
 }
 
-function isVouchedFor({ first, last }: CoveredSpan): boolean {
+function isVerified({ first, last }: CoveredRange): boolean {
   return first !== null || last !== null;
 }

@@ -10,7 +10,7 @@
  * the instant would have to be read in full for each of its pages: too dear for what no service was seen to do.) What
  * was skipped like that comes when the day is read again, if the cursor is right then.
  */
-import type { CoveredSpan, Edge } from '../core/coverage.ts';
+import type { CoveredRange, Edge } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';
 import { readingDigest } from '../core/lines/points.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
@@ -20,7 +20,7 @@ import { type PageRequest, type Progress, SLACK_NS } from './page-request.ts';
 /** What a page is worth. */
 export interface Judgement extends Progress {
   /** The range that is now covered; `null` where nothing new is proven. */
-  readonly proven: CoveredSpan | null;
+  readonly proven: CoveredRange | null;
   /** The readings worth keeping, as served. */
   readonly readings: readonly Reading[];
   /** Why it proves nothing, or less than the whole window; `null` where it is as it should be. */
@@ -175,7 +175,7 @@ function timeMovesOn(request: PageRequest, readings: readonly Reading[], oldest:
   return overlap * 2 <= readings.length;
 }
 
-function spanOf({ from, to }: Interval, readings: readonly Reading[]): CoveredSpan {
+function spanOf({ from, to }: Interval, readings: readonly Reading[]): CoveredRange {
   let newest: Reading | undefined;
   let oldest: Reading | undefined;
   // Of several readings of one instant the first served is the newest, the last served the oldest.

@@ -7,7 +7,7 @@
  *
  * Two records have a life: a `RangeScan` lasts for one task, a `GapScan` from the first request of a gap to the last.
  */
-import { type CoveredSpan, type Edge, holesIn, overlapsOf } from '../core/coverage.ts';
+import { type CoveredRange, type Edge, holesIn, overlapsOf } from '../core/coverage.ts';
 import { type Interval, normalize, subtract } from '../core/intervals.ts';
 import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
@@ -167,7 +167,7 @@ function settleLonger(context: SyncContext, task: ScanTask, settledMs: number): 
 /** The newest gap of the task that no name keeps closed for now, as far back as the service lets anybody ask. */
 function nextGap({ context, windows }: Asking, { deviceId, range, lane }: ScanTask): Interval | null {
   const { store, serverClock } = context;
-  const open = holesIn(range, store.telemetry(deviceId).spans);
+  const open = holesIn(range, store.telemetry(deviceId).covered);
   if (open.length === 0) return null;
   const nowMs = serverClock.nowMs();
   const rules = windowRules(windows);
@@ -196,13 +196,13 @@ interface GapScan extends Asking, Pick<PageRequest, 'gap' | 'near' | 'far'> {
 function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
   const { context, windows } = whole;
   const { deviceId } = task;
-  const { spans } = context.store.telemetry(deviceId);
+  const { covered } = context.store.telemetry(deviceId);
   const missed = context.store.missedOverlaps(deviceId);
-  const overlaps = overlapsOf(gap, spans);
+  const overlaps = overlapsOf(gap, covered);
   const near = unlessGone(overlaps.near, missed);
   const far = unlessGone(overlaps.far, missed);
   const oldest = servedFrom(windowRules(windows));
-  const below = spans.find(({ to }) => to === gap.from);
+  const below = covered.find(({ to }) => to === gap.from);
   return {
     context,
     windows,
@@ -221,7 +221,7 @@ function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
  * Back through what is covered below the gap, as far as it is wanted and not cleared away: what is asked again there
  * could not be told from what is new, and would be written again.
  */
-function reachOf(context: SyncContext, deviceId: string, below: CoveredSpan | undefined): EpochNs | null {
+function reachOf(context: SyncContext, deviceId: string, below: CoveredRange | undefined): EpochNs | null {
   if (below === undefined) return null;
   const cleared = context.store.cleared(deviceId, below.from, below.to).at(-1)?.to ?? below.from;
   return maxNs(maxNs(below.from, cleared), stillWantedFrom(context));

@@ -57,7 +57,7 @@ export function rereadDue(
 /** From the first to the last instant of the day that is held; `null` where nothing of it is. */
 function heldOf(store: Pick<Store, 'telemetry'>, deviceId: string, day: number): Interval | null {
   const whole = { from: BigInt(day) * DAY_NS, to: BigInt(day + 1) * DAY_NS };
-  const held = intersect(coveredIntervals(store.telemetry(deviceId).spans), [whole]);
+  const held = intersect(coveredIntervals(store.telemetry(deviceId).covered), [whole]);
   const [first, last] = [held[0], held.at(-1)];
   return first === undefined || last === undefined ? null : { from: first.from, to: last.to };
 }

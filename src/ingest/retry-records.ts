@@ -58,7 +58,7 @@ function commit(
   const state = store.telemetry(deviceId);
   const composed = composeCommit({
     // It is not late: it came in time, and was not understood. So nothing is claimed, and nothing withdrawn.
-    state: { ...state, spans: [] },
+    state: { ...state, covered: [] },
     workspaceId,
     lane: 'history',
     requestId: 0,
@@ -72,7 +72,7 @@ function commit(
   });
   if (composed.rejected.length > 0) return `still: ${composed.rejected[0]?.reason ?? ''}`;
   try {
-    store.commitPage({ ...composed, spans: state.spans });
+    store.commitPage({ ...composed, covered: state.covered });
     return null;
   } catch (error) {
     if (error instanceof StaleStateError) return 'its device was being read at that moment: try again';

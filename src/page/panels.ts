@@ -3,7 +3,7 @@
  * under way, alerts, and what happened last.
  */
 
-import { lackWords } from '../core/holdings.ts';
+import { lackWords } from '../core/device-coverage.ts';
 import type { AlertRow, AlertsView, RecentEvent } from '../core/page-facts.ts';
 import type {
   AllowanceStatus,

@@ -3,8 +3,8 @@
  * It goes by the rules of the planner and of coverage; it cannot see the planner's own plans.
  */
 import { coveredIntervals } from '../core/coverage.ts';
+import { emptyByListing, wantedOf } from '../core/device-coverage.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
-import { toldEmpty, wantedOf } from '../core/holdings.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { DeviceReport } from '../core/page-facts.ts';
 import type { StateFacts } from '../core/state/facts.ts';
@@ -138,9 +138,9 @@ function spansOf(
   const { device, telemetry } = known;
   const wanted: Interval = wantedOf(device, { from: horizon.wantedFrom, to: limitFor(horizon, telemetry) });
   // The newest end is open all the time: of a device that is not behind it is no hole.
-  const to = isFresh(known) ? minNs(wanted.to, telemetry.spans.at(-1)?.to ?? wanted.to) : wanted.to;
+  const to = isFresh(known) ? minNs(wanted.to, telemetry.covered.at(-1)?.to ?? wanted.to) : wanted.to;
   const drawn: Interval = { from: maxNs(wanted.from, to - BAR_NS), to };
-  const held = coveredIntervals(telemetry.spans);
+  const held = coveredIntervals(telemetry.covered);
   const days = facts.daysOf(device.record.deviceId, Number(drawn.from / DAY_NS));
   const { cells, cellNs } = coverageBar(drawn, { held, days });
   return {
@@ -166,7 +166,7 @@ interface Due {
 function dueNext(parts: DeviceReportParts, known: Knowledge): Due {
   const { settings, store } = parts.context;
   const { device, telemetry, newestNs, nowMs, snapshot, requests, gaps } = known;
-  const top = telemetry.spans.at(-1);
+  const top = telemetry.covered.at(-1);
   // Bookings are kept for two days. Before that coverage shows it: it was polled the grace period after its end.
   const byCoverage = top === undefined ? null : nsToMs(top.to) + settings.settleMs + CLOCK_GRAIN_MS;
   const askedMs = requests.last[0]?.atMs ?? byCoverage;
@@ -175,7 +175,7 @@ function dueNext(parts: DeviceReportParts, known: Knowledge): Due {
   if (rest !== null) return { askedMs, atMs: rest.retryAtMs, as: 'newest readings', rest };
   // A device that the list has never seen and that never had a reading is left to the idle poll as well, once it was polled.
   const isQuiet =
-    toldEmpty(device, { spans: telemetry.spans, newestNs }).length > 0 ||
+    emptyByListing(device, { covered: telemetry.covered, newestNs }).length > 0 ||
     (device.record.lastSeenAt === null && newestNs === null && top !== undefined);
   const { sweepMs, goneMs } = parts.polls;
   if (device.goneSinceMs !== null && askedMs !== null)
@@ -223,7 +223,7 @@ function obstacles({ isRunning, streams, allowance, room }: DeviceReportParts, n
 }
 
 function whyBehind({ telemetry, snapshot, device, behindAfter }: Knowledge, { as, atMs, askedMs }: Due): string {
-  if (telemetry.spans.length === 0) {
+  if (telemetry.covered.length === 0) {
     return askedMs === null ? 'It was never asked yet.' : 'It was asked, and nothing of it is proven yet.';
   }
   const named = namedAtTheEnd(snapshot.status.gaps);

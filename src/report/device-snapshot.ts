@@ -3,10 +3,10 @@
  * over a device, as there may be ten thousand of them.
  */
 
+import { coverageOf, coveredShare, emptyByListing, wantedOf } from '../core/device-coverage.ts';
 import type { DeviceFilter } from '../core/filter.ts';
-import { coveredShare, holdingsOf, toldEmpty, wantedOf } from '../core/holdings.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
-import type { HeldNow } from '../core/state/telemetry.ts';
+import type { CoverageNow } from '../core/state/telemetry.ts';
 import type { DeviceStatus, FreshnessStatus, GapSum, StatusGap } from '../core/status.ts';
 import { formatExact } from '../core/time.ts';
 import type { Horizon } from '../ingest/context.ts';
@@ -37,24 +37,24 @@ export interface DeviceSnapshot {
 export function snapshotDevice(
   { filter, horizon, openSeconds }: DeviceView,
   device: KnownDevice,
-  held: HeldNow,
+  held: CoverageNow,
 ): DeviceSnapshot {
-  const { spans, gaps } = held;
+  const { covered, gaps } = held;
   const wanted = wantedOf(device, { from: horizon.wantedFrom, to: limitFor(horizon, held) });
   const isExcluded = filter.excludes(device.record);
-  const told = toldEmpty(device, held);
-  const holdings = holdingsOf({ ...device, isExcluded }, { spans, gaps, told, openSeconds }, wanted);
+  const listedEmpty = emptyByListing(device, held);
+  const coverage = coverageOf({ ...device, isExcluded }, { covered, gaps, listedEmpty, openSeconds }, wanted);
   return {
     isExcluded,
     isGone: device.goneSinceMs !== null,
-    share: coveredShare(spans, wanted, told),
+    share: coveredShare(covered, wanted, listedEmpty),
     status: {
       device_id: device.record.deviceId,
       device_name: device.name,
-      state: holdings.state,
-      lag_seconds: spans.length === 0 ? null : holdings.lagSeconds,
-      covered: spans.map(({ from, to }) => [formatExact(from), formatExact(to)] as const),
-      gaps: holdings.holes,
+      state: coverage.state,
+      lag_seconds: covered.length === 0 ? null : coverage.lagSeconds,
+      covered: covered.map(({ from, to }) => [formatExact(from), formatExact(to)] as const),
+      gaps: coverage.holes,
     },
   };
 }
@@ -62,7 +62,7 @@ export function snapshotDevice(
 /** What is kept of a snapshot where thousands are kept. */
 export function toSummary(
   { record, name }: KnownDevice,
-  held: HeldNow,
+  held: CoverageNow,
   { status, share }: DeviceSnapshot,
 ): DeviceSummary {
   return {

@@ -9,12 +9,12 @@
  */
 import { repeat } from '../core/async.ts';
 import { holesIn } from '../core/coverage.ts';
+import { emptyByListing } from '../core/device-coverage.ts';
 import { beatingClock, type Pulse } from '../core/heartbeats.ts';
-import { toldEmpty } from '../core/holdings.ts';
 import { type Intervals, lengthNs, subtract } from '../core/intervals.ts';
 import type { Clock } from '../core/ports.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
-import { type HeldNow, NOTHING_HELD } from '../core/state/telemetry.ts';
+import { type CoverageNow, NOTHING_COVERED } from '../core/state/telemetry.ts';
 import type { DeviceFigures, FleetFigures } from '../core/status.ts';
 import { DAY_NS, maxNs, SECOND_MS, SECOND_NS } from '../core/time.ts';
 import type { Horizon, SyncContext, SyncSettings } from '../ingest/context.ts';
@@ -74,7 +74,7 @@ const BETWEEN = { times: 20, leastMs: SECOND_MS, mostMs: 15 * SECOND_MS };
 /** A scan in progress. */
 interface Scan {
   readonly devices: readonly KnownDevice[];
-  readonly held: ReadonlyMap<string, HeldNow>;
+  readonly held: ReadonlyMap<string, CoverageNow>;
   readonly tally: FleetTally;
   readonly listing: DeviceSummary[];
   readonly beganMs: number;
@@ -130,7 +130,7 @@ function beginScan({ parts, listed }: ScannerState): Scan | null {
   const horizon = horizonNow(parts.context);
   if (horizon === null) return null;
   const devices = store.devices();
-  const held = store.heldOfAll();
+  const held = store.coverageOfAll();
   const tally = createFleetTally({ settings, horizon, openSeconds: openSeconds(parts), listed });
   return { devices, held, tally, listing: [], at: 0, beganMs, workedMs: clock.monoMs() - beganMs };
 }
@@ -142,7 +142,7 @@ function continueScan(state: ScannerState, scan: Scan, mostMs: number): boolean 
   while (scan.at < scan.devices.length && clock.monoMs() - beganMs < mostMs) {
     const device = scan.devices[scan.at];
     if (device !== undefined) {
-      const held = scan.held.get(device.record.deviceId) ?? NOTHING_HELD;
+      const held = scan.held.get(device.record.deviceId) ?? NOTHING_COVERED;
       scan.listing.push(toSummary(device, held, scan.tally.add(device, held)));
     }
     scan.at += 1;
@@ -176,7 +176,7 @@ async function scanSlowly(state: ScannerState, napping: Clock, signal: AbortSign
 /** Adds the devices up, one after the other. */
 interface FleetTally {
   /** @returns its snapshot. */
-  add(device: KnownDevice, held: HeldNow): DeviceSnapshot;
+  add(device: KnownDevice, held: CoverageNow): DeviceSnapshot;
   /** For the metrics, and for the status report. */
   sum(): { readonly figures: FleetFigures; readonly sums: DeviceSums };
 }
@@ -184,7 +184,7 @@ interface FleetTally {
 /** A device while it is added up. */
 interface Seen {
   readonly device: KnownDevice;
-  readonly held: HeldNow;
+  readonly held: CoverageNow;
   readonly snapshot: DeviceSnapshot;
 }
 
@@ -261,7 +261,7 @@ function createFleetTally({ settings, horizon, openSeconds, listed: most }: Tall
 /** What of the last day is not held, as far as it can be. */
 function lastDayOpen({ device, held }: Seen, horizon: Horizon): Intervals {
   const from = maxNs(horizon.limit - DAY_NS, horizon.wantedFrom);
-  return subtract(holesIn({ from, to: limitFor(horizon, held) }, held.spans), toldEmpty(device, held));
+  return subtract(holesIn({ from, to: limitFor(horizon, held) }, held.covered), emptyByListing(device, held));
 }
 
 /** Nearest-rank percentiles. */

@@ -14,7 +14,7 @@
  */
 import { createTurns } from '../core/async.ts';
 import { coveredIntervals } from '../core/coverage.ts';
-import { toldEmpty, wantedOf } from '../core/holdings.ts';
+import { emptyByListing, wantedOf } from '../core/device-coverage.ts';
 import { union } from '../core/intervals.ts';
 import type { KnownAlert } from '../core/lines/fact-lines.ts';
 import type { DeviceReport } from '../core/page-facts.ts';
@@ -37,7 +37,7 @@ import type { Clock } from '../core/ports.ts';
 import type { ArchiveWalker, WalkSpan } from '../core/state/archive.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Store } from '../core/state/state.ts';
-import { NOTHING_HELD } from '../core/state/telemetry.ts';
+import { NOTHING_COVERED } from '../core/state/telemetry.ts';
 import { shortened } from '../core/text.ts';
 import { DAY_MS, DAY_NS, type EpochMs, formatExact, maxNs, minNs, msToNs, SECOND_MS } from '../core/time.ts';
 import type { Horizon } from '../ingest/context.ts';
@@ -155,10 +155,10 @@ function createListing(parts: TimedParts): () => readonly DeviceSummary[] {
 }
 
 /** Lists all devices at once: ten thousand of them take a part of a second. */
-function listDevices(view: DeviceView, store: Pick<Store, 'devices' | 'heldOfAll'>): readonly DeviceSummary[] {
-  const held = store.heldOfAll();
+function listDevices(view: DeviceView, store: Pick<Store, 'devices' | 'coverageOfAll'>): readonly DeviceSummary[] {
+  const held = store.coverageOfAll();
   return store.devices().map((device) => {
-    const of = held.get(device.record.deviceId) ?? NOTHING_HELD;
+    const of = held.get(device.record.deviceId) ?? NOTHING_COVERED;
     return toSummary(device, of, snapshotDevice(view, device, of));
   });
 }
@@ -191,8 +191,8 @@ function barOf(parts: TimedParts, { device: { deviceId, state, lagSeconds, newes
   const known = store.device(deviceId);
   // Forgotten since the scan.
   if (known === null) return ' '.repeat(BAR_DAYS);
-  const { spans, late } = store.telemetry(deviceId);
-  const held = union(coveredIntervals(spans), toldEmpty(known, { spans, newestNs }));
+  const { covered, late } = store.telemetry(deviceId);
+  const held = union(coveredIntervals(covered), emptyByListing(known, { covered, newestNs }));
   const whole = wantedOf(known, { from: horizon.wantedFrom, to: limitFor(horizon, { late }) });
   // The newest end is open all the time: of a device that is not behind it is no hole.
   const isFresh = lagSeconds !== null && lagSeconds <= openSeconds(parts);

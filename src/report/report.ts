@@ -3,12 +3,12 @@
  * stands in one sentence. From the state and the parts that run, or, beside them or without them, from the state alone.
  */
 import type { Room } from '../archive/room.ts';
-import { lackStatuses } from '../core/holdings.ts';
+import { lackStatuses } from '../core/device-coverage.ts';
 import type { Schedules } from '../core/ports.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import type { StateFacts } from '../core/state/facts.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
-import { NOTHING_HELD } from '../core/state/telemetry.ts';
+import { NOTHING_COVERED } from '../core/state/telemetry.ts';
 import type {
   AllowanceStatus,
   ArchiveStatus,
@@ -126,8 +126,8 @@ function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean):
 }
 
 function snapshotsOf(store: ReportParts['context']['store'], devices: readonly KnownDevice[], view: DeviceView) {
-  const held = store.heldOfAll();
-  return devices.map((each) => snapshotDevice(view, each, held.get(each.record.deviceId) ?? NOTHING_HELD));
+  const held = store.coverageOfAll();
+  return devices.map((each) => snapshotDevice(view, each, held.get(each.record.deviceId) ?? NOTHING_COVERED));
 }
 
 /** RFC 3339, or nothing. */

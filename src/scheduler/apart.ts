@@ -2,7 +2,7 @@
  * Stretches that were backfilled with an end of their own: an island of the past that somebody wanted, no end of live work
  * that was broken off. What lies between it and what is kept up with is nobody's debt.
  */
-import type { CoveredSpan } from '../core/coverage.ts';
+import type { CoveredRange } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { Store } from '../core/state/state.ts';
 import type { TelemetryState } from '../core/state/telemetry.ts';
@@ -77,13 +77,13 @@ function islandsOf(store: Pick<Facts, 'fact'>): readonly Island[] {
 }
 
 /** What is held of a device but for its islands. */
-function ownSpans(store: Pick<Facts, 'fact'>, { deviceId, spans }: Held): readonly CoveredSpan[] {
+function ownSpans(store: Pick<Facts, 'fact'>, { deviceId, covered }: Held): readonly CoveredRange[] {
   const islands = islandsOf(store).filter(({ isOf }) => isOf(deviceId));
-  if (islands.length === 0) return spans;
-  return spans.filter(({ to }) => !islands.some((island) => island.from < to && to <= island.to));
+  if (islands.length === 0) return covered;
+  return covered.filter(({ to }) => !islands.some((island) => island.from < to && to <= island.to));
 }
 
-type Held = Pick<TelemetryState, 'deviceId' | 'spans'>;
+type Held = Pick<TelemetryState, 'deviceId' | 'covered'>;
 
 /**
  * Where the wanted span of a device begins: what came after the newest that is held stays wanted, however long the

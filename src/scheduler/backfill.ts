@@ -6,7 +6,7 @@
  * it may end anywhere, and the next one goes on where it was.
  */
 
-import type { CoveredSpan } from '../core/coverage.ts';
+import type { CoveredRange } from '../core/coverage.ts';
 import { UserError } from '../core/faults.ts';
 import { type Interval, type Intervals, normalize, subtract } from '../core/intervals.ts';
 import type { Clock } from '../core/ports.ts';
@@ -75,7 +75,7 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
     if (args.from !== 'all') return from;
     const { record } = devices.get(deviceId) ?? { record: null };
     const seenAt = [record?.lastSeenAt ?? null, record?.locationUpdatedAt ?? null];
-    return beginningOfAll({ spans: store.telemetry(deviceId).spans, seenAt, to });
+    return beginningOfAll({ covered: store.telemetry(deviceId).covered, seenAt, to });
   };
   const wanted = (deviceId: string): Interval => ({ from: minNs(fromOf(deviceId), to), to });
   const limitNow = (state: TelemetryState): EpochNs | null => {
@@ -88,11 +88,11 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
     const nowMs = serverClock.nowMs();
     const whole = wanted(deviceId);
     const isTopLeft = isBeside && nowMs - startedMs < LEFT_TO_LIVE_MS;
-    const top = isTopLeft ? (state.spans.at(-1)?.to ?? whole.from) : to;
+    const top = isTopLeft ? (state.covered.at(-1)?.to ?? whole.from) : to;
     const named = store.gaps(deviceId);
     const givenUp = normalize(named.filter(({ reason }) => reason === 'beyond allowance').map(stretchOf));
     return gapsToAsk({
-      spans: state.spans,
+      covered: state.covered,
       // A settle that has grown meanwhile counts.
       wanted: { from: whole.from, to: [to, top, limitNow(state) ?? to].reduce(minNs) },
       resting: normalize(named.filter((gap) => isResting(gap, 'backfill', nowMs)).map(stretchOf)),
@@ -167,7 +167,7 @@ const QUIET_ENDS_NS = 400n * DAY_NS;
 
 /** What is known of how far back a device goes. */
 interface OldestSigns {
-  readonly spans: readonly CoveredSpan[];
+  readonly covered: readonly CoveredRange[];
   /** `last_seen_at` and `location_updated_at`: it was there by then. */
   readonly seenAt: readonly (EpochNs | null)[];
   /** The end of what is asked for. */
@@ -175,20 +175,20 @@ interface OldestSigns {
 }
 
 /** Where `all` begins of a device, as far as is known by now: it moves back with each older reading. */
-function beginningOfAll({ spans, seenAt, to }: OldestSigns): EpochNs {
-  const oldest = oldestReading(spans);
+function beginningOfAll({ covered, seenAt, to }: OldestSigns): EpochNs {
+  const oldest = oldestReading(covered);
   const signs = [to, oldest, ...seenAt].filter((at) => at !== null);
   return maxNs(signs.reduce(minNs) - QUIET_ENDS_NS, 0n);
 }
 
 /** The oldest reading that is held; `null` where none is. */
-export function oldestReading(spans: readonly CoveredSpan[]): EpochNs | null {
-  return spans.find(({ first }) => first !== null)?.first?.at ?? null;
+export function oldestReading(covered: readonly CoveredRange[]): EpochNs | null {
+  return covered.find(({ first }) => first !== null)?.first?.at ?? null;
 }
 
 /** Whether what is held of a stretch has readings in it, as far as the edges of what is held tell. */
-export function hasReadings(spans: readonly CoveredSpan[], { from, to }: Interval): boolean {
-  return spans.some(({ first, last }) => first !== null && last !== null && first.at < to && last.at >= from);
+export function hasReadings(covered: readonly CoveredRange[], { from, to }: Interval): boolean {
+  return covered.some(({ first, last }) => first !== null && last !== null && first.at < to && last.at >= from);
 }
 
 interface PaceSettings {

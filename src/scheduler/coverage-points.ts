@@ -8,8 +8,8 @@
 import { StateFullError } from '../core/archive-room.ts';
 import { repeat } from '../core/async.ts';
 import { holesIn } from '../core/coverage.ts';
+import { coverageOf, emptyByListing, wantedOf } from '../core/device-coverage.ts';
 import { hash64 } from '../core/hash.ts';
-import { holdingsOf, toldEmpty, wantedOf } from '../core/holdings.ts';
 import { coverageLine } from '../core/lines/fact-lines.ts';
 import type { CoveragePoint, KnownDevice, NewCoveragePoint } from '../core/state/inventory.ts';
 import { type EpochNs, MINUTE_MS, MINUTE_NS, maxNs, msToNs, SECOND_MS } from '../core/time.ts';
@@ -103,18 +103,18 @@ function lookAt({ store, settings }: SyncContext, device: KnownDevice, look: Loo
   const { deviceId } = device.record;
   const gaps = store.gaps(deviceId);
   const telemetry = store.telemetry(deviceId);
-  const { spans } = telemetry;
+  const { covered } = telemetry;
   const to = limitFor(horizon, telemetry);
   const isExcluded = settings.filter.excludes(device.record);
-  const told = toldEmpty(device, { spans, newestNs: store.newestNs(deviceId) });
-  if (gaps.length > 0 && holesIn({ from: horizon.wantedFrom, to }, spans).length === 0) store.clearGaps(deviceId);
+  const listedEmpty = emptyByListing(device, { covered, newestNs: store.newestNs(deviceId) });
+  if (gaps.length > 0 && holesIn({ from: horizon.wantedFrom, to }, covered).length === 0) store.clearGaps(deviceId);
   const wanted = wantedOf(device, { from: wantedFrom, to });
-  const holdings = holdingsOf({ ...device, isExcluded }, { spans, gaps, told, openSeconds: mostOpen }, wanted);
+  const coverage = coverageOf({ ...device, isExcluded }, { covered, gaps, listedEmpty, openSeconds: mostOpen }, wanted);
   const isRead = !isExcluded && device.goneSinceMs === null;
   // The coverage limit when it was listed first: what ends below it was never covered up to the present.
   const firstLimit = to - (atNs - msToNs(device.firstListedMs)) - CLOCK_SLACK_NS;
-  const watermarkNs = isRead && holdings.coveredTo >= firstLimit ? holdings.coveredTo : null;
-  return { ...holdings, watermarkNs };
+  const watermarkNs = isRead && coverage.coveredTo >= firstLimit ? coverage.coveredTo : null;
+  return { ...coverage, watermarkNs };
 }
 
 /** Whether there is to be a point. @param nextNs how long after this look the next one comes. */

@@ -2,7 +2,7 @@
  * What the coverage of a device tells the planner: its newest reading, the range that is missing right below it, and what
  * of history is open.
  */
-import { type CoveredSpan, holesIn } from '../core/coverage.ts';
+import { type CoveredRange, holesIn } from '../core/coverage.ts';
 import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract } from '../core/intervals.ts';
 import { DAY_NS, type EpochNs, maxNs, nsToMs } from '../core/time.ts';
 import type { Hole } from './device-outlook.ts';
@@ -20,7 +20,7 @@ export interface DeviceView {
 }
 
 export interface ViewInput {
-  readonly spans: readonly CoveredSpan[];
+  readonly covered: readonly CoveredRange[];
   /** The span that is wanted and can be claimed now. */
   readonly wanted: Interval;
   /** Named gaps that are not worth another try yet. */
@@ -34,12 +34,12 @@ const CATCH_UP_NS = DAY_NS;
 const WEEK_NS = 7n * DAY_NS;
 
 /** Looks at one device. What lies above the newest stretch is no hole: the next live request brings it. */
-export function viewOf({ spans, wanted, resting, named = [] }: ViewInput): DeviceView {
-  const top = spans.at(-1);
+export function viewOf({ covered, wanted, resting, named = [] }: ViewInput): DeviceView {
+  const top = covered.at(-1);
   // Never asked: the newest page comes before any history.
   if (top === undefined) return { newestMs: null, coveredToMs: null, hole: null, open: NOTHING_OPEN };
   const below = { from: wanted.from, to: maxNs(wanted.from, top.from) };
-  const missing = subtract(holesIn(below, spans), resting);
+  const missing = subtract(holesIn(below, covered), resting);
   const newest = missing.at(-1);
   const isCatchingUp =
     newest !== undefined &&
@@ -47,18 +47,18 @@ export function viewOf({ spans, wanted, resting, named = [] }: ViewInput): Devic
     newest.from >= wanted.to - CATCH_UP_NS &&
     // Its live walk was broken off: a device that is quiet by now would not be asked before its sweep.
     intersect(named, [newest]).length === 0 &&
-    spans.some(({ to }) => to === newest.from);
+    covered.some(({ to }) => to === newest.from);
   const hole = isCatchingUp ? newest : null;
   return {
-    newestMs: nsToMs(newestReading(spans) ?? top.to),
+    newestMs: nsToMs(newestReading(covered) ?? top.to),
     coveredToMs: nsToMs(top.to),
     hole: hole === null ? null : { fromMs: nsToMs(hole.from), toMs: nsToMs(hole.to) },
     open: openOf(hole === null ? missing : subtract(missing, [hole]), wanted.to),
   };
 }
 
-function newestReading(spans: readonly CoveredSpan[]): EpochNs | null {
-  return spans.findLast(({ last }) => last !== null)?.last?.at ?? null;
+function newestReading(covered: readonly CoveredRange[]): EpochNs | null {
+  return covered.findLast(({ last }) => last !== null)?.last?.at ?? null;
 }
 
 /** How much of what is missing lies how far back from a time. */

@@ -212,7 +212,7 @@ function isNamedUnreachable({ store }: SyncContext, deviceId: string): boolean {
 /** Names what is open of a device that did not answer while others did, where there is room for a name. */
 function nameUnreachable(context: SyncContext, { deviceId, range }: ScanTask): void {
   try {
-    const gaps = holesIn(range, context.store.telemetry(deviceId).spans);
+    const gaps = holesIn(range, context.store.telemetry(deviceId).covered);
     for (const gap of gaps) nameGap(context, { deviceId, ...gap, reason: 'device unreachable' });
   } catch (error) {
     if (!(error instanceof StateFullError)) throw error;
@@ -257,7 +257,7 @@ function taskFor(planning: Planning, decision: TailDecision | HistoryDecision): 
 
 /** The newest end of a device, or the gap that was left there. */
 function tailRange({ state, view, wanted }: Viewed, { untilMs }: TailDecision): Interval {
-  const newest = state.spans.at(-1);
+  const newest = state.covered.at(-1);
   const dayFrom = maxNs(wanted.to - DAY_NS, wanted.from);
   if (newest !== undefined && view.hole !== null) return { from: msToNs(view.hole.fromMs), to: newest.from };
   // Down to what is held, however long ago that was: one page tells of all that time where there was little.
@@ -276,7 +276,7 @@ function tailAnswer(
   const now = viewDevice(planning, deviceId);
   const hole = now?.view.hole ?? null;
   if (hole === null || !newestOnly) return { newReadings, instantsMs, hole };
-  const to = now?.state.spans.at(-1)?.from ?? 0n;
+  const to = now?.state.covered.at(-1)?.from ?? 0n;
   nameGap(context, { deviceId, from: msToNs(hole.fromMs), to, reason: 'beyond allowance' });
   return { newReadings, instantsMs, hole: null };
 }

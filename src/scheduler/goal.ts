@@ -44,14 +44,14 @@ export function createWantedGoal(context: SyncContext, horizon: Horizon): Goal {
   const { store, serverClock } = context;
   const windows = createLearntWindows(context);
   const gapsOf = (state: TelemetryState, others: Intervals): Intervals => {
-    const { deviceId, spans } = state;
+    const { deviceId, covered } = state;
     const wanted = { from: horizon.wantedFrom, to: maxNs(limitFor(horizon, state), horizon.wantedFrom) };
     const nowMs = serverClock.nowMs();
     const resting = store.gaps(deviceId).filter((gap) => isResting(gap, 'first-history', nowMs));
     // A plan that has grown opens what it hid.
     const hiddenTo = planEdge(windowRules(windows));
     const rests = normalize(resting.map((gap) => restOf(gap, hiddenTo)));
-    return gapsToAsk({ spans, wanted, resting: rests, others });
+    return gapsToAsk({ covered, wanted, resting: rests, others });
   };
   return {
     covers: () => true,
@@ -73,15 +73,15 @@ export function createWantedGoal(context: SyncContext, horizon: Horizon): Goal {
   };
 }
 
-interface WantedGaps extends Pick<ViewInput, 'spans' | 'wanted' | 'resting'> {
+interface WantedGaps extends Pick<ViewInput, 'covered' | 'wanted' | 'resting'> {
   /** Ranges that somebody else asks for. */
   readonly others: Intervals;
 }
 
 /** The gaps that are worth a request now, ascending. */
-export function gapsToAsk({ spans, wanted, resting, others }: WantedGaps): Intervals {
+export function gapsToAsk({ covered, wanted, resting, others }: WantedGaps): Intervals {
   if (wanted.from >= wanted.to) return [];
-  return subtract(subtract(holesIn(wanted, spans), resting), others);
+  return subtract(subtract(holesIn(wanted, covered), resting), others);
 }
 
 const REACH_NS: Readonly<Record<Reach, bigint | null>> = { day: DAY_NS, week: 7n * DAY_NS, rest: null };

@@ -292,14 +292,14 @@ export function viewDevice({ parts, asked }: Planning, deviceId: string): Viewed
   const named = rangesOf(({ retryAtMs }) => retryAtMs <= nowMs);
   const from = goesOnFrom(store, state, horizon.wantedFrom);
   const wanted = { from, to: maxNs(limitFor(horizon, state), from) };
-  return { state, wanted, view: viewOf({ spans: state.spans, wanted, resting, named }) };
+  return { state, wanted, view: viewOf({ covered: state.covered, wanted, resting, named }) };
 }
 
 /** What the daemon asks for by itself; above what is held it may wait for a sign of life, or an idle poll. */
 function ownRanges(now: Viewed | null): Intervals {
   if (now === null) return [];
   const { from, to } = now.wanted;
-  return normalize([{ from, to: minNs(now.state.spans.at(-1)?.to ?? from, to) }]);
+  return normalize([{ from, to: minNs(now.state.covered.at(-1)?.to ?? from, to) }]);
 }
 
 /** What is open of a device in a lane: of its own history, and of the goal there. */
@@ -326,7 +326,7 @@ export function nextPiece(
 
 /** A range of a device's own history, below its newest end. */
 function reachRange({ state, view, wanted }: Viewed, reach: Reach): Interval {
-  const newest = state.spans.at(-1);
+  const newest = state.covered.at(-1);
   const to = view.hole !== null ? msToNs(view.hole.fromMs) : (newest?.from ?? wanted.from);
   const back = reach === 'day' ? DAY_NS : WEEK_NS;
   const from = reach === 'rest' ? wanted.from : maxNs(wanted.to - back, wanted.from);

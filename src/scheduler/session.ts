@@ -202,7 +202,7 @@ function takeFailure({ context, outage, standing }: SessionParts, stream: Stream
     return;
   }
   if (!(error instanceof ApiFault) || endsSession(error)) throw error;
-  context.workspaceUntold();
+  context.workspaceUnknown();
   context.observe({ type: 'stream-failed', stream, message: error.message });
   noteFailed(standing, { lane: 'inventory', fault: error, isService: true, atMs: context.clock.monoMs() });
   outage.note(error);

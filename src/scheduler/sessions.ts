@@ -60,13 +60,13 @@ export async function runDaemon(parts: DaemonParts, signal: AbortSignal): Promis
 
 async function holdSessions(parts: DaemonParts, signal: AbortSignal): Promise<never> {
   const { key, standing, context } = parts;
-  const { observe, workspaceUntold, clock, random } = context;
+  const { observe, workspaceUnknown, clock, random } = context;
   for (let refusals = 1; ; refusals += 1) {
     const { end, wasAnswered } = await oneSession(parts, signal);
     if (wasAnswered) refusals = 1;
     if (end !== 'key exchanged') {
       const waitMs = backoffMs({ failures: refusals, policy: HOLD, random, askedMs: end.facts.waitMs ?? 0 });
-      workspaceUntold();
+      workspaceUnknown();
       observe({ type: 'key-refused', message: refusalWords(end), waitMs });
       standing.refusal = end;
       const untilMs = clock.monoMs() + waitMs;

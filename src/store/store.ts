@@ -28,7 +28,7 @@ import { createGaps, createMissedOverlaps, createRereads } from './device/gaps.t
 import { createAlerts, createInventory } from './device/inventory.ts';
 import {
   commitPage,
-  createHeldOfAll,
+  createCoverageOfAll,
   dropMemory,
   newestNs,
   prepareTelemetry,
@@ -143,7 +143,7 @@ interface Parts {
   readonly gaps: ReturnType<typeof createGaps>;
   readonly overlaps: ReturnType<typeof createMissedOverlaps>;
   readonly rereads: ReturnType<typeof createRereads>;
-  readonly heldOfAll: TelemetryStore['heldOfAll'];
+  readonly coverageOfAll: TelemetryStore['coverageOfAll'];
   readonly workspace: ReturnType<typeof createWorkspace>;
   readonly inventory: InventoryStore;
   readonly alerts: AlertStore;
@@ -179,7 +179,7 @@ function prepareParts(db: Database.Database, path: string, nowMs: StoreOptions['
     gaps,
     overlaps,
     rereads: createRereads(db),
-    heldOfAll: createHeldOfAll(db, () => gaps.gaps()),
+    coverageOfAll: createCoverageOfAll(db, () => gaps.gaps()),
     workspace: createWorkspace(facts, { archive, path }),
     inventory: createInventory(db, archive, telemetry),
     alerts: createAlerts(db, archive),
@@ -210,7 +210,7 @@ function telemetryPort(parts: Parts, write: Writer): TelemetryStore {
   });
   return {
     telemetry: (deviceId) => telemetryState(telemetry, deviceId),
-    heldOfAll: parts.heldOfAll,
+    coverageOfAll: parts.coverageOfAll,
     newestNs: (deviceId) => newestNs(telemetry, deviceId),
     held: (deviceId, from, to) => ({
       lines: archive.linesAround(deviceId, from, to),

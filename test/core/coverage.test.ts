@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
-  addSpan,
-  type CoveredSpan,
+  addRange,
+  type CoveredRange,
   coveredIntervals,
   type Edge,
   holesIn,
@@ -25,7 +25,7 @@ const anyStretches = fc.array(
 const edgeAt = (at: number): Edge => ({ at: BigInt(at), digest: `of ${at}` });
 
 /** The stretch as a judged page would prove it: with the oldest and the newest reading that lies in it. */
-function provenOf({ from, to }: { from: bigint; to: bigint }, readings: ReadonlySet<number>): CoveredSpan {
+function provenOf({ from, to }: { from: bigint; to: bigint }, readings: ReadonlySet<number>): CoveredRange {
   const inside = [...readings].filter((at) => from <= BigInt(at) && BigInt(at) < to).sort((a, b) => a - b);
   const [first, last] = [inside[0], inside.at(-1)];
   return {
@@ -36,16 +36,16 @@ function provenOf({ from, to }: { from: bigint; to: bigint }, readings: Readonly
   };
 }
 
-const addAll = (spans: readonly CoveredSpan[]): readonly CoveredSpan[] =>
-  spans.reduce<readonly CoveredSpan[]>((held, span) => addSpan(held, span), []);
+const addAll = (covered: readonly CoveredRange[]): readonly CoveredRange[] =>
+  covered.reduce<readonly CoveredRange[]>((held, span) => addRange(held, span), []);
 
 describe('adding a proven stretch', () => {
   test('holds exactly the instants that were added, ascending and disjoint, none touching', () => {
     fc.assert(
       fc.property(anyStretches, (stretches) => {
-        const spans = addAll(stretches.map(bare));
-        expect(instantsOf(spans)).toEqual(instantsOf(stretches));
-        expect(coveredIntervals(spans)).toEqual(spans.map(({ from, to }) => ({ from, to })));
+        const covered = addAll(stretches.map(bare));
+        expect(instantsOf(covered)).toEqual(instantsOf(stretches));
+        expect(coveredIntervals(covered)).toEqual(covered.map(({ from, to }) => ({ from, to })));
       }),
     );
   });
@@ -53,8 +53,8 @@ describe('adding a proven stretch', () => {
   test('keeps at the edges of each span the oldest and the newest reading that lies in it', () => {
     fc.assert(
       fc.property(anyStretches, anyReadings, (stretches, readings) => {
-        const spans = addAll(stretches.map((stretch) => provenOf(stretch, readings)));
-        expect(spans).toEqual(spans.map((span) => provenOf(span, readings)));
+        const covered = addAll(stretches.map((stretch) => provenOf(stretch, readings)));
+        expect(covered).toEqual(covered.map((span) => provenOf(span, readings)));
       }),
       { numRuns: 300 },
     );
@@ -69,7 +69,7 @@ describe('adding a proven stretch', () => {
     );
     fc.assert(
       fc.property(shuffled, anyReadings, ([stretches, otherwise], readings) => {
-        const proven = (list: typeof stretches): CoveredSpan[] => list.map((stretch) => provenOf(stretch, readings));
+        const proven = (list: typeof stretches): CoveredRange[] => list.map((stretch) => provenOf(stretch, readings));
         expect(addAll(proven(otherwise))).toEqual(addAll(proven(stretches)));
       }),
     );
@@ -82,19 +82,19 @@ describe('adding a proven stretch', () => {
       [7, 7],
       [8, 6],
     ] as const)
-      expect(addSpan(held, bare(between(from, to)))).toBe(held);
+      expect(addRange(held, bare(between(from, to)))).toBe(held);
   });
 
   test('a stretch that touches two spans makes them one, one that leaves a nanosecond does not', () => {
     const held = [bare(between(0, 5)), bare(between(9, 12))];
-    expect(addSpan(held, bare(between(5, 9)))).toEqual([bare(between(0, 12))]);
-    expect(addSpan(held, bare(between(6, 9)))).toEqual([bare(between(0, 5)), bare(between(6, 12))]);
+    expect(addRange(held, bare(between(5, 9)))).toEqual([bare(between(0, 12))]);
+    expect(addRange(held, bare(between(6, 9)))).toEqual([bare(between(0, 5)), bare(between(6, 12))]);
   });
 
   test('a span without readings takes the edges of its neighbour', () => {
     const low = { ...between(0, 5), first: edgeAt(1), last: edgeAt(3) };
-    expect(addSpan([low], bare(between(5, 9)))).toEqual([{ ...low, to: 9n }]);
-    expect(addSpan([bare(between(5, 9))], low)).toEqual([{ ...low, to: 9n }]);
+    expect(addRange([low], bare(between(5, 9)))).toEqual([{ ...low, to: 9n }]);
+    expect(addRange([bare(between(5, 9))], low)).toEqual([{ ...low, to: 9n }]);
   });
 });
 
@@ -137,14 +137,14 @@ describe('the anchors of a hole', () => {
   test('every hole of a coverage has the anchors of the spans around it', () => {
     fc.assert(
       fc.property(anyStretches, anyReadings, (stretches, readings) => {
-        const spans = addAll(stretches.map((stretch) => provenOf(stretch, readings)));
-        for (const hole of holesIn(between(0, SPACE), spans)) {
+        const covered = addAll(stretches.map((stretch) => provenOf(stretch, readings)));
+        for (const hole of holesIn(between(0, SPACE), covered)) {
           const held = [...readings].filter(
-            (at) => at < hole.from && spans.some(({ from, to }) => from <= at && at < to),
+            (at) => at < hole.from && covered.some(({ from, to }) => from <= at && at < to),
           );
-          const above = spans.find(({ from }) => from >= hole.to);
+          const above = covered.find(({ from }) => from >= hole.to);
           const far = held.length === 0 ? null : edgeAt(Math.max(...held));
-          expect(overlapsOf(hole, spans)).toEqual({ near: above?.first ?? null, far });
+          expect(overlapsOf(hole, covered)).toEqual({ near: above?.first ?? null, far });
         }
       }),
     );

@@ -178,7 +178,7 @@ describe('a reading', () => {
     const none = memory.compose({ readings: [whole], proven, filter: filterOf({ excludeSensors: ['*'] }) });
     expect([all, some, none].map(({ lines }) => lines.length)).toEqual([2, 1, 0]);
     for (const landing of [some, none]) {
-      expect(landing.spans).toEqual(all.spans);
+      expect(landing.covered).toEqual(all.covered);
       expect(landing.rejected).toEqual([]);
     }
   });
@@ -193,7 +193,7 @@ describe('a sensor that is written again', () => {
     expect([out.lines.length, out.newReadings]).toEqual([1, 1]);
     const again = { ...filterOf({}), wasLeftOut: (name: string) => name === 'rssi' };
     const back = memory.compose({ readings, filter: again });
-    expect(back).toMatchObject({ newReadings: 0, spans: out.spans });
+    expect(back).toMatchObject({ newReadings: 0, covered: out.covered });
     expect(back.lines).toHaveLength(2);
     expect(back.late).toBeUndefined();
     expect(back.daySums.map(({ readings: count, points }) => [count, points])).toEqual([[0, 2]]);

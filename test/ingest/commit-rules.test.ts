@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { CoveredSpan } from '../../src/core/coverage.ts';
+import type { CoveredRange } from '../../src/core/coverage.ts';
 import { hash64 } from '../../src/core/hash.ts';
 import { readingDigest } from '../../src/core/lines/points.ts';
 import type { JsonValue, Reading } from '../../src/core/records.ts';
@@ -215,10 +215,10 @@ describe('a landing', () => {
 
   test('moves the coverage by what the page proves, and by nothing else', () => {
     const memory = createMemory();
-    expect(memory.land({ readings: [reading(5)] }).spans).toEqual([]);
+    expect(memory.land({ readings: [reading(5)] }).covered).toEqual([]);
     const proven = { from: at(0), to: at(10), first: edgeOf(reading(5)), last: edgeOf(reading(5)) };
-    expect(memory.land({ readings: [reading(5)], proven }).spans).toEqual([proven]);
-    expect(memory.land({ readings: [reading(20)] }).spans).toEqual([proven]);
+    expect(memory.land({ readings: [reading(5)], proven }).covered).toEqual([proven]);
+    expect(memory.land({ readings: [reading(20)] }).covered).toEqual([proven]);
   });
 
   test('counts a reading inside covered time as new when it was not seen before', () => {
@@ -370,7 +370,7 @@ test('the extent of a page goes from its oldest to its newest reading, whatever 
 
 const valueAt = (at: bigint, value: number): Reading => ({ recordedAt: at, values: [['t', value]] });
 const edge = (of: Reading) => ({ at: of.recordedAt, digest: readingDigest(of) });
-const span = (first: Reading, last: Reading): CoveredSpan => ({
+const span = (first: Reading, last: Reading): CoveredRange => ({
   from: first.recordedAt,
   to: last.recordedAt + 1n,
   first: edge(first),
@@ -378,16 +378,16 @@ const span = (first: Reading, last: Reading): CoveredSpan => ({
 });
 
 describe('the readings of a page without the edges of what is held', () => {
-  const spans = [span(valueAt(100n, 1), valueAt(200n, 2)), span(valueAt(400n, 3), valueAt(400n, 4))];
+  const covered = [span(valueAt(100n, 1), valueAt(200n, 2)), span(valueAt(400n, 3), valueAt(400n, 4))];
 
   test('lack those that are held at an edge, whichever it is', () => {
     const page = [valueAt(500n, 9), valueAt(400n, 4), valueAt(400n, 3), valueAt(300n, 9), valueAt(200n, 2)];
-    expect(withoutEdges(page, spans)).toEqual([page[0], page[3]]);
+    expect(withoutEdges(page, covered)).toEqual([page[0], page[3]]);
   });
 
   test('keep what has the time of an edge and other values', () => {
     const page = [valueAt(400n, 5), valueAt(200n, 1)];
-    expect(withoutEdges(page, spans)).toBe(page);
+    expect(withoutEdges(page, covered)).toBe(page);
   });
 
   test('keep all where nothing is held', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { addSpan, type CoveredSpan } from '../../src/core/coverage.ts';
+import { addRange, type CoveredRange } from '../../src/core/coverage.ts';
 import type { Intervals } from '../../src/core/intervals.ts';
 import type { Reading } from '../../src/core/records.ts';
 import { type LateRecord, NEVER_LATE } from '../../src/core/state/telemetry.ts';
@@ -90,7 +90,7 @@ describe('what was claimed too early', () => {
     const state = memory.state();
     const landing = composeWithdrawal(state, at(60), NOW_MS);
     expect(landing).toMatchObject({ revision: state.revision, lines: [], sideLines: [], daySums: [], newReadings: 0 });
-    expect(landing.spans).toEqual([{ ...span, to: at(60), last: edgeOf(a) }]);
+    expect(landing.covered).toEqual([{ ...span, to: at(60), last: edgeOf(a) }]);
   });
 });
 
@@ -99,21 +99,21 @@ describe('claims', () => {
   const input = { proven, answeredAtMs: NOW_MS, readings: [], settleMs: 2 * MINUTE_MS };
 
   test('stay as proven where nothing is late', () => {
-    expect(coverageAfter({ ...input, state: { spans: [], late: NEVER_LATE } }, [])).toEqual({ spans: [proven] });
+    expect(coverageAfter({ ...input, state: { covered: [], late: NEVER_LATE } }, [])).toEqual({ covered: [proven] });
   });
 
   test('are taken back by a late reading to what the longer settle allows', () => {
-    const { spans, late: found } = coverageAfter(
-      { ...input, state: { spans: [], late: NEVER_LATE } },
+    const { covered, late: found } = coverageAfter(
+      { ...input, state: { covered: [], late: NEVER_LATE } },
       late(8 * MINUTE_MS),
     );
-    expect(spans.map(({ to }) => to)).toEqual([coverageLimit(NOW_MS, 8 * MINUTE_MS)]);
+    expect(covered.map(({ to }) => to)).toEqual([coverageLimit(NOW_MS, 8 * MINUTE_MS)]);
     expect(found?.record.settleMs).toBe(8 * MINUTE_MS);
   });
 
   test('reach no further than the settle of the device, though the page was asked for under a shorter one', () => {
-    const state = { spans: [], late: record(8 * MINUTE_MS) };
-    expect(coverageAfter({ ...input, state }, []).spans.map(({ to }) => to)).toEqual([
+    const state = { covered: [], late: record(8 * MINUTE_MS) };
+    expect(coverageAfter({ ...input, state }, []).covered.map(({ to }) => to)).toEqual([
       coverageLimit(NOW_MS, 8 * MINUTE_MS),
     ]);
   });
@@ -138,8 +138,8 @@ describe('a landing', () => {
       record: { readings: 1, worstMs: 330 * SECOND_MS, settleMs: 6 * MINUTE_MS },
     });
     // Six minutes and a second before the answer.
-    expect(memory.state().spans.map(({ to }) => to)).toEqual([at(580 - 361)]);
-    expect(memory.state().spans[0]?.last).toEqual(edgeOf(reading(100)));
+    expect(memory.state().covered.map(({ to }) => to)).toEqual([at(580 - 361)]);
+    expect(memory.state().covered[0]?.last).toEqual(edgeOf(reading(100)));
   });
 
   test('counts neither what is held, nor what is new outside of covered time, nor what the page itself proves', () => {
@@ -159,7 +159,7 @@ describe('a landing', () => {
 });
 
 /** A stretch told in quarters of an hour, moved by some nanoseconds. */
-const quarters = (from: number, to: number, offset = 0n): CoveredSpan =>
+const quarters = (from: number, to: number, offset = 0n): CoveredRange =>
   bare({ from: (BigInt(from) * HOUR_NS) / 4n + offset, to: (BigInt(to) * HOUR_NS) / 4n + offset });
 
 test('an hour has its number and its beginning', () => {
@@ -202,17 +202,17 @@ describe('the hours to write', () => {
     );
     fc.assert(
       fc.property(anySpans, (stretches) => {
-        let spans: readonly CoveredSpan[] = [];
+        let covered: readonly CoveredRange[] = [];
         let written: Intervals = [];
         const told: number[] = [];
         for (const stretch of stretches) {
-          spans = addSpan(spans, stretch);
-          const outcome = hoursToWrite(spans, written);
+          covered = addRange(covered, stretch);
+          const outcome = hoursToWrite(covered, written);
           told.push(...outcome.hours);
           written = outcome.written;
         }
         const whole = Array.from({ length: 12 }, (_, hour) => hour).filter((hour) =>
-          spans.some(({ from, to }) => from <= hourStart(hour) && hourStart(hour + 1) <= to),
+          covered.some(({ from, to }) => from <= hourStart(hour) && hourStart(hour + 1) <= to),
         );
         expect(told.toSorted((a, b) => a - b)).toEqual(whole);
         expect([...instantsOf(written)]).toEqual(whole);
@@ -223,18 +223,18 @@ describe('the hours to write', () => {
 
 const never = () => false;
 const always = () => true;
-const EMPTY = { spans: [bare({ from: at(-7200), to: at(100) })], hoursWritten: [] };
+const EMPTY = { covered: [bare({ from: at(-7200), to: at(100) })], hoursWritten: [] };
 
 /** A page that proves nothing of its readings: they are too young, say. */
 const page = (...readings: Reading[]) => ({ readings, proven: null });
 
 describe('what was called empty while nothing was held of a device', () => {
   test('is taken back with the first reading that it shows', () => {
-    expect(withoutUnverified(EMPTY, page(reading(120)), never).spans).toEqual([]);
+    expect(withoutUnverified(EMPTY, page(reading(120)), never).covered).toEqual([]);
   });
 
   test('is taken back above it as well: a page of history tells nothing of what is newer', () => {
-    expect(withoutUnverified(EMPTY, page(reading(-9000)), never).spans).toEqual([]);
+    expect(withoutUnverified(EMPTY, page(reading(-9000)), never).covered).toEqual([]);
   });
 
   test('stays where no reading came', () => {
@@ -244,7 +244,7 @@ describe('what was called empty while nothing was held of a device', () => {
   test('stays where a reading was held, which the answers had to show', () => {
     const held = {
       ...EMPTY,
-      spans: [...EMPTY.spans, { ...bare({ from: at(200), to: at(300) }), last: edgeOf(reading(250)) }],
+      covered: [...EMPTY.covered, { ...bare({ from: at(200), to: at(300) }), last: edgeOf(reading(250)) }],
     };
     expect(withoutUnverified(held, page(reading(320)), never)).toBe(held);
   });
@@ -255,7 +255,7 @@ describe('what was called empty while nothing was held of a device', () => {
     expect(
       withoutUnverified(EMPTY, { ...page(reading(120)), proven: bare({ from: at(100), to: at(110) }) }, always),
     ).toBe(EMPTY);
-    expect(withoutUnverified(EMPTY, { ...page(reading(120)), proven }, always).spans).toEqual([]);
+    expect(withoutUnverified(EMPTY, { ...page(reading(120)), proven }, always).covered).toEqual([]);
   });
 
   test('is told anew by its hours, unless something was archived of them', () => {

@@ -79,7 +79,7 @@ describe('whatever the habits of the service', () => {
     fc.assert(
       fc.property(anyScene, anyHabits, (scene, habits) => {
         const walked = walkAll(scene, createService(scene.readings, habits), patience(scene));
-        expect(walked.spans.map(({ from, to }) => ({ from, to }))).toEqual([scene.wanted]);
+        expect(walked.covered.map(({ from, to }) => ({ from, to }))).toEqual([scene.wanted]);
       }),
       { numRuns: 1500 },
     );
@@ -98,9 +98,9 @@ describe('whatever the habits of the service', () => {
   test('what is held in the end has readings at its edges that lie in it, so that what follows can be held against them', () => {
     fc.assert(
       fc.property(anyScene, anyHabits, (scene, habits) => {
-        const { spans } = walkAll(scene, createService(scene.readings, habits), patience(scene));
+        const { covered } = walkAll(scene, createService(scene.readings, habits), patience(scene));
         const inside = scene.readings.filter(({ recordedAt }) => recordedAt < scene.wanted.to).map(edgeOf);
-        for (const { first, last } of spans) {
+        for (const { first, last } of covered) {
           for (const edge of [first, last]) if (edge !== null) expect(inside).toContainEqual(edge);
           expect(first === null || last === null || first.at <= last.at).toBe(true);
         }
@@ -178,7 +178,7 @@ test('a service that lies where the rules can tell never makes a walk claim what
     fc.property(anyScene, anyHabits, anyLies, (scene, habits, lies) => {
       // A chain of cursors whose end was a lie begins anew, as often as it has pages.
       const walked = walkAll(scene, lyingService(scene, habits, lies), patience(scene) ** 2);
-      expect(walked.spans.map(({ from, to }) => ({ from, to }))).toEqual([scene.wanted]);
+      expect(walked.covered.map(({ from, to }) => ({ from, to }))).toEqual([scene.wanted]);
     }),
     { numRuns: 1500 },
   );
@@ -195,7 +195,7 @@ describe('reaching back', () => {
         const plain = walkAll(scene, service, patience(scene));
         const walked = walkAll(reaching(scene), service, patience(scene));
         expect(walked.requests).toBeLessThanOrEqual(plain.requests);
-        expect(walked.spans).toEqual(plain.spans);
+        expect(walked.covered).toEqual(plain.covered);
         if (walked.served.size > plain.served.size) sawMore += 1;
       }),
       { numRuns: 3000 },
@@ -212,7 +212,7 @@ describe('reaching back', () => {
     const habits = { pageSize: 200, afterIncluded: false, beforeIncluded: false, emptyLastPage: false } as const;
     const service = createService(readings, { ...habits, rounding: 'none' });
     const walked = walkAll({ readings, wanted, held, limits, reachesBack: true }, service, 5);
-    expect([walked.requests, walked.served.size, walked.spans.map(({ to }) => to)]).toEqual([1, 200, [wanted.to]]);
+    expect([walked.requests, walked.served.size, walked.covered.map(({ to }) => to)]).toEqual([1, 200, [wanted.to]]);
   });
 
   test('stops at what is held, and at half of the window that the plan allows', () => {
@@ -255,9 +255,9 @@ describe('what a walk costs', () => {
         const wanted = { from: T0, to: T0 + 1600n * SECOND_NS };
         const limits = { spanNs: null, nowNs: wanted.to + 120n * SECOND_NS, bothBounds: false };
         const service = createService(readings, { ...habits, pageSize: 200 });
-        const { requests, spans } = walkAll({ readings, wanted, held: [], limits }, service, 1000);
+        const { requests, covered } = walkAll({ readings, wanted, held: [], limits }, service, 1000);
         expect(requests).toBeLessThanOrEqual(Math.ceil(readings.length / 196) + 2);
-        expect(spans).toEqual([holdAll(wanted, readings)]);
+        expect(covered).toEqual([holdAll(wanted, readings)]);
       }),
       { numRuns: 100 },
     );
@@ -271,7 +271,7 @@ describe('what a walk costs', () => {
     const habits = { pageSize: 200, afterIncluded: false, beforeIncluded: false, emptyLastPage: false } as const;
     const service = createService([last], { ...habits, rounding: 'none' });
     const walked = walkAll({ readings: [last], wanted, held, limits }, service, 10);
-    expect(walked).toMatchObject({ requests: 1, distrusted: [], spans: [wanted] });
+    expect(walked).toMatchObject({ requests: 1, distrusted: [], covered: [wanted] });
   });
 
   test('is a request for every page of a burst that time cannot pass', () => {
@@ -281,6 +281,6 @@ describe('what a walk costs', () => {
     const habits = { pageSize: 200, afterIncluded: true, beforeIncluded: true, emptyLastPage: false } as const;
     const service = createService(readings, { ...habits, rounding: 'none' });
     const walked = walkAll({ readings, wanted, held: [], limits }, service, 10);
-    expect(walked).toMatchObject({ requests: 5, spans: [wanted] });
+    expect(walked).toMatchObject({ requests: 5, covered: [wanted] });
   });
 });

@@ -2,7 +2,7 @@
  * A naive telemetry service over a list of readings, and a walker that closes the gaps of a coverage with the rules of
  * a walk alone. After every answer the walker holds the rules to their promise: what counts as proven was served.
  */
-import { addSpan, type CoveredSpan, holesIn, overlapsOf } from '../../src/core/coverage.ts';
+import { addRange, type CoveredRange, holesIn, overlapsOf } from '../../src/core/coverage.ts';
 import type { Interval } from '../../src/core/intervals.ts';
 import type { Cursor, Reading, TelemetryPage } from '../../src/core/records.ts';
 import { ceilToSecond, type EpochNs, floorToSecond } from '../../src/core/time.ts';
@@ -57,14 +57,14 @@ export interface Scene {
   /** Ascending. */
   readonly readings: readonly Reading[];
   readonly wanted: Interval;
-  readonly held: readonly CoveredSpan[];
+  readonly held: readonly CoveredRange[];
   readonly limits: WindowLimits;
   /** Whether live requests reach back through what is held. */
   readonly reachesBack?: boolean;
 }
 
 export interface Walked {
-  readonly spans: readonly CoveredSpan[];
+  readonly covered: readonly CoveredRange[];
   readonly requests: number;
   /** All readings that were served. */
   readonly served: ReadonlySet<Reading>;
@@ -73,7 +73,7 @@ export interface Walked {
 }
 
 /** A stretch as it would be held by someone who has seen all its readings. */
-export function holdAll(stretch: Interval, readings: readonly Reading[]): CoveredSpan {
+export function holdAll(stretch: Interval, readings: readonly Reading[]): CoveredRange {
   const inside = readings.filter(({ recordedAt }) => stretch.from <= recordedAt && recordedAt < stretch.to);
   const [first, last] = [inside[0], inside.at(-1)];
   return { ...stretch, first: first ? edgeOf(first) : null, last: last ? edgeOf(last) : null };
@@ -94,10 +94,10 @@ export function walkAll(scene: Scene, service: Service, maxRequests: number): Wa
 type Run = ReturnType<typeof createRun>;
 
 function walkGap(scene: Scene, { gap, run, service }: { gap: Interval; run: Run; service: Service }): void {
-  const { near, far } = overlapsOf(gap, run.spans());
+  const { near, far } = overlapsOf(gap, run.covered());
   const live = gap.to === scene.wanted.to && near === null;
   let empties = 0;
-  const below = scene.reachesBack === true ? run.spans().find(({ to }) => to === gap.from) : undefined;
+  const below = scene.reachesBack === true ? run.covered().find(({ to }) => to === gap.from) : undefined;
   const question = { deviceId: 'd1', gap, near, far, live, reachTo: below?.from ?? null };
   let request: PageRequest | null = requestFor(question, scene.limits);
   while (request !== null) {
@@ -116,7 +116,7 @@ function walkGap(scene: Scene, { gap, run, service }: { gap: Interval; run: Run;
 function createRun({ readings, wanted, held }: Scene, maxRequests: number) {
   const served = new Set<Reading>();
   const distrusted: string[] = [];
-  let spans = held;
+  let covered = held;
   let requests = 0;
   const check = (request: PageRequest, proven: Interval): void => {
     if (proven.from < request.gap.from || proven.to > request.gap.to) throw new Error('claimed beyond what was asked');
@@ -126,8 +126,8 @@ function createRun({ readings, wanted, held }: Scene, maxRequests: number) {
     if (lost.length > 0) throw new Error(`claimed, but ${lost.length} readings were never served`);
   };
   return {
-    nextGap: (): Interval | null => holesIn(wanted, spans).at(-1) ?? null,
-    spans: () => spans,
+    nextGap: (): Interval | null => holesIn(wanted, covered).at(-1) ?? null,
+    covered: () => covered,
     countRequest: (): void => {
       requests += 1;
       if (requests > maxRequests) throw new Error(`more than ${maxRequests} requests`);
@@ -137,8 +137,8 @@ function createRun({ readings, wanted, held }: Scene, maxRequests: number) {
       if (next === 'again') distrusted.push(reason ?? '');
       if (proven === null) return;
       check(request, proven);
-      spans = addSpan(spans, proven);
+      covered = addRange(covered, proven);
     },
-    result: (): Walked => ({ spans, requests, distrusted, served }),
+    result: (): Walked => ({ covered, requests, distrusted, served }),
   };
 }

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { createFilter } from '../../src/core/filter.ts';
 import type { DeviceRecord } from '../../src/core/records.ts';
 import type { KnownDevice } from '../../src/core/state/inventory.ts';
-import { type HeldNow, NEVER_LATE } from '../../src/core/state/telemetry.ts';
+import { type CoverageNow, NEVER_LATE } from '../../src/core/state/telemetry.ts';
 import { HOUR_MS } from '../../src/core/time.ts';
 import { createFleetScanner, type FleetScanner, type FleetScannerParts } from '../../src/report/fleet.ts';
 
@@ -41,16 +41,16 @@ function lookAt(specs: readonly Spec[], costMs = 0, exclude: readonly string[] =
       goneSinceMs: goneSinceMs ?? null,
     }),
   );
-  const held = (id: string): HeldNow => {
+  const held = (id: string): CoverageNow => {
     time.ms += costMs;
     time.longest = Math.max(time.longest, time.ms - time.since);
     const ago = specs.find((spec) => spec.id === id)?.heldToAgoMs ?? null;
     const span = { from: 0n, to: BigInt(NOW_MS - (ago ?? 0)) * NS, first: null, last: null };
-    return { spans: ago === null ? [] : [span], late: NEVER_LATE, gaps: [], newestNs: null };
+    return { covered: ago === null ? [] : [span], late: NEVER_LATE, gaps: [], newestNs: null };
   };
   const look = createFleetScanner({
     context: {
-      store: { devices: () => devices, heldOfAll: () => ({ get: held }) },
+      store: { devices: () => devices, coverageOfAll: () => ({ get: held }) },
       serverClock: { highestPassedMs: () => NOW_MS, passedMs: () => NOW_MS, nowMs: () => NOW_MS },
       settings: {
         history: { kind: 'age', ageMs: 48 * HOUR_MS },

@@ -81,7 +81,7 @@ export const MUTANTS: readonly Mutant[] = [
       {
         file: 'ingest/commit-rules.ts',
         find: '    const outcome = writeReading(writer, reading);',
-        replace: `    if (state.spans.some(({ from, to }) => from <= reading.recordedAt && reading.recordedAt < to)) continue;
+        replace: `    if (state.covered.some(({ from, to }) => from <= reading.recordedAt && reading.recordedAt < to)) continue;
     const outcome = writeReading(writer, reading);`,
       },
     ],

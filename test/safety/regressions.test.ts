@@ -34,10 +34,10 @@ const EVERY_MINUTE: DeviceSpec = { deviceId: 'often', intervalMs: MINUTE_MS };
 async function claimedFalsely(rig: Rig, deviceId: string): Promise<readonly bigint[]> {
   const { missingAt } = await rig.verdict(NOW_MS, { fromNs: 0n });
   const sync = rig.open();
-  const { spans } = sync.context.store.telemetry(deviceId);
+  const { covered } = sync.context.store.telemetry(deviceId);
   sync.close();
   return missingAt
-    .filter((place) => place.deviceId === deviceId && spans.some(({ from, to }) => from <= place.at && place.at < to))
+    .filter((place) => place.deviceId === deviceId && covered.some(({ from, to }) => from <= place.at && place.at < to))
     .map(({ at }) => at);
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { StateFullError } from '../../src/core/archive-room.ts';
-import type { CoveredSpan } from '../../src/core/coverage.ts';
+import type { CoveredRange } from '../../src/core/coverage.ts';
 import type { DeviceRecord } from '../../src/core/records.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs, nsToMs } from '../../src/core/time.ts';
 import type { SyncSettings } from '../../src/ingest/context.ts';
@@ -61,8 +61,8 @@ const mute = (deviceId: string): DeviceRecord => device(deviceId, { lastSeenAt: 
 function cover(state: ScratchStore, deviceId: string, fromMs: number, toMs: number): void {
   const { revision } = state.store.telemetry(deviceId);
   const last = { at: msToNs(toMs) - 1n, digest: 'x' };
-  const span: CoveredSpan = { from: msToNs(fromMs), to: msToNs(toMs), first: null, last };
-  state.store.commitPage(landing({ deviceId, revision, spans: [span] }));
+  const span: CoveredRange = { from: msToNs(fromMs), to: msToNs(toMs), first: null, last };
+  state.store.commitPage(landing({ deviceId, revision, covered: [span] }));
 }
 
 /** Runs the loop for so many minutes; `each` minute something happens before the look. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { CoveredSpan } from '../../src/core/coverage.ts';
+import type { CoveredRange } from '../../src/core/coverage.ts';
 import { lengthNs, normalize, subtract } from '../../src/core/intervals.ts';
 import { DAY_MS, HOUR_MS, msToNs, nsToMs } from '../../src/core/time.ts';
 import { viewOf } from '../../src/scheduler/device-view.ts';
@@ -8,14 +8,14 @@ import { viewOf } from '../../src/scheduler/device-view.ts';
 const NOW = 100 * DAY_MS;
 
 /** A stretch that is held, in ms, with the newest reading in it. */
-function span(fromMs: number, toMs: number, lastMs: number | null = toMs - 1000): CoveredSpan {
+function span(fromMs: number, toMs: number, lastMs: number | null = toMs - 1000): CoveredRange {
   const last = lastMs === null ? null : { at: msToNs(lastMs), digest: 'x' };
   return { from: msToNs(fromMs), to: msToNs(toMs), first: last, last };
 }
 
-function view(spans: readonly CoveredSpan[], { fromMs = NOW - 30 * DAY_MS, resting = [span(0, 0)] } = {}) {
+function view(covered: readonly CoveredRange[], { fromMs = NOW - 30 * DAY_MS, resting = [span(0, 0)] } = {}) {
   const wanted = { from: msToNs(fromMs), to: msToNs(NOW) };
-  return viewOf({ spans, wanted, resting: normalize(resting) });
+  return viewOf({ covered, wanted, resting: normalize(resting) });
 }
 
 describe('what the planner sees of a device', () => {
@@ -63,14 +63,14 @@ describe('what the planner sees of a device', () => {
     fc.assert(
       fc.property(edges, (hours) => {
         const at = hours.toSorted((a, b) => a - b).map((hour) => NOW - 40 * DAY_MS + hour * HOUR_MS);
-        const spans = at.flatMap((fromMs, index) => {
+        const covered = at.flatMap((fromMs, index) => {
           const toMs = at[index + 1];
           return index % 2 === 0 && toMs !== undefined ? [span(fromMs, toMs)] : [];
         });
-        const { hole, open } = view(spans);
-        const top = spans.at(-1);
+        const { hole, open } = view(covered);
+        const top = covered.at(-1);
         const below = { from: msToNs(NOW - 30 * DAY_MS), to: top?.from ?? 0n };
-        const missing = subtract(normalize([below]), normalize(spans));
+        const missing = subtract(normalize([below]), normalize(covered));
         const told = open.day + open.week + open.rest + (hole === null ? 0 : hole.toMs - hole.fromMs);
         expect(told).toBe(nsToMs(lengthNs(missing)));
       }),

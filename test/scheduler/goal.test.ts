@@ -4,16 +4,16 @@ import { DAY_NS } from '../../src/core/time.ts';
 import { gapsToAsk, newestGap } from '../../src/scheduler/goal.ts';
 
 test('the gaps are what is wanted and neither covered, resting nor asked for by others', () => {
-  const spans = [{ from: 20n, to: 30n, first: null, last: null }];
+  const covered = [{ from: 20n, to: 30n, first: null, last: null }];
   const wanted = { from: 0n, to: 100n };
   const resting = [{ from: 40n, to: 50n }];
   const others = [{ from: 90n, to: 200n }];
-  expect(gapsToAsk({ spans, wanted, resting, others })).toEqual([
+  expect(gapsToAsk({ covered, wanted, resting, others })).toEqual([
     { from: 0n, to: 20n },
     { from: 30n, to: 40n },
     { from: 50n, to: 90n },
   ]);
-  expect(gapsToAsk({ spans, wanted: { from: 100n, to: 100n }, resting, others })).toEqual([]);
+  expect(gapsToAsk({ covered, wanted: { from: 100n, to: 100n }, resting, others })).toEqual([]);
 });
 
 test('the newest gap comes first, as far as it lies in the reach', () => {

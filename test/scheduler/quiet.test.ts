@@ -192,7 +192,7 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
       use: ({ sync }) => {
         const nowNs = msToNs(rig.clock.nowMs());
         for (const { record } of sync.context.store.devices()) {
-          expect(sync.context.store.telemetry(record.deviceId).spans.at(-1)?.to).toBeLessThan(nowNs);
+          expect(sync.context.store.telemetry(record.deviceId).covered.at(-1)?.to).toBeLessThan(nowNs);
         }
       },
     });
@@ -216,7 +216,7 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
     let mended = 0;
     const events = await liveFor(rig, 120, {
       each: (minute, { events: soFar, sync }) => {
-        const newest = ['often', 'tied'].map((id) => sync.context.store.telemetry(id).spans.at(-1)?.to ?? 0n);
+        const newest = ['often', 'tied'].map((id) => sync.context.store.telemetry(id).covered.at(-1)?.to ?? 0n);
         if (minute === 30) {
           for (const to of newest) expect(to).toBeGreaterThan(msToNs(rig.clock.nowMs() + 50 * MINUTE_MS));
           jump(rig, 0);

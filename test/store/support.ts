@@ -96,7 +96,7 @@ export function landing(changes: Partial<PageCommit> = {}): PageCommit {
     newReadings: 0,
     ties: [],
     daySums: [],
-    spans: [],
+    covered: [],
     hourReadings: new Map(),
     hoursWritten: [],
     rejected: [],

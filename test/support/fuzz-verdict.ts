@@ -51,7 +51,7 @@ function heldSpans(rig: Rig): Map<string, readonly { from: bigint; to: bigint }[
   const sync = rig.open();
   try {
     const { store } = sync.context;
-    return new Map(store.devices().map(({ record }) => [record.deviceId, store.telemetry(record.deviceId).spans]));
+    return new Map(store.devices().map(({ record }) => [record.deviceId, store.telemetry(record.deviceId).covered]));
   } finally {
     sync.close();
   }

@@ -4,8 +4,8 @@
  */
 
 import { coveredIntervals } from '../../core/coverage.ts';
+import { CLOSED_BY_NONE, coverageOf, wantedOf } from '../../core/device-coverage.ts';
 import type { FleetRates } from '../../core/fleet.ts';
-import { CLOSED_BY_NONE, holdingsOf, wantedOf } from '../../core/holdings.ts';
 import type { ProgressReport, StatusGap } from '../../core/status.ts';
 import { counted, grouped } from '../../core/text.ts';
 import { type EpochMs, type EpochNs, MINUTE_MS, msToNs, nsToMs, parseTimestamp, SECOND_MS } from '../../core/time.ts';
@@ -41,10 +41,10 @@ export function lookAt({ store, settings }: SyncContext, backfill: Backfill): Ba
   const devices = backfill.deviceIds.flatMap((deviceId): BackfilledDevice[] => {
     const device = known.get(deviceId);
     if (device === undefined) return [];
-    const { spans } = store.telemetry(deviceId);
+    const { covered } = store.telemetry(deviceId);
     const wanted = wantedOf(device, backfill.wanted(deviceId));
     const isExcluded = settings.filter.excludes(device.record);
-    const { holes } = holdingsOf({ ...device, isExcluded }, { spans, gaps: store.gaps(deviceId) }, wanted);
+    const { holes } = coverageOf({ ...device, isExcluded }, { covered, gaps: store.gaps(deviceId) }, wanted);
     return [
       {
         deviceId,
@@ -52,8 +52,8 @@ export function lookAt({ store, settings }: SyncContext, backfill: Backfill): Ba
         wholeMs: Math.max(0, nsToMs(wanted.to - wanted.from)),
         openMs: holes.reduce((sum, hole) => sum + gapMs(hole), 0),
         holes,
-        hasReadings: hasReadings(spans, wanted),
-        oldest: oldestReading(spans),
+        hasReadings: hasReadings(covered, wanted),
+        oldest: oldestReading(covered),
       },
     ];
   });
@@ -118,7 +118,7 @@ export function createEstimator({ context, rates }: EstimateParts, backfill: Bac
     const plan = store.account()?.plan;
     const devices = fleet.rates.devices
       .filter(({ deviceId }) => backfill.covers(deviceId))
-      .map((device) => ({ ...device, held: coveredIntervals(store.telemetry(device.deviceId).spans) }));
+      .map((device) => ({ ...device, held: coveredIntervals(store.telemetry(device.deviceId).covered) }));
     return backfillNeed({
       devices,
       span: { from: BigInt(backfill.args.from), to: backfill.to },

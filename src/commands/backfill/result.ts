@@ -2,8 +2,9 @@
  * What a backfill comes to: the object that `--backfill --json` prints, its exit code, and the end as people read it: what
  * it brought, what was empty, what could not be had and what to do about it.
  */
+
+import { lackStatuses, lackWords } from '../../core/device-coverage.ts';
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
-import { lackStatuses, lackWords } from '../../core/holdings.ts';
 import { isRecord, type JsonRecord } from '../../core/json.ts';
 import type { DestinationStatus, StatusGap } from '../../core/status.ts';
 import { counted, duration, grouped, plainText } from '../../core/text.ts';

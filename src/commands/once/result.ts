@@ -2,8 +2,9 @@
  * What `--once` comes to: which gaps are left, the summary that `--json` prints, its exit code, and what the log says at
  * its end.
  */
+
+import { CLOSED_BY_NONE, coverageOf, lackStatuses, lackWords, wantedOf } from '../../core/device-coverage.ts';
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
-import { CLOSED_BY_NONE, holdingsOf, lackStatuses, lackWords, wantedOf } from '../../core/holdings.ts';
 import { isRecord, type JsonRecord } from '../../core/json.ts';
 import type { DestinationStatus, StatusGap } from '../../core/status.ts';
 import { parseTimestamp } from '../../core/time.ts';
@@ -166,9 +167,9 @@ function allGaps(context: SyncContext, horizon: Horizon | null): readonly Device
     const { deviceId } = device.record;
     const state = store.telemetry(deviceId);
     const wanted = wantedOf(device, { from, to: limitFor(horizon, state) });
-    const held = { spans: state.spans, gaps: store.gaps(deviceId) };
+    const held = { covered: state.covered, gaps: store.gaps(deviceId) };
     const isExcluded = settings.filter.excludes(device.record);
-    const holes = holdingsOf({ ...device, isExcluded }, held, wanted).holes.filter((hole) => !isPast(hole));
+    const holes = coverageOf({ ...device, isExcluded }, held, wanted).holes.filter((hole) => !isPast(hole));
     return holes.map((hole) => ({ device_id: deviceId, ...hole }));
   });
 }

@@ -15,7 +15,7 @@ export interface StateSize {
 }
 
 /** Which destinations the log is kept for. */
-export interface Claims {
+export interface LogReaders {
   /** All that are configured: only what these have acknowledged is compacted. Every other one that is known has no claim. */
   readonly configured: readonly number[];
   /** Those of them that are not skipped: only what these have acknowledged is cleared. */
@@ -23,7 +23,7 @@ export interface Claims {
 }
 
 /** Which part of what is acknowledged may go: what was archived before a time, or, for the sake of size, all. */
-export interface ClearOrder extends Claims {
+export interface ClearOrder extends LogReaders {
   readonly beforeMs: EpochMs | null;
 }
 
@@ -55,7 +55,7 @@ export interface ArchiveMaintenance {
   /** Where something may be merged: of all others it is sure that nothing is. */
   compactionGroups(nowMs: EpochMs): readonly CompactionGroup[];
   /** Merges one run of acknowledged blocks of a group. @returns whether there was one. */
-  compact(group: CompactionGroup, claims: Claims, nowMs: EpochMs): boolean;
+  compact(group: CompactionGroup, readers: LogReaders, nowMs: EpochMs): boolean;
   /** Drops some of the oldest blocks that may go. @returns how many blocks and lines that were. */
   clear(order: ClearOrder): { readonly blocks: number; readonly lines: number };
   /** Gives free pages back to the file system. @returns how many bytes are free in the file after it. */

@@ -2,7 +2,7 @@
  * What is held of the telemetry of each device: part of the port that `store/` fills with SQLite.
  */
 
-import type { CoveredSpan } from '../coverage.ts';
+import type { CoveredRange } from '../coverage.ts';
 import type { Intervals } from '../intervals.ts';
 import type { PointSum } from '../lines/points.ts';
 import type { RejectedRecord } from '../records.ts';
@@ -60,7 +60,7 @@ export interface TelemetryState {
   readonly deviceId: string;
   /** Moves with every change of what is below: a commit that was computed from an older one is refused. */
   readonly revision: number;
-  readonly spans: readonly CoveredSpan[];
+  readonly covered: readonly CoveredRange[];
   readonly names: readonly NameHold[];
   /** Readings first seen, by hour since 1970, of hours not written as `coverage_hour` yet. */
   readonly hourReadings: ReadonlyMap<number, number>;
@@ -91,7 +91,7 @@ export interface PageCommit extends Pick<TelemetryState, 'deviceId' | 'hourReadi
   /** How many of their points are texts, by day; without an entry none. */
   readonly dayTexts?: ReadonlyMap<number, number>;
   /** The coverage after this page. */
-  readonly spans: readonly CoveredSpan[];
+  readonly covered: readonly CoveredRange[];
   /** Given where readings came late. */
   readonly late?: LateFound;
   readonly rejected: readonly RejectedRecord[];
@@ -139,21 +139,21 @@ export interface MissedOverlap {
 }
 
 /** What is held of a device, as far as reports go by it. */
-export interface HeldNow {
-  readonly spans: readonly CoveredSpan[];
+export interface CoverageNow {
+  readonly covered: readonly CoveredRange[];
   readonly late: LateRecord;
   readonly gaps: readonly Gap[];
   /** See `newestNs` below. */
   readonly newestNs: EpochNs | null;
 }
 
-export const NOTHING_HELD: HeldNow = { spans: [], late: NEVER_LATE, gaps: [], newestNs: null };
+export const NOTHING_COVERED: CoverageNow = { covered: [], late: NEVER_LATE, gaps: [], newestNs: null };
 
 /** The telemetry of all devices. */
 export interface TelemetryStore {
   telemetry(deviceId: string): TelemetryState;
   /** What is held of all devices, by their ids, at once: much cheaper than asking for each. */
-  heldOfAll(): ReadonlyMap<string, HeldNow>;
+  coverageOfAll(): ReadonlyMap<string, CoverageNow>;
   /** The newest reading that was archived of a device; `null` where none was. */
   newestNs(deviceId: string): EpochNs | null;
   /**

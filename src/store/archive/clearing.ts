@@ -72,9 +72,9 @@ export function createClearer(db: Database.Database, missing: MissingTable): Arc
       bytes += Number(row.bytes);
       if (done.blocks > 0 && bytes > STEP_BYTES) break;
       const deviceId = row.device_id ?? '';
-      const spans = ranges.of(deviceId, unpack(row.data));
-      cleared.add(deviceId, spans);
-      markMissing(block, order, { deviceId, spans });
+      const lineRanges = ranges.of(deviceId, unpack(row.data));
+      cleared.add(deviceId, lineRanges);
+      markMissing(block, order, { deviceId, lineRanges });
       remove.run(block.seq);
       done.blocks += 1;
       done.lines += Number(row.lines);
@@ -139,18 +139,18 @@ interface LineRange extends Interval {
  * @param covered what is held in full of their device.
  */
 export function rangesOf(lines: readonly string[], covered: Intervals): LineRange[] {
-  const spans: LineRange[] = [];
+  const lineRanges: LineRange[] = [];
   for (const kind of ['telemetry', 'other'] as const) {
-    const first = spans.length;
+    const first = lineRanges.length;
     for (const [at, points] of timesOf(lines, kind)) {
-      const last = spans.length > first ? spans.at(-1) : undefined;
+      const last = lineRanges.length > first ? lineRanges.at(-1) : undefined;
       const span = { kind, from: at, to: at + 1n, points };
       if (last !== undefined && isOneRange(kind, { from: last.to, to: at }, covered)) {
-        spans[spans.length - 1] = joinRanges(last, span);
-      } else spans.push(span);
+        lineRanges[lineRanges.length - 1] = joinRanges(last, span);
+      } else lineRanges.push(span);
     }
   }
-  return spans;
+  return lineRanges;
 }
 
 /** Whether lines of a kind before and after a gap may be told as one range. */
@@ -181,7 +181,7 @@ function timesOf(lines: readonly string[], kind: LineKind): [EpochNs, number][] 
 
 export interface Cleared {
   /** Only inside a transaction. */
-  add(deviceId: string, spans: readonly LineRange[]): void;
+  add(deviceId: string, lineRanges: readonly LineRange[]): void;
   /** All of it, as what a destination is missing that begins now. */
   asMissing(): MissingPoints[];
 }
@@ -232,8 +232,8 @@ export function createCleared(db: Database.Database): Cleared {
     insert.run(deviceId, joined.kind, joined.from, joined.to, joined.points);
   };
   return {
-    add: (deviceId, spans) => {
-      for (const span of spans) addOne(deviceId, span);
+    add: (deviceId, lineRanges) => {
+      for (const span of lineRanges) addOne(deviceId, span);
     },
     asMissing: () =>
       all.all().map((row) => {
@@ -250,7 +250,7 @@ function toSpan(row: ClearedRow): LineRange {
 /** What is lost to a destination. */
 interface Loss {
   readonly deviceId: string;
-  readonly spans: readonly LineRange[];
+  readonly lineRanges: readonly LineRange[];
   readonly reason: MissingReason;
 }
 
@@ -267,8 +267,8 @@ export function createLosses(
     .prepare<[number, string, string, EpochNs], EpochNs | null>(`SELECT min(from_ns) ${ofReason} AND from_ns >= ?`)
     .pluck();
   const { isOne } = createLineRanges(db);
-  return (id, { deviceId, spans, reason }) => {
-    for (const { kind, from, to, points } of spans) {
+  return (id, { deviceId, lineRanges, reason }) => {
+    for (const { kind, from, to, points } of lineRanges) {
       const last = below.get(id, deviceId, reason, from) ?? null;
       const next = above.get(id, deviceId, reason, to) ?? null;
       const fromNs = last !== null && last < from && isOne(deviceId, kind, { from: last, to: from }) ? last : from;

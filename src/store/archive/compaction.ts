@@ -12,7 +12,7 @@
  * loses its place in that lane: it would be filled anew.
  */
 import type Database from 'better-sqlite3';
-import type { Claims, CompactionGroup } from '../../core/state/archive.ts';
+import type { CompactionGroup, LogReaders } from '../../core/state/archive.ts';
 import type { LogLane } from '../../core/state/log.ts';
 import { DAY_MS, type EpochMs, type EpochNs } from '../../core/time.ts';
 import { preparePosition } from './archive.ts';
@@ -22,7 +22,7 @@ interface Compactor {
   /** Those that a run may come of: of the others it is sure that none does. */
   groups(nowMs: EpochMs): CompactionGroup[];
   /** Only inside a transaction. @returns whether there was something to compact. */
-  compact(group: CompactionGroup, claims: Claims, nowMs: EpochMs): boolean;
+  compact(group: CompactionGroup, readers: LogReaders, nowMs: EpochMs): boolean;
 }
 
 interface HotRow extends Pick<BlockRow, 'seq' | 'at_ms' | 'bytes'> {

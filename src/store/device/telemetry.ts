@@ -6,15 +6,15 @@
  * when.
  */
 import type Database from 'better-sqlite3';
-import type { CoveredSpan, Edge } from '../../core/coverage.ts';
+import type { CoveredRange, Edge } from '../../core/coverage.ts';
 import { pinName } from '../../core/lines/names.ts';
 import {
+  type CoverageNow,
   type Gap,
-  type HeldNow,
   type LateRecord,
   type NameHold,
   NEVER_LATE,
-  NOTHING_HELD,
+  NOTHING_COVERED,
   type PageCommit,
   StaleStateError,
   type TelemetryState,
@@ -88,7 +88,7 @@ export function commitPage(tables: TelemetryTables, page: PageCommit): void {
   const before = stateAt(tables, deviceId, revision) ?? readState(tables, deviceId, revision);
   tables.archive.append({ ...page, lines: [...page.lines, ...page.sideLines] });
   tables.archive.addTies(deviceId, page.ties);
-  tables.coverage.replace(deviceId, before.spans, page.spans);
+  tables.coverage.replace(deviceId, before.covered, page.covered);
   tables.hours.replace(deviceId, before, page);
   tables.sums.add(deviceId, page.daySums);
   tables.sums.addTexts(deviceId, page.dayTexts ?? []);
@@ -98,13 +98,13 @@ export function commitPage(tables: TelemetryTables, page: PageCommit): void {
 
 /** Remembers what a page commit that is on the disk has come to, so that it need not be read. */
 export function rememberCommit(tables: TelemetryTables, page: PageCommit): void {
-  const { deviceId, revision, spans, hourReadings, hoursWritten, late } = page;
+  const { deviceId, revision, covered, hourReadings, hoursWritten, late } = page;
   const before = stateAt(tables, deviceId, revision);
   if (before === null) return;
   keepState(tables, {
     ...before,
     revision: revision + 1,
-    spans,
+    covered,
     hourReadings,
     hoursWritten,
     late: late === undefined ? before.late : tables.lateness.read(deviceId),
@@ -135,7 +135,7 @@ function readState(tables: TelemetryTables, deviceId: string, revision: number):
   return {
     deviceId,
     revision,
-    spans: tables.coverage.read(deviceId),
+    covered: tables.coverage.read(deviceId),
     names: tables.names.read(deviceId),
     ...tables.hours.read(deviceId),
     late: tables.lateness.read(deviceId),
@@ -232,13 +232,13 @@ function createCoverage(db: Database.Database) {
   );
   return {
     /** Ascending. */
-    read: (deviceId: string): CoveredSpan[] => read.all(deviceId).map(toSpan),
+    read: (deviceId: string): CoveredRange[] => read.all(deviceId).map(toSpan),
     /** @param before what stands there; only what differs is written. */
-    replace: (deviceId: string, before: readonly CoveredSpan[], spans: readonly CoveredSpan[]): void => {
+    replace: (deviceId: string, before: readonly CoveredRange[], covered: readonly CoveredRange[]): void => {
       const stands = new Map(before.map((span) => [span.from, span]));
-      const wanted = new Map(spans.map((span) => [span.from, span]));
+      const wanted = new Map(covered.map((span) => [span.from, span]));
       const gone = before.filter((span) => !isSame(span, wanted.get(span.from)));
-      const fresh = spans.filter((span) => !isSame(span, stands.get(span.from)));
+      const fresh = covered.filter((span) => !isSame(span, stands.get(span.from)));
       for (const { from } of gone) remove.run(deviceId, from);
       for (const { from, to, first, last } of fresh) {
         const edges = [first?.at ?? null, first?.digest ?? null, last?.at ?? null, last?.digest ?? null];
@@ -248,7 +248,7 @@ function createCoverage(db: Database.Database) {
   };
 }
 
-function isSame(one: CoveredSpan, other: CoveredSpan | undefined): boolean {
+function isSame(one: CoveredRange, other: CoveredRange | undefined): boolean {
   if (one === other) return true;
   return one.to === other?.to && sameEdge(one.first, other.first) && sameEdge(one.last, other.last);
 }
@@ -257,7 +257,7 @@ function sameEdge(one: Edge | null, other: Edge | null): boolean {
   return one?.at === other?.at && one?.digest === other?.digest;
 }
 
-function toSpan(row: CoverageRow): CoveredSpan {
+function toSpan(row: CoverageRow): CoveredRange {
   return {
     from: row.from_ns,
     to: row.to_ns,
@@ -331,7 +331,7 @@ function createLateness(db: Database.Database) {
 
 /** A device while it is being put together. */
 interface Growing {
-  readonly spans: CoveredSpan[];
+  readonly covered: CoveredRange[];
   readonly gaps: Gap[];
   late: LateRecord;
   newestNs: EpochNs | null;
@@ -341,7 +341,10 @@ interface Growing {
  * Prepares reading what is held of all devices at once: a few scans in place of many looks, for reports over thousands of
  * devices. @param gaps all named gaps.
  */
-export function createHeldOfAll(db: Database.Database, gaps: () => readonly Gap[]): TelemetryStore['heldOfAll'] {
+export function createCoverageOfAll(
+  db: Database.Database,
+  gaps: () => readonly Gap[],
+): TelemetryStore['coverageOfAll'] {
   const coverage = db.prepare<[], CoverageRow & { readonly device_id: string }>(
     `SELECT device_id, from_ns, to_ns, first_ns, first_digest, last_ns, last_digest FROM coverage
      ORDER BY device_id, from_ns`,
@@ -357,11 +360,11 @@ export function createHeldOfAll(db: Database.Database, gaps: () => readonly Gap[
   return () => {
     const all = new Map<string, Growing>();
     const of = (deviceId: string): Growing => {
-      const known = all.get(deviceId) ?? { ...NOTHING_HELD, spans: [], gaps: [] };
+      const known = all.get(deviceId) ?? { ...NOTHING_COVERED, covered: [], gaps: [] };
       all.set(deviceId, known);
       return known;
     };
-    for (const row of coverage.iterate()) of(row.device_id).spans.push(toSpan(row));
+    for (const row of coverage.iterate()) of(row.device_id).covered.push(toSpan(row));
     for (const gap of gaps()) of(gap.deviceId).gaps.push(gap);
     for (const { device_id, readings, worst_ms, settle_ms } of lateness.iterate()) {
       of(device_id).late = { readings: Number(readings), worstMs: Number(worst_ms), settleMs: Number(settle_ms) };
@@ -370,6 +373,6 @@ export function createHeldOfAll(db: Database.Database, gaps: () => readonly Gap[
       const known = of(device_id);
       if (at !== null && (known.newestNs === null || at > known.newestNs)) known.newestNs = at;
     }
-    return all satisfies ReadonlyMap<string, HeldNow>;
+    return all satisfies ReadonlyMap<string, CoverageNow>;
   };
 }

@@ -74,14 +74,14 @@ function readStateOf(db: Database.Database, directory: string, path: string): Re
 const FIRST_STEP = 1;
 
 /** What is held of a device. */
-type HeldTelemetry = Pick<DeviceFacts, 'held' | 'newestMs' | 'days'>;
+type CoveredTelemetry = Pick<DeviceFacts, 'held' | 'newestMs' | 'days'>;
 
 export interface StateLook {
   /** As last read; `null` where it never was. */
   readonly account: Account | null;
   /** The devices that are there, as last listed. */
   readonly devices: readonly { readonly record: DeviceRecord; readonly lastListedMs: EpochMs }[];
-  readonly telemetry: ReadonlyMap<string, HeldTelemetry>;
+  readonly telemetry: ReadonlyMap<string, CoveredTelemetry>;
   /** Requests that were booked later than the time that was asked for. */
   readonly requests: number;
 }
@@ -113,10 +113,10 @@ function look(db: Database.Database, path: string, since: { day: number; request
   };
 }
 
-function telemetryOf(db: Database.Database, sinceDay: number): Map<string, HeldTelemetry> {
-  const all = new Map<string, { spans: Interval[]; newestMs: EpochMs | null; days: DayReadings[] }>();
+function telemetryOf(db: Database.Database, sinceDay: number): Map<string, CoveredTelemetry> {
+  const all = new Map<string, { covered: Interval[]; newestMs: EpochMs | null; days: DayReadings[] }>();
   const of = (deviceId: string) => {
-    const known = all.get(deviceId) ?? { spans: [], newestMs: null, days: [] };
+    const known = all.get(deviceId) ?? { covered: [], newestMs: null, days: [] };
     all.set(deviceId, known);
     return known;
   };
@@ -125,7 +125,7 @@ function telemetryOf(db: Database.Database, sinceDay: number): Map<string, HeldT
   );
   for (const { device_id, from_ns: from, to_ns: to, last_ns } of coverage.iterate()) {
     const device = of(device_id);
-    device.spans.push({ from, to });
+    device.covered.push({ from, to });
     if (last_ns !== null) device.newestMs = nsToMs(last_ns);
   }
   const days = db.prepare<[number], { device_id: string; day: bigint; readings: bigint }>(
@@ -135,9 +135,9 @@ function telemetryOf(db: Database.Database, sinceDay: number): Map<string, HeldT
     of(device_id).days.push({ day: Number(day), readings: Number(readings) });
   }
   return new Map(
-    [...all].map(([deviceId, { spans, newestMs, days: own }]) => [
+    [...all].map(([deviceId, { covered, newestMs, days: own }]) => [
       deviceId,
-      { held: normalize(spans), newestMs, days: own },
+      { held: normalize(covered), newestMs, days: own },
     ]),
   );
 }

@@ -40,7 +40,7 @@ export interface FilledDevice extends Timed {
   readonly name: string;
   /** As the inventory keeps it. */
   readonly record: string;
-  readonly spans: readonly FilledSpan[];
+  readonly covered: readonly FilledSpan[];
   readonly gap: { readonly fromMs: number; readonly toMs: number; readonly reason: string } | null;
   readonly goneSinceMs: number | null;
 }
@@ -89,7 +89,7 @@ function createDevice(index: number, fill: Fill): FilledDevice {
           { fromMs: beginMs, toMs: hole.fromMs },
           { fromMs: hole.toMs, toMs: endMs },
         ];
-  const spans = stretches
+  const covered = stretches
     .filter(({ fromMs, toMs }) => fromMs < toMs)
     .map(({ fromMs, toMs }) => ({
       fromMs,
@@ -105,7 +105,7 @@ function createDevice(index: number, fill: Fill): FilledDevice {
     deviceId,
     name,
     record: recordOf({ deviceId, name, seenMs, isGone: goneSinceMs !== null }),
-    spans,
+    covered,
     gap: hole === null || hole.reason === null ? null : { ...hole, reason: hole.reason },
     goneSinceMs,
   };

@@ -69,7 +69,7 @@ function writeFacts(db: Database.Database, { devices }: Fill): void {
 }
 
 function writeDevice(db: Database.Database, device: FilledDevice, { newestMs }: Fill): void {
-  const { deviceId, name, record, spans, gap, goneSinceMs } = device;
+  const { deviceId, name, record, covered, gap, goneSinceMs } = device;
   const listedMs = newestMs + 4 * MINUTE_MS;
   db.prepare(
     `INSERT INTO device (device_id, name, record, first_listed_ms, last_listed_ms, missed_listings, gone_since_ms)
@@ -82,7 +82,7 @@ function writeDevice(db: Database.Database, device: FilledDevice, { newestMs }: 
      VALUES (?, ?, ?, ?, ?, ?, ?)`,
   );
   const hours = db.prepare('INSERT INTO hours_written (device_id, from_hour, to_hour) VALUES (?, ?, ?)');
-  for (const { fromMs, toMs, first, last } of spans) {
+  for (const { fromMs, toMs, first, last } of covered) {
     span.run(deviceId, msToNs(fromMs), msToNs(toMs), msToNs(first.atMs), first.digest, msToNs(last.atMs), last.digest);
     const [from, to] = [Math.ceil(fromMs / HOUR_MS), Math.floor(toMs / HOUR_MS)];
     if (from < to) hours.run(deviceId, from, to);

@@ -39,7 +39,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
   /** Everything of the device in the state. */
   const tracesOf = ({ store }: ForgetParts, deviceId: string): unknown => [
     store.forgetting.knows(deviceId),
-    store.telemetry(deviceId).spans,
+    store.telemetry(deviceId).covered,
     store.gaps(deviceId),
     store.newestNs(deviceId),
     (['live', 'history'] as const).flatMap((lane) =>
@@ -59,7 +59,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     const { store, clock } = sync.context;
     const parts = forgetParts({ ...sync, destinations: destinationsOf(rig) });
     const state = store.telemetry('often');
-    const to = (state.spans.at(-1)?.to ?? 0n) + 1_800_000_000_000n;
+    const to = (state.covered.at(-1)?.to ?? 0n) + 1_800_000_000_000n;
     const scan = sync.scanner.scan(
       { deviceId: 'often', range: { from: 0n, to }, limit: to, lane: 'backfill', until: 'closed' },
       NEVER,

@@ -341,7 +341,7 @@ describe.runIf(influxdAvailable())('records of the API in quarantine', () => {
         'its device is not known',
       ]);
       const after = store.telemetry('often');
-      expect(after.spans).toEqual(before.spans);
+      expect(after.covered).toEqual(before.covered);
       expect(after.late).toEqual(before.late);
       const lines = store.read('history', { block: 0, line: 0 }, { lines: 1e6, bytes: 1e9 }).lines;
       const ns = `${BigInt(at) * 1_000_000n + 123_000n}`;

@@ -26,8 +26,8 @@ describe.runIf(influxdAvailable())('status', () => {
     const { missingAt, invented, expected } = await rig.verdict(NOW_MS, { fromNs, toNs });
     const gaps = new Map(report.devices.map(({ device_id, gaps: all }) => [device_id, all.map(toInterval)]));
     const covered = new Map(report.devices.map(({ device_id, covered: all }) => [device_id, all.map(pairToInterval)]));
-    const isIn = (spans: readonly Interval[] | undefined, at: bigint): boolean =>
-      (spans ?? []).some(({ from, to }) => from <= at && at < to);
+    const isIn = (covered: readonly Interval[] | undefined, at: bigint): boolean =>
+      (covered ?? []).some(({ from, to }) => from <= at && at < to);
     const settled = toNs - BigInt(2 * MINUTE_MS + 1500) * 1_000_000n;
     const unsettled = missingAt.filter(({ at }) => at < settled);
     expect(invented).toEqual([]);

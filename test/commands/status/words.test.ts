@@ -36,11 +36,11 @@ function hold(open: ScratchStore, ids: readonly string[], hole?: { fromMs: numbe
       first: edge,
       last: edge,
     });
-    const spans =
+    const covered =
       hole === undefined
         ? [span(NOW_MS - 31 * DAY_MS, ON_TIME_MS)]
         : [span(NOW_MS - 31 * DAY_MS, hole.fromMs), span(hole.toMs, ON_TIME_MS)];
-    store.commitPage(landing({ deviceId, revision, requestId, spans, atMs: NOW_MS - MINUTE_MS }));
+    store.commitPage(landing({ deviceId, revision, requestId, covered, atMs: NOW_MS - MINUTE_MS }));
   }
 }
 

@@ -3,7 +3,7 @@
  * what is held around a stretch as the store's port promises it, whole blocks and all.
  */
 
-import type { CoveredSpan } from '../../../src/core/coverage.ts';
+import type { CoveredRange } from '../../../src/core/coverage.ts';
 import type { DeviceFilter } from '../../../src/core/filter.ts';
 import { TIE_REACH_NS } from '../../../src/core/lines/offsets.ts';
 import type { Reading, RejectedRecord } from '../../../src/core/records.ts';
@@ -21,7 +21,7 @@ import { composeCommit, extentOf } from '../../../src/ingest/commit-rules.ts';
 /** A page to land: its readings newest first, and what it proves. */
 export interface MemoryPage {
   readonly readings: readonly Reading[];
-  readonly proven?: CoveredSpan | null;
+  readonly proven?: CoveredRange | null;
   readonly rejected?: readonly RejectedRecord[];
   readonly filter?: Pick<DeviceFilter, 'keepsSensor' | 'wasLeftOut'>;
   /** The server's time of the answer. */
@@ -56,7 +56,7 @@ export function createMemory(names: readonly NameHold[] = [{ fromNs: 0n, name: '
   let state: TelemetryState = {
     deviceId: 'd1',
     revision: 0,
-    spans: [],
+    covered: [],
     names,
     hourReadings: new Map(),
     hoursWritten: [],
@@ -94,12 +94,12 @@ export function createMemory(names: readonly NameHold[] = [{ fromNs: 0n, name: '
   };
   const keep = (landing: PageCommit): void => {
     landings.push(landing);
-    const { firstNs, lastNs, lines, sideLines, spans, hourReadings, hoursWritten } = landing;
+    const { firstNs, lastNs, lines, sideLines, covered, hourReadings, hoursWritten } = landing;
     if (firstNs !== null && lastNs !== null) blocks.push({ firstNs, lastNs, lines: [...lines, ...sideLines] });
     state = {
       ...state,
       revision: state.revision + 1,
-      spans,
+      covered,
       hourReadings,
       hoursWritten,
       late: landing.late?.record ?? state.late,

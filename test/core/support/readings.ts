@@ -1,7 +1,7 @@
 /**
  * What the tests of the rules share: readings and pages in few words, and the small integers that stand for times.
  */
-import type { CoveredSpan, Edge } from '../../../src/core/coverage.ts';
+import type { CoveredRange, Edge } from '../../../src/core/coverage.ts';
 import type { Interval, Intervals } from '../../../src/core/intervals.ts';
 import { readingDigest } from '../../../src/core/lines/points.ts';
 import type { Cursor, JsonValue, Reading, TelemetryPage } from '../../../src/core/records.ts';
@@ -49,7 +49,7 @@ export function between(from: number, to: number): Interval {
 }
 
 /** A covered stretch without readings at its edges. */
-export function bare({ from, to }: Interval): CoveredSpan {
+export function bare({ from, to }: Interval): CoveredRange {
   return { from, to, first: null, last: null };
 }
 

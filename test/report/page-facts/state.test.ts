@@ -22,7 +22,7 @@ describe('the bar of a device', () => {
     list(state, [online('d')]);
     const [today, holeMs] = [dayOf(NOON_MS), MIDNIGHT_MS - 4 * DAY_MS];
     hold(state, 'd', {
-      spans: [
+      covered: [
         [LONG_AGO, holeMs - HOUR_MS],
         [holeMs + HOUR_MS, NOON_MS - SETTLED_MS - MINUTE_MS],
       ],
@@ -38,7 +38,7 @@ describe('the bar of a device', () => {
     using state = scratchStore();
     list(state, [online('d')]);
     const today = dayOf(MIDNIGHT_MS);
-    hold(state, 'd', { spans: [[LONG_AGO, MIDNIGHT_MS - MINUTE_MS]], days: [today - 1] });
+    hold(state, 'd', { covered: [[LONG_AGO, MIDNIGHT_MS - MINUTE_MS]], days: [today - 1] });
     const at = (nowMs: number) => {
       const page = pageFactsOf(state, { nowMs: () => nowMs });
       return [page.row('d').bar, page.devices().bar_from.slice(0, 10)];
@@ -48,7 +48,7 @@ describe('the bar of a device', () => {
     expect(at(MIDNIGHT_MS + SETTLED_MS - 1000)).toEqual([before, '2026-05-16']);
     // Nothing of the new day is held yet, and the device is not behind.
     expect(at(MIDNIGHT_MS + SETTLED_MS + 1000)).toEqual([`${'-'.repeat(28)}# `, '2026-05-17']);
-    hold(state, 'd', { spans: [[LONG_AGO, MIDNIGHT_MS + 1000]] });
+    hold(state, 'd', { covered: [[LONG_AGO, MIDNIGHT_MS + 1000]] });
     expect(at(MIDNIGHT_MS + SETTLED_MS + 2000)).toEqual([`${'-'.repeat(28)}#-`, '2026-05-17']);
     // Now it is.
     expect(at(MIDNIGHT_MS + HOUR_MS)).toEqual([`${'-'.repeat(28)}#.`, '2026-05-17']);
@@ -61,7 +61,7 @@ describe('the bar of a device', () => {
       ['gone', 'lost', 'out', 'never'].map((id) => online(id)),
     );
     for (const id of ['gone', 'lost', 'out']) {
-      hold(state, id, { spans: [[LONG_AGO, MIDNIGHT_MS - 2 * DAY_MS + HOUR_MS]], days: [dayOf(MIDNIGHT_MS) - 3] });
+      hold(state, id, { covered: [[LONG_AGO, MIDNIGHT_MS - 2 * DAY_MS + HOUR_MS]], days: [dayOf(MIDNIGHT_MS) - 3] });
     }
     state.store.markGone('gone', MIDNIGHT_MS - 2 * DAY_MS + HOUR_MS);
     state.store.markGone('lost', MIDNIGHT_MS - HOUR_MS);
@@ -83,7 +83,7 @@ describe('the bar of a device', () => {
     const seenMs = MIDNIGHT_MS - 3 * DAY_MS;
     list(state, [online('d', { lastSeenAt: msToNs(seenMs), online: false })], NOON_MS - MINUTE_MS);
     hold(state, 'd', {
-      spans: [[LONG_AGO, seenMs + HOUR_MS]],
+      covered: [[LONG_AGO, seenMs + HOUR_MS]],
       lines: [line('d', 's', 'value=1', msToNs(seenMs))],
       days: [dayOf(seenMs)],
     });
@@ -107,23 +107,23 @@ describe('the last values of a device', () => {
     using state = scratchStore();
     list(state, [online('d'), online('other')]);
     hold(state, 'd', {
-      spans: [],
+      covered: [],
       lines: [line('d', 'old', 'value=1', AT - 5_000_000_000n), line('d', 's2', 'value=2.50', AT)],
     });
     hold(state, 'd', {
-      spans: [],
+      covered: [],
       lines: [line('d', 's10', 'value=3', AT), line('d', 'older', 'value=1', AT - 9_000_000_000n)],
     });
-    hold(state, 'other', { spans: [], lines: [line('other', 's1', 'value=9', AT + 5n)] });
+    hold(state, 'other', { covered: [], lines: [line('other', 's1', 'value=9', AT + 5n)] });
     expect(values(state)).toEqual(['s2 2.50', 's10 3']);
     // A value that had to move aside, and those of the reading that it belongs to.
-    hold(state, 'd', { spans: [], lines: [line('d', 's2', 'value=7', AT + 1n)] });
+    hold(state, 'd', { covered: [], lines: [line('d', 's2', 'value=7', AT + 1n)] });
     expect(values(state)).toEqual(['s2 7', 's10 3']);
     // More of the same instant, on a page that came later.
-    hold(state, 'd', { spans: [], lines: [line('d', 's3', 'value=4', AT + 1n)] });
+    hold(state, 'd', { covered: [], lines: [line('d', 's3', 'value=4', AT + 1n)] });
     expect(values(state)).toEqual(['s2 7', 's3 4', 's10 3']);
     const many = Array.from({ length: VALUES_A_ROW + 2 }, (_, at) => line('d', `m${at}`, 'flag=true', AT + DAY_NS));
-    hold(state, 'd', { spans: [], lines: many });
+    hold(state, 'd', { covered: [], lines: many });
     expect(values(state)).toEqual(Array.from({ length: VALUES_A_ROW }, (_, at) => `m${at} true`));
   });
 
@@ -131,7 +131,7 @@ describe('the last values of a device', () => {
     using state = scratchStore({ nowMs: () => 1000 });
     list(state, [online('d')]);
     const { id } = state.store.destination('influx', 'x');
-    hold(state, 'd', { spans: [], lines: [line('d', 's', 'value=1', AT - DAY_NS)] });
+    hold(state, 'd', { covered: [], lines: [line('d', 's', 'value=1', AT - DAY_NS)] });
     // What an alert says of the sensor is no reading.
     state.store.append([`alert_state,device_id=d,sensor=s value=9 ${AT - DAY_NS}`], 'live');
     const page = pageFactsOf(state, { nowMs: () => NOON_MS });
@@ -181,7 +181,7 @@ describe('the page of a device', () => {
     expect(page.devices()).toMatchObject({ devices: 0, matching: 0, pages: 1, rows: [] });
     list(state, [online('d')]);
     expect(await page.facts.device('d', 60)).toMatchObject({ device: { device_id: 'd', state: 'catching-up' } });
-    hold(state, 'd', { spans: [[NOON_MS - 20 * DAY_MS, NOON_MS - 10 * DAY_MS - HOUR_MS]] });
+    hold(state, 'd', { covered: [[NOON_MS - 20 * DAY_MS, NOON_MS - 10 * DAY_MS - HOUR_MS]] });
     const unknown = pageFactsOf(state, { nowMs: () => NOON_MS, isTimeKnown: false }).devices();
     expect(unknown).toEqual(pageFactsOf(state, { nowMs: () => NOON_MS }).devices());
     expect(unknown).toMatchObject({
@@ -197,7 +197,8 @@ describe('the page of a device', () => {
     const lines = Array.from({ length: 20_000 }, (_, at) =>
       line('d', 's', `value=${at}`, msToNs(NOON_MS) - BigInt(at + 1) * NS),
     );
-    for (let at = 0; at < lines.length; at += 2000) hold(state, 'd', { spans: [], lines: lines.slice(at, at + 2000) });
+    for (let at = 0; at < lines.length; at += 2000)
+      hold(state, 'd', { covered: [], lines: lines.slice(at, at + 2000) });
     let [readings, naps] = [0, 0];
     const clock = {
       // Every look at it takes its time.
@@ -221,7 +222,8 @@ describe('the page of a device', () => {
     const lines = Array.from({ length: 20_000 }, (_, at) =>
       line('d', 's', `value=${at}`, msToNs(NOON_MS) - (BigInt(at + 1) * NS) / 10n),
     );
-    for (let at = 0; at < lines.length; at += 2000) hold(state, 'd', { spans: [], lines: lines.slice(at, at + 2000) });
+    for (let at = 0; at < lines.length; at += 2000)
+      hold(state, 'd', { covered: [], lines: lines.slice(at, at + 2000) });
     let [readings, asleep, most, naps] = [0, 0, 0, 0];
     const clock = {
       monoMs: () => {

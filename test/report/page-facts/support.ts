@@ -108,14 +108,14 @@ export function line(deviceId: string, sensor: string, field: string, at: bigint
 
 export interface Held {
   /** Stretches, in ms. */
-  readonly spans: readonly (readonly [fromMs: number, toMs: number])[];
+  readonly covered: readonly (readonly [fromMs: number, toMs: number])[];
   readonly lines?: readonly string[];
   /** Days (since 1970) with readings. */
   readonly days?: readonly number[];
 }
 
 /** Lands what is held of a device. */
-export function hold(state: ScratchStore, deviceId: string, { spans, lines = [], days = [] }: Held): void {
+export function hold(state: ScratchStore, deviceId: string, { covered, lines = [], days = [] }: Held): void {
   const times = lines.map((each) => BigInt(each.slice(each.lastIndexOf(' ') + 1))).sort((a, b) => (a < b ? -1 : 1));
   state.store.commitPage(
     landing({
@@ -125,7 +125,7 @@ export function hold(state: ScratchStore, deviceId: string, { spans, lines = [],
       firstNs: times[0] ?? null,
       lastNs: times.at(-1) ?? null,
       daySums: days.map((day) => ({ day, readings: 2, points: 2, hashHigh: 0, hashLow: 0 })),
-      spans: spans.map(([fromMs, toMs]) => ({ from: msToNs(fromMs), to: msToNs(toMs), first: null, last: null })),
+      covered: covered.map(([fromMs, toMs]) => ({ from: msToNs(fromMs), to: msToNs(toMs), first: null, last: null })),
     }),
   );
 }

@@ -88,7 +88,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
 /** Pulls the pages of a story. @param tidies whether blocks are sealed and cleared on the way. */
 function live(state: ScratchStore, { served, story }: { served: Instants; story: readonly Step[] }, tidies: boolean) {
   const { id } = state.store.destination('x', 'x');
-  const claims = { configured: [id], active: [id] };
+  const readers = { configured: [id], active: [id] };
   const points: Points = new Map();
   const newReadings = story.map(({ from, length, after }) => {
     const first = from % served.length;
@@ -96,9 +96,9 @@ function live(state: ScratchStore, { served, story }: { served: Instants; story:
     if (after !== 'nothing') deliver(state, id, points);
     if (tidies && after === 'seal') {
       for (const group of state.maintenance.compactionGroups(Number.MAX_SAFE_INTEGER))
-        state.maintenance.compact(group, claims, Number.MAX_SAFE_INTEGER);
+        state.maintenance.compact(group, readers, Number.MAX_SAFE_INTEGER);
     }
-    if (tidies && after === 'clear') state.maintenance.clear({ ...claims, beforeMs: null });
+    if (tidies && after === 'clear') state.maintenance.clear({ ...readers, beforeMs: null });
     return landed.newReadings;
   });
   deliver(state, id, points);

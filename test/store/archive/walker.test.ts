@@ -61,8 +61,8 @@ function expectOrdered({ pieces }: Walked): void {
 }
 
 const seal = (state: ScratchStore, nowMs: number): void => {
-  const claims = { configured: [], active: [] };
-  for (const group of state.maintenance.compactionGroups(nowMs)) state.maintenance.compact(group, claims, nowMs);
+  const readers = { configured: [], active: [] };
+  for (const group of state.maintenance.compactionGroups(nowMs)) state.maintenance.compact(group, readers, nowMs);
 };
 
 describe('going through the archive', () => {
@@ -188,7 +188,7 @@ describe('while the daemon works', () => {
     const before = blocks();
     at.ms += DAY_MS;
     // Nothing is held back by a destination: every step another run of blocks is merged.
-    const claims = { configured: [1], active: [1] };
+    const readers = { configured: [1], active: [1] };
     for (const lane of ['live', 'history'] as const) {
       const end = state.store.endOf(lane);
       state.store.acknowledge({
@@ -204,7 +204,7 @@ describe('while the daemon works', () => {
     const walked = walk(state, ALL, {
       bytes: 500,
       between: () => {
-        for (const group of state.maintenance.compactionGroups(at.ms)) state.maintenance.compact(group, claims, at.ms);
+        for (const group of state.maintenance.compactionGroups(at.ms)) state.maintenance.compact(group, readers, at.ms);
       },
     });
     expect(blocks()).toBeLessThan(before / 10);
@@ -229,8 +229,8 @@ describe('while the daemon works', () => {
       between: () => {
         steps += 1;
         if (steps === 3) {
-          const claims = { configured: [1], active: [1] };
-          while (state.maintenance.clear({ ...claims, beforeMs: DAY_MS }).blocks > 0);
+          const readers = { configured: [1], active: [1] };
+          while (state.maintenance.clear({ ...readers, beforeMs: DAY_MS }).blocks > 0);
           land(state, 'd', [reading('d', 1n), reading('d', 999n)]);
         }
       },

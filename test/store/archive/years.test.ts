@@ -3,7 +3,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Claims } from '../../../src/core/state/archive.ts';
+import type { LogReaders } from '../../../src/core/state/archive.ts';
 import type { LogLane } from '../../../src/core/state/log.ts';
 import { DAY_MS } from '../../../src/core/time.ts';
 import { landing, NO_LIMIT, readAll, type ScratchStore, scratchStore } from '../support.ts';
@@ -17,9 +17,9 @@ function world(): { state: ScratchStore; time: { nowMs: number } } & Disposable 
   return { state, time, [Symbol.dispose]: () => state[Symbol.dispose]() };
 }
 
-function sealAll({ maintenance }: ScratchStore, claims: Claims, nowMs: number): number {
+function sealAll({ maintenance }: ScratchStore, readers: LogReaders, nowMs: number): number {
   let runs = 0;
-  for (const group of maintenance.compactionGroups(nowMs)) while (maintenance.compact(group, claims, nowMs)) runs += 1;
+  for (const group of maintenance.compactionGroups(nowMs)) while (maintenance.compact(group, readers, nowMs)) runs += 1;
   return runs;
 }
 
@@ -84,11 +84,11 @@ describe('sealing', () => {
     const [one, other] = ['one', 'other'].map((name) => state.store.destination(name, name).id);
     if (one === undefined || other === undefined) throw new Error('no destination');
     while (deliver(state, one, 100).length > 0);
-    const claims = { configured: [one, other], active: [one, other] };
-    expect(sealAll(state, claims, time.nowMs + DAY_MS)).toBe(0);
+    const readers = { configured: [one, other], active: [one, other] };
+    expect(sealAll(state, readers, time.nowMs + DAY_MS)).toBe(0);
     deliver(state, other, 4);
-    expect(sealAll(state, claims, time.nowMs), 'its day is not over').toBe(0);
-    expect(sealAll(state, claims, time.nowMs + DAY_MS)).toBe(1);
+    expect(sealAll(state, readers, time.nowMs), 'its day is not over').toBe(0);
+    expect(sealAll(state, readers, time.nowMs + DAY_MS)).toBe(1);
     expect(state.rows('SELECT seq, lines, level FROM block ORDER BY seq').slice(0, 2)).toEqual([
       { seq: 1, lines: 4, level: 2 },
       { seq: 5, lines: 1, level: 0 },
@@ -98,27 +98,27 @@ describe('sealing', () => {
 });
 
 describe('a destination that is not configured any more', () => {
-  const filled = (state: ScratchStore): { gone: number; claims: Claims } => {
+  const filled = (state: ScratchStore): { gone: number; readers: LogReaders } => {
     for (let n = 0n; n < 10n; n += 1n) land(state, 'a', { lane: 'live', at: [n] });
     const [gone, here] = ['gone', 'here'].map((name) => state.store.destination(name, name).id);
     if (gone === undefined || here === undefined) throw new Error('no destination');
     deliver(state, gone, 4);
     deliver(state, here, 100);
-    return { gone, claims: { configured: [here], active: [here] } };
+    return { gone, readers: { configured: [here], active: [here] } };
   };
 
   test('is filled anew where blocks were sealed among which it stood, and has all lines then', () => {
     using it = world();
-    const { gone, claims } = filled(it.state);
-    expect(sealAll(it.state, claims, it.time.nowMs + DAY_MS)).toBe(1);
+    const { gone, readers } = filled(it.state);
+    expect(sealAll(it.state, readers, it.time.nowMs + DAY_MS)).toBe(1);
     expect(it.state.rows('SELECT count(*) AS n FROM block')).toEqual([{ n: 1 }]);
     expect(deliver(it.state, gone, 100)).toHaveLength(10);
   });
 
   test('holds nothing, and lacks what was cleared before it came to it, no more', () => {
     using it = world();
-    const { gone, claims } = filled(it.state);
-    expect(it.state.maintenance.clear({ ...claims, beforeMs: null })).toEqual({ blocks: 10, lines: 10 });
+    const { gone, readers } = filled(it.state);
+    expect(it.state.maintenance.clear({ ...readers, beforeMs: null })).toEqual({ blocks: 10, lines: 10 });
     const lacking = it.state.store.missing(gone).map(({ fromNs, toNs, reason }) => [fromNs, toNs, reason]);
     expect(lacking).toEqual([[4n, 10n, 'cleared']]);
     expect(it.state.store.backlog(gone).pendingLines).toBe(0);
@@ -138,10 +138,10 @@ describe('clearing', () => {
     const none = { configured: [], active: [] };
     expect(state.maintenance.clear({ ...none, beforeMs: null }).blocks).toBe(0);
     const { id } = state.store.destination('x', 'x');
-    const claims = { configured: [id], active: [id] };
-    expect(state.maintenance.clear({ ...claims, beforeMs: null }).blocks).toBe(0);
+    const readers = { configured: [id], active: [id] };
+    expect(state.maintenance.clear({ ...readers, beforeMs: null }).blocks).toBe(0);
     deliver(state, id, 2);
-    expect(state.maintenance.clear({ ...claims, beforeMs: time.nowMs })).toEqual({ blocks: 1, lines: 2 });
+    expect(state.maintenance.clear({ ...readers, beforeMs: time.nowMs })).toEqual({ blocks: 1, lines: 2 });
     expect(readAll(state, 'live').lines).toHaveLength(1);
     expect(state.store.held('a', 0n, 50n)).toMatchObject({
       cleared: [
@@ -149,7 +149,7 @@ describe('clearing', () => {
         { from: 20n, to: 21n },
       ],
     });
-    expect(state.maintenance.clear({ ...claims, beforeMs: null }), 'the size asks for all that is settled').toEqual({
+    expect(state.maintenance.clear({ ...readers, beforeMs: null }), 'the size asks for all that is settled').toEqual({
       blocks: 1,
       lines: 1,
     });
@@ -232,7 +232,7 @@ function live(ops: readonly Op[], { state, time }: ReturnType<typeof world>): { 
   const all: string[] = [];
   const known: Known[] = [];
   let nextNs = 1_000n;
-  const claims = (): Claims => {
+  const readers = (): LogReaders => {
     const configured = known.filter(({ isConfigured }) => isConfigured);
     return {
       configured: configured.map(({ id }) => id),
@@ -273,9 +273,9 @@ function live(ops: readonly Op[], { state, time }: ReturnType<typeof world>): { 
   const general: Readonly<Record<'seal' | 'clear-all' | 'clear-old' | 'new' | 'next-day', () => void>> = {
     new: () => known.length < 3 && add(),
     'next-day': () => void Object.assign(time, { nowMs: time.nowMs + DAY_MS }),
-    seal: () => void sealAll(state, claims(), time.nowMs),
-    'clear-all': () => void state.maintenance.clear({ ...claims(), beforeMs: null }),
-    'clear-old': () => void state.maintenance.clear({ ...claims(), beforeMs: time.nowMs - DAY_MS }),
+    seal: () => void sealAll(state, readers(), time.nowMs),
+    'clear-all': () => void state.maintenance.clear({ ...readers(), beforeMs: null }),
+    'clear-old': () => void state.maintenance.clear({ ...readers(), beforeMs: time.nowMs - DAY_MS }),
   };
   const withOne = (op: Extract<Op, { to: number }>, target: Known): void => {
     if (op.op === 'toggle') Object.assign(target, { isConfigured: !target.isConfigured, isFaithful: false });

@@ -46,7 +46,7 @@ function commitPage({ store }: Pick<OpenStore, 'store'>, deviceId: string, n: nu
     sideLines: n % 5 === 0 ? [`coverage_hour,${tagOf(deviceId)} readings=1 ${n}`] : [],
     ties: n === 3 ? [{ sensor: 's', recordedNs: 3n, field: 'value=1', writtenNs: 4n }] : [],
     daySums: [{ day: n % 3, readings: 1, points: 1, hashHigh: n, hashLow: n }],
-    spans: [{ from: 0n, to: at + 1n, first: null, last: { at, digest: `digest ${deviceId}` } }],
+    covered: [{ from: 0n, to: at + 1n, first: null, last: { at, digest: `digest ${deviceId}` } }],
     hourReadings: new Map([[n, 1]]),
     rejected: n === 4 ? [{ reason: 'odd', record: `{"odd":"${deviceId}"}` }] : [],
     ...(n === 6 ? { late: { count: 1, worstMs: 5, record: { readings: 1, worstMs: 5, settleMs: 9 } } } : {}),
@@ -276,8 +276,8 @@ describe('a page that was under way', () => {
     expect(traces(state)).toEqual(['fact']);
     const listed = [{ record: device(DOOMED), name: 'again', line: null, digest: 'x' }];
     state.store.keepInventory({ listed, missing: [], atMs: 5 });
-    const { revision, spans, names } = state.store.telemetry(DOOMED);
-    expect([spans, names]).toEqual([[], [{ fromNs: 0n, name: 'again' }]]);
+    const { revision, covered, names } = state.store.telemetry(DOOMED);
+    expect([covered, names]).toEqual([[], [{ fromNs: 0n, name: 'again' }]]);
     expect(land(before.revision)).toThrow(StaleStateError);
     land(revision)();
     expect(linesOf(state).filter((line) => line.includes('CANARY'))).toHaveLength(1);

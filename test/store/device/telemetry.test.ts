@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import type { CoveredSpan } from '../../../src/core/coverage.ts';
+import type { CoveredRange } from '../../../src/core/coverage.ts';
 import { type Gap, StaleStateError } from '../../../src/core/state/telemetry.ts';
 import { device, landing, readAll, type ScratchStore, scratchStore } from '../support.ts';
 
-const span = (from: bigint, to: bigint): CoveredSpan => ({ from, to, first: null, last: null });
+const span = (from: bigint, to: bigint): CoveredRange => ({ from, to, first: null, last: null });
 
 /** Every table that a landing may touch, as another process reads it. */
 function everything(state: ScratchStore): unknown {
@@ -29,7 +29,7 @@ const FULL = landing({
   newReadings: 2,
   ties: [{ sensor: 's', recordedNs: 10n, field: 'value=2', writtenNs: 11n }],
   daySums: [{ day: 5, readings: 2, points: 3, hashHigh: 4_294_967_295, hashLow: 7 }],
-  spans: [
+  covered: [
     { from: 5n, to: 21n, first: { at: 10n, digest: 'first' }, last: { at: 20n, digest: 'last' } },
     { from: 30n, to: 31n, first: null, last: null },
   ],
@@ -49,7 +49,7 @@ describe('a landing', () => {
     expect(state.store.telemetry('d')).toEqual({
       deviceId: 'd',
       revision: 1,
-      spans: FULL.spans,
+      covered: FULL.covered,
       names: [],
       late: { readings: 0, worstMs: 0, settleMs: 0 },
       hourReadings: FULL.hourReadings,
@@ -63,7 +63,7 @@ describe('a landing', () => {
 
   test('that was computed from a state that has moved is refused, and nothing of it remains', () => {
     using state = scratchStore();
-    state.store.commitPage(landing({ spans: [span(1n, 2n)] }));
+    state.store.commitPage(landing({ covered: [span(1n, 2n)] }));
     const before = everything(state);
     expect(() => state.store.commitPage(FULL)).toThrow(StaleStateError);
     expect(everything(state)).toEqual(before);
@@ -73,7 +73,7 @@ describe('a landing', () => {
     using state = scratchStore();
     const before = everything(state);
     // An interval that ends before it begins is the last thing that the table itself refuses.
-    expect(() => state.store.commitPage({ ...FULL, spans: [span(9n, 3n)] })).toThrow(/CHECK/);
+    expect(() => state.store.commitPage({ ...FULL, covered: [span(9n, 3n)] })).toThrow(/CHECK/);
     expect(everything(state)).toEqual(before);
     expect(state.store.telemetry('d').revision).toBe(0);
   });
@@ -92,7 +92,7 @@ describe('a landing', () => {
   test('moves the revision of its device alone', () => {
     using state = scratchStore();
     state.store.commitPage(FULL);
-    expect(state.store.telemetry('other')).toMatchObject({ revision: 0, spans: [], hoursWritten: [] });
+    expect(state.store.telemetry('other')).toMatchObject({ revision: 0, covered: [], hoursWritten: [] });
     expect(state.store.telemetry('d').revision).toBe(1);
   });
 
@@ -101,11 +101,11 @@ describe('a landing', () => {
     state.store.commitPage(FULL);
     const { daySums } = FULL;
     state.store.commitPage(
-      landing({ revision: 1, spans: [span(1n, 40n)], daySums, hoursWritten: [{ from: 1n, to: 2n }] }),
+      landing({ revision: 1, covered: [span(1n, 40n)], daySums, hoursWritten: [{ from: 1n, to: 2n }] }),
     );
     expect(state.store.telemetry('d')).toMatchObject({
       revision: 2,
-      spans: [span(1n, 40n)],
+      covered: [span(1n, 40n)],
       hourReadings: new Map(),
       hoursWritten: [{ from: 1n, to: 2n }],
     });
@@ -118,10 +118,10 @@ describe('a landing', () => {
   test('keeps nanoseconds to the last digit', () => {
     using state = scratchStore();
     const at = 1_781_527_896_123_456_789n;
-    const exact: CoveredSpan = { from: at - 1n, to: at + 1n, first: { at, digest: 'x' }, last: { at, digest: 'x' } };
-    state.store.commitPage(landing({ lines: ['m v=1'], firstNs: at, lastNs: at, spans: [exact] }));
+    const exact: CoveredRange = { from: at - 1n, to: at + 1n, first: { at, digest: 'x' }, last: { at, digest: 'x' } };
+    state.store.commitPage(landing({ lines: ['m v=1'], firstNs: at, lastNs: at, covered: [exact] }));
     state.reopen();
-    expect(state.store.telemetry('d').spans).toEqual([exact]);
+    expect(state.store.telemetry('d').covered).toEqual([exact]);
     expect(state.store.held('d', at, at).lines).toEqual(['m v=1']);
     expect(state.store.held('d', at + 1n, at + 1n).lines).toEqual([]);
   });

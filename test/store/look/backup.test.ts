@@ -36,9 +36,9 @@ function land(open: Pick<ReturnType<typeof openStore>, 'store'>, count: number, 
     const text = Array.from({ length: bytes / 10 }, () => Math.random().toString(36).slice(2, 12)).join('');
     const lines = [`telemetry,device_id=d,sensor=s text="${text}" ${at}`];
     const daySums = [{ day: 0, readings: 1, points: 1, hashHigh: 1, hashLow: 1 }];
-    const spans = [{ from: 0n, to: at + 1n, first: null, last: null }];
+    const covered = [{ from: 0n, to: at + 1n, first: null, last: null }];
     open.store.commitPage(
-      landing({ deviceId: 'd', revision, lines, firstNs: at, lastNs: at, newReadings: 1, daySums, spans }),
+      landing({ deviceId: 'd', revision, lines, firstNs: at, lastNs: at, newReadings: 1, daySums, covered }),
     );
   }
 }
@@ -51,9 +51,9 @@ function held(file: string, place: Scratch): number {
   const open = openStore(directory);
   try {
     const { readings } = open.store.totals();
-    const { revision, spans } = open.store.telemetry('d');
+    const { revision, covered } = open.store.telemetry('d');
     expect([readAll(open, 'live').lines.length, revision]).toEqual([readings, readings]);
-    expect(spans).toMatchObject(readings === 0 ? [] : [{ from: 0n, to: BigInt(readings) }]);
+    expect(covered).toMatchObject(readings === 0 ? [] : [{ from: 0n, to: BigInt(readings) }]);
     land(open, 1);
     expect(open.store.totals().readings).toBe(readings + 1);
     return readings;

@@ -33,7 +33,7 @@ function filled() {
       firstNs: 5_000_000n,
       lastNs: 5_000_000n,
       newReadings: 1,
-      spans: [{ from: 1n, to: 9_000_000n, first: edge, last: edge }],
+      covered: [{ from: 1n, to: 9_000_000n, first: edge, last: edge }],
     }),
   );
   return open;
@@ -64,7 +64,7 @@ describe('a state that is looked at', () => {
     const before = contents(directory);
     using look = openToRead(directory);
     expect(look?.isHeld).toBe(true);
-    expect(look?.store.heldOfAll().get('d')).toMatchObject({ newestNs: 5_000_000n, gaps: [] });
+    expect(look?.store.coverageOfAll().get('d')).toMatchObject({ newestNs: 5_000_000n, gaps: [] });
     expect(look?.facts.requestsOf('d', 5)).toEqual({
       last: [{ atMs: 6000, lane: 'live', status: 200, fault: null, newReadings: 1 }],
       failed: 0,
@@ -164,7 +164,7 @@ describe('what cannot be read is told with what to do', () => {
     expect(() => {
       using look = openToRead(place.path);
       look?.store.devices();
-      look?.store.heldOfAll();
+      look?.store.coverageOfAll();
       look?.store.totals();
     }).toThrow(/damaged/);
     using other = scratch();

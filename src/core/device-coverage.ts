@@ -2,7 +2,7 @@
  * What is held of a device and what is missing in a destination, in words and figures: for the `coverage` points, the
  * status and the end of a one-off. Pure.
  */
-import { type CoveredSpan, coveredIntervals, holesIn } from './coverage.ts';
+import { type CoveredRange, coveredIntervals, holesIn } from './coverage.ts';
 import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract, union } from './intervals.ts';
 import type { KnownDevice } from './state/inventory.ts';
 import type { MissingReason, MissingSum } from './state/log.ts';
@@ -17,7 +17,7 @@ const LISTING_LAG_NS = 60n * SECOND_NS;
 /** How long a device that does not say whether it is online may be without readings before it counts as silent. */
 const SILENT_AFTER_NS = DAY_NS;
 
-interface Holdings {
+interface DeviceCoverage {
   readonly state: DeviceState;
   /** The newest instant that has no gap above it, up to the end of what is wanted. */
   readonly coveredTo: EpochNs;
@@ -29,7 +29,7 @@ interface Holdings {
 }
 
 /** A device as far as its holdings go. */
-type HeldDevice = Pick<KnownDevice, 'record' | 'goneSinceMs'> & {
+type WantedDevice = Pick<KnownDevice, 'record' | 'goneSinceMs'> & {
   /** Whether the configuration leaves it out: then nothing of it is read, whether it is there or gone. */
   readonly isExcluded?: boolean;
 };
@@ -38,23 +38,23 @@ type HeldDevice = Pick<KnownDevice, 'record' | 'goneSinceMs'> & {
 export const CLOSED_BY_NONE: ReadonlySet<string> = new Set(['device gone', 'excluded']);
 
 /** What of a device is held, and how far the list of devices says that nothing more is there. */
-interface Held {
-  readonly spans: readonly CoveredSpan[];
+interface KnownCoverage {
+  readonly covered: readonly CoveredRange[];
   readonly gaps: readonly Gap[];
-  /** See `toldEmpty`. Nothing where only proof is to count. */
-  readonly told?: Intervals;
+  /** See `emptyByListing`. Nothing where only proof is to count. */
+  readonly listedEmpty?: Intervals;
   /** For how long the newest stretch may be open without a word: until its next turn comes, it always is. 0. */
   readonly openSeconds?: number;
 }
 
 /** What is held of a device of what is wanted. */
-export function holdingsOf(device: HeldDevice, held: Held, wanted: Interval): Holdings {
+export function coverageOf(device: WantedDevice, held: KnownCoverage, wanted: Interval): DeviceCoverage {
   const reason = unreadReason(device);
-  const open = subtract(holesIn(wanted, held.spans), held.told ?? []);
+  const open = subtract(holesIn(wanted, held.covered), held.listedEmpty ?? []);
   const newest = open.at(-1);
   const lag = newest?.to === wanted.to ? newest.to - newest.from : 0n;
   return {
-    state: stateOf(device, { spans: held.spans, open: isOpenAnyway(held, lag) ? open.slice(0, -1) : open, wanted }),
+    state: stateOf(device, { covered: held.covered, open: isOpenAnyway(held, lag) ? open.slice(0, -1) : open, wanted }),
     coveredTo: wanted.to - lag,
     lagSeconds: seconds(lag),
     gapSeconds: seconds(lengthNs(open)),
@@ -64,24 +64,24 @@ export function holdingsOf(device: HeldDevice, held: Held, wanted: Interval): Ho
 }
 
 /** Whether the newest stretch is open as a matter of course; never where nothing is held yet. */
-function isOpenAnyway({ spans, openSeconds = 0 }: Held, lag: bigint): boolean {
-  return spans.length > 0 && lag > 0n && seconds(lag) <= openSeconds;
+function isOpenAnyway({ covered, openSeconds = 0 }: KnownCoverage, lag: bigint): boolean {
+  return covered.length > 0 && lag > 0n && seconds(lag) <= openSeconds;
 }
 
 /** Why nothing of a device can be read at all; `null` where it can. */
-function unreadReason({ goneSinceMs, isExcluded }: HeldDevice): 'excluded' | 'device gone' | null {
+function unreadReason({ goneSinceMs, isExcluded }: WantedDevice): 'excluded' | 'device gone' | null {
   if (isExcluded === true) return 'excluded';
   return goneSinceMs === null ? null : 'device gone';
 }
 
 function stateOf(
-  { record, goneSinceMs, isExcluded }: HeldDevice,
-  { spans, open, wanted }: { spans: readonly CoveredSpan[]; open: Intervals; wanted: Interval },
+  { record, goneSinceMs, isExcluded }: WantedDevice,
+  { covered, open, wanted }: { covered: readonly CoveredRange[]; open: Intervals; wanted: Interval },
 ): DeviceState {
   if (isExcluded === true) return 'excluded';
   if (goneSinceMs !== null) return 'unreachable';
   if (open.length > 0) return 'catching-up';
-  const newest = spans.at(-1)?.last?.at ?? null;
+  const newest = covered.at(-1)?.last?.at ?? null;
   if (record.online !== null) return record.online ? 'live' : 'silent';
   return newest !== null && wanted.to - newest < SILENT_AFTER_NS ? 'live' : 'silent';
 }
@@ -123,11 +123,11 @@ function joined(holes: readonly NamedHole[]): NamedHole[] {
  *
  * @param newestNs the newest reading that is held, whether its stretch may be claimed yet or not.
  */
-export function toldEmpty(
+export function emptyByListing(
   { record, lastListedMs }: Pick<KnownDevice, 'record' | 'lastListedMs'>,
-  { spans, newestNs }: { spans: readonly CoveredSpan[]; newestNs: EpochNs | null },
+  { covered, newestNs }: { covered: readonly CoveredRange[]; newestNs: EpochNs | null },
 ): Intervals {
-  const newest = spans.at(-1);
+  const newest = covered.at(-1);
   const seenAt = record.lastSeenAt;
   if (newest === undefined || seenAt === null) return [];
   const listedNs = msToNs(lastListedMs);
@@ -138,10 +138,10 @@ export function toldEmpty(
 }
 
 /** The part of what is wanted that is held, 0 to 1. @param told what counts as held by hearsay. */
-export function coveredShare(spans: readonly CoveredSpan[], wanted: Interval, told: Intervals = []): number {
+export function coveredShare(covered: readonly CoveredRange[], wanted: Interval, listedEmpty: Intervals = []): number {
   const whole = wanted.to - wanted.from;
   if (whole <= 0n) return 1;
-  const held = union(coveredIntervals(spans), told);
+  const held = union(coveredIntervals(covered), listedEmpty);
   return Number(lengthNs(intersect(held, normalize([wanted])))) / Number(whole);
 }
 

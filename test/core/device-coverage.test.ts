@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { addSpan, type CoveredSpan, holesIn } from '../../src/core/coverage.ts';
-import { coveredShare, holdingsOf, toldEmpty, wantedOf } from '../../src/core/holdings.ts';
+import { addRange, type CoveredRange, holesIn } from '../../src/core/coverage.ts';
+import { coverageOf, coveredShare, emptyByListing, wantedOf } from '../../src/core/device-coverage.ts';
 import type { DeviceRecord } from '../../src/core/records.ts';
 import type { Gap, GapReason } from '../../src/core/state/telemetry.ts';
 import { DAY_NS, formatExact, nsToMs, parseTimestamp } from '../../src/core/time.ts';
@@ -26,7 +26,7 @@ const RECORD: DeviceRecord = {
 
 const WANTED = { from: at(0), to: at(100) };
 
-const span = (from: number, to: number): CoveredSpan => bare({ from: at(from), to: at(to) });
+const span = (from: number, to: number): CoveredRange => bare({ from: at(from), to: at(to) });
 const device = (online: boolean | null = null, goneSinceMs: number | null = null) => ({
   record: { ...RECORD, online },
   goneSinceMs,
@@ -46,7 +46,7 @@ const hole = (from: number, to: number, reason: string) => ({
 
 describe('what is held of a device', () => {
   test('nothing yet: all of it is a hole that was not reached', () => {
-    expect(holdingsOf(device(), { spans: [], gaps: [] }, WANTED)).toEqual({
+    expect(coverageOf(device(), { covered: [], gaps: [] }, WANTED)).toEqual({
       state: 'catching-up',
       coveredTo: at(0),
       lagSeconds: 100,
@@ -56,14 +56,14 @@ describe('what is held of a device', () => {
   });
 
   test('all of it: no hole, no lag', () => {
-    const holdings = holdingsOf(device(true), { spans: [span(-50, 100)], gaps: [] }, WANTED);
+    const holdings = coverageOf(device(true), { covered: [span(-50, 100)], gaps: [] }, WANTED);
     expect(holdings).toEqual({ state: 'live', coveredTo: at(100), lagSeconds: 0, gapSeconds: 0, holes: [] });
   });
 
   test('the lag is the hole at the newest end, the gap all holes together, to the millisecond', () => {
-    const spans = [span(10, 20), span(30, 99.5)];
-    expect(holdingsOf(device(), { spans, gaps: [] }, WANTED)).toMatchObject({ lagSeconds: 0.5, gapSeconds: 20.5 });
-    expect(holdingsOf(device(), { spans: [span(10, 100)], gaps: [] }, WANTED)).toMatchObject({
+    const covered = [span(10, 20), span(30, 99.5)];
+    expect(coverageOf(device(), { covered, gaps: [] }, WANTED)).toMatchObject({ lagSeconds: 0.5, gapSeconds: 20.5 });
+    expect(coverageOf(device(), { covered: [span(10, 100)], gaps: [] }, WANTED)).toMatchObject({
       lagSeconds: 0,
       gapSeconds: 10,
     });
@@ -71,7 +71,7 @@ describe('what is held of a device', () => {
 
   test('each hole has its reason, and a part without a name is one that was not reached', () => {
     const gaps = [gap(5, 15, 'page not understood'), gap(50, 60, 'beyond plan')];
-    const { holes } = holdingsOf(device(), { spans: [span(10, 40)], gaps }, WANTED);
+    const { holes } = coverageOf(device(), { covered: [span(10, 40)], gaps }, WANTED);
     expect(holes).toEqual([
       hole(0, 5, 'not reached yet'),
       hole(5, 10, 'page not understood'),
@@ -82,7 +82,7 @@ describe('what is held of a device', () => {
   });
 
   test('what is left of a device that is gone is named so', () => {
-    const { holes, state } = holdingsOf(device(true, nsToMs(at(100))), { spans: [span(10, 100)], gaps: [] }, WANTED);
+    const { holes, state } = coverageOf(device(true, nsToMs(at(100))), { covered: [span(10, 100)], gaps: [] }, WANTED);
     expect(state).toBe('unreachable');
     expect(holes).toEqual([hole(0, 10, 'device gone')]);
   });
@@ -92,45 +92,49 @@ describe('what is held of a device', () => {
     const anyGap = fc.tuple(anyPiece, fc.constantFrom<GapReason>('beyond plan', 'page not understood'));
     fc.assert(
       fc.property(fc.array(anyPiece), fc.array(anyGap, { maxLength: 5 }), (pieces, named) => {
-        const spans = pieces
+        const covered = pieces
           .map(([from, length]) => span(from, from + length))
-          .reduce<readonly CoveredSpan[]>(addSpan, []);
+          .reduce<readonly CoveredRange[]>(addRange, []);
         const gaps = named.map(([[from, length], reason]) => gap(from, from + length, reason));
-        const { holes, gapSeconds } = holdingsOf(device(), { spans, gaps }, WANTED);
-        const told = holes.map(({ from, to }) => ({ from: parseTimestamp(from) ?? 0n, to: parseTimestamp(to) ?? 0n }));
-        for (const [index, { from }] of told.entries()) expect(from >= (told[index - 1]?.to ?? 0n)).toBe(true);
-        const merged = told.map(bare).reduce<readonly CoveredSpan[]>(addSpan, []);
-        expect(merged.map(({ from, to }) => ({ from, to }))).toEqual(holesIn(WANTED, spans));
-        expect(gapSeconds).toBe(told.reduce((sum, { from, to }) => sum + nsToMs(to - from) / 1000, 0));
+        const { holes, gapSeconds } = coverageOf(device(), { covered, gaps }, WANTED);
+        const listedEmpty = holes.map(({ from, to }) => ({
+          from: parseTimestamp(from) ?? 0n,
+          to: parseTimestamp(to) ?? 0n,
+        }));
+        for (const [index, { from }] of listedEmpty.entries())
+          expect(from >= (listedEmpty[index - 1]?.to ?? 0n)).toBe(true);
+        const merged = listedEmpty.map(bare).reduce<readonly CoveredRange[]>(addRange, []);
+        expect(merged.map(({ from, to }) => ({ from, to }))).toEqual(holesIn(WANTED, covered));
+        expect(gapSeconds).toBe(listedEmpty.reduce((sum, { from, to }) => sum + nsToMs(to - from) / 1000, 0));
       }),
     );
   });
 });
 
 describe('the state of a device', () => {
-  const held = { spans: [{ ...span(-100, 100), last: edgeOf(reading(90)) }], gaps: [] };
+  const held = { covered: [{ ...span(-100, 100), last: edgeOf(reading(90)) }], gaps: [] };
 
   test('is what the device says of itself where nothing is open', () => {
-    expect(holdingsOf(device(true), held, WANTED).state).toBe('live');
-    expect(holdingsOf(device(false), held, WANTED).state).toBe('silent');
+    expect(coverageOf(device(true), held, WANTED).state).toBe('live');
+    expect(coverageOf(device(false), held, WANTED).state).toBe('silent');
   });
 
   test('is told by the newest reading where the device says nothing: a day without one is silence', () => {
-    expect(holdingsOf(device(), held, WANTED).state).toBe('live');
+    expect(coverageOf(device(), held, WANTED).state).toBe('live');
     const later = { from: WANTED.from, to: at(90) + DAY_NS };
-    const longHeld = { spans: [{ ...held.spans[0], ...later, first: null, last: edgeOf(reading(90)) }], gaps: [] };
-    expect(holdingsOf(device(), longHeld, later).state).toBe('silent');
-    expect(holdingsOf(device(), longHeld, { ...later, to: later.to - 1n }).state).toBe('live');
-    expect(holdingsOf(device(), { spans: [span(0, 100)], gaps: [] }, WANTED).state).toBe('silent');
+    const longHeld = { covered: [{ ...held.covered[0], ...later, first: null, last: edgeOf(reading(90)) }], gaps: [] };
+    expect(coverageOf(device(), longHeld, later).state).toBe('silent');
+    expect(coverageOf(device(), longHeld, { ...later, to: later.to - 1n }).state).toBe('live');
+    expect(coverageOf(device(), { covered: [span(0, 100)], gaps: [] }, WANTED).state).toBe('silent');
   });
 
   test('is catching up while anything wanted is open, whatever the device says', () => {
-    expect(holdingsOf(device(true), { spans: [span(1, 100)], gaps: [] }, WANTED).state).toBe('catching-up');
+    expect(coverageOf(device(true), { covered: [span(1, 100)], gaps: [] }, WANTED).state).toBe('catching-up');
   });
 
   test('is not catching up for the newest stretch alone, which is open until the next turn comes', () => {
-    const stateOf = (spans: readonly CoveredSpan[], openSeconds: number): string =>
-      holdingsOf(device(true), { spans, gaps: [], openSeconds }, WANTED).state;
+    const stateOf = (covered: readonly CoveredRange[], openSeconds: number): string =>
+      coverageOf(device(true), { covered, gaps: [], openSeconds }, WANTED).state;
     expect(stateOf([span(0, 90)], 10)).toBe('live');
     expect(stateOf([span(0, 90)], 9)).toBe('catching-up');
     expect(stateOf([span(1, 90)], 10), 'with a hole further back').toBe('catching-up');
@@ -162,7 +166,7 @@ describe('what is wanted of a device', () => {
   test('is nothing of a device that was gone before: no hole, no lag', () => {
     const gone = device(null, nsToMs(at(-40)));
     const wanted = wantedOf(gone, WANTED);
-    expect(holdingsOf(gone, { spans: [], gaps: [] }, wanted)).toMatchObject({
+    expect(coverageOf(gone, { covered: [], gaps: [] }, wanted)).toMatchObject({
       lagSeconds: 0,
       gapSeconds: 0,
       holes: [],
@@ -176,18 +180,24 @@ describe('what the list of devices says is empty', () => {
     record: { ...RECORD, lastSeenAt: seenSeconds === null ? null : at(seenSeconds) },
     lastListedMs: nsToMs(at(listedSeconds)),
   });
-  const spans = [span(0, 1000)];
+  const covered = [span(0, 1000)];
 
   test('lies between what is held and the listing, where nothing newer was seen', () => {
-    expect(toldEmpty(listed(990, 2000), { spans, newestNs: at(990) })).toEqual([{ from: at(1000), to: at(2000) }]);
-    expect(toldEmpty(listed(1500, 2000), { spans, newestNs: at(990) })).toEqual([]);
-    expect(toldEmpty(listed(null, 2000), { spans, newestNs: at(990) })).toEqual([]);
+    expect(emptyByListing(listed(990, 2000), { covered, newestNs: at(990) })).toEqual([
+      { from: at(1000), to: at(2000) },
+    ]);
+    expect(emptyByListing(listed(1500, 2000), { covered, newestNs: at(990) })).toEqual([]);
+    expect(emptyByListing(listed(null, 2000), { covered, newestNs: at(990) })).toEqual([]);
   });
 
   test('is nothing where the listing did not know of a reading that is held', () => {
-    expect(toldEmpty(listed(10, 2000), { spans, newestNs: at(990) })).toEqual([]);
+    expect(emptyByListing(listed(10, 2000), { covered, newestNs: at(990) })).toEqual([]);
     // Too young for the listing to know, or a matter of fractions of a second.
-    expect(toldEmpty(listed(10, 1040), { spans, newestNs: at(990) })).toEqual([{ from: at(1000), to: at(1040) }]);
-    expect(toldEmpty(listed(989, 2000), { spans, newestNs: at(990) })).toEqual([{ from: at(1000), to: at(2000) }]);
+    expect(emptyByListing(listed(10, 1040), { covered, newestNs: at(990) })).toEqual([
+      { from: at(1000), to: at(1040) },
+    ]);
+    expect(emptyByListing(listed(989, 2000), { covered, newestNs: at(990) })).toEqual([
+      { from: at(1000), to: at(2000) },
+    ]);
   });
 });
