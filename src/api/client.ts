@@ -34,7 +34,7 @@ export interface ApiClientOptions extends Pick<RateLimiterOptions, 'serverClock'
   readonly key: () => string;
   readonly limiter: RateLimiter;
   /** Called with the fault of each attempt before it is reported; `null` if there was none. */
-  readonly onDone?: ((fault: ApiFaultKind | null) => void) | undefined;
+  readonly onDone?: ((fault: ApiFaultKind | null, purpose: Purpose) => void) | undefined;
   /** Called before each wait for another attempt, with its length in ms. */
   readonly onRetry?: ((waitMs: number) => void) | undefined;
   /** The largest page that the plan allows; `null` while it is unknown. */
@@ -197,7 +197,7 @@ function createAttempt(options: ApiClientOptions): Attempt {
       limiter.answered({ requestId, status, fault: kind, ...readRateLimit(headers), waitMs });
       const durationMs = clock.monoMs() - sentMonoMs;
       const { stream, lane } = purpose;
-      options.onDone?.(kind);
+      options.onDone?.(kind, purpose);
       observe({ type: 'request-done', request, stream, lane, status, durationMs, fault: kind });
     }
   };

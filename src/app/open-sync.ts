@@ -45,7 +45,8 @@ import { createFleetScanner, type FleetScanner } from '../report/fleet.ts';
 import { createPageFacts } from '../report/page-facts.ts';
 import { readyNow } from '../report/ready.ts';
 import { overviewNow, reportNow } from '../report/report.ts';
-import { createStreamTracker, oncePerStream } from '../report/stream-status.ts';
+import { createStreamReport } from '../report/stream-status.ts';
+import { createApiState, noteAnswered, noteOff } from '../scheduler/api-state.ts';
 import type { BackfillSettings } from '../scheduler/backfill.ts';
 import type { DayFigures } from '../scheduler/day-budget.ts';
 import type { PollSettings } from '../scheduler/device-outlook.ts';
@@ -59,7 +60,6 @@ import {
   type Planning,
   takeOutDevice,
 } from '../scheduler/planning.ts';
-import { createStanding } from '../scheduler/standing.ts';
 import { API_WORKSPACE } from '../store/facts.ts';
 import { createDisk } from '../store/look/place.ts';
 import { type OpenStore, openStore } from '../store/store.ts';
@@ -179,7 +179,7 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
     destinations: options.destinations,
     outage,
     planning,
-    standing: createStanding(),
+    apiState: base.apiState,
     untilTurn: limiter.untilTurn,
     heartbeats,
     pulse,
@@ -219,15 +219,14 @@ interface Told {
 /** What everything else stands on: time, events, signs of life. */
 function createBase({ clock, random, observe: hear }: SyncOptions) {
   const serverClock = createServerClock(clock);
-  const streams = createStreamTracker({ serverNowMs: serverClock.nowMs, monoMs: clock.monoMs });
-  const listeners: Observe[] = [streams.observe];
-  const observe = oncePerStream(streams, (event) => {
+  const listeners: Observe[] = [];
+  const observe: Observe = (event) => {
     for (const listen of listeners) listen(event);
     hear(event);
-  });
+  };
   return {
     serverClock,
-    streams,
+    apiState: createApiState({ observe, serverNowMs: serverClock.nowMs, monoMs: clock.monoMs }),
     listeners,
     observe,
     outage: createOutageWatch({ clock, random, observe }),
@@ -246,6 +245,7 @@ function openApi(
     serverClock,
     observe,
     outage,
+    apiState,
     gate,
     heartbeats,
     pulse,
@@ -271,9 +271,10 @@ function openApi(
     },
     onPlanDoubted: told.planDoubted,
     onRetry: requests.onRetry,
-    onDone: (fault) => {
+    onDone: (fault, { stream }) => {
       done += 1;
       outage.answered(fault);
+      if (fault === null) noteAnswered(apiState, stream);
       requests.onDone();
       told.done(fault);
     },
@@ -306,7 +307,7 @@ interface ContextParts extends Base {
 }
 
 function createContext({ settings, clock, random }: SyncOptions, parts: ContextParts): SyncContext {
-  const { store, serverClock, observe, outage, gate, room, asking, told } = parts;
+  const { store, serverClock, observe, outage, apiState, gate, room, asking, told } = parts;
   const filterNotes = createFilterNotes(settings.filter, { store, observe });
   return {
     api: asking.api,
@@ -330,6 +331,7 @@ function createContext({ settings, clock, random }: SyncOptions, parts: ContextP
       observe({ type: 'workspace-known' });
     },
     workspaceUnknown: gate.open,
+    streamOff: (stream, scope) => noteOff(apiState, stream, scope),
     deviceLeft: told.deviceLeft,
   };
 }
@@ -367,7 +369,8 @@ type Reports = FigureSource & Pick<Sync, 'fleet' | 'waitingUntil' | 'report' | '
 function createReports({ api, settings, clock }: SyncOptions, parts: Parts): Reports {
   const { base, opened, room, context, deliverers, planning, limiter } = parts;
   const { store, jobs, facts } = opened;
-  const { streams, serverClock, heartbeats } = base;
+  const { apiState, outage, serverClock, heartbeats } = base;
+  const streams = createStreamReport(apiState, outage.problem);
   const { staleMs } = planning.demand;
   const fleet = createFleetScanner({ context, staleMs, pulse: heartbeats.pulse('figures') });
   const allowance = () => allowanceNow(limiter, { nowMs: serverClock.nowMs(), rest: planning.rest });

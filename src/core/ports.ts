@@ -41,7 +41,9 @@ export const REQUEST_LANES: readonly RequestLane[] = [
   'sweep',
 ];
 
-export type Stream = 'account' | 'devices' | 'telemetry' | 'alerts';
+export const STREAMS = ['account', 'devices', 'telemetry', 'alerts'] as const;
+
+export type Stream = (typeof STREAMS)[number];
 
 /** What a request is booked under. */
 export interface Purpose {

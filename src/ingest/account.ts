@@ -24,7 +24,7 @@ const LAST_POINT = 'workspace_point_ms';
  * @throws ApiFault of any other kind; UserError for another workspace.
  */
 export async function syncAccount(context: SyncContext, signal: AbortSignal): Promise<boolean> {
-  const { api, store, observe, settings } = context;
+  const { api, store, settings } = context;
   try {
     const { value: account, answeredAtMs } = await api.account({ lane: 'inventory', stream: 'account' }, signal);
     const tag = settings.workspaceTag ?? store.workspaceTag() ?? account.workspaceId;
@@ -38,7 +38,7 @@ export async function syncAccount(context: SyncContext, signal: AbortSignal): Pr
     return true;
   } catch (error) {
     if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
-    observe({ type: 'stream-off', stream: 'account', scope: error.facts.scope ?? 'account:read' });
+    context.streamOff('account', error.facts.scope ?? 'account:read');
     store.pinWorkspace({ apiId: null, tag: settings.workspaceTag ?? store.workspaceTag() ?? DEFAULT_TAG });
     context.workspaceKnown();
     return false;

@@ -63,7 +63,7 @@ async function syncAlone(context: SyncContext, signal: AbortSignal): Promise<boo
     return true;
   } catch (error) {
     if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
-    context.observe({ type: 'stream-off', stream: 'alerts', scope: error.facts.scope ?? 'alerts:read' });
+    context.streamOff('alerts', error.facts.scope ?? 'alerts:read');
     return false;
   }
 }

@@ -6,7 +6,7 @@ import type { Turns } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import type { DeviceFilter } from '../core/filter.ts';
 import type { AllowanceUse } from '../core/lines/fact-lines.ts';
-import type { Api, Clock, Random, RequestLane, Schedules } from '../core/ports.ts';
+import type { Api, Clock, Random, RequestLane, Schedules, Stream } from '../core/ports.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state/state.ts';
 import type { EpochMs, EpochNs } from '../core/time.ts';
@@ -55,6 +55,8 @@ export interface SyncContext {
   readonly workspaceKnown: () => void;
   /** Called where the API does not tell whose points are waiting: the deliveries wait for it no longer. */
   readonly workspaceUnknown: () => void;
+  /** Called when the key lacks the scope of a stream: reports that once. */
+  readonly streamOff: (stream: Stream, scope: string) => void;
   /** Called when a device is gone, or was forgotten: it is asked no more. */
   readonly deviceLeft: (deviceId: string) => void;
   /** Keeps work of one kind from overlapping: the daemon's own and a job's. */

@@ -19,6 +19,8 @@ export interface OutageWatch {
   note(fault: ApiFault): void;
   /** Takes in that a try has come to its end. One that had nothing to ask leaves its turn to the next. */
   done(): void;
+  /** What an outage that was reported was noticed by; `null` while there is none. */
+  problem(): string | null;
   /** The longest wait between two tries, in ms. */
   longestWaitMs(): number;
   /** Has it tried at least so often: what lives for minutes cannot wait for as long as what lives for months. */
@@ -50,7 +52,7 @@ export function createOutageWatch({
 }): OutageWatch {
   let policy = BACKOFF;
   let failures = 0;
-  let isTold = false;
+  let problem: string | null = null;
   let retryAtMs = 0;
   let hasAsked = false;
   let answeredAtMs = Number.NEGATIVE_INFINITY;
@@ -61,8 +63,8 @@ export function createOutageWatch({
       answeredAtMs = clock.monoMs();
       if (failures === 0) return;
       failures = 0;
-      if (isTold) observe({ type: 'service-back' });
-      isTold = false;
+      if (problem !== null) observe({ type: 'service-back' });
+      problem = null;
     },
     pass: async (signal, turned) => {
       while (failures > 0) {
@@ -85,12 +87,13 @@ export function createOutageWatch({
       retryAtMs = clock.monoMs() + waitMs;
       // A 429 is an answer: it is waited for together, and is no outage of the service.
       if (kind === 'throttled') return;
-      isTold = true;
+      problem = message;
       observe({ type: 'service-trouble', message, waitMs });
     },
     done: () => {
       if (failures > 0 && !hasAsked) retryAtMs = clock.monoMs();
     },
+    problem: () => problem,
     longestWaitMs: () => policy.maxMs,
     limitWaits: (maxMs) => {
       policy = { ...policy, maxMs };

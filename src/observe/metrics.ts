@@ -8,7 +8,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Observe } from '../core/events.ts';
 import type { LoopStanding } from '../core/heartbeats.ts';
-import type { Clock } from '../core/ports.ts';
+import { type Clock, STREAMS } from '../core/ports.ts';
 import { JOB_RULES } from '../core/state/jobs.ts';
 import type { MissingReason } from '../core/state/log.ts';
 import type { DestinationFigures, Figures, FleetFigures } from '../core/status.ts';
@@ -121,7 +121,6 @@ function addProcess(registry: Registry): void {
 /** How finely the lag of the event loop is watched: 50 samples a second cost nothing that can be measured. */
 const LAG_GRAIN_MS = 20;
 
-const STREAMS = ['account', 'devices', 'telemetry', 'alerts'] as const;
 const GAP_REASONS = [
   'beyond plan',
   'beyond allowance',

@@ -17,7 +17,7 @@ import type { SyncContext } from '../ingest/context.ts';
 import { openSeconds } from '../ingest/horizon.ts';
 import type { Planning } from '../scheduler/planning.ts';
 import type { FleetScanner } from './fleet.ts';
-import type { StreamTracker } from './stream-status.ts';
+import type { StreamReport } from './stream-status.ts';
 
 interface FiguresParts {
   readonly context: Pick<SyncContext, 'store' | 'clock' | 'serverClock' | 'settings'>;
@@ -25,7 +25,7 @@ interface FiguresParts {
   /** As it stands; the wait in the server's time. */
   readonly allowance: () => Figures['allowance'];
   readonly planning: Pick<Planning, 'planner' | 'demand'>;
-  readonly streams: Pick<StreamTracker, 'list'>;
+  readonly streams: Pick<StreamReport, 'list'>;
   readonly room: Pick<Room, 'status'>;
   readonly fleet: Pick<FleetScanner, 'scan' | 'ageMs'>;
   readonly jobs: Pick<JobQueue, 'open'>;

@@ -11,11 +11,11 @@ import type { FleetFigures, ReadyCode, ReadyReport, StatusReport } from '../core
 import { SECOND_MS } from '../core/time.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
 import { UNREACHED } from './device-snapshot.ts';
-import { type StreamTracker, wasListed } from './stream-status.ts';
+import { type StreamReport, wasListed } from './stream-status.ts';
 
 interface ReadyParts {
   readonly deliverers: readonly Pick<Deliverer, 'name' | 'held'>[];
-  readonly streams: Pick<StreamTracker, 'problem' | 'isRefused' | 'failingLong' | 'list'>;
+  readonly streams: Pick<StreamReport, 'problem' | 'isRefused' | 'failingLong' | 'list'>;
   readonly room: Pick<Room, 'status'>;
   readonly store: Pick<Store, 'devices'>;
   /** The figures of the last scan of every device; `null` before the first one. */

@@ -25,7 +25,7 @@ import { horizonNow, openSeconds } from '../ingest/horizon.ts';
 import { meanPeriodMs } from '../scheduler/estimate.ts';
 import { phaseOf } from '../scheduler/planning.ts';
 import { type DeviceSums, type DeviceView, snapshotDevice, sumUp } from './device-snapshot.ts';
-import { type StreamTracker, wasListed } from './stream-status.ts';
+import { type StreamReport, wasListed } from './stream-status.ts';
 
 /** A destination, from its deliverer or from the state. */
 export interface ReportedDestination {
@@ -48,7 +48,7 @@ export interface ReportParts {
   readonly allowance: () => Omit<AllowanceStatus, 'lanes'>;
   /** How old readings become as a matter of course where the allowance is short, in ms. */
   readonly staleMs: () => number;
-  readonly streams: Pick<StreamTracker, 'list' | 'problem' | 'failingLong'>;
+  readonly streams: Pick<StreamReport, 'list' | 'problem' | 'failingLong'>;
   readonly room: Pick<Room, 'status'>;
   readonly facts: Omit<StateFacts, 'streams' | 'requestsOf' | 'daysOf'>;
   /** Whether a process works with the state. */

@@ -20,6 +20,7 @@ import type { SyncContext } from '../ingest/context.ts';
 import { ANSWERED_LATELY_MS, type OutageWatch } from '../ingest/outage.ts';
 import { NOTHING_SCANNED, type PageScanner, type ScanResult, type ScanTask } from '../ingest/page-scan.ts';
 import type { Rereading } from '../ingest/reread.ts';
+import { type ApiState, noteFailed, noteOff, noteRead, noteStreamFailed, noteWorked } from './api-state.ts';
 import type { TailAnswer } from './device-outlook.ts';
 import {
   type Decision,
@@ -42,12 +43,11 @@ import {
   viewDevice,
   weighDemand,
 } from './planning.ts';
-import { noteFailed, noteRead, noteWorked, type Standing } from './standing.ts';
 
 export interface DispatchParts {
   readonly context: SyncContext;
   readonly planning: Planning;
-  readonly standing: Standing;
+  readonly apiState: ApiState;
   readonly scanner: PageScanner;
   readonly outage: OutageWatch;
   /** Resolves when a request could go at once and nobody else waits for it. */
@@ -126,7 +126,7 @@ async function rest({ planning, outage }: DispatchParts, { untilMs }: Rest, sign
 
 /** Carries a decision out and tells the planner what came of it. @throws what ends a session. */
 async function carryOut(parts: Running, decision: Decision, signal: AbortSignal): Promise<void> {
-  const { context, planning, standing, outage } = parts;
+  const { context, planning, apiState, outage } = parts;
   const beganMs = context.clock.monoMs();
   const { planner } = planning;
   const fail = (isOwn: boolean): void => planner.failed(decision, { isOwn }, plannedMs(planning));
@@ -136,12 +136,9 @@ async function carryOut(parts: Running, decision: Decision, signal: AbortSignal)
     else if (decision.kind === 'reread') planner.setReread(await parts.rereading.next(signal));
     else await readWhole(parts, decision, signal);
     outage.done();
-    noteWorked(standing, decision.lane);
-    if (isTelemetry(decision)) {
-      parts.failed.inARow = 0;
-      noteRead(standing, 'telemetry', context.clock.monoMs());
-    }
-    context.observe({ type: 'stream-read', stream: purposeOf(decision).stream });
+    noteWorked(apiState, decision.lane);
+    if (isTelemetry(decision)) parts.failed.inARow = 0;
+    noteRead(apiState, purposeOf(decision).stream);
   } catch (error) {
     if (!signal.aborted) takeError(parts, { decision, error, beganMs }, fail);
   }
@@ -156,7 +153,7 @@ interface Failed<E> {
 
 /** What a task failed with. @throws what ends a session. */
 function takeError(parts: Running, failed: Failed<unknown>, fail: (isOwn: boolean) => void): void {
-  const { context, planning, standing } = parts;
+  const { context, planning, apiState } = parts;
   const { decision, error } = failed;
   if (error instanceof StateFullError) {
     context.stateFull(error);
@@ -166,8 +163,7 @@ function takeError(parts: Running, failed: Failed<unknown>, fail: (isOwn: boolea
   if (!(error instanceof ApiFault)) throw error;
   if (error.kind === 'scope-missing' && isTelemetry(decision)) {
     const scope = error.facts.scope ?? 'telemetry:read';
-    context.observe({ type: 'stream-off', stream: 'telemetry', scope });
-    noteRead(standing, 'telemetry', context.clock.monoMs(), scope);
+    noteOff(apiState, 'telemetry', scope);
     fail(false);
     planning.planner.off('telemetry', plannedMs(planning) + OFF_REST_MS);
     return;
@@ -178,17 +174,17 @@ function takeError(parts: Running, failed: Failed<unknown>, fail: (isOwn: boolea
 
 /** A fault of the service, or of one device or stream while others are answered. */
 function takeFault(
-  { context, outage, planning, standing, failed }: Running,
+  { context, outage, planning, apiState, failed }: Running,
   { decision, error, beganMs }: Failed<ApiFault>,
   fail: (isOwn: boolean) => void,
 ): void {
-  const { clock, answeredAtMs, observe } = context;
+  const { clock, answeredAtMs } = context;
   const isAnswering = answeredAtMs() >= Math.min(beganMs, clock.monoMs() - ANSWERED_LATELY_MS);
   fail(isAnswering);
-  noteFailed(standing, { lane: decision.lane, fault: error, isService: !isAnswering, atMs: clock.monoMs() });
+  noteFailed(apiState, { lane: decision.lane, fault: error, isService: !isAnswering });
   const { message } = error;
   if (!('deviceId' in decision) || !isAnswering) {
-    observe({ type: 'stream-failed', stream: purposeOf(decision).stream, message });
+    noteStreamFailed(apiState, purposeOf(decision).stream, message);
     outage.note(error);
     return;
   }
@@ -197,7 +193,7 @@ function takeFault(
   const isOwn = answeredAtMs() >= beganMs || (isOnceAlone(planning) && !isNamedUnreachable(context, decision.deviceId));
   if (task !== null && isOwn) nameUnreachable(context, task);
   failed.inARow += 1;
-  if (failed.inARow >= FAILURES_IN_A_ROW) observe({ type: 'stream-failed', stream: 'telemetry', message });
+  if (failed.inARow >= FAILURES_IN_A_ROW) noteStreamFailed(apiState, 'telemetry', message);
 }
 
 /** Whether `--once` runs alone: all its devices wait for their turn from its beginning on, and nothing is more urgent. */

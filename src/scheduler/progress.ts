@@ -6,7 +6,7 @@
  */
 import type { Clock, RequestLane } from '../core/ports.ts';
 import type { SyncContext } from '../ingest/context.ts';
-import type { Standing } from './standing.ts';
+import type { ApiState } from './api-state.ts';
 
 /** How the work stands at a look at it. */
 interface WorkLook {
@@ -41,16 +41,16 @@ export function createProgressWatch(clock: Pick<Clock, 'monoMs'>): ProgressWatch
 
 export interface WaitingParts {
   readonly context: Pick<SyncContext, 'room'>;
-  readonly standing: Standing;
+  readonly apiState: ApiState;
   /** Whether no request may be made now for lack of quota; the even pace of requests alone is no such wait. */
   readonly waitsForQuota: () => boolean;
 }
 
 /** Whether work waits for quota, or has something queued in lanes of which none fails and for which there is room. */
 export function isWaiting(
-  { context, standing, waitsForQuota }: WaitingParts,
+  { context, apiState, waitsForQuota }: WaitingParts,
   { isQueued, lanes }: { readonly isQueued: boolean; readonly lanes: readonly RequestLane[] },
 ): boolean {
   if (waitsForQuota()) return true;
-  return isQueued && standing.fault === null && !lanes.some((lane) => standing.failing.has(lane)) && context.room().ok;
+  return isQueued && apiState.fault === null && !lanes.some((lane) => apiState.failing.has(lane)) && context.room().ok;
 }

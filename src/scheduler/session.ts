@@ -18,10 +18,10 @@ import { syncAlerts } from '../ingest/alerts.ts';
 import { lookAtTheGone, syncDevices } from '../ingest/devices.ts';
 import { horizonNow, learnTime } from '../ingest/horizon.ts';
 import { createRereading, type Rereading } from '../ingest/reread.ts';
+import { noteFailed, noteRead, noteStreamFailed, noteWorked } from './api-state.ts';
 import { type DispatchParts, endsSession, followPlan, untilRoom } from './dispatch.ts';
 import type { RoundDecision } from './planner-types.ts';
 import { ALONE_REST_MS, type Alone, beginAlone, beginPlanning } from './planning.ts';
-import { noteFailed, noteRead, noteWorked } from './standing.ts';
 
 export type SessionParts = Omit<DispatchParts, 'readStream' | 'rereading'>;
 
@@ -105,9 +105,9 @@ async function readFirst(parts: SessionParts, mayGoUnlisted: boolean, signal: Ab
   return await persist(parts, { stream: 'devices', work, isTriedOnce: knowsDevices }, signal);
 }
 
-/** Reads a stream as a whole, and notes that. @returns whether the key may read it. */
+/** Reads a stream as a whole. @returns whether the key may read it. */
 function readStream(parts: SessionParts): (kind: RoundDecision['kind'], signal: AbortSignal) => Promise<boolean> {
-  const { context, scanner, standing } = parts;
+  const { context, scanner } = parts;
   const read = {
     account: (signal: AbortSignal) => syncAccount(context, signal),
     alerts: (signal: AbortSignal) => syncAlerts(context, signal),
@@ -117,11 +117,7 @@ function readStream(parts: SessionParts): (kind: RoundDecision['kind'], signal: 
       return true;
     },
   };
-  return async (kind, signal) => {
-    const mayRead = await read[kind](signal);
-    noteRead(standing, kind, context.clock.monoMs(), mayRead ? null : `${kind}:read`);
-    return mayRead;
-  };
+  return async (kind, signal) => await read[kind](signal);
 }
 
 /** What is due now and then beside the requests: the time where no answer tells it, and notes about the filter. */
@@ -173,8 +169,8 @@ async function persist(
   { stream, work, isTriedOnce }: Task,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { context, outage, standing } = parts;
-  const { clock, random, observe } = context;
+  const { context, outage, apiState } = parts;
+  const { clock, random } = context;
   for (let failures = 1; ; failures += 1) {
     // The account is read all the same: it tells whose points are waiting, and delivering these is what makes room.
     if (stream !== 'account') await untilRoom(context, signal);
@@ -182,8 +178,8 @@ async function persist(
     try {
       const mayRead = await work(signal);
       outage.done();
-      noteWorked(standing, 'inventory');
-      observe({ type: 'stream-read', stream });
+      noteWorked(apiState, 'inventory');
+      noteRead(apiState, stream);
       return mayRead;
     } catch (error) {
       takeFailure(parts, stream, error);
@@ -196,14 +192,14 @@ async function persist(
 }
 
 /** Takes in what may pass. @throws what ends a session. */
-function takeFailure({ context, outage, standing }: SessionParts, stream: Stream, error: unknown): void {
+function takeFailure({ context, outage, apiState }: SessionParts, stream: Stream, error: unknown): void {
   if (error instanceof StateFullError) {
     context.stateFull(error);
     return;
   }
   if (!(error instanceof ApiFault) || endsSession(error)) throw error;
   context.workspaceUnknown();
-  context.observe({ type: 'stream-failed', stream, message: error.message });
-  noteFailed(standing, { lane: 'inventory', fault: error, isService: true, atMs: context.clock.monoMs() });
+  noteStreamFailed(apiState, stream, error.message);
+  noteFailed(apiState, { lane: 'inventory', fault: error, isService: true });
   outage.note(error);
 }

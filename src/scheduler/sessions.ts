@@ -11,6 +11,7 @@ import { firstOf } from '../core/async.ts';
 import { ApiFault } from '../core/faults.ts';
 import { backoffMs } from '../core/retry.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
+import { noteAccepted, noteRefused } from './api-state.ts';
 import { keepCoveragePoints } from './coverage-points.ts';
 import { runSession, type SessionParts } from './session.ts';
 
@@ -59,7 +60,7 @@ export async function runDaemon(parts: DaemonParts, signal: AbortSignal): Promis
 }
 
 async function holdSessions(parts: DaemonParts, signal: AbortSignal): Promise<never> {
-  const { key, standing, context } = parts;
+  const { key, apiState, context } = parts;
   const { observe, workspaceUnknown, clock, random } = context;
   for (let refusals = 1; ; refusals += 1) {
     const { end, wasAnswered } = await oneSession(parts, signal);
@@ -67,8 +68,7 @@ async function holdSessions(parts: DaemonParts, signal: AbortSignal): Promise<ne
     if (end !== 'key exchanged') {
       const waitMs = backoffMs({ failures: refusals, policy: HOLD, random, askedMs: end.facts.waitMs ?? 0 });
       workspaceUnknown();
-      observe({ type: 'key-refused', message: refusalWords(end), waitMs });
-      standing.refusal = end;
+      noteRefused(apiState, end, refusalWords(end), waitMs);
       const untilMs = clock.monoMs() + waitMs;
       while (clock.monoMs() < untilMs && !key.hasChanged()) {
         await clock.sleep(Math.min(KEY_LOOK_MS, Math.max(1, untilMs - clock.monoMs())), signal);
@@ -88,12 +88,11 @@ interface SessionEnd {
 
 /** One session, from the account to what ends it. */
 async function oneSession(parts: DaemonParts, signal: AbortSignal): Promise<SessionEnd> {
-  const { standing, context } = parts;
+  const { apiState } = parts;
   let wasAnswered = false;
   const onBegun = (): void => {
     wasAnswered = true;
-    if (standing.refusal !== null) context.observe({ type: 'key-accepted' });
-    standing.refusal = null;
+    noteAccepted(apiState);
   };
   const session = async (stop: AbortSignal): Promise<never> => await runSession(parts, onBegun, stop);
   const watch = async (stop: AbortSignal): Promise<'key exchanged'> => await watchKey(parts, stop);

@@ -4,7 +4,7 @@
  */
 import type Database from 'better-sqlite3';
 import { TIE_REACH_NS } from '../core/lines/offsets.ts';
-import { REQUEST_LANES, type Stream } from '../core/ports.ts';
+import { REQUEST_LANES, STREAMS } from '../core/ports.ts';
 import type { AskedRequest, StateFacts, StreamFacts } from '../core/state/facts.ts';
 import { LOG_LANES } from '../core/state/log.ts';
 import type { LaneStatus } from '../core/status.ts';
@@ -12,7 +12,6 @@ import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS, SECOND_MS } from '../cor
 import { type PackedBlock, release, unpack } from './archive/block-codec.ts';
 import { type AlertRow, toKnownAlert } from './device/inventory.ts';
 
-const STREAMS: readonly Stream[] = ['account', 'devices', 'telemetry', 'alerts'];
 /** Counting a day of bookings takes a while where there are many, and the page of a daemon asks again and again. */
 const SPENDING_FRESH_MS = 2 * SECOND_MS;
 

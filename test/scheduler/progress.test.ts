@@ -1,8 +1,8 @@
 /** The watch over work that somebody waits for. */
 import { describe, expect, test } from 'vitest';
 import { ApiFault } from '../../src/core/faults.ts';
+import { createApiState, noteFailed, noteWorked } from '../../src/scheduler/api-state.ts';
 import { createProgressWatch, isWaiting } from '../../src/scheduler/progress.ts';
-import { createStanding, noteFailed, noteWorked } from '../../src/scheduler/standing.ts';
 
 function fault(kind: ApiFault['kind']): ApiFault {
   return new ApiFault(kind, 'no answer', { request: 'GET /devices' });
@@ -25,29 +25,29 @@ describe('work', () => {
   });
 
   test('waits while it has something queued and nothing of it fails, or for quota', () => {
-    const standing = createStanding();
+    const apiState = createApiState({ observe: () => {}, serverNowMs: () => 0, monoMs: () => 0 });
     const room = { isOk: true, waitsForQuota: false };
     const parts = {
       context: { room: () => (room.isOk ? { ok: true } : { ok: false, reason: 'full' }) as never },
-      standing,
+      apiState,
       waitsForQuota: () => room.waitsForQuota,
     };
     const isQueued = { isQueued: true, lanes: ['backfill'] } as const;
     expect(isWaiting(parts, isQueued)).toBe(true);
     expect(isWaiting(parts, { ...isQueued, isQueued: false })).toBe(false);
-    noteFailed(standing, { lane: 'backfill', fault: fault('throttled'), isService: true, atMs: 0 });
+    noteFailed(apiState, { lane: 'backfill', fault: fault('throttled'), isService: true });
     expect(isWaiting(parts, isQueued), 'a wait that is asked for is no failure').toBe(true);
-    noteFailed(standing, { lane: 'live', fault: fault('server-fault'), isService: false, atMs: 0 });
+    noteFailed(apiState, { lane: 'live', fault: fault('server-fault'), isService: false });
     expect(isWaiting(parts, isQueued), 'another lane').toBe(true);
-    noteFailed(standing, { lane: 'backfill', fault: fault('server-fault'), isService: false, atMs: 0 });
+    noteFailed(apiState, { lane: 'backfill', fault: fault('server-fault'), isService: false });
     expect(isWaiting(parts, isQueued)).toBe(false);
-    noteWorked(standing, 'backfill');
-    noteFailed(standing, { lane: 'live', fault: fault('unreachable'), isService: true, atMs: 0 });
+    noteWorked(apiState, 'backfill');
+    noteFailed(apiState, { lane: 'live', fault: fault('unreachable'), isService: true });
     expect(isWaiting(parts, isQueued), 'the service does not answer').toBe(false);
     room.waitsForQuota = true;
     expect(isWaiting(parts, isQueued)).toBe(true);
     room.waitsForQuota = false;
-    noteWorked(standing, 'live');
+    noteWorked(apiState, 'live');
     room.isOk = false;
     expect(isWaiting(parts, isQueued), 'no room').toBe(false);
   });

@@ -79,11 +79,11 @@ async function work(parts: BackfillWorkParts, { args, begun, keep }: Begun, sign
 }
 
 /** Waits until the daemon has read the account and the devices. @throws UserError where that comes to nothing. */
-async function untilListed({ context, planning, standing }: BackfillWorkParts, signal: AbortSignal): Promise<Horizon> {
+async function untilListed({ context, planning, apiState }: BackfillWorkParts, signal: AbortSignal): Promise<Horizon> {
   const { clock } = context;
   const beganMs = clock.monoMs();
   const step = (): Horizon | null => {
-    endWhereRefused(standing);
+    endWhereRefused(apiState);
     const horizon = hasBegun(planning) ? horizonNow(context) : null;
     if (horizon !== null) return horizon;
     if (clock.monoMs() - beganMs >= STALLED_AFTER_MS) {

@@ -3,7 +3,7 @@
  * is the scheduler running with nothing but the backfill (and the account), with the whole share.
  *
  * It ends when nothing of the range is open that could be had and every destination has what was archived by then; or
- * after ten minutes in which nothing came of it, where waiting for quota or for its turn is no standing still.
+ * after ten minutes in which nothing came of it, where waiting for quota or for its turn is no apiState still.
  */
 import type { MaintenanceParts } from '../../archive/maintenance.ts';
 import { firstOf, pollUntil } from '../../core/async.ts';
@@ -14,12 +14,12 @@ import type { ProgressReport } from '../../core/status.ts';
 import { SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import { horizonNow } from '../../ingest/horizon.ts';
+import type { ApiState } from '../../scheduler/api-state.ts';
 import { type Backfill, type BackfillSettings, beginBackfill } from '../../scheduler/backfill.ts';
 import { type Alone, type Planning, reopenDevice } from '../../scheduler/planning.ts';
 import { createProgressWatch, isWaiting, type WaitingParts } from '../../scheduler/progress.ts';
 import { runAlone, type SessionParts } from '../../scheduler/session.ts';
 import { refusalWords } from '../../scheduler/sessions.ts';
-import type { Standing } from '../../scheduler/standing.ts';
 import { besideDeliveries, untilDelivered } from '../shared/alone.ts';
 import { lackedScopeWords, refusalOf } from '../shared/refusal.ts';
 import { type BackfillLook, createEstimator, type EstimateParts, etaOf, lookAt, waitsFor } from './progress.ts';
@@ -101,7 +101,7 @@ async function untilClosed(
   { backfill, seen }: { readonly backfill: Backfill; readonly seen: Seen },
   signal: AbortSignal,
 ): Promise<BackfillOutcome> {
-  const { context, standing } = parts;
+  const { context, apiState } = parts;
   const { clock } = context;
   const watch = createProgressWatch(clock);
   const estimate = createEstimator(parts, backfill);
@@ -111,7 +111,7 @@ async function untilClosed(
     seen.look = look;
     const outcome = outcomeOf(look, backfill);
     if (outcome !== null) return outcome;
-    endWhereRefused(standing);
+    endWhereRefused(apiState);
     const waits = isWaiting(parts, { isQueued: look.openFor.has('not reached yet'), lanes: ['backfill'] });
     if (watch.idleMs({ left: look.openMs, waits }) >= STALLED_AFTER_MS) return 'stalled';
     seen.requestsLeft = estimate();
@@ -142,16 +142,16 @@ function outcomeOf({ openFor }: BackfillLook, { args }: Backfill): BackfillOutco
 }
 
 /** @throws UserError (exit 77) where the key is of no use. */
-export function endWhereRefused({ refusal, streams }: Standing): void {
+export function endWhereRefused({ refusal, streams }: ApiState): void {
   if (refusal !== null) throw new UserError(`${refusalWords(refusal)}.`, 77);
-  const { lackedScope } = streams.telemetry;
-  if (lackedScope !== null) throw new UserError(lackedScopeWords(lackedScope), 77);
+  const { missingScope } = streams.telemetry;
+  if (missingScope !== null) throw new UserError(lackedScopeWords(missingScope), 77);
 }
 
 interface BackfillParts extends BackfillWorkParts, SessionParts {
   readonly context: EstimateParts['context'];
   readonly planning: Planning;
-  readonly standing: Standing;
+  readonly apiState: ApiState;
   readonly housekeeping: MaintenanceParts;
   /** Called once it is known what is to be filled. */
   readonly onBegun?: (run: BackfillRun) => void;
@@ -221,7 +221,7 @@ async function untilBegun(parts: BackfillParts, begun: Begun, signal: AbortSigna
     if (begun.run !== null) return begun.run;
     const waits = isWaiting(parts, { isQueued: true, lanes: ['inventory'] });
     if (watch.idleMs({ left: Number.POSITIVE_INFINITY, waits }) >= STALLED_AFTER_MS) {
-      const words = parts.standing.fault ?? 'it has no room';
+      const words = parts.apiState.fault ?? 'it has no room';
       throw new UserError(`Nothing could be read for ten minutes: ${words}. Run it again when the API answers.`, 3);
     }
     return null;

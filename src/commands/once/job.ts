@@ -10,9 +10,9 @@ import type { JobEnd } from '../../core/state/jobs.ts';
 import type { ProgressReport, StatusReport } from '../../core/status.ts';
 import { SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
+import type { ApiState } from '../../scheduler/api-state.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
 import { hasBegun, hastenStream, setGoal } from '../../scheduler/planning.ts';
-import type { Standing } from '../../scheduler/standing.ts';
 import { untilDelivered } from '../shared/alone.ts';
 import { refusalOf } from '../shared/refusal.ts';
 import { type OnceOutcome, type OnceSummary, summarize } from './result.ts';
@@ -65,16 +65,16 @@ async function work(parts: OnceJobParts, signal: AbortSignal): Promise<OnceSumma
 
 /** Looks after it until it has come to something. @throws UserError where the key is refused. */
 async function watch(parts: OnceJobParts, run: OnceRun, signal: AbortSignal): Promise<OnceOutcome> {
-  const { context, planning, standing } = parts;
+  const { context, planning, apiState } = parts;
   const look = createLook(parts, run);
   let isAsked = false;
   const step = (): OnceOutcome | null => {
-    if (standing.refusal !== null) throw refusalOf(standing.refusal);
+    if (apiState.refusal !== null) throw refusalOf(apiState.refusal);
     if (!isAsked && hasBegun(planning)) {
       isAsked = true;
-      hastenStream(planning, 'account', isOff(standing, 'account'));
+      hastenStream(planning, 'account', isOff(apiState, 'account'));
     }
-    const isAccountRead = standing.streams.account.readAtMs >= run.beganMs;
+    const isAccountRead = apiState.streams.account.readAtMs >= run.beganMs;
     if (!run.hasBegun && hasBegun(planning) && isAccountRead) begin(parts, run);
     return look();
   };
@@ -82,13 +82,13 @@ async function watch(parts: OnceJobParts, run: OnceRun, signal: AbortSignal): Pr
 }
 
 /** Asks the planner for what the job needs, the workspace being the one that it was. */
-function begin({ context, planning, standing }: OnceJobParts, run: OnceRun): void {
+function begin({ context, planning, apiState }: OnceJobParts, run: OnceRun): void {
   beginOnceRun(context, run);
   if (run.goal !== null) setGoal(planning, 'first-history', run.goal);
   for (const stream of ['devices', 'alerts', 'telemetry'] as const)
-    hastenStream(planning, stream, isOff(standing, stream));
+    hastenStream(planning, stream, isOff(apiState, stream));
 }
 
-function isOff({ streams }: Standing, stream: Stream): boolean {
-  return streams[stream].lackedScope !== null;
+function isOff({ streams }: ApiState, stream: Stream): boolean {
+  return streams[stream].missingScope !== null;
 }

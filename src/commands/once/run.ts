@@ -14,13 +14,13 @@ import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { Horizon, SyncContext } from '../../ingest/context.ts';
 import { horizonNow } from '../../ingest/horizon.ts';
+import type { ApiState } from '../../scheduler/api-state.ts';
 import { noteCoverage } from '../../scheduler/coverage-points.ts';
 import { createWantedGoal, type Goal } from '../../scheduler/goal.ts';
 import { NOTHING_OPEN, REACHES } from '../../scheduler/history-queue.ts';
 import { type Alone, type Planning, relistDevices, reopenDevice } from '../../scheduler/planning.ts';
 import { createProgressWatch, isWaiting, type ProgressWatch, type WaitingParts } from '../../scheduler/progress.ts';
 import { runAlone, type SessionParts } from '../../scheduler/session.ts';
-import type { Standing } from '../../scheduler/standing.ts';
 import { besideDeliveries, untilDelivered } from '../shared/alone.ts';
 import { refusalOf } from '../shared/refusal.ts';
 import {
@@ -92,12 +92,12 @@ export async function runOnce(parts: OnceParts, signal: AbortSignal): Promise<On
 
 /** How a run has ended. */
 export function endingOf(
-  { standing }: { readonly standing: Standing },
+  { apiState }: { readonly apiState: ApiState },
   run: OnceRun,
   outcome: OnceOutcome,
 ): OnceEnding {
   const off = (['account', 'alerts', 'telemetry'] as const).filter(
-    (stream) => standing.streams[stream].lackedScope !== null,
+    (stream) => apiState.streams[stream].missingScope !== null,
   );
   return { outcome, off, horizon: run.horizon };
 }
@@ -164,21 +164,21 @@ interface Looks {
 
 /** A look at how far a run is. @returns what it has come to; `null` while it goes on. */
 export function createLook(parts: WatchParts, run: OnceRun): () => OnceOutcome | null {
-  const { context, standing } = parts;
+  const { context, apiState } = parts;
   const { clock } = context;
   const beganMs = clock.monoMs();
   const watch = createProgressWatch(clock);
   const looks: Looks = { watch, reopenedMs: beganMs, relistedMs: beganMs, outMs: Number.NEGATIVE_INFINITY };
   return () => {
     const nowMs = clock.monoMs();
-    if (standing.fault !== null) looks.outMs = nowMs;
+    if (apiState.fault !== null) looks.outMs = nowMs;
     const gaps = openGaps(context, run.horizon);
     const outcome = outcomeOf(parts, run, gaps);
     if (outcome !== null) return outcome;
     const open = gaps.reduce((sum, gap) => sum + lengthOf(gap), BigInt(unread(parts, run).length));
     const left = run.hasBegun ? open : Number.POSITIVE_INFINITY;
     const idleMs = watch.idleMs({ left, waits: waits(parts, run, gaps) });
-    if (hasStalled({ standing, outMs: looks.outMs }, idleMs, nowMs)) return 'stalled';
+    if (hasStalled({ apiState, outMs: looks.outMs }, idleMs, nowMs)) return 'stalled';
     if (nowMs - looks.reopenedMs >= REOPEN_EVERY_MS) takeUpAgain({ planning: parts.planning, looks, run }, gaps, nowMs);
     return null;
   };
@@ -186,13 +186,13 @@ export function createLook(parts: WatchParts, run: OnceRun): () => OnceOutcome |
 
 /** Whether nothing will come of it any more. Of a service that was out just now the next try is awaited: it may be back. */
 function hasStalled(
-  { standing, outMs }: { readonly standing: Standing; readonly outMs: number },
+  { apiState, outMs }: { readonly apiState: ApiState; readonly outMs: number },
   idleMs: number,
   nowMs: number,
 ): boolean {
   const overMs = idleMs - STALLED_AFTER_MS;
   if (overMs < 0) return false;
-  const hasTried = standing.failedAtMs >= nowMs - overMs;
+  const hasTried = apiState.failedAtMs >= nowMs - overMs;
   return hasTried || nowMs - outMs >= LAST_TRY_MS || overMs >= LAST_TRY_MS;
 }
 
@@ -217,14 +217,14 @@ function takeUpAgain(
 const WHOLE = ['account', 'devices', 'alerts'] as const;
 
 /** The streams that were not read since it began. */
-function unread({ standing }: WatchParts, { beganMs }: OnceRun): readonly (typeof WHOLE)[number][] {
-  return WHOLE.filter((stream) => standing.streams[stream].readAtMs < beganMs);
+function unread({ apiState }: WatchParts, { beganMs }: OnceRun): readonly (typeof WHOLE)[number][] {
+  return WHOLE.filter((stream) => apiState.streams[stream].readAtMs < beganMs);
 }
 
 function outcomeOf(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]): OnceOutcome | null {
   if (!run.hasBegun || unread(parts, run).length > 0) return null;
-  const { readAtMs, lackedScope } = parts.standing.streams.telemetry;
-  if (gaps.length === 0 || (lackedScope !== null && readAtMs >= run.beganMs)) return 'complete';
+  const { readAtMs, missingScope } = parts.apiState.streams.telemetry;
+  if (gaps.length === 0 || (missingScope !== null && readAtMs >= run.beganMs)) return 'complete';
   const isForGood = gaps.every(({ reason, device_id }) => reason === 'beyond plan' && isClosed(run, device_id));
   return isForGood ? 'incomplete for good' : null;
 }

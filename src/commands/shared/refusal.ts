@@ -27,7 +27,7 @@ export function lackedScopeWords(scope: string): string {
 
 /** Asks for the account, so that the plan's figures are known and no other workspace is behind the key. @throws ApiFault UserError */
 export async function askForAccount(
-  { api, store, observe }: SyncContext,
+  { api, store, streamOff }: SyncContext,
   signal: AbortSignal,
 ): Promise<Account | null> {
   try {
@@ -39,7 +39,7 @@ export async function askForAccount(
     return account;
   } catch (error) {
     if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
-    observe({ type: 'stream-off', stream: 'account', scope: error.facts.scope ?? 'account:read' });
+    streamOff('account', error.facts.scope ?? 'account:read');
     // As it was read when the key might, which the gate goes by as well.
     return store.account();
   }

@@ -1,0 +1,157 @@
+/**
+ * What the program knows of the API: which streams were read, which fail or are off, and whether the key is refused.
+ *
+ * The record has one writer for each fact: the functions below. They report a change as an event, once. `--once`, a
+ * backfill, a job, the status and readiness read the record.
+ *
+ * | call | the stream afterwards | event |
+ * | --- | --- | --- |
+ * | `noteAnswered` | answered now; no longer off | `stream-on` where it was off |
+ * | `noteOff` | off: the key lacks its scope; not failing | `stream-off` where it was not off |
+ * | `noteStreamFailed` | failing, until its work ends after an answer | `stream-failed` |
+ * | `noteRead` | read now; no longer failing where it was answered | `stream-read`, and `stream-back` where it had failed |
+ */
+import type { Observe } from '../core/events.ts';
+import type { ApiFault } from '../core/faults.ts';
+import type { RequestLane, Stream } from '../core/ports.ts';
+import type { EpochMs } from '../core/time.ts';
+
+export interface StreamState {
+  /** When its work last came to an end, or it turned out to be off, by the monotonic clock. */
+  readAtMs: number;
+  /** When the API last answered one of its requests, in the server's time; `null` before the first answer. */
+  answeredAtMs: EpochMs | null;
+  /** The scope that the key lacks for it; `null` while it is on. */
+  missingScope: string | null;
+  /**
+   * Its last failure; `null` while it does not fail. An answer to one request does not end it: a listing may fail at its
+   * second page for ever. The end of its work does, if something was answered for it since.
+   */
+  failure: {
+    /** Since when it fails, by the monotonic clock. */
+    readonly sinceMs: number;
+    readonly reason: string;
+    readonly isAnswered: boolean;
+  } | null;
+}
+
+interface ApiStateParts {
+  readonly observe: Observe;
+  readonly serverNowMs: () => EpochMs;
+  /** A clock that never jumps. */
+  readonly monoMs: () => number;
+}
+
+export interface ApiState {
+  readonly parts: ApiStateParts;
+  readonly streams: Readonly<Record<Stream, StreamState>>;
+  /** Lanes whose last task has failed. */
+  readonly failing: Set<RequestLane>;
+  /** When a task last failed, by the monotonic clock. */
+  failedAtMs: number;
+  /** Why the last task failed where the service as a whole did not answer; `null` once a task has ended well. */
+  fault: string | null;
+  /** What the key or its plan was refused with; `null` while it works. */
+  refusal: ApiFault | null;
+  /** What the first requests failed with; `null` once any request was answered. */
+  firstFailure: string | null;
+}
+
+/** Creates the state before the first request. */
+export function createApiState(parts: ApiStateParts): ApiState {
+  const unread = (): StreamState => ({
+    readAtMs: Number.NEGATIVE_INFINITY,
+    answeredAtMs: null,
+    missingScope: null,
+    failure: null,
+  });
+  return {
+    parts,
+    streams: { account: unread(), devices: unread(), telemetry: unread(), alerts: unread() },
+    failing: new Set(),
+    failedAtMs: Number.NEGATIVE_INFINITY,
+    fault: null,
+    refusal: null,
+    firstFailure: null,
+  };
+}
+
+/** Records that a request of a stream was answered without a fault. */
+export function noteAnswered(state: ApiState, name: Stream): void {
+  const { observe, serverNowMs } = state.parts;
+  const stream = state.streams[name];
+  const wasOff = stream.missingScope !== null;
+  state.firstFailure = null;
+  stream.answeredAtMs = serverNowMs();
+  stream.missingScope = null;
+  if (stream.failure !== null) stream.failure = { ...stream.failure, isAnswered: true };
+  if (wasOff) observe({ type: 'stream-on', stream: name });
+  // A key that may list the devices is not refused.
+  if (name === 'devices') noteAccepted(state);
+}
+
+/** Records that the key lacks the scope of a stream. */
+export function noteOff(state: ApiState, name: Stream, scope: string): void {
+  const stream = state.streams[name];
+  const wasOn = stream.missingScope === null;
+  Object.assign(stream, { missingScope: scope, failure: null, readAtMs: state.parts.monoMs() });
+  if (wasOn) state.parts.observe({ type: 'stream-off', stream: name, scope });
+}
+
+/** Records that a stream could not be read. */
+export function noteStreamFailed(state: ApiState, name: Stream, reason: string): void {
+  const stream = state.streams[name];
+  const { monoMs, observe } = state.parts;
+  stream.failure = { sinceMs: stream.failure?.sinceMs ?? monoMs(), reason, isAnswered: false };
+  // Before anything was answered at all: such as an address that is not the API's.
+  if (Object.values(state.streams).every(({ answeredAtMs }) => answeredAtMs === null)) state.firstFailure = reason;
+  observe({ type: 'stream-failed', stream: name, message: reason });
+}
+
+/** Records that work for a stream came to its end. Work that had nothing to request does not turn a stream on. */
+export function noteRead(state: ApiState, name: Stream): void {
+  const { monoMs, observe } = state.parts;
+  const stream = state.streams[name];
+  if (stream.missingScope !== null) return;
+  const isBack = stream.failure?.isAnswered === true;
+  stream.readAtMs = monoMs();
+  if (isBack) stream.failure = null;
+  observe({ type: 'stream-read', stream: name });
+  if (isBack) observe({ type: 'stream-back', stream: name });
+}
+
+/** Records that the key or its plan is refused. @param message what happened and what to do about it. */
+export function noteRefused(state: ApiState, fault: ApiFault, message: string, waitMs: number): void {
+  state.refusal = fault;
+  state.parts.observe({ type: 'key-refused', message, waitMs });
+}
+
+/** Records that the key works. */
+export function noteAccepted(state: ApiState): void {
+  if (state.refusal === null) return;
+  state.refusal = null;
+  state.parts.observe({ type: 'key-accepted' });
+}
+
+/** Records that a task came to its end. */
+export function noteWorked(state: ApiState, lane: RequestLane): void {
+  state.failing.delete(lane);
+  state.fault = null;
+}
+
+/** A task that has failed. */
+interface FailedWork {
+  readonly lane: RequestLane;
+  readonly fault: ApiFault;
+  /** Whether nothing else was answered either. */
+  readonly isService: boolean;
+}
+
+/** Records that a task failed. */
+export function noteFailed(state: ApiState, { lane, fault, isService }: FailedWork): void {
+  // A wait that the server asks for is no failure.
+  if (fault.kind === 'throttled') return;
+  state.failing.add(lane);
+  state.failedAtMs = state.parts.monoMs();
+  if (isService) state.fault = fault.message;
+}

@@ -1,0 +1,123 @@
+/**
+ * What the program knows of the API by what was noted, the events of each change, and the report that is made of it.
+ */
+import { describe, expect, test } from 'vitest';
+import type { AppEvent } from '../../src/core/events.ts';
+import { ApiFault } from '../../src/core/faults.ts';
+import { MINUTE_MS } from '../../src/core/time.ts';
+import { createStreamReport } from '../../src/report/stream-status.ts';
+import {
+  createApiState,
+  noteAccepted,
+  noteAnswered,
+  noteOff,
+  noteRead,
+  noteRefused,
+  noteStreamFailed,
+} from '../../src/scheduler/api-state.ts';
+
+function life() {
+  const clock = { nowMs: 0 };
+  const outage: { message: string | null } = { message: null };
+  const events: AppEvent[] = [];
+  const observe = (event: AppEvent): void => void events.push(event);
+  const state = createApiState({ observe, serverNowMs: () => 0, monoMs: () => clock.nowMs });
+  const report = createStreamReport(state, () => outage.message);
+  const alerts = () => report.list().find(({ name }) => name === 'alerts');
+  const told = (type: AppEvent['type']): number => events.filter((event) => event.type === type).length;
+  return { clock, outage, state, report, alerts, told };
+}
+
+const REFUSED = new ApiFault('unauthorized', 'no', { request: 'GET /account' });
+
+describe('what keeps the API from being read', () => {
+  test('is what a stream failed by, while nothing was answered at all', () => {
+    const { state, report } = life();
+    noteStreamFailed(state, 'account', 'GET /account: is api.url right?');
+    expect(report.problem()).toBe('GET /account: is api.url right?');
+    noteAnswered(state, 'devices');
+    expect(report.problem()).toBeNull();
+  });
+
+  test('is no trouble of one stream while others are answered', () => {
+    const { state, report } = life();
+    noteAnswered(state, 'devices');
+    noteStreamFailed(state, 'account', 'malformed');
+    expect(report.problem()).toBeNull();
+  });
+
+  test('is an outage while it lasts, and a refused key until the devices are answered, or it is taken', () => {
+    const { state, report, outage, told } = life();
+    outage.message = 'down';
+    expect(report.problem()).toBe('down');
+    outage.message = null;
+    noteRefused(state, REFUSED, 'no', 1000);
+    noteAnswered(state, 'account');
+    expect([report.isRefused(), report.problem()]).toEqual([true, expect.stringContaining('the API refuses the key')]);
+    noteAnswered(state, 'devices');
+    expect([report.isRefused(), report.problem()]).toEqual([false, null]);
+    noteRefused(state, REFUSED, 'no', 1000);
+    // The list may fail for a reason of its own.
+    noteAccepted(state);
+    noteAccepted(state);
+    expect(report.isRefused()).toBe(false);
+    expect([told('key-refused'), told('key-accepted')]).toEqual([2, 2]);
+  });
+});
+
+describe('a stream that fails', () => {
+  test('is failing with its last reason until its work has come to an end, and has failed for long after ten minutes', () => {
+    const { clock, state, report, alerts, told } = life();
+    noteAnswered(state, 'alerts');
+    expect(alerts()).toMatchObject({ state: 'on', reason: null });
+    noteStreamFailed(state, 'alerts', 'GET /alerts: malformed');
+    expect(alerts()).toMatchObject({ state: 'failing', reason: 'GET /alerts: malformed' });
+    clock.nowMs = 9 * MINUTE_MS;
+    // Its first page is answered each time.
+    noteAnswered(state, 'alerts');
+    noteStreamFailed(state, 'alerts', 'GET /alerts?cursor: malformed');
+    expect(report.failingLong()).toEqual([]);
+    clock.nowMs = 10 * MINUTE_MS;
+    expect(report.failingLong()).toEqual([{ name: 'alerts', reason: 'GET /alerts?cursor: malformed' }]);
+    noteAnswered(state, 'alerts');
+    noteRead(state, 'alerts');
+    expect([alerts()?.state, report.failingLong()]).toEqual(['on', []]);
+    noteRead(state, 'alerts');
+    expect(told('stream-back')).toBe(1);
+  });
+
+  test('is not mended by work that had nothing to ask', () => {
+    const { state, alerts, told } = life();
+    noteStreamFailed(state, 'alerts', 'malformed');
+    noteRead(state, 'alerts');
+    expect([alerts()?.state, told('stream-back')]).toEqual(['failing', 0]);
+  });
+});
+
+describe('a stream whose scope the key lacks', () => {
+  test('is off and fails no more, is reported once, and is on again with the next answer', () => {
+    const { clock, state, report, alerts, told } = life();
+    noteStreamFailed(state, 'alerts', 'malformed');
+    noteOff(state, 'alerts', 'alerts:read');
+    clock.nowMs = 20 * MINUTE_MS;
+    noteOff(state, 'alerts', 'alerts:read');
+    expect([alerts()?.state, alerts()?.reason, report.failingLong()]).toEqual([
+      'off',
+      'the key lacks the scope alerts:read',
+      [],
+    ]);
+    expect([told('stream-off'), state.streams.alerts.readAtMs]).toEqual([1, 20 * MINUTE_MS]);
+    noteAnswered(state, 'alerts');
+    noteAnswered(state, 'alerts');
+    expect([alerts()?.state, told('stream-on')]).toEqual(['on', 1]);
+  });
+
+  test('stays off where work for it had nothing to ask', () => {
+    const { clock, state, told } = life();
+    noteOff(state, 'telemetry', 'telemetry:read');
+    clock.nowMs = MINUTE_MS;
+    noteRead(state, 'telemetry');
+    expect(state.streams.telemetry).toMatchObject({ missingScope: 'telemetry:read', readAtMs: 0 });
+    expect(told('stream-read')).toBe(0);
+  });
+});
