@@ -142,10 +142,10 @@ describe('the daemon as a process', () => {
   });
 
   test.runIf(influxdAvailable())(
-    'loses and doubles nothing under faults on both sides and a kill every second for a minute',
+    'loses and doubles nothing under faults on both sides and a kill every second for half a minute',
     async () => {
-      const { kills, verdict, lastReport, exitCode } = await torment({ bench, forMs: 60_000, seed: 20_261_121 });
-      expect(kills).toBeGreaterThan(30);
+      const { kills, verdict, lastReport, exitCode } = await torment({ bench, forMs: 30_000, seed: 20_261_121 });
+      expect(kills).toBeGreaterThan(14);
       expect([verdict.missing.slice(0, 5), verdict.invented.slice(0, 5)]).toEqual([[], []]);
       expect(verdict.expected).toBeGreaterThan(5000);
       expect(lastReport.destinations[0]).toMatchObject({ quarantined: 0, pending_points: 0 });

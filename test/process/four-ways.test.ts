@@ -8,11 +8,12 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ReadyCode } from '../../src/core/status.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
+import { METRICS } from '../../src/observe/metrics-table.ts';
 import type { Bench } from '../support/bench.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { patient } from '../support/patience.ts';
-import { prometheusAvailable, startPrometheus } from '../support/prometheus.ts';
-import { KEY, openBench, openStage, type Stage, until } from './support.ts';
+import { type Prometheus, prometheusAvailable, promtool, startPrometheus } from '../support/prometheus.ts';
+import { KEY, openBench, openStage, type Stage, TOKEN, until } from './support.ts';
 
 const RULES = 'tidemark-alerts.yml';
 
@@ -170,6 +171,7 @@ describe.runIf(prometheusAvailable() && influxdAvailable())('seen from outside',
           TIDEMARK_LOG_FORMAT: 'json',
           TIDEMARK_LOG_LEVEL: 'debug',
           TIDEMARK_SYNC_TELEMETRY: '*/5 * * * * *',
+          TIDEMARK_METRICS_PER_DEVICE: 'true',
           ...(disk === null ? {} : { TIDEMARK_DATA_DIR: disk.dataDir }),
         },
       });
@@ -204,6 +206,7 @@ describe.runIf(prometheusAvailable() && influxdAvailable())('seen from outside',
       await until(`${trouble.name} shows`, async () => !(await shows()).includes(false), patient(told));
       expect(logged(trouble.events[0], from), 'the log tells it').toBe(true);
       expect(JSON.parse(await get('/healthz')), 'no restart mends it').toMatchObject({ healthy: true });
+      expect(await sampleOf(prometheus, 'tidemark_healthy')).toBe(1);
 
       from = run.stderr().length;
       await trouble.off(place);
@@ -211,11 +214,36 @@ describe.runIf(prometheusAvailable() && influxdAvailable())('seen from outside',
         !(await shows()).slice(1).includes(true) && (await codes()).length === 0;
       await until(`${trouble.name} is over`, clear, patient(over));
       expect(logged(trouble.events[1], from), 'the log tells its end').toBe(true);
+      await expectTrueMetrics(prometheus, await get('/metrics'), trouble.code === 'destination_held', stage);
       run.child.kill('SIGTERM');
       expect((await run.ended).code).toBe(0);
     },
   );
 });
+
+/** What the metrics say is what happened, in the form that Prometheus asks for, and all that is documented is there. */
+async function expectTrueMetrics(
+  prometheus: Prometheus,
+  text: string,
+  wasDatabaseDown: boolean,
+  { simulator }: Stage,
+): Promise<void> {
+  expect(await sampleOf(prometheus, 'count(tidemark_device_gap_seconds)')).toBe(3);
+  expect(await sampleOf(prometheus, 'sum(tidemark_devices)')).toBe(3);
+  if (wasDatabaseDown) expect(await sampleOf(prometheus, 'tidemark_points_retried_total')).toBeGreaterThan(0);
+  expect(promtool(['check', 'metrics'], text)).toEqual({ code: 0, said: '' });
+  const served = new Set([...text.matchAll(/^# TYPE (\w+)/gm)].map(([, name]) => name));
+  expect(Object.keys(METRICS).filter((name) => !served.has(name))).toEqual([]);
+  for (const secret of [KEY, TOKEN]) expect(text).not.toContain(secret);
+  // Held against the simulator's own count.
+  const requests = [...text.matchAll(/^tidemark_api_requests_total\{.*\} (\d+)$/gm)];
+  const sum = requests.reduce((total, [, count]) => total + Number(count), 0);
+  expect(Math.abs(sum - simulator.log.total)).toBeLessThan(5);
+}
+
+async function sampleOf(prometheus: Prometheus, promql: string): Promise<number | undefined> {
+  return [...(await prometheus.query(promql)).values()][0];
+}
 
 function diskOf(stage: Stage): Disposable & { readonly dataDir: string } {
   const at = join(stage.directory, 'disk');

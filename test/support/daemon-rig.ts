@@ -82,7 +82,7 @@ export async function liveAsDaemon(rig: Rig, options: DaemonOptions): Promise<Da
 /** Devices of three kinds, for whoever needs no others. */
 export const DEVICES: readonly DeviceSpec[] = [
   { deviceId: 'often', intervalMs: MINUTE_MS, jitter: 0.5 },
-  { deviceId: 'tied', intervalMs: MINUTE_MS, traits: ['ties'] },
+  { deviceId: 'tied', intervalMs: 4 * MINUTE_MS, traits: ['ties'] },
   { deviceId: 'seldom', intervalMs: 17 * MINUTE_MS },
 ];
 

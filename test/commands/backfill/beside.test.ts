@@ -92,11 +92,11 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     const meanLag = async (withBackfill: boolean): Promise<{ lag: number; backfill: number }> => {
       using rig = await rigOf({ world: worldOf(fleet, 40 * DAY_MS), historyMs: HOUR_MS, settings: { plan } });
       const lags: number[] = [];
-      await live(rig, 60 * MINUTE_MS, {
+      await live(rig, 40 * MINUTE_MS, {
         meanwhile: async ({ report }) => {
-          await rig.clock.sleep(20 * MINUTE_MS);
+          await rig.clock.sleep(10 * MINUTE_MS);
           if (withBackfill) ask(rig, { fromMs: NOW_MS - 10 * DAY_MS });
-          while (rig.clock.nowMs() < NOW_MS + 58 * MINUTE_MS) {
+          while (rig.clock.nowMs() < NOW_MS + 38 * MINUTE_MS) {
             await rig.clock.sleep(MINUTE_MS);
             lags.push(...report().devices.map(({ lag_seconds }) => lag_seconds ?? 0));
           }
@@ -115,11 +115,11 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
 
   test('does not hold up a --once, and two of them follow each other', async () => {
     using rig = await rigOf();
-    await live(rig, 3 * HOUR_MS, {
+    await live(rig, 90 * MINUTE_MS, {
       meanwhile: async () => {
-        await rig.clock.sleep(20 * MINUTE_MS);
-        const first = followBackfill(rig, { fromMs: NOW_MS - 30 * DAY_MS, maxShare: 0.1 });
-        const second = followBackfill(rig, { fromMs: NOW_MS - 31 * DAY_MS, devices: ['seldom'] });
+        await rig.clock.sleep(10 * MINUTE_MS);
+        const first = followBackfill(rig, { fromMs: NOW_MS - 15 * DAY_MS, maxShare: 0.1 });
+        const second = followBackfill(rig, { fromMs: NOW_MS - 16 * DAY_MS, devices: ['seldom'] });
         await rig.clock.sleep(5 * SECOND_MS);
         const once = await followBackfill(rig, 'once');
         expect(once.end).toMatchObject({ exitCode: 0 });
@@ -135,9 +135,9 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
 
   test('is cancelled when its follower is told to stop; nothing is asked for it any more', async () => {
     using rig = await rigOf();
-    const life = await live(rig, 2 * HOUR_MS, {
+    const life = await live(rig, 35 * MINUTE_MS, {
       meanwhile: async () => {
-        await rig.clock.sleep(20 * MINUTE_MS);
+        await rig.clock.sleep(10 * MINUTE_MS);
         const stop = new AbortController();
         const following = followBackfill(rig, { fromMs: NOW_MS - 30 * DAY_MS, maxShare: 0.1 }, stop.signal);
         await rig.clock.sleep(MINUTE_MS);
@@ -190,9 +190,9 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
   test('keeps to its part of the share, of the minute as of the day', async () => {
     const plan = { requestsPerMinute: 100, requestsPerDay: 20_000, historyMaxDays: 31 };
     using rig = await rigOf({ share: 1, settings: { plan } });
-    await live(rig, 3 * HOUR_MS, {
+    await live(rig, 80 * MINUTE_MS, {
       meanwhile: async () => {
-        await rig.clock.sleep(30 * MINUTE_MS);
+        await rig.clock.sleep(20 * MINUTE_MS);
         ask(rig, { fromMs: NOW_MS - 30 * DAY_MS, maxShare: 0.04 });
       },
     });
@@ -227,7 +227,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
       meanwhile: async () => ask(rig, { fromMs: NOW_MS - 20 * DAY_MS, toMs: NOW_MS - 15 * DAY_MS }),
     });
     expect(statesOf(rig)).toEqual(['done']);
-    await live(rig, 2 * HOUR_MS);
+    await live(rig, HOUR_MS);
     const [island, now, ...more] = coverageOf(rig, 'seldom');
     expect(more).toEqual([]);
     expect(island).toEqual([NOW_MS - 20 * DAY_MS, NOW_MS - 15 * DAY_MS]);
@@ -241,7 +241,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     const asked = { fromMs: NOW_MS - 5 * DAY_MS, toMs: NOW_MS + 5 * DAY_MS };
     // Once more, and a smaller one in it: what was noted of the first holds for these too.
     for (const toMs of [asked.toMs, asked.toMs, NOW_MS + 4 * DAY_MS]) await backfillAlone(rig, { ...asked, toMs });
-    await live(rig, 4 * HOUR_MS);
+    await live(rig, 90 * MINUTE_MS);
     for (const deviceId of ['often', 'tied', 'seldom']) expect(coverageOf(rig, deviceId)).toHaveLength(1);
     await expectThere(rig, NOW_MS - 5 * DAY_MS, NOW_MS + 10 * DAY_MS);
   });

@@ -103,7 +103,7 @@ describe.runIf(influxdAvailable())('on the simulator', () => {
   const bench = sharedBench(openBench);
 
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
-    await openRig(bench, { world: worldOf(DEVICES, 70 * DAY_MS), historyMs: 2 * DAY_MS, ...options });
+    await openRig(bench, { world: worldOf(DEVICES, 40 * DAY_MS), historyMs: 2 * DAY_MS, ...options });
 
   const thought = async (rig: Rig, fromMs: number, more: { finishBy?: string; maxShare?: string } = {}) => {
     const sync = {
@@ -127,8 +127,8 @@ describe.runIf(influxdAvailable())('on the simulator', () => {
       await backfillAlone(rig, { fromMs: NOW_MS - 2 * DAY_MS });
       const before = telemetryRequests(rig);
       const beganMs = rig.clock.nowMs();
-      const { backfill } = await thought(rig, NOW_MS - 60 * DAY_MS);
-      await backfillAlone(rig, { fromMs: NOW_MS - 60 * DAY_MS });
+      const { backfill } = await thought(rig, NOW_MS - 30 * DAY_MS);
+      await backfillAlone(rig, { fromMs: NOW_MS - 30 * DAY_MS });
       const made = telemetryRequests(rig) - before;
       expect(made).toBeGreaterThan(50);
       expect(Math.abs(made - backfill.requests)).toBeLessThanOrEqual(Math.max(4, made * 0.05));
@@ -141,9 +141,9 @@ describe.runIf(influxdAvailable())('on the simulator', () => {
     using rig = await rigOf();
     await backfillAlone(rig, { fromMs: NOW_MS - 2 * DAY_MS });
     const finishByMs = rig.clock.nowMs() + HOUR_MS;
-    const plan = await thought(rig, NOW_MS - 40 * DAY_MS, { finishBy: '1h' });
+    const plan = await thought(rig, NOW_MS - 30 * DAY_MS, { finishBy: '1h' });
     expect(plan.backfill.pace).toMatchObject({ alone: { in_time: true } });
-    const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 40 * DAY_MS, finishByMs });
+    const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 30 * DAY_MS, finishByMs });
     expect(summary).toMatchObject({ outcome: 'complete', late: false });
     expect(finishByMs - rig.clock.nowMs()).toBeGreaterThan(0);
     expect(finishByMs - rig.clock.nowMs()).toBeLessThan(15 * MINUTE_MS);
@@ -171,7 +171,7 @@ describe.runIf(influxdAvailable())('on the simulator', () => {
     const effects = liveOn();
     const needed = telemetryRequests(whole);
     expect(effects).toBeGreaterThan(100);
-    for (let nth = 1; nth < effects; nth += 47) {
+    for (let nth = 1; nth < effects; nth += 61) {
       using rig = await rigOf();
       dieAtEffect(nth);
       await backfillAlone(rig, asked, { changes: changes(rig) }).catch((error: unknown) => {

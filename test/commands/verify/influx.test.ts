@@ -20,9 +20,9 @@ const HISTORY_MS = 40 * HOUR_MS;
 const bench = sharedBench(openBench);
 
 const DEVICES: DeviceSpec[] = [
-  { deviceId: 'tied', intervalMs: 60_000, traits: ['ties'] },
-  { deviceId: 'od,d =d"e\\vi\'ce', intervalMs: 60_000, traits: ['hostile', 'oddValues', 'ties'] },
-  { deviceId: 'fast', intervalMs: 10_000, jitter: 0.9 },
+  { deviceId: 'tied', intervalMs: 120_000, traits: ['ties'] },
+  { deviceId: 'od,d =d"e\\vi\'ce', intervalMs: 120_000, traits: ['hostile', 'oddValues', 'ties'] },
+  { deviceId: 'fast', intervalMs: 30_000, jitter: 0.9 },
 ];
 
 function worldOf(precision: World['precision'] = 'ns'): (nowMs: number) => World {
@@ -48,7 +48,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     const before = requestsOf(rig);
     const { verdict } = await verifyAt(rig, place);
     expect(verdict).toMatchObject({ ...EQUAL, devices_compared: 3, unknown_devices: [], kind: 'influxdb' });
-    expect(verdict.points_kept).toBeGreaterThan(20_000);
+    expect(verdict.points_kept).toBeGreaterThan(8000);
     expect(verdict.days_partly_covered).toBeGreaterThan(0);
     const stored = await bench.influxd.query(rig.database, 'SELECT count(*) FROM telemetry');
     const counted = ['count_value', 'count_flag', 'count_text'].reduce(
