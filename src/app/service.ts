@@ -4,6 +4,7 @@
  */
 
 import { runMaintenance } from '../archive/maintenance.ts';
+import type { StatusPageConfig } from '../config/config.ts';
 import type { Listen } from '../config/listen.ts';
 import { repeat } from '../core/async.ts';
 import { beatingClock, healthOf } from '../core/heartbeats.ts';
@@ -27,6 +28,7 @@ interface ServiceOptions {
   readonly sync: Sync;
   readonly terminal: TerminalOutput;
   readonly listen: Listen;
+  readonly statusPage: StatusPageConfig;
   readonly key: KeySource;
   /** `metrics.per_device`. */
   readonly perDevice: boolean;
@@ -78,12 +80,9 @@ async function tickAgainAndAgain(
 }
 
 /** Serves the status page, and counts for its metrics from now on. */
-async function servePage({
-  listen,
-  sync,
-  terminal: { scrub, logger },
-  perDevice,
-}: ServiceOptions): Promise<StatusServer> {
+async function servePage(options: ServiceOptions): Promise<StatusServer> {
+  const { listen, statusPage, sync, perDevice } = options;
+  const { scrub, logger } = options.terminal;
   const { report, overview, figures, deliverers, fleet, heartbeats } = sync;
   const health = (): HealthReport => healthOf(heartbeats.loops());
   const ready = (): ReadyReport => {
@@ -106,6 +105,9 @@ async function servePage({
   const snapshots = createSnapshots({ report, overview, ageMs: fleet.ageMs, health, ready, scrub, clock: realClock });
   return await serveStatus({
     listen,
+    names: statusPage.names,
+    password: statusPage.password,
+    clock: realClock,
     status: snapshots.report,
     page: pageOnDemand({ overview: snapshots.overview, facts: createShownFacts(sync, scrub) }),
     health,

@@ -48,6 +48,15 @@ export interface NamedDatabase extends InfluxConfig {
 /** The variables that name proxies, by their names. A proxy's address may hold a password: never shown. */
 export type Proxies = Readonly<Record<string, string | undefined>>;
 
+/** Who may read the status page. */
+export interface StatusPageConfig {
+  /** `listen_names`. */
+  readonly names: readonly string[];
+  /** `null`: everybody who reaches it. */
+  readonly password: Secret | null;
+  readonly passwordFile: string | null;
+}
+
 /** The whole configuration, as the daemon and `--once` go by it. */
 export interface Config {
   readonly api: ApiConfig;
@@ -75,6 +84,7 @@ export interface Config {
     readonly maxBytes: number;
   };
   readonly listen: Listen;
+  readonly statusPage: StatusPageConfig;
   readonly metrics: { readonly perDevice: boolean };
   readonly log: { readonly level: 'error' | 'warn' | 'info' | 'debug'; readonly format: 'auto' | 'json' | 'pretty' };
 }

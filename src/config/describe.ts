@@ -62,7 +62,7 @@ function describeKey(path: string, key: Key, parts: Parts): DescribedKey[] {
   const text = given.text.trim();
   const { source } = given;
   for (const each of given.items ?? [text]) if (looksSecret(each)) parts.hidden.add(each);
-  const count = key.parseItems !== undefined ? (given.items ?? text.split(',')).length : 0;
+  const count = key.parseItems !== undefined && path.startsWith('sync.') ? (given.items ?? text.split(',')).length : 0;
   if (count > 0) return [{ key: path, source, value: `(patterns: ${count}; not shown, as they name devices)` }];
   const isUsable = text !== '' && !(key.parse(text, parts.input.nowMs) instanceof Unfit);
   return [{ key: path, source, value: isUsable ? shownValue(path, text) : '(given, but cannot be used: not shown)' }];

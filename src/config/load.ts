@@ -174,7 +174,8 @@ function readPace(reading: Reading): Pick<ApiConfig, 'share' | 'concurrency' | '
 
 function readShared(
   reading: Reading,
-): Pick<Config, 'influx' | 'destinations' | 'workspaceId' | 'sync' | 'archive' | 'metrics' | 'log'> {
+): Pick<Config, 'influx' | 'destinations' | 'workspaceId' | 'sync' | 'archive' | 'statusPage' | 'metrics' | 'log'> {
+  const password = readSecret(reading, 'listen_password');
   return {
     influx: readInflux(reading),
     destinations: readDestinations(reading),
@@ -197,6 +198,11 @@ function readShared(
       },
     },
     archive: { keepMs: readValue(reading, 'archive.keep'), maxBytes: readValue(reading, 'archive.max_size') },
+    statusPage: {
+      names: readValue(reading, 'listen_names') ?? [],
+      password: password.secret,
+      passwordFile: password.file,
+    },
     metrics: { perDevice: readValue(reading, 'metrics.per_device') },
     log: { level: readValue(reading, 'log.level'), format: readValue(reading, 'log.format') },
   };
@@ -208,7 +214,7 @@ function finish<C>(config: C, reading: Reading, environment: ConfigInput['enviro
   if (mistakes.length > 0) {
     throw new ConfigError(mistakes, reading.given.get('log.format')?.text.trim() === 'json');
   }
-  const variables = [variableOf('api.key'), variableOf('influx.token')];
+  const variables = (['api.key', 'influx.token', 'listen_password'] as const).map(variableOf);
   return {
     config,
     secrets: reading.secrets,

@@ -191,6 +191,18 @@ export const CONFIG_KEYS = {
     '127.0.0.1:9464',
     'Where the status page is served: host:port. Port 0 takes a free one.',
   ),
+  listen_names: list(values.hostNames, {
+    description:
+      'Public names by which the status page is asked for, such as that of a proxy. IP addresses, localhost, names of one word and below .local and .internal need not be listed.',
+    example: 'tidemark.example.com',
+  }),
+  listen_password: {
+    kind: 'secret',
+    default: null,
+    description:
+      'A password for the status page, its JSON and /metrics, with any user name; /healthz needs none. Better given as listen_password_file. Without one everybody who reaches the port reads them.',
+    example: '/run/secrets/tidemark-page-password',
+  } satisfies SecretKey,
   'metrics.per_device': defaulted(
     values.flag,
     'false',
@@ -217,7 +229,7 @@ export type ValueOf<K extends ValuePath> =
   ConfigKeys[K] extends DefaultedKey<infer T> ? T : ConfigKeys[K] extends ValueKey<infer T> ? T | null : never;
 
 /** The paths of the keys that hold a secret. */
-export type SecretPath = 'api.key' | 'influx.token';
+export type SecretPath = 'api.key' | 'influx.token' | 'listen_password';
 
 /** The path of the file form of a secret key. */
 export function fileForm(path: string): string {

@@ -200,6 +200,18 @@ export const patterns: ParseItems<readonly string[]> = (items) => {
   return new Unfit(`pattern ${wrong + 1} ${what}; expected patterns such as hub-* or Cold store`);
 };
 
+/** More names than anybody gives one page. */
+const MAX_NAMES = 100;
+
+/** What `listen_names` takes: names of hosts, without a port. */
+export const hostNames: ParseItems<readonly string[]> = (items) => {
+  const names = items.map((item) => item.trim());
+  const isFit = names.every((name) => name.length <= 253 && /^[a-z\d_-]+(?:\.[a-z\d_-]+)*$/i.test(name));
+  return isFit && names.length <= MAX_NAMES
+    ? names
+    : expected('names of hosts without a port, such as page.example.com');
+};
+
 /** Yes or no. */
 export const flag: Parse<boolean> = (text) =>
   text === 'true' || text === 'false' ? text === 'true' : expected('true or false');

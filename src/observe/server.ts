@@ -1,17 +1,21 @@
 /**
- * What is served over HTTP: the status page, the same as JSON, the metrics, and the two
- * health checks.
+ * The HTTP server: the status page, the same as JSON, the metrics, and the two health checks.
  *
  * Promises: GET and HEAD only; an answer is made from the reports alone and never from an error's text; slow, large and
  * endless requests are cut off; nothing is framed, nothing of the reports is cached, only the program's own script runs,
- * and the page of another site reads nothing of the reports (`isForeignHost`).
+ * and the page of another site reads nothing of the reports (`isServedName`). Whatever clients do, the sync goes on and
+ * /healthz and /metrics answer: a connection has one request at work (`connections.ts`), pages are made one after the other
+ * with rests between them (`answers.ts`), and all connections together send at most 500 requests a second.
  */
+import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, isIP } from 'node:net';
-import { hostname } from 'node:os';
 import { UserError } from '../core/faults.ts';
-import { type Served, servedJson } from '../core/ports.ts';
+import { type Clock, type Served, servedJson } from '../core/ports.ts';
+import type { Secret } from '../core/secret.ts';
 import type { HealthReport, ReadyReport, StatusReport } from '../core/status.ts';
+import { type Answer, type AnswerMaker, createAnswerMaker, encoded } from './answers.ts';
+import { Connection, connectionsToDrop } from './connections.ts';
 
 /** What a page may use: what this server serves, and nothing else at all; no script or style inside of the markup. */
 export const PAGE_POLICY =
@@ -21,6 +25,11 @@ export const PAGE_POLICY =
 export interface StatusServerOptions {
   /** Where to listen; port 0 takes a free one. IPv6 without brackets. */
   readonly listen: { readonly host: string; readonly port: number };
+  /** Public names that it is asked by, in any case of letters (`listen_names`). */
+  readonly names: readonly string[];
+  /** What pages and JSON are given for (`listen_password_file`); `null`: for nothing. */
+  readonly password: Secret | null;
+  readonly clock: Pick<Clock, 'monoMs' | 'sleep'>;
   readonly status: () => StatusReport;
   /** The pages, and what belongs to them; `null` for an address that is none of theirs. */
   readonly page: (path: string, params: URLSearchParams) => Promise<Served | null>;
@@ -48,7 +57,13 @@ const LIMITS = {
   connectionsCheckingInterval: 1000,
 };
 
+/** How many connections are kept, and how many are taken for a moment before the slow ones among them are dropped. */
 const MAX_CONNECTIONS = 100;
+const MAX_SOCKETS = 500;
+const TRIM_AFTER_MS = 500;
+
+/** How long a connection rests after an answer, for each connection that is open: 500 requests a second over all. */
+const REST_MS = 2;
 
 /** A connection without traffic ends after so long: that of a client which does not read its answer, say. */
 const SILENT_MS = 10_000;
@@ -59,20 +74,21 @@ const SILENT_MS = 10_000;
  * @throws UserError (exit 1) where nothing can listen there, with what to do.
  */
 export async function serveStatus(options: StatusServerOptions): Promise<StatusServer> {
-  const answering = new WeakSet<object>();
-  const own = { ...options.listen, address: '', names: [options.listen.host, hostname()] };
-  const server = createServer(LIMITS, (request, response) => {
-    answering.add(request.socket);
-    void answerSafely(request, options, own).then((made) => {
-      answering.delete(request.socket);
-      send(request, response, made);
-    });
-  });
-  server.maxConnections = MAX_CONNECTIONS;
+  const server = createServer(LIMITS);
+  const serving: Serving = {
+    options,
+    connections: new Set(),
+    makePage: createAnswerMaker(options.clock),
+    makeMetrics: createAnswerMaker(options.clock),
+    isTrimDue: false,
+  };
+  takeConnections(server, serving);
+  server.on('request', (request, response) => void serve(serving, request, response));
+  server.maxConnections = MAX_SOCKETS;
   server.timeout = SILENT_MS;
   // What takes long to make is no silence of the one who waits for it: it is counted again from the answer on.
   server.on('timeout', (socket) => {
-    if (!answering.has(socket)) socket.destroy();
+    if (!(socket instanceof Connection && socket.phase === 'answer')) socket.destroy();
   });
   // What is no HTTP gets its refusal, and the connection ends: no words of the parser.
   server.on('clientError', (_error, socket) => {
@@ -80,16 +96,53 @@ export async function serveStatus(options: StatusServerOptions): Promise<StatusS
     else socket.destroy();
   });
   await listen(server, options.listen);
-  Object.assign(own, server.address() as AddressInfo);
   server.on('error', (error: NodeJS.ErrnoException) => options.onError(error.code ?? 'unknown error'));
   return {
     url: urlOf(server, options.listen.host),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
+        for (const connection of serving.connections) connection.destroy();
         server.closeAllConnections();
       }),
   };
+}
+
+/** A server at work. */
+interface Serving {
+  readonly options: StatusServerOptions;
+  readonly connections: Set<Connection>;
+  readonly makePage: AnswerMaker;
+  /** With places of its own. */
+  readonly makeMetrics: AnswerMaker;
+  /** Whether connections are about to be counted. */
+  isTrimDue: boolean;
+}
+
+/** Puts a `Connection` before the parser of every socket. */
+function takeConnections(server: Server, serving: Serving): void {
+  const parse = server.listeners('connection');
+  server.removeAllListeners('connection');
+  server.on('connection', (socket) => {
+    const connection = new Connection(socket);
+    serving.connections.add(connection);
+    connection.on('close', () => serving.connections.delete(connection));
+    for (const listener of parse) listener.call(server, connection);
+    void trim(serving);
+  });
+}
+
+/**
+ * Drops what is too much: not at once, so that who has just come can send a request, and a client that comes again each
+ * time that it is dropped costs little; at once where there would soon be no room for anybody.
+ */
+async function trim(serving: Serving): Promise<void> {
+  const { connections, options } = serving;
+  if (connections.size <= MAX_CONNECTIONS || serving.isTrimDue) return;
+  serving.isTrimDue = true;
+  await options.clock.sleep(connections.size < MAX_SOCKETS / 2 ? TRIM_AFTER_MS : 0);
+  serving.isTrimDue = false;
+  for (const connection of connectionsToDrop([...connections], MAX_CONNECTIONS)) connection.destroy();
 }
 
 function listen(server: Server, { host, port }: StatusServerOptions['listen']): Promise<void> {
@@ -130,25 +183,73 @@ function urlOf(server: Server, host: string): string {
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}/`;
 }
 
-async function answerSafely(request: IncomingMessage, options: StatusServerOptions, own: OwnPlace): Promise<Served> {
+/** Answers a request, and lets the next one of its connection come once the client has the answer. */
+async function serve(serving: Serving, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { connections, options } = serving;
+  const connection = request.socket;
+  if (!(connection instanceof Connection)) return;
+  connection.begin();
+  response.on('close', () => {
+    connection.sent();
+    void options.clock.sleep(REST_MS * connections.size).then(() => connection.next());
+  });
+  const answer = await answerSafely(serving, request, () => connection.destroyed);
+  connection.answered();
+  if (!connection.destroyed) send(request, response, answer);
+}
+
+async function answerSafely(serving: Serving, request: IncomingMessage, isGone: () => boolean): Promise<Answer> {
+  const { options, makePage, makeMetrics } = serving;
   try {
-    const tellsNames = !FOR_MACHINES.has(request.url ?? '');
-    if (tellsNames && isForeignHost(request.headers.host, own)) return servedJson(421, { error: NOT_BY_THAT_NAME });
-    return await answer(request, options);
+    const url = request.url ?? '';
+    const atOnce = refusalOf(request, options) ?? healthAt(url, options);
+    if (atOnce !== null) return encoded(atOnce);
+    const make = url === '/metrics' ? makeMetrics : makePage;
+    const asking = { key: SAME_FOR_ALL.has(url) ? url : null, isGone };
+    return (await make(asking, async () => await answerTo(url, options))) ?? encoded(BUSY);
   } catch (error) {
     options.onError(error instanceof Error ? error.message : 'unknown error');
-    return servedJson(500, { error: 'The answer could not be made. The log says why.' });
+    return encoded(servedJson(500, { error: 'The answer could not be made. The log says why.' }));
   }
 }
 
 const NOTHING_HERE =
   'There is nothing here. Served: /, /device, /alerts, /events, /status.json, /devices.json, /device.json, /alerts.json, /events.json, /metrics, /healthz and /readyz.';
 
-/** They may ask by any name, as a Prometheus on this machine does: what they get is figures, unless `metrics.per_device`. */
-const FOR_MACHINES: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
+const BUSY = servedJson(503, { error: 'Too many requests are being answered at the moment. Try again in a second.' });
+
+/** What is made once a second for everybody. */
+const SAME_FOR_ALL: ReadonlySet<string> = new Set([
+  '/',
+  '/alerts',
+  '/events',
+  '/metrics',
+  '/status.json',
+  '/devices.json',
+  '/alerts.json',
+  '/events.json',
+]);
+
+/** Asked for by any name, as by a Prometheus on this machine: figures, without a name unless `metrics.per_device`. */
+const BY_ANY_NAME: ReadonlySet<string> = new Set(['/healthz', '/metrics']);
+
+/** Why a request is not answered; `null` where it is. */
+function refusalOf(request: IncomingMessage, options: StatusServerOptions): Served | null {
+  const { method, url = '', headers, headersDistinct } = request;
+  if (method !== 'GET' && method !== 'HEAD') return servedJson(405, { error: 'Only GET and HEAD are served here.' });
+  if ((headersDistinct['host']?.length ?? 0) > 1)
+    return servedJson(400, { error: 'The request has two Host headers.' });
+  const { host } = options.listen;
+  if (!BY_ANY_NAME.has(url) && !isServedName(headers.host, [host, ...options.names])) {
+    return servedJson(421, { error: NOT_BY_THAT_NAME });
+  }
+  const { password } = options;
+  if (url === '/healthz' || password === null || isPassword(headers.authorization, password)) return null;
+  return servedJson(401, { error: 'A password is needed: that of listen_password_file, with any user name.' });
+}
 
 const NOT_BY_THAT_NAME =
-  'Tidemark listens on this machine alone, and does not answer to a public name with its own port: another site could have its name lead here. Use 127.0.0.1 or localhost, or give a proxy or a tunnel another port.';
+  'Tidemark does not answer to this name: add it to listen_names (TIDEMARK_LISTEN_NAMES), or use an IP address or localhost.';
 
 /** What stands before and after the first of a sign. */
 function splitAt(text: string, sign: string): readonly [string, string] {
@@ -156,23 +257,23 @@ function splitAt(text: string, sign: string): readonly [string, string] {
   return index < 0 ? [text, ''] : [text.slice(0, index), text.slice(index + 1)];
 }
 
-async function answer(
-  { method, url }: IncomingMessage,
-  { status, page, health, ready, metrics }: StatusServerOptions,
-): Promise<Served> {
-  if (method !== 'GET' && method !== 'HEAD') return servedJson(405, { error: 'Only GET and HEAD are served here.' });
-  const [path, query] = splitAt(url ?? '', '?');
+/** The two checks of health, which cost next to nothing and never wait; `null` for all else. */
+function healthAt(url: string, { health, ready }: StatusServerOptions): Served | null {
+  const [path] = splitAt(url, '?');
+  if (path === '/healthz') {
+    const report = health();
+    return servedJson(report.healthy ? 200 : 503, report);
+  }
+  if (path !== '/readyz') return null;
+  const report = ready();
+  return servedJson(report.ready ? 200 : 503, report);
+}
+
+async function answerTo(url: string, { status, page, metrics }: StatusServerOptions): Promise<Served> {
+  const [path, query] = splitAt(url, '?');
   switch (path) {
     case '/status.json':
       return servedJson(200, status());
-    case '/healthz': {
-      const report = health();
-      return servedJson(report.healthy ? 200 : 503, report);
-    }
-    case '/readyz': {
-      const report = ready();
-      return servedJson(report.ready ? 200 : 503, report);
-    }
     case '/metrics':
       return { status: 200, type: metrics.contentType, body: await metrics.text() };
     default:
@@ -180,18 +281,21 @@ async function answer(
   }
 }
 
-function send(request: IncomingMessage, response: ServerResponse, { status, type, body, etag }: Served): void {
+function send(request: IncomingMessage, response: ServerResponse, { status, type, body, etag }: Answer): void {
   const isKnown = etag !== undefined && request.headers['if-none-match'] === etag;
   const hasBody = request.headers['content-length'] !== undefined || request.headers['transfer-encoding'] !== undefined;
   response.writeHead(isKnown ? 304 : status, {
     'Content-Type': type,
-    ...(isKnown ? {} : { 'Content-Length': Buffer.byteLength(body) }),
+    ...(isKnown ? {} : { 'Content-Length': body.length }),
     // What has a tag is the program's own: it may be kept, and is asked for again each time.
     ...(etag === undefined ? { 'Cache-Control': 'no-store' } : { 'Cache-Control': 'no-cache', ETag: etag }),
     'Content-Security-Policy': PAGE_POLICY,
+    'Cross-Origin-Opener-Policy': 'same-origin',
+    'Cross-Origin-Resource-Policy': 'same-origin',
     'X-Content-Type-Options': 'nosniff',
     'X-Frame-Options': 'DENY',
     'Referrer-Policy': 'no-referrer',
+    ...(status === 401 ? { 'WWW-Authenticate': 'Basic realm="Tidemark", charset="UTF-8"' } : {}),
     ...(status === 405 ? { Allow: 'GET, HEAD' } : {}),
     // What somebody sends along is not read; the connection ends instead.
     ...(hasBody ? { Connection: 'close' } : {}),
@@ -199,40 +303,33 @@ function send(request: IncomingMessage, response: ServerResponse, { status, type
   response.end(isKnown || request.method === 'HEAD' ? undefined : body);
 }
 
-/** Where a server listens, as the system tells it, and what it is called. */
-interface OwnPlace {
-  readonly address: string;
-  readonly port: number;
-  /** Names that are its own: that of the machine, that of `listen`. */
-  readonly names: readonly string[];
+/** Whether the header carries the password, with whatever user name; takes as long for any other. */
+function isPassword(authorization: string | undefined, password: Secret): boolean {
+  const [, encodedPair = ''] = /^Basic +([\w+/=-]+)$/i.exec(authorization ?? '') ?? [];
+  const [, given] = splitAt(Buffer.from(encodedPair, 'base64').toString(), ':');
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(given), digest(password.reveal()));
 }
 
-/** Ends of names that nobody outside can have (RFC 6761, RFC 6762, ICANN's `internal`; `localdomain` by old custom). */
-const NEVER_PUBLIC = new Set(['localhost', 'localdomain', 'local', 'internal']);
-
-const HTTP_PORT = 80;
+/** Ends of names that nobody outside can have (RFC 6761, RFC 6762, ICANN's `internal`). */
+const NEVER_PUBLIC = new Set(['localhost', 'local', 'internal']);
 
 /**
- * Whether a request comes from another site through a browser of this machine.
+ * Whether a request is answered that came by this name.
  *
- * Who listens on this machine alone is still reached by every page that is open in a browser here: a site may have its
- * own name lead to 127.0.0.1 (DNS rebinding), and then its script reads what is served as if it were its own. A script
- * reads only what has its own name and port, so both stand in `Host`. Refused is no more than that: a public name with
- * this server's own port. A proxy has a port of its own or asks by address; who is reachable from elsewhere is asked by
- * names that nobody here knows, and answers to all.
+ * A web page may have its own name lead to an address of ours (DNS rebinding): a browser that sees the page then lets its
+ * script read what is served, as of the page's own site. So a name that somebody outside may hold is answered only where
+ * the configuration has it; addresses, names of one word and names of local networks always are.
  *
- * @param host the `Host` of a request. @returns whether it is a name that somebody outside may hold.
+ * @param host the `Host` of a request. @param names the names that the configuration has.
  */
-export function isForeignHost(host: string | undefined, own: OwnPlace): boolean {
-  if (!isLoopback(own.address)) return false;
-  const [, name = '', port] = /^([^:[\]]+)(?::(\d+))?$/.exec(host ?? '') ?? [];
+export function isServedName(host: string | undefined, names: readonly string[]): boolean {
+  // Browsers always send one.
+  if (host === undefined) return true;
+  if (/^\[[\da-f:.]+\](?::\d+)?$/i.test(host)) return true;
+  const [, name] = /^([^:@/\\[\]\s]+)(?::\d*)?$/.exec(host) ?? [];
+  if (name === undefined) return false;
   const plain = name.toLowerCase().replace(/\.$/, '');
-  // Names of one word come from this machine or its network alone.
-  if (!plain.includes('.') || isIP(plain) !== 0) return false;
-  if (Number(port ?? HTTP_PORT) !== own.port) return false;
-  return !NEVER_PUBLIC.has(plain.split('.').at(-1) ?? '') && !own.names.some((each) => each.toLowerCase() === plain);
-}
-
-function isLoopback(address: string): boolean {
-  return address === '::1' || /^(?:::ffff:)?127\./.test(address);
+  if (!plain.includes('.') || isIP(plain) !== 0) return true;
+  return NEVER_PUBLIC.has(plain.split('.').at(-1) ?? '') || names.some((each) => each.toLowerCase() === plain);
 }

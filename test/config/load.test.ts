@@ -426,6 +426,15 @@ describe('the schema', () => {
     expect(new Set(paths.map(variableOf)).size).toBe(paths.length);
   });
 
+  test.each(['evil.example:80', 'https://a.example', 'a..b', 'a b', ',', 'ü.example'])(
+    'listen_names takes names of hosts alone, not %s',
+    (text) => {
+      expect(() => loadWithApi({ environment: { TIDEMARK_LISTEN_NAMES: text } })).toThrow(
+        'listen_names (TIDEMARK_LISTEN_NAMES): expected names of hosts without a port',
+      );
+    },
+  );
+
   test('config/tidemark.example.yaml is what the schema says (renew it with: npx vitest run test/config/load.test.ts -u)', async () => {
     await expect(exampleConfig()).toMatchFileSnapshot('../../config/tidemark.example.yaml');
   });
@@ -434,10 +443,16 @@ describe('the schema', () => {
     const files = {
       '/run/secrets/tidemark-api-key': 'abcd',
       '/run/secrets/tidemark-influx-token': 'efgh',
+      '/run/secrets/tidemark-page-password': 'ijkl',
       '/etc/ssl/own-ca.pem': PEM,
     };
     expect(load({ yaml: exampleConfig(), files }).config.influx).toBeNull();
     const whole = exampleConfig().replace(/^( *)# ([a-z_]+: )/gm, '$1$2');
-    expect(load({ yaml: whole, files }).config.influx?.bucket).toBe('devices');
+    const { config } = load({ yaml: whole, files });
+    expect([config.influx?.bucket, config.statusPage.names, config.statusPage.password?.reveal()]).toEqual([
+      'devices',
+      ['tidemark.example.com'],
+      'ijkl',
+    ]);
   });
 });

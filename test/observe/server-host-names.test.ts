@@ -1,44 +1,40 @@
 import { request } from 'node:http';
-import { hostname } from 'node:os';
 import { afterEach, describe, expect, test } from 'vitest';
-import { isForeignHost, type StatusServer, serveStatus } from '../../src/observe/server.ts';
+import { realClock } from '../../src/app/real-clock.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { isServedName, type StatusServer, type StatusServerOptions, serveStatus } from '../../src/observe/server.ts';
 
-const OWN = { address: '127.0.0.1', port: 9464, names: ['127.0.0.1', 'box.example.com'] };
-
-describe('who listens on this machine alone', () => {
-  test.each(['evil.example:9464', 'EVIL.example.:9464', '127.0.0.1.nip.io:9464', 'local.evil.example:9464'])(
-    'is not asked by %s: a site may have that name lead here',
-    (host) => {
-      expect(isForeignHost(host, OWN)).toBe(true);
-      for (const address of ['127.0.1.1', '::1', '::ffff:127.0.0.1'])
-        expect(isForeignHost(host, { ...OWN, address })).toBe(true);
-    },
-  );
+describe('a request', () => {
+  test.each([
+    'evil.example:9464',
+    'EVIL.example.:9464',
+    'evil.example',
+    '127.0.0.1.nip.io:9464',
+    'local.evil.example:9464',
+    'box.example.com.evil.example',
+    'localhost.localdomain:9464',
+    'user@127.0.0.1:9464',
+    '127.0.0.1:9464/x.',
+    'a.b:c:d',
+    '[evil.example]:9464',
+  ])('is not answered by %s: a site may have that name lead here', (host) => {
+    expect(isServedName(host, ['box.example.com'])).toBe(false);
+  });
 
   test.each([
-    ['its address', '127.0.0.1:9464'],
-    ['its address of version 6', '[::1]:9464'],
-    ['another address, through a tunnel', '192.168.1.7:9464'],
+    ['an address', '127.0.0.1:9464'],
+    ['an address of version 6', '[::1]:9464'],
+    ['another address, through a tunnel', '192.168.1.7'],
     ['the usual name', 'localhost:9464'],
-    ['an old usual name', 'localhost.localdomain:9464'],
     ['a name below it', 'tidemark.localhost:9464'],
     ['the name of a machine', 'raspberry:9464'],
     ['its name in a network without DNS', 'raspberry.local:9464'],
-    ['a name that is its own', 'Box.example.com:9464'],
-    ['the name that a proxy with a port of its own passes on', 'tidemark.example.com'],
-    ['the same, with the port of the proxy', 'tidemark.example.com:8443'],
+    ['a name of a private network', 'tidemark.home.internal'],
+    ['a service of a cluster', 'tidemark.monitoring.svc.cluster.local:9464'],
+    ['a name that is configured', 'Box.Example.com.:9464'],
     ['nothing', undefined],
-    ['what is no name', 'a:b:c'],
-  ])('is asked by %s', (_, host) => {
-    expect(isForeignHost(host, OWN)).toBe(false);
-  });
-
-  test('with the port of HTTP itself no port stands behind the name', () => {
-    expect(isForeignHost('evil.example', { ...OWN, port: 80 })).toBe(true);
-  });
-
-  test.each(['0.0.0.0', '::', '10.0.0.4'])('who listens on %s answers to any name', (address) => {
-    expect(isForeignHost('tidemark.monitoring.svc:9464', { ...OWN, address })).toBe(false);
+  ])('is answered by %s', (_, host) => {
+    expect(isServedName(host, ['box.EXAMPLE.com'])).toBe(true);
   });
 });
 
@@ -48,46 +44,96 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((server) => server.close()));
 });
 
-/** Asks a server that listens on `host`, by a name. */
-async function askBy(name: string, paths: readonly string[], host = '127.0.0.1'): Promise<readonly (number | null)[]> {
-  const nothing = { reasons: [], codes: [] };
+const NOTHING = { reasons: [], codes: [] };
+
+async function serve(options: Partial<StatusServerOptions>): Promise<URL> {
   const server = await serveStatus({
-    listen: { host, port: 0 },
+    listen: { host: '127.0.0.1', port: 0 },
+    names: [],
+    password: null,
+    clock: realClock,
     status: () => ({}) as never,
     page: async () => await Promise.resolve({ status: 200, type: 'text/html', body: '<p>Cellar' }),
-    health: () => ({ healthy: true, ...nothing }),
-    ready: () => ({ ready: true, ...nothing }),
+    health: () => ({ healthy: true, ...NOTHING }),
+    ready: () => ({ ready: true, ...NOTHING }),
     metrics: { text: async () => await Promise.resolve(''), contentType: 'text/plain' },
     onError: () => undefined,
+    ...options,
   });
   open.push(server);
-  const { port } = new URL(server.url);
-  const ask = (path: string): Promise<number | null> =>
-    new Promise((resolve, reject) => {
-      const headers = { Host: `${name}:${port}` };
-      request({ host: '127.0.0.1', port, path, headers, agent: false }, (answer) => {
-        answer.resume();
-        resolve(answer.statusCode ?? null);
-      })
-        .on('error', reject)
-        .end();
-    });
-  return await Promise.all(paths.map(ask));
+  return new URL(server.url);
 }
 
+interface Got {
+  readonly status: number | undefined;
+  readonly body: string;
+  readonly challenge: string | undefined;
+}
+
+function ask({ port }: URL, path: string, headers: Readonly<Record<string, string>>): Promise<Got> {
+  return new Promise((resolve, reject) => {
+    const sent = request({ host: '127.0.0.1', port, path, headers, agent: false }, (answer) => {
+      let body = '';
+      answer.setEncoding('utf8').on('data', (piece: string) => {
+        body += piece;
+      });
+      answer.on('end', () =>
+        resolve({ status: answer.statusCode, body, challenge: answer.headers['www-authenticate'] }),
+      );
+    });
+    sent.on('error', reject).end();
+  });
+}
+
+const PAGES = ['/', '/device?id=x', '/status.json', '/readyz', '/nothing', '/metrics?x'];
+
 describe('a server', () => {
-  const PAGES = ['/', '/device?id=x', '/status.json', '/nothing', '/metrics?x'];
+  test.each(['127.0.0.1', '0.0.0.0'])(
+    'on %s shows nothing to a site that has its name lead here, and lets machines ask by any name',
+    async (host) => {
+      const url = await serve({ listen: { host, port: 0 } });
+      const headers = { Host: `evil.example:${url.port}` };
+      for (const path of PAGES) {
+        const { status, body } = await ask(url, path, headers);
+        expect([path, status]).toEqual([path, 421]);
+        expect(JSON.parse(body).error).toMatch(/^[^.]*: add it to listen_names \(TIDEMARK_LISTEN_NAMES\), [^.]*\.$/);
+      }
+      for (const path of ['/healthz', '/metrics']) expect((await ask(url, path, headers)).status).toBe(200);
+    },
+  );
 
-  test('on loopback shows nothing to a site that has its name lead here, and lets machines ask', async () => {
-    expect(await askBy('evil.example', PAGES)).toEqual(PAGES.map(() => 421));
-    expect(await askBy('evil.example', ['/healthz', '/readyz', '/metrics'])).toEqual([200, 200, 200]);
+  test('answers by the names that it is given, and by the one that it listens on', async () => {
+    const url = await serve({ names: ['page.example.com'] });
+    expect((await ask(url, '/', { Host: 'page.example.com' })).status).toBe(200);
+    expect((await ask(url, '/', { Host: 'localhost' })).status).toBe(200);
+  });
+});
+
+describe('a server with a password', () => {
+  const basic = (pair: string): Record<string, string> => ({
+    Authorization: `Basic ${Buffer.from(pair).toString('base64')}`,
   });
 
-  test('on loopback is there by its address and by the names of this machine', async () => {
-    for (const name of ['127.0.0.1', 'localhost', hostname()]) expect(await askBy(name, ['/'])).toEqual([200]);
+  test('shows pages, JSON and metrics to who knows it, and its health to everybody', async () => {
+    const url = await serve({ password: new Secret('pass:wörd') });
+    for (const path of ['/', '/status.json', '/device?id=x', '/metrics', '/readyz', '/nothing']) {
+      const refused = await ask(url, path, {});
+      expect([path, refused.status, refused.challenge]).toEqual([path, 401, 'Basic realm="Tidemark", charset="UTF-8"']);
+      expect(refused.body).not.toContain('Cellar');
+      expect((await ask(url, path, basic('anybody:pass:wörd'))).status).toBe(200);
+    }
+    expect((await ask(url, '/healthz', {})).status).toBe(200);
   });
 
-  test('that is reached from elsewhere is there by the name of a service', async () => {
-    expect(await askBy('tidemark.example.com', ['/', '/status.json'], '0.0.0.0')).toEqual([200, 200]);
+  test.each([
+    basic('anybody:pass'),
+    basic('pass:wörd:'),
+    basic('pass:wörd'),
+    basic(''),
+    { Authorization: 'Basic' },
+    { Authorization: 'Bearer pass:wörd'.normalize('NFD').replace(/[^ -~]/g, '') },
+  ])('turns away %o', async (headers) => {
+    const url = await serve({ password: new Secret('pass:wörd') });
+    expect((await ask(url, '/', headers)).status).toBe(401);
   });
 });

@@ -5,6 +5,7 @@
 import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
+import { realClock } from '../../src/app/real-clock.ts';
 import { UserError } from '../../src/core/faults.ts';
 import type { DeviceStatus, HealthReport, LackStatus, ReadyReport, StatusReport } from '../../src/core/status.ts';
 import { PAGE_POLICY, type StatusServer, type StatusServerOptions, serveStatus } from '../../src/observe/server.ts';
@@ -104,6 +105,9 @@ afterEach(async () => {
 async function serve(options: Partial<StatusServerOptions> = {}): Promise<StatusServer> {
   const server = await serveStatus({
     listen: { host: '127.0.0.1', port: 0 },
+    names: [],
+    password: null,
+    clock: realClock,
     status: () => REPORT,
     page: async () => await Promise.resolve(null),
     health: () => ({ healthy: true, reasons: [], codes: [] }),
@@ -315,6 +319,14 @@ describe('trouble', () => {
       );
     }
     expect((await ask(server, '/healthz')).status).toBe(200);
+  });
+
+  test('a request that names two hosts is refused', async () => {
+    const heard = await speak(
+      await serve(),
+      'GET / HTTP/1.1\r\nHost: x\r\nHost: evil.example\r\nConnection: close\r\n\r\n',
+    );
+    expect(heard).toMatch(/^HTTP\/1\.1 400 /);
   });
 
   test('a body that is sent along is not waited for', async () => {

@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
+import { realClock } from '../../src/app/real-clock.ts';
 import type { PageFacts } from '../../src/core/page-facts.ts';
 import type { StatusReport } from '../../src/core/status.ts';
 import { type StatusServer, serveStatus } from '../../src/observe/server.ts';
@@ -30,6 +31,7 @@ export async function servePage(shown: Partial<Shown> = {}, port = 0): Promise<S
   const facts = shown.facts ?? factsOf(Array.from({ length: 60 }, (_, index) => rowOf(index)));
   const now: Shown = { standing: STANDING, ...shown, facts };
   const errors: string[] = [];
+  let nowMs = 0;
   const current: PageFacts = {
     devices: (query) => now.facts.devices(query),
     device: async (id, span) => await now.facts.device(id, span),
@@ -38,6 +40,16 @@ export async function servePage(shown: Partial<Shown> = {}, port = 0): Promise<S
   };
   const server = await serveStatus({
     listen: { host: '127.0.0.1', port },
+    names: [],
+    password: null,
+    clock: {
+      monoMs: () => nowMs,
+      // A second passes after each answer: none is kept for the next one.
+      sleep: async (ms, signal) => {
+        nowMs += 1000;
+        await realClock.sleep(ms, signal);
+      },
+    },
     status: () => REPORT,
     page: createStatusPage({ overview: () => now.standing, facts: current }),
     health: () => now.standing.health,

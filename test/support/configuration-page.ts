@@ -8,7 +8,7 @@ const HEAD = `# Configuration
 A YAML file, \`config/tidemark.yaml\` or what \`--config FILE\` names, and for every key an environment variable, which
 wins. \`config/tidemark.example.yaml\` is the file to copy. This page is made from the program's own table of keys.
 
-- **Secrets** (\`api.key\`, \`influx.token\`) can come from a file, by the key with \`_file\`: \`api.key_file\`,
+- **Secrets** (\`api.key\`, \`influx.token\`, \`listen_password\`) can come from a file, by the key with \`_file\`: \`api.key_file\`,
   \`TIDEMARK_API_KEY_FILE\`. Give one form, not both. One line end at the end of the file is dropped.
 - **Every mistake is told at once**, by its path, with what was expected; nothing starts then (exit 78). Unknown keys and
   unknown \`TIDEMARK_*\` variables are mistakes, and the nearest known one is named. (\`TIDEMARK_SERVICE_*\` and

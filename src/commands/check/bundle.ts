@@ -11,8 +11,8 @@ import { availableParallelism, freemem, homedir, release, totalmem, type } from 
 import { realClock, realRandom } from '../../app/real-clock.ts';
 import type { ProcessPorts, RuntimeFacts } from '../../app/terminal.ts';
 import { VERSION } from '../../app/version.ts';
+import type { Config } from '../../config/config.ts';
 import type { DescribedConfig } from '../../config/describe.ts';
-import type { Listen } from '../../config/listen.ts';
 import { UserError } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
 import type { RecentEvent } from '../../core/page-facts.ts';
@@ -47,7 +47,7 @@ export async function writeSupportBundle(file: string, parts: BundleParts, ports
   // Where the state cannot be read, what the configuration says is all that is known.
   const own = read.state?.workspaceId ?? null;
   const names = createPseudonyms({ ...named, workspace: own === null ? named.workspace : [...named.workspace, own] });
-  const daemon = read.state === null ? null : await askDaemon(read.state.listen);
+  const daemon = read.state === null ? null : await askDaemon(read.state);
   const bundle = {
     about: ABOUT,
     made_at: formatMs(realClock.nowMs()),
@@ -223,9 +223,9 @@ type EventTold = Pick<RecentEvent, 'at' | 'level' | 'event' | 'message'>;
 const MOST = { withinMs: 5000, bytes: 4 * 1024 * 1024 };
 
 /** Asks the daemon. @returns `null` where none answers there, or it is none. */
-async function askDaemon(listen: Listen): Promise<DaemonTold | null> {
+async function askDaemon({ listen, statusPage }: Pick<Config, 'listen' | 'statusPage'>): Promise<DaemonTold | null> {
   if (listen.port === 0) return null;
-  const page = async (path: string): Promise<string> => (await getPage(listen, path, MOST)).body;
+  const page = async (path: string): Promise<string> => (await getPage(listen, path, MOST, statusPage.password)).body;
   try {
     const health = parsed(await page('/healthz'));
     if (!isRecord(health) || !('healthy' in health)) return null;

@@ -67,8 +67,11 @@ export function configLines({ command, read, secretVariables }: CheckParts): Che
   if (mistakes.length === 0) notes.ok('values', `${where}; every value can be used`);
   if (config === null) return notes.lines;
   const places = placesOf(config);
-  for (const place of places) noteSecret(notes, place, { file, secretVariables });
+  const { password, passwordFile } = config.statusPage;
+  const page = { secretKey: 'listen_password', hasSecret: password !== null, file: passwordFile };
+  for (const place of [...places, page]) noteSecret(notes, place, { file, secretVariables });
   for (const place of places) noteAddress(notes, place);
+  noteListen(notes, config);
   const proxies = Object.keys(config.proxies).filter((name) => !/^no_proxy$/i.test(name));
   if (proxies.length > 0) notes.ok('proxy', `${proxies.join(', ')}: requests go that way, but to hosts in NO_PROXY`);
   return notes.lines;
@@ -118,7 +121,11 @@ interface SecretSources extends Pick<CheckParts, 'secretVariables'> {
   readonly file: string | null;
 }
 
-function noteSecret(notes: CheckNotes, place: SecretPlace, { file, secretVariables }: SecretSources): void {
+function noteSecret(
+  notes: CheckNotes,
+  place: Omit<SecretPlace, 'url' | 'urlKey'>,
+  { file, secretVariables }: SecretSources,
+): void {
   if (!place.hasSecret) return;
   const variable = `TIDEMARK_${place.secretKey.toUpperCase().replaceAll('.', '_')}`;
   const isInline = place.file === null && !secretVariables.includes(variable);
@@ -137,6 +144,15 @@ function noteSecret(notes: CheckNotes, place: SecretPlace, { file, secretVariabl
 }
 
 const LOOPBACK = /^(?:localhost|.*\.localhost|127(?:\.\d+){3}|\[::1\])$/;
+
+/** Who can read the status page. */
+function noteListen(notes: CheckNotes, { listen: { host, port }, statusPage }: Config | StateConfig): void {
+  const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const isLocal = LOOPBACK.test(host.includes(':') ? `[${host}]` : host);
+  const readers = isLocal ? 'everybody on this machine' : 'everybody who reaches this port';
+  const words = statusPage.password === null ? ', without a password' : ' who has the password';
+  notes.ok('listen', `${place}: the status page can be read by ${readers}${words}`);
+}
 
 function noteAddress(notes: CheckNotes, { urlKey, url, secretKey, hasSecret }: SecretPlace): void {
   const { protocol, hostname } = new URL(url);

@@ -33,7 +33,7 @@ export async function runDaemonCommand(
     const beside = [(stop: AbortSignal) => runJobs({ ...jobs, onEnd: all?.ended }, stop)];
     if (all !== null) beside.push(all.run);
     const { perDevice } = config.metrics;
-    await runService({ sync, terminal, listen: config.listen, key, perDevice, beside, onServed }, ports.signal);
+    await runService({ ...config, sync, terminal, key, perDevice, beside, onServed }, ports.signal);
     terminal.logger.say({ type: 'stopped' });
     return 0;
   });

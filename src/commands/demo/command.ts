@@ -71,6 +71,7 @@ export async function runDemoCommand(
     sync,
     terminal,
     listen: config.listen ?? { host: LOOPBACK, port: 0 },
+    statusPage: config.statusPage,
     key: { hasChanged: () => false, adopt: () => {} },
     perDevice: config.metrics.perDevice,
     onServed: (url: string): void => ports.print(`Status page: ${url}\n`),

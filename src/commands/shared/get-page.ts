@@ -3,6 +3,7 @@
  */
 import { get } from 'node:http';
 import type { Listen } from '../../config/listen.ts';
+import type { Secret } from '../../core/secret.ts';
 
 /** "Every address" is no place to go to: of these, this machine is one. */
 function reachable(host: string): string {
@@ -10,15 +11,17 @@ function reachable(host: string): string {
   return host === '::' ? '::1' : host;
 }
 
-/** Gets a page. Rejects where none comes within the time, or more than so many characters. */
+/** Gets a page, with the password where one is given. Rejects where none comes within the time, or more than so many characters. */
 export function getPage(
   { host, port }: Listen,
   path: string,
   most: { readonly withinMs: number; readonly bytes: number },
+  password: Secret | null = null,
 ): Promise<{ readonly status: number; readonly body: string }> {
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(most.withinMs);
-    const request = get({ host: reachable(host), port, path, agent: false, signal }, (answer) => {
+    const auth = password === null ? {} : { auth: `tidemark:${password.reveal()}` };
+    const request = get({ host: reachable(host), port, path, agent: false, signal, ...auth }, (answer) => {
       let body = '';
       answer.setEncoding('utf8');
       answer.on('data', (piece: string) => {

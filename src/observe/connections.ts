@@ -1,0 +1,170 @@
+/**
+ * The connections of the HTTP server: what one of them may cost, and which is dropped where there are too many.
+ *
+ * A connection passes its bytes on to the parser one request at a time. While a request is being answered nothing more is
+ * read: a burst of pipelined requests waits in the kernel of its sender. Where the bytes are cut has no meaning for the
+ * parser, so nothing depends on whether a head ends where this file thinks that it does.
+ *
+ * Of too many connections those go first that wait for a slow client, then those that are idle. An address with few
+ * connections keeps them while others have more.
+ */
+import type { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+
+/** What a connection waits for: a request that has begun or never came, the client to read, the next request, or us. */
+type Phase = 'request' | 'reading' | 'idle' | 'answer';
+
+/** A connection as far as the choice of the one to drop goes. */
+export interface Standing {
+  readonly address: string;
+  readonly phase: Phase;
+  /** Since when it is in this phase: a number that only grows. */
+  readonly since: number;
+}
+
+/** So many connections an address keeps while another address has more. */
+const OWN_PLACES = 8;
+
+const PHASE_ORDER: Readonly<Record<Phase, number>> = { request: 0, reading: 0, idle: 1, answer: 2 };
+
+/** @returns the connections to drop so that no more than `places` are left, the first one first. */
+export function connectionsToDrop<T extends Standing>(all: readonly T[], places: number): readonly T[] {
+  const counts = new Map<string, number>();
+  for (const { address } of all) counts.set(address, (counts.get(address) ?? 0) + 1);
+  const left = all.toSorted((a, b) => PHASE_ORDER[a.phase] - PHASE_ORDER[b.phase] || a.since - b.since);
+  const dropped: T[] = [];
+  while (left.length > places) {
+    const index = Math.max(
+      0,
+      left.findIndex(({ address }) => (counts.get(address) ?? 0) > OWN_PLACES),
+    );
+    const [first] = left.splice(index, 1);
+    if (first === undefined) break;
+    counts.set(first.address, (counts.get(first.address) ?? 0) - 1);
+    dropped.push(first);
+  }
+  return dropped;
+}
+
+const END_OF_HEAD = Buffer.from('\r\n\r\n');
+
+let steps = 0;
+
+/** A socket whose requests are passed on one at a time. Give it to an HTTP server in the place of the socket. */
+export class Connection extends Duplex implements Standing {
+  readonly address: string;
+  phase: Phase = 'request';
+  since: number = ++steps;
+  readonly #socket: Socket;
+  /** What was read and is not passed on yet: less than what a socket gives at once. */
+  #held: Buffer | null = null;
+  #hasEnded = false;
+  /** From the coming of a request until the next one may come. */
+  #isAtWork = false;
+  /** How much of the end of a head the last bytes were. */
+  #matched = 0;
+
+  constructor(socket: Socket) {
+    super();
+    this.#socket = socket;
+    this.address = socket.remoteAddress ?? '';
+    socket.on('data', (bytes: Buffer) => {
+      this.#held = this.#held === null ? bytes : Buffer.concat([this.#held, bytes]);
+      this.#passOn();
+    });
+    socket.on('end', () => {
+      this.#hasEnded = true;
+      this.#passOn();
+    });
+    socket.on('timeout', () => this.emit('timeout'));
+    socket.on('error', (error) => this.destroy(error));
+    socket.on('close', () => this.destroy());
+  }
+
+  /** A request has come: until `next` nothing more is passed on. */
+  begin(): void {
+    this.#isAtWork = true;
+    this.#enter('answer');
+  }
+
+  /** The answer is made: from now on it is the client that is waited for. */
+  answered(): void {
+    this.#enter('reading');
+  }
+
+  /** The client has the answer. */
+  sent(): void {
+    this.#enter('idle');
+  }
+
+  /** The next request may come. */
+  next(): void {
+    this.#isAtWork = false;
+    this.#passOn();
+  }
+
+  #enter(phase: Phase): void {
+    this.phase = phase;
+    this.since = ++steps;
+  }
+
+  #passOn(): void {
+    if (this.destroyed) return;
+    while (this.#held !== null && !this.#isAtWork && this.readableLength === 0) {
+      if (this.phase === 'idle') this.#enter('request');
+      const { length } = this.#held;
+      const end = this.#endOfHead(this.#held);
+      const piece = this.#held.subarray(0, end);
+      this.#held = end < length ? this.#held.subarray(end) : null;
+      // The parser takes it at once and says by `begin` that a request has come.
+      this.push(piece);
+    }
+    if (this.#held !== null || this.#isAtWork) this.#socket.pause();
+    else if (this.#hasEnded) this.push(null);
+    else this.#socket.resume();
+  }
+
+  /** @returns where the first head ends in the bytes, else their length. */
+  #endOfHead(bytes: Buffer): number {
+    for (let index = 0; index < bytes.length; index += 1) {
+      const byte = bytes[index];
+      if (byte === END_OF_HEAD[this.#matched]) this.#matched += 1;
+      else this.#matched = byte === END_OF_HEAD[0] ? 1 : 0;
+      if (this.#matched < END_OF_HEAD.length) continue;
+      this.#matched = 0;
+      return index + 1;
+    }
+    return bytes.length;
+  }
+
+  /** As sockets have it: no timer of our own. */
+  ['setTimeout'](ms: number, onTimeout?: () => void): this {
+    this.#socket['setTimeout'](ms);
+    if (onTimeout !== undefined) this.once('timeout', onTimeout);
+    return this;
+  }
+
+  /** As sockets have it: ends, and closes once everything is written. */
+  destroySoon(): void {
+    if (this.writable) this.end();
+    if (this.writableFinished) this.destroy();
+    else this.once('finish', () => this.destroy());
+  }
+
+  override _read(): void {
+    if (this.#held !== null) this.#passOn();
+  }
+
+  override _write(bytes: Buffer, encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+    this.#socket.write(bytes, encoding, done);
+  }
+
+  override _final(done: (error?: Error | null) => void): void {
+    this.#socket.end(() => done());
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#socket.destroy();
+    done(error);
+  }
+}

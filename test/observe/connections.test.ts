@@ -1,0 +1,36 @@
+import { describe, expect, test } from 'vitest';
+import { connectionsToDrop, type Standing } from '../../src/observe/connections.ts';
+
+const many = (count: number, standing: Omit<Standing, 'since'>, from = 0): Standing[] =>
+  Array.from({ length: count }, (_, index) => ({ ...standing, since: from + index }));
+
+describe('of too many connections', () => {
+  test('none is dropped while there is room', () => {
+    expect(connectionsToDrop(many(100, { address: 'a', phase: 'request' }), 100)).toEqual([]);
+  });
+
+  test('the slow ones go first, those that are slow for longest before the others; then the idle ones', () => {
+    const idle = many(4, { address: 'a', phase: 'idle' });
+    const answered = many(4, { address: 'a', phase: 'answer' }, 10);
+    const slow = [
+      ...many(2, { address: 'a', phase: 'request' }, 20),
+      ...many(2, { address: 'a', phase: 'reading' }, 30),
+    ];
+    const all = [...answered, ...idle, ...slow.toReversed()];
+    expect(connectionsToDrop(all, 6)).toEqual([...slow, ...idle.slice(0, 2)]);
+  });
+
+  test('an address that has few keeps them, whatever another one does', () => {
+    const own = many(3, { address: 'b', phase: 'request' });
+    const greedy = many(200, { address: 'a', phase: 'answer' }, 50);
+    const dropped = connectionsToDrop([...own, ...greedy], 100);
+    expect([dropped.length, new Set(dropped.map(({ address }) => address))]).toEqual([103, new Set(['a'])]);
+  });
+
+  test('where every address has few, the slowest goes', () => {
+    const all = Array.from({ length: 40 }, (_, index) =>
+      many(5, { address: `a${index}`, phase: 'request' }, index * 5),
+    ).flat();
+    expect(connectionsToDrop(all, 100)).toEqual(all.slice(0, 100));
+  });
+});
