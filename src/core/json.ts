@@ -10,6 +10,14 @@ export function isRecord(value: unknown): value is JsonRecord {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Whether a value is a list of records that each have these members as strings. */
+export function areRecords(value: unknown, strings: readonly string[]): value is readonly JsonRecord[] {
+  return (
+    Array.isArray(value) &&
+    value.every((each) => isRecord(each) && strings.every((name) => typeof each[name] === 'string'))
+  );
+}
+
 /** An own member of a parsed object, whatever it is called; `undefined` where there is none. */
 export function member(holder: object, name: string): unknown {
   return Object.hasOwn(holder, name) ? (holder as JsonRecord)[name] : undefined;

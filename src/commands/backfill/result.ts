@@ -5,7 +5,7 @@
 
 import { lackStatuses, lackWords } from '../../core/device-coverage.ts';
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
-import { isRecord, type JsonRecord } from '../../core/json.ts';
+import { areRecords, isRecord } from '../../core/json.ts';
 import type { DestinationStatus, StatusGap } from '../../core/status.ts';
 import { counted, duration, grouped, plainText } from '../../core/text.ts';
 import { type EpochNs, formatExact, parseTimestamp } from '../../core/time.ts';
@@ -141,13 +141,6 @@ export function readBackfillSummary(value: unknown): BackfillSummary | null {
         areRecords(lacks, ['reason']),
     );
   return fits ? (value as unknown as BackfillSummary) : null;
-}
-
-function areRecords(value: unknown, texts: readonly string[]): value is readonly JsonRecord[] {
-  return (
-    Array.isArray(value) &&
-    value.every((each) => isRecord(each) && texts.every((text) => typeof each[text] === 'string'))
-  );
 }
 
 /** How many stretches are told one by one. */

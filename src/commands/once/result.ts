@@ -5,7 +5,7 @@
 
 import { CLOSED_BY_NONE, coverageOf, lackStatuses, lackWords, wantedOf } from '../../core/device-coverage.ts';
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
-import { isRecord, type JsonRecord } from '../../core/json.ts';
+import { areRecords, isRecord } from '../../core/json.ts';
 import type { DestinationStatus, StatusGap } from '../../core/status.ts';
 import { parseTimestamp } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
@@ -98,14 +98,6 @@ export function readOnceSummary(value: unknown): OnceSummary | null {
 
 function isCount(value: unknown): value is number {
   return typeof value === 'number' && value >= 0;
-}
-
-/** Whether they are records with these texts. */
-function areRecords(value: unknown, texts: readonly string[]): value is readonly JsonRecord[] {
-  return (
-    Array.isArray(value) &&
-    value.every((each) => isRecord(each) && texts.every((text) => typeof each[text] === 'string'))
-  );
 }
 
 /** How many gaps are told one by one. */
