@@ -71,7 +71,7 @@ export interface Config {
   readonly dataDir: string;
   readonly sync: {
     readonly history: History;
-    readonly settleMs: number;
+    readonly gracePeriodMs: number;
     /** How often devices are asked without a sign of anything new, in ms. */
     readonly polls: { readonly [setting in keyof typeof POLL_KEYS]: number };
     /** When each stream is due. */

@@ -182,7 +182,7 @@ function readShared(
     workspaceId: readValue(reading, 'workspace.id'),
     sync: {
       history: readValue(reading, 'sync.history'),
-      settleMs: readValue(reading, 'sync.settle'),
+      gracePeriodMs: readValue(reading, 'sync.settle'),
       polls: readAll(reading, POLL_KEYS),
       schedules: {
         devices: readValue(reading, 'sync.devices'),

@@ -245,7 +245,7 @@ export function variableOf(path: string): string {
 const FAMILIES: ReadonlyMap<string, string> = new Map([['destinations', 'influx']]);
 
 /** How often devices are asked without a sign of anything new: the names of the settings, and the key of each. */
-export const POLL_KEYS = { sweepMs: 'sync.sweep', goneMs: 'sync.gone_poll' } as const satisfies Readonly<
+export const POLL_KEYS = { idlePollMs: 'sync.sweep', goneMs: 'sync.gone_poll' } as const satisfies Readonly<
   Record<string, ValuePath>
 >;
 

@@ -58,7 +58,7 @@ type SyncEvent =
       readonly count: number;
       readonly worstMs: number;
       /** What the device's readings are waited for from now on. */
-      readonly settleMs: number;
+      readonly gracePeriodMs: number;
     }
   /** The server's clock has fallen back behind what is held: from there on it is read again. */
   | { readonly type: 'claims-withdrawn'; readonly deviceId: string; readonly from: string; readonly to: string }

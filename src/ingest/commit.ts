@@ -39,7 +39,13 @@ export function commitPage(context: SyncContext, page: JudgedPage): number {
   const { observe, settings } = context;
   if (late !== undefined) {
     const { count, worstMs, record } = late;
-    observe({ type: 'readings-late', deviceId, count, worstMs, settleMs: gracePeriodOf(settings.settleMs, record) });
+    observe({
+      type: 'readings-late',
+      deviceId,
+      count,
+      worstMs,
+      gracePeriodMs: gracePeriodOf(settings.gracePeriodMs, record),
+    });
   }
   observe({
     type: 'page-landed',
@@ -105,7 +111,7 @@ function composeFrom({ store, settings, filterNotes }: SyncContext, page: Judged
     rejected: reply.value.rejected,
     held: heldAround(store, deviceId, fresh),
     proven,
-    settleMs: settings.settleMs,
+    gracePeriodMs: settings.gracePeriodMs,
     filter,
   });
 }
@@ -134,9 +140,9 @@ export function withdrawCoverage({ store, serverClock, settings, observe }: Sync
   const newest = state.covered.at(-1);
   if (newest === undefined || newest.to <= msToNs(presentMs)) return;
   const { to } = newest;
-  const settleMs = gracePeriodOf(settings.settleMs, state.late);
-  const seenTo = newest.last === null ? newest.from : coverageLimit(nsToMs(newest.last.at), settleMs);
-  const from = minNs(seenTo, coverageLimit(passedMs, settleMs));
+  const gracePeriodMs = gracePeriodOf(settings.gracePeriodMs, state.late);
+  const seenTo = newest.last === null ? newest.from : coverageLimit(nsToMs(newest.last.at), gracePeriodMs);
+  const from = minNs(seenTo, coverageLimit(passedMs, gracePeriodMs));
   store.commitPage(composeWithdrawal(state, from, serverClock.nowMs()));
   observe({ type: 'claims-withdrawn', deviceId, from: formatExact(from), to: formatExact(to) });
 }

@@ -18,7 +18,7 @@ export interface SyncSettings {
     | { readonly kind: 'age'; readonly ageMs: number }
     | { readonly kind: 'since'; readonly since: EpochNs };
   /** How long after its time a reading may still appear. */
-  readonly settleMs: number;
+  readonly gracePeriodMs: number;
   /** How many devices are asked at once. */
   readonly concurrency: number;
   /** The configured `workspace.id`; `null`: as the account says. */
@@ -87,5 +87,5 @@ export interface Horizon {
   /** Nothing at or after this may be claimed: a reading may still appear there. For one device see `limitFor`. */
   readonly limit: EpochNs;
   /** The configured settle that `limit` allows for. */
-  readonly settleMs: number;
+  readonly gracePeriodMs: number;
 }

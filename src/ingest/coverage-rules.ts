@@ -31,13 +31,13 @@ export const CLOCK_GRAIN_MS = SECOND_MS;
 export const MAX_GRACE_MS = HOUR_MS;
 
 /** How long after its time a reading of this device may still appear, as far as is known. */
-export function gracePeriodOf(configuredMs: number, { settleMs }: LateRecord): number {
-  return Math.max(configuredMs, settleMs);
+export function gracePeriodOf(configuredMs: number, { gracePeriodMs }: LateRecord): number {
+  return Math.max(configuredMs, gracePeriodMs);
 }
 
 /** The end of what may be claimed at a time of the server. */
-export function coverageLimit(serverMs: EpochMs, settleMs: number): EpochNs {
-  return maxNs(msToNs(serverMs - CLOCK_GRAIN_MS - settleMs), 0n);
+export function coverageLimit(serverMs: EpochMs, gracePeriodMs: number): EpochNs {
+  return maxNs(msToNs(serverMs - CLOCK_GRAIN_MS - gracePeriodMs), 0n);
 }
 
 /** Whether a reading of that time is late when it comes now: its time counted as held in full. */
@@ -58,7 +58,7 @@ export function noteLate(before: LateRecord, late: readonly Reading[], seenAtMs:
   const record = {
     readings: before.readings + late.length,
     worstMs: Math.max(before.worstMs, worstMs),
-    settleMs: Math.max(before.settleMs, ...awaitable),
+    gracePeriodMs: Math.max(before.gracePeriodMs, ...awaitable),
   };
   return { count: late.length, worstMs, record };
 }
@@ -103,7 +103,7 @@ export interface CoverageInput {
   readonly answeredAtMs: EpochMs;
   readonly readings: readonly Reading[];
   /** The configured settle, in milliseconds. */
-  readonly settleMs: number;
+  readonly gracePeriodMs: number;
 }
 
 /**
@@ -114,12 +114,13 @@ export interface CoverageInput {
 export function coverageAfter(input: CoverageInput, late: readonly Reading[]): Pick<PageCommit, 'covered' | 'late'> {
   const { state, proven, answeredAtMs, readings } = input;
   const found = late.length === 0 ? null : noteLate(state.late, late, answeredAtMs);
-  const settleMs = gracePeriodOf(input.settleMs, found?.record ?? state.late);
+  const gracePeriodMs = gracePeriodOf(input.gracePeriodMs, found?.record ?? state.late);
   const covered = proven === null ? state.covered : addRange(state.covered, proven);
   const isLonger =
-    settleMs > gracePeriodOf(input.settleMs, state.late) || (proven !== null && settleMs > input.settleMs);
+    gracePeriodMs > gracePeriodOf(input.gracePeriodMs, state.late) ||
+    (proven !== null && gracePeriodMs > input.gracePeriodMs);
   return {
-    covered: isLonger ? withdrawBeyond(covered, coverageLimit(answeredAtMs, settleMs), readings) : covered,
+    covered: isLonger ? withdrawBeyond(covered, coverageLimit(answeredAtMs, gracePeriodMs), readings) : covered,
     ...(found === null ? {} : { late: found }),
   };
 }

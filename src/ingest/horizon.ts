@@ -14,7 +14,7 @@ export function horizonNow({
   settings,
 }: {
   readonly serverClock: Pick<SyncContext['serverClock'], 'highestPassedMs' | 'passedMs'>;
-  readonly settings: Pick<SyncSettings, 'history' | 'settleMs'>;
+  readonly settings: Pick<SyncSettings, 'history' | 'gracePeriodMs'>;
 }): Horizon | null {
   const heldMs = serverClock.highestPassedMs();
   // Where `Date` has fallen back nothing is claimed anew, and what lies beyond is read again once it has passed.
@@ -24,14 +24,14 @@ export function horizonNow({
 
 /** The horizon by times that are known. */
 export function horizonAt(
-  settings: Pick<SyncSettings, 'history' | 'settleMs'>,
+  settings: Pick<SyncSettings, 'history' | 'gracePeriodMs'>,
   { nowMs, passedMs }: { nowMs: EpochMs; passedMs: EpochMs },
 ): Horizon {
   return {
     nowMs,
     wantedFrom: wantedFrom(settings, nowMs),
-    settleMs: settings.settleMs,
-    limit: maxNs(msToNs(passedMs - CLOCK_GRAIN_MS - settings.settleMs), 0n),
+    gracePeriodMs: settings.gracePeriodMs,
+    limit: maxNs(msToNs(passedMs - CLOCK_GRAIN_MS - settings.gracePeriodMs), 0n),
   };
 }
 
@@ -40,10 +40,10 @@ export function horizonAt(
  * grow. Wherever the limit of a device counts, it is this one.
  */
 export function limitFor(
-  { limit, settleMs }: Pick<Horizon, 'limit' | 'settleMs'>,
+  { limit, gracePeriodMs }: Pick<Horizon, 'limit' | 'gracePeriodMs'>,
   { late }: Pick<TelemetryState, 'late'>,
 ): EpochNs {
-  return maxNs(limit - msToNs(gracePeriodOf(settleMs, late) - settleMs), 0n);
+  return maxNs(limit - msToNs(gracePeriodOf(gracePeriodMs, late) - gracePeriodMs), 0n);
 }
 
 /** The server's clock is known to a few seconds: what leaves the wanted span within these has left it. */
@@ -67,11 +67,11 @@ export function openSeconds({
   context,
   staleMs,
 }: {
-  readonly context: { readonly settings: Pick<SyncSettings, 'settleMs'> };
+  readonly context: { readonly settings: Pick<SyncSettings, 'gracePeriodMs'> };
   /** How old readings become as a matter of course where the allowance is short, in ms. */
   readonly staleMs: () => number;
 }): number {
-  return Math.max(LIVE_LAG_SECONDS, (2 * staleMs()) / 1000) + context.settings.settleMs / 1000;
+  return Math.max(LIVE_LAG_SECONDS, (2 * staleMs()) / 1000) + context.settings.gracePeriodMs / 1000;
 }
 
 /**

@@ -153,7 +153,7 @@ function isStopped({ context, task, result }: RangeScan): boolean {
 
 /** How long the readings of a device are waited for, in milliseconds. */
 function settleNow({ store, settings }: SyncContext, deviceId: string): number {
-  return gracePeriodOf(settings.settleMs, store.telemetry(deviceId).late);
+  return gracePeriodOf(settings.gracePeriodMs, store.telemetry(deviceId).late);
 }
 
 /** The task, with its claims lowered by what the settle has grown since it began: late readings have come meanwhile. */

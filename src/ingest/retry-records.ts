@@ -67,7 +67,7 @@ function commit(
     rejected: [],
     held: heldAround(store, deviceId, [reading]),
     proven: null,
-    settleMs: settings.settleMs,
+    gracePeriodMs: settings.gracePeriodMs,
     filter: filterNotes.touchesSensors ? settings.filter : undefined,
   });
   if (composed.rejected.length > 0) return `still: ${composed.rejected[0]?.reason ?? ''}`;

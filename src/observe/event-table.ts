@@ -105,11 +105,11 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     counts: (_, to) => to.count('tidemark_restatements_total', {}),
   }),
   'readings-late': info('readings came after their time counted as complete: they are delivered all the same', {
-    fields: ({ deviceId, count, worstMs, settleMs }) => ({
+    fields: ({ deviceId, count, worstMs, gracePeriodMs }) => ({
       device_id: deviceId,
       count,
       late_seconds: Math.round(worstMs / SECOND_MS),
-      settle_seconds: Math.round(settleMs / SECOND_MS),
+      settle_seconds: Math.round(gracePeriodMs / SECOND_MS),
     }),
     repeats: { alike: ({ deviceId }) => deviceId },
     counts: ({ count }, to) => to.count('tidemark_readings_late_total', {}, count),

@@ -107,7 +107,7 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
       reason,
       retry_at: timeOf(retryAtMs),
     })),
-    settle_seconds: gracePeriodOf(settings.settleMs, telemetry.late) / 1000,
+    settle_seconds: gracePeriodOf(settings.gracePeriodMs, telemetry.late) / 1000,
     late: { readings: telemetry.late.readings, worst_seconds: telemetry.late.worstMs / 1000 },
     names: telemetry.names.map(({ fromNs, name }) => ({ from: fromNs === 0n ? null : formatExact(fromNs), name })),
     lag_seconds,
@@ -168,7 +168,7 @@ function dueNext(parts: DeviceReportParts, known: Knowledge): Due {
   const { device, telemetry, newestNs, nowMs, snapshot, requests, gaps } = known;
   const top = telemetry.covered.at(-1);
   // Bookings are kept for two days. Before that coverage shows it: it was polled the grace period after its end.
-  const byCoverage = top === undefined ? null : nsToMs(top.to) + settings.settleMs + CLOCK_GRAIN_MS;
+  const byCoverage = top === undefined ? null : nsToMs(top.to) + settings.gracePeriodMs + CLOCK_GRAIN_MS;
   const askedMs = requests.last[0]?.atMs ?? byCoverage;
   if (snapshot.isExcluded) return { askedMs, atMs: null, as: null, rest: null };
   const rest = gaps.find(({ toNs, retryAtMs }) => retryAtMs > nowMs && (top === undefined || toNs > top.to)) ?? null;
@@ -177,10 +177,10 @@ function dueNext(parts: DeviceReportParts, known: Knowledge): Due {
   const isQuiet =
     emptyByListing(device, { covered: telemetry.covered, newestNs }).length > 0 ||
     (device.record.lastSeenAt === null && newestNs === null && top !== undefined);
-  const { sweepMs, goneMs } = parts.polls;
+  const { idlePollMs, goneMs } = parts.polls;
   if (device.goneSinceMs !== null && askedMs !== null)
     return { askedMs, atMs: askedMs + goneMs, as: 'sweep', rest: null };
-  if (isQuiet && askedMs !== null) return { askedMs, atMs: askedMs + sweepMs, as: 'sweep', rest: null };
+  if (isQuiet && askedMs !== null) return { askedMs, atMs: askedMs + idlePollMs, as: 'sweep', rest: null };
   const after = dueAfter(settings.schedules, store.workspaceTag() ?? '');
   return { askedMs, atMs: askedMs === null ? nowMs : after('telemetry', askedMs), as: 'newest readings', rest: null };
 }

@@ -42,7 +42,7 @@ export interface ReportParts {
   readonly context: {
     readonly store: SyncContext['store'];
     readonly serverClock: Pick<ServerClock, 'nowMs' | 'highestPassedMs' | 'passedMs'>;
-    readonly settings: Pick<SyncSettings, 'history' | 'settleMs' | 'filter' | 'schedules'>;
+    readonly settings: Pick<SyncSettings, 'history' | 'gracePeriodMs' | 'filter' | 'schedules'>;
   };
   readonly deliverers: readonly ReportedDestination[];
   readonly allowance: () => Omit<AllowanceStatus, 'lanes'>;

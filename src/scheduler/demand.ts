@@ -31,7 +31,7 @@ export interface DemandInput
   readonly intervalsMs: readonly number[];
   /** Devices that do not report. */
   readonly quietDevices: number;
-  readonly sweepMs: number;
+  readonly idlePollMs: number;
   /** The plan's figures; `null` where there is no such limit or it is not known. */
   readonly perMinute: number | null;
   readonly perDay: number | null;
@@ -136,8 +136,8 @@ function demandAt(input: DemandInput, ageMs: number, budget: number): DemandByLa
   /** Stretched, but for its floor. */
   const least = (asked: number, stretched: number, floor: number): number =>
     Math.max(stretched, Math.min(asked, floor * budget));
-  const { alertsMs, accountMs, sweepMs, devicesMs } = input;
-  const sweeps = (quietDevices * DAY_MS) / sweepMs;
+  const { alertsMs, accountMs, idlePollMs, devicesMs } = input;
+  const sweeps = (quietDevices * DAY_MS) / idlePollMs;
   return {
     live,
     alerts: least(DAY_MS / alertsMs, DAY_MS / (alertsMs * stretch), USUAL_RESERVES.alerts),
@@ -306,7 +306,7 @@ export function shortfallNow({ asked, rates, othersPerDay }: AskedFor, plan: Pla
 }
 
 function demandInput(
-  { freshnessMs, devicesMs, alertsMs, accountMs, sweepMs, pageSize, share }: PlannerSettings,
+  { freshnessMs, devicesMs, alertsMs, accountMs, idlePollMs, pageSize, share }: PlannerSettings,
   { knownMs, unknown, quiet }: Rates,
   limits: Pick<DemandInput, 'perMinute' | 'perDay' | 'othersPerDay'>,
 ): DemandInput {
@@ -320,7 +320,7 @@ function demandInput(
     devicesMs,
     alertsMs,
     accountMs,
-    sweepMs,
+    idlePollMs,
     pageSize,
     share,
     ...limits,

@@ -112,7 +112,7 @@ export interface Outlook {
 /** How often devices are asked without a sign of anything new. As the configuration has it: `sync.polls`. */
 export interface PollSettings {
   /** `sync.sweep`: of which nothing new is expected. */
-  readonly sweepMs: number;
+  readonly idlePollMs: number;
   /** `sync.gone_poll`: that is not in the workspace any more, to see whether it is back. */
   readonly goneMs: number;
 }
@@ -201,14 +201,14 @@ function hasNews(facts: DeviceFacts): boolean {
 }
 
 /** From when on something new is there all but certainly. */
-function sureFromMs(facts: DeviceFacts, { sweepMs }: OutlookRules): number {
+function sureFromMs(facts: DeviceFacts, { idlePollMs }: OutlookRules): number {
   if (hasNews(facts)) return NEVER_MS;
   if (facts.newestMs === NEVER_MS || !facts.isActive) return Number.POSITIVE_INFINITY;
   if (!facts.isQuiet) return facts.newestMs + surelyWithinMs(facts.rate);
   if (isHinted(facts)) return Number.POSITIVE_INFINITY;
   // Without a hint nothing shows when it speaks again: it is asked at doubling distances until that is its idle poll.
   const restMs = surelyWithinMs(facts.rate) * 2 ** Math.min(facts.emptiesInARow, 20);
-  return restMs >= sweepMs ? Number.POSITIVE_INFINITY : facts.askedMs + restMs;
+  return restMs >= idlePollMs ? Number.POSITIVE_INFINITY : facts.askedMs + restMs;
 }
 
 /**
@@ -217,13 +217,13 @@ function sureFromMs(facts: DeviceFacts, { sweepMs }: OutlookRules): number {
  */
 export function unlistedPollMs(
   facts: DeviceFacts,
-  { sweepMs, freshnessMs }: Pick<OutlookRules, 'sweepMs' | 'freshnessMs'>,
+  { idlePollMs, freshnessMs }: Pick<OutlookRules, 'idlePollMs' | 'freshnessMs'>,
 ): number {
   const withinMs = surelyWithinMs(facts.rate);
   const silentMs = facts.askedMs - facts.newestMs;
-  if (!facts.isActive || !(silentMs < sweepMs)) return sweepMs;
+  if (!facts.isActive || !(silentMs < idlePollMs)) return idlePollMs;
   const nextMs = withinMs > silentMs ? withinMs - silentMs : withinMs * 2 ** Math.min(facts.emptiesInARow, 20);
-  return Math.min(sweepMs, Math.max(freshnessMs, nextMs));
+  return Math.min(idlePollMs, Math.max(freshnessMs, nextMs));
 }
 
 function oldestOf(facts: DeviceFacts): number {

@@ -290,7 +290,7 @@ function enter(queue: DeviceQueue, { deviceId, state, slot, facts, outlook }: Qu
   const { heaps, rules } = queue;
   switch (state) {
     case 'idle': {
-      const pollMs = queue.isUnlisted ? unlistedPollMs(facts, rules) : rules.sweepMs;
+      const pollMs = queue.isUnlisted ? unlistedPollMs(facts, rules) : rules.idlePollMs;
       putSlot(heaps.idle, slot, Math.max(facts.askedMs + pollMs, facts.restMs));
       break;
     }

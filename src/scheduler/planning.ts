@@ -235,7 +235,7 @@ function takeInDevices(planning: Planning, isFresh = true): void {
   // A name that kept a gap closed has an end.
   const named = new Set(store.gaps().map(({ deviceId }) => deviceId));
   for (const deviceId of [...named].filter((each) => ids.has(each))) reopenDevice(planning, deviceId);
-  const now = { nowMs: serverClock.nowMs(), sweepMs: parts.polls.sweepMs };
+  const now = { nowMs: serverClock.nowMs(), idlePollMs: parts.polls.idlePollMs };
   const listed = there.map((device) => (isFresh ? toListed(device) : fromBefore(device, now)));
   planner.listed(listed, { isLast: true }, now.nowMs);
   planning.wakeUp.notify();
@@ -262,7 +262,7 @@ function takeInDevice(planning: Planning, deviceId: string): void {
     hole,
     newestMs: newestNs === null ? newestMs : Math.max(newestMs ?? 0, nsToMs(newestNs)),
     // It was asked when the end of what is held was the grace period ago.
-    askedMs: coveredToMs === null ? null : coveredToMs + parts.context.settings.settleMs,
+    askedMs: coveredToMs === null ? null : coveredToMs + parts.context.settings.gracePeriodMs,
     rate: UNKNOWN_RATE,
   });
   reopenDevice(planning, deviceId);
@@ -420,9 +420,9 @@ export function phaseOf(workspace: string): number {
  * A device as an earlier listing told of it, which says nothing of the time since: what had spoken within an idle poll
  * before that listing is taken to speak still, so that it is asked, and its rate tells from then on.
  */
-function fromBefore(device: KnownDevice, { nowMs, sweepMs }: { nowMs: EpochMs; sweepMs: number }): ListedTail {
+function fromBefore(device: KnownDevice, { nowMs, idlePollMs }: { nowMs: EpochMs; idlePollMs: number }): ListedTail {
   const told = toListed(device);
-  const isSpeaking = told.seenMs === null || device.lastListedMs - told.seenMs < sweepMs;
+  const isSpeaking = told.seenMs === null || device.lastListedMs - told.seenMs < idlePollMs;
   return { ...told, seenMs: isSpeaking ? nowMs : told.seenMs };
 }
 

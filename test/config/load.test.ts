@@ -74,7 +74,7 @@ describe('what file and environment make', () => {
       workspaceId: null,
       dataDir: './data',
       archive: { keepMs: 30 * DAY_MS, maxBytes: 2 * 1024 ** 3 },
-      sync: { history: { kind: 'age', ageMs: 30 * DAY_MS }, settleMs: 120_000 },
+      sync: { history: { kind: 'age', ageMs: 30 * DAY_MS }, gracePeriodMs: 120_000 },
       listen: { host: '127.0.0.1', port: 9464 },
       log: { level: 'info', format: 'auto' },
     });
@@ -115,7 +115,7 @@ log: {level: debug, format: json}
       workspaceId: 'w-1',
       dataDir: '/var/lib/tidemark',
       archive: { keepMs: 90 * DAY_MS, maxBytes: 512 * 1024 ** 2 },
-      sync: { history: { kind: 'age', ageMs: 14 * DAY_MS }, settleMs: 0 },
+      sync: { history: { kind: 'age', ageMs: 14 * DAY_MS }, gracePeriodMs: 0 },
       listen: { host: '::1', port: 0 },
       log: { level: 'debug', format: 'json' },
     });
@@ -127,7 +127,7 @@ log: {level: debug, format: json}
       yaml: 'sync:\n  settle: nonsense\n  history: 5d\nlog:\n  level: warn\n',
       environment: { TIDEMARK_SYNC_SETTLE: '3m', TIDEMARK_LOG_LEVEL: 'error' },
     });
-    expect(config.sync).toMatchObject({ history: { kind: 'age', ageMs: 5 * DAY_MS }, settleMs: 180_000 });
+    expect(config.sync).toMatchObject({ history: { kind: 'age', ageMs: 5 * DAY_MS }, gracePeriodMs: 180_000 });
     expect(config.log.level).toBe('error');
   });
 

@@ -35,30 +35,30 @@ describe('the record of late readings', () => {
     expect(noteLate(NEVER_LATE, late(250 * SECOND_MS, 190 * SECOND_MS), NOW_MS)).toEqual({
       count: 2,
       worstMs: 250 * SECOND_MS,
-      record: { readings: 2, worstMs: 250 * SECOND_MS, settleMs: 5 * MINUTE_MS },
+      record: { readings: 2, worstMs: 250 * SECOND_MS, gracePeriodMs: 5 * MINUTE_MS },
     });
   });
 
   test('never makes the settle shorter, neither than it has grown nor than it is configured', () => {
     const before = record(20 * MINUTE_MS);
     const after = noteLate(before, late(5 * MINUTE_MS), NOW_MS).record;
-    expect(after).toEqual({ readings: 2, worstMs: 20 * MINUTE_MS, settleMs: 20 * MINUTE_MS });
+    expect(after).toEqual({ readings: 2, worstMs: 20 * MINUTE_MS, gracePeriodMs: 20 * MINUTE_MS });
     expect(gracePeriodOf(30 * MINUTE_MS, after)).toBe(30 * MINUTE_MS);
     expect(gracePeriodOf(2 * MINUTE_MS, after)).toBe(20 * MINUTE_MS);
   });
 
   test('makes it an hour at most: a reading later than that is counted and changes nothing', () => {
-    expect(record(HOUR_MS)).toMatchObject({ readings: 1, settleMs: MAX_GRACE_MS });
-    expect(record(HOUR_MS + 1)).toEqual({ readings: 1, worstMs: HOUR_MS + 1, settleMs: 0 });
+    expect(record(HOUR_MS)).toMatchObject({ readings: 1, gracePeriodMs: MAX_GRACE_MS });
+    expect(record(HOUR_MS + 1)).toEqual({ readings: 1, worstMs: HOUR_MS + 1, gracePeriodMs: 0 });
     expect(record(72 * HOUR_MS, 3 * MINUTE_MS)).toEqual({
       readings: 2,
       worstMs: 72 * HOUR_MS,
-      settleMs: 3 * MINUTE_MS,
+      gracePeriodMs: 3 * MINUTE_MS,
     });
   });
 
   test('takes a reading from the future for one that is not late at all', () => {
-    expect(record(-5 * SECOND_MS)).toEqual({ readings: 1, worstMs: 0, settleMs: 0 });
+    expect(record(-5 * SECOND_MS)).toEqual({ readings: 1, worstMs: 0, gracePeriodMs: 0 });
   });
 });
 
@@ -96,7 +96,7 @@ describe('what was claimed too early', () => {
 
 describe('claims', () => {
   const proven = { from: at(-7200), to: at(-121), first: null, last: null };
-  const input = { proven, answeredAtMs: NOW_MS, readings: [], settleMs: 2 * MINUTE_MS };
+  const input = { proven, answeredAtMs: NOW_MS, readings: [], gracePeriodMs: 2 * MINUTE_MS };
 
   test('stay as proven where nothing is late', () => {
     expect(coverageAfter({ ...input, state: { covered: [], late: NEVER_LATE } }, [])).toEqual({ covered: [proven] });
@@ -108,7 +108,7 @@ describe('claims', () => {
       late(8 * MINUTE_MS),
     );
     expect(covered.map(({ to }) => to)).toEqual([coverageLimit(NOW_MS, 8 * MINUTE_MS)]);
-    expect(found?.record.settleMs).toBe(8 * MINUTE_MS);
+    expect(found?.record.gracePeriodMs).toBe(8 * MINUTE_MS);
   });
 
   test('reach no further than the settle of the device, though the page was asked for under a shorter one', () => {
@@ -135,7 +135,7 @@ describe('a landing', () => {
     expect(found).toEqual({
       count: 1,
       worstMs: 330 * SECOND_MS,
-      record: { readings: 1, worstMs: 330 * SECOND_MS, settleMs: 6 * MINUTE_MS },
+      record: { readings: 1, worstMs: 330 * SECOND_MS, gracePeriodMs: 6 * MINUTE_MS },
     });
     // Six minutes and a second before the answer.
     expect(memory.state().covered.map(({ to }) => to)).toEqual([at(580 - 361)]);

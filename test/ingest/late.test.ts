@@ -78,7 +78,7 @@ describe.runIf(influxdAvailable())('readings that come later than the settle', (
         if (horizon === null) throw new Error('no horizon');
         const { late, covered } = store.telemetry('often');
         // The first of them has made the claims wait for the others.
-        expect(late).toMatchObject({ readings: 1, settleMs: 12 * MINUTE_MS });
+        expect(late).toMatchObject({ readings: 1, gracePeriodMs: 12 * MINUTE_MS });
         expect(limitFor(horizon, { late })).toBe(horizon.limit - 600_000_000_000n);
         expect(covered).toHaveLength(1);
         expect(covered[0]?.to).toBeLessThanOrEqual(limitFor(horizon, { late }));
@@ -88,13 +88,13 @@ describe.runIf(influxdAvailable())('readings that come later than the settle', (
         expect(summary).toContain('All 2 devices are held in full');
       },
     });
-    expect(lateOf(events)).toMatchObject([{ deviceId: 'often', count: 1, settleMs: 12 * MINUTE_MS }]);
+    expect(lateOf(events)).toMatchObject([{ deviceId: 'often', count: 1, gracePeriodMs: 12 * MINUTE_MS }]);
     expect(events.filter(({ type }) => type === 'gap-named' || type === 'page-distrusted')).toEqual([]);
     // A look a minute at each of two devices: late readings cost nothing.
     expect(telemetryRequests(rig) - before).toBeLessThanOrEqual(2 * 60);
     await finish(rig);
     const { sync } = { sync: rig.open() };
-    expect(sync.context.store.telemetry('often').late).toMatchObject({ readings: 1, settleMs: 12 * MINUTE_MS });
+    expect(sync.context.store.telemetry('often').late).toMatchObject({ readings: 1, gracePeriodMs: 12 * MINUTE_MS });
     sync.close();
   });
 
@@ -106,14 +106,15 @@ describe.runIf(influxdAvailable())('readings that come later than the settle', (
     const events = await liveFor(rig, 150, {
       use: ({ sync }) => {
         const { late } = sync.context.store.telemetry('often');
-        expect(late.settleMs).toBe(0);
+        expect(late.gracePeriodMs).toBe(0);
         expect(late.readings).toBeGreaterThanOrEqual(4);
         expect(late.worstMs).toBeGreaterThanOrEqual(2 * HOUR_MS);
       },
     });
     const told = lateOf(events);
     expect(told.length).toBeGreaterThan(0);
-    for (const { settleMs, worstMs } of told) expect([settleMs, worstMs >= 2 * HOUR_MS]).toEqual([2 * MINUTE_MS, true]);
+    for (const { gracePeriodMs, worstMs } of told)
+      expect([gracePeriodMs, worstMs >= 2 * HOUR_MS]).toEqual([2 * MINUTE_MS, true]);
     await finish(rig);
   });
 
@@ -127,7 +128,7 @@ describe.runIf(influxdAvailable())('readings that come later than the settle', (
     const { events } = await rig.once();
     const [told] = lateOf(events);
     expect(told).toMatchObject({ deviceId: 'often' });
-    expect(told?.settleMs).toBeGreaterThanOrEqual(12 * MINUTE_MS);
+    expect(told?.gracePeriodMs).toBeGreaterThanOrEqual(12 * MINUTE_MS);
     await finish(rig);
   });
 
@@ -186,7 +187,7 @@ describe.runIf(influxdAvailable())('yesterday, read again', () => {
     expect(telemetryRequests(rig) - before).toBeLessThanOrEqual(Math.ceil(readings / 190) + 1);
     const { late, covered: after } = store.telemetry('often');
     expect(late.readings).toBeGreaterThanOrEqual(25);
-    expect(late.settleMs).toBe(0);
+    expect(late.gracePeriodMs).toBe(0);
     expect(after).toEqual(covered);
     expect(store.rereadDays()).toEqual(new Map([['often', TODAY]]));
     sync.close();

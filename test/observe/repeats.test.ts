@@ -132,7 +132,7 @@ const SINGLE: readonly AppEvent[] = [
   { type: 'values-dropped', deviceId: 'd', count: 1, reason: 'not a finite number' },
   { type: 'page-distrusted', deviceId: 'd', reason: 'its next page is itself', attempt: 2 },
   { type: 'restatement', deviceId: 'd', at: 'T' },
-  { type: 'readings-late', deviceId: 'd', count: 1, worstMs: 1, settleMs: 1 },
+  { type: 'readings-late', deviceId: 'd', count: 1, worstMs: 1, gracePeriodMs: 1 },
   { type: 'gap-named', deviceId: 'd', reason: 'device unreachable', from: 'F', to: 'T' },
   { type: 'lines-quarantined', destination: 'influx', lines: 1, words: 'partial write' },
   { type: 'lines-beyond-retention', destination: 'influx', lines: 1 },

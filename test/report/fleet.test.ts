@@ -54,7 +54,7 @@ function lookAt(specs: readonly Spec[], costMs = 0, exclude: readonly string[] =
       serverClock: { highestPassedMs: () => NOW_MS, passedMs: () => NOW_MS, nowMs: () => NOW_MS },
       settings: {
         history: { kind: 'age', ageMs: 48 * HOUR_MS },
-        settleMs: 0,
+        gracePeriodMs: 0,
         filter: createFilter({ include: [], exclude, excludeSensors: [], keepsLocation: true }),
       },
       clock: {

@@ -159,7 +159,9 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'claims up to the present',
     caughtBy: ['lateInsideSettle'],
-    edits: [{ file: 'ingest/horizon.ts', find: 'passedMs - CLOCK_GRAIN_MS - settings.settleMs', replace: 'passedMs' }],
+    edits: [
+      { file: 'ingest/horizon.ts', find: 'passedMs - CLOCK_GRAIN_MS - settings.gracePeriodMs', replace: 'passedMs' },
+    ],
   },
   {
     name: 'claims by the time of the answer',
@@ -168,7 +170,7 @@ export const MUTANTS: readonly Mutant[] = [
       {
         file: 'ingest/page-scan.ts',
         find: '  const judged = judgePage(request, page, {',
-        replace: `  const answeredNs = BigInt(Math.floor(context.serverClock.nowMs() - 1000 - context.settings.settleMs)) * 1_000_000n;
+        replace: `  const answeredNs = BigInt(Math.floor(context.serverClock.nowMs() - 1000 - context.settings.gracePeriodMs)) * 1_000_000n;
   const to = request.before === null && answeredNs > request.gap.to ? answeredNs : request.gap.to;
   const judged = judgePage({ ...request, gap: { ...request.gap, to } }, page, {`,
       },

@@ -29,7 +29,7 @@ function daemon(state: ScratchStore, { excluded = [] as readonly string[] } = {}
   const filter = { ...KEEP_ALL, excludes: ({ deviceId }: DeviceRecord) => excluded.includes(deviceId) };
   const settings = {
     filter,
-    settleMs: SETTLE_MS,
+    gracePeriodMs: SETTLE_MS,
     history: { kind: 'age', ageMs: DAY_MS },
   } as unknown as SyncSettings;
   const time = { nowMs: clock.nowMs, highestPassedMs: clock.nowMs };

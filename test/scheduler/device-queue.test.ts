@@ -30,7 +30,7 @@ import { hasSlot } from '../../src/scheduler/heap.ts';
 
 const RULES: OutlookRules = {
   freshnessMs: MINUTE_MS,
-  sweepMs: 6 * HOUR_MS,
+  idlePollMs: 6 * HOUR_MS,
   goneMs: 24 * HOUR_MS,
   pageSize: 200,
   fill: 0.97,

@@ -22,7 +22,7 @@ export interface DrawnRun {
   /** Of the writes to the database, this share goes wrong. */
   readonly badWrites: number;
   readonly historyMs: number;
-  readonly settleMs: number;
+  readonly gracePeriodMs: number;
   /** Whether it delivers to a database that is new to it. */
   readonly movesHouse: boolean;
   /** Changes of the plan that take hold before it begins. */
@@ -52,9 +52,9 @@ export function drawCase(seed: number, nowMs: number): FuzzCase {
     drawDevice(dice, index, { nowMs, worldMs, most }),
   );
   const precision = dice.pick(['s', 'ms', 'ms', 'us', 'ns'] as const);
-  const settleMs = dice.pick([30 * SECOND_MS, 2 * MINUTE_MS, 2 * MINUTE_MS, 10 * MINUTE_MS]);
-  const settings = drawSettings(dice, { historyMaxDays, pageSize, settleMs });
-  const runs = drawRuns(dice, { historyMs, settleMs });
+  const gracePeriodMs = dice.pick([30 * SECOND_MS, 2 * MINUTE_MS, 2 * MINUTE_MS, 10 * MINUTE_MS]);
+  const settings = drawSettings(dice, { historyMaxDays, pageSize, gracePeriodMs });
+  const runs = drawRuns(dice, { historyMs, gracePeriodMs });
   return {
     seed,
     devices,
@@ -114,7 +114,7 @@ function drawDevice(
 
 function drawSettings(
   dice: Dice,
-  plan: { historyMaxDays: number | null; pageSize: number; settleMs: number },
+  plan: { historyMaxDays: number | null; pageSize: number; gracePeriodMs: number },
 ): SettingsOverrides {
   const dateAbsent = dice.chance(0.12);
   const missingFields = dice.pick([0, 0, 0.3]);
@@ -156,7 +156,7 @@ function drawSettings(
       ]),
     },
     lateness: dice.chance(0.3)
-      ? { share: 0.4, maxMs: Math.max(1000, plan.settleMs - 5 * SECOND_MS), devices: null }
+      ? { share: 0.4, maxMs: Math.max(1000, plan.gracePeriodMs - 5 * SECOND_MS), devices: null }
       : { share: 0, maxMs: 0, devices: null },
     surprises: {
       unknownMembers: dice.pick([0, 0.3]),
@@ -171,11 +171,11 @@ function drawSettings(
   };
 }
 
-function drawRuns(dice: Dice, { historyMs, settleMs }: { historyMs: number; settleMs: number }): DrawnRun[] {
+function drawRuns(dice: Dice, { historyMs, gracePeriodMs }: { historyMs: number; gracePeriodMs: number }): DrawnRun[] {
   const calm = { killAt: null, faults: null, badWrites: 0, movesHouse: false, plan: undefined };
   const span = (): number =>
     dice.chance(0.6) ? historyMs : Math.max(10 * MINUTE_MS, Math.floor(historyMs * (0.2 + dice.unit())));
-  const settle = (): number => (dice.chance(0.9) ? settleMs : settleMs + dice.whole(0, 60) * MINUTE_MS);
+  const settle = (): number => (dice.chance(0.9) ? gracePeriodMs : gracePeriodMs + dice.whole(0, 60) * MINUTE_MS);
   const pause = (): number =>
     dice.pick([0, 0, SECOND_MS, 20 * SECOND_MS, 5 * MINUTE_MS, HOUR_MS, Math.floor(dice.unit() * historyMs * 0.5)]);
   const disturbed = Array.from(
@@ -187,14 +187,14 @@ function drawRuns(dice: Dice, { historyMs, settleMs }: { historyMs: number; sett
       faults: dice.chance(0.6) ? drawFaults(dice) : null,
       badWrites: dice.chance(0.3) ? 0.4 : 0,
       historyMs: span(),
-      settleMs: settle(),
+      gracePeriodMs: settle(),
       movesHouse: dice.chance(0.05),
       plan: dice.chance(0.1)
         ? { historyMaxDays: dice.pick([null, 365, 30, 7]), maxDevicesPerPage: dice.pick([10, 50, 200]) }
         : undefined,
     }),
   );
-  return [...disturbed, { ...calm, pauseMs: pause(), historyMs: span(), settleMs, movesHouse: dice.chance(0.05) }];
+  return [...disturbed, { ...calm, pauseMs: pause(), historyMs: span(), gracePeriodMs, movesHouse: dice.chance(0.05) }];
 }
 
 const FAULTS: readonly Fault[] = [

@@ -97,7 +97,7 @@ async function live(
       settings: {
         ...rig.settings,
         history: { kind: 'age', ageMs: run.historyMs },
-        settleMs: run.settleMs,
+        gracePeriodMs: run.gracePeriodMs,
         concurrency: drawn.concurrency,
       },
       random: dice.unit,
@@ -196,7 +196,7 @@ function spanOf(rig: Rig, drawn: FuzzCase, lived: Lived): { fromNs: bigint; toNs
   const fromMs = beginMs + time.offsetMs - run.historyMs + 1000;
   const serverMs = Math.floor(lived.passedAtMs + time.offsetMs);
   const passedMs = time.date === 'absent' ? oldestNewestMs(simulator, drawn, serverMs) : serverMs + time.dateSkewMs;
-  return { fromNs: toNs(fromMs), toNs: toNs(passedMs - run.settleMs - 7500) };
+  return { fromNs: toNs(fromMs), toNs: toNs(passedMs - run.gracePeriodMs - 7500) };
 }
 
 /** The newest reading of the device that has been silent the longest: any of them may have told the time. */

@@ -34,7 +34,7 @@ async function finish(rig: Rig, startedMs: number, fromMs = NOW_MS - HISTORY_MS 
 export const slowAnswers: Scenario = async (bench, program) => {
   using rig = await rigFor(bench, program, {
     devices: [{ ...OFTEN, intervalMs: 2 * SECOND_MS }],
-    settleMs: 30 * SECOND_MS,
+    gracePeriodMs: 30 * SECOND_MS,
     settings: { lateness: { share: 0.7, maxMs: 25 * SECOND_MS, devices: null } },
   });
   rig.simulator.faults = onPath(/telemetry/, (_, { query }) =>

@@ -59,7 +59,7 @@ export interface RigOptions {
   readonly settings?: SettingsOverrides;
   readonly faults?: FaultPlan;
   readonly historyMs: number;
-  readonly settleMs?: number;
+  readonly gracePeriodMs?: number;
   readonly share?: number;
   readonly concurrency?: number;
   readonly workspaceTag?: string | null;
@@ -108,16 +108,16 @@ export async function openRig(bench: Bench, options: RigOptions): Promise<Rig> {
   const database = `rig${process.pid}_${rigs}`;
   await bench.influxd.query('', `CREATE DATABASE ${database}`);
   const dataDir = mkdtempSync(join(tmpdir(), 'tidemark-rig-'));
-  const settleMs = options.settleMs ?? 120_000;
+  const gracePeriodMs = options.gracePeriodMs ?? 120_000;
   const { openSync, runOnce } = options.program ?? REAL_PROGRAM;
   const settings: SyncOptions['settings'] = {
     history: { kind: 'age', ageMs: options.historyMs },
-    settleMs,
+    gracePeriodMs,
     concurrency: options.concurrency ?? 4,
     workspaceTag: options.workspaceTag ?? null,
     filter: createFilter({ ...KEEP_ALL.spec, ...options.filter }),
     schedules: SCHEDULES,
-    polls: { sweepMs: 6 * 3_600_000, goneMs: 24 * 3_600_000 },
+    polls: { idlePollMs: 6 * 3_600_000, goneMs: 24 * 3_600_000 },
   };
   const open = (changes: Partial<SyncOptions> = {}): Sync =>
     openSync({
@@ -162,7 +162,7 @@ export async function openRig(bench: Bench, options: RigOptions): Promise<Rig> {
       const span = {
         fromNs: claim.fromNs ?? BigInt(serverMs - options.historyMs + 1000) * 1_000_000n,
         // The server's clock tells whole seconds, and claims keep one more second away from it.
-        toNs: claim.toNs ?? BigInt(serverMs - settleMs - 2500) * 1_000_000n,
+        toNs: claim.toNs ?? BigInt(serverMs - gracePeriodMs - 2500) * 1_000_000n,
       };
       return await judge({ influxd: bench.influxd, database, simulator }, span, ids);
     },

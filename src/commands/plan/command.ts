@@ -74,7 +74,11 @@ export async function planOf(parts: PlanParts, signal: AbortSignal): Promise<Cos
   // Mistakes are told before anything is asked; what ages mean, the server's time tells.
   const { whatIf, pace } = readPlanOptions(command, clock.nowMs());
   const facts = await factsNow(parts, signal);
-  const settings = { share: config.api.share, schedules: config.sync.schedules, sweepMs: config.sync.polls.sweepMs };
+  const settings = {
+    share: config.api.share,
+    schedules: config.sync.schedules,
+    idlePollMs: config.sync.polls.idlePollMs,
+  };
   return costPlan({ facts, settings, whatIf, pace, span: spanOf(parts, facts) });
 }
 

@@ -51,7 +51,7 @@ export interface PlanFacts {
 interface PlanSettings {
   readonly share: number;
   readonly schedules: Schedules;
-  readonly sweepMs: number;
+  readonly idlePollMs: number;
 }
 
 /** The stretch of history that is asked about. */
@@ -116,7 +116,7 @@ function premisesOf({ facts, settings, whatIf, span }: PlanQuestion): Premises {
       devicesMs: everyMs('devices'),
       alertsMs: everyMs('alerts'),
       accountMs: everyMs('account'),
-      sweepMs: settings.sweepMs,
+      idlePollMs: settings.idlePollMs,
       pageSize: pageSizeOf(facts.account),
       ...limits,
       share: whatIf.share ?? settings.share,
@@ -236,7 +236,7 @@ function schedulesOf({ schedules: { telemetry, devices, alerts, account }, input
     devices: { cron: devices.text, mean_seconds: seconds(input.devicesMs) },
     alerts: { cron: alerts.text, mean_seconds: seconds(input.alertsMs) },
     account: { cron: account.text, mean_seconds: seconds(input.accountMs) },
-    sweep: { mean_seconds: seconds(input.sweepMs) },
+    sweep: { mean_seconds: seconds(input.idlePollMs) },
   };
 }
 

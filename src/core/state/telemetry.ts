@@ -42,10 +42,10 @@ export interface LateRecord {
   /** From its time to when it was first seen, of the latest one. */
   readonly worstMs: number;
   /** What `sync.settle` is at least for this device; 0 where none came late. */
-  readonly settleMs: number;
+  readonly gracePeriodMs: number;
 }
 
-export const NEVER_LATE: LateRecord = { readings: 0, worstMs: 0, settleMs: 0 };
+export const NEVER_LATE: LateRecord = { readings: 0, worstMs: 0, gracePeriodMs: 0 };
 
 /** Late readings that one page brought, and the record with them. */
 export interface LateFound {

@@ -321,10 +321,10 @@ function createLateness(db: Database.Database) {
     read: (deviceId: string): LateRecord => {
       const row = read.get(deviceId);
       if (row === undefined) return NEVER_LATE;
-      return { readings: Number(row.readings), worstMs: Number(row.worst_ms), settleMs: Number(row.settle_ms) };
+      return { readings: Number(row.readings), worstMs: Number(row.worst_ms), gracePeriodMs: Number(row.settle_ms) };
     },
-    keep: (deviceId: string, { readings, worstMs, settleMs }: LateRecord): void => {
-      write.run(deviceId, readings, Math.ceil(worstMs), Math.ceil(settleMs));
+    keep: (deviceId: string, { readings, worstMs, gracePeriodMs }: LateRecord): void => {
+      write.run(deviceId, readings, Math.ceil(worstMs), Math.ceil(gracePeriodMs));
     },
   };
 }
@@ -367,7 +367,7 @@ export function createCoverageOfAll(
     for (const row of coverage.iterate()) of(row.device_id).covered.push(toSpan(row));
     for (const gap of gaps()) of(gap.deviceId).gaps.push(gap);
     for (const { device_id, readings, worst_ms, settle_ms } of lateness.iterate()) {
-      of(device_id).late = { readings: Number(readings), worstMs: Number(worst_ms), settleMs: Number(settle_ms) };
+      of(device_id).late = { readings: Number(readings), worstMs: Number(worst_ms), gracePeriodMs: Number(settle_ms) };
     }
     for (const { device_id, at } of newest.iterate()) {
       const known = of(device_id);

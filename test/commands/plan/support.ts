@@ -59,12 +59,12 @@ export function openPlanRig(options: PlanRigOptions = {}): PlanRig {
   const events: AppEvent[] = [];
   const settings = {
     history,
-    settleMs: 120_000,
+    gracePeriodMs: 120_000,
     concurrency: 4,
     workspaceTag: null,
     filter: createFilter(leftOut),
     schedules: SCHEDULES,
-    polls: { sweepMs: 6 * 3_600_000, goneMs: 24 * 3_600_000 },
+    polls: { idlePollMs: 6 * 3_600_000, goneMs: 24 * 3_600_000 },
   };
   const open = (changes: Partial<SyncOptions> = {}): Sync =>
     openSync({
@@ -93,7 +93,7 @@ export function openPlanRig(options: PlanRigOptions = {}): PlanRig {
       const sync = {
         history,
         schedules: { ...SCHEDULES, ...schedules },
-        polls: { sweepMs: 6 * 3_600_000, goneMs: 24 * 3_600_000 },
+        polls: { idlePollMs: 6 * 3_600_000, goneMs: 24 * 3_600_000 },
         leftOut,
       };
       const config = { dataDir, api: { share }, sync };

@@ -29,8 +29,8 @@ const EMPTY_CONFIG: StatusConfig = {
   api: { share: 0.8 },
   sync: {
     history: { kind: 'age', ageMs: 30 * 86_400_000 },
-    settleMs: 120_000,
-    polls: { sweepMs: 6 * 3_600_000, goneMs: 24 * 3_600_000 },
+    gracePeriodMs: 120_000,
+    polls: { idlePollMs: 6 * 3_600_000, goneMs: 24 * 3_600_000 },
     schedules: SCHEDULES,
     leftOut: KEEP_ALL.spec,
   },

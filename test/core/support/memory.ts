@@ -89,7 +89,7 @@ export function createMemory(names: readonly NameHold[] = [{ fromNs: 0n, name: '
       held: extent === null ? { lines: [], ties: [] } : held(extent.from - TIE_REACH_NS, extent.to + TIE_REACH_NS),
       proven,
       ...(filter === undefined ? {} : { filter }),
-      settleMs: 120_000,
+      gracePeriodMs: 120_000,
     });
   };
   const keep = (landing: PageCommit): void => {

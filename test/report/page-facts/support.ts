@@ -51,7 +51,7 @@ export function pageFactsOf(state: Pick<ScratchStore, 'store' | 'facts'>, option
       serverClock: { nowMs, highestPassedMs: known, passedMs: known },
       settings: {
         history: { kind: 'age', ageMs: 40 * DAY_MS },
-        settleMs: SETTLE_MS,
+        gracePeriodMs: SETTLE_MS,
         schedules: SCHEDULES,
         filter: createFilter({ ...KEEP_ALL.spec, ...filter }),
       },
@@ -69,7 +69,7 @@ export function pageFactsOf(state: Pick<ScratchStore, 'store' | 'facts'>, option
     room: { status: () => ({ usedBytes: 0, maxBytes: null, diskFreeBytes: null, full: null }) },
     isRunning: () => true,
     version: '0.0.0',
-    polls: { sweepMs: 6 * 3_600_000, goneMs: 24 * 3_600_000 },
+    polls: { idlePollMs: 6 * 3_600_000, goneMs: 24 * 3_600_000 },
     fleet: options.fleet ?? { scan: () => null },
     clock: options.clock ?? { monoMs: nowMs, sleep: () => Promise.resolve() },
     recentEvents: () => [],

@@ -26,7 +26,7 @@ function commitPage({ store }: ScratchStore, readings: readonly Reading[]): Page
     rejected: [],
     held: store.held('d', extent.from - TIE_REACH_NS, extent.to + TIE_REACH_NS),
     proven: null,
-    settleMs: 0,
+    gracePeriodMs: 0,
   });
   store.commitPage(landing);
   return landing;

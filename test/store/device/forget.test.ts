@@ -49,7 +49,7 @@ function commitPage({ store }: Pick<OpenStore, 'store'>, deviceId: string, n: nu
     covered: [{ from: 0n, to: at + 1n, first: null, last: { at, digest: `digest ${deviceId}` } }],
     hourReadings: new Map([[n, 1]]),
     rejected: n === 4 ? [{ reason: 'odd', record: `{"odd":"${deviceId}"}` }] : [],
-    ...(n === 6 ? { late: { count: 1, worstMs: 5, record: { readings: 1, worstMs: 5, settleMs: 9 } } } : {}),
+    ...(n === 6 ? { late: { count: 1, worstMs: 5, record: { readings: 1, worstMs: 5, gracePeriodMs: 9 } } } : {}),
   };
   store.commitPage(landing(changes));
 }

@@ -51,7 +51,7 @@ describe('a landing', () => {
       revision: 1,
       covered: FULL.covered,
       names: [],
-      late: { readings: 0, worstMs: 0, settleMs: 0 },
+      late: { readings: 0, worstMs: 0, gracePeriodMs: 0 },
       hourReadings: FULL.hourReadings,
       hoursWritten: FULL.hoursWritten,
     });
@@ -205,13 +205,13 @@ describe('gaps', () => {
 });
 
 describe('late readings of a device', () => {
-  const record = { readings: 3, worstMs: 400_000, settleMs: 420_000 };
+  const record = { readings: 3, worstMs: 400_000, gracePeriodMs: 420_000 };
 
   test('are remembered with the landing that brought them, and not at all where it is refused', () => {
     using state = scratchStore();
     const late = { count: 3, worstMs: 400_000, record };
     expect(() => state.store.commitPage(landing({ revision: 5, late }))).toThrow(StaleStateError);
-    expect(state.store.telemetry('d').late).toEqual({ readings: 0, worstMs: 0, settleMs: 0 });
+    expect(state.store.telemetry('d').late).toEqual({ readings: 0, worstMs: 0, gracePeriodMs: 0 });
     state.store.commitPage(landing({ late }));
     state.store.commitPage(landing({ revision: 1 }));
     state.reopen();
