@@ -41,7 +41,7 @@ describe.runIf(influxdAvailable())('status', () => {
     await rig.once();
     const config = configOf(rig);
     const report = reportOf(config, rig.clock);
-    await expectTrue(rig, report, 10_000);
+    await expectTrue(rig, report, 8000);
     expect(report.totals).toMatchObject({ devices: 3, devices_complete: 3 });
     expect(report.totals.covered_share).toBeGreaterThan(0.999);
     expect(report.gaps).toEqual([]);
@@ -76,7 +76,7 @@ describe.runIf(influxdAvailable())('status', () => {
     await rig.once();
     const config = configOf(rig);
     const report = reportOf(config, rig.clock);
-    await expectTrue(rig, report, 10_000);
+    await expectTrue(rig, report, 8000);
     const reasonsOf = (id: string) =>
       report.devices.find(({ device_id }) => device_id === id)?.gaps.map(({ reason }) => reason);
     // Time went on while they were tried: the last minutes were not asked for.
@@ -111,7 +111,7 @@ describe.runIf(influxdAvailable())('status', () => {
     // What waits in the archive is delivered, and nothing new is pulled.
     rig.simulator.faults = (_, { path }) => (path.includes('/telemetry') ? { kind: 'server-error' } : null);
     await rig.once();
-    await expectTrue(rig, reportOf(config, rig.clock), 10_000);
+    await expectTrue(rig, reportOf(config, rig.clock), 8000);
   });
 
   test('beside a running daemon it tells what the daemon tells, and for a database that is down since when', async () => {
