@@ -14,11 +14,11 @@ import {
   type RateLimiterOptions,
 } from '../api/rate-limiter.ts';
 import type { Heartbeats, Pulse } from '../core/heartbeats.ts';
-import type { AllowanceUse } from '../core/lines/fact-lines.ts';
+import type { QuotaUse } from '../core/lines/fact-lines.ts';
 import type { Api, Transport } from '../core/ports.ts';
 import type { Learnt, LongWaits } from '../core/quota.ts';
 import type { Store } from '../core/state/state.ts';
-import type { AllowanceStatus } from '../core/status.ts';
+import type { QuotaStatus } from '../core/status.ts';
 import { formatExact, MINUTE_MS, msToNs } from '../core/time.ts';
 import type { Rest } from '../scheduler/planner-types.ts';
 import { VERSION } from './version.ts';
@@ -134,13 +134,10 @@ function planFigures(store: Store): { perMinute: number | null; perDay: number |
 const WAIT_TOLD_MS = 3000;
 
 /** The windows and the wait, as they are shown. */
-type AllowanceFigures = Omit<RateLimiterFigures, 'waitingFor'>;
+type QuotaFigures = Omit<RateLimiterFigures, 'waitingFor'>;
 
 /** Both windows, and until when the program waits, where that is worth telling. */
-export function allowanceNow(
-  limiter: RateLimiter,
-  { nowMs, rest }: { nowMs: number; rest: Rest | null },
-): AllowanceFigures {
+export function quotaNow(limiter: RateLimiter, { nowMs, rest }: { nowMs: number; rest: Rest | null }): QuotaFigures {
   const { minute, day, waitingUntilMs: pacedUntilMs } = limiter.figures();
   // The day's budget is spread over the day.
   const untilMs = pacedUntilMs ?? (rest?.reason === 'day' ? rest.untilMs : null);
@@ -148,15 +145,12 @@ export function allowanceNow(
 }
 
 /** The allowance as the status shows it. @param share `api.share`. */
-export function allowanceStatus(
-  { minute, day, waitingUntilMs }: AllowanceFigures,
-  share: number,
-): Omit<AllowanceStatus, 'lanes'> {
+export function quotaStatus({ minute, day, waitingUntilMs }: QuotaFigures, share: number): Omit<QuotaStatus, 'lanes'> {
   return { share, minute, day, waiting_until: waitingUntilMs === null ? null : formatExact(msToNs(waitingUntilMs)) };
 }
 
 /** The allowance as points tell of it. */
-export function allowanceUse(limiter: RateLimiter): AllowanceUse {
+export function quotaUse(limiter: RateLimiter): QuotaUse {
   const { minute, day } = limiter.figures();
   const left = ({ limit, spent, others }: typeof minute): number | null =>
     limit === null ? null : Math.max(0, limit - spent - (others ?? 0));

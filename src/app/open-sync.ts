@@ -66,10 +66,10 @@ import { type OpenStore, openStore } from '../store/store.ts';
 import {
   type ApiAccess,
   type Asking,
-  allowanceNow,
-  allowanceStatus,
-  allowanceUse,
   createAsking,
+  quotaNow,
+  quotaStatus,
+  quotaUse,
   watchRequests,
 } from './api-access.ts';
 import { createWorkspaceGate, openDeliveries } from './deliveries.ts';
@@ -317,7 +317,7 @@ function createContext({ settings, clock, random }: SyncOptions, parts: ContextP
     random,
     observe,
     answeredAtMs: outage.answeredAtMs,
-    allowance: () => allowanceUse(asking.limiter),
+    quota: () => quotaUse(asking.limiter),
     settings: { ...settings, filter: filterNotes.filter },
     filterNotes,
     alone: createTurns(),
@@ -373,12 +373,12 @@ function createReports({ api, settings, clock }: SyncOptions, parts: Parts): Rep
   const streams = createStreamReport(apiState, outage.problem);
   const { staleMs } = planning.demand;
   const fleet = createFleetScanner({ context, staleMs, pulse: heartbeats.pulse('figures') });
-  const allowance = () => allowanceNow(limiter, { nowMs: serverClock.nowMs(), rest: planning.rest });
-  const status = () => allowanceStatus(allowance(), api.share);
+  const quota = () => quotaNow(limiter, { nowMs: serverClock.nowMs(), rest: planning.rest });
+  const status = () => quotaStatus(quota(), api.share);
   const reported: DeviceReportParts = {
     context,
     deliverers,
-    allowance: status,
+    quota: status,
     staleMs,
     streams,
     room,
@@ -389,7 +389,7 @@ function createReports({ api, settings, clock }: SyncOptions, parts: Parts): Rep
   };
   return {
     fleet,
-    ...createFigures({ context, deliverers, allowance, planning, streams, room, fleet, jobs, facts }),
+    ...createFigures({ context, deliverers, quota, planning, streams, room, fleet, jobs, facts }),
     waitingUntil: () => status().waiting_until,
     report: () => reportNow(reported),
     overview: () => overviewNow(reported, fleet.scan()?.sums ?? null),

@@ -121,7 +121,7 @@ export interface DestinationReport extends Omit<DestinationStatus, 'delivered_po
 }
 
 /** One of the two windows of the allowance, in requests. `null`: not known yet. */
-export interface AllowanceWindow {
+export interface QuotaWindow {
   readonly limit: number | null;
   /** The configured share of it: the most that this program takes. */
   readonly budget: number | null;
@@ -137,11 +137,11 @@ export interface LaneStatus {
   readonly day: number;
 }
 
-export interface AllowanceStatus {
+export interface QuotaStatus {
   readonly share: number;
   readonly lanes: readonly LaneStatus[];
-  readonly minute: AllowanceWindow;
-  readonly day: AllowanceWindow;
+  readonly minute: QuotaWindow;
+  readonly day: QuotaWindow;
   /** Until when the program waits for allowance; `null` while it may ask. */
   readonly waiting_until: string | null;
 }
@@ -188,7 +188,7 @@ export interface StatusReport {
   readonly totals: StatusTotals;
   readonly devices: readonly DeviceStatus[];
   readonly destinations: readonly DestinationReport[];
-  readonly allowance: AllowanceStatus;
+  readonly allowance: QuotaStatus;
   readonly archive: ArchiveStatus;
   readonly jobs: readonly JobStatus[];
   readonly next: NextStatus;
@@ -204,7 +204,7 @@ export interface ProgressReport {
     'devices' | 'devices_complete' | 'archived_readings' | 'requests' | 'covered_share'
   >;
   readonly destinations: readonly Pick<DestinationReport, 'pending_points' | 'delivered_points'>[];
-  readonly allowance: Pick<AllowanceStatus, 'waiting_until'>;
+  readonly allowance: Pick<QuotaStatus, 'waiting_until'>;
   /** How long it will take, where whoever does the work can tell, and by what; else it is guessed from how it moves. */
   readonly eta?: { readonly seconds: number; readonly basis: string } | null;
   /** What all that is left waits for, in words, where nobody can tell for how long; then `eta` is `null`. */

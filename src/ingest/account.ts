@@ -47,14 +47,14 @@ export async function syncAccount(context: SyncContext, signal: AbortSignal): Pr
 
 /** The `workspace` point, unless one was made at this time already: two at one instant would be one. */
 function workspacePoint(
-  { store, allowance }: SyncContext,
+  { store, quota }: SyncContext,
   account: Account,
   about: { workspaceTag: string; atMs: EpochMs },
 ): string[] {
   const lastMs = Number(store.fact(LAST_POINT) ?? Number.NEGATIVE_INFINITY);
   if (about.atMs <= lastMs) return [];
   store.keepFact(LAST_POINT, String(about.atMs));
-  return [workspaceLine(account, allowance(), about)];
+  return [workspaceLine(account, quota(), about)];
 }
 
 /** Which reading of the account is the last one, in the words of the state; `null` where it was never read. */

@@ -5,7 +5,7 @@ import type { RoomAnswer, StateFullError } from '../core/archive-room.ts';
 import type { Turns } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import type { DeviceFilter } from '../core/filter.ts';
-import type { AllowanceUse } from '../core/lines/fact-lines.ts';
+import type { QuotaUse } from '../core/lines/fact-lines.ts';
 import type { Api, Clock, Random, RequestLane, Schedules, Stream } from '../core/ports.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state/state.ts';
@@ -38,8 +38,8 @@ export interface SyncContext {
   readonly observe: Observe;
   /** When the service has answered last, whoever asked, by the monotonic clock. */
   readonly answeredAtMs: () => number;
-  /** The allowance as it stands. */
-  readonly allowance: () => AllowanceUse;
+  /** What is spent and left of the quota. */
+  readonly quota: () => QuotaUse;
   readonly settings: SyncSettings;
   /** Whether the archive may grow, by the last check. Changes nothing. */
   readonly room: () => RoomAnswer;

@@ -163,7 +163,7 @@ function createGauges(to: Instruments, options: MetricsOptions): () => void {
 
 function setFigures(to: Instruments, figures: Figures, options: MetricsOptions): void {
   setHealth(to, options);
-  setAllowance(to, figures.allowance);
+  setQuota(to, figures.allowance);
   for (const { name, state } of figures.streams) {
     for (const each of STREAM_STATES)
       to.set('tidemark_stream_state', { stream: name, state: each }, state === each ? 1 : 0);
@@ -182,7 +182,7 @@ function setHealth(to: Instruments, { health, ready, loops }: MetricsOptions): v
   for (const { loop, idleMs } of loops()) to.set('tidemark_loop_idle_seconds', { loop }, idleMs / 1000);
 }
 
-function setAllowance(to: Instruments, { minute, day, waitingUntilMs }: Figures['allowance']): void {
+function setQuota(to: Instruments, { minute, day, waitingUntilMs }: Figures['allowance']): void {
   to.set('tidemark_allowance_wait_until_timestamp_seconds', NOTHING, (waitingUntilMs ?? 0) / 1000);
   for (const [window, { limit, budget, spent, others }] of Object.entries({ minute, day })) {
     to.set('tidemark_allowance_used_requests', { window, by: 'own' }, spent);

@@ -10,14 +10,7 @@ import { devicesSection } from './devices.ts';
 import { type Html, html } from './html.ts';
 import { documentOf, type Frame } from './layout.ts';
 import { type StandingParts, standing, tileSection, toneOf, toneWords } from './overview.ts';
-import {
-  alertsSection,
-  allowanceSection,
-  deliverySection,
-  eventsSection,
-  streamsSection,
-  workSection,
-} from './panels.ts';
+import { alertsSection, deliverySection, eventsSection, quotaSection, streamsSection, workSection } from './panels.ts';
 import { readDevicesQuery, readSpan, SPANS } from './query.ts';
 
 /** What the pages are made from. */
@@ -68,7 +61,7 @@ function overviewPage({ overview, facts }: StatusPageParts, params: URLSearchPar
 ${standing(seen)}
 ${tileSection(report)}
 <div class="columns">
-${allowanceSection(report.allowance, now)}
+${quotaSection(report.allowance, now)}
 ${deliverySection({ ...report, now })}
 ${streamsSection(report)}
 ${workSection(report)}

@@ -6,13 +6,13 @@
 import { lackWords } from '../core/device-coverage.ts';
 import type { AlertRow, AlertsView, RecentEvent } from '../core/page-facts.ts';
 import type {
-  AllowanceStatus,
-  AllowanceWindow,
   ArchiveStatus,
   DestinationReport,
   GapSum,
   JobStatus,
   NextStatus,
+  QuotaStatus,
+  QuotaWindow,
   StatusReport,
   StreamStatus,
 } from '../core/status.ts';
@@ -20,14 +20,14 @@ import { byteSize, counted, duration, grouped, percent } from '../core/text.ts';
 import { ago, type Html, html, moment, NOTHING, name, table, target, text } from './html.ts';
 
 /** The requests that are left in a window; `null` while its budget is unknown. */
-function leftOf({ limit, budget, spent, others }: AllowanceWindow): number | null {
+function leftOf({ limit, budget, spent, others }: QuotaWindow): number | null {
   if (budget === null) return null;
   const ofPlan = limit === null ? Infinity : limit - spent - (others ?? 0);
   return Math.max(0, Math.min(budget - spent, ofPlan));
 }
 
 /** A window in words: `312 of 720 (plan 900, others about 40), 568 left`. */
-export function windowWords(window: AllowanceWindow): string {
+export function windowWords(window: QuotaWindow): string {
   const { limit, budget, spent, others } = window;
   const left = leftOf(window);
   if (budget === null || left === null) return `${counted(spent, 'request')}; the limit is not known yet`;
@@ -39,7 +39,7 @@ export function windowWords(window: AllowanceWindow): string {
   return `${grouped(spent)} of ${grouped(budget)}${aside}, ${grouped(left)} left`;
 }
 
-function gauge(label: string, window: AllowanceWindow, waiting: string | null): Html {
+function gauge(label: string, window: QuotaWindow, waiting: string | null): Html {
   const { limit, budget, spent, others } = window;
   const whole = Math.max(limit ?? budget ?? 0, 1);
   const width = (count: number): string => Math.min(100, (count / whole) * 100).toFixed(2);
@@ -55,7 +55,7 @@ function gauge(label: string, window: AllowanceWindow, waiting: string | null): 
 }
 
 /** The two windows of the allowance as gauges: what this program has used, what others have, what is left. @param now the page's time. */
-export function allowanceSection({ share, minute, day, lanes, waiting_until }: AllowanceStatus, now: string): Html {
+export function quotaSection({ share, minute, day, lanes, waiting_until }: QuotaStatus, now: string): Html {
   const waiting = waiting_until === null ? null : moment(waiting_until, now);
   const wait =
     waiting === null

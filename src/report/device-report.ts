@@ -207,9 +207,9 @@ function reasonsOf(parts: DeviceReportParts, known: Knowledge, due: Due): string
 }
 
 /** What stands in the way of every device. */
-function obstacles({ isRunning, streams, allowance, room }: DeviceReportParts, nowMs: EpochMs): string[] {
+function obstacles({ isRunning, streams, quota, room }: DeviceReportParts, nowMs: EpochMs): string[] {
   const telemetry = streams.list().find(({ name }) => name === 'telemetry');
-  const { waiting_until, day } = allowance();
+  const { waiting_until, day } = quota();
   const { full } = room.status();
   const spent = day.budget !== null && day.spent >= day.budget ? ` (${day.spent} of ${day.budget} of the day)` : '';
   return [

@@ -23,7 +23,7 @@ interface FiguresParts {
   readonly context: Pick<SyncContext, 'store' | 'clock' | 'serverClock' | 'settings'>;
   readonly deliverers: readonly Pick<Deliverer, 'name' | 'destinationId' | 'held' | 'deliveredLines'>[];
   /** As it stands; the wait in the server's time. */
-  readonly allowance: () => Figures['allowance'];
+  readonly quota: () => Figures['allowance'];
   readonly planning: Pick<Planning, 'planner' | 'demand'>;
   readonly streams: Pick<StreamReport, 'list'>;
   readonly room: Pick<Room, 'status'>;
@@ -52,7 +52,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
     const { lines, bytes } = totals();
     const { usedBytes, maxBytes, diskFreeBytes, full } = parts.room.status();
     return {
-      allowance: localAllowance(parts),
+      allowance: localQuota(parts),
       streams: parts.streams.list(),
       fleet: fleet.scan()?.figures ?? null,
       fleetAgeSeconds: fleet.ageMs() / SECOND_MS,
@@ -67,7 +67,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
   const progress = (): ProgressReport => {
     const seen = fleet.scan()?.figures;
     const { readings, requests } = totals();
-    const { waitingUntilMs } = parts.allowance();
+    const { waitingUntilMs } = parts.quota();
     return {
       totals: {
         devices: seen?.kept ?? 0,
@@ -87,8 +87,8 @@ export function createFigures(parts: FiguresParts): FigureSource {
 }
 
 /** The wait by the clock of this machine. */
-function localAllowance({ allowance, context: { clock, serverClock } }: FiguresParts): Figures['allowance'] {
-  const { minute, day, waitingUntilMs } = allowance();
+function localQuota({ quota, context: { clock, serverClock } }: FiguresParts): Figures['allowance'] {
+  const { minute, day, waitingUntilMs } = quota();
   const waitMs = waitingUntilMs === null ? 0 : waitingUntilMs - serverClock.nowMs();
   return { minute, day, waitingUntilMs: waitMs <= 0 ? null : clock.nowMs() + waitMs };
 }

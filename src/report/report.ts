@@ -10,11 +10,11 @@ import type { StateFacts } from '../core/state/facts.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import { NOTHING_COVERED } from '../core/state/telemetry.ts';
 import type {
-  AllowanceStatus,
   ArchiveStatus,
   DestinationReport,
   NextStatus,
   ProcessStatus,
+  QuotaStatus,
   StatusOverview,
   StatusReport,
 } from '../core/status.ts';
@@ -45,7 +45,7 @@ export interface ReportParts {
     readonly settings: Pick<SyncSettings, 'history' | 'gracePeriodMs' | 'filter' | 'schedules'>;
   };
   readonly deliverers: readonly ReportedDestination[];
-  readonly allowance: () => Omit<AllowanceStatus, 'lanes'>;
+  readonly quota: () => Omit<QuotaStatus, 'lanes'>;
   /** How old readings become as a matter of course where the allowance is short, in ms. */
   readonly staleMs: () => number;
   readonly streams: Pick<StreamReport, 'list' | 'problem' | 'failingLong'>;
@@ -111,7 +111,7 @@ function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean):
       covered_share: sums.coveredShare,
     },
     destinations: parts.deliverers.map((each) => destinationReport(parts, each)),
-    allowance: { ...parts.allowance(), lanes: facts.spending(nowMs) },
+    allowance: { ...parts.quota(), lanes: facts.spending(nowMs) },
     archive: archiveStatus(parts),
     jobs: facts.jobs().map(({ id, kind, state, askedBy, askedMs, startedMs }) => ({
       id,
@@ -217,7 +217,7 @@ function summarize(
   const isAtWork = parts.isRunning();
   if (devices === 0) return noDeviceWords(parts, { excluded, isAtWork });
   const leftOut = excluded === 0 ? '' : ` (${excluded} excluded)`;
-  const { waiting_until } = parts.allowance();
+  const { waiting_until } = parts.quota();
   const waiting = waiting_until === null || !isAtWork ? '' : ` Waiting for allowance until ${waiting_until}.`;
   if (complete === devices) return `All ${devices} devices are held in full${leftOut}.${waiting}`;
   return `${isAtWork ? 'Filling: ' : ''}${complete} of ${devices} devices are held in full${leftOut}.${waiting}`;

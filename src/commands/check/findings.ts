@@ -4,7 +4,7 @@
  */
 
 import type { ApiFault, ApiFaultKind } from '../../core/faults.ts';
-import type { AllowanceUse } from '../../core/lines/fact-lines.ts';
+import type { QuotaUse } from '../../core/lines/fact-lines.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { Learnt } from '../../core/quota.ts';
 import type { Account, DevicePage } from '../../core/records.ts';
@@ -103,7 +103,7 @@ export function noteClock(
 }
 
 /** What is left of the allowance. */
-export function noteAllowance(notes: CheckNotes, { leftMinute, spentDay, leftDay }: AllowanceUse): CheckLine {
+export function noteQuota(notes: CheckNotes, { leftMinute, spentDay, leftDay }: QuotaUse): CheckLine {
   const facts = { left_minute: leftMinute, left_day: leftDay, spent_day: spentDay };
   const of = (left: number | null, what: string): string =>
     left === null ? `of the ${what} not known` : `${grouped(left)} of the ${what}`;

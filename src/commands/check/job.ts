@@ -20,12 +20,12 @@ import { type EpochNs, floorToSecond, HOUR_NS, MINUTE_MS, msToNs, SECOND_MS, SEC
 import type { SyncContext } from '../../ingest/context.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
 import {
-  noteAllowance,
   noteClock,
   noteFault,
   noteHistory,
   noteLearnt,
   notePlan,
+  noteQuota,
   noteWorkspace,
   SCOPES,
   type Scope,
@@ -33,7 +33,7 @@ import {
 import { type ApiFindings, CHECK_REQUESTS, type CheckLine, type CheckNotes, createNotes } from './report.ts';
 
 interface CheckApiParts extends Pick<Sync, 'askerOf' | 'learnt' | 'waits'> {
-  readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'allowance' | 'settings'> & { readonly clock: Clock };
+  readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'quota' | 'settings'> & { readonly clock: Clock };
   /** The workspace that the state belongs to, by its id in the API; `null` where it belongs to none yet. */
   readonly pinnedWorkspace: () => string | null;
   /** How long a request may take once it may go. */
@@ -92,7 +92,7 @@ export async function checkApi(
   }
   if (asker.hasAnswered()) {
     noteClock(notes, parts.context);
-    if (!has(notes, 'allowance')) noteAllowance(notes, parts.context.allowance());
+    if (!has(notes, 'allowance')) noteQuota(notes, parts.context.quota());
   }
   noteLearnt(notes, parts.learnt(), page);
   return { requests: spent(), checks: notes.lines };

@@ -95,7 +95,7 @@ async function askedFacts({ config }: PlanParts, sync: Sync, signal: AbortSignal
   const { account, records, atMs } = await askForPlan(sync.context, signal);
   const requestsAsked = sync.requestsDone();
   const state = look(config.dataDir, atMs);
-  const { spentDay, leftDay } = sync.context.allowance();
+  const { spentDay, leftDay } = sync.context.quota();
   const perDay = account?.plan.requestsPerDay ?? null;
   const others = perDay === null || leftDay === null ? 0 : perDay - spentDay - leftDay;
   // A report looks at every device: only where nothing else tells.

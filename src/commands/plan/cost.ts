@@ -187,7 +187,7 @@ export function costPlan(question: PlanQuestion) {
       planned: lanesOf(plannedOf(demand)),
       left_for_history: Math.round(demand.leftForHistory),
     },
-    allowance: allowanceOf(demand, facts, premises),
+    allowance: quotaOf(demand, facts, premises),
     fits: demand.fits,
     stretch: round(demand.stretch, 2),
     warning: warningOf(input),
@@ -257,7 +257,7 @@ function lanesOf({ live, alerts, inventory, account, sweep }: DemandByLane) {
   };
 }
 
-function allowanceOf(demand: Demand, facts: PlanFacts, { input: { share }, limits }: Premises) {
+function quotaOf(demand: Demand, facts: PlanFacts, { input: { share }, limits }: Premises) {
   const planned = lanesOf(plannedOf(demand)).total;
   const aMinute = (planned * MINUTE_MS) / DAY_MS;
   const budgetOf = (limit: number): number => Math.max(1, Math.floor(limit * share));

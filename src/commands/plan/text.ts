@@ -10,7 +10,7 @@ export function planText(plan: CostPlan): string {
   const parts = [
     headOf(plan),
     tableOf(plan),
-    allowanceOf(plan),
+    quotaOf(plan),
     verdictOf(plan),
     backfillOf(plan),
     plan.basis.assumptions.map((text) => `Assumed: ${text}`),
@@ -63,7 +63,7 @@ function tableOf({ requests_per_day: { asked, planned, left_for_history }, sched
   ];
 }
 
-function allowanceOf({ allowance: { share, minute, day } }: CostPlan): string[] {
+function quotaOf({ allowance: { share, minute, day } }: CostPlan): string[] {
   const part = percent(share);
   const ofMinute = `of a minute: ${grouped(minute.limit)} requests, ${part} of them ${grouped(minute.budget)}; planned ${minute.planned} (${percent(minute.used_share)})`;
   const spent = `in the last 24 hours ${counted(day.spent_last_24h, 'own request')}`;

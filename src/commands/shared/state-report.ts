@@ -13,7 +13,7 @@ import { createFilter, type DeviceFilter } from '../../core/filter.ts';
 import { deviceFacts, type FleetRates, fleetRates, MEASURED_DAYS } from '../../core/fleet.ts';
 import { DESTINATION_KINDS, identityOf, withKind } from '../../core/lines/dialect.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { AllowanceStatus, AllowanceWindow, StreamStatus } from '../../core/status.ts';
+import type { QuotaStatus, QuotaWindow, StreamStatus } from '../../core/status.ts';
 import { DAY_MS, type EpochMs, formatExact, MINUTE_MS, msToNs, SECOND_MS } from '../../core/time.ts';
 import type { DeviceReportParts } from '../../report/device-report.ts';
 import { faultWords } from '../../report/device-report.ts';
@@ -47,7 +47,7 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
       hasDestinations: destinations.length > 0,
     },
   });
-  const allowance = allowanceOf(state, config, nowMs);
+  const quota = quotaOf(state, config, nowMs);
   return {
     context: {
       store,
@@ -55,7 +55,7 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
       settings: { ...config.sync, filter },
     },
     deliverers: destinations,
-    allowance: () => allowance,
+    quota: () => quota,
     staleMs: () => staleMsOf(store),
     streams: {
       list: () => streams,
@@ -112,15 +112,15 @@ function told({ maintenance }: ReadState, name: string, id: number | null): Repo
 /** Shorter waits are the even pace, and no waiting that anybody needs to know of. */
 const WAIT_TOLD_MS = 3 * SECOND_MS;
 
-function allowanceOf(
+function quotaOf(
   { store, ledger }: ReadState,
   { api: { share } }: StatusConfig,
   nowMs: EpochMs,
-): Omit<AllowanceStatus, 'lanes'> {
+): Omit<QuotaStatus, 'lanes'> {
   const plan = store.account()?.plan;
   const ofDay = ledger.sentSince(nowMs - DAY_MS);
   const ofMinute = ofDay.filter((atMs) => atMs > nowMs - MINUTE_MS);
-  const windowOf = (limit: number | null | undefined, sent: readonly EpochMs[]): AllowanceWindow => ({
+  const windowOf = (limit: number | null | undefined, sent: readonly EpochMs[]): QuotaWindow => ({
     limit: limit ?? null,
     budget: limit == null ? null : Math.max(1, Math.floor(limit * share)),
     spent: sent.length,

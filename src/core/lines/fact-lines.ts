@@ -60,7 +60,7 @@ function parentOf({ parentDeviceId }: DeviceRecord): string | null {
 }
 
 /** What was spent and what is left of the allowance when the account was read; `null`: not known. */
-export interface AllowanceUse {
+export interface QuotaUse {
   readonly spentMinute: number;
   readonly leftMinute: number | null;
   readonly spentDay: number;
@@ -70,7 +70,7 @@ export interface AllowanceUse {
 /** A `workspace` point: the account as read, with every limit of the plan by the API's own names. */
 export function workspaceLine(
   account: Account,
-  use: AllowanceUse,
+  use: QuotaUse,
   { workspaceTag, atMs }: { workspaceTag: string; atMs: EpochMs },
 ): string {
   const { plan } = account;

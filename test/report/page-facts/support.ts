@@ -58,7 +58,7 @@ export function pageFactsOf(state: Pick<ScratchStore, 'store' | 'facts'>, option
     },
     facts: counted(state.facts),
     deliverers: [],
-    allowance: () => ({
+    quota: () => ({
       share: 0.8,
       minute: { limit: null, budget: null, spent: 0 },
       day: { limit: null, budget: null, spent: 0 },
