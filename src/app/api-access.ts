@@ -33,7 +33,7 @@ export interface ApiAccess {
   readonly timeoutMs?: number;
 }
 
-interface AskingParts
+interface ConnectionParts
   extends Omit<RateLimiterOptions, 'plan' | 'share' | 'concurrency' | 'onWait'>,
     Pick<ApiClientOptions, 'onDone' | 'onRetry'> {
   /** How requests travel: over HTTP, or in-process in simulations. */
@@ -42,7 +42,7 @@ interface AskingParts
   readonly store: Store;
 }
 
-export interface Asking {
+export interface ApiConnection {
   readonly api: Api;
   readonly limiter: RateLimiter;
   /** What the API's answers have shown so far. */
@@ -50,14 +50,14 @@ export interface Asking {
   /** Called where requests begin to wait for long, whoever makes them. */
   readonly waits: LongWaits;
   /** Asks through the same rate limiter, each thing once, and no more often than is allowed. */
-  readonly askerOf: (requests: number) => { readonly api: Api; readonly spent: () => number };
+  readonly limitedApi: (requests: number) => { readonly api: Api; readonly spent: () => number };
 }
 
 /** The fact that holds what was learnt of the API. */
 const LEARNT = 'learnt';
 
 /** Opens it over a state. */
-export function createAsking({ transport, access, store, onDone, onRetry, ...limits }: AskingParts): Asking {
+export function connectApi({ transport, access, store, onDone, onRetry, ...limits }: ConnectionParts): ApiConnection {
   const waits: LongWaits = { onWait: null };
   const limiter = createRateLimiter({
     ...limits,
@@ -72,7 +72,7 @@ export function createAsking({ transport, access, store, onDone, onRetry, ...lim
     keep: (text) => store.keepFact(LEARNT, text),
   });
   const { serverClock, clock, random, observe } = limits;
-  const asking = {
+  const connection = {
     transport: learning.transport,
     baseUrl: access.url,
     key: access.key,
@@ -87,13 +87,13 @@ export function createAsking({ transport, access, store, onDone, onRetry, ...lim
     version: VERSION,
   };
   return {
-    api: createApiClient(asking),
+    api: createApiClient(connection),
     limiter,
     learnt: learning.learnt,
     waits,
-    askerOf: (requests) => {
+    limitedApi: (requests) => {
       const limited = limitedTo(limiter, requests);
-      return { api: createApiClient({ ...asking, limiter: limited.limiter, retries: 0 }), spent: limited.spent };
+      return { api: createApiClient({ ...connection, limiter: limited.limiter, retries: 0 }), spent: limited.spent };
     },
   };
 }
@@ -111,11 +111,11 @@ interface WatchedRequests {
 
 /** @param pulse of the loop that makes the requests. @param timeoutMs how long one may take. */
 export function watchRequests(heartbeats: Heartbeats, pulse: Pulse, timeoutMs = LONGEST_TIMEOUT_MS): WatchedRequests {
-  const gate = heartbeats.pulse('allowance gate');
+  const queue = heartbeats.pulse('allowance gate');
   return {
     onCheck: (restMs) => {
-      if (restMs === null) return gate.rest();
-      gate.beat(restMs);
+      if (restMs === null) return queue.rest();
+      queue.beat(restMs);
       pulse.sign(restMs);
     },
     onBooked: () => pulse.sign(timeoutMs),
@@ -131,17 +131,17 @@ function planFigures(store: Store): { perMinute: number | null; perDay: number |
 }
 
 /** Shorter waits are the even pace, and no waiting that anybody needs to know of. */
-const WAIT_TOLD_MS = 3000;
+const REPORTED_FROM_MS = 3000;
 
 /** The windows and the wait, as they are shown. */
 type QuotaFigures = Omit<RateLimiterFigures, 'waitingFor'>;
 
 /** Both windows, and until when the program waits, where that is worth telling. */
 export function quotaNow(limiter: RateLimiter, { nowMs, rest }: { nowMs: number; rest: Rest | null }): QuotaFigures {
-  const { minute, day, waitingUntilMs: pacedUntilMs } = limiter.figures();
+  const { minute, day, waitingUntilMs: limitedUntilMs } = limiter.figures();
   // The day's budget is spread over the day.
-  const untilMs = pacedUntilMs ?? (rest?.reason === 'day' ? rest.untilMs : null);
-  return { minute, day, waitingUntilMs: untilMs !== null && untilMs - nowMs >= WAIT_TOLD_MS ? untilMs : null };
+  const untilMs = limitedUntilMs ?? (rest?.reason === 'day' ? rest.untilMs : null);
+  return { minute, day, waitingUntilMs: untilMs !== null && untilMs - nowMs >= REPORTED_FROM_MS ? untilMs : null };
 }
 
 /** The allowance as the status shows it. @param share `api.share`. */

@@ -17,17 +17,17 @@ interface DeliveryParts {
   readonly random: Random;
   readonly observe: Observe;
   readonly heartbeats: Heartbeats;
-  readonly gate: WorkspaceGate;
+  readonly confirmation: WorkspaceConfirmation;
 }
 
 /** One delivery for each destination, in their order. */
 export function openDeliveries(
   destinations: readonly DestinationOptions[],
-  { store, clock, random, observe, heartbeats, gate }: DeliveryParts,
+  { store, clock, random, observe, heartbeats, confirmation }: DeliveryParts,
 ): Deliverer[] {
   return destinations.map((each) => {
     const { to, clock: beating } = watchedDelivery(heartbeats, clock, each);
-    return deliverBehind(gate, createDeliverer({ store, clock: beating, random, observe }, to));
+    return deliverAfter(confirmation, createDeliverer({ store, clock: beating, random, observe }, to));
   });
 }
 
@@ -36,9 +36,9 @@ export function openDeliveries(
  * has left to be delivered: it may be on its way to the other workspace's database. An API that does not answer holds
  * nothing up.
  */
-function deliverBehind(gate: WorkspaceGate, deliverer: Deliverer): Deliverer {
+function deliverAfter(confirmation: WorkspaceConfirmation, deliverer: Deliverer): Deliverer {
   const run = async (signal: AbortSignal): Promise<void> => {
-    await gate.pass(signal);
+    await confirmation.wait(signal);
     await deliverer.run(signal);
   };
   return {
@@ -51,29 +51,29 @@ function deliverBehind(gate: WorkspaceGate, deliverer: Deliverer): Deliverer {
   };
 }
 
-interface WorkspaceGate {
-  /** Lets pass whoever waits, and from now on everybody. */
-  open(): void;
-  /** Takes in that the workspace behind the key was found to be the right one, and opens. */
-  known(): void;
-  /** How often that was found: each time the account was read. */
-  timesKnown(): number;
-  /** Rejects with the signal's reason when that aborts first. */
-  pass(signal: AbortSignal): Promise<void>;
+interface WorkspaceConfirmation {
+  /** Ends all waits without a confirmation, now and later. */
+  skip(): void;
+  /** Records that the key belongs to the right workspace, and ends all waits. */
+  confirm(): void;
+  /** How often the workspace was confirmed: each time the account was read. */
+  timesConfirmed(): number;
+  /** Waits for `confirm` or `skip`. Rejects with the signal's reason when that aborts first. */
+  wait(signal: AbortSignal): Promise<void>;
 }
 
-/** A closed gate. */
-export function createWorkspaceGate(): WorkspaceGate {
+/** A workspace that is not confirmed yet. */
+export function createWorkspaceConfirmation(): WorkspaceConfirmation {
   const opened = Promise.withResolvers<void>();
-  let timesKnown = 0;
+  let timesConfirmed = 0;
   return {
-    open: opened.resolve,
-    known: () => {
-      timesKnown += 1;
+    skip: opened.resolve,
+    confirm: () => {
+      timesConfirmed += 1;
       opened.resolve();
     },
-    timesKnown: () => timesKnown,
-    pass: async (signal) => await orAborted(opened.promise, signal),
+    timesConfirmed: () => timesConfirmed,
+    wait: async (signal) => await orAborted(opened.promise, signal),
   };
 }
 

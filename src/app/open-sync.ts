@@ -15,7 +15,7 @@
  *
  * The loops that move it: `scheduler/session` (account, devices, then `dispatch` round after round) inside
  * `scheduler/sessions` (a daemon, `app/service`) or alone (`--once`, `--backfill`); `run` of each deliverer;
- * `archive/maintenance`; `report/fleet`. What one part has to know of another it is told by a call (`Told` here, and the
+ * `archive/maintenance`; `report/fleet`. What one part has to know of another it learns by a call (`Hooks` here, and the
  * functions of `SyncContext`); events are for observers: the log, metrics, the status page.
  */
 
@@ -65,14 +65,14 @@ import { createDisk } from '../store/look/place.ts';
 import { type OpenStore, openStore } from '../store/store.ts';
 import {
   type ApiAccess,
-  type Asking,
-  createAsking,
+  type ApiConnection,
+  connectApi,
   quotaNow,
   quotaStatus,
   quotaUse,
   watchRequests,
 } from './api-access.ts';
-import { createWorkspaceGate, openDeliveries } from './deliveries.ts';
+import { createWorkspaceConfirmation, openDeliveries } from './deliveries.ts';
 import { VERSION } from './version.ts';
 
 export interface SyncOptions {
@@ -94,17 +94,17 @@ export interface SyncOptions {
 /** The parts of a running sync. */
 export interface Sync
   extends FigureSource,
-    Pick<Asking, 'askerOf' | 'learnt' | 'waits'>,
+    Pick<ApiConnection, 'limitedApi' | 'learnt' | 'waits'>,
     Omit<DispatchParts, 'rereading' | 'readStream'> {
   readonly deliverers: readonly Deliverer[];
   /** The databases that these deliver to, in the same order. */
   readonly destinations: readonly DestinationOptions[];
   /** What `runMaintenance` and `maintainOnce` need. */
-  readonly housekeeping: MaintenanceParts;
+  readonly maintenance: MaintenanceParts;
   /** What commands have asked of whoever holds the state. */
   readonly jobs: JobQueue;
   /** The id in the API of the workspace that the state belongs to; `null` where it belongs to none yet. */
-  pinnedWorkspace(): string | null;
+  knownWorkspace(): string | null;
   /** What a backfill's pace goes by. */
   readonly backfill: Pick<BackfillSettings, 'budgets'> & {
     /** Its requests of the last day, in server time, ascending. */
@@ -154,7 +154,7 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
   const pulse = heartbeats.pulse('requests');
   const deliverers: Deliverer[] = [];
   // Nothing calls these before all parts are there.
-  const told: Told = {
+  const hooks: Hooks = {
     booked: (purpose) => noteBooked(planning, purpose),
     done: (fault) => noteDone(planning, fault),
     planDoubted: () => notePlanDoubted(planning),
@@ -164,10 +164,10 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
       for (const { notify } of deliverers) notify();
     },
   };
-  const asking = openApi(options, opened, { ...base, pulse, told });
+  const connection = openApi(options, opened, { ...base, pulse, hooks });
   const room = openRoom(options, opened, base.observe);
-  const context = createContext(options, { ...base, store, room, asking, told });
-  const { limiter, askerOf, learnt, waits, requestsDone } = asking;
+  const context = createContext(options, { ...base, store, room, connection, hooks });
+  const { limiter, limitedApi, learnt, waits, requestsDone } = connection;
   const planning: Planning = openPlanning(options, context, limiter);
   deliverers.push(...openDeliveries(options.destinations, { ...options, ...base, store }));
   const parts = { base, opened, room, context, deliverers, planning, limiter };
@@ -184,10 +184,10 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
     heartbeats,
     pulse,
     ...reports,
-    housekeeping: maintenanceOf(options, parts),
+    maintenance: maintenanceOf(options, parts),
     jobs,
-    askerOf,
-    pinnedWorkspace: () => store.fact(API_WORKSPACE),
+    limitedApi,
+    knownWorkspace: () => store.fact(API_WORKSPACE),
     learnt,
     waits,
     requestsDone,
@@ -204,8 +204,8 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
   };
 }
 
-/** What parts are told that are put together after whoever tells it. */
-interface Told {
+/** Calls between parts, for parts that are created after their caller. */
+interface Hooks {
   /** A request was booked. */
   readonly booked: (purpose: Purpose) => void;
   /** What became of a request. */
@@ -230,7 +230,7 @@ function createBase({ clock, random, observe: hear }: SyncOptions) {
     listeners,
     observe,
     outage: createOutageWatch({ clock, random, observe }),
-    gate: createWorkspaceGate(),
+    confirmation: createWorkspaceConfirmation(),
     heartbeats: createHeartbeats(clock),
   };
 }
@@ -246,15 +246,15 @@ function openApi(
     observe,
     outage,
     apiState,
-    gate,
+    confirmation,
     heartbeats,
     pulse,
-    told,
-  }: Base & { readonly pulse: Pulse; readonly told: Told },
-): Asking & Pick<Sync, 'requestsDone'> {
+    hooks,
+  }: Base & { readonly pulse: Pulse; readonly hooks: Hooks },
+): ApiConnection & Pick<Sync, 'requestsDone'> {
   const requests = watchRequests(heartbeats, pulse, api.timeoutMs);
   let done = 0;
-  const asking = createAsking({
+  const connection = connectApi({
     transport,
     access: api,
     store,
@@ -263,23 +263,23 @@ function openApi(
     serverClock,
     random,
     observe,
-    planReadings: gate.timesKnown,
+    planReadings: confirmation.timesConfirmed,
     onCheck: requests.onCheck,
     onBooked: (purpose) => {
       requests.onBooked();
-      told.booked(purpose);
+      hooks.booked(purpose);
     },
-    onPlanDoubted: told.planDoubted,
+    onPlanDoubted: hooks.planDoubted,
     onRetry: requests.onRetry,
     onDone: (fault, { stream }) => {
       done += 1;
       outage.answered(fault);
       if (fault === null) noteAnswered(apiState, stream);
       requests.onDone();
-      told.done(fault);
+      hooks.done(fault);
     },
   });
-  return { ...asking, requestsDone: () => done };
+  return { ...connection, requestsDone: () => done };
 }
 
 function openRoom(options: SyncOptions, { maintenance }: OpenStore, observe: Observe): Room {
@@ -302,41 +302,45 @@ function limitsOf({ archive }: SyncOptions): ArchiveLimits {
 interface ContextParts extends Base {
   readonly store: OpenStore['store'];
   readonly room: Room;
-  readonly asking: Asking;
-  readonly told: Told;
+  readonly connection: ApiConnection;
+  readonly hooks: Hooks;
 }
 
 function createContext({ settings, clock, random }: SyncOptions, parts: ContextParts): SyncContext {
-  const { store, serverClock, observe, outage, apiState, gate, room, asking, told } = parts;
+  const { store, serverClock, observe, outage, apiState, confirmation, room, connection, hooks } = parts;
   const filterNotes = createFilterNotes(settings.filter, { store, observe });
   return {
-    api: asking.api,
+    api: connection.api,
     store,
     clock,
     serverClock,
     random,
     observe,
     answeredAtMs: outage.answeredAtMs,
-    quota: () => quotaUse(asking.limiter),
+    quota: () => quotaUse(connection.limiter),
     settings: { ...settings, filter: filterNotes.filter },
     filterNotes,
     alone: createTurns(),
     room: room.answer,
     checkRoom: room.check,
     stateFull: room.refused,
-    committed: told.committed,
-    archived: told.archived,
+    committed: hooks.committed,
+    archived: hooks.archived,
     workspaceKnown: () => {
-      gate.known();
+      confirmation.confirm();
       observe({ type: 'workspace-known' });
     },
-    workspaceUnknown: gate.open,
+    workspaceUnknown: confirmation.skip,
     streamOff: (stream, scope) => noteOff(apiState, stream, scope),
-    deviceLeft: told.deviceLeft,
+    deviceLeft: hooks.deviceLeft,
   };
 }
 
-function openPlanning({ settings, api }: SyncOptions, context: SyncContext, limiter: Asking['limiter']): Planning {
+function openPlanning(
+  { settings, api }: SyncOptions,
+  context: SyncContext,
+  limiter: ApiConnection['limiter'],
+): Planning {
   const { schedules, polls } = settings;
   const day = (): DayFigures => {
     const { day: window, minute } = limiter.figures();
@@ -352,15 +356,24 @@ interface Parts {
   readonly context: SyncContext;
   readonly deliverers: readonly Deliverer[];
   readonly planning: Planning;
-  readonly limiter: Asking['limiter'];
+  readonly limiter: ApiConnection['limiter'];
 }
 
 function maintenanceOf(options: SyncOptions, { base, opened, room, deliverers }: Parts): MaintenanceParts {
   const { store, maintenance } = opened;
-  const { observe, gate } = base;
+  const { observe, confirmation } = base;
   const destinations = (): readonly Deliverer[] => deliverers;
   const { clock } = options;
-  return { store, maintenance, room, destinations, limits: limitsOf(options), clock, observe, mayBegin: gate.pass };
+  return {
+    store,
+    maintenance,
+    room,
+    destinations,
+    limits: limitsOf(options),
+    clock,
+    observe,
+    mayBegin: confirmation.wait,
+  };
 }
 
 type Reports = FigureSource & Pick<Sync, 'fleet' | 'waitingUntil' | 'report' | 'overview' | 'pageFacts' | 'ready'>;

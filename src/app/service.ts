@@ -52,7 +52,7 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
       beside: [
         ...sync.deliverers.map(({ run }) => run),
         (stop) => tickAgainAndAgain({ look, sync, terminal }, stop),
-        (stop) => runMaintenance({ ...sync.housekeeping, clock: houseClock }, stop),
+        (stop) => runMaintenance({ ...sync.maintenance, clock: houseClock }, stop),
         sync.fleet.run,
         ...(options.beside ?? []),
       ],

@@ -126,11 +126,11 @@ function progressFacts({ totals, destinations, allowance, eta = null, waits = nu
     eta: eta === null ? null : { ms: eta.seconds * 1000, basis: eta.basis },
     waitsFor: waits === null ? null : plainText(waits),
     // The even pace is no waiting that anybody needs to know of.
-    waitMs: waitMs > WAIT_TOLD_MS ? waitMs : null,
+    waitMs: waitMs > REPORTED_FROM_MS ? waitMs : null,
   };
 }
 
-const WAIT_TOLD_MS = 3000;
+const REPORTED_FROM_MS = 3000;
 
 /** Calls `look` now and again while `work` is under way; looks at the clock only through timers of the real clock. */
 export async function repeatWhile<T>(work: Promise<T>, look: () => void, everyMs: number): Promise<T> {

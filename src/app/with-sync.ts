@@ -4,7 +4,7 @@
 import { createHttpTransport } from '../api/transport.ts';
 import type { Config } from '../config/config.ts';
 import type { Secret } from '../core/secret.ts';
-import { lookingBack } from './old-points.ts';
+import { checkingOldPoints } from './old-points.ts';
 import { openSync, type Sync, type SyncOptions } from './open-sync.ts';
 import { realClock, realRandom } from './real-clock.ts';
 import { createSecretReader, databasesOf, settingsOf } from './settings.ts';
@@ -52,14 +52,14 @@ async function overHttp<T>(
   let sync: Sync | null = null;
   let wasEmpty = false;
   try {
-    const looking = {
-      places: databasesOf(config, null).map(({ options }) => options),
+    const oldPoints = {
+      databases: databasesOf(config, null).map(({ options }) => options),
       workspace: () => (wasEmpty ? (sync?.context.store.workspaceTag() ?? null) : null),
       observe: terminal.observe,
     };
     sync = openSync({
       ...settings,
-      destinations: settings.destinations.map((to) => lookingBack(to, looking)),
+      destinations: settings.destinations.map((to) => checkingOldPoints(to, oldPoints)),
       observe: terminal.observe,
       clock: realClock,
       random: realRandom,

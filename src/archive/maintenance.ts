@@ -48,7 +48,7 @@ const STEP = { mostMs: 12, mostPieces: 50 };
 const REST_MS = { busy: 100, idle: 5 * SECOND_MS };
 
 /** How often the standing of the destinations, the age of blocks and what may be compacted are looked at. */
-const LOOK_EVERY_MS = MINUTE_MS;
+const CHECK_EVERY_MS = MINUTE_MS;
 
 /**
  * What was archived so lately stays even where the size presses: the next page of a scan shows some of its readings
@@ -65,7 +65,7 @@ const ONCE_MOST_MS = 30 * SECOND_MS;
 /** Maintenance under way: what is known between two steps. */
 interface Round {
   /** When the destinations and groups were looked at last, by the monotonic clock. */
-  lookedAtMs: number;
+  checkedAtMs: number;
   /** Whose acknowledgement counts. */
   readers: LogReaders;
   /** The skipped destinations of which some backlog may still have to be passed. */
@@ -77,7 +77,7 @@ interface Round {
   groups: CompactionGroup[];
 }
 
-/** Maintains the archive until told to stop; an abort is no error. Rejects only where the state is damaged. */
+/** Maintains the archive until the signal aborts, which is no error. Rejects only where the state is damaged. */
 export async function runMaintenance(parts: MaintenanceParts, signal: AbortSignal): Promise<void> {
   const round = newRound();
   reportNoDestination(parts);
@@ -122,7 +122,7 @@ export async function maintainOnce(parts: MaintenanceParts, signal: AbortSignal)
 function newRound(): Round {
   const readers = { configured: [], active: [] };
   const never = Number.NEGATIVE_INFINITY;
-  return { lookedAtMs: never, readers, skipped: [], ages: false, shrinking: false, groups: [] };
+  return { checkedAtMs: never, readers, skipped: [], ages: false, shrinking: false, groups: [] };
 }
 
 function reportNoDestination({ destinations, limits, observe }: MaintenanceParts): void {
@@ -136,7 +136,7 @@ function step(parts: MaintenanceParts, round: Round): boolean {
   const beganMs = clock.monoMs();
   try {
     room.check();
-    if (beganMs - round.lookedAtMs >= LOOK_EVERY_MS) lookRound(parts, round);
+    if (beganMs - round.checkedAtMs >= CHECK_EVERY_MS) refreshRound(parts, round);
     for (let piece = 0; piece < STEP.mostPieces && clock.monoMs() - beganMs < STEP.mostMs; piece += 1) {
       if (!doPiece(parts, round)) return false;
     }
@@ -159,33 +159,33 @@ function doPiece(parts: MaintenanceParts, round: Round): boolean {
   );
 }
 
-function lookRound(parts: MaintenanceParts, round: Round): void {
+function refreshRound(parts: MaintenanceParts, round: Round): void {
   const { maintenance, destinations, clock } = parts;
-  const standings = lookAtDestinations(parts);
+  const standings = checkDestinations(parts);
   const configured = destinations().map(({ destinationId }) => destinationId);
-  const active = configured.filter((id) => standings.get(id)?.asideTo === null);
+  const active = configured.filter((id) => standings.get(id)?.skippedTo === null);
   round.skipped = configured.filter((id) => !active.includes(id));
   // Where all are skipped there is none for whose sake anything may go.
   round.readers = { configured, active: active.length === 0 ? configured : active };
   round.ages = true;
   round.groups = [...maintenance.compactionGroups(clock.nowMs())];
-  round.lookedAtMs = clock.monoMs();
+  round.checkedAtMs = clock.monoMs();
 }
 
 /** How each destination stands; those that have stood still for too long are skipped. */
-function lookAtDestinations(parts: MaintenanceParts): ReadonlyMap<number, Standing> {
+function checkDestinations(parts: MaintenanceParts): ReadonlyMap<number, Standing> {
   const { store, maintenance, destinations, limits, clock, observe } = parts;
   const nowMs = clock.nowMs();
   const standings = new Map<number, Standing>();
   for (const { destinationId: id, held } of destinations()) {
     const { pendingLines } = store.backlog(id);
-    const now = { place: maintenance.placeOf(id), pendingLines, nowMs, held: held?.() ?? null };
+    const now = { place: maintenance.positionText(id), pendingLines, nowMs, held: held?.() ?? null };
     standings.set(id, standingAt(maintenance.standing(id), now));
   }
   for (const id of dueToSkip(standings, limits.keepMs)) {
     const standing = standings.get(id);
     if (standing === undefined) continue;
-    standings.set(id, { ...standing, asideTo: maintenance.endOfLog() });
+    standings.set(id, { ...standing, skippedTo: maintenance.endOfLog() });
     const destination = destinations().find(({ destinationId }) => destinationId === id)?.name ?? '';
     observe({ type: 'destination-set-aside', destination, lines: store.backlog(id).pendingLines });
   }
@@ -261,9 +261,9 @@ interface Position {
 export function standingAt(before: Standing | null, { place, pendingLines, nowMs, held = null }: Position): Standing {
   // A destination that was never seen to move does not count as moving.
   if (before === null) {
-    return { place, stoodMs: pendingLines === 0 ? 0 : MOVING_MS, seenMs: nowMs, asideTo: null, held };
+    return { place, stoodMs: pendingLines === 0 ? 0 : MOVING_MS, seenMs: nowMs, skippedTo: null, held };
   }
-  if (before.place !== place) return { place, stoodMs: 0, seenMs: nowMs, asideTo: null, held };
+  if (before.place !== place) return { place, stoodMs: 0, seenMs: nowMs, skippedTo: null, held };
   const passed = Math.min(Math.max(nowMs - before.seenMs, 0), MOST_AT_ONCE_MS);
   return { ...before, stoodMs: pendingLines === 0 ? 0 : before.stoodMs + passed, seenMs: nowMs, held };
 }
@@ -273,7 +273,7 @@ export function standingAt(before: Standing | null, { place, pendingLines, nowMs
  * while another one moves, so that one dead database does not stop the rest.
  */
 export function dueToSkip(standings: ReadonlyMap<number, Standing>, keepMs: number): number[] {
-  const isStuck = ({ asideTo, stoodMs }: Standing): boolean => asideTo === null && stoodMs > keepMs;
-  const anyMoves = [...standings.values()].some(({ asideTo, stoodMs }) => asideTo === null && stoodMs < MOVING_MS);
+  const isStuck = ({ skippedTo, stoodMs }: Standing): boolean => skippedTo === null && stoodMs > keepMs;
+  const anyMoves = [...standings.values()].some(({ skippedTo, stoodMs }) => skippedTo === null && stoodMs < MOVING_MS);
   return anyMoves ? [...standings].filter(([, standing]) => isStuck(standing)).map(([id]) => id) : [];
 }

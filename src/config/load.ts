@@ -143,7 +143,7 @@ export function readConfigFile({ file, readFile }: ConfigInput): SourceReading {
     const remedy = missing ? '; create it, or name another with --config' : '';
     return {
       given: new Map(),
-      mistakes: [`${file === null ? '' : '--config: '}${fileTrouble(error)} ${path}${remedy}`],
+      mistakes: [`${file === null ? '' : '--config: '}${fileProblem(error)} ${path}${remedy}`],
       whole: false,
     };
   }
@@ -331,7 +331,7 @@ function openFile(reading: Reading, place: string, path: string): string | null 
   try {
     return reading.readFile(path);
   } catch (error) {
-    reading.mistakes.push(`${place}: ${fileTrouble(error)}${shownPath(path)}`);
+    reading.mistakes.push(`${place}: ${fileProblem(error)}${shownPath(path)}`);
     return null;
   }
 }
@@ -346,7 +346,7 @@ const TROUBLES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Why a file could not be read, ready for its name. */
-function fileTrouble(error: unknown): string {
+function fileProblem(error: unknown): string {
   const code = codeOf(error);
   return TROUBLES.get(code) ?? `the file cannot be read (${code}):`;
 }

@@ -7,7 +7,7 @@
  * more lines a second are sent than allowed.
  */
 import { STALLED_AFTER_MS } from '../core/retry.ts';
-import { END_OF_TIME, type WalkPiece, type WalkPlace, type WalkSpan } from '../core/state/archive.ts';
+import { END_OF_TIME, type ScanPosition, type WalkPiece, type WalkSpan } from '../core/state/archive.ts';
 import type { ReplayArgs } from '../core/state/job-args.ts';
 import { isSameReplay, NO_COUNTS, type ReplayReport, type ReplayState } from '../core/state/replay.ts';
 import type { Store } from '../core/state/state.ts';
@@ -119,7 +119,7 @@ async function sendAll(job: Job, parts: ReplayParts, signal: AbortSignal): Promi
   const { store, clock } = parts;
   const inMind = store.replays.quarantined(job.target.destinationId, QUARANTINE_IN_MIND);
   let keptMs = clock.monoMs();
-  for (let place: WalkPlace | null = job.state.place; place !== null; ) {
+  for (let place: ScanPosition | null = job.state.place; place !== null; ) {
     const load = await gather(job, place, { parts, signal });
     const sent = await sendLoad(job.sender, load.lines, signal);
     if (sent === null) return 'stalled';
@@ -138,12 +138,12 @@ async function sendAll(job: Job, parts: ReplayParts, signal: AbortSignal): Promi
 interface Load {
   readonly pieces: readonly WalkPiece[];
   readonly lines: readonly string[];
-  readonly next: WalkPlace | null;
+  readonly next: ScanPosition | null;
 }
 
 async function gather(
   job: Job,
-  from: WalkPlace,
+  from: ScanPosition,
   { parts, signal }: { parts: ReplayParts; signal: AbortSignal },
 ): Promise<Load> {
   const { store, clock, stepBytes } = parts;
@@ -151,7 +151,7 @@ async function gather(
   const lines: string[] = [];
   let length = 0;
   let turnMs = clock.monoMs();
-  let next: WalkPlace | null = from;
+  let next: ScanPosition | null = from;
   while (next !== null && lines.length < parts.batchLines && length < BATCH_LENGTH) {
     const piece: WalkPiece = store.replays.walker.read(job.span, next, Math.min(stepBytes, BATCH_LENGTH - length));
     if (piece.deviceId !== null && piece.next?.deviceId !== piece.deviceId) job.devicesDone += 1;

@@ -8,7 +8,7 @@
 import { isRecord, type JsonRecord } from '../core/json.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import { encodeFieldValue } from '../core/lines/line-protocol.ts';
-import type { PointSource, ReadTrouble, TakePoint } from '../core/state/verify.ts';
+import type { PointSource, ReadProblem, TakePoint } from '../core/state/verify.ts';
 import { plainText } from '../core/text.ts';
 import { type EpochNs, parseTimestamp } from '../core/time.ts';
 import { inSectionOf } from './answers.ts';
@@ -48,7 +48,7 @@ function createInfluxSource({ name, bucket, workspace }: Place, read: ReadLines)
     const into = { db, ...(rp.length === 0 ? {} : { rp: rp.join('/') }) };
     return `/query?${new URLSearchParams({ ...into, q: query, chunked: 'true', chunk_size: `${PIECE_ROWS}` })}`;
   };
-  const ask = async (query: string, take: TakeSeries, signal: AbortSignal): Promise<ReadTrouble | null> => {
+  const ask = async (query: string, take: TakeSeries, signal: AbortSignal): Promise<ReadProblem | null> => {
     const pieces = createPieces(name, take);
     return (await read(path(query), pieces.take, signal)) ?? pieces.end();
   };
@@ -64,7 +64,7 @@ function createInfluxSource({ name, bucket, workspace }: Place, read: ReadLines)
     devices: async (signal) => {
       const found: string[] = [];
       const query = `SHOW TAG VALUES FROM "telemetry" WITH KEY = "device_id" WHERE ${own}`;
-      const trouble = await ask(
+      const problem = await ask(
         query,
         ({ columns, values }) => {
           const at = columns.indexOf('value');
@@ -72,7 +72,7 @@ function createInfluxSource({ name, bucket, workspace }: Place, read: ReadLines)
         },
         signal,
       );
-      return trouble ?? found;
+      return problem ?? found;
     },
     hasAny: async (signal) => {
       let rows = 0;
@@ -111,7 +111,7 @@ interface Piece {
 function createPieces(name: string, take: TakeSeries) {
   let isOpen = true;
   return {
-    take: (line: string): ReadTrouble | null => {
+    take: (line: string): ReadProblem | null => {
       let piece: Piece;
       try {
         piece = JSON.parse(line);
@@ -120,14 +120,14 @@ function createPieces(name: string, take: TakeSeries) {
       }
       const result = piece.results?.[0];
       const error = piece.error ?? result?.error;
-      if (error !== undefined) return troubleOf(name, error);
+      if (error !== undefined) return problemOf(name, error);
       if (result === undefined) return notUnderstood(name, NO_INFLUX);
       for (const { tags = {}, columns = [], values = [] } of result.series ?? []) take({ tags, columns, values });
       isOpen = result.partial === true || result.series?.at(-1)?.partial === true;
       return null;
     },
     /** What ends in the middle is no answer. */
-    end: (): ReadTrouble | null =>
+    end: (): ReadProblem | null =>
       isOpen ? { kind: 'down', words: 'the answer ended before it was whole', hint: '' } : null,
   };
 }
@@ -146,14 +146,14 @@ const NO_VICTORIA: Misunderstanding = {
   hint: 'influx.url: what answers there is no VictoriaMetrics, or one whose export is shut',
 };
 
-function notUnderstood(name: string, { words, hint }: Misunderstanding): ReadTrouble {
+function notUnderstood(name: string, { words, hint }: Misunderstanding): ReadProblem {
   return { kind: 'refused', words, hint: inSectionOf(name, hint) };
 }
 
 /** Words by which a database says that it is itself in the way, with a status that says nothing. */
 const ITSELF = /timeout|timed out|unavailable|shutting down|engine is closed|too many|max-concurrent|interrupted/i;
 
-function troubleOf(name: string, error: string): ReadTrouble {
+function problemOf(name: string, error: string): ReadProblem {
   const words = plainText(error, 180);
   return ITSELF.test(error)
     ? { kind: 'down', words, hint: '' }
@@ -214,10 +214,10 @@ interface Exported {
 /** A source over a VictoriaMetrics' export. */
 function createVictoriaSource({ name, workspace }: Omit<Place, 'bucket'>, read: ReadLines): PointSource {
   const own = `__name__=~"telemetry_(value|flag)",workspace_id=${JSON.stringify(workspace)}`;
-  const labelValues = async (label: string, signal: AbortSignal): Promise<ReadTrouble | string[]> => {
+  const labelValues = async (label: string, signal: AbortSignal): Promise<ReadProblem | string[]> => {
     const found: string[] = [];
     const query = new URLSearchParams({ 'match[]': `{${own}}`, start: '0' });
-    const take = (line: string): ReadTrouble | null => {
+    const take = (line: string): ReadProblem | null => {
       const data = parsed(line)?.['data'];
       if (!Array.isArray(data)) return notUnderstood(name, NO_VICTORIA);
       found.push(...data.map(String));
@@ -236,7 +236,7 @@ function createVictoriaSource({ name, workspace }: Omit<Place, 'bucket'>, read: 
         end: seconds(to - 1n),
         max_rows_per_line: `${LINE_SAMPLES}`,
       });
-      const takeLine = (line: string): ReadTrouble | null => {
+      const takeLine = (line: string): ReadProblem | null => {
         const series = parsed(line) as Partial<Exported> | null;
         if (!isSeries(series)) return notUnderstood(name, NO_VICTORIA);
         const field = FIELD_OF[series.metric['__name__'] ?? ''] ?? 'value';

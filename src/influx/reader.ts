@@ -6,7 +6,7 @@
  */
 import type { IncomingMessage, RequestOptions } from 'node:http';
 import { StringDecoder } from 'node:string_decoder';
-import type { ReadTrouble } from '../core/state/verify.ts';
+import type { ReadProblem } from '../core/state/verify.ts';
 import { plainText } from '../core/text.ts';
 import { type Conceal, concealing, failureWords, inSectionOf } from './answers.ts';
 import { baseUrl, http, https, openAgent } from './connection.ts';
@@ -19,10 +19,10 @@ const MAX_LINE_CHARS = 32 * 1024 * 1024;
 const MAX_WORDS_BYTES = 64 * 1024;
 
 /** What a line of an answer brought: `null`, or what was in the way, which ends the reading. */
-type TakeLine = (line: string) => ReadTrouble | null;
+type TakeLine = (line: string) => ReadProblem | null;
 
 /** Asks and hands on line by line. @returns what was in the way; `null` for nothing. Throws only on abort. */
-export type ReadLines = (path: string, take: TakeLine, signal: AbortSignal) => Promise<ReadTrouble | null>;
+export type ReadLines = (path: string, take: TakeLine, signal: AbortSignal) => Promise<ReadProblem | null>;
 
 /** Opens it. @param basic whether `user:password` is sent the way that web servers know. @throws UserError (exit 78) */
 export function createReader(options: InfluxSinkOptions & { readonly basic: boolean }): ReadLines {
@@ -74,16 +74,16 @@ async function answerTo(
   });
 }
 
-async function handOn(answer: IncomingMessage, take: TakeLine): Promise<ReadTrouble | null> {
+async function handOn(answer: IncomingMessage, take: TakeLine): Promise<ReadProblem | null> {
   const decoder = new StringDecoder('utf8');
   let rest = '';
   for await (const chunk of answer) {
     const lines = (rest + decoder.write(chunk as Buffer)).split('\n');
     rest = lines.pop() ?? '';
     for (const line of lines) {
-      const trouble = line === '' ? null : take(line);
+      const problem = line === '' ? null : take(line);
       // Leaving the loop ends the connection.
-      if (trouble !== null) return trouble;
+      if (problem !== null) return problem;
     }
     if (rest.length > MAX_LINE_CHARS) return TOO_LONG;
   }
@@ -91,7 +91,7 @@ async function handOn(answer: IncomingMessage, take: TakeLine): Promise<ReadTrou
   return rest.trim() === '' ? null : take(rest);
 }
 
-const TOO_LONG: ReadTrouble = {
+const TOO_LONG: ReadProblem = {
   kind: 'refused',
   words: 'the answer does not come in pieces as it was asked for, and is too long to be read as one',
   hint: 'look at what stands between Tidemark and the database: it has to pass answers on as they come',
@@ -101,7 +101,7 @@ const TOO_LONG: ReadTrouble = {
 async function refusalOf(
   answer: IncomingMessage,
   { conceal, name }: { readonly conceal: Conceal; readonly name: string },
-): Promise<ReadTrouble> {
+): Promise<ReadProblem> {
   let body = '';
   for await (const chunk of answer) {
     body += (chunk as Buffer).toString('utf8');

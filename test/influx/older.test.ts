@@ -2,7 +2,7 @@
  * A database that has telemetry of the workspace before anything was sent to it: found by one query, on real databases.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { lookingBack } from '../../src/app/old-points.ts';
+import { checkingOldPoints } from '../../src/app/old-points.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { DestinationKind } from '../../src/core/lines/dialect.ts';
 import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
@@ -78,8 +78,8 @@ async function written(
     name: 'influx',
     write: () => Promise.resolve({ kind: left.shift(), words: '', waitMs: null } as unknown as WriteAnswer),
   };
-  const parts = { places: [options], workspace: () => workspace, observe: (event: AppEvent) => told.push(event) };
-  const to = lookingBack({ sink, identity: '', batchLines: 1, kind }, parts);
+  const parts = { databases: [options], workspace: () => workspace, observe: (event: AppEvent) => told.push(event) };
+  const to = checkingOldPoints({ sink, identity: '', batchLines: 1, kind }, parts);
   const got: string[] = [];
   for (const _ of answers) got.push((await to.sink.write([], signal)).kind);
   expect(got).toEqual(answers);
@@ -116,13 +116,13 @@ describe.runIf(influxdAvailable())('before the first write', () => {
     };
     let place: InfluxSinkOptions = down;
     const parts = {
-      get places() {
+      get databases() {
         return [place];
       },
       workspace: () => "it's mine",
       observe: (event: AppEvent) => told.push(event),
     };
-    const to = lookingBack({ sink, identity: '', batchLines: 1 }, parts);
+    const to = checkingOldPoints({ sink, identity: '', batchLines: 1 }, parts);
     await to.sink.write([], signal);
     await to.sink.write([], signal);
     place = at(influxd.url, 'full');

@@ -53,11 +53,11 @@ export async function liveAsDaemon(rig: Rig, options: DaemonOptions): Promise<Da
   const schedules = { ...settings.schedules, ...options.schedules };
   const sync = rig.open({ ...options.changes, settings: { ...settings, schedules }, observe });
   const stop = new AbortController();
-  const keepHouse = (signal: AbortSignal): Promise<void> => runMaintenance(sync.housekeeping, signal);
+  const maintain = (signal: AbortSignal): Promise<void> => runMaintenance(sync.maintenance, signal);
   const parts: DaemonParts = {
     ...sync,
     key: options.key ?? NEVER,
-    beside: [...sync.deliverers.map(({ run }) => run), keepHouse, ...(options.beside?.(sync) ?? [])],
+    beside: [...sync.deliverers.map(({ run }) => run), maintain, ...(options.beside?.(sync) ?? [])],
   };
   const watch: DaemonWatch = { events, report: sync.report, ready: sync.ready };
   let error: unknown = null;

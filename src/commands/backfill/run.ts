@@ -152,7 +152,7 @@ interface BackfillParts extends BackfillWorkParts, SessionParts {
   readonly context: EstimateParts['context'];
   readonly planning: Planning;
   readonly apiState: ApiState;
-  readonly housekeeping: MaintenanceParts;
+  readonly maintenance: MaintenanceParts;
   /** Called once it is known what is to be filled. */
   readonly onBegun?: (run: BackfillRun) => void;
 }

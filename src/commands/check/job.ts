@@ -32,10 +32,10 @@ import {
 } from './findings.ts';
 import { type ApiFindings, CHECK_REQUESTS, type CheckLine, type CheckNotes, createNotes } from './report.ts';
 
-interface CheckApiParts extends Pick<Sync, 'askerOf' | 'learnt' | 'waits'> {
+interface CheckApiParts extends Pick<Sync, 'limitedApi' | 'learnt' | 'waits'> {
   readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'quota' | 'settings'> & { readonly clock: Clock };
   /** The workspace that the state belongs to, by its id in the API; `null` where it belongs to none yet. */
-  readonly pinnedWorkspace: () => string | null;
+  readonly knownWorkspace: () => string | null;
   /** How long a request may take once it may go. */
   readonly timeoutMs: number;
 }
@@ -66,7 +66,7 @@ export async function checkApi(
   onAsk: (scope: Scope) => void,
   signal: AbortSignal,
 ): Promise<ApiFindings> {
-  const { api, spent } = parts.askerOf(CHECK_REQUESTS);
+  const { api, spent } = parts.limitedApi(CHECK_REQUESTS);
   const notes = createNotes('api');
   const asker = createAsker({ ...parts, onAsk, onFault: (scope, fault) => noteFault(notes, scope, fault) });
   const account = await askAccount(parts, { api, asker, notes }, signal);
@@ -88,7 +88,7 @@ export async function checkApi(
   if (account !== null) {
     notePlan(notes, account);
     noteHistory(notes, account, parts.context);
-    noteWorkspace(notes, account, parts.pinnedWorkspace());
+    noteWorkspace(notes, account, parts.knownWorkspace());
   }
   if (asker.hasAnswered()) {
     noteClock(notes, parts.context);
@@ -109,7 +109,7 @@ function of(stream: Purpose['stream'], deviceId?: string): Purpose {
 }
 
 async function askAccount(
-  { context: { store }, pinnedWorkspace }: CheckApiParts,
+  { context: { store }, knownWorkspace }: CheckApiParts,
   { api, asker, notes }: Asking,
   signal: AbortSignal,
 ): Promise<Account | null> {
@@ -119,7 +119,7 @@ async function askAccount(
   );
   if (account === null) return null;
   notes.ok('account:read', 'granted');
-  const pinned = pinnedWorkspace();
+  const pinned = knownWorkspace();
   // Without the plan's figures the gate goes at a crawl; those of another workspace are none of this state's.
   if (store.account() === null && (pinned === null || pinned === account.workspaceId)) store.keepAccount(account, []);
   return account;

@@ -36,7 +36,7 @@ import {
 interface OnceParts extends SessionParts, WaitingParts {
   readonly context: SyncContext;
   readonly deliverers: readonly Deliverer[];
-  readonly housekeeping: MaintenanceParts;
+  readonly maintenance: MaintenanceParts;
 }
 
 /** One run, whoever asks the API for it. */

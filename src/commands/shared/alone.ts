@@ -24,7 +24,7 @@ const LINES_A_BLOCK = 1_000_000;
  * @throws what the work throws; what ended the deliveries, where the state cannot be written.
  */
 export async function besideDeliveries<T>(
-  { deliverers, housekeeping }: { readonly deliverers: readonly Deliverer[]; readonly housekeeping: MaintenanceParts },
+  { deliverers, maintenance }: { readonly deliverers: readonly Deliverer[]; readonly maintenance: MaintenanceParts },
   work: (signal: AbortSignal) => Promise<T>,
   signal: AbortSignal,
 ): Promise<T> {
@@ -33,7 +33,7 @@ export async function besideDeliveries<T>(
   // A state that cannot be written ends the deliveries: then there is nothing to wait for.
   for (const delivery of deliveries) delivery.catch(link.abort);
   try {
-    return await besideMaintenance(housekeeping, work, link.signal);
+    return await besideMaintenance(maintenance, work, link.signal);
   } catch (error) {
     if (!signal.aborted && link.signal.aborted && !(error instanceof UserError)) throw link.signal.reason;
     throw error;
@@ -45,19 +45,19 @@ export async function besideDeliveries<T>(
 }
 
 async function besideMaintenance<T>(
-  housekeeping: MaintenanceParts,
+  maintenance: MaintenanceParts,
   work: (signal: AbortSignal) => Promise<T>,
   signal: AbortSignal,
 ): Promise<T> {
   const link = linkAbort(signal);
   // Beside the work, for a state that is full: what may go makes room for what is still to come.
-  const maintenance = runMaintenance(housekeeping, link.signal);
-  const worked = await Promise.race([work(signal), maintenance.then(() => never(signal))]).finally(() => {
+  const running = runMaintenance(maintenance, link.signal);
+  const worked = await Promise.race([work(signal), running.then(() => never(signal))]).finally(() => {
     link.release();
     link.abort(new Error('the work is done'));
-    return maintenance.catch(() => {});
+    return running.catch(() => {});
   });
-  await maintainOnce(housekeeping, signal);
+  await maintainOnce(maintenance, signal);
   return worked;
 }
 

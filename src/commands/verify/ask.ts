@@ -3,7 +3,7 @@
  */
 import type { Interval } from '../../core/intervals.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { PointSource, ReadTrouble, TakePoint } from '../../core/state/verify.ts';
+import type { PointSource, ReadProblem, TakePoint } from '../../core/state/verify.ts';
 import { SECOND_MS } from '../../core/time.ts';
 
 /** How long is waited before each further try. */
@@ -19,7 +19,7 @@ export async function askPatiently<T extends object>(
   of: { readonly device: string } & Interval,
   begin: () => { readonly gathered: T; readonly take: TakePoint },
   signal: AbortSignal,
-): Promise<T | ReadTrouble> {
+): Promise<T | ReadProblem> {
   for (let nth = 0; ; nth += 1) {
     const { gathered, take } = begin();
     const trouble = await source.points(of, take, signal);

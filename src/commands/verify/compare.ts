@@ -13,7 +13,7 @@ import type { DestinationKind } from '../../core/lines/dialect.ts';
 import { identityTag } from '../../core/lines/line-protocol.ts';
 import { addPoint, emptySum, type GrowingSum, isSameSum, pointIdentity } from '../../core/lines/points.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { KeptDay, PointSource, ReadTrouble, TakePoint, VerifyState } from '../../core/state/verify.ts';
+import type { KeptDay, PointSource, ReadProblem, TakePoint, VerifyState } from '../../core/state/verify.ts';
 import { DAY_MS, DAY_NS, dayStart, type EpochNs, minNs, msToNs, SECOND_MS } from '../../core/time.ts';
 import { askPatiently } from './ask.ts';
 import { type Comparison, examineDay, type FoundDay, noDay, noFindings } from './examine.ts';
@@ -39,7 +39,7 @@ export async function compareDestination(
   signal: AbortSignal,
 ): Promise<Compared> {
   const work: Work = { comparison, tally: createTally(), later: [] };
-  let trouble: ReadTrouble | null = null;
+  let trouble: ReadProblem | null = null;
   let unknown: readonly string[] = [];
   try {
     trouble = (await allDevices(work, { range, onDevice }, signal)) ?? (await lookAgain(work, signal));
@@ -54,7 +54,7 @@ export async function compareDestination(
 }
 
 /** What a comparison ends with that was told to stop. */
-export const STOPPED: ReadTrouble = { kind: 'down', words: 'stopped before it was finished', hint: '' };
+export const STOPPED: ReadProblem = { kind: 'down', words: 'stopped before it was finished', hint: '' };
 
 interface Work {
   readonly comparison: Comparison;
@@ -67,7 +67,7 @@ async function allDevices(
   { comparison, tally, later }: Work,
   { range, onDevice }: { readonly range: VerifyRange; readonly onDevice: OnDevice },
   signal: AbortSignal,
-): Promise<ReadTrouble | null> {
+): Promise<ReadProblem | null> {
   const now = msToNs(comparison.clock.nowMs());
   for (const deviceId of range.deviceIds) {
     const covered = comparison.state.covered(deviceId);
@@ -95,7 +95,7 @@ async function compareDevice(
   comparison: Comparison,
   { deviceId, fromDay, toDay, take }: DeviceDays,
   signal: AbortSignal,
-): Promise<ReadTrouble | null> {
+): Promise<ReadProblem | null> {
   const days = comparison.state.days(deviceId, fromDay, toDay);
   for (const [from, to] of batchesOf(days, fromDay, toDay)) {
     const range = { device: identityTag(deviceId), from: dayStart(from), to: dayStart(to) };
@@ -119,7 +119,7 @@ async function compareDay(
   comparison: Comparison,
   { deviceId, kept, returned }: { deviceId: string; kept: KeptDay; returned: GrowingSum },
   signal: AbortSignal,
-): Promise<FoundDay | ReadTrouble> {
+): Promise<FoundDay | ReadProblem> {
   const { day } = kept;
   if (isSameSum(kept, returned)) return { deviceId, day, kept, findings: noFindings(), sent: 0, cleared: [] };
   const size = Math.max(kept.points, returned.points);
@@ -177,7 +177,7 @@ const LOOK_AFTER_MS: Readonly<Record<DestinationKind, readonly number[]>> = {
   victoriametrics: [1.5 * SECOND_MS, 4 * SECOND_MS, 10 * SECOND_MS],
 };
 
-async function lookAgain(work: Work, signal: AbortSignal): Promise<ReadTrouble | null> {
+async function lookAgain(work: Work, signal: AbortSignal): Promise<ReadProblem | null> {
   const { comparison, tally } = work;
   const looks = LOOK_AFTER_MS[comparison.source.kind];
   for (const [nth, afterMs] of looks.entries()) {

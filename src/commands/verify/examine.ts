@@ -27,7 +27,7 @@ import type {
   KeptDay,
   KeptRange,
   PointSource,
-  ReadTrouble,
+  ReadProblem,
   TakePoint,
   VerifiedDestination,
   VerifyState,
@@ -81,7 +81,7 @@ export interface Comparison {
   readonly destination: VerifiedDestination;
   readonly clock: Clock;
   /** Sends lines of the log again. `null`: nothing is repaired. @returns what was in the way; `null` for nothing. */
-  readonly resend: ((lines: readonly string[], signal: AbortSignal) => Promise<ReadTrouble | null>) | null;
+  readonly resend: ((lines: readonly string[], signal: AbortSignal) => Promise<ReadProblem | null>) | null;
 }
 
 /** A day of a device as it was found. */
@@ -110,7 +110,7 @@ interface DayOf {
 }
 
 /** Examines a day stretch by stretch, and mends it on the way. @returns what was found, or what was in the way. */
-export async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Promise<FoundDay | ReadTrouble> {
+export async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Promise<FoundDay | ReadProblem> {
   const { state, destination, source } = parts;
   let sent = 0;
   for (let attempt = 1; ; attempt += 1) {
@@ -135,7 +135,7 @@ export async function examineDay(parts: Comparison, of: DayOf, signal: AbortSign
   }
 }
 
-async function examineSpans(parts: Comparison, work: DayWork, signal: AbortSignal): Promise<ReadTrouble | null> {
+async function examineSpans(parts: Comparison, work: DayWork, signal: AbortSignal): Promise<ReadProblem | null> {
   const resend = work.of.isLast ? null : parts.resend;
   const { examination } = work;
   for (const span of stretchesOf(work.of)) {
@@ -176,7 +176,7 @@ async function examineSpan(
   { state, source, destination, clock }: Comparison,
   { of: { deviceId }, span, examination, covered, cleared, excuses }: DayWork & { readonly span: Interval },
   signal: AbortSignal,
-): Promise<ReadTrouble | null> {
+): Promise<ReadProblem | null> {
   const isMoved = source.kind === 'victoriametrics';
   // In this order: what is settled now has to be in the answer; what is in the answer has been archived by then.
   const positions = state.positions(destination.id);

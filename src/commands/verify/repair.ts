@@ -11,10 +11,10 @@ import type { ProcessPorts } from '../../app/terminal.ts';
 import { intersect, normalize, subtract, wholeDay } from '../../core/intervals.ts';
 import { type DestinationKind, translate } from '../../core/lines/dialect.ts';
 import type { Sink } from '../../core/ports.ts';
-import type { ArchiveWalker, WalkPlace } from '../../core/state/archive.ts';
+import type { ArchiveWalker, ScanPosition } from '../../core/state/archive.ts';
 import { type PointsText, type RepairArgs, rangeText } from '../../core/state/job-args.ts';
 import type { MissingPoints } from '../../core/state/log.ts';
-import type { KeptDay, ReadTrouble, VerifyState } from '../../core/state/verify.ts';
+import type { KeptDay, ReadProblem, VerifyState } from '../../core/state/verify.ts';
 import { DAY_MS, DAY_NS, dayStart, type EpochMs, msToNs } from '../../core/time.ts';
 import { resolveBatch } from '../../delivery/resolve.ts';
 import { windowSpanNs } from '../../ingest/page-request.ts';
@@ -224,7 +224,7 @@ interface FoundParts {
 
 export interface Resender {
   /** Sends lines of the log. @returns what was in the way; `null` for nothing. */
-  send(lines: readonly string[], signal: AbortSignal): Promise<ReadTrouble | null>;
+  send(lines: readonly string[], signal: AbortSignal): Promise<ReadProblem | null>;
   /** What the destination has refused so far, and its last words. */
   refused(): { readonly lines: number; readonly words: string | null };
 }
@@ -264,7 +264,7 @@ interface SentOthers {
   /** The stretches of which nothing was refused: of the others nothing is claimed. */
   readonly found: readonly PointsText[];
   /** What was in the way; `null` for nothing. */
-  readonly trouble: ReadTrouble | null;
+  readonly trouble: ReadProblem | null;
 }
 
 /** Of what was found, what is no reading (hours that are covered, facts of the device) is sent again: nothing compares it. */
@@ -306,9 +306,9 @@ async function resendRange(
   { walker, resender }: { readonly walker: ArchiveWalker; readonly resender: Resender },
   [deviceId, from, to]: PointsText,
   signal: AbortSignal,
-): Promise<ReadTrouble | null> {
+): Promise<ReadProblem | null> {
   const span = { from: BigInt(from), to: BigInt(to), devices: [deviceId], kinds: 'all' } as const;
-  let place: WalkPlace | null = { deviceId, from: span.from };
+  let place: ScanPosition | null = { deviceId, from: span.from };
   while (place !== null) {
     signal.throwIfAborted();
     const piece = walker.read(span, place, STEP_BYTES);

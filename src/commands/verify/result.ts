@@ -7,7 +7,7 @@ import type { ExitCode } from '../../core/faults.ts';
 import type { Interval } from '../../core/intervals.ts';
 import type { DestinationKind } from '../../core/lines/dialect.ts';
 import type { ArchiveTotals } from '../../core/state/log.ts';
-import type { ReadTrouble } from '../../core/state/verify.ts';
+import type { ReadProblem } from '../../core/state/verify.ts';
 import { counted, grouped, plainText } from '../../core/text.ts';
 import { dayStart, formatExact } from '../../core/time.ts';
 import { wrap } from '../shared/layout.ts';
@@ -117,7 +117,7 @@ export interface Tally {
 export interface Compared {
   readonly tally: Tally;
   /** Why it could not be finished; `null` where it was. */
-  readonly trouble: ReadTrouble | null;
+  readonly trouble: ReadProblem | null;
   /** Devices that the database has and the state does not know. */
   readonly unknown: readonly string[];
 }

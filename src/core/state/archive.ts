@@ -41,7 +41,7 @@ export interface Standing {
   readonly stoodMs: number;
   readonly seenMs: EpochMs;
   /** Skipped: the last block of what goes to its missing points, up to which everything may be dropped; else `null`. */
-  readonly asideTo: number | null;
+  readonly skippedTo: number | null;
   /** Why nothing moves, as its delivery says; none while it does, or where nobody said. */
   readonly held?: string | null;
 }
@@ -63,12 +63,12 @@ export interface ArchiveMaintenance {
   standing(destinationId: number): Standing | null;
   keepStanding(destinationId: number, standing: Standing): void;
   /** Where a destination stands, as text that changes with every line that it acknowledges. */
-  placeOf(destinationId: number): string;
+  positionText(destinationId: number): string;
   /** The place of the newest block. */
   endOfLog(): number;
   /**
    * Moves some of what a skipped destination has not acknowledged into its missing points. @returns whether it has
-   * passed `asideTo`.
+   * passed `skippedTo`.
    */
   skipBacklog(destinationId: number): boolean;
 }
@@ -84,7 +84,7 @@ export interface WalkSpan {
 }
 
 /** Where a step begins. `deviceId` is `null` for the lines of no device's own blocks. */
-export interface WalkPlace {
+export interface ScanPosition {
   readonly deviceId: string | null;
   readonly from: EpochNs;
 }
@@ -96,7 +96,7 @@ export interface WalkPiece {
   readonly to: EpochNs;
   readonly lines: readonly string[];
   /** Where the next step begins; `null` at the end. */
-  readonly next: WalkPlace | null;
+  readonly next: ScanPosition | null;
 }
 
 /**
@@ -109,9 +109,9 @@ export interface WalkPiece {
  */
 export interface ArchiveWalker {
   /** The first place; `null` where nothing is to be read. */
-  begin(span: WalkSpan): WalkPlace | null;
+  begin(span: WalkSpan): ScanPosition | null;
   /** @param bytes about how much of lines a step brings at most, unless those of one instant are more. */
-  read(span: WalkSpan, place: WalkPlace, bytes: number): WalkPiece;
+  read(span: WalkSpan, place: ScanPosition, bytes: number): WalkPiece;
 }
 
 /** The latest time there is (SQLite's and the databases' 64 bits), for a range without an end. */

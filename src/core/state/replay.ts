@@ -6,7 +6,7 @@
 import { type ExitCode, isExitCode } from '../faults.ts';
 import { isRecord } from '../json.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
-import type { ArchiveWalker, WalkPlace } from './archive.ts';
+import type { ArchiveWalker, ScanPosition } from './archive.ts';
 import type { ReplayArgs } from './job-args.ts';
 import type { DeliveryOutcome } from './log.ts';
 
@@ -30,7 +30,7 @@ export const NO_COUNTS: ReplayCounts = { lines: 0, accepted: 0, refused: 0, know
 /** A replay to one destination that is under way, or was broken off. */
 export interface ReplayState {
   readonly args: ReplayArgs;
-  readonly place: WalkPlace;
+  readonly place: ScanPosition;
   readonly counts: ReplayCounts;
   /** Behind the newest of its lines that were older than the destination keeps; `null` while there was none. */
   readonly tooOldTo: EpochNs | null;

@@ -9,7 +9,7 @@ import type { EpochMs } from '../time.ts';
 import type { LogLane, LogPosition, MissingPoints } from './log.ts';
 
 /** Why a destination could not be read. */
-export interface ReadTrouble {
+export interface ReadProblem {
   /** `down`: it may answer later; `refused`: a person has to mend something. */
   readonly kind: 'down' | 'refused';
   readonly words: string;
@@ -29,11 +29,11 @@ export interface PointSource {
   readonly name: string;
   readonly kind: DestinationKind;
   /** All points of a device (its tag value) in a range, in any order. @returns what was in the way; `null` for nothing. */
-  points(of: { readonly device: string } & Interval, take: TakePoint, signal: AbortSignal): Promise<ReadTrouble | null>;
+  points(of: { readonly device: string } & Interval, take: TakePoint, signal: AbortSignal): Promise<ReadProblem | null>;
   /** The tag values of all devices that it has telemetry of. */
-  devices(signal: AbortSignal): Promise<readonly string[] | ReadTrouble>;
+  devices(signal: AbortSignal): Promise<readonly string[] | ReadProblem>;
   /** Whether it has any telemetry of the workspace: asked of its index alone. */
-  hasAny(signal: AbortSignal): Promise<boolean | ReadTrouble>;
+  hasAny(signal: AbortSignal): Promise<boolean | ReadProblem>;
 }
 
 /** What the state keeps of a day of a device. */

@@ -29,7 +29,7 @@ export function createMaintenance(
     clear: write(createClearer(db, missing)),
     standing: skipped.standing,
     keepStanding: write(skipped.keepStanding),
-    placeOf: skipped.placeOf,
+    positionText: skipped.positionText,
     endOfLog: () => Number(end.get() ?? 0n),
     skipBacklog: write(skipped.skipBacklog),
   };
@@ -58,7 +58,7 @@ function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-type Skipped = Pick<ArchiveMaintenance, 'standing' | 'keepStanding' | 'placeOf' | 'skipBacklog'>;
+type Skipped = Pick<ArchiveMaintenance, 'standing' | 'keepStanding' | 'positionText' | 'skipBacklog'>;
 
 interface StandingRow {
   readonly place: string;
@@ -92,33 +92,39 @@ function createSkipped(db: Database.Database, missing: MissingTable): Skipped {
        WHERE destination_id = ? ORDER BY lane`,
     )
     .pluck();
-  const placeOf = (id: number): string => place.get(id) ?? '';
+  const positionText = (id: number): string => place.get(id) ?? '';
   const skipLane = createSkip(db, missing);
   return {
     standing: (id) => {
       const row = read.get(id);
       if (row === undefined) return null;
-      const asideTo = row.aside_to === null ? null : Number(row.aside_to);
-      return { place: row.place, stoodMs: Number(row.stood_ms), seenMs: Number(row.seen_ms), asideTo, held: row.held };
+      const skippedTo = row.aside_to === null ? null : Number(row.aside_to);
+      return {
+        place: row.place,
+        stoodMs: Number(row.stood_ms),
+        seenMs: Number(row.seen_ms),
+        skippedTo,
+        held: row.held,
+      };
     },
     keepStanding: (id, standing) => {
-      const { stoodMs, seenMs, asideTo, held } = standing;
-      write.run(standing.place, Math.floor(stoodMs), Math.floor(seenMs), asideTo, held ?? null, id);
+      const { stoodMs, seenMs, skippedTo, held } = standing;
+      write.run(standing.place, Math.floor(stoodMs), Math.floor(seenMs), skippedTo, held ?? null, id);
     },
-    placeOf,
+    positionText,
     skipBacklog: (id) => {
       const row = read.get(id);
       // Whoever has acknowledged something meanwhile has come back: the rest is delivered.
-      if (row === undefined || row.aside_to === null || row.place !== placeOf(id)) return true;
-      const asideTo = Number(row.aside_to);
-      const isPast = LOG_LANES.map((lane) => skipLane(id, lane, asideTo)).every(Boolean);
-      move.run(placeOf(id), id);
+      if (row === undefined || row.aside_to === null || row.place !== positionText(id)) return true;
+      const skippedTo = Number(row.aside_to);
+      const isPast = LOG_LANES.map((lane) => skipLane(id, lane, skippedTo)).every(Boolean);
+      move.run(positionText(id), id);
       return isPast;
     },
   };
 }
 
-/** Moves a destination over some blocks of a lane, into its missing points. @returns whether no more are left up to `asideTo`. */
+/** Moves a destination over some blocks of a lane, into its missing points. @returns whether no more are left up to `skippedTo`. */
 function createSkip(db: Database.Database, missing: MissingTable) {
   const position = preparePosition(db);
   const next = db.prepare<[string, number, number], SkippedRow>(
@@ -128,11 +134,11 @@ function createSkip(db: Database.Database, missing: MissingTable) {
   const place = db.prepare('INSERT OR REPLACE INTO position (destination_id, lane, block, line) VALUES (?, ?, ?, 0)');
   const ranges = createLineRanges(db);
   const lose = createLosses(db, missing);
-  return (id: number, lane: LogLane, asideTo: number): boolean => {
+  return (id: number, lane: LogLane, skippedTo: number): boolean => {
     const { block, line } = position(id, lane);
     let [taken, bytes, end] = [0, 0, null as bigint | null];
     let isPast = true;
-    for (const row of next.all(lane, block, asideTo)) {
+    for (const row of next.all(lane, block, skippedTo)) {
       bytes += Number(row.bytes);
       if (taken > 0 && (bytes > STEP_BYTES || taken >= STEP_BLOCKS)) {
         isPast = false;

@@ -9,7 +9,7 @@
 import type Database from 'better-sqlite3';
 import { encodeTagValue, identityTag } from '../../core/lines/line-protocol.ts';
 import { seriesOf } from '../../core/lines/line-reader.ts';
-import type { ArchiveWalker, WalkPiece, WalkPlace, WalkSpan } from '../../core/state/archive.ts';
+import type { ArchiveWalker, ScanPosition, WalkPiece, WalkSpan } from '../../core/state/archive.ts';
 import { type EpochNs, minNs } from '../../core/time.ts';
 import { explainedCalls } from '../explain.ts';
 import { hasShape, openReading } from '../open/read-only.ts';
@@ -38,12 +38,12 @@ export function createArchiveWalker(db: Database.Database): ArchiveWalker {
     const packed = data.get(seq);
     return packed === undefined ? [] : unpack(packed);
   };
-  const after = (span: WalkSpan, deviceId: string | null): WalkPlace | null => {
+  const after = (span: WalkSpan, deviceId: string | null): ScanPosition | null => {
     const next = nextDevice(span, deviceId);
     return next === null ? null : { deviceId: next, from: span.from };
   };
 
-  const step = (span: WalkSpan, place: WalkPlace, bytes: number): WalkPiece => {
+  const step = (span: WalkSpan, place: ScanPosition, bytes: number): WalkPiece => {
     const { deviceId, from } = place;
     // More than a step can bring need not be looked for.
     const candidates = candidatesOf(span, place, 4 * bytes);
@@ -115,7 +115,7 @@ function prepareCandidates(db: Database.Database) {
     };
   };
   const of = { telemetry: statements(['telemetry']), all: statements(['telemetry', 'side']) };
-  return (span: WalkSpan, { deviceId, from }: WalkPlace, bytes: number): Candidates => {
+  return (span: WalkSpan, { deviceId, from }: ScanPosition, bytes: number): Candidates => {
     const { across, later } = of[span.kinds];
     const bounds = { deviceId, from, to: span.to };
     const blocks = new Map<bigint, Candidate>();

@@ -87,7 +87,7 @@ describe('the standing of a destination', () => {
     place: 'p',
     stoodMs: 0,
     seenMs: 0,
-    asideTo: null,
+    skippedTo: null,
     ...changes,
   });
 
@@ -101,13 +101,13 @@ describe('the standing of a destination', () => {
   });
 
   test('ends being aside with the first line that it settles', () => {
-    const aside = standing({ asideTo: 7 });
-    expect(standingAt(aside, { place: 'p', pendingLines: 0, nowMs: 1 }).asideTo).toBe(7);
-    expect(standingAt(aside, { place: 'q', pendingLines: 1, nowMs: 1 }).asideTo).toBeNull();
+    const aside = standing({ skippedTo: 7 });
+    expect(standingAt(aside, { place: 'p', pendingLines: 0, nowMs: 1 }).skippedTo).toBe(7);
+    expect(standingAt(aside, { place: 'q', pendingLines: 1, nowMs: 1 }).skippedTo).toBeNull();
   });
 
   test('sets aside who stands for longer than archive.keep, if another one moves that is not aside itself', () => {
-    const [stands, moves, aside] = [standing({ stoodMs: KEEP + 1 }), standing({}), standing({ asideTo: 3 })];
+    const [stands, moves, aside] = [standing({ stoodMs: KEEP + 1 }), standing({}), standing({ skippedTo: 3 })];
     const due = (...all: Standing[]): number[] => dueToSkip(new Map(all.entries()), KEEP);
     expect(due(stands, moves)).toEqual([0]);
     expect(due(standing({ stoodMs: KEEP }), moves)).toEqual([]);

@@ -43,12 +43,12 @@ function live(place: Scratch, [whole, half]: readonly [number, number]): void {
     const configured = [whole, half];
     for (const group of maintenance.compactionGroups(3 * DAY_MS))
       while (maintenance.compact(group, { configured, active: configured }, 3 * DAY_MS));
-    if (maintenance.standing(half)?.asideTo == null) {
+    if (maintenance.standing(half)?.skippedTo == null) {
       maintenance.keepStanding(half, {
-        place: maintenance.placeOf(half),
+        place: maintenance.positionText(half),
         stoodMs: 1,
         seenMs: 1,
-        asideTo: maintenance.endOfLog(),
+        skippedTo: maintenance.endOfLog(),
       });
     }
     while (!maintenance.skipBacklog(half));

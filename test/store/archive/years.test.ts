@@ -263,11 +263,17 @@ function live(ops: readonly Op[], { state, time }: ReturnType<typeof world>): { 
   };
   const deliverTo = (target: Known, lines: number): void => {
     for (const line of deliver(state, target.id, lines)) target.received.add(line);
-    if (state.maintenance.placeOf(target.id) !== state.maintenance.standing(target.id)?.place) target.isAside = false;
+    if (state.maintenance.positionText(target.id) !== state.maintenance.standing(target.id)?.place)
+      target.isAside = false;
   };
   const setAside = (target: Known): void => {
-    const place = state.maintenance.placeOf(target.id);
-    state.maintenance.keepStanding(target.id, { place, stoodMs: 1, seenMs: 1, asideTo: state.maintenance.endOfLog() });
+    const place = state.maintenance.positionText(target.id);
+    state.maintenance.keepStanding(target.id, {
+      place,
+      stoodMs: 1,
+      seenMs: 1,
+      skippedTo: state.maintenance.endOfLog(),
+    });
     Object.assign(target, { isAside: true, isFaithful: false });
   };
   const general: Readonly<Record<'seal' | 'clear-all' | 'clear-old' | 'new' | 'next-day', () => void>> = {
