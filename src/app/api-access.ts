@@ -69,7 +69,7 @@ export function connectApi({ transport, access, store, onDone, onRetry, ...limit
   const learning = createLearning({
     transport,
     kept: store.fact(LEARNT),
-    keep: (text) => store.keepFact(LEARNT, text),
+    keep: (text) => store.saveFact(LEARNT, text),
   });
   const { serverClock, clock, random, observe } = limits;
   const connection = {

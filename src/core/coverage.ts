@@ -39,10 +39,10 @@ export function holesIn(wanted: Interval, covered: readonly CoveredRange[]): Int
 }
 
 /** Adds a proven stretch; spans that meet or overlap become one. The result is ascending and disjoint. */
-export function addRange(covered: readonly CoveredRange[], proven: CoveredRange): readonly CoveredRange[] {
-  if (proven.from >= proven.to) return covered;
-  const apart = covered.filter((span) => span.to < proven.from || span.from > proven.to);
-  const merged = covered.filter((span) => !apart.includes(span)).reduce(mergeRanges, proven);
+export function addRange(covered: readonly CoveredRange[], added: CoveredRange): readonly CoveredRange[] {
+  if (added.from >= added.to) return covered;
+  const apart = covered.filter((span) => span.to < added.from || span.from > added.to);
+  const merged = covered.filter((span) => !apart.includes(span)).reduce(mergeRanges, added);
   return [...apart, merged].sort((a, b) => (a.from < b.from ? -1 : 1));
 }
 

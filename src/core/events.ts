@@ -47,7 +47,7 @@ type SyncEvent =
       readonly readings: number;
       readonly newPoints: number;
       /** Whether more is held in full than before. */
-      readonly proven: boolean;
+      readonly coversNew: boolean;
     }
   | { readonly type: 'page-distrusted'; readonly deviceId: string; readonly reason: string; readonly attempt: number }
   | { readonly type: 'restatement'; readonly deviceId: string; readonly at: string }

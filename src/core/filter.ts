@@ -25,7 +25,7 @@ export interface DeviceFilter {
   /** Whether a device is left out, as it is listed now. */
   excludes(record: DeviceRecord): boolean;
   /** Whether the values of a sensor are written. */
-  keepsSensor(name: string): boolean;
+  includesSensor(name: string): boolean;
   /** Whether the values of a sensor that is written now were left out at some time before. */
   wasLeftOut(name: string): boolean;
   /** Whether positions are kept. */
@@ -49,7 +49,7 @@ export function createFilter(spec: FilterSpec): DeviceFilter {
     keepsLocation: spec.keepsLocation,
     excludes: (record) =>
       matchesDevice(excluded, record) || (spec.include.length > 0 && !matchesDevice(included, record)),
-    keepsSensor: remembering((name) => !sensorExcluded(name)),
+    includesSensor: remembering((name) => !sensorExcluded(name)),
   };
 }
 
@@ -118,7 +118,10 @@ function fits(glob: readonly string[], text: readonly string[]): boolean {
 }
 
 /** A device as it may be kept: without its position where positions are not kept. */
-export function keptRecord({ keepsLocation }: Pick<DeviceFilter, 'keepsLocation'>, record: DeviceRecord): DeviceRecord {
+export function filterRecord(
+  { keepsLocation }: Pick<DeviceFilter, 'keepsLocation'>,
+  record: DeviceRecord,
+): DeviceRecord {
   return keepsLocation ? record : { ...record, latitude: null, longitude: null, locationUpdatedAt: null };
 }
 
@@ -129,9 +132,9 @@ const MAX_DEPTH = 8;
  * A reading without the values that are left out. They become `null`, which is what a sensor without a value has, so
  * that the items of lists keep their numbers.
  */
-export function keptReading({ keepsSensor }: Pick<DeviceFilter, 'keepsSensor'>, reading: Reading): Reading {
+export function filterReading({ includesSensor }: Pick<DeviceFilter, 'includesSensor'>, reading: Reading): Reading {
   const prune = (sensor: string, value: JsonValue, depth: number): JsonValue => {
-    if (typeof value !== 'object' || value === null || depth >= MAX_DEPTH) return keepsSensor(sensor) ? value : null;
+    if (typeof value !== 'object' || value === null || depth >= MAX_DEPTH) return includesSensor(sensor) ? value : null;
     const inner = Object.entries(value).map(
       ([key, item]) => [key, prune(`${sensor}.${key}`, item, depth + 1)] as const,
     );
@@ -140,7 +143,7 @@ export function keptReading({ keepsSensor }: Pick<DeviceFilter, 'keepsSensor'>, 
   return { ...reading, values: reading.values.map(([sensor, value]) => [sensor, prune(sensor, value, 0)] as const) };
 }
 
-/** The dotted names of all sensors of a reading, as `keptReading` looks them up. */
+/** The dotted names of all sensors of a reading, as `filterReading` looks them up. */
 export function sensorNames(reading: Reading): readonly string[] {
   const names: string[] = [];
   const collect = (sensor: string, value: JsonValue, depth: number): void => {

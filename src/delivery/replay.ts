@@ -7,7 +7,7 @@
  * more lines a second are sent than allowed.
  */
 import { STALLED_AFTER_MS } from '../core/retry.ts';
-import { END_OF_TIME, type ScanPosition, type WalkPiece, type WalkSpan } from '../core/state/archive.ts';
+import { END_OF_TIME, type ReadPiece, type ReadRange, type ScanPosition } from '../core/state/archive.ts';
 import type { ReplayArgs } from '../core/state/job-args.ts';
 import { isSameReplay, NO_COUNTS, type ReplayReport, type ReplayState } from '../core/state/replay.ts';
 import type { Store } from '../core/state/state.ts';
@@ -52,7 +52,7 @@ export function openReplay(target: Target, args: ReplayArgs, parts: ReplayParts)
   const nowMs = clock.nowMs();
   const resumed = before !== null && isSameReplay(before, args, nowMs) ? before : null;
   const asked = resumed?.args ?? args;
-  const span: WalkSpan = { from: BigInt(asked.from), to: BigInt(asked.to), devices: asked.devices, kinds: 'all' };
+  const span: ReadRange = { from: BigInt(asked.from), to: BigInt(asked.to), devices: asked.devices, kinds: 'all' };
   const job: Job = {
     target,
     span,
@@ -108,7 +108,7 @@ function passed({ devices }: Store, { place, args }: ReplayState): number {
 /** A replay under way. */
 interface Job {
   readonly target: Target;
-  readonly span: WalkSpan;
+  readonly span: ReadRange;
   readonly sender: Sender;
   state: ReplayState;
   devicesDone: number;
@@ -136,7 +136,7 @@ async function sendAll(job: Job, parts: ReplayParts, signal: AbortSignal): Promi
 
 /** What is sent at once: pieces of one part after the other, until they make a batch. */
 interface Load {
-  readonly pieces: readonly WalkPiece[];
+  readonly pieces: readonly ReadPiece[];
   readonly lines: readonly string[];
   readonly next: ScanPosition | null;
 }
@@ -147,13 +147,17 @@ async function gather(
   { parts, signal }: { parts: ReplayParts; signal: AbortSignal },
 ): Promise<Load> {
   const { store, clock, stepBytes } = parts;
-  const pieces: WalkPiece[] = [];
+  const pieces: ReadPiece[] = [];
   const lines: string[] = [];
   let length = 0;
   let turnMs = clock.monoMs();
   let next: ScanPosition | null = from;
   while (next !== null && lines.length < parts.batchLines && length < BATCH_LENGTH) {
-    const piece: WalkPiece = store.replays.walker.read(job.span, next, Math.min(stepBytes, BATCH_LENGTH - length));
+    const piece: ReadPiece = store.replays.archiveReader.read(
+      job.span,
+      next,
+      Math.min(stepBytes, BATCH_LENGTH - length),
+    );
     if (piece.deviceId !== null && piece.next?.deviceId !== piece.deviceId) job.devicesDone += 1;
     if (piece.lines.length > 0) pieces.push(piece);
     for (const line of piece.lines) {
@@ -214,7 +218,7 @@ function latest(times: readonly (EpochNs | null)[]): EpochNs | null {
 }
 
 /** The stretches of a load of which every line was accepted. */
-function sentWhole({ pieces }: Load, { notAccepted }: LoadSent, { devices }: WalkSpan) {
+function sentWhole({ pieces }: Load, { notAccepted }: LoadSent, { devices }: ReadRange) {
   let from = 0;
   return pieces.flatMap((piece) => {
     const to = from + piece.lines.length;

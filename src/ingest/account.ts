@@ -30,8 +30,8 @@ export async function syncAccount(context: SyncContext, signal: AbortSignal): Pr
     const tag = settings.workspaceTag ?? store.workspaceTag() ?? account.workspaceId;
     store.pinWorkspace({ apiId: account.workspaceId, tag });
     context.workspaceKnown();
-    tellPlanChange(context, store.account()?.plan ?? null, account.plan);
-    store.keepAccount(account, []);
+    reportPlanChange(context, store.account()?.plan ?? null, account.plan);
+    store.saveAccount(account, []);
     // After the plan is kept, so that what is left is told by it.
     store.append(workspacePoint(context, account, { workspaceTag: tag, atMs: answeredAtMs }), 'live');
     context.archived();
@@ -53,7 +53,7 @@ function workspacePoint(
 ): string[] {
   const lastMs = Number(store.fact(LAST_POINT) ?? Number.NEGATIVE_INFINITY);
   if (about.atMs <= lastMs) return [];
-  store.keepFact(LAST_POINT, String(about.atMs));
+  store.saveFact(LAST_POINT, String(about.atMs));
   return [workspaceLine(account, quota(), about)];
 }
 
@@ -62,7 +62,7 @@ export function accountReadAt(store: Pick<SyncContext['store'], 'fact'>): string
   return store.fact(LAST_POINT);
 }
 
-function tellPlanChange({ observe }: SyncContext, before: Plan | null, after: Plan): void {
+function reportPlanChange({ observe }: SyncContext, before: Plan | null, after: Plan): void {
   if (before === null) return;
   const [was, is] = [describePlan(before), describePlan(after)];
   if (was !== is) observe({ type: 'plan-changed', before: was, after: is });

@@ -51,8 +51,8 @@ async function syncAlone(context: SyncContext, signal: AbortSignal): Promise<boo
   try {
     const openBefore = context.store.alerts.open();
     const included = includedAgain(context);
-    const reach = included.length > 0 ? { to: null, isWhole: true } : reachFor(context, openBefore);
-    const seen = await list(context, reach, signal);
+    const depth = included.length > 0 ? { to: null, isWhole: true } : depthFor(context, openBefore);
+    const seen = await list(context, depth, signal);
     readAnew(context, included);
     await followById(
       context,
@@ -69,7 +69,7 @@ async function syncAlone(context: SyncContext, signal: AbortSignal): Promise<boo
 }
 
 /** How far a listing has to go. */
-interface Reach {
+interface ListDepth {
   /** Down to alerts opened at this time; `null`: no further than new ones are found. */
   readonly to: EpochNs | null;
   /** To its very end, whatever is known. */
@@ -77,7 +77,7 @@ interface Reach {
 }
 
 /** Lists down to the oldest open alert where that takes fewer requests than asking for each by its id. */
-function reachFor({ store }: SyncContext, open: readonly KnownAlert[]): Reach {
+function depthFor({ store }: SyncContext, open: readonly KnownAlert[]): ListDepth {
   const oldest = open.at(-1);
   if (oldest === undefined) return { to: null, isWhole: false };
   const pageSize = store.account()?.plan.maxDevicesPerPage ?? 200;
@@ -86,17 +86,17 @@ function reachFor({ store }: SyncContext, open: readonly KnownAlert[]): Reach {
 }
 
 /** Lists from the top. @returns the ids that were seen. */
-async function list(context: SyncContext, reach: Reach, signal: AbortSignal): Promise<ReadonlySet<number>> {
+async function list(context: SyncContext, depth: ListDepth, signal: AbortSignal): Promise<ReadonlySet<number>> {
   for (let start = 1; ; start += 1) {
     try {
-      return await listOnce(context, reach, signal);
+      return await listOnce(context, depth, signal);
     } catch (error) {
       if (!(error instanceof ApiFault) || error.kind !== 'bad-cursor' || start >= MAX_STARTS) throw error;
     }
   }
 }
 
-async function listOnce(context: SyncContext, reach: Reach, signal: AbortSignal): Promise<ReadonlySet<number>> {
+async function listOnce(context: SyncContext, depth: ListDepth, signal: AbortSignal): Promise<ReadonlySet<number>> {
   const { api, store } = context;
   const seen = new Set<number>();
   let cursor: Cursor | null = null;
@@ -106,8 +106,8 @@ async function listOnce(context: SyncContext, reach: Reach, signal: AbortSignal)
     const isKnownGround = alerts.some(({ alertId }) => store.alerts.find(alertId)?.isListed === true);
     takeIn(context, reply);
     for (const { alertId } of alerts) seen.add(alertId);
-    const isFarEnough = reach.to === null || alerts.some(({ openedAt }) => openedAt <= (reach.to ?? openedAt));
-    if (nextCursor === null || (!reach.isWhole && isKnownGround && isFarEnough)) {
+    const isFarEnough = depth.to === null || alerts.some(({ openedAt }) => openedAt <= (depth.to ?? openedAt));
+    if (nextCursor === null || (!depth.isWhole && isKnownGround && isFarEnough)) {
       store.alerts.markListed([...seen]);
       return seen;
     }
@@ -134,7 +134,7 @@ function keep(context: SyncContext, alerts: readonly AlertRecord[], atNs: EpochN
   // A page that shifted while it was read may have an alert twice.
   const once = new Map(alerts.map((alert) => [alert.alertId, alert]));
   const isExcluded = exclusionNow(context);
-  noteLeftOut(
+  recordLeftOut(
     context,
     [...once.values()].flatMap(({ deviceId }) => (deviceId !== null && isExcluded(deviceId) ? [deviceId] : [])),
   );
@@ -170,13 +170,13 @@ function countDiffers({ store, serverClock }: SyncContext): boolean {
   const counted = store.account()?.openAlerts ?? null;
   const reading = accountReadAt(store);
   if (counted === null || reading === null || reading === store.fact(COUNTED_BY)) return false;
-  store.keepFact(COUNTED_BY, reading);
+  store.saveFact(COUNTED_BY, reading);
   const known = store.alerts.open().length;
   if (counted === known) return false;
   const [about, at] = (store.fact(LISTED_FOR) ?? '').split(' at ');
   const difference = `${counted} of ${known}`;
   if (about === difference && serverClock.nowMs() - Number(at) < LIST_AGAIN_MS) return false;
-  store.keepFact(LISTED_FOR, `${difference} at ${serverClock.nowMs()}`);
+  store.saveFact(LISTED_FOR, `${difference} at ${serverClock.nowMs()}`);
   return true;
 }
 
@@ -186,10 +186,10 @@ type FilterParts = Pick<SyncContext, 'store' | 'settings'>;
 const LEFT_OUT = 'alerts_left_out';
 
 /** Notes devices of which an alert is about to be left out. Said before the alert is kept: one too many does no harm. */
-function noteLeftOut(parts: FilterParts, deviceIds: readonly string[]): void {
+function recordLeftOut(parts: FilterParts, deviceIds: readonly string[]): void {
   const before = leftOut(parts);
   if (deviceIds.every((deviceId) => before.has(deviceId))) return;
-  keepLeftOut(parts, new Set([...before, ...deviceIds]));
+  saveLeftOut(parts, new Set([...before, ...deviceIds]));
 }
 
 /** Those that are not excluded any more. */
@@ -205,7 +205,7 @@ function readAnew(parts: FilterParts, deviceIds: readonly string[]): void {
   if (deviceIds.length === 0) return;
   const left = leftOut(parts);
   for (const deviceId of deviceIds) left.delete(deviceId);
-  keepLeftOut(parts, left);
+  saveLeftOut(parts, left);
 }
 
 function leftOut({ store }: FilterParts): Set<string> {
@@ -213,8 +213,8 @@ function leftOut({ store }: FilterParts): Set<string> {
   return new Set(ids);
 }
 
-function keepLeftOut({ store }: FilterParts, deviceIds: ReadonlySet<string>): void {
-  store.keepFact(LEFT_OUT, JSON.stringify([...deviceIds]));
+function saveLeftOut({ store }: FilterParts, deviceIds: ReadonlySet<string>): void {
+  store.saveFact(LEFT_OUT, JSON.stringify([...deviceIds]));
 }
 
 /** The state digest of an alert of which no point was made. */

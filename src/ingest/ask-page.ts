@@ -70,12 +70,12 @@ function refusedBeyond(fact: string | null): WindowKnowledge['refusedBeyond'] {
 function keepLesson(learnt: LearntWindows, lesson: Partial<WindowKnowledge>): void {
   const { store } = learnt;
   if (lesson.bothBounds === true) {
-    if (!learnt.bothBounds) store.keepFact(BOTH_BOUNDS, 'yes');
+    if (!learnt.bothBounds) store.saveFact(BOTH_BOUNDS, 'yes');
     learnt.bothBounds = true;
   }
   if (lesson.refusedBeyond != null) {
     const { planDays, days } = lesson.refusedBeyond;
-    store.keepFact(REFUSED_BEYOND, JSON.stringify([planDays, days]));
+    store.saveFact(REFUSED_BEYOND, JSON.stringify([planDays, days]));
   }
   learnt.leadNs = lesson.leadNs ?? learnt.leadNs;
   learnt.span = lesson.span ?? learnt.span;
@@ -88,7 +88,7 @@ function keepLesson(learnt: LearntWindows, lesson: Partial<WindowKnowledge>): vo
 export function noteServed(learnt: LearntWindows, readings: readonly Reading[]): void {
   const rules = windowRules(learnt);
   if (!showsAnyAge(rules, readings)) return;
-  learnt.store.keepFact(SERVED_BEYOND, String(rules.planDays));
+  learnt.store.saveFact(SERVED_BEYOND, String(rules.planDays));
   for (const { record } of learnt.store.devices()) learnt.store.clearGaps(record.deviceId);
 }
 

@@ -6,7 +6,7 @@
  * adds nothing. What is held is decided by instant, sensor and value, never by coverage.
  */
 import type { CoveredRange } from '../core/coverage.ts';
-import { type DeviceFilter, keptReading } from '../core/filter.ts';
+import { type DeviceFilter, filterReading } from '../core/filter.ts';
 import { type Interval, type Intervals, includes } from '../core/intervals.ts';
 import {
   descriptiveTag,
@@ -50,7 +50,7 @@ export interface CommitInput extends Omit<CoverageInput, 'state'> {
     readonly cleared?: Intervals;
   };
   /** Which sensors are written; all where it is left out. What the page proves and how it is known again is of whole readings. */
-  readonly filter?: Pick<DeviceFilter, 'keepsSensor' | 'wasLeftOut'> | undefined;
+  readonly filter?: Pick<DeviceFilter, 'includesSensor' | 'wasLeftOut'> | undefined;
 }
 
 /** The time from the oldest to the newest reading of a page; `null` without readings. */
@@ -213,7 +213,7 @@ interface Instant {
 /** Writes what is new of a reading. */
 function writeReading(writer: Writer, served: Reading): ReadingOutcome {
   const { filter } = writer.input;
-  const reading = filter === undefined ? served : keptReading(filter, served);
+  const reading = filter === undefined ? served : filterReading(filter, served);
   const { values, dropped } = flattenReading(reading);
   if (dropped.size > 0) writer.rejected.push(rejectedReading(reading, dropped));
   const at = reading.recordedAt;

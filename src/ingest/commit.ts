@@ -24,15 +24,15 @@ interface JudgedPage {
   readonly lane: RequestLane;
   readonly reply: Reply<TelemetryPage>;
   readonly readings: readonly Reading[];
-  readonly proven: CoveredRange | null;
+  readonly covers: CoveredRange | null;
   /** Whether what lies in cleared ranges is to be written again, the readings at the edges of what is held too. */
   readonly isAgain?: boolean;
 }
 
 /** Commits what a page is worth; a page that is worth nothing changes nothing. @returns how many readings were new. */
 export function commitPage(context: SyncContext, page: JudgedPage): number {
-  const { readings, reply, proven, deviceId } = page;
-  if (readings.length === 0 && reply.value.rejected.length === 0 && proven === null) return 0;
+  const { readings, reply, covers, deviceId } = page;
+  if (readings.length === 0 && reply.value.rejected.length === 0 && covers === null) return 0;
   context.filterNotes.sensorsRead(readings);
   const { commit, setAside } = commitCurrent(context, page);
   const { newReadings, lines, late } = commit;
@@ -54,7 +54,7 @@ export function commitPage(context: SyncContext, page: JudgedPage): number {
     served: readings.length,
     readings: newReadings,
     newPoints: lines.length,
-    proven: proven !== null && proven.from < proven.to,
+    coversNew: covers !== null && covers.from < covers.to,
   });
   context.committed({ lane: page.lane, newReadings, newPoints: lines.length });
   context.archived();
@@ -92,7 +92,7 @@ function commitCurrent(
 }
 
 function composeFrom({ store, settings, filterNotes }: SyncContext, page: JudgedPage): PageCommit {
-  const { deviceId, reply, proven, readings } = page;
+  const { deviceId, reply, covers, readings } = page;
   const workspaceId = store.workspaceTag();
   if (workspaceId === null) throw new Error('telemetry was read before the workspace was pinned');
   const state = withoutUnverified(store.telemetry(deviceId), page, () => store.newestNs(deviceId) !== null);
@@ -110,7 +110,7 @@ function composeFrom({ store, settings, filterNotes }: SyncContext, page: Judged
     fresh,
     rejected: reply.value.rejected,
     held: heldAround(store, deviceId, fresh),
-    proven,
+    covers,
     gracePeriodMs: settings.gracePeriodMs,
     filter,
   });

@@ -80,7 +80,7 @@ export interface Peeking {
 }
 
 /** What may be claimed now, and the span that is wanted: fixed for a whole pass. */
-export interface Horizon {
+export interface WantedRange {
   /** Server's time, as well as it is known, when the pass began. */
   readonly nowMs: EpochMs;
   readonly wantedFrom: EpochNs;

@@ -98,7 +98,7 @@ function edgeBefore(span: CoveredRange, end: EpochNs, held: readonly Reading[]):
 /** What the coverage after a page is computed from. */
 export interface CoverageInput {
   readonly state: Pick<TelemetryState, 'covered' | 'late'>;
-  readonly proven: CoveredRange | null;
+  readonly covers: CoveredRange | null;
   /** The server's time of the answer. */
   readonly answeredAtMs: EpochMs;
   readonly readings: readonly Reading[];
@@ -112,13 +112,13 @@ export interface CoverageInput {
  * one allows.
  */
 export function coverageAfter(input: CoverageInput, late: readonly Reading[]): Pick<PageCommit, 'covered' | 'late'> {
-  const { state, proven, answeredAtMs, readings } = input;
+  const { state, covers, answeredAtMs, readings } = input;
   const found = late.length === 0 ? null : noteLate(state.late, late, answeredAtMs);
   const gracePeriodMs = gracePeriodOf(input.gracePeriodMs, found?.record ?? state.late);
-  const covered = proven === null ? state.covered : addRange(state.covered, proven);
+  const covered = covers === null ? state.covered : addRange(state.covered, covers);
   const isLonger =
     gracePeriodMs > gracePeriodOf(input.gracePeriodMs, state.late) ||
-    (proven !== null && gracePeriodMs > input.gracePeriodMs);
+    (covers !== null && gracePeriodMs > input.gracePeriodMs);
   return {
     covered: isLonger ? withdrawBeyond(covered, coverageLimit(answeredAtMs, gracePeriodMs), readings) : covered,
     ...(found === null ? {} : { late: found }),
@@ -185,12 +185,12 @@ type CoverageState = Pick<TelemetryState, 'covered' | 'hoursWritten'>;
  */
 export function withoutUnverified<State extends CoverageState>(
   state: State,
-  { readings, proven }: { readonly readings: readonly Reading[]; readonly proven: CoveredRange | null },
+  { readings, covers }: { readonly readings: readonly Reading[]; readonly covers: CoveredRange | null },
   hasLines: () => boolean,
 ): State {
   if (readings.length === 0 || state.covered.length === 0 || state.covered.some(isVerified)) return state;
   if (!hasLines()) return { ...state, covered: [], hoursWritten: [] };
-  return proven !== null && isVerified(proven) ? { ...state, covered: [] } : state;
+  return covers !== null && isVerified(covers) ? { ...state, covered: [] } : state;
 }
 
 function isVerified({ first, last }: CoveredRange): boolean {

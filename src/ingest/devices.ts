@@ -9,14 +9,14 @@
  * comes back with a listing that has it; gone by its own 404 while it was listed all the same, with an answer.
  */
 import { ApiFault, type ApiFaultKind } from '../core/faults.ts';
-import { keptRecord } from '../core/filter.ts';
+import { filterRecord } from '../core/filter.ts';
 import { deviceDigest, deviceLine } from '../core/lines/fact-lines.ts';
 import { nameOf } from '../core/lines/names.ts';
 import type { Cursor, DeviceRecord, RejectedRecord } from '../core/records.ts';
 import type { KnownDevice, ListedDevice } from '../core/state/inventory.ts';
 import { DAY_MS, type EpochMs, HOUR_MS, HOUR_NS, msToNs } from '../core/time.ts';
 import type { Peeking, SyncContext } from './context.ts';
-import { freshestFirst, keptDevices } from './filter.ts';
+import { freshestFirst, includedDevices } from './filter.ts';
 
 /** A `device` point is made when something changed, and at least this often. */
 const POINT_EVERY_NS = HOUR_NS;
@@ -45,7 +45,7 @@ export async function syncDevices(context: SyncContext, signal: AbortSignal): Pr
 async function syncAlone(context: SyncContext, signal: AbortSignal): Promise<void> {
   const { store, observe } = context;
   const listing = await listDevices(context, signal);
-  await holdAgainstDevices(context, listing, signal);
+  await checkAgainstDevices(context, listing, signal);
   const { records, answeredAtMs, unreadable } = listing;
   const tag = store.workspaceTag();
   if (tag === null) throw new Error('devices were listed before the workspace was pinned');
@@ -53,11 +53,11 @@ async function syncAlone(context: SyncContext, signal: AbortSignal): Promise<voi
   const listed = [...records.values()].map((record) => toListed(context, record, { tag, atMs: answeredAtMs }));
   // A record that could not be read may be any of the known devices.
   const missing = unreadable > 0 ? [] : [...known.keys()].filter((deviceId) => !records.has(deviceId));
-  store.keepInventory({ listed, missing, atMs: answeredAtMs });
+  store.saveInventory({ listed, missing, atMs: answeredAtMs });
   const newPoints = listed.filter(({ line }) => line !== null).length;
   observe({ type: 'listing-landed', stream: 'devices', records: listed.length, newPoints });
   context.filterNotes.devicesListed(listed.map(({ record }) => record));
-  for (const { record, name } of listed) tellChange(context, known.get(record.deviceId), record, name);
+  for (const { record, name } of listed) reportChange(context, known.get(record.deviceId), record, name);
   for (const device of store.devices()) {
     const before = known.get(device.record.deviceId);
     if (before === undefined) continue;
@@ -117,9 +117,9 @@ function noneListed(though: string): ApiFault {
 }
 
 /** Where nobody counts the devices, they tell themselves whether an empty listing is true. @throws ApiFault where it is not. */
-async function holdAgainstDevices(context: SyncContext, listing: Listing, signal: AbortSignal): Promise<void> {
+async function checkAgainstDevices(context: SyncContext, listing: Listing, signal: AbortSignal): Promise<void> {
   if (!isDoubted(context, listing) || !isAnyKnown(context.store)) return;
-  const answering = await oneThatAnswers(context, signal);
+  const answering = await answeringDevice(context, signal);
   if (answering !== null) throw noneListed(`device ${answering} answers`);
 }
 
@@ -128,8 +128,8 @@ function isAnyKnown(store: SyncContext['store']): boolean {
 }
 
 /** @returns one of the known devices that is no 404: it is there; `null` where none is, or the key may not look. */
-async function oneThatAnswers(context: SyncContext, signal: AbortSignal): Promise<string | null> {
-  for (const { record } of freshestFirst(keptDevices(context)).slice(0, MAX_ASKED)) {
+async function answeringDevice(context: SyncContext, signal: AbortSignal): Promise<string | null> {
+  for (const { record } of freshestFirst(includedDevices(context)).slice(0, MAX_ASKED)) {
     const { deviceId } = record;
     const query = { deviceId, after: null, before: null, cursor: null };
     try {
@@ -149,10 +149,14 @@ async function listOnce({ api, store, observe, settings }: SyncContext, signal: 
   for (let pages = 0; pages < MAX_PAGES; pages += 1) {
     const reply = await api.devices(cursor, { lane: 'inventory', stream: 'devices' }, signal);
     const { devices, rejected, nextCursor } = reply.value;
-    for (const record of devices) records.set(record.deviceId, keptRecord(settings.filter, record));
+    for (const record of devices) records.set(record.deviceId, filterRecord(settings.filter, record));
     unreadable += rejected.length;
     if (rejected.length > 0) {
-      store.quarantine.add('devices', settings.filter.keepsLocation ? rejected : unshown(rejected), reply.answeredAtMs);
+      store.quarantine.add(
+        'devices',
+        settings.filter.keepsLocation ? rejected : withoutPositions(rejected),
+        reply.answeredAtMs,
+      );
       observe({
         type: 'records-rejected',
         stream: 'devices',
@@ -168,7 +172,7 @@ async function listOnce({ api, store, observe, settings }: SyncContext, signal: 
 }
 
 /** Records that could not be read may hold a position anywhere in their text. */
-function unshown(rejected: readonly RejectedRecord[]): RejectedRecord[] {
+function withoutPositions(rejected: readonly RejectedRecord[]): RejectedRecord[] {
   return rejected.map(({ reason }) => ({ reason, record: '(not kept: sync.location is false)' }));
 }
 
@@ -188,7 +192,7 @@ function toListed(
   return { record, name, digest, line: written ? deviceLine(record, tag, atMs) : null };
 }
 
-function tellChange(
+function reportChange(
   { observe }: SyncContext,
   before: KnownDevice | undefined,
   record: DeviceRecord,
@@ -202,7 +206,7 @@ function tellChange(
 }
 
 /** The fact that tells when all that are gone were looked at. */
-const LOOKED_AT = 'gone_looked_at_ms';
+const POLLED_AT = 'gone_looked_at_ms';
 
 /** It is gone still, or the key may not look. */
 const NO_ANSWER: ReadonlySet<ApiFaultKind> = new Set(['not-found', 'scope-missing']);
@@ -211,15 +215,15 @@ const NO_ANSWER: ReadonlySet<ApiFaultKind> = new Set(['not-found', 'scope-missin
 const SILENCE: ReadonlySet<ApiFaultKind> = new Set(['server-fault', 'unreachable', 'malformed']);
 
 /** How soon it is looked again where a look was met with that. */
-const LOOK_AGAIN_MS = HOUR_MS;
+const POLL_AGAIN_MS = HOUR_MS;
 
 /** Looks at all that are gone, unless that was done within a day. @throws ApiFault for what is not about one device. */
-export async function lookAtTheGone(context: SyncContext, scanner: Peeking, signal: AbortSignal): Promise<void> {
+export async function pollGoneDevices(context: SyncContext, scanner: Peeking, signal: AbortSignal): Promise<void> {
   const { store, serverClock, observe } = context;
-  const gone = keptDevices(context).filter(({ goneSinceMs }) => goneSinceMs !== null);
+  const gone = includedDevices(context).filter(({ goneSinceMs }) => goneSinceMs !== null);
   const nowMs = serverClock.nowMs();
-  const last = store.fact(LOOKED_AT);
-  if (last === null) return store.keepFact(LOOKED_AT, String(nowMs));
+  const last = store.fact(POLLED_AT);
+  if (last === null) return store.saveFact(POLLED_AT, String(nowMs));
   if (nowMs - Number(last) < DAY_MS) return;
   let wasSilent = false;
   for (const { record } of gone) {
@@ -231,7 +235,7 @@ export async function lookAtTheGone(context: SyncContext, scanner: Peeking, sign
     observe({ type: 'device-returned', deviceId });
   }
   // Only now: what breaks a look off has the rest of them looked at with the next listing.
-  store.keepFact(LOOKED_AT, String(wasSilent ? nowMs - DAY_MS + LOOK_AGAIN_MS : nowMs));
+  store.saveFact(POLLED_AT, String(wasSilent ? nowMs - DAY_MS + POLL_AGAIN_MS : nowMs));
 }
 
 async function answerOf(scanner: Peeking, deviceId: string, signal: AbortSignal): Promise<'page' | 'gone' | 'silence'> {

@@ -33,17 +33,17 @@ const LEFT_OUT = 'sensors_left_out';
  * The patterns that were in force up to now. A value of a sensor that was left out and is written again is no sign of a
  * new or a late reading.
  */
-function patternsEver(store: Pick<Store, 'fact' | 'keepFact'>, current: readonly string[]): readonly string[] {
+function patternsEver(store: Pick<Store, 'fact' | 'saveFact'>, current: readonly string[]): readonly string[] {
   const before: readonly string[] = JSON.parse(store.fact(LEFT_OUT) ?? '[]');
   const ever = [...new Set([...before, ...current])];
-  if (ever.length > before.length) store.keepFact(LEFT_OUT, JSON.stringify(ever));
+  if (ever.length > before.length) store.saveFact(LEFT_OUT, JSON.stringify(ever));
   return ever;
 }
 
 /** Opens the notes on a filter: nothing was listed or read so far. */
 export function createFilterNotes(
   filter: DeviceFilter,
-  { store, observe }: { store: Pick<Store, 'fact' | 'keepFact'>; observe: Observe },
+  { store, observe }: { store: Pick<Store, 'fact' | 'saveFact'>; observe: Observe },
 ): FilterNotes {
   const { include, exclude, excludeSensors } = filter.spec;
   const unmatched = new Map(excludeSensors.map((pattern) => [pattern, matchAny([pattern])]));
@@ -57,7 +57,7 @@ export function createFilterNotes(
   };
   const noteSensor = (name: string): void => {
     hasSensors = true;
-    if (filter.keepsSensor(name)) return;
+    if (filter.includesSensor(name)) return;
     for (const [pattern, match] of unmatched) if (match(name)) unmatched.delete(pattern);
   };
   const ever = patternsEver(store, excludeSensors);
@@ -90,7 +90,7 @@ interface FilterParts {
 }
 
 /** The devices of the inventory that are to be asked, those that are gone included. */
-export function keptDevices({ store, settings }: FilterParts): readonly KnownDevice[] {
+export function includedDevices({ store, settings }: FilterParts): readonly KnownDevice[] {
   return store.devices().filter(({ record }) => !settings.filter.excludes(record));
 }
 

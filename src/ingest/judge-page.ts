@@ -20,7 +20,7 @@ import { type PageRequest, type Progress, SLACK_NS } from './page-request.ts';
 /** What a page is worth. */
 export interface Judgement extends Progress {
   /** The range that is now covered; `null` where nothing new is proven. */
-  readonly proven: CoveredRange | null;
+  readonly covers: CoveredRange | null;
   /** The readings worth keeping, as served. */
   readonly readings: readonly Reading[];
   /** Why it proves nothing, or less than the whole window; `null` where it is as it should be. */
@@ -61,7 +61,7 @@ export function judgePage(request: PageRequest, page: TelemetryPage, context: Ju
 
 function distrust(request: PageRequest, readings: readonly Reading[], reason: string): Judgement {
   return {
-    proven: null,
+    covers: null,
     readings,
     next: 'again',
     reason,
@@ -131,7 +131,7 @@ function judgeEnd(
   const shown = visible === null ? request.gap.from : maxNs(request.gap.from, minNs(oldestAt ?? visible, visible));
   const from = minNs(shown, request.gap.to);
   return {
-    proven: spanOf({ from, to: request.gap.to }, readings),
+    covers: spanOf({ from, to: request.gap.to }, readings),
     readings,
     next: 'done',
     reason: from > request.gap.from ? 'beyond plan' : null,
@@ -154,7 +154,7 @@ function judgeFullPage(request: PageRequest, readings: readonly Reading[], nearS
   const closed = oldest.recordedAt < request.gap.from && nearSeen;
   const span = { from: maxNs(oldest.recordedAt + 1n, request.gap.from), to: request.gap.to };
   return {
-    proven: nearSeen && span.from < span.to ? spanOf(span, readings) : null,
+    covers: nearSeen && span.from < span.to ? spanOf(span, readings) : null,
     readings,
     next: closed ? 'done' : nearSeen && timeMovesOn(request, readings, oldest.recordedAt) ? 'time' : 'cursor',
     reason: null,

@@ -65,7 +65,7 @@ export interface OpenGap extends Pick<PageRequest, 'deviceId' | 'gap' | 'near' |
   /** Whether the gap ends where claims end, so that nothing held lies above it. */
   readonly live: boolean;
   /** How far back beyond the gap it is worth looking, for readings that came late: what is held and wanted. */
-  readonly reachTo?: EpochNs | null;
+  readonly lateFrom?: EpochNs | null;
 }
 
 /**
@@ -94,7 +94,7 @@ export function requestFor(open: OpenGap, limits: WindowLimits): PageRequest {
   const reach = (from: EpochNs): EpochNs => floorToSecond(from) - SLACK_NS;
   const { from, far } = withinWindow(open, reach, floor);
   const needed = reach(far === null ? from : minNs(from, far.at));
-  const free = live && far !== null ? reachBack(open, { needed, end, spanNs }) : needed;
+  const free = live && far !== null ? extendBack(open, { needed, end, spanNs }) : needed;
   return {
     deviceId,
     gap: { from, to: gap.to },
@@ -130,13 +130,13 @@ function withinWindow(
  * be filled by the gap alone, to the last reading, and name a next one: so then there is no reaching back. Half of the
  * window is enough, so that a server whose clock is ahead of what is known does not find it too wide.
  */
-function reachBack(
-  { reachTo = null }: OpenGap,
+function extendBack(
+  { lateFrom = null }: OpenGap,
   { needed, end, spanNs }: { needed: EpochNs; end: EpochNs; spanNs: bigint | null },
 ): EpochNs {
-  if (reachTo === null) return needed;
+  if (lateFrom === null) return needed;
   const widest = spanNs === null ? 0n : ceilToSecond(end - spanNs / 2n);
-  return minNs(needed, maxNs(floorToSecond(reachTo), widest));
+  return minNs(needed, maxNs(floorToSecond(lateFrom), widest));
 }
 
 /**

@@ -17,7 +17,6 @@ import { type Asking, askForNewest, askForPage, createLearntWindows, noteServed,
 import { commitPage, nameGap, withdrawCoverage } from './commit.ts';
 import type { Peeking, SyncContext } from './context.ts';
 import { gracePeriodOf } from './coverage-rules.ts';
-import { stillWantedFrom } from './horizon.ts';
 import { type Judgement, judgePage } from './judge-page.ts';
 import { isResting, restOf } from './named-gaps.ts';
 import { fromFirstPage, nextRequest, type PageRequest, requestFor } from './page-request.ts';
@@ -33,6 +32,7 @@ import {
   unlessGone,
   weigh,
 } from './unproven.ts';
+import { stillWantedFrom } from './wanted-range.ts';
 import { planEdge, type Refusal, servedFrom, visibleFrom, windowLimits } from './window-limits.ts';
 
 /** How many empty pages in a row may name a next one before that leads nowhere. */
@@ -50,7 +50,7 @@ export interface ScanTask {
   readonly limit: EpochNs;
   readonly lane: RequestLane;
   /** Where the scan ends: with the first page that proves something, or once every gap of the range is closed or named. */
-  readonly until: 'first proof' | 'closed';
+  readonly until: 'first coverage' | 'closed';
   /** Whether to stop where it is, so that something more urgent gets its turn: stopping anywhere is free. */
   readonly isPaused?: () => boolean;
 }
@@ -64,7 +64,7 @@ export interface ScanResult {
   /** How many readings were new. */
   readonly newReadings: number;
   /** Whether a page has proven a range of time that was not covered. */
-  readonly isProven: boolean;
+  readonly coversNew: boolean;
   /** Whether a page was believed or had something new: one that was neither says nothing of its device. */
   readonly isUnderstood: boolean;
 }
@@ -73,7 +73,7 @@ export const NOTHING_SCANNED: ScanResult = {
   pages: 0,
   lastReadings: [],
   newReadings: 0,
-  isProven: false,
+  coversNew: false,
   isUnderstood: false,
 };
 
@@ -83,7 +83,7 @@ export function addScans(first: ScanResult, second: ScanResult): ScanResult {
     pages: first.pages + second.pages,
     lastReadings: second.pages > 0 ? second.lastReadings : first.lastReadings,
     newReadings: first.newReadings + second.newReadings,
-    isProven: first.isProven || second.isProven,
+    coversNew: first.coversNew || second.coversNew,
     isUnderstood: first.isUnderstood || second.isUnderstood,
   };
 }
@@ -147,7 +147,7 @@ async function unlessForgotten<T>(work: Promise<T>): Promise<T | null> {
 
 /** Whether to stop where it is: it has what was asked for, something more urgent has its turn, or there is no room. */
 function isStopped({ context, task, result }: RangeScan): boolean {
-  if (task.until === 'first proof' && result.isProven) return true;
+  if (task.until === 'first coverage' && result.coversNew) return true;
   return task.isPaused?.() === true || !context.checkRoom().ok;
 }
 
@@ -187,7 +187,7 @@ interface GapScan extends Asking, Pick<PageRequest, 'gap' | 'near' | 'far'> {
   /** The task as its claims stood at the beginning. */
   readonly task: ScanTask;
   /** How far back beyond the gap late readings are looked for, where that costs nothing. */
-  readonly reachTo: EpochNs | null;
+  readonly lateFrom: EpochNs | null;
   doubts: Doubts;
   /** Pages in a row without a reading that named a next one. */
   hollow: number;
@@ -211,7 +211,7 @@ function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
     gap,
     near,
     far: far !== null && oldest !== null && far.at < oldest ? null : far,
-    reachTo: reachOf(context, deviceId, below),
+    lateFrom: lateFromOf(context, deviceId, below),
     doubts: NO_DOUBTS,
     hollow: 0,
   };
@@ -221,7 +221,7 @@ function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
  * Back through what is covered below the gap, as far as it is wanted and not cleared away: what is asked again there
  * could not be told from what is new, and would be written again.
  */
-function reachOf(context: SyncContext, deviceId: string, below: CoveredRange | undefined): EpochNs | null {
+function lateFromOf(context: SyncContext, deviceId: string, below: CoveredRange | undefined): EpochNs | null {
   if (below === undefined) return null;
   const cleared = context.store.cleared(deviceId, below.from, below.to).at(-1)?.to ?? below.from;
   return maxNs(maxNs(below.from, cleared), stillWantedFrom(context));
@@ -235,23 +235,24 @@ async function scanGap(scan: GapScan, signal: AbortSignal): Promise<'to its end'
   let next: Next = requestBelow(scan, scan.gap.to, scan.near);
   while (next !== null && next !== 'gone' && !isStopped(scan.whole)) {
     const answer = await askForPage(scan, { request: next, lane: scan.task.lane }, signal);
-    next = answer.kind === 'page' ? await takePage(scan, next, answer.reply, signal) : takeRefusal(scan, next, answer);
+    next =
+      answer.kind === 'page' ? await handlePage(scan, next, answer.reply, signal) : handleRefusal(scan, next, answer);
   }
   return next === 'gone' ? 'gone' : 'to its end';
 }
 
 /** The request for what is left of the gap below `to`, by the window rules as they stand. */
-function requestBelow({ windows, task, gap, far, reachTo }: GapScan, to: EpochNs, near: Edge | null): PageRequest {
+function requestBelow({ windows, task, gap, far, lateFrom }: GapScan, to: EpochNs, near: Edge | null): PageRequest {
   const live = to === task.limit && near === null;
   const left = { from: gap.from, to };
   return requestFor(
-    { deviceId: task.deviceId, gap: left, near, far, live, reachTo },
+    { deviceId: task.deviceId, gap: left, near, far, live, lateFrom },
     windowLimits(windowRules(windows)),
   );
 }
 
 /** Judges a page and commits what it is worth. */
-async function takePage(
+async function handlePage(
   scan: GapScan,
   request: PageRequest,
   reply: Reply<TelemetryPage>,
@@ -267,19 +268,19 @@ async function takePage(
     emptyBefore: isInDoubt(context, deviceId) ? 0 : scan.doubts.empties,
     overlapWaived: isOverlapWaived(scan.doubts, page.readings),
   });
-  const { readings, proven } = judged;
+  const { readings, covers } = judged;
   noteShown(context, deviceId, readings);
-  const newReadings = commitPage(context, { deviceId, lane, reply, readings, proven });
+  const newReadings = commitPage(context, { deviceId, lane, reply, readings, covers });
   scan.whole.result = addScans(scan.whole.result, {
     pages: 1,
     lastReadings: readings,
     newReadings,
-    isProven: proven !== null && proven.from < proven.to,
+    coversNew: covers !== null && covers.from < covers.to,
     isUnderstood: judged.next !== 'again' || newReadings > 0,
   });
-  if (judged.next === 'again') return await takeUnproven(scan, { request, judged, page }, signal);
-  if (judged.reason === 'beyond plan' && proven !== null) {
-    nameGap(context, { deviceId, from: request.gap.from, to: proven.from, reason: 'beyond plan' });
+  if (judged.next === 'again') return await handleUnproven(scan, { request, judged, page }, signal);
+  if (judged.reason === 'beyond plan' && covers !== null) {
+    nameGap(context, { deviceId, from: request.gap.from, to: covers.from, reason: 'beyond plan' });
   }
   scan.doubts = NO_DOUBTS;
   scan.hollow = judged.next === 'cursor' && readings.length === 0 ? scan.hollow + 1 : 0;
@@ -288,7 +289,7 @@ async function takePage(
 }
 
 /** Does what the table of `unproven.ts` says about an answer that has proven nothing. */
-async function takeUnproven(
+async function handleUnproven(
   scan: GapScan,
   { request, judged, page }: { request: PageRequest; judged: Judgement; page: TelemetryPage },
   signal: AbortSignal,
@@ -307,7 +308,7 @@ async function takeUnproven(
   const reason = judged.reason ?? '';
   context.observe({ type: 'page-distrusted', deviceId, reason, attempt: doubts.distrusted });
   const remembered = missedAfter(known, { at, step }, nowMs);
-  if (remembered !== null) context.store.keepMissedOverlap(deviceId, remembered);
+  if (remembered !== null) context.store.saveMissedOverlap(deviceId, remembered);
   if (step === 'remember, give up' || step === 'give up') return giveUp(scan, request.gap, 'page not understood');
   if ((step === 'overlap is gone' || step === 'believe the answers') && doubts.withoutOverlap === TRIES) {
     context.observe({ type: 'restatement', deviceId, at: formatExact(at) });
@@ -333,7 +334,7 @@ function missingAt({ near, nearSeen, far, gap }: PageRequest): EpochNs {
 }
 
 /** What a refusal leaves to ask. */
-function takeRefusal(scan: GapScan, request: PageRequest, answer: Refusal): Next {
+function handleRefusal(scan: GapScan, request: PageRequest, answer: Refusal): Next {
   const { context, task } = scan;
   const { deviceId } = task;
   switch (answer.kind) {
@@ -371,7 +372,7 @@ async function peek(asking: Asking, deviceId: string, signal: AbortSignal): Prom
   if (reply.value.deviceId !== null && reply.value.deviceId !== deviceId) return false;
   const { readings } = reply.value;
   try {
-    commitPage(context, { deviceId, lane: 'live', reply, readings, proven: null });
+    commitPage(context, { deviceId, lane: 'live', reply, readings, covers: null });
     return readings.length > 0;
   } catch (error) {
     if (error instanceof ForgottenError) return false;

@@ -75,10 +75,10 @@ export async function rereadDay(
 ): Promise<boolean> {
   const window = heldOf(context.store, deviceId, day);
   const land = (page: WindowPage): void => {
-    commitPage(context, { deviceId, lane: 'sweep', proven: null, ...page });
+    commitPage(context, { deviceId, lane: 'sweep', covers: null, ...page });
   };
   if (window !== null && !(await readWindow(context, { deviceId, window, take: land }, signal))) return false;
-  context.store.keepReread(deviceId, day);
+  context.store.saveReread(deviceId, day);
   return true;
 }
 

@@ -66,7 +66,7 @@ function commit(
     readings: [reading],
     rejected: [],
     held: heldAround(store, deviceId, [reading]),
-    proven: null,
+    covers: null,
     gracePeriodMs: settings.gracePeriodMs,
     filter: filterNotes.touchesSensors ? settings.filter : undefined,
   });

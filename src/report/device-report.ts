@@ -22,9 +22,9 @@ import {
   nsToMs,
   SECOND_MS,
 } from '../core/time.ts';
-import type { Horizon } from '../ingest/context.ts';
+import type { WantedRange } from '../ingest/context.ts';
 import { CLOCK_GRAIN_MS, gracePeriodOf } from '../ingest/coverage-rules.ts';
-import { horizonNow, limitFor, openSeconds } from '../ingest/horizon.ts';
+import { limitFor, openSeconds, wantedNow } from '../ingest/wanted-range.ts';
 import type { PollSettings } from '../scheduler/device-outlook.ts';
 import { coverageBar } from './bars.ts';
 import { type DeviceSnapshot, snapshotDevice, UNREACHED } from './device-snapshot.ts';
@@ -57,14 +57,14 @@ interface Knowledge {
 export function deviceReport(parts: DeviceReportParts, device: KnownDevice): DeviceReport | null {
   const { context, facts } = parts;
   const { store, settings, serverClock } = context;
-  const horizon = horizonNow(context);
-  if (horizon === null) return null;
+  const wantedRange = wantedNow(context);
+  if (wantedRange === null) return null;
   const { deviceId } = device.record;
   const telemetry = store.telemetry(deviceId);
   const [gaps, newestNs] = [store.gaps(deviceId), store.newestNs(deviceId)];
   const known: Knowledge = {
     device,
-    snapshot: snapshotDevice({ filter: settings.filter, horizon, openSeconds: openSeconds(parts) }, device, {
+    snapshot: snapshotDevice({ filter: settings.filter, wantedRange, openSeconds: openSeconds(parts) }, device, {
       ...telemetry,
       gaps,
       newestNs,
@@ -111,7 +111,7 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
     late: { readings: telemetry.late.readings, worst_seconds: telemetry.late.worstMs / 1000 },
     names: telemetry.names.map(({ fromNs, name }) => ({ from: fromNs === 0n ? null : formatExact(fromNs), name })),
     lag_seconds,
-    ...spansOf(parts, known, horizon),
+    ...spansOf(parts, known, wantedRange),
   };
 }
 
@@ -133,10 +133,10 @@ function listedOf({ record, lastListedMs, goneSinceMs }: KnownDevice): DeviceRep
 function spansOf(
   { facts }: DeviceReportParts,
   known: Knowledge,
-  horizon: Horizon,
+  wantedRange: WantedRange,
 ): Pick<DeviceReport, 'wanted' | 'bar'> {
   const { device, telemetry } = known;
-  const wanted: Interval = wantedOf(device, { from: horizon.wantedFrom, to: limitFor(horizon, telemetry) });
+  const wanted: Interval = wantedOf(device, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, telemetry) });
   // The newest end is open all the time: of a device that is not behind it is no hole.
   const to = isFresh(known) ? minNs(wanted.to, telemetry.covered.at(-1)?.to ?? wanted.to) : wanted.to;
   const drawn: Interval = { from: maxNs(wanted.from, to - BAR_NS), to };

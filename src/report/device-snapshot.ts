@@ -9,8 +9,8 @@ import type { KnownDevice } from '../core/state/inventory.ts';
 import type { CoverageNow } from '../core/state/telemetry.ts';
 import type { DeviceStatus, FreshnessStatus, GapSum, StatusGap } from '../core/status.ts';
 import { formatExact } from '../core/time.ts';
-import type { Horizon } from '../ingest/context.ts';
-import { limitFor } from '../ingest/horizon.ts';
+import type { WantedRange } from '../ingest/context.ts';
+import { limitFor } from '../ingest/wanted-range.ts';
 import type { DeviceSummary } from './device-list.ts';
 
 /** The reason of a gap that is yet to be read, as people see it. */
@@ -19,7 +19,7 @@ export const UNREACHED = 'not reached yet';
 /** The settings and the time that a snapshot goes by. */
 export interface DeviceView {
   readonly filter: DeviceFilter;
-  readonly horizon: Horizon;
+  readonly wantedRange: WantedRange;
   /** For how long the newest gap of a device may be open. */
   readonly openSeconds: number;
 }
@@ -35,12 +35,12 @@ export interface DeviceSnapshot {
 
 /** Takes the snapshot of one device. */
 export function snapshotDevice(
-  { filter, horizon, openSeconds }: DeviceView,
+  { filter, wantedRange, openSeconds }: DeviceView,
   device: KnownDevice,
   held: CoverageNow,
 ): DeviceSnapshot {
   const { covered, gaps } = held;
-  const wanted = wantedOf(device, { from: horizon.wantedFrom, to: limitFor(horizon, held) });
+  const wanted = wantedOf(device, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, held) });
   const isExcluded = filter.excludes(device.record);
   const listedEmpty = emptyByListing(device, held);
   const coverage = coverageOf({ ...device, isExcluded }, { covered, gaps, listedEmpty, openSeconds }, wanted);

@@ -14,7 +14,7 @@ import type { DestinationFigures, Figures, JobFigures, ProgressReport } from '..
 import { formatExact, msToNs, SECOND_MS } from '../core/time.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
 import type { SyncContext } from '../ingest/context.ts';
-import { openSeconds } from '../ingest/horizon.ts';
+import { openSeconds } from '../ingest/wanted-range.ts';
 import type { Planning } from '../scheduler/planning.ts';
 import type { FleetScanner } from './fleet.ts';
 import type { StreamReport } from './stream-status.ts';

@@ -17,8 +17,8 @@ import type { KnownDevice } from '../core/state/inventory.ts';
 import { type CoverageNow, NOTHING_COVERED } from '../core/state/telemetry.ts';
 import type { DeviceFigures, FleetFigures } from '../core/status.ts';
 import { DAY_NS, maxNs, SECOND_MS, SECOND_NS } from '../core/time.ts';
-import type { Horizon, SyncContext, SyncSettings } from '../ingest/context.ts';
-import { horizonNow, limitFor, openSeconds } from '../ingest/horizon.ts';
+import type { SyncContext, SyncSettings, WantedRange } from '../ingest/context.ts';
+import { limitFor, openSeconds, wantedNow } from '../ingest/wanted-range.ts';
 import type { DeviceSummary } from './device-list.ts';
 import {
   createDeviceSums,
@@ -127,11 +127,11 @@ export function createFleetScanner(parts: FleetScannerParts): FleetScanner {
 function beginScan({ parts, listed }: ScannerState): Scan | null {
   const { clock, store, settings } = parts.context;
   const beganMs = clock.monoMs();
-  const horizon = horizonNow(parts.context);
-  if (horizon === null) return null;
+  const wantedRange = wantedNow(parts.context);
+  if (wantedRange === null) return null;
   const devices = store.devices();
   const held = store.coverageOfAll();
-  const tally = createFleetTally({ settings, horizon, openSeconds: openSeconds(parts), listed });
+  const tally = createFleetTally({ settings, wantedRange, openSeconds: openSeconds(parts), listed });
   return { devices, held, tally, listing: [], at: 0, beganMs, workedMs: clock.monoMs() - beganMs };
 }
 
@@ -190,7 +190,7 @@ interface Seen {
 
 interface TallyOptions {
   readonly settings: Pick<SyncSettings, 'filter'>;
-  readonly horizon: Horizon;
+  readonly wantedRange: WantedRange;
   /** For how long the newest gap may be open while all is well. */
   readonly openSeconds: number;
   /** How many devices are listed one by one. */
@@ -198,7 +198,7 @@ interface TallyOptions {
 }
 
 /** A tally of no device. */
-function createFleetTally({ settings, horizon, openSeconds, listed: most }: TallyOptions): FleetTally {
+function createFleetTally({ settings, wantedRange, openSeconds, listed: most }: TallyOptions): FleetTally {
   const openNs = BigInt(Math.ceil(openSeconds)) * SECOND_NS;
   const states = { live: 0, 'catching-up': 0, silent: 0, unreachable: 0, excluded: 0 };
   const counts = { all: 0, listed: 0, present: 0, lastDayMissing: 0 };
@@ -212,16 +212,16 @@ function createFleetTally({ settings, horizon, openSeconds, listed: most }: Tall
     const { device, snapshot } = seen;
     if (snapshot.isGone) return null;
     counts.present += 1;
-    if (lengthNs(lastDayOpen(seen, horizon)) > openNs) counts.lastDayMissing += 1;
+    if (lengthNs(lastDayOpen(seen, wantedRange)) > openNs) counts.lastDayMissing += 1;
     // Of a device that was never read the age counts from when it was listed first.
-    const age = snapshot.status.lag_seconds ?? Math.max(0, (horizon.nowMs - device.firstListedMs) / 1000);
+    const age = snapshot.status.lag_seconds ?? Math.max(0, (wantedRange.nowMs - device.firstListedMs) / 1000);
     ages.push(age);
     return age;
   };
 
   return {
     add: (device, held) => {
-      const snapshot = snapshotDevice({ filter: settings.filter, horizon, openSeconds }, device, held);
+      const snapshot = snapshotDevice({ filter: settings.filter, wantedRange, openSeconds }, device, held);
       const { state, gaps } = snapshot.status;
       counts.all += 1;
       sums.add(snapshot);
@@ -259,9 +259,9 @@ function createFleetTally({ settings, horizon, openSeconds, listed: most }: Tall
 }
 
 /** What of the last day is not held, as far as it can be. */
-function lastDayOpen({ device, held }: Seen, horizon: Horizon): Intervals {
-  const from = maxNs(horizon.limit - DAY_NS, horizon.wantedFrom);
-  return subtract(holesIn({ from, to: limitFor(horizon, held) }, held.covered), emptyByListing(device, held));
+function lastDayOpen({ device, held }: Seen, wantedRange: WantedRange): Intervals {
+  const from = maxNs(wantedRange.limit - DAY_NS, wantedRange.wantedFrom);
+  return subtract(holesIn({ from, to: limitFor(wantedRange, held) }, held.covered), emptyByListing(device, held));
 }
 
 /** Nearest-rank percentiles. */

@@ -34,14 +34,14 @@ import {
   VALUES_A_ROW,
 } from '../core/page-facts.ts';
 import type { Clock } from '../core/ports.ts';
-import type { ArchiveWalker, WalkSpan } from '../core/state/archive.ts';
+import type { ArchiveReader, ReadRange } from '../core/state/archive.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Store } from '../core/state/state.ts';
 import { NOTHING_COVERED } from '../core/state/telemetry.ts';
 import { shortened } from '../core/text.ts';
 import { DAY_MS, DAY_NS, type EpochMs, formatExact, maxNs, minNs, msToNs, SECOND_MS } from '../core/time.ts';
-import type { Horizon } from '../ingest/context.ts';
-import { horizonAt, limitFor, openSeconds } from '../ingest/horizon.ts';
+import type { WantedRange } from '../ingest/context.ts';
+import { limitFor, openSeconds, wantedAt } from '../ingest/wanted-range.ts';
 import { dayBar } from './bars.ts';
 import { type DeviceSummary, type ListedDevice, listByName, pickDevices } from './device-list.ts';
 import { type DeviceReportParts, deviceReport } from './device-report.ts';
@@ -79,7 +79,7 @@ export function createPageFacts(given: PageParts): PageFacts {
 
 /** The parts, in which a time is always known. */
 interface TimedParts extends PageParts {
-  readonly horizon: () => Horizon;
+  readonly wantedRange: () => WantedRange;
 }
 
 /** The same, with the local clock where the server's is not known yet. */
@@ -91,7 +91,7 @@ function byAnyClock(parts: PageParts): TimedParts {
   return {
     ...parts,
     context: { store, settings, serverClock: { nowMs, highestPassedMs, passedMs } },
-    horizon: () => horizonAt(settings, { nowMs: highestPassedMs(), passedMs: passedMs() }),
+    wantedRange: () => wantedAt(settings, { nowMs: highestPassedMs(), passedMs: passedMs() }),
   };
 }
 
@@ -120,9 +120,9 @@ function createPageDevices(parts: TimedParts): (query: DevicesQuery) => DevicesP
     const latest = listing();
     if (listed?.listing !== latest) listed = { listing: latest, byName: listByName(latest) };
     const { rows, matching, states, page, pages } = pickDevices(listed.byName, query);
-    const horizon = parts.horizon();
+    const wantedRange = parts.wantedRange();
     // The last day is the one that is claimed last: just after midnight nothing of the new one is wanted yet.
-    const fromDay = Number(maxNs(horizon.limit - 1n, 0n) / DAY_NS) - BAR_DAYS + 1;
+    const fromDay = Number(maxNs(wantedRange.limit - 1n, 0n) / DAY_NS) - BAR_DAYS + 1;
     return {
       query: { ...query, search: shortened(query.search, MAX_SHOWN_LENGTH) },
       devices: latest.length,
@@ -131,13 +131,13 @@ function createPageDevices(parts: TimedParts): (query: DevicesQuery) => DevicesP
       page,
       pages,
       bar_from: formatExact(BigInt(Math.max(0, fromDay)) * DAY_NS),
-      rows: rows.map((device) => rowOf(parts, { device, horizon, fromDay })),
+      rows: rows.map((device) => rowOf(parts, { device, wantedRange, fromDay })),
     };
   };
 }
 
 function createListing(parts: TimedParts): () => readonly DeviceSummary[] {
-  const { context, fleet, clock, horizon } = parts;
+  const { context, fleet, clock, wantedRange } = parts;
   let own: { readonly listing: readonly DeviceSummary[]; readonly atMs: number } | null = null;
   return () => {
     const latest = fleet.scan();
@@ -147,7 +147,7 @@ function createListing(parts: TimedParts): () => readonly DeviceSummary[] {
     }
     const nowMs = clock.monoMs();
     if (own === null || nowMs - own.atMs >= OWN_LIST_MS) {
-      const view = { filter: context.settings.filter, horizon: horizon(), openSeconds: openSeconds(parts) };
+      const view = { filter: context.settings.filter, wantedRange: wantedRange(), openSeconds: openSeconds(parts) };
       own = { listing: listDevices(view, context.store), atMs: nowMs };
     }
     return own.listing;
@@ -165,7 +165,7 @@ function listDevices(view: DeviceView, store: Pick<Store, 'devices' | 'coverageO
 
 interface RowFacts {
   readonly device: ListedDevice;
-  readonly horizon: Horizon;
+  readonly wantedRange: WantedRange;
   readonly fromDay: number;
 }
 
@@ -186,14 +186,17 @@ function rowOf(parts: TimedParts, row: RowFacts): DeviceRow {
 }
 
 /** What the list of devices says to be empty counts as held, as in the state of the device. */
-function barOf(parts: TimedParts, { device: { deviceId, state, lagSeconds, newestNs }, horizon, fromDay }: RowFacts) {
+function barOf(
+  parts: TimedParts,
+  { device: { deviceId, state, lagSeconds, newestNs }, wantedRange, fromDay }: RowFacts,
+) {
   const { store } = parts.context;
   const known = store.device(deviceId);
   // Forgotten since the scan.
   if (known === null) return ' '.repeat(BAR_DAYS);
   const { covered, late } = store.telemetry(deviceId);
   const held = union(coveredIntervals(covered), emptyByListing(known, { covered, newestNs }));
-  const whole = wantedOf(known, { from: horizon.wantedFrom, to: limitFor(horizon, { late }) });
+  const whole = wantedOf(known, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, { late }) });
   // The newest end is open all the time: of a device that is not behind it is no hole.
   const isFresh = lagSeconds !== null && lagSeconds <= openSeconds(parts);
   const wanted = isFresh ? { ...whole, to: minNs(whole.to, held.at(-1)?.to ?? whole.to) } : whole;
@@ -218,9 +221,14 @@ async function devicePage(
   const toMs = Math.floor(parts.context.serverClock.nowMs());
   const spanMs = drawnIn(spanSeconds) * SECOND_MS;
   const fromMs = Math.max(0, toMs - spanMs);
-  const span: WalkSpan = { from: msToNs(fromMs), to: msToNs(toMs), devices: [deviceId], kinds: 'telemetry' };
+  const span: ReadRange = { from: msToNs(fromMs), to: msToNs(toMs), devices: [deviceId], kinds: 'telemetry' };
   const cells = createSeriesCells(gridOf(fromMs, toMs));
-  await fill(cells, { walker: parts.context.store.replays.walker, span, clock: parts.clock, step: parts.step });
+  await fill(cells, {
+    archiveReader: parts.context.store.replays.archiveReader,
+    span,
+    clock: parts.clock,
+    step: parts.step,
+  });
   const { sensors, leftOut } = cells.result();
   const since = parts.facts.archivedSince(deviceId);
   return {
@@ -240,18 +248,18 @@ function drawnIn(seconds: number): number {
 }
 
 interface Reading {
-  readonly walker: ArchiveWalker;
-  readonly span: WalkSpan;
+  readonly archiveReader: ArchiveReader;
+  readonly span: ReadRange;
   readonly clock: Pick<Clock, 'monoMs'>;
   readonly step: Step;
 }
 
-async function fill(cells: SeriesCells, { walker, span, clock, step }: Reading): Promise<void> {
-  let place = walker.begin(span);
+async function fill(cells: SeriesCells, { archiveReader, span, clock, step }: Reading): Promise<void> {
+  let place = archiveReader.begin(span);
   const readOn = (): void => {
     const turnMs = clock.monoMs();
     while (place !== null) {
-      const { lines, next } = walker.read(span, place, STEP_BYTES);
+      const { lines, next } = archiveReader.read(span, place, STEP_BYTES);
       cells.add(lines);
       place = next;
       if (clock.monoMs() - turnMs >= TURN_MS) return;

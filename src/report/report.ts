@@ -20,8 +20,8 @@ import type {
 } from '../core/status.ts';
 import { type EpochMs, formatExact, msToNs } from '../core/time.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
-import { keptDevices } from '../ingest/filter.ts';
-import { horizonNow, openSeconds } from '../ingest/horizon.ts';
+import { includedDevices } from '../ingest/filter.ts';
+import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
 import { meanPeriodMs } from '../scheduler/estimate.ts';
 import { phaseOf } from '../scheduler/planning.ts';
 import { type DeviceSums, type DeviceView, snapshotDevice, sumUp } from './device-snapshot.ts';
@@ -59,11 +59,11 @@ export interface ReportParts {
 /** Puts the report together. Costs a scan of every device: made when asked for, not kept. */
 export function reportNow(parts: ReportParts): StatusReport {
   const { store, settings } = parts.context;
-  const horizon = horizonNow(parts.context);
+  const wantedRange = wantedNow(parts.context);
   const behindAfter = openSeconds(parts);
   const view = { filter: settings.filter, openSeconds: behindAfter };
-  const snapshots = horizon === null ? [] : snapshotsOf(store, store.devices(), { ...view, horizon });
-  const overview = overviewOf(parts, sumUp(snapshots, behindAfter), horizon !== null);
+  const snapshots = wantedRange === null ? [] : snapshotsOf(store, store.devices(), { ...view, wantedRange });
+  const overview = overviewOf(parts, sumUp(snapshots, behindAfter), wantedRange !== null);
   return { ...overview, devices: snapshots.map(({ status }) => status) };
 }
 
@@ -85,7 +85,7 @@ function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean):
   const totals = store.totals();
   const behindAfter = openSeconds(parts);
   const nowMs = serverClock.nowMs();
-  const kept = isTimeKnown ? sums.devices : keptDevices(context).length;
+  const kept = isTimeKnown ? sums.devices : includedDevices(context).length;
   const excluded = isTimeKnown ? sums.excluded : store.devices().length - kept;
   const counts = { devices: kept, complete: sums.complete, excluded };
   return {

@@ -25,7 +25,7 @@ interface Island extends Interval {
   isOf(deviceId: string): boolean;
 }
 
-type Facts = Pick<Store, 'fact' | 'keepFact'>;
+type Facts = Pick<Store, 'fact' | 'saveFact'>;
 
 interface Asked extends Interval {
   /** Ids; none: all. */
@@ -40,7 +40,7 @@ export function noteApart(store: Facts, { from, to, devices, held }: Asked): voi
   const own = { from: String(from), to: String(to), devices: devices.length === 0 ? null : devices };
   const next: Stretch = except.length === 0 ? own : { ...own, except };
   const others = stretchesOf(store).filter((known) => !isWithin(known, next));
-  store.keepFact(APART, JSON.stringify([...others, next]));
+  store.saveFact(APART, JSON.stringify([...others, next]));
 }
 
 /** Whether a device had been kept up with until somewhere in the stretch. */

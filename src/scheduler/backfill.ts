@@ -16,10 +16,10 @@ import type { BackfillArgs } from '../core/state/job-args.ts';
 import type { ArchiveTotals } from '../core/state/log.ts';
 import type { Gap, TelemetryState } from '../core/state/telemetry.ts';
 import { DAY_MS, DAY_NS, type EpochMs, type EpochNs, MINUTE_MS, maxNs, minNs } from '../core/time.ts';
-import type { CommittedPage, Horizon, SyncContext } from '../ingest/context.ts';
-import { keptDevices } from '../ingest/filter.ts';
-import { horizonNow, limitFor } from '../ingest/horizon.ts';
+import type { CommittedPage, SyncContext, WantedRange } from '../ingest/context.ts';
+import { includedDevices } from '../ingest/filter.ts';
 import { isResting } from '../ingest/named-gaps.ts';
+import { limitFor, wantedNow } from '../ingest/wanted-range.ts';
 import { noteApart } from './apart.ts';
 import { openOf } from './device-view.ts';
 import { type Goal, gapsToAsk, newestGap } from './goal.ts';
@@ -27,7 +27,7 @@ import { type Goal, gapsToAsk, newestGap } from './goal.ts';
 export interface BackfillSettings {
   readonly args: BackfillArgs;
   /** When it begins: what can be claimed then is where it ends, unless it was asked to end before. */
-  readonly horizon: Horizon;
+  readonly wantedRange: WantedRange;
   /** Its requests of the last day from before, ascending, in server time. */
   readonly sentMs: readonly EpochMs[];
   /** The share of the allowance, in requests. */
@@ -58,16 +58,16 @@ const LEFT_TO_LIVE_MS = 2 * MINUTE_MS;
  */
 export function beginBackfill(context: SyncContext, settings: BackfillSettings): Backfill {
   const { store, serverClock } = context;
-  const { args, horizon, isBeside } = settings;
+  const { args, wantedRange, isBeside } = settings;
   const asked = args.to ?? args.begunTo ?? null;
-  const to = asked === null ? horizon.limit : minNs(BigInt(asked), horizon.limit);
+  const to = asked === null ? wantedRange.limit : minNs(BigInt(asked), wantedRange.limit);
   const from = args.from === 'all' ? 0n : BigInt(args.from);
   if (from >= to) {
     throw new UserError('--from: expected a time before the newest that can be claimed yet (sync.settle ago)', 2);
   }
   const devices = new Map(chosenDevices(context, args.devices).map((device) => [device.record.deviceId, device]));
   // An end that is only the moment of the beginning makes no island.
-  if (args.to !== null && to < horizon.limit) {
+  if (args.to !== null && to < wantedRange.limit) {
     noteApart(store, { from, to, devices: args.devices, held: [...devices.keys()].map(store.telemetry) });
   }
   const startedMs = serverClock.nowMs();
@@ -79,7 +79,7 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
   };
   const wanted = (deviceId: string): Interval => ({ from: minNs(fromOf(deviceId), to), to });
   const limitNow = (state: TelemetryState): EpochNs | null => {
-    const now = horizonNow(context);
+    const now = wantedNow(context);
     return now && limitFor(now, state);
   };
   const openGaps = (deviceId: string, others: Intervals): Intervals => {
@@ -110,9 +110,9 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
     deviceIds: [...devices.keys()],
     covers: (deviceId) => devices.has(deviceId),
     wanted,
-    open: (deviceId, others) => openOf(openGaps(deviceId, others), horizon.limit),
+    open: (deviceId, others) => openOf(openGaps(deviceId, others), wantedRange.limit),
     next: (deviceId, reach, others) => {
-      const range = newestGap(openGaps(deviceId, others), reach, horizon.limit);
+      const range = newestGap(openGaps(deviceId, others), reach, wantedRange.limit);
       const limit = limitNow(store.telemetry(deviceId)) ?? to;
       // It has an end of its own, also where that is all that can be claimed: it is always asked for with an upper bound.
       return range && { range, limit: limit + 1n, lane: 'backfill' };
@@ -137,7 +137,7 @@ function withoutGivenUp(others: Intervals, givenUp: Intervals): Intervals {
 
 /** The devices that were named, or all that are kept and there. @throws UserError (exit 2) */
 function chosenDevices(context: SyncContext, ids: readonly string[]): readonly KnownDevice[] {
-  const kept = keptDevices(context);
+  const kept = includedDevices(context);
   if (ids.length === 0) return kept;
   const byId = new Map(kept.map((device) => [device.record.deviceId, device]));
   const all = new Set(context.store.devices().map(({ record }) => record.deviceId));

@@ -13,8 +13,8 @@ import { hash64 } from '../core/hash.ts';
 import { coverageLine } from '../core/lines/fact-lines.ts';
 import type { CoveragePoint, KnownDevice, NewCoveragePoint } from '../core/state/inventory.ts';
 import { type EpochNs, MINUTE_MS, MINUTE_NS, maxNs, msToNs, SECOND_MS } from '../core/time.ts';
-import type { Horizon, SyncContext } from '../ingest/context.ts';
-import { horizonNow, limitFor, openSeconds, stillWantedFrom } from '../ingest/horizon.ts';
+import type { SyncContext, WantedRange } from '../ingest/context.ts';
+import { limitFor, openSeconds, stillWantedFrom, wantedNow } from '../ingest/wanted-range.ts';
 import { staleMsOf } from './demand-watch.ts';
 
 /** How far a watermark moves before there is another point. */
@@ -40,11 +40,11 @@ const CLOCK_SLACK_NS = MINUTE_NS;
 export async function keepCoveragePoints(context: SyncContext, signal: AbortSignal): Promise<never> {
   let looks = 0;
   const step = (): number => {
-    const horizon = horizonNow(context);
-    if (horizon === null) return UNTIL_TIME_IS_KNOWN_MS;
+    const wantedRange = wantedNow(context);
+    if (wantedRange === null) return UNTIL_TIME_IS_KNOWN_MS;
     if (!context.checkRoom().ok) return LOOK_EVERY_MS;
     try {
-      noteCoverage(context, horizon, looks);
+      noteCoverage(context, wantedRange, looks);
     } catch (error) {
       if (!(error instanceof StateFullError)) throw error;
       context.stateFull(error);
@@ -60,7 +60,7 @@ export async function keepCoveragePoints(context: SyncContext, signal: AbortSign
  *
  * @param looks how many looks there were: then this is one of several that share the devices among them.
  */
-export function noteCoverage(context: SyncContext, horizon: Horizon, looks: number | null = null): void {
+export function noteCoverage(context: SyncContext, wantedRange: WantedRange, looks: number | null = null): void {
   const { store, serverClock } = context;
   const tag = store.workspaceTag();
   if (tag === null) return;
@@ -70,7 +70,7 @@ export function noteCoverage(context: SyncContext, horizon: Horizon, looks: numb
   const last = store.coveragePoints();
   const atNs = msToNs(serverClock.nowMs());
   // What has left the wanted range since the horizon was fixed is no gap any more.
-  const wantedFrom = maxNs(horizon.wantedFrom, stillWantedFrom(context));
+  const wantedFrom = maxNs(wantedRange.wantedFrom, stillWantedFrom(context));
   const mostOpen = openSeconds({ context, staleMs: () => staleMsOf(store) });
   const points: NewCoveragePoint[] = [];
   for (const device of devices) {
@@ -78,7 +78,7 @@ export function noteCoverage(context: SyncContext, horizon: Horizon, looks: numb
     // By a hash, so that a device that appears moves no other one to another turn.
     if (parts > 1 && hash64(deviceId).lo % parts !== turn) continue;
     const { state, watermarkNs, lagSeconds, gapSeconds } = lookAt(context, device, {
-      horizon,
+      wantedRange,
       wantedFrom,
       mostOpen,
       atNs,
@@ -87,11 +87,11 @@ export function noteCoverage(context: SyncContext, horizon: Horizon, looks: numb
     const facts = { deviceId, deviceName: device.name, state, lagSeconds, gapSeconds, watermarkNs, atNs };
     points.push({ deviceId, state, watermarkNs, atNs, line: coverageLine(facts, tag) });
   }
-  store.keepCoveragePoints(points);
+  store.saveCoveragePoints(points);
 }
 
 interface Look {
-  readonly horizon: Horizon;
+  readonly wantedRange: WantedRange;
   readonly wantedFrom: EpochNs;
   readonly mostOpen: number;
   readonly atNs: EpochNs;
@@ -99,15 +99,15 @@ interface Look {
 
 /** What is covered of a device now; its named gaps are forgotten where they are closed. */
 function lookAt({ store, settings }: SyncContext, device: KnownDevice, look: Look) {
-  const { horizon, wantedFrom, mostOpen, atNs } = look;
+  const { wantedRange, wantedFrom, mostOpen, atNs } = look;
   const { deviceId } = device.record;
   const gaps = store.gaps(deviceId);
   const telemetry = store.telemetry(deviceId);
   const { covered } = telemetry;
-  const to = limitFor(horizon, telemetry);
+  const to = limitFor(wantedRange, telemetry);
   const isExcluded = settings.filter.excludes(device.record);
   const listedEmpty = emptyByListing(device, { covered, newestNs: store.newestNs(deviceId) });
-  if (gaps.length > 0 && holesIn({ from: horizon.wantedFrom, to }, covered).length === 0) store.clearGaps(deviceId);
+  if (gaps.length > 0 && holesIn({ from: wantedRange.wantedFrom, to }, covered).length === 0) store.clearGaps(deviceId);
   const wanted = wantedOf(device, { from: wantedFrom, to });
   const coverage = coverageOf({ ...device, isExcluded }, { covered, gaps, listedEmpty, openSeconds: mostOpen }, wanted);
   const isRead = !isExcluded && device.goneSinceMs === null;

@@ -23,9 +23,9 @@ export function staleMsOf(store: Pick<Store, 'fact'>): number {
   return Number.isFinite(ms) ? ms : 0;
 }
 
-function keepStale(store: Pick<Store, 'fact' | 'keepFact'>, ms: number): void {
+function keepStale(store: Pick<Store, 'fact' | 'saveFact'>, ms: number): void {
   const text = String(Math.round(ms));
-  if ((store.fact(STALE) ?? '0') !== text) store.keepFact(STALE, text);
+  if ((store.fact(STALE) ?? '0') !== text) store.saveFact(STALE, text);
 }
 
 /** The figures are reported again when they have changed by this factor, and at most this often. */

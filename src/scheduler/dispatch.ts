@@ -245,10 +245,10 @@ function taskFor(planning: Planning, decision: TailDecision | HistoryDecision): 
   if (decision.kind === 'history') {
     const piece = nextPiece(planning, decision);
     // A run with nothing beside its goal closes a range at a stretch; a backfill has a pace to keep between two requests.
-    return piece && { deviceId, ...piece, until: isOnceAlone(planning) ? 'closed' : 'first proof' };
+    return piece && { deviceId, ...piece, until: isOnceAlone(planning) ? 'closed' : 'first coverage' };
   }
   const now = viewDevice(planning, deviceId);
-  return now && { deviceId, lane, limit: now.wanted.to, range: tailRange(now, decision), until: 'first proof' };
+  return now && { deviceId, lane, limit: now.wanted.to, range: tailRange(now, decision), until: 'first coverage' };
 }
 
 /** The newest end of a device, or the gap that was left there. */

@@ -10,9 +10,9 @@ import type { RequestLane } from '../core/ports.ts';
 import type { TelemetryState } from '../core/state/telemetry.ts';
 import { DAY_NS, type EpochMs, type EpochNs, maxNs } from '../core/time.ts';
 import { createLearntWindows, windowRules } from '../ingest/ask-page.ts';
-import type { CommittedPage, Horizon, SyncContext } from '../ingest/context.ts';
-import { limitFor } from '../ingest/horizon.ts';
+import type { CommittedPage, SyncContext, WantedRange } from '../ingest/context.ts';
 import { isResting, restOf } from '../ingest/named-gaps.ts';
+import { limitFor } from '../ingest/wanted-range.ts';
 import { planEdge } from '../ingest/window-limits.ts';
 import { openOf, type ViewInput } from './device-view.ts';
 import type { OpenHistory, Reach } from './history-queue.ts';
@@ -40,12 +40,12 @@ export interface Goal {
 }
 
 /** Everything that is wanted up to a horizon, of every device that is there: what `--once` closes. */
-export function createWantedGoal(context: SyncContext, horizon: Horizon): Goal {
+export function createWantedGoal(context: SyncContext, wantedRange: WantedRange): Goal {
   const { store, serverClock } = context;
   const windows = createLearntWindows(context);
   const gapsOf = (state: TelemetryState, others: Intervals): Intervals => {
     const { deviceId, covered } = state;
-    const wanted = { from: horizon.wantedFrom, to: maxNs(limitFor(horizon, state), horizon.wantedFrom) };
+    const wanted = { from: wantedRange.wantedFrom, to: maxNs(limitFor(wantedRange, state), wantedRange.wantedFrom) };
     const nowMs = serverClock.nowMs();
     const resting = store.gaps(deviceId).filter((gap) => isResting(gap, 'first-history', nowMs));
     // A plan that has grown opens what it hid.
@@ -57,15 +57,15 @@ export function createWantedGoal(context: SyncContext, horizon: Horizon): Goal {
     covers: () => true,
     open: (deviceId, others) => {
       const gaps = gapsOf(store.telemetry(deviceId), others);
-      const open = openOf(gaps, horizon.limit);
+      const open = openOf(gaps, wantedRange.limit);
       // What is shorter than a millisecond counts as well.
       return gaps.length > 0 && open.day + open.week + open.rest === 0 ? { ...open, rest: 1 } : open;
     },
     next: (deviceId, reach, others) => {
       const state = store.telemetry(deviceId);
-      const range = newestGap(gapsOf(state, others), reach, horizon.limit);
+      const range = newestGap(gapsOf(state, others), reach, wantedRange.limit);
       // A dashboard shows the last day first: it is archived and delivered before all other history.
-      return range && { range, limit: limitFor(horizon, state), lane: reach === 'day' ? 'live' : 'first-history' };
+      return range && { range, limit: limitFor(wantedRange, state), lane: reach === 'day' ? 'live' : 'first-history' };
     },
     freeAtMs: () => Number.NEGATIVE_INFINITY,
     sent: () => {},

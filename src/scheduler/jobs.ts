@@ -151,7 +151,7 @@ async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }
   const over = new AbortController();
   const seen: Seen = { vanished: false, failure: null };
   try {
-    const keep = (args: unknown): void => withRoom(undefined, () => queue.keepArgs(job.id, args));
+    const keep = (args: unknown): void => withRoom(undefined, () => queue.saveArgs(job.id, args));
     const work = workers[job.kind]?.(job.args, stop.signal, keep);
     if (work === undefined) throw new Error(`no worker for ${job.kind}`);
     const watching = watchOver(parts, { job, beats, work, stop, seen }, over.signal).catch((error: unknown) => {

@@ -15,8 +15,8 @@ import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Gap, TelemetryState } from '../core/state/telemetry.ts';
 import { DAY_NS, type EpochMs, MINUTE_MS, maxNs, minNs, msToNs, nsToMs, SECOND_MS } from '../core/time.ts';
 import type { CommittedPage, SyncContext } from '../ingest/context.ts';
-import { freshestFirst, keptDevices } from '../ingest/filter.ts';
-import { horizonNow, limitFor } from '../ingest/horizon.ts';
+import { freshestFirst, includedDevices } from '../ingest/filter.ts';
+import { limitFor, wantedNow } from '../ingest/wanted-range.ts';
 import { goesOnFrom } from './apart.ts';
 import type { DayFigures } from './day-budget.ts';
 import { createDemandWatch, type DemandWatch } from './demand-watch.ts';
@@ -221,7 +221,7 @@ export function relistDevices(planning: Planning): void {
 
 /** The devices that are there and not left out. */
 function devicesThere({ parts }: Planning): readonly KnownDevice[] {
-  return keptDevices(parts.context).filter(({ goneSinceMs }) => goneSinceMs === null);
+  return includedDevices(parts.context).filter(({ goneSinceMs }) => goneSinceMs === null);
 }
 
 /** Takes in the list of devices as the state has it now. @param isFresh whether it was listed just before. */
@@ -281,8 +281,8 @@ export function takeOutDevice(planning: Planning, deviceId: string): void {
 export function viewDevice({ parts, asked }: Planning, deviceId: string): Viewed | null {
   const { context } = parts;
   const { store, serverClock } = context;
-  const horizon = horizonNow(context);
-  if (horizon === null || !asked.has(deviceId)) return null;
+  const wantedRange = wantedNow(context);
+  if (wantedRange === null || !asked.has(deviceId)) return null;
   const state = store.telemetry(deviceId);
   const nowMs = serverClock.nowMs();
   const gaps = store.gaps(deviceId);
@@ -290,8 +290,8 @@ export function viewDevice({ parts, asked }: Planning, deviceId: string): Viewed
     normalize(gaps.filter(isOf).map(({ fromNs, toNs }) => ({ from: fromNs, to: toNs })));
   const resting = rangesOf(({ retryAtMs }) => retryAtMs > nowMs);
   const named = rangesOf(({ retryAtMs }) => retryAtMs <= nowMs);
-  const from = goesOnFrom(store, state, horizon.wantedFrom);
-  const wanted = { from, to: maxNs(limitFor(horizon, state), from) };
+  const from = goesOnFrom(store, state, wantedRange.wantedFrom);
+  const wanted = { from, to: maxNs(limitFor(wantedRange, state), from) };
   return { state, wanted, view: viewOf({ covered: state.covered, wanted, resting, named }) };
 }
 

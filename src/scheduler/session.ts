@@ -15,9 +15,9 @@ import { backoffMs } from '../core/retry.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { syncAccount } from '../ingest/account.ts';
 import { syncAlerts } from '../ingest/alerts.ts';
-import { lookAtTheGone, syncDevices } from '../ingest/devices.ts';
-import { horizonNow, learnTime } from '../ingest/horizon.ts';
+import { pollGoneDevices, syncDevices } from '../ingest/devices.ts';
 import { createRereading, type Rereading } from '../ingest/reread.ts';
+import { learnTime, wantedNow } from '../ingest/wanted-range.ts';
 import { noteFailed, noteRead, noteStreamFailed, noteWorked } from './api-state.ts';
 import { type DispatchParts, endsSession, followPlan, untilRoom } from './dispatch.ts';
 import type { RoundDecision } from './planner-types.ts';
@@ -113,7 +113,7 @@ function readStream(parts: SessionParts): (kind: RoundDecision['kind'], signal: 
     alerts: (signal: AbortSignal) => syncAlerts(context, signal),
     devices: async (signal: AbortSignal) => {
       await syncDevices(context, signal);
-      await lookAtTheGone(context, scanner, signal);
+      await pollGoneDevices(context, scanner, signal);
       return true;
     },
   };
@@ -124,7 +124,7 @@ function readStream(parts: SessionParts): (kind: RoundDecision['kind'], signal: 
 function createUpkeep({ context, scanner, planning }: SessionParts): Work {
   return async (signal) => {
     await learnTime(context, scanner, signal);
-    if (horizonNow(context) !== null && planning.rest !== null) context.filterNotes.telemetryRead();
+    if (wantedNow(context) !== null && planning.rest !== null) context.filterNotes.telemetryRead();
     return true;
   };
 }

@@ -44,7 +44,7 @@ export function createFacts(db: Database.Database): Facts {
 export function createWorkspace(
   facts: Facts,
   { archive, path }: { readonly archive: Archive; readonly path: string },
-): Pick<Store, 'workspaceTag' | 'pinWorkspace' | 'account' | 'keepAccount' | 'fact' | 'keepFact'> {
+): Pick<Store, 'workspaceTag' | 'pinWorkspace' | 'account' | 'saveAccount' | 'fact' | 'saveFact'> {
   return {
     workspaceTag: () => facts.read(WORKSPACE_TAG),
     pinWorkspace: ({ apiId, tag }) => {
@@ -56,12 +56,12 @@ export function createWorkspace(
       facts.write(WORKSPACE_TAG, tag);
     },
     account: createAccountReader(facts),
-    keepAccount: (account, lines) => {
+    saveAccount: (account, lines) => {
       facts.write(ACCOUNT, JSON.stringify(account));
       archive.appendFacts(lines);
     },
     fact: facts.read,
-    keepFact: facts.write,
+    saveFact: facts.write,
   };
 }
 

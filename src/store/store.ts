@@ -117,7 +117,7 @@ export function assemble(
   const write = ridingWriter(db, ledger.ride);
   const forgetting = forgettingPort(parts, write, ledger);
   const store: Store = {
-    ...writing(write, parts.workspace, ['pinWorkspace', 'keepAccount', 'keepFact']),
+    ...writing(write, parts.workspace, ['pinWorkspace', 'saveAccount', 'saveFact']),
     ...inventoryPort(parts, write),
     ...telemetryPort(parts, write),
     ...writing(write, parts.log, ['append', 'destination', 'identify', 'acknowledge', 'amendMissing']),
@@ -192,12 +192,12 @@ function prepareParts(db: Database.Database, path: string, nowMs: StoreOptions['
 }
 
 function inventoryPort({ inventory, forgetting }: Parts, write: Writer): InventoryStore {
-  const keepInventory: InventoryStore['keepInventory'] = (change) => {
-    inventory.keepInventory(change);
+  const saveInventory: InventoryStore['saveInventory'] = (change) => {
+    inventory.saveInventory(change);
     for (const { record } of change.listed) forgetting.listed(record.deviceId);
   };
-  const names = ['keepInventory', 'markGone', 'markBack', 'keepCoveragePoints'] as const;
-  return writing(write, { ...inventory, keepInventory }, names);
+  const names = ['saveInventory', 'markGone', 'markBack', 'saveCoveragePoints'] as const;
+  return writing(write, { ...inventory, saveInventory }, names);
 }
 
 /** The telemetry of all devices: of one that is forgotten nothing is written, until it is listed anew. */
@@ -230,13 +230,13 @@ function telemetryPort(parts: Parts, write: Writer): TelemetryStore {
     }),
     clearGaps: write(gaps.clearGaps),
     missedOverlaps: overlaps.missedOverlaps,
-    keepMissedOverlap: write((deviceId, overlap) => {
-      if (isKept(deviceId)) overlaps.keepMissedOverlap(deviceId, overlap);
+    saveMissedOverlap: write((deviceId, overlap) => {
+      if (isKept(deviceId)) overlaps.saveMissedOverlap(deviceId, overlap);
     }),
     dropMissedOverlaps: write(overlaps.dropMissedOverlaps),
     rereadDays: rereads.rereadDays,
-    keepReread: write((deviceId, day) => {
-      if (isKept(deviceId)) rereads.keepReread(deviceId, day);
+    saveReread: write((deviceId, day) => {
+      if (isKept(deviceId)) rereads.saveReread(deviceId, day);
     }),
   };
 }

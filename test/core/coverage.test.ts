@@ -69,8 +69,8 @@ describe('adding a proven stretch', () => {
     );
     fc.assert(
       fc.property(shuffled, anyReadings, ([stretches, otherwise], readings) => {
-        const proven = (list: typeof stretches): CoveredRange[] => list.map((stretch) => provenOf(stretch, readings));
-        expect(addAll(proven(otherwise))).toEqual(addAll(proven(stretches)));
+        const covers = (list: typeof stretches): CoveredRange[] => list.map((stretch) => provenOf(stretch, readings));
+        expect(addAll(covers(otherwise))).toEqual(addAll(covers(stretches)));
       }),
     );
   });

@@ -3,7 +3,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createFilter, type FilterSpec, keptReading, keptRecord, matchAny } from '../../src/core/filter.ts';
+import { createFilter, type FilterSpec, filterReading, filterRecord, matchAny } from '../../src/core/filter.ts';
 import { flattenReading, readingDigest } from '../../src/core/lines/points.ts';
 import type { AlertRecord, DeviceRecord, JsonValue } from '../../src/core/records.ts';
 import { observeKept, observeLeftOut } from '../../src/ingest/alerts.ts';
@@ -108,9 +108,9 @@ describe('a device', () => {
   });
 
   test('keeps its position, or has none', () => {
-    expect(keptRecord(KEEP_ALL, RECORD)).toBe(RECORD);
+    expect(filterRecord(KEEP_ALL, RECORD)).toBe(RECORD);
     const { latitude, longitude, locationUpdatedAt, ...rest } = RECORD;
-    expect(keptRecord(filterOf({ keepsLocation: false }), RECORD)).toEqual({
+    expect(filterRecord(filterOf({ keepsLocation: false }), RECORD)).toEqual({
       ...rest,
       latitude: null,
       longitude: null,
@@ -122,7 +122,7 @@ describe('a device', () => {
 
 describe('a reading', () => {
   const kept = (values: Record<string, JsonValue>, ...excludeSensors: string[]): [string, unknown][] =>
-    flattenReading(keptReading(filterOf({ excludeSensors }), reading(0, values))).values.map(({ sensor, value }) => [
+    flattenReading(filterReading(filterOf({ excludeSensors }), reading(0, values))).values.map(({ sensor, value }) => [
       sensor,
       value,
     ]);
@@ -147,11 +147,11 @@ describe('a reading', () => {
     const deep = JSON.parse(`${'{"a":'.repeat(9)}1${'}'.repeat(9)}`);
     const odd = reading(0, { bad: Number.POSITIVE_INFINITY, deep, t: 1 });
     expect(flattenReading(odd).dropped.size).toBe(2);
-    const { values, dropped } = flattenReading(keptReading(filterOf({ excludeSensors: ['bad', 'deep.*'] }), odd));
+    const { values, dropped } = flattenReading(filterReading(filterOf({ excludeSensors: ['bad', 'deep.*'] }), odd));
     expect(dropped.size).toBe(0);
     expect(values).toEqual([{ sensor: 't', field: 'value', value: 1 }]);
     const many = reading(0, { t: 1, ...Object.fromEntries(Array.from({ length: 3000 }, (_, n) => [`n${n}`, n])) });
-    expect(flattenReading(keptReading(filterOf({ excludeSensors: ['n*'] }), many)).dropped.size).toBe(0);
+    expect(flattenReading(filterReading(filterOf({ excludeSensors: ['n*'] }), many)).dropped.size).toBe(0);
   });
 
   test('with a sensor of a dangerous name stays as it is', () => {
@@ -164,18 +164,18 @@ describe('a reading', () => {
 
   test('remembers any number of sensor names', () => {
     const filter = filterOf({ excludeSensors: ['x*'] });
-    for (let n = 0; n < 25_000; n += 1) filter.keepsSensor(`a${n}`);
-    expect([filter.keepsSensor('x1'), filter.keepsSensor('a1')]).toEqual([false, true]);
+    for (let n = 0; n < 25_000; n += 1) filter.includesSensor(`a${n}`);
+    expect([filter.includesSensor('x1'), filter.includesSensor('a1')]).toEqual([false, true]);
   });
 
   test('is covered, and known again at the edge, whole', () => {
     const memory = createMemory();
     const whole = reading(10, { t: 1, rssi: -70 });
     const edge = { at: whole.recordedAt, digest: readingDigest(whole) };
-    const proven = { from: at(0), to: at(20), first: edge, last: edge };
-    const all = memory.compose({ readings: [whole], proven });
-    const some = memory.compose({ readings: [whole], proven, filter: filterOf({ excludeSensors: ['rssi'] }) });
-    const none = memory.compose({ readings: [whole], proven, filter: filterOf({ excludeSensors: ['*'] }) });
+    const covers = { from: at(0), to: at(20), first: edge, last: edge };
+    const all = memory.compose({ readings: [whole], covers });
+    const some = memory.compose({ readings: [whole], covers, filter: filterOf({ excludeSensors: ['rssi'] }) });
+    const none = memory.compose({ readings: [whole], covers, filter: filterOf({ excludeSensors: ['*'] }) });
     expect([all, some, none].map(({ lines }) => lines.length)).toEqual([2, 1, 0]);
     for (const landing of [some, none]) {
       expect(landing.covered).toEqual(all.covered);
@@ -189,7 +189,7 @@ describe('a sensor that is written again', () => {
     const memory = createMemory();
     const span = { from: at(0), to: at(3600), first: null, last: null };
     const readings = [reading(20, { t: 3, rssi: -71 }), reading(10, { rssi: -70 })];
-    const out = memory.land({ readings, proven: span, filter: filterOf({ excludeSensors: ['rssi'] }) });
+    const out = memory.land({ readings, covers: span, filter: filterOf({ excludeSensors: ['rssi'] }) });
     expect([out.lines.length, out.newReadings]).toEqual([1, 1]);
     const again = { ...filterOf({}), wasLeftOut: (name: string) => name === 'rssi' };
     const back = memory.compose({ readings, filter: again });

@@ -149,7 +149,7 @@ describe('a landing', () => {
     fc.assert(
       fc.property(anyReadings, anyReadings, (before, readings) => {
         const memory = landAll([newestFirst(before)]);
-        const page = { readings: newestFirst(readings), proven: bare({ from: DAY_START, to: DAY_START + DAY_NS }) };
+        const page = { readings: newestFirst(readings), covers: bare({ from: DAY_START, to: DAY_START + DAY_NS }) };
         expect(memory.compose(page)).toEqual(memory.compose(page));
       }),
     );
@@ -216,14 +216,14 @@ describe('a landing', () => {
   test('moves the coverage by what the page proves, and by nothing else', () => {
     const memory = createMemory();
     expect(memory.land({ readings: [reading(5)] }).covered).toEqual([]);
-    const proven = { from: at(0), to: at(10), first: edgeOf(reading(5)), last: edgeOf(reading(5)) };
-    expect(memory.land({ readings: [reading(5)], proven }).covered).toEqual([proven]);
-    expect(memory.land({ readings: [reading(20)] }).covered).toEqual([proven]);
+    const covers = { from: at(0), to: at(10), first: edgeOf(reading(5)), last: edgeOf(reading(5)) };
+    expect(memory.land({ readings: [reading(5)], covers }).covered).toEqual([covers]);
+    expect(memory.land({ readings: [reading(20)] }).covered).toEqual([covers]);
   });
 
   test('counts a reading inside covered time as new when it was not seen before', () => {
     const memory = createMemory();
-    memory.land({ readings: [reading(5)], proven: bare({ from: at(0), to: at(10) }) });
+    memory.land({ readings: [reading(5)], covers: bare({ from: at(0), to: at(10) }) });
     expect(memory.land({ readings: [reading(7), reading(5)] })).toMatchObject({ newReadings: 1 });
   });
 });
@@ -287,8 +287,8 @@ describe('hours that are held in full', () => {
   test('are written once, at their beginning, with how many readings they have', () => {
     const memory = createMemory();
     const inside = [reading(3599), reading(10), reading(0)];
-    const proven = { ...bare({ from: HOUR_START, to: HOUR_START + 2n * HOUR_NS }) };
-    const { sideLines } = memory.land({ readings: inside, proven });
+    const covers = { ...bare({ from: HOUR_START, to: HOUR_START + 2n * HOUR_NS }) };
+    const { sideLines } = memory.land({ readings: inside, covers });
     expect(sideLines.map(parseReferenceLine)).toEqual([
       {
         measurement: 'coverage_hour',
@@ -302,24 +302,24 @@ describe('hours that are held in full', () => {
       },
       expect.objectContaining({ fields: new Map([['readings', 0]]), at: HOUR_START + HOUR_NS }),
     ]);
-    expect(memory.land({ readings: inside, proven }).sideLines).toEqual([]);
+    expect(memory.land({ readings: inside, covers }).sideLines).toEqual([]);
   });
 
   test('count what came in earlier pages, and readings of the unproven end when their hour is full', () => {
     const memory = createMemory();
     memory.land({ readings: [reading(3000)] });
-    memory.land({ readings: [reading(2000), reading(1000)], proven: bare({ from: at(900), to: at(2500) }) });
+    memory.land({ readings: [reading(2000), reading(1000)], covers: bare({ from: at(900), to: at(2500) }) });
     expect(memory.sideLines()).toEqual([]);
-    const rest = { readings: [reading(3000), reading(10)], proven: bare({ from: at(0), to: at(900) }) };
+    const rest = { readings: [reading(3000), reading(10)], covers: bare({ from: at(0), to: at(900) }) };
     expect(memory.land(rest).sideLines).toEqual([]);
-    const { sideLines } = memory.land({ readings: [reading(3000)], proven: bare({ from: at(2500), to: at(3600) }) });
+    const { sideLines } = memory.land({ readings: [reading(3000)], covers: bare({ from: at(2500), to: at(3600) }) });
     expect(hourLines(sideLines)).toEqual([[HOUR_START, 4]]);
     expect(memory.state().hourReadings.size).toBe(0);
   });
 
   test('are not written again for a late reading, which is not counted for another hour either', () => {
     const memory = createMemory();
-    memory.land({ readings: [reading(10)], proven: bare({ from: at(0), to: at(3600) }) });
+    memory.land({ readings: [reading(10)], covers: bare({ from: at(0), to: at(3600) }) });
     const late = memory.land({ readings: [reading(20)] });
     expect(late).toMatchObject({ newReadings: 1, sideLines: [] });
     expect(late.hourReadings.size).toBe(0);
@@ -330,7 +330,7 @@ describe('hours that are held in full', () => {
       { fromNs: 0n, name: 'Old' },
       { fromNs: at(1), name: 'New' },
     ]);
-    const { sideLines } = memory.land({ readings: [], proven: bare({ from: at(0), to: at(7200) }) });
+    const { sideLines } = memory.land({ readings: [], covers: bare({ from: at(0), to: at(7200) }) });
     expect(sideLines.map((line) => parseReferenceLine(line).tags.get('device_name'))).toEqual(['Old', 'New']);
   });
 
@@ -347,10 +347,10 @@ describe('hours that are held in full', () => {
           let top = at(5 * 3600);
           for (const page of pagesOf(readings, size)) {
             const from = (page.at(-1)?.recordedAt ?? top) + 1n;
-            memory.land({ readings: page, proven: bare({ from, to: top }) });
+            memory.land({ readings: page, covers: bare({ from, to: top }) });
             top = from;
           }
-          memory.land({ readings: [], proven: bare({ from: at(start), to: top }) });
+          memory.land({ readings: [], covers: bare({ from: at(start), to: top }) });
           const first = Math.ceil(start / 3600);
           const expected = [0, 1, 2, 3, 4].slice(first).map((hour) => {
             const inHour = seconds.filter((second) => Math.floor(second / 3600) === hour);

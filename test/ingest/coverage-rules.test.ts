@@ -86,7 +86,7 @@ describe('what was claimed too early', () => {
 
   test('is a landing that brings nothing and leaves names, hours and sums alone', () => {
     const memory = createMemory();
-    memory.land({ readings: [c, b, a], proven: span });
+    memory.land({ readings: [c, b, a], covers: span });
     const state = memory.state();
     const landing = composeWithdrawal(state, at(60), NOW_MS);
     expect(landing).toMatchObject({ revision: state.revision, lines: [], sideLines: [], daySums: [], newReadings: 0 });
@@ -95,11 +95,11 @@ describe('what was claimed too early', () => {
 });
 
 describe('claims', () => {
-  const proven = { from: at(-7200), to: at(-121), first: null, last: null };
-  const input = { proven, answeredAtMs: NOW_MS, readings: [], gracePeriodMs: 2 * MINUTE_MS };
+  const covers = { from: at(-7200), to: at(-121), first: null, last: null };
+  const input = { covers, answeredAtMs: NOW_MS, readings: [], gracePeriodMs: 2 * MINUTE_MS };
 
   test('stay as proven where nothing is late', () => {
-    expect(coverageAfter({ ...input, state: { covered: [], late: NEVER_LATE } }, [])).toEqual({ covered: [proven] });
+    expect(coverageAfter({ ...input, state: { covered: [], late: NEVER_LATE } }, [])).toEqual({ covered: [covers] });
   });
 
   test('are taken back by a late reading to what the longer settle allows', () => {
@@ -121,10 +121,10 @@ describe('claims', () => {
 
 describe('a landing', () => {
   const held = [reading(300), reading(200), reading(100)];
-  const proven = { from: at(0), to: at(400), first: edgeOf(reading(100)), last: edgeOf(reading(300)) };
+  const covers = { from: at(0), to: at(400), first: edgeOf(reading(100)), last: edgeOf(reading(300)) };
   const landed = () => {
     const memory = createMemory();
-    memory.land({ readings: held, proven, answeredAtMs: nsToMs(at(521)) });
+    memory.land({ readings: held, covers, answeredAtMs: nsToMs(at(521)) });
     return memory;
   };
 
@@ -146,8 +146,8 @@ describe('a landing', () => {
     const memory = landed();
     expect(memory.compose({ readings: held }).late).toBeUndefined();
     expect(memory.compose({ readings: [reading(401), reading(-1)] }).late).toBeUndefined();
-    const wider = { ...proven, to: at(600), last: edgeOf(reading(500)) };
-    expect(memory.compose({ readings: [reading(500)], proven: wider }).late).toBeUndefined();
+    const wider = { ...covers, to: at(600), last: edgeOf(reading(500)) };
+    expect(memory.compose({ readings: [reading(500)], covers: wider }).late).toBeUndefined();
   });
 
   test('does not take a reading that was added to for one that is late', () => {
@@ -226,7 +226,7 @@ const always = () => true;
 const EMPTY = { covered: [bare({ from: at(-7200), to: at(100) })], hoursWritten: [] };
 
 /** A page that proves nothing of its readings: they are too young, say. */
-const page = (...readings: Reading[]) => ({ readings, proven: null });
+const page = (...readings: Reading[]) => ({ readings, covers: null });
 
 describe('what was called empty while nothing was held of a device', () => {
   test('is taken back with the first reading that it shows', () => {
@@ -250,19 +250,19 @@ describe('what was called empty while nothing was held of a device', () => {
   });
 
   test('is taken back once more by the page that vouches, not by each that shows what is too young', () => {
-    const proven = { ...bare({ from: at(100), to: at(130) }), last: edgeOf(reading(120)) };
+    const covers = { ...bare({ from: at(100), to: at(130) }), last: edgeOf(reading(120)) };
     expect(withoutUnverified(EMPTY, page(reading(120)), always)).toBe(EMPTY);
     expect(
-      withoutUnverified(EMPTY, { ...page(reading(120)), proven: bare({ from: at(100), to: at(110) }) }, always),
+      withoutUnverified(EMPTY, { ...page(reading(120)), covers: bare({ from: at(100), to: at(110) }) }, always),
     ).toBe(EMPTY);
-    expect(withoutUnverified(EMPTY, { ...page(reading(120)), proven }, always).covered).toEqual([]);
+    expect(withoutUnverified(EMPTY, { ...page(reading(120)), covers }, always).covered).toEqual([]);
   });
 
   test('is told anew by its hours, unless something was archived of them', () => {
     const hour = at(0) / 3_600_000_000_000n;
     const told = { ...EMPTY, hoursWritten: [{ from: hour - 2n, to: hour + 2n }] };
-    const proven = { ...bare({ from: at(-10), to: at(10) }), last: edgeOf(reading(0)) };
+    const covers = { ...bare({ from: at(-10), to: at(10) }), last: edgeOf(reading(0)) };
     expect(withoutUnverified(told, page(reading(0)), never).hoursWritten).toEqual([]);
-    expect(withoutUnverified(told, { ...page(reading(0)), proven }, always).hoursWritten).toEqual(told.hoursWritten);
+    expect(withoutUnverified(told, { ...page(reading(0)), covers }, always).hoursWritten).toEqual(told.hoursWritten);
   });
 });

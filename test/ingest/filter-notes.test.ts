@@ -13,7 +13,7 @@ function notesOf(spec: Partial<FilterSpec>): { notes: FilterNotes; patterns: () 
   const facts = new Map<string, string>();
   const store = {
     fact: (key: string) => facts.get(key) ?? null,
-    keepFact: (key: string, value: string) => void facts.set(key, value),
+    saveFact: (key: string, value: string) => void facts.set(key, value),
   };
   const filter = createFilter({ include: [], exclude: [], excludeSensors: [], keepsLocation: true, ...spec });
   const notes = createFilterNotes(filter, { store, observe: (event) => void events.push(event) });
@@ -35,7 +35,7 @@ describe('a sensor pattern that matches nothing', () => {
 
   test('is reported although somebody has asked the filter about a sensor that it matches', () => {
     const { notes, patterns } = notesOf({ excludeSensors: ['temperature'] });
-    expect(notes.filter.keepsSensor('temperature')).toBe(false);
+    expect(notes.filter.includesSensor('temperature')).toBe(false);
     notes.sensorsRead([readingAt(1n, { humidity: 1 })]);
     notes.telemetryRead();
     expect(patterns()).toEqual(['temperature']);

@@ -4,9 +4,9 @@
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, minNs, msToNs, SECOND_MS } from '../../src/core/time.ts';
-import { horizonNow, limitFor } from '../../src/ingest/horizon.ts';
 import { createPageScanner } from '../../src/ingest/page-scan.ts';
 import { rereadableDay, rereadDay, rereadDue } from '../../src/ingest/reread.ts';
+import { limitFor, wantedNow } from '../../src/ingest/wanted-range.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import type { DeviceSpec, SimReading } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
@@ -74,14 +74,14 @@ describe.runIf(influxdAvailable())('readings that come later than the settle', (
     const events = await liveFor(rig, 60, {
       use: ({ sync }) => {
         const { store } = sync.context;
-        const horizon = horizonNow(sync.context);
-        if (horizon === null) throw new Error('no horizon');
+        const wantedRange = wantedNow(sync.context);
+        if (wantedRange === null) throw new Error('no horizon');
         const { late, covered } = store.telemetry('often');
         // The first of them has made the claims wait for the others.
         expect(late).toMatchObject({ readings: 1, gracePeriodMs: 12 * MINUTE_MS });
-        expect(limitFor(horizon, { late })).toBe(horizon.limit - 600_000_000_000n);
+        expect(limitFor(wantedRange, { late })).toBe(wantedRange.limit - 600_000_000_000n);
         expect(covered).toHaveLength(1);
-        expect(covered[0]?.to).toBeLessThanOrEqual(limitFor(horizon, { late }));
+        expect(covered[0]?.to).toBeLessThanOrEqual(limitFor(wantedRange, { late }));
         expect(store.telemetry('calm').late.readings).toBe(0);
         const { devices, summary } = sync.report();
         expect(devices.map(({ lag_seconds }) => (lag_seconds ?? 1e9) < 200)).toEqual([true, true]);
@@ -268,7 +268,7 @@ describe.runIf(influxdAvailable())('yesterday, read again', () => {
       const isWhole = await rereadDay(sync.context, day, signal);
       // Two empty answers are as good as any: nothing is claimed by them.
       expect([isWhole, due().includes('often')]).toEqual(fault === falselyEmpty ? [true, false] : [false, true]);
-      store.keepReread('often', TODAY - 1);
+      store.saveReread('often', TODAY - 1);
     }
     rig.simulator.faults = null;
     expect(await rereadDay(sync.context, day, signal)).toBe(true);

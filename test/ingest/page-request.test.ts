@@ -43,7 +43,7 @@ const full = (list: readonly Reading[]): ReturnType<typeof pageOf> => pageOf(lis
 
 /** What was judged worthless, and why. */
 function expectNothing(judged: Judgement, reason: RegExp): void {
-  expect(judged).toMatchObject({ proven: null, next: 'again', reason: expect.stringMatching(reason) });
+  expect(judged).toMatchObject({ covers: null, next: 'again', reason: expect.stringMatching(reason) });
 }
 
 describe('the question', () => {
@@ -189,7 +189,7 @@ describe('a page that has more behind it', () => {
   test('proves the stretch above its oldest reading, that instant not included', () => {
     const page = full([NEAR, ...readings(190, 170, 150)]);
     const judged = judgePage(ask(), page, FRESH);
-    expect(judged.proven).toEqual({
+    expect(judged.covers).toEqual({
       from: at(150) + 1n,
       to: at(200),
       first: edgeOf(reading(150)),
@@ -201,17 +201,17 @@ describe('a page that has more behind it', () => {
 
   test('closes the gap once it reaches below it, without showing what is held further down', () => {
     const judged = judgePage(ask(), full([NEAR, ...readings(150, 99)]), FRESH);
-    expect(judged).toMatchObject({ next: 'done', proven: GAP });
+    expect(judged).toMatchObject({ next: 'done', covers: GAP });
   });
 
   test('does not close the gap at its very edge: that instant may have more readings', () => {
     const judged = judgePage(ask(), full([NEAR, ...readings(150, 140, 130, 100)]), FRESH);
-    expect(judged).toMatchObject({ next: 'time', proven: { from: GAP.from + 1n } });
+    expect(judged).toMatchObject({ next: 'time', covers: { from: GAP.from + 1n } });
   });
 
   test('needs no overlap reading where none is held above', () => {
     const judged = judgePage(ask(WITHOUT_OVERLAP), full(readings(199, 180, 150)), FRESH);
-    expect(judged).toMatchObject({ next: 'time', proven: { from: at(150) + 1n, to: at(200) } });
+    expect(judged).toMatchObject({ next: 'time', covers: { from: at(150) + 1n, to: at(200) } });
   });
 
   test('proves nothing when it passes the reading that it goes on from without showing it', () => {
@@ -244,13 +244,13 @@ describe('a page that has more behind it', () => {
 
   test('proves nothing by itself when it is empty, but its cursor is followed', () => {
     const judged = judgePage(ask(), full([]), FRESH);
-    expect(judged).toMatchObject({ proven: null, next: 'cursor', nearSeen: false });
+    expect(judged).toMatchObject({ covers: null, next: 'cursor', nearSeen: false });
   });
 
   test('a reading that is missing several times over is a restatement: the walk goes on without it', () => {
     const waived = { ...FRESH, overlapWaived: true };
     const judged = judgePage(ask(), full(readings(199, 170, 150)), waived);
-    expect(judged).toMatchObject({ next: 'time', proven: { from: at(150) + 1n, to: at(200) }, overlapMissing: false });
+    expect(judged).toMatchObject({ next: 'time', covers: { from: at(150) + 1n, to: at(200) }, overlapMissing: false });
   });
 });
 
@@ -258,12 +258,12 @@ describe('a page that ends its window', () => {
   test('proves all that was asked when it shows both overlap readings', () => {
     const judged = judgePage(ask(), pageOf([NEAR, reading(150), FAR]), FRESH);
     expect(judged).toMatchObject({ next: 'done', reason: null });
-    expect(judged.proven).toEqual({ ...GAP, first: edgeOf(reading(150)), last: edgeOf(reading(150)) });
+    expect(judged.covers).toEqual({ ...GAP, first: edgeOf(reading(150)), last: edgeOf(reading(150)) });
   });
 
   test('proves that there is nothing when it shows the overlap readings alone', () => {
     const judged = judgePage(ask(), pageOf([NEAR, FAR]), FRESH);
-    expect(judged.proven).toEqual({ ...GAP, first: null, last: null });
+    expect(judged.covers).toEqual({ ...GAP, first: null, last: null });
   });
 
   test.each([
@@ -287,7 +287,7 @@ describe('a page that ends its window', () => {
     expectNothing(first, /empty/);
     expect(first.overlapMissing).toBe(false);
     const second = judgePage(asked, pageOf([]), { ...FRESH, emptyBefore: 1 });
-    expect(second).toMatchObject({ next: 'done', proven: { ...GAP, first: null, last: null } });
+    expect(second).toMatchObject({ next: 'done', covers: { ...GAP, first: null, last: null } });
   });
 
   test('needs the second empty answer even where missing overlap readings are accepted', () => {
@@ -298,7 +298,7 @@ describe('a page that ends its window', () => {
 
   test('counts in whatever order it came, for it was read to its end', () => {
     const judged = judgePage(ask(), pageOf([FAR, reading(150), reading(120), NEAR]), FRESH);
-    expect(judged.proven).toEqual({ ...GAP, first: edgeOf(reading(120)), last: edgeOf(reading(150)) });
+    expect(judged.covers).toEqual({ ...GAP, first: edgeOf(reading(120)), last: edgeOf(reading(150)) });
   });
 });
 
@@ -352,30 +352,30 @@ describe('what the plan may hide', () => {
 
   test('an end of the data is no proof below what is surely shown', () => {
     const judged = judgeEnd(readings(190, 180), at(150));
-    expect(judged).toMatchObject({ next: 'done', reason: 'beyond plan', proven: { from: at(150), to: at(200) } });
+    expect(judged).toMatchObject({ next: 'done', reason: 'beyond plan', covers: { from: at(150), to: at(200) } });
   });
 
   test('it is one down to the oldest reading that was shown all the same', () => {
-    expect(judgeEnd(readings(190, 120), at(150))).toMatchObject({ reason: 'beyond plan', proven: { from: at(120) } });
+    expect(judgeEnd(readings(190, 120), at(150))).toMatchObject({ reason: 'beyond plan', covers: { from: at(120) } });
   });
 
   test('it is one where all that was asked is surely shown', () => {
-    expect(judgeEnd(readings(190), at(100))).toMatchObject({ reason: null, proven: GAP });
+    expect(judgeEnd(readings(190), at(100))).toMatchObject({ reason: null, covers: GAP });
   });
 
   test('it is one where the reading at the far end is shown', () => {
     const judged = judgeEnd([reading(190), FAR], at(150), { near: null });
-    expect(judged).toMatchObject({ reason: null, proven: GAP });
+    expect(judged).toMatchObject({ reason: null, covers: GAP });
   });
 
   test('an empty window that lies below it altogether proves nothing, and no stretch beyond the gap', () => {
     const judged = judgeEnd([], at(5000));
     expect(judged).toMatchObject({ next: 'done', reason: 'beyond plan' });
-    expect(judged.proven).toMatchObject({ from: GAP.to, to: GAP.to });
+    expect(judged.covers).toMatchObject({ from: GAP.to, to: GAP.to });
   });
 
   test('an overlap reading below it need not be shown, one above it must', () => {
-    expect(judgeEnd([], at(150), { near: null })).toMatchObject({ next: 'done', proven: { from: at(150) } });
+    expect(judgeEnd([], at(150), { near: null })).toMatchObject({ next: 'done', covers: { from: at(150) } });
     expectNothing(judgeEnd([], at(90), { near: null }), /far end/);
     expect(judgeEnd([], at(5000), {})).toMatchObject({ next: 'done', reason: 'beyond plan' });
     expectNothing(judgeEnd([], at(150), {}), /goes on from/);
@@ -386,7 +386,7 @@ describe('what the plan may hide', () => {
       ...FRESH,
       visibleFromNs: at(5000),
     });
-    expect(judged).toMatchObject({ next: 'time', reason: null, proven: { from: at(150) + 1n } });
+    expect(judged).toMatchObject({ next: 'time', reason: null, covers: { from: at(150) + 1n } });
   });
 });
 
@@ -423,20 +423,20 @@ describe('going on', () => {
     const asked = ask({ near: edgeOf(reading(200, { a: 9 })) });
     const crowd = full([1, 2, 3].map((a) => reading(200, { a })));
     const first = judgePage(asked, crowd, FRESH);
-    expect(first).toMatchObject({ proven: null, next: 'cursor', nearSeen: false });
+    expect(first).toMatchObject({ covers: null, next: 'cursor', nearSeen: false });
     const second = nextRequest(asked, first, { page: crowd, gap: GAP, far: edgeOf(FAR), limits: NO_LIMITS });
     expect(second).toEqual({ ...asked, cursor: 'more', nearSeen: false, below: at(200) });
     if (second === null) return;
     const rest = full([reading(200, { a: 9 }), ...readings(180, 170, 160)]);
     const judged = judgePage(second, rest, FRESH);
-    expect(judged).toMatchObject({ next: 'time', nearSeen: true, proven: { from: at(160) + 1n, to: at(200) } });
+    expect(judged).toMatchObject({ next: 'time', nearSeen: true, covers: { from: at(160) + 1n, to: at(200) } });
     expectNothing(judgePage(second, full(readings(190, 180)), FRESH), /goes on from/);
   });
 
   test('a chain that has seen its overlap reading need not see it again', () => {
     const chained: PageRequest = { ...ask(), cursor: 'more' as Cursor, nearSeen: true };
     const judged = judgePage(chained, pageOf([reading(150), FAR]), FRESH);
-    expect(judged).toMatchObject({ next: 'done', proven: GAP });
+    expect(judged).toMatchObject({ next: 'done', covers: GAP });
   });
 
   test('is by cursor where the page ended at the overlap reading that it went on from: time did not move', () => {

@@ -98,7 +98,7 @@ function walkGap(scene: Scene, { gap, run, service }: { gap: Interval; run: Run;
   const live = gap.to === scene.wanted.to && near === null;
   let empties = 0;
   const below = scene.reachesBack === true ? run.covered().find(({ to }) => to === gap.from) : undefined;
-  const question = { deviceId: 'd1', gap, near, far, live, reachTo: below?.from ?? null };
+  const question = { deviceId: 'd1', gap, near, far, live, lateFrom: below?.from ?? null };
   let request: PageRequest | null = requestFor(question, scene.limits);
   while (request !== null) {
     run.countRequest();
@@ -118,10 +118,10 @@ function createRun({ readings, wanted, held }: Scene, maxRequests: number) {
   const distrusted: string[] = [];
   let covered = held;
   let requests = 0;
-  const check = (request: PageRequest, proven: Interval): void => {
-    if (proven.from < request.gap.from || proven.to > request.gap.to) throw new Error('claimed beyond what was asked');
+  const check = (request: PageRequest, covers: Interval): void => {
+    if (covers.from < request.gap.from || covers.to > request.gap.to) throw new Error('claimed beyond what was asked');
     const lost = readings.filter(
-      (reading) => proven.from <= reading.recordedAt && reading.recordedAt < proven.to && !served.has(reading),
+      (reading) => covers.from <= reading.recordedAt && reading.recordedAt < covers.to && !served.has(reading),
     );
     if (lost.length > 0) throw new Error(`claimed, but ${lost.length} readings were never served`);
   };
@@ -132,12 +132,12 @@ function createRun({ readings, wanted, held }: Scene, maxRequests: number) {
       requests += 1;
       if (requests > maxRequests) throw new Error(`more than ${maxRequests} requests`);
     },
-    take: (request: PageRequest, { readings: kept, proven, next, reason }: ReturnType<typeof judgePage>): void => {
+    take: (request: PageRequest, { readings: kept, covers, next, reason }: ReturnType<typeof judgePage>): void => {
       for (const reading of kept) served.add(reading);
       if (next === 'again') distrusted.push(reason ?? '');
-      if (proven === null) return;
-      check(request, proven);
-      covered = addRange(covered, proven);
+      if (covers === null) return;
+      check(request, covers);
+      covered = addRange(covered, covers);
     },
     result: (): Walked => ({ covered, requests, distrusted, served }),
   };

@@ -18,7 +18,7 @@ function rig() {
   const store = {
     account: () => ({ plan: { historyMaxDays: service.planDays } }),
     fact: (key: string) => facts.get(key) ?? null,
-    keepFact: (key: string, value: string) => void facts.set(key, value),
+    saveFact: (key: string, value: string) => void facts.set(key, value),
     devices: () => [],
   };
   const telemetry = () => {

@@ -81,7 +81,7 @@ const EVENTS: readonly AppEvent[] = [
     durationMs: 4,
     fault: 'unreachable',
   },
-  { type: 'page-landed', deviceId: 'd', lane: 'live', served: 200, readings: 150, newPoints: 450, proven: true },
+  { type: 'page-landed', deviceId: 'd', lane: 'live', served: 200, readings: 150, newPoints: 450, coversNew: true },
   { type: 'readings-late', deviceId: 'd', count: 2, worstMs: 1, gracePeriodMs: 1 },
   { type: 'lines-delivered', destination: HOSTILE, lines: 450, durationMs: 20 },
   { type: 'lines-quarantined', destination: HOSTILE, lines: 3, words: KEY },

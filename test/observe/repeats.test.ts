@@ -186,7 +186,7 @@ describe('a round', () => {
     served: 50,
     readings: newPoints / 2,
     newPoints,
-    proven: true,
+    coversNew: true,
   });
 
   test('of telemetry is a minute: one line, however many devices', () => {

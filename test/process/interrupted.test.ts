@@ -7,7 +7,7 @@ import { realClock } from '../../src/app/real-clock.ts';
 import { runExport } from '../../src/commands/export/export.ts';
 import { createFormatter } from '../../src/commands/export/format.ts';
 import { type Resender, resendOthers } from '../../src/commands/verify/repair.ts';
-import type { ArchiveWalker } from '../../src/core/state/archive.ts';
+import type { ArchiveReader } from '../../src/core/state/archive.ts';
 import type { PointsText } from '../../src/core/state/job-args.ts';
 import { patient } from '../support/patience.ts';
 
@@ -17,7 +17,7 @@ test('--export into a file, which takes every piece at once, stops within moment
   const stop = new AbortController();
   const endMs = performance.now() + patient(5000);
   const line = `telemetry,device_id=d,sensor=s,workspace_id=w value=1 1\n`.repeat(2000).split('\n').slice(0, -1);
-  const endless: ArchiveWalker = {
+  const endless: ArchiveReader = {
     begin: () => ({ deviceId: 'd', from: 0n }),
     read: (_, { from }) => {
       const next = performance.now() < endMs ? { deviceId: 'd', from: from + 1n } : null;
@@ -26,7 +26,7 @@ test('--export into a file, which takes every piece at once, stops within moment
   };
   let text = '';
   const parts = {
-    ...{ walker: endless, span: SPAN, formatter: createFormatter('lp'), clock: realClock },
+    ...{ archiveReader: endless, span: SPAN, formatter: createFormatter('lp'), clock: realClock },
     write: (piece: string) => {
       text += piece;
       return Promise.resolve(true);
@@ -42,11 +42,11 @@ test('--export into a file, which takes every piece at once, stops within moment
 
 test('--export counts nothing that its reader has not taken', async () => {
   const line = 'telemetry,device_id=d,sensor=s,workspace_id=w value=1 1';
-  const walker: ArchiveWalker = {
+  const archiveReader: ArchiveReader = {
     begin: () => ({ deviceId: 'd', from: 0n }),
     read: (_, { from }) => ({ deviceId: 'd', from, to: 100n, lines: [line], next: null }),
   };
-  const parts = { walker, span: SPAN, formatter: createFormatter('lp'), clock: realClock, onStep: () => {} };
+  const parts = { archiveReader, span: SPAN, formatter: createFormatter('lp'), clock: realClock, onStep: () => {} };
   const { signal } = new AbortController();
   const gone = await runExport({ ...parts, write: () => Promise.resolve(false) }, signal);
   expect(gone).toEqual({ outcome: 'unread', lines: 0, readings: 0, devices: 0 });
@@ -56,7 +56,7 @@ test('--export counts nothing that its reader has not taken', async () => {
 
 describe('what is no reading and is sent again before a lack is taken back', () => {
   const FOUND: PointsText[] = ['a', 'b', 'c'].map((id) => [id, '0', '100', 5]);
-  const walker: ArchiveWalker = {
+  const archiveReader: ArchiveReader = {
     begin: () => null,
     read: (_, { deviceId, from }) => ({
       ...{ deviceId, from, to: 100n, next: null },
@@ -81,7 +81,7 @@ describe('what is no reading and is sent again before a lack is taken back', () 
 
   test('takes nothing back of a stretch of which the database refused some', async () => {
     const resender = resenderBy((line) => (line.includes('=b ') ? 'refused' : 'accepted'));
-    const { found, trouble } = await resendOthers({ walker, resender }, FOUND, never);
+    const { found, trouble } = await resendOthers({ archiveReader, resender }, FOUND, never);
     expect([found.map(([id]) => id), trouble]).toEqual([['a', 'c'], null]);
     expect(resender.sent).toHaveLength(3);
     expect(resender.sent.every((line) => line.startsWith('coverage_hour,'))).toBe(true);
@@ -93,11 +93,11 @@ describe('what is no reading and is sent again before a lack is taken back', () 
       if (line.includes('=b ')) stop.abort(new Error('stopped by SIGINT'));
       return 'accepted';
     });
-    const stopped = await resendOthers({ walker, resender }, FOUND, stop.signal);
+    const stopped = await resendOthers({ archiveReader, resender }, FOUND, stop.signal);
     expect(stopped).toMatchObject({ trouble: { words: 'stopped before it was finished' } });
     expect(stopped.found.map(([id]) => id)).toEqual(['a', 'b']);
     const down = resenderBy((line) => (line.includes('=b ') ? 'down' : 'accepted'));
-    const { found, trouble } = await resendOthers({ walker, resender: down }, FOUND, never);
+    const { found, trouble } = await resendOthers({ archiveReader, resender: down }, FOUND, never);
     expect([found.map(([id]) => id), trouble?.words]).toEqual([['a'], 'down']);
   });
 });

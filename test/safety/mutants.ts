@@ -160,7 +160,11 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'claims up to the present',
     caughtBy: ['lateInsideSettle'],
     edits: [
-      { file: 'ingest/horizon.ts', find: 'passedMs - CLOCK_GRAIN_MS - settings.gracePeriodMs', replace: 'passedMs' },
+      {
+        file: 'ingest/wanted-range.ts',
+        find: 'passedMs - CLOCK_GRAIN_MS - settings.gracePeriodMs',
+        replace: 'passedMs',
+      },
     ],
   },
   {

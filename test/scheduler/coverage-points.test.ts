@@ -4,7 +4,7 @@ import type { CoveredRange } from '../../src/core/coverage.ts';
 import type { DeviceRecord } from '../../src/core/records.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs, nsToMs } from '../../src/core/time.ts';
 import type { SyncSettings } from '../../src/ingest/context.ts';
-import { horizonNow } from '../../src/ingest/horizon.ts';
+import { wantedNow } from '../../src/ingest/wanted-range.ts';
 import { keepCoveragePoints, noteCoverage } from '../../src/scheduler/coverage-points.ts';
 import { device, landing, readAll, type ScratchStore, scratchStore } from '../store/support.ts';
 import { KEEP_ALL } from '../support/keep-all.ts';
@@ -51,7 +51,7 @@ type Daemon = ReturnType<typeof daemon>;
 
 function list(state: ScratchStore, { clock }: Daemon, ...records: DeviceRecord[]): void {
   const listed = records.map((record) => ({ record, name: record.deviceId, line: null, digest: '' }));
-  state.store.keepInventory({ listed, missing: [], atMs: clock.nowMs() });
+  state.store.saveInventory({ listed, missing: [], atMs: clock.nowMs() });
 }
 
 /** A device of which the list says nothing about when it was seen: only what is covered counts. */
@@ -196,8 +196,8 @@ describe('the coverage points', () => {
       state.reopen();
       const { clock, context } = daemon(state);
       await clock.sleep(4 * MINUTE_MS);
-      const horizon = horizonNow(context);
-      if (horizon !== null) noteCoverage(context, horizon, 0);
+      const wantedRange = wantedNow(context);
+      if (wantedRange !== null) noteCoverage(context, wantedRange, 0);
     }
     expect(minutesOf(pointsOf(state).get('a'))).toEqual([0]);
   });

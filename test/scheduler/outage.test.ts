@@ -5,7 +5,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { syncAccount } from '../../src/ingest/account.ts';
 import { syncAlerts } from '../../src/ingest/alerts.ts';
 import { syncDevices } from '../../src/ingest/devices.ts';
-import { horizonNow } from '../../src/ingest/horizon.ts';
+import { wantedNow } from '../../src/ingest/wanted-range.ts';
 import { noteCoverage } from '../../src/scheduler/coverage-points.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
@@ -71,8 +71,8 @@ async function live(rig: Rig, days: number, isDown: boolean): Promise<Story> {
         await syncDevices(context, stop.signal);
         await syncAlerts(context, stop.signal);
         await pullSince(sync, 0n, stop.signal);
-        const horizon = horizonNow(context);
-        if (horizon !== null) noteCoverage(context, horizon);
+        const wantedRange = wantedNow(context);
+        if (wantedRange !== null) noteCoverage(context, wantedRange);
         await rig.clock.sleep(30 * MINUTE_MS);
       }
     };

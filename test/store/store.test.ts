@@ -81,7 +81,7 @@ describe('the account', () => {
   test('comes back as it was read, with the line archived beside it', () => {
     using state = scratchStore();
     expect(state.store.account()).toBeNull();
-    state.store.keepAccount(ACCOUNT, ['workspace a=1 1']);
+    state.store.saveAccount(ACCOUNT, ['workspace a=1 1']);
     state.reopen();
     expect(state.store.account()).toEqual(ACCOUNT);
     expect(readAll(state, 'live').lines).toEqual(['workspace a=1 1']);
@@ -89,7 +89,7 @@ describe('the account', () => {
 
   test('is not kept where its line cannot be', () => {
     using state = scratchStore();
-    expect(() => state.store.keepAccount(ACCOUNT, null as unknown as string[])).toThrow(TypeError);
+    expect(() => state.store.saveAccount(ACCOUNT, null as unknown as string[])).toThrow(TypeError);
     expect(state.store.account()).toBeNull();
   });
 });
@@ -98,8 +98,8 @@ describe('small facts', () => {
   test('outlive the process', () => {
     using state = scratchStore();
     expect(state.store.fact('x')).toBeNull();
-    state.store.keepFact('x', 'one');
-    state.store.keepFact('x', 'two');
+    state.store.saveFact('x', 'one');
+    state.store.saveFact('x', 'two');
     state.reopen();
     expect(state.store.fact('x')).toBe('two');
   });

@@ -6,8 +6,8 @@ import type { Sync } from '../../src/app/open-sync.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import { DAY_NS, type EpochNs, MINUTE_MS, maxNs } from '../../src/core/time.ts';
 import { syncDevices } from '../../src/ingest/devices.ts';
-import { freshestFirst, keptDevices } from '../../src/ingest/filter.ts';
-import { horizonNow, limitFor } from '../../src/ingest/horizon.ts';
+import { freshestFirst, includedDevices } from '../../src/ingest/filter.ts';
+import { limitFor, wantedNow } from '../../src/ingest/wanted-range.ts';
 import { noteCoverage } from '../../src/scheduler/coverage-points.ts';
 import type { Rig } from './rig.ts';
 
@@ -42,10 +42,10 @@ export async function liveFor(
       const beganMs = rig.clock.monoMs();
       await each(minute, life);
       if (minute % 5 === 0) await syncDevices(context, signal);
-      const horizon = horizonNow(context);
-      if (horizon !== null) {
-        await pullSince(sync, horizon.limit - DAY_NS, signal);
-        noteCoverage(context, horizon);
+      const wantedRange = wantedNow(context);
+      if (wantedRange !== null) {
+        await pullSince(sync, wantedRange.limit - DAY_NS, signal);
+        noteCoverage(context, wantedRange);
       }
       await rig.clock.sleep(Math.max(0, MINUTE_MS - (rig.clock.monoMs() - beganMs)));
     }
@@ -58,12 +58,12 @@ export async function liveFor(
 
 /** Pulls every device that is there, from a time on to what can be claimed now. */
 export async function pullSince({ context, scanner }: Sync, since: EpochNs, signal: AbortSignal): Promise<void> {
-  const horizon = horizonNow(context);
-  if (horizon === null) return;
-  const from = maxNs(since, horizon.wantedFrom);
+  const wantedRange = wantedNow(context);
+  if (wantedRange === null) return;
+  const from = maxNs(since, wantedRange.wantedFrom);
   const { concurrency } = context.settings;
-  await forEachAtOnce(freshestFirst(keptDevices(context)), concurrency, async ({ record: { deviceId } }) => {
-    const limit = limitFor(horizon, context.store.telemetry(deviceId));
+  await forEachAtOnce(freshestFirst(includedDevices(context)), concurrency, async ({ record: { deviceId } }) => {
+    const limit = limitFor(wantedRange, context.store.telemetry(deviceId));
     await scanner.scan({ deviceId, range: { from, to: limit }, limit, lane: 'live', until: 'closed' }, signal);
   });
   context.filterNotes.telemetryRead();

@@ -12,8 +12,8 @@ import type { Job, JobEnd, JobQueue } from '../../core/state/jobs.ts';
 import type { Store } from '../../core/state/state.ts';
 import type { ProgressReport } from '../../core/status.ts';
 import { HOUR_MS, SECOND_MS } from '../../core/time.ts';
-import type { Horizon } from '../../ingest/context.ts';
-import { horizonNow } from '../../ingest/horizon.ts';
+import type { WantedRange } from '../../ingest/context.ts';
+import { wantedNow } from '../../ingest/wanted-range.ts';
 import { beginBackfill } from '../../scheduler/backfill.ts';
 import type { JobWorker } from '../../scheduler/jobs.ts';
 import { hasBegun, setGoal } from '../../scheduler/planning.ts';
@@ -56,11 +56,11 @@ interface Begun {
 
 async function work(parts: BackfillWorkParts, { args, begun, keep }: Begun, signal: AbortSignal): Promise<JobEnd> {
   const { context, planning } = parts;
-  const horizon = await untilListed(parts, signal);
+  const wantedRange = await untilListed(parts, signal);
   const sentMs = parts.backfill.sentMs();
   const backfill = beginBackfill(context, {
     args,
-    horizon,
+    wantedRange,
     sentMs,
     budgets: parts.backfill.budgets,
     isBeside: true,
@@ -79,13 +79,16 @@ async function work(parts: BackfillWorkParts, { args, begun, keep }: Begun, sign
 }
 
 /** Waits until the daemon has read the account and the devices. @throws UserError where that comes to nothing. */
-async function untilListed({ context, planning, apiState }: BackfillWorkParts, signal: AbortSignal): Promise<Horizon> {
+async function untilListed(
+  { context, planning, apiState }: BackfillWorkParts,
+  signal: AbortSignal,
+): Promise<WantedRange> {
   const { clock } = context;
   const beganMs = clock.monoMs();
-  const step = (): Horizon | null => {
+  const step = (): WantedRange | null => {
     endWhereRefused(apiState);
-    const horizon = hasBegun(planning) ? horizonNow(context) : null;
-    if (horizon !== null) return horizon;
+    const wantedRange = hasBegun(planning) ? wantedNow(context) : null;
+    if (wantedRange !== null) return wantedRange;
     if (clock.monoMs() - beganMs >= STALLED_AFTER_MS) {
       throw new UserError('The daemon has not been able to read the account and the devices for ten minutes.', 3);
     }
@@ -109,7 +112,7 @@ const ASK_AGAIN_MS = HOUR_MS;
  */
 interface AllHistoryParts {
   readonly queue: Pick<JobQueue, 'ask' | 'open'>;
-  readonly store: Pick<Store, 'fact' | 'keepFact'>;
+  readonly store: Pick<Store, 'fact' | 'saveFact'>;
   readonly clock: Clock;
 }
 
@@ -124,7 +127,7 @@ interface AllHistory {
 export function createAllHistory({ queue, store, clock }: AllHistoryParts): AllHistory {
   return {
     ended: ({ askedBy }, { state }) => {
-      if (askedBy === ASKED_BY && state === 'done') store.keepFact(ALL_HISTORY_DONE, 'yes');
+      if (askedBy === ASKED_BY && state === 'done') store.saveFact(ALL_HISTORY_DONE, 'yes');
     },
     run: async (signal) => {
       const askWhereDue = (): number => {

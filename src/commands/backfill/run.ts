@@ -13,7 +13,7 @@ import type { BackfillArgs } from '../../core/state/job-args.ts';
 import type { ProgressReport } from '../../core/status.ts';
 import { SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
-import { horizonNow } from '../../ingest/horizon.ts';
+import { wantedNow } from '../../ingest/wanted-range.ts';
 import type { ApiState } from '../../scheduler/api-state.ts';
 import { type Backfill, type BackfillSettings, beginBackfill } from '../../scheduler/backfill.ts';
 import { type Alone, type Planning, reopenDevice } from '../../scheduler/planning.ts';
@@ -196,11 +196,11 @@ async function ask(
 ): Promise<never> {
   const { context } = parts;
   const begin = (): Alone => {
-    const horizon = horizonNow(context);
-    if (horizon === null)
+    const wantedRange = wantedNow(context);
+    if (wantedRange === null)
       throw new UserError('No device has a reading yet, and the API tells no time: there is nothing to fill.', 3);
     const { budgets, sentMs } = parts.backfill;
-    const backfill = beginBackfill(context, { args, horizon, sentMs: sentMs(), budgets, isBeside: false });
+    const backfill = beginBackfill(context, { args, wantedRange, sentMs: sentMs(), budgets, isBeside: false });
     begun.run = createBackfillRun(parts, backfill);
     parts.onBegun?.(begun.run);
     return { lane: 'backfill', goal: backfill, streams: [] };

@@ -13,7 +13,7 @@ import type { DestinationFacts, WriteAnswer } from '../../core/ports.ts';
 import { duration, plainText } from '../../core/text.ts';
 import { msToNs, nsToMs } from '../../core/time.ts';
 import { probeDestination } from '../../influx/probe.ts';
-import { wantedFrom } from '../../ingest/horizon.ts';
+import { wantedFrom } from '../../ingest/wanted-range.ts';
 import { type CheckLine, type CheckNotes, createNotes, inTwo } from './report.ts';
 
 /** What the configuration says of it. */

@@ -12,7 +12,7 @@ import type { ServerClock } from '../../core/server-clock.ts';
 import { counted, duration, grouped, plainText } from '../../core/text.ts';
 import { DAY_MS, nsToMs, SECOND_MS } from '../../core/time.ts';
 import type { SyncSettings } from '../../ingest/context.ts';
-import { wantedFrom } from '../../ingest/horizon.ts';
+import { wantedFrom } from '../../ingest/wanted-range.ts';
 import type { CheckLine, CheckNotes } from './report.ts';
 
 /** What a key is for. The first two are what nothing can be synced without. */

@@ -121,7 +121,7 @@ async function askAccount(
   notes.ok('account:read', 'granted');
   const pinned = knownWorkspace();
   // Without the plan's figures the gate goes at a crawl; those of another workspace are none of this state's.
-  if (store.account() === null && (pinned === null || pinned === account.workspaceId)) store.keepAccount(account, []);
+  if (store.account() === null && (pinned === null || pinned === account.workspaceId)) store.saveAccount(account, []);
   return account;
 }
 

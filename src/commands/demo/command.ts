@@ -83,11 +83,11 @@ export async function runDemoCommand(
 const BEGAN_AT = 'demo_began_at_ms';
 
 /** When the demo of this state was started first. */
-function beganAtMs({ fact, keepFact }: Store): EpochMs {
+function beganAtMs({ fact, saveFact }: Store): EpochMs {
   const kept = fact(BEGAN_AT);
   if (kept !== null) return Number(kept);
   const nowMs = realClock.nowMs();
-  keepFact(BEGAN_AT, String(nowMs));
+  saveFact(BEGAN_AT, String(nowMs));
   return nowMs;
 }
 

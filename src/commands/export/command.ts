@@ -7,11 +7,11 @@ import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { ExportCommand, ExportFormat } from '../../cli/command.ts';
 import type { ExitCode } from '../../core/faults.ts';
-import { END_OF_TIME, type WalkPiece, type WalkSpan } from '../../core/state/archive.ts';
+import { END_OF_TIME, type ReadPiece, type ReadRange } from '../../core/state/archive.ts';
 import { grouped } from '../../core/text.ts';
 import { type EpochNs, formatExact, minNs, msToNs } from '../../core/time.ts';
 import type { Logger } from '../../observe/log.ts';
-import { type ArchiveView, type ClearedPoints, openArchiveView } from '../../store/archive/walker.ts';
+import { type ArchiveView, type ClearedPoints, openArchiveView } from '../../store/archive/reader.ts';
 import { type CommandRun, noState, requireKnown } from '../shared/command.ts';
 import { readSpan } from '../shared/options.ts';
 import { type ExportCounts, type ExportEnd, runExport } from './export.ts';
@@ -30,14 +30,14 @@ export async function runExportCommand(
   let bytes = 0;
   try {
     requireKnown(view, devices);
-    const span: WalkSpan = {
+    const span: ReadRange = {
       from: asked.from ?? 0n,
       to: asked.to ?? END_OF_TIME,
       devices,
       kinds: format === 'lp' ? 'all' : 'telemetry',
     };
     const parts = {
-      walker: view,
+      archiveReader: view,
       span,
       formatter: createFormatter(format),
       write: async (text: string): Promise<boolean> => {
@@ -61,14 +61,14 @@ export async function runExportCommand(
 }
 
 /** Shows how far it is: by devices, and within one by time. */
-function createShow(view: ArchiveView, span: WalkSpan, { showWork }: TerminalOutput) {
+function createShow(view: ArchiveView, span: ReadRange, { showWork }: TerminalOutput) {
   const total = Math.max(1, span.devices.length > 0 ? new Set(span.devices).size : view.deviceCount());
   const beganMs = realClock.monoMs();
   const until = minNs(span.to, msToNs(realClock.nowMs()));
   let device: string | null = null;
   let since: EpochNs | null = null;
   let passed = -1;
-  return ({ lines }: ExportCounts, { deviceId, to, lines: [first] }: WalkPiece): void => {
+  return ({ lines }: ExportCounts, { deviceId, to, lines: [first] }: ReadPiece): void => {
     if (deviceId !== device) {
       [device, since] = [deviceId, null];
       passed += 1;
@@ -89,7 +89,7 @@ function createShow(view: ArchiveView, span: WalkSpan, { showWork }: TerminalOut
 interface ExportDone {
   readonly format: ExportFormat;
   readonly end: ExportEnd;
-  readonly span: WalkSpan;
+  readonly span: ReadRange;
   /** Of the text that was taken. */
   readonly bytes: number;
   readonly seconds: number;

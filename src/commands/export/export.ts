@@ -7,18 +7,18 @@
 
 import { orAborted } from '../../core/async.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { ArchiveWalker, WalkPiece, WalkSpan } from '../../core/state/archive.ts';
+import type { ArchiveReader, ReadPiece, ReadRange } from '../../core/state/archive.ts';
 import type { ExportFormatter } from './format.ts';
 
 interface ExportParts {
-  readonly walker: ArchiveWalker;
-  readonly span: WalkSpan;
+  readonly archiveReader: ArchiveReader;
+  readonly span: ReadRange;
   readonly formatter: ExportFormatter;
   /** Takes a piece of the text. @returns whether anybody reads on. */
   readonly write: (text: string) => Promise<boolean>;
   readonly clock: Clock;
   /** Told after every step. */
-  readonly onStep: (counts: ExportCounts, piece: WalkPiece) => void;
+  readonly onStep: (counts: ExportCounts, piece: ReadPiece) => void;
 }
 
 /** What has been written. */
@@ -45,7 +45,7 @@ const TURN_MS = 50;
 
 /** Writes it all. An abort is an outcome, no error. */
 export async function runExport(parts: ExportParts, signal: AbortSignal): Promise<ExportEnd> {
-  const { walker, span, formatter, clock, onStep } = parts;
+  const { archiveReader, span, formatter, clock, onStep } = parts;
   const counts = { lines: 0, readings: 0, devices: 0 };
   // Of what is not complete nothing is counted that nobody has taken.
   let taken: ExportCounts = { ...counts };
@@ -54,8 +54,8 @@ export async function runExport(parts: ExportParts, signal: AbortSignal): Promis
   let turnMs = clock.monoMs();
   let lastDevice: string | null = null;
   output.add(formatter.header);
-  for (let place = walker.begin(span); place !== null; ) {
-    const piece = walker.read(span, place, STEP_BYTES);
+  for (let place = archiveReader.begin(span); place !== null; ) {
+    const piece = archiveReader.read(span, place, STEP_BYTES);
     counts.lines += piece.lines.length;
     counts.readings += readingsOf(piece);
     if (piece.lines.length > 0 && piece.deviceId !== lastDevice) {
@@ -82,7 +82,7 @@ export async function runExport(parts: ExportParts, signal: AbortSignal): Promis
 }
 
 /** Lines come in the order of time: a reading begins where the instant is another one. */
-function createReadingCount(): (piece: WalkPiece) => number {
+function createReadingCount(): (piece: ReadPiece) => number {
   let [device, stamp]: [string | null, string] = [null, ''];
   return ({ deviceId, lines }) => {
     if (deviceId !== device) [device, stamp] = [deviceId, ''];

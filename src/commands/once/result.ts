@@ -9,8 +9,8 @@ import { areRecords, isRecord } from '../../core/json.ts';
 import type { DestinationStatus, StatusGap } from '../../core/status.ts';
 import { parseTimestamp } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
-import type { Horizon, SyncContext } from '../../ingest/context.ts';
-import { horizonNow, limitFor, stillWantedFrom } from '../../ingest/horizon.ts';
+import type { SyncContext, WantedRange } from '../../ingest/context.ts';
+import { limitFor, stillWantedFrom, wantedNow } from '../../ingest/wanted-range.ts';
 import type { Logger } from '../../observe/log.ts';
 
 /** What `--once --json` prints. */
@@ -41,18 +41,18 @@ export interface OnceEnding {
   /** Streams whose scope the key lacks. */
   readonly off: readonly string[];
   /** What was wanted; `null` where it was never known. */
-  readonly horizon: Horizon | null;
+  readonly wantedRange: WantedRange | null;
 }
 
 /** The summary of the work as it stands. */
 export function summarize(
   { context, deliverers }: { context: SyncContext; deliverers: readonly Deliverer[] },
-  { outcome, horizon, off }: OnceEnding,
+  { outcome, wantedRange, off }: OnceEnding,
 ): OnceSummary {
   const { store } = context;
   const totals = store.totals();
   // Where the run has not begun, what is open counts from here.
-  const gaps = allGaps(context, horizon ?? horizonNow(context));
+  const gaps = allGaps(context, wantedRange ?? wantedNow(context));
   return {
     outcome,
     exit_code: EXIT_CODES[outcome],
@@ -142,15 +142,15 @@ export function tellEnd(summary: OnceSummary, { say }: Logger): void {
 export type DeviceGap = StatusGap & { readonly device_id: string };
 
 /** The gaps that more work could close. */
-export function openGaps(context: SyncContext, horizon: Horizon | null): readonly DeviceGap[] {
-  return allGaps(context, horizon).filter(({ reason }) => !CLOSED_BY_NONE.has(reason));
+export function openGaps(context: SyncContext, wantedRange: WantedRange | null): readonly DeviceGap[] {
+  return allGaps(context, wantedRange).filter(({ reason }) => !CLOSED_BY_NONE.has(reason));
 }
 
 /** All gaps in what was wanted, by the reason that each has. */
-function allGaps(context: SyncContext, horizon: Horizon | null): readonly DeviceGap[] {
-  if (horizon === null) return [];
+function allGaps(context: SyncContext, wantedRange: WantedRange | null): readonly DeviceGap[] {
+  if (wantedRange === null) return [];
   const { store, settings } = context;
-  const from = horizon.wantedFrom;
+  const from = wantedRange.wantedFrom;
   // What the plan hides and has left the wanted span meanwhile is not missed.
   const stillWanted = stillWantedFrom(context);
   const isPast = ({ to, reason }: StatusGap): boolean =>
@@ -158,7 +158,7 @@ function allGaps(context: SyncContext, horizon: Horizon | null): readonly Device
   return store.devices().flatMap((device) => {
     const { deviceId } = device.record;
     const state = store.telemetry(deviceId);
-    const wanted = wantedOf(device, { from, to: limitFor(horizon, state) });
+    const wanted = wantedOf(device, { from, to: limitFor(wantedRange, state) });
     const held = { covered: state.covered, gaps: store.gaps(deviceId) };
     const isExcluded = settings.filter.excludes(device.record);
     const holes = coverageOf({ ...device, isExcluded }, held, wanted).holes.filter((hole) => !isPast(hole));

@@ -12,8 +12,8 @@ import { ApiFault, UserError } from '../../core/faults.ts';
 import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
-import type { Horizon, SyncContext } from '../../ingest/context.ts';
-import { horizonNow } from '../../ingest/horizon.ts';
+import type { SyncContext, WantedRange } from '../../ingest/context.ts';
+import { wantedNow } from '../../ingest/wanted-range.ts';
 import type { ApiState } from '../../scheduler/api-state.ts';
 import { noteCoverage } from '../../scheduler/coverage-points.ts';
 import { createWantedGoal, type Goal } from '../../scheduler/goal.ts';
@@ -44,7 +44,7 @@ export interface OnceRun {
   /** When it began, by the monotonic clock: what was read since counts. */
   readonly beganMs: number;
   /** What is wanted of it; `null` until that is known. */
-  horizon: Horizon | null;
+  wantedRange: WantedRange | null;
   /** What of that is worth a request. */
   goal: Goal | null;
   /** Whether what it needs was asked for: before, nothing is known of what is left. */
@@ -63,14 +63,14 @@ const LAST_TRY_MS = 2 * MINUTE_MS;
 
 /** A run that begins now. */
 export function createOnceRun({ clock }: Pick<SyncContext, 'clock'>): OnceRun {
-  return { beganMs: clock.monoMs(), horizon: null, goal: null, hasBegun: false };
+  return { beganMs: clock.monoMs(), wantedRange: null, goal: null, hasBegun: false };
 }
 
 /** Fixes what is wanted of it: the account was read, and the time is known. */
 export function beginOnceRun(context: SyncContext, run: OnceRun): void {
-  const horizon = horizonNow(context);
-  const goal = horizon === null ? null : createWantedGoal(context, horizon);
-  Object.assign(run, { horizon, goal, hasBegun: true });
+  const wantedRange = wantedNow(context);
+  const goal = wantedRange === null ? null : createWantedGoal(context, wantedRange);
+  Object.assign(run, { wantedRange, goal, hasBegun: true });
 }
 
 /**
@@ -99,7 +99,7 @@ export function endingOf(
   const off = (['account', 'alerts', 'telemetry'] as const).filter(
     (stream) => apiState.streams[stream].missingScope !== null,
   );
-  return { outcome, off, horizon: run.horizon };
+  return { outcome, off, wantedRange: run.wantedRange };
 }
 
 async function workOff(parts: OnceParts, run: OnceRun, signal: AbortSignal): Promise<OnceOutcome> {
@@ -129,11 +129,11 @@ async function ask(parts: OnceParts, run: OnceRun, signal: AbortSignal): Promise
 }
 
 /** What is to be noted of what is held now. */
-function keepNotes(context: SyncContext, { horizon }: OnceRun): void {
-  if (horizon === null) return;
+function keepNotes(context: SyncContext, { wantedRange }: OnceRun): void {
+  if (wantedRange === null) return;
   context.filterNotes.telemetryRead();
   try {
-    noteCoverage(context, horizon);
+    noteCoverage(context, wantedRange);
   } catch (error) {
     if (!(error instanceof StateFullError)) throw error;
     context.stateFull(error);
@@ -172,7 +172,7 @@ export function createLook(parts: WatchParts, run: OnceRun): () => OnceOutcome |
   return () => {
     const nowMs = clock.monoMs();
     if (apiState.fault !== null) looks.outMs = nowMs;
-    const gaps = openGaps(context, run.horizon);
+    const gaps = openGaps(context, run.wantedRange);
     const outcome = outcomeOf(parts, run, gaps);
     if (outcome !== null) return outcome;
     const open = gaps.reduce((sum, gap) => sum + lengthOf(gap), BigInt(unread(parts, run).length));

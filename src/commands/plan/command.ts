@@ -22,7 +22,7 @@ import type { Account, DeviceRecord } from '../../core/records.ts';
 import { DAY_MS, DAY_NS, type EpochMs, maxNs, msToNs } from '../../core/time.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import { listDevices } from '../../ingest/devices.ts';
-import { wantedFrom } from '../../ingest/horizon.ts';
+import { wantedFrom } from '../../ingest/wanted-range.ts';
 import { endsSession } from '../../scheduler/dispatch.ts';
 import { lookAtState, type StateLook } from '../../store/look/read-state.ts';
 import { HeldError } from '../../store/open/lock.ts';

@@ -21,7 +21,7 @@ import {
 import { grouped, plainText } from '../../core/text.ts';
 import { createDeliverer } from '../../delivery/deliver.ts';
 import type { Logger } from '../../observe/log.ts';
-import { openArchiveView } from '../../store/archive/walker.ts';
+import { openArchiveView } from '../../store/archive/reader.ts';
 import { openStore } from '../../store/store.ts';
 import { type CommandRun, noState, requireKnown } from '../shared/command.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';

@@ -35,7 +35,7 @@ export async function askForAccount(
     const tag = store.workspaceTag();
     // A state that belongs to a workspace is told of no other; one that is new is not tied to any by a question.
     if (tag !== null) store.pinWorkspace({ apiId: account.workspaceId, tag });
-    store.keepAccount(account, []);
+    store.saveAccount(account, []);
     return account;
   } catch (error) {
     if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;

@@ -248,7 +248,7 @@ async function readAgain(
           window: { from: BigInt(from), to: BigInt(to) },
           take: (page) => {
             counts.requests += 1;
-            commitPage(context, { deviceId, lane: 'sweep', proven: null, isAgain: true, ...page });
+            commitPage(context, { deviceId, lane: 'sweep', covers: null, isAgain: true, ...page });
           },
         },
         signal,

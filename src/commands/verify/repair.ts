@@ -11,7 +11,7 @@ import type { ProcessPorts } from '../../app/terminal.ts';
 import { intersect, normalize, subtract, wholeDay } from '../../core/intervals.ts';
 import { type DestinationKind, translate } from '../../core/lines/dialect.ts';
 import type { Sink } from '../../core/ports.ts';
-import type { ArchiveWalker, ScanPosition } from '../../core/state/archive.ts';
+import type { ArchiveReader, ScanPosition } from '../../core/state/archive.ts';
 import { type PointsText, type RepairArgs, rangeText } from '../../core/state/job-args.ts';
 import type { MissingPoints } from '../../core/state/log.ts';
 import type { KeptDay, ReadProblem, VerifyState } from '../../core/state/verify.ts';
@@ -19,7 +19,7 @@ import { DAY_MS, DAY_NS, dayStart, type EpochMs, msToNs } from '../../core/time.
 import { resolveBatch } from '../../delivery/resolve.ts';
 import { windowSpanNs } from '../../ingest/page-request.ts';
 import { backfillNeed } from '../../scheduler/estimate.ts';
-import { openArchiveView } from '../../store/archive/walker.ts';
+import { openArchiveView } from '../../store/archive/reader.ts';
 import { compareDestination, type OnDevice, STOPPED, type VerifyRange } from './compare.ts';
 import type { Comparison } from './examine.ts';
 import { fetchAgain, keepMissing, NoApiError, type VerifyRun } from './job.ts';
@@ -275,7 +275,9 @@ async function sendOthers(
 ): Promise<SentOthers> {
   const view = found.length === 0 ? null : openArchiveView(run.config.dataDir);
   try {
-    return view === null ? { found: [], trouble: null } : await resendOthers({ walker: view, resender }, found, signal);
+    return view === null
+      ? { found: [], trouble: null }
+      : await resendOthers({ archiveReader: view, resender }, found, signal);
   } finally {
     view?.close();
   }
@@ -283,7 +285,7 @@ async function sendOthers(
 
 /** Sends it again from the archive. An abort is an outcome, no error. */
 export async function resendOthers(
-  parts: { readonly walker: ArchiveWalker; readonly resender: Resender },
+  parts: { readonly archiveReader: ArchiveReader; readonly resender: Resender },
   found: readonly PointsText[],
   signal: AbortSignal,
 ): Promise<SentOthers> {
@@ -303,7 +305,7 @@ export async function resendOthers(
 }
 
 async function resendRange(
-  { walker, resender }: { readonly walker: ArchiveWalker; readonly resender: Resender },
+  { archiveReader, resender }: { readonly archiveReader: ArchiveReader; readonly resender: Resender },
   [deviceId, from, to]: PointsText,
   signal: AbortSignal,
 ): Promise<ReadProblem | null> {
@@ -311,7 +313,7 @@ async function resendRange(
   let place: ScanPosition | null = { deviceId, from: span.from };
   while (place !== null) {
     signal.throwIfAborted();
-    const piece = walker.read(span, place, STEP_BYTES);
+    const piece = archiveReader.read(span, place, STEP_BYTES);
     const lines = piece.lines.filter((line) => !line.startsWith('telemetry,'));
     const trouble = lines.length === 0 ? null : await resender.send(lines, signal);
     if (trouble !== null) return trouble;

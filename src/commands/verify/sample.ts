@@ -7,7 +7,7 @@
  */
 
 import { ApiFault } from '../../core/faults.ts';
-import { type DeviceFilter, keptReading } from '../../core/filter.ts';
+import { type DeviceFilter, filterReading } from '../../core/filter.ts';
 import { type Interval, includes, intersect, lengthNs, subtract } from '../../core/intervals.ts';
 import { encodeFieldValue, identityTag } from '../../core/lines/line-protocol.ts';
 import { readLine } from '../../core/lines/line-reader.ts';
@@ -117,7 +117,7 @@ async function auditWindow(
           addReading(served, reading, filter);
         }
         if (args.repair)
-          sums.taken_in += commitPage(context, { deviceId, lane: 'sweep', reply, readings, proven: null });
+          sums.taken_in += commitPage(context, { deviceId, lane: 'sweep', reply, readings, covers: null });
       },
     },
     signal,
@@ -195,8 +195,8 @@ function instantIn(covered: readonly Interval[], part: number): EpochNs | null {
 type ValueSet = Set<string>;
 
 /** The values of a reading, those of sensors that are left out not. */
-function addReading(values: ValueSet, reading: Reading, filter: Pick<DeviceFilter, 'keepsSensor'>): void {
-  for (const { sensor, field, value } of flattenReading(keptReading(filter, reading)).values) {
+function addReading(values: ValueSet, reading: Reading, filter: Pick<DeviceFilter, 'includesSensor'>): void {
+  for (const { sensor, field, value } of flattenReading(filterReading(filter, reading)).values) {
     const text = encodeFieldValue(value);
     if (text !== null) values.add(keyOf(reading.recordedAt, identityTag(sensor), `${field}=${text}`));
   }
@@ -205,7 +205,7 @@ function addReading(values: ValueSet, reading: Reading, filter: Pick<DeviceFilte
 /** The values of archived lines, each at the instant at which it was recorded. */
 function valuesOf(
   lines: readonly string[],
-  { ties, filter }: { readonly ties: readonly Tie[]; readonly filter: Pick<DeviceFilter, 'keepsSensor'> },
+  { ties, filter }: { readonly ties: readonly Tie[]; readonly filter: Pick<DeviceFilter, 'includesSensor'> },
 ): { readonly values: ValueSet; readonly at: (key: string) => EpochNs } {
   const recorded = new Map(ties.map((tie) => [`${tie.writtenNs} ${tie.sensor} ${tie.field}`, tie.recordedNs]));
   const values: ValueSet = new Set();
@@ -215,7 +215,7 @@ function valuesOf(
     const sensor = tags.find(([name]) => name === 'sensor')?.[1] ?? '';
     const [name = '', raw = ''] = fields[0] ?? [];
     const field = `${name}=${raw}`;
-    if (filter.keepsSensor(sensor)) values.add(keyOf(recorded.get(`${at} ${sensor} ${field}`) ?? at, sensor, field));
+    if (filter.includesSensor(sensor)) values.add(keyOf(recorded.get(`${at} ${sensor} ${field}`) ?? at, sensor, field));
   }
   return { values, at: (key) => BigInt(key.slice(0, key.indexOf(' '))) };
 }

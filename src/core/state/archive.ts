@@ -61,7 +61,7 @@ export interface ArchiveMaintenance {
   /** Gives free pages back to the file system. @returns how many bytes are free in the file after it. */
   vacuum(pages: number): number;
   standing(destinationId: number): Standing | null;
-  keepStanding(destinationId: number, standing: Standing): void;
+  saveStanding(destinationId: number, standing: Standing): void;
   /** Where a destination stands, as text that changes with every line that it acknowledges. */
   positionText(destinationId: number): string;
   /** The place of the newest block. */
@@ -74,7 +74,7 @@ export interface ArchiveMaintenance {
 }
 
 /** What of the archive is read: a half-open range, of some devices or (none named) of all. */
-export interface WalkSpan {
+export interface ReadRange {
   readonly from: EpochNs;
   readonly to: EpochNs;
   /** Ids; none: all. */
@@ -90,7 +90,7 @@ export interface ScanPosition {
 }
 
 /** What one step brings: all lines of the place from `from` (included) to `to`, in the order of time, each once. */
-export interface WalkPiece {
+export interface ReadPiece {
   readonly deviceId: string | null;
   readonly from: EpochNs;
   readonly to: EpochNs;
@@ -107,11 +107,11 @@ export interface WalkPiece {
  * compaction moves: so whatever the daemon does meanwhile, what is there from the first step to the last comes exactly
  * once.
  */
-export interface ArchiveWalker {
+export interface ArchiveReader {
   /** The first place; `null` where nothing is to be read. */
-  begin(span: WalkSpan): ScanPosition | null;
+  begin(span: ReadRange): ScanPosition | null;
   /** @param bytes about how much of lines a step brings at most, unless those of one instant are more. */
-  read(span: WalkSpan, place: ScanPosition, bytes: number): WalkPiece;
+  read(span: ReadRange, place: ScanPosition, bytes: number): ReadPiece;
 }
 
 /** The latest time there is (SQLite's and the databases' 64 bits), for a range without an end. */

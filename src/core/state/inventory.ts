@@ -77,10 +77,10 @@ export interface InventoryStore {
   device(deviceId: string): KnownDevice | null;
   lastDevicePoint(deviceId: string): DevicePoint | null;
   /** Takes a complete listing in: records, names, who is missing, and the `device` lines. */
-  keepInventory(change: InventoryChange): void;
+  saveInventory(change: InventoryChange): void;
   /** The last `coverage` point of each device. */
   coveragePoints(): ReadonlyMap<string, CoveragePoint>;
-  keepCoveragePoints(points: readonly NewCoveragePoint[]): void;
+  saveCoveragePoints(points: readonly NewCoveragePoint[]): void;
   markGone(deviceId: string, atMs: EpochMs): void;
   /** Takes in that a device that was gone answers again. */
   markBack(deviceId: string): void;

@@ -123,7 +123,7 @@ export interface JobQueue {
   /** Begins a waiting one. @returns whether it was still there. */
   take(id: number, atMs: EpochMs): boolean;
   /** Keeps what its arguments have come to mean, for whoever goes on with it. @param args of its kind; plain JSON. */
-  keepArgs(id: number, args: unknown): void;
+  saveArgs(id: number, args: unknown): void;
   /** @param progress plain JSON, of its kind. */
   tell(id: number, progress: unknown): void;
   /** Ends one; nothing where it has ended. */

@@ -6,7 +6,7 @@
 import { type ExitCode, isExitCode } from '../faults.ts';
 import { isRecord } from '../json.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
-import type { ArchiveWalker, ScanPosition } from './archive.ts';
+import type { ArchiveReader, ScanPosition } from './archive.ts';
 import type { ReplayArgs } from './job-args.ts';
 import type { DeliveryOutcome } from './log.ts';
 
@@ -66,7 +66,7 @@ interface ReplayOutcome extends Pick<DeliveryOutcome, 'destinationId' | 'refused
 }
 
 export interface ReplayStore {
-  readonly walker: ArchiveWalker;
+  readonly archiveReader: ArchiveReader;
   /** The one that is unfinished. */
   unfinished(destinationId: number): ReplayState | null;
   keep(destinationId: number, state: ReplayState): void;

@@ -22,7 +22,7 @@ export interface Store extends TelemetryStore, InventoryStore, LogStore {
    */
   pinWorkspace(workspace: { apiId: string | null; tag: string }): void;
   account(): Account | null;
-  keepAccount(account: Account, lines: readonly string[]): void;
+  saveAccount(account: Account, lines: readonly string[]): void;
 
   readonly alerts: AlertStore;
   readonly replays: ReplayStore;
@@ -31,7 +31,7 @@ export interface Store extends TelemetryStore, InventoryStore, LogStore {
 
   /** A small fact that outlives the process. */
   fact(key: string): string | null;
-  keepFact(key: string, value: string): void;
+  saveFact(key: string, value: string): void;
 }
 
 /** What was removed of a device. */

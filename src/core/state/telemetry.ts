@@ -175,10 +175,10 @@ export interface TelemetryStore {
   clearGaps(deviceId: string): void;
   /** The overlap readings of a device that empty answers have not shown, ascending. */
   missedOverlaps(deviceId: string): readonly MissedOverlap[];
-  keepMissedOverlap(deviceId: string, anchor: MissedOverlap): void;
+  saveMissedOverlap(deviceId: string, anchor: MissedOverlap): void;
   /** Ends what is known of those that were shown again. */
   dropMissedOverlaps(deviceId: string, ats: readonly EpochNs[]): void;
   /** The day (since 1970) of each device that was last read again, of those of which one was. */
   rereadDays(): ReadonlyMap<string, number>;
-  keepReread(deviceId: string, day: number): void;
+  saveReread(deviceId: string, day: number): void;
 }

@@ -28,7 +28,7 @@ export function createMaintenance(
     compact: write(compactor.compact),
     clear: write(createClearer(db, missing)),
     standing: skipped.standing,
-    keepStanding: write(skipped.keepStanding),
+    saveStanding: write(skipped.saveStanding),
     positionText: skipped.positionText,
     endOfLog: () => Number(end.get() ?? 0n),
     skipBacklog: write(skipped.skipBacklog),
@@ -58,7 +58,7 @@ function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-type Skipped = Pick<ArchiveMaintenance, 'standing' | 'keepStanding' | 'positionText' | 'skipBacklog'>;
+type Skipped = Pick<ArchiveMaintenance, 'standing' | 'saveStanding' | 'positionText' | 'skipBacklog'>;
 
 interface StandingRow {
   readonly place: string;
@@ -107,7 +107,7 @@ function createSkipped(db: Database.Database, missing: MissingTable): Skipped {
         held: row.held,
       };
     },
-    keepStanding: (id, standing) => {
+    saveStanding: (id, standing) => {
       const { stoodMs, seenMs, skippedTo, held } = standing;
       write.run(standing.place, Math.floor(stoodMs), Math.floor(seenMs), skippedTo, held ?? null, id);
     },

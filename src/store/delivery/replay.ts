@@ -12,7 +12,7 @@ import { LOG_LANES, type LogLane, type LogPosition, type MissingPoints } from '.
 import type { ReplayCounts, ReplayState, ReplayStore, SentRange } from '../../core/state/replay.ts';
 import { type EpochNs, maxNs, minNs } from '../../core/time.ts';
 import type { Archive } from '../archive/archive.ts';
-import { createArchiveWalker } from '../archive/walker.ts';
+import { createArchiveReader } from '../archive/reader.ts';
 import type { MissingTable } from './missing-points.ts';
 
 export interface ReplayParts {
@@ -56,7 +56,7 @@ export function createReplays(db: Database.Database, parts: ReplayParts): Replay
     readLine(line).tags.some(([key, value]) => key === 'device_id' && isForgottenTag(value));
   const missing = prepareMissing(db, parts.missing);
   return {
-    walker: createArchiveWalker(db),
+    archiveReader: createArchiveReader(db),
     unfinished: (id) => {
       const row = read.get(id);
       return row === undefined ? null : toState(row);

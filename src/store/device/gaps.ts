@@ -58,7 +58,7 @@ interface OverlapRow {
 }
 
 interface MissedOverlapTable
-  extends Pick<TelemetryStore, 'missedOverlaps' | 'keepMissedOverlap' | 'dropMissedOverlaps'> {
+  extends Pick<TelemetryStore, 'missedOverlaps' | 'saveMissedOverlap' | 'dropMissedOverlaps'> {
   /** Drops what is remembered of a device, whose rows are removed. */
   dropMemory(deviceId: string): void;
 }
@@ -75,7 +75,7 @@ export function createMissedOverlaps(db: Database.Database): MissedOverlapTable 
   const known = remember<readonly MissedOverlap[]>(db, (deviceId) => ofDevice.all(deviceId).map(toOverlap), REMEMBERED);
   return {
     missedOverlaps: known.get,
-    keepMissedOverlap: (deviceId, { at, sinceMs, isGone }) => {
+    saveMissedOverlap: (deviceId, { at, sinceMs, isGone }) => {
       known.drop(deviceId);
       keep.run(deviceId, at, Math.floor(sinceMs), isGone ? 1 : 0);
     },
@@ -91,12 +91,12 @@ function toOverlap({ at_ns, since_ms, is_gone }: OverlapRow): MissedOverlap {
   return { at: at_ns, sinceMs: Number(since_ms), isGone: is_gone === 1n };
 }
 
-/** Prepares the days that were read again. `keepReread` is for the inside of a transaction. */
-export function createRereads(db: Database.Database): Pick<TelemetryStore, 'rereadDays' | 'keepReread'> {
+/** Prepares the days that were read again. `saveReread` is for the inside of a transaction. */
+export function createRereads(db: Database.Database): Pick<TelemetryStore, 'rereadDays' | 'saveReread'> {
   const all = db.prepare<[], { device_id: string; day: bigint }>('SELECT device_id, day FROM reread');
   const keep = db.prepare('INSERT OR REPLACE INTO reread (device_id, day) VALUES (?, ?)');
   return {
     rereadDays: () => new Map(all.all().map(({ device_id, day }) => [device_id, Number(day)])),
-    keepReread: (deviceId, day) => void keep.run(deviceId, day),
+    saveReread: (deviceId, day) => void keep.run(deviceId, day),
   };
 }

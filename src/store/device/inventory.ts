@@ -74,7 +74,7 @@ export function createInventory(db: Database.Database, archive: Archive, telemet
       if (row === undefined || row.point_digest === null || row.point_ns === null) return null;
       return { digest: row.point_digest, atNs: row.point_ns };
     },
-    keepInventory: ({ listed, missing, atMs }) => {
+    saveInventory: ({ listed, missing, atMs }) => {
       for (const device of listed) list(device, atMs);
       for (const deviceId of missing) miss.run(Math.floor(atMs), deviceId);
       archive.appendFacts(listed.flatMap(({ line }) => (line === null ? [] : [line])));
@@ -89,7 +89,7 @@ export function createInventory(db: Database.Database, archive: Archive, telemet
 function createCoveragePoints(
   db: Database.Database,
   archive: Archive,
-): Pick<InventoryStore, 'coveragePoints' | 'keepCoveragePoints'> {
+): Pick<InventoryStore, 'coveragePoints' | 'saveCoveragePoints'> {
   const coveragePoints = db.prepare<[], CoverageRow>(
     'SELECT device_id, coverage_state, coverage_ns, watermark_ns FROM device WHERE coverage_state IS NOT NULL',
   );
@@ -106,7 +106,7 @@ function createCoveragePoints(
             { state, watermarkNs, atNs },
           ]),
       ),
-    keepCoveragePoints: (points) => {
+    saveCoveragePoints: (points) => {
       for (const { deviceId, state, atNs, watermarkNs } of points) {
         setCoveragePoint.run(state, atNs, watermarkNs, deviceId);
       }

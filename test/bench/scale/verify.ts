@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DestinationVerdict } from '../../../src/commands/verify/result.ts';
 import { END_OF_TIME } from '../../../src/core/state/archive.ts';
-import { openArchiveView } from '../../../src/store/archive/walker.ts';
+import { openArchiveView } from '../../../src/store/archive/reader.ts';
 import { type Influxd, startInfluxd } from '../../support/influxd.ts';
 import { type Ended, runProgram } from '../parts.ts';
 import type { Measured } from '../table.ts';

@@ -20,7 +20,7 @@ const ON_TIME_MS = NOW_MS - 3 * MINUTE_MS;
 function hold(open: ScratchStore, ids: readonly string[], hole?: { fromMs: number; toMs: number }): void {
   const { store, ledger } = open;
   const lastSeenAt = msToNs(ON_TIME_MS);
-  store.keepInventory({
+  store.saveInventory({
     listed: ids.map((id) => ({ record: device(id, { lastSeenAt }), name: id, line: null, digest: 'x' })),
     missing: [],
     atMs: NOW_MS - MINUTE_MS,
@@ -117,7 +117,7 @@ test('the newest minutes of a device that is read as it should be are no hole, a
   using open = scratchStore();
   hold(open, ['hub']);
   const record = device('hub', { lastSeenAt: msToNs(NOW_MS - 90_000) });
-  open.store.keepInventory({ listed: [{ record, name: 'hub', line: null, digest: 'x' }], missing: [], atMs: NOW_MS });
+  open.store.saveInventory({ listed: [{ record, name: 'hub', line: null, digest: 'x' }], missing: [], atMs: NOW_MS });
   const { report, text, config } = lookAt(open);
   expect(report().devices[0]?.gaps.map(({ reason }) => reason)).toEqual(['not reached yet']);
   expect(report()).toMatchObject({ gaps: [], totals: { devices_complete: 1 }, next: { devices_open: 0 } });
@@ -133,7 +133,7 @@ describe('one device', () => {
     using open = scratchStore();
     hold(open, ['due', 'quiet', 'unseen']);
     const seenMs = (id: string): number => (id === 'quiet' ? ON_TIME_MS - 1000 : NOW_MS + HOUR_MS);
-    open.store.keepInventory({
+    open.store.saveInventory({
       listed: ['due', 'new', 'quiet', 'unseen'].map((id) => ({
         // Seen a minute ago, but for the quiet one, and the one that was never seen.
         record: device(id, { lastSeenAt: id === 'unseen' ? null : msToNs(seenMs(id)) }),
@@ -189,7 +189,7 @@ describe('one device', () => {
       ['Kitchen', 0],
       ['Cellar\u202e', HOUR_MS],
     ] as const) {
-      open.store.keepInventory({
+      open.store.saveInventory({
         listed: [{ record: device('hub'), name, line: null, digest: name }],
         missing: [],
         atMs: NOW_MS + atMs,
@@ -209,7 +209,7 @@ describe('one device', () => {
   test('is found by its id or its name; who is not is told the nearest', () => {
     using open = scratchStore();
     hold(open, ['hub-1', 'hub-2', 'other']);
-    open.store.keepInventory({
+    open.store.saveInventory({
       listed: [
         { record: device('hub-1'), name: 'Kitchen', line: null, digest: 'x' },
         { record: device('hub-2'), name: 'Twin', line: null, digest: 'x' },
@@ -309,7 +309,7 @@ describe('what is odd', () => {
       retryAtMs: NOW_MS,
     });
     const { id } = open.store.destination(hostile, 'x');
-    open.maintenance.keepStanding(id, { place: '', stoodMs: 1, seenMs: 1, skippedTo: null, held: hostile });
+    open.maintenance.saveStanding(id, { place: '', stoodMs: 1, seenMs: 1, skippedTo: null, held: hostile });
     const db = new Database(open.file);
     db.prepare("INSERT INTO job (kind, args, asked_by, asked_ms) VALUES (?, '{}', ?, 1)").run(hostile, hostile);
     db.prepare("INSERT INTO request (at_ms, lane, stream, device_id, fault) VALUES (?, ?, 'telemetry', ?, ?)").run(

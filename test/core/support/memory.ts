@@ -21,9 +21,9 @@ import { composeCommit, extentOf } from '../../../src/ingest/commit-rules.ts';
 /** A page to land: its readings newest first, and what it proves. */
 export interface MemoryPage {
   readonly readings: readonly Reading[];
-  readonly proven?: CoveredRange | null;
+  readonly covers?: CoveredRange | null;
   readonly rejected?: readonly RejectedRecord[];
-  readonly filter?: Pick<DeviceFilter, 'keepsSensor' | 'wasLeftOut'>;
+  readonly filter?: Pick<DeviceFilter, 'includesSensor' | 'wasLeftOut'>;
   /** The server's time of the answer. */
   readonly answeredAtMs?: number;
 }
@@ -72,7 +72,7 @@ export function createMemory(names: readonly NameHold[] = [{ fromNs: 0n, name: '
   };
   const compose = ({
     readings,
-    proven = null,
+    covers = null,
     rejected = [],
     answeredAtMs = 1_768_478_400_000,
     filter,
@@ -87,7 +87,7 @@ export function createMemory(names: readonly NameHold[] = [{ fromNs: 0n, name: '
       readings,
       rejected,
       held: extent === null ? { lines: [], ties: [] } : held(extent.from - TIE_REACH_NS, extent.to + TIE_REACH_NS),
-      proven,
+      covers,
       ...(filter === undefined ? {} : { filter }),
       gracePeriodMs: 120_000,
     });

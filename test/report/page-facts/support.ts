@@ -93,7 +93,7 @@ export const NOON_MS = Date.UTC(2026, 5, 15, 12, 0, 0);
 /** Lists devices. */
 export function list(state: ScratchStore, records: readonly DeviceRecord[], atMs = NOON_MS): void {
   const listed = records.map((record) => ({ record, name: record.name ?? record.deviceId, line: null, digest: '' }));
-  state.store.keepInventory({ listed, missing: [], atMs });
+  state.store.saveInventory({ listed, missing: [], atMs });
 }
 
 /** A device that is there and says no more of itself. */

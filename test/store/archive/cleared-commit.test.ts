@@ -25,7 +25,7 @@ function commitPage({ store }: ScratchStore, readings: readonly Reading[]): Page
     readings,
     rejected: [],
     held: store.held('d', extent.from - TIE_REACH_NS, extent.to + TIE_REACH_NS),
-    proven: null,
+    covers: null,
     gracePeriodMs: 0,
   });
   store.commitPage(landing);

@@ -44,7 +44,7 @@ function live(place: Scratch, [whole, half]: readonly [number, number]): void {
     for (const group of maintenance.compactionGroups(3 * DAY_MS))
       while (maintenance.compact(group, { configured, active: configured }, 3 * DAY_MS));
     if (maintenance.standing(half)?.skippedTo == null) {
-      maintenance.keepStanding(half, {
+      maintenance.saveStanding(half, {
         place: maintenance.positionText(half),
         stoodMs: 1,
         seenMs: 1,

@@ -268,7 +268,7 @@ function live(ops: readonly Op[], { state, time }: ReturnType<typeof world>): { 
   };
   const setAside = (target: Known): void => {
     const place = state.maintenance.positionText(target.id);
-    state.maintenance.keepStanding(target.id, {
+    state.maintenance.saveStanding(target.id, {
       place,
       stoodMs: 1,
       seenMs: 1,

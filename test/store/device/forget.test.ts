@@ -64,7 +64,7 @@ function fill({ store, ledger }: Pick<OpenStore, 'store' | 'ledger'>, blocks = 3
     line: `device,${tagOf(deviceId)} online=1 ${atMs}000000`,
     digest: 'x',
   }));
-  store.keepInventory({ listed, missing: [], atMs });
+  store.saveInventory({ listed, missing: [], atMs });
   for (let n = 0; n < blocks; n += 1) {
     for (const deviceId of both) commitPage({ store }, deviceId, n);
     const lines = both.map((deviceId) => `coverage,${tagOf(deviceId)} gap=0 ${n}`);
@@ -79,14 +79,14 @@ function fill({ store, ledger }: Pick<OpenStore, 'store' | 'ledger'>, blocks = 3
     [`alert,alert_id=1,device_id=${TAG} threshold=1 1`, 'alert,alert_id=2,device_id=stays threshold=1 1'],
   );
   store.nameGap({ deviceId: DOOMED, fromNs: 1n, toNs: 2n, reason: 'beyond plan', retryAtMs: 1 });
-  store.keepMissedOverlap(DOOMED, { at: 1n, sinceMs: 1, isGone: false });
-  store.keepReread(DOOMED, 5);
+  store.saveMissedOverlap(DOOMED, { at: 1n, sinceMs: 1, isGone: false });
+  store.saveReread(DOOMED, 5);
   store.quarantine.add('alerts', [{ reason: 'odd', record: `{"device_id":"${DOOMED}"}` }], 1);
   ledger.recordOutcome(ledger.book(1, { lane: 'live', stream: 'telemetry', deviceId: DOOMED }), {
     status: 200,
     fault: null,
   });
-  store.keepFact('alerts_left_out', JSON.stringify(['another', DOOMED]));
+  store.saveFact('alerts_left_out', JSON.stringify(['another', DOOMED]));
 }
 
 /** A destination that has settled all but some blocks, with lines of the device in its quarantine and its lack-set. */
@@ -151,7 +151,7 @@ describe('what is forgotten', () => {
       { from: '1', to: '2', devices: [DOOMED, 'stays'] },
       { from: '1', to: '2', devices: null, except: ['stays', DOOMED] },
     ];
-    state.store.keepFact('backfilled_apart', JSON.stringify(apart));
+    state.store.saveFact('backfilled_apart', JSON.stringify(apart));
     const facts = ['alerts_left_out', 'backfilled_apart'];
     // Whoever works has read them before.
     for (const key of facts) expect(state.store.fact(key)).toContain('CANARY');
@@ -208,9 +208,9 @@ describe('what is forgotten', () => {
     const before = bytes();
     expect(pieces.filter((piece) => before.includes(piece))).toEqual(pieces);
     expect(before).toContain('CANARY');
-    state.store.keepFact('alerts_left_out', '[]');
+    state.store.saveFact('alerts_left_out', '[]');
     expect(forget(state, [id])).toBe('done');
-    state.store.keepFact('alerts_left_out', '[]');
+    state.store.saveFact('alerts_left_out', '[]');
     state.store.forgetting.emptyLog();
     const after = bytes();
     expect(pieces.filter((piece) => after.includes(piece))).toEqual([]);
@@ -234,7 +234,7 @@ describe('what is forgotten', () => {
     fill(state);
     const stretch = { from: '1', to: '2' };
     const apart = [[DOOMED], [DOOMED, 'stays'], ['stays'], null].map((devices) => ({ ...stretch, devices }));
-    state.store.keepFact('backfilled_apart', JSON.stringify(apart));
+    state.store.saveFact('backfilled_apart', JSON.stringify(apart));
     forget(state, [deliver(state, 'influx')]);
     expect(JSON.parse(state.store.fact('backfilled_apart') ?? '')).toEqual(
       [['stays'], ['stays'], null].map((devices) => ({ ...stretch, devices })),
@@ -270,12 +270,12 @@ describe('a page that was under way', () => {
     expect(land(before.revision)).toThrow(ForgottenError);
     expect(land(state.store.telemetry(DOOMED).revision)).toThrow(ForgottenError);
     state.store.nameGap({ deviceId: DOOMED, fromNs: 1n, toNs: 2n, reason: 'beyond plan', retryAtMs: 1 });
-    state.store.keepReread(DOOMED, 5);
+    state.store.saveReread(DOOMED, 5);
     forget(state, [id]);
     expect(land(0)).toThrow(ForgottenError);
     expect(traces(state)).toEqual(['fact']);
     const listed = [{ record: device(DOOMED), name: 'again', line: null, digest: 'x' }];
-    state.store.keepInventory({ listed, missing: [], atMs: 5 });
+    state.store.saveInventory({ listed, missing: [], atMs: 5 });
     const { revision, covered, names } = state.store.telemetry(DOOMED);
     expect([covered, names]).toEqual([[], [{ fromNs: 0n, name: 'again' }]]);
     expect(land(before.revision)).toThrow(StaleStateError);
@@ -289,7 +289,7 @@ describe('a page that was under way', () => {
     const id = deliver(state, 'influx');
     state.store.forgetting.begin(DOOMED, false);
     const listed = [{ record: device(DOOMED), name: 'again', line: null, digest: 'x' }];
-    state.store.keepInventory({ listed, missing: [], atMs: 5 });
+    state.store.saveInventory({ listed, missing: [], atMs: 5 });
     const land = () =>
       state.store.commitPage(landing({ deviceId: DOOMED, revision: state.store.telemetry(DOOMED).revision }));
     expect(land).toThrow(ForgottenError);

@@ -11,7 +11,7 @@ const listed = (deviceId: string, changes: Partial<ListedDevice> = {}): ListedDe
 });
 
 function keep(state: ScratchStore, atMs: number, ids: readonly string[], missing: readonly string[] = []): void {
-  state.store.keepInventory({ listed: ids.map((id) => listed(id)), missing, atMs });
+  state.store.saveInventory({ listed: ids.map((id) => listed(id)), missing, atMs });
 }
 
 describe('the inventory', () => {
@@ -27,7 +27,7 @@ describe('the inventory', () => {
     });
     const records = [device('full'), bare, device('é "x",=\\')];
     const all = records.map((record) => listed(record.deviceId, { record }));
-    state.store.keepInventory({ listed: all, missing: [], atMs: 7 });
+    state.store.saveInventory({ listed: all, missing: [], atMs: 7 });
     state.reopen();
     expect(state.store.devices().map(({ record }) => record)).toEqual(
       records.toSorted((a, b) => (a.deviceId < b.deviceId ? -1 : 1)),
@@ -83,7 +83,7 @@ describe('the inventory', () => {
 
   test('keeps all that it holds of a device that is gone', () => {
     using state = scratchStore();
-    state.store.keepInventory({ listed: [listed('a', { line: 'device a', digest: 'x' })], missing: [], atMs: 10 });
+    state.store.saveInventory({ listed: [listed('a', { line: 'device a', digest: 'x' })], missing: [], atMs: 10 });
     keep(state, 20, [], ['a']);
     keep(state, 30, [], ['a']);
     expect(state.store.telemetry('a').names).toEqual([{ fromNs: 0n, name: 'a' }]);
@@ -95,8 +95,8 @@ describe('the inventory', () => {
     using state = scratchStore();
     const { store } = state;
     expect(store.lastDevicePoint('a')).toBeNull();
-    store.keepInventory({ listed: [listed('a', { line: 'first', digest: 'x' })], missing: [], atMs: 10 });
-    store.keepInventory({ listed: [listed('a', { line: null, digest: 'y' })], missing: [], atMs: 20 });
+    store.saveInventory({ listed: [listed('a', { line: 'first', digest: 'x' })], missing: [], atMs: 10 });
+    store.saveInventory({ listed: [listed('a', { line: null, digest: 'y' })], missing: [], atMs: 20 });
     expect(store.lastDevicePoint('a')).toEqual({ digest: 'x', atNs: 10_000_000n });
     expect(readAll(state, 'live').lines).toEqual(['first']);
   });
@@ -105,7 +105,7 @@ describe('the inventory', () => {
     using state = scratchStore();
     const broken = listed('b', { record: { ...device('b'), deviceId: null as unknown as string } });
     const change = { listed: [listed('a', { line: 'device a' }), broken], missing: [], atMs: 10 };
-    expect(() => state.store.keepInventory(change)).toThrow(/NOT NULL/);
+    expect(() => state.store.saveInventory(change)).toThrow(/NOT NULL/);
     expect(state.store.devices()).toEqual([]);
     expect(readAll(state, 'live').lines).toEqual([]);
     expect(state.store.telemetry('a').names).toEqual([]);
@@ -114,7 +114,7 @@ describe('the inventory', () => {
   test('keeps the last coverage point of each device with its line', () => {
     using state = scratchStore();
     keep(state, 10, ['a', 'b']);
-    state.store.keepCoveragePoints([
+    state.store.saveCoveragePoints([
       { deviceId: 'a', state: 'live', watermarkNs: 99n, atNs: 123n, line: 'coverage a' },
     ]);
     state.reopen();

@@ -138,7 +138,7 @@ describe('a landing', () => {
 describe('a name', () => {
   const list = (state: ScratchStore, name: string, atMs: number): void => {
     const record = device('d', { name });
-    state.store.keepInventory({ listed: [{ record, name, line: null, digest: name }], missing: [], atMs });
+    state.store.saveInventory({ listed: [{ record, name, line: null, digest: name }], missing: [], atMs });
   };
 
   test('that is new moves the revision, so that lines under the old one no longer land', () => {
@@ -222,9 +222,9 @@ describe('late readings of a device', () => {
   test('the day that was last read again is remembered for each', () => {
     using state = scratchStore();
     expect(state.store.rereadDays()).toEqual(new Map());
-    state.store.keepReread('d', 20_000);
-    state.store.keepReread('e', 20_000);
-    state.store.keepReread('d', 20_001);
+    state.store.saveReread('d', 20_000);
+    state.store.saveReread('e', 20_000);
+    state.store.saveReread('d', 20_001);
     state.reopen();
     expect(state.store.rereadDays()).toEqual(
       new Map([
@@ -242,8 +242,8 @@ describe('held readings that empty answers lack', () => {
     using state = scratchStore();
     expect(state.store.missedOverlaps('a')).toEqual([]);
     const older = { ...anchor, at: 5n };
-    for (const each of [anchor, older]) state.store.keepMissedOverlap('a', each);
-    state.store.keepMissedOverlap('b', anchor);
+    for (const each of [anchor, older]) state.store.saveMissedOverlap('a', each);
+    state.store.saveMissedOverlap('b', anchor);
     expect(state.store.missedOverlaps('a')).toEqual([older, anchor]);
     state.reopen();
     expect(state.store.missedOverlaps('a')).toEqual([older, anchor]);
@@ -253,8 +253,8 @@ describe('held readings that empty answers lack', () => {
 
   test('are taken as gone in their place', () => {
     using state = scratchStore();
-    state.store.keepMissedOverlap('a', anchor);
-    state.store.keepMissedOverlap('a', { ...anchor, isGone: true });
+    state.store.saveMissedOverlap('a', anchor);
+    state.store.saveMissedOverlap('a', { ...anchor, isGone: true });
     expect(state.store.missedOverlaps('a')).toEqual([{ ...anchor, isGone: true }]);
   });
 });

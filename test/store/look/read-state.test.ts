@@ -18,7 +18,7 @@ function filled() {
   const open = scratchStore({ nowMs: () => 7000 });
   const requestId = open.ledger.book(6000, { lane: 'live', stream: 'telemetry', deviceId: 'd' });
   open.ledger.recordOutcome(requestId, { status: 200, fault: null });
-  open.store.keepInventory({
+  open.store.saveInventory({
     listed: [{ record: device('d'), name: 'd', line: null, digest: 'x' }],
     missing: [],
     atMs: 6500,
@@ -210,7 +210,7 @@ test('it sees what the process that holds the lock has written last, and holds i
   open.ledger.book(5000, { lane: 'live', stream: 'telemetry', deviceId: 'a' });
   expect(lookAtState(directory, SINCE)?.requests).toBe(2);
   expect(lookAtState(directory, { ...SINCE, requestsMs: 1000 })?.requests).toBe(1);
-  open.store.keepFact('account', JSON.stringify({ workspaceId: 'ws' }));
+  open.store.saveFact('account', JSON.stringify({ workspaceId: 'ws' }));
   expect(lookAtState(directory, SINCE)?.account).toEqual({ workspaceId: 'ws' });
 });
 

@@ -92,7 +92,7 @@ describe('a new state', () => {
     const before = process.umask(0o000);
     try {
       const { close, store } = openStore(directory);
-      store.keepFact('x', 'y');
+      store.saveFact('x', 'y');
       for (const name of ['tidemark.db', 'tidemark.db-wal', 'tidemark.db-shm', 'tidemark.lock']) {
         expect((statSync(join(directory, name)).mode & 0o777).toString(8), name).toBe('600');
       }
@@ -147,7 +147,7 @@ describe('a state that was left behind by a kill', () => {
     using place = scratch();
     using dead = scratch();
     const { store, close } = openStore(place.path);
-    store.keepFact('last', 'word');
+    store.saveFact('last', 'word');
     leaveBehind(place.file, dead.file);
     close();
     const again = openStore(dead.path);

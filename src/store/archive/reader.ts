@@ -9,7 +9,7 @@
 import type Database from 'better-sqlite3';
 import { encodeTagValue, identityTag } from '../../core/lines/line-protocol.ts';
 import { seriesOf } from '../../core/lines/line-reader.ts';
-import type { ArchiveWalker, ScanPosition, WalkPiece, WalkSpan } from '../../core/state/archive.ts';
+import type { ArchiveReader, ReadPiece, ReadRange, ScanPosition } from '../../core/state/archive.ts';
 import { type EpochNs, minNs } from '../../core/time.ts';
 import { explainedCalls } from '../explain.ts';
 import { hasShape, openReading } from '../open/read-only.ts';
@@ -30,7 +30,7 @@ interface Candidates {
 }
 
 /** Prepares it for an open database. */
-export function createArchiveWalker(db: Database.Database): ArchiveWalker {
+export function createArchiveReader(db: Database.Database): ArchiveReader {
   const candidatesOf = prepareCandidates(db);
   const data = db.prepare<[bigint], Buffer>('SELECT data FROM block WHERE seq = ?').pluck();
   const nextDevice = prepareNextDevice(db);
@@ -38,12 +38,12 @@ export function createArchiveWalker(db: Database.Database): ArchiveWalker {
     const packed = data.get(seq);
     return packed === undefined ? [] : unpack(packed);
   };
-  const after = (span: WalkSpan, deviceId: string | null): ScanPosition | null => {
+  const after = (span: ReadRange, deviceId: string | null): ScanPosition | null => {
     const next = nextDevice(span, deviceId);
     return next === null ? null : { deviceId: next, from: span.from };
   };
 
-  const step = (span: WalkSpan, place: ScanPosition, bytes: number): WalkPiece => {
+  const step = (span: ReadRange, place: ScanPosition, bytes: number): ReadPiece => {
     const { deviceId, from } = place;
     // More than a step can bring need not be looked for.
     const candidates = candidatesOf(span, place, 4 * bytes);
@@ -77,7 +77,7 @@ function drawIn(gathered: TimedLines, most: number): void {
 }
 
 /** Which lines of its blocks belong to a part. */
-function wantedOf({ kinds, devices }: WalkSpan, deviceId: string | null): (line: string) => boolean {
+function wantedOf({ kinds, devices }: ReadRange, deviceId: string | null): (line: string) => boolean {
   if (kinds === 'telemetry') return (line) => line.startsWith('telemetry,');
   if (deviceId !== null || devices.length === 0) return () => true;
   const tags = devices.map((id) => `,device_id=${encodeTagValue(identityTag(id))},`);
@@ -115,7 +115,7 @@ function prepareCandidates(db: Database.Database) {
     };
   };
   const of = { telemetry: statements(['telemetry']), all: statements(['telemetry', 'side']) };
-  return (span: WalkSpan, { deviceId, from }: ScanPosition, bytes: number): Candidates => {
+  return (span: ReadRange, { deviceId, from }: ScanPosition, bytes: number): Candidates => {
     const { across, later } = of[span.kinds];
     const bounds = { deviceId, from, to: span.to };
     const blocks = new Map<bigint, Candidate>();
@@ -153,7 +153,7 @@ function prepareNextDevice(db: Database.Database) {
     if (a === null || b === null) return a ?? b;
     return Buffer.compare(Buffer.from(a), Buffer.from(b)) <= 0 ? a : b;
   };
-  return ({ devices, kinds }: WalkSpan, after: string | null): string | null => {
+  return ({ devices, kinds }: ReadRange, after: string | null): string | null => {
     if (devices.length > 0) return named.get(JSON.stringify(devices), after, after) ?? null;
     const own = after === null ? firstTelemetry.get() : telemetry.get(after);
     if (kinds === 'telemetry') return own ?? null;
@@ -273,14 +273,14 @@ export interface ClearedPoints {
   readonly to: EpochNs;
 }
 
-export interface ArchiveView extends ArchiveWalker {
+export interface ArchiveView extends ArchiveReader {
   /** How many devices are known. */
   deviceCount(): number;
   /** Which of the ids nothing is known of. */
   strangers(deviceIds: readonly string[]): readonly string[];
   deviceIds(): readonly string[];
   /** What was cleared of a range, at most: whole ranges are remembered; `null` for nothing. */
-  cleared(span: WalkSpan): ClearedPoints | null;
+  cleared(span: ReadRange): ClearedPoints | null;
   close(): void;
 }
 
@@ -292,7 +292,7 @@ export interface ArchiveView extends ArchiveWalker {
 export function openArchiveView(directory: string): ArchiveView | null {
   return openReading(directory, (db, path) => {
     if (!hasShape(db, path)) return null;
-    return explainedCalls(path, { ...createArchiveWalker(db), ...createFacts(db), close: () => void db.close() });
+    return explainedCalls(path, { ...createArchiveReader(db), ...createFacts(db), close: () => void db.close() });
   });
 }
 
@@ -303,7 +303,7 @@ interface ClearedRow {
   readonly to: EpochNs;
 }
 
-function createFacts(db: Database.Database): Omit<ArchiveView, keyof ArchiveWalker | 'close'> {
+function createFacts(db: Database.Database): Omit<ArchiveView, keyof ArchiveReader | 'close'> {
   const count = db.prepare<[], bigint>('SELECT count(*) FROM device').pluck();
   const ids = db.prepare<[], string>('SELECT device_id FROM device ORDER BY device_id').pluck();
   const known = db

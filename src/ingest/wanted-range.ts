@@ -4,29 +4,29 @@
 import { ApiFault } from '../core/faults.ts';
 import type { TelemetryState } from '../core/state/telemetry.ts';
 import { type EpochMs, type EpochNs, maxNs, msToNs, SECOND_MS } from '../core/time.ts';
-import type { Horizon, Peeking, SyncContext, SyncSettings } from './context.ts';
+import type { Peeking, SyncContext, SyncSettings, WantedRange } from './context.ts';
 import { CLOCK_GRAIN_MS, gracePeriodOf } from './coverage-rules.ts';
-import { freshestFirst, keptDevices } from './filter.ts';
+import { freshestFirst, includedDevices } from './filter.ts';
 
 /** The horizon of work that begins now; `null` while nothing is known of the server's time. */
-export function horizonNow({
+export function wantedNow({
   serverClock,
   settings,
 }: {
   readonly serverClock: Pick<SyncContext['serverClock'], 'highestPassedMs' | 'passedMs'>;
   readonly settings: Pick<SyncSettings, 'history' | 'gracePeriodMs'>;
-}): Horizon | null {
+}): WantedRange | null {
   const heldMs = serverClock.highestPassedMs();
   // Where `Date` has fallen back nothing is claimed anew, and what lies beyond is read again once it has passed.
   const passedMs = serverClock.passedMs();
-  return heldMs === null || passedMs === null ? null : horizonAt(settings, { nowMs: heldMs, passedMs });
+  return heldMs === null || passedMs === null ? null : wantedAt(settings, { nowMs: heldMs, passedMs });
 }
 
 /** The horizon by times that are known. */
-export function horizonAt(
+export function wantedAt(
   settings: Pick<SyncSettings, 'history' | 'gracePeriodMs'>,
   { nowMs, passedMs }: { nowMs: EpochMs; passedMs: EpochMs },
-): Horizon {
+): WantedRange {
   return {
     nowMs,
     wantedFrom: wantedFrom(settings, nowMs),
@@ -40,7 +40,7 @@ export function horizonAt(
  * grow. Wherever the limit of a device counts, it is this one.
  */
 export function limitFor(
-  { limit, gracePeriodMs }: Pick<Horizon, 'limit' | 'gracePeriodMs'>,
+  { limit, gracePeriodMs }: Pick<WantedRange, 'limit' | 'gracePeriodMs'>,
   { late }: Pick<TelemetryState, 'late'>,
 ): EpochNs {
   return maxNs(limit - msToNs(gracePeriodOf(gracePeriodMs, late) - gracePeriodMs), 0n);
@@ -85,16 +85,16 @@ export async function learnTime(context: SyncContext, scanner: Peeking, signal: 
   // Without `Date` the known time stands still between readings: a look at the newest one moves it on.
   if (serverClock.highestPassedMs() !== null && !serverClock.isDateAbsent()) return;
   try {
-    if (await lookForReading(context, scanner, signal)) return;
+    if (await findReading(context, scanner, signal)) return;
     // An empty answer alone proves nothing: only a second look shows that there is no reading anywhere.
-    if (serverClock.highestPassedMs() === null) await lookForReading(context, scanner, signal);
+    if (serverClock.highestPassedMs() === null) await findReading(context, scanner, signal);
   } catch (error) {
     if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
   }
 }
 
-async function lookForReading(context: SyncContext, scanner: Peeking, signal: AbortSignal): Promise<boolean> {
-  for (const { record } of freshestFirst(keptDevices(context))) {
+async function findReading(context: SyncContext, scanner: Peeking, signal: AbortSignal): Promise<boolean> {
+  for (const { record } of freshestFirst(includedDevices(context))) {
     try {
       if (await scanner.peek(record.deviceId, signal)) return true;
     } catch (error) {

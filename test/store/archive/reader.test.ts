@@ -5,12 +5,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { encodeTagValue, identityTag } from '../../../src/core/lines/line-protocol.ts';
-import { END_OF_TIME, type WalkPiece, type WalkSpan } from '../../../src/core/state/archive.ts';
+import { END_OF_TIME, type ReadPiece, type ReadRange } from '../../../src/core/state/archive.ts';
 import { DAY_MS } from '../../../src/core/time.ts';
 import { landing, type ScratchStore, scratchStore } from '../support.ts';
 
-const ALL: WalkSpan = { from: 0n, to: END_OF_TIME, devices: [], kinds: 'all' };
-const TELEMETRY: WalkSpan = { ...ALL, kinds: 'telemetry' };
+const ALL: ReadRange = { from: 0n, to: END_OF_TIME, devices: [], kinds: 'all' };
+const TELEMETRY: ReadRange = { ...ALL, kinds: 'telemetry' };
 const BASE = 1_700_000_000_000_000_000n;
 
 const timeOf = (line: string): bigint => BigInt(line.slice(line.lastIndexOf(' ') + 1));
@@ -33,16 +33,16 @@ function land(
 
 interface Walked {
   readonly lines: string[];
-  readonly pieces: WalkPiece[];
+  readonly pieces: ReadPiece[];
 }
 
 /** Goes through all of it. `between` is called before every step but the first. */
-function walk(state: ScratchStore, span: WalkSpan, { bytes = 200, between = () => {} } = {}): Walked {
-  const { walker } = state.store.replays;
-  const pieces: WalkPiece[] = [];
-  for (let place = walker.begin(span); place !== null; place = pieces.at(-1)?.next ?? null) {
+function walk(state: ScratchStore, span: ReadRange, { bytes = 200, between = () => {} } = {}): Walked {
+  const { archiveReader } = state.store.replays;
+  const pieces: ReadPiece[] = [];
+  for (let place = archiveReader.begin(span); place !== null; place = pieces.at(-1)?.next ?? null) {
     if (pieces.length > 0) between();
-    pieces.push(walker.read(span, place, bytes));
+    pieces.push(archiveReader.read(span, place, bytes));
   }
   return { lines: pieces.flatMap(({ lines }) => lines), pieces };
 }
