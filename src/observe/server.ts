@@ -5,7 +5,7 @@
  * endless requests are cut off; nothing is framed, nothing of the reports is cached, only the program's own script runs,
  * and the page of another site reads nothing of the reports (`isServedName`). Whatever clients do, the sync goes on and
  * /healthz and /metrics answer: a connection has one request at work (`connections.ts`), pages are made one after the other
- * with rests between them (`answers.ts`), and all connections together send at most 500 requests a second.
+ * with rests between them (`answers.ts`), and all connections together send at most 200 requests a second after their first ones.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -60,10 +60,10 @@ const LIMITS = {
 /** How many connections are kept, and how many are taken for a moment before the slow ones among them are dropped. */
 const MAX_CONNECTIONS = 100;
 const MAX_SOCKETS = 500;
-const TRIM_AFTER_MS = 500;
+const TRIM_AFTER_MS = 1000;
 
-/** How long a connection rests after an answer, for each connection that is open: 500 requests a second over all. */
-const REST_MS = 2;
+/** How long a connection rests after an answer, for each connection that is open: 200 requests a second over all. */
+const REST_MS = 5;
 
 /** A connection without traffic ends after so long: that of a client which does not read its answer, say. */
 const SILENT_MS = 10_000;

@@ -16,11 +16,37 @@ const FILLED_WITHIN_MS = 600_000;
 /** Runs a daemon on the state until the work beside it is done. @param more more of its environment. */
 export type BesideFilled = <T>(more: Readonly<Record<string, string>>, work: (url: string) => Promise<T>) => Promise<T>;
 
+/** Runs a daemon on a workspace and a new state until the work beside it is done. */
+export async function withDaemon<T>(
+  program: string,
+  { size, env }: { readonly size: WorkspaceSize; readonly env: Readonly<Record<string, string>> },
+  work: (url: string) => Promise<T>,
+): Promise<T> {
+  return await withState(size, async (own) => await beside(program, { ...own, ...env }, work));
+}
+
 /** Prepares a workspace and a state for it. Each daemon is filled before the work begins, the first one from nothing. */
 export async function withFleet<T>(
   program: string,
   size: WorkspaceSize,
   work: (beside: BesideFilled) => Promise<T>,
+): Promise<T> {
+  return await withState(
+    size,
+    async (env) =>
+      await work((more, each) =>
+        beside(program, { ...env, ...more }, async (url) => {
+          await untilFilled(url, size.devices);
+          return await each(url);
+        }),
+      ),
+  );
+}
+
+/** Starts what a daemon needs. @param work is told the environment to run one with. */
+async function withState<T>(
+  size: WorkspaceSize,
+  work: (env: Readonly<Record<string, string>>) => Promise<T>,
 ): Promise<T> {
   const dataDir = mkdtempSync(join(tmpdir(), 'tidemark-bench-'));
   using origin = await startOrigin(size);
@@ -38,12 +64,7 @@ export async function withFleet<T>(
     TIDEMARK_INFLUX_BUCKET: 'bench',
   };
   try {
-    return await work((more, each) =>
-      beside(program, { ...env, ...more }, async (url) => {
-        await untilFilled(url, size.devices);
-        return await each(url);
-      }),
-    );
+    return await work(env);
   } finally {
     rmSync(dataDir, { recursive: true, force: true });
   }

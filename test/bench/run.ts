@@ -3,7 +3,7 @@
  * the figures that they are to reach.
  *
  * Prints a table and exits 1 on a miss. `--quick` takes fewer days and one run of each; `--only NAME` (again and again)
- * takes some of the figures: archive, delivery, memory, start, requests, planner, metrics, page, export, replay, verify (a million points
+ * takes some of the figures: archive, delivery, memory, start, requests, planner, metrics, page, attacks (on the HTTP server), export, replay, verify (a million points
  * in a real InfluxDB, and five times as many; `--days 70`: ten million, and fifty), status (on a state of
  * 10,000 devices and 100 million readings that it fills first, in minutes; `--quick`: a hundredth of it), grafana (15 million
  * points, in minutes; `--quick`: a million); `--runs N`, `--devices N`, `--days N`,
@@ -13,6 +13,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { cpus, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { measureAttacked } from './attacked.ts';
 import { dashboardBench, measureDashboards } from './dashboards.ts';
 import { type Backfill, backfill, firstRequestMs, newestMsOf, requestUse } from './figures.ts';
 import { measureExport, measureReplay } from './held.ts';
@@ -34,6 +35,7 @@ const FIGURES = [
   'planner',
   'metrics',
   'page',
+  'attacks',
   'export',
   'replay',
   'verify',
@@ -162,7 +164,9 @@ function scrapedFleet({ isQuick }: Pick<Plan, 'isQuick'>, newestMs: number): Wor
 async function measureAsked(plan: Plan, newestMs: number): Promise<Measured[]> {
   const page = plan.figures.has('page') ? await measurePage(plan.program, scrapedFleet(plan, newestMs)) : [];
   const metrics = plan.figures.has('metrics') ? await measureMetrics(plan, newestMs) : [];
-  return [...page, ...metrics];
+  const seconds = plan.isQuick ? 5 : 15;
+  const attacks = plan.figures.has('attacks') ? await measureAttacked(plan.program, newestMs, seconds) : [];
+  return [...page, ...metrics, ...attacks];
 }
 
 async function measureMetrics({ program, isQuick }: Plan, newestMs: number): Promise<Measured[]> {

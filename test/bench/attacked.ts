@@ -1,0 +1,105 @@
+/**
+ * What clients that want too much of the HTTP server (`test/attacks`) do to the sync and to `/healthz`, each beside the same
+ * attack on a bare `http` server.
+ */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ATTACKS, type AttackName, answerMs, type Target } from '../attacks/attackers.ts';
+import { ask, withDaemon } from './filled.ts';
+import type { Measured } from './table.ts';
+import type { WorkspaceSize } from './workspace.ts';
+
+/** Of the requests of the sync without an attack; and how soon health is answered. */
+const WANTED = { share: 0.8, healthMs: 100 };
+
+/** A history that takes many minutes at a pace of some thirty requests a second. */
+const HISTORY = { devices: 100, readings: 43_200, intervalMs: 60_000 };
+const SHARE_OF_ALLOWANCE = '0.00004';
+
+const NO_ANSWER_MS = 10_000;
+const HEALTH_EVERY_MS = 250;
+
+interface Period {
+  readonly requestsPerS: number;
+  readonly healthMs: readonly number[];
+}
+
+/** Attacks a daemon at work. @param seconds how long each attack takes. */
+export async function measureAttacked(program: string, newestMs: number, seconds: number): Promise<Measured[]> {
+  const size: WorkspaceSize = { ...HISTORY, newestMs };
+  const env = { TIDEMARK_API_SHARE: SHARE_OF_ALLOWANCE };
+  return await withDaemon(program, { size, env }, async (url) => {
+    const target = targetOf(url);
+    await untilAtWork(target);
+    const quiet = await watch(target, seconds);
+    const measured: Measured[] = [];
+    for (const name of Object.keys(ATTACKS) as AttackName[]) {
+      const attacked = await duringAttack(name, target, async () => await watch(target, seconds));
+      const bare = await bareHealthMs(name, seconds);
+      measured.push(
+        {
+          figure: `${name}: the sync's requests to those without an attack`,
+          unit: 'times',
+          wanted: WANTED.share,
+          better: 'more',
+          values: [attacked.requestsPerS / quiet.requestsPerS],
+        },
+        { figure: `${name}: /healthz`, unit: 'ms', wanted: WANTED.healthMs, better: 'less', values: attacked.healthMs },
+        { figure: `${name}: of a bare server`, unit: 'ms', wanted: NO_ANSWER_MS, better: 'less', values: bare },
+      );
+    }
+    return measured;
+  });
+}
+
+function targetOf(url: string): Target {
+  const { hostname, port } = new URL(url);
+  return { host: hostname, port: Number(port), path: '/' };
+}
+
+async function duringAttack<T>(name: AttackName, target: Target, work: () => Promise<T>): Promise<T> {
+  await using _attack = ATTACKS[name](target);
+  await sleep(1000);
+  return await work();
+}
+
+async function requestsSoFar({ host, port }: Target): Promise<number> {
+  const { text } = await ask(`http://${host}:${port}/metrics`);
+  const counts = text.matchAll(/^tidemark_api_requests_total\{[^}]*\} (\d+)$/gm);
+  return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
+}
+
+async function untilAtWork(target: Target): Promise<void> {
+  while ((await requestsSoFar(target)) < 100) await sleep(1000);
+}
+
+async function watch(target: Target, seconds: number): Promise<Period> {
+  const before = await requestsSoFar(target);
+  const beganMs = performance.now();
+  const healthMs = await healthFor(target, seconds);
+  const after = await requestsSoFar(target);
+  return { requestsPerS: ((after - before) / (performance.now() - beganMs)) * 1000, healthMs };
+}
+
+async function healthFor(target: Target, seconds: number): Promise<number[]> {
+  const taken: number[] = [];
+  const endMs = performance.now() + seconds * 1000;
+  while (performance.now() < endMs) {
+    taken.push((await answerMs(target, '/healthz')) ?? NO_ANSWER_MS);
+    await sleep(HEALTH_EVERY_MS);
+  }
+  return taken;
+}
+
+async function bareHealthMs(name: AttackName, seconds: number): Promise<number[]> {
+  const child = fork(join(import.meta.dirname, 'bare-server.ts'), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  try {
+    const [{ port }] = await once(child, 'message');
+    const target = { host: '127.0.0.1', port, path: '/' };
+    return await duringAttack(name, target, async () => await healthFor(target, seconds));
+  } finally {
+    child.kill('SIGKILL');
+  }
+}
