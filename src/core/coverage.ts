@@ -34,7 +34,7 @@ export function coveredIntervals(covered: readonly CoveredRange[]): Intervals {
 }
 
 /** The stretches of `wanted` that are not held, ascending. */
-export function holesIn(wanted: Interval, covered: readonly CoveredRange[]): Intervals {
+export function gapsIn(wanted: Interval, covered: readonly CoveredRange[]): Intervals {
   return subtract(normalize([wanted]), coveredIntervals(covered));
 }
 

@@ -2,7 +2,7 @@
  * What is held of a device and what is missing in a destination, in words and figures: for the `coverage` points, the
  * status and the end of a one-off. Pure.
  */
-import { type CoveredRange, coveredIntervals, holesIn } from './coverage.ts';
+import { type CoveredRange, coveredIntervals, gapsIn } from './coverage.ts';
 import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract, union } from './intervals.ts';
 import type { KnownDevice } from './state/inventory.ts';
 import type { MissingReason, MissingSum } from './state/log.ts';
@@ -50,7 +50,7 @@ interface KnownCoverage {
 /** What is held of a device of what is wanted. */
 export function coverageOf(device: WantedDevice, held: KnownCoverage, wanted: Interval): DeviceCoverage {
   const reason = unreadReason(device);
-  const open = subtract(holesIn(wanted, held.covered), held.listedEmpty ?? []);
+  const open = subtract(gapsIn(wanted, held.covered), held.listedEmpty ?? []);
   const newest = open.at(-1);
   const lag = newest?.to === wanted.to ? newest.to - newest.from : 0n;
   return {
@@ -157,7 +157,7 @@ function seconds(ns: bigint): number {
 }
 
 /** The sums of a destination as the status report shows them. */
-export function lackStatuses(sums: readonly MissingSum[]): LackStatus[] {
+export function missingStatuses(sums: readonly MissingSum[]): LackStatus[] {
   return sums.map(({ reason, points, devices, fromNs, toNs }) => ({
     reason,
     points,
@@ -183,7 +183,7 @@ const REMEDIES: Partial<Readonly<Record<MissingReason, (destination: string) => 
 };
 
 /** A sentence for people, without its end: how many points are not in the destination, why, and what to do. */
-export function lackWords(destination: string, { reason, points, from, to }: LackStatus): string {
+export function missingWords(destination: string, { reason, points, from, to }: LackStatus): string {
   const remedy = REMEDIES[reason]?.(destination);
   const words = `${grouped(points)} points are not in ${destination}: ${WHY[reason]} (from ${from} to ${to})`;
   return remedy === undefined ? words : `${words}; ${remedy}`;

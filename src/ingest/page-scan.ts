@@ -7,7 +7,7 @@
  *
  * Two records have a life: a `RangeScan` lasts for one task, a `GapScan` from the first request of a gap to the last.
  */
-import { type CoveredRange, type Edge, holesIn, overlapsOf } from '../core/coverage.ts';
+import { type CoveredRange, type Edge, gapsIn, overlapsOf } from '../core/coverage.ts';
 import { type Interval, normalize, subtract } from '../core/intervals.ts';
 import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
@@ -167,7 +167,7 @@ function settleLonger(context: SyncContext, task: ScanTask, settledMs: number): 
 /** The newest gap of the task that no name keeps closed for now, as far back as the service lets anybody ask. */
 function nextGap({ context, windows }: Asking, { deviceId, range, lane }: ScanTask): Interval | null {
   const { store, serverClock } = context;
-  const open = holesIn(range, store.telemetry(deviceId).covered);
+  const open = gapsIn(range, store.telemetry(deviceId).covered);
   if (open.length === 0) return null;
   const nowMs = serverClock.nowMs();
   const rules = windowRules(windows);

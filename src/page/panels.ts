@@ -3,7 +3,7 @@
  * under way, alerts, and what happened last.
  */
 
-import { lackWords } from '../core/device-coverage.ts';
+import { missingWords } from '../core/device-coverage.ts';
 import type { AlertRow, AlertsView, RecentEvent } from '../core/page-facts.ts';
 import type {
   ArchiveStatus,
@@ -86,7 +86,7 @@ function destinationRow(
 
 function missingNotes(destinations: readonly DestinationReport[]): Html {
   const lines = destinations.flatMap(({ name: title, lacks: missing }) =>
-    missing.map((lack) => html`<li>${text(`${lackWords(title, lack)}.`, 500)}</li>`),
+    missing.map((lack) => html`<li>${text(`${missingWords(title, lack)}.`, 500)}</li>`),
   );
   return lines.length === 0 ? NOTHING : html`<ul class="notes">${lines}</ul>`;
 }

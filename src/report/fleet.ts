@@ -8,7 +8,7 @@
  * callers get the result of the last complete scan.
  */
 import { repeat } from '../core/async.ts';
-import { holesIn } from '../core/coverage.ts';
+import { gapsIn } from '../core/coverage.ts';
 import { emptyByListing } from '../core/device-coverage.ts';
 import { beatingClock, type Pulse } from '../core/heartbeats.ts';
 import { type Intervals, lengthNs, subtract } from '../core/intervals.ts';
@@ -261,7 +261,7 @@ function createFleetTally({ settings, wantedRange, openSeconds, listed: most }: 
 /** What of the last day is not held, as far as it can be. */
 function lastDayOpen({ device, held }: Seen, wantedRange: WantedRange): Intervals {
   const from = maxNs(wantedRange.limit - DAY_NS, wantedRange.wantedFrom);
-  return subtract(holesIn({ from, to: limitFor(wantedRange, held) }, held.covered), emptyByListing(device, held));
+  return subtract(gapsIn({ from, to: limitFor(wantedRange, held) }, held.covered), emptyByListing(device, held));
 }
 
 /** Nearest-rank percentiles. */

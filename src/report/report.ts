@@ -3,7 +3,7 @@
  * stands in one sentence. From the state and the parts that run, or, beside them or without them, from the state alone.
  */
 import type { Room } from '../archive/room.ts';
-import { lackStatuses } from '../core/device-coverage.ts';
+import { missingStatuses } from '../core/device-coverage.ts';
 import type { Schedules } from '../core/ports.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import type { StateFacts } from '../core/state/facts.ts';
@@ -165,7 +165,7 @@ function destinationReport(
     quarantined,
     delivered_points: deliveredLines(),
     oldest_pending_at: pendingLines === 0 ? null : timeText(facts.oldestPendingMs(id)),
-    lacks: lackStatuses(store.missingSums(id)),
+    lacks: missingStatuses(store.missingSums(id)),
     held: held(),
   };
 }

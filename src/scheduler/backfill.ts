@@ -20,9 +20,9 @@ import type { CommittedPage, SyncContext, WantedRange } from '../ingest/context.
 import { includedDevices } from '../ingest/filter.ts';
 import { isResting } from '../ingest/named-gaps.ts';
 import { limitFor, wantedNow } from '../ingest/wanted-range.ts';
-import { noteApart } from './apart.ts';
 import { openOf } from './device-view.ts';
 import { type Goal, gapsToAsk, newestGap } from './goal.ts';
+import { noteIsolated } from './isolated-ranges.ts';
 
 export interface BackfillSettings {
   readonly args: BackfillArgs;
@@ -68,7 +68,7 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
   const devices = new Map(chosenDevices(context, args.devices).map((device) => [device.record.deviceId, device]));
   // An end that is only the moment of the beginning makes no island.
   if (args.to !== null && to < wantedRange.limit) {
-    noteApart(store, { from, to, devices: args.devices, held: [...devices.keys()].map(store.telemetry) });
+    noteIsolated(store, { from, to, devices: args.devices, held: [...devices.keys()].map(store.telemetry) });
   }
   const startedMs = serverClock.nowMs();
   const fromOf = (deviceId: string): EpochNs => {
@@ -90,12 +90,12 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
     const isTopLeft = isBeside && nowMs - startedMs < LEFT_TO_LIVE_MS;
     const top = isTopLeft ? (state.covered.at(-1)?.to ?? whole.from) : to;
     const named = store.gaps(deviceId);
-    const givenUp = normalize(named.filter(({ reason }) => reason === 'beyond allowance').map(stretchOf));
+    const givenUp = normalize(named.filter(({ reason }) => reason === 'beyond allowance').map(rangeOf));
     return gapsToAsk({
       covered: state.covered,
       // A settle that has grown meanwhile counts.
       wanted: { from: whole.from, to: [to, top, limitNow(state) ?? to].reduce(minNs) },
-      resting: normalize(named.filter((gap) => isResting(gap, 'backfill', nowMs)).map(stretchOf)),
+      resting: normalize(named.filter((gap) => isResting(gap, 'backfill', nowMs)).map(rangeOf)),
       others: withoutGivenUp(others, givenUp),
     });
   };
@@ -126,7 +126,7 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
   };
 }
 
-function stretchOf({ fromNs, toNs }: Gap): Interval {
+function rangeOf({ fromNs, toNs }: Gap): Interval {
   return { from: fromNs, to: toNs };
 }
 

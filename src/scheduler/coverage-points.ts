@@ -7,7 +7,7 @@
  */
 import { StateFullError } from '../core/archive-room.ts';
 import { repeat } from '../core/async.ts';
-import { holesIn } from '../core/coverage.ts';
+import { gapsIn } from '../core/coverage.ts';
 import { coverageOf, emptyByListing, wantedOf } from '../core/device-coverage.ts';
 import { hash64 } from '../core/hash.ts';
 import { coverageLine } from '../core/lines/fact-lines.ts';
@@ -107,7 +107,7 @@ function lookAt({ store, settings }: SyncContext, device: KnownDevice, look: Loo
   const to = limitFor(wantedRange, telemetry);
   const isExcluded = settings.filter.excludes(device.record);
   const listedEmpty = emptyByListing(device, { covered, newestNs: store.newestNs(deviceId) });
-  if (gaps.length > 0 && holesIn({ from: wantedRange.wantedFrom, to }, covered).length === 0) store.clearGaps(deviceId);
+  if (gaps.length > 0 && gapsIn({ from: wantedRange.wantedFrom, to }, covered).length === 0) store.clearGaps(deviceId);
   const wanted = wantedOf(device, { from: wantedFrom, to });
   const coverage = coverageOf({ ...device, isExcluded }, { covered, gaps, listedEmpty, openSeconds: mostOpen }, wanted);
   const isRead = !isExcluded && device.goneSinceMs === null;

@@ -23,7 +23,7 @@ import type {
   PlannerSettings,
   RereadDecision,
   Rest,
-  RoundDecision,
+  StreamDecision,
   TailDecision,
 } from './planner-types.ts';
 import {
@@ -40,12 +40,12 @@ import {
   dueMs,
   listEveryMs,
   periodsBehind,
-  ROUND_KINDS,
-  type RoundKind,
   type Stream as StreamState,
   type Surprises,
   surprisesPerMs,
   UNREAD_STREAM,
+  WHOLE_STREAMS,
+  type WholeStream,
 } from './streams.ts';
 
 /** While devices are asked at up to so many times their target, a listing takes nothing from them. */
@@ -59,7 +59,7 @@ export interface PlannerState {
   pageSize: number;
   readonly devices: DeviceQueue;
   readonly histories: Readonly<Record<HistoryDecision['lane'], HistoryQueue>>;
-  readonly streams: Record<RoundKind, StreamState>;
+  readonly streams: Record<WholeStream, StreamState>;
   readonly budget: DayBudget;
   readonly earned: Earned;
   readonly commitment: Commitment;
@@ -137,8 +137,8 @@ function liveNow(state: PlannerState, nowMs: number): LivePick | null {
 }
 
 function hastenedStream(state: PlannerState, nowMs: number): Decision | null {
-  const kind = ROUND_KINDS.find((each) => state.streams[each].isHastened && isDue(state, each, nowMs));
-  return kind === undefined ? null : roundOf(kind);
+  const kind = WHOLE_STREAMS.find((each) => state.streams[each].isHastened && isDue(state, each, nowMs));
+  return kind === undefined ? null : taskOf(kind);
 }
 
 function owedRequest(state: PlannerState, nowMs: number): Decision | null {
@@ -149,7 +149,7 @@ function owedRequest(state: PlannerState, nowMs: number): Decision | null {
 /** Where pages are what is short, a listing has its reserve alone, but for the first one. */
 function worthwhileListing(state: PlannerState, nowMs: number): Decision | null {
   const isWorthIt = !state.commitment.isOver || state.streams.devices.readMs === Number.NEGATIVE_INFINITY;
-  return isWorthIt && isDue(state, 'devices', nowMs) ? roundOf('devices') : null;
+  return isWorthIt && isDue(state, 'devices', nowMs) ? taskOf('devices') : null;
 }
 
 /** The stream that is furthest behind its schedule, if any is. */
@@ -159,8 +159,8 @@ function mostOverdue(state: PlannerState, live: LivePick | null, nowMs: number):
     kind === state.putOff ? 0 : periodsBehind(state.streams[kind], scheduledMs(state, kind), nowMs);
   const account = behind('account');
   const alerts = behind('alerts');
-  if (account > 0 && account >= Math.max(alerts, behindLive)) return roundOf('account');
-  if (alerts > behindLive) return roundOf('alerts');
+  if (account > 0 && account >= Math.max(alerts, behindLive)) return taskOf('account');
+  if (alerts > behindLive) return taskOf('alerts');
   return live && tailOf(state, 'live', live);
 }
 
@@ -209,9 +209,9 @@ export function requestIn(state: PlannerState, lane: ReservedLane, nowMs: number
   switch (lane) {
     case 'account':
     case 'alerts':
-      return isDue(state, lane, nowMs) ? roundOf(lane) : null;
+      return isDue(state, lane, nowMs) ? taskOf(lane) : null;
     case 'devices':
-      return state.putOff !== 'devices' && listingOwedMs(state) <= nowMs ? roundOf(lane) : null;
+      return state.putOff !== 'devices' && listingOwedMs(state) <= nowMs ? taskOf(lane) : null;
     case 'sweep':
       return idlePoll(state, nowMs);
     case 'first-history':
@@ -239,7 +239,7 @@ function tailOf(
   return { kind: 'tail', lane, deviceId, newestOnly: commitment.isOver, untilMs };
 }
 
-function roundOf(kind: RoundKind): RoundDecision {
+function taskOf(kind: WholeStream): StreamDecision {
   return { kind, lane: kind === 'alerts' ? 'alerts' : 'inventory' };
 }
 
@@ -250,20 +250,20 @@ function isTelemetryOff({ telemetryOffMs, putOff }: PlannerState, nowMs: number)
 /** When live work, or a stream, is due next. */
 function nextDueMs(state: PlannerState, nowMs: number): number {
   const telemetryMs = isTelemetryOff(state, nowMs) ? state.telemetryOffMs : nextReadyMs(state.devices);
-  return Math.min(telemetryMs, ...ROUND_KINDS.map((kind) => dueMs(state.streams[kind], everyMs(state, kind))));
+  return Math.min(telemetryMs, ...WHOLE_STREAMS.map((kind) => dueMs(state.streams[kind], everyMs(state, kind))));
 }
 
-function isDue(state: PlannerState, kind: RoundKind, nowMs: number): boolean {
+function isDue(state: PlannerState, kind: WholeStream, nowMs: number): boolean {
   return kind !== state.putOff && dueMs(state.streams[kind], everyMs(state, kind)) <= nowMs;
 }
 
 /** How often a stream is worth its requests. */
-function everyMs(state: PlannerState, kind: RoundKind): number {
+function everyMs(state: PlannerState, kind: WholeStream): number {
   return kind === 'devices' ? bestListEveryMs(state) : scheduledMs(state, kind);
 }
 
 /** From the last reading of a stream to its next turn by the schedule. */
-function scheduledMs({ settings, streams }: PlannerState, kind: RoundKind): number {
+function scheduledMs({ settings, streams }: PlannerState, kind: WholeStream): number {
   const { readMs } = streams[kind];
   if (settings.turnAfter === undefined) return settings[`${kind}Ms`];
   return Number.isFinite(readMs) ? Math.max(1, settings.turnAfter(kind, readMs) - readMs) : 1;

@@ -26,7 +26,7 @@ const STOPPED_PAGES = 2.5;
 /** However long its turn may take: a page is at least so full. */
 const LEAST_FILL = 0.8;
 /** A walk of so many pages is gone on with at a stretch. */
-const WALK_PAGES = 10;
+const SCAN_PAGES = 10;
 /** The listing may be answered from somewhere that lags: what is younger than this it need not know. */
 const LISTING_LAG_MS = MINUTE_MS;
 /** Signs of life that no reading follows: after so many in a row they are no hint of readings. */
@@ -39,7 +39,7 @@ const REST_MS = MINUTE_MS;
 const LONGEST_REST_MS = 20 * MINUTE_MS;
 
 /** A range that is not covered, below newer readings that are. */
-export interface Hole {
+export interface TailGap {
   readonly fromMs: number;
   readonly toMs: number;
 }
@@ -79,7 +79,7 @@ export interface DeviceFacts {
   failures: number;
   restMs: number;
   /** What is missing below newer readings that are covered. */
-  hole: Hole | null;
+  tailGap: TailGap | null;
 }
 
 /** A device of which nothing is known. */
@@ -95,7 +95,7 @@ export function unknownDevice(): DeviceFacts {
     emptiesInARow: 0,
     failures: 0,
     restMs: NEVER_MS,
-    hole: null,
+    tailGap: null,
   };
 }
 
@@ -134,9 +134,9 @@ export interface OutlookRules extends PollSettings {
 
 /** @returns `null` where there is nothing to expect: it waits for a sign of life or its idle poll. */
 export function outlookOf(facts: DeviceFacts, rules: OutlookRules): Outlook | null {
-  if (facts.hole !== null) {
+  if (facts.tailGap !== null) {
     const dueMs = Math.max(facts.askedMs, facts.restMs);
-    return { oldestMs: facts.hole.fromMs, dueMs, fullMs: dueMs };
+    return { oldestMs: facts.tailGap.fromMs, dueMs, fullMs: dueMs };
   }
   const sureMs = sureFromMs(facts, rules);
   if (sureMs === Number.POSITIVE_INFINITY) return null;
@@ -165,7 +165,7 @@ export function outlookOf(facts: DeviceFacts, rules: OutlookRules): Outlook | nu
  */
 export function stopOf(facts: DeviceFacts, { pageSize, fill, isInTurn }: OutlookRules, nowMs: number): number | null {
   const { intervalMs } = facts.rate;
-  if (isInTurn || facts.isBack || facts.isQuiet || facts.hole !== null) return null;
+  if (isInTurn || facts.isBack || facts.isQuiet || facts.tailGap !== null) return null;
   if (facts.newestMs === NEVER_MS || intervalMs === null) return null;
   const pages = (nowMs - facts.newestMs) / (intervalMs * pageSize);
   return pages > fill && pages < STOPPED_PAGES ? facts.newestMs + intervalMs * pageSize * fill : null;
@@ -183,10 +183,10 @@ function fullFromMs(facts: DeviceFacts, { fill, pageSize, slackMs }: OutlookRule
  * makes the device whole; unless it is a long one.
  */
 export function turnOf(facts: DeviceFacts, { pageSize, isInTurn }: OutlookRules): number {
-  const { hole, rate, askedMs, newestMs } = facts;
-  if (hole === null) return isInTurn ? askedMs : newestMs + pageSize * (rate.intervalMs ?? Number.POSITIVE_INFINITY);
-  const readings = (hole.toMs - hole.fromMs) / (rate.intervalMs ?? 0);
-  return readings <= WALK_PAGES * pageSize ? NEVER_MS : askedMs;
+  const { tailGap, rate, askedMs, newestMs } = facts;
+  if (tailGap === null) return isInTurn ? askedMs : newestMs + pageSize * (rate.intervalMs ?? Number.POSITIVE_INFINITY);
+  const readings = (tailGap.toMs - tailGap.fromMs) / (rate.intervalMs ?? 0);
+  return readings <= SCAN_PAGES * pageSize ? NEVER_MS : askedMs;
 }
 
 /** Whether the listing tells of it at all, as far as is known. */
@@ -267,7 +267,7 @@ export interface TailAnswer {
   /** The instants of the readings of the page, newest first; those that were covered before may be among them. */
   readonly instantsMs: readonly number[];
   /** The range below the page that is not covered, where one is left. */
-  readonly hole: Hole | null;
+  readonly tailGap: TailGap | null;
   /** How far the question reached, where it was not asked for what is newer. */
   readonly untilMs?: number | null;
 }
@@ -278,14 +278,14 @@ export function noteAnswer(facts: DeviceFacts, answer: TailAnswer, atMs: number)
   const wasDropped = facts.hint.trust === 'dropped';
   const isWrong = isHintWrong(facts, instantsMs);
   const hadNews = hasNews(facts);
-  const wasWalk = facts.hole !== null;
+  const wasScan = facts.tailGap !== null;
   facts.askedMs = atMs;
   facts.failures = 0;
   facts.restMs = NEVER_MS;
-  facts.hole = answer.hole;
+  facts.tailGap = answer.tailGap;
   if (newReadings > 0 || facts.rate.intervalMs === null) facts.rate = learnFromPage(facts.rate, instantsMs);
   // A page further down says nothing of the newest end.
-  if (wasWalk) return false;
+  if (wasScan) return false;
   if (newReadings === 0 && answer.untilMs != null) {
     // It rested just there: that says nothing of what is newer, and its rate not how much that is.
     facts.newestMs = Math.max(facts.newestMs, answer.untilMs);

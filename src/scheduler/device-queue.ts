@@ -36,7 +36,6 @@
 import { MINUTE_MS } from '../core/time.ts';
 import {
   type DeviceFacts,
-  type Hole,
   NEVER_MS,
   noteAnswer,
   noteFailure,
@@ -46,6 +45,7 @@ import {
   outlookOf,
   stopOf,
   type TailAnswer,
+  type TailGap,
   turnOf,
   unknownDevice,
   unlistedPollMs,
@@ -161,7 +161,7 @@ export interface HeldTail {
   readonly askedMs: number | null;
   readonly rate: ReportRate;
   /** What is missing below the newest range. */
-  readonly hole?: Hole | null;
+  readonly tailGap?: TailGap | null;
 }
 
 /** A device as a listing has it. */
@@ -180,7 +180,7 @@ export function noteDeviceHeld(queue: DeviceQueue, deviceId: string, held: HeldT
     newestMs: held.newestMs ?? NEVER_MS,
     askedMs: held.askedMs ?? NEVER_MS,
     rate: held.rate,
-    hole: held.hole ?? null,
+    tailGap: held.tailGap ?? null,
     isQuiet: false,
     failures: 0,
     restMs: NEVER_MS,
@@ -205,7 +205,7 @@ export function noteDeviceListed(
 export function noteDeviceGone(queue: DeviceQueue, deviceId: string, nowMs: number): void {
   const device = deviceOf(queue, deviceId);
   device.facts.askedMs = nowMs;
-  device.facts.hole = null;
+  device.facts.tailGap = null;
   move(queue, device, 'vanished');
 }
 
@@ -357,7 +357,7 @@ export function pickLive({ heaps, bySlot, rules }: DeviceQueue, nowMs: number): 
   const device = bySlot[heaps.full.size > 0 ? headSlot(heaps.full) : headSlot(heaps.ready)];
   if (device === undefined) return null;
   const { facts, outlook } = device;
-  const isNew = facts.newestMs === NEVER_MS && facts.hole === null;
+  const isNew = facts.newestMs === NEVER_MS && facts.tailGap === null;
   const ageMs = isNew ? Number.POSITIVE_INFINITY : nowMs - outlook.oldestMs;
   return { deviceId: device.deviceId, ageMs, untilMs: stopOf(facts, rules, nowMs) };
 }

@@ -2,10 +2,10 @@
  * What the coverage of a device tells the planner: its newest reading, the range that is missing right below it, and what
  * of history is open.
  */
-import { type CoveredRange, holesIn } from '../core/coverage.ts';
+import { type CoveredRange, gapsIn } from '../core/coverage.ts';
 import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract } from '../core/intervals.ts';
 import { DAY_NS, type EpochNs, maxNs, nsToMs } from '../core/time.ts';
-import type { Hole } from './device-outlook.ts';
+import type { TailGap } from './device-outlook.ts';
 import { NOTHING_OPEN, type OpenHistory } from './history-queue.ts';
 
 export interface DeviceView {
@@ -14,7 +14,7 @@ export interface DeviceView {
   /** Up to when it is held in full. */
   readonly coveredToMs: number | null;
   /** What is missing below the newest stretch, where that is catching up and no first history. */
-  readonly hole: Hole | null;
+  readonly tailGap: TailGap | null;
   /** What else is missing, by how far back it lies. */
   readonly open: OpenHistory;
 }
@@ -37,9 +37,9 @@ const WEEK_NS = 7n * DAY_NS;
 export function viewOf({ covered, wanted, resting, named = [] }: ViewInput): DeviceView {
   const top = covered.at(-1);
   // Never asked: the newest page comes before any history.
-  if (top === undefined) return { newestMs: null, coveredToMs: null, hole: null, open: NOTHING_OPEN };
+  if (top === undefined) return { newestMs: null, coveredToMs: null, tailGap: null, open: NOTHING_OPEN };
   const below = { from: wanted.from, to: maxNs(wanted.from, top.from) };
-  const missing = subtract(holesIn(below, covered), resting);
+  const missing = subtract(gapsIn(below, covered), resting);
   const newest = missing.at(-1);
   const isCatchingUp =
     newest !== undefined &&
@@ -48,12 +48,12 @@ export function viewOf({ covered, wanted, resting, named = [] }: ViewInput): Dev
     // Its live walk was broken off: a device that is quiet by now would not be asked before its sweep.
     intersect(named, [newest]).length === 0 &&
     covered.some(({ to }) => to === newest.from);
-  const hole = isCatchingUp ? newest : null;
+  const tailGap = isCatchingUp ? newest : null;
   return {
     newestMs: nsToMs(newestReading(covered) ?? top.to),
     coveredToMs: nsToMs(top.to),
-    hole: hole === null ? null : { fromMs: nsToMs(hole.from), toMs: nsToMs(hole.to) },
-    open: openOf(hole === null ? missing : subtract(missing, [hole]), wanted.to),
+    tailGap: tailGap === null ? null : { fromMs: nsToMs(tailGap.from), toMs: nsToMs(tailGap.to) },
+    open: openOf(tailGap === null ? missing : subtract(missing, [tailGap]), wanted.to),
   };
 }
 

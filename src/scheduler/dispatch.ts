@@ -10,7 +10,7 @@
  */
 import { StateFullError } from '../core/archive-room.ts';
 import { createWorkGroup } from '../core/async.ts';
-import { holesIn } from '../core/coverage.ts';
+import { gapsIn } from '../core/coverage.ts';
 import { ApiFault } from '../core/faults.ts';
 import type { Pulse } from '../core/heartbeats.ts';
 import type { Interval } from '../core/intervals.ts';
@@ -27,7 +27,7 @@ import {
   type HistoryDecision,
   purposeOf,
   type Rest,
-  type RoundDecision,
+  type StreamDecision,
   type TailDecision,
 } from './planner-types.ts';
 import {
@@ -56,7 +56,7 @@ export interface DispatchParts {
   /** Shows that this loop moves. */
   readonly pulse: Pulse;
   /** Reads a stream as a whole. @returns whether the key may read it. */
-  readonly readStream: (kind: RoundDecision['kind'], signal: AbortSignal) => Promise<boolean>;
+  readonly readStream: (kind: StreamDecision['kind'], signal: AbortSignal) => Promise<boolean>;
 }
 
 /** The longest rest at a stretch: clocks may jump meanwhile. */
@@ -208,7 +208,7 @@ function isNamedUnreachable({ store }: SyncContext, deviceId: string): boolean {
 /** Names what is open of a device that did not answer while others did, where there is room for a name. */
 function nameUnreachable(context: SyncContext, { deviceId, range }: ScanTask): void {
   try {
-    const gaps = holesIn(range, context.store.telemetry(deviceId).covered);
+    const gaps = gapsIn(range, context.store.telemetry(deviceId).covered);
     for (const gap of gaps) nameGap(context, { deviceId, ...gap, reason: 'device unreachable' });
   } catch (error) {
     if (!(error instanceof StateFullError)) throw error;
@@ -223,7 +223,7 @@ async function askTail(parts: DispatchParts, decision: TailDecision, signal: Abo
   const { planner } = planning;
   // Nothing could be asked, or nothing was understood: it has a name now, and rests.
   if (!brought.isUnderstood) planner.failed(decision, { isOwn: true }, plannedMs(planning));
-  else planner.tailLanded(decision, tailAnswer(parts, brought, decision), plannedMs(planning));
+  else planner.tailCommitted(decision, tailAnswer(parts, brought, decision), plannedMs(planning));
   reopenDevice(planning, decision.deviceId);
 }
 
@@ -235,7 +235,7 @@ async function askHistory(parts: DispatchParts, decision: HistoryDecision, signa
   const { planner } = planning;
   // Nothing was left of it, or nothing was understood: what that is called now rests.
   if (pages === 0) planner.failed(decision, { isOwn: true }, plannedMs(planning));
-  else planner.historyLanded(decision, openHistory(planning, lane, deviceId));
+  else planner.historyCommitted(decision, openHistory(planning, lane, deviceId));
   reopenDevice(planning, deviceId);
 }
 
@@ -255,7 +255,7 @@ function taskFor(planning: Planning, decision: TailDecision | HistoryDecision): 
 function tailRange({ state, view, wanted }: Viewed, { untilMs }: TailDecision): Interval {
   const newest = state.covered.at(-1);
   const dayFrom = maxNs(wanted.to - DAY_NS, wanted.from);
-  if (newest !== undefined && view.hole !== null) return { from: msToNs(view.hole.fromMs), to: newest.from };
+  if (newest !== undefined && view.tailGap !== null) return { from: msToNs(view.tailGap.fromMs), to: newest.from };
   // Down to what is held, however long ago that was: one page tells of all that time where there was little.
   const from = newest === undefined ? dayFrom : maxNs(minNs(newest.to, dayFrom), wanted.from);
   const until = untilMs === null ? wanted.to : maxNs(msToNs(untilMs), from + SECOND_NS);
@@ -270,14 +270,14 @@ function tailAnswer(
 ): TailAnswer {
   const instantsMs = lastReadings.map(({ recordedAt }) => nsToMs(recordedAt));
   const now = viewDevice(planning, deviceId);
-  const hole = now?.view.hole ?? null;
-  if (hole === null || !newestOnly) return { newReadings, instantsMs, hole };
+  const tailGap = now?.view.tailGap ?? null;
+  if (tailGap === null || !newestOnly) return { newReadings, instantsMs, tailGap };
   const to = now?.state.covered.at(-1)?.from ?? 0n;
-  nameGap(context, { deviceId, from: msToNs(hole.fromMs), to, reason: 'beyond allowance' });
-  return { newReadings, instantsMs, hole: null };
+  nameGap(context, { deviceId, from: msToNs(tailGap.fromMs), to, reason: 'beyond allowance' });
+  return { newReadings, instantsMs, tailGap: null };
 }
 
-async function readWhole(parts: DispatchParts, { kind }: RoundDecision, signal: AbortSignal): Promise<void> {
+async function readWhole(parts: DispatchParts, { kind }: StreamDecision, signal: AbortSignal): Promise<void> {
   const { planning } = parts;
   const mayRead = await parts.readStream(kind, signal);
   takeInStream(planning, kind, mayRead ? null : plannedMs(planning) + OFF_REST_MS);

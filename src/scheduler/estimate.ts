@@ -60,10 +60,10 @@ export function backfillNeed(input: BackfillInput): BackfillNeed {
     open += 1;
     openNs += lengthNs(missing);
     for (const piece of pieces) {
-      for (const hole of within(missing, piece)) {
-        const expected = readingsIn(hole, device);
+      for (const tailGap of within(missing, piece)) {
+        const expected = readingsIn(tailGap, device);
         readings += expected;
-        requests += requestsFor({ readings: expected, hole, device }, input);
+        requests += requestsFor({ readings: expected, tailGap, device }, input);
       }
     }
   }
@@ -143,23 +143,25 @@ function readingsIn(
 
 interface Part {
   readonly readings: number;
-  readonly hole: Interval;
+  readonly tailGap: Interval;
   readonly device: Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'heardMs'>;
 }
 
 /** Full pages, where windows are wide enough for them; a window with less is one, and an empty one takes two. */
-function requestsFor({ readings, hole, device }: Part, { pageSize, windowNs }: BackfillInput): number {
+function requestsFor({ readings, tailGap, device }: Part, { pageSize, windowNs }: BackfillInput): number {
   const windows = (from: EpochNs, to: EpochNs): number =>
     windowNs === null || to <= from ? 1 : Math.max(1, Math.ceil(Number(to - from) / Number(windowNs)));
-  if (readings === 0) return EMPTY_REQUESTS * windows(hole.from, hole.to);
+  if (readings === 0) return EMPTY_REQUESTS * windows(tailGap.from, tailGap.to);
   const { intervalMs, isQuiet, heardMs } = device;
   const overlap = 1 + Math.floor(Number(SLACK_NS / MS_NS) / intervalMs);
   // Where the slack is most of a page, a cursor is used in its place.
   const perPage = Math.max(1, pageSize - Math.min(overlap, Math.floor(pageSize / 2)));
-  const end = isQuiet && heardMs !== null ? minNs(hole.to, msToNs(heardMs)) : hole.to;
+  const end = isQuiet && heardMs !== null ? minNs(tailGap.to, msToNs(heardMs)) : tailGap.to;
   const silent =
-    end < hole.to && windowNs !== null ? EMPTY_REQUESTS * Math.floor(Number(hole.to - end) / Number(windowNs)) : 0;
-  return silent + Math.max(windows(hole.from, end), Math.ceil(readings / perPage));
+    end < tailGap.to && windowNs !== null
+      ? EMPTY_REQUESTS * Math.floor(Number(tailGap.to - end) / Number(windowNs))
+      : 0;
+  return silent + Math.max(windows(tailGap.from, end), Math.ceil(readings / perPage));
 }
 
 /** Whole weeks, near a year: neither the days of the week nor those of the month weigh too much. */

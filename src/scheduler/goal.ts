@@ -4,7 +4,7 @@
  *
  * What is left of a goal is looked up in the coverage each time: so the work for it may end anywhere and be begun again.
  */
-import { holesIn } from '../core/coverage.ts';
+import { gapsIn } from '../core/coverage.ts';
 import { type Interval, type Intervals, normalize, subtract } from '../core/intervals.ts';
 import type { RequestLane } from '../core/ports.ts';
 import type { TelemetryState } from '../core/state/telemetry.ts';
@@ -81,7 +81,7 @@ interface WantedGaps extends Pick<ViewInput, 'covered' | 'wanted' | 'resting'> {
 /** The gaps that are worth a request now, ascending. */
 export function gapsToAsk({ covered, wanted, resting, others }: WantedGaps): Intervals {
   if (wanted.from >= wanted.to) return [];
-  return subtract(subtract(holesIn(wanted, covered), resting), others);
+  return subtract(subtract(gapsIn(wanted, covered), resting), others);
 }
 
 const REACH_NS: Readonly<Record<Reach, bigint | null>> = { day: DAY_NS, week: 7n * DAY_NS, rest: null };

@@ -63,7 +63,7 @@ const STOPPED: JobEnd = {
   message: 'the daemon was told to stop: what was reached stays. Run the command again',
 };
 
-const BEFORE_BEGUN: JobEnd = { state: 'cancelled', exitCode: 3, summary: null, message: 'cancelled before it began' };
+const BEFORE_START: JobEnd = { state: 'cancelled', exitCode: 3, summary: null, message: 'cancelled before it began' };
 
 /** Takes jobs until told to stop. @throws what would end the daemon's own work too. */
 export async function runJobs(parts: JobParts, signal: AbortSignal): Promise<never> {
@@ -131,7 +131,7 @@ function lookAfter(parts: JobParts, beats: Beats): readonly Job[] {
   const beganMs = parts.clock.monoMs();
   return open.filter((job) => {
     if (job.state !== 'waiting') return false;
-    const end = reasonToEnd(job, beats, BEFORE_BEGUN);
+    const end = reasonToEnd(job, beats, BEFORE_START);
     if (end !== null) endJob(parts, { job, beganMs, end });
     return end === null;
   });
@@ -202,24 +202,24 @@ async function watchOver(
 ): Promise<void> {
   const { clock, queue, scrub } = parts;
   const { job, beats, work, stop, seen } = watch;
-  let toldAtMs = Number.NEGATIVE_INFINITY;
+  let reportedAtMs = Number.NEGATIVE_INFINITY;
   let tookMs = 0;
   while (!over.aborted) {
     withRoom(null, () => {
       const now = queue.open().find(({ id }) => id === job.id);
-      const end = now === undefined ? VANISHED : reasonToEnd(now, beats, BEFORE_BEGUN);
+      const end = now === undefined ? VANISHED : reasonToEnd(now, beats, BEFORE_START);
       if (end !== null) {
         seen.vanished ||= end === VANISHED;
         stop.abort(new Error('the job was cancelled'));
       }
       const startedMs = clock.monoMs();
       // A progress report may look at every device.
-      if (startedMs - toldAtMs < restAfter(tookMs)) return null;
+      if (startedMs - reportedAtMs < restAfter(tookMs)) return null;
       const progress: unknown = JSON.parse(scrub(JSON.stringify(work.progress())));
       queue.tell(job.id, progress);
       parts.onProgress?.(job.id, progress);
-      toldAtMs = clock.monoMs();
-      tookMs = toldAtMs - startedMs;
+      reportedAtMs = clock.monoMs();
+      tookMs = reportedAtMs - startedMs;
       return null;
     });
     await clock.sleep(LOOK_EVERY_MS, over).catch((error: unknown) => {

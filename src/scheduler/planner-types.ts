@@ -7,7 +7,7 @@ import type { DayFigures } from './day-budget.ts';
 import type { PollSettings, TailAnswer } from './device-outlook.ts';
 import type { HeldTail, ListedTail, Rates } from './device-queue.ts';
 import type { OpenHistory, Reach } from './history-queue.ts';
-import type { RoundKind } from './streams.ts';
+import type { WholeStream } from './streams.ts';
 
 /** What is asked for by the configuration and the plan. */
 export interface PlannerSettings extends PollSettings {
@@ -17,7 +17,7 @@ export interface PlannerSettings extends PollSettings {
   readonly alertsMs: number;
   readonly accountMs: number;
   /** The first turn of a stream's schedule after a time; by the distances above where this is left out. */
-  readonly turnAfter?: (kind: RoundKind, lastMs: number) => number;
+  readonly turnAfter?: (kind: WholeStream, lastMs: number) => number;
   /** Records to a page, until `setPageSize` tells better. */
   readonly pageSize: number;
   /** `api.share`. */
@@ -46,8 +46,8 @@ export interface HistoryDecision {
 }
 
 /** `devices`: the next page of a listing, its first one included; `alerts` may take several requests. */
-export interface RoundDecision {
-  readonly kind: RoundKind;
+export interface StreamDecision {
+  readonly kind: WholeStream;
   readonly lane: 'inventory' | 'alerts';
 }
 
@@ -58,7 +58,7 @@ export interface RereadDecision {
 }
 
 /** A request to make. */
-export type Decision = TailDecision | HistoryDecision | RoundDecision | RereadDecision;
+export type Decision = TailDecision | HistoryDecision | StreamDecision | RereadDecision;
 
 /** What it is booked under. */
 export function purposeOf(decision: Decision): Purpose {
@@ -98,8 +98,8 @@ export interface Planner {
   next(nowMs: number): Decision | Rest;
   /** It is being made. It comes back by exactly one of the next six. */
   began(decision: Decision, nowMs: number): void;
-  tailLanded(decision: TailDecision, answer: TailAnswer, nowMs: number): void;
-  historyLanded(decision: HistoryDecision, open: OpenHistory): void;
+  tailCommitted(decision: TailDecision, answer: TailAnswer, nowMs: number): void;
+  historyCommitted(decision: HistoryDecision, open: OpenHistory): void;
   /** A page of the listing has come. */
   listed(devices: readonly ListedTail[], page: { isLast: boolean }, nowMs: number): void;
   /** The alerts or the account were read to their end. */
@@ -124,11 +124,11 @@ export interface Planner {
   /** No backfill is begun before that time: it has a pace of its own. */
   restBackfill(untilMs: number): void;
   /** It is due now: the plan is doubted, an owner asks. */
-  hasten(kind: RoundKind): void;
+  hasten(kind: WholeStream): void;
   /** The streams that were hastened and not read since. */
-  hastened(): readonly RoundKind[];
+  hastened(): readonly WholeStream[];
   /** The key lacks the scope: nothing of that stream before then. */
-  off(stream: RoundKind | 'telemetry', untilMs: number): void;
+  off(stream: WholeStream | 'telemetry', untilMs: number): void;
   figures(): PlannerFigures;
   /** How fast the devices report, as far as is known. Takes a look at each. */
   rates(): Rates;

@@ -55,7 +55,13 @@ import {
   type TailDecision,
 } from './planner-types.ts';
 import { bookRequest, NARROW_RESERVES, renewCommitment, rulesOf, USUAL_RESERVES } from './reserves.ts';
-import { learnSurprises, ROUND_KINDS, type RoundKind, type Stream as StreamState, streamEvents } from './streams.ts';
+import {
+  learnSurprises,
+  type Stream as StreamState,
+  streamEvents,
+  WHOLE_STREAMS,
+  type WholeStream,
+} from './streams.ts';
 
 /** The age at which devices are asked moves by this part with each. */
 const LEARN_AGE = 0.02;
@@ -91,17 +97,17 @@ function learnLiveAge(state: PlannerState, deviceId: string, nowMs: number): voi
   state.liveAgeMs += (pick.ageMs - state.liveAgeMs) * LEARN_AGE;
 }
 
-function tailLanded(state: PlannerState, decision: TailDecision, answer: TailAnswer, nowMs: number): void {
+function tailCommitted(state: PlannerState, decision: TailDecision, answer: TailAnswer, nowMs: number): void {
   const { deviceId, lane, untilMs } = decision;
   if (lane === 'live') state.liveAsked += 1;
   if (lane === 'live' && answer.newReadings === 0) state.liveEmpty += 1;
-  const hole = state.commitment.isOver ? null : answer.hole;
-  noteDeviceAnswer(state.devices, deviceId, { ...answer, hole, untilMs }, nowMs);
+  const tailGap = state.commitment.isOver ? null : answer.tailGap;
+  noteDeviceAnswer(state.devices, deviceId, { ...answer, tailGap, untilMs }, nowMs);
   releaseHistories(state, deviceId, true);
   renew(state, nowMs);
 }
 
-function historyLanded(state: PlannerState, { deviceId, lane }: HistoryDecision, open: OpenHistory): void {
+function historyCommitted(state: PlannerState, { deviceId, lane }: HistoryDecision, open: OpenHistory): void {
   releaseDevice(state.devices, deviceId);
   setOpenHistory(state.histories[lane], deviceId, open);
   releaseHistories(state, deviceId, true);
@@ -162,7 +168,7 @@ function removeHistories(state: PlannerState, deviceId: string): void {
   for (const queue of queuesOf(state)) removeHistory(queue, deviceId);
 }
 
-function changeStream({ streams }: PlannerState, kind: RoundKind, event: (stream: StreamState) => StreamState): void {
+function changeStream({ streams }: PlannerState, kind: WholeStream, event: (stream: StreamState) => StreamState): void {
   streams[kind] = event(streams[kind]);
 }
 
@@ -195,7 +201,7 @@ function setPageSize(state: PlannerState, records: number): void {
   renewRules(state);
 }
 
-function off(state: PlannerState, stream: RoundKind | 'telemetry', untilMs: number): void {
+function off(state: PlannerState, stream: WholeStream | 'telemetry', untilMs: number): void {
   if (stream === 'telemetry') state.telemetryOffMs = untilMs;
   else changeStream(state, stream, (each) => streamEvents.off(each, untilMs));
 }
@@ -222,8 +228,8 @@ export function createPlanner(settings: PlannerSettings): Planner {
   return {
     next: (nowMs) => next(state, nowMs),
     began: (decision, nowMs) => began(state, decision, nowMs),
-    tailLanded: (decision, answer, nowMs) => tailLanded(state, decision, answer, nowMs),
-    historyLanded: (decision, open) => historyLanded(state, decision, open),
+    tailCommitted: (decision, answer, nowMs) => tailCommitted(state, decision, answer, nowMs),
+    historyCommitted: (decision, open) => historyCommitted(state, decision, open),
     listed: (page, { isLast }, nowMs) => listed(state, page, isLast, nowMs),
     done: (kind, nowMs) => {
       streams[kind] = streamEvents.done(nowMs);
@@ -250,7 +256,7 @@ export function createPlanner(settings: PlannerSettings): Planner {
       state.backfillRestMs = untilMs;
     },
     hasten: (kind) => changeStream(state, kind, streamEvents.hastened),
-    hastened: () => ROUND_KINDS.filter((kind) => streams[kind].isHastened),
+    hastened: () => WHOLE_STREAMS.filter((kind) => streams[kind].isHastened),
     off: (stream, untilMs) => off(state, stream, untilMs),
     figures: () => figuresOf(state),
     rates: () => ratesOf(devices),

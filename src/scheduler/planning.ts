@@ -17,7 +17,6 @@ import { DAY_NS, type EpochMs, MINUTE_MS, maxNs, minNs, msToNs, nsToMs, SECOND_M
 import type { CommittedPage, SyncContext } from '../ingest/context.ts';
 import { freshestFirst, includedDevices } from '../ingest/filter.ts';
 import { limitFor, wantedNow } from '../ingest/wanted-range.ts';
-import { goesOnFrom } from './apart.ts';
 import type { DayFigures } from './day-budget.ts';
 import { createDemandWatch, type DemandWatch } from './demand-watch.ts';
 import type { PollSettings } from './device-outlook.ts';
@@ -26,10 +25,11 @@ import { type DeviceView, viewOf } from './device-view.ts';
 import { meanPeriodMs } from './estimate.ts';
 import type { Goal, Piece } from './goal.ts';
 import { NOTHING_OPEN, type OpenHistory, type Reach } from './history-queue.ts';
+import { goesOnFrom } from './isolated-ranges.ts';
 import { createPlanner } from './planner.ts';
 import type { HistoryDecision, Planner, PlannerSettings, Rest } from './planner-types.ts';
 import { UNKNOWN_RATE } from './report-rate.ts';
-import type { RoundKind } from './streams.ts';
+import type { WholeStream } from './streams.ts';
 
 interface PlanningParts {
   readonly context: SyncContext;
@@ -50,7 +50,7 @@ export interface Alone {
   /** `null`: no telemetry. */
   readonly goal: Goal | null;
   /** The streams that are still to be read, each once. The account is read on its schedule all the same. */
-  readonly streams: readonly RoundKind[];
+  readonly streams: readonly WholeStream[];
 }
 
 /** The state of planning. */
@@ -159,7 +159,7 @@ function beginAnew(planning: Planning, alone: Alone | null): EpochMs {
 }
 
 /** Whether it has begun, so that there is somebody who follows it. */
-export function hasBegun({ lastMs }: Planning): boolean {
+export function hasStarted({ lastMs }: Planning): boolean {
   return Number.isFinite(lastMs);
 }
 
@@ -194,7 +194,7 @@ export function setRest(planning: Planning, rest: Rest | null): void {
 }
 
 /** Takes in a stream that was read to its end, or could not be for lack of a scope. @param offMs until when it is off then. */
-export function takeInStream(planning: Planning, kind: RoundKind, offMs: EpochMs | null): void {
+export function takeInStream(planning: Planning, kind: WholeStream, offMs: EpochMs | null): void {
   const { planner, alone } = planning;
   if (offMs !== null) planner.off(kind, offMs);
   else if (kind === 'devices' && alone === null) takeInDevices(planning);
@@ -207,7 +207,7 @@ export function takeInStream(planning: Planning, kind: RoundKind, offMs: EpochMs
 }
 
 /** Has a stream read now. @param isOff whether it is off: the key may have been given the scope meanwhile. */
-export function hastenStream(planning: Planning, kind: RoundKind | 'telemetry', isOff: boolean): void {
+export function hastenStream(planning: Planning, kind: WholeStream | 'telemetry', isOff: boolean): void {
   const { planner } = planning;
   if (isOff) planner.off(kind, plannedMs(planning));
   if (kind !== 'telemetry') planner.hasten(kind);
@@ -256,10 +256,10 @@ function takeInDevice(planning: Planning, deviceId: string): void {
   asked.add(deviceId);
   const now = viewDevice(planning, deviceId);
   if (now === null) return;
-  const { newestMs, coveredToMs, hole } = now.view;
+  const { newestMs, coveredToMs, tailGap } = now.view;
   const newestNs = parts.context.store.newestNs(deviceId);
   planner.held(deviceId, {
-    hole,
+    tailGap,
     newestMs: newestNs === null ? newestMs : Math.max(newestMs ?? 0, nsToMs(newestNs)),
     // It was asked when the end of what is held was the grace period ago.
     askedMs: coveredToMs === null ? null : coveredToMs + parts.context.settings.gracePeriodMs,
@@ -327,7 +327,7 @@ export function nextPiece(
 /** A range of a device's own history, below its newest end. */
 function reachRange({ state, view, wanted }: Viewed, reach: Reach): Interval {
   const newest = state.covered.at(-1);
-  const to = view.hole !== null ? msToNs(view.hole.fromMs) : (newest?.from ?? wanted.from);
+  const to = view.tailGap !== null ? msToNs(view.tailGap.fromMs) : (newest?.from ?? wanted.from);
   const back = reach === 'day' ? DAY_NS : WEEK_NS;
   const from = reach === 'rest' ? wanted.from : maxNs(wanted.to - back, wanted.from);
   return { from: minNs(from, to), to };
@@ -397,7 +397,7 @@ function settingsOf({ context, schedules, polls, share }: PlanningParts): Planne
   const { store, serverClock } = context;
   const nowMs = serverClock.nowMs();
   const phaseMs = phaseOf(store.workspaceTag() ?? '');
-  const turnAfter = (kind: RoundKind, lastMs: EpochMs): EpochMs =>
+  const turnAfter = (kind: WholeStream, lastMs: EpochMs): EpochMs =>
     (schedules[kind].next(lastMs - phaseMs) ?? Number.POSITIVE_INFINITY) + phaseMs;
   return {
     freshnessMs: meanPeriodMs(schedules.telemetry, nowMs),

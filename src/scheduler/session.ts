@@ -20,7 +20,7 @@ import { createRereading, type Rereading } from '../ingest/reread.ts';
 import { learnTime, wantedNow } from '../ingest/wanted-range.ts';
 import { noteFailed, noteRead, noteStreamFailed, noteWorked } from './api-state.ts';
 import { type DispatchParts, endsSession, followPlan, untilRoom } from './dispatch.ts';
-import type { RoundDecision } from './planner-types.ts';
+import type { StreamDecision } from './planner-types.ts';
 import { ALONE_REST_MS, type Alone, beginAlone, beginPlanning } from './planning.ts';
 
 export type SessionParts = Omit<DispatchParts, 'readStream' | 'rereading'>;
@@ -36,18 +36,18 @@ type Work = (signal: AbortSignal) => Promise<boolean>;
 /**
  * The daemon's session: runs until something ends it.
  *
- * @param onBegun called once the account and the devices were read: the key is one that works.
+ * @param onStarted called once the account and the devices were read: the key is one that works.
  * @throws ApiFault (`unauthorized`, `no-api-access`, `scope-missing` of the devices) where the key is refused;
  * UserError where a person has to act; the signal's reason when that aborts.
  */
-export async function runSession(parts: SessionParts, onBegun: () => void, signal: AbortSignal): Promise<never> {
+export async function runSession(parts: SessionParts, onStarted: () => void, signal: AbortSignal): Promise<never> {
   const { context, planning } = parts;
   const areListed = await readFirst(parts, true, signal);
   const upkeep = createUpkeep(parts);
   // The planner goes by the server's time: that has to be known.
   await persist(parts, { stream: 'telemetry', work: upkeep }, signal);
   beginPlanning(planning, { areListed });
-  onBegun();
+  onStarted();
   const rereading = createRereading(context);
   return await firstOf(
     [
@@ -106,7 +106,7 @@ async function readFirst(parts: SessionParts, mayGoUnlisted: boolean, signal: Ab
 }
 
 /** Reads a stream as a whole. @returns whether the key may read it. */
-function readStream(parts: SessionParts): (kind: RoundDecision['kind'], signal: AbortSignal) => Promise<boolean> {
+function readStream(parts: SessionParts): (kind: StreamDecision['kind'], signal: AbortSignal) => Promise<boolean> {
   const { context, scanner } = parts;
   const read = {
     account: (signal: AbortSignal) => syncAccount(context, signal),

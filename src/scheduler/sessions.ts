@@ -90,11 +90,11 @@ interface SessionEnd {
 async function oneSession(parts: DaemonParts, signal: AbortSignal): Promise<SessionEnd> {
   const { apiState } = parts;
   let wasAnswered = false;
-  const onBegun = (): void => {
+  const onStarted = (): void => {
     wasAnswered = true;
     noteAccepted(apiState);
   };
-  const session = async (stop: AbortSignal): Promise<never> => await runSession(parts, onBegun, stop);
+  const session = async (stop: AbortSignal): Promise<never> => await runSession(parts, onStarted, stop);
   const watch = async (stop: AbortSignal): Promise<'key exchanged'> => await watchKey(parts, stop);
   try {
     const end = await firstOf([session, watch], { signal, reason: 'the session has ended' });

@@ -4,9 +4,9 @@
  */
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
-export const ROUND_KINDS = ['account', 'alerts', 'devices'] as const;
+export const WHOLE_STREAMS = ['account', 'alerts', 'devices'] as const;
 
-export type RoundKind = (typeof ROUND_KINDS)[number];
+export type WholeStream = (typeof WHOLE_STREAMS)[number];
 
 /** How long a stream rests after a failure of its own. */
 const REST_MS = 5 * SECOND_MS;

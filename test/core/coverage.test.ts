@@ -5,7 +5,7 @@ import {
   type CoveredRange,
   coveredIntervals,
   type Edge,
-  holesIn,
+  gapsIn,
   overlapsOf,
 } from '../../src/core/coverage.ts';
 import { bare, between, instantsOf, without } from './support/readings.ts';
@@ -102,7 +102,7 @@ describe('the holes', () => {
   test('are what is wanted and not covered, ascending', () => {
     fc.assert(
       fc.property(anyStretches, (stretches) => {
-        const open = holesIn(between(0, SPACE), addAll(stretches.map(bare)));
+        const open = gapsIn(between(0, SPACE), addAll(stretches.map(bare)));
         expect(instantsOf(open)).toEqual(without(instantsOf([between(0, SPACE)]), instantsOf(stretches)));
         expect([...open].sort((a, b) => (a.from < b.from ? -1 : 1))).toEqual(open);
       }),
@@ -110,8 +110,8 @@ describe('the holes', () => {
   });
 
   test('nothing wanted has no hole', () => {
-    expect(holesIn(between(5, 5), [])).toEqual([]);
-    expect(holesIn(between(6, 5), [])).toEqual([]);
+    expect(gapsIn(between(5, 5), [])).toEqual([]);
+    expect(gapsIn(between(6, 5), [])).toEqual([]);
   });
 });
 
@@ -138,7 +138,7 @@ describe('the anchors of a hole', () => {
     fc.assert(
       fc.property(anyStretches, anyReadings, (stretches, readings) => {
         const covered = addAll(stretches.map((stretch) => provenOf(stretch, readings)));
-        for (const hole of holesIn(between(0, SPACE), covered)) {
+        for (const hole of gapsIn(between(0, SPACE), covered)) {
           const held = [...readings].filter(
             (at) => at < hole.from && covered.some(({ from, to }) => from <= at && at < to),
           );

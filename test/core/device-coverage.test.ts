@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { addRange, type CoveredRange, holesIn } from '../../src/core/coverage.ts';
+import { addRange, type CoveredRange, gapsIn } from '../../src/core/coverage.ts';
 import { coverageOf, coveredShare, emptyByListing, wantedOf } from '../../src/core/device-coverage.ts';
 import type { DeviceRecord } from '../../src/core/records.ts';
 import type { Gap, GapReason } from '../../src/core/state/telemetry.ts';
@@ -104,7 +104,7 @@ describe('what is held of a device', () => {
         for (const [index, { from }] of listedEmpty.entries())
           expect(from >= (listedEmpty[index - 1]?.to ?? 0n)).toBe(true);
         const merged = listedEmpty.map(bare).reduce<readonly CoveredRange[]>(addRange, []);
-        expect(merged.map(({ from, to }) => ({ from, to }))).toEqual(holesIn(WANTED, covered));
+        expect(merged.map(({ from, to }) => ({ from, to }))).toEqual(gapsIn(WANTED, covered));
         expect(gapSeconds).toBe(listedEmpty.reduce((sum, { from, to }) => sum + nsToMs(to - from) / 1000, 0));
       }),
     );

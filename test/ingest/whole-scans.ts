@@ -2,7 +2,7 @@
  * A naive telemetry service over a list of readings, and a walker that closes the gaps of a coverage with the rules of
  * a walk alone. After every answer the walker holds the rules to their promise: what counts as proven was served.
  */
-import { addRange, type CoveredRange, holesIn, overlapsOf } from '../../src/core/coverage.ts';
+import { addRange, type CoveredRange, gapsIn, overlapsOf } from '../../src/core/coverage.ts';
 import type { Interval } from '../../src/core/intervals.ts';
 import type { Cursor, Reading, TelemetryPage } from '../../src/core/records.ts';
 import { ceilToSecond, type EpochNs, floorToSecond } from '../../src/core/time.ts';
@@ -126,7 +126,7 @@ function createRun({ readings, wanted, held }: Scene, maxRequests: number) {
     if (lost.length > 0) throw new Error(`claimed, but ${lost.length} readings were never served`);
   };
   return {
-    nextGap: (): Interval | null => holesIn(wanted, covered).at(-1) ?? null,
+    nextGap: (): Interval | null => gapsIn(wanted, covered).at(-1) ?? null,
     covered: () => covered,
     countRequest: (): void => {
       requests += 1;

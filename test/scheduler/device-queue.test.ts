@@ -100,7 +100,7 @@ const EVENTS: Readonly<Record<DeviceEvent, (queue: DeviceQueue, deviceId: string
   left: dropDevice,
   began: beginDevice,
   answered: (queue, deviceId, nowMs) =>
-    noteDeviceAnswer(queue, deviceId, { newReadings: 1, instantsMs: [nowMs], hole: null }, nowMs),
+    noteDeviceAnswer(queue, deviceId, { newReadings: 1, instantsMs: [nowMs], tailGap: null }, nowMs),
   failed: noteDeviceFailure,
   released: releaseDevice,
   reordered: (queue) => setRules(queue, { ...RULES, pageSize: 100 }),
@@ -218,7 +218,7 @@ describe('what the queue shows', () => {
     expect(readingsPerMs(queue)).toBeCloseTo(3 / 10_000);
     noteDeviceGone(queue, 'a', NOW);
     dropDevice(queue, 'b');
-    noteDeviceAnswer(queue, 'c', { newReadings: 0, instantsMs: [], hole: null }, NOW);
+    noteDeviceAnswer(queue, 'c', { newReadings: 0, instantsMs: [], tailGap: null }, NOW);
     expect(ratesOf(queue)).toEqual({ knownMs: [], unknown: 1, quiet: 1 });
     expect(readingsPerMs(queue)).toBeCloseTo(0);
   });

@@ -90,14 +90,14 @@ export function createWorld(devices: readonly WorldDevice[], settings: Partial<P
         givesUp: decision.newestOnly,
         untilMs: decision.untilMs,
       });
-      planner.tailLanded(decision, page, nowMs);
+      planner.tailCommitted(decision, page, nowMs);
       return page.newReadings;
     }
     if (decision.kind === 'history') {
       const queue = histories[decision.lane];
       const open = pageOf(queue.get(decision.deviceId) ?? { day: 0, week: 0, rest: 0 }, decision.reach);
       queue.set(decision.deviceId, open);
-      planner.historyLanded(decision, open);
+      planner.historyCommitted(decision, open);
     } else if (decision.kind === 'devices') {
       const page = devices.slice(listFrom, listFrom + PAGE);
       listFrom = listFrom + PAGE >= devices.length ? 0 : listFrom + PAGE;

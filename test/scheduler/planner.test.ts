@@ -209,8 +209,8 @@ describe('where not even the readings fit', () => {
     if (last?.decision.kind !== 'tail') throw new Error('nothing was asked');
     const { decision } = last;
     world.planner.began(decision, nowMs);
-    const hole = { fromMs: nowMs - 2 * HOUR_MS, toMs: nowMs - HOUR_MS };
-    world.planner.tailLanded(decision, { newReadings: 200, instantsMs: [nowMs], hole }, nowMs);
+    const tailGap = { fromMs: nowMs - 2 * HOUR_MS, toMs: nowMs - HOUR_MS };
+    world.planner.tailCommitted(decision, { newReadings: 200, instantsMs: [nowMs], tailGap }, nowMs);
     const after = world.run({ fromMs: nowMs, untilMs: nowMs + HOUR_MS });
     expect(countOf(after, decision.deviceId)).toBe(0);
   });

@@ -96,7 +96,7 @@ export const PURE: readonly RegExp[] = [
   /^core\/(?!async|heartbeats|ports|state\/)/,
   /^ingest\/(?:commit-rules|coverage-rules|judge-page|named-gaps|page-request|unproven|window-limits)\.ts$/,
   /^scheduler\/(?:day-budget|decide|demand|device-outlook|device-queue|device-view|estimate|heap|history-queue)\.ts$/,
-  /^scheduler\/(?:planner|planner-types|report-rate|reserves|standing|streams)\.ts$/,
+  /^scheduler\/(?:planner|planner-types|api-state|report-rate|reserves|streams)\.ts$/,
   /^api\/(?:classify|parse|quota|throttle|windows)\.ts$/,
   /^influx\/answers\.ts$/,
   /^report\/(?:bars|device-list|device-snapshot|series|stream-status)\.ts$/,

@@ -55,14 +55,14 @@ async function alone(
   const { config, terminal } = parts;
   return await withSync(parts, ports, async (sync) => {
     let run: BackfillRun | null = null;
-    const onBegun = (begun: BackfillRun): void => {
+    const onStarted = (begun: BackfillRun): void => {
       run = begun;
     };
     const look = (): void => {
       if (run !== null) terminal.show(run.progress);
     };
     const rates = ratesOfState(config.dataDir, sync.context.settings.filter);
-    const work = runBackfill({ ...sync, rates, onBegun }, args, ports.signal);
+    const work = runBackfill({ ...sync, rates, onStarted }, args, ports.signal);
     return await repeatWhile(work, look, LOOK_EVERY_MS).finally(terminal.endProgress);
   });
 }

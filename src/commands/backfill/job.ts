@@ -16,7 +16,7 @@ import type { WantedRange } from '../../ingest/context.ts';
 import { wantedNow } from '../../ingest/wanted-range.ts';
 import { beginBackfill } from '../../scheduler/backfill.ts';
 import type { JobWorker } from '../../scheduler/jobs.ts';
-import { hasBegun, setGoal } from '../../scheduler/planning.ts';
+import { hasStarted, setGoal } from '../../scheduler/planning.ts';
 import { type BackfillRun, type BackfillWorkParts, createBackfillRun, endWhereRefused } from './run.ts';
 
 const LOOK_EVERY_MS = SECOND_MS;
@@ -48,13 +48,13 @@ const NOTHING_YET: ProgressReport = {
   allowance: { waiting_until: null },
 };
 
-interface Begun {
+interface Started {
   readonly args: BackfillArgs;
   readonly begun: (run: BackfillRun) => void;
   readonly keep: (args: BackfillArgs) => void;
 }
 
-async function work(parts: BackfillWorkParts, { args, begun, keep }: Begun, signal: AbortSignal): Promise<JobEnd> {
+async function work(parts: BackfillWorkParts, { args, begun, keep }: Started, signal: AbortSignal): Promise<JobEnd> {
   const { context, planning } = parts;
   const wantedRange = await untilListed(parts, signal);
   const sentMs = parts.backfill.sentMs();
@@ -87,7 +87,7 @@ async function untilListed(
   const beganMs = clock.monoMs();
   const step = (): WantedRange | null => {
     endWhereRefused(apiState);
-    const wantedRange = hasBegun(planning) ? wantedNow(context) : null;
+    const wantedRange = hasStarted(planning) ? wantedNow(context) : null;
     if (wantedRange !== null) return wantedRange;
     if (clock.monoMs() - beganMs >= STALLED_AFTER_MS) {
       throw new UserError('The daemon has not been able to read the account and the devices for ten minutes.', 3);

@@ -83,8 +83,8 @@ const PAGE = 200;
 /** What all that is left waits for, where no estimate can tell how long that will be. */
 export function waitsFor({ devices }: BackfillLook): string | null {
   const open = devices.filter(({ holes }) => holes.some(({ reason }) => !CLOSED_BY_NONE.has(reason)));
-  const isMute = open.every(({ holes }) => holes.some(({ reason }) => reason === 'device unreachable'));
-  if (open.length === 0 || !isMute) return null;
+  const isUnreachable = open.every(({ holes }) => holes.some(({ reason }) => reason === 'device unreachable'));
+  if (open.length === 0 || !isUnreachable) return null;
   return `waits for ${counted(open.length, 'device')} that cannot be reached`;
 }
 

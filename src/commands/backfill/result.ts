@@ -3,7 +3,7 @@
  * it brought, what was empty, what could not be had and what to do about it.
  */
 
-import { lackStatuses, lackWords } from '../../core/device-coverage.ts';
+import { missingStatuses, missingWords } from '../../core/device-coverage.ts';
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
 import { areRecords, isRecord } from '../../core/json.ts';
 import type { DestinationStatus, StatusGap } from '../../core/status.ts';
@@ -18,7 +18,7 @@ import { type BackfilledDevice, type BackfillLook, gapMs, lookAt } from './progr
 export type BackfillOutcome = 'complete' | 'incomplete for good' | 'stalled' | 'interrupted';
 
 /** A stretch that could not be had. */
-interface MissingStretch extends StatusGap {
+interface MissingRange extends StatusGap {
   readonly device_id: string;
   readonly device_name: string;
 }
@@ -46,7 +46,7 @@ export interface BackfillSummary {
   readonly late: boolean;
   readonly missing_seconds: number;
   /** The device that misses most comes first. */
-  readonly missing: readonly MissingStretch[];
+  readonly missing: readonly MissingRange[];
   readonly destinations: readonly DestinationStatus[];
 }
 
@@ -84,12 +84,12 @@ export function summarizeBackfill(course: Course, outcome: BackfillOutcome): Bac
     ...backfill.tally.counts(),
     late: backfill.pace.isLate(context.serverClock.nowMs()),
     missing_seconds: Math.round(look.openMs / 1000),
-    missing: missingStretches(look),
+    missing: missingRanges(look),
     destinations: destinationsOf(course),
   };
 }
 
-function missingStretches({ devices }: BackfillLook): MissingStretch[] {
+function missingRanges({ devices }: BackfillLook): MissingRange[] {
   const worstFirst = devices.toSorted((a, b) => b.openMs - a.openMs || (a.deviceId < b.deviceId ? -1 : 1));
   return worstFirst.flatMap(({ deviceId, name, holes }) =>
     holes
@@ -113,7 +113,7 @@ function destinationsOf({ context: { store }, deliverers, deliveredBefore }: Cou
       delivered_points: deliverer.deliveredLines() - (deliveredBefore[index] ?? 0),
       pending_points: pendingLines,
       quarantined,
-      lacks: lackStatuses(store.missingSums(deliverer.destinationId)),
+      lacks: missingStatuses(store.missingSums(deliverer.destinationId)),
       held: deliverer.held(),
     };
   });
@@ -144,7 +144,7 @@ export function readBackfillSummary(value: unknown): BackfillSummary | null {
 }
 
 /** How many stretches are told one by one. */
-const TOLD = 10;
+const RANGES_LISTED = 10;
 const ID_LENGTH = 32;
 
 /** What to do about a stretch that could not be had, by its reason. */
@@ -205,7 +205,7 @@ function emptyOf({ devices_empty: empty, devices }: BackfillSummary): string[] {
 
 function missingOf({ missing }: BackfillSummary): string[] {
   if (missing.length === 0) return [];
-  const reasons = new Map<string, MissingStretch[]>();
+  const reasons = new Map<string, MissingRange[]>();
   for (const stretch of missing) reasons.set(stretch.reason, [...(reasons.get(stretch.reason) ?? []), stretch]);
   const sums = [...reasons].map(([reason, stretches]) => {
     const devices = new Set(stretches.map(({ device_id }) => device_id)).size;
@@ -215,7 +215,7 @@ function missingOf({ missing }: BackfillSummary): string[] {
       line: `  ${plainText(reason, 40)}: ${duration(ms / 1000)} of ${counted(devices, 'device')}: ${REMEDIES[reason] ?? 'run it again'}`,
     };
   });
-  const worst = missing.slice(0, TOLD).map((stretch) => {
+  const worst = missing.slice(0, RANGES_LISTED).map((stretch) => {
     const { device_id, from, to, reason } = stretch;
     return `  ${plainText(device_id, ID_LENGTH)}: ${duration(gapMs(stretch) / 1000)} from ${short(from)} to ${short(to)}, ${plainText(reason, 40)}`;
   });
@@ -237,7 +237,7 @@ function deliveryOf({ destinations }: BackfillSummary): string[] {
         ? `${plainText(name, 40)} has it all (${counted(delivered, 'point')} delivered meanwhile).`
         : `${plainText(name, 40)}: ${counted(pending, 'point')} wait in the archive: ${plainText(held ?? 'not delivered yet')}. Run it again.`,
       ...(quarantined > 0 ? [`  ${counted(quarantined, 'point')} that it refused are in quarantine.`] : []),
-      ...lacks.map((lack) => `  ${plainText(lackWords(name, lack))}`),
+      ...lacks.map((lack) => `  ${plainText(missingWords(name, lack))}`),
     ],
   );
 }

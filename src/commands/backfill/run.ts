@@ -21,7 +21,7 @@ import { createProgressWatch, isWaiting, type WaitingParts } from '../../schedul
 import { runAlone, type SessionParts } from '../../scheduler/session.ts';
 import { refusalWords } from '../../scheduler/sessions.ts';
 import { besideDeliveries, untilDelivered } from '../shared/alone.ts';
-import { lackedScopeWords, refusalOf } from '../shared/refusal.ts';
+import { missingScopeWords, refusalOf } from '../shared/refusal.ts';
 import { type BackfillLook, createEstimator, type EstimateParts, etaOf, lookAt, waitsFor } from './progress.ts';
 import { type BackfillOutcome, type BackfillSummary, summarizeBackfill } from './result.ts';
 
@@ -145,7 +145,7 @@ function outcomeOf({ openFor }: BackfillLook, { args }: Backfill): BackfillOutco
 export function endWhereRefused({ refusal, streams }: ApiState): void {
   if (refusal !== null) throw new UserError(`${refusalWords(refusal)}.`, 77);
   const { missingScope } = streams.telemetry;
-  if (missingScope !== null) throw new UserError(lackedScopeWords(missingScope), 77);
+  if (missingScope !== null) throw new UserError(missingScopeWords(missingScope), 77);
 }
 
 interface BackfillParts extends BackfillWorkParts, SessionParts {
@@ -154,7 +154,7 @@ interface BackfillParts extends BackfillWorkParts, SessionParts {
   readonly apiState: ApiState;
   readonly maintenance: MaintenanceParts;
   /** Called once it is known what is to be filled. */
-  readonly onBegun?: (run: BackfillRun) => void;
+  readonly onStarted?: (run: BackfillRun) => void;
 }
 
 /**
@@ -168,10 +168,10 @@ export async function runBackfill(
   args: BackfillArgs,
   signal: AbortSignal,
 ): Promise<BackfillSummary> {
-  const begun: Begun = { run: null };
+  const begun: Started = { run: null };
   const works = [
     async (stop: AbortSignal) => await ask(parts, { args, begun }, stop),
-    async (stop: AbortSignal) => await (await untilBegun(parts, begun, stop)).toItsEnd(stop),
+    async (stop: AbortSignal) => await (await untilStarted(parts, begun, stop)).toItsEnd(stop),
   ];
   const fill = async (both: AbortSignal): Promise<BackfillSummary> =>
     await firstOf(works, { signal: both, reason: 'the backfill has ended' });
@@ -184,14 +184,14 @@ export async function runBackfill(
   }
 }
 
-interface Begun {
+interface Started {
   run: BackfillRun | null;
 }
 
 /** Asks the API for what the planner decides on. @throws UserError where the key is refused. */
 async function ask(
   parts: BackfillParts,
-  { args, begun }: { args: BackfillArgs; begun: Begun },
+  { args, begun }: { args: BackfillArgs; begun: Started },
   signal: AbortSignal,
 ): Promise<never> {
   const { context } = parts;
@@ -202,7 +202,7 @@ async function ask(
     const { budgets, sentMs } = parts.backfill;
     const backfill = beginBackfill(context, { args, wantedRange, sentMs: sentMs(), budgets, isBeside: false });
     begun.run = createBackfillRun(parts, backfill);
-    parts.onBegun?.(begun.run);
+    parts.onStarted?.(begun.run);
     return { lane: 'backfill', goal: backfill, streams: [] };
   };
   try {
@@ -214,7 +214,7 @@ async function ask(
 }
 
 /** Waits until the account and the devices were read. @throws UserError where that comes to nothing. */
-async function untilBegun(parts: BackfillParts, begun: Begun, signal: AbortSignal): Promise<BackfillRun> {
+async function untilStarted(parts: BackfillParts, begun: Started, signal: AbortSignal): Promise<BackfillRun> {
   const { clock } = parts.context;
   const watch = createProgressWatch(clock);
   const step = (): BackfillRun | null => {

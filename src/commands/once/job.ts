@@ -12,7 +12,7 @@ import { SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { ApiState } from '../../scheduler/api-state.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
-import { hasBegun, hastenStream, setGoal } from '../../scheduler/planning.ts';
+import { hasStarted, hastenStream, setGoal } from '../../scheduler/planning.ts';
 import { untilDelivered } from '../shared/alone.ts';
 import { refusalOf } from '../shared/refusal.ts';
 import { type OnceOutcome, type OnceSummary, summarize } from './result.ts';
@@ -70,12 +70,12 @@ async function watch(parts: OnceJobParts, run: OnceRun, signal: AbortSignal): Pr
   let isAsked = false;
   const step = (): OnceOutcome | null => {
     if (apiState.refusal !== null) throw refusalOf(apiState.refusal);
-    if (!isAsked && hasBegun(planning)) {
+    if (!isAsked && hasStarted(planning)) {
       isAsked = true;
       hastenStream(planning, 'account', isOff(apiState, 'account'));
     }
     const isAccountRead = apiState.streams.account.readAtMs >= run.beganMs;
-    if (!run.hasBegun && hasBegun(planning) && isAccountRead) begin(parts, run);
+    if (!run.hasStarted && hasStarted(planning) && isAccountRead) begin(parts, run);
     return look();
   };
   return await pollUntil(context.clock, step, { everyMs: LOOK_EVERY_MS }, signal);

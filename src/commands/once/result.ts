@@ -3,7 +3,7 @@
  * its end.
  */
 
-import { CLOSED_BY_NONE, coverageOf, lackStatuses, lackWords, wantedOf } from '../../core/device-coverage.ts';
+import { CLOSED_BY_NONE, coverageOf, missingStatuses, missingWords, wantedOf } from '../../core/device-coverage.ts';
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
 import { areRecords, isRecord } from '../../core/json.ts';
 import type { DestinationStatus, StatusGap } from '../../core/status.ts';
@@ -69,7 +69,7 @@ export function summarize(
         delivered_points: deliverer.deliveredLines(),
         pending_points: pendingLines,
         quarantined,
-        lacks: lackStatuses(store.missingSums(deliverer.destinationId)),
+        lacks: missingStatuses(store.missingSums(deliverer.destinationId)),
         held: deliverer.held(),
       };
     }),
@@ -101,7 +101,7 @@ function isCount(value: unknown): value is number {
 }
 
 /** How many gaps are told one by one. */
-const GAPS_TOLD = 20;
+const GAPS_LISTED = 20;
 
 /** Says it, what is wrong or missing after the sum. */
 export function tellEnd(summary: OnceSummary, { say }: Logger): void {
@@ -123,7 +123,7 @@ export function tellEnd(summary: OnceSummary, { say }: Logger): void {
     lacks(`${pending_points} points wait in the archive for ${name}: ${held ?? 'not delivered yet'}; run it again`);
   }
   for (const destination of summary.destinations) {
-    for (const lack of destination.lacks) lacks(lackWords(destination.name, lack));
+    for (const lack of destination.lacks) lacks(missingWords(destination.name, lack));
   }
   if (streams_off.length > 0) lacks(`not read, for lack of a scope: ${streams_off.join(', ')}`);
   const leftOut = gaps.filter(({ reason }) => reason === 'excluded').length;
@@ -132,10 +132,10 @@ export function tellEnd(summary: OnceSummary, { say }: Logger): void {
     say({ type: 'run-lacks', message, isWanted: true });
   }
   const missed = gaps.filter(({ reason }) => reason !== 'excluded');
-  for (const { device_id, from, to, reason } of missed.slice(0, GAPS_TOLD)) {
+  for (const { device_id, from, to, reason } of missed.slice(0, GAPS_LISTED)) {
     lacks(`not held: ${device_id} from ${from} to ${to}: ${reason}`);
   }
-  if (missed.length > GAPS_TOLD) lacks(`and ${missed.length - GAPS_TOLD} more gaps; --json lists them all`);
+  if (missed.length > GAPS_LISTED) lacks(`and ${missed.length - GAPS_LISTED} more gaps; --json lists them all`);
 }
 
 /** A gap of a device. */

@@ -48,7 +48,7 @@ export interface OnceRun {
   /** What of that is worth a request. */
   goal: Goal | null;
   /** Whether what it needs was asked for: before, nothing is known of what is left. */
-  hasBegun: boolean;
+  hasStarted: boolean;
 }
 
 /** How often a run is looked at at the least, and how often what rested is taken up again. */
@@ -63,14 +63,14 @@ const LAST_TRY_MS = 2 * MINUTE_MS;
 
 /** A run that begins now. */
 export function createOnceRun({ clock }: Pick<SyncContext, 'clock'>): OnceRun {
-  return { beganMs: clock.monoMs(), wantedRange: null, goal: null, hasBegun: false };
+  return { beganMs: clock.monoMs(), wantedRange: null, goal: null, hasStarted: false };
 }
 
 /** Fixes what is wanted of it: the account was read, and the time is known. */
 export function beginOnceRun(context: SyncContext, run: OnceRun): void {
   const wantedRange = wantedNow(context);
   const goal = wantedRange === null ? null : createWantedGoal(context, wantedRange);
-  Object.assign(run, { wantedRange, goal, hasBegun: true });
+  Object.assign(run, { wantedRange, goal, hasStarted: true });
 }
 
 /**
@@ -176,7 +176,7 @@ export function createLook(parts: WatchParts, run: OnceRun): () => OnceOutcome |
     const outcome = outcomeOf(parts, run, gaps);
     if (outcome !== null) return outcome;
     const open = gaps.reduce((sum, gap) => sum + lengthOf(gap), BigInt(unread(parts, run).length));
-    const left = run.hasBegun ? open : Number.POSITIVE_INFINITY;
+    const left = run.hasStarted ? open : Number.POSITIVE_INFINITY;
     const idleMs = watch.idleMs({ left, waits: waits(parts, run, gaps) });
     if (hasStalled({ apiState, outMs: looks.outMs }, idleMs, nowMs)) return 'stalled';
     if (nowMs - looks.reopenedMs >= REOPEN_EVERY_MS) takeUpAgain({ planning: parts.planning, looks, run }, gaps, nowMs);
@@ -206,8 +206,8 @@ function takeUpAgain(
   for (const deviceId of new Set(gaps.map(({ device_id }) => device_id))) reopenDevice(planning, deviceId);
   const mute = gaps.filter(({ reason }) => reason === 'device unreachable');
   // Not while one of them is being asked: the list would be an answer that others had meanwhile.
-  const isMute = mute.length > 0 && mute.every(({ device_id }) => isClosed(run, device_id));
-  if (isMute && planning.rest !== null && nowMs - looks.relistedMs >= RELIST_EVERY_MS) {
+  const isUnreachable = mute.length > 0 && mute.every(({ device_id }) => isClosed(run, device_id));
+  if (isUnreachable && planning.rest !== null && nowMs - looks.relistedMs >= RELIST_EVERY_MS) {
     looks.relistedMs = nowMs;
     relistDevices(planning);
   }
@@ -222,7 +222,7 @@ function unread({ apiState }: WatchParts, { beganMs }: OnceRun): readonly (typeo
 }
 
 function outcomeOf(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]): OnceOutcome | null {
-  if (!run.hasBegun || unread(parts, run).length > 0) return null;
+  if (!run.hasStarted || unread(parts, run).length > 0) return null;
   const { readAtMs, missingScope } = parts.apiState.streams.telemetry;
   if (gaps.length === 0 || (missingScope !== null && readAtMs >= run.beganMs)) return 'complete';
   const isForGood = gaps.every(({ reason, device_id }) => reason === 'beyond plan' && isClosed(run, device_id));

@@ -317,9 +317,9 @@ function backfillOf({
     requests,
     beside_daemon: {
       requests_per_day: Math.round(demand.leftForHistory),
-      ...toldTime(finishMs(requests, demand.leftForHistory), nowMs),
+      ...timeLeft(finishMs(requests, demand.leftForHistory), nowMs),
     },
-    alone: { ...toldTime(aloneMs, nowMs), requests_per_day: Math.round(demand.budget) },
+    alone: { ...timeLeft(aloneMs, nowMs), requests_per_day: Math.round(demand.budget) },
     pace: pacedOf(pace, { requests, demand, nowMs, aloneMs, budgets: budgetsOf(limits, input.share, 0) }),
     note: noteOf(span.isAll === true, isOld ? maxDays : null),
   };
@@ -369,21 +369,21 @@ function pacedOf({ maxShare, finishByMs }: PlanPace, { requests, demand, nowMs, 
     finish_by: finishByMs === null ? null : formatSeconds(msToNs(finishByMs)),
     requests_per_day: Math.round(perDay),
     share_of_budget: demand.budget > 0 ? round(perDay / demand.budget, 4) : null,
-    beside_daemon: { ...toldTime(slowest(besideMs, paceMs), nowMs), in_time: inTime(besideMs) },
-    alone: { ...toldTime(slowest(aloneMs, paceMs), nowMs), in_time: inTime(aloneMs) },
+    beside_daemon: { ...timeLeft(slowest(besideMs, paceMs), nowMs), in_time: inTime(besideMs) },
+    alone: { ...timeLeft(slowest(aloneMs, paceMs), nowMs), in_time: inTime(aloneMs) },
   };
 }
 
-function toldTime(ms: number | null, nowMs: number) {
-  const isTold = ms !== null && ms < LONGEST_TOLD_MS;
+function timeLeft(ms: number | null, nowMs: number) {
+  const isKnown = ms !== null && ms < LONGEST_REPORTED_MS;
   return {
-    seconds: isTold ? seconds(ms) : null,
-    until: isTold ? formatSeconds(msToNs(nowMs + ms)) : null,
+    seconds: isKnown ? seconds(ms) : null,
+    until: isKnown ? formatSeconds(msToNs(nowMs + ms)) : null,
   };
 }
 
 /** What takes longer is as good as never. */
-const LONGEST_TOLD_MS = 100 * 365 * DAY_MS;
+const LONGEST_REPORTED_MS = 100 * 365 * DAY_MS;
 
 function seconds(ms: number): number {
   return round(ms / 1000, ms < MINUTE_MS ? 1 : 0);

@@ -17,11 +17,11 @@ export function refusalOf({ kind, facts }: ApiFault): UserError {
   if (kind === 'no-api-access') {
     return new UserError('The plan of this workspace has no access to the API. A plan that includes it is needed.', 77);
   }
-  return new UserError(lackedScopeWords(facts.scope ?? 'devices:read'), 77);
+  return new UserError(missingScopeWords(facts.scope ?? 'devices:read'), 77);
 }
 
 /** What is to be done about a scope without which nothing can be done. */
-export function lackedScopeWords(scope: string): string {
+export function missingScopeWords(scope: string): string {
   return `api.key: the key lacks the scope ${scope}, without which nothing can be synced. Create a key that has it.`;
 }
 

@@ -231,7 +231,7 @@ const TABLES = [
 /** Devices whose alerts were left out: to be read anew when one of them is included again (`ingest/alerts.ts`). */
 const LEFT_OUT = 'alerts_left_out';
 
-/** Ranges that were backfilled by themselves, with the devices that they were asked for (`scheduler/apart.ts`). */
+/** Ranges that were backfilled by themselves, with the devices that they were asked for (`scheduler/isolated-ranges.ts`). */
 const APART = 'backfilled_apart';
 
 interface Apart {

@@ -86,7 +86,7 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
       if (held === undefined) throw new Error(`${decision.deviceId} is no device`);
       counts.pages += 1;
       const page = takePage(held, nowMs, { pageSize: PAGE, givesUp: decision.newestOnly, untilMs: decision.untilMs });
-      telling.time(() => planner.tailLanded(decision, page, nowMs));
+      telling.time(() => planner.tailCommitted(decision, page, nowMs));
     } else if (decision.kind === 'devices') {
       const page = fleet.slice(listFrom, listFrom + PAGE);
       listFrom = listFrom + PAGE >= fleet.length ? 0 : listFrom + PAGE;

@@ -73,21 +73,21 @@ function createDevice(index: number, fill: Fill): FilledDevice {
   const beginMs = newestMs - days * DAY_MS;
   const goneSinceMs = odd === oddities.gone ? newestMs - 2 * DAY_MS : null;
   const endMs = goneSinceMs ?? (odd === oddities.late ? newestMs - 3 * HOUR_MS : claimedToMs(newestMs));
-  const hole = holeOf(odd, newestMs, beginMs);
+  const tailGap = holeOf(odd, newestMs, beginMs);
   const timed = {
     index,
     phaseMs,
     newestReadingMs: onGrid(Math.min(endMs - 1, newestMs)),
     oldestReadingMs: onGrid(beginMs) + intervalMs,
-    left: hole === null ? [] : [hole],
+    left: tailGap === null ? [] : [tailGap],
   };
   const edge = (atMs: number): FilledEdge => ({ atMs, digest: digestAt(timed, atMs, { sensors, intervalMs }) });
   const stretches =
-    hole === null
+    tailGap === null
       ? [{ fromMs: beginMs, toMs: endMs }]
       : [
-          { fromMs: beginMs, toMs: hole.fromMs },
-          { fromMs: hole.toMs, toMs: endMs },
+          { fromMs: beginMs, toMs: tailGap.fromMs },
+          { fromMs: tailGap.toMs, toMs: endMs },
         ];
   const covered = stretches
     .filter(({ fromMs, toMs }) => fromMs < toMs)
@@ -106,7 +106,7 @@ function createDevice(index: number, fill: Fill): FilledDevice {
     name,
     record: recordOf({ deviceId, name, seenMs, isGone: goneSinceMs !== null }),
     covered,
-    gap: hole === null || hole.reason === null ? null : { ...hole, reason: hole.reason },
+    gap: tailGap === null || tailGap.reason === null ? null : { ...tailGap, reason: tailGap.reason },
     goneSinceMs,
   };
 }

@@ -64,7 +64,7 @@ export async function backfillAlone(
   const sync = rig.open({ ...changes, observe });
   const over = new AbortController();
   try {
-    const onBegun = (run: { progress(): ProgressReport }): void => {
+    const onStarted = (run: { progress(): ProgressReport }): void => {
       if (everyMs === null) return;
       void (async () => {
         while (!over.signal.aborted) {
@@ -74,7 +74,7 @@ export async function backfillAlone(
       })().catch(() => {});
     };
     const rates = ratesOfState(rig.dataDir, sync.context.settings.filter);
-    return { summary: await runBackfill({ ...sync, rates, onBegun }, argsOf(asked), signal), events, progress };
+    return { summary: await runBackfill({ ...sync, rates, onStarted }, argsOf(asked), signal), events, progress };
   } finally {
     over.abort();
     sync.close();

@@ -33,10 +33,10 @@ function lineOf({ device, name, sensor, value, at }: Told): string {
   return line;
 }
 
-const TOLD: Told = { device: 'd', name: 'n', sensor: 's', value: 21.5, at: 1_700_000_000_123_456_789n };
+const RANGES_LISTED: Told = { device: 'd', name: 'n', sensor: 's', value: 21.5, at: 1_700_000_000_123_456_789n };
 
 const csv = (...told: Partial<Told>[]): string =>
-  createFormatter('csv').text(told.map((each) => lineOf({ ...TOLD, ...each })));
+  createFormatter('csv').text(told.map((each) => lineOf({ ...RANGES_LISTED, ...each })));
 
 const text = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 20 }),
@@ -114,7 +114,12 @@ describe('ndjson', () => {
   test('is an object a line, numbers to the digit', () => {
     const formatter = createFormatter('ndjson');
     expect(formatter.header).toBe('');
-    expect(formatter.text([lineOf({ ...TOLD, value: 1e21 }), lineOf({ ...TOLD, value: false, name: 'a "b"' })])).toBe(
+    expect(
+      formatter.text([
+        lineOf({ ...RANGES_LISTED, value: 1e21 }),
+        lineOf({ ...RANGES_LISTED, value: false, name: 'a "b"' }),
+      ]),
+    ).toBe(
       [
         '{"time":"2023-11-14T22:13:20.123456789Z","device_id":"d","device_name":"n","sensor":"s","workspace_id":"w","value":1e+21}',
         '{"time":"2023-11-14T22:13:20.123456789Z","device_id":"d","device_name":"a \\"b\\"","sensor":"s","workspace_id":"w","value":false}',
@@ -145,14 +150,18 @@ describe('ndjson', () => {
 });
 
 test('lp is the lines as they are', () => {
-  const lines = [lineOf(TOLD), 'workspace,workspace_id=w devices=1 5'];
+  const lines = [lineOf(RANGES_LISTED), 'workspace,workspace_id=w devices=1 5'];
   expect(createFormatter('lp').text(lines)).toBe(`${lines.join('\n')}\n`);
   expect(createFormatter('lp').text([]) + createFormatter('lp').header).toBe('');
 });
 
 test('more series than are remembered, and ones that begin alike, keep their own columns', () => {
-  const all = Array.from({ length: 9000 }, (_, index) => ({ ...TOLD, sensor: `s${index % 4500}`, value: index }));
-  const alike = ['s', 's ', 's 1', 's', 's1'].map((sensor, index) => ({ ...TOLD, sensor, value: index }));
+  const all = Array.from({ length: 9000 }, (_, index) => ({
+    ...RANGES_LISTED,
+    sensor: `s${index % 4500}`,
+    value: index,
+  }));
+  const alike = ['s', 's ', 's 1', 's', 's1'].map((sensor, index) => ({ ...RANGES_LISTED, sensor, value: index }));
   const rows = parseCsv(createFormatter('csv').text([...all, ...alike].map(lineOf)));
   expect(rows.map(([, , , sensor]) => sensor)).toEqual([...all, ...alike].map(({ sensor }) => sensor));
 });

@@ -9,9 +9,9 @@ import type { TelemetryState } from '../core/state/telemetry.ts';
 import { type EpochNs, minNs } from '../core/time.ts';
 
 /** A fact that outlives the process: a list of these, times as texts. */
-const APART = 'backfilled_apart';
+const ISOLATED = 'backfilled_apart';
 
-interface Stretch {
+interface StoredRange {
   readonly from: string;
   readonly to: string;
   /** `null`: all. */
@@ -35,12 +35,12 @@ interface Asked extends Interval {
 }
 
 /** Remembers a stretch that is about to be filled. */
-export function noteApart(store: Facts, { from, to, devices, held }: Asked): void {
+export function noteIsolated(store: Facts, { from, to, devices, held }: Asked): void {
   const except = held.filter((state) => isOwedAfter(store, state, { from, to })).map(({ deviceId }) => deviceId);
   const own = { from: String(from), to: String(to), devices: devices.length === 0 ? null : devices };
-  const next: Stretch = except.length === 0 ? own : { ...own, except };
-  const others = stretchesOf(store).filter((known) => !isWithin(known, next));
-  store.saveFact(APART, JSON.stringify([...others, next]));
+  const next: StoredRange = except.length === 0 ? own : { ...own, except };
+  const others = rangesStored(store).filter((known) => !isWithin(known, next));
+  store.saveFact(ISOLATED, JSON.stringify([...others, next]));
 }
 
 /** Whether a device had been kept up with until somewhere in the stretch. */
@@ -50,13 +50,13 @@ function isOwedAfter(store: Facts, state: TelemetryState, { from, to }: Interval
     .some((span) => from < span.to && span.to <= to);
 }
 
-function isWithin(a: Stretch, b: Stretch): boolean {
+function isWithin(a: StoredRange, b: StoredRange): boolean {
   const hasDevices = b.devices === null || a.devices?.every((id) => b.devices?.includes(id)) === true;
   return hasDevices && BigInt(a.from) >= BigInt(b.from) && BigInt(a.to) <= BigInt(b.to);
 }
 
-function stretchesOf(store: Pick<Facts, 'fact'>): readonly Stretch[] {
-  const kept = store.fact(APART);
+function rangesStored(store: Pick<Facts, 'fact'>): readonly StoredRange[] {
+  const kept = store.fact(ISOLATED);
   return kept === null ? [] : JSON.parse(kept);
 }
 
@@ -64,10 +64,10 @@ function stretchesOf(store: Pick<Facts, 'fact'>): readonly Stretch[] {
 const LAST = new WeakMap<object, { readonly text: string | null; readonly islands: readonly Island[] }>();
 
 function islandsOf(store: Pick<Facts, 'fact'>): readonly Island[] {
-  const text = store.fact(APART);
+  const text = store.fact(ISOLATED);
   const last = LAST.get(store);
   if (last?.text === text) return last.islands;
-  const islands = stretchesOf(store).map(({ from, to, devices, except = [] }): Island => {
+  const islands = rangesStored(store).map(({ from, to, devices, except = [] }): Island => {
     const [all, none] = [devices === null ? null : new Set(devices), new Set(except)];
     const isOf = (deviceId: string): boolean => all?.has(deviceId) !== false && !none.has(deviceId);
     return { from: BigInt(from), to: BigInt(to), isOf };
