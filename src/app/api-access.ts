@@ -1,7 +1,7 @@
 /**
- * The way to the API, put together: one rate limiter that every request passes, one key, one memory of what the answers have
- * shown. Beside it the signs of life of its requests, and the quota in the words of those who look at it: the status, metrics,
- * points.
+ * Connects the program to the API: one rate limiter for all requests, one key, and one record of what the answers have
+ * shown. The file also watches that requests make progress, and derives the quota figures for the status, the metrics
+ * and the points.
  */
 
 import { type ApiClientOptions, createApiClient } from '../api/client.ts';
@@ -23,7 +23,7 @@ import { formatExact, MINUTE_MS, msToNs } from '../core/time.ts';
 import type { Rest } from '../scheduler/planner-types.ts';
 import { VERSION } from './version.ts';
 
-/** Where the API is, and how it may be asked. */
+/** The address of the API, and the limits for using it. */
 export interface ApiAccess {
   readonly url: string;
   readonly key: () => string;
@@ -36,7 +36,7 @@ export interface ApiAccess {
 interface ConnectionParts
   extends Omit<RateLimiterOptions, 'plan' | 'share' | 'concurrency' | 'onWait'>,
     Pick<ApiClientOptions, 'onDone' | 'onRetry'> {
-  /** How requests travel: over HTTP, or in-process in simulations. */
+  /** Sends requests: over HTTP, or in-process in simulations. */
   readonly transport: Transport;
   readonly access: ApiAccess;
   readonly store: Store;
@@ -47,16 +47,16 @@ export interface ApiConnection {
   readonly limiter: RateLimiter;
   /** What the API's answers have shown so far. */
   readonly learnt: () => Learnt;
-  /** Called where requests begin to wait for long, whoever makes them. */
+  /** Called when requests begin to wait for long, whichever part sends them. */
   readonly waits: LongWaits;
-  /** Asks through the same rate limiter, each thing once, and no more often than is allowed. */
+  /** Creates a client for a limited number of requests through the same rate limiter, without retries. */
   readonly limitedApi: (requests: number) => { readonly api: Api; readonly spent: () => number };
 }
 
-/** The fact that holds what was learnt of the API. */
+/** The name of the stored fact about what answers have shown. */
 const LEARNT = 'learnt';
 
-/** Opens it over a state. */
+/** Connects to the API, with the ledger and the facts of a state. */
 export function connectApi({ transport, access, store, onDone, onRetry, ...limits }: ConnectionParts): ApiConnection {
   const waits: LongWaits = { onWait: null };
   const limiter = createRateLimiter({
@@ -101,7 +101,7 @@ export function connectApi({ transport, access, store, onDone, onRetry, ...limit
 /** The longest that `api.timeout` allows. */
 const LONGEST_TIMEOUT_MS = 10 * MINUTE_MS;
 
-/** The requests to the API, as their gate, their bookings and their answers show them. */
+/** Receivers for the progress of requests: in the queue, at booking and at the answer. */
 interface WatchedRequests {
   readonly onCheck: (restMs: number | null) => void;
   readonly onBooked: () => void;
@@ -109,7 +109,12 @@ interface WatchedRequests {
   readonly onRetry: (waitMs: number) => void;
 }
 
-/** @param pulse of the loop that makes the requests. @param timeoutMs how long one may take. */
+/**
+ * Reports the progress of requests as heartbeats.
+ *
+ * @param pulse the heartbeat of the loop that makes the requests
+ * @param timeoutMs how long one request may take, in ms
+ */
 export function watchRequests(heartbeats: Heartbeats, pulse: Pulse, timeoutMs = LONGEST_TIMEOUT_MS): WatchedRequests {
   const queue = heartbeats.pulse('allowance gate');
   return {
@@ -124,32 +129,36 @@ export function watchRequests(heartbeats: Heartbeats, pulse: Pulse, timeoutMs = 
   };
 }
 
-/** What the rate limiter goes by; `null` while the plan is not known. */
+/** The limits that the rate limiter uses; `null` while the plan is unknown. */
 function planFigures(store: Store): { perMinute: number | null; perDay: number | null } | null {
   const plan = store.account()?.plan;
   return plan === undefined ? null : { perMinute: plan.requestsPerMinute, perDay: plan.requestsPerDay };
 }
 
-/** Shorter waits are the even pace, and no waiting that anybody needs to know of. */
+/** A shorter wait is ordinary spacing and is not shown. */
 const REPORTED_FROM_MS = 3000;
 
-/** The windows and the wait, as they are shown. */
+/** The usage of both windows, and the wait, as they are shown. */
 type QuotaFigures = Omit<RateLimiterFigures, 'waitingFor'>;
 
-/** Both windows, and until when the program waits, where that is worth telling. */
+/** Returns the usage of both windows, and until when requests wait if that is long enough to be shown. */
 export function quotaNow(limiter: RateLimiter, { nowMs, rest }: { nowMs: number; rest: Rest | null }): QuotaFigures {
   const { minute, day, waitingUntilMs: limitedUntilMs } = limiter.figures();
-  // The day's budget is spread over the day.
+  // The scheduler spreads the day's budget over the day, which is a wait as well.
   const untilMs = limitedUntilMs ?? (rest?.reason === 'day' ? rest.untilMs : null);
   return { minute, day, waitingUntilMs: untilMs !== null && untilMs - nowMs >= REPORTED_FROM_MS ? untilMs : null };
 }
 
-/** The allowance as the status shows it. @param share `api.share`. */
+/**
+ * The quota in the form of the status.
+ *
+ * @param share `api.share`
+ */
 export function quotaStatus({ minute, day, waitingUntilMs }: QuotaFigures, share: number): Omit<QuotaStatus, 'lanes'> {
   return { share, minute, day, waiting_until: waitingUntilMs === null ? null : formatExact(msToNs(waitingUntilMs)) };
 }
 
-/** The allowance as points tell of it. */
+/** The quota in the form of the points about the workspace. */
 export function quotaUse(limiter: RateLimiter): QuotaUse {
   const { minute, day } = limiter.figures();
   const left = ({ limit, spent, others }: typeof minute): number | null =>

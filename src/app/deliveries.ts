@@ -1,6 +1,6 @@
 /**
- * The deliveries of a sync: each is held back until it is sure whose points they are, and shows that it moves where it sleeps,
- * writes and asks.
+ * Opens the deliveries of a sync. Each delivery waits until the workspace is confirmed, and sends a heartbeat whenever
+ * it sleeps, writes or queries.
  */
 import { orAborted } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
@@ -20,7 +20,7 @@ interface DeliveryParts {
   readonly confirmation: WorkspaceConfirmation;
 }
 
-/** One delivery for each destination, in their order. */
+/** Opens one delivery per destination, in their order. */
 export function openDeliveries(
   destinations: readonly DestinationOptions[],
   { store, clock, random, observe, heartbeats, confirmation }: DeliveryParts,
@@ -32,9 +32,9 @@ export function openDeliveries(
 }
 
 /**
- * Another workspace behind the key stops the program before anything is written, also what an earlier run
- * has left to be delivered: it may be on its way to the other workspace's database. An API that does not answer holds
- * nothing up.
+ * Delays a delivery until the workspace is confirmed. If the key belongs to another workspace, the program stops before
+ * it writes anything, also what an earlier run has left to deliver: the destination may be the other workspace's
+ * database. An API that does not answer delays nothing.
  */
 function deliverAfter(confirmation: WorkspaceConfirmation, deliverer: Deliverer): Deliverer {
   const run = async (signal: AbortSignal): Promise<void> => {
@@ -44,7 +44,7 @@ function deliverAfter(confirmation: WorkspaceConfirmation, deliverer: Deliverer)
   return {
     ...deliverer,
     run,
-    // Known only once the destination was asked what it is.
+    // The number is known only after the destination was asked for its kind.
     get destinationId() {
       return deliverer.destinationId;
     },
@@ -80,10 +80,10 @@ export function createWorkspaceConfirmation(): WorkspaceConfirmation {
 /** The longest that `influx.timeout` allows. */
 const LONGEST_TIMEOUT_MS = 10 * MINUTE_MS;
 
-/** A write that is refused for its token is sent once more. */
+/** A write that is refused because of its token is sent once more. */
 const TRIES = 2;
 
-/** The clock and the destination of a delivery, whose every sleep and request is a beat of it. */
+/** Returns the clock and the destination of a delivery such that every sleep and request sends a heartbeat. */
 function watchedDelivery(
   heartbeats: Heartbeats,
   clock: Clock,

@@ -47,7 +47,11 @@ function checkingSink(sink: Sink, kind: DestinationKind, parts: OldPointsParts):
   };
 }
 
-/** Queries a database for points of the workspace. @returns whether the question is answered, so that it is not repeated */
+/**
+ * Queries a database for points of the workspace.
+ *
+ * @returns whether the question is answered, so that it is not repeated
+ */
 async function checkOldPoints(
   name: string,
   kind: DestinationKind,

@@ -1,5 +1,6 @@
 /**
- * The composition root: puts the parts of a sync together. Nothing is decided here. A command (`commands/`) moves them.
+ * The composition root: creates the parts of a sync and connects them. It makes no decisions; the commands
+ * (`commands/`) run the parts.
  *
  * ```
  * who asks        scheduler/dispatch ──task──► ingest/page-scan ──request──► api/client ──► the API
@@ -13,10 +14,10 @@
  *                                     └── acknowledged, quarantined or kept: the position moves in the store
  * ```
  *
- * The loops that move it: `scheduler/session` (account, devices, then `dispatch` round after round) inside
- * `scheduler/sessions` (a daemon, `app/service`) or alone (`--once`, `--backfill`); `run` of each deliverer;
- * `archive/maintenance`; `report/fleet`. What one part has to know of another it learns by a call (`Hooks` here, and the
- * functions of `SyncContext`); events are for observers: the log, metrics, the status page.
+ * These loops run the parts: `scheduler/session` (account, devices, then `dispatch`) inside `scheduler/sessions` (the
+ * daemon, `app/service`) or alone (`--once`, `--backfill`), `run` of each delivery, `archive/maintenance` and
+ * `report/fleet`. One part informs another by a call (`Hooks` here, and the functions of `SyncContext`). Events are for
+ * observers only: the log, the metrics and the status page.
  */
 
 import type { ArchiveLimits, MaintenanceParts } from '../archive/maintenance.ts';
@@ -76,15 +77,15 @@ import { createWorkspaceConfirmation, openDeliveries } from './deliveries.ts';
 import { VERSION } from './version.ts';
 
 export interface SyncOptions {
-  /** How requests travel: over HTTP, or in-process in simulations. */
+  /** Sends requests: over HTTP, or in-process in simulations. */
   readonly transport: Transport;
   readonly api: ApiAccess;
   readonly settings: SyncSettings & { readonly polls: PollSettings };
   readonly destinations: readonly DestinationOptions[];
   readonly dataDir: string;
-  /** What is kept of the archive; all of it where this is left out. */
+  /** The limits of the archive; without them everything is kept. */
   readonly archive?: ArchiveLimits;
-  /** The disk of the state; the real one where this is left out. */
+  /** The disk of the state; by default the real one. */
   readonly disk?: Disk;
   readonly clock: Clock;
   readonly random: Random;
@@ -97,44 +98,48 @@ export interface Sync
     Pick<ApiConnection, 'limitedApi' | 'learnt' | 'waits'>,
     Omit<DispatchParts, 'rereading' | 'readStream'> {
   readonly deliverers: readonly Deliverer[];
-  /** The databases that these deliver to, in the same order. */
+  /** The databases of `deliverers`, in the same order. */
   readonly destinations: readonly DestinationOptions[];
   /** What `runMaintenance` and `maintainOnce` need. */
   readonly maintenance: MaintenanceParts;
-  /** What commands have asked of whoever holds the state. */
+  /** Work that commands leave for the process that holds the state. */
   readonly jobs: JobQueue;
-  /** The id in the API of the workspace that the state belongs to; `null` where it belongs to none yet. */
+  /** The API's id of the workspace that the state belongs to; `null` while it belongs to none. */
   knownWorkspace(): string | null;
-  /** What a backfill's pace goes by. */
+  /** What the estimate and the spacing of a backfill depend on. */
   readonly backfill: Pick<BackfillSettings, 'budgets'> & {
-    /** Its requests of the last day, in server time, ascending. */
+    /** The backfill requests of the last day, in server time, ascending. */
     sentMs(): EpochMs[];
   };
-  /** Whether no request may be made now for lack of quota; the even pace of requests alone is no such wait. */
+  /** Whether requests wait for the quota. Even spacing alone does not count as waiting. */
   waitsForQuota(): boolean;
-  /** Until when nothing may be asked for lack of allowance, RFC 3339; `null` while something may. */
+  /** Until when requests wait for the quota, RFC 3339; `null` if they do not. */
   waitingUntil(): string | null;
-  /** Of all loops, and of the one that makes the requests. */
+  /** The heartbeats of all loops. */
   readonly heartbeats: Heartbeats;
-  /** The look at every device that metrics and readiness go by. */
+  /** The scan of all devices that metrics and readiness use. */
   readonly fleet: FleetScanner;
-  /** How many requests have come to an end, tries that failed included. */
+  /** How many attempts have ended, failed ones included. */
   requestsDone(): number;
-  /** Lets somebody hear of every event from now on: for who shows it. Who has to act on something is called. */
+  /** Subscribes to all events from now on, to show them. A part that has to act is called instead. */
   listen(listener: Observe): void;
   report(): StatusReport;
-  /** The report without its devices, by the last look at all of them: it costs nothing. */
+  /** The report without its devices, from the last scan of all devices. It costs almost nothing. */
   overview(): StatusOverview;
-  /** What the status page shows beside the report. @param recentEvents the newest first. */
+  /**
+   * What the status page shows in addition to the report.
+   *
+   * @param recentEvents returns the newest events first
+   */
   pageFacts(recentEvents: () => readonly RecentEvent[]): PageFacts;
   ready(): ReadyReport;
   close(): void;
 }
 
 /**
- * Opens the state and puts the parts of a sync together.
+ * Opens the state and creates the parts of a sync.
  *
- * @throws UserError where the state cannot be used.
+ * @throws UserError if the state cannot be used
  */
 export function openSync(options: SyncOptions): Sync {
   const { clock, archive } = options;
@@ -153,7 +158,7 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
   const { serverClock, heartbeats, outage } = base;
   const pulse = heartbeats.pulse('requests');
   const deliverers: Deliverer[] = [];
-  // Nothing calls these before all parts are there.
+  // Nothing calls these functions before all parts exist.
   const hooks: Hooks = {
     booked: (purpose) => noteBooked(planning, purpose),
     done: (fault) => noteDone(planning, fault),
@@ -206,9 +211,9 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
 
 /** Calls between parts, for parts that are created after their caller. */
 interface Hooks {
-  /** A request was booked. */
+  /** Called when a request was booked. */
   readonly booked: (purpose: Purpose) => void;
-  /** What became of a request. */
+  /** Called with the result of each attempt. */
   readonly done: (fault: ApiFaultKind | null) => void;
   readonly planDoubted: () => void;
   readonly deviceLeft: (deviceId: string) => void;

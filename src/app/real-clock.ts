@@ -1,10 +1,10 @@
 /**
- * The real clock and the real dice: the only place where the program reads the time, sets a timer or draws at random.
+ * The real clock and the real random numbers. Only here the program reads the time, sets a timer or draws at random.
  */
 import { setTimeout as sleepFor, setImmediate as turn } from 'node:timers/promises';
 import type { Clock, Random } from '../core/ports.ts';
 
-/** Timers end at 2^31 - 1 ms and fire at once beyond it; a longer sleep is slept in pieces. */
+/** Node's timers are limited to 2^31 - 1 ms and fire at once beyond that, so a longer sleep is split. */
 const LONGEST_TIMER_MS = 2_000_000_000;
 
 export const realClock: Clock = {
@@ -13,7 +13,7 @@ export const realClock: Clock = {
   sleep: async (ms, signal) => {
     const options = signal === undefined ? {} : { signal };
     try {
-      // No time at all is a turn for others: timers, signals, whatever has come in.
+      // A sleep of 0 ms still lets timers, signals and incoming data be handled.
       if (ms <= 0) await turn(undefined, options);
       for (let left = ms; left > 0; left -= LONGEST_TIMER_MS) {
         await sleepFor(Math.min(left, LONGEST_TIMER_MS), undefined, options);

@@ -1,6 +1,6 @@
 /**
- * What the daemon and the demo have in common: the sync on its schedules, the status page over it, the progress, and
- * the closing of it all in reverse order.
+ * Runs what the daemon and the demo have in common: the scheduled sync, the status page and the progress. It closes
+ * them in reverse order.
  */
 
 import { runMaintenance } from '../archive/maintenance.ts';
@@ -21,7 +21,7 @@ import { createShownFacts, createSnapshots } from './snapshots.ts';
 import type { TerminalOutput } from './terminal.ts';
 import { VERSION } from './version.ts';
 
-/** How often the main loop turns. */
+/** How often the main loop runs. */
 const TICK_MS = 250;
 
 interface ServiceOptions {
@@ -32,13 +32,17 @@ interface ServiceOptions {
   readonly key: KeySource;
   /** `metrics.per_device`. */
   readonly perDevice: boolean;
-  /** Further loops beside the sync. */
+  /** Further loops to run beside the sync. */
   readonly beside?: DaemonParts['beside'];
-  /** Told the address of the status page once it is served. */
+  /** Called with the address of the status page once it is served. */
   readonly onServed: (url: string) => void;
 }
 
-/** Runs until told to stop. @throws UserError where a person has to act. */
+/**
+ * Runs until the signal aborts.
+ *
+ * @throws UserError if a person has to act
+ */
 export async function runService(options: ServiceOptions, signal: AbortSignal): Promise<void> {
   const { sync, terminal } = options;
   const page = await servePage(options);
@@ -79,7 +83,7 @@ async function tickAgainAndAgain(
   return await repeat(realClock, tick, signal);
 }
 
-/** Serves the status page, and counts for its metrics from now on. */
+/** Serves the status page and the metrics, which count from now on. */
 async function servePage(options: ServiceOptions): Promise<StatusServer> {
   const { listen, statusPage, sync, perDevice } = options;
   const { scrub, logger } = options.terminal;
@@ -117,7 +121,7 @@ async function servePage(options: ServiceOptions): Promise<StatusServer> {
   });
 }
 
-/** Loaded when somebody looks: a daemon that nobody looks at starts without. */
+/** Loads the page's code at the first visit, so that a daemon without visitors starts without it. */
 function pageOnDemand(parts: StatusPageParts): StatusServerOptions['page'] {
   let page: Promise<StatusServerOptions['page']> | null = null;
   return async (path, params) => {

@@ -1,6 +1,6 @@
 /**
- * What the configuration says, in the terms of the parts of a sync: the filter, the limits, the databases, to write to and to
- * read from, and secrets that are read again while the program runs, from the files that they came from.
+ * Converts the configuration to the options of the parts: the filter, the limits, the databases to write to and to read
+ * from. Secrets in files are read again while the program runs.
  */
 import type { DemoConfig, StateConfig } from '../config/config.ts';
 import { secretText, Unfit } from '../config/values.ts';
@@ -14,7 +14,11 @@ import { createUnknownServer } from '../influx/probe.ts';
 import { createInfluxSink, type InfluxSinkOptions } from '../influx/sink.ts';
 import type { SyncOptions } from './open-sync.ts';
 
-/** What the configuration says of a sync, the places of the API and of the state apart. @param readSecret reads a secret again. */
+/**
+ * The options of a sync from the configuration, without the API's address and the state's directory.
+ *
+ * @param readSecret reads the file of a secret again
+ */
 export function settingsOf(
   config: Pick<DemoConfig, 'sync' | 'api' | 'influx' | 'destinations' | 'proxies' | 'workspaceId' | 'archive'>,
   readSecret: (file: string) => Secret | null = () => null,
@@ -31,7 +35,7 @@ export function settingsOf(
   };
 }
 
-/** The databases of the configuration, each by its name. */
+/** The databases of the configuration as destinations, each with its name. */
 function destinationsOf(
   { influx, destinations, proxies }: Pick<DemoConfig, 'influx' | 'destinations' | 'proxies'>,
   readSecret: (file: string) => Secret | null,
@@ -47,13 +51,16 @@ function destinationsOf(
   );
 }
 
-/** @param secrets what must not be shown: what is read joins it before anybody can use it. */
+/** @param secrets the secrets to hide in all output. A secret that is read is added before anything can use it. */
 interface SecretParts {
   readonly readFile: (path: string) => string;
   readonly secrets: Secret[];
 }
 
-/** A reader of secrets from files. It gives `null` for a file that is half-written, empty, or away for a moment. */
+/**
+ * Creates a function that reads secrets from files. It returns `null` for a file that is empty, half-written or missing
+ * for a moment.
+ */
 export function createSecretReader({ readFile, secrets }: SecretParts): (file: string) => Secret | null {
   return (file) => {
     let text: string | Unfit;
@@ -77,7 +84,7 @@ export interface Database {
   readonly batchLines: number;
 }
 
-/** Every database of a configuration with its name: that of the section `influx`, and the further destinations. */
+/** All databases of a configuration with their names: the section `influx` and the further destinations. */
 export function configuredDatabases<Influx extends object, Destination>({
   influx,
   destinations,
@@ -89,9 +96,9 @@ export function configuredDatabases<Influx extends object, Destination>({
 }
 
 /**
- * The databases of a configuration, or the one of a name.
+ * All databases of a configuration, or the one with the given name.
  *
- * @throws UserError (exit 2) for a name that is none of them.
+ * @throws UserError (exit code 2) if no database has the name
  */
 export function databasesOf(
   config: Pick<StateConfig, 'influx' | 'destinations' | 'proxies'>,

@@ -1,9 +1,8 @@
 /**
- * What is shown of a running sync, to people and to programs, with every secret removed, whatever device, alert or event
- * bears it.
+ * Reports about a running sync, for people and programs, with every secret removed, even one in the name of a device.
  *
- * The whole report costs a scan of every device: it is kept for a moment, and says itself when it was made. The page uses
- * the last scan that was made anyway, and shows how old that is.
+ * A whole report needs a scan of all devices, so it is reused for a second and states when it was made. The page uses
+ * the last scan that was made for other reasons, and shows its age.
  */
 import type { PageFacts } from '../core/page-facts.ts';
 import type { Clock } from '../core/ports.ts';
@@ -13,13 +12,13 @@ import type { Scrub } from '../observe/scrub.ts';
 import type { Sync } from './open-sync.ts';
 import { realClock } from './real-clock.ts';
 
-/** For how long a report is as good as a new one. */
+/** For how long a report is reused. */
 const GOOD_FOR_MS = 1000;
 
 interface SnapshotParts {
   readonly report: () => StatusReport;
   readonly overview: () => StatusOverview;
-  /** The age of the scan of the devices that the overview uses. */
+  /** The age of the scan that the overview uses, in ms. */
   readonly ageMs: () => number;
   readonly health: () => HealthReport;
   readonly ready: () => ReadyReport;
@@ -30,7 +29,7 @@ interface SnapshotParts {
 
 interface Snapshots {
   readonly report: () => StatusReport;
-  /** What the page begins with. */
+  /** What the status page shows first. */
   readonly overview: () => {
     readonly report: StatusOverview;
     readonly ageSeconds: number;
@@ -39,7 +38,7 @@ interface Snapshots {
   };
 }
 
-/** Prepares both. */
+/** Creates the functions that return the report and the overview. */
 export function createSnapshots({ report, overview, ageMs, health, ready, scrub, clock }: SnapshotParts): Snapshots {
   let kept: { readonly report: StatusReport; readonly atMs: number } | null = null;
   return {
@@ -55,7 +54,7 @@ export function createSnapshots({ report, overview, ageMs, health, ready, scrub,
   };
 }
 
-/** What the status page shows beside that. Keeps the recent events from now on. */
+/** What the status page shows in addition. It keeps the recent events from now on. */
 export function createShownFacts(sync: Pick<Sync, 'listen' | 'pageFacts'>, scrub: Scrub): PageFacts {
   const recent = createRecentEvents({ clock: realClock, scrub });
   sync.listen(recent.observe);
@@ -68,7 +67,7 @@ export function createShownFacts(sync: Pick<Sync, 'listen' | 'pageFacts'>, scrub
   };
 }
 
-/** A copy of plain data with every text scrubbed. */
+/** Returns a copy of plain data with every text scrubbed. */
 function scrubbed<T>(value: T, scrub: Scrub): T {
   return JSON.parse(scrub(JSON.stringify(value))) as T;
 }

@@ -1,6 +1,4 @@
-/**
- * How a command speaks to people: the log, and the progress of long work, both on standard error.
- */
+/** The output of a command on standard error: the log, and the progress of long work. */
 import type { Config } from '../config/config.ts';
 import { repeat } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
@@ -18,20 +16,20 @@ import {
 import { createScrub, type Scrub } from '../observe/scrub.ts';
 import { realClock } from './real-clock.ts';
 
-/** The process, as a command sees it. */
+/** What a command may use of the process. */
 export interface ProcessPorts {
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Takes variables that held secrets out of the environment. */
+  /** Removes variables that contained secrets from the environment. */
   readonly forget: (names: readonly string[]) => void;
-  /** What the program runs on, for a support bundle. */
+  /** Facts about the runtime, for a support bundle. */
   readonly runtime?: () => RuntimeFacts;
   readonly readFile: (path: string) => string;
-  /** Writes to standard output: what a command was asked for. */
+  /** Writes the result of a command to standard output. */
   readonly print: (text: string) => void;
-  /** Standard output for what is long and comes piece by piece. */
+  /** Standard output for long results that are written piece by piece. */
   readonly stdout: OutputStream;
   readonly stderr: LogStream & { readonly columns?: number };
-  /** Aborts when the process is told to stop. */
+  /** Aborts when the process receives a signal to stop. */
   readonly signal: AbortSignal;
 }
 
@@ -39,29 +37,37 @@ export interface RuntimeFacts {
   readonly node: string;
   readonly libraries: Readonly<Record<string, string | undefined>>;
   readonly architecture: string;
-  /** What the container may take; `null` where nothing limits it. */
+  /** The memory limit of the container; `null` if there is none. */
   readonly memoryLimitBytes: number | null;
 }
 
-/** Where pieces are written, each once whoever reads has room for it. */
+/** A stream that accepts the next piece once its reader is ready. */
 interface OutputStream {
   readonly isTTY: boolean;
-  /** Resolves when the next piece may come. @returns whether anybody reads on. */
+  /**
+   * Writes a piece and resolves when the next one may follow.
+   *
+   * @returns whether the reader is still there
+   */
   write(text: string): Promise<boolean>;
 }
 
 export interface TerminalOutput {
   readonly logger: Logger;
   readonly observe: Observe;
-  /** Takes every secret out of a text that goes another way than through the log. */
+  /** Removes every secret from a text that is not written through the log. */
   readonly scrub: Scrub;
-  /** Shows how far the work is, if it is time to; only then the report is asked for. */
+  /** Shows the progress if it is due. Only then it calls `report`. */
   show(report: () => ProgressReport): void;
-  /** Says on a terminal what is under way, in words of its own; elsewhere nothing. @returns whether it is a terminal. */
+  /**
+   * Shows on a terminal what the command does now; elsewhere it does nothing.
+   *
+   * @returns whether standard error is a terminal
+   */
   hint(text: string): boolean;
-  /** Shows how far other long work is: a bar on a terminal, a line a minute in the log. Cheap to be called often. */
+  /** Shows the progress of other long work: a bar on a terminal, a line a minute in the log. It may be called often. */
   showWork(look: () => WorkFacts): void;
-  /** Takes progress and hint away. */
+  /** Removes the progress line and the hint. */
   endProgress(): void;
 }
 
@@ -69,11 +75,11 @@ export interface TerminalOutput {
 const LOOK_FOR_TERMINAL_MS = 1000;
 const LOOK_FOR_LOG_MS = 5000;
 
-/** Opens the log and the progress; on a terminal the progress is one line below the log. */
+/** Opens the log and the progress. On a terminal the progress is one line below the log. */
 export function openTerminalOutput(options: {
   readonly ports: ProcessPorts;
   readonly log: Config['log'];
-  /** What the command line says of the level. */
+  /** The log level of the command line; `null` if it names none. */
   readonly level: Config['log']['level'] | null;
   readonly secrets: readonly Secret[];
 }): TerminalOutput {
@@ -125,14 +131,14 @@ function progressFacts({ totals, destinations, allowance, eta = null, waits = nu
     coveredShare: totals.covered_share,
     eta: eta === null ? null : { ms: eta.seconds * 1000, basis: eta.basis },
     waitsFor: waits === null ? null : plainText(waits),
-    // The even pace is no waiting that anybody needs to know of.
+    // Ordinary spacing of requests is not shown as waiting.
     waitMs: waitMs > REPORTED_FROM_MS ? waitMs : null,
   };
 }
 
 const REPORTED_FROM_MS = 3000;
 
-/** Calls `look` now and again while `work` is under way; looks at the clock only through timers of the real clock. */
+/** Calls `look` at intervals of the real clock until `work` has ended. */
 export async function repeatWhile<T>(work: Promise<T>, look: () => void, everyMs: number): Promise<T> {
   const stop = new AbortController();
   const step = (): number => {

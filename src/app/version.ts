@@ -1,4 +1,2 @@
-/**
- * The version of this program, as `--version` prints it. A test holds it against package.json.
- */
+/** The version of the program, as `--version` prints it. A test compares it with package.json. */
 export const VERSION = '0.1.0';

@@ -1,6 +1,4 @@
-/**
- * A sync over real HTTP, for the length of some work: opened in order, closed in reverse.
- */
+/** Runs work with a sync over real HTTP. It opens the sync's parts in order and closes them in reverse. */
 import { createHttpTransport } from '../api/transport.ts';
 import type { Config } from '../config/config.ts';
 import type { Secret } from '../core/secret.ts';
@@ -13,15 +11,19 @@ import type { ProcessPorts, TerminalOutput } from './terminal.ts';
 interface SyncNeeds {
   readonly config: Config;
   readonly terminal: TerminalOutput;
-  /** What must not be shown; a secret that is exchanged is added. */
+  /** The secrets to hide in all output. A secret that is read again is added. */
   readonly secrets: Secret[];
-  /** The key in use; that of the configuration where it is left out. */
+  /** The key in use; by default the one in the configuration. */
   readonly key?: () => Secret;
-  /** Whether anything is delivered; that is so where it is left out. */
+  /** Whether points are delivered; by default they are. */
   readonly delivers?: boolean;
 }
 
-/** Opens it, does the work, closes it. @throws UserError where the state cannot be used, and whatever the work throws. */
+/**
+ * Opens a sync, does the work and closes the sync.
+ *
+ * @throws UserError if the state cannot be used, and whatever the work throws
+ */
 export async function withSync<T>(
   { secrets, delivers = true, ...needs }: SyncNeeds,
   { readFile }: Pick<ProcessPorts, 'readFile'>,
@@ -31,7 +33,7 @@ export async function withSync<T>(
   return await overHttp({ ...needs, settings: { ...rest, destinations: delivers ? destinations : [] } }, work);
 }
 
-/** The same for who only asks the API: nothing is delivered, and no secret is read again. */
+/** The same for work that only sends requests to the API: nothing is delivered, and no secret is read again. */
 export async function withQuestions<T>(
   needs: Pick<SyncNeeds, 'config' | 'terminal'>,
   work: (sync: Sync) => Promise<T>,

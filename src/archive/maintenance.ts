@@ -1,9 +1,9 @@
 /**
- * The maintenance of the archive: keeps it small over the years, a small step at a time, beside everything else.
+ * Keeps the archive small, in short steps beside all other work.
  *
- * It compacts what every destination has acknowledged, clears what of that is old or, where the size demands it, all of
- * it, skips destinations that hold the log for too long, and gives free pages back. No step holds up the loop for
- * more than a few milliseconds, and each may be the last one.
+ * It compacts what every destination has acknowledged, and clears acknowledged blocks that are old or, if the size
+ * demands it, all of them. It skips destinations that block the log for too long, and returns free pages to the file
+ * system. A step takes a few milliseconds, and the process may end after any of them.
  */
 import { clearingMarks, StateFullError } from '../core/archive-room.ts';
 import { linkAbort, repeat } from '../core/async.ts';
@@ -14,70 +14,74 @@ import type { Store } from '../core/state/state.ts';
 import { type EpochMs, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import type { Room } from './room.ts';
 
-/** What is kept of the archive. */
+/** The limits of the archive. */
 export interface ArchiveLimits {
-  /** `archive.keep`: how long what is acknowledged is kept. */
+  /** `archive.keep`: how long acknowledged points are kept. */
   readonly keepMs: number;
   /** `archive.max_size`; `null`: no limit. */
   readonly maxBytes: number | null;
 }
 
-/** What the maintenance works on and by. */
+/** What the maintenance works with. */
 export interface MaintenanceParts {
   readonly store: Pick<Store, 'backlog'>;
   readonly maintenance: ArchiveMaintenance;
   readonly room: Room;
-  /** All that are configured. */
+  /** All configured destinations. */
   readonly destinations: () => readonly {
     readonly destinationId: number;
     readonly name: string;
-    /** Why nothing moves to it; nobody knows of a reason where this is left out. */
+    /** Why its delivery is blocked; may be left out if that is unknown. */
     readonly held?: () => string | null;
   }[];
   readonly limits: ArchiveLimits;
   readonly clock: Clock;
   readonly observe: Observe;
-  /** Resolves once it is sure that this is the right workspace: before that nothing is written. */
+  /** Resolves once the workspace is confirmed. Nothing is written before that. */
   readonly mayBegin: (signal: AbortSignal) => Promise<void>;
 }
 
-/** How long one step may take, of which there are at most so many pieces. */
+/** The longest duration of a step in ms, and the most pieces in it. */
 const STEP = { mostMs: 12, mostPieces: 50 };
 
-/** Rests between steps: while there is something to do, and otherwise. */
+/** The pause between two steps: while there is work, and otherwise. */
 const REST_MS = { busy: 100, idle: 5 * SECOND_MS };
 
-/** How often the standing of the destinations, the age of blocks and what may be compacted are looked at. */
+/** How often the progress of the destinations, the age of blocks and the groups to compact are checked. */
 const CHECK_EVERY_MS = MINUTE_MS;
 
 /**
- * What was archived so lately stays even where the size presses: the next page of a scan shows some of its readings
- * again, and they are to be found.
+ * Blocks younger than this stay even if the archive is full: the next page of a scan repeats some of their readings,
+ * and they must be found.
  */
 const YOUNG_MS = 2 * MINUTE_MS;
 
-/** Pages given back in one piece, and how much is left free for what comes next. */
+/** How many pages are returned at once, and how much free space stays in the file for what comes next. */
 const VACUUM = { pages: 32, keepFreeBytes: 16 * 1024 * 1024 };
 
-/** How long one-offs go on at most with what is left to do. */
+/** How long a command that runs once continues with maintenance at its end. */
 const ONCE_MOST_MS = 30 * SECOND_MS;
 
-/** Maintenance under way: what is known between two steps. */
+/** What the maintenance knows between two steps. */
 interface Round {
-  /** When the destinations and groups were looked at last, by the monotonic clock. */
+  /** When the destinations and groups were checked last, by the monotonic clock. */
   checkedAtMs: number;
-  /** Whose acknowledgement counts. */
+  /** The destinations whose acknowledgement counts. */
   readers: LogReaders;
-  /** The skipped destinations of which some backlog may still have to be passed. */
+  /** The skipped destinations that may still have a backlog to skip. */
   skipped: readonly number[];
-  /** Whether there may be something that is old enough to go. */
+  /** Whether some blocks may be old enough to be cleared. */
   ages: boolean;
-  /** Whether the state is being made smaller because of its size. */
+  /** Whether blocks are being cleared because of the size. */
   shrinking: boolean;
   groups: CompactionGroup[];
 }
 
-/** Maintains the archive until the signal aborts, which is no error. Rejects only where the state is damaged. */
+/**
+ * Maintains the archive until the signal aborts, which is no error.
+ *
+ * @throws an error of the state, if it is damaged
+ */
 export async function runMaintenance(parts: MaintenanceParts, signal: AbortSignal): Promise<void> {
   const round = newRound();
   reportNoDestination(parts);
@@ -110,7 +114,7 @@ async function untilMayBegin({ mayBegin, room, clock }: MaintenanceParts, signal
 /** Ends the checks of the room before the maintenance. */
 const BEGUN = new Error('the maintenance begins');
 
-/** Does what there is to do, for a one-off at its end: not for long, and the next run goes on with it. */
+/** Does the pending maintenance at the end of a command. It stops after a while; the next run continues. */
 export async function maintainOnce(parts: MaintenanceParts, signal: AbortSignal): Promise<void> {
   const round = newRound();
   const beganMs = parts.clock.monoMs();
@@ -130,7 +134,11 @@ function reportNoDestination({ destinations, limits, observe }: MaintenanceParts
   observe({ type: 'archive-only', maxBytes: limits.maxBytes });
 }
 
-/** One step. @returns whether there is more to do at once. */
+/**
+ * Does one step.
+ *
+ * @returns whether there is more to do at once
+ */
 function step(parts: MaintenanceParts, round: Round): boolean {
   const { clock, room } = parts;
   const beganMs = clock.monoMs();
@@ -148,7 +156,11 @@ function step(parts: MaintenanceParts, round: Round): boolean {
   }
 }
 
-/** The most urgent piece of work that there is. @returns whether there was any. */
+/**
+ * Does the most urgent piece of work.
+ *
+ * @returns whether there was any
+ */
 function doPiece(parts: MaintenanceParts, round: Round): boolean {
   return (
     skipBacklog(parts, round) ||
@@ -165,14 +177,14 @@ function refreshRound(parts: MaintenanceParts, round: Round): void {
   const configured = destinations().map(({ destinationId }) => destinationId);
   const active = configured.filter((id) => standings.get(id)?.skippedTo === null);
   round.skipped = configured.filter((id) => !active.includes(id));
-  // Where all are skipped there is none for whose sake anything may go.
+  // If all destinations are skipped, there is no other destination that clearing would help.
   round.readers = { configured, active: active.length === 0 ? configured : active };
   round.ages = true;
   round.groups = [...maintenance.compactionGroups(clock.nowMs())];
   round.checkedAtMs = clock.monoMs();
 }
 
-/** How each destination stands; those that have stood still for too long are skipped. */
+/** Updates the progress of each destination, and skips those that have stood still for too long. */
 function checkDestinations(parts: MaintenanceParts): ReadonlyMap<number, Standing> {
   const { store, maintenance, destinations, limits, clock, observe } = parts;
   const nowMs = clock.nowMs();
@@ -193,7 +205,7 @@ function checkDestinations(parts: MaintenanceParts): ReadonlyMap<number, Standin
   return standings;
 }
 
-/** What a skipped destination has not acknowledged becomes its missing points. */
+/** Moves the unacknowledged points of a skipped destination to its missing points. */
 function skipBacklog({ maintenance }: MaintenanceParts, round: Round): boolean {
   const [id, ...others] = round.skipped;
   if (id === undefined) return false;
@@ -201,7 +213,7 @@ function skipBacklog({ maintenance }: MaintenanceParts, round: Round): boolean {
   return true;
 }
 
-/** Where the state is about to become too large, acknowledged blocks go, oldest first, whatever their age. */
+/** Clears the oldest acknowledged blocks, whatever their age, if the state is about to become too large. */
 function clearForRoom(parts: MaintenanceParts, round: Round): boolean {
   const { maintenance, limits } = parts;
   if (limits.maxBytes === null) return false;
@@ -231,7 +243,7 @@ function compact({ maintenance, clock }: MaintenanceParts, round: Round): boolea
   return true;
 }
 
-/** What is free beyond a reserve goes back to the file system, all of it where the disk is short. */
+/** Returns free pages to the file system: all beyond a reserve, or all of them if the disk is short. */
 function vacuum({ maintenance, room }: MaintenanceParts): boolean {
   const keep = room.answer().ok ? VACUUM.keepFreeBytes : 0;
   const { freeBytes } = maintenance.size();
@@ -239,27 +251,31 @@ function vacuum({ maintenance, room }: MaintenanceParts): boolean {
 }
 
 /**
- * The longest time between two looks that counts: while this program does not run nobody tries to deliver, and a clock
- * that jumps is no time that passes.
+ * The longest time between two checks that counts as standing still. While the program does not run it cannot deliver,
+ * and a jump of the clock is no time that passes.
  */
 const MOST_AT_ONCE_MS = HOUR_MS;
 
-/** A destination that has stood still for less than this moves. */
+/** A destination that has stood still for less than this counts as moving. */
 const MOVING_MS = HOUR_MS;
 
-/** Where a destination is now. */
+/** The current position of a destination. */
 interface Position {
-  /** Text that changes with every line that it acknowledges. */
+  /** A text that changes with every acknowledged line. */
   readonly place: string;
   readonly pendingLines: number;
   readonly nowMs: EpochMs;
-  /** Why nothing moves to it; nobody knows of a reason where this is left out. */
+  /** Why its delivery is blocked; may be left out if that is unknown. */
   readonly held?: string | null;
 }
 
-/** For how long a destination has stood still by now. @param before `null` at the first look: nothing is known of it. */
+/**
+ * Returns for how long a destination has stood still.
+ *
+ * @param before the result of the last check; `null` for the first one
+ */
 export function standingAt(before: Standing | null, { place, pendingLines, nowMs, held = null }: Position): Standing {
-  // A destination that was never seen to move does not count as moving.
+  // A destination that was never seen moving does not count as moving.
   if (before === null) {
     return { place, stoodMs: pendingLines === 0 ? 0 : MOVING_MS, seenMs: nowMs, skippedTo: null, held };
   }
@@ -269,8 +285,8 @@ export function standingAt(before: Standing | null, { place, pendingLines, nowMs
 }
 
 /**
- * Which destinations are to be skipped from now on: those that have acknowledged nothing for longer than `archive.keep`
- * while another one moves, so that one dead database does not stop the rest.
+ * The destinations to skip from now on: those that have acknowledged nothing for longer than `archive.keep` while
+ * another one moves, so that one dead database does not block the others.
  */
 export function dueToSkip(standings: ReadonlyMap<number, Standing>, keepMs: number): number[] {
   const isStuck = ({ skippedTo, stoodMs }: Standing): boolean => skippedTo === null && stoodMs > keepMs;

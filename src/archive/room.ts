@@ -20,7 +20,9 @@ interface RoomStatus {
 }
 
 export interface Room {
-  /** Measures the room if the last measurement is older than two seconds, and reports when it has run out or is back. */
+  /**
+   * Measures the room if the last measurement is older than two seconds, and reports when it has run out or is back.
+   */
   check(): RoomAnswer;
   /** Whether the archive may grow, by the last check. Changes nothing. */
   answer(): RoomAnswer;

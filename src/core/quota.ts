@@ -1,6 +1,6 @@
 /**
- * What is known of the quota: the plan's limits, what an answer tells of them, when a request may go, how many have gone;
- * and what answers have shown of what the API's document leaves open.
+ * What is known of the quota: the plan's limits, what an answer tells of them, when a request may go, how many have
+ * gone; and what answers have shown of what the API's document leaves open.
  */
 import type { EpochMs } from './time.ts';
 
@@ -38,8 +38,8 @@ export interface WindowFigures {
 }
 
 /**
- * The times of the requests of the last day, oldest first: what the limits of the quota count. Made for a day of a large
- * plan (some hundred thousand entries): adding costs nothing, counting is a binary search.
+ * The times of the requests of the last day, oldest first: what the limits of the quota count. Made for a day of a
+ * large plan (some hundred thousand entries): adding costs nothing, counting is a binary search.
  */
 export interface SendLog {
   /** Adds a request. Times must not fall. */
@@ -48,7 +48,9 @@ export interface SendLog {
   load(times: readonly number[]): void;
   /** How many requests are younger than `windowMs`. */
   count(nowMs: number, windowMs: number): number;
-  /** From when on fewer than `cap` requests are younger than `windowMs`; negative infinity where that is so at any time. */
+  /**
+   * From when on fewer than `cap` requests are younger than `windowMs`; negative infinity where that is so at any time.
+   */
   freeAtMs(cap: number, windowMs: number): number;
 }
 

@@ -4,13 +4,14 @@
  * Each answer bounds the offset between the server's clock and the monotonic clock: the server wrote `Date` between
  * sending and receiving, truncated to the second. These are the rules, and no other part of the program has its own:
  *
- * 1. The time that has certainly passed follows from the lowest offset of the last ten minutes (of the last three answers
- *    at least), minus the drift since. So a `Date` that falls back counts at once, and a wrong `Date` ahead counts only
- *    for a while.
+ * 1. The time that has certainly passed follows from the lowest offset of the last ten minutes (of the last three
+ *    answers at least), minus the drift since. So a `Date` that falls back counts at once, and a wrong `Date` ahead
+ *    counts only for a while.
  * 2. A `Date` more than five seconds ahead of all remembered answers is a jump ahead. It counts only if the local wall
- *    clock has made the same jump (the host slept, and the monotonic clock stood still): then earlier answers are dropped.
- *    Otherwise the answer is ignored, until such answers have agreed three times, over ten minutes and within two minutes,
- *    with the local wall clock or with the server's time from before it fell back: then the server's clock was corrected.
+ *    clock has made the same jump (the host slept, and the monotonic clock stood still): then earlier answers are
+ *    dropped. Otherwise the answer is ignored, until such answers have agreed three times, over ten minutes and within
+ *    two minutes, with the local wall clock or with the server's time from before it fell back: then the server's clock
+ *    was corrected.
  * 3. `highestPassedMs` never falls back. It stands still until the server's clock has caught up. Ingest takes back
  *    coverage beyond the server's present (`presentAtMostMs`, by two answers) and reads that range again.
  * 4. If no answer has a `Date`, the newest reading is the evidence. It counts up to the local clock and stands still

@@ -1,9 +1,10 @@
 /**
- * Delivery: carries the log to a destination, live points before history, batch after batch.
+ * Delivers the log to a destination in batches: live points before history.
  *
- * Promise: a position moves only past lines that the destination has accepted, that are in quarantine with its words,
- * that it keeps no more (its missing points) or that its kind cannot hold, and only after its answer. A destination that
- * does not answer is waited for; nothing is asked of the API meanwhile and nothing is lost.
+ * Promise: a position moves past a line only after the destination has answered, and only if the destination has
+ * accepted the line, the line is in quarantine with the destination's words, the line is older than the destination
+ * keeps (missing points), or the kind of destination cannot store it. If a destination does not answer, its delivery
+ * waits; it makes no request to the API and loses nothing.
  */
 
 import { StateFullError } from '../core/archive-room.ts';
@@ -25,20 +26,25 @@ import { type ControlLines, createControlLines, createPatience, type Sent, sendB
 
 export interface Deliverer {
   readonly name: string;
-  /** Its number in the state. It can change once, when the destination says what it is. */
+  /** The number of the destination in the state. It changes at most once, when the destination reports its kind. */
   readonly destinationId: number;
-  /** Says that there may be something new. */
+  /** Wakes the delivery because there may be new lines. */
   notify(): void;
-  /** Delivers until the signal aborts; rejects with its reason, or with what is not the destination's fault (the state). */
+  /**
+   * Delivers until the signal aborts.
+   *
+   * @throws the signal's reason, or an error of the state; never an error of the destination
+   */
   run(signal: AbortSignal): Promise<void>;
-  /** Lines not acknowledged yet. */
+  /** How many lines are not acknowledged yet. */
   pendingLines(): number;
   deliveredLines(): number;
-  /** Why nothing moves; `null` while it does. */
+  /** Why the delivery is blocked; `null` if it is not. */
   held(): string | null;
   /**
-   * Sends lines of the log once more, beside its course, by the same rules. @returns what became of them, or why nothing
-   * can be sent; nothing is recorded of it.
+   * Sends lines of the log once more, by the same rules, without recording anything.
+   *
+   * @returns the result per line, or why nothing can be sent
    */
   resend(lines: readonly string[], signal: AbortSignal): Promise<Sent | Blocked>;
 }
@@ -50,28 +56,28 @@ export interface DelivererParts {
   readonly observe: Observe;
 }
 
-/** A batch's size in characters: some 5,000 lines, which InfluxDB advises; larger ones bring nothing but garbage. */
+/** The size of a batch in characters: about 5,000 lines, as InfluxDB advises. Larger batches are not faster. */
 export const BATCH_LENGTH = 512 * 1024;
 
-/** How long small pages are gathered, so that they leave in large batches. */
+/** How long to wait for more lines after a small page, so that lines leave in large batches. */
 const LINGER_MS = 500;
 
-/** How long a delivery rests without being woken up. */
+/** How long a delivery rests if nothing wakes it. */
 const REST_MS = MINUTE_MS;
 
-/** A delivery under way. */
+/** The state of a delivery. */
 interface Delivery extends DelivererParts {
   readonly name: string;
   readonly destination: Destination;
   readonly controls: ControlLines;
-  /** Lines in one request at most. */
+  /** The most lines in one request. */
   maxLines: number;
   delivered: number;
-  /** Lines of the last batch that wait for another try. */
+  /** How many lines of the last batch wait for another attempt. */
   kept: number;
 }
 
-/** Opens the destination in the state and delivers to it. */
+/** Opens the destination in the state and creates its delivery. */
 export function createDeliverer(parts: DelivererParts, options: DestinationOptions): Deliverer {
   const { store, clock } = parts;
   const { name } = options.sink;
@@ -88,7 +94,11 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
   };
   const patience = createPatience(name, parts);
   const wakeUp = createWakeUp(clock);
-  /** Delivers until nothing is left and there may be something new, or the rest is blocked. @returns how long to rest. */
+  /**
+   * Delivers until no line is left or the delivery is blocked.
+   *
+   * @returns how long to rest, in ms
+   */
   const deliverAll = async (signal: AbortSignal): Promise<number> => {
     let outcome = await deliverOrBlock(delivery, signal);
     for (; outcome === 'moved'; outcome = await deliverOrBlock(delivery, signal)) {
@@ -117,22 +127,28 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
   };
 }
 
-/** What came of a try: why the rest of a batch is kept, that it moved, or that there was nothing to send. */
+/**
+ * The result of an attempt: why the rest of a batch is blocked, that the position has moved, or that there was nothing
+ * to send.
+ */
 type Outcome = Blocked | 'moved' | 'idle';
 
-/** What the state says against recording a delivery: nothing is lost by it, the same lines are sent again. */
+/**
+ * Delivers the next batch. If the state cannot record the result, the delivery is blocked and sends the same lines
+ * again.
+ */
 async function deliverOrBlock(delivery: Delivery, signal: AbortSignal): Promise<Outcome> {
   try {
     return await deliverNext(delivery, signal);
   } catch (error) {
-    // The destination was skipped meanwhile: the position has moved.
+    // The destination was skipped meanwhile, which has moved its position.
     if (error instanceof StaleStateError) return 'moved';
     if (error instanceof StateFullError) return { words: error.message, hint: '', waitMs: null };
     throw error;
   }
 }
 
-/** Delivers the next batch, of the first lane that has one. */
+/** Delivers the next batch of the first lane that has one. */
 async function deliverNext(delivery: Delivery, signal: AbortSignal): Promise<Outcome> {
   const { store, destination } = delivery;
   delivery.kept = 0;
@@ -147,7 +163,11 @@ async function deliverNext(delivery: Delivery, signal: AbortSignal): Promise<Out
   return 'idle';
 }
 
-/** Delivers a batch and records what became of it. @returns why the rest of it is kept, `null` where it moved. */
+/**
+ * Delivers a batch and records the result.
+ *
+ * @returns why the rest of the batch is blocked; `null` if the position has moved
+ */
 async function deliver(
   delivery: Delivery,
   { served, lane, from, batch }: { served: Served; lane: LogLane; from: LogPosition; batch: LogBatch },
@@ -158,7 +178,7 @@ async function deliver(
   delivery.kept = batch.lines.length;
   const sent = await sendBatch(delivery, served, batch.lines, signal);
   const { resolution, rejected, missing } = sent;
-  // What was too large once would be again: smaller batches spare the requests that find that out.
+  // A batch of this size would be too large again. Smaller ones save the requests that find that out.
   if (resolution.tooLarge) delivery.maxLines = Math.max(1, Math.floor(batch.lines.length / 2));
   if (resolution.resolved > 0) {
     const to = positionAfter(batch, from, resolution.resolved);

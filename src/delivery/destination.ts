@@ -1,9 +1,9 @@
 /**
- * Which destination a configured database is: known by kind, URL, organisation and bucket, announced when it is a new
- * one, and asked once what it is where nobody has said.
+ * Identifies the destination behind a configured database: by its kind, URL, organisation and bucket. A new destination
+ * is reported, and a database whose kind is not configured is asked for it once.
  *
- * Promise: nothing is sent before the kind is known, since what a line says depends on it; what was learnt is kept in
- * the state, as the destination's identity.
+ * Promise: nothing is sent before the kind is known, because the lines depend on it. The state stores the kind as part
+ * of the destination's identity.
  */
 
 import type { Observe } from '../core/events.ts';
@@ -14,17 +14,17 @@ import type { DestinationState } from '../core/state/log.ts';
 import type { KnownDestination } from '../core/state/quarantine.ts';
 import type { Store } from '../core/state/state.ts';
 
-/** How a destination is known, and how it is served. */
+/** The identity of a destination, and how to reach it. */
 export interface DestinationOptions {
   readonly sink: Sink;
-  /** Kind, URL, organisation and bucket (`identityOf`): change one and it is another destination. */
+  /** Kind, URL, organisation and bucket (`identityOf`). If one of them changes, it is another destination. */
   readonly identity: string;
   readonly batchLines: number;
   /** How long one write may take, in ms. */
   readonly timeoutMs?: number;
   /**
-   * What kind of database it is; left out: InfluxDB. Where it is not known, `identity` is of the kind `auto`, and
-   * `sink` is not used.
+   * The kind of database; by default InfluxDB. If the kind is unknown, `identity` has the kind `auto` and `sink` is not
+   * used.
    */
   readonly kind?: DestinationKind | UnknownServer;
 }
@@ -36,22 +36,26 @@ export interface Served {
 }
 
 export interface Destination {
-  /** Its number in the state; another one may take its place while the kind is being learnt. */
+  /** The number in the state. Another number may replace it when the kind becomes known. */
   id(): number;
-  /** Finds out what kind it is, asking the database where nothing else says so. @returns why that is not known. */
+  /**
+   * Finds out the kind, and asks the database if it is not known otherwise.
+   *
+   * @returns the destination, or why its kind is unknown
+   */
   open(signal: AbortSignal): Promise<Served | Blocked>;
 }
 
-/** Why a destination takes nothing for now. */
+/** Why a destination is blocked. */
 export interface Blocked {
   readonly words: string;
-  /** What a person can do; empty where waiting is all. */
+  /** What a person can do; empty if waiting is enough. */
   readonly hint: string;
-  /** How long the server asked to wait, in milliseconds; `null` where it did not. */
+  /** How long the server asked to wait, in milliseconds; `null` if it did not. */
   readonly waitMs: number | null;
 }
 
-/** What an answer about the destination as a whole says. */
+/** The block that follows from an answer about the destination as a whole. */
 export function blockedBy(answer: Extract<WriteAnswer, { readonly kind: 'held' | 'later' }>): Blocked {
   const { words } = answer;
   return answer.kind === 'held'
@@ -59,7 +63,7 @@ export function blockedBy(answer: Extract<WriteAnswer, { readonly kind: 'held' |
     : { words, hint: LATER_HINT, waitMs: answer.waitMs };
 }
 
-/** Opens a destination in the state. */
+/** Opens a destination in the state, and reports it if it is new. */
 export function openDestination(
   { store, observe }: { store: Store; observe: Observe },
   { sink, identity, kind = 'influxdb' }: DestinationOptions,
@@ -111,14 +115,14 @@ export function openDestination(
   };
 }
 
-/** Whether an identity is of a database that never said what it is: nothing was sent to it. */
+/** Whether an identity belongs to a database of unknown kind, to which nothing was sent yet. */
 function isUnknown(identity: string): boolean {
   return identity.startsWith('["auto"');
 }
 
 /** A database that can be sent to. */
 export interface Reachable {
-  /** Its number in the state. */
+  /** The number in the state. */
   readonly id: number;
   readonly name: string;
   readonly kind: DestinationKind;
@@ -126,8 +130,8 @@ export interface Reachable {
 }
 
 /**
- * The configured databases that have been delivered to, as what was kept of them says: nothing is asked and nothing is
- * written to find that out. Of the others nothing is in quarantine, and nothing waits for them that is theirs.
+ * The configured databases that have been delivered to, by the state alone: it sends no request and writes nothing. The
+ * other databases have neither a quarantine nor pending lines.
  */
 export function reachableOf(
   known: readonly KnownDestination[],

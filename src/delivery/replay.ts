@@ -1,10 +1,10 @@
 /**
- * A replay: sends archived points to a destination once more, without asking the API.
+ * A replay sends archived points to a destination once more, without a request to the API.
  *
- * Promises: the rules of delivery hold (`resolve.ts`): every line is accepted, in quarantine with the destination's words,
- * or among its missing points; a destination that takes nothing is waited for. It may be broken off anywhere, and goes on
- * from the last step that was recorded: a line may be sent twice then, none is left out. Live delivery goes first, and no
- * more lines a second are sent than allowed.
+ * Promises: the rules of delivery hold (`resolve.ts`): every line is accepted, in quarantine with the destination's
+ * words, or among the missing points. A destination that accepts nothing is retried. A replay may be interrupted
+ * anywhere and continues from the last recorded step; it may then send a line twice, but skips none. Live delivery goes
+ * first, and the replay sends no more lines a second than allowed.
  */
 import { STALLED_AFTER_MS } from '../core/retry.ts';
 import { END_OF_TIME, type ReadPiece, type ReadRange, type ScanPosition } from '../core/state/archive.ts';
@@ -17,34 +17,34 @@ import type { Blocked } from './destination.ts';
 import { createPatience, type Patience, type Sent } from './send-batch.ts';
 
 export interface ReplayParts extends DelivererParts {
-  /** Lines in one request at most. */
+  /** The most lines in one request. */
   readonly batchLines: number;
-  /** Lines a second at most; `null`: as many as the destination takes. */
+  /** The most lines a second; `null` for no limit. */
   readonly maxRate: number | null;
-  /** Whether somebody delivers beside it, who goes first. */
+  /** Whether a live delivery runs beside the replay, which then goes first. */
   readonly isBeside: boolean;
-  /** About how many characters are read from the archive in one step. */
+  /** How many characters to read from the archive in one step, approximately. */
   readonly stepBytes: number;
 }
 
 type Target = Pick<Deliverer, 'name' | 'destinationId' | 'resend'>;
 
 export interface Replay {
-  /** Sends it all, or ends when nothing has moved for ten minutes. An abort is an outcome, no error. */
+  /** Sends all points. It ends early if nothing moves for ten minutes. An abort is a result, not an error. */
   run(signal: AbortSignal): Promise<void>;
   report(): ReplayReport;
 }
 
-/** How often the place is recorded where nothing else is. */
+/** How often the position is recorded if nothing else is. */
 const KEEP_EVERY_MS = SECOND_MS;
 
-/** How long one look for something to send may take before others have their turn. */
+/** How long one search for lines to send may take before other work gets its turn. */
 const TURN_MS = 12;
 
-/** Up to so many refused lines are kept in mind; with more, each accepted line is looked for in the quarantine. */
+/** Up to this many refused lines are kept in memory. Beyond that, each accepted line is looked up in the quarantine. */
 const QUARANTINE_IN_MIND = 10_000;
 
-/** Opens a replay to one destination: going on with what was broken off, where that is what is asked for. */
+/** Opens a replay to one destination. An interrupted replay with the same arguments is continued. */
 export function openReplay(target: Target, args: ReplayArgs, parts: ReplayParts): Replay {
   const { store, clock, observe } = parts;
   const { replays } = store;
@@ -97,7 +97,7 @@ export function openReplay(target: Target, args: ReplayArgs, parts: ReplayParts)
   };
 }
 
-/** About how many devices lie before the place where it goes on. */
+/** About how many devices lie before the position where it continues. */
 function passed({ devices }: Store, { place, args }: ReplayState): number {
   const { deviceId } = place;
   if (deviceId === null) return 0;
@@ -105,7 +105,7 @@ function passed({ devices }: Store, { place, args }: ReplayState): number {
   return ids.filter((id) => id < deviceId).length;
 }
 
-/** A replay under way. */
+/** The state of a replay. */
 interface Job {
   readonly target: Target;
   readonly span: ReadRange;
@@ -134,7 +134,7 @@ async function sendAll(job: Job, parts: ReplayParts, signal: AbortSignal): Promi
   return 'complete';
 }
 
-/** What is sent at once: pieces of one part after the other, until they make a batch. */
+/** The lines that are sent together: consecutive pieces of one part, until they fill a batch. */
 interface Load {
   readonly pieces: readonly ReadPiece[];
   readonly lines: readonly string[];
@@ -172,7 +172,7 @@ async function gather(
   return { pieces, lines, next };
 }
 
-/** Records what became of a load. */
+/** Records the result of a load. */
 function record(
   job: Job,
   { load, sent, inMind }: { load: Load; sent: LoadSent; inMind: ReadonlySet<string> | null },
@@ -217,30 +217,33 @@ function latest(times: readonly (EpochNs | null)[]): EpochNs | null {
   return times.reduce((last, at) => (last === null || (at !== null && at > last) ? at : last), null);
 }
 
-/** The stretches of a load of which every line was accepted. */
+/** The ranges of a load of which every line was accepted. */
 function sentWhole({ pieces }: Load, { notAccepted }: LoadSent, { devices }: ReadRange) {
   let from = 0;
   return pieces.flatMap((piece) => {
     const to = from + piece.lines.length;
     const isWhole = ![...notAccepted].some((index) => index >= from && index < to);
     from = to;
-    // Of lines that are of several devices only some were sent where devices were named.
+    // Some lines belong to several devices. If the replay names devices, only some of those lines were sent.
     if (!isWhole || (piece.deviceId === null && devices.length > 0)) return [];
     return [{ deviceId: piece.deviceId ?? '', from: piece.from, to: piece.to, lines: piece.lines.length }];
   });
 }
 
-/** How a replay sends: at its pace, behind live delivery, batch after batch, until all of a load is resolved. */
+/** Sends at the allowed rate, after live delivery, batch by batch, until all lines of a load are resolved. */
 interface Sender extends Pick<ReplayParts, 'store' | 'clock' | 'maxRate' | 'isBeside'> {
   readonly target: Target;
   readonly patience: Patience;
-  /** Lines in one request at most. */
+  /** The most lines in one request. */
   maxLines: number;
-  /** From when on the rate allows the next batch, by the monotonic clock. */
+  /** When the rate allows the next batch, by the monotonic clock. */
   freeAtMs: number;
 }
 
-/** Live delivery goes first, but for one batch in so long: history that fills a new destination may take days. */
+/**
+ * How live delivery goes first: check it every `lookMs`, but send one batch after `mostMs` at the latest, because
+ * history that fills a new destination may take days.
+ */
 const LIVE_FIRST = { lookMs: 50, mostMs: SECOND_MS };
 
 function createSender(target: Target, { store, clock, batchLines, maxRate, isBeside, ...parts }: ReplayParts): Sender {
@@ -248,17 +251,21 @@ function createSender(target: Target, { store, clock, batchLines, maxRate, isBes
   return { target, store, clock, maxRate, isBeside, patience, maxLines: batchLines, freeAtMs: clock.monoMs() };
 }
 
-/** What became of the lines of a load. */
+/** The result of a load. */
 interface LoadSent {
   readonly rejected: Sent['rejected'][number][];
   readonly missing: Sent['missing'][number][];
-  /** By their place in the load. */
+  /** The indexes of the lines that were not accepted. */
   readonly notAccepted: Set<number>;
-  /** How many are older than the destination keeps. */
+  /** How many lines are older than the destination keeps. */
   beyond: number;
 }
 
-/** Sends lines until all of them are resolved. @returns `null` where nothing has moved for ten minutes. */
+/**
+ * Sends lines until all of them are resolved.
+ *
+ * @returns the result; `null` if nothing has moved for ten minutes
+ */
 async function sendLoad(sender: Sender, lines: readonly string[], signal: AbortSignal): Promise<LoadSent | null> {
   const { clock, patience } = sender;
   const sent: LoadSent = { rejected: [], missing: [], notAccepted: new Set(), beyond: 0 };
@@ -276,7 +283,11 @@ async function sendLoad(sender: Sender, lines: readonly string[], signal: AbortS
   return sent;
 }
 
-/** Sends a batch and takes in what became of it. @returns how many lines are resolved, and why no more. */
+/**
+ * Sends a batch and adds its result.
+ *
+ * @returns how many lines are resolved, and why no more
+ */
 async function sendSome(
   sender: Sender,
   batch: readonly string[],
@@ -293,7 +304,7 @@ async function sendSome(
   return resolution;
 }
 
-/** Waits until so many lines may be sent: behind what is live, and no more a second than allowed. */
+/** Waits until the lines may be sent: after live delivery, and within the allowed rate. */
 async function untilTurn(sender: Sender, lines: number, signal: AbortSignal): Promise<void> {
   const { store, clock, maxRate, isBeside, target } = sender;
   signal.throwIfAborted();

@@ -1,21 +1,21 @@
 /**
- * Resolves a batch: every line is accepted, rejected with the server's words, or kept for another try.
+ * Resolves a batch: each line is accepted, rejected with the server's words, or kept for another attempt.
  *
- * Databases answer for a batch, not for its lines, so a batch that is refused is bisected until the lines at fault stand
- * alone. Promise: a line is rejected only if it was refused alone *and* a control line was accepted after that: one like
- * it (same measurement and same fields, because databases keep types there; any line at all where it was too large). A
- * full disk or a field that clashes as a whole refuses everything alike: then the destination is blocked and nothing is
- * put aside. Lines that a database calls too old are found by their time (`too-old.ts`). Sending a line twice does
- * no harm, so nothing is kept between calls.
+ * A database answers for a batch and not for its lines, so a refused batch is bisected until the lines at fault stand
+ * alone. Promise: a line is rejected only if it was refused alone *and* a control line was accepted after that. The
+ * control line has the same measurement and fields, because databases keep types there; after "too large" it may be any
+ * line. A full disk or a field conflict refuses all such lines: then the destination is blocked, and no line is
+ * quarantined. Lines that a database calls too old are found by their time (`too-old.ts`). Sending a line twice does no
+ * harm, so nothing is stored between calls.
  */
 import { kindOf } from '../core/lines/line-reader.ts';
 import type { Sink, WriteAnswer } from '../core/ports.ts';
 import { type Blocked, blockedBy } from './destination.ts';
 import { type Ages, findTooOld, timeOf } from './too-old.ts';
 
-/** A line that a database does not take, while it takes others like it. */
+/** A line that the database rejects although it accepts others like it. */
 export interface RejectedLine {
-  /** Its place in the batch. */
+  /** The index of the line in the batch. */
   readonly index: number;
   readonly line: string;
   /** The server's words. */
@@ -24,49 +24,51 @@ export interface RejectedLine {
   readonly retention: boolean;
 }
 
-/** What became of a batch. */
+/** The result of a batch. */
 export interface Resolution {
-  /** How many lines, from the first one on, are accepted or rejected: what the position in the log moves by. */
+  /** How many lines, counted from the first, are accepted or rejected: the position in the log moves by this number. */
   readonly resolved: number;
-  /** The rejected ones among the resolved, in their order. */
+  /** The rejected lines among the resolved ones, in their order. */
   readonly rejected: readonly RejectedLine[];
-  /** How many of the resolved are accepted. */
+  /** How many of the resolved lines are accepted. */
   readonly acceptedLines: number;
   /**
-   * Why the rest is kept. `null` where nothing stands in the way: all is resolved, or this call has made its number of
-   * requests and the next one goes on with the rest.
+   * Why the rest is kept. `null` if all lines are resolved, or if this call has used up its requests and the next call
+   * continues.
    */
   readonly blocked: Blocked | null;
   readonly requests: number;
-  /** Whether the destination found a request too large: smaller batches would spare requests. */
+  /** Whether the destination called a request too large. Smaller batches would save requests. */
   readonly tooLarge: boolean;
 }
 
 export interface ResolveOptions {
   /**
-   * A line of the same measurement and fields as `line` (`kindOf`) that this destination has accepted, the latest one;
-   * `null` where there is none. It is sent again where nothing in the batch can show that the destination still works.
+   * Returns the latest accepted line with the measurement and fields of `line` (`kindOf`); `null` if there is none. The
+   * line is sent again if no line of the batch can show that the destination still works.
    */
   readonly controlFor: (line: string) => string | null;
-  /** Where points can be too old for the destination; left out, such lines are searched for like any others. */
+  /**
+   * Given if the destination can refuse points for their age. Without it, such lines are searched for like any others.
+   */
   readonly ages?: Ages;
-  /** After how many requests a search is broken off so that what it found is recorded; 1000 if left out. */
+  /** After how many requests the search ends, so that its result is recorded; 1000 by default. */
   readonly maxRequests?: number;
 }
 
-/** How many lines refused in a row, without an accepted one, call for a check of the destination itself. */
+/** After this many refused lines in a row without an accepted one, the destination itself is checked. */
 const REFUSED_BEFORE_CONTROL = 4;
 
-/** How many other lines of the batch are tried, spread over it, where no line is known that would be accepted. */
+/** How many other lines of the batch are tried, spread over it, if no line is known to be acceptable. */
 const PROBES = 12;
 
 const MAX_REQUESTS = 1000;
 
 /**
- * Sends the lines of a batch to a destination: one request where all is well, about 2·log2(n) for a bad line among n.
+ * Sends the lines of a batch: one request if all are accepted, about 2·log2(n) requests for one rejected line among n.
  *
- * @param lines lines of our own, in the order of the log.
- * @throws only the signal's reason, when that aborts; nothing is lost by it.
+ * @param lines lines of the log, in its order
+ * @throws the signal's reason when that aborts; nothing is lost
  */
 export async function resolveBatch(
   sink: Sink,
@@ -102,23 +104,23 @@ export async function resolveBatch(
   };
 }
 
-/** An answer that speaks against lines. */
+/** An answer that refuses lines. */
 type Refusal = Extract<WriteAnswer, { readonly kind: 'refused' | 'too-large' }>;
 
-/** A line that was refused alone, while no control line has shown yet that it is not the destination that fails. */
+/** A line that was refused alone, before a control line has shown that the destination itself works. */
 interface Unconfirmed {
   readonly index: number;
   readonly refusal: Refusal;
-  /** What a control line has to be like (`kindOf`); `null`: any line will do. */
+  /** The kind of line that can be its control (`kindOf`); `null` if any line can. */
   readonly kind: string | null;
 }
 
-/** A batch while it is being resolved: what is known of its lines so far, and the means to find out more. */
+/** The state of a search in a batch: what is known of its lines, and how to find out more. */
 interface Search {
   readonly lines: readonly string[];
   readonly options: ResolveOptions;
   readonly send: (part: readonly string[]) => Promise<WriteAnswer>;
-  /** By index: whether the line was accepted. */
+  /** Whether each line was accepted, by index. */
   readonly accepted: boolean[];
   readonly rejected: Map<number, RejectedLine>;
   unconfirmed: readonly Unconfirmed[];
@@ -126,15 +128,21 @@ interface Search {
   tooLarge: boolean;
 }
 
-/** A run of lines: `from <= index < to`. */
+/** A range of lines: `from <= index < to`. */
 interface Range {
   readonly from: number;
   readonly to: number;
-  /** Where its other half begins, if that one's being accepted would leave the fault to this one; else -1. */
+  /**
+   * Where the other half of the range begins, if this half must be at fault once the other is accepted; otherwise -1.
+   */
   readonly otherHalf: number;
 }
 
-/** Works through the batch from the left, halving what is refused. @returns why it had to stop, or `null`. */
+/**
+ * Bisects the batch from the left.
+ *
+ * @returns why the search had to stop; `null` if it did not
+ */
 async function bisect(search: Search): Promise<Blocked | null> {
   const { lines, options } = search;
   const todo: Range[] = lines.length === 0 ? [] : [{ from: 0, to: lines.length, otherHalf: -1 }];
@@ -148,13 +156,13 @@ async function bisect(search: Search): Promise<Blocked | null> {
       const blocked = await narrow(search, { range, refusal: answer, todo });
       if (blocked !== null) return blocked;
     }
-    // Some line must be resolved first, or the next call would begin where this one began.
+    // At least one line must be resolved, or the next call would begin at the same line.
     if (search.requests >= (options.maxRequests ?? MAX_REQUESTS) && countResolved(search) > 0) break;
   }
   return await confirmAll(search);
 }
 
-/** Draws conclusions from the refusal of a range, and adds what to send next. */
+/** Draws conclusions from the refusal of a range, and adds the ranges to send next. */
 async function narrow(
   search: Search,
   { range, refusal, todo }: { readonly range: Range; readonly refusal: Refusal; readonly todo: Range[] },
@@ -172,7 +180,7 @@ async function narrow(
   return search.unconfirmed.length < REFUSED_BEFORE_CONTROL ? null : await confirmAll(search);
 }
 
-/** Resolves a range that was refused for the age of some of its lines. */
+/** Resolves a range of which some lines were refused for their age. */
 async function resolveTooOld(
   search: Search,
   { range, refusal, dropped }: { readonly range: Range; readonly refusal: Refusal; readonly dropped: number },
@@ -199,7 +207,11 @@ function lineAt({ lines }: Search, index: number): string {
   return lines[index] ?? '';
 }
 
-/** The right half first, so that the left one is taken from the stack first. @param isRefused not only too large. */
+/**
+ * The halves of a range, the right one first, so that the left one is taken from the stack first.
+ *
+ * @param isRefused whether the range was refused for another reason than its size
+ */
 function halves({ from, to }: Range, isRefused: boolean): [Range, Range] {
   const middle = (from + to) >> 1;
   return [
@@ -208,21 +220,21 @@ function halves({ from, to }: Range, isRefused: boolean): [Range, Range] {
   ];
 }
 
-/** Where the left half of a refused range is accepted, the right one is at fault: it is halved without being sent. */
+/** If the left half of a refused range is accepted, the right half is at fault. It is halved without being sent. */
 function splitOtherHalf(todo: Range[], accepted: Range): void {
   const next = todo.at(-1);
   if (next === undefined || next.otherHalf !== accepted.from || next.from !== accepted.to) return;
   if (next.to - next.from > 1) todo.splice(-1, 1, ...halves(next, true));
 }
 
-/** How many lines, from the first one on, are accepted or rejected. */
+/** How many lines, counted from the first, are accepted or rejected. */
 function countResolved({ lines, accepted, rejected }: Search): number {
   let resolved = 0;
   while (resolved < lines.length && (accepted[resolved] === true || rejected.has(resolved))) resolved += 1;
   return resolved;
 }
 
-/** Notes that lines were accepted together, which may confirm that others are at fault. */
+/** Records that lines were accepted together, which may confirm that others are at fault. */
 function noteAccepted(search: Search, indexes: readonly number[]): void {
   for (const index of indexes) search.accepted[index] = true;
   for (const index of indexes) {
@@ -235,7 +247,7 @@ function reject(search: Search, index: number, { words, retention }: { words: st
   search.rejected.set(index, { index, line: lineAt(search, index), words, retention });
 }
 
-/** Rejects those lines that an accepted one is a control for. */
+/** Rejects the lines that have the accepted line as a control. */
 function confirm(search: Search, control: string): void {
   const controlKind = kindOf(control);
   const isConfirmed = ({ kind }: Unconfirmed): boolean => kind === null || kind === controlKind;
@@ -246,7 +258,11 @@ function confirm(search: Search, control: string): void {
   search.unconfirmed = search.unconfirmed.filter((each) => !isConfirmed(each));
 }
 
-/** Sends control lines until every refusal is confirmed. @returns why that cannot be, or `null`. */
+/**
+ * Sends control lines until every refusal is confirmed.
+ *
+ * @returns why that is impossible; `null` if all are confirmed
+ */
 async function confirmAll(search: Search): Promise<Blocked | null> {
   for (let first = search.unconfirmed[0]; first !== undefined; first = search.unconfirmed[0]) {
     const blocked = await sendControls(search, first);
@@ -255,7 +271,7 @@ async function confirmAll(search: Search): Promise<Blocked | null> {
   return null;
 }
 
-/** Tries lines like the refused one until one of them is accepted, which confirms that it is at fault. */
+/** Sends lines like the refused one until one is accepted, which confirms that the refused line is at fault. */
 async function sendControls(search: Search, refused: Unconfirmed): Promise<Blocked | null> {
   for (const line of controlsFor(search, refused)) {
     const answer = await search.send([line]);
@@ -273,13 +289,14 @@ async function sendControls(search: Search, refused: Unconfirmed): Promise<Block
 }
 
 /**
- * Lines that should be accepted if the destination works: the latest that was, in this batch; else the one that the
- * caller knows; and where that is refused too (it may have grown too old), others of this batch.
+ * The lines that a working destination should accept: the latest accepted line of this batch, otherwise the one that
+ * the caller knows, and if that is refused as well (it may have become too old), other lines of this batch.
  */
 function controlsFor({ lines, options, accepted, rejected, unconfirmed }: Search, refused: Unconfirmed): string[] {
   const isLike = (line: string): boolean => refused.kind === null || kindOf(line) === refused.kind;
   const proven = lines.findLast((line, index) => accepted[index] === true && isLike(line));
-  // Refused now though it was accepted a moment ago: the destination fails, and no other line would show more.
+  // This line was accepted a moment ago. If it is refused now, the destination fails, and other lines would show no
+  // more.
   if (proven !== undefined) return [proven];
   const known = options.controlFor(lines[refused.index] ?? '');
   const refusedAlone = new Set(unconfirmed.map(({ index }) => index));

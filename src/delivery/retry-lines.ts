@@ -1,8 +1,8 @@
 /**
- * Lines of the quarantine, sent to their destination once more, by the same rules as any others.
+ * Sends quarantined lines to their destination once more, by the same rules as other lines.
  *
- * Promise: a line leaves the quarantine only once it is accepted, or known to be older than the destination keeps; one
- * that is refused stays with the new words; where the destination does not answer nothing changes.
+ * Promise: a line leaves the quarantine only if it is accepted or certainly older than the destination keeps. A line
+ * that is refused again stays, with the new words. If the destination does not answer, nothing changes.
  */
 
 import { translate } from '../core/lines/dialect.ts';
@@ -15,12 +15,12 @@ import type { Reachable } from './destination.ts';
 import { type ControlLines, sendBatch } from './send-batch.ts';
 import { timeOf } from './too-old.ts';
 
-/** What came of it at one destination. */
+/** The result at one destination. */
 export interface LinesRetried {
   accepted: number;
   refused: number;
   beyond: number;
-  /** Why the rest was not tried; `null` where all was. */
+  /** Why the rest was not tried; `null` if all lines were. */
   held: string | null;
 }
 
@@ -31,7 +31,11 @@ interface RetryParts {
   readonly controls: ControlLines;
 }
 
-/** Sends some lines again, and takes in what became of them. @throws the signal's reason. */
+/**
+ * Sends lines again and records the result.
+ *
+ * @throws the signal's reason
+ */
 export async function retryLines(
   parts: RetryParts,
   items: readonly QuarantinedItem[],
@@ -46,7 +50,7 @@ export async function retryLines(
   return sum;
 }
 
-/** @returns how many lines, from the first one on, were resolved. */
+/** @returns how many lines, counted from the first, were resolved */
 async function retrySome(
   { store, clock, destination, controls }: RetryParts,
   items: readonly QuarantinedItem[],
@@ -71,12 +75,12 @@ async function retrySome(
   return resolved;
 }
 
-/** How far back in the log control lines are looked for. */
+/** How many blocks of the log are searched for control lines. */
 const BLOCKS_BACK = 256;
 const LIMITS = { lines: 2000, bytes: 1024 * 1024 };
 const BATCHES = 20;
 
-/** Control lines from what the destination has accepted last. Looked for when the first one is needed. */
+/** Finds control lines among the last accepted lines of the log. It searches when the first one is needed. */
 export function createLogControls(store: Store, { id, kind }: Reachable): ControlLines {
   let found: ReadonlyMap<string, string> | null = null;
   const all = (): ReadonlyMap<string, string> => {
@@ -95,7 +99,7 @@ function latestByKind(store: Store, { id, kind }: Pick<Reachable, 'id' | 'kind'>
   for (const lane of LOG_LANES) {
     for (const line of acknowledgedLines(store, lane, store.position(id, lane))) {
       const [sent] = translate(kind, [line], store.displacedTo).lines;
-      // The rejected ones stand among the acknowledged.
+      // The acknowledged lines include the rejected ones.
       if (sent !== undefined && !store.quarantine.holds(id, line)) latest.set(kindOf(sent), sent);
     }
   }
@@ -113,7 +117,7 @@ function* acknowledgedLines(store: Store, lane: LogLane, place: LogPosition): It
   }
 }
 
-/** How many lines of a batch lie before a place. */
+/** How many lines of a batch lie before a position. */
 function linesBefore({ segments }: LogBatch, place: LogPosition): number {
   let count = 0;
   for (const { block, line, lines } of segments) {

@@ -1,6 +1,6 @@
 /**
- * How a batch of the log is sent to a destination, in its own dialect: what became of each line, in terms of the log; and
- * how a destination that takes nothing is waited for.
+ * Sends a batch of the log to a destination in its dialect and returns the result by lines of the log. It also decides
+ * how long to wait for a destination that accepts nothing.
  */
 import type { Observe } from '../core/events.ts';
 import { translate } from '../core/lines/dialect.ts';
@@ -15,12 +15,12 @@ import type { Blocked, Served } from './destination.ts';
 import { type RejectedLine, type Resolution, resolveBatch } from './resolve.ts';
 import { missingOf, timeOf } from './too-old.ts';
 
-/** What became of a batch. */
+/** The result of a batch. */
 export interface Sent {
   readonly resolution: Resolution;
-  /** Of the resolved: for quarantine, with the words of the destination. */
+  /** The resolved lines that go to the quarantine, with the destination's words. */
   readonly rejected: readonly RejectedLine[];
-  /** Of the resolved: older than the destination keeps. */
+  /** The resolved lines that are older than the destination keeps. */
   readonly missing: readonly MissingPoints[];
 }
 
@@ -30,7 +30,11 @@ interface BatchParts {
   readonly controls: ControlLines;
 }
 
-/** Sends a batch. @returns what became of it, in terms of the lines of the log. */
+/**
+ * Sends a batch.
+ *
+ * @returns the result, by lines of the log
+ */
 export async function sendBatch(
   { store, clock, controls }: BatchParts,
   { kind, sink }: Served,
@@ -45,7 +49,7 @@ export async function sendBatch(
     const index = origins[each.index] ?? 0;
     return { ...each, index, line: lines[index] ?? '' };
   });
-  // Lines that are not for this destination are resolved with those before them.
+  // Lines that this destination does not get are resolved together with the line before them.
   const resolution = { ...outcome, rejected, resolved: origins[outcome.resolved] ?? lines.length };
   const tooOld = rejected.filter(({ retention }) => retention).map(({ line }) => line);
   return {
@@ -55,27 +59,27 @@ export async function sendBatch(
   };
 }
 
-/** The device of a `device_id` tag: its id, unless that cannot stand in a line as it is. */
+/** The device with a `device_id` tag: the tag itself, unless its id is not allowed in a line. */
 export function deviceOf(store: Pick<Store, 'devices'>, tag: string): string {
-  // What was altered carries a mark at its end.
+  // An altered id ends in a hash.
   if (!/~[0-9a-f]{8}$/.test(tag)) return tag;
   return store.devices().find(({ record }) => identityTag(record.deviceId) === tag)?.record.deviceId ?? tag;
 }
 
-/** Lines that a destination has accepted, as it was sent them: controls for the next refusal (`resolve.ts`). */
+/** Accepted lines in the form in which they were sent: controls for the next refusal (`resolve.ts`). */
 export interface ControlLines {
-  /** The latest one of the same measurement and fields as `line`. */
+  /** The latest accepted line with the same measurement and fields as `line`. */
   latestLike(line: string): string | null;
-  /** The newest one by time. */
+  /** The newest accepted line by time. */
   newest(): string | null;
-  /** Takes in what was accepted of a batch, as it was sent. */
+  /** Records which lines of a batch were accepted. */
   remember(lines: readonly string[], outcome: Resolution): void;
 }
 
-/** How many of the last lines of a batch are remembered as controls. */
+/** How many lines at the end of a batch are remembered as controls. */
 const CONTROLS_FROM = 50;
 
-/** Remembers what is accepted from now on. */
+/** Remembers accepted lines from now on. */
 export function createControlLines(): ControlLines {
   const byKind = new Map<string, string>();
   let newest: string | null = null;
@@ -94,19 +98,26 @@ export function createControlLines(): ControlLines {
   };
 }
 
-/** How a destination that takes nothing is waited for: longer each time, and reported when it begins and ends. */
+/**
+ * Decides how long to wait for a destination that accepts nothing: longer each time. It reports when that begins and
+ * ends.
+ */
 export interface Patience {
-  /** Takes in that lines are kept. @returns how long to wait before the next try, in ms. */
+  /**
+   * Records that lines are kept.
+   *
+   * @returns how long to wait before the next attempt, in ms
+   */
   blocked(why: Blocked, lines: number): number;
-  /** Takes in that something moved, or that there is nothing to send. */
+  /** Records that lines were accepted, or that there is nothing to send. */
   moved(): void;
-  /** Why nothing moves; `null` while it does. */
+  /** Why the delivery is blocked; `null` if it is not. */
   held(): string | null;
 }
 
 const BACKOFF = { baseMs: SECOND_MS, maxMs: MINUTE_MS };
 
-/** @param destination its name. */
+/** @param destination its name */
 export function createPatience(
   destination: string,
   { random, observe }: { readonly random: Random; readonly observe: Observe },

@@ -1,8 +1,8 @@
 /**
- * Points that are older than a destination keeps: a class of their own, found without a search.
+ * Finds the points of a batch that are older than the destination keeps, without a search.
  *
- * Databases say how many points they dropped for their age, and those are the oldest by time: one more request with
- * all others proves it. So a year of history that is sent to a bucket of thirty days costs two requests a batch.
+ * Databases report how many points they dropped for their age, and these are the oldest ones. One more request with all
+ * other lines proves it. So a year of history that is sent to a bucket of thirty days costs two requests a batch.
  */
 import { readLine } from '../core/lines/line-reader.ts';
 import type { WriteAnswer } from '../core/ports.ts';
@@ -10,36 +10,41 @@ import type { MissingPoints } from '../core/state/log.ts';
 import { type EpochNs, HOUR_MS, maxNs, minNs, msToNs } from '../core/time.ts';
 import { type Blocked, blockedBy } from './destination.ts';
 
-/** What shows whether points can be as old as a database says. */
+/** What shows whether points can be as old as a database reports. */
 export interface Ages {
-  /** The newest line by time that this destination has accepted; `null` where there is none. */
+  /** The newest accepted line by time; `null` if there is none. */
   readonly newestAccepted: () => string | null;
-  /** The present, by the local clock. */
+  /** The current time by the local clock. */
   readonly now: () => EpochNs;
 }
 
-/** A run of lines that was refused for the age of some, each by its place in the run. */
+/** A run of lines of which some were refused for their age. */
 interface RefusedForAge {
   readonly times: readonly EpochNs[];
-  /** How many the database says that it dropped. */
+  /** How many lines the database reports as dropped. */
   readonly dropped: number;
-  /** Sends lines of the run, by their places. */
+  /** Sends lines of the run, by their indexes. */
   readonly send: (places: readonly number[]) => Promise<WriteAnswer>;
   /** Sends a line that was accepted before. */
   readonly sendLine: (lines: readonly string[]) => Promise<WriteAnswer>;
   readonly ages: Ages | undefined;
 }
 
-/** Which lines of the run are too old, and which were accepted; why neither can be found out; or that the answers do not fit. */
+/**
+ * Which lines of the run are too old and which were accepted; or why that cannot be found out; or that the answers do
+ * not fit each other.
+ */
 type TooOldFinding = { readonly tooOld: readonly number[]; readonly accepted: readonly number[] } | Blocked | 'unclear';
 
-/** How often points may grow too old between two requests before that is no explanation any more. */
+/** How often a point may become too old between two requests before the answers count as contradictory. */
 const TURNS = 3;
 
-/** No InfluxDB keeps points for less than an hour: what is younger was not dropped for its age. */
+/** InfluxDB keeps points for at least an hour, so a younger point was not dropped for its age. */
 const SHORTEST_RETENTION_NS = msToNs(HOUR_MS);
 
-/** Finds the lines that are too old. 'unclear' where the answers do not fit: search the run like any other. */
+/**
+ * Finds the lines that are too old. With 'unclear' the answers contradict each other: search the run like any other.
+ */
 export async function findTooOld(run: RefusedForAge): Promise<TooOldFinding> {
   const { times } = run;
   const byAge = times.map((_, place) => place).sort((a, b) => compare(timeAt(times, a), timeAt(times, b)));
@@ -58,7 +63,7 @@ export async function findTooOld(run: RefusedForAge): Promise<TooOldFinding> {
   return 'unclear';
 }
 
-/** Whether a limit of age can lie behind the `count` oldest: lines of one time are dropped together. */
+/** Whether a limit of age can lie right after the `count` oldest lines: lines of one time are dropped together. */
 function isCleanCut(byAge: readonly number[], count: number, times: readonly EpochNs[]): boolean {
   if (count < 1 || count > byAge.length) return false;
   const [last, next] = [byAge[count - 1], byAge[count]];
@@ -66,8 +71,8 @@ function isCleanCut(byAge: readonly number[], count: number, times: readonly Epo
 }
 
 /**
- * A run that is too old as a whole leaves nothing to send: then a newer line that was accepted before has to pass, or,
- * where none is known, the lines have to be old enough to be dropped by any retention at all.
+ * Decides about a run that is too old as a whole, which leaves no line to send. Either a newer line that was accepted
+ * before must be accepted again, or, if there is none, the lines must be older than the shortest retention.
  */
 async function allTooOld(tooOld: readonly number[], { times, sendLine, ages }: RefusedForAge): Promise<TooOldFinding> {
   if (ages === undefined) return 'unclear';
@@ -78,7 +83,7 @@ async function allTooOld(tooOld: readonly number[], { times, sendLine, ages }: R
   if (control !== null && timeOf(control) > newest) {
     const answer = await sendLine([control]);
     if (answer.kind === 'later' || answer.kind === 'held') return blockedBy(answer);
-    // It may have grown too old itself; any other refusal contradicts what was said.
+    // This line may have become too old itself. Any other refusal contradicts the earlier answer.
     const isTooOld = answer.kind === 'refused' && answer.retention && timeOf(control) <= youngest;
     if (answer.kind !== 'accepted' && !isTooOld) return 'unclear';
   }
@@ -89,7 +94,10 @@ function timeAt(times: readonly EpochNs[], place: number): EpochNs {
   return times[place] ?? 0n;
 }
 
-/** The time of a line: nanoseconds of the log, or milliseconds where it was translated; compared within one kind. */
+/**
+ * The time of a line: in nanoseconds for lines of the log, in milliseconds for translated lines. Compare only within
+ * one kind.
+ */
 export function timeOf(line: string): EpochNs {
   return BigInt(line.slice(line.lastIndexOf(' ') + 1));
 }
@@ -100,9 +108,9 @@ function compare(a: bigint, b: bigint): number {
 }
 
 /**
- * The points that a destination is missing once it has dropped these lines for their age: one range for each device.
+ * The missing points of a destination that has dropped these lines for their age: one range per device.
  *
- * @param deviceOf the device's id by its tag value; they differ where the id cannot stand in a line.
+ * @param deviceOf returns a device's id by its tag value; the two differ if the id is not allowed in a line
  */
 export function missingOf(lines: readonly string[], deviceOf: (tag: string) => string): MissingPoints[] {
   const byDevice = new Map<string, MissingPoints>();
