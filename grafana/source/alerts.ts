@@ -1,7 +1,7 @@
 /** The dashboard "Alerts": what is open, what was, and what keeps coming back. */
 import { chosen, DAILY, FACTS, IN_RANGE, lines, newest, OF_DEVICES, OF_WORKSPACE, tables } from './influxql.ts';
-import { ALERT_STATUS, BAD_IF_ANY, type Column, join, PLAIN, TO_DEVICE, words } from './looks.ts';
-import type { DashboardSpec, PanelSpec, Transformation } from './model.ts';
+import { ALERT_STATUS, BAD_IF_ANY, type Column, join, only, PLAIN, TO_DEVICE, toPanel, words } from './looks.ts';
+import type { DashboardSpec, PanelSpec } from './model.ts';
 import { bars, grid, lineChart, stat, timeline } from './panels.ts';
 import { deviceVariable, HUB, KIND, MODEL, WORKSPACE } from './variables.ts';
 
@@ -15,6 +15,8 @@ const EACH = 'alert_id, device_name, sensor';
 
 const OPEN = `SELECT last(open) AS open FROM ${STATES} GROUP BY alert_id, device_id`;
 
+const TO_OPEN = toPanel('tidemark-alerts', 'Open now', 'List them');
+
 const NUMBERS: readonly PanelSpec[] = [
   stat({
     title: 'Open',
@@ -22,9 +24,10 @@ const NUMBERS: readonly PanelSpec[] = [
     w: 6,
     h: 4,
     targets: lines([`SELECT sum(open) FROM (${OPEN})`, 'Open']),
-    noValue: '0',
+    noValue: 'none',
     unit: 'none',
     thresholds: BAD_IF_ANY,
+    links: [TO_OPEN],
   }),
   stat({
     title: 'Devices with open alerts',
@@ -35,9 +38,10 @@ const NUMBERS: readonly PanelSpec[] = [
       `SELECT count(open) FROM (SELECT max(open) AS open FROM (${OPEN}) GROUP BY device_id) WHERE open = 1`,
       'Devices',
     ]),
-    noValue: '0',
+    noValue: 'none',
     unit: 'none',
     thresholds: BAD_IF_ANY,
+    links: [TO_OPEN],
   }),
   stat({
     title: 'Opened in this range',
@@ -48,6 +52,7 @@ const NUMBERS: readonly PanelSpec[] = [
     noValue: '0',
     unit: 'none',
     thresholds: PLAIN,
+    links: [toPanel('tidemark-alerts', 'History', 'List them')],
   }),
   stat({
     title: 'Fired most often',
@@ -76,11 +81,6 @@ const COLUMNS: Readonly<Record<string, Column>> = {
   open: { title: 'Is open', hidden: true },
 };
 
-function only(fieldName: string, id: 'equal' | 'isNotNull', value?: number): Transformation {
-  const config = { id, options: value === undefined ? {} : { value } };
-  return { id: 'filterByValue', options: { type: 'include', match: 'all', filters: [{ fieldName, config }] } };
-}
-
 const LAST_STATES = newest(
   ['device_id', 'device_name', 'kind', 'sensor', 'status', 'open', 'value', 'fire_count'],
   STATES,
@@ -100,9 +100,9 @@ const TABLES: readonly PanelSpec[] = [
     noValue: 'No open alerts.',
     transformations: [join('alert_id'), only('open', 'equal', 1)],
     columns: {
-      'Time 2': { title: 'Opened', unit: 'dateTimeFromNow' },
+      'Time alert': { title: 'Opened', unit: 'dateTimeFromNow' },
       ...COLUMNS,
-      'Time 1': { title: 'Seen', hidden: true },
+      'Time alert_state': { title: 'Seen', hidden: true },
     },
     sortBy: [{ displayName: 'Opened' }],
   }),
@@ -179,11 +179,11 @@ const HISTORY: readonly PanelSpec[] = [
     description: 'Each alert that was open in this range, from when it was seen so first: red while it was open.',
     w: 24,
     h: 10,
-    interval: '1m',
+    interval: '10m',
     maxDataPoints: 200,
     // The outer query leaves out those that were never open: at the first sync all of the past are seen, once.
     targets: lines([
-      `SELECT max(open) FROM (SELECT last(open) AS open FROM ${STATES} GROUP BY time($__interval), ${EACH} fill(previous)) WHERE open = 1 AND ${IN_RANGE} GROUP BY time($__interval), ${EACH} fill(0)`,
+      `SELECT max(open) FROM (SELECT last(open) AS open FROM ${STATES} GROUP BY time($__interval), ${EACH} fill(previous)) WHERE open = 1 AND ${DAILY} GROUP BY time($__interval), ${EACH} fill(0)`,
       '$tag_device_name: $tag_sensor ($tag_alert_id)',
     ]),
     noValue: NONE,
@@ -198,9 +198,9 @@ const HISTORY: readonly PanelSpec[] = [
     noValue: NONE,
     transformations: [join('alert_id'), only('rule_name', 'isNotNull')],
     columns: {
-      'Time 1': { title: 'Opened', unit: 'dateTimeAsLocal' },
+      'Time alert': { title: 'Opened', unit: 'dateTimeAsLocal' },
       ...COLUMNS,
-      'Time 2': { title: 'Last change', unit: 'dateTimeAsLocal' },
+      'Time alert_state': { title: 'Last change', unit: 'dateTimeAsLocal' },
     },
     sortBy: [{ displayName: 'Opened', desc: true }],
   }),

@@ -2,8 +2,19 @@
  * What the dashboards in InfluxQL and those in PromQL have in common: panels and columns that look the same and say the
  * same, whichever database is asked. Each is given its queries.
  */
-import { BAD_IF_ANY, type Column, HELD, LAG, ONLINE, steps } from './looks.ts';
-import type { PanelSpec, Target } from './model.ts';
+import {
+  BAD_IF_ANY,
+  BAD_OR_UNKNOWN,
+  COVERAGE_STATE,
+  COVERED,
+  type Column,
+  INITIAL_SYNC,
+  NEUTRAL,
+  NOT_REPORTED,
+  ONLINE,
+  steps,
+} from './looks.ts';
+import type { DataLink, Override, PanelSpec, Target, Transformation, Variable } from './model.ts';
 import { lineChart, NO_DEVICES, NO_READINGS, stat, timeline } from './panels.ts';
 import { SENSOR_UNITS } from './sensor-units.ts';
 
@@ -12,8 +23,10 @@ const HOUR_MS = 3_600_000;
 /** Columns of tables of devices. */
 export const DEVICE_COLUMNS = {
   online: { title: 'Online', mappings: [ONLINE], colored: true, width: 110 },
-  lastSeen: { title: 'Last seen', unit: 'dateTimeFromNow' },
-  lag: { title: 'Behind by', unit: 's', decimals: 0, thresholds: LAG, colored: true },
+  newest: { title: 'Newest reading', unit: 'dateTimeFromNow' },
+  lastSeen: { title: 'Last seen (as listed)', unit: 'dateTimeFromNow' },
+  sync: { title: 'Sync', mappings: [COVERAGE_STATE, NOT_REPORTED], colored: true, width: 120 },
+  lag: { title: 'Lag', unit: 's', decimals: 0, mappings: [INITIAL_SYNC], thresholds: NEUTRAL, colored: true },
   gap: { title: 'Missing', unit: 's', decimals: 0 },
   model: { title: 'Model' },
   id: { title: 'Id' },
@@ -22,43 +35,72 @@ export const DEVICE_COLUMNS = {
 /** Columns of tables of the values of a range. */
 export const VALUE_COLUMNS = {
   now: { title: 'Now', decimals: 2 },
-  least: { title: 'Least', decimals: 2 },
+  least: { title: 'Min', decimals: 2 },
   mean: { title: 'Mean', decimals: 2 },
-  greatest: { title: 'Greatest', decimals: 2 },
+  greatest: { title: 'Max', decimals: 2 },
   count: { title: 'Values', decimals: 0 },
 } as const satisfies Record<string, Column>;
 
-export const VALUES_TOLD =
-  'For each sensor the newest value, the least, the mean and the greatest one, and how many there are.';
+export const VALUES_SHOWN = 'For each sensor the newest value, minimum, mean and maximum, and the number of values.';
 
-export function onlineNow(targets: readonly Target[]): PanelSpec {
+export const STOPPED = 'No report for 17 minutes: is Tidemark running?';
+
+/** What a number of the present needs: its queries, and how their answers are put together. */
+interface Asked {
+  readonly targets: readonly Target[];
+  readonly transformations?: readonly Transformation[];
+  readonly links?: readonly DataLink[];
+  /** The one field that is shown, where there are others. */
+  readonly fields?: string;
+}
+
+export function onlineNow(asked: Asked): PanelSpec {
   return stat({
     title: 'Online',
-    description: 'Devices of which the workspace says, at the end of the range, that they report.',
-    ...{ w: 4, h: 4, targets, unit: 'none' },
-    noValue: 'No states at the end of this range. The status page of Tidemark (port 9464) says why.',
+    description: 'Devices that the workspace lists as online, at the end of the range. Red where Tidemark has stopped.',
+    ...{ w: 4, h: 4, ...asked, unit: 'none', noValue: STOPPED },
     thresholds: steps('red', [1, 'green']),
   });
 }
 
-/** A number of devices or alerts that had better be none. */
-export function badCount(title: string, description: string, targets: readonly Target[]): PanelSpec {
-  return stat({
-    ...{ title, description, w: 4, h: 4, targets, noValue: '0', unit: 'none' },
-    thresholds: BAD_IF_ANY,
-  });
+/** A number of devices that had better be none; not known where Tidemark has stopped. */
+export function badCount(title: string, description: string, asked: Asked): PanelSpec {
+  const look = { w: 4, h: 4, noValue: STOPPED, unit: 'none', thresholds: BAD_OR_UNKNOWN };
+  return stat({ title, description, ...look, ...asked });
 }
 
-/** @param targets the lag of the middle device, and that of all but the worst 5 %. */
-export function behindNow(targets: readonly Target[], w: number): PanelSpec {
-  return stat({
-    title: 'Behind by',
-    description:
-      'How old the copy of the workspace in this database is: the newest stretch that is not held yet, for the middle device and for all but the worst 5 %.',
-    ...{ w, h: 4, targets, noValue: NO_DEVICES, unit: 's', decimals: 0 },
-    thresholds: LAG,
-  });
+/** Alerts that are not resolved, as they were reported last. */
+export function openAlerts(description: string, asked: Asked): PanelSpec {
+  const look = { w: 4, h: 4, noValue: 'none', unit: 'none', thresholds: BAD_IF_ANY };
+  return stat({ title: 'Open alerts', description, ...look, ...asked });
 }
+
+/** @param overrides colours by the target of the dashboard. */
+export function lagStat(asked: Asked & { readonly overrides: readonly Override[] }, w: number): PanelSpec {
+  const panel = stat({
+    title: 'Lag',
+    description:
+      'The age of the copy: the time since the newest instant up to which a device is covered without a gap, for the median device and the 95th percentile. Green within the target chosen above, yellow up to four times as large, red beyond or where Tidemark has stopped.',
+    ...{ w, h: 4, ...asked, noValue: STOPPED, unit: 's', decimals: 0 },
+    thresholds: NEUTRAL,
+  });
+  // Also where nothing is answered.
+  return { ...panel, defaults: { ...panel.defaults, color: { mode: 'fixed', fixedColor: 'red' } } } as PanelSpec;
+}
+
+/** What lag is good: of a device that runs, it is the grace period and up to a quarter of an hour. */
+export const TARGET: Variable = {
+  type: 'custom',
+  name: 'target',
+  label: 'Target of the lag',
+  // In milliseconds: queries take it as a date, so that whatever stands in an address becomes a number.
+  query: '15 min : 900000,30 min : 1800000,1 h : 3600000,3 h : 10800000,12 h : 43200000',
+  current: { text: '15 min', value: '900000' },
+  options: [],
+  multi: false,
+  includeAll: false,
+  hide: 0,
+};
 
 /** How an online-over-time chart is said and drawn: what a step is differs by the language. */
 export function onlineOverTime(
@@ -68,19 +110,20 @@ export function onlineOverTime(
   return lineChart({
     title: 'Online over time',
     description,
-    ...{ w: 12, h: 6, interval, targets, noValue: NO_DEVICES, unit: 'none', decimals: 0, min: 0 },
+    ...{ w: 12, h: 7, interval, targets, noValue: NO_DEVICES, unit: 'none', decimals: 0, min: 0 },
     breakMs: 3 * HOUR_MS,
     legend: targets.length > 1 ? 'list' : 'none',
   });
 }
 
-/** @param targets the lag of the middle device, of all but 5 %, and of the worst. */
-export function behindOverTime(targets: readonly Target[]): PanelSpec {
+/** @param targets the lag of the median device, the 95th percentile, and the largest. */
+export function lagOverTime(targets: readonly Target[]): PanelSpec {
   return lineChart({
-    title: 'Behind over time',
-    description: 'How old the copy in this database was, hour by hour: the middle device, all but 5 %, the worst one.',
-    ...{ w: 12, h: 6, interval: '1h', targets, noValue: NO_DEVICES, unit: 's', decimals: 0, min: 0 },
-    breakMs: 3 * HOUR_MS,
+    title: 'Lag over time',
+    description:
+      'The lag of the devices at each report, beyond the grace period (sync.grace_period): median, 95th percentile, largest.',
+    ...{ w: 12, h: 7, interval: '15m', targets, noValue: NO_DEVICES, unit: 's', decimals: 0, min: 0 },
+    breakMs: HOUR_MS,
   });
 }
 
@@ -100,13 +143,13 @@ export function sensorChart(targets: readonly Target[], interval: string): Panel
   });
 }
 
-/** @param targets the readings of each hour, and -1 where an hour is not held. */
+/** @param targets the readings of each hour, and -1 where an hour is not covered. */
 export function coverageBand(targets: readonly Target[]): PanelSpec {
   return timeline({
     title: 'Coverage, hour by hour',
     description:
-      'Green: held, with readings. Blue: held, and the device sent nothing. Pale: not synced yet, so nothing can be said. The running hour settles a little later. Where a step is longer than an hour, one hour with readings makes it green.',
-    ...{ w: 24, h: 5, interval: '1h', targets, mappings: HELD },
-    noValue: 'Not synced in this range: no hour of it is held in full yet.',
+      'Green: covered, with readings. Blue: covered, and the device sent nothing. Pale: not covered yet, so nothing is known. The running hour is covered a little after it ends. Where a step is longer than an hour, one hour with readings makes it green.',
+    ...{ w: 24, h: 5, interval: '1h', targets, mappings: COVERED },
+    noValue: 'Not covered in this range.',
   });
 }

@@ -1,46 +1,43 @@
 /** The dashboard "Device": everything about one device, or several side by side. */
-import { coverageBand, DEVICE_COLUMNS, sensorChart, VALUE_COLUMNS, VALUES_TOLD } from './both.ts';
-import { chosen, FACTS, HOURLY, IN_RANGE, lines, newest, OF_DEVICE, OF_SENSOR, tables } from './influxql.ts';
-import { ALERT_STATUS, COVERAGE_STATE, join, LIFECYCLE, ONLINE, TO_DEVICE, words } from './looks.ts';
+import { coverageBand, DEVICE_COLUMNS, sensorChart, VALUE_COLUMNS, VALUES_SHOWN } from './both.ts';
+import { chosen, FACTS, HOURLY, IN_RANGE, lines, newest, OF_DEVICE, OF_SENSOR, since, tables } from './influxql.ts';
+import { syncOf } from './lag.ts';
+import { ALERT_STATUS, COVERAGE_STATE, join, LIFECYCLE, ONLINE, only, TO_DEVICE, words } from './looks.ts';
 import type { Annotation, DashboardSpec, PanelSpec } from './model.ts';
 import { grid, NO_DEVICES, NO_READINGS, timeline } from './panels.ts';
 import { deviceVariable, HUB, MODEL, PARENT, SENSORS, WORKSPACE } from './variables.ts';
 
 const EACH = 'device_id, device_name';
+const HOUR_MS = 3_600_000;
 
 const FACTS_NOW: PanelSpec = grid({
   title: 'The device',
-  description: 'What the workspace says of the chosen devices, and how far they are synced.',
+  description:
+    'The chosen devices as listed last, and up to when they are covered. "Sync" is red where Tidemark has not reported for 17 minutes.',
   w: 24,
   h: 5,
   targets: tables(
     newest(
       [
-        'device_name',
-        'online',
-        'presence',
-        'lifecycle_status',
-        'last_seen_ms',
-        'parent_device_id',
-        'model_id',
-        'firmware_version',
-        'tags',
-        'location_updated_at',
+        ...['device_name', 'online', 'presence', 'lifecycle_status', 'last_seen_ms', 'parent_device_id', 'model_id'],
+        ...['firmware_version', 'tags', 'location_updated_at'],
       ],
       `device WHERE ${HOURLY} AND ${OF_DEVICE}`,
       'device_id',
     ),
-    newest(['state', 'lag_seconds', 'gap_seconds'], `coverage WHERE ${HOURLY} AND ${OF_DEVICE}`, 'device_id'),
+    syncOf(OF_DEVICE),
+    `SELECT last(value) AS reading FROM telemetry WHERE ${IN_RANGE} AND ${OF_DEVICE} GROUP BY device_id`,
   ),
   noValue: NO_DEVICES,
   transformations: [join('device_id')],
   columns: {
     device_name: { title: 'Name', width: 200 },
     online: DEVICE_COLUMNS.online,
-    presence: { title: 'Presence' },
+    state: DEVICE_COLUMNS.sync,
+    lag: DEVICE_COLUMNS.lag,
+    'Time telemetry': DEVICE_COLUMNS.newest,
     last_seen_ms: DEVICE_COLUMNS.lastSeen,
-    state: { title: 'Sync', mappings: [COVERAGE_STATE], colored: true, width: 110 },
-    lag_seconds: DEVICE_COLUMNS.lag,
+    presence: { title: 'Presence' },
     gap_seconds: DEVICE_COLUMNS.gap,
     lifecycle_status: { title: 'Lifecycle', mappings: [LIFECYCLE], colored: true },
     parent_device_id: { title: 'Hub' },
@@ -49,8 +46,10 @@ const FACTS_NOW: PanelSpec = grid({
     tags: { title: 'Tags' },
     location_updated_at: { title: 'Place set' },
     device_id: { title: 'Id' },
-    'Time 1': { title: 'Listed', hidden: true },
-    'Time 2': { title: 'Noted', hidden: true },
+    'Time device': { title: 'Listed', hidden: true },
+    'Time coverage': { title: 'Reported', hidden: true },
+    known: { title: 'Known', hidden: true },
+    reading: { title: 'Reading', hidden: true },
   },
 });
 
@@ -59,7 +58,7 @@ const TELEMETRY = `telemetry WHERE ${IN_RANGE} AND ${OF_DEVICE} AND ${OF_SENSOR}
 const VALUES: readonly PanelSpec[] = [
   grid({
     title: 'Values in this range',
-    description: VALUES_TOLD,
+    description: VALUES_SHOWN,
     w: 24,
     h: 7,
     targets: tables(
@@ -87,7 +86,8 @@ const VALUES: readonly PanelSpec[] = [
 const STATES: readonly PanelSpec[] = [
   timeline({
     title: 'Online and presence',
-    description: 'Whether each device was online, and the reason that the workspace gave.',
+    description:
+      'Whether each device was online, the reason that the workspace gave, and the state of its sync. A line ends an hour or three after the last report.',
     w: 24,
     h: 7,
     targets: lines(
@@ -106,10 +106,18 @@ const STATES: readonly PanelSpec[] = [
     ),
     noValue: NO_DEVICES,
     mappings: [ONLINE, COVERAGE_STATE],
+    endMs: 3 * HOUR_MS,
+    // What is written every 15 minutes.
+    overrides: [
+      {
+        matcher: { id: 'byFrameRefID', options: 'C' },
+        properties: [{ id: 'custom.insertNulls', value: HOUR_MS }],
+      },
+    ],
   }),
   coverageBand(
     lines([
-      `SELECT sum(readings) FROM coverage_hour WHERE ${IN_RANGE} AND ${OF_DEVICE} GROUP BY time($__interval), ${EACH} fill(-1)`,
+      `SELECT sum(readings) FROM coverage_hour WHERE ${since('2h')} AND ${OF_DEVICE} GROUP BY time($__interval), ${EACH} fill(-1)`,
       '$tag_device_name',
     ]),
   ),
@@ -138,7 +146,7 @@ const OF_HUB = `(${chosen('parent_device_id', 'parent')} OR ${chosen('device_id'
 const AROUND: readonly PanelSpec[] = [
   grid({
     title: 'Alerts of the device',
-    description: 'Alerts that were opened in this range or the 90 days before it, with their last state.',
+    description: 'Alerts that were opened in this range or the year before it, with their last state.',
     w: 12,
     h: 8,
     targets: tables(
@@ -149,20 +157,10 @@ const AROUND: readonly PanelSpec[] = [
       ),
       newest(['rule_name', 'condition', 'threshold'], `alert WHERE ${FACTS} AND ${OF_DEVICE}`, 'alert_id'),
     ),
-    noValue: 'No alerts in this range and the 90 days before it.',
-    transformations: [
-      join('alert_id'),
-      {
-        id: 'filterByValue',
-        options: {
-          type: 'include',
-          match: 'all',
-          filters: [{ fieldName: 'rule_name', config: { id: 'isNotNull', options: {} } }],
-        },
-      },
-    ],
+    noValue: 'No alerts in this range and the year before it.',
+    transformations: [join('alert_id'), only('rule_name', 'isNotNull')],
     columns: {
-      'Time 2': { title: 'Opened', unit: 'dateTimeAsLocal' },
+      'Time alert': { title: 'Opened', unit: 'dateTimeAsLocal' },
       rule_name: { title: 'Rule' },
       status: { title: 'Status', mappings: [ALERT_STATUS], colored: true },
       sensor: { title: 'Sensor' },
@@ -171,7 +169,7 @@ const AROUND: readonly PanelSpec[] = [
       threshold: { title: 'Threshold', decimals: 2 },
       fire_count: { title: 'Fired' },
       kind: { title: 'Kind' },
-      'Time 1': { title: 'Seen', hidden: true },
+      'Time alert_state': { title: 'Seen', hidden: true },
       alert_id: { title: 'Alert', hidden: true },
     },
     sortBy: [{ displayName: 'Opened', desc: true }],
@@ -193,7 +191,7 @@ const AROUND: readonly PanelSpec[] = [
       device_name: { title: 'Name', links: [TO_DEVICE] },
       online: { title: 'Online', mappings: [ONLINE], colored: true },
       presence: { title: 'Presence' },
-      last_seen_ms: { title: 'Last seen', unit: 'dateTimeFromNow' },
+      last_seen_ms: DEVICE_COLUMNS.lastSeen,
       model_id: { title: 'Model' },
       device_id: { title: 'Id' },
       Time: { title: 'Listed', hidden: true },

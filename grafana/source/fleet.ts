@@ -1,58 +1,64 @@
 /** The dashboard "Fleet": is everything there, and where is what is not? */
-import { badCount, behindNow, behindOverTime, DEVICE_COLUMNS, onlineNow, onlineOverTime } from './both.ts';
-import { AT_END, behindBy, DAILY, HOURLY, IS_READ, lines, newest, OF_FLEET, OF_WORKSPACE, tables } from './influxql.ts';
-import { COVERAGE_STATE, join, LIFECYCLE, ONLINE, PLAIN, steps, TO_DEVICE } from './looks.ts';
-import type { DashboardSpec, PanelOf, PanelSpec } from './model.ts';
-import { grid, NO_DEVICES, stat } from './panels.ts';
+import {
+  badCount,
+  DEVICE_COLUMNS,
+  lagOverTime,
+  lagStat,
+  onlineNow,
+  onlineOverTime,
+  openAlerts,
+  TARGET,
+} from './both.ts';
+import { AT_END, DAILY, HOURLY, IN_RANGE, IS_READ, lines, newest, OF_FLEET, OF_WORKSPACE, tables } from './influxql.ts';
+import { LAG_LOOKS, lagNow, lateNow, syncOf, whileReporting } from './lag.ts';
+import { join, LIFECYCLE, ONLINE, only, PLAIN, steps, TO_ALERTS, TO_DEVICE, toDevice, toPanel } from './looks.ts';
+import type { DashboardSpec, PanelOf, PanelSpec, Transformation } from './model.ts';
+import { bars, grid, NO_DEVICES, share } from './panels.ts';
 import { HUB, MODEL, WORKSPACE } from './variables.ts';
 
 const STATES = `SELECT last(online) AS online, last(lifecycle_status) AS lifecycle FROM device WHERE ${AT_END} AND ${OF_FLEET} GROUP BY device_id`;
 
-/** How many devices there are of which the last state is such. */
-function counted(condition: string): string {
-  return `SELECT count(online) AS devices FROM (${STATES}) WHERE ${condition}`;
-}
-
-const COVERED = `coverage WHERE ${HOURLY} AND ${OF_WORKSPACE}`;
+const COVERAGE = `coverage WHERE ${HOURLY} AND ${OF_WORKSPACE}`;
 
 /** Whole steps, also where the range is shorter than one. */
 const STEPS = `time >= \${__from}ms - 4h AND time < \${__to}ms`;
 
+const TO_TABLE = toPanel('tidemark-fleet', 'Devices', 'List the devices');
+
 const NUMBERS: readonly PanelSpec[] = [
   // A sum is 0 where devices are there and none is online; nothing at all where no state is.
-  onlineNow(lines([`SELECT sum(online) AS devices FROM (${STATES})`, 'Online'])),
-  badCount(
-    'Silent',
-    'Active devices that do not report. The table below shows which, and since when.',
-    lines([counted("online = 0 AND lifecycle = 'active'"), 'Silent']),
-  ),
-  stat({
-    title: 'Paused, shelved, retired',
-    description: 'Devices that were taken out of service, and are not expected to report.',
-    w: 4,
-    h: 4,
-    targets: lines([counted('lifecycle =~ /^(paused|shelved|retired)$/'), 'Out of service']),
-    noValue: '0',
-    unit: 'none',
-    thresholds: PLAIN,
+  onlineNow({
+    ...whileReporting('online', `SELECT sum(online) AS online FROM (${STATES})`, OF_WORKSPACE),
+    links: [TO_TABLE],
   }),
-  badCount(
-    'Open alerts',
-    'Alerts of the whole workspace that are not resolved. The dashboard "Tidemark / Alerts" lists them.',
-    lines([
+  badCount('Silent', 'Active devices that do not report. The table below lists them first.', {
+    ...whileReporting(
+      'silent',
+      `SELECT count(online) - sum(online) AS silent FROM (${STATES}) WHERE lifecycle = 'active'`,
+      OF_WORKSPACE,
+    ),
+    links: [TO_TABLE],
+  }),
+  badCount('Late', 'Devices of the workspace with a lag above the target that is chosen above.', {
+    targets: lateNow(OF_WORKSPACE),
+    links: [TO_TABLE],
+  }),
+  openAlerts('Alerts of the whole workspace that are not resolved. The dashboard "Tidemark / Alerts" lists them.', {
+    targets: lines([
       `SELECT sum(open) AS alerts FROM (SELECT last(open) AS open FROM alert_state WHERE ${DAILY} AND ${OF_WORKSPACE} GROUP BY alert_id)`,
       'Open',
     ]),
-  ),
-  behindNow(lines([behindBy(COVERED), '$col']), 8),
+    links: [TO_ALERTS],
+  }),
+  lagStat({ targets: lagNow(OF_WORKSPACE), overrides: LAG_LOOKS }, 8),
 ];
 
 const MAP: PanelOf<'geomap'> = {
   type: 'geomap',
-  title: 'Hubs',
+  title: 'Map of the hubs',
   description: 'Hubs that have a place, green while they are online. Empty where sync.location is off.',
   w: 12,
-  h: 12,
+  h: 14,
   targets: tables(
     newest(
       ['latitude', 'longitude', 'online', 'presence', 'firmware_version', 'device_name'],
@@ -105,108 +111,232 @@ const OVER_TIME: readonly PanelSpec[] = [
     ]),
     { description: 'Devices online, in steps of two hours or more back from the end of the range.', interval: '2h' },
   ),
-  behindOverTime(
+  lagOverTime(
     lines([
-      `SELECT percentile(lag_seconds, 50) AS middle, percentile(lag_seconds, 95) AS most, max(lag_seconds) AS worst FROM ${COVERED} AND ${IS_READ} GROUP BY time($__interval) fill(null)`,
+      `SELECT percentile(lag_seconds, 50) AS median, percentile(lag_seconds, 95) AS p95, max(lag_seconds) AS largest FROM ${COVERAGE} AND ${IS_READ} GROUP BY time($__interval) fill(null)`,
       '$col',
     ]),
   ),
 ];
 
-const TABLES: readonly PanelSpec[] = [
-  grid({
-    title: 'Devices',
-    description:
-      'Every device of the range once, as listed last, with how far it is synced; one that has left the workspace is "unreachable". Click a name to open it.',
-    w: 24,
-    h: 14,
-    targets: tables(
-      newest(
-        [
-          'device_name',
-          'online',
-          'presence',
-          'lifecycle_status',
-          'last_seen_ms',
-          'parent_device_id',
-          'model_id',
-          'firmware_version',
-          'tags',
-        ],
-        `device WHERE ${HOURLY} AND ${OF_FLEET}`,
-        'device_id',
-      ),
-      newest(['state', 'lag_seconds', 'gap_seconds'], COVERED, 'device_id'),
+/** The hubs of the workspace: name, state and firmware, by the id that devices give as their parent. */
+const HUBS = `SELECT hub, parent_device_id, hub_online, firmware FROM (SELECT last(is_addon) AS is_addon, device_name AS hub, device_id AS parent_device_id, online AS hub_online, firmware_version AS firmware FROM device WHERE ${HOURLY} AND ${OF_WORKSPACE} AND is_addon = 0 GROUP BY device_id)`;
+
+/** Puts the facts of devices together with the name of their hub. */
+const WITH_HUB: readonly Transformation[] = [
+  join('parent_device_id', 'outerTabular'),
+  only('device_name', 'isNotNull'),
+];
+
+const DEVICES: PanelSpec = grid({
+  title: 'Devices',
+  description:
+    'Every device of the range, as listed last: active ones first, of these what is not online, then by lag. "Sync" is red where Tidemark has not reported for 17 minutes; a device that has left the workspace is "unreachable". Click a name to open it.',
+  w: 24,
+  h: 14,
+  targets: tables(
+    newest(
+      [
+        ...['device_name', 'online', 'presence', 'lifecycle_status', 'last_seen_ms', 'parent_device_id', 'model_id'],
+        ...['firmware_version', 'tags'],
+      ],
+      `device WHERE ${HOURLY} AND ${OF_FLEET}`,
+      'device_id',
     ),
-    noValue: NO_DEVICES,
-    transformations: [
-      join('device_id'),
-      // Of devices that the choice of hubs and models leaves out, coverage alone would remain.
-      {
-        id: 'filterByValue',
-        options: {
-          type: 'include',
-          match: 'all',
-          filters: [{ fieldName: 'device_name', config: { id: 'isNotNull', options: {} } }],
+    syncOf(OF_WORKSPACE),
+    `SELECT last(value) AS reading FROM telemetry WHERE ${IN_RANGE} AND ${OF_WORKSPACE} GROUP BY device_id`,
+    HUBS,
+  ),
+  noValue: NO_DEVICES,
+  transformations: [
+    { ...join('device_id'), filter: { id: 'byRefId', options: '/^(?:A|B|C)$/' } },
+    // Of devices that the choice of hubs and models leaves out, coverage alone would remain.
+    ...WITH_HUB,
+  ],
+  columns: {
+    device_name: { title: 'Name', links: [TO_DEVICE], width: 220 },
+    online: DEVICE_COLUMNS.online,
+    state: DEVICE_COLUMNS.sync,
+    lag: DEVICE_COLUMNS.lag,
+    'Time telemetry': DEVICE_COLUMNS.newest,
+    last_seen_ms: DEVICE_COLUMNS.lastSeen,
+    presence: { title: 'Presence' },
+    lifecycle_status: { title: 'Lifecycle', mappings: [LIFECYCLE], colored: true },
+    gap_seconds: DEVICE_COLUMNS.gap,
+    hub: { title: 'Hub' },
+    model_id: DEVICE_COLUMNS.model,
+    firmware_version: { title: 'Firmware' },
+    tags: { title: 'Tags' },
+    device_id: DEVICE_COLUMNS.id,
+    parent_device_id: { title: 'Hub id' },
+    'Time device': { title: 'Listed', hidden: true },
+    'Time coverage': { title: 'Reported', hidden: true },
+    known: { title: 'Known', hidden: true },
+    reading: { title: 'Reading', hidden: true },
+    hub_online: { title: 'Hub online', hidden: true },
+    firmware: { title: 'Firmware of the hub', hidden: true },
+  },
+  // "active" comes first by its name.
+  sortBy: [{ displayName: 'Lifecycle' }, { displayName: 'Online' }, { displayName: 'Lag', desc: true }],
+});
+
+const SILENT_LONGEST: PanelSpec = grid({
+  title: 'Silent longest',
+  description: 'The ten active devices that are not online and were seen the longest ago.',
+  w: 12,
+  h: 9,
+  targets: tables(
+    newest(
+      ['device_name', 'online', 'lifecycle_status', 'last_seen_ms', 'presence'],
+      `device WHERE ${AT_END} AND ${OF_FLEET} AND lifecycle_status = 'active'`,
+      'device_id',
+    ),
+  ),
+  noValue: 'No active device is silent.',
+  transformations: [
+    only('online', 'equal', 0),
+    { id: 'sortBy', options: { sort: [{ field: 'last_seen_ms' }] } },
+    { id: 'limit', options: { limitField: 10 } },
+  ],
+  columns: {
+    device_name: { title: 'Name', links: [TO_DEVICE], width: 220 },
+    last_seen_ms: { title: 'Silent since', unit: 'dateTimeFromNow' },
+    presence: { title: 'Presence' },
+    device_id: DEVICE_COLUMNS.id,
+    online: { title: 'Online', hidden: true },
+    lifecycle_status: { title: 'Lifecycle', hidden: true },
+    Time: { title: 'Listed', hidden: true },
+  },
+});
+
+const HUB_TABLE: PanelSpec = grid({
+  title: 'Hubs',
+  description:
+    'Each hub with the number of its add-ons and how many of them are online: a hub that is not online silences all below it.',
+  w: 12,
+  h: 9,
+  targets: tables(
+    newest(['parent_device_id', 'online'], `device WHERE ${HOURLY} AND ${OF_FLEET} AND is_addon = 1`, 'device_id'),
+    HUBS,
+  ),
+  noValue: NO_DEVICES,
+  transformations: [
+    {
+      id: 'groupBy',
+      filter: { id: 'byRefId', options: 'A' },
+      options: {
+        fields: {
+          parent_device_id: { operation: 'groupby', aggregations: [] },
+          device_id: { operation: 'aggregate', aggregations: ['count'] },
+          online: { operation: 'aggregate', aggregations: ['sum'] },
         },
       },
+    },
+    join('parent_device_id', 'outerTabular'),
+    only('hub', 'isNotNull'),
+  ],
+  columns: {
+    hub: { title: 'Hub', links: [toDevice('tidemark-device', 'datasource', 'parent_device_id')], width: 220 },
+    hub_online: { ...DEVICE_COLUMNS.online, title: 'Hub online' },
+    'device_id (count)': { title: 'Add-ons' },
+    'online (sum)': { title: 'Add-ons online' },
+    firmware: { title: 'Firmware' },
+    parent_device_id: DEVICE_COLUMNS.id,
+  },
+  sortBy: [{ displayName: 'Hub online' }, { displayName: 'Add-ons online' }],
+});
+
+/** Hours of the range that are over for an hour at least: the running one is covered a little after it ends. */
+const HOURS_DONE = `time >= \${__from}ms AND time < \${__to}ms - 2h`;
+
+const COMPLETENESS: PanelSpec = grid({
+  title: 'Completeness and availability',
+  description:
+    'Completeness: hours of the range that are covered. Availability: covered hours in which the device sent a reading. The worst first; the last two hours do not count yet.',
+  w: 12,
+  h: 12,
+  targets: tables(
+    // Steps back from the end of the range: each of them has the beginning of one hour in it.
+    `SELECT mean(covered) AS complete FROM (SELECT count(readings) AS covered FROM coverage_hour WHERE ${HOURS_DONE} AND ${OF_WORKSPACE} GROUP BY time(1h, \${__to}ms), device_id fill(0)) GROUP BY device_id`,
+    `SELECT count(readings) AS covered FROM coverage_hour WHERE ${HOURS_DONE} AND ${OF_WORKSPACE} GROUP BY device_id`,
+    `SELECT count(readings) AS heard FROM coverage_hour WHERE ${HOURS_DONE} AND ${OF_WORKSPACE} AND readings > 0 GROUP BY device_id`,
+    newest(['device_name', 'parent_device_id'], `device WHERE ${HOURLY} AND ${OF_FLEET}`, 'device_id'),
+    HUBS,
+  ),
+  noValue: 'No hour of this range is covered yet.',
+  transformations: [
+    { ...join('device_id'), filter: { id: 'byRefId', options: '/^(?:A|B|C|D)$/' } },
+    ...WITH_HUB,
+    share('heard', 'covered', 'available'),
+  ],
+  columns: {
+    device_name: { title: 'Name', links: [TO_DEVICE], width: 200 },
+    complete: { title: 'Completeness', unit: 'percentunit', decimals: 1 },
+    available: { title: 'Availability', unit: 'percentunit', decimals: 1 },
+    hub: { title: 'Hub' },
+    covered: { title: 'Hours covered' },
+    heard: { title: 'Hours with readings' },
+    device_id: DEVICE_COLUMNS.id,
+    'Time coverage_hour': { title: 'From', hidden: true },
+    'Time device': { title: 'Listed', hidden: true },
+    parent_device_id: { title: 'Hub id', hidden: true },
+    hub_online: { title: 'Hub online', hidden: true },
+    firmware: { title: 'Firmware of the hub', hidden: true },
+  },
+  sortBy: [{ displayName: 'Completeness' }, { displayName: 'Availability' }],
+});
+
+const HUB_COMPLETENESS: PanelSpec = grid({
+  title: 'Completeness and availability by hub',
+  description: 'The mean of the devices below each hub, the worst first.',
+  w: 12,
+  h: 12,
+  targets: COMPLETENESS.targets,
+  noValue: 'No hour of this range is covered yet.',
+  transformations: [
+    { ...join('device_id'), filter: { id: 'byRefId', options: '/^(?:A|B|C|D)$/' } },
+    ...WITH_HUB,
+    share('heard', 'covered', 'available'),
+    {
+      id: 'groupBy',
+      options: {
+        fields: {
+          hub: { operation: 'groupby', aggregations: [] },
+          complete: { operation: 'aggregate', aggregations: ['mean'] },
+          available: { operation: 'aggregate', aggregations: ['mean'] },
+          device_id: { operation: 'aggregate', aggregations: ['count'] },
+        },
+      },
+    },
+  ],
+  columns: {
+    hub: { title: 'Hub' },
+    'complete (mean)': { title: 'Completeness', unit: 'percentunit', decimals: 1 },
+    'available (mean)': { title: 'Availability', unit: 'percentunit', decimals: 1 },
+    'device_id (count)': { title: 'Devices' },
+  },
+  sortBy: [{ displayName: 'Completeness' }, { displayName: 'Availability' }],
+});
+
+/** Devices counted by one of their facts. */
+function distribution(title: string, field: string, description: string): PanelSpec {
+  return bars({
+    ...{ title, description, w: 8, h: 8, unit: 'none', decimals: 0, noValue: NO_DEVICES, thresholds: PLAIN },
+    targets: tables(newest([field, 'is_addon'], `device WHERE ${AT_END} AND ${OF_FLEET}`, 'device_id')),
+    transformations: [
+      {
+        id: 'groupBy',
+        options: {
+          fields: {
+            [field]: { operation: 'groupby', aggregations: [] },
+            device_id: { operation: 'aggregate', aggregations: ['count'] },
+          },
+        },
+      },
+      { id: 'sortBy', options: { sort: [{ field: 'device_id (count)', desc: true }] } },
     ],
-    columns: {
-      device_name: { title: 'Name', links: [TO_DEVICE], width: 220 },
-      online: DEVICE_COLUMNS.online,
-      presence: { title: 'Presence' },
-      last_seen_ms: DEVICE_COLUMNS.lastSeen,
-      state: { title: 'Sync', mappings: [COVERAGE_STATE], colored: true, width: 110 },
-      lag_seconds: DEVICE_COLUMNS.lag,
-      gap_seconds: DEVICE_COLUMNS.gap,
-      lifecycle_status: { title: 'Lifecycle', mappings: [LIFECYCLE], colored: true },
-      parent_device_id: { title: 'Hub' },
-      model_id: { title: 'Model' },
-      firmware_version: { title: 'Firmware' },
-      tags: { title: 'Tags' },
-      device_id: { title: 'Id' },
-      'Time 1': { title: 'Listed', hidden: true },
-      'Time 2': { title: 'Noted', hidden: true },
-    },
-    sortBy: [{ displayName: 'Name' }],
-  }),
-  grid({
-    title: 'Add-ons under their hubs',
-    description:
-      'The add-ons of each hub by name, and whether the hub itself is online: a hub that is not silences all below it.',
-    w: 24,
-    h: 12,
-    targets: tables(
-      newest(
-        ['parent_device_id', 'device_name', 'online', 'presence', 'last_seen_ms'],
-        `device WHERE ${HOURLY} AND ${OF_FLEET} AND is_addon = 1`,
-        'device_id',
-      ),
-      newest(
-        ['device_id AS parent_device_id', 'device_name AS hub', 'online AS hub_online'],
-        `device WHERE ${HOURLY} AND ${OF_WORKSPACE} AND is_addon = 0`,
-        'device_id',
-      ),
-    ),
-    noValue: NO_DEVICES,
-    transformations: [join('parent_device_id', 'inner')],
-    columns: {
-      hub: { title: 'Hub' },
-      hub_online: { title: 'Hub online', mappings: [ONLINE], colored: true, width: 110 },
-      device_name: { title: 'Add-on', links: [TO_DEVICE] },
-      online: { title: 'Online', mappings: [ONLINE], colored: true, width: 110 },
-      presence: { title: 'Presence' },
-      last_seen_ms: { title: 'Last seen', unit: 'dateTimeFromNow' },
-      parent_device_id: { title: 'Hub id', hidden: true },
-      // Of the add-on (the link takes the first of that name) and of the hub.
-      'device_id 1': { title: 'Id' },
-      'device_id 2': { title: 'Id of the hub', hidden: true },
-      'Time 1': { title: 'Listed', hidden: true },
-      'Time 2': { title: 'Hub listed', hidden: true },
-    },
-    sortBy: [{ displayName: 'Hub' }],
-  }),
-];
+  });
+}
 
 export const FLEET: DashboardSpec = {
   uid: 'tidemark-fleet',
@@ -215,10 +345,19 @@ export const FLEET: DashboardSpec = {
   source: 'influxdb',
   from: 'now-24h',
   refresh: '1m',
-  variables: [WORKSPACE, HUB, MODEL],
+  variables: [WORKSPACE, HUB, MODEL, TARGET],
   sections: [
     { title: 'Now', panels: NUMBERS },
+    { title: 'What needs attention', panels: [DEVICES, SILENT_LONGEST, HUB_TABLE] },
     { title: 'Where and when', panels: [MAP, ...OVER_TIME] },
-    { title: 'Devices', panels: TABLES },
+    { title: 'Over the range', panels: [COMPLETENESS, HUB_COMPLETENESS] },
+    {
+      title: 'What there is',
+      panels: [
+        distribution('Models', 'model_id', 'Devices by model, the most frequent first.'),
+        distribution('Firmware', 'firmware_version', 'Devices by version of their firmware, the most frequent first.'),
+        distribution('Lifecycle', 'lifecycle_status', 'Devices by lifecycle: only active ones are expected to report.'),
+      ],
+    },
   ],
 };

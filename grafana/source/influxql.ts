@@ -23,7 +23,7 @@ export const HOURLY = since('3h');
 /** For states of alerts, which are written daily while an alert is open. */
 export const DAILY = since('26h');
 /** For the facts of alerts, which are written once, when one opens. */
-export const FACTS = since('90d');
+export const FACTS = since('366d');
 
 /** That a tag is one of the values which a variable of the dashboard chooses. */
 export function chosen(tag: string, variable = tag): string {
@@ -48,12 +48,6 @@ export const AT_END = `time > \${__to}ms - 3h AND time <= \${__to}ms`;
 
 /** Of coverage: of a device that is gone or left out nothing is read any more, so that its lag says nothing. */
 export const IS_READ = "state != 'excluded' AND state != 'unreachable'";
-
-/** How old the copy is, for the middle device and for all but the worst 5 %: of each the newest state. */
-export function behindBy(covered: string): string {
-  const each = `SELECT last(lag_seconds) AS lag, last(state) AS state FROM ${covered} GROUP BY device_id`;
-  return `SELECT percentile(lag, 50) AS middle, percentile(lag, 95) AS most FROM (${each}) WHERE ${IS_READ}`;
-}
 
 /** The newest point of each group, whole: what was left out of it does not linger from an older one. */
 export function newest(columns: readonly string[], from: string, group: string): string {

@@ -2,7 +2,7 @@
  * From a dashboard as it is written here to the JSON that Grafana reads: places, numbers and data sources of panels,
  * links between dashboards.
  */
-import type { Annotation, DashboardSpec, Link, PanelSpec, SourceRef, Variable } from './model.ts';
+import type { Annotation, DashboardSpec, Link, Override, PanelSpec, SourceRef, Variable } from './model.ts';
 
 /** The format of dashboards that is written; Grafana brings an older one up to its own when it reads it. */
 const SCHEMA_VERSION = 42;
@@ -46,7 +46,7 @@ export function renderDashboard(spec: DashboardSpec) {
     links: [others(tag)],
     annotations: { list: (spec.annotations ?? []).map((annotation) => renderAnnotation(annotation, source)) },
     templating: { list: [sourceVariable(spec.source), ...spec.variables.map((one) => withSource(one, source))] },
-    panels: placed(spec).map((panel) => renderPanel(panel, source)),
+    panels: renderPanels(placed(spec), source),
   };
 }
 
@@ -92,33 +92,64 @@ interface Place {
 }
 
 type Placed = { readonly id: number; readonly place: Place } & (
-  | { readonly row: string }
+  | { readonly row: string; readonly collapsed: boolean }
   | { readonly panel: PanelSpec }
 );
 
-/** Panels from left to right, and on to the next line where one does not fit; each section begins with a heading. */
+/** Each panel as high up as it fits, and there as far to the left; each section begins with a heading. */
 function placed({ sections }: DashboardSpec): Placed[] {
   const all: Placed[] = [];
-  let y = 0;
-  for (const { title, panels } of sections) {
-    all.push({ id: all.length + 1, place: { x: 0, y, w: COLUMNS, h: 1 }, row: title });
-    y += 1;
-    let [x, lineHeight] = [0, 0];
+  // Where the free room of each column begins.
+  let tops = Array.from({ length: COLUMNS }, () => 0);
+  for (const { title, panels, collapsed = false } of sections) {
+    const y = Math.max(...tops);
+    all.push({ id: all.length + 1, place: { x: 0, y, w: COLUMNS, h: 1 }, row: title, collapsed });
+    tops = tops.map(() => y + 1);
     for (const panel of panels) {
-      if (x + panel.w > COLUMNS) [x, y, lineHeight] = [0, y + lineHeight, 0];
-      all.push({ id: all.length + 1, place: { x, y, w: panel.w, h: panel.h }, panel });
-      x += panel.w;
-      lineHeight = Math.max(lineHeight, panel.h);
+      const place = { ...highest(tops, panel.w), w: panel.w, h: panel.h };
+      all.push({ id: all.length + 1, place, panel });
+      tops = tops.map((top, x) => (x >= place.x && x < place.x + panel.w ? place.y + panel.h : top));
     }
-    y += lineHeight;
+    // Closed, a section is its heading; where its panels go once it is opened is as if nothing came after it.
+    if (collapsed) tops = tops.map(() => y + 1);
   }
   return all;
+}
+
+function highest(tops: readonly number[], w: number): { readonly x: number; readonly y: number } {
+  const places = Array.from({ length: COLUMNS - w + 1 }, (_, x) => ({ x, y: Math.max(...tops.slice(x, x + w)) }));
+  return places.reduce((best, place) => (place.y < best.y ? place : best));
+}
+
+/** The JSON of the panels. A link to one of them names its title: here its number is known. */
+function renderPanels(all: readonly Placed[], source: SourceRef) {
+  const ids = new Map(all.flatMap((item) => ('panel' in item ? [[item.panel.title, item.id] as const] : [])));
+  const numbered = (_: string, title: string): string => {
+    const id = ids.get(title);
+    if (id === undefined) throw new Error(`a link leads to a panel that is not there: ${title}`);
+    return `viewPanel=${id}`;
+  };
+  const rendered = (item: Placed): Rendered =>
+    JSON.parse(JSON.stringify(renderPanel(item, source)).replace(/viewPanel=<([^>]+)>/g, numbered)) as Rendered;
+  const open: Rendered[] = [];
+  let closed: Rendered | null = null;
+  for (const item of all) {
+    const panel = rendered(item);
+    if ('row' in item) closed = item.collapsed ? panel : null;
+    if (closed === null || closed === panel) open.push(panel);
+    else closed.panels?.push(panel);
+  }
+  return open;
+}
+
+interface Rendered {
+  readonly panels?: Rendered[];
 }
 
 function renderPanel(item: Placed, source: SourceRef) {
   const { x, y, w, h } = item.place;
   const place = { id: item.id, gridPos: { h, w, x, y } };
-  if ('row' in item) return { type: 'row', title: item.row, collapsed: false, panels: [], ...place };
+  if ('row' in item) return { type: 'row', title: item.row, collapsed: item.collapsed, panels: [], ...place };
   const { type, title, description, targets, options, defaults, custom, overrides, ...rest } = item.panel;
   const { transformations, repeat, interval, maxDataPoints } = rest;
   return {
@@ -131,18 +162,35 @@ function renderPanel(item: Placed, source: SourceRef) {
     ...(interval === undefined ? {} : { interval }),
     ...(maxDataPoints === undefined ? {} : { maxDataPoints }),
     targets: targets.map((target) => ({ ...target, datasource: source })),
-    fieldConfig: { defaults: { ...defaults, ...(custom === undefined ? {} : { custom }) }, overrides: overrides ?? [] },
+    fieldConfig: {
+      defaults: { ...defaults, ...(custom === undefined ? {} : { custom }) },
+      overrides: [...(type === 'stat' || !isSentence(defaults?.noValue) ? [] : [NO_VALUE]), ...(overrides ?? [])],
+    },
     options,
     ...(transformations === undefined ? {} : { transformations }),
   };
 }
 
-function renderAnnotation({ name, iconColor, query, textColumn, tagsColumn }: Annotation, source: SourceRef) {
+/** What an empty panel says is nothing for a cell, a legend or one of several numbers. */
+const NO_VALUE: Override = {
+  matcher: { id: 'byRegexp', options: '/.*/' },
+  properties: [{ id: 'noValue', value: '–' }],
+};
+
+function isSentence(text: string | undefined): boolean {
+  return text?.includes(' ') === true;
+}
+
+function renderAnnotation(annotation: Annotation, source: SourceRef) {
+  const { name, iconColor } = annotation;
+  const common = { name, iconColor, enable: true, datasource: source };
+  if ('expr' in annotation) {
+    const { expr, titleFormat } = annotation;
+    return { ...common, titleFormat, expr, step: '60s', target: { refId: 'Anno', expr, interval: '60s' } };
+  }
+  const { query, textColumn, tagsColumn } = annotation;
   return {
-    name,
-    iconColor,
-    enable: true,
-    datasource: source,
+    ...common,
     target: { refId: 'Anno', query, rawQuery: true, fromAnnotations: true, textColumn, tagsColumn },
   };
 }

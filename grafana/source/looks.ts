@@ -23,6 +23,15 @@ export const COVERAGE_STATE = words({
   excluded: ['excluded', 'text'],
 });
 
+/** Shown where there is no value. */
+export function instead(text: string, color: string): Mapping {
+  return { type: 'special', options: { match: 'null', result: { text, color, index: 9 } } };
+}
+
+/** A device without a coverage point in the last 17 minutes: nothing is known of its sync any more. */
+export const NOT_REPORTED = instead('not reported', 'red');
+export const INITIAL_SYNC = instead('initial sync', 'blue');
+
 export const LIFECYCLE = words({
   active: ['active', 'green'],
   paused: ['paused', 'blue'],
@@ -36,10 +45,10 @@ export const ALERT_STATUS = words({
   resolved: ['resolved', 'green'],
 });
 
-/** What an hour is worth: -1 stands for an hour of which there is no point. */
-export const HELD: readonly Mapping[] = [
-  words({ '-1': ['not synced yet', 'super-light-orange'], '0': ['no data', 'semi-dark-blue'] }),
-  { type: 'range', options: { from: 1, to: 1e12, result: { text: 'held', color: 'green', index: 2 } } },
+/** The readings of an hour: -1 stands for an hour of which there is no point. */
+export const COVERED: readonly Mapping[] = [
+  words({ '-1': ['not covered yet', 'super-light-orange'], '0': ['no data', 'semi-dark-blue'] }),
+  { type: 'range', options: { from: 1, to: 1e12, result: { text: 'covered', color: 'green', index: 2 } } },
 ];
 
 /** Green below the first step; each further one begins at its value. */
@@ -51,10 +60,13 @@ export function steps(first: string, ...further: readonly (readonly [value: numb
 }
 
 export const PLAIN = steps('blue');
+/** A number that had better be 0. */
 export const BAD_IF_ANY = steps('green', [1, 'orange']);
-/** A lag in seconds: a quarter of an hour is usual, an hour is not. */
-export const LAG = steps('green', [900, 'yellow'], [3600, 'red']);
-/** Percent of an allowance. */
+/** The same, and red where it is not known. */
+export const BAD_OR_UNKNOWN = steps('red', [0, 'green'], [1, 'orange']);
+/** Numbers in the colour of text. */
+export const NEUTRAL = steps('text');
+/** Percent of a quota. */
 export const SPENT = steps('green', [80, 'yellow'], [95, 'red']);
 
 export const LEGEND_LIST = { displayMode: 'list', placement: 'bottom', showLegend: true, calcs: [] } as const;
@@ -67,12 +79,22 @@ export const LEGEND_TABLE = {
 export const TOOLTIP = { mode: 'multi', sort: 'desc' } as const;
 
 /** A link to a dashboard of devices, from a row that has its id among its columns. */
-export function toDevice(uid: string, source: string): DataLink {
+export function toDevice(uid: string, source: string, column = 'device_id'): DataLink {
   return {
     title: 'Open the device',
-    url: `/d/${uid}?\${${source}:queryparam}&var-device=\${__data.fields.device_id:percentencode}&\${__url_time_range}`,
+    url: `/d/${uid}?\${${source}:queryparam}&var-device=\${__data.fields.${column}:percentencode}&\${__url_time_range}`,
   };
 }
+
+/** A link to a panel of a dashboard; the layout puts its number in. */
+export function toPanel(uid: string, panel: string, title: string, source = 'datasource'): DataLink {
+  return { title, url: `/d/${uid}?viewPanel=<${panel}>&\${${source}:queryparam}&\${__url_time_range}` };
+}
+
+export const TO_ALERTS: DataLink = {
+  title: 'List the alerts',
+  url: `/d/tidemark-alerts?\${datasource:queryparam}&\${__url_time_range}`,
+};
 
 export const TO_DEVICE = toDevice('tidemark-device', 'datasource');
 
@@ -106,9 +128,9 @@ export function columns(shown: Readonly<Record<string, Column>>): { overrides: O
       options: {
         indexByName: Object.fromEntries(names.map((name, index) => [name, index])),
         renameByName: Object.fromEntries(names.map((name) => [name, shown[name]?.title ?? name])),
-        // Where one of several tables is empty yet, the time of the other has no number.
+        // "Time" takes out the times of all tables: of those that are joined, none is called so.
         excludeByName: {
-          ...('Time' in shown ? {} : { Time: true }),
+          ...(names.some((name) => /^Time\b/.test(name) && !isHidden(name)) ? {} : { Time: true }),
           ...Object.fromEntries(names.filter(isHidden).map((name) => [name, true])),
         },
         includeByName: {},
@@ -132,6 +154,12 @@ function propertiesOf({ unit, decimals, width, mappings, thresholds, links, colo
 }
 
 /** Puts tables together that have a column in common. */
-export function join(byField: string, mode: 'outer' | 'inner' = 'outer'): Transformation {
+export function join(byField: string, mode: 'outer' | 'inner' | 'outerTabular' = 'outer'): Transformation {
   return { id: 'joinByField', options: { byField, mode } };
+}
+
+/** Rows with such a value, or with any. */
+export function only(fieldName: string, id: 'equal' | 'isNotNull' | 'lower', value?: number): Transformation {
+  const config = { id, options: value === undefined ? {} : { value } };
+  return { id: 'filterByValue', options: { type: 'include', match: 'all', filters: [{ fieldName, config }] } };
 }

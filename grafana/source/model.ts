@@ -104,8 +104,16 @@ export interface PanelOf<K extends Kind> {
 /** A panel of any type. */
 export type PanelSpec = { [K in Kind]: PanelOf<K> }[Kind];
 
+/** An annotation that is asked for in PromQL: an instant for each sample that is not 0. */
+export interface PromAnnotation {
+  readonly name: string;
+  readonly iconColor: string;
+  readonly expr: string;
+  readonly titleFormat: string;
+}
+
 /** An annotation that is asked for in InfluxQL. */
-export interface Annotation {
+export interface InfluxAnnotation {
   readonly name: string;
   readonly iconColor: string;
   readonly query: string;
@@ -113,9 +121,13 @@ export interface Annotation {
   readonly tagsColumn: string;
 }
 
+export type Annotation = InfluxAnnotation | PromAnnotation;
+
 /** Panels under a heading. */
 export interface Section {
   readonly title: string;
+  /** Opened by a click; its panels ask nothing until then. */
+  readonly collapsed?: boolean;
   readonly panels: readonly PanelSpec[];
 }
 

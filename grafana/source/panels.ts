@@ -2,11 +2,13 @@
  * Panels with what all of their type have in common.
  */
 import { type Column, columns, LEGEND_LIST, LEGEND_TABLE, TOOLTIP } from './looks.ts';
-import type { Kind, Mapping, Override, PanelOf, Thresholds, Transformation } from './model.ts';
+import type { DataLink, Kind, Mapping, Override, PanelOf, Thresholds, Transformation } from './model.ts';
 
 /** What every panel is given. */
 type Basics<K extends Kind> = Pick<PanelOf<K>, 'title' | 'description' | 'w' | 'h' | 'targets'> &
-  Partial<Pick<PanelOf<K>, 'interval' | 'maxDataPoints' | 'repeat' | 'transformations' | 'overrides'>>;
+  Partial<Pick<PanelOf<K>, 'interval' | 'maxDataPoints' | 'repeat' | 'transformations' | 'overrides'>> & {
+    readonly links?: readonly DataLink[];
+  };
 
 /** What a panel says where there is nothing to show: what to do about it. */
 interface Empty {
@@ -25,16 +27,15 @@ export const NO_READINGS =
   'No readings in this range. Widen it; the coverage band tells silence from "not synced yet".';
 
 /** One number, or a few, large. */
-export function stat(
-  panel: Basics<'stat'> & Empty & Numbers & { readonly color?: 'value' | 'none'; readonly fields?: string },
-): PanelOf<'stat'> {
-  const { noValue, unit, decimals, thresholds, mappings, color = 'value', fields = '', ...basics } = panel;
+export function stat(panel: Basics<'stat'> & Empty & Numbers & { readonly fields?: string }): PanelOf<'stat'> {
+  const { noValue, unit, decimals, thresholds, mappings, links, fields = '', overrides = [], ...basics } = panel;
   return {
     ...basics,
     type: 'stat',
     defaults: { noValue, ...numbers({ unit, decimals, thresholds, mappings }), color: { mode: 'thresholds' } },
+    overrides: [...linked(links), ...overrides],
     options: {
-      colorMode: color,
+      colorMode: 'value',
       graphMode: 'none',
       justifyMode: 'auto',
       orientation: 'auto',
@@ -56,6 +57,12 @@ function numbers({ unit, decimals, thresholds, mappings }: { [K in keyof Numbers
   };
 }
 
+/** Values lead somewhere. A rule, as the SDK takes the links of all fields for those of dashboards. */
+function linked(links: readonly DataLink[] | undefined): Override[] {
+  if (links === undefined) return [];
+  return [{ matcher: { id: 'byRegexp', options: '/.*/' }, properties: [{ id: 'links', value: links }] }];
+}
+
 /**
  * Lines over time. A line breaks where there is nothing for `breakMs`: queries fill with null, so that steps longer than
  * that, of long ranges, do not break every line.
@@ -67,13 +74,14 @@ export function lineChart(
       readonly breakMs: number;
       readonly legend?: 'list' | 'table' | 'none';
       readonly draw?: 'line' | 'bars';
+      /** What fields are called once the rules for them have been applied. */
       readonly displayName?: string;
       readonly min?: number;
       readonly stack?: boolean;
     },
 ): PanelOf<'timeseries'> {
   const { noValue, unit, decimals, thresholds, mappings, breakMs, legend = 'list', ...rest } = panel;
-  const { draw = 'line', displayName, min, stack = false, ...basics } = rest;
+  const { draw = 'line', displayName, min, stack = false, links: _, overrides = [], ...basics } = rest;
   const shown = legend === 'table' ? LEGEND_TABLE : { ...LEGEND_LIST, showLegend: legend === 'list' };
   return {
     ...basics,
@@ -82,9 +90,9 @@ export function lineChart(
       noValue,
       ...numbers({ unit, decimals, thresholds, mappings }),
       color: { mode: 'palette-classic' },
-      ...(displayName === undefined ? {} : { displayName }),
       ...(min === undefined ? {} : { min }),
     },
+    overrides: displayName === undefined ? overrides : [...overrides, renamed(displayName)],
     custom: {
       drawStyle: draw,
       fillOpacity: draw === 'bars' ? 60 : 4,
@@ -98,21 +106,31 @@ export function lineChart(
   };
 }
 
-/** States over time, a line for each. */
+/** The last rule: those before it go by the name that the field has of its query. */
+function renamed(displayName: string): Override {
+  return { matcher: { id: 'byType', options: 'number' }, properties: [{ id: 'displayName', value: displayName }] };
+}
+
+/** States over time, a line for each. @param panel.endMs how long a state is shown after the last point that has it. */
 export function timeline(
-  panel: Basics<'state-timeline'> & Empty & { readonly mappings: readonly Mapping[]; readonly perPage?: number },
+  panel: Basics<'state-timeline'> & Empty & { readonly mappings: readonly Mapping[]; readonly endMs?: number },
 ): PanelOf<'state-timeline'> {
-  const { noValue, mappings, perPage = 20, ...basics } = panel;
+  const { noValue, mappings, links: _, endMs, ...basics } = panel;
   return {
     ...basics,
     type: 'state-timeline',
     defaults: { noValue, mappings, color: { mode: 'palette-classic' }, unit: 'none' },
-    custom: { fillOpacity: 80, lineWidth: 0, spanNulls: false },
+    custom: {
+      fillOpacity: 80,
+      lineWidth: 0,
+      spanNulls: false,
+      ...(endMs === undefined ? {} : { insertNulls: endMs }),
+    },
     options: {
       alignValue: 'left',
       legend: { ...LEGEND_LIST, showLegend: false },
       mergeValues: true,
-      perPage,
+      perPage: 20,
       rowHeight: 0.85,
       showValue: 'never',
       tooltip: { mode: 'single', sort: 'none' },
@@ -128,24 +146,32 @@ export function grid(
       readonly sortBy?: readonly { readonly displayName: string; readonly desc?: boolean }[];
     },
 ): PanelOf<'table'> {
-  const { noValue, columns: shown, sortBy, transformations = [], ...basics } = panel;
+  const { noValue, columns: shown, sortBy, transformations = [], links: _, ...basics } = panel;
   const { overrides, last } = columns(shown);
   const all: readonly Transformation[] = [...transformations, last];
-  const own: readonly Override[] = overrides;
   return {
     ...basics,
     type: 'table',
     defaults: { noValue, unit: 'none' },
     custom: { align: 'auto', filterable: true, inspect: false },
-    overrides: own,
+    overrides,
     transformations: all,
     options: { cellHeight: 'sm', frameIndex: 0, showHeader: true, ...(sortBy === undefined ? {} : { sortBy }) },
   };
 }
 
+/** A column that is one divided by another. */
+export function share(part: string, whole: string, alias: string): Transformation {
+  const column = (options: string) => ({ matcher: { id: 'byName', options } });
+  return {
+    id: 'calculateField',
+    options: { mode: 'binary', binary: { left: column(part), operator: '/', right: column(whole) }, alias },
+  };
+}
+
 /** Bars side by side, one for each row. */
 export function bars(panel: Basics<'bargauge'> & Empty & Numbers): PanelOf<'bargauge'> {
-  const { noValue, unit, decimals, thresholds, mappings, ...basics } = panel;
+  const { noValue, unit, decimals, thresholds, mappings, links: _, ...basics } = panel;
   return {
     ...basics,
     type: 'bargauge',

@@ -1,5 +1,5 @@
 /** The dashboard "Device (PromQL)": one device, or several side by side. For those who have a VictoriaMetrics. */
-import { coverageBand, sensorChart, VALUE_COLUMNS, VALUES_TOLD } from './both.ts';
+import { coverageBand, sensorChart, VALUE_COLUMNS, VALUES_SHOWN } from './both.ts';
 import { ONLINE, toDevice, words } from './looks.ts';
 import type { DashboardSpec, PanelSpec } from './model.ts';
 import { grid, lineChart, NO_DEVICES, NO_READINGS, timeline } from './panels.ts';
@@ -28,7 +28,7 @@ const MERGE = { id: 'merge', options: {} } as const;
 const VALUES: readonly PanelSpec[] = [
   grid({
     title: 'Values in this range',
-    description: VALUES_TOLD,
+    description: VALUES_SHOWN,
     w: 24,
     h: 7,
     targets: presentTable(

@@ -1,17 +1,43 @@
 /** The dashboard "Fleet (PromQL)": is everything there, and where is what is not? For those who have a VictoriaMetrics. */
-import { badCount, behindNow, behindOverTime, DEVICE_COLUMNS, onlineNow, onlineOverTime } from './both.ts';
-import { join, PLAIN, toDevice } from './looks.ts';
+import {
+  badCount,
+  DEVICE_COLUMNS,
+  lagOverTime,
+  lagStat,
+  onlineNow,
+  onlineOverTime,
+  openAlerts,
+  TARGET,
+} from './both.ts';
+import { LAG_LOOKS } from './lag.ts';
+import { join, only, PLAIN, toDevice, toPanel } from './looks.ts';
 import type { DashboardSpec, PanelSpec } from './model.ts';
 import { grid, NO_DEVICES, stat } from './panels.ts';
 import { held, newest, newestAlert, OF_WORKSPACE, of, WORKSPACE } from './points.ts';
 import { present, presentTable, series } from './promql.ts';
 
-/** As on the other dashboards: a quarter of an hour is usual, an hour is not. */
-const LATE_S = 3600;
-
 /** The alerts that are open: 1 for each. */
 const OPEN = `(${newestAlert('alert_state_open', OF_WORKSPACE)} == 1)`;
-const LAG_NOW = newest('coverage_lag_seconds', OF_WORKSPACE);
+
+/** Coverage points come every 15 minutes at least: without one for 17 minutes the daemon has stopped. */
+const REPORTED = `count(last_over_time(${of('coverage_gap_seconds', OF_WORKSPACE)}[17m]))`;
+
+/** The age of the watermark of each device. @param window how far back it is looked for. */
+function lag(where: string, window: string): string {
+  return `(time() - max by (device_id) (last_over_time(${of('coverage_watermark_ms', where)}[${window}])) / 1000)`;
+}
+
+const LAG_NOW = lag(OF_WORKSPACE, '17m');
+const TARGET_S = `\${target:date:seconds}`;
+const P95 = `quantile(0.95, ${LAG_NOW})`;
+const RANGE = `|\${__url_time_range}`;
+
+/** A number of the present; none where the daemon has stopped. */
+function whileReporting(expr: string): string {
+  return `(${expr}) and on () (${REPORTED} > 0)`;
+}
+
+const TO_TABLE = toPanel('tidemark-vm-fleet', 'Devices', 'List the devices', 'victoria_datasource');
 
 /** A state of each device over time, under whatever name. */
 function byDevice(metric: string): string {
@@ -23,11 +49,22 @@ const reporting = ['telemetry_value', 'telemetry_flag'].map(
 );
 
 const NUMBERS: readonly PanelSpec[] = [
-  onlineNow(present([`sum(${newest('device_online', OF_WORKSPACE)})`, 'Online'])),
+  onlineNow({
+    targets: present([whileReporting(`sum(${newest('device_online', OF_WORKSPACE)})`), 'Online']),
+    links: [TO_TABLE],
+  }),
   badCount(
     'Not online',
-    'Devices that do not report, those among them that were taken out of service. The table below shows which, and since when.',
-    present([`count(${newest('device_online', OF_WORKSPACE)} == 0)`, 'Not online']),
+    'Devices that do not report, those among them that were taken out of service. The table below lists them first.',
+    {
+      targets: present([
+        whileReporting(
+          `count(${newest('device_online', OF_WORKSPACE)} == 0) or 0 * count(${newest('device_online', OF_WORKSPACE)})`,
+        ),
+        'Not online',
+      ]),
+      links: [TO_TABLE],
+    },
   ),
   stat({
     title: 'Reporting',
@@ -35,17 +72,26 @@ const NUMBERS: readonly PanelSpec[] = [
     ...{ w: 4, h: 4, noValue: '0', unit: 'none', thresholds: PLAIN },
     targets: present([`count(${reporting.join(' or ')})`, 'Reporting']),
   }),
-  badCount(
-    'Behind',
-    'Devices whose copy is more than an hour old. The table below shows them in red.',
-    present([`count(${LAG_NOW} > ${LATE_S})`, 'Behind']),
+  badCount('Late', 'Devices with a lag above the target that is chosen above.', {
+    targets: present([`count(${LAG_NOW} > ${TARGET_S}) or 0 * ${REPORTED}`, 'Late']),
+    links: [TO_TABLE],
+  }),
+  openAlerts('Alerts that are not resolved. The table below lists them.', {
+    targets: present([`count(${OPEN})`, 'Open']),
+    links: [toPanel('tidemark-vm-fleet', 'Alerts that are open', 'List the alerts', 'victoria_datasource')],
+  }),
+  lagStat(
+    {
+      targets: present(
+        [`${P95} <= ${TARGET_S}`, `p95${RANGE}`],
+        [`${P95} > ${TARGET_S} <= 4 * ${TARGET_S}`, `p95${RANGE}`],
+        [`${P95} > 4 * ${TARGET_S}`, `p95${RANGE}`],
+        [`min(${lag(OF_WORKSPACE, '26h')}) unless on () (${REPORTED} > 0)`, `stopped${RANGE}`],
+      ),
+      overrides: LAG_LOOKS,
+    },
+    4,
   ),
-  badCount(
-    'Open alerts',
-    'Alerts that are not resolved. The table below lists them.',
-    present([`count(${OPEN})`, 'Open']),
-  ),
-  behindNow(present([`quantile(0.5, ${LAG_NOW})`, 'middle'], [`quantile(0.95, ${LAG_NOW})`, 'most']), 4),
 ];
 
 const OVER_TIME: readonly PanelSpec[] = [
@@ -59,11 +105,11 @@ const OVER_TIME: readonly PanelSpec[] = [
       interval: '5m',
     },
   ),
-  behindOverTime(
+  lagOverTime(
     series(
-      [`quantile(0.5, ${byDevice('coverage_lag_seconds')})`, 'middle'],
-      [`quantile(0.95, ${byDevice('coverage_lag_seconds')})`, 'most'],
-      [`max(${byDevice('coverage_lag_seconds')})`, 'worst'],
+      [`quantile(0.5, ${byDevice('coverage_lag_seconds')})`, 'median'],
+      [`quantile(0.95, ${byDevice('coverage_lag_seconds')})`, 'p95'],
+      [`max(${byDevice('coverage_lag_seconds')})`, 'largest'],
     ),
   ),
 ];
@@ -77,11 +123,11 @@ export function deviceTable(where: string, look: { title: string; description: s
     targets: presentTable(
       `max by (device_id, device_name, model_id) (${newest('device_online', where)})`,
       figure('device_last_seen_ms'),
-      figure('coverage_lag_seconds'),
+      lag(where, '26h'),
       figure('coverage_gap_seconds'),
     ),
     noValue: NO_DEVICES,
-    transformations: [join('device_id')],
+    transformations: [join('device_id'), only('device_name', 'isNotNull')],
     columns: {
       device_name: { title: 'Name', links: [TO_DEVICE], width: 260 },
       'Value #A': DEVICE_COLUMNS.online,
@@ -95,7 +141,7 @@ export function deviceTable(where: string, look: { title: string; description: s
       'Time 3': { title: 'Noted', hidden: true },
       'Time 4': { title: 'Counted', hidden: true },
     },
-    sortBy: [{ displayName: 'Name' }],
+    sortBy: [{ displayName: 'Online' }, { displayName: 'Lag', desc: true }],
   });
 }
 
@@ -145,7 +191,7 @@ export const PROMQL_FLEET: DashboardSpec = {
   source: 'victoriametrics',
   from: 'now-24h',
   refresh: '1m',
-  variables: [WORKSPACE],
+  variables: [WORKSPACE, TARGET],
   sections: [
     { title: 'Now', panels: NUMBERS },
     { title: 'Over time', panels: OVER_TIME },

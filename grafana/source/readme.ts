@@ -29,7 +29,7 @@ the name that held when they were measured. Hubs and models narrow the list of d
 range that is shown. A device whose id contains a bracket after a space cannot be told from its name and is not found.
 
 **Ranges.** All begin with the last day or less, in the time zone of the browser. States are written when they change and
-hourly, so panels of states look up to three hours before the range (alerts: 26 hours; their rules: 90 days).
+hourly, so panels of states look up to three hours before the range (alerts: 26 hours; their rules: a year).
 
 **Nothing to see?** Each panel says what to do where it has nothing to show.
 

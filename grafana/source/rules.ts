@@ -59,8 +59,9 @@ export const RULES: readonly Rule[] = [
     uid: 'tidemark-sync-stale',
     title: 'Sync stale',
     // Each device once, by its last state: of one that is gone or left out nothing is read, and its lag grows for ever.
-    query: `SELECT percentile(lag, 90) FROM (SELECT last(lag_seconds) AS lag, last(state) AS state FROM coverage WHERE $timeFilter GROUP BY device_id, workspace_id) WHERE $timeFilter AND ${IS_READ} GROUP BY workspace_id`,
-    lookBackS: 3 * HOUR_S,
+    // A device in its initial sync has no watermark, and is not late yet.
+    query: `SELECT percentile(lag, 90) FROM (SELECT last(lag_seconds) AS lag, last(watermark_ms) AS watermark, last(state) AS state FROM coverage WHERE $timeFilter GROUP BY device_id, workspace_id) WHERE $timeFilter AND watermark > 0 AND ${IS_READ} GROUP BY workspace_id`,
+    lookBackS: HOUR_S / 2,
     fires: { when: 'gt', than: 2 * HOUR_S },
     for: '30m',
     noData: 'Alerting',

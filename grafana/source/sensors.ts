@@ -1,10 +1,11 @@
 /** The dashboard "Sensors": one sensor across many devices. */
+import { VALUE_COLUMNS } from './both.ts';
 import { chosen, IN_RANGE, lines, OF_DEVICES, OF_WORKSPACE, tables } from './influxql.ts';
 import { join, PLAIN, TO_DEVICE } from './looks.ts';
-import type { DashboardSpec, InfluxTarget, PanelSpec } from './model.ts';
+import type { DashboardSpec, Override, PanelSpec, Variable } from './model.ts';
 import { bars, grid, lineChart, NO_READINGS, stat } from './panels.ts';
 import { SENSOR_UNITS } from './sensor-units.ts';
-import { deviceVariable, HUB, MODEL, ONE_SENSOR, WORKSPACE } from './variables.ts';
+import { choice, deviceVariable, HUB, MODEL, ONE_SENSOR, WORKSPACE } from './variables.ts';
 
 const OF_ONE_SENSOR = chosen('sensor', 'one_sensor');
 const OF_ALL = `telemetry WHERE ${IN_RANGE} AND ${OF_WORKSPACE} AND ${OF_ONE_SENSOR} AND ${OF_DEVICES}`;
@@ -12,16 +13,22 @@ const EACH = 'device_id, device_name';
 const HOUR_MS = 3_600_000;
 
 /** The newest value of each device, with the name that it had then. */
-const NEWEST = `SELECT last(value) AS now, device_name FROM ${OF_ALL} GROUP BY device_id`;
+const NEWEST = `SELECT last(value) AS now, device_name, sensor FROM ${OF_ALL} GROUP BY device_id`;
 
 /** A figure of all readings over time. */
 function steps(figure: string): string {
-  return `SELECT ${figure} FROM ${OF_ALL} GROUP BY time($__interval) fill(null)`;
+  return `SELECT ${figure} FROM ${OF_ALL} GROUP BY time($__interval), sensor fill(null)`;
 }
 
-/** Means of each device over time; with so many steps as a picture of many devices can show. */
-function means(alias: string, gaps: 'none' | 'null'): InfluxTarget[] {
-  return lines([`SELECT mean(value) FROM ${OF_ALL} GROUP BY time($__interval), sensor, ${EACH} fill(${gaps})`, alias]);
+/** Units for fields that are named "sensor figure"; shown by the name of the figure. */
+function inUnits(...figures: readonly string[]): readonly Override[] {
+  return [
+    ...SENSOR_UNITS,
+    ...figures.map((figure) => ({
+      matcher: { id: 'byRegexp', options: `/ ${figure}$/` } as const,
+      properties: [{ id: 'displayName', value: figure }],
+    })),
+  ];
 }
 
 const NUMBERS: readonly PanelSpec[] = [
@@ -37,85 +44,73 @@ const NUMBERS: readonly PanelSpec[] = [
   }),
   stat({
     title: 'All readings',
-    description: 'Least, mean and greatest value of all of them in this range.',
-    w: 12,
-    h: 4,
-    targets: lines([`SELECT min(value) AS least, mean(value) AS mean, max(value) AS greatest FROM ${OF_ALL}`, '$col']),
-    noValue: NO_READINGS,
-    unit: 'none',
-    decimals: 2,
-    thresholds: PLAIN,
-  }),
-  stat({
-    title: 'Newest values',
-    description: 'The middle one, and where the lowest and the highest twentieth begins: what is usual now.',
-    w: 8,
+    description: 'Minimum, mean and maximum of all readings in this range.',
+    w: 10,
     h: 4,
     targets: lines([
-      `SELECT percentile(now, 5) AS "5 %", percentile(now, 50) AS middle, percentile(now, 95) AS "95 %" FROM (${NEWEST})`,
-      '$col',
+      `SELECT min(value) AS minimum, mean(value) AS mean, max(value) AS maximum FROM ${OF_ALL} GROUP BY sensor`,
+      '$tag_sensor $col',
     ]),
     noValue: NO_READINGS,
     unit: 'none',
     decimals: 2,
     thresholds: PLAIN,
+    overrides: inUnits('minimum', 'mean', 'maximum'),
+  }),
+  stat({
+    title: 'Newest values',
+    description: 'The lowest, the median and the highest of the newest values of the devices.',
+    w: 10,
+    h: 4,
+    targets: lines([
+      `SELECT min(now) AS lowest, percentile(now, 50) AS median, max(now) AS highest FROM (${NEWEST}) GROUP BY sensor`,
+      '$tag_sensor $col',
+    ]),
+    noValue: NO_READINGS,
+    unit: 'none',
+    decimals: 2,
+    thresholds: PLAIN,
+    overrides: inUnits('lowest', 'median', 'highest'),
   }),
 ];
+
+/** The devices of the twenty highest and the twenty lowest newest values. */
+const OF_EXTREMES = `(${chosen('device_id', 'highest')} OR ${chosen('device_id', 'lowest')})`;
 
 const OVER_TIME: readonly PanelSpec[] = [
   lineChart({
     title: '$one_sensor of the fleet',
     description:
-      'The middle value, the band in which nine of ten lie, and the extremes: what lies far outside the band is an outlier.',
-    w: 12,
+      'The median of the readings, the band in which eight of ten lie, and the extremes: what lies far outside the band is an outlier.',
+    w: 24,
     h: 9,
-    interval: '1m',
+    interval: '10m',
     maxDataPoints: 100,
     // A query each: asked in one, they would wait for each other.
     targets: lines(
-      [steps('percentile(value, 50)'), 'middle'],
-      [steps('percentile(value, 5)'), '5 %'],
-      [steps('percentile(value, 95)'), '95 %'],
-      [steps('min(value)'), 'lowest'],
-      [steps('max(value)'), 'highest'],
+      [steps('percentile(value, 50)'), '$tag_sensor median'],
+      [steps('percentile(value, 10)'), '$tag_sensor p10'],
+      [steps('percentile(value, 90)'), '$tag_sensor p90'],
+      [steps('min(value)'), '$tag_sensor lowest'],
+      [steps('max(value)'), '$tag_sensor highest'],
     ),
     noValue: NO_READINGS,
     unit: 'none',
     breakMs: HOUR_MS,
+    overrides: inUnits('median', 'p10', 'p90', 'lowest', 'highest'),
   }),
-  {
-    type: 'heatmap',
-    title: 'Where the values are',
-    description:
-      'How many devices are at which value when: a second band is a second kind of place, a spot is an event.',
-    w: 12,
-    h: 9,
-    interval: '1m',
-    maxDataPoints: 48,
-    targets: means('$tag_device_name', 'none'),
-    defaults: { noValue: NO_READINGS, unit: 'none' },
-    options: {
-      calculate: true,
-      calculation: { xBuckets: { mode: 'count', value: '48' }, yBuckets: { mode: 'count', value: '24' } },
-      cellGap: 1,
-      color: { mode: 'scheme', scheme: 'Blues', fill: 'blue', exponent: 0.5, steps: 32, reverse: false },
-      exemplars: { color: 'rgba(255,0,255,0.7)' },
-      filterValues: { le: 1e-9 },
-      legend: { show: true },
-      showValue: 'never',
-      tooltip: { mode: 'single', yHistogram: true },
-      yAxis: {},
-    },
-  },
   lineChart({
-    title: '$one_sensor by device',
+    title: '$one_sensor by device: the extremes',
     description:
-      'The mean of each interval, a line for each device. Choose a hub, a model or devices above to see fewer.',
+      'The mean of each interval, a line for each of the twenty devices with the highest and the twenty with the lowest newest value. Choose a hub, a model or devices above to see others.',
     w: 24,
     h: 10,
     interval: '1m',
-    maxDataPoints: 48,
-    targets: means('$tag_sensor', 'null'),
+    maxDataPoints: 100,
+    targets: lines([
+      `SELECT mean(value) FROM ${OF_ALL} AND ${OF_EXTREMES} GROUP BY time($__interval), sensor, ${EACH} fill(null)`,
+      '$tag_sensor',
+    ]),
     displayName: `\${__field.labels.device_name}`,
     overrides: SENSOR_UNITS,
     noValue: NO_READINGS,
@@ -137,6 +132,7 @@ function extremes(pick: 'top' | 'bottom', title: string, description: string): P
     unit: 'none',
     decimals: 2,
     thresholds: PLAIN,
+    transformations: [{ id: 'sortBy', options: { sort: [{ field: pick, desc: pick === 'top' }] } }],
   });
 }
 
@@ -151,7 +147,7 @@ const RANKING: readonly PanelSpec[] = [
     h: 12,
     targets: tables(
       `SELECT min(value) AS least, mean(value) AS mean, max(value) AS greatest, max(value) - min(value) AS spread, count(value) AS count FROM ${OF_ALL} GROUP BY device_id`,
-      NEWEST,
+      `SELECT last(value) AS now, device_name FROM ${OF_ALL} GROUP BY device_id`,
     ),
     noValue: NO_READINGS,
     // Figures of the device, whatever it was called, beside its newest value and name.
@@ -165,12 +161,65 @@ const RANKING: readonly PanelSpec[] = [
       spread: { title: 'Spread', decimals: 2 },
       count: { title: 'Values', decimals: 0 },
       device_id: { title: 'Id' },
-      'Time 1': { title: 'From', hidden: true },
-      'Time 2': { title: 'Measured', unit: 'dateTimeFromNow' },
+      Time: { title: 'From', hidden: true },
     },
     sortBy: [{ displayName: 'Now', desc: true }],
   }),
 ];
+
+/** What is to be looked after next: the lowest newest values of sensors whose name says what they are. */
+function weakest(title: string, pattern: string, description: string): PanelSpec {
+  const where = `telemetry WHERE ${IN_RANGE} AND ${OF_WORKSPACE} AND ${OF_DEVICES} AND sensor =~ /${pattern}/`;
+  return grid({
+    ...{ title, description, w: 12, h: 10, noValue: 'No device reports such a sensor in this range.' },
+    targets: tables(
+      `SELECT last(value) AS now, first(value) AS before FROM ${where} GROUP BY sensor, device_id, device_name`,
+    ),
+    transformations: [
+      {
+        id: 'calculateField',
+        options: {
+          mode: 'binary',
+          binary: {
+            left: { matcher: { id: 'byName', options: 'now' } },
+            operator: '-',
+            right: { matcher: { id: 'byName', options: 'before' } },
+          },
+          alias: 'change',
+        },
+      },
+    ],
+    columns: {
+      device_name: { title: 'Device', links: [TO_DEVICE], width: 220 },
+      sensor: { title: 'Sensor' },
+      now: VALUE_COLUMNS.now,
+      change: { title: 'Change in this range', decimals: 2 },
+      device_id: { title: 'Id' },
+      before: { title: 'Before', hidden: true },
+      Time: { title: 'From', hidden: true },
+    },
+    sortBy: [{ displayName: 'Sensor' }, { displayName: 'Now' }],
+  });
+}
+
+const UPKEEP: readonly PanelSpec[] = [
+  weakest(
+    'Batteries: replace next',
+    '(?i)batt|(^|[._ -])(soc|vbat)([._ -]|$)',
+    'The newest value of each battery sensor, the lowest first, with its change in this range.',
+  ),
+  weakest(
+    'Signal: weakest',
+    '(?i)rssi|signal|snr|(^|[._ -])lqi([._ -]|$)',
+    'The newest value of each sensor of the radio link, the weakest first, with its change in this range.',
+  ),
+];
+
+/** Devices that are picked by their newest value; nobody chooses them. */
+function picked(name: 'highest' | 'lowest', pick: 'top' | 'bottom'): Variable {
+  const query = `SELECT ${pick}(now, 20), device_id FROM (${NEWEST})`;
+  return choice({ name, label: name, query, all: 'listed', hide: 2 });
+}
 
 export const SENSORS_BOARD: DashboardSpec = {
   uid: 'tidemark-sensors',
@@ -179,10 +228,19 @@ export const SENSORS_BOARD: DashboardSpec = {
   source: 'influxdb',
   from: 'now-24h',
   refresh: '5m',
-  variables: [WORKSPACE, HUB, MODEL, ONE_SENSOR, deviceVariable('devices', 'listed')],
+  variables: [
+    WORKSPACE,
+    HUB,
+    MODEL,
+    ONE_SENSOR,
+    deviceVariable('devices', 'listed'),
+    picked('highest', 'top'),
+    picked('lowest', 'bottom'),
+  ],
   sections: [
     { title: 'Now', panels: NUMBERS },
     { title: 'Over time', panels: OVER_TIME },
     { title: 'Ranking', panels: RANKING },
+    { title: 'What to look after', panels: UPKEEP },
   ],
 };

@@ -1,11 +1,14 @@
 /** The dashboard "Sync health": the daemon's own metrics, for whoever runs it. */
-import { BAD_IF_ANY, LAG, PLAIN, steps, words } from './looks.ts';
-import type { DashboardSpec, PanelSpec, PromTarget } from './model.ts';
+import { LAG_LOOKS } from './lag.ts';
+import { BAD_IF_ANY, join, NEUTRAL, steps, words } from './looks.ts';
+import type { DashboardSpec, Override, PanelSpec, PromAnnotation, PromTarget } from './model.ts';
 import { grid, lineChart, stat } from './panels.ts';
-import { INSTANCE, of, perMinute, present, presentTable, quantile, rate, series } from './promql.ts';
+import { CHOSEN, INSTANCE, of, perMinute, present, presentTable, quantile, rate, series } from './promql.ts';
 
 const NO_METRICS = 'No metrics: does Prometheus reach Tidemark? Look at its page "Targets".';
 const BREAK_MS = 300_000;
+
+const SEVERITY = words({ critical: ['critical', 'red'], warning: ['warning', 'orange'], info: ['info', 'blue'] });
 
 const YES = words({ '0': ['no', 'red'], '1': ['yes', 'green'] });
 
@@ -14,6 +17,7 @@ interface Number {
   readonly thresholds: ReturnType<typeof steps>;
   readonly decimals?: number;
   readonly yesNo?: boolean;
+  readonly overrides?: readonly Override[];
 }
 
 function number(title: string, description: string, query: string, { yesNo = false, ...look }: Number): PanelSpec {
@@ -44,37 +48,82 @@ function chart(
   });
 }
 
+/** Every daemon that answered a scrape in the range: 1 while it answers. A target that was taken out of Prometheus counts as down. */
+const UP = `(up{${CHOSEN}} and on (instance) last_over_time(tidemark_build_info{${CHOSEN}}[$__range]) or on (instance) 0 * last_over_time(tidemark_build_info{${CHOSEN}}[$__range]))`;
+
+/** A figure of each daemon, and 0 of one that is down. */
+function orDown(metric: string): string {
+  return `min(${of(metric)} or on (instance) 0 * ${UP})`;
+}
+
+/** A lag by how it compares with the target of the daemon: within it, up to four times as large, larger. */
+function byTarget(lag: string): PromTarget[] {
+  const target = `max(${of('tidemark_freshness_target_seconds')})`;
+  const name = `p95|\${__url_time_range}`;
+  return present(
+    [`${lag} <= ${target}`, name],
+    [`${lag} > ${target} <= 4 * ${target}`, name],
+    [`${lag} > 4 * ${target}`, name],
+  );
+}
+
+/** A lag in the colours of its target; red where nothing is answered. */
+function lagNumber(title: string, description: string, lag: string): PanelSpec {
+  const panel = number(title, description, lag, { unit: 's', decimals: 0, thresholds: NEUTRAL });
+  const color = { mode: 'fixed', fixedColor: 'red' };
+  return {
+    ...panel,
+    targets: byTarget(lag),
+    overrides: [...(panel.overrides ?? []), ...LAG_LOOKS],
+    defaults: { ...panel.defaults, color, displayName: title },
+  } as PanelSpec;
+}
+
 const NOW: readonly PanelSpec[] = [
-  number('Ready', 'Whether what is held can be relied on: what /readyz says.', `min(${of('tidemark_ready')})`, {
+  number('Daemons down', 'Daemons that answered in this range and do not answer now.', `count(${UP}) - sum(${UP})`, {
     unit: 'none',
-    thresholds: steps('red', [1, 'green']),
-    yesNo: true,
-  }),
-  number('Healthy', 'Whether all loops move: where not, a restart helps.', `min(${of('tidemark_healthy')})`, {
-    unit: 'none',
-    thresholds: steps('red', [1, 'green']),
-    yesNo: true,
+    thresholds: steps('red', [0, 'green'], [1, 'red']),
   }),
   number(
-    'Freshness',
-    'Age of the oldest reading that may be there and is not held, of nine devices in ten.',
-    `max(${of('tidemark_freshness_seconds', 'percentile="90"')})`,
-    { unit: 's', decimals: 0, thresholds: LAG },
+    'Ready',
+    'Whether the copy can be relied on, of every daemon: the answer of /readyz.',
+    orDown('tidemark_ready'),
+    {
+      unit: 'none',
+      thresholds: steps('red', [1, 'green']),
+      yesNo: true,
+    },
   ),
-  number('Held', 'The part of the wanted time of all devices that is held.', `min(${of('tidemark_coverage_ratio')})`, {
-    unit: 'percentunit',
-    decimals: 2,
-    thresholds: steps('orange', [0.9, 'yellow'], [0.999, 'green']),
+  number('Healthy', 'Whether all loops move: where not, a restart helps.', orDown('tidemark_healthy'), {
+    unit: 'none',
+    thresholds: steps('red', [1, 'green']),
+    yesNo: true,
   }),
+  lagNumber(
+    'Lag',
+    'Nine devices in ten have a smaller lag. Green within the target of the daemon, yellow up to four times as large, red beyond or where no daemon answers.',
+    `max(${of('tidemark_freshness_seconds', 'percentile="90"')})`,
+  ),
   number(
-    'Waiting for a database',
-    'How long the oldest point that a database has not settled has been in the archive.',
+    'Coverage',
+    'The part of the wanted time of all devices that is covered.',
+    `min(${of('tidemark_coverage_ratio')})`,
+    { unit: 'percentunit', decimals: 2, thresholds: steps('orange', [0.9, 'yellow'], [0.999, 'green']) },
+  ),
+  number(
+    'Reading stopped',
+    'Whether no request is sent because the archive or the disk is full.',
+    `max(${of('tidemark_pulling_stopped')})`,
+    { unit: 'none', thresholds: steps('red', [0, 'green'], [1, 'red']), yesNo: false },
+  ),
+  lagNumber(
+    'Lag of the databases',
+    'How long the oldest point that a database has not accepted has been in the archive. In the colours of the target of the daemon.',
     `max(${of('tidemark_delivery_lag_seconds')})`,
-    { unit: 's', decimals: 0, thresholds: LAG },
   ),
   number(
     'In quarantine',
-    'Points that a database refused: `tidemark --quarantine` lists them, with its words.',
+    'Points that a database rejected: `tidemark --quarantine` lists them, with its message.',
     `sum(${of('tidemark_quarantined_points')})`,
     { unit: 'short', decimals: 0, thresholds: BAD_IF_ANY },
   ),
@@ -82,10 +131,40 @@ const NOW: readonly PanelSpec[] = [
 
 const REASONS: readonly PanelSpec[] = [
   grid({
+    title: 'Firing alerts',
+    description: 'The alert rules of Prometheus that fire now. The watchdog, which always fires, is left out.',
+    w: 16,
+    h: 8,
+    targets: presentTable(
+      'ALERTS{alertstate="firing", alertname=~"Tidemark.*", alertname!="TidemarkWatchdog", instance=~"$instance|"}',
+    ),
+    noValue: 'No alert fires.',
+    columns: {
+      severity: { title: 'Severity', mappings: [SEVERITY], colored: true, width: 120 },
+      alertname: { title: 'Alert' },
+      instance: { title: 'Daemon' },
+      job: { title: 'Job' },
+      alertstate: { title: 'State', hidden: true },
+      __name__: { title: 'Metric', hidden: true },
+      Time: { title: 'Time', hidden: true },
+      Value: { title: 'Fires', hidden: true },
+    },
+    sortBy: [{ displayName: 'Severity' }],
+  }),
+  number(
+    'Alert rules',
+    'Alert rules of Tidemark that fire, with the watchdog: 0 means that Prometheus has not loaded them.',
+    'count(count by (alertname) (ALERTS{alertstate="firing", alertname=~"Tidemark.*"})) or vector(0)',
+    {
+      unit: 'none',
+      thresholds: steps('red', [1, 'green'], [2, 'orange']),
+    },
+  ),
+  grid({
     title: 'Why not ready',
     description: 'The reasons that hold now, by the code of /readyz. Empty while it is ready.',
-    w: 12,
-    h: 6,
+    w: 8,
+    h: 4,
     targets: presentTable(`${of('tidemark_not_ready')} == 1`),
     noValue: 'Ready.',
     columns: {
@@ -99,26 +178,33 @@ const REASONS: readonly PanelSpec[] = [
   }),
   grid({
     title: 'Daemons',
-    description: 'The versions that run.',
-    w: 12,
+    description:
+      'Every daemon that answered in this range, whether it answers now, its version, and how long it has run.',
+    w: 24,
     h: 6,
-    targets: presentTable(of('tidemark_build_info')),
+    targets: presentTable(
+      `max by (instance) ${UP}`,
+      `max by (instance, version) (last_over_time(tidemark_build_info{${CHOSEN}}[$__range]))`,
+      `time() - max by (instance) (${of('tidemark_process_start_time_seconds')})`,
+    ),
     noValue: NO_METRICS,
+    transformations: [join('instance')],
     columns: {
       instance: { title: 'Daemon' },
+      'Value #A': { title: 'Answers', mappings: [YES], colored: true },
       version: { title: 'Version' },
-      job: { title: 'Job' },
-      __name__: { title: 'Metric', hidden: true },
+      'Value #C': { title: 'Running for', unit: 's', decimals: 0 },
+      'Value #B': { title: 'Is', hidden: true },
       Time: { title: 'Time', hidden: true },
-      Value: { title: 'Is', hidden: true },
     },
+    sortBy: [{ displayName: 'Answers' }, { displayName: 'Daemon' }],
   }),
 ];
 
 const REQUESTS: readonly PanelSpec[] = [
   chart(
     'Requests in a minute',
-    'Requests to the API by what they are for: live readings go first, sweeps last.',
+    'Requests to the API by lane: live readings go first, idle polls last.',
     series([perMinute('tidemark_api_requests_total', 'lane'), '{{lane}}']),
     { unit: 'none', stack: true },
   ),
@@ -130,10 +216,10 @@ const REQUESTS: readonly PanelSpec[] = [
   ),
   chart(
     'Duration of a request',
-    'From sending it to the end of its answer: half of them, and all but one in twenty.',
+    'From sending it to the end of its answer: median and 95th percentile.',
     series(
-      [quantile(0.5, 'tidemark_api_request_duration_seconds', 'stream'), '{{stream}}: half'],
-      [quantile(0.95, 'tidemark_api_request_duration_seconds', 'stream'), '{{stream}}: 95 %'],
+      [quantile(0.5, 'tidemark_api_request_duration_seconds', 'stream'), '{{stream}}: median'],
+      [quantile(0.95, 'tidemark_api_request_duration_seconds', 'stream'), '{{stream}}: p95'],
     ),
     { unit: 's' },
   ),
@@ -150,33 +236,36 @@ const REQUESTS: readonly PanelSpec[] = [
 ];
 
 /** Use and limits of a window. */
-function allowance(window: 'minute' | 'day'): PanelSpec {
+function quota(window: 'minute' | 'day'): PanelSpec {
   const own = `window="${window}"`;
   return chart(
-    `Allowance of the ${window}`,
-    'Used by this program and by others, the share that this program may take, and the limit of the plan.',
+    `Quota of the ${window}`,
+    'Used by Tidemark and by others, the budget of Tidemark, and the quota of the plan.',
     series(
       [`sum by (by) (${of('tidemark_allowance_used_requests', own)})`, 'used: {{by}}'],
-      [`max(${of('tidemark_allowance_budget_requests', own)})`, 'share'],
-      [`max(${of('tidemark_allowance_limit_requests', own)})`, 'limit'],
+      [`max(${of('tidemark_allowance_budget_requests', own)})`, 'budget'],
+      [`max(${of('tidemark_allowance_limit_requests', own)})`, 'quota'],
       [`min(${of('tidemark_allowance_remaining_requests', own)})`, 'left'],
     ),
     { unit: 'none' },
   );
 }
 
-const ALLOWANCE: readonly PanelSpec[] = [
-  allowance('minute'),
-  allowance('day'),
+const QUOTA: readonly PanelSpec[] = [
+  quota('minute'),
+  quota('day'),
   chart(
-    'Waits for allowance in a minute',
-    'Waits of more than a few seconds that have begun, by reason.',
-    series([perMinute('tidemark_allowance_waits_total', 'reason'), '{{reason}}']),
+    'Waits for quota',
+    'Waits of more than a few seconds that have begun in a minute, by reason, and how long the present one still takes.',
+    series(
+      [perMinute('tidemark_allowance_waits_total', 'reason'), 'begun in a minute: {{reason}}'],
+      [`max(${of('tidemark_allowance_wait_until_timestamp_seconds')} - time()) > 0`, 'seconds until requests resume'],
+    ),
     { unit: 'none' },
   ),
   chart(
-    'Too little allowance',
-    'Whether the allowance cannot carry the schedules, or not even the readings: 1 where it is so.',
+    'Too little quota',
+    'Whether the quota cannot carry the schedules, or not even the readings: 1 where it is so.',
     series([`max by (of) (${of('tidemark_allowance_short')})`, '{{of}}']),
     { unit: 'none' },
   ),
@@ -185,7 +274,7 @@ const ALLOWANCE: readonly PanelSpec[] = [
 const READINGS: readonly PanelSpec[] = [
   chart(
     'Readings in a minute',
-    'Readings that brought something new, by what they were asked for; late ones lay in time that counted as held.',
+    'New readings by lane; late ones lay in time that counted as covered.',
     series(
       [perMinute('tidemark_readings_new_total', 'lane'), 'new: {{lane}}'],
       [perMinute('tidemark_readings_late_total', 'instance'), 'late'],
@@ -193,8 +282,8 @@ const READINGS: readonly PanelSpec[] = [
     { unit: 'none' },
   ),
   chart(
-    'Set aside or distrusted in a minute',
-    'Records and values that could not be understood, pages that proved nothing, readings that the API no longer shows.',
+    'Rejected in a minute',
+    'Records and values that could not be understood, pages without the overlap reading, readings that the API no longer shows.',
     series(
       [perMinute('tidemark_records_rejected_total', 'stream'), 'records: {{stream}}'],
       [perMinute('tidemark_values_dropped_total', 'instance'), 'values'],
@@ -209,18 +298,18 @@ const READINGS: readonly PanelSpec[] = [
 
 const COVERAGE: readonly PanelSpec[] = [
   chart(
-    'Freshness',
-    'Age of the oldest reading that may be there and is not held, over the devices, and what it stays below while all is well.',
+    'Lag over time',
+    'The lag of the devices by percentile, the largest one, and the target: what it stays below while all is well.',
     series(
-      [`max by (percentile) (${of('tidemark_freshness_seconds')})`, '{{percentile}} %'],
-      [`max(${of('tidemark_freshness_worst_seconds')})`, 'worst'],
+      [`max by (percentile) (${of('tidemark_freshness_seconds')})`, 'p{{percentile}}'],
+      [`max(${of('tidemark_freshness_worst_seconds')})`, 'largest'],
       [`max(${of('tidemark_freshness_target_seconds')})`, 'target'],
     ),
     { unit: 's' },
   ),
   chart(
     'Devices',
-    'Devices by state, and those of which all that is wanted is held.',
+    'Devices by state, and those that are complete.',
     series(
       [`sum by (state) (${of('tidemark_devices')})`, '{{state}}'],
       [`sum(${of('tidemark_devices_complete')})`, 'complete'],
@@ -229,7 +318,7 @@ const COVERAGE: readonly PanelSpec[] = [
   ),
   chart(
     'Missing time',
-    'Wanted time that is not held, summed over the devices, by reason, and history that is yet to be read.',
+    'Wanted time that is not covered, summed over the devices, by reason, and history that is yet to be read.',
     series(
       [`sum by (reason) (${of('tidemark_coverage_gap_seconds')})`, '{{reason}}'],
       [`sum(${of('tidemark_history_open_seconds')})`, 'history to read'],
@@ -237,10 +326,25 @@ const COVERAGE: readonly PanelSpec[] = [
     { unit: 's' },
   ),
   chart(
-    'Work that was asked for',
-    'How far a backfill or a one-off beside the daemon is.',
+    'Jobs: progress',
+    'The progress of a backfill or of another job.',
     series([`max by (kind) (${of('tidemark_job_progress_ratio')})`, '{{kind}}']),
-    { unit: 'percentunit' },
+    { unit: 'percentunit', w: 6 },
+  ),
+  chart(
+    'Jobs: time left',
+    'How long such a job still takes, where it can be told.',
+    series([`max by (kind) (${of('tidemark_job_eta_seconds')})`, '{{kind}}']),
+    { unit: 's', w: 6 },
+  ),
+  chart(
+    'Streams that are not read',
+    'Streams that fail, or are off because the key lacks their scope: 1 where it is so.',
+    series([
+      `max by (stream, state) (${of('tidemark_stream_state', 'state=~"failing|off"')})`,
+      '{{stream}}: {{state}}',
+    ]),
+    { unit: 'none' },
   ),
   chart(
     'Since a stream was read',
@@ -253,10 +357,10 @@ const COVERAGE: readonly PanelSpec[] = [
 const DELIVERY: readonly PanelSpec[] = [
   chart(
     'Points in a second',
-    'Points that each database accepted, refused (they are in quarantine), did not take yet, or is too short-lived for.',
+    'Points that each database accepted, rejected (they are in quarantine), did not accept yet, or that are older than its retention.',
     series(
       [rate('tidemark_points_written_total', 'destination'), '{{destination}}: accepted'],
-      [rate('tidemark_points_refused_total', 'destination'), '{{destination}}: refused'],
+      [rate('tidemark_points_refused_total', 'destination'), '{{destination}}: rejected'],
       [rate('tidemark_points_retried_total', 'destination'), '{{destination}}: again'],
       [rate('tidemark_points_beyond_retention_total', 'destination'), '{{destination}}: beyond retention'],
     ),
@@ -264,25 +368,25 @@ const DELIVERY: readonly PanelSpec[] = [
   ),
   chart(
     'Waiting to be delivered',
-    'Archived points that a database has not settled yet.',
+    'Archived points that a database has not accepted yet.',
     series([`sum by (destination) (${of('tidemark_delivery_lag_points')})`, '{{destination}}']),
     { unit: 'short' },
   ),
   chart(
     'Duration of a batch',
-    'How long it took to settle a batch with a database: half of them, and all but one in twenty.',
+    'How long a batch takes until a database has answered: median and 95th percentile.',
     series(
-      [quantile(0.5, 'tidemark_write_duration_seconds', 'destination'), '{{destination}}: half'],
-      [quantile(0.95, 'tidemark_write_duration_seconds', 'destination'), '{{destination}}: 95 %'],
+      [quantile(0.5, 'tidemark_write_duration_seconds', 'destination'), '{{destination}}: median'],
+      [quantile(0.95, 'tidemark_write_duration_seconds', 'destination'), '{{destination}}: p95'],
     ),
     { unit: 's' },
   ),
   chart(
     'Databases',
-    'Whether delivery moves (1) or is held (0), and the points that a database lacks for good.',
+    'Whether delivery moves (1) or is blocked (0), and the points that a database misses for good.',
     series(
       [`min by (destination) (${of('tidemark_destination_up')})`, '{{destination}}: up'],
-      [`sum by (destination, reason) (${of('tidemark_lacking_points')})`, '{{destination}}: lacks, {{reason}}'],
+      [`sum by (destination, reason) (${of('tidemark_lacking_points')})`, '{{destination}}: missing, {{reason}}'],
     ),
     { unit: 'short' },
   ),
@@ -294,7 +398,7 @@ const MACHINE: readonly PanelSpec[] = [
     'The state as archive.max_size counts it, that limit, and what is free on its disk.',
     series(
       [`sum(${of('tidemark_state_bytes')})`, 'state'],
-      [`sum(${of('tidemark_state_limit_bytes')})`, 'limit'],
+      [`sum(${of('tidemark_state_limit_bytes')})`, 'quota'],
       [`min(${of('tidemark_disk_free_bytes')})`, 'free on the disk'],
     ),
     { unit: 'bytes' },
@@ -320,39 +424,43 @@ const MACHINE: readonly PanelSpec[] = [
     ),
     { unit: 's' },
   ),
-  number(
-    'Reading stopped',
-    'Whether nothing is asked of the API because the archive or the disk is full.',
-    `max(${of('tidemark_pulling_stopped')})`,
-    { unit: 'none', thresholds: BAD_IF_ANY },
+  chart(
+    'Loops without a sign of life',
+    'Since the last sign of life of each loop, beyond the rest that it announced: near 0 while it moves.',
+    series([`max by (loop) (${of('tidemark_loop_idle_seconds')})`, '{{loop}}']),
+    { unit: 's' },
   ),
-  number(
-    'Running for',
-    'Since the process was started.',
-    `time() - max(${of('tidemark_process_start_time_seconds')})`,
-    {
-      unit: 's',
-      decimals: 0,
-      thresholds: PLAIN,
-    },
+  chart(
+    'Age of the fleet figures',
+    'How old the figures are that take a look at every device: devices, lag, coverage.',
+    series([`max by (instance) (${of('tidemark_fleet_look_age_seconds')})`, '{{instance}}']),
+    { unit: 's' },
   ),
 ];
+
+const RESTARTS: PromAnnotation = {
+  name: 'Restarts',
+  iconColor: 'purple',
+  expr: `changes(${of('tidemark_process_start_time_seconds')}[2m]) > 0`,
+  titleFormat: 'Tidemark at {{instance}} was restarted',
+};
 
 export const SYNC: DashboardSpec = {
   uid: 'tidemark-sync',
   title: 'Tidemark / Sync health',
-  description: 'The daemon itself: requests, allowance, freshness, delivery, storage. For whoever runs it.',
+  description: 'The daemon itself: lag, coverage, quota, delivery, requests, storage. For its operator.',
   source: 'prometheus',
   from: 'now-6h',
   refresh: '30s',
   variables: [INSTANCE],
+  annotations: [RESTARTS],
   sections: [
     { title: 'Now', panels: [...NOW, ...REASONS] },
     { title: 'Freshness and coverage', panels: COVERAGE },
-    { title: 'Requests', panels: REQUESTS },
-    { title: 'Allowance', panels: ALLOWANCE },
-    { title: 'Readings', panels: READINGS },
+    { title: 'Quota', panels: QUOTA },
     { title: 'Delivery', panels: DELIVERY },
-    { title: 'Machine', panels: MACHINE },
+    { title: 'Requests', panels: REQUESTS, collapsed: true },
+    { title: 'Readings', panels: READINGS, collapsed: true },
+    { title: 'Machine', panels: MACHINE, collapsed: true },
   ],
 };

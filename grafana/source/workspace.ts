@@ -1,8 +1,10 @@
 /** The dashboard "Workspace and allowance": what the plan gives, what of it is used, and what it buys. */
-import { behindBy, HOURLY, IN_RANGE, IS_READ, lines, newest, OF_WORKSPACE, tables } from './influxql.ts';
-import { COVERAGE_STATE, LAG, PLAIN, SPENT } from './looks.ts';
+import { lagOverTime, lagStat, TARGET } from './both.ts';
+import { HOURLY, IN_RANGE, IS_READ, lines, newest, OF_WORKSPACE, tables } from './influxql.ts';
+import { LAG_LOOKS, lagNow, REPORTED } from './lag.ts';
+import { COVERAGE_STATE, PLAIN, SPENT, steps } from './looks.ts';
 import type { DashboardSpec, PanelSpec } from './model.ts';
-import { bars, grid, lineChart, NO_DEVICES, stat } from './panels.ts';
+import { bars, grid, lineChart, stat } from './panels.ts';
 import { WORKSPACE } from './variables.ts';
 
 const ACCOUNT = `workspace WHERE ${HOURLY} AND ${OF_WORKSPACE}`;
@@ -10,11 +12,17 @@ const COVERED = `coverage WHERE ${HOURLY} AND ${OF_WORKSPACE}`;
 const NO_ACCOUNT = 'The account was not read in this range: it is read hourly, with the scope account:read.';
 const HOUR_MS = 3_600_000;
 
+/** The devices, by their lag. */
+const TO_TABLE = {
+  title: 'List the devices',
+  url: `/d/tidemark-fleet?\${datasource:queryparam}&\${__url_time_range}`,
+};
+
 const NUMBERS: readonly PanelSpec[] = [
   stat({
     title: "Day's allowance used",
     description: 'Requests of Tidemark in the last day, of what the plan allows the workspace in a day.',
-    w: 6,
+    w: 5,
     h: 4,
     targets: lines([
       `SELECT last(requests_spent_day) / last(external_requests_per_day) * 100 FROM ${ACCOUNT} GROUP BY workspace_id`,
@@ -28,7 +36,7 @@ const NUMBERS: readonly PanelSpec[] = [
   stat({
     title: 'Left today',
     description: 'Requests that were left of the day when the account was read last, for all clients of the workspace.',
-    w: 6,
+    w: 5,
     h: 4,
     targets: lines([`SELECT last(requests_left_day) FROM ${ACCOUNT} GROUP BY workspace_id`, '$tag_workspace_id']),
     noValue: NO_ACCOUNT,
@@ -39,7 +47,7 @@ const NUMBERS: readonly PanelSpec[] = [
   stat({
     title: 'Devices',
     description: 'Devices in the workspace, by its own count.',
-    w: 6,
+    w: 5,
     h: 4,
     targets: lines([`SELECT last(devices) FROM ${ACCOUNT} GROUP BY workspace_id`, '$tag_workspace_id']),
     noValue: NO_ACCOUNT,
@@ -47,17 +55,7 @@ const NUMBERS: readonly PanelSpec[] = [
     decimals: 0,
     thresholds: PLAIN,
   }),
-  stat({
-    title: 'Behind by',
-    description: 'The freshness that the allowance buys: how old the copy is of the middle device, and of all but 5 %.',
-    w: 6,
-    h: 4,
-    targets: lines([behindBy(COVERED), '$col']),
-    noValue: NO_DEVICES,
-    unit: 's',
-    decimals: 0,
-    thresholds: LAG,
-  }),
+  lagStat({ targets: lagNow(OF_WORKSPACE), overrides: LAG_LOOKS, links: [TO_TABLE] }, 9),
 ];
 
 const PLAN: PanelSpec = grid({
@@ -89,7 +87,7 @@ const PLAN: PanelSpec = grid({
     plan_name: { title: 'Plan' },
     external_requests_per_minute: { title: 'Requests a minute' },
     external_requests_per_day: { title: 'Requests a day' },
-    history_max_days: { title: 'History', unit: 'd' },
+    history_max_days: { title: 'History (days)', decimals: 0 },
     max_devices_per_page: { title: 'Largest page' },
     max_api_keys: { title: 'Keys' },
     devices: { title: 'Devices' },
@@ -152,43 +150,34 @@ const USE: readonly PanelSpec[] = [
 /** How many devices are in a state of sync. */
 function inState(state: string): readonly [query: string, alias: string] {
   return [
-    `SELECT count(lag) FROM (SELECT last(lag_seconds) AS lag, last(state) AS state FROM ${COVERED} GROUP BY device_id) WHERE state = '${state}'`,
+    `SELECT count(lag) FROM (SELECT last(lag_seconds) AS lag, last(state) AS state FROM coverage WHERE ${REPORTED} AND ${OF_WORKSPACE} GROUP BY device_id) WHERE state = '${state}'`,
     state,
   ];
 }
 
 const BOUGHT: readonly PanelSpec[] = [
-  lineChart({
-    title: 'Behind over time',
-    description: 'How old the copy was, hour by hour: the middle device, all but 5 %, the worst one.',
-    w: 12,
-    h: 8,
-    interval: '1h',
-    targets: lines([
-      `SELECT percentile(lag_seconds, 50) AS middle, percentile(lag_seconds, 95) AS most, max(lag_seconds) AS worst FROM ${COVERED} AND ${IS_READ} GROUP BY time($__interval) fill(null)`,
+  lagOverTime(
+    lines([
+      `SELECT percentile(lag_seconds, 50) AS median, percentile(lag_seconds, 95) AS p95, max(lag_seconds) AS largest FROM ${COVERED} AND ${IS_READ} GROUP BY time($__interval) fill(null)`,
       '$col',
     ]),
-    noValue: NO_DEVICES,
-    unit: 's',
-    decimals: 0,
-    breakMs: 3 * HOUR_MS,
-    min: 0,
-  }),
+  ),
   bars({
     title: 'Devices by state of sync',
     description:
-      'live: held up to now. catching-up: something that is wanted is missing yet. silent: held, and nothing new comes. unreachable: gone from the workspace. excluded: left out by the configuration.',
+      'live: covered up to the present. catching-up: something that is wanted is missing yet. silent: covered, and nothing new comes. unreachable: gone from the workspace. excluded: left out by the configuration. Empty where Tidemark has reported nothing for 17 minutes.',
     w: 12,
-    h: 8,
+    h: 7,
     targets: lines(...Object.keys(COVERAGE_STATE.type === 'value' ? COVERAGE_STATE.options : {}).map(inState)),
-    noValue: NO_DEVICES,
+    noValue: 'Tidemark has reported nothing for 17 minutes: is it running?',
     unit: 'none',
     decimals: 0,
-    thresholds: PLAIN,
+    thresholds: steps('red', [0, 'blue']),
   }),
   lineChart({
-    title: 'Readings held',
-    description: 'Readings of all devices in the hours that are held in full. The newest hours fill up as they settle.',
+    title: 'Readings covered',
+    description:
+      'Readings of all devices in the hours that are covered. The newest hours fill up within the grace period.',
     w: 12,
     h: 8,
     interval: '1h',
@@ -196,7 +185,7 @@ const BOUGHT: readonly PanelSpec[] = [
       `SELECT sum(readings) FROM coverage_hour WHERE ${IN_RANGE} AND ${OF_WORKSPACE} GROUP BY time($__interval) fill(none)`,
       'Readings',
     ]),
-    noValue: 'No hour of this range is held in full yet.',
+    noValue: 'No hour of this range is covered yet.',
     unit: 'short',
     breakMs: 0,
     draw: 'bars',
@@ -212,7 +201,7 @@ export const WORKSPACE_BOARD: DashboardSpec = {
   source: 'influxdb',
   from: 'now-24h',
   refresh: '5m',
-  variables: [WORKSPACE],
+  variables: [WORKSPACE, TARGET],
   sections: [
     { title: 'Now', panels: [...NUMBERS, PLAN] },
     { title: 'Use', panels: [...USE.slice(0, 2)] },

@@ -241,14 +241,19 @@ test.each(boards.filter(asksInflux).map((board) => [board.uid, board] as const))
       const measured = [...query.matchAll(/FROM ([a-z]\w*)/g)];
       const bounded = [
         ...query.matchAll(
-          /FROM [a-z]\w*(?: WITH KEY = "\w+")? WHERE (?:\$timeFilter|time >= \$\{__from\}ms|time > \$\{__to\}ms - 3h)/g,
+          /FROM [a-z]\w*(?: WITH KEY = "\w+")? WHERE (?:\$timeFilter|time >= \$\{__from\}ms|time > \$\{__to\}ms - (?:3h|17m))/g,
         ),
       ];
       expect(bounded.length, query).toBe(measured.length);
-      for (const [, step] of query.matchAll(/GROUP BY time\(([^),]+)/g)) expect(step).toBe('$__interval');
+      for (const [, step] of query.matchAll(/GROUP BY time\(([^),]+)/g)) {
+        // Or steps back from the end: of a report, of an hour.
+        expect(['$__interval', '17m', '1h']).toContain(step);
+      }
       // A choice is put in where Grafana escapes it, and nowhere else.
-      for (const [found] of query.matchAll(/\$\{[a-z]\w*[^}]*\}/g)) expect(found).toMatch(/:regex\}$/);
-      expect(query.replace(/=~ \/\^\$\{\w+:regex\}\$\//g, '')).not.toMatch(/\$\{[a-z]/);
+      for (const [found] of query.matchAll(/\$\{[a-z]\w*[^}]*\}/g))
+        expect(found).toMatch(/:regex\}$|^\$\{target:date:seconds\}$/);
+      const rest = query.replace(/=~ \/\^\$\{\w+:regex\}\$\//g, '').replaceAll(`$\{target:date:seconds}`, '');
+      expect(rest).not.toMatch(/\$\{[a-z]/);
     }
   },
 );

@@ -11,6 +11,7 @@ import { prometheusAvailable, promtool } from '../support/prometheus.ts';
 import { asksInflux, readBoards, shownPanels } from './support/boards.ts';
 import { VICTORIA_QUERIES } from './support/promql-asked.ts';
 import { replacePromql } from './support/promql-text.ts';
+import type { Chosen } from './support/replacement.ts';
 
 const QUERIES = readBoards()
   .filter((board) => !asksInflux(board))
@@ -23,17 +24,19 @@ const QUERIES = readBoards()
 /** What scrapes add to the labels of every metric. */
 const SCRAPED = ['instance', 'job', 'le'];
 
-const KNOWN: ReadonlyMap<string, readonly string[]> = new Map(
-  Object.entries({ ...METRICS, ...PER_DEVICE }).flatMap(([name, { kind, labels }]) => {
+const KNOWN: ReadonlyMap<string, readonly string[]> = new Map([
+  // What Prometheus says of its rules.
+  ['ALERTS', ['alertname', 'alertstate', 'severity']] as const,
+  ...Object.entries({ ...METRICS, ...PER_DEVICE }).flatMap(([name, { kind, labels }]) => {
     const own: readonly string[] = labels;
     return kind === 'histogram'
       ? ['_bucket', '_sum', '_count'].map((end) => [`${name}${end}`, own] as const)
       : [[name, own] as const];
   }),
-);
+]);
 
 test.each(QUERIES)('%s names what the daemon has', (_, expr) => {
-  const names = [...expr.matchAll(/\btidemark_\w+/g)].map(([name]) => name);
+  const names = [...expr.matchAll(/\b(?:tidemark_\w+|ALERTS)\b/g)].map(([name]) => name);
   expect(names.length).toBeGreaterThan(0);
   expect(names.filter((name) => !KNOWN.has(name))).toEqual([]);
   const labels = new Set([...SCRAPED, ...names.flatMap((name) => KNOWN.get(name) ?? [])]);
@@ -47,16 +50,20 @@ test.each(QUERIES)('%s names what the daemon has', (_, expr) => {
 /** As Grafana sends it: its own variables put in. */
 function asked(expr: string): string {
   const any = { value: '$__all', options: [], allValue: '.*' };
-  const choices = new Map(['instance', 'workspace', 'device', 'sensor'].map((name) => [name, any]));
+  const choices = new Map<string, Chosen>(['instance', 'workspace', 'device', 'sensor'].map((name) => [name, any]));
+  choices.set('target', { value: '900000', options: [] });
   const range = { fromMs: 0, toMs: 86_400_000 };
   return replacePromql(expr, { choices, range, stepMs: 60_000, plain: new Set() });
 }
 
 test.each(VICTORIA_QUERIES)('%s asks within bounds, and puts a choice in where Grafana escapes it', (_, expr) => {
   const spans = [...expr.matchAll(/\[([^\]]*)\]/g)].map(([, span = '']) => span);
-  expect(spans.filter((span) => !/^(?:\$__interval|\$__range|1h|3h|26h|3h:5m|26h:5m)$/.test(span))).toEqual([]);
+  expect(spans.filter((span) => !/^(?:\$__interval|\$__range|17m|1h|3h|26h|3h:5m|26h:5m)$/.test(span))).toEqual([]);
   // Nothing between backticks is escaped but by the format of the choice.
-  const rest = expr.replace(/=~`\$\{\w+:regex\}`/g, '').replaceAll('@ $' + '{__to:date:seconds}', '');
+  const rest = expr
+    .replace(/=~`\$\{\w+:regex\}`/g, '')
+    .replaceAll('@ $' + '{__to:date:seconds}', '')
+    .replaceAll('$' + '{target:date:seconds}', '');
   expect(rest).not.toMatch(/\$\{|\$[a-z]|`|"/);
 });
 
@@ -99,6 +106,8 @@ describe.runIf(prometheusAvailable())('promtool', () => {
             { series: device('a', 'Old'), values: '1' },
             { series: device('a', 'New'), values: '_x12 0' },
             { series: device('b', 'Other'), values: '1 _x59 1' },
+            // Tidemark runs.
+            { series: 'coverage_gap_seconds{device_id="a",device_name="New",workspace_id="w"}', values: '0x180' },
           ],
           promql_expr_test: [
             expected('Online', 5, [2]),

@@ -10,7 +10,9 @@ import { influxdAvailable } from '../support/influxd.ts';
 import { openBench } from '../support/rig.ts';
 import { askRules, board, lookAtAll, panelOf } from './support/asked.ts';
 import type { Frame } from './support/frames.ts';
+import type { Shown } from './support/grafana.ts';
 import { column } from './support/shapes.ts';
+import { type Reading, reader } from './support/story.ts';
 import { type Choose, openBoard, type Place } from './support/viewer.ts';
 import { demo, type Filled, fill } from './support/workspaces.ts';
 
@@ -78,20 +80,17 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
         .sort(byId),
     );
     const number = async (title: string): Promise<unknown> =>
-      (await viewer.look(panelOf('fleet', title)))[0]?.fields[1]?.values[0] ?? 0;
+      (await viewer.look(panelOf('fleet', title)))[0]?.fields.at(-1)?.values[0];
     expect(await number('Online')).toBe(devices.filter(({ online }) => online).length);
     expect(await number('Silent')).toBe(
       devices.filter(({ online, lifecycleStatus }) => !online && lifecycleStatus === 'active').length,
     );
-    expect(await number('Paused, shelved, retired')).toBe(
-      devices.filter(({ lifecycleStatus }) => lifecycleStatus !== 'active').length,
-    );
-    const [addons, hubs] = await viewer.look(panelOf('fleet', 'Add-ons under their hubs'));
+    const [addons, hubs] = await viewer.look(panelOf('fleet', 'Hubs'));
     expect(column(addons, 'device_id')).toHaveLength(devices.filter(({ isAddon }) => isAddon).length);
     expect(new Set(column(hubs, 'hub'))).toEqual(
       new Set(devices.filter(({ isAddon }) => !isAddon).map(({ name }) => name)),
     );
-    const [map] = await viewer.look(panelOf('fleet', 'Hubs'));
+    const [map] = await viewer.look(panelOf('fleet', 'Map of the hubs'));
     expect(map?.length).toBe(4);
   });
 
@@ -170,8 +169,158 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
     const [rows] = await viewer.look(panelOf('fleet', 'Devices'));
     expect(rows?.length).toBe(filled.simulator.world.devices(filled.nowMs).length);
   });
+
+  describe('what a person reads', () => {
+    const at = (minutes: number, more: Partial<Reading> = {}) =>
+      reader({ place: place(), toMs: filled.nowMs + minutes * MINUTE_MS, ...more });
+    const ONE = (variable: string) => (variable === 'device' ? ['add-ham-02'] : undefined);
+
+    test('while the daemon runs: a lag of a few minutes, green, and each device with the state of its sync', async () => {
+      const now = at(0);
+      expect(await now.numbers('fleet', 'Lag')).toEqual([
+        expect.stringMatching(/^median: \d mins, green$/),
+        expect.stringMatching(/^p95: \d mins, green$/),
+      ]);
+      expect(await now.numbers('fleet', 'Late')).toEqual(['Late: 0, green']);
+      const rows = await now.table('fleet', 'Devices');
+      expect(rows[0]).toMatchObject({ Name: 'Wine cellar', Online: 'Not online, red', Sync: 'silent, orange' });
+      expect(rows.map((row) => row['Sync'])).not.toContain('not reported, red');
+      // A hub has no hub: a sign, and no sentence of the empty panel.
+      expect(rows.find(({ Name }) => Name === 'Hamburg warehouse')).toMatchObject({
+        Hub: '–',
+        Lifecycle: 'active, green',
+      });
+      expect(rows.find(({ Name }) => Name === 'Cold room 2 (dairy)')).toMatchObject({
+        Hub: 'Hamburg warehouse',
+        Lag: expect.stringMatching(/^\d mins, text$/),
+        'Newest reading': expect.stringMatching(/^(?:a minute|[2-9] minutes) ago$/),
+      });
+    });
+
+    test.each([20, 20 * 60])(
+      '%d minutes after the daemon has stopped every view of lag and state is red',
+      async (minutes) => {
+        const later = at(minutes);
+        const [lag, ...others] = await later.numbers('fleet', 'Lag');
+        expect(lag).toMatch(/^daemon stopped: newest data: (?:2\d mins|20 hours), red$/);
+        expect(others).toEqual([]);
+        for (const title of ['Online', 'Silent', 'Late']) {
+          const [shown] = await later.numbers('fleet', title);
+          expect(shown, title).toMatch(/: No report for 17 minutes: is Tidemark running\?, red$/);
+        }
+        const rows = await later.table('fleet', 'Devices');
+        expect(new Set(rows.map((row) => row['Sync']))).toEqual(new Set(['not reported, red']));
+        expect(rows.map((row) => row['Lag']).filter((text) => /green/.test(text ?? ''))).toEqual([]);
+        expect(await later.numbers('workspace', 'Lag')).toEqual([lag]);
+        expect(await later.numbers('workspace', 'Devices by state of sync')).toEqual([
+          expect.stringMatching(/No report|reported nothing.*red$/),
+        ]);
+      },
+    );
+
+    test('two days after it, where nothing is left in the range, they are red as well', async () => {
+      for (const title of ['Online', 'Silent', 'Late', 'Lag']) {
+        expect(await at(2 * 24 * 60).numbers('fleet', title), title).toEqual([
+          ': No report for 17 minutes: is Tidemark running?, red',
+        ]);
+      }
+    });
+
+    test('a range that ends in the past has no colour of alarm', async () => {
+      const [lag] = await at(30, { endsNow: false }).numbers('fleet', 'Lag');
+      expect(lag).toMatch(/^daemon stopped: newest data: 3\d mins, text$/);
+    });
+
+    test('colours of lag follow the target that is chosen', async () => {
+      const choose = (variable: string) => (variable === 'target' ? '60000' : undefined);
+      expect((await at(0, { choose }).numbers('fleet', 'Lag'))[0]).toMatch(/^median: \d mins, (?:yellow|red)$/);
+      expect(await at(0, { choose }).numbers('fleet', 'Late')).toEqual([expect.stringMatching(/^Late: \d+, orange$/)]);
+      // An address may say anything: what is no number is no query either.
+      const evil = (variable: string) => (variable === 'target' ? '1; DROP MEASUREMENT telemetry' : undefined);
+      expect((await at(0, { choose: evil }).numbers('fleet', 'Lag'))[0]).toMatch(/red$/);
+      expect((await at(0).numbers('sensors', 'Devices'))[0]).toMatch(/: [1-9]/);
+    });
+
+    test('a line of states ends soon after the last report', async () => {
+      const { fields } = await at(6 * 60, { choose: ONE }).drawn('device', 'Online and presence');
+      const ends = fields.filter(({ title }) => /online|sync/.test(title)).map(({ cells }) => cells.at(-1)?.value);
+      expect(ends.length).toBeGreaterThan(1);
+      expect(new Set(ends)).toEqual(new Set([null]));
+    });
+
+    test('values have the unit of their sensor, whatever the device is called', async () => {
+      const unitOf = async (sensor: string): Promise<string[]> => {
+        const { fields } = await at(0, { choose: ONE }).drawn('device', '$sensor', sensor);
+        return fields.filter(({ title }) => title !== 'Time').map(({ title, cells }) => `${title}: ${last(cells)}`);
+      };
+      expect((await unitOf('temperature')).at(-1)).toMatch(/^Cold room 2 \(dairy\): [\d.]+ °C$/);
+      expect((await unitOf('humidity')).at(-1)).toMatch(/^Cold room 2 \(dairy\): [\d.]+%$/);
+      const choose = (variable: string) => (variable === 'one_sensor' ? 'humidity' : undefined);
+      const band = await at(0, { choose }).drawn('sensors', '$one_sensor of the fleet');
+      const lines = band.fields.filter(({ title }) => title !== 'Time');
+      expect(lines.map(({ title, cells }) => `${title} ${/%$/.test(last(cells))}`)).toEqual(
+        ['median', 'p10', 'p90', 'lowest', 'highest'].map((title) => `${title} true`),
+      );
+      expect(await at(0, { choose }).numbers('sensors', 'Newest values')).toEqual(
+        ['lowest', 'median', 'highest'].map((title) => expect.stringMatching(new RegExp(`^${title}: [\\d.]+%, blue$`))),
+      );
+    });
+
+    test('an open alert has its time, the oldest first', async () => {
+      const rows = await at(0).table('alerts', 'Open now');
+      expect(rows.length).toBeGreaterThan(5);
+      for (const row of rows) expect(row['Opened']).toMatch(/ago$/);
+      const alerts = filled.simulator.world.alerts(filled.nowMs).filter(({ status }) => status !== 'resolved');
+      const oldest = alerts.toSorted((a, b) => a.openedAtMs - b.openedAtMs).map(({ alertId }) => String(alertId));
+      expect(rows.map((row) => row['Alert'])).toEqual(oldest);
+      const history = await at(0).table('alerts', 'History');
+      expect(history[0]).toHaveProperty('Opened');
+      expect(history[0]).toHaveProperty('Last change');
+    });
+
+    test('rankings are in their order, and lists begin with what is worst', async () => {
+      const numberOf = (text: string): number => Number(/: (-?[\d.]+)/.exec(text)?.[1]);
+      const choose = (variable: string) => (variable === 'one_sensor' ? 'temperature' : undefined);
+      const highest = (await at(0, { choose }).numbers('sensors', 'Highest now')).map(numberOf);
+      expect(highest).toEqual(highest.toSorted((a, b) => b - a));
+      const lowest = (await at(0, { choose }).numbers('sensors', 'Lowest now')).map(numberOf);
+      expect(lowest).toEqual(lowest.toSorted((a, b) => a - b));
+      const batteries = await at(0).table('sensors', 'Batteries: replace next');
+      const values = batteries.map((row) => Number(row['Now']));
+      expect(values).toEqual(values.toSorted((a, b) => a - b));
+      expect((await at(0).table('fleet', 'Silent longest')).map(({ Name }) => Name)).toEqual(['Wine cellar']);
+      expect((await at(0).numbers('fleet', 'Models')).map(numberOf)[0]).toBeGreaterThan(1);
+    });
+
+    test('completeness and availability, by device and by hub', async () => {
+      const rows = await at(0).table('fleet', 'Completeness and availability');
+      const cellar = rows.find(({ Name }) => Name === 'Wine cellar');
+      expect(cellar).toMatchObject({ Completeness: '100.0%', Hub: 'Berlin kitchen' });
+      expect(rows.find(({ Name }) => Name === 'Cold room 1')).toMatchObject({
+        Completeness: '100.0%',
+        Availability: '100.0%',
+        Hub: 'Hamburg warehouse',
+      });
+      const hubs = await at(0).table('fleet', 'Completeness and availability by hub');
+      expect(hubs.map(({ Hub }) => Hub)).toContain('Hamburg warehouse');
+    });
+
+    test('a quarter of an hour shows what is there', async () => {
+      const short = { rangeMs: 15 * MINUTE_MS };
+      const timeline = await at(0, short).drawn('alerts', 'Timeline');
+      const open = timeline.fields.filter(({ title }) => title !== 'Time');
+      expect(`Open: ${open.length}, orange`).toBe((await at(0, short).numbers('alerts', 'Open'))[0]);
+      const band = await at(0, { ...short, choose: ONE }).drawn('device', 'Coverage, hour by hour');
+      expect(band.fields.at(-1)?.cells.map(({ text }) => text)).toContain('covered');
+    });
+  });
 });
 
 function byId(a: { id: unknown }, b: { id: unknown }): number {
   return String(a.id) < String(b.id) ? -1 : 1;
+}
+
+/** The last words of a line that has any. */
+function last(cells: readonly Shown[]): string {
+  return cells.findLast(({ value }) => value !== null)?.text ?? '';
 }

@@ -77,7 +77,7 @@ export async function lookAtAll({
     const viewer = await openBoard(one, { place, range, ...(choose === undefined ? {} : { choose }) });
     for (const [name, panel, scoped] of looksOf(one, viewer, MOST_REPEATS)) {
       const frames = await viewer.look(panel, scoped);
-      expectShape(panel, frames, range);
+      await expectShape(panel, frames, range);
       seen.set(`${one.uid}: ${name}`, frames);
     }
     for (const { target } of one.annotations.list) {

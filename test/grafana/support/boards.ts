@@ -28,6 +28,8 @@ export interface Panel {
   readonly datasource?: { readonly type: string; readonly uid: string };
   readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
   readonly targets?: readonly Target[];
+  /** Of a heading that is closed: what is under it. */
+  readonly panels?: readonly Panel[];
   readonly repeat?: string;
   readonly interval?: string;
   readonly maxDataPoints?: number;
@@ -85,9 +87,14 @@ export function readBoards(folder = FOLDER): Board[] {
   return boardFiles(folder).map((name) => JSON.parse(readFileSync(`${folder}/${name}`, 'utf8')) as Board);
 }
 
+/** All panels, those under a heading that is closed among them. */
+export function allPanels(board: Board): readonly Panel[] {
+  return board.panels.flatMap((panel) => [panel, ...(panel.panels ?? [])]);
+}
+
 /** The panels that show something. */
 export function shownPanels(board: Board): readonly Panel[] {
-  return board.panels.filter(({ type }) => type !== 'row');
+  return allPanels(board).filter(({ type }) => type !== 'row');
 }
 
 /** Whether a dashboard asks an InfluxDB. */

@@ -4,7 +4,7 @@
  */
 import { coverageLine, deviceLine, workspaceLine } from '../../../src/core/lines/fact-lines.ts';
 import type { DeviceRecord } from '../../../src/core/records.ts';
-import { HOUR_MS, msToNs } from '../../../src/core/time.ts';
+import { HOUR_MS, MINUTE_MS, msToNs } from '../../../src/core/time.ts';
 import type { Influxd } from '../../support/influxd.ts';
 
 const HUBS = 10;
@@ -122,7 +122,10 @@ function factLines({ intervalMs }: FleetSize, all: readonly number[], hourMs: nu
       const tags = `device_id=${idOf(device)},device_name=${deviceName.replaceAll(' ', '\\ ')},workspace_id=${WORKSPACE}`;
       return [
         deviceLine(recordOf(device, hourMs), WORKSPACE, hourMs + device),
-        coverageLine({ ...facts, state, atNs: msToNs(hourMs + device) }, WORKSPACE),
+        ...[0, 15, 30, 45].map((minute) => {
+          const atNs = msToNs(hourMs + minute * MINUTE_MS + device);
+          return coverageLine({ ...facts, state, watermarkNs: atNs - msToNs(2 * MINUTE_MS), atNs }, WORKSPACE);
+        }),
         `coverage_hour,${tags} readings=${state === 'live' ? perHour : 0} ${hour * HOUR_MS}000000`,
       ];
     }),

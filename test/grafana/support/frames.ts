@@ -17,6 +17,8 @@ export interface Field {
 
 export interface Frame {
   readonly refId: string;
+  /** The measurement of a table; what the query calls a line. */
+  readonly name: string;
   readonly fields: readonly Field[];
   readonly length: number;
 }
@@ -67,7 +69,7 @@ function tableOf(series: readonly Series[], refId: string): Frame[] {
     ),
     ...first.columns.slice(1).map((name, index) => field(name, columnOf(index + 1))),
   ];
-  return [{ refId, fields, length: times.length }];
+  return [{ refId, name: first.name, fields, length: times.length }];
 }
 
 function lineOf(series: Series, { column, index, format }: { column: string; index: number; format: Format }): Frame {
@@ -76,6 +78,7 @@ function lineOf(series: Series, { column, index, format }: { column: string; ind
   const displayName = aliasOf(series, column, format.alias);
   return {
     refId: format.refId,
+    name: displayName,
     length: values.length,
     fields: [
       {
@@ -90,10 +93,11 @@ function lineOf(series: Series, { column, index, format }: { column: string; ind
   };
 }
 
-function timeless({ values }: Series, refId: string): Frame {
+function timeless({ name, values }: Series, refId: string): Frame {
   const words = values.map((row) => row[1] ?? row[0] ?? null);
   return {
     refId,
+    name,
     length: words.length,
     fields: [{ name: 'Value', type: 'string', values: words, labels: {}, displayName: 'Value' }],
   };
@@ -149,16 +153,4 @@ function apart(text: string, pattern: string): Option | null {
   if (groups === undefined) return null;
   const { value, text: shown } = groups;
   return { text: shown ?? value ?? '', value: value ?? shown ?? '' };
-}
-
-/**
- * What the names of the columns are once tables are joined (`joinByField`): those of all, in their order, the one they
- * have in common first and once; names that several have are numbered.
- */
-export function joinedNames(tables: readonly Frame[], by: string): string[] {
-  const names = [by, ...tables.flatMap(({ fields }) => fields.map(({ name }) => name).filter((name) => name !== by))];
-  return names.map((name, index) => {
-    if (names.indexOf(name) === names.lastIndexOf(name)) return name;
-    return `${name} ${names.slice(0, index + 1).filter((other) => other === name).length}`;
-  });
 }

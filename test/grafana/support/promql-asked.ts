@@ -58,7 +58,7 @@ export async function lookAtAllProm({
     const viewer = await openPromBoard(one, { url, range, ...(choose === undefined ? {} : { choose }) });
     for (const [name, panel, scope] of looksOf(one, viewer)) {
       const frames = await viewer.look(panel, scope);
-      expectShape(panel, frames, range);
+      await expectShape(panel, frames, range);
       seen.set(`${one.uid}: ${name}`, frames);
     }
   }

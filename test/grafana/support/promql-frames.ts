@@ -22,6 +22,7 @@ export function lineFrames(series: readonly PromSeries[], { refId, legendFormat 
     const displayName = legendFormat.replace(/\{\{\s*(.+?)\s*\}\}/g, (_, label: string) => metric[label] ?? '');
     return {
       refId,
+      name: displayName,
       length: samples.length,
       fields: [
         field('Time', samples.map(timeOf), { type: 'time' }),
@@ -39,6 +40,7 @@ export function tableFrames(answers: readonly (readonly [refId: string, series: 
     const labels = [...new Set(series.flatMap(({ metric }) => Object.keys(metric).sort()))];
     return {
       refId,
+      name: '',
       length: samples.length,
       fields: [
         field('Time', samples.map(timeOf), { type: 'time' }),

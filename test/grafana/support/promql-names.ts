@@ -13,7 +13,7 @@ export function metricsOf(expr: string): string[] {
 export function labelsOf(expr: string): string[] {
   const bare = expr.replace(/`[^`]*`/g, '""');
   const grouped = [...bare.matchAll(/\b(?:by|on|group_left) \(([^)]*)\)/g)].flatMap(([, list = '']) =>
-    list.split(', '),
+    list === '' ? [] : list.split(', '),
   );
   return [...grouped, ...[...bare.matchAll(/[{,] ?(\w+)=~/g)].map(([, label]) => label ?? '')];
 }

@@ -5,7 +5,7 @@ import { type Board, type Panel, queryOf, type Target, type Variable } from './b
 import { type Frame, type Option, optionsFrom } from './frames.ts';
 import { lineFrames, type PromSeries, resultText, tableFrames } from './promql-frames.ts';
 import { replacePromql, stepOf } from './promql-text.ts';
-import { ALL, type Choices, type Chosen, type Range } from './replacement.ts';
+import { ALL, type Choices, type Chosen, type Range, replaceVariables } from './replacement.ts';
 import { type Choose, roomOf } from './viewer.ts';
 
 export interface PromViewer {
@@ -34,11 +34,19 @@ export async function openPromBoard(
     replacePromql(text, { choices: own, range, stepMs, plain });
   for (const variable of board.templating.list) {
     const query = queryOf(variable);
+    if (variable.type === 'custom') {
+      const value = choose(variable.name, []) ?? String(variable.current?.value);
+      choices.set(variable.name, { value, options: [] });
+    }
     if (query === null) continue;
     const options = optionsFrom(await listed(url, range, put(query, choices, 60_000)), variable.regex ?? '');
     lists.set(variable.name, options);
     choices.set(variable.name, chosenOf(variable, options, choose));
   }
+  const named = (target: Target): Target => ({
+    ...target,
+    legendFormat: replaceVariables(target.legendFormat ?? '', new Map(), range),
+  });
   const look: PromViewer['look'] = async (panel, scoped) => {
     const own = new Map(choices);
     if (panel.repeat !== undefined && scoped !== undefined) own.set(panel.repeat, { value: scoped, options: [scoped] });
@@ -53,7 +61,9 @@ export async function openPromBoard(
       ]);
     }
     const isTable = ([{ format }]: (typeof answers)[number]): boolean => format === 'table';
-    const lines = answers.filter((one) => !isTable(one)).flatMap(([target, series]) => lineFrames(series, target));
+    const lines = answers
+      .filter((one) => !isTable(one))
+      .flatMap(([target, series]) => lineFrames(series, named(target)));
     return [...lines, ...tableFrames(answers.filter(isTable).map(([{ refId }, series]) => [refId, series] as const))];
   };
   return { range, lists, look };

@@ -18,6 +18,8 @@ export type Choices = ReadonlyMap<string, Chosen>;
 export interface Range {
   readonly fromMs: number;
   readonly toMs: number;
+  /** Whether the end is "now", and moves on; so unless it is said. */
+  readonly endsNow?: boolean;
 }
 
 export const ALL = '$__all';
@@ -34,16 +36,22 @@ const GLOB: Unformatted = (values) => (typeof values === 'string' ? values : `{$
 export function replaceVariables(
   text: string,
   choices: Choices,
-  { fromMs, toMs, unformatted = GLOB }: Range & { readonly unformatted?: Unformatted },
+  { fromMs, toMs, endsNow = true, unformatted = GLOB }: Range & { readonly unformatted?: Unformatted },
 ): string {
   const range = { fromMs, toMs, unformatted };
+  const ofRange = (name: string, format: string | undefined): string | null => {
+    if (name === '__url_time_range') return `from=${fromMs}&to=${endsNow ? 'now' : toMs}`;
+    if (name === '__from') return String(fromMs);
+    if (name !== '__to') return null;
+    return String(format === 'date:seconds' ? Math.round(toMs / 1000) : toMs);
+  };
   return text.replace(VARIABLE, (match, plain, bracketed, format1, braced, _path, format2) => {
     const name: string = plain ?? bracketed ?? braced;
     const format: string | undefined = format1 ?? format2;
-    if (name === '__from') return String(range.fromMs);
-    if (name === '__to') return String(format === 'date:seconds' ? Math.round(range.toMs / 1000) : range.toMs);
     const chosen = choices.get(name);
-    return chosen === undefined ? match : formatChosen(chosen, format, { choices, range, name });
+    return (
+      ofRange(name, format) ?? (chosen === undefined ? match : formatChosen(chosen, format, { choices, range, name }))
+    );
   });
 }
 
@@ -57,6 +65,7 @@ function formatChosen(
   if (isAll && allValue !== undefined) return replaceVariables(allValue, choices, range);
   const values = isAll ? options : value;
   if (format === 'regex') return regexOf(values);
+  if (format === 'date:seconds') return String(Math.round(Number.parseInt(String(values), 10) / 1000));
   if (format === undefined) return range.unformatted(values, name);
   throw new Error(`no such format in the tests: ${format}`);
 }

@@ -48,6 +48,10 @@ export async function openBoard(
     framesOf(await askInflux(place, text), { refId, resultFormat, ...(alias === undefined ? {} : { alias }) });
   for (const variable of board.templating.list) {
     const query = queryOf(variable);
+    if (variable.type === 'custom') {
+      const value = choose(variable.name, []) ?? String(variable.current?.value);
+      choices.set(variable.name, { value, options: [] });
+    }
     if (query === null) continue;
     const text = replaceMacros(replaceVariables(query, choices, range), range, 60_000);
     const options = optionsOf(await ask({ refId: 'list' }, text), variable.regex ?? '');
@@ -68,7 +72,8 @@ export async function openBoard(
     const own = new Map(panel.repeat === undefined || scoped === undefined ? [] : [[panel.repeat, scoped]]);
     const frames: Frame[] = [];
     for (const target of panel.targets ?? []) {
-      frames.push(...(await ask(target, text(target.query ?? '', panel, own))));
+      const alias = replaceVariables(target.alias ?? '', new Map(), range);
+      frames.push(...(await ask({ ...target, alias }, text(target.query ?? '', panel, own))));
     }
     return frames;
   };

@@ -1,0 +1,110 @@
+/**
+ * Lag in InfluxQL: the end of the range minus the watermark of each device, so that it grows by itself once nothing is
+ * written any more. Coverage points come every 15 minutes at least: without one for 17 minutes the daemon has stopped.
+ */
+import { AT_END, HOURLY, IS_READ, lines, tables } from './influxql.ts';
+import type { InfluxTarget, Override, Transformation } from './model.ts';
+
+/** The last 17 minutes of the range: a device of a daemon that runs has a coverage point in them. */
+export const REPORTED = `time > \${__to}ms - 17m AND time <= \${__to}ms`;
+
+/** The target of the dashboard in seconds. As a date, whatever stands in an address becomes a number. */
+const TARGET_S = `\${target:date:seconds}`;
+
+/** The lag of a device in seconds; none where it was never covered up to the present. */
+const LAG_S = `(\${__to} - last(watermark_ms)) / 1000`;
+
+/** The lag and the state of each device that was reported. */
+function reported(where: string): string {
+  return `SELECT ${LAG_S} AS lag, last(state) AS state FROM coverage WHERE ${REPORTED} AND ${where} GROUP BY device_id`;
+}
+
+/** Coverage points in steps of 17 minutes back from the end of the range. The end itself would begin a step of its own. */
+function steps(select: string, within: string, where: string): string {
+  return `SELECT ${select} FROM coverage WHERE ${within.replace('<=', '<')} AND ${where} GROUP BY time(17m, \${__to}ms) fill(0)`;
+}
+
+/**
+ * The state, the missing time and the lag of each device, in a table. A device that was not reported has no state; the
+ * second source has it in the table all the same.
+ */
+export function syncOf(where: string): string {
+  const now = `SELECT last(state) AS state, last(gap_seconds) AS gap FROM coverage WHERE ${REPORTED} AND ${where} GROUP BY device_id`;
+  const known = `SELECT ${LAG_S} AS lag, last(gap_seconds) AS known FROM coverage WHERE ${HOURLY} AND ${where} GROUP BY device_id`;
+  return `SELECT last(state) AS state, last(gap) AS gap_seconds, last(lag) AS lag, last(known) AS known FROM (${now}), (${known}) GROUP BY device_id`;
+}
+
+/**
+ * The lag of the median device and the 95th percentile, by how it compares with the target: A within it, B up to four
+ * times as large, C larger. D instead of them where the daemon has stopped: how old the newest data is. E: devices that
+ * are catching up. The names carry the range, as only an address tells whether it ends now.
+ */
+export function lagNow(where: string): InfluxTarget[] {
+  const figures = `SELECT percentile(lag, 50) AS median, percentile(lag, 95) AS p95 FROM (${reported(where)}) WHERE ${IS_READ}`;
+  const such = (condition: string): string => `SELECT median, p95 FROM (${figures}) WHERE ${condition}`;
+  const newest = `SELECT last(n) AS n, max(w) AS w FROM (${steps('count(gap_seconds) AS n, max(watermark_ms) AS w', HOURLY, where)})`;
+  const named = `$col|\${__url_time_range}`;
+  return lines(
+    [such(`p95 <= ${TARGET_S}`), named],
+    [such(`p95 > ${TARGET_S} AND p95 / 4 <= ${TARGET_S}`), named],
+    [such(`p95 / 4 > ${TARGET_S}`), named],
+    [`SELECT (\${__to} - w) / 1000 AS stopped FROM (${newest}) WHERE n = 0 AND w > 0`, named],
+    [`SELECT count(state) AS syncing FROM (${reported(where)}) WHERE state = 'catching-up'`, named],
+  );
+}
+
+function colored(refId: string, color: string): Override {
+  return { matcher: { id: 'byFrameRefID', options: refId }, properties: [fixed(color)] };
+}
+
+function fixed(fixedColor: string) {
+  return { id: 'color', value: { mode: 'fixed', fixedColor } };
+}
+
+function named(column: string, name: string): Override {
+  return { matcher: { id: 'byRegexp', options: `/^${column}\\|/` }, properties: [{ id: 'displayName', value: name }] };
+}
+
+/** Colours and names of what `lagNow` is answered; no colour of alarm where the range ends in the past. */
+export const LAG_LOOKS: readonly Override[] = [
+  ...[colored('A', 'green'), colored('B', 'yellow'), colored('C', 'red'), colored('D', 'red'), colored('E', 'blue')],
+  { matcher: { id: 'byFrameRefID', options: 'E' }, properties: [{ id: 'unit', value: 'none' }] },
+  { matcher: { id: 'byRegexp', options: '/[|&?]to=(?!now(&|$))/' }, properties: [fixed('text')] },
+  ...[named('median', 'median'), named('p95', 'p95'), named('stopped', 'daemon stopped: newest data')],
+  named('syncing', 'devices catching up'),
+];
+
+/** Devices with a lag above the target; 0 where there is none, nothing where the daemon has stopped. */
+export function lateNow(where: string): InfluxTarget[] {
+  const late = `SELECT count(lag) AS late FROM (${reported(where)}) WHERE ${IS_READ} AND lag > ${TARGET_S}`;
+  const none = `SELECT 0 * count(gap_seconds) AS late FROM coverage WHERE ${REPORTED} AND ${where}`;
+  return lines([`SELECT sum(late) FROM (${late}), (${none})`, 'Late']);
+}
+
+/** A number of the present, and whether the daemon has stopped: then the number is none of the present, and is left out. */
+export function whileReporting(
+  column: string,
+  query: string,
+  where: string,
+): {
+  readonly targets: InfluxTarget[];
+  readonly transformations: readonly Transformation[];
+  readonly fields: string;
+} {
+  const last = `SELECT last(n) AS n FROM (${steps('count(gap_seconds) AS n', AT_END, where)})`;
+  return {
+    fields: `/^${column}$/`,
+    targets: tables(query, `SELECT n AS stopped FROM (${last}) WHERE n = 0`),
+    transformations: [
+      { id: 'concatenate', options: {} },
+      {
+        id: 'filterByValue',
+        options: {
+          type: 'exclude',
+          match: 'any',
+          filters: [{ fieldName: 'stopped', config: { id: 'isNotNull', options: {} } }],
+        },
+      },
+    ],
+  };
+}
