@@ -1,11 +1,11 @@
 /**
- * From an answer to what it means: its body, or a fault of one kind (API document, "Errors"), and what its headers say
- * of the quota and of time (API document, "Limits").
+ * Decides what an answer means: its body, or a fault of one kind (API document, "Errors"). It also reads the quota and
+ * the time from the headers (API document, "Limits").
  *
- * Promises: status and code decide, never the words of a message, with the one exception that the document itself
- * makes (a message that begins with `cursor`). Words of the server are shortened, made plain and freed of the key
- * before they go into a fault. Any bytes whatever give a body or a fault, nothing else. The name of the header that asks
- * for a wait is not documented, so it is found by what it looks like; a header that cannot be read counts as not sent.
+ * Promises: status and code decide and never the words of a message, with the one exception that the document makes (a
+ * message that begins with `cursor`). The server's words are shortened, made plain and freed of the key before they go
+ * into a fault. Any bytes lead to a body or a fault. The document does not name the header that asks for a wait, so it
+ * is found by its name's pattern; an unreadable header counts as missing.
  */
 import { ApiFault, type ApiFaultFacts, type ApiFaultKind } from '../core/faults.ts';
 import { isRecord, member } from '../core/json.ts';
@@ -14,15 +14,15 @@ import { SECRET_MARK } from '../core/secret.ts';
 import { plainText } from '../core/text.ts';
 import { DAY_MS, type EpochMs, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
-/** What the meaning of an answer depends on besides the answer. */
+/** What the meaning of an answer depends on, besides the answer. */
 export interface AskedFor {
   /** `GET /devices/x/telemetry`: for faults, without secrets. */
   readonly request: string;
-  /** Whether the request carried a cursor. */
+  /** Whether the request had a cursor. */
   readonly hasCursor: boolean;
-  /** The server's time, for waits that are given as dates. */
+  /** The server's time, for waits that are dates. */
   readonly nowMs: EpochMs;
-  /** What must not appear in any words, should the server repeat it. */
+  /** The key, which must not appear in any message even if the server repeats it. */
   readonly secret: string;
 }
 
@@ -30,7 +30,7 @@ export type Classified =
   | { readonly kind: 'ok'; readonly body: unknown }
   | { readonly kind: 'fault'; readonly fault: ApiFault };
 
-/** The members of an error object, as far as they are usable. */
+/** The usable members of an error object. */
 interface ErrorWords {
   readonly code: string | null;
   readonly message: string | null;
@@ -38,7 +38,7 @@ interface ErrorWords {
   readonly maxDays: number | null;
 }
 
-/** Says what an answer means. */
+/** Decides what an answer means. */
 export function classifyAnswer(answer: HttpAnswer, asked: AskedFor): Classified {
   if (isHtml(answer)) {
     const words =
@@ -63,7 +63,7 @@ const STATUS_KINDS: ReadonlyMap<number, ApiFaultKind> = new Map([
   [401, 'unauthorized'],
   [403, 'no-api-access'],
   [404, 'not-found'],
-  // Not the API's own, but a gateway's way to say: again, please.
+  // Not from the API, but the way in which a gateway asks to retry.
   [408, 'server-fault'],
   [425, 'server-fault'],
   [429, 'throttled'],
@@ -78,9 +78,9 @@ function kindOf(status: number, error: ErrorWords, hasCursor: boolean): ApiFault
 }
 
 /**
- * A 400. On a request that carried a cursor the cursor is taken to be at fault unless the code is the documented one
- * and its message does not begin with `cursor`: the other parameters are those of the page before, which was answered,
- * and the code for an expired cursor may be one that is not documented.
+ * Classifies a 400. If the request had a cursor, the cursor counts as the cause, unless the code is the documented one
+ * and its message does not begin with `cursor`: the other parameters are those of the previous page, which was
+ * answered, and the code for an expired cursor may be undocumented.
  */
 function kindOfBadRequest({ code, message, maxDays }: ErrorWords, hasCursor: boolean): ApiFaultKind {
   if (code === 'range_too_large' || maxDays !== null) return 'range-too-large';
@@ -89,7 +89,7 @@ function kindOfBadRequest({ code, message, maxDays }: ErrorWords, hasCursor: boo
   return code === 'invalid_request' && !isAboutCursor ? 'invalid-request' : 'bad-cursor';
 }
 
-/** What each kind means for a person, before the server's own words. */
+/** The meaning of each kind for people, before the server's own words. */
 const WORDS: Readonly<Record<ApiFaultKind, string>> = {
   unreachable: 'no answer',
   throttled: 'the allowance is spent',
@@ -104,7 +104,7 @@ const WORDS: Readonly<Record<ApiFaultKind, string>> = {
   malformed: 'the answer is not what the API promises',
 };
 
-/** That an endpoint itself is not there says something of the address, not of the workspace. */
+/** The words for a fault. A missing endpoint points to a wrong address and not to the workspace. */
 function wordsOf(kind: ApiFaultKind, { request }: AskedFor): string {
   const isEndpoint = /^GET \/[a-z]+$/.test(request);
   return kind === 'not-found' && isEndpoint ? 'there is no such endpoint: is api.url right?' : WORDS[kind];
@@ -132,25 +132,28 @@ function fault(kind: ApiFaultKind, answer: HttpAnswer, asked: AskedFor, { words,
   return { kind: 'fault', fault: new ApiFault(kind, message, facts) };
 }
 
-/** A fault about a body that is not what the document promises. */
+/** The fault for a body that is not as documented. */
 export function malformed(request: string, words: string): ApiFault {
   return new ApiFault('malformed', `${request}: ${words}`, { request, status: 200 });
 }
 
-/** A wait is asked for by a 429 always, by a fault of the service where it says so. */
+/** The wait that an answer asks for: a 429 always asks for one, a fault of the service only if it says so. */
 function waitOf(status: number, headers: HttpAnswer['headers'], nowMs: EpochMs): number | null {
   if (status === 429) return readThrottleWait(headers, nowMs);
   return status >= 500 ? readRetryAfter(headers, nowMs) : null;
 }
 
 function isHtml({ status, headers, body }: HttpAnswer): boolean {
-  // A refusal by rate is obeyed whoever sends it; a redirect is none of the API's anyway.
+  // A 429 counts whoever sends it, and the API itself sends no redirect.
   if (status === 429) return false;
   if (/^\s*(text\/html|application\/xhtml)/i.test(headers['content-type'] ?? '')) return true;
   return /^\s*<(!doctype|html|head|body)\b/i.test(new TextDecoder('latin1').decode(body.subarray(0, 100)));
 }
 
-/** The JSON of a body; `undefined` where it is none. Strict UTF-8: replacement characters could merge two names. */
+/**
+ * Parses the JSON of a body; `undefined` if it is none. UTF-8 is read strictly: replacement characters could make two
+ * names equal.
+ */
 function parseJson(body: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
@@ -180,24 +183,24 @@ function hide(text: string, secret: string): string {
 
 type Headers = HttpAnswer['headers'];
 
-/** What is waited where a refusal names no time. */
+/** The wait after a refusal that names no time. */
 const DEFAULT_WAIT_MS = MINUTE_MS;
 const MIN_WAIT_MS = SECOND_MS;
-/** A day's quota comes back within a day; the hour is for clocks and roundings. */
+/** A day's quota returns within a day; the extra hour is for clocks and rounding. */
 const MAX_WAIT_MS = 25 * HOUR_MS;
 
-/** Seconds, at most nine digits; a fraction is tolerated. */
+/** Seconds of at most nine digits, with or without a fraction. */
 const SECONDS = /^\d{1,9}(?:\.\d{1,9})?$/;
 const EPOCH_SECONDS = /^\d{10}$/;
-/** The three forms of RFC 9110 begin with the name of a day. */
+/** All three date forms of RFC 9110 begin with the name of a day. */
 const HTTP_DATE = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6},? [\w :-]{10,40}$/;
 
-/** The `Date` of an answer; `null` where it is missing or unreadable. */
+/** The `Date` of an answer; `null` if it is missing or unreadable. */
 export function readDate(headers: Headers): EpochMs | null {
   return parseHttpDate(headers['date']);
 }
 
-/** `X-RateLimit-Limit` and `-Remaining` of one window or the other; `null` where not sent. */
+/** `X-RateLimit-Limit` and `-Remaining` of one of the windows; `null` if missing. */
 export function readRateLimit(headers: Headers): { limit: number | null; remaining: number | null } {
   return { limit: readCount(headers['x-ratelimit-limit']), remaining: readCount(headers['x-ratelimit-remaining']) };
 }
@@ -207,9 +210,9 @@ function readCount(text: string | undefined): number | null {
 }
 
 /**
- * How long `Retry-After` asks to wait, in milliseconds, from 1 s to 25 h; `null` where it is missing or unreadable.
+ * The wait in `Retry-After`, in milliseconds, from 1 s to 25 h; `null` if it is missing or unreadable.
  *
- * @param nowMs the server's time, for a wait that is given as a date.
+ * @param nowMs the server's time, for a wait that is a date
  */
 function readRetryAfter(headers: Headers, nowMs: EpochMs): number | null {
   const text = headers['retry-after'];
@@ -217,10 +220,10 @@ function readRetryAfter(headers: Headers, nowMs: EpochMs): number | null {
 }
 
 /**
- * How long a 429 asks to wait: `Retry-After` first, then the longest of what any header says whose name speaks of
- * retrying or of a reset, else a minute.
+ * The wait that a 429 asks for: `Retry-After` first, then the longest wait in a header whose name contains "retry" or
+ * "reset", otherwise a minute.
  *
- * @param nowMs the server's time, for a wait that is given as a date or as seconds since 1970.
+ * @param nowMs the server's time, for a wait that is a date or seconds since 1970
  */
 function readThrottleWait(headers: Headers, nowMs: EpochMs): number {
   const asked = readRetryAfter(headers, nowMs);
@@ -234,7 +237,7 @@ function readThrottleWait(headers: Headers, nowMs: EpochMs): number {
 function readWait(text: string, nowMs: EpochMs): number | null {
   if (SECONDS.test(text)) return clampWait(Math.ceil(Number(text)) * SECOND_MS);
   const untilMs = EPOCH_SECONDS.test(text) ? Number(text) * SECOND_MS : parseHttpDate(text);
-  // A point in time is only believed near the server's own: anything else is some other number.
+  // A time counts only if it is near the server's time; any other number means something else.
   if (untilMs === null || Math.abs(untilMs - nowMs) > 2 * DAY_MS) return null;
   return clampWait(untilMs - nowMs);
 }

@@ -48,7 +48,11 @@ export interface ApiClientOptions extends Pick<RateLimiterOptions, 'serverClock'
 const DEFAULT_RETRIES = 4;
 const BACKOFF: BackoffPolicy = { baseMs: SECOND_MS, maxMs: 30 * SECOND_MS };
 
-/** Converts a body to a value. @throws ApiFault if the body is not as documented */
+/**
+ * Converts a body to a value.
+ *
+ * @throws ApiFault if the body is not as documented
+ */
 type Parse<T> = (body: unknown, request: string) => T;
 
 interface Ask<T> {
@@ -98,7 +102,11 @@ export function createApiClient(options: ApiClientOptions): Api {
   };
 }
 
-/** Sends a request, and sends it again after faults that may pass. @throws ApiFault if none of the attempts succeeds */
+/**
+ * Sends a request, and sends it again after faults that may pass.
+ *
+ * @throws ApiFault if none of the attempts succeeds
+ */
 async function ask<T>({ options, attempt }: Requester, asked: Ask<T>, signal: AbortSignal): Promise<Reply<T>> {
   for (let failures = 1; ; failures += 1) {
     const outcome = await attempt(asked, signal);
@@ -107,7 +115,11 @@ async function ask<T>({ options, attempt }: Requester, asked: Ask<T>, signal: Ab
   }
 }
 
-/** Reports a fault and waits until the request may be sent again. @throws ApiFault the fault, if no retry can help */
+/**
+ * Reports a fault and waits until the request may be sent again.
+ *
+ * @throws ApiFault the fault, if no retry can help
+ */
 async function beforeRetry(
   { clock, random, observe, onRetry, retries = DEFAULT_RETRIES }: ApiClientOptions,
   fault: ApiFault,
@@ -203,7 +215,11 @@ function createAttempt(options: ApiClientOptions): Attempt {
   };
 }
 
-/** Checks that a key is usable in a header. Another key is neither sent nor quoted. @throws ApiFault `unauthorized` */
+/**
+ * Checks that a key is usable in a header. Another key is neither sent nor quoted.
+ *
+ * @throws ApiFault `unauthorized`
+ */
 function readKey(key: string, request: string): string {
   if (/^[\x21-\x7e]+$/.test(key)) return key;
   const words = key === '' ? 'there is no key' : 'the key has characters that no key has';
@@ -256,8 +272,8 @@ interface PageSize {
  * The plan publishes the largest page, but a key may not be allowed to read the plan, and the value may have shrunk
  * since. The document leaves open what happens to a larger `limit` ("refused or clamped"). So a first page that is
  * refused is requested once more with the documented default. Because the limit may not have been the cause, larger
- * pages are tried again after a while. Within a chain of cursors the limit stays as it was on the first page ("the other
- * parameters must be kept the same from page to page").
+ * pages are tried again after a while. Within a chain of cursors the limit stays as it was on the first page ("the
+ * other parameters must be kept the same from page to page").
  *
  * @param planned returns the largest page that the plan allows; `null` while it is unknown
  */

@@ -1,6 +1,6 @@
 /**
- * Notes what answers show of what the document leaves open (`core/quota.ts`), on their way through. It changes nothing
- * of them, and keeps no more than names and numbers.
+ * Records what answers show about points that the API's document leaves open (`core/quota.ts`). It does not change the
+ * answers, and keeps only names and numbers.
  */
 
 import type { HttpAnswer, HttpRequest, Transport } from '../core/ports.ts';
@@ -14,9 +14,9 @@ interface Learning {
 
 interface LearningOptions {
   readonly transport: Transport;
-  /** What was kept; `null` for nothing. */
+  /** What was stored; `null` for nothing. */
   readonly kept: string | null;
-  /** Keeps what shows itself rarely; called when that has changed. What it throws is no reason to lose the answer. */
+  /** Stores rare observations. It is called when they change; if it throws, the answer is kept all the same. */
   readonly keep: (text: string) => void;
 }
 
@@ -31,7 +31,7 @@ export function createLearning({ transport, kept, keep }: LearningOptions): Lear
     try {
       keep(JSON.stringify(next));
     } catch {
-      // A state without room, say: it is learnt again.
+      // For example, the state has no room: the observation will be made again.
     }
   };
   return {
@@ -55,7 +55,7 @@ function withRare({ waitHeaders, challengeHeaders }: RareSights, { status, heade
 
 type Pages = Pick<Learnt, 'pageTaken' | 'pageRefused'>;
 
-/** Of first pages alone: what is wrong with a later one may be its cursor. */
+/** Only first pages count: a later page may be refused because of its cursor. */
 function withPage(pages: Pages, { url }: HttpRequest, { status }: HttpAnswer): Pages {
   if (status !== 200 && status !== 400) return pages;
   const { searchParams: query } = new URL(url);

@@ -1,12 +1,12 @@
 /**
- * What the API's answers become: every record is checked at the border (API document, "Resources and their fields").
+ * Parses the API's answers and checks every record (API document, "Resources and their fields").
  *
- * Promises: strict about what identifies a record, tolerant of all else. Unknown members are ignored; a member that is
- * null, absent or of an odd type becomes `null`; a record without its identity is set aside with a reason, and the rest
- * of its page stands. Any JSON whatever gives a record or an `ApiFault`, nothing else.
+ * Promises: a record must have its identity; everything else is optional. Unknown members are ignored. A member that is
+ * null, absent or of an unexpected type becomes `null`. A record without its identity is rejected with a reason, and
+ * the rest of its page counts. Any JSON leads to a record or an `ApiFault`.
  *
- * By hand, and not by a schema library: no member is ever a reason to refuse a record (what identifies one is checked
- * apart), so a schema would be all exceptions, and loading one costs a fifth of the time to the first request.
+ * No schema library is used: no member except the identity can make a record invalid, so a schema would consist of
+ * exceptions, and loading a library takes a fifth of the time to the first request.
  */
 import { isRecord, member } from '../core/json.ts';
 import type {
@@ -28,7 +28,11 @@ import { deviceIdProblem } from './urls.ts';
 
 const MAX_WORKSPACE_ID = 256;
 
-/** `GET /account`. @throws ApiFault `malformed` where it does not name its workspace. */
+/**
+ * Parses `GET /account`.
+ *
+ * @throws ApiFault `malformed` if the answer does not name its workspace
+ */
 export function parseAccount(body: unknown, request: string): Account {
   const workspaceId = isRecord(body) ? (textIn(body, 'workspace_id') ?? '') : '';
   if (!isRecord(body) || workspaceId === '' || workspaceId.length > MAX_WORKSPACE_ID) {
@@ -44,7 +48,7 @@ export function parseAccount(body: unknown, request: string): Account {
   };
 }
 
-/** A member that is an object; an empty one where it is none. */
+/** A member that is an object; an empty object if it is none. */
 function objectIn(holder: object, name: string): object {
   const value = member(holder, name);
   return isRecord(value) ? value : {};
@@ -63,7 +67,11 @@ function readPlan(plan: object): Plan {
   };
 }
 
-/** A page of `GET /devices`. @throws ApiFault `malformed` where it is no page. */
+/**
+ * Parses a page of `GET /devices`.
+ *
+ * @throws ApiFault `malformed` if the body is not a page
+ */
 export function parseDevicePage(body: unknown, request: string): DevicePage {
   const { data, nextCursor } = openEnvelope(body, request);
   const devices: DeviceRecord[] = [];
@@ -76,7 +84,11 @@ export function parseDevicePage(body: unknown, request: string): DevicePage {
   return { devices, rejected, nextCursor };
 }
 
-/** A device, or why it is none. */
+/**
+ * Reads a device.
+ *
+ * @returns the device, or the reason why the record is rejected
+ */
 function readDevice(item: unknown): DeviceRecord | string {
   if (!isRecord(item)) return 'the device is no object';
   const problem = deviceIdProblem(member(item, 'device_id'));
@@ -101,9 +113,9 @@ function readDevice(item: unknown): DeviceRecord | string {
 }
 
 /**
- * A page of `GET /devices/{device_id}/telemetry`.
+ * Parses a page of `GET /devices/{device_id}/telemetry`.
  *
- * @throws ApiFault `malformed` where it is no page.
+ * @throws ApiFault `malformed` if the body is not a page
  */
 export function parseTelemetryPage(body: unknown, request: string): TelemetryPage {
   const { page, data, nextCursor } = openEnvelope(body, request);
@@ -119,7 +131,11 @@ export function parseTelemetryPage(body: unknown, request: string): TelemetryPag
   return { deviceId: typeof deviceId === 'string' ? deviceId : null, readings, rejected, nextCursor };
 }
 
-/** A reading, or why it is none. Values of an odd type are not emptied: what they meant would be lost without a word. */
+/**
+ * Reads a reading. If its values have an unexpected type, it is rejected, because empty values would hide the loss.
+ *
+ * @returns the reading, or the reason why the record is rejected
+ */
 function readReading(item: unknown, readTime: (text: string) => EpochNs | null): Reading | string {
   if (!isRecord(item)) return 'the reading is no object';
   const served = member(item, 'recorded_at');
@@ -127,7 +143,7 @@ function readReading(item: unknown, readTime: (text: string) => EpochNs | null):
   if (recordedAt === null) return 'recorded_at is no time';
   const values = member(item, 'values') ?? {};
   if (!isRecord(values)) return 'values is no object';
-  // Entries keep a sensor called `__proto__`, which the parser made an ordinary member.
+  // `Object.entries` keeps a sensor called `__proto__`, which the parser made an ordinary member.
   const pairs = Object.entries(values) as [string, JsonValue][];
   for (const [, value] of pairs) {
     if (typeof value === 'object' && value !== null && isTooDeep(value)) return 'values are nested too deeply';
@@ -135,7 +151,7 @@ function readReading(item: unknown, readTime: (text: string) => EpochNs | null):
   return { recordedAt, values: pairs };
 }
 
-/** @returns `null` where it has no usable id or time. */
+/** @returns the alert; `null` if it has no usable id or time */
 function readAlert(item: unknown): AlertRecord | null {
   if (!isRecord(item)) return null;
   const alertId = wholeIn(item, 'alert_id');
@@ -156,7 +172,11 @@ function readAlert(item: unknown): AlertRecord | null {
   };
 }
 
-/** A page of `GET /alerts`. @throws ApiFault `malformed` where it is no page. */
+/**
+ * Parses a page of `GET /alerts`.
+ *
+ * @throws ApiFault `malformed` if the body is not a page
+ */
 export function parseAlertPage(body: unknown, request: string): AlertPage {
   const { data, nextCursor } = openEnvelope(body, request);
   const alerts: AlertRecord[] = [];
@@ -172,7 +192,11 @@ export function parseAlertPage(body: unknown, request: string): AlertPage {
   return { alerts, rejected, nextCursor };
 }
 
-/** The body of `GET /alerts/{alert_id}`. @throws ApiFault `malformed` where it is no alert. */
+/**
+ * Parses `GET /alerts/{alert_id}`.
+ *
+ * @throws ApiFault `malformed` if the body is not an alert
+ */
 export function parseAlert(body: unknown, request: string): AlertRecord {
   const alert = readAlert(body);
   if (alert === null) throw malformed(request, 'the alert has no usable id or time');
@@ -186,24 +210,24 @@ const MAX_PAGE_ITEMS = 1000;
 const MAX_CURSOR_LENGTH = 4096;
 const MAX_RECORD_LENGTH = 2000;
 
-/** How deep a value may be nested; deeper ones could exhaust the stack of whatever walks them. */
+/** How deep a value may be nested. Deeper ones could exhaust the stack of later code. */
 const MAX_DEPTH = 32;
 
 interface Envelope {
-  /** The page as an object, for the members of its own. */
+  /** The page itself, for members beside the list. */
   readonly page: object;
   readonly data: readonly unknown[];
   readonly nextCursor: Cursor | null;
 }
 
 /**
- * Opens the envelope of a list.
+ * Reads the envelope of a list.
  *
- * A `next_cursor` of `null` is read as absent. An empty one is not: the document says that the last page has no such
- * member, "not an empty string", so what an empty one means is unknown, and taking it for the end could claim a span
- * that was not served. Such a page is malformed: asked again, and never a proof of anything.
+ * A `next_cursor` of `null` counts as absent, but an empty one does not: the document says that the last page has no
+ * such member, "not an empty string". The meaning of an empty cursor is unknown, and treating it as the end could mark
+ * a range as covered that was not served. Such a page is malformed: it is requested again and proves nothing.
  *
- * @throws ApiFault `malformed` where it is no list.
+ * @throws ApiFault `malformed` if the body is not a list
  */
 function openEnvelope(body: unknown, request: string): Envelope {
   if (!isRecord(body)) throw malformed(request, 'the answer is no JSON object');
@@ -223,7 +247,7 @@ function readCursor(cursor: unknown, request: string): Cursor | null {
   return cursor as Cursor;
 }
 
-/** Sets a record aside: why, and its JSON, shortened. */
+/** Rejects a record, with the reason and its shortened JSON. */
 function rejectRecord(reason: string, record: unknown): RejectedRecord {
   return { reason, record: shortJson(record) };
 }
@@ -234,7 +258,7 @@ function shortJson(record: unknown): string {
   return json.length <= MAX_RECORD_LENGTH ? json : `${json.slice(0, MAX_RECORD_LENGTH).toWellFormed()}…`;
 }
 
-/** Whether a parsed value is nested deeper than anything here should have to walk. Does not recurse itself. */
+/** Whether a parsed value is nested too deeply. The function itself is not recursive. */
 function isTooDeep(value: unknown): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; level.length > 0; depth += 1) {
@@ -246,7 +270,7 @@ function isTooDeep(value: unknown): boolean {
 
 // Members: what is null, absent or of an odd type is `null`.
 
-/** A text, the empty one included. */
+/** A text, which may be empty. */
 function textIn(holder: object, name: string): string | null {
   const value = member(holder, name);
   return typeof value === 'string' ? value : null;
@@ -257,7 +281,7 @@ function flagIn(holder: object, name: string): boolean | null {
   return typeof value === 'boolean' ? value : null;
 }
 
-/** A finite number: JSON can hold larger ones than a double, which come out infinite. */
+/** A finite number. JSON can contain larger numbers than a double, which become infinite. */
 function numberIn(holder: object, name: string): number | null {
   const value = member(holder, name);
   return typeof value === 'number' && Number.isFinite(value) ? value : null;
@@ -275,19 +299,19 @@ function countIn(holder: object, name: string): number | null {
   return value !== null && value >= 0 ? value : null;
 }
 
-/** A whole number above 0: a limit of 0 would be none that anybody could work with. */
+/** A whole number above 0: a limit of 0 would allow nothing. */
 function figureIn(holder: object, name: string): number | null {
   const value = wholeIn(holder, name);
   return value !== null && value > 0 ? value : null;
 }
 
-/** A timestamp; one that is none is `null` as well. */
+/** A timestamp; `null` if it is not valid. */
 function timeIn(holder: object, name: string): EpochNs | null {
   const value = textIn(holder, name);
   return value === null ? null : parseTimestamp(value);
 }
 
-/** The texts of a list; what is none is left out, and what is no list is an empty one. */
+/** The texts of a list. Other items are left out, and anything but a list is an empty one. */
 function textsIn(holder: object, name: string): readonly string[] {
   const value = member(holder, name);
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
@@ -296,10 +320,10 @@ function textsIn(holder: object, name: string): readonly string[] {
 // Times of readings, read fast.
 
 const DAY_LENGTH = 10;
-/** Where the fraction's digits begin. */
+/** The position of the fraction's first digit. */
 const FRACTION_AT = 20;
 const LONGEST = FRACTION_AT + 9 + 1;
-/** From here to the end of 2261 no sum of a day and a time of day can leave the times that there are. */
+/** Up to this day (the end of 2261) every time of day is within the range of timestamps. */
 const LAST_DAY_MS = 291 * 365 * DAY_MS;
 
 const ZERO = 48;
@@ -309,8 +333,8 @@ const T = 84;
 const Z = 90;
 
 /**
- * A reader of the times of readings, one after the other: they are where the mass is, and neighbours on a page share
- * their day, which it remembers. It reads the same times as `parseTimestamp`, and leaves to that what does not look like
+ * Creates a fast reader for the times of readings, which are most of the data. It remembers the day, because neighbours
+ * on a page share it. It accepts the same times as `parseTimestamp`, and calls it for any form other than
  * `2026-01-31T23:59:59.123Z` (with up to nine digits of a fraction, or none).
  */
 function createTimeReader(): (text: string) => EpochNs | null {
@@ -328,7 +352,7 @@ function createTimeReader(): (text: string) => EpochNs | null {
     const timeMs = timeOfDayMs(text);
     const fraction = fractionNs(text);
     if (timeMs === null || fraction === null) return parseTimestamp(text);
-    // Whole milliseconds are exact in a number; what is below them is added apart.
+    // A number holds whole milliseconds exactly; the rest is added separately.
     return BigInt(dayMs + timeMs) * MS_NS + (fraction === 0 ? 0n : BigInt(fraction));
   };
 }
@@ -346,7 +370,7 @@ function hasUsualShape(text: string): boolean {
   );
 }
 
-/** Hours, minutes and seconds; `null` where they are none, or a leap second. */
+/** Hours, minutes and seconds in ms; `null` if they are invalid or a leap second. */
 function timeOfDayMs(text: string): number | null {
   const hour = twoDigits(text, 11);
   const minute = twoDigits(text, 14);
@@ -355,12 +379,12 @@ function timeOfDayMs(text: string): number | null {
   return ((hour * 60 + minute) * 60 + second) * 1000;
 }
 
-/** @returns the number; NaN where there is none. */
+/** @returns the number; NaN if there is none */
 function twoDigits(text: string, at: number): number {
   return digitAt(text, at) * 10 + digitAt(text, at + 1);
 }
 
-/** The fraction in nanoseconds; `null` where it has something else than digits. */
+/** The fraction in nanoseconds; `null` if it contains anything but digits. */
 function fractionNs(text: string): number | null {
   let ns = 0;
   for (let at = FRACTION_AT; at < FRACTION_AT + 9; at += 1) {

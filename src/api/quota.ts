@@ -2,11 +2,12 @@
  * Decides when the next request may be sent.
  *
  * Promises: any rolling minute and any rolling day contain at most the configured share of the plan's requests. No
- * request is sent before a wait that the server asked for is over. Headers slow requests down; they never speed them up.
+ * request is sent before a wait that the server asked for is over. Headers slow requests down; they never speed them
+ * up.
  *
  * Requests are spaced evenly, with a burst of three, so that it does not matter whether the server counts by fixed
- * windows, sliding windows or a token bucket. Refused requests count here, so that it does not matter whether they count
- * at the server.
+ * windows, sliding windows or a token bucket. Refused requests count here, so that it does not matter whether they
+ * count at the server.
  *
  * The state is a record; the functions below read or change it. All times are milliseconds of one monotonic clock that
  * the caller reads. This file does no input or output.
@@ -30,11 +31,15 @@ const BURST = 3;
 /** The limit per minute while no limit is known, and the highest limit that is believed without a plan. */
 const UNKNOWN_PER_MINUTE = 10;
 const UNKNOWN_PER_MINUTE_AT_MOST = 30;
-/** How much closer together requests may arrive than they were sent. It counts where the share leaves no spare burst. */
+/**
+ * How much closer together requests may arrive than they were sent. It counts where the share leaves no spare burst.
+ */
 const TRAVEL_MS = 2 * SECOND_MS;
 /** How early a timer may fire, and how much the travel times of two requests usually differ. */
 const EARLY_MS = 250;
-/** The longest wait that a server can have asked for, jitter included. A longer one comes from a clock that was wrong. */
+/**
+ * The longest wait that a server can have asked for, jitter included. A longer one comes from a clock that was wrong.
+ */
 export const LONGEST_BLOCK_MS = 25 * HOUR_MS + 10 * SECOND_MS;
 
 export interface QuotaOptions {
@@ -81,7 +86,9 @@ export function createQuota({ share, random, planReadings = () => 0 }: QuotaOpti
   };
 }
 
-/** Sets the plan; `null` while it is unknown. A plan with other limits voids what the headers said under the old one. */
+/**
+ * Sets the plan; `null` while it is unknown. A plan with other limits voids what the headers said under the old one.
+ */
 export function setPlan(quota: Quota, plan: PlanFigures | null): void {
   quota.terms = underPlan(quota.terms, plan);
 }
@@ -174,7 +181,9 @@ function underPlan(terms: Terms, plan: PlanFigures | null): Terms {
   return { plan, windows: underNewPlan(windows), throttle: transition(throttle, { kind: 'new-plan' }) };
 }
 
-/** Applies the status of an answer. Refusals of requests that were sent before the last refusal count as one with it. */
+/**
+ * Applies the status of an answer. Refusals of requests that were sent before the last refusal count as one with it.
+ */
 function withStatus(throttle: ThrottleState, facts: AnswerFacts): ThrottleState {
   const { status, sentMs, nowMs } = facts;
   if (status === null) return throttle;

@@ -6,8 +6,8 @@
  * The higher lane goes first, and within a lane the request that came first. Waits are counted on the monotonic clock,
  * so a jump of the wall clock changes nothing.
  *
- * Until the server's time and the plan are known, only one request is under way at a time: the local clock may be wrong,
- * and with it the age of all earlier bookings. The first `Date` header makes the limiter read the ledger again.
+ * Until the server's time and the plan are known, only one request is under way at a time: the local clock may be
+ * wrong, and with it the age of all earlier bookings. The first `Date` header makes the limiter read the ledger again.
  */
 
 import type { Observe } from '../core/events.ts';
@@ -314,8 +314,8 @@ interface AccountingOptions {
 /**
  * Converts between the two clocks: the ledger stores bookings in server time, waits are counted on the monotonic clock.
  *
- * Before the first `Date` only the local clock is known, and it may be behind (a machine without a battery) or ahead. So
- * the current time is never taken to be earlier than the newest booking, and the ledger is read again as soon as the
+ * Before the first `Date` only the local clock is known, and it may be behind (a machine without a battery) or ahead.
+ * So the current time is never taken to be earlier than the newest booking, and the ledger is read again as soon as the
  * server's time is known.
  */
 function createAccounting({ ledger, clock, serverClock }: AccountingOptions): Accounting {

@@ -1,6 +1,6 @@
 /**
- * The way to the API, step by step, without a request: its name, a connection, TLS. It costs no quota, and shows
- * which step fails, which a request alone does not.
+ * Tests the way to the API step by step without a request: name resolution, connection, TLS. It costs no quota, and
+ * shows which step fails, unlike a request.
  */
 import { lookup } from 'node:dns/promises';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
@@ -9,28 +9,32 @@ import { linkAbort, orAborted } from '../core/async.ts';
 import { TransportError } from '../core/faults.ts';
 import { toTransportError } from './transport.ts';
 
-/** What came of a step; `null` where there is none such, or an earlier one has failed. */
+/** The result of a step. A step that does not apply or follows a failed one is `null`. */
 export type Step<T> = { readonly ok: true; readonly found: T } | { readonly ok: false; readonly why: TransportError };
 
 export interface Reached {
   readonly host: string;
   readonly port: number;
-  /** The addresses of the name; `null` where the URL has an address. */
+  /** The addresses of the name; `null` if the URL contains an address. */
   readonly name: Step<readonly string[]> | null;
-  /** The address that took the connection. */
+  /** The address that accepted the connection. */
   readonly connection: Step<string> | null;
-  /** When the certificate ends, as an epoch in ms (`null`: it does not say), and the protocol. `null` for http. */
+  /** The end of the certificate as an epoch in ms (`null` if it has none), and the protocol. `null` for http. */
   readonly tls: Step<{ readonly protocol: string; readonly endsMs: number | null }> | null;
 }
 
 interface ReachOptions {
   readonly url: string;
   readonly ca: string | null;
-  /** For all steps together. */
+  /** The time limit of all steps together. */
   readonly timeoutMs: number;
 }
 
-/** Goes as far as it can. Throws only the signal's reason, when that aborts. */
+/**
+ * Tests the steps in order until one fails.
+ *
+ * @throws the signal's reason when that aborts
+ */
 export async function reach({ url, ca, timeoutMs }: ReachOptions, signal: AbortSignal): Promise<Reached> {
   const { hostname, port: given, protocol } = new URL(url);
   const host = hostname.replace(/^\[|\]$/g, '');
@@ -70,7 +74,7 @@ async function addressesOf(host: string): Promise<string[]> {
   return (await lookup(host, { all: true })).map(({ address }) => address);
 }
 
-/** Reads something off a socket at an event that says that it stands; the socket is ended in any case. */
+/** Reads something from a socket at the event that shows that it is connected. The socket is closed in any case. */
 async function whenStanding<T>(socket: Socket, event: string, signal: AbortSignal, read: () => T): Promise<T> {
   const standing = new Promise<T>((resolve, reject) => {
     socket.once('error', reject);
@@ -79,7 +83,7 @@ async function whenStanding<T>(socket: Socket, event: string, signal: AbortSigna
   try {
     return await orAborted(standing, signal);
   } finally {
-    // Whatever comes after the answer is of no interest.
+    // Errors after the answer do not matter.
     socket.on('error', () => {});
     socket.destroy();
   }

@@ -1,9 +1,9 @@
 /**
- * How the server's answers slow the requests down, as a state machine. It only ever slows them down: the ceilings of
- * `quota.ts` hold whatever it says.
+ * The throttle: a state machine that slows requests down after the server's answers. It never speeds them up: the
+ * limits of `quota.ts` always hold.
  *
- * Three states stand side by side; `windows.ts` turns the headers of an answer into the events that change them, the
- * status of an answer is an event as well. What each event leads to (a dot: it changes nothing):
+ * It has three independent states. `windows.ts` turns the headers of an answer into events, and the status of an answer
+ * is an event as well. The table shows the effect of each event (a dot: no change):
  *
  *   state              day-ample  day-scarce  day-silent  minute-scarce  ample   scarce    served  refused  new-plan
  *   day      free      ·          guarded     ·           ·              ·       ·         ·       ·        ·
@@ -15,56 +15,57 @@
  *            two       ·          ·           ·           ·              ·       ·         none    many     ·
  *            many      ·          ·           ·           ·              ·       ·         none    ·        ·
  *
- * `scarce` means that other clients have nearly used a window up, so that a remainder is left to them: of the `minute`,
- * of the `day`, or, without either word, of a window that cannot be named because the plan is not known.
+ * `scarce` means that other clients have nearly used up a window, so that its rest is left to them: the `minute`, the
+ * `day`, or, without either word, a window that cannot be named because the plan is unknown.
  *
- * - While the day is `guarded`, one request is sent in fifteen minutes: enough to notice when it is over. It is free
- *   again when headers show that, or have stopped to speak of the day (`silent`): they speak of the tighter window.
- * - `minute-scarce` pauses for the time in which the minute fills up again. `scarce` pauses for a minute, and for twice
- *   as long each time that it comes while pauses are `doubling`, up to fifteen minutes.
- * - Each refusal halves the pace, down to a tenth; it recovers by a twentieth of the full pace a minute while requests
- *   are `served`. A refusal that asks for a long wait speaks of the day and says nothing of the pace. From the third
- *   refusal in a row on (`many`) the wait that is asked for is doubled each time, up to fifteen minutes.
+ * - While the day is `guarded`, one request is sent every fifteen minutes, which is enough to notice the end. The day
+ *   is free again when headers show it, or when they no longer report the day (`silent`), because they report the
+ *   tighter window.
+ * - `minute-scarce` pauses requests until the minute has filled up again. `scarce` pauses them for a minute, and while
+ *   pauses are `doubling` each one is twice as long, up to fifteen minutes.
+ * - Each refusal halves the rate, down to a tenth; the rate recovers by a twentieth of the full rate per minute while
+ *   requests are `served`. A refusal with a long wait concerns the day and does not change the rate. From the third
+ *   refusal in a row (`many`), the wait is doubled each time, up to fifteen minutes.
  */
 
 import type { Random } from '../core/ports.ts';
 import type { Turn } from '../core/quota.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
-/** One request in so long while others have nearly used up the day. */
+/** How often a request is sent while others have nearly used up the day. */
 export const DAY_GUARD_EVERY_MS = 15 * MINUTE_MS;
 const LONGEST_PAUSE_MS = 15 * MINUTE_MS;
-/** A longer wait than this speaks of the day. */
+/** A longer wait than this concerns the day. */
 export const MINUTE_WAIT_MS = 2 * MINUTE_MS;
-/** The slowest that refusals make the pace. */
+/** The lowest factor of the rate after refusals. */
 const LEAST_FACTOR = 0.1;
 const RECOVERY_PER_MINUTE = 0.05;
 
 export interface ThrottleState {
   readonly day: { readonly is: 'free' | 'guarded' };
-  /** `lastMs`: how long the last pause of an unnamed window was. */
+  /** `lastMs`: the length of the last pause for an unnamed window. */
   readonly pauses: { readonly is: 'single' } | { readonly is: 'doubling'; readonly lastMs: number };
   /** Refusals in a row. `doublings`: how often the wait is doubled. */
   readonly refusals: { readonly is: 'none' | 'one' | 'two' } | { readonly is: 'many'; readonly doublings: number };
-  /** Until when the last pause lasts or lasted. */
+  /** The end of the last pause. */
   readonly pausedUntilMs: number;
-  /** By what the pace is multiplied, 0.1 to 1, and as of when. */
+  /** The factor of the rate, 0.1 to 1, and the time of its last change. */
   readonly factor: number;
   readonly factorAtMs: number;
-  /** When the last refusal came. */
+  /** The time of the last refusal. */
   readonly refusedAtMs: number;
 }
 
-/** What an answer (or a new plan) means; times by the monotonic clock. */
+/** What an answer or a new plan means. Times are of the monotonic clock. */
 export type ThrottleEvent =
   | { readonly kind: 'day-ample' | 'day-scarce' | 'day-silent' | 'ample' | 'new-plan' }
-  /** `remaining`: what is left of the minute. */
+  /** `remaining`: how many requests the minute has left. */
   | { readonly kind: 'minute-scarce'; readonly nowMs: number; readonly remaining: number }
   | { readonly kind: 'scarce' | 'served'; readonly nowMs: number }
-  /** `waitMs`: the wait that it asks for. */
+  /** `waitMs`: the wait that the answer asks for. */
   | { readonly kind: 'refused'; readonly nowMs: number; readonly waitMs: number };
 
-/** Nothing has been answered yet. */
+/** The state before the first answer. */
 export const UNTHROTTLED: ThrottleState = {
   day: { is: 'free' },
   pauses: { is: 'single' },
@@ -101,7 +102,7 @@ export function transition(state: ThrottleState, event: ThrottleEvent): Throttle
   }
 }
 
-/** Answers may overtake each other: an earlier, worse one still counts. */
+/** Answers may arrive out of order, so an earlier, longer pause still counts. */
 function pausedUntil(state: ThrottleState, untilMs: number): ThrottleState {
   return { ...state, pausedUntilMs: Math.max(state.pausedUntilMs, untilMs) };
 }
@@ -134,16 +135,20 @@ function oneMore(refusals: ThrottleState['refusals']): ThrottleState['refusals']
   }
 }
 
-/** When the next request may go. @param lastSentMs when the last one was sent. */
+/**
+ * When the next request may go.
+ *
+ * @param lastSentMs when the last request was sent
+ */
 export function throttledTurn({ day, pausedUntilMs }: ThrottleState, lastSentMs: number): Turn {
   const guardMs = day.is === 'guarded' ? lastSentMs + DAY_GUARD_EVERY_MS : Number.NEGATIVE_INFINITY;
   return guardMs > pausedUntilMs ? { atMs: guardMs, reason: 'day' } : { atMs: pausedUntilMs, reason: 'minute' };
 }
 
-/** How long nothing may be sent, in ms, after an answer that asked for a wait: never less than it asked for. */
+/** How long nothing may be sent after an answer that asked for a wait, in ms: never less than the answer asked for. */
 export function waitAfter({ refusals }: ThrottleState, askedMs: number, random: Random): number {
   const doublings = refusals.is === 'many' ? refusals.doublings : 0;
   const waitMs = Math.max(askedMs, Math.min(askedMs * 2 ** doublings, LONGEST_PAUSE_MS));
-  // Jitter is only ever added, so that clients which were refused together do not come back together.
+  // Jitter is only added, so that clients that were refused together do not return together.
   return waitMs + (0.1 + 0.9 * random()) * Math.min(5 * SECOND_MS, Math.max(SECOND_MS, waitMs / 10));
 }

@@ -1,10 +1,10 @@
 /**
- * HTTP as the API is spoken: one request, one whole answer, over undici with kept-alive connections.
+ * Sends HTTP requests to the API over undici with kept-alive connections, and returns each answer as a whole.
  *
- * Promises: no answer larger than `MAX_ANSWER_BYTES` is ever held, neither as it comes over the wire nor unpacked; no
- * request outlives its deadline; redirects are handed back, not followed (the key must not travel). What goes wrong
- * becomes one of the few kinds that a person can act on, in words of our own: undici's and Node's may quote an address,
- * a proxy's password or a header.
+ * Promises: an answer larger than `MAX_ANSWER_BYTES` is never held in memory, neither compressed nor decompressed. No
+ * request outlives its deadline. Redirects are returned and not followed (the key must not travel). Each failure
+ * becomes one of a few kinds that a person can act on, in words of this program: those of undici and Node may contain
+ * an address, a proxy's password or a header.
  */
 import { Buffer } from 'node:buffer';
 import { promisify } from 'node:util';
@@ -21,26 +21,26 @@ const MAX_HEADER_BYTES = 16 * 1024;
 const CONNECT_TIMEOUT_MS = 10_000;
 
 export interface HttpTransportOptions {
-  /** How long a whole request may take, from connecting to the last byte. */
+  /** The time limit of a request, from connecting to the last byte. */
   readonly timeoutMs: number;
-  /** Certificates (PEM) that are trusted instead of the usual authorities. */
+  /** Certificates (PEM) to trust instead of the usual authorities. */
   readonly ca?: string;
   /** How many connections may be open at once. */
   readonly connections?: number;
-  /** Past every proxy: for a service on this machine. */
+  /** Uses no proxy: for a service on this machine. */
   readonly direct?: boolean;
 }
 
 interface HttpTransport {
   readonly transport: Transport;
-  /** Drops all connections; requests that are under way fail. */
+  /** Closes all connections; requests under way fail. */
   close(): Promise<void>;
 }
 
 /**
- * Opens a transport. Honours `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`.
+ * Opens a transport. It uses `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`.
  *
- * @throws UserError where a proxy variable holds no URL.
+ * @throws UserError if a proxy variable is not a URL
  */
 export function createHttpTransport(options: HttpTransportOptions): HttpTransport {
   const dispatcher = openDispatcher(options);
@@ -66,7 +66,7 @@ export function createHttpTransport(options: HttpTransportOptions): HttpTranspor
 function openDispatcher({ timeoutMs, ca, connections = 4, direct = false }: HttpTransportOptions): Dispatcher {
   const connect = {
     timeout: Math.min(CONNECT_TIMEOUT_MS, timeoutMs),
-    // One protocol that is well trodden; pages are few and large, so HTTP/2 would win nothing.
+    // HTTP/1.1 is sufficient: pages are few and large, so HTTP/2 would not be faster.
     allowH2: false,
     ...(ca === undefined ? {} : { ca }),
   };
@@ -101,7 +101,7 @@ async function exchange(dispatcher: Dispatcher, request: HttpRequest, signal: Ab
   return { status: answer.statusCode, headers, body };
 }
 
-/** Headers by lower-case name; those that came more than once are joined, as HTTP defines. */
+/** Headers by lower-case name. Repeated ones are joined, as HTTP defines. */
 function flatten(headers: Dispatcher.ResponseData['headers']): Record<string, string> {
   // Entries, not assignments: a header may be called `__proto__`.
   return Object.fromEntries(
@@ -111,7 +111,10 @@ function flatten(headers: Dispatcher.ResponseData['headers']): Record<string, st
   );
 }
 
-/** Reads a body as far as it may go. Counted here: undici's own limit does not reach connections through a proxy. */
+/**
+ * Reads a body up to the limit. It counts here because undici's own limit does not apply to connections through a
+ * proxy.
+ */
 async function readCapped(body: Dispatcher.ResponseData['body'], announcedBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -119,7 +122,7 @@ async function readCapped(body: Dispatcher.ResponseData['body'], announcedBytes:
     body.on('error', () => {}).destroy();
     throw tooLarge();
   }
-  // Leaving the loop destroys the body, and with it the connection: the rest is never read.
+  // Leaving the loop destroys the body and its connection, so the rest is never read.
   for await (const chunk of body) {
     const part: Buffer = Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk);
     bytes += part.length;
@@ -193,7 +196,7 @@ const BY_CODE: ReadonlyMap<string, Finding> = new Map([
   ['EPROTO', TLS],
   ['UND_ERR_PRX_TLS', ['tls', 'no secure connection to the proxy']],
   ['UND_ERR_ABORTED', ['other', 'the proxy did not open a way to the server']],
-  // A 407 to a request without a tunnel. Nothing else that undici calls an argument comes from outside.
+  // A 407 to a request without a tunnel. No other invalid argument in undici's sense comes from outside.
   ['UND_ERR_INVALID_ARG', PROXY_AUTH],
   ['UND_ERR_PRX_CONN', ['reset', 'the proxy closed the connection']],
   ['UND_ERR_HEADERS_OVERFLOW', ['too-large', 'the headers of the answer are too large']],
@@ -201,7 +204,7 @@ const BY_CODE: ReadonlyMap<string, Finding> = new Map([
   ['UND_ERR_RES_EXCEEDED_MAX_SIZE', ['too-large', 'the answer is too large']],
 ]);
 
-/** Families of codes; OpenSSL's verdicts on certificates have no prefix in common. */
+/** Families of codes. OpenSSL's codes for certificates have no common prefix. */
 const BY_PATTERN: readonly (readonly [RegExp, Finding])[] = [
   [
     /^(ERR_TLS_|ERR_SSL_|CERT_|CRL_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|INVALID_CA|INVALID_PURPOSE|HOSTNAME_MISMATCH)/,
@@ -210,7 +213,7 @@ const BY_PATTERN: readonly (readonly [RegExp, Finding])[] = [
   [/^HPE_/, NOT_HTTP],
 ];
 
-/** The kind of failure behind an error of undici. A `TransportError` is handed through. */
+/** The kind of failure of an undici error. A `TransportError` is returned as it is. */
 export function toTransportError(error: unknown): TransportError {
   if (error instanceof TransportError) return error;
   for (const code of codesOf(error)) {
@@ -222,13 +225,13 @@ export function toTransportError(error: unknown): TransportError {
   return new TransportError(failure, code === undefined ? words : `${words} (${code})`);
 }
 
-/** What undici says in other ways than by a code of its own. */
+/** The failures that undici reports without a code of their own. */
 function findingWithoutCode(error: unknown): Finding {
   if (error instanceof Error && error.name === 'HTTPParserError') return NOT_HTTP;
   return ['other', 'the request failed'];
 }
 
-/** The codes of an error and of what caused it, the outermost first; only what looks like a code. */
+/** The codes of an error and its causes, the outermost first; other values are left out. */
 function codesOf(error: unknown): string[] {
   const codes: string[] = [];
   let current: unknown = error;

@@ -1,7 +1,7 @@
 /**
- * Where a request goes. Everything that comes from the API (ids, cursors) is encoded, and what was built is checked
- * against the base: no value that a server sends can lead the key to another place. One rule for device ids, so that
- * whatever is accepted in a listing can also be asked for.
+ * Builds the URLs of requests. Everything that comes from the API (ids, cursors) is encoded, and the result is compared
+ * with the base URL: no value from a server can send the key elsewhere. There is one rule for device ids, so that every
+ * id that a listing contains can also be requested.
  */
 import { Buffer } from 'node:buffer';
 import { ApiFault, UserError } from '../core/faults.ts';
@@ -9,19 +9,19 @@ import type { TelemetryQuery } from '../core/ports.ts';
 import type { Cursor } from '../core/records.ts';
 import { formatSeconds } from '../core/time.ts';
 
-/** What is asked for: a path below the base and its parameters. */
+/** The target of a request: a path below the base, and its parameters. */
 export interface Target {
-  /** Begins with `/`; parts that come from outside are encoded. */
+  /** Begins with `/`; parts from outside are encoded. */
   readonly path: string;
   readonly query: readonly (readonly [name: string, value: string])[];
 }
 
-/** `GET` and the path: how a request is called in events and faults. Parameters stay out: they are long. */
+/** The name of a request in events and faults: `GET` and the path. Parameters are left out because they are long. */
 export function nameRequest(target: Target): string {
   return `GET ${target.path}`;
 }
 
-/** Whether the request goes on from an earlier page. */
+/** Whether the request continues an earlier page. */
 export function hasCursor(target: Target): boolean {
   return target.query.some(([name]) => name === 'cursor');
 }
@@ -38,7 +38,11 @@ export function alertsTarget(limit: number, cursor: Cursor | null): Target {
   return { path: '/alerts', query: [['limit', String(limit)], ...cursorPart(cursor)] };
 }
 
-/** One alert. @throws ApiFault `invalid-request` for an id that is no whole number. */
+/**
+ * One alert.
+ *
+ * @throws ApiFault `invalid-request` if the id is not a whole number
+ */
 export function alertTarget(alertId: number): Target {
   if (!Number.isSafeInteger(alertId)) {
     const request = 'GET /alerts/(unusable id)';
@@ -48,10 +52,10 @@ export function alertTarget(alertId: number): Target {
 }
 
 /**
- * A page of the telemetry of a device. The window is sent with a cursor as well: the document asks for the same
+ * A page of the telemetry of a device. The range is sent with a cursor as well: the document asks for the same
  * parameters from page to page.
  *
- * @throws ApiFault `invalid-request` for an id that cannot stand in a path.
+ * @throws ApiFault `invalid-request` if the id is not allowed in a path
  */
 export function telemetryTarget(limit: number, { deviceId, after, before, cursor }: TelemetryQuery): Target {
   const problem = deviceIdProblem(deviceId);
@@ -75,9 +79,9 @@ function cursorPart(cursor: Cursor | null): (readonly [string, string])[] {
 }
 
 /**
- * Checks the base URL and gives what turns a target into an absolute URL.
+ * Checks the base URL and returns the function that turns a target into an absolute URL.
  *
- * @throws UserError where the base is not the address of this API.
+ * @throws UserError if the base URL is not that of this API
  */
 export function createUrls(baseUrl: string): (target: Target) => string {
   const base = readBase(baseUrl);
@@ -95,7 +99,7 @@ export function createUrls(baseUrl: string): (target: Target) => string {
 function readBase(baseUrl: string): { origin: string; pathname: string } {
   const url = URL.parse(baseUrl);
   const pathname = url?.pathname.replace(/\/$/, '') ?? '';
-  // The URL is not quoted: somebody may have put a password into it.
+  // The URL is not quoted because it may contain a password.
   if (url === null || !/^https?:$/.test(url.protocol) || !pathname.endsWith('/external/v1')) {
     throw new UserError('api.url: expected a URL that ends in /external/v1, such as https://host/external/v1', 78);
   }
@@ -109,8 +113,8 @@ function readBase(baseUrl: string): { origin: string; pathname: string } {
 const MAX_ID_BYTES = 256;
 
 /**
- * What is wrong with a device id; `null` where it can be used. Anything goes but what would change the path of a URL
- * (`.`, `..`), cannot be encoded (half a surrogate pair), or has no business in a name (control characters).
+ * What is wrong with a device id; `null` if it is usable. Any id is, unless it would change the path of a URL (`.`,
+ * `..`), cannot be encoded (half a surrogate pair), or contains control characters.
  */
 export function deviceIdProblem(id: unknown): string | null {
   if (typeof id !== 'string') return 'device_id is no string';

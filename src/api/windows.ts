@@ -1,49 +1,49 @@
 /**
- * What the headers of the answers say of the two windows of the quota, the minute and the day: lower limits than the
- * plan's, what other clients have used, and whether they leave too little.
+ * Reads from the headers of answers what they show about the two windows of the quota, the minute and the day: limits
+ * below the plan's, the use by other clients, and whether they leave too little.
  *
- * Each answer speaks of one window and does not say which. A limit that equals the plan's figure says so; one that
- * equals neither is read so that it slows down: below the figure per minute it is the minute's, between the two the
- * day's, above both it lowers nothing. It may as well be that the plan has grown: a limit between the two that the plan
- * does not have is doubted until the account was read once more, or a plan that was widened would stop everything for a
- * day. Where the plan is not known (the key may not read the account), the limit is taken for the minute's within
- * bounds, and a low remainder is one of an unnamed window.
+ * Each answer reports one window and does not name it. A limit equal to the plan's value for a window names that
+ * window. Any other limit is read so that it slows requests down: below the value per minute it counts for the minute,
+ * between the two values for the day, and above both it lowers nothing. The plan may also have grown: a limit between
+ * the two values is doubted until the account was read once more, because otherwise a larger plan would stop all
+ * requests for a day. If the plan is unknown (the key may not read the account), the limit counts for the minute within
+ * bounds, and a low remainder belongs to an unnamed window.
  *
- * Pure: what is known goes in and comes out.
+ * All functions are pure.
  */
 import type { PlanFigures } from '../core/quota.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { DAY_GUARD_EVERY_MS, MINUTE_WAIT_MS, type ThrottleEvent } from './throttle.ts';
 
-/** What one answer says of the quota; times by the monotonic clock, in ms. */
+/** What one answer shows about the quota. Times are of the monotonic clock, in ms. */
 export interface AnswerFacts {
-  /** When its request was sent and when it came. */
+  /** When the request was sent and when its answer came. */
   readonly sentMs: number;
   readonly nowMs: number;
-  /** `null` where no answer came. */
+  /** The HTTP status; `null` if no answer came. */
   readonly status: number | null;
   /** `X-RateLimit-Limit` and `-Remaining`. */
   readonly limit: number | null;
   readonly remaining: number | null;
-  /** The wait that the answer asks for. */
+  /** The wait that the answer asks for; `null` for none. */
   readonly waitMs: number | null;
 }
 
-/** What the headers have said so far. */
+/** What the headers have shown so far. */
 export interface Windows {
-  /** Limits below the plan's, by window; `seen`: the last one of any window. */
+  /** The limits below the plan's, by window; `seen` is the last limit of any window. */
   readonly limits: { readonly minute: number | null; readonly day: number | null; readonly seen: number | null };
-  /** What other clients have used of each window, as of the last answer that showed it. */
+  /** The use by other clients, by the last answer that showed it. */
   readonly others: { readonly minute: number | null; readonly day: number | null };
-  /** When a header spoke of the day last. */
+  /** When a header last reported the day. */
   readonly daySeenMs: number;
-  /** The limits that the plan does not have, each with how often the account had been read when it was seen first. */
+  /** The limits that the plan does not have, and how often the account had been read when each was first seen. */
   readonly odd: ReadonlyMap<number, number>;
-  /** The last limit, where the plan does not have it. */
+  /** The last limit, if the plan does not have it. */
   readonly lastOdd: number | null;
 }
 
-/** No header has said anything yet. */
+/** The state before the first header. */
 export const NOTHING_SAID: Windows = {
   limits: { minute: null, day: null, seen: null },
   others: { minute: null, day: null },
@@ -52,21 +52,24 @@ export const NOTHING_SAID: Windows = {
   lastOdd: null,
 };
 
-/** What headers are read by. */
+/** What the reading of headers depends on. */
 interface HeaderContext {
   readonly plan: PlanFigures | null;
   /** The part of the quota that may be used. */
   readonly share: number;
   /** How often the account was read. */
   readonly planReadings: number;
-  /** How many requests of our own are younger than that. */
+  /** How many of our own requests are younger than `windowMs`. */
   readonly spent: (nowMs: number, windowMs: number) => number;
 }
 
-/** The server counts a request when it arrives, we when it leaves: what is a little older may still count there. */
+/**
+ * The server counts a request at its arrival and this program at its departure, so a slightly older one may still count
+ * there.
+ */
 const TRAVEL_MS = 2 * SECOND_MS;
 
-/** What headers said of limits means nothing under another plan. */
+/** Forgets the limits in headers, which mean nothing under another plan. */
 export function underNewPlan({ limits, others, daySeenMs }: Windows): Windows {
   return { ...NOTHING_SAID, limits: { ...NOTHING_SAID.limits, seen: limits.seen }, others, daySeenMs };
 }
@@ -76,7 +79,11 @@ export function isPlanDoubted({ odd, lastOdd }: Windows, planReadings: number): 
   return lastOdd !== null && planReadings <= (odd.get(lastOdd) ?? -1);
 }
 
-/** Takes in what the headers of an answer say. @returns what is known now, and the events that it means. */
+/**
+ * Reads the headers of an answer.
+ *
+ * @returns the new state, and the events for the throttle
+ */
 export function readHeaders(
   known: Windows,
   facts: AnswerFacts,
@@ -98,7 +105,7 @@ export function readHeaders(
   return { windows: readDayRefusal(windows, facts, context), events };
 }
 
-/** Which window a limit speaks of; neither where the plan is not known. */
+/** Which window a limit belongs to; neither if the plan is unknown. */
 function windowsOf(limit: number, plan: PlanFigures | null): { minute: boolean; day: boolean } {
   if (plan === null || plan.perMinute === null) return { minute: false, day: limit === plan?.perDay };
   const minute = limit === plan.perMinute;
@@ -108,7 +115,7 @@ function windowsOf(limit: number, plan: PlanFigures | null): { minute: boolean; 
   return { minute: plan.perDay !== null && limit > plan.perDay, day: true };
 }
 
-/** Keeps a limit as the last one, and as an odd one where the plan does not have it. */
+/** Records a limit as the last one, and as an odd one if the plan does not have it. */
 function noteLimit(known: Windows, limit: number, { plan, planReadings }: HeaderContext): Windows {
   const isOdd = plan?.perMinute != null && limit !== plan.perMinute && limit !== plan.perDay;
   const odd = isOdd && !known.odd.has(limit) ? new Map([...known.odd, [limit, planReadings]]) : known.odd;
@@ -158,22 +165,22 @@ function usedByOthers({ nowMs, limit, remaining }: Sample, windowMs: number, { s
   return Math.max(0, limit - remaining - spent(nowMs, windowMs + TRAVEL_MS));
 }
 
-/** What is low by our own use alone, our own ceilings take care of. */
+/** A low remainder that comes from our own use alone is covered by our own limits. */
 function isScarce(others: number, remaining: number, guard: number): boolean {
   return others > 0 && remaining <= guard;
 }
 
-/** The remainder at which the others' half of what the share leaves is used up. */
+/** The remainder at which others have used half of what our share leaves them. */
 function guardOf(limit: number, share: number): number {
   return Math.ceil((limit * (1 - share)) / 2);
 }
 
-/** Of a window that cannot be named: nobody knows how much of it is our own use. */
+/** For an unnamed window, of which our own use is unknown. */
 function isLow({ limit, remaining }: Sample, share: number): boolean {
   return remaining <= Math.ceil(limit * (1 - share));
 }
 
-/** Where no header speaks of the day, its refusal does: what we have not used of it, others have. */
+/** If no header reports the day, its refusal does: others have used what we have not. */
 function readDayRefusal(known: Windows, { status, waitMs, nowMs }: AnswerFacts, context: HeaderContext): Windows {
   const perDay = context.plan?.perDay ?? null;
   if (status !== 429 || (waitMs ?? 0) <= MINUTE_WAIT_MS || perDay === null) return known;

@@ -1,45 +1,48 @@
 /**
- * What is known of the quota: the plan's limits, what an answer tells of them, when a request may go, how many have
- * gone; and what answers have shown of what the API's document leaves open.
+ * What is known of the quota: the plan's limits, when a request may go, how many were sent, and what answers have shown
+ * about points that the API's document leaves open.
  */
 import type { EpochMs } from './time.ts';
 
-/** The plan's limits; `null` where the account does not tell one. */
+/** The plan's limits; `null` if the account does not contain one. */
 export interface PlanFigures {
   readonly perMinute: number | null;
   readonly perDay: number | null;
 }
 
-/** What holds a request back: the even pace, a ceiling or what others use, or a wait that was asked for. */
+/**
+ * Why a request has to wait: even spacing, the limit or the other clients of a window, or a wait that the server asked
+ * for.
+ */
 export type WaitReason = 'pace' | 'minute' | 'day' | 'asked';
 
-/** Who is called where requests begin to wait for longer than the pace makes them. */
+/** Called when requests begin to wait for longer than even spacing explains. */
 export interface LongWaits {
-  /** `untilMs` in server time; `null`: nobody. */
+  /** `untilMs` is in server time; `null` if nothing is to be called. */
   onWait: ((untilMs: EpochMs, reason: WaitReason) => void) | null;
 }
 
-/** When the next request may go; a time that has passed means now. */
+/** When the next request may go; a time in the past means now. */
 export interface Turn {
   readonly atMs: number;
   readonly reason: WaitReason;
 }
 
-/** One window, in requests. `null`: not known. */
+/** One window, in requests; `null` if unknown. */
 export interface WindowFigures {
-  /** The server's limit: the plan's, or what the headers corrected it down to. */
+  /** The server's limit: the plan's, or a lower one from the headers. */
   readonly limit: number | null;
-  /** The share of it. */
+  /** Our share of the limit. */
   readonly budget: number | null;
-  /** Sent in the last minute or day. */
+  /** How many requests were sent in the last minute or day. */
   readonly spent: number;
-  /** What other clients have used, as of the last answer that told of this window. */
+  /** The use by other clients, by the last answer that showed this window. */
   readonly others: number | null;
 }
 
 /**
- * The times of the requests of the last day, oldest first: what the limits of the quota count. Made for a day of a
- * large plan (some hundred thousand entries): adding costs nothing, counting is a binary search.
+ * The times of the last day's requests, oldest first, which the limits of the quota count. It is made for a day of a
+ * large plan (some hundred thousand entries): adding is cheap, and counting is a binary search.
  */
 export interface SendLog {
   /** Adds a request. Times must not fall. */
@@ -49,12 +52,12 @@ export interface SendLog {
   /** How many requests are younger than `windowMs`. */
   count(nowMs: number, windowMs: number): number;
   /**
-   * From when on fewer than `cap` requests are younger than `windowMs`; negative infinity where that is so at any time.
+   * From when on fewer than `cap` requests are younger than `windowMs`; negative infinity if that holds at any time.
    */
   freeAtMs(cap: number, windowMs: number): number;
 }
 
-/** Entries that nobody counts any more are dropped in bulk, so that dropping costs next to nothing. */
+/** Old entries are dropped in bulk, so that dropping is cheap. */
 const DROP_AT_ONCE = 4096;
 
 /** An empty log that keeps entries for `keepMs`. */
@@ -99,11 +102,11 @@ function firstAfter(times: readonly number[], atMs: number, low: number): number
   return from;
 }
 
-/** What shows itself only now and then, and is worth remembering. */
+/** Observations that are rare and therefore stored. */
 export interface RareSights {
-  /** Headers of a 429 that speak of a wait, by name. */
+  /** The names of headers of a 429 that ask for a wait. */
   readonly waitHeaders: readonly string[];
-  /** Headers of a 401 that challenge, by name. */
+  /** The names of headers of a 401 that contain a challenge. */
   readonly challengeHeaders: readonly string[];
 }
 
@@ -115,21 +118,21 @@ export interface Learnt extends RareSights {
   readonly pageRefused: number | null;
 }
 
-/** More names than this tell nothing more. */
+/** More names are not stored. */
 const MOST_NAMES = 5;
 
-/** Adds names; those that are known already stay where they are. */
+/** Adds names. Known ones keep their place. */
 export function withNames(known: readonly string[], names: readonly string[]): readonly string[] {
   return [...new Set([...known, ...names.filter(isName)])].slice(0, MOST_NAMES);
 }
 
-/** Reads what was remembered. What cannot be read is as good as nothing. */
+/** Reads the stored observations. Unreadable text counts as none. */
 export function readRareSights(text: string | null): RareSights {
   let value: unknown = null;
   try {
     value = text === null ? null : JSON.parse(text);
   } catch {
-    // Learnt anew.
+    // The observations will be made again.
   }
   const { waitHeaders, challengeHeaders } = { ...(value as Readonly<Record<string, unknown>> | null) };
   return { waitHeaders: names(waitHeaders), challengeHeaders: names(challengeHeaders) };
@@ -144,7 +147,7 @@ function names(value: unknown): readonly string[] {
     : [];
 }
 
-/** What a header can be called. */
+/** Whether a text can be the name of a header. */
 function isName(name: string): boolean {
   return /^[a-z0-9-]{1,60}$/i.test(name);
 }

@@ -1,9 +1,9 @@
 /**
- * What a database's answer to a write means: one total function from status, headers and body to a `WriteAnswer`.
+ * Decides what a database's answer to a write means: a total function from status, headers and body to a `WriteAnswer`.
  *
- * It promises that only 204 counts as written, that lines are called refused only where an InfluxDB itself speaks of
- * the data, and that everything that it does not know keeps the lines. Servers differ (1.8, 2, 3, the clouds,
- * VictoriaMetrics, proxies in between): the rows below are what all of them are known to say.
+ * Only 204 counts as written. Lines count as refused only if an InfluxDB itself names the data as the cause. Any answer
+ * that the function does not know keeps the lines. Servers differ (InfluxDB 1.8, 2, 3, the clouds, VictoriaMetrics,
+ * proxies in between); the patterns below cover what all of them are known to send.
  */
 import { isRecord } from '../core/json.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
@@ -11,10 +11,10 @@ import type { WriteAnswer } from '../core/ports.ts';
 import { SECRET_MARK } from '../core/secret.ts';
 import { plainText } from '../core/text.ts';
 
-/** An HTTP answer as far as it was read: a body may have been cut. */
+/** An HTTP answer as far as it was read: the body may be cut. */
 export interface ServerAnswer {
   readonly status: number;
-  /** Names in lower case. */
+  /** The headers, by lower-case name. */
   readonly headers: {
     readonly [name: string]: string | readonly string[] | undefined;
     readonly date?: string | undefined;
@@ -22,29 +22,34 @@ export interface ServerAnswer {
   readonly body: string;
 }
 
-/** Takes secrets out of a text: a proxy's page may show the request that it got. */
+/** Removes secrets from a text: the page of a proxy may contain the request. */
 export type Conceal = (text: string) => string;
 
-/** The longest wait that a server is believed: it may come back sooner than it thought, and is only asked once. */
+/** The longest wait that is accepted from a server: it may be ready sooner than it expects. */
 const MAX_WAIT_MS = 3_600_000;
 
-/** Words by which an InfluxDB says that lines are at fault (1.8: `services/httpd`, 2: `http/points`, 3: `write_buffer`). */
+/**
+ * Words with which an InfluxDB reports that lines are at fault (1.8: `services/httpd`, 2: `http/points`, 3:
+ * `write_buffer`).
+ */
 const SPEAKS_OF_DATA =
   /unable to parse|partial write|line protocol|field type conflict|column type|points? rejected|dropped \d+ points|retention policy|invalid field name|invalid tag key|max key length|max-series-per-database|max-values-per-tag|exceed number of columns/i;
 
-/** Words by which it says, with the same status, that it is itself at fault: then every line would be refused. */
+/** Words with which it reports, with the same status, that the server is at fault: it would refuse any line. */
 const SPEAKS_OF_ITSELF =
   /no space left|disk quota|read-only file ?system|input\/output error|i\/o error|too many open files|cannot allocate|permission denied|object store|engine is closed|shard (?:is )?(?:closed|disabled)|cache-max-memory-size|timeout|timed out|unavailable|shutting down|\b(?:wal|persister|catalog|compactor|query engine)\b/i;
 
 const NAMES_RETENTION = /(?:beyond|outside|older than)[^.]{0,40}retention|retention (?:policy|period) dropped/i;
 
-/** Points that lie too far ahead, which newer ones call by the same words. */
+/** Points too far in the future, which newer versions report with the same words. */
 const NAMES_FUTURE = /retention policy upper bound/i;
 
-/** How many: `dropped=3` (1.8), `dropped 3 points outside retention policy` (2). */
+/** The number of dropped points: `dropped=3` (1.8), `dropped 3 points outside retention policy` (2). */
 const DROPPED = /dropped=(\d{1,9})\b|dropped (\d{1,9}) points outside/;
 
-/** Where quoted lines and series begin: from there on it is data, not the server's words (a device may be called "wal"). */
+/**
+ * The beginning of quoted lines and series. The rest is data and not the server's words: a device may be called "wal".
+ */
 const QUOTED_DATA = /(?:'| - oldest point )[\s\S]*$/;
 
 const URL_HINT =
@@ -58,8 +63,8 @@ const LATER_STATUS = new Set([408, 425, 429]);
 /**
  * Reads an answer to `POST /api/v2/write`.
  *
- * @param conceal takes the token out of what is quoted from the answer.
- * @param kind what the database was written to as.
+ * @param conceal removes the token from the quoted parts of the answer
+ * @param kind the dialect in which the lines were written
  */
 export function readAnswer(answer: ServerAnswer, conceal: Conceal, kind: DestinationKind = 'influxdb'): WriteAnswer {
   const { status } = answer;
@@ -67,7 +72,7 @@ export function readAnswer(answer: ServerAnswer, conceal: Conceal, kind: Destina
   const words = `HTTP ${status}${said.text === '' ? '' : `: ${plainText(conceal(said.text), 180)}`}`;
   if (status === 204) return { kind: 'accepted' };
   if (kind === 'victoriametrics' && isInfluxDb(answer, said)) return { kind: 'held', words, hint: KIND_HINT };
-  // Older clouds of InfluxDB answered 201 where they took a part only.
+  // Older clouds of InfluxDB answered 201 if they accepted only a part.
   if (status === 400 || status === 422 || (status === 201 && said.influxdb)) return readRefusal(status, said, words);
   if (status >= 200 && status < 400) return { kind: 'held', words, hint: URL_HINT };
   if (status === 413) return { kind: 'too-large', words };
@@ -77,13 +82,18 @@ export function readAnswer(answer: ServerAnswer, conceal: Conceal, kind: Destina
   return { kind: 'held', words, hint: hintFor(status, said) };
 }
 
-/** Whether an InfluxDB misses what a VictoriaMetrics is not told: every one since 1.4 names its build. */
+/**
+ * Whether the answer comes from an InfluxDB although VictoriaMetrics is configured: every InfluxDB since 1.4 names its
+ * build.
+ */
 function isInfluxDb({ status, headers }: ServerAnswer, said: Said): boolean {
   if (![400, 404, 422].includes(status)) return false;
   return headers['x-influxdb-build'] !== undefined || (said.influxdb && said.text === 'database is required');
 }
 
-/** 400 and 422 mean anything: lines at fault, a server at fault, a proxy that understood nothing. */
+/**
+ * Reads a 400 or 422, which may mean lines at fault, a server at fault, or a proxy that did not understand the request.
+ */
 function readRefusal(status: number, said: Said, words: string): WriteAnswer {
   const ownWords = said.text.replace(QUOTED_DATA, '').replaceAll(/"[^"]*"/g, '');
   if (said.influxdb && SPEAKS_OF_DATA.test(ownWords) && !SPEAKS_OF_ITSELF.test(ownWords)) {
@@ -110,10 +120,10 @@ function hintFor(status: number, said: Said): string {
   }
 }
 
-/** What a body says. */
+/** The content of a body. */
 interface Said {
   readonly text: string;
-  /** Whether it has the shape in which InfluxDB tells errors: `error`, or `code` and `message`. */
+  /** Whether it has the shape of an InfluxDB error: `error`, or `code` and `message`. */
   readonly influxdb: boolean;
 }
 
@@ -123,7 +133,7 @@ function readBody(body: string): Said {
   try {
     return readError(JSON.parse(text)) ?? { text, influxdb: false };
   } catch {
-    // One that was too long to be read whole: InfluxDB 1 quotes every line that it could not parse.
+    // A body that was too long to be read as a whole: InfluxDB 1 quotes every line that it could not parse.
     const begun = /^\{\s*(?:"code"\s*:\s*"[^"]*"\s*,\s*)?"(?:error|message)"\s*:\s*"/.exec(text);
     return begun === null ? { text, influxdb: false } : { text: text.slice(begun[0].length), influxdb: true };
   }
@@ -136,14 +146,14 @@ function readError(json: unknown): Said | null {
   return null;
 }
 
-/** InfluxDB 3 puts the reasons beside the error: `data: [{error_message, line_number, original_line}]`. */
+/** InfluxDB 3 lists the reasons beside the error: `data: [{error_message, line_number, original_line}]`. */
 function firstReason(data: unknown): string {
   const first: unknown = Array.isArray(data) ? data[0] : data;
   if (typeof first !== 'object' || first === null || !('error_message' in first)) return '';
   return typeof first.error_message === 'string' ? `: ${first.error_message}` : '';
 }
 
-/** The title of a page, or its text: enough to tell a person who answered. */
+/** The title of a page, or its text, which shows a person which server answered. */
 function withoutMarkup(text: string): string {
   const head = text.slice(0, 4096);
   if (!head.startsWith('<')) return head;
@@ -151,10 +161,10 @@ function withoutMarkup(text: string): string {
 }
 
 /**
- * `Retry-After`: whole or decimal seconds, or a date, which is read against the answer's own `Date` so that no clock
- * is compared with another.
+ * Reads `Retry-After`: whole or decimal seconds, or a date. A date is compared with the `Date` of the same answer, so
+ * that no two clocks are compared.
  *
- * @returns milliseconds, an hour at most; `null` where nothing usable was asked.
+ * @returns milliseconds, an hour at most; `null` if it is missing or unusable
  */
 function readWaitMs(headers: ServerAnswer['headers']): number | null {
   const asked = first(headers['retry-after']);
@@ -169,7 +179,9 @@ function first(value: string | readonly string[] | undefined): string | undefine
   return (typeof value === 'string' ? value : value?.[0])?.trim();
 }
 
-/** Why a request got no answer, by the code of the error: its message may quote the request, and with it a token. */
+/**
+ * Why a request got no answer, by the code of the error. The message of the error may quote the request and its token.
+ */
 const FAILURES: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'the database refuses the connection: is it running, and is influx.url right?',
   ECONNRESET: 'the connection was cut before an answer came',
@@ -191,20 +203,22 @@ const FAILURES: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: 'the certificate of the database has expired',
 };
 
-/** Why no answer came. */
+/** The reason why no answer came, in words. */
 export function failureWords(error: unknown): string {
   const code = isRecord(error) && 'code' in error ? String(error['code']) : '';
   return FAILURES[code] ?? `the request failed${code === '' ? '' : ` (${plainText(code, 60)})`}`;
 }
 
-/** The token, and of `user:password` the password, never reach a message, whoever quotes them. */
+/** Hides the token, and the password of `user:password`, in every message. */
 export function concealing(secret: string): Conceal {
   const password = secret.slice(secret.indexOf(':') + 1);
   const hidden = [secret, password].filter((text) => text.length >= 4);
   return (text) => hidden.reduce((left, part) => left.replaceAll(part, SECRET_MARK), text);
 }
 
-/** A text of ours with the keys of the section that configures this destination: `influx.url`, `destinations.b.url`. */
+/**
+ * Replaces the names of configuration keys by those of the destination's section: `influx.url`, `destinations.b.url`.
+ */
 export function inSectionOf(name: string, text: string): string {
   return name === 'influx' ? text : text.replace(/\binflux\.(?=[a-z])/g, `destinations.${name}.`);
 }

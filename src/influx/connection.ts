@@ -1,10 +1,11 @@
 /**
- * One HTTP request to a database, through the public transport of InfluxDB's client: status, headers and a bounded
- * part of the body of whatever answered.
+ * Sends one HTTP request to a database through the public transport of InfluxDB's client, and returns the status, the
+ * headers and a limited part of the body.
  *
- * The client's `WriteApi` is not used: its acknowledgement cannot be relied on, it retries from memory, and it reads
- * `Retry-After` as milliseconds. Its transport sends once; a cap on what it reads is added here.
- * It follows no redirect. Its own `proxyUrl` is not used (no CONNECT, no NO_PROXY): Node's agents know proxies.
+ * The client's `WriteApi` is not used: its acknowledgement is not reliable, it retries from memory, and it reads
+ * `Retry-After` as milliseconds. Its transport sends once, and the limit for the body is added here. It follows no
+ * redirect. Its own `proxyUrl` is not used either (it supports neither CONNECT nor NO_PROXY); Node's agents handle
+ * proxies.
  */
 import type { ClientRequest, Agent as HttpAgent, IncomingMessage, RequestOptions } from 'node:http';
 import { createRequire } from 'node:module';
@@ -13,51 +14,51 @@ import { HttpError, InfluxDB, setLogger } from '@influxdata/influxdb-client';
 import { UserError } from '../core/faults.ts';
 import type { ServerAnswer } from './answers.ts';
 
-// By `require`: an import reads every member of the module, and one of them loads a second HTTP client that nobody here
-// uses, which is a tenth of a start.
+// `require` instead of an import: an import reads every member of the module, and one of them loads a second HTTP
+// client that is not used here. That takes a tenth of the time of a start.
 const require = createRequire(import.meta.url);
 
 export const http: typeof import('node:http') = require('node:http');
 export const https: typeof import('node:https') = require('node:https');
 
-/** Enough for every word that is shown, and for the errors of a hundred lines. */
+/** Enough for all words that are shown, and for the errors of a hundred lines. */
 const MAX_BODY_BYTES = 64 * 1024;
 
-/** Below this a body is sent as it is. */
+/** A smaller body is sent without compression. */
 const GZIP_FROM_BYTES = 1000;
 
 interface ConnectionOptions {
-  /** Base URL; what follows its path is ignored. */
+  /** The base URL; query, fragment and credentials are ignored. */
   readonly url: string;
-  /** Sent as `Authorization: Token …`; empty where the database wants none. */
+  /** Sent as `Authorization: Token …`; empty if the database needs none. */
   readonly token: string;
-  /** Sends `user:password` the way that web servers know (`Basic`) instead. */
+  /** Sends `user:password` by HTTP basic authentication (`Basic`) instead. */
   readonly basic?: boolean | undefined;
-  /** Certificates to trust beside nothing else, in PEM; the usual ones where undefined. */
+  /** Certificates to trust instead of the usual ones, in PEM. */
   readonly ca?: string | undefined;
-  /** `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, in either case of letters; none where undefined. */
+  /** `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, in upper or lower case; without them no proxy is used. */
   readonly proxies?: Readonly<Record<string, string | undefined>> | undefined;
 }
 
 /** One request. */
 export interface Call {
   readonly method: 'GET' | 'POST';
-  /** With its query, below the base URL. */
+  /** The path below the base URL, with its query. */
   readonly path: string;
-  /** Text; empty for none. */
+  /** The text; empty for no body. */
   readonly body: string;
 }
 
-/** Sends a request. Resolves to the answer, whatever its status; rejects where no answer came, or the signal aborts. */
+/** Sends a request and returns the answer, whatever its status. Rejects if no answer came or the signal aborts. */
 export type Send = (call: Call, signal: AbortSignal) => Promise<ServerAnswer>;
 
 /**
- * Connections are kept alive between requests; idle ones do not keep the process running.
+ * Opens a connection. It is kept alive between requests; an idle one does not keep the process running.
  *
- * @throws UserError (exit 78) where a proxy is named that is none.
+ * @throws UserError (exit code 78) if a proxy variable is not a URL
  */
 export function createConnection({ url, token, basic = false, ca, proxies }: ConnectionOptions): Send {
-  // The client would otherwise write to the console on its own.
+  // Without this the client writes to the console.
   setLogger({ error() {}, warn() {} });
   const base = baseUrl(url);
   const agent = openAgent(base, { ca, proxies });
@@ -67,11 +68,11 @@ export function createConnection({ url, token, basic = false, ca, proxies }: Con
     const { transport } = new InfluxDB({
       url: base,
       token,
-      // Of the socket's idleness, and it does not end the request: the signal carries the deadline.
+      // This timeout would be for an idle socket and would not end the request. The signal carries the deadline.
       timeout: 0,
       transportOptions: {
         agent,
-        // The client's own way to name the functions that send; nothing here follows anything.
+        // The option through which the client accepts the functions that send. It does not make them follow redirects.
         'follow-redirects': {
           http: { request: watch(seen, http.request) },
           https: { request: watch(seen, https.request) },
@@ -102,7 +103,10 @@ export function openAgent(base: string, { ca, proxies }: Pick<ConnectionOptions,
   }
 }
 
-/** Origin and path, without what the client would trip over: query, fragment, credentials, `/api/v2` at the end. */
+/**
+ * Origin and path, without the parts that the client cannot handle: query, fragment, credentials, and `/api/v2` at the
+ * end.
+ */
 export function baseUrl(url: string): string {
   const { origin, pathname } = new URL(url);
   return origin + pathname.replace(/\/+$/, '').replace(/\/api\/v2(?:\/write)?$/, '');
@@ -110,14 +114,14 @@ export function baseUrl(url: string): string {
 
 type HttpSend = (options: RequestOptions, onAnswer: (answer: IncomingMessage) => void) => ClientRequest;
 
-/** What came back for one request, noted beside the client, which drops some of it and hoards the rest. */
+/** The answer to one request, recorded beside the client, which drops a part of it and keeps the rest too long. */
 interface Seen {
   answer: IncomingMessage | null;
   readonly chunks: Buffer[];
   bytes: number;
 }
 
-/** Wraps a function that sends: notes the answer, and cuts its body off at the cap. */
+/** Wraps a function that sends: records the answer, and cuts its body at the limit. */
 function watch(seen: Seen, send: HttpSend) {
   return (options: RequestOptions, onAnswer: (answer: IncomingMessage) => void): Writable => {
     try {
@@ -131,18 +135,22 @@ function watch(seen: Seen, send: HttpSend) {
         });
       });
     } catch (error) {
-      // The client calls this from a callback, where a throw would end the process.
+      // The client calls this from a callback, in which a throw would end the process.
       return new Writable().destroy(error instanceof Error ? error : new Error('the request could not be made'));
     }
   };
 }
 
-/** @throws the error, where it left no answer behind. */
+/**
+ * Returns the recorded answer although the client failed.
+ *
+ * @throws the error, if no answer was recorded
+ */
 function answerDespite(seen: Seen, error: unknown): ServerAnswer {
   if (seen.answer?.statusCode === undefined) throw error ?? new Error('the client returned without an answer');
   const { statusCode: status, headers } = seen.answer;
   const isCut = seen.bytes > MAX_BODY_BYTES;
-  // The client unpacks a compressed error; what it gives whole is better than the bytes.
+  // The client decompresses errors. A body that it has read as a whole is better than the recorded bytes.
   const whole = !isCut && error instanceof HttpError ? error.body : undefined;
   return { status, headers, body: whole ?? Buffer.concat(seen.chunks).toString('utf8') };
 }

@@ -1,9 +1,9 @@
 /**
- * Telemetry of one workspace, read back from a destination of either kind, in pieces of some thousand rows or samples.
+ * Reads the telemetry of one workspace back from a destination, in pieces of some thousand rows or samples.
  *
- * From an InfluxDB by InfluxQL, which 1.8, 2 and 3 all take at `/query`. Times are asked for as text, RFC 3339 with every
- * digit: as numbers, nanoseconds are more than JSON's readers hold. From a VictoriaMetrics by its export: numbers, whole
- * milliseconds, each line a piece of a series.
+ * InfluxDB is read by InfluxQL at `/query`, which 1.8, 2 and 3 support. Times are requested as RFC 3339 text with all
+ * digits, because nanoseconds as numbers exceed the precision of JSON parsers. VictoriaMetrics is read by its export:
+ * numbers and whole milliseconds, each line a piece of a series.
  */
 import { isRecord, type JsonRecord } from '../core/json.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
@@ -16,9 +16,10 @@ import { createReader, MAY_READ, type ReadLines } from './reader.ts';
 import type { InfluxSinkOptions } from './sink.ts';
 
 /**
- * Opens a destination for reading, by the same way as it is written to. Asks nothing yet.
+ * Opens a destination for reading, with the connection options for writing. It sends no request yet.
  *
- * @param workspace the tag value. @throws UserError (exit 78) where a proxy is named that is none.
+ * @param workspace the value of the tag
+ * @throws UserError (exit code 78) if a proxy variable is not a URL
  */
 export function createPointSource(options: InfluxSinkOptions, kind: DestinationKind, workspace: string): PointSource {
   const { name, bucket } = options;
@@ -28,22 +29,22 @@ export function createPointSource(options: InfluxSinkOptions, kind: DestinationK
     : createInfluxSource({ name, bucket, workspace }, read);
 }
 
-/** Rows in a piece of an answer. */
+/** How many rows a piece of an answer has. */
 const PIECE_ROWS = 5000;
 
 const FIELDS = ['value', 'flag', 'text'] as const;
 
-/** Where telemetry is: in a destination, of a workspace by its tag value. */
+/** Where to read: a destination and a bucket, and the workspace by its tag value. */
 interface Place {
   readonly name: string;
   readonly bucket: string;
   readonly workspace: string;
 }
 
-/** A source over an InfluxDB's `/query`. */
+/** Creates a source that reads from an InfluxDB's `/query`. */
 function createInfluxSource({ name, bucket, workspace }: Place, read: ReadLines): PointSource {
   const path = (query: string): string => {
-    // A bucket of version 1 is a database, or a database and a retention policy; the later versions map the same names.
+    // A bucket of version 1 is a database, or a database and a retention policy. Later versions map the same names.
     const [db = '', ...rp] = bucket.split('/');
     const into = { db, ...(rp.length === 0 ? {} : { rp: rp.join('/') }) };
     return `/query?${new URLSearchParams({ ...into, q: query, chunked: 'true', chunk_size: `${PIECE_ROWS}` })}`;
@@ -85,7 +86,7 @@ function createInfluxSource({ name, bucket, workspace }: Place, read: ReadLines)
   };
 }
 
-/** Text in an InfluxQL statement. */
+/** Quotes a text for an InfluxQL statement. */
 function quoted(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\n', '\\n')}'`;
 }
@@ -107,7 +108,7 @@ interface Piece {
   }[];
 }
 
-/** Reads an answer piece by piece; each is a line. */
+/** Reads an answer piece by piece; each piece is a line. */
 function createPieces(name: string, take: TakeSeries) {
   let isOpen = true;
   return {
@@ -126,7 +127,7 @@ function createPieces(name: string, take: TakeSeries) {
       isOpen = result.partial === true || result.series?.at(-1)?.partial === true;
       return null;
     },
-    /** What ends in the middle is no answer. */
+    /** An answer that ends in the middle is incomplete. */
     end: (): ReadProblem | null =>
       isOpen ? { kind: 'down', words: 'the answer ended before it was whole', hint: '' } : null,
   };
@@ -150,7 +151,7 @@ function notUnderstood(name: string, { words, hint }: Misunderstanding): ReadPro
   return { kind: 'refused', words, hint: inSectionOf(name, hint) };
 }
 
-/** Words by which a database says that it is itself in the way, with a status that says nothing. */
+/** Words with which a database reports its own failure, with a status that does not show it. */
 const ITSELF = /timeout|timed out|unavailable|shutting down|engine is closed|too many|max-concurrent|interrupted/i;
 
 function problemOf(name: string, error: string): ReadProblem {
@@ -175,13 +176,16 @@ function pointTaker(take: TakePoint): TakeSeries {
   };
 }
 
-/** As it stands in a line of ours: `1.5`, `true`, `"text"`. */
+/** A value in the form of line protocol: `1.5`, `true`, `"text"`. */
 function fieldText(value: unknown): string {
   const known = typeof value === 'number' || typeof value === 'boolean' || typeof value === 'string';
   return (known ? encodeFieldValue(value) : null) ?? String(value);
 }
 
-/** RFC 3339 to nanoseconds in digits. Rows come in the order of time, many in one second: that is read once. */
+/**
+ * Converts RFC 3339 to nanoseconds in digits. Rows come in the order of time with many in one second, so the second is
+ * converted once.
+ */
 function createStamps(): (time: unknown) => string {
   let second = '';
   let digits = '';
@@ -193,16 +197,16 @@ function createStamps(): (time: unknown) => string {
     const at = parseTimestamp(/[Z+]|-\d\d:\d\d$/.test(text) ? text : `${text}Z`);
     if (at === null) return text;
     const stamp = `${at}`;
-    // Of times before 1970-01-01T00:00:01 the digits of the second are none.
+    // Before 1970-01-01T00:00:01 the digits of the second are empty.
     if (stamp.length > 9 && text.endsWith('Z')) [second, digits] = [text.slice(0, 19), stamp.slice(0, -9)];
     return stamp;
   };
 }
 
-/** Samples in a line of an answer. */
+/** How many samples a line of an answer has. */
 const LINE_SAMPLES = 5000;
 
-/** The metrics of telemetry, by the field that each is made of. */
+/** The metrics of telemetry, and the field of each. */
 const FIELD_OF: Readonly<Record<string, string>> = { telemetry_value: 'value', telemetry_flag: 'flag' };
 
 interface Exported {
@@ -211,7 +215,7 @@ interface Exported {
   readonly timestamps: readonly number[];
 }
 
-/** A source over a VictoriaMetrics' export. */
+/** Creates a source that reads from a VictoriaMetrics' export. */
 function createVictoriaSource({ name, workspace }: Omit<Place, 'bucket'>, read: ReadLines): PointSource {
   const own = `__name__=~"telemetry_(value|flag)",workspace_id=${JSON.stringify(workspace)}`;
   const labelValues = async (label: string, signal: AbortSignal): Promise<ReadProblem | string[]> => {
@@ -232,7 +236,7 @@ function createVictoriaSource({ name, workspace }: Omit<Place, 'bucket'>, read: 
       const query = new URLSearchParams({
         'match[]': `{${own},device_id=${JSON.stringify(device)}}`,
         start: seconds(from),
-        // Its ends are both part of what it gives.
+        // The range includes both of its ends.
         end: seconds(to - 1n),
         max_rows_per_line: `${LINE_SAMPLES}`,
       });

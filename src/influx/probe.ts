@@ -1,11 +1,11 @@
 /**
- * Asks a database what it is (an InfluxDB of any version, or VictoriaMetrics, which speaks the same write protocol but
- * keeps other things) and whether it would take points.
+ * Asks a database for its kind (an InfluxDB of any version, or VictoriaMetrics, which has the same write protocol but
+ * stores other things) and checks whether it would accept points.
  *
- * It is asked the way it will be written to, by a write without a point unless one is wanted, with the token that is
- * configured and no other right. Every InfluxDB since 1.4 names its build in each answer; VictoriaMetrics names its host,
- * or claims to be InfluxDB 1.8.0 without a build, which no real one does (seen on InfluxDB 1.6.7 and VictoriaMetrics
- * 1.79.5). What else it reports (version, retention, deduplication) it may refuse: then it is not known, and no fault.
+ * The check is a write, as later writes will be: without a point unless one is given, and with the configured token and
+ * no other right. Every InfluxDB since 1.4 names its build in each answer. VictoriaMetrics names its host, or claims to
+ * be InfluxDB 1.8.0 without a build, which no real InfluxDB does (seen with InfluxDB 1.6.7 and VictoriaMetrics 1.79.5).
+ * The database may refuse further facts (version, retention, deduplication): then they are unknown, which is no fault.
  */
 import type { JsonRecord } from '../core/json.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
@@ -20,7 +20,11 @@ import {
   writePath,
 } from './sink.ts';
 
-/** A database of the kind `auto`. @throws TypeError as `createInfluxSink` does. */
+/**
+ * Creates the probe for a database of the kind `auto`.
+ *
+ * @throws TypeError as `createInfluxSink` does
+ */
 export function createUnknownServer(options: InfluxSinkOptions): UnknownServer {
   const client = createDatabaseClient(options, 'influxdb');
   const path = writePath(options, 'influxdb');
@@ -32,7 +36,7 @@ export function createUnknownServer(options: InfluxSinkOptions): UnknownServer {
       const marked = readMarks(answer);
       if (marked !== null) return marked;
       const said = client.read(answer, signal);
-      // What stands in the way of every write stands in the way of this one.
+      // What blocks every write blocks this one as well.
       if (said.kind === 'held' && answer.status !== 405) return said;
       if (said.kind === 'later' && answer.status !== 400 && answer.status !== 422) return said;
       return await askForBuild(client, signal);
@@ -41,7 +45,7 @@ export function createUnknownServer(options: InfluxSinkOptions): UnknownServer {
   };
 }
 
-/** @returns `null` where the headers name no kind. */
+/** @returns the kind that the headers name; `null` if they name none */
 function readMarks({ headers }: ServerAnswer): KindAnswer | null {
   if (headers['x-influxdb-build'] !== undefined) return { kind: 'known', server: 'influxdb' };
   const isVictoria = headers['x-server-hostname'] !== undefined || headers['x-influxdb-version'] === '1.8.0';
@@ -49,8 +53,8 @@ function readMarks({ headers }: ServerAnswer): KindAnswer | null {
 }
 
 /**
- * For what takes writes and names nothing, as behind a proxy that takes headers out: VictoriaMetrics answers as
- * Prometheus does, which no InfluxDB knows. Anything else is taken for an InfluxDB.
+ * Asks a server that accepts writes but names no kind, such as one behind a proxy that removes headers. VictoriaMetrics
+ * answers like Prometheus, which no InfluxDB does; any other server counts as InfluxDB.
  */
 async function askForBuild(client: DatabaseClient, signal: AbortSignal): Promise<KindAnswer> {
   const answer = await client.ask({ method: 'GET', path: '/api/v1/status/buildinfo', body: '' }, signal);
@@ -64,13 +68,17 @@ async function askForBuild(client: DatabaseClient, signal: AbortSignal): Promise
 }
 
 interface ProbeOptions extends InfluxSinkOptions {
-  /** As configured. */
+  /** The configured kind. */
   readonly kind: 'auto' | DestinationKind;
-  /** A point to be written, as a line for each kind; `null`: none. */
+  /** A point to write, as a line for each kind; `null` for none. */
   readonly point: Readonly<Record<DestinationKind, string>> | null;
 }
 
-/** Asks. Throws only the signal's reason, when that aborts, and as `createInfluxSink` does. */
+/**
+ * Probes a destination.
+ *
+ * @throws the signal's reason when that aborts, and TypeError as `createInfluxSink` does
+ */
 export async function probeDestination(options: ProbeOptions, signal: AbortSignal): Promise<DestinationFacts> {
   const asked = options.kind === 'auto' ? await createUnknownServer(options).ask(signal) : null;
   if (asked !== null && asked.kind !== 'known') return { ...NOTHING, write: asked };
@@ -87,7 +95,7 @@ export async function probeDestination(options: ProbeOptions, signal: AbortSigna
   const isPoint = line !== null;
   const write = isPoint ? client.read(answer, signal) : readEmpty(answer, client, signal);
   const marked = readMarks(answer);
-  // A page of something else is no database for not saying so.
+  // Another kind of server that does not name itself must not count as a database.
   const unmarked = write.kind === 'accepted' ? configured : null;
   const kind = marked?.kind === 'known' ? marked.server : unmarked;
   if (kind === null) return { ...NOTHING, write, isPoint };
@@ -99,7 +107,10 @@ type Facts = Pick<DestinationFacts, 'version' | 'retentionMs' | 'dedupMs'>;
 
 const NOTHING = { kind: null, version: null, isPoint: false, retentionMs: null, dedupMs: null } as const;
 
-/** InfluxDB 2 looks at the token and the bucket first, and then finds that nothing was sent: all is well then. */
+/**
+ * Reads the answer to an empty write. InfluxDB 2 checks the token and the bucket first and then reports that the write
+ * was empty, which means that all is well.
+ */
 function readEmpty(answer: ServerAnswer, client: DatabaseClient, signal: AbortSignal): WriteAnswer {
   const { status, body } = answer;
   if (status === 400 && /"message"\s*:\s*"[^"]*writing requires points/.test(body)) return { kind: 'accepted' };
@@ -131,13 +142,13 @@ async function askInflux(
   return { version: null, retentionMs: readRetentionPolicies(policies, policy), dedupMs: null };
 }
 
-/** What is answered at a path; `null` where nothing is. */
+/** The body of the answer at a path; `null` if there is none. */
 async function body(client: DatabaseClient, path: string, signal: AbortSignal): Promise<string | null> {
   const answer = await client.ask({ method: 'GET', path, body: '' }, signal);
   return 'status' in answer && answer.status === 200 ? answer.body : null;
 }
 
-/** `GET /api/v2/buckets`: the rule of the bucket of that name, in ms; `null` where it is not shown. */
+/** Reads `GET /api/v2/buckets`: the retention of the bucket with that name, in ms; `null` if it is not shown. */
 export function readBucketRetention(text: string | null, bucket: string): number | null {
   const { buckets } = { ...(parse(text) as MaybeRecord) };
   const own: MaybeRecord = Array.isArray(buckets)
@@ -151,7 +162,7 @@ export function readBucketRetention(text: string | null, bucket: string): number
 
 type MaybeRecord = JsonRecord | null | undefined;
 
-/** `SHOW RETENTION POLICIES`: that of a policy, or, where none is named, of the default one. */
+/** Reads `SHOW RETENTION POLICIES`: the duration of the named policy, or of the default policy. */
 export function readRetentionPolicies(text: string | null, policy: string): number | null {
   const answer = parse(text) as {
     readonly results?: readonly {
@@ -166,14 +177,14 @@ export function readRetentionPolicies(text: string | null, policy: string): numb
   return ms === null ? null : lasting(ms);
 }
 
-/** In the databases zero means for ever. */
+/** Databases report zero for unlimited retention. */
 function lasting(ms: number): number {
   return ms === 0 ? Number.POSITIVE_INFINITY : ms;
 }
 
 /**
- * The flags of a VictoriaMetrics: `/metrics` lists all of them, `/flags` those that were set. A proxy before it,
- * or a cluster's vminsert, answers there with flags of its own: they say nothing.
+ * Reads the flags of a VictoriaMetrics: `/metrics` lists all of them, `/flags` those that were set. A proxy in front of
+ * it or the vminsert of a cluster lists its own flags there, which are ignored.
  */
 export function readFlags({
   metrics,
@@ -187,7 +198,7 @@ export function readFlags({
     find(flags, new RegExp(`^-${name}="([^"]*)"`, 'm'));
   const dedup = flag('dedup\\.minScrapeInterval');
   const retention = flag('retentionPeriod');
-  // A single node has a place for its data, and lists here what was set and nothing else.
+  // A single node has a directory for its data, and lists here only what was set.
   const isNode = flags !== null && /^-(?:storageDataPath|retentionPeriod)=/m.test(flags);
   const version = find(metrics, /^vm_app_version\{[^}]*short_version="([^"]+)"/m);
   return {
@@ -211,7 +222,7 @@ const UNITS: Readonly<{ [unit: string]: number }> = {
   y: 365 * DAY_MS,
 };
 
-/** A duration as Go writes it (`168h0m0s`), or with larger units; `null` for anything else. */
+/** Reads a duration as Go writes it (`168h0m0s`), or with larger units; `null` for anything else. */
 function parseDuration(text: string): number | null {
   if (/^0+$/.test(text)) return 0;
   if (!/^(?:\d+(?:\.\d+)?(?:ms|[smhdwy]))+$/.test(text)) return null;
@@ -219,7 +230,7 @@ function parseDuration(text: string): number | null {
   return parts.reduce((sum, [, count, unit]) => sum + Number(count) * (UNITS[unit ?? ''] ?? 0), 0);
 }
 
-/** `-retentionPeriod`: a number alone means months of 31 days. */
+/** Reads `-retentionPeriod`: a number without a unit means months of 31 days. */
 function parseRetention(text: string): number | null {
   return /^\d+(?:\.\d+)?$/.test(text) ? Number(text) * 31 * DAY_MS : parseDuration(text);
 }

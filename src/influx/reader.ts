@@ -1,8 +1,9 @@
 /**
- * Reading from a database: one GET request, its answer line by line as it comes, never a whole one in memory.
+ * Reads from a database: one GET request, whose answer is handled line by line as it arrives and never held as a whole.
  *
- * The same agents, proxies, certificates and tokens as for writing (`connection.ts`); the client's transport cannot be
- * used, as it gathers what it reads. The deadline is one of silence: an answer may take long as long as it goes on.
+ * It uses the same agents, proxies, certificates and tokens as writing (`connection.ts`). The client's transport is not
+ * used because it collects the whole answer. The deadline limits silence: an answer may take long while data keeps
+ * arriving.
  */
 import type { IncomingMessage, RequestOptions } from 'node:http';
 import { StringDecoder } from 'node:string_decoder';
@@ -12,19 +13,33 @@ import { type Conceal, concealing, failureWords, inSectionOf } from './answers.t
 import { baseUrl, http, https, openAgent } from './connection.ts';
 import type { InfluxSinkOptions } from './sink.ts';
 
-/** A line this long is no line of an answer that was asked for in pieces. */
+/** The longest line that an answer can have, because answers are requested in pieces. */
 const MAX_LINE_CHARS = 32 * 1024 * 1024;
 
-/** Of a refusal. */
+/** How much of a refusal is read. */
 const MAX_WORDS_BYTES = 64 * 1024;
 
-/** What a line of an answer brought: `null`, or what was in the way, which ends the reading. */
+/**
+ * Handles a line of an answer.
+ *
+ * @returns the problem that ends the reading; `null` to go on
+ */
 type TakeLine = (line: string) => ReadProblem | null;
 
-/** Asks and hands on line by line. @returns what was in the way; `null` for nothing. Throws only on abort. */
+/**
+ * Sends a request and passes on the answer line by line.
+ *
+ * @returns the problem that ended the reading; `null` for none
+ * @throws the signal's reason when that aborts
+ */
 export type ReadLines = (path: string, take: TakeLine, signal: AbortSignal) => Promise<ReadProblem | null>;
 
-/** Opens it. @param basic whether `user:password` is sent the way that web servers know. @throws UserError (exit 78) */
+/**
+ * Creates the function that reads.
+ *
+ * @param options with `basic`, `user:password` is sent by HTTP basic authentication
+ * @throws UserError (exit code 78) if a proxy variable is not a URL
+ */
 export function createReader(options: InfluxSinkOptions & { readonly basic: boolean }): ReadLines {
   const { name, timeoutMs, ca, proxies } = options;
   const base = baseUrl(options.url);
@@ -66,7 +81,7 @@ async function answerTo(
   { timeoutMs, ...options }: Asking,
 ): Promise<IncomingMessage> {
   return await new Promise((resolve, reject) => {
-    // Of the socket's silence, before and while the answer comes.
+    // The timeout limits the silence of the socket, before and during the answer.
     const asked = begin(url, { ...options, timeout: timeoutMs, method: 'GET' }, resolve);
     asked.on('error', reject);
     asked.on('timeout', () => asked.destroy(new Silence()));
@@ -82,7 +97,7 @@ async function handOn(answer: IncomingMessage, take: TakeLine): Promise<ReadProb
     rest = lines.pop() ?? '';
     for (const line of lines) {
       const problem = line === '' ? null : take(line);
-      // Leaving the loop ends the connection.
+      // Leaving the loop closes the connection.
       if (problem !== null) return problem;
     }
     if (rest.length > MAX_LINE_CHARS) return TOO_LONG;
@@ -97,7 +112,7 @@ const TOO_LONG: ReadProblem = {
   hint: 'look at what stands between Tidemark and the database: it has to pass answers on as they come',
 };
 
-/** A refusal in words, and what to do about it. */
+/** The words of a refusal, and what to do about it. */
 async function refusalOf(
   answer: IncomingMessage,
   { conceal, name }: { readonly conceal: Conceal; readonly name: string },
@@ -124,7 +139,7 @@ function saidIn(body: string): string {
   }
 }
 
-/** What reading takes that writing does not. */
+/** The rights that reading needs beyond those for writing. */
 export const MAY_READ =
   'influx.token has to be allowed to read influx.bucket, not only to write: in InfluxDB 2 and 3 give it read permission for that bucket; in 1.8 GRANT READ (or ALL) on the database to its user';
 

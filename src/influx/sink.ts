@@ -1,8 +1,8 @@
 /**
- * A destination: lines in, one request, one answer out (port `Sink`).
+ * A destination: it sends lines in one request and returns one answer (port `Sink`).
  *
- * It never retries, buffers, splits or logs: what becomes of the lines is decided by who calls it. An answer that did
- * not come within the deadline is unknown, and said as "later": the same bytes again do no harm.
+ * It does not retry, buffer, split or log; the caller decides what to do with the lines. If no answer comes within the
+ * deadline, the result is unknown and reported as "later": sending the same bytes again does no harm.
  */
 import { linkAbort } from '../core/async.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
@@ -12,27 +12,29 @@ import { type Conceal, concealing, failureWords, inSectionOf, readAnswer, type S
 import { type Call, createConnection, type Send } from './connection.ts';
 
 export interface InfluxSinkOptions {
-  /** The destination's name in the configuration. */
+  /** The name of the destination in the configuration. */
   readonly name: string;
   readonly url: string;
-  /** `null` where the database wants none; `user:password` for InfluxDB 1.8. */
+  /** `null` if the database needs none; `user:password` for InfluxDB 1.8. */
   readonly token: Secret | null;
-  /** Reads the token again, where it came from a file: asked while the database refuses the one in use. */
+  /** Reads the token from its file again. It is called while the database refuses the token in use. */
   readonly renewToken?: (() => Secret | null) | undefined;
-  /** Empty where the database knows no organisations. */
+  /** Empty if the database has no organisations. */
   readonly org: string;
   readonly bucket: string;
-  /** For one request, from its start to the last byte of the answer. */
+  /** The time limit of a request, from its start to the last byte of the answer. */
   readonly timeoutMs: number;
-  /** Certificates to trust, in PEM, instead of the usual ones. */
+  /** Certificates to trust instead of the usual ones, in PEM. */
   readonly ca?: string | undefined;
-  /** `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, where they are to be honoured. */
+  /** The proxy variables, if they are to be used. */
   readonly proxies?: Readonly<Record<string, string | undefined>>;
 }
 
 /**
- * @param kind what its lines are for: InfluxDB takes nanoseconds, VictoriaMetrics is sent milliseconds.
- * @throws TypeError where the URL cannot be read, or the token cannot stand in a header; its message holds neither.
+ * Creates the sink of a database.
+ *
+ * @param kind the dialect of its lines: nanoseconds for InfluxDB, milliseconds for VictoriaMetrics
+ * @throws TypeError if the URL is invalid or the token is not allowed in a header; the message contains neither
  */
 export function createInfluxSink(options: InfluxSinkOptions, kind: DestinationKind = 'influxdb'): Sink {
   const client = createDatabaseClient(options, kind);
@@ -46,17 +48,22 @@ export function createInfluxSink(options: InfluxSinkOptions, kind: DestinationKi
   };
 }
 
-/** Where lines are posted. VictoriaMetrics knows neither organisations nor buckets. */
+/** The path for writing. VictoriaMetrics has neither organisations nor buckets. */
 export function writePath({ org, bucket }: InfluxSinkOptions, kind: DestinationKind): string {
   const query = kind === 'influxdb' ? { org, bucket, precision: 'ns' } : { precision: 'ms' };
   return `/api/v2/write?${new URLSearchParams(query)}`;
 }
 
-/** Requests to one database, each with its deadline, and what its answers to writes mean. */
+/** Sends requests to one database, each with its deadline, and reads the answers to writes. */
 export interface DatabaseClient {
-  /** @returns what it answered, or why no answer came. Throws only the signal's reason, when that aborts. */
+  /**
+   * Sends a request.
+   *
+   * @returns the answer, or why none came
+   * @throws the signal's reason when that aborts
+   */
   ask(call: Call, signal: AbortSignal): Promise<ServerAnswer | Extract<WriteAnswer, { readonly kind: 'later' }>>;
-  /** What an answer to a write means. */
+  /** Reads the answer to a write. */
   read(answer: ServerAnswer, signal: AbortSignal): WriteAnswer;
 }
 
@@ -82,7 +89,7 @@ export function createDatabaseClient(options: InfluxSinkOptions, kind: Destinati
     read: (answer, signal) => {
       const conceal: Conceal = (text) => access.concealers.reduce((left, each) => each(left), text);
       const said = readAnswer(answer, conceal, kind);
-      // An abort may have cut an answer short; one that says all in its status stands.
+      // An abort may have cut the answer short. The answer still counts if its status alone says everything.
       if (said.kind !== 'accepted') signal.throwIfAborted();
       return 'hint' in said ? { ...said, hint: inSectionOf(name, said.hint) } : said;
     },
@@ -93,15 +100,15 @@ export function createDatabaseClient(options: InfluxSinkOptions, kind: Destinati
 interface Access {
   readonly connect: (token: string) => Send;
   readonly renewToken: InfluxSinkOptions['renewToken'];
-  /** What keeps every token that was in use out of the words. */
+  /** Hide every token that has been in use. */
   readonly concealers: Conceal[];
   token: string;
   connection: Send;
-  /** Whether the database refused the token at the last request. */
+  /** Whether the database refused the token of the last request. */
   isRefused: boolean;
 }
 
-/** What a header can carry. */
+/** The characters that a header may contain. */
 const SENDABLE = /^[\x20-\x7e]*$/;
 
 function openAccess(options: InfluxSinkOptions, kind: DestinationKind): Access {
@@ -116,7 +123,10 @@ function openAccess(options: InfluxSinkOptions, kind: DestinationKind): Access {
   return { connect, renewToken, concealers, token, connection: connect(token), isRefused: false };
 }
 
-/** While the database refuses the token, it is read again before every request: another one needs another connection. */
+/**
+ * Sends a request. While the database refuses the token, the token is read again before each request; a new token needs
+ * a new connection.
+ */
 async function send(access: Access, call: Call, signal: AbortSignal): Promise<ServerAnswer> {
   if (access.isRefused) renew(access);
   const answer = await access.connection(call, signal);
