@@ -120,7 +120,11 @@ export function noteRead(state: ApiState, name: Stream): void {
   if (isBack) observe({ type: 'stream-back', stream: name });
 }
 
-/** Records that the key or its plan is refused. @param message what happened and what to do about it. */
+/**
+ * Records that the key or its plan is refused.
+ *
+ * @param message what happened and what to do about it.
+ */
 export function noteRefused(state: ApiState, fault: ApiFault, message: string, waitMs: number): void {
   state.refusal = fault;
   state.parts.observe({ type: 'key-refused', message, waitMs });

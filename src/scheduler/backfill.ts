@@ -135,7 +135,11 @@ function withoutGivenUp(others: Intervals, givenUp: Intervals): Intervals {
   return givenUp.length === 0 ? others : subtract(others, givenUp);
 }
 
-/** The devices that were named, or all that are kept and there. @throws UserError (exit 2) */
+/**
+ * The devices that were named, or all that are kept and there.
+ *
+ * @throws UserError (exit 2)
+ */
 function chosenDevices(context: SyncContext, ids: readonly string[]): readonly KnownDevice[] {
   const kept = includedDevices(context);
   if (ids.length === 0) return kept;

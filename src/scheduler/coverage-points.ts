@@ -117,7 +117,11 @@ function lookAt({ store, settings }: SyncContext, device: KnownDevice, look: Loo
   return { ...coverage, watermarkNs };
 }
 
-/** Whether there is to be a point. @param nextNs how long after this look the next one comes. */
+/**
+ * Whether there is to be a point.
+ *
+ * @param nextNs how long after this look the next one comes.
+ */
 function isDue(before: CoveragePoint | undefined, now: CoveragePoint, nextNs: EpochNs): boolean {
   if (before === undefined) return true;
   const ageNs = now.atNs - before.atNs;

@@ -17,7 +17,11 @@ export interface DayFigures extends WindowFigures {
 export interface DayBudget {
   setFigures(figures: DayFigures, nowMs: number): void;
   sent(nowMs: number): void;
-  /** When the next request may go. @param isLive what is not live leaves the reserve alone. */
+  /**
+   * When the next request may go.
+   *
+   * @param isLive what is not live leaves the reserve alone.
+   */
   freeAtMs(isLive: boolean, nowMs: number): number;
   /** Requests per ms that the day and the minute carry; infinite where no limit is known. */
   perMs(): number;

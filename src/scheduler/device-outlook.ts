@@ -272,7 +272,11 @@ export interface TailAnswer {
   readonly untilMs?: number | null;
 }
 
-/** Takes in an answer about its newest end. @returns whether its hint is dropped for that. */
+/**
+ * Takes in an answer about its newest end.
+ *
+ * @returns whether its hint is dropped for that.
+ */
 export function noteAnswer(facts: DeviceFacts, answer: TailAnswer, atMs: number): boolean {
   const { newReadings, instantsMs } = answer;
   const wasDropped = facts.hint.trust === 'dropped';

@@ -188,7 +188,11 @@ export function noteDeviceHeld(queue: DeviceQueue, deviceId: string, held: HeldT
   move(queue, device, 'held');
 }
 
-/** Takes in a line of a listing. @returns whether a quiet device turns out to have spoken. */
+/**
+ * Takes in a line of a listing.
+ *
+ * @returns whether a quiet device turns out to have spoken.
+ */
 export function noteDeviceListed(
   queue: DeviceQueue,
   { deviceId, seenMs, isActive }: ListedTail,
@@ -229,7 +233,11 @@ export function noteDeviceAnswer(queue: DeviceQueue, deviceId: string, answer: T
   move(queue, device, 'answered');
 }
 
-/** It could not be asked by a fault of its own. @returns until when it rests. */
+/**
+ * It could not be asked by a fault of its own.
+ *
+ * @returns until when it rests.
+ */
 export function noteDeviceFailure(queue: DeviceQueue, deviceId: string, nowMs: number): number {
   const device = queue.devices.get(deviceId);
   if (device === undefined) return nowMs + UNTRACKED_REST_MS;

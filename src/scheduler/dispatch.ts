@@ -55,7 +55,11 @@ export interface DispatchParts {
   readonly rereading: Rereading;
   /** Shows that this loop moves. */
   readonly pulse: Pulse;
-  /** Reads a stream as a whole. @returns whether the key may read it. */
+  /**
+   * Reads a stream as a whole.
+   *
+   * @returns whether the key may read it.
+   */
   readonly readStream: (kind: StreamDecision['kind'], signal: AbortSignal) => Promise<boolean>;
 }
 
@@ -77,7 +81,11 @@ interface Running extends DispatchParts {
   readonly failed: { inARow: number };
 }
 
-/** Follows the planner until the signal aborts. @throws what ends a session: see `endsSession`. */
+/**
+ * Follows the planner until the signal aborts.
+ *
+ * @throws what ends a session: see `endsSession`.
+ */
 export async function followPlan(given: DispatchParts, signal: AbortSignal): Promise<never> {
   const parts: Running = { ...given, failed: { inARow: 0 } };
   const { planning, context, outage, pulse } = parts;
@@ -124,7 +132,11 @@ async function rest({ planning, outage }: DispatchParts, { untilMs }: Rest, sign
   await planning.wakeUp.wait(waitMs, signal);
 }
 
-/** Carries a decision out and tells the planner what came of it. @throws what ends a session. */
+/**
+ * Carries a decision out and tells the planner what came of it.
+ *
+ * @throws what ends a session.
+ */
 async function carryOut(parts: Running, decision: Decision, signal: AbortSignal): Promise<void> {
   const { context, planning, apiState, outage } = parts;
   const beganMs = context.clock.monoMs();
@@ -151,7 +163,11 @@ interface Failed<E> {
   readonly beganMs: number;
 }
 
-/** What a task failed with. @throws what ends a session. */
+/**
+ * What a task failed with.
+ *
+ * @throws what ends a session.
+ */
 function takeError(parts: Running, failed: Failed<unknown>, fail: (isOwn: boolean) => void): void {
   const { context, planning, apiState } = parts;
   const { decision, error } = failed;

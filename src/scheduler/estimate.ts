@@ -95,10 +95,11 @@ export function finishMs(requests: number, perDay: number): number | null {
 }
 
 /**
- * How long so many requests take with the whole share: at the pace of the minute until the day's budget is spent, and so
- * on every day.
+ * How long so many requests take with the whole share: at the pace of the minute until the day's budget is spent, and
+ * so on every day.
  *
- * @param budgets in requests; `spent`: what of the last day's is gone. @returns milliseconds.
+ * @param budgets in requests; `spent`: what of the last day's is gone.
+ * @returns milliseconds.
  */
 export function aloneFinishMs(
   requests: number,

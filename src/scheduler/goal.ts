@@ -27,7 +27,11 @@ export interface Piece {
 
 export interface Goal {
   covers(deviceId: string): boolean;
-  /** How much of a device is worth a request now. @param others ranges that somebody else asks for. */
+  /**
+   * How much of a device is worth a request now.
+   *
+   * @param others ranges that somebody else asks for.
+   */
   open(deviceId: string, others: Intervals): OpenHistory;
   /** What to ask next; `null` where there is nothing now. */
   next(deviceId: string, reach: Reach, others: Intervals): Piece | null;

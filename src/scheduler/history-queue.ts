@@ -77,7 +77,12 @@ export function holdHistory(queue: HistoryQueue, deviceId: string): void {
   place(queue, entry);
 }
 
-/** Lets it in again. @param isAnswered whether it has had its turn; @param restMs not before that time. */
+/**
+ * Lets it in again.
+ *
+ * @param isAnswered whether it has had its turn;
+ * @param restMs not before that time.
+ */
 export function releaseHistory(queue: HistoryQueue, deviceId: string, isAnswered: boolean, restMs?: number): void {
   const entry = queue.entries.get(deviceId);
   if (entry === undefined) return;

@@ -65,7 +65,11 @@ const STOPPED: JobEnd = {
 
 const BEFORE_START: JobEnd = { state: 'cancelled', exitCode: 3, summary: null, message: 'cancelled before it began' };
 
-/** Takes jobs until told to stop. @throws what would end the daemon's own work too. */
+/**
+ * Takes jobs until told to stop.
+ *
+ * @throws what would end the daemon's own work too.
+ */
 export async function runJobs(parts: JobParts, signal: AbortSignal): Promise<never> {
   const { queue, clock } = parts;
   const beats = createBeats(clock, queue.open());
@@ -122,7 +126,11 @@ function mayBegin(parts: JobParts, { job, beats, underWay }: Waiting): boolean {
   return queue.take(job.id, clock.nowMs());
 }
 
-/** Ends those waiting jobs that nobody wants any more. @returns those that are left. */
+/**
+ * Ends those waiting jobs that nobody wants any more.
+ *
+ * @returns those that are left.
+ */
 function lookAfter(parts: JobParts, beats: Beats): readonly Job[] {
   const open = parts.queue.open();
   if (open.length === 0) return open;

@@ -193,7 +193,11 @@ export function setRest(planning: Planning, rest: Rest | null): void {
   if (rest !== null) planning.rested.notify();
 }
 
-/** Takes in a stream that was read to its end, or could not be for lack of a scope. @param offMs until when it is off then. */
+/**
+ * Takes in a stream that was read to its end, or could not be for lack of a scope.
+ *
+ * @param offMs until when it is off then.
+ */
 export function takeInStream(planning: Planning, kind: WholeStream, offMs: EpochMs | null): void {
   const { planner, alone } = planning;
   if (offMs !== null) planner.off(kind, offMs);
@@ -206,7 +210,11 @@ export function takeInStream(planning: Planning, kind: WholeStream, offMs: Epoch
   if (kind === 'devices') takeInGoal(planning);
 }
 
-/** Has a stream read now. @param isOff whether it is off: the key may have been given the scope meanwhile. */
+/**
+ * Has a stream read now.
+ *
+ * @param isOff whether it is off: the key may have been given the scope meanwhile.
+ */
 export function hastenStream(planning: Planning, kind: WholeStream | 'telemetry', isOff: boolean): void {
   const { planner } = planning;
   if (isOff) planner.off(kind, plannedMs(planning));
@@ -224,7 +232,11 @@ function devicesThere({ parts }: Planning): readonly KnownDevice[] {
   return includedDevices(parts.context).filter(({ goneSinceMs }) => goneSinceMs === null);
 }
 
-/** Takes in the list of devices as the state has it now. @param isFresh whether it was listed just before. */
+/**
+ * Takes in the list of devices as the state has it now.
+ *
+ * @param isFresh whether it was listed just before.
+ */
 function takeInDevices(planning: Planning, isFresh = true): void {
   const { parts, planner } = planning;
   const { serverClock, store } = parts.context;

@@ -17,7 +17,11 @@ interface WorkLook {
 }
 
 export interface ProgressWatch {
-  /** Takes in a look. @returns for how long nothing has come of the work, in ms. */
+  /**
+   * Takes in a look.
+   *
+   * @returns for how long nothing has come of the work, in ms.
+   */
   idleMs(look: WorkLook): number;
 }
 

@@ -57,7 +57,11 @@ export function createEarned(): Earned {
   return { account: 0, alerts: 0, devices: 0, 'first-history': 0, backfill: 0, sweep: 0 };
 }
 
-/** Books a request. @param hasWork of each lane, at that time. */
+/**
+ * Books a request.
+ *
+ * @param hasWork of each lane, at that time.
+ */
 export function bookRequest(
   earned: Earned,
   purpose: Pick<Purpose, 'lane' | 'stream'>,
@@ -97,7 +101,8 @@ const STEPS = 24;
  * How old a reading may become before its device is asked although its page is not full, where full pages are what is
  * short: as old as keeps the room that is wasted small.
  *
- * @param intervalsMs of the devices that report. @returns milliseconds, at most 30 days.
+ * @param intervalsMs of the devices that report.
+ * @returns milliseconds, at most 30 days.
  */
 export function staleLimitMs(
   intervalsMs: readonly number[],
@@ -158,7 +163,11 @@ export function createCommitment(): Commitment {
   return { isOver: false, renewedMs: Number.NEGATIVE_INFINITY, staleMs: 0, slackMs: 0 };
 }
 
-/** The rules as they stand. @param usual what does not depend on the commitment. */
+/**
+ * The rules as they stand.
+ *
+ * @param usual what does not depend on the commitment.
+ */
 export function rulesOf({ isOver, staleMs, slackMs }: Commitment, usual: UsualRules): OutlookRules {
   return isOver
     ? { ...usual, fill: OVERFULL_PAGE, slackMs: 0, isInTurn: true, staleMs }
@@ -178,7 +187,11 @@ export interface Load {
   readonly carriedPerMs: number;
 }
 
-/** Looks again. @returns whether the rules are others now. */
+/**
+ * Looks again.
+ *
+ * @returns whether the rules are others now.
+ */
 export function renewCommitment(commitment: Commitment, load: Load, nowMs: number): boolean {
   const { isOver: was } = commitment;
   const needed = load.readingsPerMs / (load.pageSize * FULL_PAGE);

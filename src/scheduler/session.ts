@@ -63,7 +63,11 @@ export async function runSession(parts: SessionParts, onStarted: () => void, sig
 interface AloneBegins {
   /** Whether devices that are known from before will do where they cannot be listed. */
   readonly mayGoUnlisted: boolean;
-  /** Says what is to be done. @param areListed whether the devices were listed just before. */
+  /**
+   * Says what is to be done.
+   *
+   * @param areListed whether the devices were listed just before.
+   */
   readonly begin: (areListed: boolean) => Alone;
 }
 
@@ -95,7 +99,8 @@ const NOTHING_TO_REREAD: Rereading = { look: () => false, next: async () => fals
 /**
  * Reads the account and the devices.
  *
- * @param mayGoUnlisted whether known devices must do where they cannot be listed. @returns whether they were listed.
+ * @param mayGoUnlisted whether known devices must do where they cannot be listed.
+ * @returns whether they were listed.
  */
 async function readFirst(parts: SessionParts, mayGoUnlisted: boolean, signal: AbortSignal): Promise<boolean> {
   const read = readStream(parts);
@@ -105,7 +110,11 @@ async function readFirst(parts: SessionParts, mayGoUnlisted: boolean, signal: Ab
   return await persist(parts, { stream: 'devices', work, isTriedOnce: knowsDevices }, signal);
 }
 
-/** Reads a stream as a whole. @returns whether the key may read it. */
+/**
+ * Reads a stream as a whole.
+ *
+ * @returns whether the key may read it.
+ */
 function readStream(parts: SessionParts): (kind: StreamDecision['kind'], signal: AbortSignal) => Promise<boolean> {
   const { context, scanner } = parts;
   const read = {
@@ -163,7 +172,11 @@ interface Task {
   readonly isTriedOnce?: () => boolean;
 }
 
-/** Does a piece of work, again and again until it comes to an end. @returns whether the key may read the stream, and it was. */
+/**
+ * Does a piece of work, again and again until it comes to an end.
+ *
+ * @returns whether the key may read the stream, and it was.
+ */
 async function persist(
   parts: SessionParts,
   { stream, work, isTriedOnce }: Task,
@@ -191,7 +204,11 @@ async function persist(
   }
 }
 
-/** Takes in what may pass. @throws what ends a session. */
+/**
+ * Takes in what may pass.
+ *
+ * @throws what ends a session.
+ */
 function takeFailure({ context, outage, apiState }: SessionParts, stream: Stream, error: unknown): void {
   if (error instanceof StateFullError) {
     context.stateFull(error);

@@ -38,7 +38,8 @@ const HOLD = { baseMs: MINUTE_MS, maxMs: 15 * MINUTE_MS };
 /**
  * Runs until told to stop.
  *
- * @returns when `signal` aborts. @throws UserError where a person has to act and a restart would not help before.
+ * @returns when `signal` aborts.
+ * @throws UserError where a person has to act and a restart would not help before.
  */
 export async function runDaemon(parts: DaemonParts, signal: AbortSignal): Promise<void> {
   const { observe } = parts.context;

@@ -36,7 +36,11 @@ export const UNREAD_STREAM: Stream = {
   failures: 0,
 };
 
-/** When it is due; infinite while it is being read. @param everyMs from its last end. */
+/**
+ * When it is due; infinite while it is being read.
+ *
+ * @param everyMs from its last end.
+ */
 export function dueMs({ readMs, restMs, isUnderWay, isUrgent }: Stream, everyMs: number): number {
   if (isUnderWay) return Number.POSITIVE_INFINITY;
   return isUrgent ? restMs : Math.max(restMs, readMs + everyMs);
@@ -53,7 +57,11 @@ export const streamEvents = {
   /** A page has come, and there are more: the next one is due at once. */
   goesOn: (stream: Stream): Stream => ({ ...stream, isUnderWay: false, isUrgent: true, failures: 0 }),
   done: (nowMs: number): Stream => ({ ...UNREAD_STREAM, readMs: nowMs }),
-  /** It came to nothing and is begun anew. @param isOwn whether it rests first, at doubling times. */
+  /**
+   * It came to nothing and is begun anew.
+   *
+   * @param isOwn whether it rests first, at doubling times.
+   */
   failed: (stream: Stream, isOwn: boolean, nowMs: number, longestMs = LONGEST_REST_MS): Stream => {
     if (!isOwn) return { ...stream, isUnderWay: false };
     const restMs = nowMs + Math.min(longestMs, REST_MS * 2 ** Math.min(stream.failures, 16));

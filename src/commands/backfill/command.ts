@@ -22,7 +22,12 @@ const LOOK_EVERY_MS = 1000;
 /** For so long a daemon that is restarted is waited for. */
 const RESTART_MS = 30_000;
 
-/** Runs it and prints what came of it. @returns the exit code. @throws UserError with the exit code and what to do. */
+/**
+ * Runs it and prints what came of it.
+ *
+ * @returns the exit code.
+ * @throws UserError with the exit code and what to do.
+ */
 export async function runBackfillCommand(
   parts: CommandRun<BackfillCommand, Config>,
   ports: ProcessPorts,

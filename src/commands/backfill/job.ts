@@ -78,7 +78,11 @@ async function work(parts: BackfillWorkParts, { args, begun, keep }: Started, si
   }
 }
 
-/** Waits until the daemon has read the account and the devices. @throws UserError where that comes to nothing. */
+/**
+ * Waits until the daemon has read the account and the devices.
+ *
+ * @throws UserError where that comes to nothing.
+ */
 async function untilListed(
   { context, planning, apiState }: BackfillWorkParts,
   signal: AbortSignal,
@@ -119,7 +123,11 @@ interface AllHistoryParts {
 interface AllHistory {
   /** Takes in the end of a job, whoever asked for it. */
   readonly ended: (job: Pick<Job, 'askedBy'>, end: Pick<JobEnd, 'state'>) => void;
-  /** Asks, and again, until all is there. @throws the signal's reason when that aborts. */
+  /**
+   * Asks, and again, until all is there.
+   *
+   * @throws the signal's reason when that aborts.
+   */
   readonly run: (signal: AbortSignal) => Promise<never>;
 }
 

@@ -121,7 +121,11 @@ function destinationsOf({ context: { store }, deliverers, deliveredBefore }: Cou
 
 const COUNTS = ['devices', 'devices_complete', 'devices_empty', 'requests', 'readings', 'points', 'missing_seconds'];
 
-/** A summary that a daemon, maybe of another version, has left. @returns `null` where it is none. */
+/**
+ * A summary that a daemon, maybe of another version, has left.
+ *
+ * @returns `null` where it is none.
+ */
 export function readBackfillSummary(value: unknown): BackfillSummary | null {
   if (!isRecord(value)) return null;
   const { outcome, exit_code, from, to, oldest_reading, late, missing, destinations } = value;

@@ -188,7 +188,11 @@ interface Started {
   run: BackfillRun | null;
 }
 
-/** Asks the API for what the planner decides on. @throws UserError where the key is refused. */
+/**
+ * Asks the API for what the planner decides on.
+ *
+ * @throws UserError where the key is refused.
+ */
 async function ask(
   parts: BackfillParts,
   { args, begun }: { args: BackfillArgs; begun: Started },
@@ -213,7 +217,11 @@ async function ask(
   }
 }
 
-/** Waits until the account and the devices were read. @throws UserError where that comes to nothing. */
+/**
+ * Waits until the account and the devices were read.
+ *
+ * @throws UserError where that comes to nothing.
+ */
 async function untilStarted(parts: BackfillParts, begun: Started, signal: AbortSignal): Promise<BackfillRun> {
   const { clock } = parts.context;
   const watch = createProgressWatch(clock);

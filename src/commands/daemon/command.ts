@@ -19,7 +19,12 @@ import { createQuarantineWorkers, quarantineParts } from '../quarantine/job.ts';
 import { createReplayWorker } from '../replay/job.ts';
 import { ratesOfState } from '../shared/state-report.ts';
 
-/** Runs the daemon until it is told to stop. @param secrets what must not be shown; a new key is added. @returns the exit code. */
+/**
+ * Runs the daemon until it is told to stop.
+ *
+ * @param secrets what must not be shown; a new key is added.
+ * @returns the exit code.
+ */
 export async function runDaemonCommand(
   { config, secrets, terminal }: { config: Config; secrets: Secret[]; terminal: TerminalOutput },
   ports: ProcessPorts,

@@ -15,7 +15,12 @@ const LOOK_EVERY_MS = 1000;
 
 type OnceRun = CommandRun<{ readonly json: boolean }, Config>;
 
-/** Runs it and prints the summary with `--json`. @returns the exit code. @throws UserError with the exit code and what to do. */
+/**
+ * Runs it and prints the summary with `--json`.
+ *
+ * @returns the exit code.
+ * @throws UserError with the exit code and what to do.
+ */
 export async function runOnceCommand(run: OnceRun, ports: ProcessPorts): Promise<number> {
   const { command, config, terminal } = run;
   const summary = await doOrFollow(

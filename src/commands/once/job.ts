@@ -63,7 +63,11 @@ async function work(parts: OnceJobParts, signal: AbortSignal): Promise<OnceSumma
   }
 }
 
-/** Looks after it until it has come to something. @throws UserError where the key is refused. */
+/**
+ * Looks after it until it has come to something.
+ *
+ * @throws UserError where the key is refused.
+ */
 async function watch(parts: OnceJobParts, run: OnceRun, signal: AbortSignal): Promise<OnceOutcome> {
   const { context, planning, apiState } = parts;
   const look = createLook(parts, run);

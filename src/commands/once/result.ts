@@ -76,7 +76,11 @@ export function summarize(
   };
 }
 
-/** A summary that a daemon, maybe of another version, has left. @returns `null` where it is none. */
+/**
+ * A summary that a daemon, maybe of another version, has left.
+ *
+ * @returns `null` where it is none.
+ */
 export function readOnceSummary(value: unknown): OnceSummary | null {
   if (!isRecord(value)) return null;
   const { outcome, exit_code, workspace_id, gaps, streams_off, destinations } = value;

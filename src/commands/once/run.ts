@@ -114,7 +114,11 @@ async function workOff(parts: OnceParts, run: OnceRun, signal: AbortSignal): Pro
   return outcome === 'complete' && !isDelivered ? 'stalled' : outcome;
 }
 
-/** Asks the API for what the planner decides on. @throws UserError where the key is refused. */
+/**
+ * Asks the API for what the planner decides on.
+ *
+ * @throws UserError where the key is refused.
+ */
 async function ask(parts: OnceParts, run: OnceRun, signal: AbortSignal): Promise<never> {
   const begin = (areListed: boolean): Alone => {
     beginOnceRun(parts.context, run);
@@ -162,7 +166,11 @@ interface Looks {
   outMs: number;
 }
 
-/** A look at how far a run is. @returns what it has come to; `null` while it goes on. */
+/**
+ * A look at how far a run is.
+ *
+ * @returns what it has come to; `null` while it goes on.
+ */
 export function createLook(parts: WatchParts, run: OnceRun): () => OnceOutcome | null {
   const { context, apiState } = parts;
   const { clock } = context;

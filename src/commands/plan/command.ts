@@ -32,14 +32,24 @@ import { askForAccount, refusalOf } from '../shared/refusal.ts';
 import { type CostPlan, costPlan, type PlanFacts, type PlanSpan } from './cost.ts';
 import { backfillText, planText } from './text.ts';
 
-/** Works the plan out and prints it. @returns the exit code. @throws UserError with the exit code and what to do. */
+/**
+ * Works the plan out and prints it.
+ *
+ * @returns the exit code.
+ * @throws UserError with the exit code and what to do.
+ */
 export async function runPlanCommand(run: CommandRun<PlanCommand, Config>, ports: ProcessPorts): Promise<number> {
   const plan = await costOf(run, run.command, ports);
   printAnswer(run, ports, { object: plan, text: () => planText(plan) });
   return 0;
 }
 
-/** Prints what a backfill would cost: `--backfill --dry-run`. @returns the exit code. @throws UserError */
+/**
+ * Prints what a backfill would cost: `--backfill --dry-run`.
+ *
+ * @returns the exit code.
+ * @throws UserError
+ */
 export async function runDryRun(run: CommandRun<BackfillCommand, Config>, ports: ProcessPorts): Promise<number> {
   readBackfillOptions(run.command, realClock.nowMs());
   const plan = await costOf(run, { ...run.command, whatIf: [] }, ports);
@@ -63,12 +73,20 @@ export interface PlanParts {
     readonly api: Pick<Config['api'], 'share'>;
     readonly sync: Pick<Config['sync'], 'history' | 'schedules' | 'polls' | 'leftOut'>;
   };
-  /** Opens the state for writing, for the length of some work. @throws HeldError where another process has it. */
+  /**
+   * Opens the state for writing, for the length of some work.
+   *
+   * @throws HeldError where another process has it.
+   */
   readonly open: <T>(work: (sync: Sync) => Promise<T>) => Promise<T>;
   readonly clock: Clock;
 }
 
-/** Works the plan out. @throws UserError */
+/**
+ * Works the plan out.
+ *
+ * @throws UserError
+ */
 export async function planOf(parts: PlanParts, signal: AbortSignal): Promise<CostPlan> {
   const { command, config, clock } = parts;
   // Mistakes are told before anything is asked; what ages mean, the server's time tells.
@@ -212,7 +230,11 @@ interface PlanOptions extends AskedSpan {
   readonly pace: PaceOptions;
 }
 
-/** Reads the values. @throws UserError (exit 2) for the first mistake. */
+/**
+ * Reads the values.
+ *
+ * @throws UserError (exit 2) for the first mistake.
+ */
 function readPlanOptions(
   command: Pick<PlanCommand, 'whatIf' | 'from' | 'to' | 'finishBy' | 'maxShare'>,
   nowMs: EpochMs,

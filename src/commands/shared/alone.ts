@@ -67,8 +67,9 @@ async function never(signal: AbortSignal): Promise<never> {
 }
 
 /**
- * Waits until every destination has what was archived by now. @param stalledAfterMs how long nothing may move.
+ * Waits until every destination has what was archived by now.
  *
+ * @param stalledAfterMs how long nothing may move.
  * @returns whether that was reached.
  */
 export async function untilDelivered(

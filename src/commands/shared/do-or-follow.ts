@@ -30,9 +30,17 @@ interface Work<T> {
   readonly kind: JobKind;
   readonly args: object;
   readonly askedBy: string;
-  /** Does it in this process. @throws HeldError where another one holds the state. */
+  /**
+   * Does it in this process.
+   *
+   * @throws HeldError where another one holds the state.
+   */
   readonly alone: () => Promise<T>;
-  /** Checks the summary that the daemon has left. @returns `null` where it makes no sense. */
+  /**
+   * Checks the summary that the daemon has left.
+   *
+   * @returns `null` where it makes no sense.
+   */
   readonly read: (summary: unknown) => T | null;
   /** The error where the daemon has left no summary; where it is left out, one that tells the daemon's message. */
   readonly failed?: (end: JobEnd) => UserError;
@@ -48,7 +56,11 @@ interface Place {
   readonly terminal: TerminalOutput;
 }
 
-/** Does the work or has it done. @throws UserError with the exit code and what to do. */
+/**
+ * Does the work or has it done.
+ *
+ * @throws UserError with the exit code and what to do.
+ */
 export async function doOrFollow<T>(work: Work<T>, place: Place, { signal }: Pick<ProcessPorts, 'signal'>): Promise<T> {
   try {
     return await work.alone();
@@ -184,7 +196,11 @@ function lookAt({ board }: FollowParts, id: number): Job {
   return job;
 }
 
-/** Takes in how the job stands, and counts on. @returns whether there is a daemon that takes jobs, or may be one yet. */
+/**
+ * Takes in how the job stands, and counts on.
+ *
+ * @returns whether there is a daemon that takes jobs, or may be one yet.
+ */
 function takeIn(parts: FollowParts, job: Job, seen: Seen): boolean {
   const { board, clock, onSeen, onProgress } = parts;
   const nowMs = clock.monoMs();

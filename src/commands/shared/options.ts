@@ -13,7 +13,11 @@ export interface AskedSpan {
   readonly to: EpochNs | null;
 }
 
-/** Reads `--from` and `--to`. @throws UserError (exit 2) for the first mistake. */
+/**
+ * Reads `--from` and `--to`.
+ *
+ * @throws UserError (exit 2) for the first mistake.
+ */
 export function readSpan(
   command: { readonly from: string | null; readonly to: string | null },
   nowMs: EpochMs,
@@ -26,7 +30,11 @@ export function readSpan(
   return { from, to };
 }
 
-/** A date, an RFC 3339 time or an age that is not in the future. @throws UserError (exit 2) */
+/**
+ * A date, an RFC 3339 time or an age that is not in the future.
+ *
+ * @throws UserError (exit 2)
+ */
 function readInstant(flag: string, text: string, nowMs: EpochMs, also = ''): EpochNs {
   const ageMs = parseSpanMs(text);
   const at = ageMs === null ? parseInstant(text) : msToNs(Math.max(0, nowMs - ageMs));
@@ -46,7 +54,11 @@ export interface PaceOptions {
   readonly finishByMs: EpochMs | null;
 }
 
-/** Reads `--finish-by` and `--max-share`. @throws UserError (exit 2) for the first mistake. */
+/**
+ * Reads `--finish-by` and `--max-share`.
+ *
+ * @throws UserError (exit 2) for the first mistake.
+ */
 export function readPace(
   { finishBy, maxShare }: { readonly finishBy: string | null; readonly maxShare: string | null },
   nowMs: EpochMs,
@@ -88,7 +100,11 @@ interface AskedBackfill extends PaceOptions {
   readonly to: EpochNs | null;
 }
 
-/** Reads the stretch and the pace. @throws UserError (exit 2) for the first mistake. */
+/**
+ * Reads the stretch and the pace.
+ *
+ * @throws UserError (exit 2) for the first mistake.
+ */
 export function readBackfillOptions(
   command: {
     readonly from: string | null;

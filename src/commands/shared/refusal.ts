@@ -25,7 +25,11 @@ export function missingScopeWords(scope: string): string {
   return `api.key: the key lacks the scope ${scope}, without which nothing can be synced. Create a key that has it.`;
 }
 
-/** Asks for the account, so that the plan's figures are known and no other workspace is behind the key. @throws ApiFault UserError */
+/**
+ * Asks for the account, so that the plan's figures are known and no other workspace is behind the key.
+ *
+ * @throws ApiFault UserError
+ */
 export async function askForAccount(
   { api, store, streamOff }: SyncContext,
   signal: AbortSignal,
