@@ -1,9 +1,9 @@
 /**
- * A backfill that is under way, seen from the state: what of each device it wants, what of that is to be asked next, what
- * it has brought.
+ * A backfill under way: the range that it wants of each device, the request that is due next, its pace and its
+ * counts.
  *
- * Promise: nothing of it is remembered but counts and its pace; what is left is looked up in the coverage each time. So
- * it may end anywhere, and the next one goes on where it was.
+ * Promise: it remembers only its counts and its pace, and computes what is left from the coverage each time. So it
+ * may end at any moment, and the next backfill continues where it stopped.
  */
 
 import type { CoveredRange } from '../core/coverage.ts';

@@ -1,9 +1,9 @@
 /**
- * The `coverage` points: what is covered of each device, so that a dashboard can tell a silent device from one that is not
- * synced, and a daemon that has stopped from both: how old the newest point is shows that nothing is written any more.
+ * The `coverage` points: the coverage of each device. With them a dashboard tells a silent device from a device that
+ * is not synced. When the daemon has stopped, the age of the newest point shows that.
  *
- * A point is written when the state of a device changes, when its watermark has moved five minutes, and at least every
- * 15 minutes. The last point of each device is part of the state, so a restart repeats none.
+ * A point is written when the state of a device changes, when its watermark has moved five minutes, and at least
+ * every 15 minutes. The last point of each device is part of the state, so a restart repeats none.
  */
 import { StateFullError } from '../core/archive-room.ts';
 import { repeat } from '../core/async.ts';

@@ -1,9 +1,10 @@
 /**
- * How the day's budget is spread over the day, so that it is not burnt in its first hours, with a part in reserve for
- * live work. The limits of the plan stand beside it; this keeps from running into them.
+ * Spreads the day's budget over the day and reserves a part of it for live work. The rate limiter enforces the limits
+ * of the plan; this file keeps the program from reaching them early in the day.
  *
- * A bucket is filled evenly and holds a small part of the day, so a burst of work need not wait. Together they make no
- * more than the budget in any 24 hours. Others' use of the day is measured and left to them, with room to spare.
+ * A token bucket is filled evenly and holds a small part of the day's budget, so that a burst does not have to wait.
+ * The bucket and its filling together stay within the budget of any 24 hours. The requests of other clients are
+ * measured and subtracted.
  */
 import type { WindowFigures } from '../core/quota.ts';
 import { DAY_MS, MINUTE_MS } from '../core/time.ts';

@@ -1,6 +1,8 @@
 /**
- * The decision which request is worth most now: `decide` is the order, and everything below it what the steps go by. It
- * reads the state of the planner and only lets in what has become due since the last decision.
+ * Decides which request is worth most now. `decide` holds the order of the decision; the functions below it are its
+ * steps.
+ *
+ * It reads the state of the planner. Its only write is to move devices between queues when their time has come.
  */
 
 import type { Stream } from '../core/ports.ts';

@@ -1,6 +1,6 @@
 /**
- * Reports once that the quota is too small for the schedules, again when that changes, and once when it is over. The state
- * keeps how old readings become meanwhile. The rules are in `demand.ts`.
+ * Reports once when the quota is too small for the schedules, again when the shortage changes, and once when it ends.
+ * It stores the lag that the shortage causes. `demand.ts` holds the rules.
  */
 import type { Store } from '../core/state/state.ts';
 import { HOUR_MS } from '../core/time.ts';

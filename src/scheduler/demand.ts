@@ -1,10 +1,10 @@
 /**
- * Compares the requests that the schedules and the readings need with the requests that the quota allows: the estimate,
- * what falls short, and which setting or plan would change that. Pure.
+ * Compares the requests that the schedules and the readings need with the requests that the quota allows. The result
+ * is an estimate: the demand, the shortage, and the setting or plan that would remove it. Pure.
  *
- * Where the schedules do not fit, all of them are stretched evenly until they do. Where not even the readings fit (a page
- * has at most 200 of them), the devices take turns, each gets its newest page, and the rest are gaps. These are
- * estimates: the planner decides by what is worth most at each moment. The bench compares the two.
+ * If the quota cannot carry the schedules, all poll intervals grow evenly until it can. If it cannot carry the
+ * readings either (a page has at most 200), the devices take turns: each gets its newest page, and the rest become
+ * gaps. The planner does not use this estimate for its decisions; the bench compares the two.
  */
 
 import { ASSUMED_INTERVAL_MS } from '../core/fleet.ts';

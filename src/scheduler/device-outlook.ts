@@ -1,10 +1,10 @@
 /**
- * What is known of the newest end of one device, how listings, answers and failures change that, and when it is worth a
- * request for it.
+ * What the planner knows about the newest end of one device: how listings, answers and failures change it, and when a
+ * request for it is worth sending.
  *
- * A device has something new where the listing says so, or where its next reading is there all but certainly by its rate.
- * Otherwise it is quiet: nothing but a sign of life or its idle poll has it asked. The rate is a prediction and the
- * listing a hint; neither ever says what is covered.
+ * A device has new readings if the listing shows a newer one, or if its report rate makes one almost certain.
+ * Otherwise it is quiet, and is polled only after a sign of life or when its idle poll is due. The rate is a
+ * prediction and the listing is a hint: neither changes the coverage.
  */
 
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';

@@ -1,6 +1,6 @@
 /**
- * The devices in the order in which their newest ends are worth a request: a state machine for each device, and a heap for
- * each state that waits for something. Each change takes a few steps in heaps, whatever the number of devices.
+ * The queue of devices, in the order in which their newest ends are worth a request: a state machine per device, and a
+ * heap per state that waits for something. A change takes a few heap steps, whatever the number of devices.
  *
  * | state   | what it means                                       | where it is, by what                                   |
  * | ------- | --------------------------------------------------- | ------------------------------------------------------ |
@@ -13,7 +13,7 @@
  * | gone    | the service does not know it any more               | `idle`, by when it is looked at again                  |
  * | checked | it is gone, and a request about it is under way     | -                                                      |
  *
- * What each event makes of each state; `placed` is `idle` or `waiting`, by the outlook of the device (`outlookOf`):
+ * The next state for each state and event. `placed` is `idle` or `waiting`: the outlook of the device (`outlookOf`) decides.
  *
  * | event     | absent | idle   | waiting | ready  | full   | asked  | gone    | checked |
  * | --------- | ------ | ------ | ------- | ------ | ------ | ------ | ------- | ------- |
@@ -29,8 +29,8 @@
  * | due       | absent | idle   | ready   | ready  | full   | asked  | gone    | checked |
  * | filled    | absent | idle   | waiting | full   | full   | asked  | gone    | checked |
  *
- * A live request goes to the head of `full`, else to the head of `ready`: where a page fills before the turn of its device
- * has come it goes first, and where the quota cannot carry all readings every device gets its newest page in turn.
+ * A live request goes to the head of `full`, otherwise to the head of `ready`. So a page that fills up before the turn of its
+ * device goes first. If the quota cannot carry all readings, every device gets its newest page in turn.
  */
 
 import { MINUTE_MS } from '../core/time.ts';

@@ -1,12 +1,15 @@
 /**
- * The loop that follows the planner: at each moment at which the quota has a request to give, it carries out the task
- * that is worth most.
+ * The dispatch loop: whenever the quota allows a request, it asks the planner for the most valuable task and carries
+ * it out.
  *
- * Promises: nothing is decided before it can be sent, so that what comes meanwhile counts; each decision comes back to
- * the planner by exactly one answer; one device's trouble rests that device, an outage of the service is waited out; what
- * only somebody else can mend ends the loop. A task about a device stops after the first page that proved something, so
- * that the next request is the most valuable one again; `--once` alone, which has nothing more urgent, closes a range of
- * a device at a stretch.
+ * Promises:
+ * - A task is chosen at the moment at which it can be sent, so that everything known by then counts.
+ * - Each decision returns to the planner as exactly one result.
+ * - A failure about one device rests that device only. The loop waits until an outage of the service is over. A
+ *   refused key or plan ends the loop.
+ *
+ * A task about a device stops after the first page that extends the coverage, so that the next request is again the
+ * most valuable one. `--once` alone has nothing more urgent: its tasks close a whole range of a device.
  */
 import { StateFullError } from '../core/archive-room.ts';
 import { createWorkGroup } from '../core/async.ts';

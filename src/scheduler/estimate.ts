@@ -1,9 +1,10 @@
 /**
- * Estimates before anything is asked for: what a range of history costs in readings, requests and time, and how often a
+ * Estimates that need no request: the readings, requests and time that a range of history costs, and how often a
  * schedule is due.
  *
- * The cost of a range follows its page scan: breadth first in three reaches (`history-queue.ts`), each cut into windows of
- * the plan, pages that overlap by a reading and the slack, two empty answers where there is nothing at all.
+ * The cost follows the page scan. The range is read breadth first in three parts (`history-queue.ts`), each part in
+ * windows of the plan's width. Pages overlap by one reading and the slack. A window without readings takes two empty
+ * answers.
  */
 import type { DeviceRate } from '../core/fleet.ts';
 import { type Interval, type Intervals, lengthNs, subtract } from '../core/intervals.ts';

@@ -1,8 +1,8 @@
 /**
- * A goal: ranges of many devices that somebody has asked for, with an end that does not move. A backfill is one
- * (`backfill.ts`), what `--once` promises is the other.
+ * A goal: ranges of many devices that a command has asked for, with a fixed end. A backfill is a goal
+ * (`backfill.ts`), and so is the range that `--once` closes.
  *
- * What is left of a goal is looked up in the coverage each time: so the work for it may end anywhere and be begun again.
+ * What is left of a goal is computed from the coverage each time. So its work may end at any moment and start again.
  */
 import { gapsIn } from '../core/coverage.ts';
 import { type Interval, type Intervals, normalize, subtract } from '../core/intervals.ts';

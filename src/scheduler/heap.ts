@@ -1,8 +1,9 @@
 /**
- * A heap of numbered things, each with a key: the one with the least key is at hand, any one can be moved or taken out.
+ * A binary heap of numbered items, each with a key. The item with the smallest key is on top; any item can be moved
+ * or removed.
  *
- * The planner keeps its devices in heaps: looking costs nothing, changing one of ten thousand takes a dozen steps. Typed
- * arrays keep it at 20 bytes for each thing. Slots are whole numbers from 0 on, best without gaps.
+ * The planner keeps its devices in heaps: reading the top takes one step, changing one device of ten thousand takes
+ * about a dozen. Typed arrays keep an item at 20 bytes. Items are whole numbers from 0 on, ideally without gaps.
  */
 
 export interface Heap {

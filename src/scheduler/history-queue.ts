@@ -1,6 +1,7 @@
 /**
- * The history that is still missing, breadth first: a page of the last day of each device in turn until all have it, then
- * the week, then the rest. So a dashboard is useful within minutes, whatever the number of devices.
+ * The queue of missing history, breadth first: the last day of all devices, then their last week, then the rest.
+ * Within each part the devices take turns, one page each. So a dashboard is useful within minutes for a fleet of any
+ * size.
  */
 import { createHeap, dropSlot, type Heap, hasSlot, headKey, headSlot, putSlot } from './heap.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Stretches that were backfilled with an end of their own: an island of the past that somebody wanted, no end of live work
- * that was broken off. What lies between it and what is kept up with is nobody's debt.
+ * Isolated ranges: backfilled ranges that end before the present. The daemon does not fill the time between such a
+ * range and the range that it keeps up to date, because nobody asked for it.
  */
 import type { CoveredRange } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';

@@ -1,10 +1,13 @@
 /**
- * The daemon's side of jobs (`core/state/jobs.ts`): takes what commands have left in the state, one after the other, and what is
- * long beside that.
+ * The daemon's side of jobs (`core/state/jobs.ts`): it runs the jobs that commands leave in the state. Short jobs run
+ * one after the other; each kind of long job runs beside them.
  *
- * Promises: a job has an end, whatever happens to it; one that is for its follower alone is cancelled when that has
- * vanished; while there is none this costs one look at an empty index a second. What goes wrong with a job is told to
- * who asked for it, and ends the daemon only where it would have ended the daemon's own work too.
+ * Promises:
+ * - Every job ends with a result, whatever happens to it.
+ * - A job that only its follower needs is cancelled when the follower has disappeared.
+ * - Without jobs, the loop costs one read of an empty index per second.
+ * - The command that left a job receives the job's error. The error ends the daemon only if it would also have ended
+ *   the daemon's own work.
  */
 import { StateFullError } from '../core/archive-room.ts';
 import { createWakeUp, createWorkGroup, type LinkedAbort, linkAbort, restAfter } from '../core/async.ts';

@@ -1,5 +1,5 @@
 /**
- * The planner's interface: its settings, what it is told, and its decisions.
+ * The interface of the planner: its settings, its events and its decisions.
  */
 
 import type { Purpose } from '../core/ports.ts';

@@ -1,9 +1,9 @@
 /**
- * The planner: which request is worth most now.
+ * The planner: it decides which request is worth most now.
  *
- * It is told what happens (listings, pages, refusals, devices that come and go) and asked for the next request; it has
- * no clock, no input and no output: the same story gives the same requests. What it has forgotten costs requests, never
- * readings: coverage says what is held. The order of its decisions is in `decide.ts`.
+ * It receives events (listings, pages, refusals, devices that come and go) and returns the next request. It has no
+ * clock and does no IO: the same events give the same requests. A planner that has forgotten something costs
+ * requests, never readings, because the coverage is stored elsewhere. `decide.ts` holds the order of its decisions.
  */
 
 import type { Purpose } from '../core/ports.ts';

@@ -1,10 +1,12 @@
 /**
- * Planning: the planner over the state. It is begun from what is held, it is told what comes and goes, and it is begun
- * anew where time falls back.
+ * Planning: connects the planner to the state. It starts the planner from the stored coverage, passes events on to
+ * it, and starts it again when the server's time falls back.
  *
- * `Planning` is a record. Each function here does one thing with it; those that answer a question change nothing. All
- * times are the server's. Promise: what the planner has forgotten or got wrong costs requests or freshness, never a
- * reading: what is asked for is always a gap in the coverage.
+ * `Planning` is a record. Each function here does one thing with it; functions that return something change nothing.
+ * All times are the server's.
+ *
+ * Promise: a planner that has forgotten something or is wrong costs requests or freshness, never a reading, because
+ * every request is for a gap in the coverage.
  */
 import { createWakeUp, type WakeUp } from '../core/async.ts';
 import type { ApiFaultKind } from '../core/faults.ts';

@@ -1,8 +1,8 @@
 /**
- * Whether work that somebody waits for moves: for a one-off or a job, which ends when nothing has come of it for a while.
+ * Measures whether the work of a one-off or a job makes progress. Such work ends after a while without progress.
  *
- * Progress is that less is left of it. While it waits for its turn or for quota, time does not count; requests that bring
- * nothing are no progress.
+ * Progress means that less is left to do. A request that brings nothing is no progress. Time spent waiting for a turn
+ * or for quota does not count.
  */
 import type { Clock, RequestLane } from '../core/ports.ts';
 import type { SyncContext } from '../ingest/context.ts';

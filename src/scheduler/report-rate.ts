@@ -1,9 +1,10 @@
 /**
- * How often a device reports, as learnt from its readings and its signs of life: two numbers, kept for each device.
+ * How often a device reports, learned from its readings and its signs of life. The estimate is two numbers per
+ * device.
  *
- * A page of many readings settles it at once by the median of its gaps; single gaps move it a little, and no single one
- * far, so that jitter, gaps and silence do not carry it away while a rate that has truly changed is followed within some
- * twenty readings. Nothing here is relied on for what is held (coverage alone is): a wrong rate costs requests or freshness.
+ * The median interval of a full page sets the rate at once. A single interval moves it only a little, so jitter, gaps
+ * and silence do not distort it; a rate that has really changed is followed within about twenty readings. A wrong
+ * rate costs requests or freshness. It never affects the coverage.
  */
 
 export interface ReportRate {

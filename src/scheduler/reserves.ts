@@ -1,6 +1,8 @@
 /**
- * What each kind of work gets at least, and what is short: whether all readings fit into the quota, by which rules devices
- * are asked where they do and where they do not, and the reserve of each lane below live work, so that none ever starves.
+ * The reserve of each lane, and whether the quota can carry all readings.
+ *
+ * The answer to the second question selects the rules by which devices are polled. The reserves guarantee each lane
+ * below live work its part of the requests, so that no lane waits for ever.
  */
 import type { Purpose } from '../core/ports.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../core/time.ts';

@@ -1,11 +1,13 @@
 /**
- * A session: everything that is read with one key, until something ends it that only somebody else can mend: a key that
- * is refused, another workspace behind it, a state that cannot be written.
+ * A session: all reading with one key. It ends when a person has to act: the API refuses the key, the key belongs to
+ * another workspace, or the state cannot be written.
  *
- * Promises: the account is read before anything else, so that another workspace behind the key is noticed before
- * anything is written; then the planner decides (`dispatch.ts`), also where the devices could not be listed but are
- * known from before. Beside it, once a minute, what needs no request; and yesterday is read again while there is quota
- * to spare. A one-off is the same session alone: one goal, and nothing beside it.
+ * Promises: the account is read first, so that another workspace is noticed before anything is written. Then the
+ * dispatch loop follows the planner (`dispatch.ts`), even if the devices could not be listed but are known from
+ * before. Two loops run beside it: one does what needs no request once a minute, the other has yesterday read again
+ * while there is quota to spare.
+ *
+ * A one-off runs the same session with one goal and without these two loops.
  */
 import { StateFullError } from '../core/archive-room.ts';
 import { firstOf, repeat } from '../core/async.ts';

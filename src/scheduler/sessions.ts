@@ -1,10 +1,10 @@
 /**
- * The daemon: syncs on its schedules until it is told to stop.
+ * The daemon's main loop: it syncs on its schedules until it is stopped.
  *
- * It moves from session to session. A session ends where the key or the plan is refused; then the daemon holds: it
- * delivers what it has, looks whether the key was exchanged, asks again now and then, and is not ready meanwhile. A key
- * is exchanged between two sessions only, so that the new one begins with the account: another workspace behind it
- * stops the daemon before anything is written.
+ * It runs one session after the other. A session ends when the API refuses the key or the plan. Then the daemon is
+ * not ready: it delivers what is archived, checks whether the key was replaced, and tries the API again now and then.
+ * The key is replaced only between two sessions, so that each session starts with the account: another workspace
+ * behind the key stops the daemon before anything is written.
  */
 
 import { firstOf } from '../core/async.ts';

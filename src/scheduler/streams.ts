@@ -1,6 +1,6 @@
 /**
- * The streams that are read as a whole (the account, the alerts, the list of devices): when each is due, how far it is
- * behind its schedule, and how often the list is worth its requests.
+ * The streams that are read as a whole: the account, the alerts and the device list. For each of them: when it is
+ * due, how far it is behind its schedule, and how often the device list is worth its requests.
  */
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 

@@ -1,6 +1,6 @@
 /**
- * `--backfill` put together: alone the work itself; where a daemon holds the state, that does it and
- * this follows.
+ * The command `--backfill`. Alone it does the work itself. If a daemon holds the state, it leaves the daemon a job
+ * and follows that.
  */
 
 import { realClock } from '../../app/real-clock.ts';

@@ -1,6 +1,6 @@
 /**
- * `--backfill` as a job of the daemon (`core/state/jobs.ts`): its requests are the planner's own, in the lowest lane, so that
- * live work loses nothing by it.
+ * `--backfill` as a job of the daemon (`core/state/jobs.ts`). The daemon's planner sends its requests in a low lane,
+ * so that live work loses nothing by it.
  */
 
 import { pollUntil, repeat } from '../../core/async.ts';

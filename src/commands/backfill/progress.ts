@@ -1,6 +1,6 @@
 /**
- * How far a backfill is: what is covered and what is open of each device and why, what its requests brought, an estimate of
- * how many are left, and how long that will take.
+ * The progress of a backfill: the covered time and the gaps of each device, and an estimate of the requests and the
+ * time that are left.
  */
 
 import { coveredIntervals } from '../../core/coverage.ts';

@@ -1,6 +1,6 @@
 /**
- * What a backfill comes to: the object that `--backfill --json` prints, its exit code, and the end as people read it: what
- * it brought, what was empty, what could not be had and what to do about it.
+ * The result of a backfill: the object that `--backfill --json` prints, its exit code, and the text for people. The
+ * text lists what the backfill brought, what was empty, what is missing, and what to do about that.
  */
 
 import { missingStatuses, missingWords } from '../../core/device-coverage.ts';

@@ -1,9 +1,9 @@
 /**
- * A backfill to its end, whoever asks the API for it: looks after how far it is, waits for delivery, sums it up. Alone it
- * is the scheduler running with nothing but the backfill (and the account), with the whole share.
+ * Runs a backfill to its end, alone or as a job: watches its progress, waits for delivery and makes the summary.
+ * Alone it is the scheduler with the backfill as its only goal and with the whole budget.
  *
- * It ends when nothing of the range is open that could be had and every destination has what was archived by then; or
- * after ten minutes in which nothing came of it, where waiting for quota or for its turn is no apiState still.
+ * It ends when no gap of the range can be closed any more and every destination has what was archived by then. It
+ * also ends after ten minutes without progress; time spent waiting for quota or for a turn does not count.
  */
 import type { MaintenanceParts } from '../../archive/maintenance.ts';
 import { firstOf, pollUntil } from '../../core/async.ts';

@@ -1,5 +1,6 @@
 /**
- * The daemon put together: the API over HTTP, a key that may be exchanged by its file, the sync, the status page.
+ * The daemon command: connects the API over HTTP, a key that may be replaced in its file, the sync and the status
+ * page.
  */
 import type { Sync } from '../../app/open-sync.ts';
 import { runService } from '../../app/service.ts';

@@ -1,5 +1,6 @@
 /**
- * `--once` put together: alone it does the work itself; where a daemon holds the state, that does it and this follows.
+ * The command `--once`. Alone it does the work itself. If a daemon holds the state, it leaves the daemon a job and
+ * follows that.
  */
 
 import { type ProcessPorts, repeatWhile } from '../../app/terminal.ts';

@@ -1,7 +1,8 @@
 /**
- * `--once` as a job of the daemon (`core/state/jobs.ts`): the daemon's planner does the work. The job has it read the
- * account, the devices and the alerts now, gives it the gaps up to what can be claimed at the job's start as a goal, and
- * waits until these are closed and delivered.
+ * `--once` as a job of the daemon (`core/state/jobs.ts`); the daemon's planner does the work.
+ *
+ * The job has the account, the devices and the alerts read now. It sets the gaps up to the coverage limit at its
+ * start as a goal, and waits until these gaps are closed and delivered.
  */
 import { pollUntil } from '../../core/async.ts';
 import { UserError } from '../../core/faults.ts';

@@ -1,6 +1,6 @@
 /**
- * What `--once` comes to: which gaps are left, the summary that `--json` prints, its exit code, and what the log says at
- * its end.
+ * The result of `--once`: the gaps that are left, the summary that `--json` prints, its exit code, and the last log
+ * lines.
  */
 
 import { CLOSED_BY_NONE, coverageOf, missingStatuses, missingWords, wantedOf } from '../../core/device-coverage.ts';

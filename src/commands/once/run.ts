@@ -1,9 +1,9 @@
 /**
- * `--once`: closes every gap from now less `sync.history` to what can be claimed at its start, reads the alerts to their
- * end, delivers, and ends. It is the scheduler running alone until nothing is left to do.
+ * `--once`: closes every gap from now − `sync.history` to the coverage limit at its start, reads the alerts to their
+ * end, delivers, and exits. It is the scheduler running alone until nothing is left to do.
  *
- * It ends with 0 when all is in place, with 3 when it was interrupted or nothing has moved for ten minutes, with 1
- * where running it again will not help. Everything that was reached stays, whatever the end.
+ * Exit codes: 0 if everything is complete; 3 if it was interrupted or made no progress for ten minutes; 1 if running
+ * it again will not help. What it has archived stays in every case.
  */
 import type { MaintenanceParts } from '../../archive/maintenance.ts';
 import { StateFullError } from '../../core/archive-room.ts';

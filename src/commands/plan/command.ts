@@ -1,10 +1,10 @@
 /**
- * `--plan` and `--backfill --dry-run`: the account and the device list by the same client and gate as all else, or, where
- * another process works with the state, from that state; then the answer.
+ * `--plan` and `--backfill --dry-run`: requests the account and the device list, and prints the estimate. If another
+ * process holds the state, the estimate is made from that state alone.
  *
- * Promises: the account and the device list are all that is asked for, each request through the gate and booked like any
- * other; nothing is archived, no workspace is pinned, nothing is delivered. What is kept is the plan's figures, by which
- * the gate goes from the first page of the list on.
+ * Promises: it requests only the account and the device list. Each request passes the rate limiter and is booked. It
+ * archives nothing, pins no workspace and delivers nothing. It stores only the figures of the plan, which the rate
+ * limiter needs from the first page of the list on.
  */
 import type { Sync } from '../../app/open-sync.ts';
 import { realClock } from '../../app/real-clock.ts';

@@ -1,7 +1,8 @@
 /**
- * The answer of `--plan`: what the schedules and a stretch of history cost, held against the allowance.
+ * The answer of `--plan`: the requests that the schedules and a range of history cost, compared with the quota.
  *
- * Pure: facts, settings and suppositions in, one object out. `--plan --json` serves its member names: they stay.
+ * Pure: it takes facts, settings and assumptions and returns one object. `--plan --json` prints the object, so its
+ * member names do not change.
  */
 
 import { type DeviceFacts, type FleetRates, fleetRates, resizeFleet, type WhatIf } from '../../core/fleet.ts';

@@ -1,5 +1,5 @@
 /**
- * The answer of `--plan` for people: one screen, plain words, every number with its unit.
+ * The answer of `--plan` as text: one screen, with a unit for every number.
  */
 import { counted, duration, grouped, percent, plainText } from '../../core/text.ts';
 import { wrap } from '../shared/layout.ts';

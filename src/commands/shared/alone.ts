@@ -1,6 +1,6 @@
 /**
- * What a one-off has in common that syncs for a while: deliveries and maintenance beside the work, and the wait at its
- * end until every destination has what was archived.
+ * What `--once` and a lone `--backfill` share: they run the deliveries and the maintenance beside their work, and
+ * wait at the end until every destination has what was archived.
  */
 import { type MaintenanceParts, maintainOnce, runMaintenance } from '../../archive/maintenance.ts';
 import { linkAbort, pollUntil } from '../../core/async.ts';

@@ -1,6 +1,6 @@
 /**
- * What every command is handed, and what several of them do the same way: print an answer, refuse a state that is not
- * there or a device that nobody knows.
+ * What every command receives, and what several commands do alike: print a result, refuse a missing state or an
+ * unknown device.
  */
 import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { StateConfig } from '../../config/config.ts';

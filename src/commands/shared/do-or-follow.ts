@@ -1,11 +1,12 @@
 /**
- * Work for which one process has to hold the state: a command does it itself, or, where a daemon holds the state, leaves
- * the daemon a job and follows that to its end.
+ * Runs work that needs the lock of the state. A command does the work itself; if a daemon holds the state, the
+ * command leaves the daemon a job and follows it to its end.
  *
- * How a command uses it: the work itself is one function in its folder. `command.ts` calls `doOrFollow` with the job that
- * it would leave (`kind`, `args`), with `alone`, which opens the state and calls that function, and with `read`, which
- * checks the summary that a daemon of another version may have left. `job.ts` is the worker by which the daemon calls the
- * same function (`commands/daemon/command.ts` lists the workers, `core/state/jobs.ts` the rules of each kind).
+ * How a command uses it: the work is one function in the command's folder. `command.ts` calls `doOrFollow` with three
+ * things: the job to leave (`kind`, `args`), `alone`, which opens the state and calls the function, and `read`, which
+ * checks the summary of the job, because the daemon may be of another version. `job.ts` is the worker with which the
+ * daemon calls the same function. `commands/daemon/command.ts` lists the workers; `core/state/jobs.ts` holds the
+ * rules of each kind.
  */
 
 import { realClock } from '../../app/real-clock.ts';

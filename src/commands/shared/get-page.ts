@@ -1,5 +1,5 @@
 /**
- * Asks a running daemon for a page of its own small server, on this machine.
+ * Requests a page from the HTTP server of a daemon on this machine.
  */
 import { get } from 'node:http';
 import type { Listen } from '../../config/listen.ts';

@@ -1,5 +1,5 @@
 /**
- * How commands lay out text for people: at most 80 columns, numbers with their units, names that cannot break a line.
+ * Lays out text for people: at most 80 columns, numbers with their units, and names that cannot break a line.
  */
 import { counted, grouped, plainText } from '../../core/text.ts';
 

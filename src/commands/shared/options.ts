@@ -1,6 +1,6 @@
 /**
- * Values of the command line that several commands take: times and ranges (`--from`, `--to`), and how fast and how far
- * back history is filled. Every mistake is one of the command line (exit 2); values are not repeated.
+ * Reads command-line values that several commands take: times and ranges (`--from`, `--to`), and the pace and extent
+ * of a backfill. Every mistake is an error of the command line (exit 2). No message repeats a value.
  */
 import { parseInstant, parseSpanMs, share, Unfit } from '../../config/values.ts';
 import { UserError } from '../../core/faults.ts';

@@ -1,6 +1,6 @@
 /**
- * What one-offs have in common that ask the API: how they begin, and what they say where it refuses
- * the key.
+ * What one-off commands that send requests share: the first request for the account, and the errors for a refused
+ * key.
  */
 import { ApiFault, UserError } from '../../core/faults.ts';
 import type { Account } from '../../core/records.ts';

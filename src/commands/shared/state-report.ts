@@ -1,7 +1,7 @@
 /**
- * What commands read from the state alone: the parts of the status report, and how often the devices report.
- *
- * What only a running process knows is given as far as the state has it, and is `null` otherwise.
+ * What commands read from the state without a running daemon: the parts of the status report, and the report rates of
+ * the devices. A value that only a running process has is taken from the state where possible, and is `null`
+ * otherwise.
  */
 
 import { configuredDatabases } from '../../app/settings.ts';

@@ -1,5 +1,5 @@
 /**
- * The state alone, for commands that change it: under the lock, without the API and without deliveries.
+ * Opens the state for commands that change it: with the lock, without the API, and without deliveries.
  */
 import { openSync, type Sync } from '../../app/open-sync.ts';
 import { realClock, realRandom } from '../../app/real-clock.ts';
