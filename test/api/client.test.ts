@@ -190,7 +190,7 @@ describe('over real sockets', () => {
       answer('{"error":{"code":"internal"}}', { status: 500 }),
       answer(page),
     );
-    const { transport, close } = createHttpTransport({ timeoutMs: 5000 });
+    const { transport, close } = createHttpTransport({ timeoutMs: 60_000 });
     const world = createClientWorld([], {
       transport: (request, signal) => world.clock.busy(transport(request, signal)),
       baseUrl: `${server.url}/external/v1`,

@@ -13,7 +13,7 @@ const NEVER = new AbortController().signal;
 
 /** Asks once over a transport of its own. */
 async function ask(url: string, options: Partial<HttpTransportOptions> = {}, signal = NEVER): Promise<HttpAnswer> {
-  const { transport, close } = createHttpTransport({ timeoutMs: 5000, ...options });
+  const { transport, close } = createHttpTransport({ timeoutMs: 60_000, ...options });
   try {
     return await transport({ method: 'GET', url, headers: { authorization: `Bearer ${KEY}` } }, signal);
   } finally {
@@ -96,7 +96,7 @@ describe('no whole answer', () => {
 
   test('a kept connection that the server closes at the next request', async () => {
     await using server = await startOddServer(answer('{}'), (socket) => socket.destroy(), answer('{"again":true}'));
-    const { transport, close } = createHttpTransport({ timeoutMs: 5000 });
+    const { transport, close } = createHttpTransport({ timeoutMs: 60_000 });
     const once = (): Promise<HttpAnswer> => transport({ method: 'GET', url: server.url, headers: {} }, NEVER);
     await once();
     expect((await failure(once())).failure).toBe('reset');

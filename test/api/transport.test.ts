@@ -12,7 +12,7 @@ const NEVER = new AbortController().signal;
 
 /** Asks once over a transport of its own. */
 async function ask(url: string, options: Partial<HttpTransportOptions> = {}, signal = NEVER): Promise<HttpAnswer> {
-  const { transport, close } = createHttpTransport({ timeoutMs: 5000, ...options });
+  const { transport, close } = createHttpTransport({ timeoutMs: 60_000, ...options });
   try {
     return await transport({ method: 'GET', url, headers: { authorization: `Bearer ${KEY}` } }, signal);
   } finally {
@@ -70,7 +70,7 @@ describe('an answer', () => {
 
   test('comes over a connection that is kept open', async () => {
     await using server = await startOddServer(answer('{}'));
-    const { transport, close } = createHttpTransport({ timeoutMs: 5000 });
+    const { transport, close } = createHttpTransport({ timeoutMs: 60_000 });
     for (let i = 0; i < 5; i += 1) await transport({ method: 'GET', url: server.url, headers: {} }, NEVER);
     await close();
     expect(server.heads.length).toBe(5);
@@ -80,7 +80,7 @@ describe('an answer', () => {
 
   test('comes over no more connections than allowed', async () => {
     await using server = await startOddServer((socket, text) => setTimeout(() => answer('{}')(socket, text), 20));
-    const { transport, close } = createHttpTransport({ timeoutMs: 5000, connections: 2 });
+    const { transport, close } = createHttpTransport({ timeoutMs: 60_000, connections: 2 });
     await Promise.all([1, 2, 3, 4, 5, 6].map(() => transport({ method: 'GET', url: server.url, headers: {} }, NEVER)));
     await close();
     expect([server.heads.length, server.connections()]).toEqual([6, 2]);

@@ -1,5 +1,5 @@
 /** Which destination a database is: told by the configuration or by itself, announced, filled from the log. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { type DestinationKind, identityOf } from '../../src/core/lines/dialect.ts';
 import type { KindAnswer, Sink, UnknownServer } from '../../src/core/ports.ts';
@@ -9,7 +9,8 @@ import type { DestinationOptions } from '../../src/delivery/destination.ts';
 import { createUnknownServer } from '../../src/influx/probe.ts';
 import { type ScratchStore, scratchStore } from '../store/support.ts';
 import { seededRandom } from '../support/rig.ts';
-import { startVictoria, type Victoria, victoriaAvailable } from '../support/victoria.ts';
+import { sharedVictoria } from '../support/shared-bench.ts';
+import { victoriaAvailable } from '../support/victoria.ts';
 import { createVirtualClock, type VirtualClock } from '../support/virtual-clock.ts';
 
 const LINES = [
@@ -221,22 +222,13 @@ describe('lines that a destination cannot hold', () => {
 });
 
 describe.runIf(victoriaAvailable())('a real VictoriaMetrics', () => {
-  let victoria: Victoria;
-  beforeAll(async () => {
-    victoria = await startVictoria();
-  });
-  afterAll(async () => {
-    await victoria?.[Symbol.asyncDispose]();
-  });
-  beforeEach(async () => {
-    await victoria?.clear();
-  });
+  const victoria = sharedVictoria();
 
   test('is found to be one and filled, by the address alone', async () => {
     using state = scratchStore();
     state.store.append([...LINES, TEXT], 'live');
     const place = { url: victoria.url, org: '', bucket: 'unused' };
-    const unknown = createUnknownServer({ name: 'influx', ...place, token: null, timeoutMs: 5000 });
+    const unknown = createUnknownServer({ name: 'influx', ...place, token: null, timeoutMs: 60_000 });
     const identity = identityOf({ kind: 'auto', ...place });
     const life = lifeOf(state, { sink: unknown.sinkFor('influxdb'), identity, kind: unknown });
     const stop = new AbortController();

@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { SyncOptions } from '../../src/app/open-sync.ts';
 import { type DestinationKind, identityOf } from '../../src/core/lines/dialect.ts';
 import type { Sink, UnknownServer } from '../../src/core/ports.ts';
@@ -15,24 +15,15 @@ import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { destinationOf, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
-import { sharedBench } from '../support/shared-bench.ts';
+import { sharedBench, sharedVictoria } from '../support/shared-bench.ts';
 import { FAULTS } from '../support/v2-proxy.ts';
-import { judgeVictoria, startVictoria, type Victoria, victoriaAvailable } from '../support/victoria.ts';
+import { judgeVictoria, victoriaAvailable } from '../support/victoria.ts';
 import type { VirtualClock } from '../support/virtual-clock.ts';
 
 const HISTORY_MS = 3 * HOUR_MS;
 
 const bench = sharedBench(openBench);
-let victoria: Victoria;
-beforeAll(async () => {
-  if (victoriaAvailable()) victoria = await startVictoria();
-});
-afterAll(async () => {
-  await victoria?.[Symbol.asyncDispose]();
-});
-beforeEach(async () => {
-  await victoria?.clear();
-});
+const victoria = sharedVictoria();
 
 function worldOf(precision: World['precision']): (nowMs: number) => World {
   const devices: DeviceSpec[] = [

@@ -5,8 +5,9 @@ import type { KindAnswer } from '../../src/core/ports.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { createUnknownServer } from '../../src/influx/probe.ts';
 import { type Influxd, influxdAvailable, startInfluxd } from '../support/influxd.ts';
+import { sharedVictoria } from '../support/shared-bench.ts';
 import { startV2Proxy } from '../support/v2-proxy.ts';
-import { startVictoria, type Victoria, victoriaAvailable } from '../support/victoria.ts';
+import { startVictoria, victoriaAvailable } from '../support/victoria.ts';
 
 const TOKEN = 'user:kind-secret';
 const never = new AbortController().signal;
@@ -82,13 +83,7 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
 });
 
 describe.runIf(victoriaAvailable())('a real VictoriaMetrics', () => {
-  let victoria: Victoria;
-  beforeAll(async () => {
-    victoria = await startVictoria();
-  });
-  afterAll(async () => {
-    await victoria?.[Symbol.asyncDispose]();
-  });
+  const victoria = sharedVictoria();
 
   test('is known by its own answers, and nothing is written', async () => {
     expect(await ask(victoria.url)).toEqual(VICTORIA);

@@ -91,7 +91,8 @@ export interface Rig extends Disposable {
 /** When the tests' worlds begin to be watched: neither a whole second nor near a round hour. */
 export const NOW_MS = Date.UTC(2026, 5, 15, 12, 34, 56, 789);
 
-let rigs = 0;
+/** How many rigs each bench has had: what a rig draws by chance does not depend on the files of tests before it. */
+const rigsOf = new WeakMap<Bench, number>();
 
 /** Makes a rig on a bench. */
 export async function openRig(bench: Bench, options: RigOptions): Promise<Rig> {
@@ -104,8 +105,9 @@ export async function openRig(bench: Bench, options: RigOptions): Promise<Rig> {
     ...(options.faults === undefined ? {} : { faults: options.faults }),
     ...(options.transportTimeoutMs === undefined ? {} : { transportTimeoutMs: options.transportTimeoutMs }),
   });
-  rigs += 1;
-  const database = `rig${process.pid}_${rigs}`;
+  const nth = (rigsOf.get(bench) ?? 0) + 1;
+  rigsOf.set(bench, nth);
+  const database = `rig${nth}`;
   await bench.influxd.query('', `CREATE DATABASE ${database}`);
   const dataDir = mkdtempSync(join(tmpdir(), 'tidemark-rig-'));
   const gracePeriodMs = options.gracePeriodMs ?? 120_000;
@@ -132,7 +134,7 @@ export async function openRig(bench: Bench, options: RigOptions): Promise<Rig> {
       destinations: [destinationOf(bench, database, clock)],
       dataDir,
       clock,
-      random: seededRandom(rigs),
+      random: seededRandom(nth),
       observe: () => {},
       ...changes,
     });

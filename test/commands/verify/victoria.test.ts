@@ -1,28 +1,19 @@
 /**
  * `--verify` against a real VictoriaMetrics: what it can hold is there, what was deleted is found and mended.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { HOUR_MS } from '../../../src/core/time.ts';
 import { createWorld, type World } from '../../../src/sim/world.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
-import { sharedBench } from '../../support/shared-bench.ts';
-import { startVictoria, type Victoria, victoriaAvailable } from '../../support/victoria.ts';
+import { sharedBench, sharedVictoria } from '../../support/shared-bench.ts';
+import { victoriaAvailable } from '../../support/victoria.ts';
 import { clearArchive, destinationAt, inState, type Place, verifyAt, victoriaPlace } from './support.ts';
 
 const HISTORY_MS = 16 * HOUR_MS;
 
 const bench = sharedBench(openBench);
-let victoria: Victoria;
-beforeAll(async () => {
-  if (victoriaAvailable()) victoria = await startVictoria();
-});
-afterAll(async () => {
-  await victoria?.[Symbol.asyncDispose]();
-});
-beforeEach(async () => {
-  await victoria?.clear();
-});
+const victoria = sharedVictoria();
 
 function worldOf(precision: World['precision']): (nowMs: number) => World {
   return (originMs) =>
