@@ -49,6 +49,8 @@ export interface CommitInput extends Omit<CoverageInput, 'state'> {
     /** Where lines were held that are cleared away; nowhere where it is left out. */
     readonly cleared?: Intervals;
   };
+  /** What is held in blocks that overlap a range: see `Store.held`. */
+  readonly heldAt: (range: Interval) => { readonly lines: readonly string[]; readonly cleared?: Intervals };
   /** Which sensors are written; all where it is left out. What the page proves and how it is known again is of whole readings. */
   readonly filter?: Pick<DeviceFilter, 'includesSensor' | 'wasLeftOut'> | undefined;
 }
@@ -86,6 +88,7 @@ export function composeCommit(input: CommitInput): PageCommit {
   const { state, fresh: readings = input.readings } = input;
   const writer = createWriter(input, extentOf(readings) ?? { from: 0n, to: 0n });
   const hourReadings = new Map(state.hourReadings);
+  const newByHour = new Map<number, number>();
   const late: Reading[] = [];
   let newReadings = 0;
   // Oldest first, so that a block reads in the order of time.
@@ -95,11 +98,15 @@ export function composeCommit(input: CommitInput): PageCommit {
     newReadings += 1;
     const hour = hourOf(reading.recordedAt);
     hourReadings.set(hour, (hourReadings.get(hour) ?? 0) + 1);
+    newByHour.set(hour, (newByHour.get(hour) ?? 0) + 1);
     if (outcome === 'late') late.push(reading);
   }
   const { covered, ...lateness } = coverageAfter(input, late);
   const { hours, written } = hoursToWrite(covered, state.hoursWritten);
-  const sideLines = hours.map((hour) => hourLine(input, hour, hourReadings.get(hour) ?? 0));
+  const sideLines = [
+    ...correctedHours(input, newByHour),
+    ...hours.map((hour) => hourLine(input, hour, hourReadings.get(hour) ?? 0)),
+  ];
   for (const hour of hourReadings.keys()) if (includes(written, BigInt(hour))) hourReadings.delete(hour);
   const { lines, firstNs, lastNs, texts, rejected } = writer;
   return {
@@ -122,6 +129,24 @@ export function composeCommit(input: CommitInput): PageCommit {
     hoursWritten: written,
     ...lateness,
   };
+}
+
+/** The lines of hours that were written before and have more readings now. */
+function correctedHours(input: CommitInput, newByHour: ReadonlyMap<number, number>): readonly string[] {
+  const { state, heldAt } = input;
+  return [...newByHour].flatMap(([hour, count]) => {
+    if (!includes(state.hoursWritten, BigInt(hour))) return [];
+    const range = { from: hourStart(hour), to: hourStart(hour + 1) };
+    const { lines, cleared = [] } = heldAt(range);
+    // Of lines that are cleared away nobody knows how many readings they were.
+    return cleared.length > 0 ? [] : [hourLine(input, hour, new Set(instantsIn(lines, range)).size + count)];
+  });
+}
+
+/** The instants of the telemetry lines that lie in a range. */
+export function instantsIn(lines: readonly string[], { from, to }: Interval): EpochNs[] {
+  const telemetry = lines.filter((line) => line.startsWith('telemetry,'));
+  return telemetry.map((line) => BigInt(line.slice(line.lastIndexOf(' ') + 1))).filter((at) => from <= at && at < to);
 }
 
 function hourLine({ state, workspaceId }: CommitInput, hour: number, readings: number): string {

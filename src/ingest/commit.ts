@@ -9,8 +9,8 @@ import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, RejectedRecord, TelemetryPage } from '../core/records.ts';
 import type { Store } from '../core/state/state.ts';
 import { type GapReason, type PageCommit, StaleStateError } from '../core/state/telemetry.ts';
-import { formatExact, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
-import { type CommitInput, composeCommit, extentOf, withoutEdges } from './commit-rules.ts';
+import { type EpochNs, formatExact, HOUR_NS, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
+import { type CommitInput, composeCommit, extentOf, instantsIn, withoutEdges } from './commit-rules.ts';
 import type { SyncContext } from './context.ts';
 import { composeWithdrawal, coverageLimit, gracePeriodOf, withoutUnverified } from './coverage-rules.ts';
 import { namedGap } from './named-gaps.ts';
@@ -29,10 +29,20 @@ interface JudgedPage {
   readonly isAgain?: boolean;
 }
 
-/** Commits what a page is worth; a page that is worth nothing changes nothing. @returns how many readings were new. */
-export function commitPage(context: SyncContext, page: JudgedPage): number {
+/** What a commit has brought. */
+interface Committed {
+  /** How many readings were new. */
+  readonly newReadings: number;
+  /** The range below the page that is not covered any more; `null` without one. */
+  readonly doubted: Interval | null;
+}
+
+/** Commits what a page is worth; a page that is worth nothing changes nothing. */
+export function commitPage(context: SyncContext, page: JudgedPage): Committed {
   const { readings, reply, covers, deviceId } = page;
-  if (readings.length === 0 && reply.value.rejected.length === 0 && covers === null) return 0;
+  if (readings.length === 0 && reply.value.rejected.length === 0 && covers === null) {
+    return { newReadings: 0, doubted: null };
+  }
   context.filterNotes.sensorsRead(readings);
   const { commit, setAside } = commitCurrent(context, page);
   const { newReadings, lines, late } = commit;
@@ -59,7 +69,7 @@ export function commitPage(context: SyncContext, page: JudgedPage): number {
   context.committed({ lane: page.lane, newReadings, newPoints: lines.length });
   context.archived();
   reportSetAside(context, deviceId, setAside);
-  return newReadings;
+  return { newReadings, doubted: late?.doubted ?? null };
 }
 
 /** What was set aside is reported once: the same records come again whenever their time is read again. */
@@ -113,7 +123,20 @@ function composeFrom({ store, settings, filterNotes }: SyncContext, page: Judged
     covers,
     gracePeriodMs: settings.gracePeriodMs,
     filter,
+    heldAt: ({ from, to }) => store.held(deviceId, from, to),
+    doubtedFrom: (range) => afterHeldBelow(store, deviceId, range),
   });
+}
+
+/** The instant after the newest held reading in a range; its beginning, or where it was cleared away to, without one. */
+function afterHeldBelow(store: Pick<Store, 'held' | 'cleared'>, deviceId: string, { from, to }: Interval): EpochNs {
+  const lowest = maxNs(from, store.cleared(deviceId, from, to).at(-1)?.to ?? from);
+  for (let reach = HOUR_NS; ; reach *= 4n) {
+    const range = { from: maxNs(lowest, to - reach), to };
+    const newest = instantsIn(store.held(deviceId, range.from, to).lines, range).reduce(maxNs, -1n);
+    if (newest >= 0n) return newest + 1n;
+    if (range.from === lowest) return lowest;
+  }
 }
 
 /** What is held of a device around the readings of a page. */

@@ -8,7 +8,7 @@
  * is called complete and is not.
  */
 import { addRange, type CoveredRange, type Edge } from '../core/coverage.ts';
-import { type Intervals, normalize, subtract, union } from '../core/intervals.ts';
+import { type Interval, type Intervals, normalize, subtract, union } from '../core/intervals.ts';
 import { readingDigest } from '../core/lines/points.ts';
 import type { Reading } from '../core/records.ts';
 import type { LateFound, LateRecord, PageCommit, TelemetryState } from '../core/state/telemetry.ts';
@@ -91,7 +91,7 @@ function edgeBefore(span: CoveredRange, end: EpochNs, held: readonly Reading[]):
     if (recordedAt < span.from || recordedAt >= end) continue;
     if (newest === null || recordedAt > newest.recordedAt) newest = reading;
   }
-  if (newest !== null) return { at: newest.recordedAt, digest: readingDigest(newest) };
+  if (newest !== null) return edgeOf(newest);
   return span.first !== null && span.first.at < end ? span.first : null;
 }
 
@@ -104,25 +104,78 @@ export interface CoverageInput {
   readonly readings: readonly Reading[];
   /** The configured settle, in milliseconds. */
   readonly gracePeriodMs: number;
+  /**
+   * Where a covered range is in doubt that ends at a reading: the instant after the newest held reading below it, at the
+   * earliest where that range begins or its lines are not cleared away. The end itself where it is left out.
+   */
+  readonly doubtedFrom?: (range: Interval) => EpochNs;
 }
 
 /**
- * The coverage and the record after a page that brought these late readings. Where they make the settle grow, what was
- * claimed too early is taken back, and a page that was asked for under the shorter one proves no more than the longer
- * one allows.
+ * The coverage and the record after a page that brought these late readings. Where they make the grace period grow, what
+ * was claimed too early is taken back, and a page that was asked for under the shorter one proves no more than the longer
+ * one allows. Where the oldest reading of the page is late, more may lie below it: what is covered between it and the
+ * next held reading is taken back too, and so the scan goes on until it meets held readings.
  */
 export function coverageAfter(input: CoverageInput, late: readonly Reading[]): Pick<PageCommit, 'covered' | 'late'> {
   const { state, covers, answeredAtMs, readings } = input;
   const found = late.length === 0 ? null : noteLate(state.late, late, answeredAtMs);
   const gracePeriodMs = gracePeriodOf(input.gracePeriodMs, found?.record ?? state.late);
-  const covered = covers === null ? state.covered : addRange(state.covered, covers);
+  const added = covers === null ? state.covered : addRange(state.covered, covers);
+  const doubted = doubtedRange(added, input, late);
+  const covered = doubted === null ? added : withoutRange(added, doubted, oldestOf(readings));
   const isLonger =
     gracePeriodMs > gracePeriodOf(input.gracePeriodMs, state.late) ||
     (covers !== null && gracePeriodMs > input.gracePeriodMs);
   return {
     covered: isLonger ? withdrawBeyond(covered, coverageLimit(answeredAtMs, gracePeriodMs), readings) : covered,
-    ...(found === null ? {} : { late: found }),
+    ...(found === null ? {} : { late: doubted === null ? found : { ...found, doubted } }),
   };
+}
+
+/** The covered range below the oldest reading of a page, where that reading is late; `null` where nothing is in doubt. */
+function doubtedRange(
+  covered: readonly CoveredRange[],
+  { readings, doubtedFrom }: CoverageInput,
+  late: readonly Reading[],
+): Interval | null {
+  const to = oldestOf(readings)?.recordedAt;
+  const isLate = to !== undefined && late.some(({ recordedAt }) => recordedAt === to);
+  if (!isLate || doubtedFrom === undefined) return null;
+  const span = covered.find((each) => each.from < to && to < each.to);
+  if (span === undefined) return null;
+  const from = doubtedFrom({ from: span.from, to });
+  return from < to ? { from, to } : null;
+}
+
+/** The coverage without a range, at the end of which a reading is held. */
+function withoutRange(
+  covered: readonly CoveredRange[],
+  { from, to }: Interval,
+  above: Reading | null,
+): readonly CoveredRange[] {
+  return covered.flatMap((span) => {
+    if (span.to <= from || to <= span.from) return [span];
+    const rest = { ...span, from: to, first: edgeOf(above) };
+    return from > span.from ? [{ ...span, to: from, last: lastBelow(span, from) }, rest] : [rest];
+  });
+}
+
+function edgeOf(reading: Reading | null): Edge | null {
+  return reading === null ? null : { at: reading.recordedAt, digest: readingDigest(reading) };
+}
+
+/** The oldest reading; of several at one instant the last served, which is the older one. */
+function oldestOf(readings: readonly Reading[]): Reading | null {
+  return readings.reduce<Reading | null>(
+    (oldest, reading) => (oldest === null || reading.recordedAt <= oldest.recordedAt ? reading : oldest),
+    null,
+  );
+}
+
+/** An edge of a span that is held below an instant: its last one, else its first one. */
+function lastBelow({ first, last }: CoveredRange, end: EpochNs): Edge | null {
+  return [last, first].find((edge) => edge !== null && edge.at < end) ?? null;
 }
 
 /** A commit that brings nothing and takes back what is claimed at or beyond `end`. */
@@ -158,7 +211,7 @@ export function hourStart(hour: number): EpochNs {
   return BigInt(hour) * HOUR_NS;
 }
 
-/** The hours that lie whole inside the spans and are not written yet, and the set of written ones with them. */
+/** The hours that lie whole inside the covered ranges and are not written yet, and the set of written ones with them. */
 export function hoursToWrite(
   covered: readonly CoveredRange[],
   written: Intervals,

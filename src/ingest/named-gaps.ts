@@ -10,6 +10,7 @@ import { DAY_MS, type EpochMs, type EpochNs, HOUR_NS, MINUTE_MS } from '../core/
 /** How long a named gap rests: minutes where the answer was odd, a day where the plan hides it. */
 const RETRY_MS: Readonly<Record<GapReason, number>> = {
   'page not understood': 5 * MINUTE_MS,
+  unverified: MINUTE_MS,
   'device unreachable': 5 * MINUTE_MS,
   'beyond plan': DAY_MS,
   'beyond allowance': DAY_MS,

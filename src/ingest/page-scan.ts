@@ -17,6 +17,7 @@ import { type Asking, askForNewest, askForPage, createLearntWindows, noteServed,
 import { commitPage, nameGap, withdrawCoverage } from './commit.ts';
 import type { Peeking, SyncContext } from './context.ts';
 import { gracePeriodOf } from './coverage-rules.ts';
+import { controlFor, judgeEmpty, noteServedReadings, nothingServed, type ServedReadings } from './empty-ranges.ts';
 import { type Judgement, judgePage } from './judge-page.ts';
 import { isResting, restOf } from './named-gaps.ts';
 import { fromFirstPage, nextRequest, type PageRequest, requestFor } from './page-request.ts';
@@ -101,29 +102,37 @@ export interface PageScanner extends Peeking {
 
 /** A scanner over the ports of a sync. */
 export function createPageScanner(context: SyncContext): PageScanner {
-  const asking: Asking = { context, windows: createLearntWindows(context) };
+  const asking: Scanning = { context, windows: createLearntWindows(context), served: nothingServed() };
   return {
     scan: async (task, signal) => await scanRange(asking, task, signal),
     peek: async (deviceId, signal) => await peek(asking, deviceId, signal),
   };
 }
 
+/** What every page scan goes by. */
+interface Scanning extends Asking {
+  readonly served: ServedReadings;
+}
+
 /** A scan of a task under way. */
-interface RangeScan extends Asking {
+interface RangeScan extends Scanning {
   readonly task: ScanTask;
+  /** What late readings have put in doubt: it is scanned as well, wherever the range of the task ends. */
+  doubted: Interval | null;
   result: ScanResult;
 }
 
-async function scanRange(asking: Asking, task: ScanTask, signal: AbortSignal): Promise<ScanResult> {
+async function scanRange(asking: Scanning, task: ScanTask, signal: AbortSignal): Promise<ScanResult> {
   const { context } = asking;
   const { deviceId } = task;
   withdrawCoverage(context, deviceId);
   const settledMs = settleNow(context, deviceId);
-  const scan: RangeScan = { ...asking, task, result: NOTHING_SCANNED };
+  const scan: RangeScan = { ...asking, task, doubted: null, result: NOTHING_SCANNED };
   let last: Interval | null = null;
   for (;;) {
     const lowered = settleLonger(context, task, settledMs);
-    const gap = nextGap(asking, lowered);
+    const { doubted } = scan;
+    const gap = nextGap(asking, lowered) ?? (doubted && nextGap(asking, { ...lowered, range: doubted }));
     if (gap === null || isStopped(scan)) return scan.result;
     // A scan that has changed nothing would go on for ever.
     if (last?.from === gap.from && last.to === gap.to) {
@@ -133,6 +142,10 @@ async function scanRange(asking: Asking, task: ScanTask, signal: AbortSignal): P
     }
     last = gap;
   }
+}
+
+function spanOver(a: Interval | null, b: Interval): Interval {
+  return a === null ? b : { from: minNs(a.from, b.from), to: maxNs(a.to, b.to) };
 }
 
 /** @returns what the work does; `null` where the device was forgotten meanwhile. */
@@ -181,7 +194,7 @@ function nextGap({ context, windows }: Asking, { deviceId, range, lane }: ScanTa
 }
 
 /** The scan of one gap: what was known of it when it began, and how much odd behaviour it has met since. */
-interface GapScan extends Asking, Pick<PageRequest, 'gap' | 'near' | 'far'> {
+interface GapScan extends Scanning, Pick<PageRequest, 'gap' | 'near' | 'far'> {
   /** The scan that it is a part of. */
   readonly whole: RangeScan;
   /** The task as its claims stood at the beginning. */
@@ -194,7 +207,7 @@ interface GapScan extends Asking, Pick<PageRequest, 'gap' | 'near' | 'far'> {
 }
 
 function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
-  const { context, windows } = whole;
+  const { context, windows, served } = whole;
   const { deviceId } = task;
   const { covered } = context.store.telemetry(deviceId);
   const missed = context.store.missedOverlaps(deviceId);
@@ -206,6 +219,7 @@ function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
   return {
     context,
     windows,
+    served,
     whole,
     task,
     gap,
@@ -270,7 +284,14 @@ async function handlePage(
   });
   const { readings, covers } = judged;
   noteShown(context, deviceId, readings);
-  const newReadings = commitPage(context, { deviceId, lane, reply, readings, covers });
+  if (readings.length > 0) noteReadings(scan, deviceId);
+  else if (judged.next === 'done' && covers !== null && !believesEmpty(scan, covers)) {
+    scan.whole.result = addScans(scan.whole.result, { ...NOTHING_SCANNED, pages: 1 });
+    return giveUp(scan, request.gap, 'unverified');
+  }
+  const { newReadings, doubted } = commitPage(context, { deviceId, lane, reply, readings, covers });
+  // More may lie below late readings: the scan goes on there, wherever its range ends.
+  if (doubted !== null) scan.whole.doubted = spanOver(scan.whole.doubted, doubted);
   scan.whole.result = addScans(scan.whole.result, {
     pages: 1,
     lastReadings: readings,
@@ -286,6 +307,35 @@ async function handlePage(
   scan.hollow = judged.next === 'cursor' && readings.length === 0 ? scan.hollow + 1 : 0;
   if (scan.hollow >= MAX_HOLLOW) return giveUp(scan, request.gap, 'page not understood');
   return nextRequest(request, judged, { page, gap: scan.gap, far: scan.far, limits: windowLimits(rules) });
+}
+
+/** Records that a device has readings: it has no empty range any more, and is a control for the others. */
+function noteReadings({ context, served }: GapScan, deviceId: string): void {
+  const { store, serverClock } = context;
+  if (store.emptyRange(deviceId) !== null) store.saveEmptyRange(deviceId, null);
+  const nowMs = serverClock.nowMs();
+  if (!noteServedReadings(served, deviceId, nowMs)) return;
+  for (const gap of store.gaps()) {
+    const isWaiting = gap.reason === 'unverified' && gap.deviceId !== deviceId && gap.retryAtMs > nowMs;
+    if (isWaiting) store.nameGap({ ...gap, retryAtMs: nowMs });
+  }
+}
+
+/** Whether an empty answer that proves a range by itself is believed; remembers it where something speaks against it. */
+function believesEmpty({ context, task, served }: GapScan, range: Interval): boolean {
+  const { store, serverClock } = context;
+  const { deviceId } = task;
+  const known = store.emptyRange(deviceId);
+  const { isBelieved, next } = judgeEmpty({
+    range,
+    seenAt: store.device(deviceId)?.record.lastSeenAt ?? null,
+    newestNs: store.newestNs(deviceId),
+    known,
+    controlMs: controlFor(served, deviceId),
+    nowMs: serverClock.nowMs(),
+  });
+  if (next !== known) store.saveEmptyRange(deviceId, next);
+  return isBelieved;
 }
 
 /** Does what the table of `unproven.ts` says about an answer that has proven nothing. */

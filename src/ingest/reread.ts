@@ -1,6 +1,9 @@
 /**
- * Reads time that is held already once more: a window for whoever compares or repairs, and yesterday of each device, for
- * readings that came so late that no live request has seen them.
+ * Reads covered time once more: a window for whoever compares or repairs; yesterday of each device, for readings that
+ * came so late that no live request has shown them; and ranges that empty answers alone speak for.
+ *
+ * Each day one hour that is two days old is read as well. New readings there show that a device hands in readings more
+ * than a day late. From then on its days are read again once more after that time, up to a week.
  *
  * A window claims nothing, so that its answers need not show any reading that is held, and commits nothing itself.
  * Yesterday commits what is new, which counts as late. The planner gives it what all else leaves of the quota. Stopping
@@ -11,11 +14,12 @@ import { type Interval, intersect } from '../core/intervals.ts';
 import type { Reply } from '../core/ports.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
 import type { Store } from '../core/state/state.ts';
-import { ForgottenError } from '../core/state/telemetry.ts';
-import { DAY_MS, DAY_NS, type EpochMs, HOUR_MS } from '../core/time.ts';
+import { ForgottenError, type LateRecord, NEVER_LATE } from '../core/state/telemetry.ts';
+import { DAY_MS, DAY_NS, type EpochMs, HOUR_MS, HOUR_NS, maxNs, msToNs } from '../core/time.ts';
 import { type Asking, askForPage, createLearntWindows, windowRules } from './ask-page.ts';
 import { commitPage } from './commit.ts';
 import type { SyncContext } from './context.ts';
+import { confirmEmpty } from './empty-ranges.ts';
 import { exclusionNow } from './filter.ts';
 import { judgePage } from './judge-page.ts';
 import { fromFirstPage, nextRequest, type PageRequest, requestFor } from './page-request.ts';
@@ -24,6 +28,9 @@ import { windowLimits } from './window-limits.ts';
 
 /** How long after midnight the day before is read again at the earliest: what comes within this is awaited. */
 const AFTER_MIDNIGHT_MS = HOUR_MS;
+
+/** How late readings are awaited by reading days again. */
+const LONGEST_LATE_MS = 7 * DAY_MS;
 
 /** The day (since 1970) that is read again now, once for each device; `null` in the first hour of a day. */
 export function rereadableDay(nowMs: EpochMs): number | null {
@@ -49,21 +56,40 @@ export function rereadDue(
     .filter(({ record, goneSinceMs }) => goneSinceMs === null && (done.get(record.deviceId) ?? -1) < day)
     .map(({ record }) => record.deviceId)
     .filter((deviceId) => {
-      const held = heldOf(store, deviceId, day);
+      const held = heldIn(store, deviceId, windowOf(day, NEVER_LATE));
       return held !== null && store.cleared(deviceId, held.from, held.to).length === 0;
     });
 }
 
-/** From the first to the last instant of the day that is held; `null` where nothing of it is. */
-function heldOf(store: Pick<Store, 'telemetry'>, deviceId: string, day: number): Interval | null {
-  const whole = { from: BigInt(day) * DAY_NS, to: BigInt(day + 1) * DAY_NS };
+/** The hour that shows whether readings come more than a day late: the one before the day before a day. */
+function probeOf(day: number): Interval {
+  const to = BigInt(day - 1) * DAY_NS;
+  return { from: to - HOUR_NS, to };
+}
+
+/** What is read again with a day: the day, and before it as much as the readings of the device were seen to be late. */
+function windowOf(day: number, { worstMs }: LateRecord): Interval {
+  const lateMs = worstMs > AFTER_MIDNIGHT_MS ? Math.min(worstMs, LONGEST_LATE_MS) : 0;
+  return { from: BigInt(day) * DAY_NS - msToNs(lateMs), to: BigInt(day + 1) * DAY_NS };
+}
+
+/** The part of a range that is covered and of which no lines are cleared away, as one range; `null` without any. */
+function readableIn(store: Pick<Store, 'telemetry' | 'cleared'>, deviceId: string, range: Interval): Interval | null {
+  const held = heldIn(store, deviceId, range);
+  if (held === null) return null;
+  const from = maxNs(held.from, store.cleared(deviceId, held.from, held.to).at(-1)?.to ?? held.from);
+  return from < held.to ? { from, to: held.to } : null;
+}
+
+/** From the first to the last instant of a range that is covered; `null` where nothing of it is. */
+function heldIn(store: Pick<Store, 'telemetry'>, deviceId: string, whole: Interval): Interval | null {
   const held = intersect(coveredIntervals(store.telemetry(deviceId).covered), [whole]);
   const [first, last] = [held[0], held.at(-1)];
   return first === undefined || last === undefined ? null : { from: first.from, to: last.to };
 }
 
 /**
- * Reads what is held of a day of a device again.
+ * Reads what is covered of a day of a device again.
  *
  * @returns whether it was read to its end; where not (odd answers, a device that is gone) it stays due.
  * @throws ApiFault where the fault is not about this device.
@@ -73,36 +99,83 @@ export async function rereadDay(
   { deviceId, day }: { readonly deviceId: string; readonly day: number },
   signal: AbortSignal,
 ): Promise<boolean> {
-  const window = heldOf(context.store, deviceId, day);
-  const land = (page: WindowPage): void => {
+  const { store } = context;
+  const read = async (range: Interval): Promise<boolean> => {
+    const window = readableIn(store, deviceId, range);
+    return window === null || (await commitWindow(context, { deviceId, window }, signal)).isWhole;
+  };
+  if (!(await read(probeOf(day)))) return false;
+  if (!(await read(windowOf(day, store.telemetry(deviceId).late)))) return false;
+  store.saveReread(deviceId, day);
+  return true;
+}
+
+/** Reads a window and commits what is new of it. @returns whether it was read to its end, and how many readings came. */
+async function commitWindow(
+  context: SyncContext,
+  { deviceId, window }: Pick<WindowScan, 'deviceId' | 'window'>,
+  signal: AbortSignal,
+): Promise<{ readonly isWhole: boolean; readonly served: number }> {
+  let served = 0;
+  const take = (page: WindowPage): void => {
+    served += page.readings.length;
     commitPage(context, { deviceId, lane: 'sweep', covers: null, ...page });
   };
-  if (window !== null && !(await readWindow(context, { deviceId, window, take: land }, signal))) return false;
-  context.store.saveReread(deviceId, day);
-  return true;
+  const isWhole = await readWindow(context, { deviceId, window, take }, signal);
+  return { isWhole, served };
+}
+
+/** Asks once more for the range of a device that empty answers alone speak for. @throws ApiFault */
+async function recheckEmpty(context: SyncContext, deviceId: string, signal: AbortSignal): Promise<void> {
+  const { store, serverClock } = context;
+  const known = store.emptyRange(deviceId);
+  if (known === null) return;
+  const { isWhole, served } = await commitWindow(context, { deviceId, window: known }, signal);
+  if (served > 0) store.saveEmptyRange(deviceId, null);
+  else if (isWhole) store.saveEmptyRange(deviceId, confirmEmpty(known, serverClock.nowMs()));
 }
 
 export interface Rereading {
   /** Looks anew which devices are due. Takes a look at each. @returns whether any is. */
   look(): boolean;
-  /** Reads yesterday of the next device. @returns whether there is another. @throws ApiFault */
+  /** Reads what is due of the next device. @returns whether there is another. @throws ApiFault */
   next(signal: AbortSignal): Promise<boolean>;
 }
 
-/** Nothing is known to be due before the first look. */
+/** The rereading of a daemon. Nothing is known to be due before the first look. */
 export function createRereading(context: SyncContext): Rereading {
   const { store, serverClock } = context;
+  const empties = createEmptyChecks(context);
   let due: string[] = [];
   return {
     look: () => {
       const isExcluded = exclusionNow(context);
       due = rereadDue(store, serverClock.nowMs()).filter((deviceId) => !isExcluded(deviceId));
+      return empties.look() || due.length > 0;
+    },
+    next: async (signal) => {
+      if (await empties.next(signal)) return true;
+      const deviceId = due.shift();
+      const day = rereadableDay(serverClock.nowMs());
+      if (deviceId !== undefined && day !== null) await rereadDay(context, { deviceId, day }, signal);
+      return due.length > 0;
+    },
+  };
+}
+
+/** The part of the rereading that a one-off does too: the ranges that empty answers alone speak for. */
+export function createEmptyChecks(context: SyncContext): Rereading {
+  const { store, serverClock } = context;
+  let due: string[] = [];
+  return {
+    look: () => {
+      const isExcluded = exclusionNow(context);
+      due = store.dueEmptyRanges(serverClock.nowMs()).filter((deviceId) => !isExcluded(deviceId));
       return due.length > 0;
     },
     next: async (signal) => {
       const deviceId = due.shift();
-      const day = rereadableDay(serverClock.nowMs());
-      if (deviceId !== undefined && day !== null) await rereadDay(context, { deviceId, day }, signal);
+      if (deviceId !== undefined) await recheckEmpty(context, deviceId, signal);
       return due.length > 0;
     },
   };

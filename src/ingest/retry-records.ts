@@ -69,6 +69,7 @@ function commit(
     covers: null,
     gracePeriodMs: settings.gracePeriodMs,
     filter: filterNotes.touchesSensors ? settings.filter : undefined,
+    heldAt: ({ from, to }) => store.held(deviceId, from, to),
   });
   if (composed.rejected.length > 0) return `still: ${composed.rejected[0]?.reason ?? ''}`;
   try {

@@ -119,7 +119,10 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   }),
   // Where pages are what is short, there is one with every page, and one warning for them all.
   'gap-named': {
-    level: { any: ['warn', 'debug'], of: ({ reason }) => (reason === 'beyond allowance' ? 'debug' : 'warn') },
+    level: {
+      any: ['warn', 'info', 'debug'],
+      of: ({ reason }) => (reason === 'beyond allowance' ? 'debug' : reason === 'unverified' ? 'info' : 'warn'),
+    },
     message: ({ reason }) => `a gap is left: ${reason}`,
     fields: ({ deviceId, from, to }) => ({ device_id: deviceId, from, to }),
     note: 'debug where pages are what is short: `allowance-short` tells of all of them',

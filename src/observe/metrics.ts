@@ -125,6 +125,7 @@ const GAP_REASONS = [
   'beyond plan',
   'beyond allowance',
   'page not understood',
+  'unverified',
   'device unreachable',
   'device gone',
 ] as const;

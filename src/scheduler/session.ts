@@ -18,7 +18,7 @@ import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { syncAccount } from '../ingest/account.ts';
 import { syncAlerts } from '../ingest/alerts.ts';
 import { pollGoneDevices, syncDevices } from '../ingest/devices.ts';
-import { createRereading, type Rereading } from '../ingest/reread.ts';
+import { createEmptyChecks, createRereading, type Rereading } from '../ingest/reread.ts';
 import { learnTime, wantedNow } from '../ingest/wanted-range.ts';
 import { noteFailed, noteRead, noteStreamFailed, noteWorked } from './api-state.ts';
 import { type DispatchParts, endsSession, followPlan, untilRoom } from './dispatch.ts';
@@ -92,11 +92,12 @@ export async function runAlone(
     return true;
   };
   await persist(parts, { stream: 'telemetry', work }, signal);
-  beginAlone(planning, begin(areListed));
-  return await followPlan({ ...parts, rereading: NOTHING_TO_REREAD, readStream: readStream(parts) }, signal);
+  const alone = begin(areListed);
+  beginAlone(planning, alone);
+  const rereading = createEmptyChecks(context);
+  if (alone.lane === 'first-history') planning.planner.setReread(rereading.look());
+  return await followPlan({ ...parts, rereading, readStream: readStream(parts) }, signal);
 }
-
-const NOTHING_TO_REREAD: Rereading = { look: () => false, next: async () => false };
 
 /**
  * Reads the account and the devices.

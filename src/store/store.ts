@@ -24,7 +24,7 @@ import { createMissingTable } from './delivery/missing-points.ts';
 import { createQuarantine } from './delivery/quarantine.ts';
 import { createReplays } from './delivery/replay.ts';
 import { createForgetting, type Forgetting } from './device/forget.ts';
-import { createGaps, createMissedOverlaps, createRereads } from './device/gaps.ts';
+import { createEmptyRanges, createGaps, createMissedOverlaps, createRereads } from './device/gaps.ts';
 import { createAlerts, createInventory } from './device/inventory.ts';
 import {
   commitPage,
@@ -142,6 +142,7 @@ interface Parts {
   readonly telemetry: TelemetryTables;
   readonly gaps: ReturnType<typeof createGaps>;
   readonly overlaps: ReturnType<typeof createMissedOverlaps>;
+  readonly empties: ReturnType<typeof createEmptyRanges>;
   readonly rereads: ReturnType<typeof createRereads>;
   readonly coverageOfAll: TelemetryStore['coverageOfAll'];
   readonly workspace: ReturnType<typeof createWorkspace>;
@@ -159,6 +160,7 @@ function prepareParts(db: Database.Database, path: string, nowMs: StoreOptions['
   const telemetry = prepareTelemetry(db, archive);
   const gaps = createGaps(db);
   const overlaps = createMissedOverlaps(db);
+  const empties = createEmptyRanges(db);
   const facts = createFacts(db);
   const missing = createMissingTable(db);
   const quarantine = createQuarantine(db, missing);
@@ -168,6 +170,7 @@ function prepareParts(db: Database.Database, path: string, nowMs: StoreOptions['
     dropMemory: (deviceId) => {
       dropMemory(telemetry, deviceId);
       overlaps.dropMemory(deviceId);
+      empties.dropMemory(deviceId);
       gaps.clearGaps(deviceId);
     },
   });
@@ -178,6 +181,7 @@ function prepareParts(db: Database.Database, path: string, nowMs: StoreOptions['
     telemetry,
     gaps,
     overlaps,
+    empties,
     rereads: createRereads(db),
     coverageOfAll: createCoverageOfAll(db, () => gaps.gaps()),
     workspace: createWorkspace(facts, { archive, path }),
@@ -202,7 +206,7 @@ function inventoryPort({ inventory, forgetting }: Parts, write: Writer): Invento
 
 /** The telemetry of all devices: of one that is forgotten nothing is written, until it is listed anew. */
 function telemetryPort(parts: Parts, write: Writer): TelemetryStore {
-  const { archive, telemetry, gaps, overlaps, rereads, quarantine, forgetting } = parts;
+  const { archive, telemetry, gaps, overlaps, empties, rereads, quarantine, forgetting } = parts;
   const isKept = (deviceId: string): boolean => !forgetting.isForgotten(deviceId);
   const commit = write((page: PageCommit) => {
     commitPage(telemetry, page);
@@ -234,6 +238,11 @@ function telemetryPort(parts: Parts, write: Writer): TelemetryStore {
       if (isKept(deviceId)) overlaps.saveMissedOverlap(deviceId, overlap);
     }),
     dropMissedOverlaps: write(overlaps.dropMissedOverlaps),
+    emptyRange: empties.emptyRange,
+    dueEmptyRanges: empties.dueEmptyRanges,
+    saveEmptyRange: write((deviceId, range) => {
+      if (isKept(deviceId)) empties.saveEmptyRange(deviceId, range);
+    }),
     rereadDays: rereads.rereadDays,
     saveReread: write((deviceId, day) => {
       if (isKept(deviceId)) rereads.saveReread(deviceId, day);

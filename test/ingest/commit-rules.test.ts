@@ -317,11 +317,12 @@ describe('hours that are held in full', () => {
     expect(memory.state().hourReadings.size).toBe(0);
   });
 
-  test('are not written again for a late reading, which is not counted for another hour either', () => {
+  test('are written again with all their readings for a late one, which is not counted for another hour', () => {
     const memory = createMemory();
     memory.land({ readings: [reading(10)], covers: bare({ from: at(0), to: at(3600) }) });
     const late = memory.land({ readings: [reading(20)] });
-    expect(late).toMatchObject({ newReadings: 1, sideLines: [] });
+    expect(late.newReadings).toBe(1);
+    expect(late.sideLines.map((line) => parseReferenceLine(line).fields.get('readings'))).toEqual([2]);
     expect(late.hourReadings.size).toBe(0);
   });
 

@@ -131,12 +131,45 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'claims that nothing vouches for',
-    caughtBy: ['emptyFromTheFirst'],
+    caughtBy: ['emptyAboveHistory'],
     edits: [
       {
         file: 'ingest/coverage-rules.ts',
         find: 'if (readings.length === 0 ||',
         replace: 'if (readings.length >= 0 ||',
+      },
+    ],
+  },
+  {
+    name: 'empty answers believed although the device was seen',
+    caughtBy: ['silentAtFirstContact'],
+    edits: [
+      {
+        file: 'ingest/empty-ranges.ts',
+        find: 'if (!isContradicted(evidence)) return',
+        replace: 'if (!isContradicted(evidence) || true) return',
+      },
+    ],
+  },
+  {
+    name: 'believed empty answers that are not asked for again',
+    caughtBy: ['emptyBesideOthers'],
+    edits: [
+      {
+        file: 'ingest/empty-ranges.ts',
+        find: '{ ...joined, confirmed: 1, dueMs: nowMs + HOUR_MS }',
+        replace: '{ ...joined, confirmed: 1, dueMs: null }',
+      },
+    ],
+  },
+  {
+    name: 'late readings that are not followed down',
+    caughtBy: ['returnsWithItsBuffer'],
+    edits: [
+      {
+        file: 'ingest/coverage-rules.ts',
+        find: 'if (!isLate || doubtedFrom === undefined) return null;',
+        replace: 'if (!isLate || doubtedFrom !== null) return null;',
       },
     ],
   },

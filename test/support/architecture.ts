@@ -94,7 +94,7 @@ const CALLED = /(?<![.\w])(?:import|require)\s*\(/g;
  */
 export const PURE: readonly RegExp[] = [
   /^core\/(?!async|heartbeats|ports|state\/)/,
-  /^ingest\/(?:commit-rules|coverage-rules|judge-page|named-gaps|page-request|unproven|window-limits)\.ts$/,
+  /^ingest\/(?:commit-rules|coverage-rules|empty-ranges|judge-page|named-gaps|page-request|unproven|window-limits)\.ts$/,
   /^scheduler\/(?:day-budget|decide|demand|device-outlook|device-queue|device-view|estimate|heap|history-queue)\.ts$/,
   /^scheduler\/(?:planner|planner-types|api-state|report-rate|reserves|streams)\.ts$/,
   /^api\/(?:classify|parse|quota|throttle|windows)\.ts$/,

@@ -8,7 +8,7 @@ import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
 import { complaints } from './complaints.ts';
-import { always, falselyEmpty, onPath } from './faults.ts';
+import { always, anyOf, falselyEmpty, onPath, withoutLastSeen } from './faults.ts';
 import { NOW_MS, openRig, type Program, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
 
@@ -20,6 +20,9 @@ const FROM_MS = NOW_MS - 6 * HOUR_MS;
 const OFTEN: DeviceSpec = { deviceId: 'often', intervalMs: 10 * SECOND_MS };
 
 const EMPTY: FaultPlan = onPath(/telemetry/, always(falselyEmpty));
+
+/** With no sign of life in the list: nothing speaks against the answers but the reading that each must show. */
+const EMPTY_AND_UNSEEN: FaultPlan = anyOf(EMPTY, onPath(/devices$/, always(withoutLastSeen)));
 
 interface World {
   readonly device: DeviceSpec;
@@ -45,12 +48,14 @@ async function finish(rig: Rig, { fromMs, least }: { fromMs: number; least: numb
 export const emptyForHours: Scenario = async (bench, program) => {
   using rig = await rigFor(bench, program, { device: OFTEN, historyMs: HISTORY_MS });
   await rig.once();
-  rig.simulator.faults = EMPTY;
+  rig.simulator.faults = EMPTY_AND_UNSEEN;
+  const found: string[] = [];
   for (let life = 1; life <= 3; life += 1) {
     await rig.clock.sleep(HOUR_MS);
-    await rig.once();
+    const { summary } = await rig.once();
+    if (summary.exit_code !== 3) found.push(`life ${life} ends with ${summary.exit_code}, and readings are missing`);
   }
-  return await finish(rig, { fromMs: FROM_MS, least: 1000 });
+  return [...found, ...(await finish(rig, { fromMs: FROM_MS, least: 1000 }))];
 };
 
 /** A first life in which every answer is empty, so that nothing is held that could be missed. */
@@ -84,13 +89,100 @@ export const emptyOnceMore: Scenario = async (bench, program) => {
   const readings = [...spoken(NOW_MS - 2 * HOUR_MS), ...spoken(NOW_MS + 26 * HOUR_MS)];
   using rig = await rigFor(bench, program, { device: { deviceId: 'quiet', readings }, historyMs: 2 * DAY_MS });
   await rig.once();
+  const found: string[] = [];
   for (const waitMs of [HOUR_MS, 26 * HOUR_MS]) {
     await rig.clock.sleep(waitMs);
-    rig.simulator.faults = EMPTY;
-    await rig.once();
+    rig.simulator.faults = EMPTY_AND_UNSEEN;
+    const { summary } = await rig.once();
+    if (summary.exit_code !== 3) found.push(`a run with empty answers ends with ${summary.exit_code}`);
     rig.simulator.faults = null;
     await rig.clock.sleep(HOUR_MS);
     if (waitMs === HOUR_MS) await rig.once();
   }
-  return await finish(rig, { fromMs: FROM_MS, least: 500 });
+  return [...found, ...(await finish(rig, { fromMs: FROM_MS, least: 500 }))];
+};
+
+/** A device that has been silent for an hour, and every answer of the first life is empty. */
+export const silentAtFirstContact: Scenario = async (bench, program) => {
+  const device: DeviceSpec = {
+    deviceId: 'silent',
+    intervalMs: MINUTE_MS,
+    silences: [{ fromMs: NOW_MS - HOUR_MS, toMs: Number.POSITIVE_INFINITY }],
+  };
+  using rig = await rigFor(bench, program, { device, historyMs: HISTORY_MS });
+  rig.simulator.faults = EMPTY;
+  const { summary } = await rig.once();
+  const found = await finish(rig, { fromMs: FROM_MS, least: 300 });
+  return summary.exit_code === 3 ? found : [`the first run ends with ${summary.exit_code}`, ...found];
+};
+
+/** The same, while another device is answered about: the empty answers are believed, and asked for again an hour later. */
+export const emptyBesideOthers: Scenario = async (bench, program) => {
+  const silent: DeviceSpec = {
+    deviceId: 'silent',
+    intervalMs: MINUTE_MS,
+    silences: [{ fromMs: NOW_MS - HOUR_MS, toMs: Number.POSITIVE_INFINITY }],
+  };
+  const devices = [silent, { deviceId: 'often', intervalMs: 10 * MINUTE_MS }];
+  const world = (originMs: number) =>
+    createWorld({ seed: 37, originMs, historyMs: HISTORY_MS + 3 * HOUR_MS, devices, alerts: [] });
+  using rig = await openRig(bench, { world, historyMs: HISTORY_MS, program });
+  rig.simulator.faults = onPath(/silent\/telemetry/, always(falselyEmpty));
+  const { summary } = await rig.once();
+  const found = await finish(rig, { fromMs: FROM_MS, least: 300 });
+  return summary.exit_code === 0 ? found : [`the first run ends with ${summary.exit_code}`, ...found];
+};
+
+/** Empty answers that others spoke for, and then true ones of older history: what is newer is asked for again at once. */
+export const emptyAboveHistory: Scenario = async (bench, program) => {
+  const silent: DeviceSpec = {
+    deviceId: 'silent',
+    intervalMs: 10 * MINUTE_MS,
+    silences: [{ fromMs: NOW_MS - HOUR_MS, toMs: Number.POSITIVE_INFINITY }],
+  };
+  const devices = [silent, { deviceId: 'often', intervalMs: 10 * MINUTE_MS }];
+  const world = (originMs: number) => createWorld({ seed: 41, originMs, historyMs: 8 * DAY_MS, devices, alerts: [] });
+  using rig = await openRig(bench, { world, historyMs: 6 * DAY_MS, program });
+  let calls = 0;
+  rig.simulator.faults = onPath(/silent\/telemetry/, () => {
+    calls += 1;
+    return calls <= 2 ? falselyEmpty : null;
+  });
+  const startedMs = rig.clock.nowMs();
+  await rig.once();
+  return complaints(await rig.verdict(startedMs), 700);
+};
+
+/** A device that is silent for days, returns, and hands in what it has recorded meanwhile. */
+export const returnsWithItsBuffer: Scenario = async (bench, program) => {
+  const returnMs = NOW_MS + 5 * DAY_MS;
+  const at = (ms: number, visibleAtMs = ms) => ({
+    recordedAtNs: BigInt(ms) * 1_000_000n,
+    values: [['level', String(ms % 97)] as const],
+    visibleAtMs,
+  });
+  const every = (fromMs: number, toMs: number) =>
+    Array.from({ length: Math.floor((toMs - fromMs) / (10 * MINUTE_MS)) }, (_, i) => fromMs + i * 10 * MINUTE_MS);
+  const readings = [
+    ...every(NOW_MS - 4 * HOUR_MS, NOW_MS).map((ms) => at(ms)),
+    ...every(NOW_MS + HOUR_MS, returnMs).map((ms) => at(ms, returnMs)),
+    ...every(returnMs, returnMs + 3 * HOUR_MS).map((ms) => at(ms)),
+  ];
+  const often: DeviceSpec = { deviceId: 'often', intervalMs: 10 * MINUTE_MS };
+  const world = (originMs: number) =>
+    createWorld({
+      seed: 31,
+      originMs,
+      historyMs: 3 * DAY_MS,
+      devices: [{ deviceId: 'returns', readings }, often],
+      alerts: [],
+    });
+  using rig = await openRig(bench, { world, historyMs: 2 * DAY_MS, program });
+  await rig.once();
+  for (let day = 1; day <= 5; day += 1) {
+    await rig.clock.sleep(DAY_MS - HOUR_MS);
+    await rig.once();
+  }
+  await rig.clock.sleep(7 * HOUR_MS);
+  return await finish(rig, { fromMs: FROM_MS, least: 700 });
 };

@@ -46,6 +46,12 @@ export function always(fault: Fault): FaultPlan {
 
 const mangle = (change: (page: SimPage) => SimPage): Fault => ({ kind: 'mangle', change });
 
+/** A list of devices that says of none when it was seen. */
+export const withoutLastSeen: Fault = mangle((page) => ({
+  ...page,
+  records: page.records.map((record) => record.replace(/"last_seen_at":\s*"[^"]*"/, '"last_seen_at":null')),
+}));
+
 /** An empty page, the last of its listing, whatever there is. */
 export const falselyEmpty: Fault = mangle((page) => ({ ...page, records: [], nextCursor: null }));
 

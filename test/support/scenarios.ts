@@ -10,7 +10,16 @@ import { createWorld, type World } from '../../src/sim/world.ts';
 import { generousHeaders, restartedWithinAMinute } from './allowance-scenarios.ts';
 import type { Bench } from './bench.ts';
 import { complaints } from './complaints.ts';
-import { emptyForHours, emptyFromTheFirst, emptyFurtherDown, emptyOnceMore } from './empty-scenarios.ts';
+import {
+  emptyAboveHistory,
+  emptyBesideOthers,
+  emptyForHours,
+  emptyFromTheFirst,
+  emptyFurtherDown,
+  emptyOnceMore,
+  returnsWithItsBuffer,
+  silentAtFirstContact,
+} from './empty-scenarios.ts';
 import { onPath } from './faults.ts';
 import {
   countEffects,
@@ -268,6 +277,10 @@ export const SCENARIOS = {
   cursorsThatSkip,
   emptyForHours,
   emptyFromTheFirst,
+  silentAtFirstContact,
+  emptyBesideOthers,
+  emptyAboveHistory,
+  returnsWithItsBuffer,
   emptyFurtherDown,
   emptyOnceMore,
   fullDisk,

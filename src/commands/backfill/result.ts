@@ -155,6 +155,7 @@ const ID_LENGTH = 32;
 const REMEDIES: Readonly<Record<string, string>> = {
   'not reached yet': 'run the same command again: it goes on where it was',
   'page not understood': 'the API answers oddly there; run it again later',
+  unverified: 'the API answers emptily though the device was seen then; run it again in half an hour',
   'device unreachable': 'the API does not answer for this device; run it again later',
   'beyond plan':
     'older than history_max_days of the plan, and nothing that old was ever served: a larger plan may show it',

@@ -58,6 +58,9 @@ const REOPEN_EVERY_MS = 5 * SECOND_MS;
 /** How often the devices are listed again while some of them are not answered about. */
 const RELIST_EVERY_MS = MINUTE_MS;
 
+/** How long a run that is complete waits for the ranges that are asked for once more. */
+const LONGEST_CHECKS_MS = 2 * MINUTE_MS;
+
 /** How long the outcome of a next try is waited for at most, where the service is out or just back. */
 const LAST_TRY_MS = 2 * MINUTE_MS;
 
@@ -152,7 +155,23 @@ export interface WatchParts extends WaitingParts {
 /** Waits until nothing is open, nothing that is left can be had, or nothing moves. */
 async function untilClosed(parts: WatchParts, run: OnceRun, signal: AbortSignal): Promise<OnceOutcome> {
   const rate = { everyMs: LOOK_EVERY_MS, wakeUp: parts.planning.rested };
-  return await pollUntil(parts.context.clock, createLook(parts, run), rate, signal);
+  const look = createLook(parts, run);
+  const areChecked = createChecksWait(parts.context, run);
+  const step = (): OnceOutcome | null => {
+    const outcome = look();
+    return outcome === 'complete' && !areChecked() ? null : outcome;
+  };
+  return await pollUntil(parts.context.clock, step, rate, signal);
+}
+
+/** Whether the empty ranges that were due when the run began were asked for once more, or have had their time for it. */
+function createChecksWait({ store, clock }: SyncContext, run: OnceRun): () => boolean {
+  let sinceMs: number | null = null;
+  return () => {
+    if (store.dueEmptyRanges(run.wantedRange?.nowMs ?? 0).length === 0) return true;
+    sinceMs ??= clock.monoMs();
+    return clock.monoMs() - sinceMs >= LONGEST_CHECKS_MS;
+  };
 }
 
 /** What is kept from one look to the next. All times by the monotonic clock. */
@@ -233,6 +252,8 @@ function outcomeOf(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]):
   if (!run.hasStarted || unread(parts, run).length > 0) return null;
   const { readAtMs, missingScope } = parts.apiState.streams.telemetry;
   if (gaps.length === 0 || (missingScope !== null && readAtMs >= run.beganMs)) return 'complete';
+  // Nothing but time shows whether these answers are true.
+  if (gaps.every(({ reason, device_id }) => reason === 'unverified' && isClosed(run, device_id))) return 'stalled';
   const isForGood = gaps.every(({ reason, device_id }) => reason === 'beyond plan' && isClosed(run, device_id));
   return isForGood ? 'incomplete for good' : null;
 }

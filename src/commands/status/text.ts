@@ -244,6 +244,7 @@ const WORDS: ReadonlyMap<string, GapWords> = new Map([
   ['beyond plan', { why: 'refused by the plan', remedy: 'older than its history_max_days' }],
   ['beyond allowance', { why: 'beyond the allowance', remedy: '--plan tells what would carry them' }],
   ['page not understood', { why: 'page not understood', remedy: 'tried again now and then, see the log' }],
+  ['unverified', { why: 'unverified', remedy: 'empty answers, though the device was seen; asked again' }],
   ['device unreachable', { why: 'device unreachable', remedy: 'its requests fail; tried again now and then' }],
   ['device gone', { why: 'device gone', remedy: 'not in the workspace any more; looked at now and then' }],
   ['excluded', { why: 'excluded', remedy: 'by sync.include or sync.exclude' }],

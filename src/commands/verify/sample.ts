@@ -117,7 +117,7 @@ async function auditWindow(
           addReading(served, reading, filter);
         }
         if (args.repair)
-          sums.taken_in += commitPage(context, { deviceId, lane: 'sweep', reply, readings, covers: null });
+          sums.taken_in += commitPage(context, { deviceId, lane: 'sweep', reply, readings, covers: null }).newReadings;
       },
     },
     signal,

@@ -3,7 +3,7 @@
  */
 
 import type { CoveredRange } from '../coverage.ts';
-import type { Intervals } from '../intervals.ts';
+import type { Interval, Intervals } from '../intervals.ts';
 import type { PointSum } from '../lines/points.ts';
 import type { RejectedRecord } from '../records.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
@@ -53,6 +53,8 @@ export interface LateFound {
   /** From its time to when it was seen, of the latest one of the page. */
   readonly worstMs: number;
   readonly record: LateRecord;
+  /** The range below the oldest reading of the page that is not covered any more, as more may lie there. */
+  readonly doubted?: Interval;
 }
 
 /** What telemetry needs to know of a device before it asks, and what a page commit is computed from. */
@@ -114,6 +116,7 @@ export type GapReason =
   | 'beyond plan'
   | 'beyond allowance'
   | 'page not understood'
+  | 'unverified'
   | 'device unreachable'
   | 'device gone';
 
@@ -136,6 +139,21 @@ export interface MissedOverlap {
   readonly sinceMs: EpochMs;
   /** Whether it is taken as gone: no answer has to show it any more. */
   readonly isGone: boolean;
+}
+
+/**
+ * The range of a device that empty answers alone speak for, although something says that there were readings. It is a gap
+ * until the answers are believed, and is asked for again some time after that.
+ */
+export interface EmptyRange extends Interval {
+  /** When it was answered emptily for the first time, in the server's time. */
+  readonly sinceMs: EpochMs;
+  /** How many requests for it were answered emptily. */
+  readonly answers: number;
+  /** How often it was confirmed: 0 while it is a gap, 1 once it is believed, one more with each check after that. */
+  readonly confirmed: number;
+  /** When it is asked for once more, in the server's time; `null`: not again. */
+  readonly dueMs: EpochMs | null;
 }
 
 /** What is held of a device, as far as reports go by it. */
@@ -178,6 +196,12 @@ export interface TelemetryStore {
   saveMissedOverlap(deviceId: string, anchor: MissedOverlap): void;
   /** Ends what is known of those that were shown again. */
   dropMissedOverlaps(deviceId: string, ats: readonly EpochNs[]): void;
+  /** The range of a device that empty answers alone speak for; `null` where there is none. */
+  emptyRange(deviceId: string): EmptyRange | null;
+  /** The devices whose empty range is due to be asked for once more, the longest due first. */
+  dueEmptyRanges(nowMs: EpochMs): readonly string[];
+  /** Keeps the empty range of a device; `null` removes it. */
+  saveEmptyRange(deviceId: string, range: EmptyRange | null): void;
   /** The day (since 1970) of each device that was last read again, of those of which one was. */
   rereadDays(): ReadonlyMap<string, number>;
   saveReread(deviceId: string, day: number): void;

@@ -214,6 +214,7 @@ const TABLES = [
   'coverage',
   'gap',
   'missed_anchor',
+  'empty_range',
   'tie',
   'day_sum',
   'day_text',

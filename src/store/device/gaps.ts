@@ -1,9 +1,9 @@
 /**
- * What a device is missing and why: gaps with a reason, stored readings that answers no longer show, and the day that was last
- * read again.
+ * What a device is missing and why: gaps with a reason, stored readings that answers no longer show, the range that empty
+ * answers alone speak for, and the day that was last read again.
  */
 import type Database from 'better-sqlite3';
-import type { Gap, GapReason, MissedOverlap, TelemetryStore } from '../../core/state/telemetry.ts';
+import type { EmptyRange, Gap, GapReason, MissedOverlap, TelemetryStore } from '../../core/state/telemetry.ts';
 import type { EpochNs } from '../../core/time.ts';
 import { remember } from '../transactions.ts';
 
@@ -89,6 +89,65 @@ export function createMissedOverlaps(db: Database.Database): MissedOverlapTable 
 
 function toOverlap({ at_ns, since_ms, is_gone }: OverlapRow): MissedOverlap {
   return { at: at_ns, sinceMs: Number(since_ms), isGone: is_gone === 1n };
+}
+
+interface EmptyRangeRow {
+  readonly device_id: string;
+  readonly from_ns: EpochNs;
+  readonly to_ns: EpochNs;
+  readonly since_ms: bigint;
+  readonly answers: bigint;
+  readonly confirmed: bigint;
+  readonly due_ms: bigint | null;
+}
+
+interface EmptyRangeTable extends Pick<TelemetryStore, 'emptyRange' | 'dueEmptyRanges' | 'saveEmptyRange'> {
+  /** Drops what is remembered of a device, whose row is removed. */
+  dropMemory(deviceId: string): void;
+}
+
+/** Prepares the ranges that empty answers alone speak for. `saveEmptyRange` is for the inside of a transaction. */
+export function createEmptyRanges(db: Database.Database): EmptyRangeTable {
+  const columns = 'SELECT device_id, from_ns, to_ns, since_ms, answers, confirmed, due_ms FROM empty_range';
+  const ofDevice = db.prepare<[string], EmptyRangeRow>(`${columns} WHERE device_id = ?`);
+  const due = db.prepare<[number], EmptyRangeRow>(`${columns} WHERE due_ms <= ? ORDER BY due_ms`);
+  const keep = db.prepare(
+    `INSERT OR REPLACE INTO empty_range (device_id, from_ns, to_ns, since_ms, answers, confirmed, due_ms)
+      VALUES (?, ?, ?, ?, ?, ?, ?)`,
+  );
+  const drop = db.prepare('DELETE FROM empty_range WHERE device_id = ?');
+  const known = remember<EmptyRange | null>(
+    db,
+    (deviceId) => {
+      const row = ofDevice.get(deviceId);
+      return row === undefined ? null : toEmptyRange(row);
+    },
+    REMEMBERED,
+  );
+  return {
+    emptyRange: known.get,
+    dueEmptyRanges: (nowMs) => due.all(Math.floor(nowMs)).map(({ device_id }) => device_id),
+    saveEmptyRange: (deviceId, range) => {
+      known.drop(deviceId);
+      if (range === null) drop.run(deviceId);
+      else {
+        const { from, to, sinceMs, answers, confirmed, dueMs } = range;
+        keep.run(deviceId, from, to, Math.floor(sinceMs), answers, confirmed, dueMs === null ? null : Math.ceil(dueMs));
+      }
+    },
+    dropMemory: known.drop,
+  };
+}
+
+function toEmptyRange(row: EmptyRangeRow): EmptyRange {
+  return {
+    from: row.from_ns,
+    to: row.to_ns,
+    sinceMs: Number(row.since_ms),
+    answers: Number(row.answers),
+    confirmed: Number(row.confirmed),
+    dueMs: row.due_ms === null ? null : Number(row.due_ms),
+  };
 }
 
 /** Prepares the days that were read again. `saveReread` is for the inside of a transaction. */

@@ -388,5 +388,19 @@ const STEP_4 = `
   ALTER TABLE device ADD COLUMN watermark_ns INTEGER;
 `;
 
+const STEP_5 = `
+  -- The range of a device that empty answers alone speak for: when they began, how many came, how often they were
+  -- confirmed since they were believed, and when the range is asked for once more (NULL: never).
+  CREATE TABLE empty_range (
+    device_id TEXT PRIMARY KEY,
+    from_ns INTEGER NOT NULL,
+    to_ns INTEGER NOT NULL,
+    since_ms INTEGER NOT NULL,
+    answers INTEGER NOT NULL,
+    confirmed INTEGER NOT NULL,
+    due_ms INTEGER
+  ) WITHOUT ROWID;
+`;
+
 /** Each step is one transaction. */
-export const MIGRATIONS: readonly string[] = [STEP_1, STEP_2, STEP_3, STEP_4];
+export const MIGRATIONS: readonly string[] = [STEP_1, STEP_2, STEP_3, STEP_4, STEP_5];

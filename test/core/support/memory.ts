@@ -90,6 +90,7 @@ export function createMemory(names: readonly NameHold[] = [{ fromNs: 0n, name: '
       covers,
       ...(filter === undefined ? {} : { filter }),
       gracePeriodMs: 120_000,
+      heldAt: ({ from, to }) => held(from, to),
     });
   };
   const keep = (landing: PageCommit): void => {

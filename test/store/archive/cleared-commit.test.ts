@@ -27,6 +27,7 @@ function commitPage({ store }: ScratchStore, readings: readonly Reading[]): Page
     held: store.held('d', extent.from - TIE_REACH_NS, extent.to + TIE_REACH_NS),
     covers: null,
     gracePeriodMs: 0,
+    heldAt: ({ from, to }) => store.held('d', from, to),
   });
   store.commitPage(landing);
   return landing;

@@ -1,0 +1,128 @@
+/**
+ * When an empty answer is believed although something says that there were readings.
+ *
+ * An empty answer shows that nothing came, not that nothing is there: a service whose storage fails, or a replica that
+ * is behind, answers with empty pages as well. Where the device was seen at or after the beginning of the range, or a
+ * reading of the range is archived, an empty answer is provisional: the range stays a gap, with the reason `unverified`.
+ *
+ * | the device's empty range            | an empty answer next to it or in it                         |
+ * | ----------------------------------- | ----------------------------------------------------------- |
+ * | none, or a gap so far               | believed with a control, or after half an hour; else a gap  |
+ * | believed, confirmed once or twice   | believed; the range is asked for again when that is due     |
+ * | confirmed three times               | believed, and not asked for again                           |
+ *
+ * A control is a page with readings of another device within the same minutes. Half an hour means at least three
+ * answers spread over that time. A believed range is asked for again after an hour and after a day, in one request. A
+ * reading of the device ends all this: what is covered without a reading is then asked for again.
+ *
+ * The rules are pure; `EmptyRange` is what the state remembers of a device.
+ */
+import type { Interval } from '../core/intervals.ts';
+import type { EmptyRange } from '../core/state/telemetry.ts';
+import { DAY_MS, type EpochMs, type EpochNs, HOUR_MS, MINUTE_MS, maxNs, minNs, SECOND_NS } from '../core/time.ts';
+
+/** How long before or after an empty answer a page of another device is a control. */
+const CONTROL_MS = 2 * MINUTE_MS;
+
+/** What it takes to believe empty answers without a control. */
+const SPREAD_MS = 30 * MINUTE_MS;
+const SPREAD_ANSWERS = 3;
+
+/** How often a range is confirmed until it is not asked for again. */
+export const CONFIRMED_FOR_GOOD = 3;
+
+/** What is known beside an empty answer. */
+export interface EmptyEvidence {
+  /** The range that the answer speaks for. */
+  readonly range: Interval;
+  /** `last_seen_at` of the device as last listed; `null` where it has none. */
+  readonly seenAt: EpochNs | null;
+  /** The newest archived reading of the device; `null` without one. */
+  readonly newestNs: EpochNs | null;
+  /** What the state remembers. */
+  readonly known: EmptyRange | null;
+  /** When readings of another device were served last; `null`: never. */
+  readonly controlMs: EpochMs | null;
+  /** The server's time. */
+  readonly nowMs: EpochMs;
+}
+
+/** Whether an empty answer is believed, and what the state remembers then. */
+export interface EmptyVerdict {
+  readonly isBelieved: boolean;
+  readonly next: EmptyRange | null;
+}
+
+/** Judges an empty answer that would be proof if nothing spoke against it. */
+export function judgeEmpty(evidence: EmptyEvidence): EmptyVerdict {
+  const { range, known, nowMs } = evidence;
+  if (!isContradicted(evidence)) return { isBelieved: true, next: known };
+  const confirmed = known?.confirmed ?? 0;
+  if (confirmed >= CONFIRMED_FOR_GOOD) return { isBelieved: true, next: known };
+  const joined = joinEmpty(known, range, nowMs);
+  if (confirmed > 0) return { isBelieved: true, next: joined };
+  const isBelieved = hasControl(evidence) || isSpread(joined, nowMs);
+  return { isBelieved, next: isBelieved ? { ...joined, confirmed: 1, dueMs: nowMs + HOUR_MS } : joined };
+}
+
+/**
+ * Whether something says that the range has readings: an archived one, or a sign of life that no archived one explains.
+ * Of a device without any reading every sign of life after the beginning of the range counts.
+ */
+function isContradicted({ range, seenAt, newestNs }: EmptyEvidence): boolean {
+  if (newestNs === null) return seenAt !== null && seenAt >= range.from;
+  if (newestNs >= range.from && newestNs < range.to) return true;
+  return seenAt !== null && seenAt >= range.from && seenAt < range.to && seenAt > newestNs + SECOND_NS;
+}
+
+function hasControl({ controlMs, nowMs }: EmptyEvidence): boolean {
+  return controlMs !== null && Math.abs(nowMs - controlMs) <= CONTROL_MS;
+}
+
+function isSpread({ answers, sinceMs }: EmptyRange, nowMs: EpochMs): boolean {
+  return answers >= SPREAD_ANSWERS && nowMs - sinceMs >= SPREAD_MS;
+}
+
+function joinEmpty(known: EmptyRange | null, { from, to }: Interval, nowMs: EpochMs): EmptyRange {
+  if (known === null) return { from, to, sinceMs: nowMs, answers: 1, confirmed: 0, dueMs: null };
+  return { ...known, from: minNs(known.from, from), to: maxNs(known.to, to), answers: known.answers + 1 };
+}
+
+/** What the state remembers when a believed range was asked for again, and the answer was empty once more. */
+export function confirmEmpty(known: EmptyRange, nowMs: EpochMs): EmptyRange {
+  const confirmed = known.confirmed + 1;
+  const dueMs = confirmed >= CONFIRMED_FOR_GOOD ? null : nowMs + DAY_MS - HOUR_MS;
+  return { ...known, answers: known.answers + 1, confirmed, dueMs };
+}
+
+/** When readings were served last, and of which devices. */
+export interface ServedReadings {
+  /** The device whose readings were served last, and when, in the server's time. */
+  last: { readonly deviceId: string; readonly atMs: EpochMs } | null;
+  /** The same of the last other device. */
+  before: { readonly deviceId: string; readonly atMs: EpochMs } | null;
+}
+
+/** Nothing was served yet. */
+export function nothingServed(): ServedReadings {
+  return { last: null, before: null };
+}
+
+/**
+ * Records that readings of a device were served.
+ *
+ * @returns whether this is a control for another device that had none until now.
+ */
+export function noteServedReadings(served: ServedReadings, deviceId: string, atMs: EpochMs): boolean {
+  const { last } = served;
+  const isFirst =
+    last === null || atMs - last.atMs > CONTROL_MS || (served.before === null && last.deviceId !== deviceId);
+  if (last !== null && last.deviceId !== deviceId) served.before = last;
+  served.last = { deviceId, atMs };
+  return isFirst;
+}
+
+/** When readings of another device were served last; `null`: never. */
+export function controlFor({ last, before }: ServedReadings, deviceId: string): EpochMs | null {
+  return (last?.deviceId === deviceId ? before : last)?.atMs ?? null;
+}

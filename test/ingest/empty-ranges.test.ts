@@ -1,0 +1,103 @@
+import { describe, expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
+import {
+  CONFIRMED_FOR_GOOD,
+  confirmEmpty,
+  controlFor,
+  type EmptyEvidence,
+  judgeEmpty,
+  noteServedReadings,
+  nothingServed,
+} from '../../src/ingest/empty-ranges.ts';
+
+const NOW_MS = Date.UTC(2026, 5, 15, 12);
+const RANGE = { from: msToNs(NOW_MS - DAY_MS), to: msToNs(NOW_MS - 2 * MINUTE_MS) };
+
+/** An empty answer about a device that was seen an hour ago and of which no reading is archived. */
+const SEEN: EmptyEvidence = {
+  range: RANGE,
+  seenAt: msToNs(NOW_MS - HOUR_MS),
+  newestNs: null,
+  known: null,
+  controlMs: null,
+  nowMs: NOW_MS,
+};
+
+describe('judgeEmpty', () => {
+  test.each<[string, Partial<EmptyEvidence>]>([
+    ['the device was never seen', { seenAt: null }],
+    ['it was seen before the range alone', { seenAt: RANGE.from - 1n }],
+    ['its last sign of life is archived', { newestNs: RANGE.from - 1n, seenAt: RANGE.from - 1n }],
+    ['the sign of life lies above the range, and so does a reading', { newestNs: RANGE.to, seenAt: RANGE.to }],
+  ])('believes it where %s, and remembers nothing', (_, change) => {
+    expect(judgeEmpty({ ...SEEN, ...change })).toEqual({ isBelieved: true, next: null });
+  });
+
+  test.each<[string, Partial<EmptyEvidence>]>([
+    ['was seen in the range', {}],
+    ['was seen above the range', { seenAt: RANGE.to + 1n }],
+    ['has an archived reading in the range', { seenAt: null, newestNs: RANGE.to - 1n }],
+    ['was seen there after its newest reading', { newestNs: RANGE.from - 1n }],
+  ])('takes it as provisional where the device %s', (_, change) => {
+    expect(judgeEmpty({ ...SEEN, ...change })).toEqual({
+      isBelieved: false,
+      next: { ...RANGE, sinceMs: NOW_MS, answers: 1, confirmed: 0, dueMs: null },
+    });
+  });
+
+  test('believes it with readings of another device within the same minutes, and has it asked for an hour later', () => {
+    const control = { ...SEEN, controlMs: NOW_MS - 2 * MINUTE_MS };
+    expect(judgeEmpty(control)).toMatchObject({ isBelieved: true, next: { confirmed: 1, dueMs: NOW_MS + HOUR_MS } });
+    expect(judgeEmpty({ ...control, controlMs: NOW_MS - 2 * MINUTE_MS - 1 }).isBelieved).toBe(false);
+  });
+
+  test('believes three answers that are spread over half an hour, and neither two nor three within less', () => {
+    const answers = (...minutes: number[]) =>
+      minutes.reduce<ReturnType<typeof judgeEmpty>>(
+        ({ next }, minute) => judgeEmpty({ ...SEEN, known: next, nowMs: NOW_MS + minute * MINUTE_MS }),
+        { isBelieved: false, next: null },
+      ).isBelieved;
+    expect(answers(0, 15, 30)).toBe(true);
+    expect(answers(0, 15, 29)).toBe(false);
+    expect(answers(0, 30)).toBe(false);
+  });
+
+  test('believes what adjoins a believed range, which grows, and asks for it when that one is due', () => {
+    const { next } = judgeEmpty({ ...SEEN, controlMs: NOW_MS });
+    const later = { from: RANGE.to, to: RANGE.to + 1n };
+    expect(
+      judgeEmpty({ ...SEEN, seenAt: RANGE.to, range: later, known: next, nowMs: NOW_MS + MINUTE_MS }),
+    ).toMatchObject({
+      isBelieved: true,
+      next: { from: RANGE.from, to: later.to, dueMs: NOW_MS + HOUR_MS },
+    });
+  });
+
+  test('asks twice more for a believed range, after an hour and a day, and then no more', () => {
+    const { next } = judgeEmpty({ ...SEEN, controlMs: NOW_MS });
+    if (next === null) throw new Error('nothing is remembered');
+    const second = confirmEmpty(next, NOW_MS + HOUR_MS);
+    expect(second).toMatchObject({ confirmed: 2, dueMs: NOW_MS + DAY_MS });
+    const third = confirmEmpty(second, NOW_MS + DAY_MS);
+    expect(third).toMatchObject({ confirmed: CONFIRMED_FOR_GOOD, dueMs: null });
+    expect(judgeEmpty({ ...SEEN, known: third, nowMs: NOW_MS + 2 * DAY_MS })).toEqual({
+      isBelieved: true,
+      next: third,
+    });
+  });
+});
+
+describe('the control', () => {
+  test('is of another device, and new where there was none within the same minutes', () => {
+    const served = nothingServed();
+    expect(controlFor(served, 'a')).toBeNull();
+    expect(noteServedReadings(served, 'a', 1000)).toBe(true);
+    expect(controlFor(served, 'a')).toBeNull();
+    expect(controlFor(served, 'b')).toBe(1000);
+    expect(noteServedReadings(served, 'a', 2000)).toBe(false);
+    expect(noteServedReadings(served, 'b', 3000), 'the first that speaks for a').toBe(true);
+    expect(controlFor(served, 'a')).toBe(3000);
+    expect(controlFor(served, 'b')).toBe(2000);
+    expect(noteServedReadings(served, 'a', 3000 + 2 * MINUTE_MS + 1)).toBe(true);
+  });
+});
