@@ -19,7 +19,7 @@ import type { Api, Transport } from '../core/ports.ts';
 import type { Learnt, LongWaits } from '../core/quota.ts';
 import type { Store } from '../core/state/state.ts';
 import type { QuotaStatus } from '../core/status.ts';
-import { formatExact, MINUTE_MS, msToNs } from '../core/time.ts';
+import { type EpochMs, formatExact, MINUTE_MS, msToNs } from '../core/time.ts';
 import type { Rest } from '../scheduler/planner-types.ts';
 import { VERSION } from './version.ts';
 
@@ -138,24 +138,36 @@ function planFigures(store: Store): { perMinute: number | null; perDay: number |
 /** A shorter wait is ordinary spacing and is not shown. */
 const REPORTED_FROM_MS = 3000;
 
-/** The usage of both windows, and the wait, as they are shown. */
-type QuotaFigures = Omit<RateLimiterFigures, 'waitingFor'>;
-
-/** Returns the usage of both windows, and until when requests wait if that is long enough to be shown. */
-export function quotaNow(limiter: RateLimiter, { nowMs, rest }: { nowMs: number; rest: Rest | null }): QuotaFigures {
-  const { minute, day, waitingUntilMs: limitedUntilMs } = limiter.figures();
-  // The scheduler spreads the day's budget over the day, which is a wait as well.
-  const untilMs = limitedUntilMs ?? (rest?.reason === 'day' ? rest.untilMs : null);
-  return { minute, day, waitingUntilMs: untilMs !== null && untilMs - nowMs >= REPORTED_FROM_MS ? untilMs : null };
+/** The windows and the waits, as they are shown. */
+interface QuotaFigures extends Omit<RateLimiterFigures, 'waitingFor'> {
+  /** Until when history and backfill wait; `null` while they may send. */
+  readonly historyWaitsUntilMs: EpochMs | null;
 }
 
-/**
- * The quota in the form of the status.
- *
- * @param share `api.share`
- */
-export function quotaStatus({ minute, day, waitingUntilMs }: QuotaFigures, share: number): Omit<QuotaStatus, 'lanes'> {
-  return { share, minute, day, waiting_until: waitingUntilMs === null ? null : formatExact(msToNs(waitingUntilMs)) };
+/** Both windows; until when nothing may be sent, and until when history and backfill may not, where that is worth showing. */
+export function quotaNow(limiter: RateLimiter, { nowMs, rest }: { nowMs: number; rest: Rest | null }): QuotaFigures {
+  const { minute, day, waitingUntilMs: pacedUntilMs } = limiter.figures();
+  const shown = (untilMs: EpochMs | null): EpochMs | null =>
+    untilMs !== null && untilMs - nowMs >= REPORTED_FROM_MS ? untilMs : null;
+  // The day's budget is spread over the day: for all lanes, or for those below live work.
+  const waitingUntilMs = shown(pacedUntilMs ?? (rest?.reason === 'day' ? rest.untilMs : null));
+  const spareUntilMs = rest?.reason === 'spare' ? rest.untilMs : null;
+  return { minute, day, waitingUntilMs, historyWaitsUntilMs: waitingUntilMs ?? shown(spareUntilMs) };
+}
+
+/** The quota as the status shows it. @param share `api.share`. */
+export function quotaStatus(
+  { minute, day, waitingUntilMs, historyWaitsUntilMs }: QuotaFigures,
+  share: number,
+): Omit<QuotaStatus, 'lanes'> {
+  const text = (ms: EpochMs | null): string | null => (ms === null ? null : formatExact(msToNs(ms)));
+  return {
+    share,
+    minute,
+    day,
+    waiting_until: text(waitingUntilMs),
+    history_waiting_until: text(historyWaitsUntilMs),
+  };
 }
 
 /** The quota in the form of the points about the workspace. */

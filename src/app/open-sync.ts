@@ -113,8 +113,8 @@ export interface Sync
   };
   /** Whether requests wait for the quota. Even spacing alone does not count as waiting. */
   waitsForQuota(): boolean;
-  /** Until when requests wait for the quota, RFC 3339; `null` if they do not. */
-  waitingUntil(): string | null;
+  /** Until when history and backfill wait for quota, RFC 3339; `null` while they may send. */
+  historyWaitsUntil(): string | null;
   /** The heartbeats of all loops. */
   readonly heartbeats: Heartbeats;
   /** The scan of all devices that metrics and readiness use. */
@@ -381,7 +381,7 @@ function maintenanceOf(options: SyncOptions, { base, opened, room, deliverers }:
   };
 }
 
-type Reports = FigureSource & Pick<Sync, 'fleet' | 'waitingUntil' | 'report' | 'overview' | 'pageFacts' | 'ready'>;
+type Reports = FigureSource & Pick<Sync, 'fleet' | 'historyWaitsUntil' | 'report' | 'overview' | 'pageFacts' | 'ready'>;
 
 /** What is shown of it. */
 function createReports({ api, settings, clock }: SyncOptions, parts: Parts): Reports {
@@ -408,7 +408,7 @@ function createReports({ api, settings, clock }: SyncOptions, parts: Parts): Rep
   return {
     fleet,
     ...createFigures({ context, deliverers, quota, planning, streams, room, fleet, jobs, facts }),
-    waitingUntil: () => status().waiting_until,
+    historyWaitsUntil: () => status().history_waiting_until,
     report: () => reportNow(reported),
     overview: () => overviewNow(reported, fleet.scan()?.sums ?? null),
     pageFacts: (recentEvents) => createPageFacts({ ...reported, fleet, clock, recentEvents }),

@@ -8,7 +8,9 @@ import type { StatusPageConfig } from '../config/config.ts';
 import type { Listen } from '../config/listen.ts';
 import { repeat } from '../core/async.ts';
 import { beatingClock, healthOf } from '../core/heartbeats.ts';
+import type { PageFacts } from '../core/page-facts.ts';
 import type { HealthReport, ReadyReport } from '../core/status.ts';
+import { SECOND_MS } from '../core/time.ts';
 import { createMetrics } from '../observe/metrics.ts';
 import { MOST_DEVICES } from '../observe/metrics-table.ts';
 import { type StatusServer, type StatusServerOptions, serveStatus } from '../observe/server.ts';
@@ -45,7 +47,8 @@ interface ServiceOptions {
  */
 export async function runService(options: ServiceOptions, signal: AbortSignal): Promise<void> {
   const { sync, terminal } = options;
-  const page = await servePage(options);
+  const shown = createShownFacts(sync, terminal.scrub);
+  const page = await servePage(options, shown.facts);
   try {
     options.onServed(page.url);
     const look = createFirstFill({ ...sync, observe: sync.context.observe, clock: realClock, statusPage: page.url });
@@ -55,7 +58,7 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
       key: options.key,
       beside: [
         ...sync.deliverers.map(({ run }) => run),
-        (stop) => tickAgainAndAgain({ look, sync, terminal }, stop),
+        (stop) => tickAgainAndAgain({ look, sync, terminal, keepEvents: shown.keepEvents }, stop),
         (stop) => runMaintenance({ ...sync.maintenance, clock: houseClock }, stop),
         sync.fleet.run,
         ...(options.beside ?? []),
@@ -64,27 +67,40 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
     await runDaemon(parts, signal);
   } finally {
     terminal.endProgress();
+    shown.keepEvents();
     await page.close();
   }
 }
 
-async function tickAgainAndAgain(
-  { look, sync, terminal }: { look: () => void; sync: Sync; terminal: TerminalOutput },
-  signal: AbortSignal,
-): Promise<never> {
+interface TickParts {
+  readonly look: () => void;
+  readonly sync: Sync;
+  readonly terminal: TerminalOutput;
+  readonly keepEvents: () => void;
+}
+
+/** How often recent events are kept. */
+const KEEP_EVENTS_MS = 10 * SECOND_MS;
+
+async function tickAgainAndAgain({ look, sync, terminal, keepEvents }: TickParts, signal: AbortSignal): Promise<never> {
   const pulse = sync.heartbeats.pulse('main');
+  let keptMs = Number.NEGATIVE_INFINITY;
   const tick = (): number => {
     sync.heartbeats.tick();
     pulse.beat(TICK_MS);
     terminal.show(sync.progress);
     look();
+    if (realClock.monoMs() - keptMs >= KEEP_EVENTS_MS) {
+      keepEvents();
+      keptMs = realClock.monoMs();
+    }
     return TICK_MS;
   };
   return await repeat(realClock, tick, signal);
 }
 
-/** Serves the status page and the metrics, which count from now on. */
-async function servePage(options: ServiceOptions): Promise<StatusServer> {
+/** Serves the status page, and counts for its metrics from now on. */
+async function servePage(options: ServiceOptions, facts: PageFacts): Promise<StatusServer> {
   const { listen, statusPage, sync, perDevice } = options;
   const { scrub, logger } = options.terminal;
   const { report, overview, figures, deliverers, fleet, heartbeats } = sync;
@@ -113,7 +129,7 @@ async function servePage(options: ServiceOptions): Promise<StatusServer> {
     password: statusPage.password,
     clock: realClock,
     status: snapshots.report,
-    page: pageOnDemand({ overview: snapshots.overview, facts: createShownFacts(sync, scrub) }),
+    page: pageOnDemand({ overview: snapshots.overview, facts, links: [] }),
     health,
     ready,
     metrics,

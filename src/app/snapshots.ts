@@ -4,6 +4,7 @@
  * A whole report needs a scan of all devices, so it is reused for a second and states when it was made. The page uses
  * the last scan that was made for other reasons, and shows its age.
  */
+import { StateFullError } from '../core/archive-room.ts';
 import type { PageFacts } from '../core/page-facts.ts';
 import type { Clock } from '../core/ports.ts';
 import type { HealthReport, ReadyReport, StatusOverview, StatusReport } from '../core/status.ts';
@@ -54,16 +55,38 @@ export function createSnapshots({ report, overview, ageMs, health, ready, scrub,
   };
 }
 
-/** What the status page shows in addition. It keeps the recent events from now on. */
-export function createShownFacts(sync: Pick<Sync, 'listen' | 'pageFacts'>, scrub: Scrub): PageFacts {
-  const recent = createRecentEvents({ clock: realClock, scrub });
+/** What the status page shows beside the report. */
+interface ShownFacts {
+  readonly facts: PageFacts;
+  /** Keeps the recent events in the state, where there are new ones, for the next process. */
+  readonly keepEvents: () => void;
+}
+
+/** The fact that holds the recent events. */
+const RECENT_EVENTS = 'recent_events';
+
+/** Prepares it. Listens to the events from now on. */
+export function createShownFacts(sync: Pick<Sync, 'listen' | 'pageFacts' | 'context'>, scrub: Scrub): ShownFacts {
+  const { store } = sync.context;
+  const recent = createRecentEvents({ clock: realClock, scrub, before: store.fact(RECENT_EVENTS) });
   sync.listen(recent.observe);
   const { devices, device, alerts } = sync.pageFacts(recent.latest);
   return {
-    devices: (query) => scrubbed(devices(query), scrub),
-    device: async (deviceId, spanSeconds) => scrubbed(await device(deviceId, spanSeconds), scrub),
-    alerts: () => scrubbed(alerts(), scrub),
-    events: recent.latest,
+    facts: {
+      devices: (query) => scrubbed(devices(query), scrub),
+      device: async (deviceId, spanSeconds) => scrubbed(await device(deviceId, spanSeconds), scrub),
+      alerts: () => scrubbed(alerts(), scrub),
+      events: recent.latest,
+    },
+    keepEvents: () => {
+      const text = recent.takeUnkept();
+      try {
+        if (text !== null) store.saveFact(RECENT_EVENTS, text);
+      } catch (error) {
+        // They are in the log.
+        if (!(error instanceof StateFullError)) throw error;
+      }
+    },
   };
 }
 

@@ -12,6 +12,7 @@ import type { DeviceState, DeviceStatus, StatusGap, StatusSpan } from './status.
 /** Rows on a page of devices, and of alerts. */
 export const DEVICES_A_PAGE = 25;
 export const ALERTS_SHOWN = 50;
+export const DEVICE_ALERTS = 10;
 /** How many days the bar of a device has. */
 export const BAR_DAYS = 30;
 /** How many sensors a row shows, and a device's page. */
@@ -114,6 +115,8 @@ export interface DevicePage {
   readonly sensors: readonly SensorSeries[];
   /** How many more there are; at most 10,000 are counted. */
   readonly sensors_left_out: number;
+  /** Its alerts, the open ones first, then the newest; at most `DEVICE_ALERTS`. */
+  readonly alerts: readonly AlertRow[];
   /** Since when the archive keeps readings of it: before that they are in the databases alone; `null`: none kept. */
   readonly archived_since: string | null;
 }
@@ -126,6 +129,14 @@ export interface AlertRow {
   readonly sensor: string | null;
   readonly opened_at: string;
   readonly open: boolean;
+  /** As the API returned them last; `null`: not returned, or not kept yet. */
+  readonly rule_name: string | null;
+  readonly condition: string | null;
+  readonly threshold: number | null;
+  readonly value: number | null;
+  readonly fire_count: number | null;
+  /** `open`, `acknowledged`, `resolved`, or another word of the API. */
+  readonly status: string | null;
   /** When its last state was observed. */
   readonly observed_at: string;
 }
@@ -145,6 +156,8 @@ export interface RecentEvent {
   /** Its name in the log. */
   readonly event: string;
   readonly message: string;
+  /** The device that it is about; `null` for none. */
+  readonly device_id: string | null;
   /** Its fields, as `key value` pairs in one text; empty for none. */
   readonly details: string;
 }
@@ -155,7 +168,7 @@ export interface PageFacts {
   /** The span ends now; it is drawn in to `LEAST_SPAN_SECONDS` and `MOST_SPAN_SECONDS`. Takes turns with other work. */
   readonly device: (deviceId: string, spanSeconds: number) => Promise<DevicePage | null>;
   readonly alerts: () => AlertsView;
-  /** The newest first, at most 100, since the start of the process. */
+  /** The newest first, at most 100; those from before the last start among them. */
   readonly events: () => readonly RecentEvent[];
 }
 

@@ -69,6 +69,14 @@ export interface JobStatus {
   readonly asked_by: string;
   readonly asked_at: string;
   readonly started_at: string | null;
+  /** What the job reports of its progress; each `null` where it does not. `share` is 0 to 1. */
+  readonly share: number | null;
+  readonly requests: number | null;
+  readonly readings: number | null;
+  readonly requests_per_minute: number | null;
+  readonly eta_seconds: number | null;
+  /** What all that is left waits for, in words. */
+  readonly waits: string | null;
 }
 
 /** What comes next, as far as schedules and coverage tell. Nothing of it is done while no process is running. */
@@ -118,6 +126,11 @@ export interface DestinationReport extends Omit<DestinationStatus, 'delivered_po
   readonly delivered_points: number | null;
   /** Since when the oldest point waits that it has not settled; `null` where none waits. */
   readonly oldest_pending_at: string | null;
+  /**
+   * How far what stands in this database lies behind what could be covered, in the median of the devices: the lag of the
+   * archive and the age of the oldest live point that was not delivered yet. `null`: not known yet.
+   */
+  readonly lag_seconds: number | null;
 }
 
 /** One of the two windows of the allowance, in requests. `null`: not known yet. */
@@ -142,8 +155,10 @@ export interface QuotaStatus {
   readonly lanes: readonly LaneStatus[];
   readonly minute: QuotaWindow;
   readonly day: QuotaWindow;
-  /** Until when the program waits for allowance; `null` while it may ask. */
+  /** Until when no lane may send a request for lack of quota; `null` while one may. */
   readonly waiting_until: string | null;
+  /** Until when history and backfill wait for quota, at least as long as all lanes; `null` while they may send. */
+  readonly history_waiting_until: string | null;
 }
 
 /** The room that the state takes and has. */
@@ -178,6 +193,8 @@ export interface StatusReport {
   readonly generated_at: string;
   /** `null` until it is pinned, before the first point is made. */
   readonly workspace_id: string | null;
+  /** As the account names it; `null` where it has no name or the key may not read the account. */
+  readonly workspace_name: string | null;
   /** The state of things in one sentence, for people. */
   readonly summary: string;
   readonly process: ProcessStatus;
@@ -207,6 +224,8 @@ export interface ProgressReport {
   readonly allowance: Pick<QuotaStatus, 'waiting_until'>;
   /** How long it will take, where whoever does the work can tell, and by what; else it is guessed from how it moves. */
   readonly eta?: { readonly seconds: number; readonly basis: string } | null;
+  /** Own requests a minute, lately; `null` while too few were sent. */
+  readonly requests_per_minute?: number | null;
   /** What all that is left waits for, in words, where nobody can tell for how long; then `eta` is `null`. */
   readonly waits?: string | null;
 }
@@ -306,6 +325,8 @@ export interface Figures {
     readonly minute: WindowFigures;
     readonly day: WindowFigures;
     readonly waitingUntilMs: EpochMs | null;
+    /** Until when history and backfill wait. */
+    readonly historyWaitsUntilMs: EpochMs | null;
   };
   readonly streams: readonly StreamStatus[];
   /** `null` until every device was looked at once. */

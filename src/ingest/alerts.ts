@@ -226,7 +226,11 @@ type Seen = Parameters<typeof observeAlert>[1];
 export function observeLeftOut(alert: AlertRecord, seen: Seen): Observed {
   const { known } = seen;
   const open = isOpen(alert);
-  if (known !== null) return { known: { ...known, isOpen: open }, changed: known.isOpen !== open, lines: [] };
+  if (known !== null) {
+    const { status } = alert;
+    const facts = known.facts && { ...known.facts, status };
+    return { known: { ...known, isOpen: open, facts }, changed: known.isOpen !== open, lines: [] };
+  }
   const first = observeAlert(alert, seen);
   return { known: { ...first.known, stateDigest: NO_POINT }, changed: true, lines: [] };
 }

@@ -9,6 +9,7 @@ import { createRequire } from 'node:module';
 import { pino } from 'pino';
 import type * as Pretty from 'pino-pretty';
 import type { AppEvent, Observe, ProgramEvent } from '../core/events.ts';
+import { isRecord } from '../core/json.ts';
 import type { RecentEvent } from '../core/page-facts.ts';
 import type { Clock } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
@@ -131,35 +132,82 @@ interface RecentEvents {
   readonly observe: Observe;
   /** The newest first. */
   latest(): readonly RecentEvent[];
+  /** All of them as text, for `before` of the next process; `null` where there are no others since the last call. */
+  takeUnkept(): string | null;
+}
+
+interface RecentParts {
+  readonly clock: Pick<Clock, 'nowMs' | 'monoMs'>;
+  readonly scrub: Scrub;
+  /** What an earlier process has kept of `takeUnkept`; `null` for nothing. */
+  readonly before?: string | null;
 }
 
 /**
- * The last lines of the log, for the status page. Keeps nothing yet; listens from now on.
+ * The last lines of the log, for the status page: those that an earlier process kept, and those from now on.
  *
  * They have the words and levels of the log, without repetitions and secrets. Lines of the level `debug` and of routine
  * events (the rounds of the sync) are left out, whatever level the log has.
  */
-export function createRecentEvents({
-  clock,
-  scrub,
-}: {
-  readonly clock: Pick<Clock, 'nowMs' | 'monoMs'>;
-  readonly scrub: Scrub;
-}): RecentEvents {
-  const kept: RecentEvent[] = [];
+export function createRecentEvents({ clock, scrub, before = null }: RecentParts): RecentEvents {
+  let kept = readRecent(before);
+  let isKept = true;
   const clean = (text: string, maxLength?: number): string => plainText(withoutQueries(scrub(text)), maxLength);
   const line: LineWriter = (level, message, { event, ...fields }) => {
     // Routine lines, one a minute, would leave no room for the others.
     if (level === 'debug' || rowOf(event).isRoutine === true) return;
-    const details = Object.entries(fields).filter(([, value]) => value !== null);
+    const { device_id, ...others } = fields;
+    const details = Object.entries(others).filter(([, value]) => value !== null);
     kept.push({
       at: formatMs(clock.nowMs()),
       level,
       event,
       message: clean(message, MAX_MESSAGE_LENGTH),
-      details: details.map(([key, value]) => `${key} ${clean(String(value))}`).join(', '),
+      device_id: device_id == null ? null : clean(String(device_id)),
+      details: details.map(([key, value]) => `${key.replaceAll('_', ' ')} ${clean(String(value))}`).join(', '),
     });
     if (kept.length > MOST_RECENT) kept.shift();
+    isKept = false;
   };
-  return { observe: logEvents({ line }, clock), latest: () => kept.toReversed() };
+  const write = logEvents({ line }, clock);
+  return {
+    observe: (event) => {
+      write(event);
+      // What is stored of a device is removed, and this with it.
+      if (event.type === 'device-forgotten') kept = kept.filter((each) => !namesDevice(each, event.deviceId));
+    },
+    latest: () => kept.toReversed(),
+    takeUnkept: () => {
+      if (isKept) return null;
+      isKept = true;
+      return JSON.stringify(kept);
+    },
+  };
+}
+
+/** Whether a line is about a device. That it was forgotten is to be seen. */
+function namesDevice({ device_id, event }: RecentEvent, deviceId: string): boolean {
+  return device_id === deviceId && event !== 'device-forgotten';
+}
+
+/** What an earlier process kept. What cannot be read is as good as nothing. */
+function readRecent(text: string | null): RecentEvent[] {
+  let value: unknown = null;
+  try {
+    value = text === null ? null : JSON.parse(text);
+  } catch {
+    // Of another version, or damaged: the log has them all.
+  }
+  return Array.isArray(value) ? value.filter(isRecentEvent).slice(-MOST_RECENT) : [];
+}
+
+function isRecentEvent(value: unknown): value is RecentEvent {
+  if (!isRecord(value)) return false;
+  const { at, level, event, message, device_id, details } = value;
+  const texts = [at, event, message, details].every((each) => typeof each === 'string');
+  return (
+    texts &&
+    (level === 'info' || level === 'warn' || level === 'error') &&
+    (device_id === null || typeof device_id === 'string')
+  );
 }

@@ -1,12 +1,26 @@
 /**
- * The page of one device: why it is as it is, what is held of it, its readings (as charts, which the script draws, and as a
- * table, which needs none), and how the API has answered.
+ * The page of one device: its state, its readings (as charts, which the script draws, and as a table, which needs none), its
+ * alerts, what is covered of it and why not more, and how the API has answered.
  */
 
 import type { DeviceAnswer, DevicePage, DeviceReport, SensorSeries } from '../core/page-facts.ts';
 import { counted, duration, grouped, percent } from '../core/text.ts';
 import { coverageBar, legend } from './coverage.ts';
-import { ago, figure, type Html, html, moment, NOTHING, name, stateMark, table, target, text } from './html.ts';
+import {
+  ago,
+  figure,
+  type Html,
+  html,
+  moment,
+  NOTHING,
+  name,
+  shownValue,
+  stateMark,
+  table,
+  target,
+  text,
+} from './html.ts';
+import { deviceAlerts } from './panels.ts';
 import { SPANS, type SpanName, spanName } from './query.ts';
 
 type Fact = readonly [title: string, value: Html | string | null];
@@ -15,33 +29,37 @@ function at(time: string | null, now: string): Html | null {
   return time === null ? null : html`${moment(time, now)} <span class="soft">${ago(time, now)}</span>`;
 }
 
-/** How it stands with its data. */
-function dataFacts(device: DeviceReport, now: string): Fact[] {
-  const { lag_seconds, covered_share, newest_reading_at, late, settle_seconds, names } = device;
-  const by = late.readings === 0 ? '' : `, by up to ${duration(late.worst_seconds)}`;
+/** What matters most of it. */
+function mainFacts(device: DeviceReport, now: string): Fact[] {
+  const { lag_seconds, covered_share, newest_reading_at, last_asked_at } = device;
   return [
-    ['Lag', lag_seconds === null ? 'not known yet' : duration(lag_seconds)],
-    ['Held of what is wanted', percent(covered_share)],
-    ['Newest reading', at(newest_reading_at, now) ?? 'none yet'],
-    ['Readings that came late', `${grouped(late.readings)}${by}`],
-    ['A reading is awaited for', duration(settle_seconds)],
-    ['Written under the name', name(names.at(-1)?.name ?? '')],
+    ['Lag', lag_seconds === null ? 'initial sync' : duration(lag_seconds)],
+    ['History covered', percent(covered_share)],
+    ['Newest reading', at(newest_reading_at, now) ?? 'never'],
+    ['Last poll', at(last_asked_at, now) ?? 'not yet'],
+    ['Next poll', nextPoll(device, now)],
   ];
 }
 
-/** How it stands with asking for it. */
-function askingFacts(device: DeviceReport, now: string): Fact[] {
-  const { last_asked_at, next_due_at, next_as, listed, failed_requests } = device;
-  const sweep = next_as === 'sweep' && html` <span class="soft">by the sweep</span>`;
+function nextPoll({ next_due_at, next_as }: DeviceReport, now: string): Html | string {
   const next = at(next_due_at, now);
-  const told = listed.online === null ? listed.presence : listed.online ? 'online' : 'offline';
+  if (next === null) return 'none, as things are';
+  return next_as === 'sweep' ? html`when the device list reports new data; at the latest ${next}` : next;
+}
+
+/** All else that is known of it. */
+function moreFacts(device: DeviceReport, now: string): Fact[] {
+  const { late, settle_seconds, names, listed, failed_requests } = device;
+  const by = late.readings === 0 ? '' : `, by up to ${duration(late.worst_seconds)}`;
+  const presence = listed.online === null ? listed.presence : listed.online ? 'online' : 'offline';
   return [
-    ['Asked last', at(last_asked_at, now) ?? 'not yet'],
-    ['Asked next', next === null ? 'not, as things are' : html`${next}${sweep}`],
-    ['Failed requests, 2 days', grouped(failed_requests)],
-    ['The device list says', [told, listed.lifecycle_status].filter((each) => each !== null).join(', ')],
+    ['In the device list', [presence, listed.lifecycle_status].filter((each) => each !== null).join(', ')],
     ['Last seen', at(listed.last_seen_at, now)],
     ['Gone since', at(listed.gone_since, now)],
+    ['Failed requests, 2 days', grouped(failed_requests)],
+    ['Late readings', `${grouped(late.readings)}${by}`],
+    ['Grace period', duration(settle_seconds)],
+    ['Written under the name', name(names.at(-1)?.name ?? '')],
   ];
 }
 
@@ -59,7 +77,7 @@ function gapTable({ gaps }: DeviceReport, now: string): Html {
   const shown = gaps.slice(-MAX_GAPS).toReversed();
   const list = table({
     label: 'Table of gaps',
-    caption: 'Wanted and not held',
+    caption: 'Gaps',
     heads: ['From', 'To', 'Reason'],
     rows: shown.map(
       ({ from, to, reason }) =>
@@ -71,7 +89,7 @@ function gapTable({ gaps }: DeviceReport, now: string): Html {
 
 function coverageSection(device: DeviceReport, now: string): Html {
   const { from, to, cells, cell_seconds } = device.bar;
-  return html`<section id="coverage" class="panel"><h2>Coverage <small>what is held from ${moment(from, now)} to ${moment(to, now)}</small></h2>
+  return html`<section id="coverage" class="panel"><h2>Coverage <small>from ${moment(from, now)} to ${moment(to, now)}</small></h2>
 <div class="long">${coverageBar({ cells, one: `stretch of ${duration(cell_seconds)}`, many: `stretches of ${duration(cell_seconds)}`, label: 'Coverage' })}</div>${legend()}${gapTable(device, now)}</section>`;
 }
 
@@ -91,21 +109,28 @@ function answersSection({ last_answers }: DeviceReport, now: string): Html {
 ${list}</section>`;
 }
 
-function standing(device: DeviceReport, now: string): Html {
+function standing(device: DeviceReport): Html {
   const reasons = device.reasons.map((reason) => html`<li>${text(reason, 500)}</li>`);
   const tone = device.fresh || device.state === 'excluded' ? 'ok' : 'busy';
   const gaps = device.gaps.length === 0 ? '' : `, ${counted(device.gaps.length, 'gap')}`;
-  return html`<section id="standing" class="standing ${tone}" aria-label="State"><h1>${name(device.device_name, 120)}</h1><p class="soft">${name(device.device_id, 256)}</p><p class="summary" role="status">${stateMark(device.state)}, ${device.fresh ? 'fresh' : 'not fresh'}${gaps}</p>
-${reasons.length === 0 ? NOTHING : html`<ul class="reasons">${reasons}</ul>`}${factList([...dataFacts(device, now), ...askingFacts(device, now)])}</section>`;
+  return html`<section id="standing" class="standing ${tone}" aria-label="State"><h1>${name(device.device_name, 120)} <small class="soft">${name(device.device_id, 256)}</small></h1><p class="summary" role="status">${stateMark(device.state)}, ${device.fresh ? 'up to date' : 'behind'}${gaps}</p>
+${reasons.length === 0 ? NOTHING : html`<ul class="reasons">${reasons}</ul>`}</section>`;
 }
 
-/** The page's own part, below the head. */
+function factsSection(device: DeviceReport, now: string): Html {
+  return html`<section id="facts" class="panel"><h2>Sync</h2>${factList(mainFacts(device, now))}
+<details data-keep-open><summary>More</summary>${factList(moreFacts(device, now))}</details></section>`;
+}
+
+/** The page's own part, below the head: the charts first. */
 export function deviceMain(page: DevicePage, current: SpanName): Html {
   const { device } = page;
   const now = device.generated_at;
   return html`<nav class="crumbs" aria-label="Where this is"><a href="/#devices">All devices</a></nav>
-${standing(device, now)}
+${standing(device)}
 ${readingsSection(page, current, now)}
+${deviceAlerts(page.alerts, now)}
+${factsSection(device, now)}
 ${coverageSection(device, now)}
 ${answersSection(device, now)}`;
 }
@@ -128,12 +153,12 @@ const VALUE_LENGTH = 40;
 function sensorRow(series: SensorSeries, now: string): Html {
   const { sensor, values, last } = series;
   const cells = extremes(series)?.map(figure) ?? ['', '', ''];
-  return html`<tr data-key="${sensor}"><th scope="row">${name(sensor, SENSOR_LENGTH)}</th><td class="number"><b>${text(last.value, VALUE_LENGTH)}</b></td><td>${moment(last.at, now)}</td>${cells.map((cell) => html`<td class="number">${cell}</td>`)}<td class="number">${grouped(values)}</td></tr>`;
+  return html`<tr data-key="${sensor}"><th scope="row">${name(sensor, SENSOR_LENGTH)}</th><td class="number"><b>${shownValue(last.value, VALUE_LENGTH)}</b></td><td>${moment(last.at, now)}</td>${cells.map((cell) => html`<td class="number">${cell}</td>`)}<td class="number">${grouped(values)}</td></tr>`;
 }
 
 /** A place for a chart. What the script puts into it is left alone when the page is renewed. */
 function chart({ sensor, last }: SensorSeries, index: number): Html {
-  return html`<figure class="chart" data-chart="${index}"><figcaption><span>${name(sensor, SENSOR_LENGTH)}</span> <b>${text(last.value, VALUE_LENGTH)}</b><output data-keep></output></figcaption><div class="plot" data-keep></div></figure>`;
+  return html`<figure class="chart" data-chart="${index}"><figcaption><span>${name(sensor, SENSOR_LENGTH)}</span> <b>${shownValue(last.value, VALUE_LENGTH)}</b><output data-keep></output></figcaption><div class="plot" data-keep></div></figure>`;
 }
 
 function spanLinks(id: string, current: SpanName): Html {

@@ -5,7 +5,19 @@
 import type { DeviceRow, DeviceSort, DevicesPage, DevicesQuery } from '../core/page-facts.ts';
 import { duration, grouped, percent } from '../core/text.ts';
 import { coverageBar, legend } from './coverage.ts';
-import { ago, type Html, html, NOTHING, name, STATE_ORDER, stateMark, stateWords, target, text, wide } from './html.ts';
+import {
+  ago,
+  type Html,
+  html,
+  NOTHING,
+  name,
+  STATE_ORDER,
+  shownValue,
+  stateMark,
+  stateWords,
+  target,
+  wide,
+} from './html.ts';
 import { devicesTarget } from './query.ts';
 
 interface Column {
@@ -20,7 +32,7 @@ const COLUMNS: readonly Column[] = [
   { head: 'Device', sort: 'name', order: 'ascending' },
   { head: 'State', sort: 'state', order: 'descending' },
   { head: 'Lag', sort: 'lag', order: 'descending', isNumber: true },
-  { head: 'Held', sort: 'held', order: 'ascending', isNumber: true },
+  { head: 'Covered', sort: 'held', order: 'ascending', isNumber: true },
   { head: 'Last 30 days', sort: null, order: 'ascending' },
   { head: 'Newest reading', sort: 'reading', order: 'ascending' },
   { head: 'Last values', sort: null, order: 'ascending' },
@@ -65,11 +77,11 @@ function row(
   ].map((each, index) => (index === 0 ? each : html` · ${each}`));
   const shown = values.map(
     ({ sensor, value }) =>
-      html`<span class="value">${name(sensor, SENSOR_LENGTH)} <b>${text(value, VALUE_LENGTH)}</b></span> `,
+      html`<span class="value">${name(sensor, SENSOR_LENGTH)} <b>${shownValue(value, VALUE_LENGTH)}</b></span> `,
   );
   const when =
     newest_reading_at === null
-      ? NOTHING
+      ? html`<span class="soft">never</span>`
       : html`<time datetime="${newest_reading_at}" title="${newest_reading_at}">${ago(newest_reading_at, now)}</time>`;
   return html`<tr data-key="${device_id}"><th scope="row"><a href="${target('/device', { id: device_id })}">${name(device_name, NAME_LENGTH)}</a><div class="soft">${details}</div></th><td>${stateMark(state)}</td><td class="number">${lag_seconds === null ? '' : duration(lag_seconds)}</td><td class="number">${percent(covered_share)}</td><td>${coverageBar({ cells: bar, one: 'day', many: 'days', label: 'Last 30 days' })}</td><td>${when}</td><td class="values">${shown}</td></tr>
 `;

@@ -1,5 +1,6 @@
 /**
- * Markup with values in it, tables, and numbers, lengths and moments as the page shows them. Times are UTC throughout.
+ * Markup with values in it, tables, and numbers, lengths and moments as the page shows them. Times are UTC; the script shows
+ * those of `moment` in the reader's zone.
  *
  * Promise: whatever a device, a sensor, a destination or a server calls itself is shown as text and stays text: no markup,
  * no control or direction characters, no more of it than a page can bear.
@@ -95,12 +96,27 @@ export function wide(label: string, content: Html): Html {
   return html`<div class="wide" tabindex="0" role="region" aria-label="${label}">${content}</div>`;
 }
 
-/** A number in as many digits as can be read at a glance. */
+/** A number in five significant digits; whole digits are all shown. */
 export function figure(value: number): string {
   if (value === 0) return '0';
   const size = Math.abs(value);
-  if (size >= 1e9 || size < 1e-4) return value.toExponential(3);
-  return String(Number(value.toPrecision(size >= 1000 ? 7 : 5)));
+  if (size >= 1e9 || size < 1e-4) return value.toExponential(4);
+  return size >= 10_000 ? String(Math.round(value)) : String(Number(value.toPrecision(5)));
+}
+
+const NUMBER = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i;
+
+/**
+ * A value of a sensor or an alert: a number rounded to what can be read at a glance, with the exact one where a pointer asks
+ * for it; a text as it is.
+ *
+ * @param maxLength of a text.
+ */
+export function shownValue(value: number | string, maxLength = 40): Html {
+  const exact = String(value);
+  if (!NUMBER.test(exact)) return text(exact, maxLength);
+  const rounded = figure(Number(exact));
+  return rounded === exact ? text(exact, maxLength) : html`<span title="${exact}">${rounded}</span>`;
 }
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
@@ -112,7 +128,7 @@ const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', '
  */
 export function moment(at: string | null, now: string): Html {
   if (at === null) return NOTHING;
-  return html`<time datetime="${at}" title="${at}">${momentText(at, now)}</time>`;
+  return html`<time datetime="${at}" title="${at}" data-moment>${momentText(at, now)}</time>`;
 }
 
 /** The same as text. */

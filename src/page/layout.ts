@@ -10,12 +10,15 @@ const RENEW_SECONDS = 15;
 export interface Frame {
   /** What stands before "Tidemark" in the browser's title. */
   readonly title: string;
-  readonly workspace: string | null;
+  /** Each `null` while it is not known. */
+  readonly workspace: { readonly id: string | null; readonly name: string | null };
   readonly version: string;
   /** When what it shows was put together. */
   readonly generatedAt: string;
   /** Which of the pages of the title bar this is. */
   readonly here: 'overview' | 'alerts' | 'events' | null;
+  /** Where else to look: the dashboards, the documentation; as far as that is configured. */
+  readonly links: readonly { readonly words: string; readonly url: string }[];
   readonly main: Html;
   /** Whether it draws charts. */
   readonly hasCharts?: boolean;
@@ -33,11 +36,17 @@ const PAGES = [
 export const MARK =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32" width="24" height="24" aria-hidden="true"><rect width="32" height="32" rx="7" fill="#14707d"/><path d="M4 13c4-5 8-5 12 0s8 5 12 0M4 21c4-5 8-5 12 0s8 5 12 0" fill="none" stroke="#fff" stroke-width="3" stroke-linecap="round"/></svg>';
 
-function navigation(here: Frame['here']): Html {
-  const links = PAGES.map(
+function workspaceName({ id, name: known }: Frame['workspace']): Html {
+  if (known === null) return html`<span class="workspace">Workspace ${id === null ? 'not known yet' : name(id)}</span>`;
+  return html`<span class="workspace" title="${id ?? ''}">${name(known)}</span>`;
+}
+
+function navigation({ here, links }: Pick<Frame, 'here' | 'links'>): Html {
+  const pages = PAGES.map(
     ([key, path, words]) => html`<a href="${path}"${key === here && html` aria-current="page"`}>${words}</a>`,
   );
-  return html`<nav aria-label="Pages">${links}</nav>`;
+  const others = links.map(({ words, url }) => html`<a href="${url}" rel="noreferrer">${words}</a>`);
+  return html`<nav aria-label="Pages">${pages}${others}</nav>`;
 }
 
 /** The whole document. */
@@ -47,6 +56,7 @@ export function documentOf({
   version,
   generatedAt,
   here,
+  links,
   main,
   hasCharts,
   isLive = true,
@@ -72,14 +82,14 @@ ${live}
 <body data-version="${version}">
 <a class="skip" href="#main">To the content</a>
 <header class="top"><a class="brand" href="/">${{ html: MARK }}<span>Tidemark</span></a>
-<span class="workspace">Workspace ${workspace === null ? 'not known yet' : name(workspace)}</span>
-${navigation(here)}
-<span class="asof" id="asof">as of ${moment(generatedAt, generatedAt)} UTC</span>${isLive && html`<button type="button" id="pause" aria-pressed="false" hidden>Pause</button>`}</header>
+${workspaceName(workspace)}
+${navigation({ here, links })}
+<span class="asof" id="asof">as of ${moment(generatedAt, generatedAt)}</span>${isLive && html`<button type="button" id="zone" hidden>UTC</button><button type="button" id="pause" aria-pressed="false" hidden>Pause</button>`}</header>
 <p id="connection" role="alert" hidden></p>
 <main id="main" tabindex="-1">
 ${main}
 </main>
-<footer><span>Tidemark ${version}. All times are UTC.</span> <nav aria-label="For programs"><a href="/status.json">status.json</a> <a href="/devices.json">devices.json</a> <a href="/alerts.json">alerts.json</a> <a href="/events.json">events.json</a> <a href="/metrics">metrics</a> <a href="/healthz">healthz</a> <a href="/readyz">readyz</a></nav></footer>
+<footer><span>Tidemark ${version}. <span id="zone-note">All times are UTC.</span></span> <nav aria-label="For programs"><a href="/status.json">status.json</a> <a href="/devices.json">devices.json</a> <a href="/alerts.json">alerts.json</a> <a href="/events.json">events.json</a> <a href="/metrics">metrics</a> <a href="/healthz">healthz</a> <a href="/readyz">readyz</a></nav></footer>
 </body>
 </html>
 `.html;

@@ -1,10 +1,11 @@
 /**
- * The top of the page: how it stands in a sentence, what stands in the way, and the figures that answer "how far behind".
+ * The top of the page: the state in a sentence, what is wrong, and the figures that answer "how far behind": first the lag of
+ * what stands in each database, which grows where the database or the API is down.
  */
 
-import type { HealthReport, ReadyReport, StatusOverview } from '../core/status.ts';
+import type { DestinationReport, HealthReport, ReadyReport, StatusOverview } from '../core/status.ts';
 import { counted, duration, grouped, percent } from '../core/text.ts';
-import { type Html, html, NOTHING, text } from './html.ts';
+import { type Html, html, NOTHING, name, text } from './html.ts';
 
 /** How serious it is: a person must act, it will pass by itself, or all is well. */
 type Tone = 'ok' | 'busy' | 'bad';
@@ -69,41 +70,66 @@ interface Tile {
   readonly tone?: Tone;
 }
 
-function freshness({
-  freshness: {
-    target_seconds,
-    expected_seconds,
-    behind_devices,
-    behind_after_seconds,
-    median_seconds,
-    p95_seconds,
-    worst_seconds,
-  },
-}: StatusOverview): Tile {
-  const stretched = expected_seconds > target_seconds ? `, ${duration(expected_seconds)} as the allowance goes` : '';
-  const rest =
+/** How many databases have a tile of their own. */
+const MOST_LAG_TILES = 3;
+
+/** The lag of what stands in each database; of the archive where there is none. */
+function lagTiles(report: StatusOverview): Tile[] {
+  const { destinations, freshness } = report;
+  if (destinations.length === 0) {
+    const behind: Pick<Tile, 'tone'> = freshness.behind_devices > 0 ? { tone: 'busy' } : {};
+    return [
+      { title: 'Lag of the archive', value: lagWords(freshness.median_seconds), words: spreadWords(report), ...behind },
+    ];
+  }
+  return destinations
+    .toSorted((a, b) => (b.lag_seconds ?? Infinity) - (a.lag_seconds ?? Infinity))
+    .slice(0, MOST_LAG_TILES)
+    .map((each, index) => lagTile(report, each, index === 0));
+}
+
+function lagTile(report: StatusOverview, destination: DestinationReport, hasSpread: boolean): Tile {
+  const { lag_seconds, held, pending_points } = destination;
+  const { behind_after_seconds, behind_devices } = report.freshness;
+  const isLate = lag_seconds !== null && lag_seconds > behind_after_seconds;
+  const pending =
+    pending_points === 0 ? 'every archived point is delivered' : `${counted(pending_points, 'point')} to deliver`;
+  const stopped = held === null ? '' : 'delivery is blocked; ';
+  return {
+    title: `Lag in ${destination.name}`,
+    value: lagWords(lag_seconds),
+    words: `${stopped}${pending}${hasSpread ? `; ${spreadWords(report)}` : ''}`,
+    ...(held !== null || isLate ? { tone: 'bad' } : behind_devices > 0 ? { tone: 'busy' } : {}),
+  };
+}
+
+function lagWords(seconds: number | null): string {
+  return seconds === null ? 'initial sync' : duration(seconds);
+}
+
+/** How the lag of the devices is spread in the archive, and what it can be at its best. */
+function spreadWords({
+  freshness: { target_seconds, expected_seconds, behind_devices, behind_after_seconds, p95_seconds, worst_seconds },
+}: StatusOverview): string {
+  const stretched = expected_seconds > target_seconds ? `, ${duration(expected_seconds)} with this quota` : '';
+  const spread =
     worst_seconds === null || p95_seconds === null
       ? ''
-      : `95 % within ${duration(p95_seconds)}, worst ${duration(worst_seconds)}; `;
+      : `devices: p95 ${duration(p95_seconds)}, max ${duration(worst_seconds)}; `;
   const behind =
     behind_devices === 0
       ? ''
       : `; ${counted(behind_devices, 'device')} behind by more than ${duration(behind_after_seconds)}`;
-  return {
-    title: 'Freshness, median',
-    value: median_seconds === null ? 'not known' : duration(median_seconds),
-    words: `${rest}read every ${duration(target_seconds)}${stretched}${behind}`,
-    ...(behind_devices > 0 ? { tone: 'busy' } : {}),
-  };
+  return `${spread}poll interval ${duration(target_seconds)}${stretched}${behind}`;
 }
 
 function tiles(report: StatusOverview): Tile[] {
   const { totals } = report;
   const share = totals.covered_share;
   return [
-    freshness(report),
+    ...lagTiles(report),
     {
-      title: 'Wanted history held',
+      title: 'History covered',
       value: share === null ? 'not known' : percent(share),
       words: `${grouped(totals.devices_complete)} of ${counted(totals.devices, 'device')} complete`,
     },
@@ -113,7 +139,7 @@ function tiles(report: StatusOverview): Tile[] {
       words: `${grouped(totals.archived_points)} points, ${counted(totals.requests, 'request')}`,
     },
     {
-      title: 'Records set aside',
+      title: 'Rejected records',
       value: grouped(totals.rejected_records),
       words:
         totals.rejected_records === 0 ? 'every record was understood' : 'not understood, or no point can hold them',
@@ -125,7 +151,7 @@ function tiles(report: StatusOverview): Tile[] {
 export function tileSection(report: StatusOverview): Html {
   const items = tiles(report).map(
     ({ title, value, words, tone }) =>
-      html`<div class="tile ${tone ?? ''}"><dt>${title}</dt><dd><b>${value}</b><span>${words}</span></dd></div>`,
+      html`<div class="tile ${tone ?? ''}"><dt>${name(title)}</dt><dd><b>${value}</b><span>${words}</span></dd></div>`,
   );
   return html`<dl class="tiles" id="tiles">${items}</dl>`;
 }

@@ -10,7 +10,16 @@ import { devicesSection } from './devices.ts';
 import { type Html, html } from './html.ts';
 import { documentOf, type Frame } from './layout.ts';
 import { type StandingParts, standing, tileSection, toneOf, toneWords } from './overview.ts';
-import { alertsSection, deliverySection, eventsSection, quotaSection, streamsSection, workSection } from './panels.ts';
+import {
+  alertsSection,
+  allEvents,
+  deliverySection,
+  eventsSection,
+  quotaSection,
+  readLevel,
+  streamsSection,
+  workSection,
+} from './panels.ts';
 import { readDevicesQuery, readSpan, SPANS } from './query.ts';
 
 /** What the pages are made from. */
@@ -18,6 +27,8 @@ export interface StatusPageParts {
   /** The overview, one for a whole page. */
   readonly overview: () => StandingParts;
   readonly facts: PageFacts;
+  /** Where else to look: the dashboards, the documentation; as far as that is configured. */
+  readonly links: Frame['links'];
 }
 
 /** @returns the answer to an address, or `null` for one that is not of the page. */
@@ -41,19 +52,20 @@ async function pageAt(parts: StatusPageParts, path: string, params: URLSearchPar
     case '/alerts': {
       const seen = overview();
       const main = html`<h1 class="hidden">Alerts</h1>${alertsSection(facts.alerts(), { now: seen.report.generated_at, isWhole: true })}`;
-      return shown(seen, { title: 'Alerts', here: 'alerts', main });
+      return shown(parts, seen, { title: 'Alerts', here: 'alerts', main });
     }
     case '/events': {
       const seen = overview();
-      const main = html`<h1 class="hidden">Events</h1>${eventsSection(facts.events(), seen.report.generated_at, true)}`;
-      return shown(seen, { title: 'Events', here: 'events', main });
+      const main = html`<h1 class="hidden">Events</h1>${allEvents(facts.events(), readLevel(params), seen.report.generated_at)}`;
+      return shown(parts, seen, { title: 'Events', here: 'events', main });
     }
     default:
       return null;
   }
 }
 
-function overviewPage({ overview, facts }: StatusPageParts, params: URLSearchParams): Served {
+function overviewPage(parts: StatusPageParts, params: URLSearchParams): Served {
+  const { overview, facts } = parts;
   const seen = overview();
   const { report } = seen;
   const now = report.generated_at;
@@ -71,24 +83,24 @@ ${devicesSection(facts.devices(readDevicesQuery(params)), { now, ageSeconds: see
 ${alertsSection(facts.alerts(), { now, isWhole: false })}
 ${eventsSection(facts.events(), now)}
 </div>`;
-  return shown(seen, {
-    title: `${toneWords(toneOf(seen))}: ${report.workspace_id ?? 'starting'}`,
+  return shown(parts, seen, {
+    title: `${toneWords(toneOf(seen))}: ${report.workspace_name ?? report.workspace_id ?? 'starting'}`,
     here: 'overview',
     main,
   });
 }
 
-async function devicePage({ overview, facts }: StatusPageParts, params: URLSearchParams): Promise<Served> {
+async function devicePage(parts: StatusPageParts, params: URLSearchParams): Promise<Served> {
+  const { overview, facts } = parts;
   const id = params.get('id') ?? '';
-  if (id === '') return refusal(overview(), 400, 'The address names no device: /device?id=… does.');
+  if (id === '') return refusal(parts, 400, 'The address names no device: /device?id=… does.');
   const span = readSpan(params);
   const page = await facts.device(id, SPANS[span]);
-  if (page === null) return refusal(overview(), 404, 'No device of this id is known.');
+  if (page === null) return refusal(parts, 404, 'No device of this id is known.');
   const { device } = page;
   return pageOf(200, {
+    ...frameOf(parts, overview()),
     title: device.device_name,
-    workspace: device.workspace_id,
-    version: device.version,
     generatedAt: device.generated_at,
     here: null,
     main: deviceMain(page, span),
@@ -96,17 +108,21 @@ async function devicePage({ overview, facts }: StatusPageParts, params: URLSearc
   });
 }
 
-function refusal(seen: StandingParts, status: number, words: string): Served {
+function refusal(parts: StatusPageParts, status: number, words: string): Served {
   const main: Html = html`<section class="standing busy"><h1>${status === 404 ? 'Not found' : 'Not understood'}</h1><p class="summary">${words}</p><p><a href="/#devices">All devices</a></p></section>`;
-  return pageOf(status, { ...frameOf(seen), title: words, here: null, main, isLive: false });
+  return pageOf(status, { ...frameOf(parts, parts.overview()), title: words, here: null, main, isLive: false });
 }
 
-function shown(seen: StandingParts, frame: Pick<Frame, 'title' | 'here' | 'main'>): Served {
-  return pageOf(200, { ...frameOf(seen), ...frame });
+function shown(parts: StatusPageParts, seen: StandingParts, frame: Pick<Frame, 'title' | 'here' | 'main'>): Served {
+  return pageOf(200, { ...frameOf(parts, seen), ...frame });
 }
 
-function frameOf({ report }: StandingParts): Pick<Frame, 'workspace' | 'version' | 'generatedAt'> {
-  return { workspace: report.workspace_id, version: report.version, generatedAt: report.generated_at };
+function frameOf(
+  { links }: StatusPageParts,
+  { report }: StandingParts,
+): Pick<Frame, 'workspace' | 'version' | 'generatedAt' | 'links'> {
+  const { workspace_id, workspace_name, version, generated_at } = report;
+  return { workspace: { id: workspace_id, name: workspace_name }, version, generatedAt: generated_at, links };
 }
 
 function pageOf(status: number, frame: Frame): Served {

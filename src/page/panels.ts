@@ -17,7 +17,7 @@ import type {
   StreamStatus,
 } from '../core/status.ts';
 import { byteSize, counted, duration, grouped, percent } from '../core/text.ts';
-import { ago, type Html, html, moment, NOTHING, name, table, target, text } from './html.ts';
+import { ago, figure, type Html, html, moment, NOTHING, name, shownValue, table, target, text } from './html.ts';
 
 /** The requests that are left in a window; `null` while its budget is unknown. */
 function leftOf({ limit, budget, spent, others }: QuotaWindow): number | null {
@@ -54,13 +54,24 @@ function gauge(label: string, window: QuotaWindow, waiting: string | null): Html
 <p class="figures">${words}</p></div>`;
 }
 
+/** Who waits for quota, if anybody does. */
+function waitNote(
+  { waiting_until, history_waiting_until }: Pick<QuotaStatus, 'waiting_until' | 'history_waiting_until'>,
+  now: string,
+): Html {
+  if (waiting_until !== null) {
+    return html`<p class="note warn">Quota used up: requests resume at ${moment(waiting_until, now)}.</p>`;
+  }
+  if (history_waiting_until === null) return NOTHING;
+  return html`<p class="soft">History and backfill wait until ${moment(history_waiting_until, now)}, as the day’s budget is spread over the day. Live polls go on.</p>`;
+}
+
 /** The two windows of the allowance as gauges: what this program has used, what others have, what is left. @param now the page's time. */
-export function quotaSection({ share, minute, day, lanes, waiting_until }: QuotaStatus, now: string): Html {
-  const waiting = waiting_until === null ? null : moment(waiting_until, now);
-  const wait =
-    waiting === null
-      ? NOTHING
-      : html`<p class="note warn">The allowance is used up for now: nothing is asked until ${waiting} UTC.</p>`;
+export function quotaSection(
+  { share, minute, day, lanes, waiting_until, history_waiting_until }: QuotaStatus,
+  now: string,
+): Html {
+  const wait = waitNote({ waiting_until, history_waiting_until }, now);
   const spent = lanes
     .filter(({ day: ofDay }) => ofDay > 0)
     .map(({ lane, day: ofDay }) => html`<li>${lane} <b>${grouped(ofDay)}</b></li>`);
@@ -72,16 +83,24 @@ ${wait}${spent.length === 0 ? NOTHING : html`<ul class="inline" aria-label="Requ
 }
 
 function destinationRow(
-  { name: title, held, delivered_points, pending_points, quarantined, oldest_pending_at }: DestinationReport,
+  {
+    name: title,
+    held,
+    delivered_points,
+    pending_points,
+    quarantined,
+    oldest_pending_at,
+    lag_seconds,
+  }: DestinationReport,
   now: string,
 ): Html {
   const waits =
     oldest_pending_at === null ? NOTHING : html`<div class="soft">oldest ${ago(oldest_pending_at, now)}</div>`;
   const state =
     held === null
-      ? html`<span class="state s-live">moving</span>`
-      : html`<span class="state s-unreachable">held</span>`;
-  return html`<tr><th scope="row">${name(title)}</th><td>${state}</td><td class="number">${delivered_points === null ? '' : grouped(delivered_points)}</td><td class="number">${grouped(pending_points)}${waits}</td><td class="number${quarantined > 0 ? ' bad' : ''}">${grouped(quarantined)}</td></tr>`;
+      ? html`<span class="state s-live">delivering</span>`
+      : html`<span class="state s-unreachable">blocked</span>`;
+  return html`<tr><th scope="row">${name(title)}</th><td>${state}</td><td class="number">${lag_seconds === null ? '' : duration(lag_seconds)}</td><td class="number">${delivered_points === null ? '' : grouped(delivered_points)}</td><td class="number">${grouped(pending_points)}${waits}</td><td class="number${quarantined > 0 ? ' bad' : ''}">${grouped(quarantined)}</td></tr>`;
 }
 
 function missingNotes(destinations: readonly DestinationReport[]): Html {
@@ -120,8 +139,8 @@ interface DeliveryParts {
 export function deliverySection({ destinations, archive, now }: DeliveryParts): Html {
   const list = table({
     label: 'Table of destinations',
-    heads: ['Destination', 'State', 'Delivered', 'Waiting', 'Refused'],
-    numbers: ['Delivered', 'Waiting', 'Refused'],
+    heads: ['Destination', 'State', 'Lag', 'Delivered', 'Waiting', 'Refused'],
+    numbers: ['Lag', 'Delivered', 'Waiting', 'Refused'],
     rows: destinations.map((each) => destinationRow(each, now)),
   });
   return html`<section id="delivery" class="panel"><h2>Delivery <small>points since the start</small></h2>
@@ -156,9 +175,31 @@ export function streamsSection({
 ${list}</section>`;
 }
 
-function jobLine({ id, kind, state, asked_by, asked_at, started_at }: JobStatus, now: string): Html {
-  const since = started_at === null ? html`asked ${ago(asked_at, now)}` : html`started ${ago(started_at, now)}`;
-  return html`<li><b>${kind}</b> <span class="soft">no. ${id}, asked by ${asked_by}</span>: ${state}, ${since}</li>`;
+/** A job, with a bar where it reports how far it is. */
+function jobLine(job: JobStatus, now: string): Html {
+  const { id, kind, state, asked_by, asked_at, started_at, share } = job;
+  const since = started_at === null ? html`requested ${ago(asked_at, now)}` : html`started ${ago(started_at, now)}`;
+  const head = html`<b>${kind}</b> <span class="soft">no. ${id}, requested by ${asked_by}</span>: ${state}, ${since}`;
+  const bar = share === null ? NOTHING : progressBar(`Progress of ${kind} no. ${id}`, share);
+  return html`<li>${head}${bar}${jobFigures(job)}</li>`;
+}
+
+function jobFigures({ share, requests, readings, requests_per_minute, eta_seconds, waits }: JobStatus): Html {
+  const rate = requests_per_minute === null ? '' : `, ${figure(requests_per_minute)} a minute`;
+  const parts = [
+    ...(share === null ? [] : [`${percent(share)} done`]),
+    ...(requests === null ? [] : [`${counted(requests, 'request')}${rate}`]),
+    ...(readings === null ? [] : [`${counted(readings, 'new reading')}`]),
+    ...(eta_seconds === null ? [] : [`ETA ${duration(eta_seconds)}`]),
+    ...(waits === null ? [] : [waits]),
+  ];
+  return parts.length === 0 ? NOTHING : html`<p class="figures">${text(parts.join(', '), 400)}</p>`;
+}
+
+/** @param share 0 to 1. */
+function progressBar(label: string, share: number): Html {
+  const width = (Math.min(1, Math.max(0, share)) * 100).toFixed(2);
+  return html`<div role="progressbar" class="progress" aria-label="${label}" aria-valuemin="0" aria-valuemax="100" aria-valuenow="${Math.floor(Number(width))}" aria-valuetext="${percent(share)}"><svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect class="rest" width="100" height="10"/><rect class="own" width="${width}" height="10"/></svg></div>`;
 }
 
 function gapRow({ reason, devices, seconds, from, to }: GapSum, now: string): Html {
@@ -190,38 +231,43 @@ export function workSection({
 }: Pick<StatusReport, 'totals' | 'next' | 'jobs' | 'gaps' | 'generated_at'>): Html {
   const share = totals.covered_share;
   const held = share === null ? 'not known yet' : percent(share);
-  const width = ((share ?? 0) * 100).toFixed(2);
   const open =
     next.devices_open === 0
-      ? 'nothing is open'
-      : `${duration(next.open_seconds)} of readings open on ${counted(next.devices_open, 'device')}`;
-  const bar = html`<div role="progressbar" class="progress" aria-label="Wanted history that is held" aria-valuemin="0" aria-valuemax="100" aria-valuenow="${Math.floor(Number(width))}" aria-valuetext="${held}"><svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect class="rest" width="100" height="10"/><rect class="own" width="${width}" height="10"/></svg></div>`;
+      ? 'no gaps'
+      : `gaps of ${duration(next.open_seconds)} on ${counted(next.devices_open, 'device')}`;
+  const bar = progressBar('Wanted history that is covered', share ?? 0);
   const work =
     jobs.length === 0
-      ? html`<p class="soft">No backfill and no other job is asked for.</p>`
+      ? html`<p class="soft">No backfill or other job is running.</p>`
       : html`<ul class="notes" aria-label="Jobs">${jobs.map((job) => jobLine(job, now))}</ul>`;
-  return html`<section id="work" class="panel"><h2>History and jobs <small>${held} held, ${open}</small></h2>
+  return html`<section id="work" class="panel"><h2>History and jobs <small>${held} covered, ${open}</small></h2>
 ${bar}${work}${gapTable(gaps, now)}</section>`;
 }
 
 /** How many the overview shows. */
 const FEW_ALERTS = 8;
 
-function alertRow(
-  { alert_id, device_id, device_name, kind, sensor, opened_at, open, observed_at }: AlertRow,
-  view: AlertsFrame,
-): Html {
-  const { now, isWhole } = view;
+/** What an alert is about: `temperature above 8: 12.3`, as far as the API returns it. */
+function alertWords({ kind, sensor, condition, threshold, value }: AlertRow): Html {
+  const limit = threshold === null ? NOTHING : html` ${shownValue(threshold)}`;
+  const rule = condition === null && threshold === null ? NOTHING : html` ${name(condition ?? 'limit', 40)}${limit}`;
+  const seen = value === null ? NOTHING : html`: <b>${shownValue(value)}</b>`;
+  return html`${name(sensor ?? kind ?? 'alert', 40)}${rule}${seen}`;
+}
+
+function alertRow(alert: AlertRow, view: AlertsFrame): Html {
+  const { alert_id, device_id, device_name, kind, opened_at, open, observed_at, rule_name, fire_count, status } = alert;
+  const { now, isWhole, isOfDevice = false } = view;
   const device =
     device_id === null
       ? html`<span class="soft">none</span>`
       : html`<a href="${target('/device', { id: device_id })}">${name(device_name ?? device_id, 60)}</a>`;
   const since = html`<time datetime="${opened_at}" title="${opened_at}">${ago(opened_at, now)}</time>`;
   const when = isWhole
-    ? html`<td>${moment(opened_at, now)}</td><td>${since}</td><td>${moment(observed_at, now)}</td>`
+    ? html`<td class="number">${fire_count === null ? '' : grouped(fire_count)}</td><td>${moment(opened_at, now)}</td><td>${since}</td><td>${moment(observed_at, now)}</td>`
     : html`<td>${since}</td>`;
-  const what = html`${name(kind ?? 'alert', 40)}${sensor === null ? NOTHING : html` <span class="soft">${name(sensor, 40)}</span>`}`;
-  return html`<tr data-key="alert-${alert_id}"><th scope="row"><span class="state ${open ? 's-unreachable' : 's-excluded'}">${open ? 'open' : 'closed'}</span></th><td>${what}</td><td>${device}</td>${when}</tr>`;
+  const what = html`${name(rule_name ?? kind ?? 'alert', 60)}<div class="soft">${alertWords(alert)}</div>`;
+  return html`<tr data-key="alert-${alert_id}"><th scope="row"><span class="state ${open ? 's-unreachable' : 's-excluded'}">${name(status ?? (open ? 'open' : 'not open'), 30)}</span></th><td>${what}</td>${!isOfDevice && html`<td>${device}</td>`}${when}</tr>`;
 }
 
 interface AlertsFrame {
@@ -229,6 +275,26 @@ interface AlertsFrame {
   readonly now: string;
   /** All rows with all columns, rather than a few with a link to all. */
   readonly isWhole: boolean;
+  /** Whether all of them are of the device whose page it is. */
+  readonly isOfDevice?: boolean;
+}
+
+function alertHeads({ isWhole, isOfDevice = false }: AlertsFrame): string[] {
+  const device = isOfDevice ? [] : ['Device'];
+  return ['Status', 'Rule', ...device, ...(isWhole ? ['Fired', 'Opened', 'Ago', 'State since'] : ['Opened'])];
+}
+
+/** The alerts of one device, for its page. */
+export function deviceAlerts(rows: readonly AlertRow[], now: string): Html {
+  if (rows.length === 0) return NOTHING;
+  const view = { now, isWhole: true, isOfDevice: true };
+  const list = table({
+    label: 'Table of alerts',
+    heads: alertHeads(view),
+    numbers: ['Fired'],
+    rows: rows.map((each) => alertRow(each, view)),
+  });
+  return html`<section id="alerts" class="panel"><h2>Alerts <small>of this device, the open ones first</small></h2>${list}</section>`;
 }
 
 /** The open alerts first, then the newest. */
@@ -237,7 +303,8 @@ export function alertsSection({ alerts, open, rows }: AlertsView, view: AlertsFr
   const shown = isWhole ? rows : rows.slice(0, FEW_ALERTS);
   const list = table({
     label: 'Table of alerts',
-    heads: ['State', 'Alert', 'Device', 'Opened', ...(isWhole ? ['Ago', 'Last looked at'] : [])],
+    heads: alertHeads(view),
+    numbers: ['Fired'],
     rows: shown.map((each) => alertRow(each, view)),
   });
   const rest = alerts - shown.length;
@@ -251,16 +318,48 @@ ${rows.length === 0 ? html`<p>No alert was seen.</p>` : list}${more}</section>`;
 /** How many the overview shows. */
 const FEW_EVENTS = 12;
 
-function eventLine({ at, level, event, message, details }: RecentEvent, now: string): Html {
+function eventLine({ at, level, event, message, device_id, details }: RecentEvent, now: string): Html {
+  const device =
+    device_id === null ? NOTHING : html` <a href="${target('/device', { id: device_id })}">${name(device_id, 60)}</a>`;
   const more = details === '' ? NOTHING : html` <span class="soft details">${text(details, 300)}</span>`;
-  return html`<li class="l-${level}" title="${event}">${moment(at, now)} <b class="level">${level}</b> <span>${text(message, 400)}${more}</span></li>`;
+  return html`<li class="l-${level}" title="${event}">${moment(at, now)} <b class="level">${level}</b> <span>${text(message, 400)}${device}${more}</span></li>`;
 }
 
-/** The last lines of the log. @param isWhole all of them rather than a few with a link to all. */
-export function eventsSection(events: readonly RecentEvent[], now: string, isWhole = false): Html {
-  const shown = isWhole ? events : events.slice(0, FEW_EVENTS);
-  const more = !isWhole && events.length > FEW_EVENTS && html`<p class="more"><a href="/events">More events</a></p>`;
-  const list = html`<ol class="events" tabindex="0" role="list" aria-label="Events, the newest first">${shown.map((each) => eventLine(each, now))}</ol>`;
-  return html`<section id="events" class="panel"><h2>Events <small>the newest first, since the start</small></h2>
-${events.length === 0 ? html`<p>Nothing worth a line yet.</p>` : list}${more}</section>`;
+/** The levels by which the events can be narrowed: this one and those above it. */
+const LEVELS = ['info', 'warn', 'error'] as const;
+
+/** The least level of the events that are shown. */
+export type EventLevel = (typeof LEVELS)[number];
+
+/** The level that an address asks for; all of them where it asks for none. */
+export function readLevel(params: URLSearchParams): EventLevel {
+  return LEVELS.find((each) => each === params.get('level')) ?? 'info';
+}
+
+function levelLinks(current: EventLevel): Html {
+  const words = { info: 'all', warn: 'warnings and errors', error: 'errors' };
+  const links = LEVELS.map(
+    (each) =>
+      html`<li><a href="${target('/events', { level: each === 'info' ? null : each })}" data-nav data-key="level-${each}"${each === current && html` aria-current="true"`}>${words[each]}</a></li>`,
+  );
+  return html`<div class="tools"><ul class="filters" aria-label="Events by level">${links}</ul></div>`;
+}
+
+function eventList(events: readonly RecentEvent[], now: string): Html {
+  if (events.length === 0) return html`<p>No events yet.</p>`;
+  return html`<ol class="events" tabindex="0" role="list" aria-label="Events, the newest first">${events.map((each) => eventLine(each, now))}</ol>`;
+}
+
+/** The newest lines of the log, with a link to all. */
+export function eventsSection(events: readonly RecentEvent[], now: string): Html {
+  const more = events.length > FEW_EVENTS && html`<p class="more"><a href="/events">More events</a></p>`;
+  return html`<section id="events" class="panel"><h2>Events <small>the newest first</small></h2>
+${eventList(events.slice(0, FEW_EVENTS), now)}${more}</section>`;
+}
+
+/** All events of a level and above. */
+export function allEvents(events: readonly RecentEvent[], level: EventLevel, now: string): Html {
+  const shown = events.filter((each) => LEVELS.indexOf(each.level) >= LEVELS.indexOf(level));
+  return html`<section id="events" class="panel"><h2>Events <small>the newest first</small></h2>
+${levelLinks(level)}${eventList(shown, now)}</section>`;
 }

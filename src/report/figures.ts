@@ -11,7 +11,7 @@ import type { Clock } from '../core/ports.ts';
 import type { StateFacts } from '../core/state/facts.ts';
 import { type Job, type JobQueue, readProgress } from '../core/state/jobs.ts';
 import type { DestinationFigures, Figures, JobFigures, ProgressReport } from '../core/status.ts';
-import { formatExact, msToNs, SECOND_MS } from '../core/time.ts';
+import { type EpochMs, formatExact, msToNs, SECOND_MS } from '../core/time.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
 import type { SyncContext } from '../ingest/context.ts';
 import { openSeconds } from '../ingest/wanted-range.ts';
@@ -67,7 +67,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
   const progress = (): ProgressReport => {
     const seen = fleet.scan()?.figures;
     const { readings, requests } = totals();
-    const { waitingUntilMs } = parts.quota();
+    const { historyWaitsUntilMs: waitsUntilMs } = parts.quota();
     return {
       totals: {
         devices: seen?.kept ?? 0,
@@ -80,7 +80,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
         pending_points: pendingPoints,
         delivered_points: deliverers[index]?.deliveredLines() ?? 0,
       })),
-      allowance: { waiting_until: waitingUntilMs === null ? null : formatExact(msToNs(waitingUntilMs)) },
+      allowance: { waiting_until: waitsUntilMs === null ? null : formatExact(msToNs(waitsUntilMs)) },
     };
   };
   return { figures, progress, noteJob: paces.note };
@@ -88,9 +88,12 @@ export function createFigures(parts: FiguresParts): FigureSource {
 
 /** The wait by the clock of this machine. */
 function localQuota({ quota, context: { clock, serverClock } }: FiguresParts): Figures['allowance'] {
-  const { minute, day, waitingUntilMs } = quota();
-  const waitMs = waitingUntilMs === null ? 0 : waitingUntilMs - serverClock.nowMs();
-  return { minute, day, waitingUntilMs: waitMs <= 0 ? null : clock.nowMs() + waitMs };
+  const { minute, day, waitingUntilMs, historyWaitsUntilMs } = quota();
+  const localMs = (untilMs: EpochMs | null): EpochMs | null => {
+    const waitMs = untilMs === null ? 0 : untilMs - serverClock.nowMs();
+    return waitMs <= 0 ? null : clock.nowMs() + waitMs;
+  };
+  return { minute, day, waitingUntilMs: localMs(waitingUntilMs), historyWaitsUntilMs: localMs(historyWaitsUntilMs) };
 }
 
 function destinationFigures(

@@ -22,6 +22,7 @@ import {
   ALERTS_SHOWN,
   type AlertRow,
   BAR_DAYS,
+  DEVICE_ALERTS,
   type DevicePage,
   type DeviceRow,
   type DevicesPage,
@@ -95,7 +96,8 @@ function byAnyClock(parts: PageParts): TimedParts {
   };
 }
 
-function alertRow({ alertId, deviceId, deviceName, kind, sensor, openedAt, stateNs, isOpen }: KnownAlert): AlertRow {
+function alertRow(alert: KnownAlert): AlertRow {
+  const { alertId, deviceId, deviceName, kind, sensor, openedAt, stateNs, isOpen, facts } = alert;
   const shown = (text: string | null): string | null => (text === null ? null : shortened(text, MAX_SHOWN_LENGTH));
   return {
     alert_id: alertId,
@@ -105,6 +107,12 @@ function alertRow({ alertId, deviceId, deviceName, kind, sensor, openedAt, state
     sensor: shown(sensor),
     opened_at: formatExact(openedAt),
     open: isOpen,
+    rule_name: shown(facts?.ruleName ?? null),
+    condition: shown(facts?.condition ?? null),
+    threshold: facts?.threshold ?? null,
+    value: facts?.value ?? null,
+    fire_count: facts?.fireCount ?? null,
+    status: shown(facts?.status ?? null),
     observed_at: formatExact(stateNs),
   };
 }
@@ -238,6 +246,7 @@ async function devicePage(
     to: formatExact(span.to),
     sensors,
     sensors_left_out: leftOut,
+    alerts: parts.facts.alertsOf(deviceId, DEVICE_ALERTS).map(alertRow),
     archived_since: since === null ? null : formatExact(since),
   };
 }

@@ -11,11 +11,11 @@ import type { FleetFigures, ReadyCode, ReadyReport, StatusReport } from '../core
 import { SECOND_MS } from '../core/time.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
 import { UNREACHED } from './device-snapshot.ts';
-import { type StreamReport, wasListed } from './stream-status.ts';
+import type { StreamReport } from './stream-status.ts';
 
 interface ReadyParts {
   readonly deliverers: readonly Pick<Deliverer, 'name' | 'held'>[];
-  readonly streams: Pick<StreamReport, 'problem' | 'isRefused' | 'failingLong' | 'list'>;
+  readonly streams: Pick<StreamReport, 'problem' | 'isRefused' | 'failingLong' | 'isListed'>;
   readonly room: Pick<Room, 'status'>;
   readonly store: Pick<Store, 'devices'>;
   /** The figures of the last scan of every device; `null` before the first one. */
@@ -49,9 +49,9 @@ function apiReasons({ streams }: ReadyParts): Reason[] {
 
 function deviceReasons({ fleet, streams, store }: ReadyParts): Reason[] {
   const seen = fleet();
-  // A list that was read and is empty is an answer: there is nothing to wait for. One that was just read was not scanned yet.
-  if (seen === null || (seen.listed === 0 && (hasAny(store) || !wasListed(streams.list())))) {
-    return [['devices_not_listed', 'the devices are not listed yet']];
+  // A complete list that is empty is an answer. One that was just read was not scanned yet.
+  if (!streams.isListed() || seen === null || (seen.listed === 0 && hasAny(store))) {
+    return [['devices_not_listed', 'the device list is not complete yet']];
   }
   const { lastDayMissing, present } = seen;
   if (lastDayMissing === 0) return [];

@@ -6,26 +6,29 @@ import type { Room } from '../archive/room.ts';
 import { missingStatuses } from '../core/device-coverage.ts';
 import type { Schedules } from '../core/ports.ts';
 import type { ServerClock } from '../core/server-clock.ts';
-import type { StateFacts } from '../core/state/facts.ts';
+import type { OpenJob, StateFacts } from '../core/state/facts.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
+import { readProgress } from '../core/state/jobs.ts';
 import { NOTHING_COVERED } from '../core/state/telemetry.ts';
 import type {
   ArchiveStatus,
   DestinationReport,
+  JobStatus,
   NextStatus,
   ProcessStatus,
   QuotaStatus,
   StatusOverview,
   StatusReport,
 } from '../core/status.ts';
-import { type EpochMs, formatExact, msToNs } from '../core/time.ts';
+import { grouped } from '../core/text.ts';
+import { type EpochMs, formatExact, msToNs, SECOND_MS } from '../core/time.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
 import { includedDevices } from '../ingest/filter.ts';
 import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
 import { meanPeriodMs } from '../scheduler/estimate.ts';
 import { phaseOf } from '../scheduler/planning.ts';
 import { type DeviceSums, type DeviceView, snapshotDevice, sumUp } from './device-snapshot.ts';
-import { type StreamReport, wasListed } from './stream-status.ts';
+import type { StreamReport } from './stream-status.ts';
 
 /** A destination, from its deliverer or from the state. */
 export interface ReportedDestination {
@@ -48,7 +51,7 @@ export interface ReportParts {
   readonly quota: () => Omit<QuotaStatus, 'lanes'>;
   /** How old readings become as a matter of course where the allowance is short, in ms. */
   readonly staleMs: () => number;
-  readonly streams: Pick<StreamReport, 'list' | 'problem' | 'failingLong'>;
+  readonly streams: Pick<StreamReport, 'list' | 'problem' | 'failingLong' | 'isListed'>;
   readonly room: Pick<Room, 'status'>;
   readonly facts: Omit<StateFacts, 'streams' | 'requestsOf' | 'daysOf'>;
   /** Whether a process works with the state. */
@@ -87,12 +90,15 @@ function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean):
   const nowMs = serverClock.nowMs();
   const kept = isTimeKnown ? sums.devices : includedDevices(context).length;
   const excluded = isTimeKnown ? sums.excluded : store.devices().length - kept;
-  const counts = { devices: kept, complete: sums.complete, excluded };
+  const destinations = parts.deliverers.map((each) =>
+    destinationReport(parts, each, { nowMs, medianSeconds: sums.lag.median_seconds }),
+  );
   return {
     version,
     generated_at: formatExact(msToNs(nowMs)),
     workspace_id: store.workspaceTag(),
-    summary: summarize(parts, counts),
+    workspace_name: store.account()?.name ?? null,
+    summary: summarize(parts, { devices: kept, excluded, sums, destinations }),
     process: processStatus(parts),
     streams: parts.streams.list(),
     freshness: {
@@ -110,17 +116,10 @@ function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean):
       rejected_records: totals.rejectedRecords,
       covered_share: sums.coveredShare,
     },
-    destinations: parts.deliverers.map((each) => destinationReport(parts, each)),
+    destinations,
     allowance: { ...parts.quota(), lanes: facts.spending(nowMs) },
     archive: archiveStatus(parts),
-    jobs: facts.jobs().map(({ id, kind, state, askedBy, askedMs, startedMs }) => ({
-      id,
-      kind,
-      state,
-      asked_by: askedBy,
-      asked_at: timeText(askedMs) ?? '',
-      started_at: timeText(startedMs),
-    })),
+    jobs: facts.jobs().map(jobStatus),
     next: nextStatus(parts, sums, nowMs),
   };
 }
@@ -149,22 +148,46 @@ function freshnessOf({ context, staleMs }: ReportParts, nowMs: EpochMs) {
   return { target_seconds: seconds(targetMs), expected_seconds: seconds(Math.max(targetMs, staleMs())) };
 }
 
+/** An open job, with what it reports of its progress. */
+function jobStatus({ id, kind, state, askedBy, askedMs, startedMs, progress }: OpenJob): JobStatus {
+  const known = readProgress(progress);
+  return {
+    id,
+    kind,
+    state,
+    asked_by: askedBy,
+    asked_at: timeText(askedMs) ?? '',
+    started_at: timeText(startedMs),
+    share: known?.totals.covered_share ?? null,
+    requests: known?.totals.requests ?? null,
+    readings: known?.totals.archived_readings ?? null,
+    requests_per_minute: known?.requests_per_minute ?? null,
+    eta_seconds: known?.eta?.seconds ?? null,
+    waits: known?.waits ?? null,
+  };
+}
+
+/** @param medianSeconds the lag of the archive. */
 function destinationReport(
   { context: { store }, facts }: ReportParts,
   { name, destinationId: id, deliveredLines, held }: ReportedDestination,
+  { nowMs, medianSeconds }: { readonly nowMs: EpochMs; readonly medianSeconds: number | null },
 ): DestinationReport {
   if (id === null) {
     const { lines } = store.totals();
-    const common = { quarantined: 0, lacks: [], oldest_pending_at: null };
+    const common = { quarantined: 0, lacks: [], oldest_pending_at: null, lag_seconds: null };
     return { name, pending_points: lines, delivered_points: deliveredLines(), held: held(), ...common };
   }
   const { pendingLines, quarantined } = store.backlog(id);
+  const waitsSinceMs = facts.oldestLivePendingMs(id);
+  const waitsSeconds = waitsSinceMs === null ? 0 : Math.max(0, nowMs - waitsSinceMs) / SECOND_MS;
   return {
     name,
     pending_points: pendingLines,
     quarantined,
     delivered_points: deliveredLines(),
     oldest_pending_at: pendingLines === 0 ? null : timeText(facts.oldestPendingMs(id)),
+    lag_seconds: medianSeconds === null ? null : medianSeconds + waitsSeconds,
     lacks: missingStatuses(store.missingSums(id)),
     held: held(),
   };
@@ -207,20 +230,41 @@ export function dueAfter(
   };
 }
 
+/** What the sentence is made from. */
+interface Standing {
+  /** Devices that are not excluded. */
+  readonly devices: number;
+  readonly excluded: number;
+  readonly sums: DeviceSums;
+  readonly destinations: readonly DestinationReport[];
+}
+
 /** How it stands, in a sentence: what is wrong first, as nothing else counts then. */
-function summarize(
-  parts: ReportParts,
-  { devices, complete, excluded }: { devices: number; complete: number; excluded: number },
-): string {
+function summarize(parts: ReportParts, { devices, excluded, sums, destinations }: Standing): string {
   const wrong = wrongWords(parts);
   if (wrong !== null) return wrong;
   const isAtWork = parts.isRunning();
-  if (devices === 0) return noDeviceWords(parts, { excluded, isAtWork });
+  if (!parts.streams.isListed()) return noListWords(devices, isAtWork);
+  if (devices === 0) return noDeviceWords(excluded);
   const leftOut = excluded === 0 ? '' : ` (${excluded} excluded)`;
   const { waiting_until } = parts.quota();
-  const waiting = waiting_until === null || !isAtWork ? '' : ` Waiting for allowance until ${waiting_until}.`;
-  if (complete === devices) return `All ${devices} devices are held in full${leftOut}.${waiting}`;
-  return `${isAtWork ? 'Filling: ' : ''}${complete} of ${devices} devices are held in full${leftOut}.${waiting}`;
+  const waiting = waiting_until === null || !isAtWork ? '' : ` Quota used up: requests resume at ${waiting_until}.`;
+  if (sums.complete === devices) {
+    const one = devices === 1 ? 'the device is complete' : `all ${devices} devices are complete`;
+    return `In sync: ${one}${leftOut}${deliveredWords(destinations)}.${waiting}`;
+  }
+  const work = isAtWork ? (sums.lag.median_seconds === null ? 'Initial sync: ' : 'Catching up: ') : '';
+  return `${work}${sums.complete} of ${devices} devices complete${leftOut}.${waiting}`;
+}
+
+/** What the databases have of it. */
+function deliveredWords(destinations: readonly DestinationReport[]): string {
+  if (destinations.length === 0) return '';
+  const behind = destinations.filter(({ pending_points }) => pending_points > 0);
+  if (behind.length === 0) {
+    return `; ${destinations.map(({ name }) => name).join(' and ')} ${destinations.length === 1 ? 'has' : 'have'} every point`;
+  }
+  return `; ${behind.map(({ name, pending_points }) => `${name} still gets ${grouped(pending_points)} points`).join(', ')}`;
 }
 
 function wrongWords({ deliverers, streams, room }: ReportParts): string | null {
@@ -234,10 +278,14 @@ function wrongWords({ deliverers, streams, room }: ReportParts): string | null {
   return held === undefined ? null : `Delivery to ${held.name} is held: ${held.held() ?? ''}`;
 }
 
-function noDeviceWords({ streams }: ReportParts, seen: { excluded: number; isAtWork: boolean }): string {
-  if (seen.excluded > 0) return `No device is synced: all ${seen.excluded} are excluded.`;
-  if (wasListed(streams.list())) return 'The workspace has no devices.';
-  return seen.isAtWork ? 'Starting: the devices are not listed yet.' : 'No devices are listed yet.';
+function noListWords(devices: number, isAtWork: boolean): string {
+  if (!isAtWork) return 'The device list was not read yet.';
+  const known = devices === 0 ? '' : ` ${grouped(devices)} devices are known from before.`;
+  return `Starting: the device list is not complete yet.${known}`;
+}
+
+function noDeviceWords(excluded: number): string {
+  return excluded > 0 ? `No device is synced: all ${excluded} are excluded.` : 'The workspace has no devices.';
 }
 
 /** A stream whose state is news. Others may be off on purpose; without telemetry nothing of what is wanted ever comes. */

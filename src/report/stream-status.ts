@@ -10,6 +10,8 @@ import { refusalWords } from '../scheduler/sessions.ts';
 /** The streams as they are shown, and what keeps the API from being read. */
 export interface StreamReport {
   list(): readonly StreamStatus[];
+  /** Whether the devices were listed to their end since the start. */
+  isListed(): boolean;
   /** What keeps the API from being read; `null` while it is. */
   problem(): string | null;
   /** Whether that is a key or a plan that is refused. */
@@ -27,6 +29,7 @@ export function createStreamReport(state: ApiState, outage: () => string | null)
     list: () => STREAMS.map((name) => statusOf(name, state.streams[name])),
     problem: () => (state.refusal === null ? (outage() ?? state.firstFailure) : refusalWords(state.refusal)),
     isRefused: () => state.refusal !== null,
+    isListed: () => Number.isFinite(state.streams.devices.readAtMs) && state.streams.devices.missingScope === null,
     failingLong: () => failingLong(state),
   };
 }
@@ -48,9 +51,4 @@ function statusOf(name: Stream, { answeredAtMs, missingScope, failure }: StreamS
     return { name, state: 'off', reason: `the key lacks the scope ${missingScope}`, last_read_at };
   if (failure !== null) return { name, state: 'failing', reason: failure.reason, last_read_at };
   return { name, state: answeredAtMs === null ? 'waiting' : 'on', reason: null, last_read_at };
-}
-
-/** Whether the list of devices was read to its end, ever: if it is empty then, there are none. */
-export function wasListed(streams: readonly StreamStatus[]): boolean {
-  return streams.some(({ name, last_read_at }) => name === 'devices' && last_read_at !== null);
 }

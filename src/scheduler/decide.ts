@@ -172,7 +172,7 @@ function spareRequest(state: PlannerState, nowMs: number): Decision | Rest | nul
   if (request === null) return null;
   const freeMs = state.budget.freeAtMs(false, nowMs);
   if (freeMs <= nowMs) return request;
-  return { kind: 'rest', untilMs: Math.max(nowMs + 1, Math.min(freeMs, nextDueMs(state, nowMs))), reason: 'day' };
+  return { kind: 'rest', untilMs: Math.max(nowMs + 1, Math.min(freeMs, nextDueMs(state, nowMs))), reason: 'spare' };
 }
 
 function spareWork(state: PlannerState, nowMs: number): Decision | null {

@@ -68,11 +68,14 @@ export function purposeOf(decision: Decision): Purpose {
     : { lane, stream: decision.kind === 'reread' ? 'telemetry' : decision.kind };
 }
 
-/** Nothing before that time, unless something happens; `day`: the day's budget is spread, `idle`: nothing is due. */
+/**
+ * Nothing before that time, unless something happens. `day`: the day's budget is spread, and no lane may send; `spare`: live
+ * work may, but it has nothing due, and the lanes below it wait until the day has something to spare; `idle`: nothing is due.
+ */
 export interface Rest {
   readonly kind: 'rest';
   readonly untilMs: number;
-  readonly reason: 'day' | 'idle';
+  readonly reason: 'day' | 'spare' | 'idle';
 }
 
 /** What the planner can tell of itself, for the status page and for whoever warns. */

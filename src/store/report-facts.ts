@@ -33,6 +33,9 @@ export function createStateFacts(db: Database.Database): StateFacts {
   const days = db.prepare<[string, number], { day: bigint; readings: bigint }>(
     'SELECT day, readings FROM day_sum WHERE device_id = ? AND day >= ? AND readings > 0 ORDER BY day',
   );
+  const alertsOf = db.prepare<[string, number], AlertRow>(
+    'SELECT * FROM alert WHERE device_id = ? ORDER BY is_open DESC, opened_ns DESC, alert_id DESC LIMIT ?',
+  );
   return {
     spending: createSpending(db),
     streams: createStreams(db),
@@ -42,6 +45,7 @@ export function createStateFacts(db: Database.Database): StateFacts {
       const times = LOG_LANES.flatMap((lane) => number(oldest.get(lane, id, lane)) ?? []);
       return times.length === 0 ? null : Math.min(...times);
     },
+    oldestLivePendingMs: (id) => number(oldest.get('live', id, 'live')),
     jobs: createJobs(db),
     requestsOf: createRequestsOf(db),
     daysOf: (deviceId, fromDay) =>
@@ -49,6 +53,7 @@ export function createStateFacts(db: Database.Database): StateFacts {
     newestLines: createNewestLines(db),
     archivedSince: (deviceId) => archivedSince.get(deviceId) ?? null,
     alertsSeen: createSeenAlerts(db),
+    alertsOf: (deviceId, count) => alertsOf.all(deviceId, count).map(toKnownAlert),
   };
 }
 
@@ -96,11 +101,12 @@ interface JobRow {
   readonly asked_by: string;
   readonly asked_ms: bigint;
   readonly started_ms: bigint | null;
+  readonly progress: string | null;
 }
 
 function createJobs(db: Database.Database): StateFacts['jobs'] {
   const open = db.prepare<[], JobRow>(
-    'SELECT id, kind, state, asked_by, asked_ms, started_ms FROM job WHERE ended_ms IS NULL ORDER BY id',
+    'SELECT id, kind, state, asked_by, asked_ms, started_ms, progress FROM job WHERE ended_ms IS NULL ORDER BY id',
   );
   return () =>
     open.all().map((row) => ({
@@ -110,6 +116,7 @@ function createJobs(db: Database.Database): StateFacts['jobs'] {
       askedBy: row.asked_by,
       askedMs: Number(row.asked_ms),
       startedMs: row.started_ms === null ? null : Number(row.started_ms),
+      progress: row.progress === null ? null : JSON.parse(row.progress),
     }));
 }
 

@@ -38,7 +38,8 @@ describe('recent events', () => {
         level: 'info',
         event: 'device-appeared',
         message: 'a new device',
-        details: 'device_id d1, device_name Name 1',
+        device_id: 'd1',
+        details: 'device name Name 1',
       },
     ]);
     expect(latest()[0]?.message).toContain('it is full');
@@ -88,10 +89,7 @@ describe('recent events', () => {
       time.ms += 10_000;
     }
     expect(latest()).toHaveLength(MOST_RECENT);
-    expect([latest()[0]?.details, latest().at(-1)?.details].map((text) => text?.split(',')[0])).toEqual([
-      'device_id d149',
-      'device_id d50',
-    ]);
+    expect([latest()[0]?.device_id, latest().at(-1)?.device_id]).toEqual(['d149', 'd50']);
     for (let at = 0; at < 1000; at += 1) {
       observe({ type: 'stream-failed', stream: 'telemetry', message: 'no answer' } as AppEvent);
       observe({ type: 'device-gone', deviceId: 'd' } as AppEvent);
@@ -99,7 +97,7 @@ describe('recent events', () => {
     expect(latest().filter(({ event }) => event === 'device-appeared')).toHaveLength(MOST_RECENT - 11);
     time.ms += 61 * MINUTE_MS;
     observe({ type: 'device-gone', deviceId: 'd' } as AppEvent);
-    expect(latest()[0]?.details).toBe('device_id d, held_back 990');
+    expect(latest()[0]?.details).toBe('held back 990');
   });
 
   test('hold no secret, no control character, and no text without end', () => {
@@ -114,7 +112,37 @@ describe('recent events', () => {
     } as AppEvent);
     const text = JSON.stringify(latest());
     expect(text).not.toContain('canary');
-    expect(latest()[1]?.details).toMatch(/^device_id \S+, device_name [^\p{Cc}\u202e]*<b>x+…$/u);
+    expect(latest()[1]?.details).toMatch(/^device name [^\p{Cc}\u202e]*<b>x+…$/u);
     expect(text.length).toBeLessThan(2500);
+  });
+
+  test('survive a restart, in their order, and are handed over once', () => {
+    const before = openEar();
+    expect(before.takeUnkept()).toBeNull();
+    before.observe(appeared(1));
+    before.observe(appeared(2));
+    const text = before.takeUnkept();
+    expect(before.takeUnkept()).toBeNull();
+    const clock = { nowMs: () => NOW_MS + MINUTE_MS, monoMs: () => 0 };
+    const after = createRecentEvents({ clock, scrub: createScrub([]), before: text });
+    after.observe(appeared(3));
+    expect(after.latest().map(({ device_id }) => device_id)).toEqual(['d3', 'd2', 'd1']);
+    expect(after.latest()[1]).toEqual(before.latest()[0]);
+  });
+
+  test.each(['', 'no JSON', '{}', '[1, {"at": 2}]'])('begin anew where what was kept cannot be read: %s', (before) => {
+    const clock = { nowMs: () => NOW_MS, monoMs: () => 0 };
+    expect(createRecentEvents({ clock, scrub: createScrub([]), before }).latest()).toEqual([]);
+  });
+
+  test('have nothing of a device that was forgotten but that', () => {
+    const { observe, latest } = openEar();
+    observe(appeared(1));
+    observe(appeared(2));
+    observe({ type: 'device-forgotten', deviceId: 'd1', points: 5 });
+    expect(latest().map(({ event, device_id }) => `${event} ${device_id}`)).toEqual([
+      'device-forgotten d1',
+      'device-appeared d2',
+    ]);
   });
 });

@@ -20,6 +20,7 @@ const FIGURES: Figures = {
     minute: { limit: 60, budget: 48, spent: 5, others: 7 },
     day: { limit: null, budget: null, spent: 77, others: null },
     waitingUntilMs: 1_700_000_000_500,
+    historyWaitsUntilMs: 1_700_000_000_500,
   },
   streams: [{ name: 'alerts', state: 'off', reason: 'the key lacks the scope', last_read_at: null }],
   fleet: {

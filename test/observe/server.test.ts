@@ -34,6 +34,7 @@ const LACK: LackStatus = {
 const REPORT: StatusReport = {
   version: '0.1.0',
   generated_at: '2026-11-21T00:00:01Z',
+  workspace_name: null,
   workspace_id: 'ws-1',
   summary: 'Everything is in place.',
   process: { running: true, last_request_at: null, last_archived_at: null },
@@ -70,6 +71,7 @@ const REPORT: StatusReport = {
       quarantined: 3,
       delivered_points: 45_678,
       oldest_pending_at: null,
+      lag_seconds: 0,
       lacks: [LACK],
       held: null,
     },
@@ -81,6 +83,7 @@ const REPORT: StatusReport = {
     minute: { limit: 60, budget: 48, spent: 5 },
     day: { limit: null, budget: null, spent: 77 },
     waiting_until: null,
+    history_waiting_until: null,
   },
 };
 

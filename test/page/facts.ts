@@ -34,7 +34,8 @@ export const REPORT: StatusReport = {
   version: '0.1.0',
   generated_at: NOW,
   workspace_id: 'ws-1',
-  summary: 'All 60 devices are held in full.',
+  workspace_name: 'Żabka & Sons',
+  summary: 'In sync: all 60 devices are complete; influx still gets 12 points.',
   process: { running: true, last_request_at: NOW, last_archived_at: NOW },
   freshness: {
     target_seconds: 60,
@@ -56,6 +57,12 @@ export const REPORT: StatusReport = {
       asked_by: 'tidemark --backfill',
       asked_at: '2026-11-21T21:00:00Z',
       started_at: '2026-11-21T21:00:02Z',
+      share: 0.42,
+      requests: 1234,
+      readings: 98_700,
+      requests_per_minute: 21.4,
+      eta_seconds: 1560,
+      waits: null,
     },
   ],
   next: { streams: [{ name: 'telemetry', due_at: '2026-11-21T22:16:00Z' }], devices_open: 3, open_seconds: 1800 },
@@ -82,6 +89,7 @@ export const REPORT: StatusReport = {
       quarantined: 3,
       delivered_points: 45_678,
       oldest_pending_at: '2026-11-21T22:14:50Z',
+      lag_seconds: 55.5,
       lacks: [
         { reason: 'cleared', points: 98_765, devices: 2, from: '2026-09-01T00:00:00Z', to: '2026-10-01T00:00:00Z' },
       ],
@@ -104,6 +112,7 @@ export const REPORT: StatusReport = {
     minute: { limit: 900, budget: 720, spent: 312, others: 40 },
     day: { limit: 200_000, budget: 160_000, spent: 48_000, others: 0 },
     waiting_until: null,
+    history_waiting_until: null,
   },
 };
 
@@ -154,6 +163,16 @@ export function rowOf(index: number, hostile?: string): DeviceRow {
   };
 }
 
+/** What an alert says. */
+const ALERT_FACTS = {
+  rule_name: 'Too warm',
+  condition: 'above',
+  threshold: 8,
+  value: 12.345678,
+  fire_count: 3,
+  status: 'open',
+};
+
 /** Facts of so many devices. */
 export function factsOf(rows: readonly DeviceRow[], hostile?: string): PageFacts {
   return {
@@ -174,6 +193,9 @@ export function factsOf(rows: readonly DeviceRow[], hostile?: string): PageFacts
         opened_at: new Date(NOW_MS - index * 7_200_000).toISOString(),
         open: index < 2,
         observed_at: NOW,
+        ...ALERT_FACTS,
+        rule_name: hostile ?? 'Too warm',
+        status: index < 2 ? 'acknowledged' : 'resolved',
       })),
     }),
     events: () =>
@@ -181,6 +203,7 @@ export function factsOf(rows: readonly DeviceRow[], hostile?: string): PageFacts
         at: new Date(NOW_MS - index * 61_000).toISOString(),
         level: (['info', 'info', 'warn', 'info', 'error'] as const)[index % 5] ?? 'info',
         event: 'page_landed',
+        device_id: index % 4 === 0 ? (rows[index]?.device_id ?? null) : null,
         message: hostile ?? `telemetry: ${40 + index} devices were asked, ${200 + index} new readings`,
         details: hostile ?? 'requests 41 wait_ms 0',
       })),
@@ -238,6 +261,20 @@ function devicePageOf(row: DeviceRow, spanSeconds: number, hostile?: string): De
     to: NOW,
     sensors,
     sensors_left_out: 2,
+    alerts: [
+      {
+        alert_id: 7,
+        device_id: row.device_id,
+        device_name: row.device_name,
+        kind: 'threshold',
+        sensor: 'temperature',
+        opened_at: NOW,
+        open: true,
+        observed_at: NOW,
+        ...ALERT_FACTS,
+        rule_name: hostile ?? 'Too warm',
+      },
+    ],
     archived_since: '2026-10-22T00:00:00Z',
   };
 }

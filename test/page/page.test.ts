@@ -23,7 +23,7 @@ describe('the overview', () => {
     await using served = await servePage();
     const page = await textOf(served.url);
     for (const words of [
-      'All 60 devices are held in full.',
+      REPORT.summary,
       '312 of 720 (plan 900, others about 40), 408 left',
       '98,765 points are not in influx: the archive no longer kept them (from 2026-09-01T00:00:00Z to 2026-10-01T00:00:00Z); --verify --repair --destination influx fetches them again.',
       'malformed pages',
@@ -103,11 +103,103 @@ describe('the overview', () => {
     await using served = await servePage({ standing: standingWith(report) });
     const page = await textOf(served.url);
     expect(/<p class="tone">([^<]*)/.exec(page)?.[1]).toBe(tone);
-    expect(page).toContain(`<title>${tone}: ws-1 – Tidemark</title>`);
+    expect(page).toContain(`<title>${tone}: Żabka &amp; Sons – Tidemark</title>`);
+  });
+
+  test('the first number is the lag of what stands in each database, the largest first', async () => {
+    const [influx] = REPORT.destinations;
+    if (influx === undefined) throw new Error('no destination');
+    const destinations = [influx, { ...influx, name: 'b', lag_seconds: 3600, pending_points: 0 }];
+    await using served = await servePage({ standing: standingWith({ destinations }) });
+    const tiles = /<dl class="tiles"[^>]*>(.*?)<\/dl>/s.exec(await textOf(served.url))?.[1] ?? '';
+    const heads = [...tiles.matchAll(/<div class="tile ([a-z]*)"><dt><bdi>(.*?)<\/bdi><\/dt><dd><b>(.*?)<\/b>/g)];
+    expect(heads.map(([, tone, title, value]) => [tone, title, value]).slice(0, 2)).toEqual([
+      ['bad', 'Lag in b', '60 min'],
+      ['', 'Lag in influx', '56 s'],
+    ]);
+  });
+
+  test('a database that is blocked, or that has nothing of a device yet, turns it', async () => {
+    const changed = (changes: object) =>
+      standingWith({ destinations: REPORT.destinations.map((each) => ({ ...each, ...changes })) });
+    await using served = await servePage({ standing: changed({ held: 'no connection', lag_seconds: 400 }) });
+    const first = async (): Promise<string> => /<div class="tile .*?<\/div>/.exec(await textOf(served.url))?.[0] ?? '';
+    expect(await first()).toMatch(/class="tile bad".*<b>7 min<\/b><span>delivery is blocked; 12 points to deliver/);
+    served.shown.standing = changed({ lag_seconds: null });
+    expect(await first()).toContain('<b>initial sync</b>');
+  });
+
+  test('says that the quota is used up only where no lane may send', async () => {
+    const with_ = (waiting_until: string | null, history_waiting_until: string | null) =>
+      standingWith({ allowance: { ...REPORT.allowance, waiting_until, history_waiting_until } });
+    const at = '2026-11-21T22:40:14Z';
+    await using served = await servePage({ standing: with_(null, at) });
+    const page = await textOf(served.url);
+    expect(page).not.toContain('Quota used up');
+    expect(page).toMatch(/History and backfill wait until <time[^>]*>22:40:14<\/time>.*Live polls go on\./);
+    served.shown.standing = with_(at, at);
+    expect(await textOf(served.url)).toMatch(/Quota used up: requests resume at <time[^>]*>22:40:14<\/time>\./);
+    served.shown.standing = with_(null, null);
+    expect(await textOf(served.url)).not.toMatch(/Quota used up|History and backfill wait/);
+  });
+
+  test('a backfill shows how far it is, its rate and its ETA', async () => {
+    await using served = await servePage();
+    const page = await textOf(served.url);
+    expect(page).toMatch(/aria-label="Progress of backfill no\. 4"[^>]*aria-valuenow="42"/);
+    expect(page).toContain('42 % done, 1,234 requests, 21.4 a minute, 98,700 new readings, ETA 26 min');
+  });
+
+  test('an alert shows rule, condition, threshold, value and count, whom it concerns, and its status', async () => {
+    await using served = await servePage();
+    for (const path of ['alerts', 'device?id=dev-00003']) {
+      const page = await textOf(`${served.url}${path}`);
+      const rows = [...page.matchAll(/<tr data-key="alert-.*?<\/tr>/g)].map(([row]) => row);
+      expect(rows[0]).toContain(
+        '<bdi>Too warm</bdi><div class="soft"><bdi>temperature</bdi> <bdi>above</bdi> 8: <b><span title="12.345678">12.346</span></b>',
+      );
+      expect(rows[0]).toContain('<td class="number">3</td>');
+    }
+    const page = await textOf(`${served.url}alerts`);
+    expect(page).toMatch(/<bdi>acknowledged<\/bdi>.*href="\/device\?id=dev-00000"/s);
+    expect(page).not.toContain('closed');
+    expect(JSON.parse(await textOf(`${served.url}alerts.json`)).rows[0]).toMatchObject({
+      rule_name: 'Too warm',
+      condition: 'above',
+      threshold: 8,
+      value: 12.345678,
+      fire_count: 3,
+      status: 'acknowledged',
+      device_id: 'dev-00000',
+    });
+  });
+
+  test('events are narrowed to a level and above, and lead to their device', async () => {
+    await using served = await servePage();
+    const levels = async (query: string): Promise<(string | undefined)[]> => [
+      ...new Set(
+        [...(await textOf(`${served.url}events${query}`)).matchAll(/<li class="l-(\w+)"/g)].map(([, level]) => level),
+      ),
+    ];
+    expect(await levels('')).toEqual(['info', 'warn', 'error']);
+    expect(await levels('?level=warn')).toEqual(['warn', 'error']);
+    expect(await levels('?level=error')).toEqual(['error']);
+    expect(await levels('?level=nonsense')).toEqual(['info', 'warn', 'error']);
+    expect(await textOf(`${served.url}events`)).toContain('<a href="/device?id=dev-00000"><bdi>dev-00000</bdi></a>');
+  });
+
+  test('links lead to the dashboards and the documentation where they are configured', async () => {
+    const links = [{ words: 'Grafana', url: 'https://grafana.example/d/tidemark-fleet' }];
+    await using served = await servePage({ links });
+    expect(await textOf(served.url)).toContain(
+      '<a href="https://grafana.example/d/tidemark-fleet" rel="noreferrer">Grafana</a>',
+    );
+    await using bare = await servePage();
+    expect(await textOf(bare.url)).not.toContain('Grafana');
   });
 
   test('what is missing is said beside the sentence, once', async () => {
-    const reasons = ['destination influx: 401', 'All 60 devices are held in full.'];
+    const reasons = ['destination influx: 401', REPORT.summary];
     const ready = { ready: false, reasons, codes: ['destination_held' as const, 'last_day_missing' as const] };
     await using served = await servePage({ standing: standingWith({}, { ready }) });
     const page = await textOf(served.url);
@@ -303,9 +395,9 @@ describe('words', () => {
     expect([0, 21.5237, -1234.5678, 1e12, 0.00001].map(figure)).toEqual([
       '0',
       '21.524',
-      '-1234.568',
-      '1.000e+12',
-      '1.000e-5',
+      '-1234.6',
+      '1.0000e+12',
+      '1.0000e-5',
     ]);
     expect(momentText('2026-11-21T06:00:00.123Z', NOW)).toBe('06:00:00');
     expect(momentText('2026-11-01T06:00:00Z', NOW)).toBe('1 Nov 06:00');

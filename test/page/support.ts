@@ -9,13 +9,15 @@ import type { PageFacts } from '../../src/core/page-facts.ts';
 import type { StatusReport } from '../../src/core/status.ts';
 import { type StatusServer, serveStatus } from '../../src/observe/server.ts';
 import type { StandingParts } from '../../src/page/overview.ts';
-import { createStatusPage } from '../../src/page/page.ts';
+import { createStatusPage, type StatusPageParts } from '../../src/page/page.ts';
 import { factsOf, REPORT, rowOf, STANDING } from './facts.ts';
 
 /** What is served; a test changes it while it runs. */
 export interface Shown {
   standing: StandingParts;
   facts: PageFacts;
+  /** Links to elsewhere. */
+  links?: StatusPageParts['links'];
 }
 
 export interface Served extends AsyncDisposable {
@@ -51,7 +53,7 @@ export async function servePage(shown: Partial<Shown> = {}, port = 0): Promise<S
       },
     },
     status: () => REPORT,
-    page: createStatusPage({ overview: () => now.standing, facts: current }),
+    page: createStatusPage({ overview: () => now.standing, facts: current, links: shown.links ?? [] }),
     health: () => now.standing.health,
     ready: () => now.standing.ready,
     metrics: { text: async () => await Promise.resolve(''), contentType: 'text/plain' },

@@ -30,8 +30,8 @@ export interface BackfillWorkParts extends EstimateParts, WaitingParts {
   readonly context: EstimateParts['context'];
   readonly deliverers: readonly Deliverer[];
   readonly planning: Planning;
-  /** Until when nothing may be asked for lack of quota, RFC 3339; `null` while something may. */
-  readonly waitingUntil: () => string | null;
+  /** Until when history and backfill wait for quota, RFC 3339; `null` while they may send. */
+  readonly historyWaitsUntil: () => string | null;
   readonly backfill: Pick<BackfillSettings, 'budgets'> & { sentMs(): readonly number[] };
 }
 
@@ -87,9 +87,10 @@ export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill):
           pending_points: deliverer.pendingLines(),
           delivered_points: deliverer.deliveredLines() - (deliveredBefore[index] ?? 0),
         })),
-        allowance: { waiting_until: parts.waitingUntil() },
+        allowance: { waiting_until: parts.historyWaitsUntil() },
         eta: waits === null ? etaOf(requestsLeft, tally.perMinute()) : null,
         waits,
+        requests_per_minute: tally.perMinute(),
       };
     },
   };

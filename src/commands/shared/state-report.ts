@@ -59,6 +59,7 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
     staleMs: () => staleMsOf(store),
     streams: {
       list: () => streams,
+      isListed: () => store.devices().length > 0 || wasReadEmpty(streams, store.account()?.devices ?? 0),
       problem: () => null,
       failingLong: () =>
         streams
@@ -71,6 +72,11 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
     version: VERSION,
     polls: config.sync.polls,
   };
+}
+
+/** Whether the device list was read and has none. @param counted how many devices the account counts. */
+function wasReadEmpty(streams: readonly StreamStatus[], counted: number): boolean {
+  return counted === 0 && streams.some(({ name, last_read_at }) => name === 'devices' && last_read_at !== null);
 }
 
 /** A failure of one request is no failure of the stream: others may have been answered a moment before and after. */
@@ -130,7 +136,8 @@ function quotaOf(
   const over = day.budget === null ? -1 : ofDay.length - day.budget;
   const freeMs = over < 0 ? 0 : (ofDay[over] ?? 0) + DAY_MS;
   const untilMs = Math.max(ledger.blockedUntilMs(), freeMs);
-  return { share, minute, day, waiting_until: untilMs - nowMs < WAIT_TOLD_MS ? null : timeText(untilMs) };
+  const waits = untilMs - nowMs < WAIT_TOLD_MS ? null : timeText(untilMs);
+  return { share, minute, day, waiting_until: waits, history_waiting_until: waits };
 }
 
 function timeText(ms: EpochMs | null): string | null {

@@ -151,8 +151,13 @@ interface AlertIdentity extends Pick<AlertRecord, 'alertId' | 'deviceId' | 'kind
   readonly deviceName: string | null;
 }
 
+/** What an alert said when it was observed last, for people. */
+export type AlertFacts = Pick<AlertRecord, 'ruleName' | 'condition' | 'threshold' | 'status' | 'fireCount' | 'value'>;
+
 /** What is kept of an alert between two looks at it. */
 export interface KnownAlert extends AlertIdentity {
+  /** `null` where it was observed last before these were kept. */
+  readonly facts: AlertFacts | null;
   readonly openedAt: EpochNs;
   /** Of the last state that became a point. */
   readonly stateDigest: string;
@@ -196,22 +201,27 @@ export function observeAlert(
   const { known, atNs, workspaceTag } = seen;
   const digest = stateDigest(alert);
   const open = isOpen(alert);
+  const facts = factsOf(alert);
   if (known !== null && known.stateDigest === digest && !(open && atNs - known.stateNs >= REPEAT_NS)) {
-    return { known, changed: false, lines: [] };
+    return { known: { ...known, facts: known.facts ?? facts }, changed: known.facts === null, lines: [] };
   }
   const identity = known ?? identityOf(alert, seen.deviceName);
   // Two states at one instant would be one point.
   const stateNs = known !== null && atNs <= known.stateNs ? known.stateNs + 1n : atNs;
   const tags = tagsOf(identity, workspaceTag);
-  const facts = known === null ? factLine(alert, tags) : null;
+  const first = known === null ? factLine(alert, tags) : null;
   const state = encodeLine({ measurement: 'alert_state', tags, fields: stateFields(alert, open), at: stateNs });
-  const lines = [facts, state].filter((line) => line !== null);
+  const lines = [first, state].filter((line) => line !== null);
   const isListed = known?.isListed ?? false;
   return {
-    known: { ...identity, openedAt: alert.openedAt, stateDigest: digest, stateNs, isOpen: open, isListed },
+    known: { ...identity, openedAt: alert.openedAt, stateDigest: digest, stateNs, isOpen: open, isListed, facts },
     changed: true,
     lines,
   };
+}
+
+function factsOf({ ruleName, condition, threshold, status, fireCount, value }: AlertRecord): AlertFacts {
+  return { ruleName, condition, threshold, status, fireCount, value };
 }
 
 function identityOf({ alertId, deviceId, kind, sensor }: AlertRecord, deviceName: string | null): AlertIdentity {

@@ -30,13 +30,15 @@ export interface StreamFacts {
 }
 
 /** A job that has not ended. */
-interface OpenJob {
+export interface OpenJob {
   readonly id: number;
   readonly kind: string;
   readonly state: string;
   readonly askedBy: string;
   readonly askedMs: EpochMs;
   readonly startedMs: EpochMs | null;
+  /** What it has reported last of its progress: JSON of its kind; `null` before that. */
+  readonly progress: unknown;
 }
 
 /** Telemetry requests for one device. */
@@ -56,6 +58,8 @@ export interface StateFacts {
   lastArchivedMs(): EpochMs | null;
   /** Since when the oldest line waits that a destination has not acknowledged; `null` where none waits. */
   oldestPendingMs(destinationId: number): EpochMs | null;
+  /** The same of the live lane alone. */
+  oldestLivePendingMs(destinationId: number): EpochMs | null;
   jobs(): readonly OpenJob[];
   requestsOf(deviceId: string, count: number): DeviceRequests;
   /** The days of a device that have readings, from a day on (days since 1970). */
@@ -69,6 +73,8 @@ export interface StateFacts {
   archivedSince(deviceId: string): EpochNs | null;
   /** The alerts that were seen: how many, and the first of them, the open ones first, then the newest. */
   alertsSeen(count: number): SeenAlerts;
+  /** The same of one device: its first alerts. */
+  alertsOf(deviceId: string, count: number): readonly KnownAlert[];
 }
 
 interface SeenAlerts {

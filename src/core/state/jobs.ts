@@ -155,13 +155,14 @@ export function readProgress(value: unknown): ProgressReport | null {
   if (!isRecord(totals) || !isRecord(allowance) || !Array.isArray(destinations)) return null;
   const share = totals['covered_share'];
   const until = allowance['waiting_until'];
-  const { eta = null, waits = null } = value;
+  const { eta = null, waits = null, requests_per_minute = null } = value;
   const fits =
     areCounts(totals, TOTAL_COUNTS) &&
     (share === null || typeof share === 'number') &&
     (until === null || typeof until === 'string') &&
     (eta === null || (isRecord(eta) && typeof eta['seconds'] === 'number' && typeof eta['basis'] === 'string')) &&
     (waits === null || typeof waits === 'string') &&
+    (requests_per_minute === null || typeof requests_per_minute === 'number') &&
     destinations.every((each) => isRecord(each) && areCounts(each, DESTINATION_COUNTS));
   return fits ? (value as unknown as ProgressReport) : null;
 }

@@ -235,6 +235,9 @@ const LEFT_OUT = 'alerts_left_out';
 /** Ranges that were backfilled by themselves, with the devices that they were asked for (`scheduler/isolated-ranges.ts`). */
 const APART = 'backfilled_apart';
 
+/** The last lines of the log, for the status page (`observe/log.ts`). */
+const RECENT_EVENTS = 'recent_events';
+
 interface Apart {
   readonly devices: readonly string[] | null;
   readonly except?: readonly string[];
@@ -278,6 +281,7 @@ function createKnowledgeRemoval(db: Database.Database, facts: Facts): KnowledgeR
       replays.run({ quoted: JSON.stringify(deviceId) });
       forgetLeftOut(facts, deviceId, { isExcluded: !keepsAlerts, hadAlerts: alerts > 0 });
       forgetApart(facts, deviceId);
+      forgetEvents(facts, deviceId);
       return alerts;
     },
   };
@@ -310,4 +314,10 @@ function forgetApart(facts: Facts, deviceId: string): void {
     // Without any device it would be one of all.
     .filter(({ devices }) => devices === null || devices.length > 0);
   facts.write(APART, JSON.stringify(after));
+}
+
+/** The recent events that an earlier process has kept are dropped whole where they name the device: the log has them. */
+function forgetEvents(facts: Facts, deviceId: string): void {
+  const text = facts.read(RECENT_EVENTS);
+  if (text?.includes(JSON.stringify(deviceId).slice(1, -1)) === true) facts.write(RECENT_EVENTS, '[]');
 }

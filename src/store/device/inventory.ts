@@ -149,6 +149,7 @@ export interface AlertRow {
   readonly state_ns: bigint;
   readonly is_open: bigint;
   readonly is_listed: bigint;
+  readonly facts: string | null;
 }
 
 /**
@@ -160,10 +161,10 @@ export function createAlerts(db: Database.Database, archive: Archive): AlertStor
   const open = db.prepare<[], AlertRow>('SELECT * FROM alert WHERE is_open = 1 ORDER BY opened_ns DESC, alert_id DESC');
   const countFrom = db.prepare<[bigint], bigint>('SELECT count(*) FROM alert WHERE opened_ns >= ?').pluck();
   const keep = db.prepare(
-    `INSERT INTO alert (alert_id, device_id, device_name, kind, sensor, opened_ns, state_digest, state_ns, is_open, is_listed)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    `INSERT INTO alert (alert_id, device_id, device_name, kind, sensor, opened_ns, state_digest, state_ns, is_open, is_listed, facts)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT DO UPDATE SET state_digest = excluded.state_digest, state_ns = excluded.state_ns,
-       is_open = excluded.is_open`,
+       is_open = excluded.is_open, facts = excluded.facts`,
   );
   const list = db.prepare('UPDATE alert SET is_listed = 1 WHERE alert_id = ?');
   const forget = db.prepare('UPDATE alert SET is_open = 0 WHERE alert_id = ?');
@@ -178,7 +179,8 @@ export function createAlerts(db: Database.Database, archive: Archive): AlertStor
       for (const { alertId, deviceId, deviceName, kind, sensor, ...rest } of alerts) {
         const { openedAt, stateDigest, stateNs } = rest;
         const flags = [Number(rest.isOpen), Number(rest.isListed)];
-        keep.run(alertId, deviceId, deviceName, kind, sensor, openedAt, stateDigest, stateNs, ...flags);
+        const facts = rest.facts === null ? null : JSON.stringify(rest.facts);
+        keep.run(alertId, deviceId, deviceName, kind, sensor, openedAt, stateDigest, stateNs, ...flags, facts);
       }
       archive.appendFacts(lines);
     },
@@ -202,5 +204,6 @@ export function toKnownAlert(row: AlertRow): KnownAlert {
     stateNs: row.state_ns,
     isOpen: row.is_open === 1n,
     isListed: row.is_listed === 1n,
+    facts: row.facts === null ? null : JSON.parse(row.facts),
   };
 }

@@ -386,6 +386,8 @@ const STEP_3 = `
 const STEP_4 = `
   -- The watermark of the last coverage point; NULL where it had none.
   ALTER TABLE device ADD COLUMN watermark_ns INTEGER;
+  -- What an alert said when it was observed last: rule, condition, threshold, status, value, count; JSON.
+  ALTER TABLE alert ADD COLUMN facts TEXT;
 `;
 
 const STEP_5 = `

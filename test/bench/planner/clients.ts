@@ -120,7 +120,7 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
   };
   const rest = ({ untilMs: restMs, reason }: Rest, nowMs: number): number => {
     const onMs = Math.min(untilMs, Math.max(nowMs + 1, Math.ceil(restMs)));
-    if (reason === 'day') return onMs;
+    if (reason !== 'idle') return onMs;
     idleMs += Math.max(0, onMs - Math.max(nowMs, fromMs));
     // The oracle may use what the planner leaves.
     const lastMs = Math.max(nowMs, (instants.at(-1) ?? 0) + idleEveryMs);

@@ -3,6 +3,7 @@
  * no more than those that are shown.
  */
 import { describe, expect, test } from 'vitest';
+import type { Sync } from '../../../src/app/open-sync.ts';
 import { createShownFacts } from '../../../src/app/snapshots.ts';
 import type { Observe } from '../../../src/core/events.ts';
 import type { KnownAlert } from '../../../src/core/lines/fact-lines.ts';
@@ -54,15 +55,17 @@ describe('a secret', () => {
       stateNs: 1n,
       isOpen: true,
       isListed: true,
+      facts: null,
     };
     state.store.alerts.keep([{ ...known, alertId: 1, deviceId: 'd', deviceName: 'canary-4242' }], []);
     const { facts } = pageFactsOf(state, { nowMs: () => NOON_MS });
     const listeners: Observe[] = [];
     const sync = {
+      context: { store: state.store } as unknown as Sync['context'],
       listen: (listener: Observe): void => void listeners.push(listener),
       pageFacts: (events: PageFacts['events']): PageFacts => ({ ...facts, events }),
     };
-    const shown = createShownFacts(sync, createScrub([new Secret('canary-4242')]));
+    const { facts: shown } = createShownFacts(sync, createScrub([new Secret('canary-4242')]));
     for (const hear of listeners) hear({ type: 'device-appeared', deviceId: 'd', name: 'canary-4242' });
     const devices = shown.devices({ search: '', state: null, sort: 'name', reversed: false, page: 1 });
     const all = [devices, await shown.device('d', 60), shown.alerts(), shown.events()];
@@ -89,6 +92,7 @@ describe('alerts', () => {
     stateNs: 5_000_000_001n,
     isOpen: false,
     isListed: true,
+    facts: null,
     ...changes,
   });
 
@@ -115,6 +119,12 @@ describe('alerts', () => {
       sensor: 'temperature',
       opened_at: '1970-01-01T00:00:07Z',
       open: true,
+      rule_name: null,
+      condition: null,
+      threshold: null,
+      value: null,
+      fire_count: null,
+      status: null,
       observed_at: '1970-01-01T00:00:05.000000001Z',
     });
   });

@@ -70,7 +70,7 @@ function fill({ store, ledger }: Pick<OpenStore, 'store' | 'ledger'>, blocks = 3
     const lines = both.map((deviceId) => `coverage,${tagOf(deviceId)} gap=0 ${n}`);
     store.append(n % 2 === 0 ? lines : lines.toReversed(), 'live');
   }
-  const alert = { deviceName: null, kind: 'k', sensor: 's', openedAt: 1n, stateDigest: 'd', stateNs: 1n };
+  const alert = { deviceName: null, kind: 'k', sensor: 's', openedAt: 1n, stateDigest: 'd', stateNs: 1n, facts: null };
   store.alerts.keep(
     [
       { ...alert, alertId: 1, deviceId: DOOMED, deviceName: `name of ${DOOMED}`, isOpen: true, isListed: true },
