@@ -2,7 +2,10 @@
  * The files around the dashboards: what Grafana, Prometheus and Compose read. Their own programs are not at hand here, so
  * each key is held against the ones that their documentation names.
  */
-import { existsSync, readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { SOURCES } from '../../grafana/source/layout.ts';
@@ -47,7 +50,7 @@ describe('data sources', () => {
       access: 'proxy',
       isDefault: true,
       jsonData: { version: 'InfluxQL', httpMode: 'POST', httpHeaderName1: 'Authorization' },
-      secureJsonData: { httpHeaderValue1: 'Token $__file{/run/tidemark/influx-token}' },
+      secureJsonData: { httpHeaderValue1: 'Token $__file{/run/tidemark/grafana-token}' },
     });
   });
 
@@ -162,6 +165,15 @@ describe('alert rules', () => {
   });
 });
 
+/** The client of InfluxDB 2 as far as the script knows it: a token tells by whom and for what it was made. */
+const INFLUX = `#!/bin/sh
+[ "$1 $2" = "bucket list" ] && { printf 'b1\\ttidemark\\tinfinite\\n'; exit; }
+[ "$1 $2 $3 $4" = "auth create --json --description" ] || exit 1
+echo "$5" >> "$(dirname "$0")/made"
+shift 5
+printf '{\\n\\t"id": "0",\\n\\t"token": "%s:%s",\\n\\t"status": "active"\\n}\\n' "$INFLUX_TOKEN" "$(echo "$*" | tr ' ' _)"
+`;
+
 describe('compose.yaml', () => {
   const compose = readYaml('compose.yaml') as {
     services: Record<string, Tree & { environment?: Record<string, string>; volumes?: string[]; image?: string }>;
@@ -202,7 +214,7 @@ describe('compose.yaml', () => {
         const once = compose.services[other]?.['healthcheck'] === undefined;
         expect(how.condition, name).toBe(once ? 'service_completed_successfully' : 'service_healthy');
       }
-      expect(healthcheck === undefined, name).toBe(name === 'generate');
+      expect(healthcheck === undefined, name).toBe(name === 'generate' || name === 'tokens');
     }
   });
 
@@ -217,7 +229,7 @@ describe('compose.yaml', () => {
     for (const [name, { environment = {} }] of services) {
       for (const [variable, value] of Object.entries(environment)) {
         if (/TOKEN|PASSWORD|_KEY/.test(variable))
-          expect(`${variable}=${value}`, name).toMatch(/FILE=\/run\/(?:tidemark|secrets)\//);
+          expect(`${variable}=${value}`, name).toMatch(/FILE=\/run\/(?:tidemark|operator|secrets)\//);
       }
     }
   });
@@ -233,6 +245,55 @@ describe('compose.yaml', () => {
     const influx = compose.services['influxdb']?.environment ?? {};
     expect(influx['DOCKER_INFLUXDB_INIT_BUCKET']).toBe(environment['TIDEMARK_INFLUX_BUCKET']);
     expect(influx['DOCKER_INFLUXDB_INIT_ORG']).toBe(environment['TIDEMARK_INFLUX_ORG']);
-    expect(influx['DOCKER_INFLUXDB_INIT_ADMIN_TOKEN_FILE']).toBe(environment['TIDEMARK_INFLUX_TOKEN_FILE']);
+    expect(environment['TIDEMARK_INFLUX_TOKEN_FILE']).toBe('/run/tidemark/tidemark-token');
+  });
+
+  test('the operator token is seen by the database and by what makes tokens, and by nothing else', () => {
+    const seenBy = services.filter(([, { volumes = [] }]) => volumes.some((volume) => volume.startsWith('operator:')));
+    expect(seenBy.map(([name]) => name).sort()).toEqual(['generate', 'influxdb', 'tokens']);
+    const operator = compose.services['influxdb']?.environment?.['DOCKER_INFLUXDB_INIT_ADMIN_TOKEN_FILE'];
+    expect(operator).toMatch(/^\/run\/operator\//);
+  });
+
+  test('Prometheus loads the rules that there are', () => {
+    const { rule_files: files } = readYaml('grafana/prometheus.yml') as { rule_files: string[] };
+    expect(files.length).toBe(2);
+    for (const file of files) {
+      expect(existsSync(file.replace('/etc/prometheus/rules/', 'config/prometheus/')), file).toBe(true);
+    }
+    expect(compose.services['prometheus']?.volumes).toContain('./config/prometheus:/etc/prometheus/rules:ro');
+  });
+
+  test('makes a token that reads and writes for Tidemark and one that only reads for Grafana, once', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tidemark-tokens-'));
+    const run = (name: string): void => {
+      const [script = ''] = (compose.services[name]?.['command'] ?? []) as string[];
+      const here = script.replaceAll('$$', '$').replaceAll('/run/', `${folder}/`);
+      execFileSync('/bin/sh', ['-ec', here], { env: { ...process.env, PATH: `${folder}:${process.env['PATH']}` } });
+    };
+    const read = (name: string): string => readFileSync(join(folder, name), 'utf8');
+    try {
+      for (const name of ['tidemark', 'operator']) mkdirSync(join(folder, name));
+      writeFileSync(join(folder, 'influx'), INFLUX, { mode: 0o755 });
+      // What an earlier version had given to all.
+      writeFileSync(join(folder, 'tidemark', 'influx-token'), 'of-before');
+      run('generate');
+      expect(read('operator/influx-token')).toBe('of-before');
+      expect(existsSync(join(folder, 'tidemark', 'influx-token'))).toBe(false);
+      expect(read('tidemark/grafana-password')).toMatch(/^[0-9a-f]{64}$/);
+      for (const _ of ['first', 'again']) {
+        run('tokens');
+        expect(read('tidemark/tidemark-token')).toBe('of-before:--read-bucket_b1_--write-bucket_b1');
+        expect(read('tidemark/grafana-token')).toBe('of-before:--read-bucket_b1');
+      }
+      expect(read('made').trim().split('\n')).toEqual(['tidemark-token', 'grafana-token']);
+      expect(readdirSync(join(folder, 'tidemark')).sort()).toEqual([
+        'grafana-password',
+        'grafana-token',
+        'tidemark-token',
+      ]);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 });

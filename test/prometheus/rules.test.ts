@@ -10,6 +10,8 @@ import { prometheusAvailable, promtool } from '../support/prometheus.ts';
 
 const DIR = 'config/prometheus';
 const ROWS: Readonly<Record<string, MetricRow>> = METRICS;
+/** It always fires. */
+const WATCHDOG = 'TidemarkWatchdog';
 const RULES = ['tidemark-alerts.yml', 'tidemark-recording.yml'];
 
 interface Rule {
@@ -62,8 +64,11 @@ describe('the rules', () => {
           .replaceAll(' ', '-')}`,
     );
     for (const { alert, labels, annotations } of alerts) {
-      expect(['critical', 'warning', 'info'], alert).toContain(labels?.['severity']);
-      expect(anchors, alert).toContain(annotations?.['runbook']);
+      const severities = alert === WATCHDOG ? ['none'] : ['critical', 'warning', 'info'];
+      expect(severities, alert).toContain(labels?.['severity']);
+      const [, address, anchor] = /^(.*)\/(docs\/.*)$/.exec(annotations?.['runbook_url'] ?? '') ?? [];
+      expect(address, alert).toBe('{{ $externalLabels.tidemark_docs }}');
+      expect(anchors, alert).toContain(anchor);
       expect(annotations?.['summary']?.length, alert).toBeGreaterThan(20);
       expect(annotations?.['description']?.length, alert).toBeGreaterThan(40);
     }
@@ -76,7 +81,14 @@ describe('the rules', () => {
     const cases = tests.flatMap(({ alert_rule_test: each = [] }) => each);
     for (const { alert } of alerts) {
       const told = cases.filter(({ alertname }) => alertname === alert).map(({ exp_alerts }) => exp_alerts.length);
-      expect([alert, told.includes(0), told.includes(1)]).toEqual([alert, true, true]);
+      expect([alert, told.includes(0), told.includes(1)]).toEqual([alert, alert !== WATCHDOG, true]);
+    }
+  });
+
+  test('the address of the documentation is one setting, absolute, in both examples', () => {
+    for (const path of ['config/prometheus/prometheus.yml', 'grafana/prometheus.yml']) {
+      const { global } = parse(readFileSync(path, 'utf8')) as { global: { external_labels: Record<string, string> } };
+      expect(global.external_labels['tidemark_docs'], path).toMatch(/^https:\/\/\S+[^/]$/);
     }
   });
 
