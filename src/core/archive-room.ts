@@ -1,9 +1,9 @@
 /**
- * Whether there is room for more (`archive.max_size`): the size of the state,
- * the free space of its disk, and what the disk said to the last write. Pure.
+ * Decides whether there is room for more data (`archive.max_size`): from the size of the state, the free space of its
+ * disk, and the result of the last write. Pure.
  *
- * Pulling stops before anything is full, so that delivery, bookings and clearing go on; it goes on only when there is
- * clearly more room than where it stopped, so that it does not stop and go all the time.
+ * Reading stops before anything is full, so that deliveries, bookings and clearing still work. It resumes only when
+ * there is clearly more room than when it stopped, so that it does not stop and resume all the time.
  */
 
 import { UserError } from './faults.ts';
@@ -61,7 +61,11 @@ export function clearingMarks(maxBytes: number): { readonly above: number; reado
   return { above: maxBytes - reserve(maxBytes), downTo: maxBytes - 2 * reserve(maxBytes) };
 }
 
-/** Judges the room. @param before the judgement so far: what has stopped goes on later than it stopped. */
+/**
+ * Judges the room.
+ *
+ * @param before the judgement so far: what has stopped goes on later than it stopped.
+ */
 export function judgeRoom(before: NoRoom | null, figures: RoomFigures, limits: RoomLimits): NoRoom | null {
   const { refusal } = figures;
   if (refusal !== null && refusal.agoMs < REST_AFTER_REFUSAL_MS) return { cause: 'refused', reason: refusal.message };

@@ -1,9 +1,9 @@
 /**
- * Coverage: the stretches of time that are held in full of one device, and the readings at their edges.
+ * Coverage: the time ranges of a device that are stored in full, with the readings at their edges.
  *
- * Pages come newest first, so "the newest time seen" would be no checkpoint: an interruption between two pages would
- * lose what lies between. What is kept instead is this set: what to fetch is the wanted span minus the
- * set, and a hole is closed piece by piece, in any order, by whoever comes next.
+ * Pages arrive newest first, so the newest time seen would be no checkpoint: an interruption between two pages would
+ * lose the readings between them. The state keeps this set of ranges instead. What is left to read is the wanted range
+ * minus the set, so gaps can be closed piece by piece and in any order.
  */
 import { type Interval, type Intervals, normalize, subtract } from './intervals.ts';
 import type { EpochNs } from './time.ts';
@@ -64,7 +64,8 @@ function pickEdge(a: Edge | null, b: Edge | null, better: (x: Edge, y: Edge) => 
  * The held readings that an answer about `hole` has to show.
  *
  * @returns `near`: the reading above the hole that a walk goes on from; `null` where it does not begin at what is held.
- * `far`: the next one below it, however far that is, which a page that ends the window must reach; `null` where none is.
+ * `far`: the next one below it, however far that is, which a page that ends the window must reach; `null` where none
+ * is.
  */
 export function overlapsOf(hole: Interval, covered: readonly CoveredRange[]): { near: Edge | null; far: Edge | null } {
   return {

@@ -1,6 +1,6 @@
 /**
- * What is held of a device and what is missing in a destination, in words and figures: for the `coverage` points, the
- * status and the end of a one-off. Pure.
+ * The coverage of a device and the missing points of a destination, as figures and sentences. The `coverage` points,
+ * the status report and the summary of a run use them. Pure.
  */
 import { type CoveredRange, coveredIntervals, gapsIn } from './coverage.ts';
 import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract, union } from './intervals.ts';
@@ -118,8 +118,8 @@ function joined(holes: readonly NamedHole[]): NamedHole[] {
 }
 
 /**
- * The newest stretch of a device in which the last list of devices says that nothing is: it is asked for only at a sign of
- * life or its sweep, and being open is no lag. No proof: it is never taken for held.
+ * The newest stretch of a device in which the last list of devices says that nothing is: it is asked for only at a sign
+ * of life or its sweep, and being open is no lag. No proof: it is never taken for held.
  *
  * @param newestNs the newest reading that is held, whether its stretch may be claimed yet or not.
  */
@@ -137,7 +137,11 @@ export function emptyByListing(
   return seenAt > knownTo ? [] : normalize([{ from: newest.to, to: listedNs }]);
 }
 
-/** The part of what is wanted that is held, 0 to 1. @param told what counts as held by hearsay. */
+/**
+ * The part of what is wanted that is held, 0 to 1.
+ *
+ * @param told what counts as held by hearsay.
+ */
 export function coveredShare(covered: readonly CoveredRange[], wanted: Interval, listedEmpty: Intervals = []): number {
   const whole = wanted.to - wanted.from;
   if (whole <= 0n) return 1;

@@ -1,6 +1,6 @@
 /**
- * Events: everything that is worth a line in the log or a metric, as facts. Rules and workers report them and neither log
- * nor count; `observe/event-table.ts` has a row for each, with its line, its repeats and its metrics. No event carries a
+ * Events: the facts that deserve a log line or a metric. The parts of the program report them and neither log nor
+ * count. `observe/event-table.ts` has a row for each, with its line, its repeats and its metrics. No event contains a
  * secret, a header or a body.
  */
 

@@ -1,5 +1,5 @@
 /**
- * What can go wrong, as kinds: the kind decides what is done, never the words of a message.
+ * The kinds of faults. The kind decides what the program does, never the text of a message.
  */
 
 /**
@@ -91,7 +91,11 @@ export function isExitCode(code: unknown): code is ExitCode {
   return typeof code === 'number' && EXIT_CODES.includes(code);
 }
 
-/** The system's or the database's name for what went wrong, `ENOSPC`. @param none what is said where it has none. */
+/**
+ * The system's or the database's name for what went wrong, `ENOSPC`.
+ *
+ * @param none what is said where it has none.
+ */
 export function codeOf(error: unknown, none = 'unknown error'): string {
   return error instanceof Error && 'code' in error ? String(error.code) : none;
 }

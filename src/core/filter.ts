@@ -1,10 +1,10 @@
 /**
- * What is left out: devices, sensors and positions (`sync.include`, `sync.exclude`, `sync.exclude_sensors`,
- * `sync.location`).
+ * The device filter: which devices, sensors and positions are left out (`sync.include`, `sync.exclude`,
+ * `sync.exclude_sensors`, `sync.location`).
  *
- * Pure, and the same answer for the same record whenever it is asked. Patterns are globs and nothing else: `*` stands
- * for any run of characters, `?` for one; all other characters stand for themselves, upper and lower case differ. They
- * are matched without regular expressions, in at most pattern times text steps, so that no pattern can stall the sync.
+ * Pure: the same record always gets the same answer. Patterns are simple globs: `*` matches any run of characters, `?`
+ * one character, and every other character itself; case matters. A match takes at most pattern times text steps and
+ * uses no regular expression, so no pattern can stall the sync.
  */
 import type { DeviceRecord, JsonValue, Reading } from './records.ts';
 

@@ -1,8 +1,8 @@
 /**
- * A workspace's devices for estimates: how often each reports (measured from what is held, else assumed), and what
- * `--plan --what-if KEY=VALUE` supposes instead. Nothing that is held or claimed goes by them.
+ * The devices of a workspace for estimates: how often each reports (measured, or assumed), and what
+ * `--plan --what-if KEY=VALUE` supposes instead. Coverage never depends on these figures.
  *
- * Keys of the configuration keep their names in `--what-if`; the shorter ones are the same keys.
+ * Keys of the configuration keep their names in `--what-if`; the shorter names mean the same keys.
  */
 import type { DeviceFilter } from './filter.ts';
 import { type Intervals, intersect, lengthNs } from './intervals.ts';
@@ -177,7 +177,11 @@ export interface WhatIf {
   readonly perDay?: number;
 }
 
-/** Takes `KEY=VALUE` apart. @returns it, or in words what is wrong, without repeating any of it. */
+/**
+ * Takes `KEY=VALUE` apart.
+ *
+ * @returns it, or in words what is wrong, without repeating any of it.
+ */
 export function readWhatIf(text: string): WhatIfText | { readonly mistake: string } {
   const at = text.indexOf('=');
   const [name, value] = [text.slice(0, Math.max(at, 0)).trim(), text.slice(at + 1).trim()];
@@ -193,7 +197,8 @@ export function readWhatIf(text: string): WhatIfText | { readonly mistake: strin
 /**
  * A fleet of another size, mixed as this one is.
  *
- * @param intervalsMs of the devices that report. @param assumedMs what is taken where there is no device to go by.
+ * @param intervalsMs of the devices that report.
+ * @param assumedMs what is taken where there is no device to go by.
  * @returns as many intervals and quiet devices as the number says.
  */
 export function resizeFleet(

@@ -1,8 +1,8 @@
 /**
- * A hash of text: 64 bits in two halves, fast, well mixed, the same on every machine and for ever.
+ * A hash of text: 64 bits in two halves, fast, well mixed, and the same on every machine.
  *
- * For telling things apart that were not chosen to collide: suffixes of shortened names, digests of days. It is not
- * cryptographic. Its results are kept in state and written to databases, so they are frozen: `hash.test.ts` holds them.
+ * It distinguishes texts that nobody chose to collide: shortened names, the digests of days. It is not cryptographic.
+ * The state and the databases keep its results, so they must never change; `hash.test.ts` checks that.
  */
 
 /** A 64 bit hash as two unsigned 32 bit halves. */

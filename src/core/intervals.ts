@@ -1,8 +1,7 @@
 /**
- * The algebra of time spans: half-open intervals of nanoseconds, kept sorted, disjoint and merged.
+ * Sets of half-open intervals of nanoseconds. Coverage and gaps are such sets.
  *
- * Coverage, holes and gaps are all sets of these. Every function takes and gives sets in normal form:
- * ascending, no empty interval, no two that touch.
+ * Every function takes and returns sets in normal form: ascending, without empty intervals, and no two that touch.
  */
 import { dayStart, type EpochNs, maxNs, minNs } from './time.ts';
 
@@ -60,7 +59,11 @@ export function intersect(a: Intervals, b: Intervals): Intervals {
   return normalize(both);
 }
 
-/** A whole day, UTC. @param day since 1970. */
+/**
+ * A whole day, UTC.
+ *
+ * @param day since 1970.
+ */
 export function wholeDay(day: number): Interval {
   return { from: dayStart(day), to: dayStart(day + 1) };
 }

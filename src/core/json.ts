@@ -1,5 +1,5 @@
 /**
- * What a value of unknown origin is: for JSON that another process, another version or somebody else has written.
+ * Checks on JSON that another process, another version or somebody else has written.
  */
 
 /** An object with members, none of which is known. */

@@ -1,11 +1,11 @@
 /**
- * What the status page is made of beside the status report: devices a page at a time, one device with its readings,
- * alerts and what happened last. Types and bounds only; member names are the served ones. Times are RFC 3339 UTC; a span
- * is half-open.
+ * What the status page shows in addition to the status report: pages of devices, one device with its readings, alerts,
+ * and recent events. Types and limits only. The member names are those of the served JSON. Times are RFC 3339 UTC, and
+ * ranges are half-open.
  *
- * Each is what `/devices.json`, `/device.json?id=`, `/alerts.json` and `/events.json` serve and what the page shows;
- * `DeviceReport` is the object of `--status --device ID --json` as well, which answers "why is this device not fresh?".
- * Names, sensors and texts come as they are, whatever they hold, shortened to `MAX_SHOWN_LENGTH`; ids stay whole.
+ * `/devices.json`, `/device.json?id=`, `/alerts.json` and `/events.json` serve these objects. `DeviceReport` is also
+ * the object of `--status --device ID --json`. Names, sensors and texts are passed on as they came, shortened to
+ * `MAX_SHOWN_LENGTH`; ids stay whole.
  */
 import type { DeviceState, DeviceStatus, StatusGap, StatusSpan } from './status.ts';
 
@@ -28,9 +28,9 @@ export const MAX_SHOWN_LENGTH = 200;
 export const MAX_VALUE_LENGTH = 100;
 
 /**
- * By what the list of devices can be put in order. `name`: from A to Z. All others: the worst first (the least held, the
- * longest without a reading), those that are left out last. `reversed` turns that round, but leaves the same ones last;
- * what is equal stays in the order of names.
+ * By what the list of devices can be put in order. `name`: from A to Z. All others: the worst first (the least held,
+ * the longest without a reading), those that are left out last. `reversed` turns that round, but leaves the same ones
+ * last; what is equal stays in the order of names.
  */
 export const DEVICE_SORTS = ['state', 'name', 'lag', 'held', 'reading'] as const;
 

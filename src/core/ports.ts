@@ -1,7 +1,7 @@
 /**
- * The words in which the folders talk to each other: what the rules and the motion need from the world outside.
+ * The ports: what the rest of the program needs from the API, the databases, the clock and chance.
  *
- * Each folder of technology implements some of these and knows none of the others; `app/open-sync.ts` puts them together.
+ * Each technology folder implements some of them and knows none of the others; `app/open-sync.ts` connects them.
  */
 import type { ApiFaultKind } from './faults.ts';
 import type { DestinationKind } from './lines/dialect.ts';
@@ -111,7 +111,11 @@ export interface RequestOutcome {
 
 /** The record of every request, refused ones included, in the server's time. Survives restarts. */
 export interface Ledger {
-  /** Books a request, durably, before it is sent. @returns its id. */
+  /**
+   * Books a request, durably, before it is sent.
+   *
+   * @returns its id.
+   */
   book(atMs: EpochMs, purpose: Purpose): number;
   recordOutcome(requestId: number, outcome: RequestOutcome): void;
   /** The times of all bookings later than `sinceMs`, ascending; of one lane where it is given. */
@@ -189,8 +193,8 @@ export interface DestinationFacts {
   /** Its version in its own words; `null` where it tells none. */
   readonly version: string | null;
   /**
-   * What it says to a write: of no points, or of one. `accepted`: the address, the token and the bucket are right. What is
-   * refused for having no points is accepted here.
+   * What it says to a write: of no points, or of one. `accepted`: the address, the token and the bucket are right. What
+   * is refused for having no points is accepted here.
    */
   readonly write: WriteAnswer;
   /** Whether a point was written for that. */

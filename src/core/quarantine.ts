@@ -1,8 +1,9 @@
 /**
- * The quarantine in terms of people: what a filter selects, what belongs together, and what is lost by giving it up. Pure.
+ * Rules of the quarantine: which items a filter selects, which belong together, and what is lost when they are given
+ * up. Pure.
  *
- * Words of servers repeat the value or the line that they are about, so that every refusal reads differently: what
- * belongs together is told by their shape, without figures and without what is quoted.
+ * A server's message usually repeats the value or the line that it rejects, so every message is different. Items are
+ * grouped by the form of the message, without figures and quotations.
  */
 
 import { identityTag } from './lines/line-protocol.ts';
@@ -82,7 +83,11 @@ export function createMatcher(
   };
 }
 
-/** What a destination lacks once a line is given up; `null` for what is no line. @param deviceOf the id by its tag. */
+/**
+ * What a destination lacks once a line is given up; `null` for what is no line.
+ *
+ * @param deviceOf the id by its tag.
+ */
 export function lackOf(line: string, deviceOf: (tag: string) => string): MissingPoints | null {
   const about = aboutLine(line);
   if (about === null) return null;

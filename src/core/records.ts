@@ -1,7 +1,9 @@
 /**
- * What the API tells, as the program uses it: checked at the border (`api/`), so that inside the types carry the proof.
+ * The records of the API as the program uses them. `api/` validates them, so the types can be relied on everywhere
+ * else.
  *
- * Field meanings: API document, "Resources and their fields". Whatever may be null or absent there is `null` here.
+ * The API document explains the members ("Resources and their fields"). What may be null or absent there is `null`
+ * here.
  */
 import type { EpochNs } from './time.ts';
 

@@ -1,8 +1,8 @@
 /**
- * Which failures of the API are worth another try, and how long to wait before it.
+ * Which failures of the API are worth a retry, and how long to wait before it.
  *
- * Promises: the table is total, so a new kind of fault does not compile without a verdict; and no wait is ever shorter
- * than one that the server asked for.
+ * The table is total: a new kind of fault does not compile without a decision. No wait is shorter than the server asked
+ * for.
  */
 import type { ApiFaultKind } from './faults.ts';
 import type { Random } from './ports.ts';

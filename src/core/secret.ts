@@ -1,6 +1,6 @@
 /**
- * A key or a token, held so that it cannot be shown by accident: whatever prints, joins, logs or serialises it gets
- * `[secret]`. Only what sends it calls `reveal`.
+ * A key or a token that cannot be shown by accident: printing, joining, logging or serialising it yields `[secret]`.
+ * Only the code that sends it calls `reveal`.
  */
 
 /** What stands where a secret stood. */

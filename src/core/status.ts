@@ -1,9 +1,8 @@
 /**
- * What Tidemark says of itself: the object that `/status.json` and `--status --json` serve, and
- * the answers to "are you alive" and "are you ready"; and the figures behind the metrics. Types only; member names of the
- * former are the served ones.
+ * The status report that `/status.json` and `--status --json` serve, the answers of the health and readiness checks,
+ * and the figures of the metrics. Types only. The member names of the report are those of the served JSON.
  *
- * Times are RFC 3339 UTC with as many digits as they have; a span is half-open.
+ * Times are RFC 3339 UTC with as many digits as they have, and ranges are half-open.
  */
 import type { RequestLane } from './ports.ts';
 import type { WindowFigures } from './quota.ts';
@@ -200,7 +199,9 @@ export interface StatusReport {
   readonly process: ProcessStatus;
   readonly streams: readonly StreamStatus[];
   readonly freshness: FreshnessStatus;
-  /** What is wanted and not held, by reason, the most first; the newest end of a device that is not behind is left out. */
+  /**
+   * What is wanted and not held, by reason, the most first; the newest end of a device that is not behind is left out.
+   */
   readonly gaps: readonly GapSum[];
   readonly totals: StatusTotals;
   readonly devices: readonly DeviceStatus[];
@@ -240,7 +241,9 @@ export interface HealthReport {
 /** What a restart can mend. */
 type HealthCode = 'loop_stands_still';
 
-/** `/readyz`: whether what is held can be relied on. `reasons` say what is missing; each has its code, in their order. */
+/**
+ * `/readyz`: whether what is held can be relied on. `reasons` say what is missing; each has its code, in their order.
+ */
 export interface ReadyReport {
   readonly ready: boolean;
   readonly reasons: readonly string[];
@@ -261,8 +264,8 @@ export const READY_CODES = [
 export type ReadyCode = (typeof READY_CODES)[number];
 
 /**
- * What of the metrics takes a look at every device. Times in seconds are lengths; instants are milliseconds since 1970 by
- * the local clock, which is what whoever scrapes compares them with.
+ * What of the metrics takes a look at every device. Times in seconds are lengths; instants are milliseconds since 1970
+ * by the local clock, which is what whoever scrapes compares them with.
  */
 export interface FleetFigures {
   readonly states: Readonly<Record<DeviceState, number>>;

@@ -1,7 +1,7 @@
 /**
- * Text that people typed or that a server sent: made safe to show, and matched against what was probably meant.
+ * Text that people typed or a server sent: made safe to show, and compared with what was probably meant.
  *
- * Nothing from outside reaches a terminal, a log or a page but through `plainText`.
+ * Text from outside reaches a terminal, a log or a page only through `plainText`.
  */
 
 /** Line breaks, tabs and their Unicode kin: shown as one space. */
@@ -82,7 +82,8 @@ export function byteSize(bytes: number): string {
 }
 
 /**
- * A share of a whole as a percentage, rounded down so that it shows 100 % only for all of it: `0 %`, `37.5 %`, `99.9 %`.
+ * A share of a whole as a percentage, rounded down so that it shows 100 % only for all of it: `0 %`, `37.5 %`, `99.9
+ * %`.
  *
  * @param share 0 to 1
  * @param digits how many decimals to show at most

@@ -1,8 +1,8 @@
 /**
- * Time as the program keeps it: nanoseconds since 1970 in a bigint, built from the digits that were served.
+ * Times are nanoseconds since 1970 in a bigint, computed from the digits that the server sent.
  *
- * `Date` would drop everything below a millisecond, and two readings a microsecond apart would become one point.
- * Nothing here reads a clock.
+ * `Date` would drop everything below a millisecond, so two readings a microsecond apart would become one point. Nothing
+ * here reads a clock.
  */
 
 /** Nanoseconds since 1970-01-01T00:00:00Z. */
@@ -89,7 +89,11 @@ export function formatSeconds(ns: EpochNs): string {
   return `${formatMs(nsToMs(floorToSecond(ns))).slice(0, 19)}Z`;
 }
 
-/** RFC 3339 UTC to the millisecond: the time of log lines. @throws RangeError for a time that no calendar has. */
+/**
+ * RFC 3339 UTC to the millisecond: the time of log lines.
+ *
+ * @throws RangeError for a time that no calendar has.
+ */
 export function formatMs(ms: EpochMs): string {
   return new Date(ms).toISOString();
 }
@@ -101,7 +105,11 @@ export function formatExact(ns: EpochNs): string {
   return digits === '' ? whole : `${whole.slice(0, -1)}.${digits}Z`;
 }
 
-/** The first instant of a day, UTC. @param day since 1970. */
+/**
+ * The first instant of a day, UTC.
+ *
+ * @param day since 1970.
+ */
 export function dayStart(day: number): EpochNs {
   return BigInt(day) * DAY_NS;
 }

@@ -1,8 +1,8 @@
 /**
- * The account: which workspace the key is of, what its plan allows, and one `workspace` point each time it is read.
+ * Reads the account: the workspace of the key, the limits of its plan, and one `workspace` point per reading.
  *
- * Promise: before the first point of any kind is made, the workspace is pinned; another workspace behind the key stops
- * the program before anything is written.
+ * The workspace is pinned before the first point of any kind is made. If the key belongs to another workspace, the
+ * program stops before it writes anything.
  */
 
 import { ApiFault } from '../core/faults.ts';

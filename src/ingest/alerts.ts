@@ -1,16 +1,16 @@
 /**
- * The alerts: new ones from the top of the listing, open ones followed until they are resolved.
+ * Reads alerts: new ones from the top of the listing, and open ones until they are resolved.
  *
- * The listing is newest first and alerts change, so the top alone tells of new ones only. A listing stops early only at
- * an alert that a *completed* listing has had: one that was broken off leaves nothing behind it to rely on. Open alerts
- * that the top did not show are asked for by id, or by listing further, whichever takes fewer requests. The account
- * counts the alerts that are not resolved: where that differs from what is known (one was reopened, one was missed),
- * everything is listed once more.
+ * The listing is newest first, and alerts change, so its top shows only new alerts. A listing stops early only at an
+ * alert that a *completed* listing has contained; an interrupted one proves nothing about what follows. Open alerts
+ * that the top does not show are requested by id, or by listing further, whichever takes fewer requests. The account
+ * counts the open alerts. If that count differs from the known ones (an alert was reopened or missed), everything is
+ * listed once more.
  *
- * Alerts of excluded devices make no points and are followed all the same: the account counts all open alerts, and
- * listings stop at known ones. The state digest of such an alert stays that of its last state that became a point, and is
- * empty where none did. So when its device is included again, the next look at it writes exactly what is missing; the
- * excluded devices are kept as a fact, so that their alerts, resolved ones too, are read anew then.
+ * Alerts of excluded devices make no points, but they are followed too: the account counts them, and listings stop at
+ * known alerts. The state digest of such an alert is that of the last state that became a point, or empty. So when the
+ * device is included again, the next reading of the alert writes exactly what is missing. The state keeps the excluded
+ * devices as a fact, so that all their alerts are read again then, resolved ones too.
  */
 import { ApiFault } from '../core/faults.ts';
 import { isOpen, type KnownAlert, type Observed, observeAlert } from '../core/lines/fact-lines.ts';
@@ -85,7 +85,11 @@ function depthFor({ store }: SyncContext, open: readonly KnownAlert[]): ListDept
   return { to: morePages < open.length ? oldest.openedAt : null, isWhole: false };
 }
 
-/** Lists from the top. @returns the ids that were seen. */
+/**
+ * Lists from the top.
+ *
+ * @returns the ids that were seen.
+ */
 async function list(context: SyncContext, depth: ListDepth, signal: AbortSignal): Promise<ReadonlySet<number>> {
   for (let start = 1; ; start += 1) {
     try {
@@ -185,7 +189,9 @@ type FilterParts = Pick<SyncContext, 'store' | 'settings'>;
 /** The fact that holds the ids of the devices whose alerts were left out, as a JSON list. */
 const LEFT_OUT = 'alerts_left_out';
 
-/** Notes devices of which an alert is about to be left out. Said before the alert is kept: one too many does no harm. */
+/**
+ * Notes devices of which an alert is about to be left out. Said before the alert is kept: one too many does no harm.
+ */
 function recordLeftOut(parts: FilterParts, deviceIds: readonly string[]): void {
   const before = leftOut(parts);
   if (deviceIds.every((deviceId) => before.has(deviceId))) return;

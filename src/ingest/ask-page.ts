@@ -1,7 +1,7 @@
 /**
  * Requests pages of telemetry, and keeps what the answers show about windows and devices.
  *
- * The rules are in `window-limits.ts`. Some of what they learn outlives the process as facts of the state, the rest lasts
+ * The rules are in `window-limits.ts`. Some of the knowledge outlives the process as facts of the state, the rest lasts
  * as long as the program.
  */
 import { ApiFault } from '../core/faults.ts';
@@ -82,8 +82,8 @@ function keepLesson(learnt: LearntWindows, lesson: Partial<WindowKnowledge>): vo
 }
 
 /**
- * Records the readings of a page. Readings beyond the plan's age show that this age does not matter: then all gaps of all
- * devices are worth another request at once.
+ * Records the readings of a page. Readings beyond the plan's age show that this age does not matter: then all gaps of
+ * all devices are worth another request at once.
  */
 export function noteServed(learnt: LearntWindows, readings: readonly Reading[]): void {
   const rules = windowRules(learnt);
@@ -134,7 +134,11 @@ export async function askForPage(
   }
 }
 
-/** Records a 404 about a device. @returns whether the device is gone, or may only be out of reach. */
+/**
+ * Records a 404 about a device.
+ *
+ * @returns whether the device is gone, or may only be out of reach.
+ */
 function noteNotFound({ notFound, answers, serverClock }: LearntWindows, deviceId: string): 'gone' | 'unreachable' {
   const now = { atMs: serverClock.nowMs(), answers };
   const first = notFound.get(deviceId);

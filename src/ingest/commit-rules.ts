@@ -1,9 +1,9 @@
 /**
- * From a judged page to the commit that the state takes in: new lines, their places, the sums of the days, the coverage
- * and the hours.
+ * Computes the commit of a judged page: new lines and their offsets, the sums of days, the coverage and the complete
+ * hours.
  *
- * Pure. It promises that a commit computed twice from the same state and page is the same, and that what is held already
- * adds nothing. What is held is decided by instant, sensor and value, never by coverage.
+ * Pure. The same state and page always give the same commit, and readings that are stored already add nothing. Time,
+ * sensor and value decide what is stored already; coverage plays no part.
  */
 import type { CoveredRange } from '../core/coverage.ts';
 import { type DeviceFilter, filterReading } from '../core/filter.ts';
@@ -221,8 +221,8 @@ type ReadingOutcome = 'new' | 'late' | 'completed' | 'addition' | 'held';
  * What a value of a reading turns out to be:
  * - `new`: it is written, and counted with its day;
  * - `held`: it is held already, or nothing that a line can hold: it is not written;
- * - `unverifiable`: it lies where lines were cleared away, so that nobody can tell: it is written again, as the identical
- *   line, and counts no more than one that is held.
+ * - `unverifiable`: it lies where lines were cleared away, so that nobody can tell: it is written again, as the
+ *   identical line, and counts no more than one that is held.
  */
 type ValueOutcome = 'new' | 'held' | 'unverifiable';
 

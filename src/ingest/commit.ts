@@ -86,7 +86,11 @@ function reportSetAside({ observe }: SyncContext, deviceId: string, records: rea
   for (const [reason, count] of byReason) observe({ type: 'values-dropped', deviceId, count, reason });
 }
 
-/** Commits a page by the state as it is. @returns the commit, and what it has set aside for the first time. */
+/**
+ * Commits a page by the state as it is.
+ *
+ * @returns the commit, and what it has set aside for the first time.
+ */
 function commitCurrent(
   context: SyncContext,
   page: JudgedPage,

@@ -1,5 +1,5 @@
 /**
- * What every step of the sync is handed: the ports, the clocks and the settings. Values only; no step keeps its own.
+ * The context of a sync: the ports, clocks and settings that every step receives.
  */
 import type { RoomAnswer, StateFullError } from '../core/archive-room.ts';
 import type { Turns } from '../core/async.ts';
@@ -51,7 +51,9 @@ export interface SyncContext {
   readonly archived: () => void;
   /** Called when a page of telemetry was committed, before `archived`. */
   readonly committed: (page: CommittedPage) => void;
-  /** Called when the workspace behind the key is known to be the right one: reports that, and lets the deliveries begin. */
+  /**
+   * Called when the workspace behind the key is known to be the right one: reports that, and lets the deliveries begin.
+   */
   readonly workspaceKnown: () => void;
   /** Called where the API does not tell whose points are waiting: the deliveries wait for it no longer. */
   readonly workspaceUnknown: () => void;
@@ -75,7 +77,10 @@ export interface CommittedPage {
 
 /** Who can take in the newest page of a device without claiming anything by it. */
 export interface Peeking {
-  /** @returns whether it had readings. @throws ApiFault */
+  /**
+   * @returns whether it had readings.
+   * @throws ApiFault
+   */
   peek(deviceId: string, signal: AbortSignal): Promise<boolean>;
 }
 

@@ -1,11 +1,10 @@
 /**
- * The coverage of a device after a page: what the page adds to it, what a late reading or a clock takes back, which
- * empty ranges are not believed any more, and which hours are complete by it.
+ * The coverage of a device after a page: what the page adds, what a late reading or a clock takes back, which empty
+ * ranges are no longer trusted, and which hours are complete.
  *
- * Pure. Readings that come late, new ones inside time that was covered before, are delivered like all others; what is
- * kept is how many there were and how late the worst one was, and the time that the device is given before its readings
- * are claimed grows with them. What was claimed too early is taken back: better a range that is read again than one that
- * is called complete and is not.
+ * Pure. A late reading is a new one inside a covered range. It is delivered like any other; the state counts late
+ * readings and keeps how late the latest was, and the grace period of the device grows to that. Coverage that came too
+ * early is taken back: reading a range again is better than calling it complete when it is not.
  */
 import { addRange, type CoveredRange, type Edge } from '../core/coverage.ts';
 import { type Interval, type Intervals, normalize, subtract, union } from '../core/intervals.ts';
@@ -228,13 +227,14 @@ type CoverageState = Pick<TelemetryState, 'covered' | 'hoursWritten'>;
 
 /**
  * The coverage that is left when a page comes, without unverified empty ranges: what was called empty while nothing at
- * all was held of a device. Such answers could not be held against anything (two in a row had to do), and a service that
- * answers emptily for hours would leave all that was before them missing for good. So once a device shows a reading, what
- * was called empty is asked for again, wherever the reading lies: the page that shows it may be one of history, and says
- * nothing of what is newer. From then on there is a reading that the answers have to show.
+ * all was held of a device. Such answers could not be held against anything (two in a row had to do), and a service
+ * that answers emptily for hours would leave all that was before them missing for good. So once a device shows a
+ * reading, what was called empty is asked for again, wherever the reading lies: the page that shows it may be one of
+ * history, and says nothing of what is newer. From then on there is a reading that the answers have to show.
  *
- * @param hasLines whether telemetry of the device was ever archived. Its hours are told anew only where none was; and where
- * some was, nothing is taken back before a page vouches: a reading that is too young to be claimed comes with every page.
+ * @param hasLines whether telemetry of the device was ever archived. Its hours are told anew only where none was; and
+ * where some was, nothing is taken back before a page vouches: a reading that is too young to be claimed comes with
+ * every page.
  */
 export function withoutUnverified<State extends CoverageState>(
   state: State,

@@ -98,7 +98,9 @@ export async function listDevices(context: SyncContext, signal: AbortSignal): Pr
   }
 }
 
-/** Whether a listing says that there are no devices, and the account that there are, or nothing where some are known. */
+/**
+ * Whether a listing says that there are no devices, and the account that there are, or nothing where some are known.
+ */
 function isDoubted({ store }: SyncContext, { records, unreadable }: Listing): boolean {
   const counted = store.account()?.devices ?? null;
   return records.size === 0 && unreadable === 0 && (counted === null ? isAnyKnown(store) : counted > 0);
@@ -116,7 +118,11 @@ function noneListed(though: string): ApiFault {
   return new ApiFault('malformed', words, { request: 'GET /devices' });
 }
 
-/** Where nobody counts the devices, they tell themselves whether an empty listing is true. @throws ApiFault where it is not. */
+/**
+ * Where nobody counts the devices, they tell themselves whether an empty listing is true.
+ *
+ * @throws ApiFault where it is not.
+ */
 async function checkAgainstDevices(context: SyncContext, listing: Listing, signal: AbortSignal): Promise<void> {
   if (!isDoubted(context, listing) || !isAnyKnown(context.store)) return;
   const answering = await answeringDevice(context, signal);
@@ -217,7 +223,11 @@ const SILENCE: ReadonlySet<ApiFaultKind> = new Set(['server-fault', 'unreachable
 /** How soon it is looked again where a look was met with that. */
 const POLL_AGAIN_MS = HOUR_MS;
 
-/** Looks at all that are gone, unless that was done within a day. @throws ApiFault for what is not about one device. */
+/**
+ * Looks at all that are gone, unless that was done within a day.
+ *
+ * @throws ApiFault for what is not about one device.
+ */
 export async function pollGoneDevices(context: SyncContext, scanner: Peeking, signal: AbortSignal): Promise<void> {
   const { store, serverClock, observe } = context;
   const gone = includedDevices(context).filter(({ goneSinceMs }) => goneSinceMs !== null);

@@ -2,8 +2,8 @@
  * The device filter of a sync: which known devices it excludes, which sensors it has ever left out, and which of its
  * patterns match nothing. Such a pattern is probably a typing error, so it is reported once in the life of the program.
  *
- * A listing shows all devices. Sensors are known only as readings arrive, so their patterns are reported after the first
- * telemetry, with the words "so far".
+ * A listing shows all devices. Sensors are known only as readings arrive, so their patterns are reported after the
+ * first telemetry, with the words "so far".
  */
 
 import type { Observe } from '../core/events.ts';

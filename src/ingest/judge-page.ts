@@ -1,14 +1,13 @@
 /**
- * What a page of telemetry proves.
+ * Judges which time range a page of telemetry covers.
  *
- * Pure. It promises that a range of time counts as proven only where the served readings leave no other reading of it
- * possible: in order, inside the asked bounds, of the asked device, and showing the readings that are already held at
- * the edges of the gap.
+ * Pure. A range counts as covered only where the page leaves no room for another reading: it is in order, within the
+ * requested bounds, of the requested device, and shows the stored readings at the edges of the gap.
  *
- * One thing cannot be seen: where more readings of one instant are served than a page holds, they can only be had by
- * cursor, and a cursor that skips some of them there leaves no trace. (Asked again by time and with another page size,
- * the instant would have to be read in full for each of its pages: too dear for what no service was seen to do.) What
- * was skipped like that comes when the day is read again, if the cursor is right then.
+ * One case cannot be detected. Where one instant has more readings than a page holds, only a cursor can reach them, and
+ * a cursor that skips some of them leaves no trace. (Checking that would mean reading the instant in full for each of
+ * its pages, with another page size. No service was seen to skip.) If it happens, the reread of the day fetches the
+ * skipped readings.
  */
 import type { CoveredRange, Edge } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';
@@ -166,7 +165,8 @@ function judgeFullPage(request: PageRequest, readings: readonly Reading[], nearS
 
 /**
  * Whether asking by time from the oldest reading would bring mostly new ones. It would not where one instant, or the
- * slack around it, fills the page, and it would bring the same page for ever where this one ends at its overlap reading.
+ * slack around it, fills the page, and it would bring the same page for ever where this one ends at its overlap
+ * reading.
  */
 function timeMovesOn(request: PageRequest, readings: readonly Reading[], oldest: EpochNs): boolean {
   if (request.near !== null && oldest >= request.near.at) return false;

@@ -1,6 +1,6 @@
 /**
- * The rules of named gaps: ranges that are wanted and could not be read so far, each with its reason and the time of its
- * next try. Pure.
+ * The rules of named gaps: ranges that are wanted and could not be read so far, each with its reason and the time of
+ * its next try. Pure.
  */
 import type { Interval } from '../core/intervals.ts';
 import type { RequestLane } from '../core/ports.ts';
@@ -22,7 +22,10 @@ export function isResting({ retryAtMs, reason }: Gap, lane: RequestLane, nowMs: 
   return retryAtMs > nowMs && (lane !== 'backfill' || reason !== 'beyond allowance');
 }
 
-/** @returns the part of a named gap that rests. A plan that has grown, or an age that does not matter, opens what it hid. */
+/**
+ * @returns the part of a named gap that rests. A plan that has grown, or an age that does not matter, opens what it
+ * hid.
+ */
 export function restOf({ fromNs, toNs, reason }: Gap, hiddenTo: EpochNs | null): Interval {
   if (reason !== 'beyond plan' || (hiddenTo !== null && toNs - hiddenTo < HOUR_NS)) return { from: fromNs, to: toNs };
   return { from: fromNs, to: hiddenTo ?? fromNs };

@@ -1,7 +1,7 @@
 /**
- * What all streams know together of a service that does not answer: while it is down, one of them tries, with waits
- * that grow, and the others wait for the outcome. So an outage of hours costs a request now and then, not one for each
- * stream and device.
+ * The shared view of an API outage. While the API does not answer, one stream at a time retries with growing waits, and
+ * the others wait for the result. So an outage of hours costs a request now and then, and not one for each stream and
+ * device.
  */
 import type { Observe } from '../core/events.ts';
 import type { ApiFault, ApiFaultKind } from '../core/faults.ts';
@@ -11,9 +11,16 @@ import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
 /** Whether the service is out, as all streams see it together. */
 export interface OutageWatch {
-  /** Takes in what became of a request, whoever made it: one that the service has understood ends an outage, if only by a refusal. */
+  /**
+   * Takes in what became of a request, whoever made it: one that the service has understood ends an outage, if only by
+   * a refusal.
+   */
   answered(fault: ApiFaultKind | null): void;
-  /** Resolves when there is none, or when it is this caller's turn to try. @param turned told of each look meanwhile. */
+  /**
+   * Resolves when there is none, or when it is this caller's turn to try.
+   *
+   * @param turned told of each look meanwhile.
+   */
   pass(signal: AbortSignal, turned?: () => void): Promise<void>;
   /** Takes in that a try has failed. */
   note(fault: ApiFault): void;

@@ -1,9 +1,9 @@
 /**
- * The requests of a page scan: what to ask for a gap in the coverage of one device, and what to ask next.
+ * The requests of a page scan: what to request for a gap of one device, and what to request next.
  *
- * Pure. A request reaches over the gap to the readings that are held on both sides of it, the overlap readings: the near
- * one above it, from which the scan goes on into the past, and the far one below it, where the scan ends. An answer that
- * shows them leaves no room for a reading between them that was not served; see `judge-page.ts`.
+ * Pure. A request extends beyond the gap to the stored readings on both sides, the overlap readings. The near one lies
+ * above the gap: the scan continues from it into the past. The far one lies below the gap: the scan ends there. An
+ * answer that shows both leaves no room for a reading between them that was not served; see `judge-page.ts`.
  */
 import type { Edge } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';
@@ -126,9 +126,9 @@ function withinWindow(
  * Where a live request begins that takes its page's room for readings that came late.
  *
  * It costs nothing: the newest readings fill the page whatever lies further back, and a full page that reaches below
- * the gap, where the far overlap reading is, ends the scan as the end of the window would. Without that one a page could
- * be filled by the gap alone, to the last reading, and name a next one: so then there is no reaching back. Half of the
- * window is enough, so that a server whose clock is ahead of what is known does not find it too wide.
+ * the gap, where the far overlap reading is, ends the scan as the end of the window would. Without that one a page
+ * could be filled by the gap alone, to the last reading, and name a next one: so then there is no reaching back. Half
+ * of the window is enough, so that a server whose clock is ahead of what is known does not find it too wide.
  */
 function extendBack(
   { lateFrom = null }: OpenGap,

@@ -1,11 +1,12 @@
 /**
- * A page scan: closes the gaps in the coverage of one device, newest first, page by page.
+ * A page scan closes the gaps in the coverage of one device, newest first, page by page.
  *
- * `page-request.ts` says what to ask, `judge-page.ts` what an answer proves, `unproven.ts` what to do about one that
- * proves nothing; here it is asked, committed and asked again. Every page is committed before the next request, so that
- * stopping anywhere costs at most the page in flight.
+ * `page-request.ts` says what to request, `judge-page.ts` which range an answer covers, and `unproven.ts` what to do
+ * about an answer that covers nothing. This file requests, commits and requests again. It commits every page before the
+ * next request, so an interruption costs at most the page in flight.
  *
- * Two records have a life: a `RangeScan` lasts for one task, a `GapScan` from the first request of a gap to the last.
+ * Two records hold its state: a `RangeScan` lasts for one task, a `GapScan` from the first request of a gap to the
+ * last.
  */
 import { type CoveredRange, type Edge, gapsIn, overlapsOf } from '../core/coverage.ts';
 import { type Interval, normalize, subtract } from '../core/intervals.ts';
@@ -50,7 +51,9 @@ export interface ScanTask {
   /** The upper end of claims: a gap that ends there is asked for without `before`. */
   readonly limit: EpochNs;
   readonly lane: RequestLane;
-  /** Where the scan ends: with the first page that proves something, or once every gap of the range is closed or named. */
+  /**
+   * Where the scan ends: with the first page that proves something, or once every gap of the range is closed or named.
+   */
   readonly until: 'first coverage' | 'closed';
   /** Whether to stop where it is, so that something more urgent gets its turn: stopping anywhere is free. */
   readonly isPaused?: () => boolean;
@@ -415,7 +418,11 @@ function giveUp({ context, task }: GapScan, gap: Interval, reason: GapReason): n
   return null;
 }
 
-/** Takes in the newest page of a device and claims nothing by it. @returns whether it had readings. */
+/**
+ * Takes in the newest page of a device and claims nothing by it.
+ *
+ * @returns whether it had readings.
+ */
 async function peek(asking: Asking, deviceId: string, signal: AbortSignal): Promise<boolean> {
   const { context } = asking;
   const reply = await askForNewest(asking, deviceId, signal);

@@ -5,9 +5,9 @@
  * Each day one hour that is two days old is read as well. New readings there show that a device hands in readings more
  * than a day late. From then on its days are read again once more after that time, up to a week.
  *
- * A window claims nothing, so that its answers need not show any reading that is held, and commits nothing itself.
- * Yesterday commits what is new, which counts as late. The planner gives it what all else leaves of the quota. Stopping
- * half-way is free: what was committed stays, and the day is due until it was read to its end.
+ * A window covers nothing and commits nothing itself, so its answers need not show any stored reading. The reread of
+ * yesterday commits what is new, which counts as late. The planner gives it the requests that nothing else needs. It
+ * may stop anywhere: what was committed stays, and the day stays due until it was read to its end.
  */
 import { coveredIntervals } from '../core/coverage.ts';
 import { type Interval, intersect } from '../core/intervals.ts';
@@ -136,7 +136,11 @@ async function recheckEmpty(context: SyncContext, deviceId: string, signal: Abor
 }
 
 export interface Rereading {
-  /** Looks anew which devices are due. Takes a look at each. @returns whether any is. */
+  /**
+   * Looks anew which devices are due. Takes a look at each.
+   *
+   * @returns whether any is.
+   */
   look(): boolean;
   /** Reads what is due of the next device. @returns whether there is another. @throws ApiFault */
   next(signal: AbortSignal): Promise<boolean>;
@@ -231,7 +235,9 @@ export async function readWindow(
 /** What to ask next; `null` at the end of the window. */
 type Next = PageRequest | null | 'given up';
 
-/** The request for what is left below `to`. Nothing is claimed by its answers, so that they need no overlap readings. */
+/**
+ * The request for what is left below `to`. Nothing is claimed by its answers, so that they need no overlap readings.
+ */
 function requestBelow({ deviceId, window, windows }: WindowScan, to: bigint): PageRequest | null {
   if (to <= window.from) return null;
   const gap = { from: window.from, to };

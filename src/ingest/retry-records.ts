@@ -1,9 +1,9 @@
 /**
- * Records of the API that could not be understood, tried once more by this version: what it understands is committed, as if it
- * had been understood at once, and leaves the quarantine.
+ * Parses quarantined records of the API again with this version. A reading that can be parsed now is committed like any
+ * other, and leaves the quarantine.
  *
- * Nothing is asked of the API. What is not kept in full (long records are shortened) cannot be tried; devices and alerts
- * are read with every listing, so that nothing of those has to be committed.
+ * This sends no request. A record that was shortened cannot be retried. Devices and alerts come with every listing, so
+ * nothing of them has to be committed.
  */
 
 import type { Reading } from '../core/records.ts';
@@ -13,7 +13,9 @@ import { heldAround } from './commit.ts';
 import { composeCommit } from './commit-rules.ts';
 import type { SyncContext } from './context.ts';
 
-/** What a record is to this version: a reading, something that every listing brings, or the reason why it is neither. */
+/**
+ * What a record is to this version: a reading, something that every listing brings, or the reason why it is neither.
+ */
 export type Reparsed =
   | { readonly kind: 'reading'; readonly reading: Reading }
   | { readonly kind: 'listed' }
@@ -24,7 +26,11 @@ export type Reparse = (source: string, record: string) => Reparsed;
 
 type Parts = Pick<SyncContext, 'store' | 'settings' | 'filterNotes' | 'serverClock'>;
 
-/** Tries a record. @returns `null` where it is in place now, else why not. */
+/**
+ * Tries a record.
+ *
+ * @returns `null` where it is in place now, else why not.
+ */
 export type RetryRecord = (item: QuarantinedItem) => string | null;
 
 /** Tries records one by one, with the devices as they are now. */

@@ -1,9 +1,9 @@
 /**
- * Page scans that take turns: the daemon's own and those of a job may come to the same range of the same device, which
- * is to be asked for once.
+ * Makes page scans of one device take turns. A scan of the daemon and one of a job may want the same range, which must
+ * be requested only once.
  *
- * Promises: a scan waits for another one of the same range, which may close its gaps, but never for one that is less
- * urgent: that one is asked to stop after its page, and goes on with what is left. Ranges that do not overlap are scanned
+ * A scan waits for another scan of the same range, which may close its gaps. It never waits for a less urgent scan:
+ * that one has to stop after its page, and continues later with what is left. Scans of ranges that do not overlap run
  * side by side.
  */
 import { orAborted } from '../core/async.ts';

@@ -1,11 +1,11 @@
 /**
- * What to do about an answer that proves nothing, and how long an empty answer is not believed.
+ * What to do about an answer that proves nothing, and how long empty answers are not trusted. Pure.
  *
- * A service that lags behind, restarts or has lost its storage answers oddly for a while; asked again it may answer well.
- * A page *with* readings that lacks the overlap reading again and again shows that this reading is gone. An *empty* page
- * shows no more than that nothing came: a service whose storage fails answers so, for hours maybe and of every device.
- * So a reading that only empty answers lack is taken as gone only a day after it was first missed, if no answer has
- * shown it meanwhile; until then empty answers about the device prove nothing.
+ * A service that lags, restarts or has lost its storage gives odd answers for a while; a retry may get a good one. If
+ * pages *with* readings lack the overlap reading several times, that reading is gone. An *empty* page shows only that
+ * nothing came: a service whose storage fails answers so, maybe for hours and for every device. So a reading that only
+ * empty answers lack counts as gone only a day after it was first missed, if no answer has shown it in the meantime.
+ * Until then, empty answers about the device prove nothing.
  *
  * | the answer                                                    | 1st            | 2nd            | 3rd and later       |
  * | ------------------------------------------------------------- | -------------- | -------------- | ------------------- |
@@ -17,8 +17,8 @@
  * | is empty, and it was first missed less than a day ago         | give up        | give up        | give up             |
  * | is empty, and it was first missed a day ago or earlier        | restart later  | restart later  | believe the answers |
  *
- * "Same" is the same request, "restart" its chain of cursors from the first page, "later" after a second, "give up" a
- * named gap, which is tried again in some minutes.
+ * "Same" repeats the request. "Restart" repeats its chain of cursors from the first page. "Later" means after a second.
+ * "Give up" leaves a named gap, which is tried again after some minutes.
  */
 import type { Edge } from '../core/coverage.ts';
 import type { Reading } from '../core/records.ts';
@@ -82,7 +82,9 @@ export interface Unproven {
   /** Whether it has no reading, and is not of another device. */
   readonly isEmpty: boolean;
   readonly overlapMissing: boolean;
-  /** Since when empty answers have lacked the overlap reading, or, where that is not missing, any other of the device. */
+  /**
+   * Since when empty answers have lacked the overlap reading, or, where that is not missing, any other of the device.
+   */
   readonly missed: Missed;
 }
 
@@ -129,7 +131,10 @@ export function unlessGone(edge: Edge | null, missed: readonly MissedOverlap[]):
   return missed.some(({ at, isGone }) => isGone && at === edge?.at) ? null : edge;
 }
 
-/** Whether an empty answer about a device proves nothing for now: such answers have lacked a reading that they must show. */
+/**
+ * Whether an empty answer about a device proves nothing for now: such answers have lacked a reading that they must
+ * show.
+ */
 export function isEmptyInDoubt(missed: readonly MissedOverlap[], nowMs: EpochMs): boolean {
   return missed.some(({ isGone, sinceMs }) => !isGone && nowMs - sinceMs < EMPTY_PATIENCE_MS);
 }
@@ -139,7 +144,9 @@ export function shownAgain(missed: readonly MissedOverlap[], readings: readonly 
   return missed.map(({ at }) => at).filter((at) => readings.some(({ recordedAt }) => recordedAt === at));
 }
 
-/** @returns since when empty answers have lacked the overlap reading, or, where that is shown, any other of the device. */
+/**
+ * @returns since when empty answers have lacked the overlap reading, or, where that is shown, any other of the device.
+ */
 export function missedSince(
   missed: readonly MissedOverlap[],
   { at, isEmpty, overlapMissing }: Omit<Unproven, 'missed'> & { readonly at: EpochNs },

@@ -1,5 +1,5 @@
 /**
- * How far the sync may claim, how far back it is wanted, and how the server's time is learnt that both go by.
+ * The range that the sync wants, the coverage limit at its upper end, and how the server's time is learnt for both.
  */
 import { ApiFault } from '../core/faults.ts';
 import type { TelemetryState } from '../core/state/telemetry.ts';
@@ -75,8 +75,8 @@ export function openSeconds({
 }
 
 /**
- * Learns the server's time where no `Date` tells it: the newest reading is what is known of it then. Takes in the newest
- * page of one device after the other until one has a reading.
+ * Learns the server's time where no `Date` tells it: the newest reading is what is known of it then. Takes in the
+ * newest page of one device after the other until one has a reading.
  *
  * @throws ApiFault but for a missing scope.
  */

@@ -1,5 +1,6 @@
 /**
- * What the service allows of a telemetry window: from the plan, from what it was seen to serve, and from what it refused.
+ * What the service allows of a telemetry window: from the plan, from what it was seen to serve, and from what it
+ * refused.
  *
  * Pure. The plan's figure limits how wide a window may be. The API document does not say whether it limits the age of
  * readings as well. So the end of the data below that age proves nothing, until a reading of that age was served.
@@ -18,7 +19,10 @@ const EDGE_NS = 5n * SECOND_NS;
 /** A reading must be older than the plan's age by this much to show that age does not matter. */
 const AGE_MARGIN_NS = HOUR_NS;
 
-/** The time that a request for old readings gets to arrive before its window is too old; doubled where that is too short. */
+/**
+ * The time that a request for old readings gets to arrive before its window is too old; doubled where that is too
+ * short.
+ */
 export const FIRST_LEAD_NS = 10n * SECOND_NS;
 
 /** What answers have shown about windows. Each member holds only under the plan that it names. */
@@ -118,7 +122,11 @@ function changed(learnt: Partial<WindowKnowledge>): Lesson {
   return { refusal: { kind: 'changed' }, learnt };
 }
 
-/** Reads the refusal of a range. @returns `null` where neither the width nor the age can be the reason. */
+/**
+ * Reads the refusal of a range.
+ *
+ * @returns `null` where neither the width nor the age can be the reason.
+ */
 function narrow(rules: WindowRules, { after, before }: PageRequest, maxDays: number | null): Lesson | null {
   const { span, planDays, refusedBeyond, leadNs, nowNs } = rules;
   const refusedNs = (before ?? nowNs) - after;
@@ -144,8 +152,8 @@ export interface NotFound {
 }
 
 /**
- * Whether a device is gone: its first 404 is a minute old and other devices were answered since. A single 404 may be the
- * service's fault: a route that is lost for a minute must not make all devices gone.
+ * Whether a device is gone: its first 404 is a minute old and other devices were answered since. A single 404 may be
+ * the service's fault: a route that is lost for a minute must not make all devices gone.
  */
 export function isDeviceGone(first: NotFound | undefined, now: NotFound): boolean {
   return first !== undefined && now.answers > first.answers && now.atMs - first.atMs >= MINUTE_MS;

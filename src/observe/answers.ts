@@ -3,8 +3,8 @@
  *
  * - At most eight answers are in the making; what finds no place within a second is not made.
  * - What is the same for everybody is made once a second at most.
- * - Between the beginnings of two answers everybody else has a turn, and three times the time that the last one took. So
- *   a check of health, which needs no place here, is answered before any further page is begun.
+ * - Between the beginnings of two answers everybody else has a turn, and three times the time that the last one took.
+ *   So a check of health, which needs no place here, is answered before any further page is begun.
  * - Nothing is made for a client that has gone.
  */
 import type { Clock, Served } from '../core/ports.ts';
@@ -33,7 +33,11 @@ export interface Asking {
   readonly isGone: () => boolean;
 }
 
-/** Makes answers. @returns `null` where there was no place for it, or where the client has gone. */
+/**
+ * Makes answers.
+ *
+ * @returns `null` where there was no place for it, or where the client has gone.
+ */
 export type AnswerMaker = (asking: Asking, make: () => Promise<Served>) => Promise<Answer | null>;
 
 /** A request that waits for its place. */
@@ -109,7 +113,11 @@ async function rest(state: MakerState, ms: number): Promise<void> {
   beginNext(state);
 }
 
-/** Waits for a place. @returns whether there is one: it is taken then. */
+/**
+ * Waits for a place.
+ *
+ * @returns whether there is one: it is taken then.
+ */
 async function takePlace(state: MakerState, isGone: () => boolean): Promise<boolean> {
   const place = Promise.withResolvers<boolean>();
   const own: Waiting = { isGone, end: place.resolve };

@@ -1,9 +1,9 @@
 /**
  * The connections of the HTTP server: what one of them may cost, and which is dropped where there are too many.
  *
- * A connection passes its bytes on to the parser one request at a time. While a request is being answered nothing more is
- * read: a burst of pipelined requests waits in the kernel of its sender. Where the bytes are cut has no meaning for the
- * parser, so nothing depends on whether a head ends where this file thinks that it does.
+ * A connection passes its bytes on to the parser one request at a time. While a request is being answered nothing more
+ * is read: a burst of pipelined requests waits in the kernel of its sender. Where the bytes are cut has no meaning for
+ * the parser, so nothing depends on whether a head ends where this file thinks that it does.
  *
  * Of too many connections those go first that wait for a slow client, then those that are idle. An address with few
  * connections keeps them while others have more.

@@ -1,5 +1,6 @@
 /**
- * What a row of the table of events is made of: its parts, short ways to write it, and every field that a line may have.
+ * What a row of the event table consists of: its members, short ways to write it, and every field that a log line may
+ * have.
  */
 
 import type { AppEvent } from '../core/events.ts';
@@ -32,14 +33,18 @@ export interface EventRow<E> {
   /** When it has which level, or more about it, for the reference page. */
   readonly note?: string;
   /**
-   * The message and the names of the fields as the reference page has them, where that cannot be told from an event whose
-   * members all are `…`.
+   * The message and the names of the fields as the reference page has them, where that cannot be told from an event
+   * whose members all are `…`.
    */
   readonly pattern?: string;
   readonly fieldNames?: readonly FieldName[];
   /** How often it is told; without a rule each time. */
   readonly repeats?: RepeatRule<E>;
-  /** What it counts. @param nowMs the local wall clock. */
+  /**
+   * What it counts.
+   *
+   * @param nowMs the local wall clock.
+   */
   readonly counts?: (event: E, to: Instruments, nowMs: number) => void;
   /** Whether it comes minute by minute while all is well: the recent events of the status page leave it out. */
   readonly isRoutine?: true;

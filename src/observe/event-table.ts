@@ -1,12 +1,12 @@
 /**
- * The one table of events: the line that each has in the log, with its level and fields, how often one that repeats itself
- * is logged, and what it counts. The log, the metrics, the recent events of the status page and the reference page
- * (`docs/logs.md`) all go by it.
+ * The table of events: for each one the log line with its level and fields, how often a repetition is logged, and which
+ * metrics it counts. The log, the metrics, the recent events of the status page and the reference page (`docs/logs.md`)
+ * all use it.
  *
- * A new event touches two files: its type in `core/events.ts`, its row here. An event without a row does not compile. (What
- * brings a field or a metric of its own names that in `event-row.ts` or `metrics-table.ts` beside that.)
+ * A new event touches two files: its type in `core/events.ts` and its row here. An event without a row does not
+ * compile. A new field is declared in `event-row.ts`, a new metric in `metrics-table.ts`.
  *
- * Pure; text from outside is made safe by the log itself.
+ * Pure; the log itself makes text from outside safe.
  */
 import type { AppEvent, ProgramEvent } from '../core/events.ts';
 import { LATER_HINT } from '../core/faults.ts';

@@ -1,8 +1,8 @@
 /**
  * The log: lines of JSON or of readable text, and the observer that writes the lines of events.
  *
- * Promises: no line holds a secret; text from outside is shortened and can neither break a line nor steer a terminal;
- * what repeats itself is counted instead (`repeats.ts`).
+ * No line contains a secret. Text from outside is shortened, and can neither break a line nor control a terminal.
+ * Repetitions are counted instead of written (`repeats.ts`).
  */
 
 import { createRequire } from 'node:module';
@@ -106,8 +106,8 @@ export function createLogger({ level, format, stream, secrets, clock }: LoggerOp
 }
 
 /**
- * An `Observe` that logs. What is held back (`repeats.ts`) is written on the level `debug` only, and the next line of its
- * kind has the number of lines that were. Each line has the name of its event, for programs that read the log.
+ * An `Observe` that logs. What is held back (`repeats.ts`) is written on the level `debug` only, and the next line of
+ * its kind has the number of lines that were. Each line has the name of its event, for programs that read the log.
  */
 export function logEvents(logger: Pick<Log, 'line'>, clock: Pick<Clock, 'monoMs'>): Observe {
   const admit = createAdmission(clock);

@@ -1,9 +1,9 @@
 /**
- * Every metric: its name, kind, unit, labels and help text. What is served, the reference page (`docs/metrics.md`) and
- * the types of `metrics.ts` all go by this table; nothing else is served.
+ * Every metric: name, kind, unit, labels and help text. The metrics endpoint, the reference page (`docs/metrics.md`)
+ * and the types of `metrics.ts` use this table; no other metric is served.
  *
- * Names begin with `tidemark_` and carry base units. No label has values without end: devices are a label
- * only of `PER_DEVICE`, which `metrics.per_device` switches on, and of so many devices at most.
+ * Names begin with `tidemark_` and use base units. No label has an unlimited number of values: only the metrics of
+ * `PER_DEVICE` have a label per device. `metrics.per_device` turns them on, for a limited number of devices.
  */
 
 /** One metric. Labels are those of each of its series. */

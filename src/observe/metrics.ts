@@ -1,9 +1,9 @@
 /**
- * `/metrics`: counters from the events, as their table says (`event-table.ts`), gauges from the figures of the moment.
+ * `/metrics`: counters from the events, as `event-table.ts` says, and gauges from the current figures.
  *
- * Promises: nothing is served that is not in `metrics-table.ts`; a scrape takes figures that are cheap (`report/figures.ts`) and
- * changes nothing; a value that is unknown, or of something that is gone, has no series; names of destinations and devices
- * are label values, escaped and shortened, and no secret is in them.
+ * Only metrics of `metrics-table.ts` are served. A scrape uses cheap figures (`report/figures.ts`) and changes nothing.
+ * A value that is unknown, or of something that no longer exists, has no series. Names of destinations and devices are
+ * label values, escaped and shortened, and contain no secret.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Observe } from '../core/events.ts';

@@ -1,8 +1,8 @@
 /**
- * Progress of long work: one line that renews itself on a terminal, a line a minute in the log elsewhere.
+ * The progress of long work: a line that redraws itself on a terminal, or one log line a minute elsewhere.
  *
- * Promises: log lines that are written meanwhile stay whole (both go through one `TerminalLine`); drawing is rare enough
- * to cost nothing; no clock is read, the caller passes the time.
+ * Log lines that are written at the same time stay whole, because both go through one `TerminalLine`. Redraws are rare
+ * enough to cost nothing. Nothing here reads a clock: the caller passes the time.
  */
 import { duration, grouped, percent } from '../core/text.ts';
 
@@ -62,7 +62,11 @@ export function createTerminalLine(stream: { write(text: string): unknown; reado
 
 /** The progress of a sync, as it is shown. */
 export interface Progress {
-  /** Shows the facts if it is time to. @param nowMs a clock that never jumps, of any origin. */
+  /**
+   * Shows the facts if it is time to.
+   *
+   * @param nowMs a clock that never jumps, of any origin.
+   */
   show(facts: ProgressFacts, nowMs: number): void;
   /** Takes the line away. */
   end(): void;
@@ -112,7 +116,8 @@ const LOG_SAMPLE_MS = 5000;
 /**
  * Opens the progress of work that has a share and some words: a bar on a terminal, a line a minute in a log.
  *
- * @param target a terminal's line, or a function that logs one. @returns a function to call often; it asks for the facts when they are due.
+ * @param target a terminal's line, or a function that logs one.
+ * @returns a function to call often; it asks for the facts when they are due.
  */
 export function createWorkProgress(
   target: TerminalLine | ((message: string) => void),

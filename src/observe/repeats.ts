@@ -1,14 +1,14 @@
 /**
- * How often the log repeats itself.
+ * Limits how often the log repeats itself.
  *
- * An outage (a service that is down, a database that takes nothing) is logged when it begins, when its words change, once an
- * hour while it lasts, and when it is over; anything else that repeats itself (a device that sends what no point can hold)
- * once an hour. Each of these lines has the number of events that were held back before it. Of any kind of line there are at
- * most a few a minute. What a stream of the API has brought is summed up in rounds.
+ * An outage (an API that is down, a database that accepts nothing) is logged when it begins, when its message changes,
+ * once an hour while it lasts, and when it ends. Any other repeated event (a device that sends values no point can
+ * hold) is logged once an hour. Each of these lines has the number of events that were left out before it. There are at
+ * most a few lines a minute of each kind. Rounds sum up what each stream of the API has brought.
  *
- * Promises: an outage that begins again after its end was logged is logged at once; one that comes and goes all the time is
- * logged both ways a few times in ten minutes, and else neither way; the memory is bounded; there is at most one line a
- * minute for the rounds of each stream.
+ * An outage that begins again after its end was logged is logged at once. One that comes and goes all the time is
+ * logged a few times in ten minutes, beginning and end, and then neither. Memory is bounded, and each stream has at
+ * most one round a minute.
  */
 import type { AppEvent } from '../core/events.ts';
 import type { Clock, Stream } from '../core/ports.ts';
@@ -161,12 +161,17 @@ function heldBackByQuota(windows: Map<string, Window>, name: string, nowMs: numb
 }
 
 /**
- * What the sync has done, stream by stream: a line for each round, with what it brought. Telemetry has no rounds, a device
- * is asked when it has something new: there a minute is one. Rounds that follow each other more closely share one.
+ * What the sync has done, stream by stream: a line for each round, with what it brought. Telemetry has no rounds, a
+ * device is asked when it has something new: there a minute is one. Rounds that follow each other more closely share
+ * one.
  */
 type RoundDone = Extract<AppEvent, { type: 'round-done' }>;
 
-/** Takes every event in. @returns the rounds that came to their end with it. */
+/**
+ * Takes every event in.
+ *
+ * @returns the rounds that came to their end with it.
+ */
 type Rounds = (event: AppEvent) => readonly RoundDone[];
 
 /** No more than a line in so long for each stream, whatever happens. */

@@ -1,6 +1,6 @@
 /**
- * The last net: whatever is about to be written is searched for every secret, in each form that it could take on its
- * way into a text (as it is, inside JSON, in a URL, in base64).
+ * The last safeguard for secrets: searches all output for every secret, in each form that it may have in a text (as it
+ * is, inside JSON, in a URL, in base64).
  */
 import { Buffer } from 'node:buffer';
 import { SECRET_MARK, type Secret } from '../core/secret.ts';

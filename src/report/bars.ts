@@ -1,6 +1,6 @@
 /**
- * What is held of a span as one line of characters: in cells that are alike (`CoverageBar`), or a character for each day,
- * UTC (`DayBar`). Pure.
+ * The coverage of a range as one line of characters: in cells of equal length (`CoverageBar`), or one character per UTC
+ * day (`DayBar`). Pure.
  */
 import type { DayReadings } from '../core/fleet.ts';
 import { type Interval, type Intervals, intersect, lengthNs } from '../core/intervals.ts';
@@ -13,8 +13,8 @@ const BAR_CELLS = 60;
 const LEAST_CELL_NS = 60n * SECOND_NS;
 
 /**
- * Draws it. A cell is held where nothing of it is missing; it counts as empty where it is held and none of the days that
- * it touches has a reading: what a day holds is counted, hours are not kept.
+ * Draws it. A cell is held where nothing of it is missing; it counts as empty where it is held and none of the days
+ * that it touches has a reading: what a day holds is counted, hours are not kept.
  */
 export function coverageBar(
   span: Interval,

@@ -1,9 +1,9 @@
 /**
- * The list of devices as somebody wants to see it: searched, narrowed, put in order, a page of it; and the order in which
- * people look for names, in any case and with numbers in them by how large they are. Pure.
+ * The list of devices as a user asks for it: searched, filtered, sorted, one page at a time. Names are sorted without
+ * regard to case, and numbers inside them by value. Pure.
  *
- * It goes by what one scan found of each device (`DeviceSummary`) and reads nothing expensive: what a row shows beside that
- * is read for the rows of the page alone.
+ * It uses what one scan found of each device (`DeviceSummary`). Anything more expensive is read only for the rows of
+ * the page.
  */
 import {
   DEVICES_A_PAGE,
@@ -56,7 +56,11 @@ export function listByName(devices: readonly DeviceSummary[]): readonly ListedDe
     .map(({ device }) => device);
 }
 
-/** Picks a page. @param byName as {@link listByName} gave it: what a query leaves equal stays in that order. */
+/**
+ * Picks a page.
+ *
+ * @param byName as {@link listByName} gave it: what a query leaves equal stays in that order.
+ */
 export function pickDevices(byName: readonly ListedDevice[], query: DevicesQuery): PickedDevices {
   const { state, sort, reversed } = query;
   const words = folded(query.search.trim().slice(0, MAX_SHOWN_LENGTH));

@@ -1,6 +1,6 @@
 /**
- * The report on one device (`--status --device ID`), from the state: when it was polled, when it is due, what is in the way.
- * It goes by the rules of the planner and of coverage; it cannot see the planner's own plans.
+ * The report on one device (`--status --device ID`), from the state: when it was polled, when it is due, what is in the
+ * way. It goes by the rules of the planner and of coverage; it cannot see the planner's own plans.
  */
 import { coveredIntervals } from '../core/coverage.ts';
 import { emptyByListing, wantedOf } from '../core/device-coverage.ts';
@@ -264,7 +264,11 @@ const FAULT_WORDS: Readonly<Record<ApiFaultKind, string>> = {
   malformed: 'the answer was not understood',
 };
 
-/** A fault of the API in words for people. @param fault as a process has left it, maybe of another version. */
+/**
+ * A fault of the API in words for people.
+ *
+ * @param fault as a process has left it, maybe of another version.
+ */
 export function faultWords(fault: string): string {
   return Object.hasOwn(FAULT_WORDS, fault) ? FAULT_WORDS[fault as ApiFaultKind] : plainText(fault, 60);
 }

@@ -1,6 +1,6 @@
 /**
- * One device at a moment: what is covered, its gaps, its lag; and the sums over all devices. All of it comes from one pass
- * over a device, as there may be ten thousand of them.
+ * One device at a moment: what is covered, its gaps, its lag; and the sums over all devices. All of it comes from one
+ * pass over a device, as there may be ten thousand of them.
  */
 
 import { coverageOf, coveredShare, emptyByListing, wantedOf } from '../core/device-coverage.ts';
@@ -96,14 +96,22 @@ interface DeviceSummer {
   sum(): DeviceSums;
 }
 
-/** Adds snapshots up. @param behindAfterSeconds for how long the newest gap of a device may be open. */
+/**
+ * Adds snapshots up.
+ *
+ * @param behindAfterSeconds for how long the newest gap of a device may be open.
+ */
 export function sumUp(snapshots: readonly DeviceSnapshot[], behindAfterSeconds: number): DeviceSums {
   const summer = createDeviceSums(behindAfterSeconds);
   for (const snapshot of snapshots) summer.add(snapshot);
   return summer.sum();
 }
 
-/** Sums of no device. @param behindAfterSeconds for how long the newest gap of a device may be open. */
+/**
+ * Sums of no device.
+ *
+ * @param behindAfterSeconds for how long the newest gap of a device may be open.
+ */
 export function createDeviceSums(behindAfterSeconds: number): DeviceSummer {
   const counts = { all: 0, kept: 0, complete: 0, behind: 0, share: 0, openDevices: 0, openSeconds: 0 };
   const lags: number[] = [];

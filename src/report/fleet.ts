@@ -1,11 +1,11 @@
 /**
- * Scans every device for the metrics, the status page and `/readyz`: how many are in which state, how fresh they are, what
- * is missing and why.
+ * Scans every device for the metrics, the status page and `/readyz`: how many are in which state, how fresh they are,
+ * what is missing and why.
  *
- * The cost of a scan is bounded. A scan that takes a few milliseconds is made when a caller asks for it. A longer one is
- * made in the background: the coverage of all devices is read at once, which is cheapest, and evaluated in slices of a few
- * milliseconds with rests between them, so that no scrape and no request waits for it. It takes a twentieth of a processor;
- * callers get the result of the last complete scan.
+ * The cost of a scan is bounded. A scan that takes a few milliseconds is made when a caller asks for it. A longer one
+ * is made in the background: the coverage of all devices is read at once, which is cheapest, and evaluated in slices of
+ * a few milliseconds with rests between them, so that no scrape and no request waits for it. It takes a twentieth of a
+ * processor; callers get the result of the last complete scan.
  */
 import { repeat } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
@@ -135,7 +135,11 @@ function beginScan({ parts, listed }: ScannerState): Scan | null {
   return { devices, held, tally, listing: [], at: 0, beganMs, workedMs: clock.monoMs() - beganMs };
 }
 
-/** Continues a scan for at most so long. @returns whether it is complete. */
+/**
+ * Continues a scan for at most so long.
+ *
+ * @returns whether it is complete.
+ */
 function continueScan(state: ScannerState, scan: Scan, mostMs: number): boolean {
   const { clock } = state.parts.context;
   const beganMs = clock.monoMs();
@@ -162,7 +166,11 @@ function scanAtOnce(state: ScannerState): void {
   if (scan !== null) state.isLong = !continueScan(state, scan, QUICK.mostMs - scan.workedMs);
 }
 
-/** Makes one background scan. @returns how long to pause after it, in ms. */
+/**
+ * Makes one background scan.
+ *
+ * @returns how long to pause after it, in ms.
+ */
 async function scanSlowly(state: ScannerState, napping: Clock, signal: AbortSignal): Promise<number> {
   const restMs = state.snapshot === null ? REST_MS.first : REST_MS.later;
   const scan = beginScan(state);

@@ -2,15 +2,15 @@
  * What the status page is made of beside the status report (`core/page-facts.ts`), put together from the state: the
  * devices, a page at a time; one device with the values of its sensors over a range; the alerts.
  *
- * The list of devices is that of the last scan of the fleet (`fleet.ts`): states, lags and shares are as old as that, a few
- * seconds at ten thousand devices. What is expensive (the bar, the values) is read for the rows of the page alone.
+ * The list of devices is that of the last scan of the fleet (`fleet.ts`): states, lags and shares are as old as that, a
+ * few seconds at ten thousand devices. What is expensive (the bar, the values) is read for the rows of the page alone.
  *
- * The page of a device reads the archive in its order, each block once, step by step: a range may hold a million lines. Other
- * work has a turn between any two steps, and pages take their steps in rotation, so that a small one does not wait for a
- * large one. A page that is already being made is made once for all who ask for it.
+ * The page of a device reads the archive in its order, each block once, step by step: a range may hold a million lines.
+ * Other work has a turn between any two steps, and pages take their steps in rotation, so that a small one does not
+ * wait for a large one. A page that is already being made is made once for all who ask for it.
  *
- * Before the API has answered for the first time nothing is known of the server's time; the state is shown all the same,
- * by the local clock: nothing is claimed by it.
+ * Before the API has answered for the first time nothing is known of the server's time; the state is shown all the
+ * same, by the local clock: nothing is claimed by it.
  */
 import { createTurns } from '../core/async.ts';
 import { coveredIntervals } from '../core/coverage.ts';
@@ -117,7 +117,10 @@ function alertRow(alert: KnownAlert): AlertRow {
   };
 }
 
-/** Before the first scan of the fleet (the API has not answered since the start) a list is made here, and kept for so long. */
+/**
+ * Before the first scan of the fleet (the API has not answered since the start) a list is made here, and kept for so
+ * long.
+ */
 const OWN_LIST_MS = 15 * SECOND_MS;
 
 /** Prepares the list of devices. Their order by name is made once for each scan. */
@@ -217,7 +220,11 @@ function barOf(
 const STEP_BYTES = 256 * 1024;
 const TURN_MS = 12;
 
-/** One device. @returns `null` while the server's time is unknown. */
+/**
+ * One device.
+ *
+ * @returns `null` while the server's time is unknown.
+ */
 async function devicePage(
   parts: PageParts & { readonly step: Step },
   device: KnownDevice,

@@ -1,7 +1,9 @@
 /**
- * Whether what is held can be relied on (`/readyz`): every device's last day is there, and nothing that is needed is wrong;
- * waiting for quota is neither. And, once in the life of a process, the event that the first fill is complete: nobody has to
- * watch a progress bar for hours to learn that.
+ * The readiness check (`/readyz`): it succeeds when the last day of every device is covered and nothing that is needed
+ * has failed. Waiting for quota is no failure.
+ *
+ * It also reports once per process that the initial sync is complete, so that nobody has to watch a progress bar for
+ * hours.
  */
 import type { Room } from '../archive/room.ts';
 import type { Observe } from '../core/events.ts';
@@ -62,7 +64,10 @@ function hasAny({ devices }: ReadyParts['store']): boolean {
   return devices().some(({ goneSinceMs }) => goneSinceMs === null);
 }
 
-/** How often to check whether the first fill is complete, until it is; the reports for it take at most this part of the time. */
+/**
+ * How often to check whether the first fill is complete, until it is; the reports for it take at most this part of the
+ * time.
+ */
 const LOOK_EVERY_MS = 10 * SECOND_MS;
 const LOOK_PART = 0.02;
 

@@ -1,6 +1,6 @@
 /**
- * What Tidemark says of itself: one object for the page, for scripts, for the progress line and for `--status`, with how it
- * stands in one sentence. From the state and the parts that run, or, beside them or without them, from the state alone.
+ * The status report: one object for the page, for scripts, for the progress line and for `--status`, with a sentence
+ * that sums it up. It is made from the state and the running parts, or from the state alone.
  */
 import type { Room } from '../archive/room.ts';
 import { missingStatuses } from '../core/device-coverage.ts';
@@ -288,7 +288,9 @@ function noDeviceWords(excluded: number): string {
   return excluded > 0 ? `No device is synced: all ${excluded} are excluded.` : 'The workspace has no devices.';
 }
 
-/** A stream whose state is news. Others may be off on purpose; without telemetry nothing of what is wanted ever comes. */
+/**
+ * A stream whose state is news. Others may be off on purpose; without telemetry nothing of what is wanted ever comes.
+ */
 function unreadStream({
   list,
   failingLong,

@@ -1,9 +1,9 @@
 /**
- * The values of a device's sensors, from its telemetry lines: the last values (`LastValue`), and the numbers over a span,
- * thinned out to the least, the mean and the most of each cell (`SensorSeries`). Pure.
+ * The values of a device's sensors from its telemetry lines: the last values (`LastValue`), and the numbers over a
+ * range, reduced to the minimum, mean and maximum of each cell (`SensorSeries`). Pure.
  *
- * A series takes a line at a time, in the order of time; what is kept does not grow with their number, nor with that of the sensors: of
- * those only the first `MAX_SENSORS` by name are kept. Each line costs a look-up and two numbers.
+ * A series reads one line at a time, in the order of time. Its memory does not grow with the number of lines or
+ * sensors: it keeps only the first `MAX_SENSORS` sensors by name. Each line costs one lookup and two numbers.
  */
 import { hashHex } from '../core/hash.ts';
 import { readFieldValue, readLine, readSeries, seriesOf } from '../core/lines/line-reader.ts';
@@ -19,7 +19,10 @@ import { shortened } from '../core/text.ts';
 import { type EpochMs, type EpochNs, formatExact, SECOND_MS } from '../core/time.ts';
 import { compareText, orderKey } from './device-list.ts';
 
-/** The cells of a span: whole seconds long, at whole multiples of their length, so that they stay where they are while time goes on. */
+/**
+ * The cells of a span: whole seconds long, at whole multiples of their length, so that they stay where they are while
+ * time goes on.
+ */
 interface CellGrid {
   /** Where the first begins: not after the span's beginning. */
   readonly fromMs: EpochMs;
@@ -191,7 +194,11 @@ export function lastValues(lines: readonly string[], most: number): readonly Las
     .map(({ sensor, value: { raw, at } }) => lastValue(sensor, raw, at));
 }
 
-/** A value as it is shown. @param raw as it stands in a line: `21.5`, `true`, `"text"`. */
+/**
+ * A value as it is shown.
+ *
+ * @param raw as it stands in a line: `21.5`, `true`, `"text"`.
+ */
 function lastValue(sensor: string, raw: string, at: EpochNs): LastValue {
   const text = raw.startsWith('"') ? String(readFieldValue(raw)) : raw;
   return {

@@ -1,5 +1,6 @@
 /**
- * The streams of the API as `--status`, metrics and readiness show them: pure functions of what the scheduler has noted.
+ * The streams of the API as `--status`, the metrics and the readiness check show them: pure functions of what the
+ * scheduler has recorded.
  */
 import { STREAMS, type Stream } from '../core/ports.ts';
 import type { StreamStatus } from '../core/status.ts';
@@ -23,7 +24,11 @@ export interface StreamReport {
 /** For so long a stream may fail before readiness counts it. */
 const FAILING_LONG_MS = 10 * MINUTE_MS;
 
-/** Shows a state. @param outage what an outage of the whole API was noticed by; `null` while it answers. */
+/**
+ * Shows a state.
+ *
+ * @param outage what an outage of the whole API was noticed by; `null` while it answers.
+ */
 export function createStreamReport(state: ApiState, outage: () => string | null): StreamReport {
   return {
     list: () => STREAMS.map((name) => statusOf(name, state.streams[name])),

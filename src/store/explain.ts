@@ -1,8 +1,8 @@
 /**
- * What SQLite, the file system and the archive's packing say, turned into what a person can do about it.
+ * Turns errors of SQLite, the file system and the archive's compression into messages that say what to do.
  *
- * Total over what can go wrong with a file from outside; what is left over is a mistake of this program and stays as
- * it is.
+ * It covers everything that can be wrong with a file from outside. Any other error is a bug of this program and passes
+ * through unchanged.
  */
 import { statSync } from 'node:fs';
 import { dirname } from 'node:path';

@@ -1,5 +1,5 @@
 /**
- * Small facts of the state by their keys, and what is made of them: whose state it is, and the account as last read.
+ * Small facts of the state by their keys, the workspace that the state belongs to, and the account as last read.
  */
 import type Database from 'better-sqlite3';
 import { UserError } from '../core/faults.ts';
@@ -13,7 +13,9 @@ export const API_WORKSPACE = 'workspace_id';
 export const WORKSPACE_TAG = 'workspace_tag';
 export const ACCOUNT = 'account';
 
-/** The table of facts, which remembers what it has read: a row that was changed past it would be read as it was before. */
+/**
+ * The table of facts, which remembers what it has read: a row that was changed past it would be read as it was before.
+ */
 export interface Facts {
   /** `null` where there is none. */
   read(key: string): string | null;

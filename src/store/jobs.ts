@@ -1,9 +1,9 @@
 /**
- * The jobs in the state: the table as the daemon and as who asks uses it, each over its own connection; and the state as
- * who asks opens it.
+ * The jobs in the state: the table as the daemon and a command use it, each over its own connection, and the state as a
+ * command opens it.
  *
- * Promise: every change is one statement that names the states it may change, so that two processes which change one job
- * at the same moment never undo each other: an end stays an end.
+ * Every change is one statement that names the states it may change. So two processes that change one job at the same
+ * moment never undo each other: a job that has ended stays ended.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -147,8 +147,8 @@ interface OpenJobBoard {
 }
 
 /**
- * Opens the jobs of a state that another process holds, to leave one there for it. The lock is not taken and the shape of
- * the state is not changed; the holder is kept waiting for a few milliseconds at most, as every write is one small
+ * Opens the jobs of a state that another process holds, to leave one there for it. The lock is not taken and the shape
+ * of the state is not changed; the holder is kept waiting for a few milliseconds at most, as every write is one small
  * statement, and carrying the log over into the file is left to it.
  *
  * @returns `null` where there are none: no state, or one of another version.

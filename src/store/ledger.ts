@@ -1,7 +1,7 @@
 /**
  * The ledger of the quota: every request, booked before it is sent, in the server's time.
  *
- * Promise: a booking is on disk before `book` returns, so that neither a crash nor a restart forgets what was spent.
+ * A booking is on disk before `book` returns, so neither a crash nor a restart forgets a request that was sent.
  */
 import type Database from 'better-sqlite3';
 import type { Ledger, Purpose, RequestOutcome } from '../core/ports.ts';
@@ -36,7 +36,9 @@ const LEASE_AT_MOST = 32;
 export interface OwnedLedger extends Ledger {
   /**
    * Inside a transaction of something else: writes with it what became of requests, so that this costs no commit of its
-   * own. @returns to be called once that is on disk.
+   * own.
+   *
+   * @returns to be called once that is on disk.
    */
   ride(): () => void;
   /** Writes what is not written yet, and gives back what was booked in advance. */
@@ -113,7 +115,11 @@ function prepareRows(db: Database.Database) {
   };
 }
 
-/** Books a request: by an id of the lease while that is young, else by writing. @returns its id. */
+/**
+ * Books a request: by an id of the lease while that is young, else by writing.
+ *
+ * @returns its id.
+ */
 function book(state: LedgerState, booking: Booking): number {
   const { lease, named } = state;
   const ageMs = booking.atMs - lease.atMs;
@@ -129,7 +135,11 @@ function book(state: LedgerState, booking: Booking): number {
   return id;
 }
 
-/** Takes in how fast bookings come. @returns how many are worth booking in advance. */
+/**
+ * Takes in how fast bookings come.
+ *
+ * @returns how many are worth booking in advance.
+ */
 function noteBooking(state: LedgerState, atMs: EpochMs): number {
   state.recent = state.recent.filter((at) => at <= atMs && atMs - at < SECOND_MS);
   const count = state.recent.push(atMs);
@@ -140,7 +150,11 @@ function flush(state: LedgerState): void {
   if (state.lease.ids.length > 0 || state.named.size > 0 || state.outcomes.size > 0) writeAll(state, null, 0);
 }
 
-/** Writes what is owed, and with it `count` bookings. @returns their ids. */
+/**
+ * Writes what is owed, and with it `count` bookings.
+ *
+ * @returns their ids.
+ */
 function writeAll(state: LedgerState, booking: Booking | null, count: number): number[] {
   const ids = state.write(state, booking, count);
   // Only now is it sure that it is on disk.

@@ -1,6 +1,5 @@
 /**
- * What the state tells of the work itself, and what the status page shows beside that (`core/state/facts.ts`), over any
- * connection to it. Only reads.
+ * Reads the facts for reports and the status page (`core/state/facts.ts`) over any connection to the state.
  */
 import type Database from 'better-sqlite3';
 import { TIE_REACH_NS } from '../core/lines/offsets.ts';

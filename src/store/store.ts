@@ -1,7 +1,7 @@
 /**
- * The state of one workspace, put together: opens the file and offers the `Store` and the `Ledger` over it.
+ * Opens the state of one workspace and offers the `Store` and the `Ledger` over it.
  *
- * Every writing call here is one transaction. Nothing in this folder knows the API, a database server or a clock.
+ * Every writing call is one transaction. Nothing in this folder knows the API, a database server or a clock.
  */
 import type Database from 'better-sqlite3';
 import { HARD_LIMIT_ABOVE_BYTES } from '../core/archive-room.ts';
@@ -105,8 +105,8 @@ interface State {
 }
 
 /**
- * Prepares everything over an open database, without changing it. Over one that can only be read the same calls read, and
- * whatever writes is refused by the database.
+ * Prepares everything over an open database, without changing it. Over one that can only be read the same calls read,
+ * and whatever writes is refused by the database.
  */
 export function assemble(
   db: Database.Database,

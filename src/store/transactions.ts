@@ -18,7 +18,8 @@ export function writer(db: Database.Database): Writer {
 /**
  * Makes transactions that bring along what is owed from before.
  *
- * @param ride writes it inside of the transaction. @returns what is to be called once that is on the disk.
+ * @param ride writes it inside of the transaction.
+ * @returns what is to be called once that is on the disk.
  */
 export function ridingWriter(db: Database.Database, ride: () => () => void): Writer {
   return <A extends unknown[], R>(work: Call<A, R>) => {

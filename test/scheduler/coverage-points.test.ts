@@ -234,7 +234,7 @@ describe('the coverage points', () => {
     parts.has.room = true;
     const full = {
       ...parts.context.store,
-      keepCoveragePoints: () => {
+      saveCoveragePoints: () => {
         throw new StateFullError('no room', 1);
       },
     };

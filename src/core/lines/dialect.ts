@@ -1,9 +1,8 @@
 /**
- * What a database of another kind is sent instead of the lines of the log: VictoriaMetrics keeps numbers, and times in
- * milliseconds.
+ * Translates the lines of the log for VictoriaMetrics, which stores only numbers, and times in milliseconds.
  *
- * Pure, and a function of what is archived: the same line of the log always becomes the same line, so that sending it
- * again changes nothing. What comes out is valid by construction: VictoriaMetrics answers 204 to what it drops.
+ * Pure: the same line of the log always becomes the same line, so sending it again changes nothing. Every result is
+ * valid, because VictoriaMetrics answers 204 to lines that it drops.
  */
 
 import type { EpochNs } from '../time.ts';

@@ -1,9 +1,9 @@
 /**
- * The points that are not telemetry: devices, the account, what is covered, and alerts.
+ * The points that are not telemetry: devices, the account, coverage and alerts.
  *
- * Pure, and frozen within a major version. Null facts are left out. Alerts change, and a point must not: so each state of
- * an alert that was observed is a point of its own, at the time at which it was observed, and what the lines carry of the
- * alert (device name, kind, sensor) is kept as it was first seen.
+ * Pure; the form of the lines does not change within a major version. Facts without a value are left out. An alert
+ * changes but a point must not, so each observed state of an alert is a point of its own, at the time of the
+ * observation. The device name, kind and sensor of an alert stay as they were first seen.
  */
 import { hashHex } from '../hash.ts';
 import type { Account, AlertRecord, DeviceRecord } from '../records.ts';

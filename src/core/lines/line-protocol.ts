@@ -1,14 +1,14 @@
 /**
- * The encoder: observations to lines of InfluxDB's line protocol, with the names that lines are made of and text from
- * outside made fit for them.
+ * Encodes observations as lines of InfluxDB's line protocol: the names in lines, and text from outside made safe for
+ * them.
  *
- * Every line is valid by construction on InfluxDB 1.8, 2 and 3 and on VictoriaMetrics, because no server can be relied
- * on to say so: some answer 204 to lines that they throw away. The form of a line is frozen within a major version:
- * the same observation gives the same bytes, whenever it is written, and two observations of one name one series.
+ * Every line is valid on InfluxDB 1.8, 2 and 3 and on VictoriaMetrics. No server can be relied on to report an invalid
+ * line: some answer 204 and drop it. The form of a line does not change within a major version: the same observation
+ * always gives the same bytes, and two observations of one name belong to one series.
  *
- * Names are all of our own choosing. What a device reports is only ever a value, never a name: so no sensor can be called
- * `time` and be lost, make a database refuse a line, or collide with a tag. No tag key is also a field key (InfluxDB 3
- * refuses that).
+ * Measurements, tag keys and field keys are fixed. What a device reports becomes a value, never a name, so a sensor
+ * called `time` is not lost, cannot make a database refuse a line, and cannot collide with a tag. No tag key is also a
+ * field key, because InfluxDB 3 refuses that.
  */
 
 import { hash64 } from '../hash.ts';
@@ -23,7 +23,9 @@ export type Field = readonly [FieldKey, FieldValue];
 
 export interface Point {
   readonly measurement: Measurement;
-  /** In the order to be written (InfluxDB 3 keeps the first order it sees). Keys are unique; empty values are left out. */
+  /**
+   * In the order to be written (InfluxDB 3 keeps the first order it sees). Keys are unique; empty values are left out.
+   */
   readonly tags: readonly Tag[];
   /** Keys are unique. Numbers that are not finite are left out: no server takes them. */
   readonly fields: readonly Field[];
@@ -170,7 +172,9 @@ export function identityTag(value: string): TagValue {
   return (cutToBytes(clean, MAX_TAG_BYTES - MARK_LENGTH) + mark(value)) as TagValue;
 }
 
-/** A tag value that only describes (device name, model): cleaned and shortened, without a suffix; may come out empty. */
+/**
+ * A tag value that only describes (device name, model): cleaned and shortened, without a suffix; may come out empty.
+ */
 export function descriptiveTag(value: string): TagValue {
   return cutToBytes(cleanTag(value), MAX_TAG_BYTES) as TagValue;
 }

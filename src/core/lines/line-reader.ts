@@ -1,8 +1,8 @@
 /**
- * The way back: lines of our own, taken apart. For looking values up in the archive and for export.
+ * Decodes lines that this program has written, for lookups in the archive and for exports.
  *
- * It relies on what `line-protocol.ts` promises (no backslash in a tag but as an escape, no line end anywhere, one
- * space before the fields and one before the time), and is linear in the length of the line.
+ * It relies on what `line-protocol.ts` guarantees: no backslash in a tag except as an escape, no line break, one space
+ * before the fields and one before the time. Its work is linear in the length of the line.
  */
 
 import type { EpochNs } from '../time.ts';
@@ -65,7 +65,9 @@ export function readFieldValue(raw: string): FieldValue {
   return Number(raw);
 }
 
-/** The first space that is not escaped. In a series every backslash is an escape, so looking back one step is enough. */
+/**
+ * The first space that is not escaped. In a series every backslash is an escape, so looking back one step is enough.
+ */
 function endOfSeries(line: string): number {
   let end = line.indexOf(' ');
   while (end > 0 && line[end - 1] === '\\') end = line.indexOf(' ', end + 1);

@@ -1,9 +1,9 @@
 /**
- * Names pinned by time: a point carries the name that its device had when the point was made, for ever.
+ * The device name at a point in time. A point keeps the name that its device had when the point was made.
  *
- * InfluxQL has no joins, so lines carry names; a name that changed must not make an old reading a new series when it is
- * written again. So the history of names is state, and a name never reaches back over readings that were archived
- * under the one before.
+ * InfluxQL has no joins, so lines carry names. A new name must not turn an old reading into a new series when that
+ * reading is written again. So the state keeps the history of names, and a new name never applies to readings that were
+ * archived under the one before.
  */
 import type { DeviceRecord } from '../records.ts';
 import type { NameHold } from '../state/telemetry.ts';

@@ -1,9 +1,10 @@
 /**
- * Where a value is written: at its instant, or beside it where its series has another value there.
+ * Decides at which nanosecond a value is written: at its own time, or just after it where the series has another value
+ * there.
  *
- * Identity decides what is held: device, instant, sensor and value, never coverage. The same value at the
- * same instant is one point; values that differ all survive, each later one on the next free nanosecond, and the place
- * that a value got is remembered for ever, so that the same reading always becomes the same line.
+ * Device, time, sensor and value identify a point; coverage plays no part. The same value at the same time is one
+ * point. Different values at one time all survive: each later one takes the next free nanosecond. The state keeps that
+ * offset for ever, so the same reading always becomes the same line.
  */
 
 import type { Tie } from '../state/telemetry.ts';

@@ -1,9 +1,8 @@
 /**
- * Readings as values: what a device reported, flattened to one sensor and one value each, known again by content, and
- * summed by device and day.
+ * Flattens readings into one value per sensor, and computes the digests of readings and the sums of days.
  *
- * Pure. It promises that nothing reported is lost without being named: what cannot be a point comes back as dropped,
- * with the reason. Digests and sums stand in the state and are frozen.
+ * Pure. Nothing that a device reports is lost silently: a value that cannot be a point is returned as dropped, with the
+ * reason. The state keeps the digests and sums, so their form does not change.
  */
 import { hash64, hashHex } from '../hash.ts';
 import type { JsonValue, Reading } from '../records.ts';
@@ -99,7 +98,8 @@ export function emptySum(): GrowingSum {
 /**
  * A point as it counts in the sum of its day: what a database gives back, nothing more.
  *
- * @param stamp its time in nanoseconds since 1970, in digits. @param sensor as the tag value reads (not escaped).
+ * @param stamp its time in nanoseconds since 1970, in digits.
+ * @param sensor as the tag value reads (not escaped).
  * @param field as it stands in a line: `value=1.5`.
  */
 export function pointIdentity(stamp: string, sensor: string, field: string): string {

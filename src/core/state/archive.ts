@@ -1,6 +1,5 @@
 /**
- * The archive beside its delivery: what keeps it small over the years, and reading it in the order of time. The ports
- * that `store/` fills with SQLite.
+ * Ports of the archive that `store/` implements with SQLite: keeping it small, and reading it in the order of time.
  */
 import type { EpochMs, EpochNs } from '../time.ts';
 import type { LogLane } from './log.ts';
@@ -16,7 +15,10 @@ export interface StateSize {
 
 /** Which destinations the log is kept for. */
 export interface LogReaders {
-  /** All that are configured: only what these have acknowledged is compacted. Every other one that is known has no claim. */
+  /**
+   * All that are configured: only what these have acknowledged is compacted. Every other one that is known has no
+   * claim.
+   */
   readonly configured: readonly number[];
   /** Those of them that are not skipped: only what these have acknowledged is cleared. */
   readonly active: readonly number[];
@@ -54,11 +56,23 @@ export interface ArchiveMaintenance {
   size(): StateSize;
   /** Where something may be merged: of all others it is sure that nothing is. */
   compactionGroups(nowMs: EpochMs): readonly CompactionGroup[];
-  /** Merges one run of acknowledged blocks of a group. @returns whether there was one. */
+  /**
+   * Merges one run of acknowledged blocks of a group.
+   *
+   * @returns whether there was one.
+   */
   compact(group: CompactionGroup, readers: LogReaders, nowMs: EpochMs): boolean;
-  /** Drops some of the oldest blocks that may go. @returns how many blocks and lines that were. */
+  /**
+   * Drops some of the oldest blocks that may go.
+   *
+   * @returns how many blocks and lines that were.
+   */
   clear(order: ClearOrder): { readonly blocks: number; readonly lines: number };
-  /** Gives free pages back to the file system. @returns how many bytes are free in the file after it. */
+  /**
+   * Gives free pages back to the file system.
+   *
+   * @returns how many bytes are free in the file after it.
+   */
   vacuum(pages: number): number;
   standing(destinationId: number): Standing | null;
   saveStanding(destinationId: number, standing: Standing): void;
@@ -67,8 +81,9 @@ export interface ArchiveMaintenance {
   /** The place of the newest block. */
   endOfLog(): number;
   /**
-   * Moves some of what a skipped destination has not acknowledged into its missing points. @returns whether it has
-   * passed `skippedTo`.
+   * Moves some of what a skipped destination has not acknowledged into its missing points.
+   *
+   * @returns whether it has passed `skippedTo`.
    */
   skipBacklog(destinationId: number): boolean;
 }

@@ -1,7 +1,6 @@
 /**
- * What the state tells of the work itself, beside what is held: requests by what they were for, what waits for whom and
- * since when, jobs; and what the status page shows beside that: the newest values, since when the archive goes back, alerts. The port that
- * `store/` fills with SQLite.
+ * Port of the facts for reports that `store/` implements with SQLite: requests by purpose, streams, undelivered lines,
+ * jobs, and for the status page also the newest values, the start of the archive, and alerts.
  */
 
 import type { DayReadings } from '../fleet.ts';
@@ -65,8 +64,8 @@ export interface StateFacts {
   /** The days of a device that have readings, from a day on (days since 1970). */
   daysOf(deviceId: string, fromDay: number): readonly DayReadings[];
   /**
-   * The telemetry lines of a device of the newest instant that the archive keeps, in no order, with those just before it:
-   * a value that had to move aside lies up to `TIE_REACH_NS` later than its reading. Empty where none is kept.
+   * The telemetry lines of a device of the newest instant that the archive keeps, in no order, with those just before
+   * it: a value that had to move aside lies up to `TIE_REACH_NS` later than its reading. Empty where none is kept.
    */
   newestLines(deviceId: string): readonly string[];
   /** The time of the oldest reading of a device that the archive keeps; `null` where it keeps none. */

@@ -1,5 +1,5 @@
 /**
- * The devices and alerts that were seen: part of the port that `store/` fills with SQLite.
+ * Port of the devices and alerts that were seen. `store/` implements it with SQLite.
  */
 import type { KnownAlert } from '../lines/fact-lines.ts';
 import type { DeviceRecord } from '../records.ts';

@@ -1,8 +1,8 @@
 /**
- * The arguments of jobs (`core/state/jobs.ts`), as they stand in the state: plain JSON, written by one process and read
- * by another one, maybe of another version. Each kind has its type and the check of what may stand there. Pure.
+ * The arguments of jobs (`core/state/jobs.ts`) as the state keeps them: plain JSON that one process writes and another
+ * one, maybe of another version, reads. Each kind has a type and a check. Pure.
  *
- * Times are nanoseconds since 1970 in digits, because JSON's numbers do not hold them.
+ * Times are nanoseconds since 1970 as decimal digits, because a JSON number cannot hold them.
  */
 import { isRecord, type JsonRecord } from '../json.ts';
 import type { QuarantineFilter } from '../quarantine.ts';
@@ -48,7 +48,9 @@ type RangeText = readonly [deviceId: string, from: string, to: string];
  */
 export type PointsText = readonly [deviceId: string, from: string, to: string, points: number, left?: number];
 
-/** What `--verify` asks for (job `mend`): ranges to be fetched again, and what changes in the missing points after that. */
+/**
+ * What `--verify` asks for (job `mend`): ranges to be fetched again, and what changes in the missing points after that.
+ */
 export interface RepairArgs {
   readonly windows: readonly RangeText[];
   /** By its name in the configuration. */
@@ -157,7 +159,11 @@ export function filterArgs(filter: QuarantineFilter): FilterArgs & JsonRecord {
   return { destination, devices, reason, from: from?.toString() ?? null, to: to?.toString() ?? null };
 }
 
-/** The filter of arguments. @param args of which `isFilterArgs` holds. */
+/**
+ * The filter of arguments.
+ *
+ * @param args of which `isFilterArgs` holds.
+ */
 export function filterOf(args: unknown): QuarantineFilter {
   const { from, to, ...rest } = args as FilterArgs;
   return { ...rest, from: from === null ? null : BigInt(from), to: to === null ? null : BigInt(to) };
@@ -178,7 +184,11 @@ export function isForgetArgs(value: unknown): boolean {
   return hasExactly(value, ['device']) && typeof value['device'] === 'string';
 }
 
-/** The device that is to be forgotten. @param args of which `isForgetArgs` holds. */
+/**
+ * The device that is to be forgotten.
+ *
+ * @param args of which `isForgetArgs` holds.
+ */
 export function deviceToForget(args: unknown): string {
   return (args as { readonly device: string }).device;
 }

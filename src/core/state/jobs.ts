@@ -1,9 +1,9 @@
 /**
- * Jobs: work that a command asks of the daemon which holds the state, because one process alone may spend the allowance
- * and write. The command leaves a job in the state, the daemon takes it, and the command follows it.
+ * Jobs: work that a command leaves to the daemon, because only one process may spend the quota and write to the state.
+ * The command stores a job, the daemon runs it, and the command follows it.
  *
- * Each side shows that it is alive by a count that it raises, never by a time: clocks jump, and who counts on stands
- * still or not by the other's own monotonic clock.
+ * Each side shows that it is alive by a counter that it increases. Clocks may jump, so no times are compared: the other
+ * side watches the counter by its own monotonic clock.
  */
 
 import { type ExitCode, isExitCode } from '../faults.ts';
@@ -40,7 +40,9 @@ interface JobRule {
   readonly isFollowed: boolean;
   /** Whether it waits anew when the daemon that did it has stopped or died; otherwise it has failed. */
   readonly isResumed: boolean;
-  /** Whether it may take days: it is done beside all others, one of its kind at a time. The others follow each other. */
+  /**
+   * Whether it may take days: it is done beside all others, one of its kind at a time. The others follow each other.
+   */
   readonly isLong: boolean;
   /** Whether these are arguments of it. */
   readonly takes: (args: unknown) => boolean;
@@ -105,14 +107,22 @@ export interface Job {
   readonly end: JobEnd | null;
 }
 
-/** The end of a job that has come to a summary. @param isCut whether it was stopped before it was done. */
+/**
+ * The end of a job that has come to a summary.
+ *
+ * @param isCut whether it was stopped before it was done.
+ */
 export function endWith(summary: object, exitCode: ExitCode, isCut = false): JobEnd {
   return { state: isCut ? 'cancelled' : 'done', exitCode, summary, message: null };
 }
 
 /** The jobs as the daemon sees them. */
 export interface JobQueue {
-  /** What the daemon asks of itself. @returns the id of the job. */
+  /**
+   * What the daemon asks of itself.
+   *
+   * @returns the id of the job.
+   */
   ask(request: JobRequest): number;
   /** Those that have not ended, in the order in which they were asked for. Cheap: asked every second. */
   open(): readonly Job[];
@@ -120,9 +130,17 @@ export interface JobQueue {
   beat(): void;
   /** Lets one wait anew that was begun: whoever takes jobs next goes on with it. */
   release(id: number): void;
-  /** Begins a waiting one. @returns whether it was still there. */
+  /**
+   * Begins a waiting one.
+   *
+   * @returns whether it was still there.
+   */
   take(id: number, atMs: EpochMs): boolean;
-  /** Keeps what its arguments have come to mean, for whoever goes on with it. @param args of its kind; plain JSON. */
+  /**
+   * Keeps what its arguments have come to mean, for whoever goes on with it.
+   *
+   * @param args of its kind; plain JSON.
+   */
   saveArgs(id: number, args: unknown): void;
   /** @param progress plain JSON, of its kind. */
   tell(id: number, progress: unknown): void;
@@ -139,7 +157,11 @@ export interface JobBoard {
   /** `null` where it is not there any more. */
   look(id: number): Job | null;
   beat(id: number): void;
-  /** Takes back what nobody has begun. @returns whether that was so. */
+  /**
+   * Takes back what nobody has begun.
+   *
+   * @returns whether that was so.
+   */
   withdraw(id: number): boolean;
   /** Asks for the end of one that runs. */
   cancel(id: number): void;
@@ -148,7 +170,11 @@ export interface JobBoard {
 const DESTINATION_COUNTS = ['pending_points', 'delivered_points'] as const;
 const TOTAL_COUNTS = ['devices', 'devices_complete', 'archived_readings', 'requests'] as const;
 
-/** The figures that a daemon, maybe of another version, has left. @returns `null` where they cannot be shown. */
+/**
+ * The figures that a daemon, maybe of another version, has left.
+ *
+ * @returns `null` where they cannot be shown.
+ */
 export function readProgress(value: unknown): ProgressReport | null {
   if (!isRecord(value)) return null;
   const { totals, destinations, allowance } = value;
@@ -167,7 +193,11 @@ export function readProgress(value: unknown): ProgressReport | null {
   return fits ? (value as unknown as ProgressReport) : null;
 }
 
-/** An end as it stands in the state. @returns a failure where that makes no sense. */
+/**
+ * An end as it stands in the state.
+ *
+ * @returns a failure where that makes no sense.
+ */
 export function readEnd({
   state,
   exitCode,

@@ -1,5 +1,5 @@
 /**
- * The durable log and its destinations: part of the port that `store/` fills with SQLite.
+ * Port of the durable log and its destinations. `store/` implements it with SQLite.
  */
 import type { DisplacedValue } from '../lines/dialect.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
@@ -53,8 +53,8 @@ export interface DestinationState {
 }
 
 /**
- * Why a destination is missing points for good: they are older than it keeps, it blocked the log for too long, or the log no
- * longer kept them when it came to them, or it refused them and a person has given them up.
+ * Why a destination is missing points for good: they are older than it keeps, it blocked the log for too long, or the
+ * log no longer kept them when it came to them, or it refused them and a person has given them up.
  */
 export type MissingReason = 'beyond retention' | 'set aside' | 'cleared' | 'dropped';
 
@@ -133,7 +133,9 @@ export interface LogStore {
   destination(name: string, identity: string): DestinationState;
   /** Which of the identities is known under the name: the one that has it, else the latest; `null` for none. */
   knownIdentity(name: string, identities: readonly string[]): string | null;
-  /** Gives a destination that was added under an identity that was not whole its true one, which may be known already. */
+  /**
+   * Gives a destination that was added under an identity that was not whole its true one, which may be known already.
+   */
   identify(destinationId: number, identity: string): DestinationState;
   /** The telemetry values that are displaced to any of the instants. */
   displacedTo(writtenAt: readonly EpochNs[]): readonly DisplacedValue[];

@@ -1,7 +1,7 @@
 /**
- * The quarantine: part of the port that `store/` fills with SQLite.
+ * Port of the quarantine. `store/` implements it with SQLite.
  *
- * It holds lines that a destination refused, and records of the API that could not be understood.
+ * The quarantine holds lines that a destination rejected, and records of the API that could not be parsed.
  */
 
 import type { RejectedRecord } from '../records.ts';
@@ -73,6 +73,10 @@ export interface QuarantineStore {
   /** Gives some up: what they were is remembered for ever. Those that are not there any more are passed over. */
   drop(order: DropOrder): void;
   dropped(): readonly DroppedRecords[];
-  /** Puts records of the API aside. @returns those that were neither there nor given up before. */
+  /**
+   * Puts records of the API aside.
+   *
+   * @returns those that were neither there nor given up before.
+   */
   add(source: string, records: readonly RejectedRecord[], atMs: EpochMs): readonly RejectedRecord[];
 }

@@ -1,6 +1,6 @@
 /**
- * Replays: archived points sent again to a destination, and what is kept of one until it has come to its
- * end. Terms, checks of what another version may have left, and the port that `store/` fills with SQLite.
+ * Replays: archived points that are sent to a destination again, and the state of a replay until it ends. Types, checks
+ * of what another version may have written, and the port that `store/` implements with SQLite.
  */
 
 import { type ExitCode, isExitCode } from '../faults.ts';
@@ -73,7 +73,11 @@ export interface ReplayStore {
   forget(destinationId: number): void;
   /** What the destination has refused so far; `null` where that is more than `most` lines. */
   quarantined(destinationId: number, most: number): ReadonlySet<string> | null;
-  /** Records what a step has come to. @returns how many of the refused are new, and how many left the quarantine. */
+  /**
+   * Records what a step has come to.
+   *
+   * @returns how many of the refused are new, and how many left the quarantine.
+   */
   resolve(outcome: ReplayOutcome): { readonly added: number; readonly released: number };
   /** What waits for the destination in the log, live points and history. */
   pendingLines(destinationId: number): number;
@@ -103,7 +107,11 @@ export interface ReplaySummary {
 
 const NUMBERS = ['lines', 'accepted', 'refused', 'known', 'beyond', 'released', 'devices_done', 'devices'];
 
-/** Reports that a daemon, maybe of another version, has left. @returns `null` where they are none. */
+/**
+ * Reports that a daemon, maybe of another version, has left.
+ *
+ * @returns `null` where they are none.
+ */
 export function readReplayReports(value: unknown): readonly ReplayReport[] | null {
   const fits =
     Array.isArray(value) &&

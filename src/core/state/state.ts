@@ -1,9 +1,9 @@
 /**
- * What survives a crash: the port that `store/` fills with SQLite, put together of the ports of its parts, and the
- * forgetting of a device, which is about all of them.
+ * Port of the state as a whole, which `store/` implements with SQLite, and of the removal of a device, which affects
+ * all of it.
  *
- * Invariant of every writing call: it is one transaction. What a page brought and the coverage that it proves move
- * together or not at all, and only if what they were computed from still holds (`StaleStateError`).
+ * Every writing call is one transaction. The points of a page and the coverage that they prove are stored together or
+ * not at all, and only if the state that they were computed from has not changed (`StaleStateError`).
  */
 import type { Account } from '../records.ts';
 import type { AlertStore, InventoryStore } from './inventory.ts';
@@ -74,10 +74,18 @@ export interface ForgetStore {
    * @param keepsAlerts whether its alerts may be told again by the API: they stay known, without the device.
    */
   begin(deviceId: string, keepsAlerts: boolean): ForgottenCounts;
-  /** Goes on with some of its lines. @param configured the destinations that the log is kept for. */
+  /**
+   * Goes on with some of its lines.
+   *
+   * @param configured the destinations that the log is kept for.
+   */
   step(deviceId: string, configured: readonly number[]): ForgetStep;
   /** Those that were begun and not finished. */
   unfinished(): readonly string[];
-  /** Empties the write-ahead log, which holds what was overwritten. @returns whether nobody was reading it. */
+  /**
+   * Empties the write-ahead log, which holds what was overwritten.
+   *
+   * @returns whether nobody was reading it.
+   */
   emptyLog(): boolean;
 }

@@ -1,5 +1,5 @@
 /**
- * What is held of the telemetry of each device: part of the port that `store/` fills with SQLite.
+ * Port of the telemetry of each device: coverage, gaps, names and sums. `store/` implements it with SQLite.
  */
 
 import type { CoveredRange } from '../coverage.ts';
@@ -28,7 +28,9 @@ export interface Tie {
   readonly writtenNs: EpochNs;
 }
 
-/** What a day of a device holds: how many readings and points, and the sum of the points' hashes, each half mod 2^32. */
+/**
+ * What a day of a device holds: how many readings and points, and the sum of the points' hashes, each half mod 2^32.
+ */
 export interface DaySum extends PointSum {
   /** Days since 1970-01-01. */
   readonly day: number;
@@ -106,7 +108,9 @@ export class StaleStateError extends Error {
   override readonly name = 'StaleStateError';
 }
 
-/** A page commit on a device that was forgotten while the page was under way. Nothing was written, and nothing is to be. */
+/**
+ * A page commit on a device that was forgotten while the page was under way. Nothing was written, and nothing is to be.
+ */
 export class ForgottenError extends Error {
   override readonly name = 'ForgottenError';
 }
@@ -130,8 +134,8 @@ export interface Gap {
 }
 
 /**
- * A held reading that an answer had to show and that wholly empty answers have lacked instead: the answers may be false,
- * or the reading gone from the API.
+ * A held reading that an answer had to show and that wholly empty answers have lacked instead: the answers may be
+ * false, or the reading gone from the API.
  */
 export interface MissedOverlap {
   readonly at: EpochNs;
@@ -185,7 +189,10 @@ export interface TelemetryStore {
   ): { lines: readonly string[]; ties: readonly Tie[]; cleared: Intervals };
   /** Where in the range lines were held that are cleared away, ascending. */
   cleared(deviceId: string, from: EpochNs, to: EpochNs): Intervals;
-  /** @returns those of its `rejected` that were not set aside before. @throws StaleStateError, ForgottenError */
+  /**
+   * @returns those of its `rejected` that were not set aside before.
+   * @throws StaleStateError, ForgottenError
+   */
   commitPage(page: PageCommit): readonly RejectedRecord[];
   /** The named gaps of one device, or of all. */
   gaps(deviceId?: string): readonly Gap[];

@@ -1,5 +1,5 @@
 /**
- * What `--verify` needs of the world: a destination that can be read, and the state beside it.
+ * Ports of `--verify`: a destination that can be read, and the state.
  */
 
 import type { Interval, Intervals } from '../intervals.ts';
@@ -20,7 +20,9 @@ export interface ReadProblem {
 /**
  * Takes one telemetry point that a destination returns.
  *
- * @param stamp its time in nanoseconds, in digits. @param sensor the tag value. @param field `value=1.5`.
+ * @param stamp its time in nanoseconds, in digits.
+ * @param sensor the tag value.
+ * @param field `value=1.5`.
  */
 export type TakePoint = (stamp: string, sensor: string, field: string) => void;
 
@@ -28,7 +30,11 @@ export type TakePoint = (stamp: string, sensor: string, field: string) => void;
 export interface PointSource {
   readonly name: string;
   readonly kind: DestinationKind;
-  /** All points of a device (its tag value) in a range, in any order. @returns what was in the way; `null` for nothing. */
+  /**
+   * All points of a device (its tag value) in a range, in any order.
+   *
+   * @returns what was in the way; `null` for nothing.
+   */
   points(of: { readonly device: string } & Interval, take: TakePoint, signal: AbortSignal): Promise<ReadProblem | null>;
   /** The tag values of all devices that it has telemetry of. */
   devices(signal: AbortSignal): Promise<readonly string[] | ReadProblem>;
@@ -62,13 +68,15 @@ type LogPositions = Readonly<Record<LogLane, AcknowledgedTo>>;
 
 interface AcknowledgedTo extends LogPosition {
   /**
-   * When the newest of the blocks before it was archived. What is acknowledged later may be merged into a block before it: that
-   * block is as new as its newest part.
+   * When the newest of the blocks before it was archived. What is acknowledged later may be merged into a block before
+   * it: that block is as new as its newest part.
    */
   readonly newestMs: EpochMs;
 }
 
-/** A telemetry line of the archive, and whether the destination had acknowledged it at the positions that were given. */
+/**
+ * A telemetry line of the archive, and whether the destination had acknowledged it at the positions that were given.
+ */
 export interface KeptLine {
   readonly line: string;
   readonly isAcknowledged: boolean;

@@ -2,8 +2,8 @@
  * The archive: the durable log of points, in blocks of compressed line protocol.
  *
  * A block's number is its place in the log; within a lane blocks are delivered in that order. What every destination
- * has acknowledged may be merged into larger blocks (`compaction.ts`) and cleared (`clearing.ts`). It promises that what
- * is read back is, byte for byte, what was appended.
+ * has acknowledged may be merged into larger blocks (`compaction.ts`) and cleared (`clearing.ts`). It promises that
+ * what is read back is, byte for byte, what was appended.
  */
 import type Database from 'better-sqlite3';
 import type { Interval, Intervals } from '../../core/intervals.ts';

@@ -8,8 +8,8 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 
 /**
- * Level 1: half the size of deflate at half its time, on lines that repeat as ours do. With a checksum: SQLite has none,
- * and two bits in three that flip in a block would give other lines without a word.
+ * Level 1: half the size of deflate at half its time, on lines that repeat as ours do. With a checksum: SQLite has
+ * none, and two bits in three that flip in a block would give other lines without a word.
  */
 const COMPRESSION = { params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 } };
 
@@ -62,7 +62,12 @@ function decompress(data: Buffer, bytes: number): Buffer {
   return zstdDecompressSync(data, { chunkSize: bytes + 64 });
 }
 
-/** The lines of a block. @param bytes what they take. @throws an error with a `ZSTD_` code where it is damaged. */
+/**
+ * The lines of a block.
+ *
+ * @param bytes what they take.
+ * @throws an error with a `ZSTD_` code where it is damaged.
+ */
 export const unpack = (data: Buffer, bytes = PIECE_BYTES): string[] => {
   const plain = decompress(data, bytes);
   const text = plain.toString('utf8');

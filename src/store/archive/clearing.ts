@@ -1,15 +1,15 @@
 /**
  * Clearing: drops acknowledged blocks, and remembers of what ranges of time they were.
  *
- * Promise: a block goes only if every active destination has acknowledged it, and without any destination none goes. What
- * it held is remembered in the same transaction: for ever in `cleared`, which every later destination is missing and by
- * which a page commit knows that a value cannot be compared; and in the missing points of every destination that had not
- * acknowledged it.
+ * Promise: a block goes only if every active destination has acknowledged it, and without any destination none goes.
+ * What it held is remembered in the same transaction: for ever in `cleared`, which every later destination is missing
+ * and by which a page commit knows that a value cannot be compared; and in the missing points of every destination that
+ * had not acknowledged it.
  *
  * Two ranges become one where nothing can be missing between them: all of it is covered and no kept block reaches into
- * it. So what is remembered stays small over years, and a gap between two ranges is never taken for one in which something
- * may have been held. Readings are kept apart from all other lines, because only of them has it to be known afterwards
- * where a value may have been held.
+ * it. So what is remembered stays small over years, and a gap between two ranges is never taken for one in which
+ * something may have been held. Readings are kept apart from all other lines, because only of them has it to be known
+ * afterwards where a value may have been held.
  */
 import type Database from 'better-sqlite3';
 import type { Interval, Intervals } from '../../core/intervals.ts';

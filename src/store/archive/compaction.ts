@@ -21,7 +21,11 @@ import { release, repack } from './block-codec.ts';
 interface Compactor {
   /** Those that a run may come of: of the others it is sure that none does. */
   groups(nowMs: EpochMs): CompactionGroup[];
-  /** Only inside a transaction. @returns whether there was something to compact. */
+  /**
+   * Only inside a transaction.
+   *
+   * @returns whether there was something to compact.
+   */
   compact(group: CompactionGroup, readers: LogReaders, nowMs: EpochMs): boolean;
 }
 
@@ -71,8 +75,8 @@ export function createCompactor(db: Database.Database): Compactor {
 }
 
 /**
- * Below which block everything is acknowledged by some destinations, in a lane; `null` for none of them. One that has no
- * place yet stands at the beginning.
+ * Below which block everything is acknowledged by some destinations, in a lane; `null` for none of them. One that has
+ * no place yet stands at the beginning.
  */
 export function createAcknowledgedBelow(db: Database.Database) {
   const position = preparePosition(db);
@@ -137,7 +141,10 @@ interface CompactionRun {
   readonly level: 1 | 2;
 }
 
-/** What a merged block holds at most, uncompressed, unless a page was larger: about half a day of three sensors a minute. */
+/**
+ * What a merged block holds at most, uncompressed, unless a page was larger: about half a day of three sensors a
+ * minute.
+ */
 export const FULL_BLOCK_BYTES = 256 * 1024;
 
 /** How many blocks are merged at once. */

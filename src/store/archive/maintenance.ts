@@ -13,7 +13,11 @@ import { unpack } from './block-codec.ts';
 import { createClearer, createLineRanges, createLosses, STEP_BLOCKS, STEP_BYTES } from './clearing.ts';
 import { createCompactor } from './compaction.ts';
 
-/** Puts it together. @param path the state file. */
+/**
+ * Puts it together.
+ *
+ * @param path the state file.
+ */
 export function createMaintenance(
   db: Database.Database,
   { missing, path }: { missing: MissingTable; path: string },
@@ -124,7 +128,11 @@ function createSkipped(db: Database.Database, missing: MissingTable): Skipped {
   };
 }
 
-/** Moves a destination over some blocks of a lane, into its missing points. @returns whether no more are left up to `skippedTo`. */
+/**
+ * Moves a destination over some blocks of a lane, into its missing points.
+ *
+ * @returns whether no more are left up to `skippedTo`.
+ */
 function createSkip(db: Database.Database, missing: MissingTable) {
   const position = preparePosition(db);
   const next = db.prepare<[string, number, number], SkippedRow>(

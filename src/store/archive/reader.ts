@@ -1,6 +1,6 @@
 /**
- * Reads the archive in the order of time, over any connection to the state, also one that may only read: the walker that
- * `core/state/archive.ts` describes, and the archive as a command opens it that only looks.
+ * Reads the archive in the order of time, over any connection to the state, also one that may only read: the walker
+ * that `core/state/archive.ts` describes, and the archive as a command opens it that only looks.
  *
  * Promise: a step is one short read transaction, and takes no more memory than its lines, one block and a list of
  * blocks, however the blocks of a device overlap. It begins at a time and ends at one, so that blocks may be merged or
@@ -287,7 +287,8 @@ export interface ArchiveView extends ArchiveReader {
 /**
  * Opens the archive in a directory.
  *
- * @returns `null` where there is no state, or nothing in it yet. @throws UserError (exit 1) where it cannot be read.
+ * @returns `null` where there is no state, or nothing in it yet.
+ * @throws UserError (exit 1) where it cannot be read.
  */
 export function openArchiveView(directory: string): ArchiveView | null {
   return openReading(directory, (db, path) => {

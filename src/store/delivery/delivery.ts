@@ -2,8 +2,8 @@
  * The log as destinations read it: how far each has come in each lane, and what it refused.
  *
  * Promise: a position moves only together with the quarantine and the missing points of what was refused below it, and
- * never past a line that is neither accepted nor in one of them. A destination is its identity (kind, URL, organisation,
- * bucket): change one of these and it is a new destination, which starts at the beginning of the log.
+ * never past a line that is neither accepted nor in one of them. A destination is its identity (kind, URL,
+ * organisation, bucket): change one of these and it is a new destination, which starts at the beginning of the log.
  */
 import type Database from 'better-sqlite3';
 import type { FindDisplaced } from '../../core/lines/dialect.ts';

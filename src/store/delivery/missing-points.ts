@@ -1,6 +1,6 @@
 /**
- * What each destination is missing for good: ranges of a device of which points were archived and are not there, with the
- * reason.
+ * What each destination is missing for good: ranges of a device of which points were archived and are not there, with
+ * the reason.
  *
  * Promise: of one device and reason no two ranges touch or overlap, and none is ever forgotten by adding another.
  */

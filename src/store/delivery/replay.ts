@@ -1,8 +1,8 @@
 /**
  * Replays in the state: how far each has come, and what it changes (`core/state/replay.ts`).
  *
- * Promise: what a step came to is recorded in one transaction. A range leaves the missing points of a destination only where
- * every line of it that was ever archived has been sent and accepted: none that was cleared lies in it.
+ * Promise: what a step came to is recorded in one transaction. A range leaves the missing points of a destination only
+ * where every line of it that was ever archived has been sent and accepted: none that was cleared lies in it.
  */
 import type Database from 'better-sqlite3';
 import { identityTag } from '../../core/lines/line-protocol.ts';

@@ -1,9 +1,9 @@
 /**
- * Removes the lines of a device from the log: the blocks that belong to it, and its lines in blocks that several devices
- * share (facts of devices, alerts, coverage).
+ * Removes the lines of a device from the log: the blocks that belong to it, and its lines in blocks that several
+ * devices share (facts of devices, alerts, coverage).
  *
- * Promise: when a block loses lines, each destination's position in it stays behind the same line. A block stays as it is
- * while a destination has not acknowledged the device's lines in it.
+ * Promise: when a block loses lines, each destination's position in it stays behind the same line. A block stays as it
+ * is while a destination has not acknowledged the device's lines in it.
  */
 import type Database from 'better-sqlite3';
 import { readLine } from '../../core/lines/line-reader.ts';
@@ -125,7 +125,11 @@ function removeFromBlocks(removal: LineRemoval, rows: readonly BlockRow[], tag: 
   return done;
 }
 
-/** Removes a block that belongs to the device. @returns the number of lines; `null` if some are not acknowledged yet */
+/**
+ * Removes a block that belongs to the device.
+ *
+ * @returns the number of lines; `null` if some are not acknowledged yet
+ */
 function removeBlock({ remove, positions }: LineRemoval, row: BlockRow, configured: readonly number[]): number | null {
   if (!positions.areBehind(row, Number(row.lines) - 1, configured)) return null;
   remove.run(row.seq);

@@ -2,10 +2,10 @@
  * The forgetting of a device: in small steps, so that the program goes on beside it, and resumable, so that it is done
  * whole whatever is killed when.
  *
- * Promises: from `begin` on nothing of the device can be committed (`guard`); a line that a configured destination has not
- * acknowledged stays until it has; what is removed does not linger in the file: cells are overwritten as they are deleted
- * (`secure_delete`, see `open/database.ts`), pages that became free are given back, and the log that held it all is
- * emptied.
+ * Promises: from `begin` on nothing of the device can be committed (`guard`); a line that a configured destination has
+ * not acknowledged stays until it has; what is removed does not linger in the file: cells are overwritten as they are
+ * deleted (`secure_delete`, see `open/database.ts`), pages that became free are given back, and the log that held it
+ * all is emptied.
  */
 import type Database from 'better-sqlite3';
 import { identityTag } from '../../core/lines/line-protocol.ts';
@@ -138,7 +138,11 @@ function step(work: Work, deviceId: string, configured: readonly number[]): Forg
   return { removed: NOTHING, state: 'done', share: 1 };
 }
 
-/** Removes what a page of the quarantine holds of a device. @returns how many items; `null` behind the last page. */
+/**
+ * Removes what a page of the quarantine holds of a device.
+ *
+ * @returns how many items; `null` behind the last page.
+ */
 function stepQuarantine({ quarantine, removeItem, markers }: Work, deviceId: string, { item }: Marker): number | null {
   const page = quarantine.page(Number(item));
   const mention = JSON.stringify(deviceId);
@@ -155,7 +159,11 @@ function stepQuarantine({ quarantine, removeItem, markers }: Work, deviceId: str
   return own.length;
 }
 
-/** Gives free pages back to the file system. @returns whether there may be more. */
+/**
+ * Gives free pages back to the file system.
+ *
+ * @returns whether there may be more.
+ */
 function giveBackPages(db: Database.Database): boolean {
   const freePages = (): number => Number(db.pragma('freelist_count', { simple: true }));
   const free = freePages();
@@ -163,7 +171,11 @@ function giveBackPages(db: Database.Database): boolean {
   return freePages() < free;
 }
 
-/** Empties the write-ahead log. @returns whether nobody was reading it. */
+/**
+ * Empties the write-ahead log.
+ *
+ * @returns whether nobody was reading it.
+ */
 function emptyLog(db: Database.Database): boolean {
   // Not a moment longer: whoever reads may do so for long, and everything else would wait.
   const patience = db.pragma('busy_timeout', { simple: true });
@@ -246,7 +258,11 @@ interface Apart {
 /** What is known of a device outside of the archive and the quarantine. */
 interface KnowledgeRemoval {
   knows(deviceId: string): boolean;
-  /** Only inside a transaction. @returns how many alerts that were. */
+  /**
+   * Only inside a transaction.
+   *
+   * @returns how many alerts that were.
+   */
   remove(deviceId: string, keepsAlerts: boolean): number;
 }
 

@@ -1,9 +1,9 @@
 /**
- * The devices of the workspace as they were listed, when each was seen last, and the alerts that were seen.
+ * The devices of the workspace as they were listed, when each was last seen, and the alerts that were seen.
  *
- * A device is gone only after two complete listings without it, or after its own 404: a partial listing is never evidence.
- * The first is undone by a listing that has it, the second only by an answer: it may be listed and answer 404 all the same.
- * Gone is not forgotten: everything held of it stays.
+ * A device is gone after two complete listings without it, or after a 404 of its own; a partial listing proves nothing.
+ * In the first case a listing that contains it brings it back, in the second only an answer does: a device may be
+ * listed and answer 404 all the same. A device that is gone keeps everything that is stored of it.
  */
 import type Database from 'better-sqlite3';
 import type { KnownAlert } from '../../core/lines/fact-lines.ts';
@@ -153,8 +153,8 @@ export interface AlertRow {
 }
 
 /**
- * Prepares the alerts of an open database. What writes only inside a transaction: what is kept of an alert moves together
- * with the points it was computed for.
+ * Prepares the alerts of an open database. What writes only inside a transaction: what is kept of an alert moves
+ * together with the points it was computed for.
  */
 export function createAlerts(db: Database.Database, archive: Archive): AlertStore {
   const find = db.prepare<[number], AlertRow>('SELECT * FROM alert WHERE alert_id = ?');

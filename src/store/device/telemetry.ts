@@ -1,9 +1,8 @@
 /**
- * What is stored of the telemetry of each device: coverage, names, hours, sums of days, how late readings came.
+ * The stored telemetry of each device: coverage, names, hours, sums of days, and how late readings came.
  *
- * Promise: what `commitPage` writes is refused (`StaleStateError`) if the state of the device has moved since the commit
- * was computed from it. It runs inside of one transaction, so rows and coverage agree at every moment, whatever is killed
- * when.
+ * `commitPage` refuses a commit (`StaleStateError`) if the state of the device has changed since the commit was
+ * computed from it. It runs inside one transaction, so rows and coverage agree at every moment, even after a crash.
  */
 import type Database from 'better-sqlite3';
 import type { CoveredRange, Edge } from '../../core/coverage.ts';
@@ -81,7 +80,11 @@ export function newestNs({ db, archive, revisions, newest }: TelemetryTables, de
   return at;
 }
 
-/** Writes what a page commit changes. Only inside a transaction. @throws StaleStateError */
+/**
+ * Writes what a page commit changes. Only inside a transaction.
+ *
+ * @throws StaleStateError
+ */
 export function commitPage(tables: TelemetryTables, page: PageCommit): void {
   const { deviceId, revision } = page;
   tables.revisions.advance(deviceId, revision);
@@ -156,7 +159,11 @@ function keepState({ states }: TelemetryTables, state: TelemetryState): void {
 interface Revisions {
   read(deviceId: string): number;
   drop(deviceId: string): void;
-  /** Moves the revision of a device on. @throws StaleStateError where it is not the one to start from. */
+  /**
+   * Moves the revision of a device on.
+   *
+   * @throws StaleStateError where it is not the one to start from.
+   */
   advance(deviceId: string, from: number): void;
 }
 
@@ -338,8 +345,10 @@ interface Growing {
 }
 
 /**
- * Prepares reading what is held of all devices at once: a few scans in place of many looks, for reports over thousands of
- * devices. @param gaps all named gaps.
+ * Prepares reading what is held of all devices at once: a few scans in place of many looks, for reports over thousands
+ * of devices.
+ *
+ * @param gaps all named gaps.
  */
 export function createCoverageOfAll(
   db: Database.Database,

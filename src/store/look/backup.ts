@@ -1,12 +1,12 @@
 /**
- * A copy of the state as one moment shows it, made beside the process that works with it (`--backup`).
+ * Copies the state as of one moment, beside the process that works with it (`--backup`).
  *
- * Promises: no lock is taken and nothing of the state is changed; the copy is one file that only its owner may read, it
- * has its name only once it is whole, checked and on the disk, and it never takes the place of another file.
+ * It takes no lock and changes nothing in the state. The copy is one file that only its owner may read. It gets its
+ * name only when it is complete, checked and on disk, and it never replaces another file.
  *
- * The pages are copied in pieces inside of one read transaction: SQLite begins an online backup anew whenever another
- * connection has changed something in between, and beside a busy daemon it would never end; inside of a transaction it
- * stays at its moment. Meanwhile the write-ahead log grows by what is written, and is reused once this has ended.
+ * The pages are copied in steps inside one read transaction. Without it, SQLite would restart an online backup whenever
+ * another connection has written in between, and beside a busy daemon it would never end. The write-ahead log grows in
+ * the meantime, and is reused afterwards.
  */
 import { chmodSync, closeSync, fsyncSync, openSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -44,8 +44,8 @@ const SPARE_BYTES = 16 * 1024 * 1024;
 /**
  * Makes the copy.
  *
- * @throws UserError (exit 1) where there is no state, or the place is taken, missing, full or not writable; the signal's
- * reason where that aborts. Nothing is left behind then.
+ * @throws UserError (exit 1) where there is no state, or the place is taken, missing, full or not writable; the
+ * signal's reason where that aborts. Nothing is left behind then.
  */
 export async function backUpState(options: BackupOptions, signal: AbortSignal): Promise<Backup> {
   const source = join(options.directory, STATE_FILE);
@@ -74,7 +74,11 @@ export async function backUpState(options: BackupOptions, signal: AbortSignal): 
   }
 }
 
-/** Begins the one transaction. @returns how large the state is. */
+/**
+ * Begins the one transaction.
+ *
+ * @returns how large the state is.
+ */
 function beginReading(db: Database.Database, source: string): number {
   db.exec('BEGIN');
   const pragma = (name: string): number => Number(db.pragma(name, { simple: true }));
@@ -106,7 +110,11 @@ async function copyPages(db: Database.Database, part: string, { onProgress, sign
   });
 }
 
-/** Checks the copy, makes it one file, and brings it to the disk. @returns its state version. */
+/**
+ * Checks the copy, makes it one file, and brings it to the disk.
+ *
+ * @returns its state version.
+ */
 function settleFile(part: string): number {
   const copy = new Database(part);
   try {

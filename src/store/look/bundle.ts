@@ -1,8 +1,9 @@
 /**
- * What a support bundle tells of the state: shape and sizes, the last requests, refusals and jobs. Read-only, without the
- * lock, beside whoever works with it; of a state of another version, or a damaged one, as much as can be read.
+ * What a support bundle contains of the state: shape and sizes, the last requests, rejections and jobs. It reads
+ * without the lock beside any other process. Of a damaged state, or one of another version, it reads as much as
+ * possible.
  *
- * Nothing here is ready to be shown: device ids, reasons and messages are as they stand.
+ * Its result is not ready to be shown: device ids, reasons and messages are unchanged.
  */
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -60,7 +61,11 @@ const QUESTIONS = {
   jobs: `SELECT id, kind, asked_by, state, asked_ms, started_ms, ended_ms, exit_code, message FROM job ORDER BY id DESC LIMIT ${LAST.jobs}`,
 } as const;
 
-/** Looks at the state in a directory. @returns `null` where there is none. Never throws. */
+/**
+ * Looks at the state in a directory.
+ *
+ * @returns `null` where there is none. Never throws.
+ */
 export function lookForBundle(directory: string): BundleLook | null {
   const path = join(directory, STATE_FILE);
   if (!isThere(path)) return null;

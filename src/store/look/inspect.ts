@@ -1,9 +1,8 @@
 /**
- * A thorough look at the state, beside whoever works with it: read-only, without the lock, nothing is written.
+ * Inspects the state thoroughly, beside any other process: read-only and without the lock.
  *
- * Beyond SQLite's own check of the file it holds what is there against the program's rules, as far as that takes no
- * look at every block: ranges do not overlap, no position lies beyond the log, the sums are true, the newest block
- * unpacks.
+ * In addition to SQLite's own check of the file, it checks the rules of the program that do not require reading every
+ * block: ranges do not overlap, no position lies beyond the log, the sums are right, the newest block can be unpacked.
  */
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -39,7 +38,11 @@ export function stateBytes(directory: string): number {
   return statSync(join(directory, STATE_FILE), { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/** Whether a process works with the state. @throws UserError where that cannot be told. */
+/**
+ * Whether a process works with the state.
+ *
+ * @throws UserError where that cannot be told.
+ */
 export function isStateHeld(directory: string): boolean {
   const lock = join(directory, LOCK_FILE);
   return explained(lock, () => isHeld(lock));
@@ -48,7 +51,8 @@ export function isStateHeld(directory: string): boolean {
 /**
  * Looks at the state in a directory.
  *
- * @returns `null` where there is none, or nothing in it yet. @throws UserError (exit 1) where it cannot be used.
+ * @returns `null` where there is none, or nothing in it yet.
+ * @throws UserError (exit 1) where it cannot be used.
  */
 export function inspectState(directory: string): StateFindings | null {
   const path = join(directory, STATE_FILE);

@@ -1,6 +1,5 @@
 /**
- * Where the state lies, as the file system tells it: permissions, and how much of the disk is free. A look, nothing more:
- * nothing is opened that SQLite may have open.
+ * Reads permissions and free disk space of the place where the state lies. It opens no file that SQLite may have open.
  */
 import { accessSync, constants, lstatSync, type Stats, statfsSync, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
@@ -24,8 +23,8 @@ export interface Place {
   /** Absolute. */
   readonly directory: string;
   /**
-   * `there`: a directory; `missing`: nothing yet, and `nearest` is what it would be made in; `other`: it, or something on
-   * the way to it, is no directory.
+   * `there`: a directory; `missing`: nothing yet, and `nearest` is what it would be made in; `other`: it, or something
+   * on the way to it, is no directory.
    */
   readonly kind: 'there' | 'missing' | 'other';
   /** The directory, or the nearest one above it that is there; `null` where it cannot be looked at. */

@@ -1,10 +1,10 @@
 /**
- * The state looked at as one moment shows it, beside the process that works with it or without one: no lock, nothing
- * written. The whole store, what planning needs of it, or the quarantine.
+ * Reads the state as of one moment, beside any other process: without a lock and without writing. Callers get the whole
+ * store, what planning needs of it, or the quarantine.
  *
- * The whole store is the one over a connection that cannot write: who looks goes by the same rules as who works. A state
- * of another version has other tables, and is told as such; what planning needs is in the first step of the shape, so that
- * a state of an older version is read as well.
+ * The whole store is the usual one over a read-only connection, so the same rules apply. A state of another version has
+ * other tables and is reported as such. What planning needs has been there since the first version, so older states
+ * work too.
  */
 import { join } from 'node:path';
 import type Database from 'better-sqlite3';
@@ -38,7 +38,8 @@ export interface ReadState extends Disposable {
 /**
  * Opens the state in a directory to be looked at.
  *
- * @returns `null` where there is none, or nothing in it yet. @throws UserError (exit 1) where it cannot be read.
+ * @returns `null` where there is none, or nothing in it yet.
+ * @throws UserError (exit 1) where it cannot be read.
  */
 export function openToRead(directory: string): ReadState | null {
   return openReading(directory, (db, path) => {
@@ -90,7 +91,8 @@ export interface StateLook {
  * Looks at the state in a directory.
  *
  * @param since the first day whose readings are told, days since 1970; the time from which requests are counted.
- * @returns `null` where there is none, or nothing in it yet. @throws UserError (exit 1) where it cannot be read.
+ * @returns `null` where there is none, or nothing in it yet.
+ * @throws UserError (exit 1) where it cannot be read.
  */
 export function lookAtState(directory: string, since: { day: number; requestsMs: EpochMs }): StateLook | null {
   return readOnce(directory, (db, path) => look(db, path, since));

@@ -1,5 +1,6 @@
 /**
- * The state as `--verify` looks at it, beside whoever works with it: no lock, nothing written, each look one moment.
+ * The state as `--verify` reads it, beside any other process: without a lock and without writing, each read as of one
+ * moment.
  */
 import type Database from 'better-sqlite3';
 import { type Interval, includes, intersect, normalize } from '../../core/intervals.ts';
@@ -17,7 +18,8 @@ import { hasShape, openReading } from '../open/read-only.ts';
 /**
  * Opens the state in a directory for looking.
  *
- * @returns `null` where there is none, or nothing in it yet. @throws UserError (exit 1) where it cannot be read.
+ * @returns `null` where there is none, or nothing in it yet.
+ * @throws UserError (exit 1) where it cannot be read.
  */
 export function openVerifyState(directory: string): VerifyState | null {
   return openReading(directory, (db, path) => (hasShape(db, path) ? explainedCalls(path, lookOver(db)) : null));

@@ -1,9 +1,10 @@
 /**
- * The state file: opening it, its shape, its durability.
+ * Opens the state file: its shape and its durability.
  *
- * It promises WAL with `synchronous=FULL` (better-sqlite3 is compiled to NORMAL in WAL mode, so it is set and checked),
- * an SQLite without the WAL-reset bug, the newest shape, and a message that says what to do for every file that cannot
- * be used. A file that is not ours, damaged or of a newer version is never changed.
+ * It guarantees WAL with `synchronous=FULL` (better-sqlite3 is compiled with NORMAL in WAL mode, so it is set and
+ * checked), an SQLite without the WAL-reset bug, and the newest shape. For every file that cannot be used it gives a
+ * message that says what to do. It never changes a file that belongs to another program, is damaged, or was written by
+ * a newer version.
  */
 import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -98,7 +99,9 @@ function inspectLeftovers(path: string): void {
 
 const FIRST_PAGE_BYTES = 4096;
 
-/** A change that was broken off has to be taken back first; our own files are never changed in that way but at first. */
+/**
+ * A change that was broken off has to be taken back first; our own files are never changed in that way but at first.
+ */
 function isRollback(error: unknown): boolean {
   return error instanceof Database.SqliteError && error.code === 'SQLITE_READONLY_ROLLBACK';
 }

@@ -1,5 +1,5 @@
 /**
- * One writing process a state: a lock that the operating system takes back when the process dies.
+ * Allows one writing process per state, with a lock that the operating system releases when the process dies.
  *
  * The lock is an open exclusive transaction on a database of its own. A file with a process id would outlive a crash,
  * and in a container every process has the same id.

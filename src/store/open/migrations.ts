@@ -1,8 +1,8 @@
 /**
- * The shape of the state file, as numbered steps of SQL. A step that was released is never changed; the number of steps
- * done is SQLite's `user_version`.
+ * The shape of the state file as numbered steps of SQL. A released step never changes. SQLite's `user_version` counts
+ * the steps that were done.
  *
- * Times in columns named `_ns` are nanoseconds and `_ms` milliseconds since 1970; hours and days count from 1970 too.
+ * Times in columns named `_ns` are nanoseconds since 1970, in `_ms` milliseconds; hours and days count from 1970 too.
  */
 
 /** Marks a file as ours ("TdMk"), so that another program's database is never taken for the state. */
@@ -288,8 +288,8 @@ const DELIVERY = `
 `;
 
 /**
- * Jobs: what commands have asked of the daemon. Arguments, progress and summary are JSON; times are local ones. The beats
- * are raised by who asked and by the daemon, for as long as each is there.
+ * Jobs: what commands have asked of the daemon. Arguments, progress and summary are JSON; times are local ones. The
+ * beats are raised by who asked and by the daemon, for as long as each is there.
  */
 const JOBS = `
   CREATE TABLE job (
@@ -344,8 +344,8 @@ const WALK = `
 `;
 
 /**
- * Upkeep: records of the API that were given up (a digest each, by which one that comes again is known), and devices whose
- * forgetting is under way: up to which block and which number of the quarantine it has come.
+ * Upkeep: records of the API that were given up (a digest each, by which one that comes again is known), and devices
+ * whose forgetting is under way: up to which block and which number of the quarantine it has come.
  */
 const UPKEEP = `
   CREATE TABLE dropped_record (

@@ -1,6 +1,6 @@
 /**
- * Files that are made here: only their owner may read them, because they hold the customer's data; and one that somebody
- * named has its name only once it is whole, and never takes the place of another one.
+ * Creates files that only their owner may read, because they hold customer data. A file with a name given by the user
+ * gets that name only when it is complete, and never replaces another file.
  */
 import { closeSync, fsyncSync, linkSync, openSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -11,7 +11,8 @@ import { plainText } from '../../core/text.ts';
 /**
  * Looks whether a file can be made there, before anything else is done.
  *
- * @param option the one that names it: `--backup`. @throws UserError (exit 1)
+ * @param option the one that names it: `--backup`.
+ * @throws UserError (exit 1)
  */
 export function requireNewFile(option: string, given: string): void {
   const file = resolve(given);
@@ -36,7 +37,11 @@ export function partOf(file: string, random: Random): string {
   return `${file}.${Math.floor(random() * 2 ** 32).toString(16)}.part`;
 }
 
-/** Gives what was written beside it the name. @throws UserError (exit 1) where another file has it by now. */
+/**
+ * Gives what was written beside it the name.
+ *
+ * @throws UserError (exit 1) where another file has it by now.
+ */
 export function takeName(option: string, part: string, given: string): void {
   const file = resolve(given);
   try {
@@ -62,7 +67,11 @@ export function createPrivate(path: string): void {
   }
 }
 
-/** Writes it. @throws UserError (exit 1) where that cannot be done; nothing is left then. */
+/**
+ * Writes it.
+ *
+ * @throws UserError (exit 1) where that cannot be done; nothing is left then.
+ */
 export function writeBundle(given: string, text: string, random: Random): void {
   const file = resolve(given);
   const part = partOf(file, random);

@@ -1,6 +1,6 @@
 /**
- * A state opened beside whoever works with it: no lock, nothing written. Whether it has a shape that this version reads,
- * and what is said where it has not, or where this user may not read it.
+ * Opens a state beside any other process, without a lock and without writing. It checks whether this version can read
+ * the shape and whether this user may read the file, and explains where not.
  */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,8 @@ import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
  * Opens the state in a directory. Whole numbers are read as `bigint`.
  *
  * @param use makes of it what is kept, which has to close it; where that is `null`, or throws, it is closed here.
- * @returns `null` too where there is no state. @throws UserError (exit 1) where it cannot be read.
+ * @returns `null` too where there is no state.
+ * @throws UserError (exit 1) where it cannot be read.
  */
 export function openReading<T>(directory: string, use: (db: Database.Database, path: string) => T | null): T | null {
   const path = join(directory, STATE_FILE);
@@ -60,7 +61,8 @@ export function noState(directory: string): UserError {
  * Looks at the shape of an open state.
  *
  * @param oldest the oldest state version that whoever asks can read; the present one where it is left out.
- * @returns whether there is anything in it yet. @throws UserError (exit 1) where it is of another program, newer, or older.
+ * @returns whether there is anything in it yet.
+ * @throws UserError (exit 1) where it is of another program, newer, or older.
  */
 export function hasShape(db: Database.Database, path: string, oldest: number = MIGRATIONS.length): boolean {
   const version = Number(db.pragma('user_version', { simple: true }));
