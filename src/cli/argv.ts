@@ -1,8 +1,8 @@
 /**
- * The command line: argv in, a `Command` out.
+ * Parses the command line to a `Command`.
  *
- * Promises: every mistake is a `UserError` with exit code 2 that says what is wrong and what to do. Values and stray
- * words are never repeated in it: they may be keys. Nothing is read but the argument.
+ * Promises: every mistake is a `UserError` with exit code 2 that states what is wrong and what to do. It never repeats
+ * values or unexpected words, because they may be keys. The arguments are the only input.
  */
 import { parseArgs } from 'node:util';
 import { UserError } from '../core/faults.ts';
@@ -14,10 +14,10 @@ import { FLAGS, type Flag, MODES, type Mode, VALUE_FLAGS } from './flags.ts';
 const SEE_HELP = 'tidemark --help lists what there is.';
 
 /**
- * Reads the command line.
+ * Parses the command line.
  *
- * @param argv what follows the program's name.
- * @throws UserError (exit 2) for the first mistake found.
+ * @param argv the words after the program's name
+ * @throws UserError (exit code 2) for the first mistake
  */
 export function parseArguments(argv: readonly string[]): Command {
   const given = readFlags(argv);
@@ -47,7 +47,7 @@ function daemon(given: Given): Command {
 
 const DAEMON_FLAGS: ReadonlySet<string> = new Set(['config', 'log-level']);
 
-/** All flags with their values, each known and given once. */
+/** Reads all flags with their values. Each must be known and given once. */
 function readFlags(argv: readonly string[]): Given {
   const options = Object.fromEntries(
     FLAGS.map(({ flag, value }) => [flag, { type: value === 'required' ? 'string' : 'boolean' } as const]),
@@ -62,7 +62,7 @@ function readFlags(argv: readonly string[]): Given {
   return given;
 }
 
-/** `--export --help` asks about a mode: that its value is missing does not matter. */
+/** `--export --help` asks about a mode, so the missing value of the mode does not matter. */
 function withValueForHelp(word: string, index: number, argv: readonly string[]): string {
   const next = argv[index + 1];
   const asks = argv.includes('--help') && (next === undefined || next === '--help');
@@ -96,7 +96,7 @@ function flagValue({ flag, value: wanted, hint }: Flag, value: string | undefine
   return value;
 }
 
-/** The one bare word with a meaning is what `--quarantine` may be followed by. */
+/** Reads a word without dashes. Only `--quarantine` may be followed by one. */
 function readPositional(word: string, given: Map<string, readonly string[]>): void {
   const last = [...given.keys()].at(-1);
   const optional = FLAGS.find(({ flag, value }) => flag === last && value === 'optional');
@@ -124,7 +124,7 @@ function unknownFlag(rawName: string): UserError {
   return mistake(`There is no flag ${plainText(rawName, 40)}. ${secret === '' ? advice : secret.trim()}`);
 }
 
-/** Refuses flags that mean nothing in this mode. */
+/** Refuses flags that have no meaning in this mode. */
 function refuseStrangers(mode: Mode, given: Given): void {
   const allowed: readonly string[] = VALUE_FLAGS[mode];
   for (const flag of given.keys()) {
@@ -143,7 +143,7 @@ function modesOf(flag: string): Mode[] {
 
 type Readable = Exclude<Mode, 'help' | 'version'>;
 
-/** How each mode reads. They throw a mistake (exit 2) for the first thing that it cannot do without, or cannot read. */
+/** The parser of each mode. It throws (exit code 2) for the first value that is missing or wrong. */
 const READERS: { readonly [M in Readable]: (given: Given) => Command } = {
   once: (given) => ({ mode: 'once', ...common(given) }),
   demo: (given) => ({ mode: 'demo', logLevel: logLevel(given) }),
@@ -200,12 +200,12 @@ const READERS: { readonly [M in Readable]: (given: Given) => Command } = {
   },
 };
 
-/** What every mode that reads a configuration takes. */
+/** The options that every mode with a configuration has. */
 function common(given: Given) {
   return { configFile: single(given, 'config'), logLevel: logLevel(given), json: given.has('json') };
 }
 
-/** What every mode takes that works on a range of time and some of the devices. */
+/** The options of modes that work on a time range and some devices. */
 function scope(given: Given) {
   return {
     ...common(given),
@@ -219,7 +219,7 @@ function pace(given: Given) {
   return { finishBy: single(given, 'finish-by'), maxShare: single(given, 'max-share') };
 }
 
-/** Of a mode that is about one device. */
+/** The device of a mode that accepts one device only. */
 function onlyDevice(given: Given, mode: Mode): string | null {
   const [device, ...others] = given.get('device') ?? [];
   if (others.length > 0) throw mistake(`${dashed(mode)} takes one device at a time. Give --device once.`);
@@ -232,15 +232,19 @@ function supposition(text: string): WhatIfText {
   return read;
 }
 
-/** By flag, in order: several values of flags that may be repeated. Without a value it is an empty text. */
+/** The values by flag, in order: several for repeated flags, an empty text for a flag without a value. */
 type Given = ReadonlyMap<string, readonly string[]>;
 
-/** The value of a flag that is given once. */
+/** The value of a flag that may be given once. */
 function single(given: Given, flag: string): string | null {
   return given.get(flag)?.[0] ?? null;
 }
 
-/** One of several words. @throws UserError (exit 2) for any other, which is not repeated: it may be a key. */
+/**
+ * One of several words.
+ *
+ * @throws UserError (exit code 2) for any other word, which is not repeated because it may be a key
+ */
 function oneOf<T extends string>(flag: string, text: string, words: readonly T[]): T {
   const found = words.find((known) => known === text);
   if (found !== undefined) return found;

@@ -1,6 +1,6 @@
 /**
- * What the program can be asked to do, as the command line says it. Times and figures are texts as they were written:
- * the command of each mode reads them. `null` stands for what was not given.
+ * The commands of the program, as the command line states them. Times and numbers are still text, which the command of
+ * each mode parses. `null` means that an option was not given.
  */
 import type { WhatIfText } from '../core/fleet.ts';
 import type { Mode } from './flags.ts';
@@ -24,11 +24,11 @@ interface Common {
   readonly json: boolean;
 }
 
-/** Of the modes that work on a range of time and some of the devices. */
+/** The options of modes that work on a time range and some devices. */
 interface Scoped extends Common {
   readonly from: string | null;
   readonly to: string | null;
-  /** Ids; none: all of them. */
+  /** The ids of the devices; empty for all devices. */
   readonly devices: readonly string[];
 }
 
@@ -46,14 +46,14 @@ export type StatusCommand = { readonly mode: 'status'; readonly device: string |
 export type CheckCommand = {
   readonly mode: 'check';
   readonly writeProbe: boolean;
-  /** Where a support bundle is written. */
+  /** The file of a support bundle. */
   readonly bundle: string | null;
 } & Common;
 
 export type VerifyCommand = {
   readonly mode: 'verify';
   readonly repair: boolean;
-  /** How many covered windows are read again from the API. */
+  /** How many covered windows to read from the API again. */
   readonly sample: string | null;
   readonly destination: string | null;
 } & Scoped;
@@ -63,7 +63,7 @@ export type ExportCommand = { readonly mode: 'export'; readonly format: ExportFo
 export type ReplayCommand = {
   readonly mode: 'replay';
   readonly destination: string | null;
-  /** Lines a second at most. */
+  /** The most lines a second. */
   readonly maxRate: string | null;
 } & Scoped;
 
@@ -81,9 +81,9 @@ export type ForgetCommand = { readonly mode: 'forget'; readonly device: string }
 
 export type HealthCommand = { readonly mode: 'health' } & Pick<Common, 'configFile' | 'json'>;
 
-/** What the program was asked to do. */
+/** A parsed command. */
 export type Command =
-  /** No mode at all. */
+  /** No mode flag was given. */
   | ({ readonly mode: 'daemon' } & Omit<Common, 'json'>)
   | ({ readonly mode: 'once' } & Common)
   | { readonly mode: 'demo'; readonly logLevel: LogLevel | null }
@@ -98,6 +98,6 @@ export type Command =
   | QuarantineCommand
   | BackupCommand
   | ForgetCommand
-  /** `topic`: the mode that `--help` was given with, such as `--once --help`. */
+  /** `topic` is the mode that `--help` was given with, such as `--once --help`. */
   | { readonly mode: 'help'; readonly topic: Mode | null }
   | { readonly mode: 'version' };

@@ -1,15 +1,13 @@
-/**
- * The table of modes and flags : the command line is read by it, and the help text is made from it.
- */
+/** The table of modes and flags. The parser and the help text are made from it. */
 
-/** What a flag may be followed by. */
+/** Whether a flag has a value. */
 type FlagValue = 'none' | 'required' | 'optional';
 
 export interface Flag {
   /** Its name without the dashes. */
   readonly flag: string;
   readonly value: FlagValue;
-  /** How its value is written in the help text. */
+  /** How the help text shows its value. */
   readonly hint?: string;
   readonly repeatable?: boolean;
 }
@@ -32,7 +30,7 @@ const MODE_FLAGS = [
   { flag: 'forget', value: 'none', does: 'removes what is held of a device' },
 ] as const satisfies readonly (Flag & { readonly does: string })[];
 
-/** A flag that decides what the program does: every mode but the daemon, which has no flag. */
+/** A flag that selects the mode. The daemon is the mode without a flag. */
 export type Mode = (typeof MODE_FLAGS)[number]['flag'];
 
 /** All modes, in the order of the help text. */
@@ -63,7 +61,7 @@ export const FLAGS: readonly Flag[] = [
 const COMMON = ['config', 'json', 'log-level'];
 const SPAN = ['from', 'to'];
 
-/** Which flags mean something beside a mode. */
+/** The flags that each mode accepts. */
 export const VALUE_FLAGS: Readonly<Record<Mode, readonly string[]>> = {
   once: COMMON,
   demo: ['log-level'],

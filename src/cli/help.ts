@@ -1,6 +1,4 @@
-/**
- * The help text, made from the table of modes: an overview, or the topic of one mode.
- */
+/** The help text, made from the table of modes: an overview, or the page of one mode. */
 import { MODES, type Mode } from './flags.ts';
 import { TOPICS } from './topics.ts';
 
@@ -41,7 +39,7 @@ Examples:
 /**
  * The help text, at most 80 columns wide.
  *
- * @param topic a mode with a topic of its own; any other, and `null`, give the overview.
+ * @param topic a mode with a page of its own; any other mode, and `null`, give the overview
  */
 export function helpText(topic: Mode | null = null): string {
   const own = topic === null ? undefined : TOPICS[topic];
@@ -55,7 +53,7 @@ function modeLines(): string {
 
 const LEFT = 22;
 
-/** What is longer on the left has its words on the next line. */
+/** If the left column is too long, the words go to the next line. */
 function line(left: string, does: string): string {
   return `  ${left.length > LEFT ? `${left}\n  ${' '.repeat(LEFT)}` : left.padEnd(LEFT)}  ${does}\n`;
 }

@@ -1,6 +1,5 @@
 /**
- * What a configuration is once it is read and checked: the forms of it that the commands go by, and what a loader takes
- * and gives.
+ * The types of a checked configuration, for the different kinds of commands, and the input and output of the loader.
  */
 import { UserError } from '../core/faults.ts';
 import type { FilterSpec } from '../core/filter.ts';
@@ -13,10 +12,10 @@ import type { POLL_KEYS } from './schema.ts';
 import type { History } from './values.ts';
 
 export interface ApiConfig {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly url: string;
   readonly key: Secret;
-  /** Where the key came from, to read it again when it is refused; `null` where it was given itself. */
+  /** The file of the key, to read it again when it is refused; `null` if the key was given directly. */
   readonly keyFile: string | null;
   readonly share: number;
   readonly concurrency: number;
@@ -27,12 +26,12 @@ export interface ApiConfig {
 
 /** One database. */
 export interface InfluxConfig {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly url: string;
   readonly token: Secret | null;
   readonly tokenFile: string | null;
   readonly org: string;
-  /** Empty where a VictoriaMetrics needs none. */
+  /** Empty if a VictoriaMetrics needs none. */
   readonly bucket: string;
   readonly kind: 'auto' | DestinationKind;
   readonly ca: string | null;
@@ -45,34 +44,34 @@ export interface NamedDatabase extends InfluxConfig {
   readonly name: string;
 }
 
-/** The variables that name proxies, by their names. A proxy's address may hold a password: never shown. */
+/** The proxy variables by name. A proxy's address may contain a password, so it is never shown. */
 export type Proxies = Readonly<Record<string, string | undefined>>;
 
-/** Who may read the status page. */
+/** Who may read the status page, and where it is served. */
 export interface StatusPageConfig {
   /** `listen_names`. */
   readonly names: readonly string[];
-  /** `null`: everybody who reaches it. */
+  /** `null` if everybody who can reach the page may read it. */
   readonly password: Secret | null;
   readonly passwordFile: string | null;
 }
 
-/** The whole configuration, as the daemon and `--once` go by it. */
+/** The whole configuration, for the daemon and `--once`. */
 export interface Config {
   readonly api: ApiConfig;
-  /** `null`: no database, the archive alone is filled. */
+  /** `null` if there is no database and only the archive is filled. */
   readonly influx: InfluxConfig | null;
-  /** Further databases, by their names. */
+  /** Further databases by name. */
   readonly destinations: readonly NamedDatabase[];
-  /** `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` as they are set, for the databases; the API's transport reads its own. */
+  /** `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` for the databases. The API's transport reads its own. */
   readonly proxies: Proxies;
-  /** `null`: as the account says. */
+  /** `null` for the workspace of the account. */
   readonly workspaceId: string | null;
   readonly dataDir: string;
   readonly sync: {
     readonly history: History;
     readonly gracePeriodMs: number;
-    /** How often devices are asked without a sign of anything new, in ms. */
+    /** The poll intervals of devices that report nothing new, in ms. */
     readonly polls: { readonly [setting in keyof typeof POLL_KEYS]: number };
     /** When each stream is due. */
     readonly schedules: Schedules;
@@ -89,12 +88,12 @@ export interface Config {
   readonly log: { readonly level: 'error' | 'warn' | 'info' | 'debug'; readonly format: 'auto' | 'json' | 'pretty' };
 }
 
-/** For commands that only read the state, or deliver from it: they need no API. */
+/** For commands that only read the state or deliver from it: they need no API. */
 export interface StateConfig extends Omit<Config, 'api'> {
   readonly api: Pick<ApiConfig, 'share' | 'concurrency' | 'timeoutMs'>;
 }
 
-/** For `--demo`: the simulated workspace stands for the API, and `null` leaves the place to the demo. */
+/** For `--demo`: the simulated workspace replaces the API. A directory of `null` lets the demo choose one. */
 export interface DemoConfig extends Omit<Config, 'api' | 'dataDir' | 'listen'> {
   readonly api: Pick<ApiConfig, 'share' | 'concurrency' | 'timeoutMs'>;
   readonly dataDir: string | null;
@@ -103,29 +102,29 @@ export interface DemoConfig extends Omit<Config, 'api' | 'dataDir' | 'listen'> {
 
 /** What a loader reads from. */
 export interface ConfigInput {
-  /** What `--config` names; `null` looks for the default file, which may be missing. */
+  /** The file that `--config` names; `null` for the default file, which may be missing. */
   readonly file: string | null;
-  /** Reads a file as UTF-8; throws as `node:fs` does. */
+  /** Reads a file as UTF-8. Throws as `node:fs` does. */
   readonly readFile: (path: string) => string;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** The present: `sync.history` has to lie before it. */
+  /** The current time: `sync.history` must begin before it. */
   readonly nowMs: EpochMs;
 }
 
-/** What a loader gives. */
+/** The result of a loader. */
 export interface Loaded<C> {
   readonly config: C;
-  /** Every secret that was given, for the search that keeps them out of the logs. */
+  /** Every given secret, to keep them out of the logs. */
   readonly secrets: readonly Secret[];
-  /** The environment variables that held a secret, to be deleted once this is read. */
+  /** The environment variables that contained a secret, to be deleted after the loading. */
   readonly secretVariables: readonly string[];
 }
 
-/** The configuration cannot be used (exit 78). */
+/** Thrown if the configuration is unusable (exit code 78). */
 export class ConfigError extends UserError {
-  /** A line each; it begins with the place. */
+  /** One line per mistake, which begins with the key and its source. */
   readonly mistakes: readonly string[];
-  /** Whether it is to be written as the log is, as far as that could be read: `log.format` is `json`. */
+  /** Whether to print the mistakes as JSON: `log.format` is `json`, as far as it could be read. */
   readonly isJson: boolean;
 
   constructor(mistakes: readonly string[], isJson: boolean) {

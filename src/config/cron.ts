@@ -1,14 +1,14 @@
 /**
- * Cron expressions, as node-cron understands them, in UTC: which times an expression names.
+ * Cron expressions in UTC, with the syntax of node-cron: computes the times that an expression names.
  *
- * Only the reading and matching of expressions is node-cron's here, not its timers: time is an argument everywhere in
- * this program, and a tick that was missed (the machine slept, the work took longer) has to be caught up, not skipped.
+ * node-cron only parses and matches expressions here; its timers are not used. Time is an argument everywhere in this
+ * program, and a missed time (the machine slept, or the work took longer) must be caught up and not skipped.
  */
 import { createTask, parse, validateDetailed } from 'node-cron';
 import type { Schedule } from '../core/ports.ts';
 import { DAY_MS, type EpochMs, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
-/** How far ahead is looked: beyond a leap day that lies eight years off. */
+/** How far ahead to search: beyond a leap day that is eight years away. */
 const LOOK_AHEAD_DAYS = 9 * 366;
 
 /** What is wrong with an expression. */
@@ -16,12 +16,12 @@ interface CronMistake {
   readonly mistake: string;
 }
 
-/** Reads an expression of five fields, or of six with seconds first. Such as `@hourly` are read too. */
+/** Reads an expression of five fields, or of six fields with the seconds first. Names such as `@hourly` are allowed. */
 export function readCron(text: string): Schedule | CronMistake {
   const { valid, errors } = validateDetailed(text);
   if (!valid) return { mistake: errors.map(({ message }) => message).join(', ') };
   const schedule = scheduleOf(text);
-  // 30 February, say: valid field by field, and never due.
+  // For example 30 February: every field is valid, but no day matches.
   return schedule.next(0) === null ? { mistake: 'it names no time at all' } : schedule;
 }
 
@@ -29,9 +29,9 @@ function scheduleOf(text: string): Schedule {
   const matcher = createTask(text, () => {}, { timezone: 'UTC' });
   const { hour, minute, second, dayOfMonth, month, dayOfWeek } = parse(text);
   const times = timesOfDay({ hour, minute, second });
-  // Most schedules name every day; to ask the matcher of each day of a year takes longer than all else of a start.
+  // Most schedules name every day. Matching each day of a year would take longer than the rest of a start.
   const isDaily = dayOfMonth.length === 31 && month.length === 12 && dayOfWeek.length === 7;
-  /** Whether the day that begins at `dayMs` is one that the expression names. */
+  /** Whether the expression names the day that begins at `dayMs`. */
   const isDay = (dayMs: EpochMs): boolean =>
     times[0] !== undefined && (isDaily || matcher.match(new Date(dayMs + times[0])));
   return {
@@ -48,7 +48,7 @@ function scheduleOf(text: string): Schedule {
   };
 }
 
-/** The first of ascending times that is later than `ms`. */
+/** The first of ascending times that is after `ms`. */
 function firstAfter(times: readonly number[], ms: number): number | undefined {
   let [low, high] = [0, times.length];
   while (low < high) {
@@ -59,7 +59,7 @@ function firstAfter(times: readonly number[], ms: number): number | undefined {
   return times[low];
 }
 
-/** The times of a day that the fields name, in milliseconds from its beginning, ascending. */
+/** The times of a day that the fields name, in ascending milliseconds since its beginning. */
 function timesOfDay(fields: {
   readonly hour: readonly number[];
   readonly minute: readonly number[];

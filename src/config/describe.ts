@@ -1,9 +1,9 @@
 /**
- * The configuration as it may be shown to others: every key with where its value comes from, and the value unless it is a
- * secret, names devices, or cannot be used (then it may be anything).
+ * Describes the configuration such that it may be shown to others: each key with its source, and its value unless that
+ * is a secret, names devices, or is unusable (it may be anything then).
  *
- * Promises: nothing is thrown, whatever is configured; what stood where a secret belongs, and what looks like one that
- * stands elsewhere, is not shown and is given back, so that it can be searched for in everything else.
+ * Promises: it never throws, whatever is configured. A value of a secret key, or one elsewhere that looks like a
+ * secret, is not shown but returned as hidden, so that it can be removed from all other output.
  */
 import type { ConfigInput } from './config.ts';
 import { DEFAULT_FILE, destinationSections, proxiesOf, readConfigFile } from './load.ts';
@@ -11,25 +11,25 @@ import { fileForm, type Key, keyEntries, knownVariables } from './schema.ts';
 import { type Given, readEnvironment } from './sources.ts';
 import { Unfit } from './values.ts';
 
-/** A key as it may be shown. */
+/** The public description of a key. */
 interface DescribedKey {
   readonly key: string;
   readonly source: 'file' | 'environment' | 'default';
-  /** `null` where there is none. */
+  /** `null` if there is no value. */
   readonly value: string | null;
 }
 
 export interface DescribedConfig {
-  /** `null` where there is none: the environment alone. */
+  /** `null` if there is no file and the environment alone is used. */
   readonly file: string | null;
   readonly keys: readonly DescribedKey[];
-  /** Variables for proxies that are set; their values may hold passwords. */
+  /** The names of the proxy variables that are set; their values may contain passwords. */
   readonly proxies: readonly string[];
-  /** Texts that nobody may see. */
+  /** Texts that must not be shown. */
   readonly hidden: readonly string[];
 }
 
-/** Reads what is configured once more, for others to see. */
+/** Reads the configuration once more and describes it. */
 export function describeConfig(input: ConfigInput): DescribedConfig {
   const file = readConfigFile(input);
   const given = new Map([...file.given, ...readEnvironment(input.environment, knownVariables()).given]);
@@ -78,7 +78,7 @@ function describeSecret(path: string, { given, hidden, input }: Parts): Describe
   if (byFile !== undefined) {
     const text = contentOf(byFile.text.trim(), input.readFile);
     if (text !== null) hidden.add(text).add(text.trim());
-    // What is no file may be the secret itself, put where its file's name belongs.
+    // A path to no file may be the secret itself, given in the place of its file's name.
     else hidden.add(byFile.text.trim());
     const value = text === null ? '(given, but no file that can be read)' : '(given by a file, not shown)';
     described.push({ key: fileForm(path), source: byFile.source, value });
@@ -101,7 +101,10 @@ function shownValue(path: string, text: string): string {
   return url === null ? text : `${url.protocol}//${url.host}${url.pathname}`;
 }
 
-/** Long, without blanks, of letters and digits both, and neither an address nor a path: keys and tokens are like that. */
+/**
+ * Whether a text looks like a key or token: long, without blanks, with letters and digits, and neither an address nor a
+ * path.
+ */
 function looksSecret(text: string): boolean {
   if (text.length < 20 || !/^[\x21-\x7e]+$/.test(text) || /^(?:\.{0,2}\/|~|https?:\/\/)/.test(text)) return false;
   return /\d/.test(text) && /[a-zA-Z]/.test(text);

@@ -1,16 +1,21 @@
 /**
- * `host:port`, in a file of its own: `--health` needs nothing else of the configuration, and is to be quick.
+ * Parses `host:port`. It has a file of its own because `--health` needs nothing else of the configuration and must be
+ * quick.
  */
 import { isIPv6 } from 'node:net';
 
-/** Where to listen. Port 0 takes a free one. */
+/** The address to listen at. Port 0 means any free port. */
 export interface Listen {
-  /** A name or an address; IPv6 without its brackets. */
+  /** A name or an address; IPv6 without brackets. */
   readonly host: string;
   readonly port: number;
 }
 
-/** Reads `host:port`, IPv6 in brackets. @returns `null` for anything else. */
+/**
+ * Parses `host:port`, with IPv6 in brackets.
+ *
+ * @returns the address; `null` for anything else
+ */
 export function parseListen(text: string): Listen | null {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+)):(\d{1,5})$/.exec(text);
   const host = match?.[1] ?? match?.[2];

@@ -1,9 +1,9 @@
 /**
- * Loads the configuration: file and environment in, one checked `Config` out.
+ * Loads the configuration: reads the file and the environment, and returns one checked `Config`.
  *
- * Promises: nothing is read but through the arguments; every mistake is reported at once, by its place, with what was
- * expected (`UserError`, exit 78); no message holds a secret: none of the words used repeats one, and as a net every
- * text that stood where a secret belongs is searched for in what is said.
+ * Promises: it reads only through its arguments. It reports all mistakes at once, each with its place and what was
+ * expected (`UserError`, exit code 78). No message contains a secret: no wording repeats a value, and as a safeguard
+ * every text that was given for a secret is removed from the messages.
  */
 import { codeOf, UserError } from '../core/faults.ts';
 import { SECRET_MARK, Secret } from '../core/secret.ts';
@@ -37,14 +37,14 @@ import {
 import { type Given, readEnvironment, readYaml, type SourceReading } from './sources.ts';
 import { secretText, Unfit } from './values.ts';
 
-/** Where the file is looked for unless `--config` names one. */
+/** The default file, unless `--config` names one. */
 export const DEFAULT_FILE = 'config/tidemark.yaml';
 
-/** Reads the configuration. @throws ConfigError with every mistake. */
+/** @throws ConfigError with all mistakes */
 export function loadConfig(input: ConfigInput): Loaded<Config> {
   const file = readConfigFile(input);
   const reading = beginReading(input, file);
-  // What a file that could not be read would have given is not called missing.
+  // If the file could not be read, its keys are not reported as missing.
   if (file.whole) demandApi(reading);
   const key = readSecret(reading, 'api.key');
   const config = {
@@ -61,10 +61,10 @@ export function loadConfig(input: ConfigInput): Loaded<Config> {
 }
 
 /**
- * Reads the configuration of a command that does without the API: its address and key may be missing, and are not even
- * looked at, so that a copy of the state can be read where no key is.
+ * Reads the configuration of a command that needs no API. The API's address and key may be missing and are not checked,
+ * so that a copy of the state can be read where there is no key.
  *
- * @throws UserError (exit 78) with every mistake.
+ * @throws UserError (exit code 78) with all mistakes
  */
 export function loadStateConfig(input: ConfigInput): Loaded<StateConfig> {
   const reading = beginReading(input, readConfigFile(input), NOT_OF_THE_STATE);
@@ -72,10 +72,10 @@ export function loadStateConfig(input: ConfigInput): Loaded<StateConfig> {
 }
 
 /**
- * Reads `listen` and nothing else: a health check must not fail by a key that somebody has just got wrong, and which the
- * running program does not know of.
+ * Reads `listen` and nothing else. A health check must not fail because somebody has just changed the key to a wrong
+ * one that the running program does not use yet.
  *
- * @throws UserError (exit 78) where the file cannot be read, or `listen` in it.
+ * @throws UserError (exit code 78) if the file or its `listen` cannot be read
  */
 export function loadListen(input: ConfigInput): Listen {
   const file = readConfigFile(input);
@@ -87,13 +87,13 @@ export function loadListen(input: ConfigInput): Listen {
   return listen;
 }
 
-/** Whether anything is said of the API: for commands that can do without it, and do more with it. */
+/** Whether any key of the API is given: for commands that do more with an API than without. */
 export function isApiGiven(input: ConfigInput): boolean {
   const reading = beginReading(input, readConfigFile(input));
   return isGiven(reading, 'api.url') || isGiven(reading, 'api.key');
 }
 
-/** The keys that say where the API is, and open it. */
+/** The keys for the API's address and key. */
 const NOT_OF_THE_STATE = ['api.url', 'api.key', fileForm('api.key'), 'api.ca_file'];
 
 function readPlaces(reading: Reading, { environment }: ConfigInput): Omit<Config, 'api'> {
@@ -106,10 +106,10 @@ function readPlaces(reading: Reading, { environment }: ConfigInput): Omit<Config
 }
 
 /**
- * Reads the configuration of `--demo`: the environment alone. It acts as always but for the address, the key and the
- * certificates of the API, which are not even looked at: the demo never speaks to it.
+ * Reads the configuration of `--demo` from the environment alone. The API's address, key and certificates are not read,
+ * because the demo never connects to it.
  *
- * @throws UserError (exit 78) with every mistake.
+ * @throws UserError (exit code 78) with all mistakes
  */
 export function loadDemoConfig(input: Omit<ConfigInput, 'file'>): Loaded<DemoConfig> {
   const reading = beginReading(input, NO_FILE, NOT_OF_THE_STATE);
@@ -123,7 +123,7 @@ export function loadDemoConfig(input: Omit<ConfigInput, 'file'>): Loaded<DemoCon
   return finish(config, reading, input.environment);
 }
 
-/** The usual variables, in either case of letters. */
+/** The usual proxy variables, in upper or lower case. */
 export function proxiesOf(environment: ConfigInput['environment']): Proxies {
   const names = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'].flatMap((name) => [name, name.toLowerCase()]);
   return Object.fromEntries(names.flatMap((name) => (environment[name] ? [[name, environment[name]]] : [])));
@@ -131,7 +131,7 @@ export function proxiesOf(environment: ConfigInput['environment']): Proxies {
 
 const NO_FILE: SourceReading = { given: new Map(), mistakes: [], whole: true };
 
-/** What the file gives: nothing where the default one is missing. */
+/** Reads the configuration file. A missing default file gives nothing. */
 export function readConfigFile({ file, readFile }: ConfigInput): SourceReading {
   const path = file ?? DEFAULT_FILE;
   let text: string;
@@ -208,7 +208,7 @@ function readShared(
   };
 }
 
-/** Ends the reading: everything that is wrong at once, or the configuration. */
+/** Ends the reading: returns the configuration, or throws all mistakes at once. */
 function finish<C>(config: C, reading: Reading, environment: ConfigInput['environment']): Loaded<C> {
   const mistakes = mistakesOf(reading);
   if (mistakes.length > 0) {
@@ -222,17 +222,17 @@ function finish<C>(config: C, reading: Reading, environment: ConfigInput['enviro
   };
 }
 
-/** One reading of the configuration, in progress. */
+/** The state of one reading of the configuration. */
 interface Reading {
   readonly nowMs: EpochMs;
   readonly readFile: (path: string) => string;
-  /** By path, the environment having won already. */
+  /** The given values by path. The environment already overrides the file. */
   readonly given: ReadonlyMap<string, Given>;
-  /** What is wrong so far, a line each. */
+  /** One line for each mistake so far. */
   readonly mistakes: string[];
-  /** Every secret read so far. */
+  /** The secrets read so far. */
   readonly secrets: Secret[];
-  /** Every text that stood where a secret belongs, fit or not. */
+  /** All texts that were given for a secret, valid or not. */
   readonly hidden: string[];
 }
 
@@ -242,7 +242,7 @@ interface SecretAndFile {
   readonly file: string | null;
 }
 
-/** Begins a reading of file and environment together. @param without keys that are left aside. */
+/** @param without the keys to leave out */
 function beginReading(
   { environment, readFile, nowMs }: Omit<ConfigInput, 'file'>,
   file: SourceReading,
@@ -254,18 +254,18 @@ function beginReading(
   return { nowMs, readFile, given, mistakes: [...file.mistakes, ...own.mistakes], secrets: [], hidden: [] };
 }
 
-/** Whether a key was given, itself or as a file. */
+/** Whether a key was given, directly or as a file. */
 function isGiven({ given }: Reading, path: ValuePath | SecretPath): boolean {
   return given.has(path) || given.has(fileForm(path));
 }
 
-/** The values of a group of keys, by the names of their settings. */
+/** Reads a group of keys into an object by the names of their settings. */
 function readAll<G extends Readonly<Record<string, ValuePath>>>(reading: Reading, keys: G) {
   const values = Object.entries(keys).map(([name, path]) => [name, readValue(reading, path)]);
   return Object.fromEntries(values) as { [N in keyof G]: ValueOf<G[N]> };
 }
 
-/** A key's value, else its default, else `null`. */
+/** Reads a key: its value, otherwise its default, otherwise `null`. */
 function readValue<K extends ValuePath>({ given, mistakes, nowMs }: Reading, path: K): ValueOf<K> {
   const key: ValueKey<unknown> = CONFIG_KEYS[path];
   const own = given.get(path);
@@ -277,14 +277,14 @@ function readValue<K extends ValuePath>({ given, mistakes, nowMs }: Reading, pat
         : text === ''
           ? new Unfit('is empty: give a value, or remove it')
           : key.parse(text, nowMs);
-    // The schema ties a path to the type that its parser gives.
+    // The schema connects a path with the type that its parser returns.
     if (!(value instanceof Unfit)) return value as ValueOf<K>;
     mistakes.push(`${own.place}: ${value.reason}`);
   }
   return (key.default === null ? null : key.parse(key.default, nowMs)) as ValueOf<K>;
 }
 
-/** A secret that was given itself or as the path of a file, never both. */
+/** Reads a secret, which may be given directly or as the path of a file, but not both. */
 function readSecret(reading: Reading, path: SecretPath): SecretAndFile {
   const [own, byFile] = [reading.given.get(path), reading.given.get(fileForm(path))];
   if (own !== undefined) reading.hidden.push(own.text);
@@ -312,7 +312,7 @@ function checkSecret(reading: Reading, text: string, what: string): Secret | nul
   return secret;
 }
 
-/** The PEM text behind a `ca_file` key. */
+/** Reads the PEM text of a `ca_file` key. */
 function readCertificates(reading: Reading, path: 'api.ca_file' | 'influx.ca_file'): string | null {
   const file = readValue(reading, path);
   if (file === null) return null;
@@ -345,14 +345,14 @@ const TROUBLES: ReadonlyMap<string, string> = new Map([
   ['EPERM', 'this program may not read the file:'],
 ]);
 
-/** Why a file could not be read, ready for its name. */
+/** Why a file could not be read, as words that follow its name. */
 function fileProblem(error: unknown): string {
   const code = codeOf(error);
   return TROUBLES.get(code) ?? `the file cannot be read (${code}):`;
 }
 
 /**
- * A path to be named, unless it may be the secret itself, put where its file's path belongs: secrets may hold slashes,
+ * A path as it may be shown. It may be the secret itself, given in the place of a path: secrets may contain slashes,
  * but do not begin like a path.
  */
 function shownPath(path: string): string {
@@ -360,16 +360,18 @@ function shownPath(path: string): string {
   return ' (its name is not shown, as it looks like the secret itself; expected a path)';
 }
 
-/** All mistakes, each without any text that stood where a secret belongs. */
+/** All mistakes, without the texts that were given for a secret. */
 function mistakesOf({ mistakes, hidden }: Reading): readonly string[] {
   const texts = hidden.flatMap((text) => [text, text.trim()]).filter((text) => text.length >= 4);
   return mistakes.map((mistake) => texts.reduce((clean, text) => clean.replaceAll(text, SECRET_MARK), mistake));
 }
 
-/** The name of the database that the `influx` section is. */
+/** The name of the database in the section `influx`. */
 const SECTION = 'influx';
 
-/** The database of the `influx` section: `url` and `bucket` make one, and nothing may be said about one without them. */
+/**
+ * Reads the database of the section `influx`. It needs `url` and `bucket`; without them no other key of it is allowed.
+ */
 function readInflux(reading: Reading): InfluxConfig | null {
   const influx = readDatabase(reading);
   const first = [...reading.given].find(([path]) => path.startsWith(`${SECTION}.`))?.[1].place;
@@ -403,7 +405,7 @@ function mistakeIn(name: string): string | null {
   return 'expected a name of at most 32 small letters, digits, - and _, beginning with a letter';
 }
 
-/** A reading in which the keys of one section stand where those of `influx` are looked for. */
+/** A view of the reading in which the keys of one section replace those of `influx`. */
 function sectionAsInflux(reading: Reading, section: string): Reading {
   const given = new Map<string, Given>();
   for (const [path, value] of reading.given) {
@@ -429,7 +431,7 @@ function readDatabase(reading: Reading): InfluxConfig {
 
 interface Demand {
   readonly section: string;
-  /** Where the section is named first. */
+  /** The place where the section is first named. */
   readonly first: string;
   readonly kind: InfluxConfig['kind'];
 }

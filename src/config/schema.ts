@@ -1,22 +1,22 @@
 /**
- * Every key of the configuration: its kind, its default and what it means. The loader, the messages, the example file
- * and the page about the configuration all go by this table.
+ * The table of all configuration keys: kind, default and meaning. The loader, the messages, the example file and the
+ * page about the configuration are made from it.
  */
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import type { KnownNames } from './sources.ts';
 import type { ParseAt, ParseItems } from './values.ts';
 import * as values from './values.ts';
 
-/** A key that has a value of its own. */
+/** A key with a value. */
 export interface ValueKey<T> {
   readonly kind: 'value';
   readonly parse: ParseAt<T>;
-  /** As it would be written; `null` where there is none. */
+  /** The default as it would be written; `null` if there is none. */
   readonly default: string | null;
   readonly description: string;
-  /** A value to show in the example file where there is no default. */
+  /** A value for the example file if there is no default. */
   readonly example?: string;
-  /** Set for keys that take a list. */
+  /** Given for keys that accept a list. */
   readonly parseItems?: ParseItems<T>;
 }
 
@@ -25,7 +25,7 @@ interface DefaultedKey<T> extends ValueKey<T> {
   readonly default: string;
 }
 
-/** A key that holds a secret; it can be given in a file too, by its name with `_file`. */
+/** A key for a secret. A file can provide it instead, with the key's name followed by `_file`. */
 interface SecretKey {
   readonly kind: 'secret';
   readonly default: null;
@@ -33,7 +33,7 @@ interface SecretKey {
   readonly example: string;
 }
 
-/** A section of the file whose keys are names that a person chose, each a section with the keys of `influx`. */
+/** A section whose keys are names chosen by a person. Each of them is a section with the keys of `influx`. */
 interface SectionsKey {
   readonly kind: 'sections';
   readonly default: null;
@@ -51,7 +51,7 @@ function optional<T>(parse: ParseAt<T>, about: { description: string; example: s
   return { kind: 'value', parse, default: null, ...about };
 }
 
-/** A key that takes several values: a list in the file, commas in the environment. */
+/** A key with several values: a list in the file, separated by commas in the environment. */
 function list<T>(parseItems: ParseItems<T>, about: { description: string; example: string }): ValueKey<T> {
   return { ...optional(values.separated(parseItems), about), parseItems };
 }
@@ -221,30 +221,30 @@ type ConfigKeys = typeof CONFIG_KEYS;
 /** A key's path, such as `api.url`. */
 type KeyPath = keyof ConfigKeys;
 
-/** A path that is read by `readValue`. */
+/** A path that `readValue` reads. */
 export type ValuePath = { [K in KeyPath]: ConfigKeys[K] extends ValueKey<unknown> ? K : never }[KeyPath];
 
-/** The type of a key's value: with `null` where there is no default. */
+/** The type of a key's value, with `null` if there is no default. */
 export type ValueOf<K extends ValuePath> =
   ConfigKeys[K] extends DefaultedKey<infer T> ? T : ConfigKeys[K] extends ValueKey<infer T> ? T | null : never;
 
-/** The paths of the keys that hold a secret. */
+/** The paths of the keys for secrets. */
 export type SecretPath = 'api.key' | 'influx.token' | 'listen_password';
 
-/** The path of the file form of a secret key. */
+/** The path of a secret key that names its file. */
 export function fileForm(path: string): string {
   return `${path}_file`;
 }
 
-/** The environment variable of a path: `api.url` is `TIDEMARK_API_URL`. */
+/** The environment variable for a path: `TIDEMARK_API_URL` for `api.url`. */
 export function variableOf(path: string): string {
   return `TIDEMARK_${path.toUpperCase().replaceAll('.', '_')}`;
 }
 
-/** Sections that the environment cannot give, and whose keys each section below one of their names takes. */
+/** Sections that only the file can contain, and the section whose keys each of their entries has. */
 const FAMILIES: ReadonlyMap<string, string> = new Map([['destinations', 'influx']]);
 
-/** How often devices are asked without a sign of anything new: the names of the settings, and the key of each. */
+/** The poll intervals of devices that report nothing new: the names of the settings, and their keys. */
 export const POLL_KEYS = { idlePollMs: 'sync.sweep', goneMs: 'sync.gone_poll' } as const satisfies Readonly<
   Record<string, ValuePath>
 >;

@@ -1,51 +1,54 @@
 /**
- * Where configuration comes from: a YAML text or the environment, each read into the same flat list of what was given,
- * by path. What a path means is not known here beyond its existence.
+ * Reads the sources of the configuration, YAML or the environment, into the same flat list of given values by path.
+ * Apart from the existence of a path, it knows nothing of its meaning.
  *
- * Promises: all mistakes are collected, none thrown; a mistake names a place, never a value. YAML scalars are read as
- * the text that stands there (no number, date or boolean is guessed), so that both sources mean the same.
+ * Promises: all mistakes are collected and none is thrown. A mistake names a place and never a value. A YAML scalar is
+ * read as its text (no number, date or boolean is guessed), so that both sources mean the same.
  */
 import { createRequire } from 'node:module';
 import type * as Yaml from 'yaml';
 import type { LineCounter, Pair, YAMLError } from 'yaml';
 import { nearest, plainText } from '../core/text.ts';
 
-/** One value as it was given. */
+/** A given value. */
 export interface Given {
   readonly text: string;
-  /** Set where it was given as a list. */
+  /** Set if it was given as a list. */
   readonly items?: readonly string[];
   readonly source: 'file' | 'environment';
-  /** How to name the place: `api.url (config/tidemark.yaml, line 3)`, `api.url (TIDEMARK_API_URL)`. */
+  /** The place for messages: `api.url (config/tidemark.yaml, line 3)`, `api.url (TIDEMARK_API_URL)`. */
   readonly place: string;
 }
 
-/** What one source gave, by path (`api.key`, `api.key_file`), and what is wrong with it, a line each. */
+/** The values of one source by path (`api.key`, `api.key_file`), and its mistakes, a line each. */
 export interface SourceReading {
   readonly given: ReadonlyMap<string, Given>;
   readonly mistakes: readonly string[];
-  /** Whether the source could be read to its end: what it does not give is missing only then. */
+  /** Whether the source was read to its end. Only then an absent key is missing. */
   readonly whole: boolean;
 }
 
-/** The names that a source may use. */
+/** The names that a source may contain. */
 export interface KnownNames {
-  /** Full paths, file forms included. */
+  /** Full paths, including those of secret files. */
   readonly paths: ReadonlySet<string>;
-  /** Those of `paths` that take a list as well as one text. */
+  /** The paths that accept a list as well as a text. */
   readonly lists: ReadonlySet<string>;
-  /** Sections whose keys are names that a person chose, and the section whose keys each of those takes. */
+  /** Sections whose keys are names chosen by a person, and the section whose keys each of their entries has. */
   readonly families: ReadonlyMap<string, string>;
 }
 
 const require = createRequire(import.meta.url);
 
-/** Loaded with the first file: it is a third of what a start loads, and a container is configured by its environment. */
+/**
+ * Loads the YAML parser with the first file. It is a third of the code that a start loads, and containers are
+ * configured by the environment.
+ */
 function yaml(): typeof Yaml {
   return require('yaml');
 }
 
-/** Words for YAML's own errors. The parser's are not used: some of them repeat the text at fault. */
+/** Words for YAML's errors. The parser's own may repeat the text at fault. */
 const YAML_WORDS: Readonly<Partial<Record<YAMLError['code'], string>>> = {
   BAD_INDENT: 'the indentation does not fit',
   BAD_SCALAR_START: 'a value begins with a character that YAML reserves; put the value in quotes',
@@ -57,7 +60,7 @@ const YAML_WORDS: Readonly<Partial<Record<YAMLError['code'], string>>> = {
   TAG_RESOLVE_FAILED: 'tags (!) are not understood here',
 };
 
-/** A walk through a document. */
+/** The state of reading a document. */
 interface Walk {
   readonly file: string;
   readonly known: KnownNames;
@@ -69,7 +72,7 @@ interface Walk {
 /**
  * Reads a YAML configuration.
  *
- * @param file its path, and its whole text.
+ * @param file its path and its text
  */
 export function readYaml({ path, text }: { path: string; text: string }, known: KnownNames): SourceReading {
   const lines = new (yaml().LineCounter)();
@@ -93,7 +96,11 @@ export function readYaml({ path, text }: { path: string; text: string }, known: 
   return walk;
 }
 
-/** Takes in what stands in a section. @returns false where it is none. */
+/**
+ * Reads a section.
+ *
+ * @returns `false` if the node is not a section
+ */
 function visitSection(walk: Walk, node: unknown, prefix: string): boolean {
   if (isNothing(node)) return true;
   if (!yaml().isMap(node)) return false;
@@ -119,7 +126,11 @@ function visitPair(walk: Walk, { key, value }: Pair, prefix: string): void {
   } else mistakes.push(`${at}: ${unknownKey(name, prefix, known)}`);
 }
 
-/** Takes in sections by their names: `destinations.second` is given, and its keys below it. @returns false for none. */
+/**
+ * Reads sections with chosen names: it records `destinations.second` as given, and the keys in it.
+ *
+ * @returns `false` if the node is not a section
+ */
 function visitFamily(walk: Walk, node: unknown, { path, family }: { path: string; family: string }): boolean {
   if (isNothing(node)) return true;
   if (!yaml().isMap(node)) return false;
@@ -140,14 +151,14 @@ function visitFamily(walk: Walk, node: unknown, { path, family }: { path: string
   return true;
 }
 
-/** The names that a section takes which is like another one. */
+/** The names in a section that has the keys of another one. */
 function knownBelow({ paths, lists }: KnownNames, like: string, own: string): KnownNames {
   const below = (names: ReadonlySet<string>): ReadonlySet<string> =>
     new Set([...names].filter((path) => path.startsWith(`${like}.`)).map((path) => own + path.slice(like.length)));
   return { paths: below(paths), lists: below(lists), families: new Map() };
 }
 
-/** Takes in the value of a key: one text, or a list where the key takes one. */
+/** Reads the value of a key: a text, or a list if the key accepts one. */
 function takeValue(
   { known, given, mistakes }: Walk,
   value: unknown,
@@ -161,20 +172,20 @@ function takeValue(
   else mistakes.push(`${place}: expected ${takesList ? 'one value or a list of values' : 'one value, in one piece'}`);
 }
 
-/** The text of a scalar; `null` where there is none, or something else. */
+/** The text of a scalar; `null` if it has none or is something else. */
 function scalarText(node: unknown): string | null {
   if (isNothing(node)) return '';
   return yaml().isScalar(node) && typeof node.value === 'string' ? node.value : null;
 }
 
-/** The texts of a list; `null` where there is none, or something else in it. */
+/** The texts of a list; `null` if it is not a list of texts. */
 function itemTexts(node: unknown): string[] | null {
   if (!yaml().isSeq(node)) return null;
   const items = node.items.map(scalarText);
   return items.every((item) => item !== null) ? items : null;
 }
 
-/** Nothing after the colon, or YAML's plain words for it. */
+/** Whether there is no value after the colon, or YAML's word for none. */
 function isNothing(node: unknown): boolean {
   if (node === null) return true;
   return yaml().isScalar(node) && node.type === 'PLAIN' && ['', '~', 'null'].includes(String(node.value));
@@ -189,7 +200,7 @@ function sectionsOf(known: KnownNames): ReadonlySet<string> {
   return new Set([...known.paths].filter((path) => path.includes('.')).map((path) => path.replace(/\..*$/, '')));
 }
 
-/** Words for a key that does not exist. Its name is shown only where it looks like one. */
+/** The message for an unknown key. It shows the name only if that looks like a key. */
 function unknownKey(name: string, prefix: string, known: KnownNames): string {
   const path = `${prefix}${name}`;
   if (known.paths.has(path)) {
@@ -201,13 +212,13 @@ function unknownKey(name: string, prefix: string, known: KnownNames): string {
   return `there is no key${shown}${meant === null ? '' : `; did you mean ${meant}?`}`;
 }
 
-/** Variables that Kubernetes makes for a service of this name. */
+/** Variables that Kubernetes sets for a service with this name. */
 const KUBERNETES = /^TIDEMARK_(SERVICE_|PORT)/;
 
 /**
  * Reads the environment. An empty variable counts as unset.
  *
- * @param variables every known variable and its path.
+ * @param variables every known variable and its path
  */
 export function readEnvironment(
   environment: Readonly<Record<string, string | undefined>>,

@@ -1,8 +1,9 @@
 /**
- * The kinds of value that a configuration key can have: text in, a typed value or a reason out.
+ * Parsers for the values of configuration keys: each takes a text and returns a typed value or the reason why it is
+ * wrong.
  *
- * Promises: the same text is read the same way from the file and from the environment; a reason says what was
- * expected and never repeats the value, which may be a secret that went astray. Pure.
+ * Promises: the file and the environment are parsed in the same way. A reason states what was expected and never
+ * repeats the value, which may be a secret in the wrong place. All functions are pure.
  */
 
 import { DESTINATION_KINDS, type DestinationKind } from '../core/lines/dialect.ts';
@@ -20,7 +21,7 @@ import {
 import { readCron } from './cron.ts';
 import { type Listen, parseListen } from './listen.ts';
 
-/** Why a text is no value of its kind: a phrase that follows the key's name and a colon. */
+/** Why a text is not valid: a phrase that follows the key's name and a colon. */
 export class Unfit {
   readonly reason: string;
 
@@ -29,18 +30,18 @@ export class Unfit {
   }
 }
 
-/** Reads a text that is not empty and has no blanks around it. */
+/** Parses a text that is not empty and has no blanks around it. */
 export type Parse<T> = (text: string) => T | Unfit;
 
-/** The same for a value that has to lie in the past. */
+/** Parses a value that must lie in the past. */
 export type ParseAt<T> = (text: string, nowMs: EpochMs) => T | Unfit;
 
-/** Reads the items of a list, which may be empty or have blanks around them. */
+/** Parses the items of a list, which may be empty or have blanks around them. */
 export type ParseItems<T> = (items: readonly string[]) => T | Unfit;
 
 /**
- * How far back: an age, counted from the start of the sync, or a fixed instant. `isAll`: further than that, once, all that
- * there is.
+ * How far back to sync: a duration before the start of the sync, or a fixed time. With `isAll`, everything before that
+ * is read once as well.
  */
 export type History =
   | { readonly kind: 'age'; readonly ageMs: number; readonly isAll?: true }
@@ -58,19 +59,22 @@ const UNITS: ReadonlyMap<string, number> = new Map([
   ['w', 7 * DAY_MS],
 ]);
 
-/** A span such as `90d` in milliseconds; `null` for anything else. Whole numbers of s, m, h, d or w. */
+/**
+ * Parses a duration such as `90d` to milliseconds; `null` for anything else. It must be a whole number of s, m, h, d or
+ * w.
+ */
 export function parseSpanMs(text: string): number | null {
   const match = /^(\d{1,9})([smhdw])$/.exec(text);
   const unitMs = UNITS.get(match?.[2] ?? '');
   return unitMs === undefined ? null : Number(match?.[1]) * unitMs;
 }
 
-/** A date (00:00 UTC) or an RFC 3339 time; `null` for anything else. */
+/** Parses a date (00:00 UTC) or an RFC 3339 time; `null` for anything else. */
 export function parseInstant(text: string): EpochNs | null {
   return parseTimestamp(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);
 }
 
-/** A span within bounds, in milliseconds. `range` says the bounds in words. */
+/** A duration within bounds, in milliseconds. `range.words` describes the bounds. */
 export function duration(range: { minMs: number; maxMs: number; words: string }): Parse<number> {
   return (text) => {
     const ms = parseSpanMs(text);
@@ -85,7 +89,7 @@ const SIZE_UNITS: ReadonlyMap<string, number> = new Map([
   ['GiB', 1024 ** 3],
 ]);
 
-/** A size within bounds, in bytes. `range` says the bounds in words. */
+/** A size within bounds, in bytes. `range.words` describes the bounds. */
 export function size(range: { minBytes: number; maxBytes: number; words: string }): Parse<number> {
   return (text) => {
     const match = /^(\d{1,9})([KMG]iB)$/.exec(text);
@@ -95,7 +99,7 @@ export function size(range: { minBytes: number; maxBytes: number; words: string 
   };
 }
 
-/** A whole number within bounds, both included. */
+/** A whole number from `min` to `max`. */
 export function count(min: number, max: number): Parse<number> {
   return (text) => {
     const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
@@ -103,7 +107,7 @@ export function count(min: number, max: number): Parse<number> {
   };
 }
 
-/** A part of a whole: above 0, at most 1. */
+/** A share: above 0, at most 1. */
 export const share: Parse<number> = (text) => {
   const value = /^\d{0,3}(\.\d{1,12})?$/.test(text) ? Number(text) : Number.NaN;
   return value > 0 && value <= 1 ? value : expected('a number above 0 and up to 1, such as 0.8');
@@ -118,7 +122,9 @@ export function choice<T extends string>(...words: readonly T[]): Parse<T> {
 export const line: Parse<string> = (text) =>
   /\p{Cc}/u.test(text) || text.length > 1000 ? new Unfit('expected one line of text without control characters') : text;
 
-/** The address of a server; a trailing slash is dropped. Never repeated in a reason: it may carry a password. */
+/**
+ * The address of a server, without its trailing slash. A reason never repeats it, because it may contain a password.
+ */
 export const baseUrl: Parse<string> = (text) => {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !/^https?:\/\//i.test(text)) {
@@ -131,17 +137,17 @@ export const baseUrl: Parse<string> = (text) => {
   return url.href.replace(/\/+$/, '');
 };
 
-/** The base address of the API, which ends in `/external/v1` (API document, first paragraph). */
+/** The base URL of the API, which ends in `/external/v1` (API document, first paragraph). */
 export const apiUrl: Parse<string> = (text) => {
   const url = baseUrl(text);
   if (url instanceof Unfit || url.endsWith('/external/v1')) return url;
   return new Unfit('expected the base address of the API, ending in /external/v1');
 };
 
-/** What of `all` is read first, and counts as wanted from then on. */
+/** With `all`, the part of the history that is read first and stays wanted. */
 const KEPT_UP_OF_ALL_MS = 30 * DAY_MS;
 
-/** What `sync.history` takes: the first sync cannot begin later than now. */
+/** The value of `sync.history`, which must begin in the past. */
 export const history: ParseAt<History> = (text, nowMs) => {
   if (text === 'all') return { kind: 'age', ageMs: KEPT_UP_OF_ALL_MS, isAll: true };
   const ageMs = parseSpanMs(text);
@@ -151,20 +157,20 @@ export const history: ParseAt<History> = (text, nowMs) => {
   return since < msToNs(nowMs) ? { kind: 'since', since } : expected('a time in the past');
 };
 
-/** What `influx.kind` takes. */
+/** The value of `influx.kind`. */
 export const influxKind: Parse<'auto' | DestinationKind> = choice('auto', ...DESTINATION_KINDS);
 
 /** `host:port`, IPv6 in brackets. */
 export const listen: Parse<Listen> = (text) =>
   parseListen(text) ?? expected('host:port, such as 127.0.0.1:9464 or [::1]:9464, the port from 0 to 65535');
 
-/** The fewest characters of a secret: what is shorter could not be searched for in the logs. */
+/** The shortest secret. A shorter one could not be searched for in the logs. */
 const MIN_SECRET_LENGTH = 4;
 
 /**
- * Checks a key or token as it was given, less one trailing newline.
+ * Checks a key or token, without one trailing newline.
  *
- * @returns the secret, or why it can be none, without repeating any of it.
+ * @returns the secret, or why it is not valid, without repeating any of it
  */
 export function secretText(given: string): string | Unfit {
   const text = given.replace(/\r?\n$/, '');
@@ -172,7 +178,7 @@ export function secretText(given: string): string | Unfit {
   if (/\p{Cc}/u.test(text)) {
     return new Unfit('has line breaks or other control characters in it; expected one line that is the secret alone');
   }
-  // What an HTTP header can carry; blanks at an end would be lost on the way.
+  // The characters that an HTTP header may contain. Blanks at its ends would be lost.
   if (!/^[!-~](?:[ -~]*[!-~])?$/.test(text)) {
     return new Unfit('has blanks at an end, or characters that no HTTP header can carry');
   }
@@ -181,16 +187,16 @@ export function secretText(given: string): string | Unfit {
   return text;
 }
 
-/** A list that is written as one text, its items separated by commas. */
+/** A list written as one text, with commas between its items. */
 export function separated<T>(parseItems: ParseItems<T>): Parse<T> {
   return (text) => parseItems(text.split(','));
 }
 
-/** More patterns, or longer ones, are no filter that a person has written. */
+/** No person writes a filter with more or longer patterns. */
 const MAX_PATTERNS = 1000;
 const MAX_PATTERN_LENGTH = 200;
 
-/** What the filter takes: patterns with `*` and `?`, each named by its number where it is wrong. */
+/** The patterns of the filter, with `*` and `?`. A reason names a wrong pattern by its number. */
 export const patterns: ParseItems<readonly string[]> = (items) => {
   if (items.length > MAX_PATTERNS) return expected(`at most ${MAX_PATTERNS} patterns`);
   const trimmed = items.map((item) => item.trim());
@@ -200,10 +206,10 @@ export const patterns: ParseItems<readonly string[]> = (items) => {
   return new Unfit(`pattern ${wrong + 1} ${what}; expected patterns such as hub-* or Cold store`);
 };
 
-/** More names than anybody gives one page. */
+/** No page has more names. */
 const MAX_NAMES = 100;
 
-/** What `listen_names` takes: names of hosts, without a port. */
+/** The value of `listen_names`: host names without a port. */
 export const hostNames: ParseItems<readonly string[]> = (items) => {
   const names = items.map((item) => item.trim());
   const isFit = names.every((name) => name.length <= 253 && /^[a-z\d_-]+(?:\.[a-z\d_-]+)*$/i.test(name));
