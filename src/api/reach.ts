@@ -19,8 +19,16 @@ export interface Reached {
   readonly name: Step<readonly string[]> | null;
   /** The address that accepted the connection. */
   readonly connection: Step<string> | null;
-  /** The end of the certificate as an epoch in ms (`null` if it has none), and the protocol. `null` for http. */
-  readonly tls: Step<{ readonly protocol: string; readonly endsMs: number | null }> | null;
+  /** The certificate of the server and the protocol. `null` for http. */
+  readonly tls: Step<Certificate> | null;
+}
+
+interface Certificate {
+  readonly protocol: string;
+  /** An epoch in ms; `null` if it has no end. */
+  readonly endsMs: number | null;
+  /** `false` only if the environment has Node accept any certificate. */
+  readonly isTrusted: boolean;
 }
 
 interface ReachOptions {
@@ -89,7 +97,11 @@ async function whenStanding<T>(socket: Socket, event: string, signal: AbortSigna
   }
 }
 
-function certificateOf(socket: TLSSocket): { protocol: string; endsMs: number | null } {
+function certificateOf(socket: TLSSocket): Certificate {
   const endsMs = Date.parse(socket.getPeerCertificate().valid_to ?? '');
-  return { protocol: socket.getProtocol() ?? 'TLS', endsMs: Number.isNaN(endsMs) ? null : endsMs };
+  return {
+    protocol: socket.getProtocol() ?? 'TLS',
+    endsMs: Number.isNaN(endsMs) ? null : endsMs,
+    isTrusted: socket.authorized,
+  };
 }

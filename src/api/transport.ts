@@ -165,10 +165,19 @@ const NOT_CONNECTED: Finding = ['timeout', 'the server did not take the connecti
 const TIMEOUT: Finding = ['timeout', 'the server did not answer in time'];
 const NO_NAME: Finding = ['name', 'the name of the server was not found'];
 const NO_RESOLVER: Finding = ['name', 'the name of the server could not be looked up'];
-const TLS: Finding = [
+const TLS: Finding = ['tls', 'no secure connection (TLS)'];
+const NO_TLS: Finding = ['tls', 'what answers there does not speak TLS; is api.url to begin with http://?'];
+const SELF_SIGNED: Finding = ['tls', 'the certificate is self-signed: to trust it, put it into api.ca_file (PEM)'];
+const UNKNOWN_AUTHORITY: Finding = [
   'tls',
-  'no secure connection; is the certificate valid for this name, and its authority trusted?',
+  'the authority that issued the certificate is not known here: put its certificate into api.ca_file (PEM)',
 ];
+const WRONG_NAME: Finding = ['tls', 'the certificate is for another name than the host in api.url: correct api.url'];
+const EXPIRED: Finding = [
+  'tls',
+  'the certificate has expired: whoever runs the API has to renew it, unless the clock of this machine is wrong',
+];
+const NOT_YET_VALID: Finding = ['tls', 'the certificate is not valid yet: is the clock of this machine right?'];
 const PROXY_AUTH: Finding = ['other', 'the proxy asks for a user and a password'];
 const NOT_HTTP: Finding = ['other', 'the answer is not HTTP'];
 
@@ -193,7 +202,18 @@ const BY_CODE: ReadonlyMap<string, Finding> = new Map([
   ['ENOTFOUND', NO_NAME],
   ['EAI_AGAIN', NO_RESOLVER],
   ['EAI_FAIL', NO_RESOLVER],
-  ['EPROTO', TLS],
+  ['EPROTO', NO_TLS],
+  ['ERR_SSL_WRONG_VERSION_NUMBER', NO_TLS],
+  ['ERR_SSL_PACKET_LENGTH_TOO_LONG', NO_TLS],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', SELF_SIGNED],
+  ['SELF_SIGNED_CERT_IN_CHAIN', UNKNOWN_AUTHORITY],
+  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', UNKNOWN_AUTHORITY],
+  ['UNABLE_TO_GET_ISSUER_CERT', UNKNOWN_AUTHORITY],
+  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', UNKNOWN_AUTHORITY],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', WRONG_NAME],
+  ['HOSTNAME_MISMATCH', WRONG_NAME],
+  ['CERT_HAS_EXPIRED', EXPIRED],
+  ['CERT_NOT_YET_VALID', NOT_YET_VALID],
   ['UND_ERR_PRX_TLS', ['tls', 'no secure connection to the proxy']],
   ['UND_ERR_ABORTED', ['other', 'the proxy did not open a way to the server']],
   // A 407 to a request without a tunnel. No other invalid argument in undici's sense comes from outside.

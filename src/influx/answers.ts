@@ -179,6 +179,9 @@ function first(value: string | readonly string[] | undefined): string | undefine
   return (typeof value === 'string' ? value : value?.[0])?.trim();
 }
 
+const UNKNOWN_AUTHORITY =
+  'the authority that issued the certificate of the database is not known here: put its certificate into influx.ca_file (PEM)';
+
 /**
  * Why a request got no answer, by the code of the error. The message of the error may quote the request and its token.
  */
@@ -195,12 +198,14 @@ const FAILURES: Readonly<Record<string, string>> = {
     'the proxy (HTTPS_PROXY) opens no way to the database; where it is not meant for it, name its host in NO_PROXY',
   EPROTO: 'influx.url: what answers there does not speak TLS; http instead of https?',
   ERR_SSL_WRONG_VERSION_NUMBER: 'influx.url: what answers there does not speak TLS; http instead of https?',
-  SELF_SIGNED_CERT_IN_CHAIN: 'the certificate of the database is not trusted: set influx.ca_file',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'the certificate of the database is not trusted: set influx.ca_file',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'the certificate of the database is not trusted: set influx.ca_file',
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'the certificate of the database is not trusted: set influx.ca_file',
+  SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_AUTHORITY,
+  DEPTH_ZERO_SELF_SIGNED_CERT:
+    'the certificate of the database is self-signed: to trust it, put it into influx.ca_file (PEM)',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_AUTHORITY,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_AUTHORITY,
   ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate of the database is for another host than that of influx.url',
-  CERT_HAS_EXPIRED: 'the certificate of the database has expired',
+  CERT_HAS_EXPIRED: 'the certificate of the database has expired: renew it, unless the clock of this machine is wrong',
+  CERT_NOT_YET_VALID: 'the certificate of the database is not valid yet: is the clock of this machine right?',
 };
 
 /** The reason why no answer came, in words. */

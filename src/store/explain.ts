@@ -74,7 +74,7 @@ const TROUBLES: readonly (readonly [start: string, trouble: Trouble])[] = [
 
 const REMEDIES: Readonly<Record<Trouble, (words: string, path: string) => string>> = {
   damaged: (words) =>
-    `the state file is damaged (${words}). Restore a backup, or move tidemark.db, tidemark.db-wal and tidemark.db-shm away together and start anew: the history is then read from the API again.`,
+    `the state file is damaged (${words}). Restore a backup, or move tidemark.db, tidemark.db-wal, tidemark.db-shm and tidemark.lock away together and start anew: the history is then read from the API again.`,
   full: () => 'the disk is full. Make room and start again; what was held before is safe.',
   busy: () =>
     'another program has the state file open and holds a lock on it. Close that one (a database browser, a copy under way?) and start again; what was held before is safe.',

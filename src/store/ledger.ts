@@ -6,6 +6,7 @@
 import type Database from 'better-sqlite3';
 import type { Ledger, Purpose, RequestOutcome } from '../core/ports.ts';
 import { DAY_MS, type EpochMs, SECOND_MS } from '../core/time.ts';
+import { writer } from './transactions.ts';
 
 const BLOCKED_UNTIL = 'blocked_until_ms';
 
@@ -72,7 +73,7 @@ export function createLedger(db: Database.Database): OwnedLedger {
   const rows = prepareRows(db);
   const state: LedgerState = {
     rows,
-    write: db.transaction(writeOwed).immediate,
+    write: writer(db)(writeOwed),
     recent: [],
     lease: { ids: [], atMs: 0 },
     named: new Map(),

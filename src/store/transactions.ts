@@ -10,9 +10,26 @@ type Call<A extends unknown[], R> = (...args: A) => R;
 /** Makes a call one transaction of its own. */
 export type Writer = <A extends unknown[], R>(work: Call<A, R>) => Call<A, R>;
 
+/** What has to hold before a transaction of a database may be committed. */
+const guards = new WeakMap<Database.Database, () => void>();
+
+/**
+ * Has every writing transaction that is made from now on call this first, with the right to write already taken.
+ *
+ * @param guard throws where nothing may be written.
+ */
+export function guardCommits(db: Database.Database, guard: () => void): void {
+  guards.set(db, guard);
+}
+
 /** Makes transactions of an open database. */
 export function writer(db: Database.Database): Writer {
-  return (work) => db.transaction(work).immediate;
+  const guard = guards.get(db);
+  return <A extends unknown[], R>(work: Call<A, R>) =>
+    db.transaction((...args: A): R => {
+      guard?.();
+      return work(...args);
+    }).immediate;
 }
 
 /**
@@ -23,9 +40,9 @@ export function writer(db: Database.Database): Writer {
  */
 export function ridingWriter(db: Database.Database, ride: () => () => void): Writer {
   return <A extends unknown[], R>(work: Call<A, R>) => {
-    const transaction = db.transaction((...args: A) => ({ result: work(...args), onDisk: ride() }));
+    const transaction = writer(db)((...args: A) => ({ result: work(...args), onDisk: ride() }));
     return (...args: A): R => {
-      const { result, onDisk } = transaction.immediate(...args);
+      const { result, onDisk } = transaction(...args);
       onDisk();
       return result;
     };

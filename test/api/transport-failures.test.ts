@@ -2,7 +2,12 @@ import { createServer as createTlsServer } from 'node:https';
 import { createServer as createTcpServer } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { createHttpTransport, type HttpTransportOptions, MAX_ANSWER_BYTES } from '../../src/api/transport.ts';
+import {
+  createHttpTransport,
+  type HttpTransportOptions,
+  MAX_ANSWER_BYTES,
+  toTransportError,
+} from '../../src/api/transport.ts';
 import { TransportError } from '../../src/core/faults.ts';
 import type { HttpAnswer } from '../../src/core/ports.ts';
 import { TEST_CERTIFICATE, TEST_KEY } from './support/certificate.ts';
@@ -70,10 +75,29 @@ describe('no whole answer', () => {
     );
     const port = await listen(server);
     const url = `https://127.0.0.1:${port}/`;
-    expect((await failure(ask(url))).failure).toBe('tls');
+    expect(await failure(ask(url))).toMatchObject({
+      failure: 'tls',
+      message: expect.stringContaining('is self-signed'),
+    });
     expect(textOf(await ask(url, { ca: TEST_CERTIFICATE }))).toBe('{}');
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
+  });
+
+  test.each([
+    ['DEPTH_ZERO_SELF_SIGNED_CERT', /self-signed.*api\.ca_file/],
+    ['SELF_SIGNED_CERT_IN_CHAIN', /authority .* not known here.*api\.ca_file/],
+    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', /authority .* not known here.*api\.ca_file/],
+    ['ERR_TLS_CERT_ALTNAME_INVALID', /another name than the host in api\.url/],
+    ['CERT_HAS_EXPIRED', /has expired: whoever runs the API/],
+    ['CERT_NOT_YET_VALID', /not valid yet: is the clock/],
+    ['EPROTO', /does not speak TLS/],
+  ])('%s is told by its kind, with what to do', (code, words) => {
+    const error = toTransportError(
+      Object.assign(new Error('fetch failed'), { cause: Object.assign(new Error(''), { code }) }),
+    );
+    expect([error.failure, error.message.endsWith(` (${code})`)]).toEqual(['tls', true]);
+    expect(error.message).toMatch(words);
   });
 
   test.each<[string, Script]>([

@@ -20,7 +20,7 @@ export async function runBackupCommand(run: CommandRun<BackupCommand>, ports: Pr
     const words = share === 1 ? 'copied, it is being checked' : 'copied';
     terminal.showWork(() => ({ share: Math.min(share, 0.99), words: `${byteSize(bytes)} ${words}` }));
   };
-  const options = { directory: config.dataDir, file, random: realRandom, onProgress };
+  const options = { directory: config.dataDir, file, random: realRandom, nowMs: realClock.nowMs(), onProgress };
   let backup: Backup;
   try {
     backup = await backUpState(options, ports.signal).finally(terminal.endProgress);

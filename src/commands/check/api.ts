@@ -81,8 +81,8 @@ function noteReached(notes: CheckNotes, { host, port, name, connection, tls }: R
     }),
     noteStep(notes, tls?.ok === true && isEnding(tls.found.endsMs) ? null : tls, {
       name: 'TLS',
-      words: ({ protocol, endsMs }) =>
-        `${protocol}; the certificate is trusted${endsMs === null ? '' : `, for ${duration((endsMs - realClock.nowMs()) / 1000)} more`}`,
+      words: ({ protocol, endsMs, isTrusted }) =>
+        `${protocol}; the certificate is ${isTrusted ? 'trusted' : 'not trusted, and not checked either'}${endsMs === null ? '' : `, for ${duration((endsMs - realClock.nowMs()) / 1000)} more`}`,
       remedy:
         'An authority of your own goes into api.ca_file (PEM); the host in api.url has to be one that the certificate names; the clock of this machine has to be right. A server without TLS is http://.',
     }),

@@ -44,7 +44,7 @@ export async function runCheckCommand(parts: CheckParts, ports: ProcessPorts): P
 /** A check that fails where it should not is what a bundle is needed for most: then it is written, and says so. */
 async function bundledWhereItFails(parts: CheckParts, ports: ProcessPorts): Promise<ApiFindings> {
   try {
-    return await checkAll(parts, ports.signal);
+    return await checkAll(parts, ports);
   } catch (error) {
     if (!ports.signal.aborted && !(error instanceof UserError)) {
       await bundled(parts, { unavailable: error instanceof Error ? error.message : 'unknown' }, ports);
@@ -60,10 +60,10 @@ async function bundled(parts: CheckParts, check: BundleParts['check'], ports: Pr
   await writeSupportBundle(bundle, { ...parts, check }, ports);
 }
 
-async function checkAll(parts: CheckParts, signal: AbortSignal): Promise<ApiFindings> {
+async function checkAll(parts: CheckParts, { environment, signal }: ProcessPorts): Promise<ApiFindings> {
   const { command, read, terminal } = parts;
   const { config, state } = read;
-  const checks: CheckLine[] = configLines(parts);
+  const checks: CheckLine[] = configLines(parts, environment);
   if (state === null) return { requests: 0, checks };
   terminal.hint(`looking at the state (${byteSize(stateBytes(state.dataDir))}) …`);
   const look = lookAt(state.dataDir);

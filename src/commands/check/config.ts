@@ -4,7 +4,7 @@
  */
 
 import { configuredDatabases } from '../../app/settings.ts';
-import type { TerminalOutput } from '../../app/terminal.ts';
+import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { CheckCommand } from '../../cli/command.ts';
 import { type Config, ConfigError, type ConfigInput, type Loaded, type StateConfig } from '../../config/config.ts';
 import { type DescribedConfig, describeConfig } from '../../config/describe.ts';
@@ -58,13 +58,17 @@ export interface CheckParts {
 }
 
 /** All lines on the configuration. */
-export function configLines({ command, read, secretVariables }: CheckParts): CheckLine[] {
+export function configLines(
+  { command, read, secretVariables }: CheckParts,
+  environment: ProcessPorts['environment'],
+): CheckLine[] {
   const { mistakes, state: config } = read;
   const file = command.configFile ?? (modeOf(DEFAULT_FILE) === null ? null : DEFAULT_FILE);
   const notes = createNotes('configuration');
   for (const mistake of mistakes) noteMistake(notes, mistake);
   const where = file === null ? 'no file: the environment alone' : file;
   if (mistakes.length === 0) notes.ok('values', `${where}; every value can be used`);
+  if (environment['NODE_TLS_REJECT_UNAUTHORIZED'] === '0') noteUncheckedTls(notes);
   if (config === null) return notes.lines;
   const places = placesOf(config);
   const { password, passwordFile } = config.statusPage;
@@ -144,6 +148,14 @@ function noteSecret(
 }
 
 const LOOPBACK = /^(?:localhost|.*\.localhost|127(?:\.\d+){3}|\[::1\])$/;
+
+/** Node takes that to mean that any certificate will do. */
+function noteUncheckedTls(notes: CheckNotes): void {
+  notes.warn('NODE_TLS_REJECT_UNAUTHORIZED', {
+    message: 'it is 0: no certificate is checked, so whoever stands between can read the API key and the tokens',
+    remedy: 'Unset it. Put an authority of your own into api.ca_file and influx.ca_file.',
+  });
+}
 
 /** Who can read the status page. */
 function noteListen(notes: CheckNotes, { listen: { host, port }, statusPage }: Config | StateConfig): void {

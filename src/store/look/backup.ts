@@ -14,9 +14,10 @@ import Database from 'better-sqlite3';
 import { codeOf, UserError } from '../../core/faults.ts';
 import type { Random } from '../../core/ports.ts';
 import { byteSize, plainText } from '../../core/text.ts';
+import type { EpochMs } from '../../core/time.ts';
 import { STATE_FILE } from '../open/database.ts';
 import { APPLICATION_ID } from '../open/migrations.ts';
-import { createPrivate, partOf, requireNewFile, takeName } from '../open/new-file.ts';
+import { createPrivate, partOf, removeOldParts, requireNewFile, takeName } from '../open/new-file.ts';
 import { explainedReading, requireState } from '../open/read-only.ts';
 import { createDisk } from './place.ts';
 
@@ -26,6 +27,7 @@ interface BackupOptions {
   /** Where the copy goes. */
   readonly file: string;
   readonly random: Random;
+  readonly nowMs: EpochMs;
   /** Told how far it is, 0 to 1. */
   readonly onProgress: (share: number, bytes: number) => void;
 }
@@ -52,6 +54,7 @@ export async function backUpState(options: BackupOptions, signal: AbortSignal): 
   const file = resolve(options.file);
   requireState(options.directory);
   requireNewFile('--backup', options.file);
+  await atPlace(file, () => removeOldParts(file, options.nowMs));
   const part = partOf(file, options.random);
   const db = explainedReading(source, () => new Database(source, { readonly: true, fileMustExist: true }));
   try {

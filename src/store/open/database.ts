@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { UserError } from '../../core/faults.ts';
 import { DamageError, explained } from '../explain.ts';
+import { guardCommits } from '../transactions.ts';
 import { type Lock, takeLock } from './lock.ts';
 import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
 import { createPrivate } from './new-file.ts';
@@ -52,6 +53,7 @@ function openLocked(
   path: string,
   { lock, maxBytes }: { lock: Lock; maxBytes: number | null },
 ): Omit<OpenDatabase, 'path'> {
+  requireNotLost(path, lock);
   inspectLeftovers(path);
   createPrivate(path);
   const db = new Database(path);
@@ -63,6 +65,8 @@ function openLocked(
     migrate(db, path);
     limit(db, maxBytes);
     db.defaultSafeIntegers(true);
+    lock.mark();
+    guardCommits(db, lock.requireOwn);
   } catch (error) {
     db.close();
     throw error;
@@ -74,6 +78,20 @@ function openLocked(
       lock.release();
     },
   };
+}
+
+/**
+ * A state that is gone is not taken for one that was never there: its archive, its coverage and its names would be lost
+ * without a word.
+ */
+function requireNotLost(path: string, { isMarked }: Lock): void {
+  const bytes = statSync(path, { throwIfNoEntry: false })?.size;
+  const isLeft = isMarked || existsSync(`${path}-wal`) || existsSync(`${path}-shm`);
+  if ((bytes ?? 0) > 0 || !isLeft) return;
+  throw new UserError(
+    `${path}: the state is lost: this file is ${bytes === undefined ? 'missing' : 'empty'}, and other files of a state lie beside it. Restore a backup. To begin a new state instead, remove ${STATE_FILE}, ${STATE_FILE}-wal, ${STATE_FILE}-shm and ${LOCK_FILE} there.`,
+    1,
+  );
 }
 
 /**
@@ -91,7 +109,7 @@ function inspectLeftovers(path: string): void {
   } catch (error) {
     // A first start that died before there was anything but the first page: it can only be begun again.
     if (isRollback(error) && statSync(path).size <= FIRST_PAGE_BYTES) return;
-    throw isRollback(error) ? foreignDatabase(path) : error;
+    throw isRollback(error) ? strayJournal(path) : error;
   } finally {
     db.close();
   }
@@ -126,6 +144,14 @@ function requireOurs(db: Database.Database, path: string): void {
       1,
     );
   }
+}
+
+/** Our own files are never changed by way of such a journal once there is anything in them. */
+function strayJournal(path: string): UserError {
+  return new UserError(
+    `${path}-journal: this journal is not of a state of Tidemark. If ${STATE_FILE} is your state, move the journal away and start again; if it is the database of another program, give Tidemark a data_dir of its own. Nothing was changed.`,
+    1,
+  );
 }
 
 /** What is said of a file that is not ours. */

@@ -2,14 +2,22 @@
  * Allows one writing process per state, with a lock that the operating system releases when the process dies.
  *
  * The lock is an open exclusive transaction on a database of its own. A file with a process id would outlive a crash,
- * and in a container every process has the same id.
+ * and in a container every process has the same id. The lock belongs to the file, not to its name: whoever holds it looks
+ * before each commit whether the name still leads to the same file (`requireOwn`), so that a second process cannot work
+ * with the state after the file was deleted.
  */
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { UserError } from '../../core/faults.ts';
 import { createPrivate } from './new-file.ts';
 
 export interface Lock {
+  /** Whether a state was once complete beside this file. */
+  readonly isMarked: boolean;
+  /** Records that a state is complete beside this file. */
+  mark(): void;
+  /** @throws UserError (exit 1) where the file was deleted or replaced: another process may hold its lock by now. */
+  requireOwn(): void;
   release(): void;
 }
 
@@ -33,18 +41,35 @@ const WAIT_MS = 200;
  */
 export function takeLock(file: string): Lock {
   createPrivate(file);
-  const handle = new Database(file, { timeout: WAIT_MS });
+  const handle = openLockFile(file);
+  let isMarked = false;
   try {
+    // What is marked in between does not give the lock away.
+    handle.pragma('locking_mode = EXCLUSIVE');
     handle.pragma('journal_mode = DELETE');
     handle.exec('BEGIN EXCLUSIVE');
+    isMarked = handle.pragma('user_version', { simple: true }) === MARK;
   } catch (error) {
     handle.close();
-    if (!isBusy(error)) throw error;
-    throw new HeldError(file);
+    if (isBusy(error)) throw new HeldError(file);
+    throw isGarbage(error) ? noLockFile(file) : error;
   }
+  const own = statSync(file, { throwIfNoEntry: false });
   return {
+    isMarked,
+    mark: () => {
+      if (!isMarked) handle.exec(`PRAGMA user_version = ${MARK}; COMMIT; BEGIN EXCLUSIVE`);
+    },
+    requireOwn: () => {
+      const now = statSync(file, { throwIfNoEntry: false });
+      if (now !== undefined && now.ino === own?.ino && now.dev === own.dev) return;
+      throw new UserError(
+        `${file}: this file was deleted or replaced while the daemon held its lock, so another process may work with this state. Nothing more is written. Start again once no other process uses this data_dir.`,
+        1,
+      );
+    },
     release: () => {
-      handle.exec('ROLLBACK');
+      if (handle.inTransaction) handle.exec('ROLLBACK');
       handle.close();
     },
   };
@@ -58,11 +83,30 @@ export function isHeld(file: string): boolean {
     handle.prepare('SELECT count(*) FROM sqlite_master').get();
     return false;
   } catch (error) {
-    if (!isBusy(error)) throw error;
-    return true;
+    if (isBusy(error)) return true;
+    throw isGarbage(error) ? noLockFile(file) : error;
   } finally {
     handle.close();
   }
+}
+
+/** The version that a lock file has from when the state beside it is complete. */
+const MARK = 1;
+
+function openLockFile(file: string): Database.Database {
+  if (!statSync(file).isFile()) throw noLockFile(file);
+  return new Database(file, { timeout: WAIT_MS });
+}
+
+function isGarbage(error: unknown): boolean {
+  return error instanceof Database.SqliteError && /^SQLITE_(?:NOTADB|CORRUPT)/.test(error.code);
+}
+
+function noLockFile(file: string): UserError {
+  return new UserError(
+    `${file}: this is not the lock file that Tidemark makes. Move it away and start again; the state beside it is untouched.`,
+    1,
+  );
 }
 
 function isBusy(error: unknown): boolean {

@@ -2,11 +2,22 @@
  * Creates files that only their owner may read, because they hold customer data. A file with a name given by the user
  * gets that name only when it is complete, and never replaces another file.
  */
-import { closeSync, fsyncSync, linkSync, openSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import {
+  closeSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 import { codeOf, UserError } from '../../core/faults.ts';
 import type { Random } from '../../core/ports.ts';
 import { plainText } from '../../core/text.ts';
+import type { EpochMs } from '../../core/time.ts';
 
 /**
  * Looks whether a file can be made there, before anything else is done.
@@ -34,7 +45,31 @@ export function requireNewFile(option: string, given: string): void {
 
 /** The name of the file beside it that it is written into first. */
 export function partOf(file: string, random: Random): string {
-  return `${file}.${Math.floor(random() * 2 ** 32).toString(16)}.part`;
+  return `${file}.${Math.floor(random() * 2 ** 32).toString(16)}${PART}`;
+}
+
+const PART = '.tidemark-part';
+
+/** What such a file is called, and what SQLite keeps beside it. */
+const PART_NAME = /^(.+)\.[\da-f]{1,8}\.(?:tidemark-)?part(?:-journal|-wal|-shm)?$/;
+
+/** A file that somebody is still writing has changed within this time. */
+const STILL_WRITTEN_MS = 60_000;
+
+/**
+ * Removes the parts that a process left which was killed in the midst: those for the same file, and those for others in
+ * the same directory that nobody has changed for a minute.
+ */
+export function removeOldParts(file: string, nowMs: EpochMs): void {
+  const directory = dirname(file);
+  for (const name of readdirSync(directory)) {
+    const target = PART_NAME.exec(name)?.[1];
+    if (target === undefined) continue;
+    const path = join(directory, name);
+    const changedMs = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? nowMs;
+    const isOwn = target === basename(file);
+    if (isOwn || (name.includes(PART) && nowMs - changedMs > STILL_WRITTEN_MS)) rmSync(path, { force: true });
+  }
 }
 
 /**

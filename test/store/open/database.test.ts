@@ -3,7 +3,9 @@ import {
   copyFileSync,
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   truncateSync,
@@ -156,6 +158,66 @@ describe('a state that was left behind by a kill', () => {
   });
 });
 
+describe('a state that is gone', () => {
+  const LOST =
+    /tidemark\.db: the state is lost: this file is (?:missing|empty), and other files of a state lie beside it/;
+
+  test.each([
+    ['was removed', (place: Scratch) => rmSync(place.file)],
+    ['was cut to nothing', (place: Scratch) => truncateSync(place.file)],
+    [
+      'was removed beside its log',
+      (place: Scratch) => {
+        rmSync(place.file);
+        rmSync(join(place.path, 'tidemark.lock'));
+        writeFileSync(`${place.file}-wal`, 'the last pages');
+      },
+    ],
+  ])('is not taken for a new one where its file %s', (_, lose) => {
+    using place = scratch();
+    openStore(place.path).close();
+    lose(place);
+    const before = readdirSync(place.path);
+    expect(refusal(place.path).message).toMatch(LOST);
+    expect(readdirSync(place.path).filter((name) => name !== 'tidemark.lock')).toEqual(
+      before.filter((name) => name !== 'tidemark.lock'),
+    );
+  });
+
+  test('is begun anew once all its files are gone, and where the first start was killed before there was anything', () => {
+    using place = scratch();
+    openStore(place.path).close();
+    for (const name of readdirSync(place.path)) rmSync(join(place.path, name));
+    for (const name of ['tidemark.lock', 'tidemark.db']) writeFileSync(join(place.path, name), '');
+    openStore(place.path).close();
+    expect(statSync(place.file).size).toBeGreaterThan(0);
+  });
+});
+
+describe('garbage beside a state', () => {
+  test('in the place of the lock is called that, and the state is untouched', () => {
+    using place = scratch();
+    openStore(place.path).close();
+    const before = bytesOf(place);
+    const lock = join(place.path, 'tidemark.lock');
+    writeFileSync(lock, 'garbage'.repeat(1000));
+    expect(refusal(place.path).message).toMatch(/^[^:]*tidemark\.lock: this is not the lock file that Tidemark makes/);
+    rmSync(lock);
+    mkdirSync(lock);
+    expect(refusal(place.path).message).toMatch(/tidemark\.lock: this is not the lock file that Tidemark makes/);
+    expect(bytesOf(place)).toEqual(before);
+  });
+
+  test('in the place of a journal is called that, and nothing is changed', () => {
+    using place = scratch();
+    openStore(place.path).close();
+    writeFileSync(`${place.file}-journal`, 'garbage'.repeat(1000));
+    const before = bytesOf(place);
+    expect(refusal(place.path).message).toMatch(/tidemark\.db-journal: this journal is not of a state of Tidemark/);
+    expect(bytesOf(place)).toEqual(before);
+  });
+});
+
 describe('a database of another program', () => {
   const WORDS = /tidemark\.db: this is a database of another program\. Give Tidemark a data_dir of its own/;
 
@@ -208,7 +270,9 @@ describe('a database of another program', () => {
     db.exec('ROLLBACK');
     db.close();
     const before = bytesOf(place);
-    expect(refusal(place.path).message).toMatch(WORDS);
+    expect(refusal(place.path).message).toMatch(
+      /if it is the database of another program, give Tidemark a data_dir of its own/,
+    );
     expect(bytesOf(place)).toEqual(before);
   });
 });
@@ -244,7 +308,7 @@ describe('a state of a newer version', () => {
 
 describe('a damaged state', () => {
   const WORDS =
-    /the state file is damaged \(.*\)\. Restore a backup, or move tidemark\.db, tidemark\.db-wal and tidemark\.db-shm away/;
+    /the state file is damaged \(.*\)\. Restore a backup, or move tidemark\.db, tidemark\.db-wal, tidemark\.db-shm and tidemark\.lock away/;
 
   test.each([
     ['that is no database', (file: string) => writeFileSync(file, 'garbage '.repeat(1000))],

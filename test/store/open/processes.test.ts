@@ -129,6 +129,30 @@ describe('a state that another process works with', () => {
   });
 });
 
+describe('a state whose lock file was deleted', () => {
+  test('is not written any more by the process that had the lock, so that a second one can have it', async () => {
+    using place = scratch();
+    const first = openStore(place.path);
+    first.store.saveFact('a', '1');
+    rmSync(join(place.path, 'tidemark.lock'));
+    const second = await holder(place.path);
+    try {
+      const refused = /tidemark\.lock: this file was deleted or replaced while the daemon held its lock/;
+      expect(() => first.store.saveFact('a', '2')).toThrow(UserError);
+      expect(() => first.store.append(['m v=1 1'], 'live')).toThrow(refused);
+      const purpose = { stream: 'account', lane: 'inventory' } as const;
+      expect(() => first.ledger.book(Date.now(), purpose)).toThrow(refused);
+      expect([
+        first.store.fact('a'),
+        first.store.read('live', { block: 0, line: 0 }, { lines: 9, bytes: 99 }).lines,
+      ]).toEqual(['1', []]);
+      first.close();
+    } finally {
+      second.kill('SIGKILL');
+    }
+  });
+});
+
 /** Appends until it is refused. @returns the lines that were taken, and the refusal. */
 function fillUp(append: (lines: readonly string[]) => void): { taken: string[]; error: unknown } {
   const taken: string[] = [];
