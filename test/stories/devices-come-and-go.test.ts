@@ -1,12 +1,16 @@
 /**
- * Devices that leave while they are being asked and have history open: gone by their 404, or excluded from then on.
+ * Devices that come, leave and are gone, over real loops on a virtual clock: they are noticed in time, asked no more once they
+ * are gone or excluded, and looked at daily all the same.
  */
 import { describe, expect, test } from 'vitest';
-import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { always, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
+import { cron, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
+
+const bench = sharedBench(openBench);
 
 /** When it leaves: its history is being filled. */
 const LEAVES_MS = NOW_MS + 10 * SECOND_MS;
@@ -16,8 +20,6 @@ function askedAfter(rig: Rig, path: RegExp, fromMs: number): number {
 }
 
 describe.runIf(influxdAvailable())('a device that leaves while its history is open', () => {
-  const bench = sharedBench(openBench);
-
   test('is asked no more once it has answered 404, and told to be gone once', async () => {
     const devices = [
       { deviceId: 'lost', intervalMs: MINUTE_MS, vanishesAtMs: LEAVES_MS },
@@ -44,5 +46,59 @@ describe.runIf(influxdAvailable())('a device that leaves while its history is op
     expect(life.lastReport.devices.filter(({ state }) => state === 'excluded')).toHaveLength(3);
     // The next listing tells of it.
     expect(askedAfter(rig, /[xyz].telemetry/, LEAVES_MS + 6 * MINUTE_MS)).toBe(0);
+  });
+});
+
+describe.runIf(influxdAvailable())('the daily look at a device that is gone', () => {
+  test('keeps no listing from being taken in where that device alone is met with a fault', async () => {
+    const devices = [
+      { deviceId: 'lost', intervalMs: HOUR_MS, vanishesAtMs: NOW_MS + 2 * HOUR_MS },
+      { deviceId: 'stays', intervalMs: HOUR_MS },
+      { deviceId: 'new', intervalMs: HOUR_MS, appearsAtMs: NOW_MS + 26 * HOUR_MS },
+    ];
+    using rig = await openRig(bench, { world: worldOf(devices, DAY_MS), historyMs: DAY_MS / 4 });
+    const hourly = cron('0 * * * *');
+    const life = await liveAsDaemon(rig, {
+      forMs: 29 * HOUR_MS,
+      schedules: { telemetry: cron('*/20 * * * *'), alerts: hourly, devices: hourly },
+      meanwhile: async () => {
+        await rig.clock.sleep(6 * HOUR_MS);
+        rig.simulator.faults = onPath(/lost.telemetry/, always({ kind: 'html' }));
+      },
+    });
+    expect(life.error).toBeNull();
+    const asked = (path: RegExp) => rig.simulator.log.requests.filter((request) => path.test(request.path));
+    expect(asked(/new.telemetry/).length).toBeGreaterThan(0);
+    expect(told(life, 'stream-failed')).toEqual([]);
+    const looks = asked(/lost.telemetry/).filter(({ atMs }) => atMs > NOW_MS + 6 * HOUR_MS);
+    expect(looks.length).toBeGreaterThan(0);
+    // A look is five tries at most, and it is made again hourly.
+    expect(looks.length).toBeLessThanOrEqual(5 * 6);
+  });
+});
+
+describe.runIf(influxdAvailable())('the list of devices after hours of downtime', () => {
+  test('is read on its schedule, so that a new device is noticed within minutes', async () => {
+    const appearsAtMs = NOW_MS + 15 * HOUR_MS + 20 * MINUTE_MS;
+    const devices = [
+      // Far behind when it is asked again, page after page; then it has nothing to say.
+      { deviceId: 'old', intervalMs: MINUTE_MS, silences: [{ fromMs: NOW_MS + 15 * HOUR_MS, toMs: NOW_MS + DAY_MS }] },
+      { deviceId: 'steady', intervalMs: 5 * MINUTE_MS },
+      { deviceId: 'new', intervalMs: 5 * MINUTE_MS, appearsAtMs },
+    ];
+    using rig = await openRig(bench, { world: worldOf(devices, DAY_MS), historyMs: DAY_MS / 2 });
+    await liveAsDaemon(rig, { forMs: HOUR_MS });
+    await rig.clock.sleep(14 * HOUR_MS);
+    const upMs = rig.clock.nowMs();
+    const life = await liveAsDaemon(rig, { forMs: 2 * HOUR_MS });
+    expect(life.error).toBeNull();
+    const listedMs = rig.simulator.log.requests
+      .filter(({ path, atMs }) => atMs >= upMs && path.endsWith('/devices'))
+      .map(({ atMs }) => atMs);
+    const restsMs = listedMs.slice(1).map((atMs, index) => atMs - (listedMs[index] ?? 0));
+    // Every five minutes by the schedule.
+    expect(Math.max(...restsMs)).toBeLessThan(7 * MINUTE_MS);
+    const first = rig.simulator.log.requests.find(({ path }) => path.includes('/new/telemetry'));
+    expect((first?.atMs ?? Number.POSITIVE_INFINITY) - appearsAtMs).toBeLessThan(12 * MINUTE_MS);
   });
 });

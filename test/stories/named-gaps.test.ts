@@ -1,18 +1,19 @@
 /**
- * The state is full in the moment in which a device that does not answer is to be named.
+ * Gaps that get a name, over real loops on a virtual clock: one that is tried again when its name says so, and one that cannot
+ * be named because the state is full.
  */
 import { describe, expect, test } from 'vitest';
 import { StateFullError } from '../../src/core/archive-room.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
+import { liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
 import { always, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { openBench, openRig } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 
-describe.runIf(influxdAvailable())('a state that is full', () => {
-  const bench = sharedBench(openBench);
+const bench = sharedBench(openBench);
 
+describe.runIf(influxdAvailable())('a state that is full', () => {
   test('does not end the daemon where a gap cannot be named for it', async () => {
     const devices = ['broken', 'a', 'b'].map((deviceId) => ({ deviceId, intervalMs: MINUTE_MS }));
     using rig = await openRig(bench, { world: worldOf(devices, DAY_MS), historyMs: DAY_MS / 4 });
@@ -34,5 +35,28 @@ describe.runIf(influxdAvailable())('a state that is full', () => {
     expect(refused).toBeGreaterThan(0);
     expect(life.error).toBeNull();
     expect(life.lastReport.devices.find((device) => device.device_id === 'a')?.lag_seconds).toBeLessThan(5 * 60);
+  });
+});
+
+describe.runIf(influxdAvailable())('a gap that has a name', () => {
+  test('is tried again when its name says so, and not at the next sweep of a device that is quiet', async () => {
+    const silences = [{ fromMs: NOW_MS + 15 * HOUR_MS, toMs: NOW_MS + 3 * DAY_MS }];
+    const devices = [
+      { deviceId: 'quiet', intervalMs: MINUTE_MS, silences },
+      { deviceId: 'steady', intervalMs: 5 * MINUTE_MS },
+    ];
+    using rig = await openRig(bench, { world: worldOf(devices, DAY_MS), historyMs: DAY_MS / 2 });
+    await liveAsDaemon(rig, { forMs: HOUR_MS });
+    await rig.clock.sleep(14 * HOUR_MS + 5 * MINUTE_MS);
+    let asked = 0;
+    // The newest page comes, the next one does not.
+    rig.simulator.faults = (_, { path }) => {
+      if (!path.includes('/quiet/telemetry')) return null;
+      asked += 1;
+      return asked > 1 && asked <= 6 ? { kind: 'server-error' } : null;
+    };
+    const life = await liveAsDaemon(rig, { forMs: 30 * MINUTE_MS });
+    expect(told(life, 'gap-named').map(({ reason }) => reason)).toContain('device unreachable');
+    expect(life.lastReport.devices.find((device) => device.device_id === 'quiet')?.covered).toHaveLength(1);
   });
 });
