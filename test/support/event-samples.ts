@@ -17,7 +17,7 @@ export const SAMPLES: Samples = {
   'request-retried': [1000, 10_000, 60_000].map((waitMs) => ({ type: 'request-retried', ...retried, waitMs })),
   'allowance-wait': (['pace', 'minute', 'day', 'asked'] as const).map((reason) => ({ type: 'allowance-wait', untilMs: 8e9, reason })),
   'page-distrusted': [1, 2].map((attempt) => ({ type: 'page-distrusted', deviceId: 'd', reason: 'r', attempt })),
-  'gap-named': ['beyond plan', 'beyond allowance'].map((reason) => ({ type: 'gap-named', deviceId: 'd', reason, from: 'F', to: 'T' })),
+  'gap-named': ['beyond plan', 'beyond allowance', 'unverified'].map((reason) => ({ type: 'gap-named', deviceId: 'd', reason, from: 'F', to: 'T' })),
   'stream-off': [
     { type: 'stream-off', stream: 'alerts', scope: 'alerts:read' },
     { type: 'stream-off', stream: 'telemetry', scope: 'telemetry:read' },
