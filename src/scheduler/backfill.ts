@@ -26,13 +26,13 @@ import { noteIsolated } from './isolated-ranges.ts';
 
 export interface BackfillSettings {
   readonly args: BackfillArgs;
-  /** When it begins: what can be claimed then is where it ends, unless it was asked to end before. */
+  /** The wanted range at its start. Its limit is the end of the backfill, unless `args.to` is earlier. */
   readonly wantedRange: WantedRange;
   /** Its requests of the last day from before, ascending, in server time. */
   readonly sentMs: readonly EpochMs[];
-  /** The share of the allowance, in requests. */
+  /** The budget, in requests. */
   readonly budgets: PaceSettings['budgets'];
-  /** Whether others bring what is newest, and are given some time for it. */
+  /** Whether live work runs beside it and gets some time to fetch the newest readings. */
   readonly isBeside: boolean;
 }
 
@@ -48,13 +48,13 @@ export interface Backfill extends Goal {
   wanted(deviceId: string): Interval;
 }
 
-/** For so long after the start what is newest is left to live work, which is about to ask for it. */
+/** For this time after the start, live work fetches the newest readings, and the backfill leaves them out. */
 const LEFT_TO_LIVE_MS = 2 * MINUTE_MS;
 
 /**
  * Begins a backfill.
  *
- * @throws UserError (exit 2) for a device that is not there or left out, and for a stretch that has nothing in it.
+ * @throws UserError (exit 2) for an unknown or excluded device, and for an empty range.
  */
 export function beginBackfill(context: SyncContext, settings: BackfillSettings): Backfill {
   const { store, serverClock } = context;
@@ -93,7 +93,7 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
     const givenUp = normalize(named.filter(({ reason }) => reason === 'beyond allowance').map(rangeOf));
     return gapsToAsk({
       covered: state.covered,
-      // A settle that has grown meanwhile counts.
+      // The grace period may have grown since the start.
       wanted: { from: whole.from, to: [to, top, limitNow(state) ?? to].reduce(minNs) },
       resting: normalize(named.filter((gap) => isResting(gap, 'backfill', nowMs)).map(rangeOf)),
       others: withoutGivenUp(others, givenUp),
@@ -114,7 +114,7 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
     next: (deviceId, reach, others) => {
       const range = newestGap(openGaps(deviceId, others), reach, wantedRange.limit);
       const limit = limitNow(store.telemetry(deviceId)) ?? to;
-      // It has an end of its own, also where that is all that can be claimed: it is always asked for with an upper bound.
+      // A backfill has a fixed end, so it always sends an upper bound, even at the coverage limit.
       return range && { range, limit: limit + 1n, lane: 'backfill' };
     },
     freeAtMs: pace.freeAtMs,
@@ -169,12 +169,12 @@ function whyNot(isLeftOut: boolean): string {
  */
 const QUIET_ENDS_NS = 400n * DAY_NS;
 
-/** What is known of how far back a device goes. */
+/** What shows how far back the readings of a device go. */
 interface OldestSigns {
   readonly covered: readonly CoveredRange[];
   /** `last_seen_at` and `location_updated_at`: it was there by then. */
   readonly seenAt: readonly (EpochNs | null)[];
-  /** The end of what is asked for. */
+  /** The end of the backfilled range. */
   readonly to: EpochNs;
 }
 
@@ -185,12 +185,12 @@ function beginningOfAll({ covered, seenAt, to }: OldestSigns): EpochNs {
   return maxNs(signs.reduce(minNs) - QUIET_ENDS_NS, 0n);
 }
 
-/** The oldest reading that is held; `null` where none is. */
+/** Returns the time of the oldest stored reading; `null` if there is none. */
 export function oldestReading(covered: readonly CoveredRange[]): EpochNs | null {
   return covered.find(({ first }) => first !== null)?.first?.at ?? null;
 }
 
-/** Whether what is held of a stretch has readings in it, as far as the edges of what is held tell. */
+/** Returns whether the covered part of a range contains readings, judged by the edges of the covered intervals. */
 export function hasReadings(covered: readonly CoveredRange[], { from, to }: Interval): boolean {
   return covered.some(({ first, last }) => first !== null && last !== null && first.at < to && last.at >= from);
 }
@@ -210,7 +210,7 @@ interface BackfillPace {
   /** When the next request may go; a time that has passed means now. */
   freeAtMs(nowMs: EpochMs): EpochMs;
   sent(nowMs: EpochMs): void;
-  /** Takes in how many requests are still to be made, as well as that is known. */
+  /** Sets the estimated number of requests that are left. */
   setLeft(requests: number): void;
   /** Whether it was met with a time that cannot be kept any more. */
   isLate(nowMs: EpochMs): boolean;
@@ -260,12 +260,12 @@ export function createBackfillPace(settings: PaceSettings): BackfillPace {
 
 export type BackfillCounts = Pick<ArchiveTotals, 'requests' | 'readings' | 'points'>;
 
-/** Counts the requests of a backfill and what they brought. */
+/** Counts the requests of a backfill, and the readings and points that they added. */
 interface BackfillTally {
   sent(): void;
   committed(page: CommittedPage): void;
   counts(): BackfillCounts;
-  /** Requests a minute lately; `null` while too few were sent to tell. */
+  /** Recent requests per minute; `null` while there are too few to measure. */
   perMinute(): number | null;
 }
 

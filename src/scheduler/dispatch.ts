@@ -53,7 +53,7 @@ export interface DispatchParts {
   readonly apiState: ApiState;
   readonly scanner: PageScanner;
   readonly outage: OutageWatch;
-  /** Resolves when a request could go at once and nobody else waits for it. */
+  /** Resolves when a request could be sent at once and nothing else waits to send one. */
   readonly untilTurn: (signal: AbortSignal) => Promise<void>;
   readonly rereading: Rereading;
   /** Shows that this loop moves. */
@@ -66,7 +66,7 @@ export interface DispatchParts {
   readonly readStream: (kind: StreamDecision['kind'], signal: AbortSignal) => Promise<boolean>;
 }
 
-/** The longest rest at a stretch: clocks may jump meanwhile. */
+/** The longest single rest: the clocks may jump during it. */
 const LONGEST_REST_MS = 15 * SECOND_MS;
 
 /** How often it is looked whether there is room again. */
@@ -97,7 +97,7 @@ export async function followPlan(given: DispatchParts, signal: AbortSignal): Pro
     for (;;) {
       group.throwFailure();
       if (group.underWay.size >= context.settings.concurrency) {
-        // No beat: as long as none of them comes to its end, only their requests show that something moves.
+        // No heartbeat here: while all tasks are busy, only their requests show that the loop is alive.
         await planning.wakeUp.wait(LONGEST_REST_MS, signal);
         continue;
       }
@@ -136,7 +136,7 @@ async function rest({ planning, outage }: DispatchParts, { untilMs }: Rest, sign
 }
 
 /**
- * Carries a decision out and tells the planner what came of it.
+ * Carries out a decision and reports its result to the planner.
  *
  * @throws what ends a session.
  */
@@ -208,7 +208,7 @@ function takeFault(
     return;
   }
   const task = taskFor(planning, decision);
-  // Others were answered while this one was not: meanwhile the gap has this name.
+  // Other requests were answered and this one was not: the gap gets this reason until the device answers.
   const isOwn = answeredAtMs() >= beganMs || (isOnceAlone(planning) && !isNamedUnreachable(context, decision.deviceId));
   if (task !== null && isOwn) nameUnreachable(context, task);
   failed.inARow += 1;
@@ -224,7 +224,7 @@ function isNamedUnreachable({ store }: SyncContext, deviceId: string): boolean {
   return store.gaps(deviceId).some(({ reason }) => reason === 'device unreachable');
 }
 
-/** Names what is open of a device that did not answer while others did, where there is room for a name. */
+/** Records the gaps of a device that did not answer while others did, if the state has room for that. */
 function nameUnreachable(context: SyncContext, { deviceId, range }: ScanTask): void {
   try {
     const gaps = gapsIn(range, context.store.telemetry(deviceId).covered);
@@ -252,7 +252,7 @@ async function askHistory(parts: DispatchParts, decision: HistoryDecision, signa
   const task = taskFor(planning, decision);
   const { pages } = task === null ? NOTHING_SCANNED : await scanner.scan(task, signal);
   const { planner } = planning;
-  // Nothing was left of it, or nothing was understood: what that is called now rests.
+  // Nothing was left to request, or no page was understood: the recorded gap rests.
   if (pages === 0) planner.failed(decision, { isOwn: true }, plannedMs(planning));
   else planner.historyCommitted(decision, openHistory(planning, lane, deviceId));
   reopenDevice(planning, deviceId);
@@ -263,7 +263,7 @@ function taskFor(planning: Planning, decision: TailDecision | HistoryDecision): 
   const { deviceId, lane } = decision;
   if (decision.kind === 'history') {
     const piece = nextPiece(planning, decision);
-    // A run with nothing beside its goal closes a range at a stretch; a backfill has a pace to keep between two requests.
+    // `--once` alone closes the whole range; a backfill keeps its pace between two requests.
     return piece && { deviceId, ...piece, until: isOnceAlone(planning) ? 'closed' : 'first coverage' };
   }
   const now = viewDevice(planning, deviceId);
@@ -275,7 +275,7 @@ function tailRange({ state, view, wanted }: Viewed, { untilMs }: TailDecision): 
   const newest = state.covered.at(-1);
   const dayFrom = maxNs(wanted.to - DAY_NS, wanted.from);
   if (newest !== undefined && view.tailGap !== null) return { from: msToNs(view.tailGap.fromMs), to: newest.from };
-  // Down to what is held, however long ago that was: one page tells of all that time where there was little.
+  // Down to the covered range, however old that is: one page covers a long time in which the device reported little.
   const from = newest === undefined ? dayFrom : maxNs(minNs(newest.to, dayFrom), wanted.from);
   const until = untilMs === null ? wanted.to : maxNs(msToNs(untilMs), from + SECOND_NS);
   return { from, to: minNs(wanted.to, until) };
@@ -303,7 +303,7 @@ async function readWhole(parts: DispatchParts, { kind }: StreamDecision, signal:
   if (mayRead && kind !== 'alerts' && planning.alone === null) weighDemand(planning);
 }
 
-/** What somebody else has to mend: the key, its plan, the scope without which there is no device. */
+/** Returns whether a person has to act on a fault: the key, its plan, or the scope for the device list. */
 export function endsSession({ kind }: ApiFault): boolean {
   return kind === 'unauthorized' || kind === 'no-api-access' || kind === 'scope-missing';
 }

@@ -20,7 +20,7 @@ import type { OpenHistory, Reach } from './history-queue.ts';
 /** What to ask of a device next, and how. */
 export interface Piece {
   readonly range: Interval;
-  /** The upper end of claims: a range that ends there is asked for without an upper bound. */
+  /** The coverage limit of the device: a range that ends there is requested without an upper bound. */
   readonly limit: EpochNs;
   readonly lane: RequestLane;
 }
@@ -30,7 +30,7 @@ export interface Goal {
   /**
    * How much of a device is worth a request now.
    *
-   * @param others ranges that somebody else asks for.
+   * @param others ranges that other work requests.
    */
   open(deviceId: string, others: Intervals): OpenHistory;
   /** What to ask next; `null` where there is nothing now. */
@@ -62,7 +62,7 @@ export function createWantedGoal(context: SyncContext, wantedRange: WantedRange)
     open: (deviceId, others) => {
       const gaps = gapsOf(store.telemetry(deviceId), others);
       const open = openOf(gaps, wantedRange.limit);
-      // What is shorter than a millisecond counts as well.
+      // A gap shorter than a millisecond counts as well.
       return gaps.length > 0 && open.day + open.week + open.rest === 0 ? { ...open, rest: 1 } : open;
     },
     next: (deviceId, reach, others) => {
@@ -78,7 +78,7 @@ export function createWantedGoal(context: SyncContext, wantedRange: WantedRange)
 }
 
 interface WantedGaps extends Pick<ViewInput, 'covered' | 'wanted' | 'resting'> {
-  /** Ranges that somebody else asks for. */
+  /** Ranges that other work requests. */
   readonly others: Intervals;
 }
 

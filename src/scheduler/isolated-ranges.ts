@@ -30,11 +30,11 @@ type Facts = Pick<Store, 'fact' | 'saveFact'>;
 interface Asked extends Interval {
   /** Ids; none: all. */
   readonly devices: readonly string[];
-  /** What is held of each device that it fills. */
+  /** The coverage of each device that the backfill fills. */
   readonly held: readonly TelemetryState[];
 }
 
-/** Remembers a stretch that is about to be filled. */
+/** Records a range that is about to be filled. */
 export function noteIsolated(store: Facts, { from, to, devices, held }: Asked): void {
   const except = held.filter((state) => isOwedAfter(store, state, { from, to })).map(({ deviceId }) => deviceId);
   const own = { from: String(from), to: String(to), devices: devices.length === 0 ? null : devices };
@@ -43,7 +43,7 @@ export function noteIsolated(store: Facts, { from, to, devices, held }: Asked): 
   store.saveFact(ISOLATED, JSON.stringify([...others, next]));
 }
 
-/** Whether a device had been kept up with until somewhere in the stretch. */
+/** Returns whether the covered range of a device that the daemon keeps up to date ends within this range. */
 function isOwedAfter(store: Facts, state: TelemetryState, { from, to }: Interval): boolean {
   return ownSpans(store, state)
     .slice(-2)
@@ -76,7 +76,7 @@ function islandsOf(store: Pick<Facts, 'fact'>): readonly Island[] {
   return islands;
 }
 
-/** What is held of a device but for its islands. */
+/** Returns the covered ranges of a device without its isolated ranges. */
 function ownSpans(store: Pick<Facts, 'fact'>, { deviceId, covered }: Held): readonly CoveredRange[] {
   const islands = islandsOf(store).filter(({ isOf }) => isOf(deviceId));
   if (islands.length === 0) return covered;

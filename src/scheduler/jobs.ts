@@ -27,7 +27,7 @@ export interface JobWork {
 /**
  * Begins the work of a job.
  *
- * @param keep keeps other arguments with the job: what those that were asked for have come to mean.
+ * @param keep stores resolved arguments with the job, so that a restarted daemon continues with the same ones.
  */
 export type JobWorker = (args: unknown, signal: AbortSignal, keep: (args: unknown) => void) => JobWork;
 
@@ -45,10 +45,10 @@ export interface JobParts {
   readonly scrub: (text: string) => string;
 }
 
-/** How often it is looked for jobs, and how often the one under way is looked after. */
+/** How often the loop checks for jobs, and how often a running job is checked. */
 const LOOK_EVERY_MS = SECOND_MS;
 
-/** How long a job is kept once it has ended, and how often it is looked for such. */
+/** How long an ended job is kept, and how often old ones are removed. */
 const KEPT_MS = DAY_MS;
 const CLEAR_EVERY_MS = HOUR_MS;
 
@@ -69,7 +69,7 @@ const STOPPED: JobEnd = {
 const BEFORE_START: JobEnd = { state: 'cancelled', exitCode: 3, summary: null, message: 'cancelled before it began' };
 
 /**
- * Takes jobs until told to stop.
+ * Takes jobs until the signal aborts.
  *
  * @throws what would end the daemon's own work too.
  */
@@ -117,7 +117,7 @@ interface Waiting {
   readonly underWay: ReadonlyMap<string, unknown>;
 }
 
-/** Whether a waiting job is to be begun, and is still there. One that is not understood is ended. */
+/** Returns whether a waiting job starts now. Ends a job that this version does not understand. */
 function mayBegin(parts: JobParts, { job, beats, underWay }: Waiting): boolean {
   const { queue, clock, workers } = parts;
   const rule = ruleOf(job.kind);
@@ -130,7 +130,7 @@ function mayBegin(parts: JobParts, { job, beats, underWay }: Waiting): boolean {
 }
 
 /**
- * Ends those waiting jobs that nobody wants any more.
+ * Ends the waiting jobs that were cancelled or whose follower has disappeared.
  *
  * @returns those that are left.
  */
@@ -153,7 +153,7 @@ function reasonToEnd(job: Job, beats: Beats, cancelled: JobEnd): JobEnd | null {
   return ruleOf(job.kind)?.isFollowed === true && beats.hasVanished(job) ? VANISHED : null;
 }
 
-/** Does a job to its end. */
+/** Runs a job to its end. */
 async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }, signal: AbortSignal): Promise<void> {
   const { queue, clock, observe, workers } = parts;
   const beganMs = clock.monoMs();
@@ -176,7 +176,7 @@ async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }
     await endSurely(parts, { job, beganMs, end: whyCut(end, seen, signal) }, signal);
   } catch (error) {
     if (signal.aborted && ruleOf(job.kind)?.isResumed === true) {
-      // Whoever takes jobs next goes on with it.
+      // The next daemon continues it.
       queue.release(job.id);
       throw error;
     }
@@ -191,21 +191,21 @@ async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }
   }
 }
 
-/** What was seen of a job while it was done. */
+/** What was observed while a job ran. */
 interface Seen {
   vanished: boolean;
-  /** Why it could not be looked after. */
+  /** Why it could not be watched. */
   failure: { readonly error: unknown } | null;
 }
 
-/** Of work that was cut short, why it was. */
+/** Returns the reason why a job was cut short. */
 function whyCut(end: JobEnd, { vanished }: Seen, signal: AbortSignal): JobEnd {
   if (end.state !== 'cancelled') return end;
   if (signal.aborted) return STOPPED;
   return vanished ? VANISHED : end;
 }
 
-/** Counts on, tells how far the work is, and stops it where nobody wants it any more. */
+/** Records the progress of a running job, and stops the job if it is cancelled or its follower has disappeared. */
 async function watchOver(
   parts: JobParts,
   watch: { job: Job; beats: Beats; work: JobWork; stop: LinkedAbort; seen: Seen },
@@ -255,7 +255,7 @@ interface Ended {
   readonly end: JobEnd;
 }
 
-/** Ends it as soon as there is room for that. */
+/** Ends a job as soon as the state has room for that. */
 async function endSurely(parts: JobParts, ended: Ended, signal: AbortSignal): Promise<void> {
   while (!withRoom(false, () => endJob(parts, ended))) await parts.clock.sleep(LOOK_EVERY_MS, signal);
 }

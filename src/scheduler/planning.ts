@@ -58,7 +58,7 @@ export interface Alone {
 /** The state of planning. */
 export interface Planning {
   readonly parts: PlanningParts;
-  /** Rings when something was told that may change what is worth asking next. */
+  /** Notified when an event may change which request is worth most. */
   readonly wakeUp: WakeUp;
   /** Rings when there is nothing to ask for now. */
   readonly rested: WakeUp;
@@ -70,7 +70,7 @@ export interface Planning {
   asked: Set<string>;
   /** Set where nothing but a goal is worked off. */
   alone: Alone | null;
-  /** The latest time that was planned for; infinitely long ago before it was begun. */
+  /** The latest time that was planned for; −∞ before the start. */
   lastMs: EpochMs;
   /** Until when nothing is asked, and why; `null` while something is. */
   rest: Rest | null;
@@ -82,11 +82,11 @@ export interface Planning {
 export interface Viewed {
   readonly view: DeviceView;
   readonly state: TelemetryState;
-  /** What is wanted and can be claimed now. */
+  /** The wanted range, up to the coverage limit of the device. */
   readonly wanted: Interval;
 }
 
-/** So often a one-off tries again what fails, at the least: it ends where ten minutes have brought nothing. */
+/** The longest wait between two tries of a one-off, which ends after ten minutes without progress. */
 export const ALONE_REST_MS = MINUTE_MS;
 
 /** Times within this may fall back: clocks are known to a few seconds. */
@@ -102,16 +102,16 @@ const WEEK_NS = 7n * DAY_NS;
 /** Life cycles in which no readings are expected. */
 const ASLEEP: ReadonlySet<string> = new Set(['paused', 'shelved', 'retired']);
 
-/** Refusals by which a plan that has changed shows itself. */
+/** Faults that may mean that the plan has changed. */
 const DOUBTFUL: ReadonlySet<ApiFaultKind> = new Set(['invalid-request', 'range-too-large']);
 
 /** The account is read out of turn for such a refusal no more often than this. */
 const REFUSAL_EVERY_MS = 10 * MINUTE_MS;
 
-/** For a limit that the plan does not have it is read sooner: nothing but the account tells which one counts. */
+/** For an unknown limit in the headers it is read sooner: only the account shows which limit applies. */
 const LIMIT_EVERY_MS = MINUTE_MS;
 
-/** A planning over a state. It knows nothing before it is begun. */
+/** Creates the planning over a state. `beginPlanning` or `beginAlone` starts it. */
 export function createPlanning(parts: PlanningParts): Planning {
   const { context } = parts;
   return {
@@ -160,7 +160,7 @@ function beginAnew(planning: Planning, alone: Alone | null): EpochMs {
   return planning.lastMs;
 }
 
-/** Whether it has begun, so that there is somebody who follows it. */
+/** Returns whether planning has started, so that a dispatch loop follows it. */
 export function hasStarted({ lastMs }: Planning): boolean {
   return Number.isFinite(lastMs);
 }
@@ -178,7 +178,7 @@ export function advancePlanning(planning: Planning): EpochMs {
     const hastened = planning.planner.hastened();
     if (alone === null) beginPlanning(planning, { areListed: true });
     else beginAlone(planning, alone);
-    // Somebody may be waiting for these.
+    // A job may be waiting for these streams.
     for (const kind of hastened) hastenStream(planning, kind, alone !== null);
   }
   planning.lastMs = plannedMs(planning);
@@ -196,7 +196,7 @@ export function setRest(planning: Planning, rest: Rest | null): void {
 }
 
 /**
- * Takes in a stream that was read to its end, or could not be for lack of a scope.
+ * Takes in that a stream was read to its end, or that the key lacks its scope.
  *
  * @param offMs until when it is off then.
  */
@@ -206,7 +206,7 @@ export function takeInStream(planning: Planning, kind: WholeStream, offMs: Epoch
   else if (kind === 'devices' && alone === null) takeInDevices(planning);
   else if (kind !== 'devices') planner.done(kind, plannedMs(planning));
   if (alone === null || kind === 'account') return;
-  // What is to be read once is over, also where it could not be.
+  // A stream that is read once is finished, even if it could not be read.
   planner.off(kind, Number.POSITIVE_INFINITY);
   planning.alone = { ...alone, streams: alone.streams.filter((each) => each !== kind) };
   if (kind === 'devices') takeInGoal(planning);
@@ -215,7 +215,7 @@ export function takeInStream(planning: Planning, kind: WholeStream, offMs: Epoch
 /**
  * Has a stream read now.
  *
- * @param isOff whether it is off: the key may have been given the scope meanwhile.
+ * @param isOff whether the stream is off: the key may have the scope by now.
  */
 export function hastenStream(planning: Planning, kind: WholeStream | 'telemetry', isOff: boolean): void {
   const { planner } = planning;
@@ -224,7 +224,7 @@ export function hastenStream(planning: Planning, kind: WholeStream | 'telemetry'
   planning.wakeUp.notify();
 }
 
-/** Has the devices listed once more: of those that are not answered about, the list tells which are there. */
+/** Requests a new device list, which shows whether devices that do not answer are gone. */
 export function relistDevices(planning: Planning): void {
   hastenStream(planning, 'devices', planning.alone !== null);
 }
@@ -275,7 +275,7 @@ function takeInDevice(planning: Planning, deviceId: string): void {
   planner.held(deviceId, {
     tailGap,
     newestMs: newestNs === null ? newestMs : Math.max(newestMs ?? 0, nsToMs(newestNs)),
-    // It was asked when the end of what is held was the grace period ago.
+    // The covered range ended the grace period before the device was last polled.
     askedMs: coveredToMs === null ? null : coveredToMs + parts.context.settings.gracePeriodMs,
     rate: UNKNOWN_RATE,
   });
@@ -309,14 +309,14 @@ export function viewDevice({ parts, asked }: Planning, deviceId: string): Viewed
   return { state, wanted, view: viewOf({ covered: state.covered, wanted, resting, named }) };
 }
 
-/** What the daemon asks for by itself; above what is held it may wait for a sign of life, or an idle poll. */
+/** Returns the ranges that the daemon requests by itself. Above the covered range it may wait for an idle poll. */
 function ownRanges(now: Viewed | null): Intervals {
   if (now === null) return [];
   const { from, to } = now.wanted;
   return normalize([{ from, to: minNs(now.state.covered.at(-1)?.to ?? from, to) }]);
 }
 
-/** What is open of a device in a lane: of its own history, and of the goal there. */
+/** Returns the missing history of a device in a lane: its own, and that of the lane's goal. */
 export function openHistory(planning: Planning, lane: GoalLane, deviceId: string): OpenHistory {
   if (!planning.asked.has(deviceId)) return NOTHING_OPEN;
   const now = planning.alone === null ? viewDevice(planning, deviceId) : null;
@@ -347,7 +347,7 @@ function reachRange({ state, view, wanted }: Viewed, reach: Reach): Interval {
   return { from: minNs(from, to), to };
 }
 
-/** Takes in what is open of a device now. */
+/** Updates the planner with the missing history of a device. */
 export function reopenDevice(planning: Planning, deviceId: string): void {
   const { planner, asked, alone, goals } = planning;
   if (!asked.has(deviceId)) return;
@@ -371,19 +371,19 @@ export function setGoal(planning: Planning, lane: GoalLane, goal: Goal | null): 
   planning.wakeUp.notify();
 }
 
-/** Takes in a request that was booked, whoever made it. */
+/** Takes in that a request was booked, by any part of the program. */
 export function noteBooked(planning: Planning, purpose: Purpose): void {
   const nowMs = plannedMs(planning);
   if (purpose.lane === 'backfill') planning.goals.backfill?.sent(nowMs);
   planning.planner.booked(purpose, nowMs);
 }
 
-/** Takes in a page that was committed, whoever requested it. */
+/** Takes in that a page was committed, requested by any part of the program. */
 export function noteCommitted({ goals }: Planning, page: CommittedPage): void {
   if (page.lane === 'backfill') goals.backfill?.committed(page);
 }
 
-/** Takes in what became of a request, whoever made it: by some refusals a plan that has changed shows itself. */
+/** Takes in the fault of any request; `null` if there was none. Some faults may mean that the plan has changed. */
 export function noteDone(planning: Planning, fault: ApiFaultKind | null): void {
   if (fault !== null && DOUBTFUL.has(fault)) doubtPlan(planning, REFUSAL_EVERY_MS);
 }
@@ -401,12 +401,12 @@ function doubtPlan(planning: Planning, everyMs: number): void {
   hastenStream(planning, 'account', false);
 }
 
-/** Looks whether the quota carries what is asked for, and reports where that has changed. */
+/** Compares the demand with the quota and reports a change. */
 export function weighDemand({ parts, planner, demand }: Planning): void {
   demand.check({ asked: settingsOf(parts), rates: () => planner.rates(), othersPerDay: parts.day().others ?? 0 });
 }
 
-/** What is asked for, as it stands. */
+/** Returns the planner's settings as they are now. */
 function settingsOf({ context, schedules, polls, share }: PlanningParts): PlannerSettings {
   const { store, serverClock } = context;
   const nowMs = serverClock.nowMs();

@@ -10,7 +10,7 @@ import type { ApiState } from './api-state.ts';
 
 /** How the work stands at a look at it. */
 interface WorkLook {
-  /** What is left, in any measure. */
+  /** What is left, in any unit. */
   readonly left: number | bigint;
   /** Whether it waits for what it cannot hasten. */
   readonly waits: boolean;
@@ -46,7 +46,7 @@ export function createProgressWatch(clock: Pick<Clock, 'monoMs'>): ProgressWatch
 export interface WaitingParts {
   readonly context: Pick<SyncContext, 'room'>;
   readonly apiState: ApiState;
-  /** Whether no request may be made now for lack of quota; the even pace of requests alone is no such wait. */
+  /** Whether the quota allows no request now. Waiting for the even pace does not count. */
   readonly waitsForQuota: () => boolean;
 }
 

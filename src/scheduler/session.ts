@@ -46,7 +46,7 @@ export async function runSession(parts: SessionParts, onStarted: () => void, sig
   const { context, planning } = parts;
   const areListed = await readFirst(parts, true, signal);
   const upkeep = createUpkeep(parts);
-  // The planner goes by the server's time: that has to be known.
+  // The planner uses the server's time, so that must be known first.
   await persist(parts, { stream: 'telemetry', work: upkeep }, signal);
   beginPlanning(planning, { areListed });
   onStarted();
@@ -132,7 +132,7 @@ function readStream(parts: SessionParts): (kind: StreamDecision['kind'], signal:
   return async (kind, signal) => await read[kind](signal);
 }
 
-/** What is due now and then beside the requests: the time where no answer tells it, and notes about the filter. */
+/** Work that is due once a minute beside the requests: learning the server's time, and notes about the filter. */
 function createUpkeep({ context, scanner, planning }: SessionParts): Work {
   return async (signal) => {
     await learnTime(context, scanner, signal);
@@ -176,7 +176,7 @@ interface Task {
 }
 
 /**
- * Does a piece of work, again and again until it comes to an end.
+ * Tries a piece of work again and again until it succeeds.
  *
  * @returns whether the key may read the stream, and it was.
  */
@@ -188,7 +188,7 @@ async function persist(
   const { context, outage, apiState } = parts;
   const { clock, random } = context;
   for (let failures = 1; ; failures += 1) {
-    // The account is read all the same: it tells whose points are waiting, and delivering these is what makes room.
+    // The account is read even then: deliveries start once the workspace is known, and delivering makes room.
     if (stream !== 'account') await untilRoom(context, signal);
     await outage.pass(signal);
     try {

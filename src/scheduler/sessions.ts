@@ -25,7 +25,7 @@ export interface KeySource {
 
 export interface DaemonParts extends SessionParts {
   readonly key: KeySource;
-  /** Loops that run beside the sessions until they are told to stop: the deliveries and what else there is. */
+  /** Loops that run beside the sessions until the signal aborts: the deliveries, the maintenance, the jobs. */
   readonly beside: readonly ((signal: AbortSignal) => Promise<unknown>)[];
 }
 
@@ -36,7 +36,7 @@ const KEY_LOOK_MS = 10 * SECOND_MS;
 const HOLD = { baseMs: MINUTE_MS, maxMs: 15 * MINUTE_MS };
 
 /**
- * Runs until told to stop.
+ * Runs until the signal aborts.
  *
  * @returns when `signal` aborts.
  * @throws UserError where a person has to act and a restart would not help before.

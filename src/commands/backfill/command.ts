@@ -19,11 +19,11 @@ import { type BackfillRun, runBackfill } from './run.ts';
 /** How often the progress is looked at. */
 const LOOK_EVERY_MS = 1000;
 
-/** For so long a daemon that is restarted is waited for. */
+/** How long the command waits for a daemon that restarts. */
 const RESTART_MS = 30_000;
 
 /**
- * Runs it and prints what came of it.
+ * Runs the command and prints the result.
  *
  * @returns the exit code.
  * @throws UserError with the exit code and what to do.

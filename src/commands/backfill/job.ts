@@ -81,7 +81,7 @@ async function work(parts: BackfillWorkParts, { args, begun, keep }: Started, si
 /**
  * Waits until the daemon has read the account and the devices.
  *
- * @throws UserError where that comes to nothing.
+ * @throws UserError if nothing could be read for ten minutes.
  */
 async function untilListed(
   { context, planning, apiState }: BackfillWorkParts,
@@ -101,7 +101,7 @@ async function untilListed(
   return await pollUntil(clock, step, { everyMs: LOOK_EVERY_MS }, signal);
 }
 
-/** Who asks, by the name that the log and `--status` tell. */
+/** The name of the asker in the log and in `--status`. */
 const ASKED_BY = 'sync.history';
 
 const ALL_HISTORY_DONE = 'all_history_done';
@@ -121,7 +121,7 @@ interface AllHistoryParts {
 }
 
 interface AllHistory {
-  /** Takes in the end of a job, whoever asked for it. */
+  /** Takes in the end of any job. */
   readonly ended: (job: Pick<Job, 'askedBy'>, end: Pick<JobEnd, 'state'>) => void;
   /**
    * Asks, and again, until all is there.

@@ -21,9 +21,9 @@ export interface BackfilledDevice {
   readonly wholeMs: number;
   readonly openMs: number;
   readonly holes: readonly StatusGap[];
-  /** Whether what is held of the stretch has readings in it. */
+  /** Whether the covered part of the range contains readings. */
   readonly hasReadings: boolean;
-  /** The oldest reading that is held at all. */
+  /** The oldest stored reading of the device, in any range. */
   readonly oldest: EpochNs | null;
 }
 
@@ -35,7 +35,7 @@ export interface BackfillLook {
   readonly openFor: ReadonlySet<string>;
 }
 
-/** Looks at every device of it. */
+/** Computes the coverage of every device of a backfill. */
 export function lookAt({ store, settings }: SyncContext, backfill: Backfill): BackfillLook {
   const known = new Map(store.devices().map((device) => [device.record.deviceId, device]));
   const devices = backfill.deviceIds.flatMap((deviceId): BackfilledDevice[] => {
@@ -71,16 +71,16 @@ export function gapMs({ from, to }: Pick<StatusGap, 'from' | 'to'>): number {
   return nsToMs((parseTimestamp(to) ?? 0n) - (parseTimestamp(from) ?? 0n));
 }
 
-/** How often the rates are looked at, and what is left is reckoned with them. */
+/** How often the report rates are read, and how often the estimate is computed from them. */
 const RATES_EVERY_MS = MINUTE_MS;
 const ESTIMATE_EVERY_MS = 5 * SECOND_MS;
 
-/** What was asked is held against what was thought from so many requests on. */
+/** From this number of requests on, the estimate is corrected by the requests that were really needed. */
 const TELLING_REQUESTS = 20;
 
 const PAGE = 200;
 
-/** What all that is left waits for, where no estimate can tell how long that will be. */
+/** Returns what all open devices wait for, if no estimate is possible; `null` otherwise. */
 export function waitsFor({ devices }: BackfillLook): string | null {
   const open = devices.filter(({ holes }) => holes.some(({ reason }) => !CLOSED_BY_NONE.has(reason)));
   const isUnreachable = open.every(({ holes }) => holes.some(({ reason }) => reason === 'device unreachable'));
@@ -89,7 +89,7 @@ export function waitsFor({ devices }: BackfillLook): string | null {
 }
 
 export function etaOf(left: number | null, perMinute: number | null): NonNullable<ProgressReport['eta']> | null {
-  // What was thought is asked: what is left now is a matter of delivery, or of what nobody could think of.
+  // All estimated requests were sent: only delivery is left, or more requests than estimated.
   if (left === null || left <= 0 || perMinute === null || perMinute <= 0) return null;
   const rate = perMinute < 10 ? perMinute.toFixed(1) : String(Math.round(perMinute));
   const seconds = Math.round((left / perMinute) * 60);

@@ -17,7 +17,7 @@ import { type BackfilledDevice, type BackfillLook, gapMs, lookAt } from './progr
 
 export type BackfillOutcome = 'complete' | 'incomplete for good' | 'stalled' | 'interrupted';
 
-/** A stretch that could not be had. */
+/** A range that could not be filled. */
 interface MissingRange extends StatusGap {
   readonly device_id: string;
   readonly device_name: string;
@@ -32,13 +32,13 @@ export interface BackfillSummary {
   readonly from: string | null;
   readonly to: string;
   readonly devices: number;
-  /** Devices of which the whole stretch is held. */
+  /** Devices whose whole range is covered. */
   readonly devices_complete: number;
-  /** Devices without a reading in what is held of the stretch. */
+  /** Devices without a reading in the covered part of the range. */
   readonly devices_empty: number;
-  /** The oldest reading that is held of any of them. */
+  /** The oldest stored reading of any of them. */
   readonly oldest_reading: string | null;
-  /** What this run brought. */
+  /** The requests of this run, and the readings and points that they added. */
   readonly requests: number;
   readonly readings: number;
   readonly points: number;
@@ -147,11 +147,11 @@ export function readBackfillSummary(value: unknown): BackfillSummary | null {
   return fits ? (value as unknown as BackfillSummary) : null;
 }
 
-/** How many stretches are told one by one. */
+/** How many ranges the text lists. */
 const RANGES_LISTED = 10;
 const ID_LENGTH = 32;
 
-/** What to do about a stretch that could not be had, by its reason. */
+/** What to do about a missing range, by its reason. */
 const REMEDIES: Readonly<Record<string, string>> = {
   'not reached yet': 'run the same command again: it goes on where it was',
   'page not understood': 'the API answers oddly there; run it again later',

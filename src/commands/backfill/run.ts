@@ -50,13 +50,13 @@ interface Seen {
   requestsLeft: number | null;
 }
 
-/** How often it is looked how far it is. */
+/** How often the progress is checked. */
 const LOOK_EVERY_MS = 2 * SECOND_MS;
 
-/** How often what is left is taken into the queue anew: a name that kept a gap closed may have an end. */
+/** How often the gaps are queued again: a gap that was resting may be due. */
 const REOPEN_EVERY_MS = 5 * SECOND_MS;
 
-/** Looks after a backfill that has begun. */
+/** Creates the run of a backfill that has started. */
 export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill): BackfillRun {
   const { context, deliverers } = parts;
   const deliveredBefore = deliverers.map((deliverer) => deliverer.deliveredLines());
@@ -96,7 +96,7 @@ export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill):
   };
 }
 
-/** Waits until nothing is open that could be had. */
+/** Waits until no gap can be closed any more. */
 async function untilClosed(
   parts: BackfillWorkParts,
   { backfill, seen }: { readonly backfill: Backfill; readonly seen: Seen },
@@ -123,7 +123,7 @@ async function untilClosed(
   return await pollUntil(clock, step, { everyMs: LOOK_EVERY_MS }, signal);
 }
 
-/** Takes what is left into the queue anew, now and then: what rested may be asked again. */
+/** Queues the gaps again every few seconds: a gap that was resting may be due. */
 function createReopening({ context: { clock }, planning }: BackfillWorkParts): (look: BackfillLook) => void {
   let atMs = clock.monoMs();
   return ({ devices }) => {
@@ -134,7 +134,7 @@ function createReopening({ context: { clock }, planning }: BackfillWorkParts): (
   };
 }
 
-/** Of `all`, what the plan hides is no part. */
+/** A backfill of `all` does not include what the plan hides. */
 function outcomeOf({ openFor }: BackfillLook, { args }: Backfill): BackfillOutcome | null {
   const left = [...openFor];
   if (left.length === 0) return 'complete';
@@ -154,7 +154,7 @@ interface BackfillParts extends BackfillWorkParts, SessionParts {
   readonly planning: Planning;
   readonly apiState: ApiState;
   readonly maintenance: MaintenanceParts;
-  /** Called once it is known what is to be filled. */
+  /** Called once the range to fill is known. */
   readonly onStarted?: (run: BackfillRun) => void;
 }
 
@@ -190,7 +190,7 @@ interface Started {
 }
 
 /**
- * Asks the API for what the planner decides on.
+ * Runs the session that sends the planner's requests.
  *
  * @throws UserError where the key is refused.
  */
@@ -211,7 +211,7 @@ async function ask(
     return { lane: 'backfill', goal: backfill, streams: [] };
   };
   try {
-    // Which devices it is of is settled when it begins: it waits for the list.
+    // The devices of a backfill are fixed at its start, so it waits for the list.
     return await runAlone(parts, { begin, mayGoUnlisted: false }, signal);
   } catch (error) {
     throw error instanceof ApiFault ? refusalOf(error) : error;
@@ -221,7 +221,7 @@ async function ask(
 /**
  * Waits until the account and the devices were read.
  *
- * @throws UserError where that comes to nothing.
+ * @throws UserError if nothing could be read for ten minutes.
  */
 async function untilStarted(parts: BackfillParts, begun: Started, signal: AbortSignal): Promise<BackfillRun> {
   const { clock } = parts.context;

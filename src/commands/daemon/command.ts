@@ -21,7 +21,7 @@ import { createReplayWorker } from '../replay/job.ts';
 import { ratesOfState } from '../shared/state-report.ts';
 
 /**
- * Runs the daemon until it is told to stop.
+ * Runs the daemon until it is stopped.
  *
  * @param secrets what must not be shown; a new key is added.
  * @returns the exit code.

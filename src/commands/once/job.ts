@@ -24,14 +24,14 @@ interface OnceJobParts extends WatchParts {
   readonly report: () => StatusReport;
 }
 
-/** How often it is looked how far the daemon is. */
+/** How often the progress is checked. */
 const LOOK_EVERY_MS = SECOND_MS;
 
 /** The worker for `runJobs`; one job at a time. */
 export function createOnceWorker(parts: OnceJobParts): (args: unknown, signal: AbortSignal) => JobWork {
   const { deliverers, report } = parts;
   return (_args, signal) => {
-    // Counts of the daemon's whole life would tell nobody what this job has brought.
+    // The daemon counts since its start; a job reports what was delivered since the job's start.
     const before = deliverers.map((deliverer) => deliverer.deliveredLines());
     const ofThisJob = <T extends { readonly delivered_points: number | null }>(destination: T, index: number) => ({
       ...destination,
@@ -65,7 +65,7 @@ async function work(parts: OnceJobParts, signal: AbortSignal): Promise<OnceSumma
 }
 
 /**
- * Looks after it until it has come to something.
+ * Watches the run until it has an outcome.
  *
  * @throws UserError where the key is refused.
  */

@@ -51,7 +51,7 @@ export function summarize(
 ): OnceSummary {
   const { store } = context;
   const totals = store.totals();
-  // Where the run has not begun, what is open counts from here.
+  // If the run has not started, its gaps are those of now.
   const gaps = allGaps(context, wantedRange ?? wantedNow(context));
   return {
     outcome,
@@ -104,10 +104,10 @@ function isCount(value: unknown): value is number {
   return typeof value === 'number' && value >= 0;
 }
 
-/** How many gaps are told one by one. */
+/** How many gaps the log lists. */
 const GAPS_LISTED = 20;
 
-/** Says it, what is wrong or missing after the sum. */
+/** Logs the result: the sums first, then what is wrong or missing. */
 export function tellEnd(summary: OnceSummary, { say }: Logger): void {
   const { outcome, exit_code, devices, points_archived, gaps, streams_off, rejected_records } = summary;
   const quarantined = summary.destinations.reduce((sum, { quarantined }) => sum + quarantined, rejected_records);
@@ -155,7 +155,7 @@ function allGaps(context: SyncContext, wantedRange: WantedRange | null): readonl
   if (wantedRange === null) return [];
   const { store, settings } = context;
   const from = wantedRange.wantedFrom;
-  // What the plan hides and has left the wanted span meanwhile is not missed.
+  // A gap beyond the plan that is no longer in the wanted range does not count.
   const stillWanted = stillWantedFrom(context);
   const isPast = ({ to, reason }: StatusGap): boolean =>
     reason === 'beyond plan' && (parseTimestamp(to) ?? stillWanted) <= stillWanted;

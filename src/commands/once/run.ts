@@ -39,37 +39,37 @@ interface OnceParts extends SessionParts, WaitingParts {
   readonly maintenance: MaintenanceParts;
 }
 
-/** One run, whoever asks the API for it. */
+/** One run of `--once`, alone or as a job. */
 export interface OnceRun {
   /** When it began, by the monotonic clock: what was read since counts. */
   readonly beganMs: number;
-  /** What is wanted of it; `null` until that is known. */
+  /** The wanted range; `null` until the server's time is known. */
   wantedRange: WantedRange | null;
   /** What of that is worth a request. */
   goal: Goal | null;
-  /** Whether what it needs was asked for: before, nothing is known of what is left. */
+  /** Whether its goal is set: before that it is unknown what is left. */
   hasStarted: boolean;
 }
 
-/** How often a run is looked at at the least, and how often what rested is taken up again. */
+/** The longest time between two looks at a run, and how often resting gaps are queued again. */
 const LOOK_EVERY_MS = 5 * SECOND_MS;
 const REOPEN_EVERY_MS = 5 * SECOND_MS;
 
-/** How often the devices are listed again while some of them are not answered about. */
+/** How often the devices are listed again while some of them do not answer. */
 const RELIST_EVERY_MS = MINUTE_MS;
 
 /** How long a run that is complete waits for the ranges that are asked for once more. */
 const LONGEST_CHECKS_MS = 2 * MINUTE_MS;
 
-/** How long the outcome of a next try is waited for at most, where the service is out or just back. */
+/** How long to wait for one more try when the service is out or just back. */
 const LAST_TRY_MS = 2 * MINUTE_MS;
 
-/** A run that begins now. */
+/** Creates a run that starts now. */
 export function createOnceRun({ clock }: Pick<SyncContext, 'clock'>): OnceRun {
   return { beganMs: clock.monoMs(), wantedRange: null, goal: null, hasStarted: false };
 }
 
-/** Fixes what is wanted of it: the account was read, and the time is known. */
+/** Fixes the wanted range and the goal, once the account was read and the server's time is known. */
 export function beginOnceRun(context: SyncContext, run: OnceRun): void {
   const wantedRange = wantedNow(context);
   const goal = wantedRange === null ? null : createWantedGoal(context, wantedRange);
@@ -93,7 +93,7 @@ export async function runOnce(parts: OnceParts, signal: AbortSignal): Promise<On
   }
 }
 
-/** How a run has ended. */
+/** Returns how a run has ended. */
 export function endingOf(
   { apiState }: { readonly apiState: ApiState },
   run: OnceRun,
@@ -118,7 +118,7 @@ async function workOff(parts: OnceParts, run: OnceRun, signal: AbortSignal): Pro
 }
 
 /**
- * Asks the API for what the planner decides on.
+ * Runs the session that sends the planner's requests.
  *
  * @throws UserError where the key is refused.
  */
@@ -135,7 +135,7 @@ async function ask(parts: OnceParts, run: OnceRun, signal: AbortSignal): Promise
   }
 }
 
-/** What is to be noted of what is held now. */
+/** Writes the notes about the filter and the coverage. */
 function keepNotes(context: SyncContext, { wantedRange }: OnceRun): void {
   if (wantedRange === null) return;
   context.filterNotes.telemetryRead();
@@ -152,7 +152,7 @@ export interface WatchParts extends WaitingParts {
   readonly planning: Planning;
 }
 
-/** Waits until nothing is open, nothing that is left can be had, or nothing moves. */
+/** Waits until no gap is left, no gap can be closed, or there is no progress. */
 async function untilClosed(parts: WatchParts, run: OnceRun, signal: AbortSignal): Promise<OnceOutcome> {
   const rate = { everyMs: LOOK_EVERY_MS, wakeUp: parts.planning.rested };
   const look = createLook(parts, run);
@@ -174,7 +174,7 @@ function createChecksWait({ store, clock }: SyncContext, run: OnceRun): () => bo
   };
 }
 
-/** What is kept from one look to the next. All times by the monotonic clock. */
+/** What one look passes on to the next. All times are of the monotonic clock. */
 interface Looks {
   readonly watch: ProgressWatch;
   /** When what rested was taken up again last. */
@@ -188,7 +188,7 @@ interface Looks {
 /**
  * A look at how far a run is.
  *
- * @returns what it has come to; `null` while it goes on.
+ * @returns the outcome; `null` while the run continues.
  */
 export function createLook(parts: WatchParts, run: OnceRun): () => OnceOutcome | null {
   const { context, apiState } = parts;
@@ -211,7 +211,7 @@ export function createLook(parts: WatchParts, run: OnceRun): () => OnceOutcome |
   };
 }
 
-/** Whether nothing will come of it any more. Of a service that was out just now the next try is awaited: it may be back. */
+/** Returns whether the run has stalled. After an outage it waits for one more try, because the service may be back. */
 function hasStalled(
   { apiState, outMs }: { readonly apiState: ApiState; readonly outMs: number },
   idleMs: number,
@@ -223,7 +223,7 @@ function hasStalled(
   return hasTried || nowMs - outMs >= LAST_TRY_MS || overMs >= LAST_TRY_MS;
 }
 
-/** Has the planner look again at what rested: a name may have an end, and a device that is not answered about be gone. */
+/** Queues resting gaps again, and has the devices listed if all open devices do not answer. */
 function takeUpAgain(
   { planning, looks, run }: { readonly planning: Planning; readonly looks: Looks; readonly run: OnceRun },
   gaps: readonly DeviceGap[],
@@ -232,7 +232,7 @@ function takeUpAgain(
   looks.reopenedMs = nowMs;
   for (const deviceId of new Set(gaps.map(({ device_id }) => device_id))) reopenDevice(planning, deviceId);
   const mute = gaps.filter(({ reason }) => reason === 'device unreachable');
-  // Not while one of them is being asked: the list would be an answer that others had meanwhile.
+  // Not while one of them is being polled: the answered list would make its failure look like its own.
   const isUnreachable = mute.length > 0 && mute.every(({ device_id }) => isClosed(run, device_id));
   if (isUnreachable && planning.rest !== null && nowMs - looks.relistedMs >= RELIST_EVERY_MS) {
     looks.relistedMs = nowMs;
@@ -258,14 +258,14 @@ function outcomeOf(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]):
   return isForGood ? 'incomplete for good' : null;
 }
 
-/** Whether nothing more of a device is worth a request now. */
+/** Returns whether no gap of a device is worth a request now. */
 function isClosed({ goal }: OnceRun, deviceId: string): boolean {
   const open = goal?.open(deviceId, []) ?? NOTHING_OPEN;
   return REACHES.every((reach) => open[reach] === 0);
 }
 
 function waits(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]): boolean {
-  // A device that does not answer rests, and what was not asked of it yet with it.
+  // A device that does not answer rests, and its other gaps rest with it.
   const mute = new Set(gaps.flatMap(({ device_id, reason }) => (reason === 'device unreachable' ? [device_id] : [])));
   const isHistory = gaps.some(({ device_id, reason }) => reason === 'not reached yet' && !mute.has(device_id));
   return (

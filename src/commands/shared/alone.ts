@@ -12,7 +12,7 @@ import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import { createProgressWatch } from '../../scheduler/progress.ts';
 
-/** How often delivery is looked after. */
+/** How often the deliveries are checked. */
 const DELIVERY_LOOK_MS = SECOND_MS / 5;
 
 /** A position in the log as a number: lines of a block are fewer than this. */
@@ -50,7 +50,7 @@ async function besideMaintenance<T>(
   signal: AbortSignal,
 ): Promise<T> {
   const link = linkAbort(signal);
-  // Beside the work, for a state that is full: what may go makes room for what is still to come.
+  // Maintenance runs beside the work: in a full state it makes room for new points.
   const running = runMaintenance(maintenance, link.signal);
   const worked = await Promise.race([work(signal), running.then(() => never(signal))]).finally(() => {
     link.release();

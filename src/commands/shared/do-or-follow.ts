@@ -43,7 +43,7 @@ interface Work<T> {
    * @returns `null` where it makes no sense.
    */
   readonly read: (summary: unknown) => T | null;
-  /** The error where the daemon has left no summary; where it is left out, one that tells the daemon's message. */
+  /** The error if the daemon has left no summary; by default one with the daemon's message. */
   readonly failed?: (end: JobEnd) => UserError;
   /** For how long a daemon that has stopped is waited for to come back. */
   readonly awaitMs?: number;
@@ -68,7 +68,7 @@ export async function doOrFollow<T>(work: Work<T>, place: Place, { signal }: Pic
   } catch (error) {
     if (!(error instanceof HeldError)) throw error;
     const end = await follow(work, place, signal);
-    // Whoever holds the state takes no jobs: it is free by now, or that is the answer.
+    // The process that holds the state takes no jobs. Either the lock is free by now, or `alone` throws again.
     return end === null ? await work.alone() : summaryOf(work, end);
   }
 }
@@ -123,7 +123,7 @@ interface FollowParts extends Pick<Work<unknown>, 'awaitMs'> {
   readonly onSeen: () => void;
   /** Called where the daemon is at other work of this kind first: soon, and then every minute while that lasts. */
   readonly onWaiting?: () => void;
-  /** Called with what the daemon tells: as it stands in the state, unchecked. */
+  /** Called with the progress that the daemon reports, unchecked. */
   readonly onProgress: (progress: unknown) => void;
 }
 
@@ -134,22 +134,22 @@ const BEAT_EVERY_MS = 5 * SECOND_MS;
 /** A daemon that takes jobs looks once a second. */
 const SEEN_WITHIN_MS = 5 * SECOND_MS;
 
-/** After so long without a sign of the daemon it is looked whether it is still there, and then whether anybody moves. */
+/** After this time without a heartbeat the lock is checked; after the longer time the daemon counts as stuck. */
 const STILL_AFTER_MS = 5 * SECOND_MS;
 const LOST_AFTER_MS = MINUTE_MS;
 
-/** After so long it is told that other work comes first, and so often it is told again: silence looks like a standstill. */
+/** When the command first reports that it waits for other work, and how often it repeats that. */
 const WAITING_AFTER_MS = 3 * SECOND_MS;
 const WAITING_AGAIN_MS = MINUTE_MS;
 
-/** How long the end is waited for of what was cancelled: a command that is told to stop ends within ten seconds. */
+/** How long to wait for the end of a cancelled job: a stopped command exits within ten seconds. */
 const CANCEL_WITHIN_MS = 8 * SECOND_MS;
 
 /**
  * Has a job done.
  *
- * @returns its end; `null` where nobody took it, and it is taken back.
- * @throws UserError (exit 3) where the daemon is gone, or did not answer when this was told to stop.
+ * @returns its end; `null` if no daemon took the job, which is then withdrawn.
+ * @throws UserError (exit 3) if the daemon is gone, or did not end the job after it was cancelled.
  */
 export async function followJob(parts: FollowParts, request: JobRequest, signal: AbortSignal): Promise<JobEnd | null> {
   const { board, clock } = parts;
@@ -186,7 +186,7 @@ interface Seen {
   beat: number;
   movedAtMs: number;
   beatAtMs: number;
-  /** When it is due to tell that other work comes first. */
+  /** When to report next that other work comes first. */
   tellWaitAtMs: number;
 }
 

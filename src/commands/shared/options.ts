@@ -7,7 +7,7 @@ import { UserError } from '../../core/faults.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
 import { type EpochMs, type EpochNs, msToNs, nsToMs } from '../../core/time.ts';
 
-/** A stretch as it was asked for: half-open; `null` where an end was not given. */
+/** A range from the command line, half-open; `null` for an end that was not given. */
 export interface AskedSpan {
   readonly from: EpochNs | null;
   readonly to: EpochNs | null;
@@ -94,14 +94,14 @@ function readFuture(flag: string, text: string, nowMs: EpochMs): EpochMs {
   return atMs;
 }
 
-/** The beginning of a stretch, or that it is all there is. */
+/** The range and the pace of a backfill; `from` may be `all`. */
 interface AskedBackfill extends PaceOptions {
   readonly from: EpochNs | typeof ALL;
   readonly to: EpochNs | null;
 }
 
 /**
- * Reads the stretch and the pace.
+ * Reads the range and the pace.
  *
  * @throws UserError (exit 2) for the first mistake.
  */

@@ -6,7 +6,7 @@ import { ApiFault, UserError } from '../../core/faults.ts';
 import type { Account } from '../../core/records.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 
-/** A fault that ends a session, as a one-off command tells it (exit 77). */
+/** Turns a fault that ends a session into the error of a one-off command (exit 77). */
 export function refusalOf({ kind, facts }: ApiFault): UserError {
   if (kind === 'unauthorized') {
     return new UserError(
@@ -20,7 +20,7 @@ export function refusalOf({ kind, facts }: ApiFault): UserError {
   return new UserError(missingScopeWords(facts.scope ?? 'devices:read'), 77);
 }
 
-/** What is to be done about a scope without which nothing can be done. */
+/** The error text for a missing scope that every sync needs. */
 export function missingScopeWords(scope: string): string {
   return `api.key: the key lacks the scope ${scope}, without which nothing can be synced. Create a key that has it.`;
 }
@@ -37,14 +37,14 @@ export async function askForAccount(
   try {
     const { value: account } = await api.account({ lane: 'inventory', stream: 'account' }, signal);
     const tag = store.workspaceTag();
-    // A state that belongs to a workspace is told of no other; one that is new is not tied to any by a question.
+    // A pinned state refuses another workspace. A question alone does not pin a new state.
     if (tag !== null) store.pinWorkspace({ apiId: account.workspaceId, tag });
     store.saveAccount(account, []);
     return account;
   } catch (error) {
     if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') throw error;
     streamOff('account', error.facts.scope ?? 'account:read');
-    // As it was read when the key might, which the gate goes by as well.
+    // The stored account, which the rate limiter uses as well.
     return store.account();
   }
 }

@@ -31,7 +31,7 @@ export type StatusConfig = Pick<StateConfig, 'influx' | 'destinations' | 'dataDi
 /** Puts the parts together over a state that is open to be looked at. */
 export function partsOfState(state: ReadState, config: StatusConfig, clock: Clock): DeviceReportParts {
   const { store, facts, maintenance } = state;
-  // The state speaks in the server's time; a local clock that lags is told by it.
+  // Times in the state are the server's: if the local clock lags, the newest of them counts.
   const nowMs = Math.max(clock.nowMs(), state.newestMs);
   const filter = createFilter(config.sync.leftOut);
   const streams = facts.streams().map(streamStatus);
