@@ -9,7 +9,7 @@
  * | `noteAnswered` | answered now; no longer off | `stream-on` where it was off |
  * | `noteOff` | off: the key lacks its scope; not failing | `stream-off` where it was not off |
  * | `noteStreamFailed` | failing, until its work ends after an answer | `stream-failed` |
- * | `noteRead` | read now; no longer failing where it was answered | `stream-read`, and `stream-back` where it had failed |
+ * | `noteRead` | read now; not failing if answered since | `stream-read`, and `stream-back` if it had failed |
  */
 import type { Observe } from '../core/events.ts';
 import type { ApiFault } from '../core/faults.ts';
@@ -24,8 +24,8 @@ export interface StreamState {
   /** The scope that the key lacks for it; `null` while it is on. */
   missingScope: string | null;
   /**
-   * Its last failure; `null` while it does not fail. An answer to one request does not end it: a listing may fail at its
-   * second page for ever. The end of its work does, if something was answered for it since.
+   * Its last failure; `null` while it does not fail. An answer to one request does not end it: a listing may fail at
+   * its second page for ever. The end of its work does, if something was answered for it since.
    */
   failure: {
     /** Since when it fails, by the monotonic clock. */

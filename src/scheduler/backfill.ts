@@ -163,9 +163,10 @@ function whyNot(isLeftOut: boolean): string {
 }
 
 /**
- * So long a stretch without a reading, below the oldest sign of a device, ends `all`: more than a year, so that a device
- * that rested for a season or a year is found again. No window proves more than itself, so some such rule there must be;
- * and where one window could reach over all of time, every hour that it claims would become a `coverage_hour` point.
+ * So long a stretch without a reading, below the oldest sign of a device, ends `all`: more than a year, so that a
+ * device that rested for a season or a year is found again. No window proves more than itself, so some such rule
+ * there must be; and where one window could reach over all of time, every hour that it claims would become a
+ * `coverage_hour` point.
  */
 const QUIET_ENDS_NS = 400n * DAY_NS;
 

@@ -35,7 +35,8 @@ const MOST_PARTS = 4;
 const CLOCK_SLACK_NS = MINUTE_NS;
 
 /**
- * The daemon's loop: writes the points that are due, also while the API is out or refuses the key, until `signal` aborts.
+ * The daemon's loop: writes the points that are due, also while the API is out or refuses the key, until `signal`
+ * aborts.
  */
 export async function keepCoveragePoints(context: SyncContext, signal: AbortSignal): Promise<never> {
   let looks = 0;

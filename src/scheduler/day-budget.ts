@@ -82,7 +82,8 @@ export function createDayBudget(share: number): DayBudget {
 }
 
 /**
- * What others use in a day: the most that they were seen to use of one lately, as people and programs have their habits.
+ * What others use in a day: the most that they were seen to use of one lately, as people and programs have their
+ * habits.
  *
  * A fixed window tells of a whole day's use only towards its end, and headers that speak of the tighter window tell of
  * the day only when it is nearly spent: what was seen is remembered longer than a day.

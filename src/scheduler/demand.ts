@@ -48,7 +48,9 @@ export interface DemandByLane {
   readonly sweep: number;
 }
 
-/** How old the oldest reading of a device becomes before it is fetched: of the middle device, and of 19 in 20. In ms. */
+/**
+ * How old the oldest reading of a device becomes before it is fetched: of the middle device, and of 19 in 20. In ms.
+ */
 interface Freshness {
   readonly medianMs: number;
   readonly p95Ms: number;

@@ -32,8 +32,8 @@ const LISTING_LAG_MS = MINUTE_MS;
 /** Signs of life that no reading follows: after so many in a row they are no hint of readings. */
 const FALSE_SIGNS = 3;
 /**
- * How long a device rests after a failure of its own, doubled with each in a row. However long it has failed: half an hour
- * after it can be read again, what was missed of it is there.
+ * How long a device rests after a failure of its own, doubled with each in a row. However long it has failed: half an
+ * hour after it can be read again, what was missed of it is there.
  */
 const REST_MS = MINUTE_MS;
 const LONGEST_REST_MS = 20 * MINUTE_MS;
@@ -47,8 +47,9 @@ export interface TailGap {
 /** What the list of devices says of one, and what that is worth. Times are `NEVER_MS` where there is none. */
 interface Hint {
   /**
-   * `proven`: the listing was seen to follow the signs of life of the device, where one that never moves may know nothing;
-   * `dropped`: it has denied what was there, or promised time and again what was not, and is not believed any more.
+   * `proven`: the listing was seen to follow the signs of life of the device, where one that never moves may know
+   * nothing; `dropped`: it has denied what was there, or promised time and again what was not, and is not believed
+   * any more.
    */
   trust: 'untested' | 'proven' | 'dropped';
   /** `last_seen_at`, as of the listing at `listedMs`. */
@@ -101,7 +102,10 @@ export function unknownDevice(): DeviceFacts {
 
 /** When a device is worth a request. */
 export interface Outlook {
-  /** The time of its oldest reading that is not covered, as well as it is known; of one that was never asked, far back. */
+  /**
+   * The time of its oldest reading that is not covered, as well as it is known; of one that was never asked, far
+   * back.
+   */
   readonly oldestMs: number;
   /** From when on its freshness target is due and there is something to find. */
   readonly dueMs: number;
@@ -212,8 +216,8 @@ function sureFromMs(facts: DeviceFacts, { idlePollMs }: OutlookRules): number {
 }
 
 /**
- * From one idle poll to the next of a device of which no listing tells: at its next reading where that is still to come,
- * then at doubling distances. What was silent for an idle poll when it was asked last has its idle polls alone.
+ * From one idle poll to the next of a device of which no listing tells: at its next reading where that is still to
+ * come, then at doubling distances. What was silent for an idle poll when it was asked last has its idle polls alone.
  */
 export function unlistedPollMs(
   facts: DeviceFacts,

@@ -13,7 +13,8 @@
  * | gone    | the service does not know it any more               | `idle`, by when it is looked at again                  |
  * | checked | it is gone, and a request about it is under way     | -                                                      |
  *
- * The next state for each state and event. `placed` is `idle` or `waiting`: the outlook of the device (`outlookOf`) decides.
+ * The next state for each state and event. `placed` is `idle` or `waiting`: the outlook of the device (`outlookOf`)
+ * decides.
  *
  * | event     | absent | idle   | waiting | ready  | full   | asked  | gone    | checked |
  * | --------- | ------ | ------ | ------- | ------ | ------ | ------ | ------- | ------- |
@@ -29,8 +30,8 @@
  * | due       | absent | idle   | ready   | ready  | full   | asked  | gone    | checked |
  * | filled    | absent | idle   | waiting | full   | full   | asked  | gone    | checked |
  *
- * A live request goes to the head of `full`, otherwise to the head of `ready`. So a page that fills up before the turn of its
- * device goes first. If the quota cannot carry all readings, every device gets its newest page in turn.
+ * A live request goes to the head of `full`, otherwise to the head of `ready`. So a page that fills up before the
+ * turn of its device goes first. If the quota cannot carry all readings, every device gets its newest page in turn.
  */
 
 import { MINUTE_MS } from '../core/time.ts';
@@ -55,7 +56,10 @@ import type { ReportRate } from './report-rate.ts';
 
 export type DeviceState = 'absent' | 'idle' | 'waiting' | 'ready' | 'full' | 'asked' | 'gone' | 'checked';
 
-/** `vanished`: the service does not know it any more; `left`: it is excluded or forgotten; `reordered`: the rules changed. */
+/**
+ * `vanished`: the service does not know it any more; `left`: it is excluded or forgotten; `reordered`: the rules
+ * changed.
+ */
 export type DeviceEvent =
   | 'held'
   | 'listed'
@@ -169,7 +173,10 @@ export interface ListedTail {
   readonly deviceId: string;
   /** `last_seen_at`; `null` where the listing says none. */
   readonly seenMs: number | null;
-  /** Whether its life cycle lets readings be expected: a paused, shelved or retired one is asked by hint and idle poll. */
+  /**
+   * Whether its life cycle lets readings be expected: a paused, shelved or retired one is asked by hint and idle
+   * poll.
+   */
   readonly isActive: boolean;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What the coverage of a device tells the planner: its newest reading, the range that is missing right below it, and what
- * of history is open.
+ * What the coverage of a device tells the planner: its newest reading, the range that is missing right below it, and
+ * what of history is open.
  */
 import { type CoveredRange, gapsIn } from '../core/coverage.ts';
 import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract } from '../core/intervals.ts';

@@ -215,7 +215,9 @@ function takeFault(
   if (failed.inARow >= FAILURES_IN_A_ROW) noteStreamFailed(apiState, 'telemetry', message);
 }
 
-/** Whether `--once` runs alone: all its devices wait for their turn from its beginning on, and nothing is more urgent. */
+/**
+ * Whether `--once` runs alone: all its devices wait for their turn from its beginning on, and nothing is more urgent.
+ */
 function isOnceAlone({ alone }: Planning): boolean {
   return alone?.lane === 'first-history';
 }

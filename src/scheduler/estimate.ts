@@ -172,8 +172,8 @@ const SAMPLE_MS = 52 * 7 * DAY_MS;
 /**
  * The mean distance between two turns of a schedule, in ms; infinite where it has no two.
  *
- * It goes by what cron expressions have in common: each day that is due has the same hours, each of these the same turns. So
- * one hour, one day and the days of a year tell all, however many turns there are.
+ * It goes by what cron expressions have in common: each day that is due has the same hours, each of these the same
+ * turns. So one hour, one day and the days of a year tell all, however many turns there are.
  *
  * @param fromMs where the year begins.
  */

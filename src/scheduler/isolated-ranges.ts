@@ -16,7 +16,10 @@ interface StoredRange {
   readonly to: string;
   /** `null`: all. */
   readonly devices: readonly string[] | null;
-  /** Those that had been kept up with until somewhere in it: of these it is no island, and what comes after it is owed. */
+  /**
+   * Those that had been kept up with until somewhere in it: of these it is no island, and what comes after it is
+   * owed.
+   */
   readonly except?: readonly string[];
 }
 

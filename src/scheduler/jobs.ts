@@ -283,17 +283,25 @@ function endOf(error: unknown): JobEnd {
   return { state: 'failed', exitCode: 1, summary: null, message };
 }
 
-/** What the daemon goes on after: a key that is refused, for which it waits, what was asked wrongly or can be asked again. */
+/**
+ * What the daemon goes on after: a key that is refused, for which it waits, what was asked wrongly or can be asked
+ * again.
+ */
 const OF_THE_JOB: ReadonlySet<number> = new Set([2, 3, 77]);
 
 function isOfTheJob(error: unknown): boolean {
   return error instanceof StateFullError || (error instanceof UserError && OF_THE_JOB.has(error.exitCode));
 }
 
-/** Whoever has not counted on for so long has vanished: several times as long as a follower takes (`commands/shared/do-or-follow.ts`). */
+/**
+ * Whoever has not counted on for so long has vanished: several times as long as a follower takes
+ * (`commands/shared/do-or-follow.ts`).
+ */
 const VANISHED_AFTER_MS = 30 * SECOND_MS;
 
-/** Who is still there of those that follow a job: whose count has moved lately, by our own clock, which does not jump. */
+/**
+ * Who is still there of those that follow a job: whose count has moved lately, by our own clock, which does not jump.
+ */
 interface Beats {
   /** Takes in the open jobs as they stand. */
   note(open: readonly Job[]): void;

@@ -139,7 +139,7 @@ export function beginPlanning(planning: Planning, { areListed }: { readonly areL
   if (!areListed) planning.planner.hasten('devices');
 }
 
-/** Begins with one goal and nothing beside it but the account, which has just been read, and the streams that it names. */
+/** Begins with one goal, the streams that it names, and the account, which has just been read. */
 export function beginAlone(planning: Planning, alone: Alone): void {
   const nowMs = beginAnew(planning, alone);
   planning.goals[alone.lane] = alone.goal;
@@ -289,8 +289,8 @@ export function takeOutDevice(planning: Planning, deviceId: string): void {
 }
 
 /**
- * What is held of a device and what is open; `null` while nothing is known of the server's time, and of a device that is
- * not to be asked: what has left while it was asked must not come back by what is open of it.
+ * Returns the coverage of a device and its gaps; `null` while the server's time is unknown, and for a device that is
+ * not polled: a device that left during a request must not come back because of its gaps.
  */
 export function viewDevice({ parts, asked }: Planning, deviceId: string): Viewed | null {
   const { context } = parts;
@@ -431,13 +431,13 @@ export function phaseOf(workspace: string): number {
 }
 
 /**
- * A device as an earlier listing told of it, which says nothing of the time since: what had spoken within an idle poll
- * before that listing is taken to speak still, so that it is asked, and its rate tells from then on.
+ * Turns a device of an earlier listing into a listed one. A device that had reported within one idle poll before that
+ * listing is taken to report still, so that it is polled once; then its rate is known.
  */
 function fromBefore(device: KnownDevice, { nowMs, idlePollMs }: { nowMs: EpochMs; idlePollMs: number }): ListedTail {
-  const told = toListed(device);
-  const isSpeaking = told.seenMs === null || device.lastListedMs - told.seenMs < idlePollMs;
-  return { ...told, seenMs: isSpeaking ? nowMs : told.seenMs };
+  const listed = toListed(device);
+  const isReporting = listed.seenMs === null || device.lastListedMs - listed.seenMs < idlePollMs;
+  return { ...listed, seenMs: isReporting ? nowMs : listed.seenMs };
 }
 
 function toListed({ record }: KnownDevice): ListedTail {

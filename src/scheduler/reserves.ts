@@ -36,7 +36,9 @@ export const NARROW_RESERVES: Reserves = {
   sweep: 0.0025,
 };
 
-/** How much of what was got without being owed is paid for, in requests: a listing of many pages is one piece of work. */
+/**
+ * How much of what was got without being owed is paid for, in requests: a listing of many pages is one piece of work.
+ */
 const MOST_AHEAD: Reserves = {
   account: 1,
   alerts: 5,
@@ -47,10 +49,11 @@ const MOST_AHEAD: Reserves = {
 };
 
 /**
- * What each lane has earned, in requests. A lane that has work earns a little with every request that is sent and pays one
- * for each of its own; with one earned it is owed a request. So it waits no longer than the reciprocal of its reserve, in
- * requests, and the reserves together leave the rest to live work. What a lane got without being owed is paid for as well,
- * up to a measure: a listing that was worth its pages does not come again at once because its reserve says so.
+ * What each lane has earned, in requests. A lane that has work earns a little with every request that is sent and
+ * pays one for each of its own; with one earned it is owed a request. So it waits no longer than the reciprocal of
+ * its reserve, in requests, and the reserves together leave the rest to live work. What a lane got without being owed
+ * is paid for as well, up to a measure: a listing that was worth its pages does not come again at once because its
+ * reserve says so.
  */
 export type Earned = Record<ReservedLane, number>;
 
@@ -123,8 +126,8 @@ export function staleLimitMs(
 }
 
 /**
- * The least value at which a condition holds that holds for all greater ones, to a few millionths; the greatest where it
- * never does.
+ * The least value at which a condition holds that holds for all greater ones, to a few millionths; the greatest where
+ * it never does.
  *
  * @param range above 0.
  */

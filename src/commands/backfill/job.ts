@@ -110,9 +110,9 @@ const ALL_HISTORY_DONE = 'all_history_done';
 const ASK_AGAIN_MS = HOUR_MS;
 
 /**
- * `sync.history: all`: beyond what the daemon keeps up with by itself, everything that the API still has, once in the life
- * of a state, as the very job that `--backfill --from all` is. It is asked for until it has come to its end once; a
- * restart, a refused key or a job that was cancelled puts it off and does not lose it.
+ * `sync.history: all`: the daemon fills everything that the API still has, once in the life of a state. It leaves the
+ * job of `--backfill --from all` for itself, and leaves it again each hour until that job has been completed once. A
+ * restart, a refused key or a cancelled job only delays it.
  */
 interface AllHistoryParts {
   readonly queue: Pick<JobQueue, 'ask' | 'open'>;

@@ -105,7 +105,8 @@ export interface EstimateParts {
 /**
  * Creates the estimate of how many requests a backfill still has to send.
  *
- * @returns a step to take with each look. It computes anew every few seconds, and returns `null` where the end is not known.
+ * @returns a step to take with each look. It computes anew every few seconds, and returns `null` where the end is not
+ *   known.
  */
 export function createEstimator({ context, rates }: EstimateParts, backfill: Backfill): () => number | null {
   const { store, clock, serverClock } = context;

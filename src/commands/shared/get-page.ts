@@ -11,7 +11,10 @@ function reachable(host: string): string {
   return host === '::' ? '::1' : host;
 }
 
-/** Gets a page, with the password where one is given. Rejects where none comes within the time, or more than so many characters. */
+/**
+ * Gets a page, with the password where one is given. Rejects where none comes within the time, or more than so many
+ * characters.
+ */
 export function getPage(
   { host, port }: Listen,
   path: string,
