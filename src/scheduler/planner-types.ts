@@ -69,8 +69,9 @@ export function purposeOf(decision: Decision): Purpose {
 }
 
 /**
- * Nothing before that time, unless something happens. `day`: the day's budget is spread, and no lane may send; `spare`: live
- * work may, but it has nothing due, and the lanes below it wait until the day has something to spare; `idle`: nothing is due.
+ * Nothing before that time, unless something happens. `day`: the day's budget is spread, and no lane may send;
+ * `spare`: live work may, but it has nothing due, and the lanes below it wait until the day has something to spare;
+ * `idle`: nothing is due.
  */
 export interface Rest {
   readonly kind: 'rest';

@@ -164,7 +164,9 @@ async function untilClosed(parts: WatchParts, run: OnceRun, signal: AbortSignal)
   return await pollUntil(parts.context.clock, step, rate, signal);
 }
 
-/** Whether the empty ranges that were due when the run began were asked for once more, or have had their time for it. */
+/**
+ * Whether the empty ranges that were due when the run began were asked for once more, or have had their time for it.
+ */
 function createChecksWait({ store, clock }: SyncContext, run: OnceRun): () => boolean {
   let sinceMs: number | null = null;
   return () => {
