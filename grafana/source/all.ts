@@ -2,7 +2,7 @@
 import { ALERTS } from './alerts.ts';
 import { DEVICE } from './device.ts';
 import { FLEET } from './fleet.ts';
-import { renderDashboard } from './layout.ts';
+import { panelId, renderDashboard } from './layout.ts';
 import type { DashboardSpec } from './model.ts';
 import { PROMQL_DEVICE } from './promql-device.ts';
 import { PROMQL_FLEET } from './promql-fleet.ts';
@@ -23,8 +23,14 @@ export function generatedFiles(): ReadonlyMap<string, string> {
     ...DASHBOARDS.map((spec) => dashboardFile('dashboards', spec)),
     ...PROMQL_DASHBOARDS.map((spec) => dashboardFile('dashboards-victoriametrics', spec)),
     ['README.md', readmeFile(DASHBOARDS, PROMQL_DASHBOARDS)] as const,
-    ['provisioning/alerting/tidemark.yaml', rulesFile()] as const,
+    ['provisioning/alerting/tidemark.yaml', rulesFile(idOf)] as const,
   ]);
+}
+
+function idOf(uid: string, panel: string): number {
+  const spec = DASHBOARDS.find((one) => one.uid === uid);
+  if (spec === undefined) throw new Error(`a rule leads to a dashboard that is not there: ${uid}`);
+  return panelId(spec, panel);
 }
 
 function dashboardFile(folder: string, spec: DashboardSpec): readonly [path: string, text: string] {

@@ -121,6 +121,13 @@ function highest(tops: readonly number[], w: number): { readonly x: number; read
   return places.reduce((best, place) => (place.y < best.y ? place : best));
 }
 
+/** The number of a panel. @throws Error where there is none of that title. */
+export function panelId(spec: DashboardSpec, title: string): number {
+  const found = placed(spec).find((item) => 'panel' in item && item.panel.title === title);
+  if (found === undefined) throw new Error(`${spec.uid} has no panel ${title}`);
+  return found.id;
+}
+
 /** The JSON of the panels. A link to one of them names its title: here its number is known. */
 function renderPanels(all: readonly Placed[], source: SourceRef) {
   const ids = new Map(all.flatMap((item) => ('panel' in item ? [[item.panel.title, item.id] as const] : [])));

@@ -3,6 +3,7 @@
  * themselves, so that it is never behind them.
  */
 import type { DashboardSpec, PanelSpec, Variable } from './model.ts';
+import { RULES } from './rules.ts';
 
 const INTRODUCTION = `# Dashboards
 
@@ -14,7 +15,7 @@ InfluxDB and the Grafana that you have.
 
 - \`dashboards/\`: the dashboards, as Grafana provisions or imports them. All are generated from \`source/\`.
 - \`provisioning/\`: data sources with the uids \`tidemark-influxdb\` and \`tidemark-prometheus\`, the provider of the
-  dashboards, and four alert rules. Whom they tell is yours to say: they go where your notification policy sends everything.
+  dashboards, and ${RULES.length} alert rules. Whom they tell is yours to say: they go where your notification policy sends everything.
 - \`prometheus.yml\`: what the Prometheus of \`compose.yaml\` reads.
 - \`dashboards-victoriametrics/\` and \`provisioning-victoriametrics/\`: the two dashboards for data in VictoriaMetrics, and what
   Grafana needs for them. Nothing reads them unless you have it do so.
@@ -39,18 +40,26 @@ read-only: an update replaces them, and nothing of yours.
 
 /** The page as a whole. */
 export function readmeFile(dashboards: readonly DashboardSpec[], promql: readonly DashboardSpec[]): string {
-  return [INTRODUCTION, ...dashboards.map(section), RULES_SECTION, PROMQL_SECTION, ...promql.map(section)].join('\n');
+  return [INTRODUCTION, ...dashboards.map(section), rulesSection(), PROMQL_SECTION, ...promql.map(section)].join('\n');
 }
 
-const RULES_SECTION = `## Alert rules
+/** The rules, from their own words. */
+function rulesSection(): string {
+  const rows = RULES.map(({ title, severity, summary, for: forLong }) => {
+    const words = summary.replace(/\{\{ \.Labels\.(\w+) \}\}/g, '*$1*');
+    return `| ${title} | ${severity} | ${words} | ${forLong} |`;
+  });
+  return `## Alert rules
 
-| rule | fires |
-| --- | --- |
-| Device silent | when the workspace has said for an hour that an active device is not online |
-| Alert open for long | when an alert of the workspace has been open for 12 hours |
-| Sync stale | when one device in ten is more than two hours behind for half an hour, or nothing was written for three hours |
-| Nothing written | when of one of several workspaces nothing was written for three hours, until a week later |
+Grafana evaluates them each minute. "Device silent" is about add-ons and does not fire while a hub of their workspace is silent:
+then "Hub silent" does. Each leads to a panel and, by \`TIDEMARK_DOCS_URL\` in the environment of Grafana, to the documentation.
+The rules of Prometheus, about the daemon itself, are in [docs/metrics.md](../docs/metrics.md#alerts).
+
+| rule | severity | fires when | for |
+| --- | --- | --- | --- |
+${rows.join('\n')}
 `;
+}
 
 const PROMQL_SECTION = `## For VictoriaMetrics
 

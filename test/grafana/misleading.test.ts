@@ -157,7 +157,10 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
   });
 
   test('rules: a device that was paused is not silent, one that is left out does not make the copy stale', async () => {
-    expect(await newestOf('tidemark-device-silent', 'device_id')).toEqual({ here: 1, silent: 0 });
+    expect(await newestOf('tidemark-hub-silent', 'device_id')).toEqual({ here: 1, silent: 0 });
+    expect(await newestOf('tidemark-fleet-silent', 'workspace_id')).toEqual({ w: 0.5 });
+    // Below a hub that is silent, no rule for add-ons fires.
+    expect(await newestOf('tidemark-device-silent', 'workspace_id', 'D')).toEqual({ w: 0 });
     expect(await newestOf('tidemark-sync-stale', 'workspace_id')).toEqual({ w: 0 });
   });
 
@@ -168,9 +171,10 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
   });
 
   /** The newest value of each line of a rule, by a label. */
-  async function newestOf(uid: string, label: string): Promise<Record<string, unknown>> {
+  async function newestOf(uid: string, label: string, refId = 'A'): Promise<Record<string, unknown>> {
     const file = parse(readFileSync('grafana/provisioning/alerting/tidemark.yaml', 'utf8'));
-    const [query] = file.groups[0].rules.find((rule: { uid: string }) => rule.uid === uid).data;
+    const { data } = file.groups[0].rules.find((rule: { uid: string }) => rule.uid === uid);
+    const query = data.find((one: { refId: string }) => one.refId === refId);
     const range = { fromMs: NOW_MS - query.relativeTimeRange.from * 1000, toMs: NOW_MS };
     const series = await askInflux(place(), replaceMacros(query.model.query, range, MINUTE_MS));
     return Object.fromEntries(series.map(({ tags, values }) => [tags?.[label] ?? '', values?.at(-1)?.[1]]));

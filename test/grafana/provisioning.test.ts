@@ -10,7 +10,7 @@ import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { SOURCES } from '../../grafana/source/layout.ts';
 import { CONFIG_KEYS } from '../../src/config/schema.ts';
-import { boardFiles } from './support/boards.ts';
+import { boardFiles, readBoards } from './support/boards.ts';
 import { SCRAPE } from './support/promql-text.ts';
 import { typeFaults } from './support/sdk-types.ts';
 
@@ -131,33 +131,54 @@ describe('alert rules', () => {
     for (const rule of rules) {
       expect(strangers(rule, known)).toEqual([]);
       expect(boardFiles()).toContain(`${rule['dashboardUid']}.json`);
+      // Notifications take the link to the panel from annotations.
+      const annotations = rule['annotations'] as Record<string, string>;
+      expect(annotations['__dashboardUid__']).toBe(rule['dashboardUid']);
+      expect(annotations['__panelId__']).toBe(String(rule['panelId']));
+      const shown = readBoards().find(({ uid }) => uid === rule['dashboardUid']);
+      expect(shown?.panels.filter(({ type }) => type !== 'row').map(({ id }) => id)).toContain(rule['panelId']);
+      expect(['critical', 'warning']).toContain((rule['labels'] as Record<string, string>)['severity']);
     }
-    expect(new Set(rules.map(({ uid }) => uid)).size).toBe(4);
+    expect(new Set(rules.map(({ uid }) => uid)).size).toBe(7);
   });
 
   test('ask the provisioned database, and compare by the expressions after it', () => {
     for (const { data, condition } of rules) {
-      expect(data.map(({ refId, datasourceUid }) => [refId, datasourceUid])).toEqual([
-        ['A', SOURCES.influxdb.uid],
-        ['B', '__expr__'],
-        ['C', '__expr__'],
-      ]);
       expect(condition).toBe('C');
-      expect(data.map(({ model }) => [model['type'], model['expression']])).toEqual([
-        [undefined, undefined],
-        ['reduce', 'A'],
-        ['threshold', 'B'],
-      ]);
+      const asked = data.filter(({ model }) => model['query'] !== undefined);
+      expect(asked.map(({ datasourceUid }) => datasourceUid)).toEqual(asked.map(() => SOURCES.influxdb.uid));
+      const computed = data.filter(({ model }) => model['query'] === undefined);
+      expect(new Set(computed.map(({ datasourceUid }) => datasourceUid))).toEqual(new Set(['__expr__']));
+      const expressions = computed.map(({ refId, model }) => [refId, model['type'], model['expression']]);
+      expect([
+        [
+          ['B', 'reduce', 'A'],
+          ['C', 'threshold', 'B'],
+        ],
+        [
+          ['B', 'reduce', 'A'],
+          ['E', 'reduce', 'D'],
+          ['C', 'math', '$B < 1 && $E > 0'],
+        ],
+      ]).toContainEqual(expressions);
     }
   });
 
-  test('say nothing that Grafana would take for a variable of its environment', () => {
-    for (const { annotations, labels } of rules) expect(JSON.stringify([annotations, labels])).not.toContain('$');
+  test('take nothing from the environment of Grafana but the address of the documentation', () => {
+    const page = readFileSync('docs/troubleshooting.md', 'utf8').toLowerCase();
+    for (const { annotations, labels } of rules) {
+      const { runbook_url: runbook = '', ...rest } = annotations as Record<string, string>;
+      expect(JSON.stringify([rest, labels])).not.toContain('$');
+      const [, anchor = ''] = /^\$\{TIDEMARK_DOCS_URL\}\/docs\/troubleshooting\.md#([\w-]+)$/.exec(runbook) ?? [];
+      expect(page).toMatch(new RegExp(`^##+ ${anchor.replaceAll('-', ' ')}$`, 'm'));
+    }
+    const { environment } = parse(readFileSync('compose.yaml', 'utf8'), { merge: true }).services.grafana;
+    expect(environment.TIDEMARK_DOCS_URL).toMatch(/^\$\{TIDEMARK_DOCS_URL:-https:\/\/\S+[^/]\}$/);
   });
 
   test("hold against Grafana's type of a rule", () => {
     // What the group says in a file, a rule says itself where it is alone; times are durations as words in a file.
-    const claims = rules.map(({ dashboardUid: _, ...rule }) => ({
+    const claims = rules.map(({ dashboardUid: _, panelId: __, ...rule }) => ({
       type: 'alerting.Rule',
       value: { ...rule, folderUID: 'f', orgID: 1, ruleGroup: 'g' },
     }));

@@ -42,10 +42,14 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
     expect(empty).toEqual(['tidemark-device: Switches and texts']);
     expect(await askRules(place(), filled.nowMs)).toEqual(
       new Map([
-        ['Device silent', expect.any(Number)],
-        ['Alert open for long', expect.any(Number)],
-        ['Sync stale', 1],
+        ['Tidemark stopped', 1],
         ['Nothing written', 1],
+        ['Sync stale', 1],
+        ['Fleet silent', 1],
+        ['Hub silent', 4],
+        ['Device silent', expect.any(Number)],
+        ['Device silent D', 1],
+        ['Alert open for long', expect.any(Number)],
       ]),
     );
   });

@@ -32,6 +32,7 @@ export function panelOf(uid: string, title: string): Panel {
 interface Rule {
   readonly title: string;
   readonly data: readonly {
+    readonly refId: string;
     readonly relativeTimeRange: { from: number };
     readonly model: { readonly query?: string };
   }[];
@@ -54,7 +55,11 @@ export const QUERIES: readonly (readonly [where: string, query: string])[] = [
     }),
     ...one.annotations.list.map(({ name, target }) => [`${one.uid}: annotation ${name}`, target.query ?? ''] as const),
   ]),
-  ...rules().map(({ title, data }) => [`rule ${title}`, data[0]?.model.query ?? ''] as const),
+  ...rules().flatMap(({ title, data }) =>
+    data.flatMap(({ refId, model }) =>
+      model.query === undefined ? [] : [[`rule ${title} ${refId}`, model.query] as const],
+    ),
+  ),
 ];
 
 export interface Looking {
@@ -92,10 +97,12 @@ export async function lookAtAll({
 export async function askRules(place: Place, nowMs: number): Promise<Map<string, number>> {
   const found = new Map<string, number>();
   for (const { title, data } of rules()) {
-    const from = data[0]?.relativeTimeRange.from ?? 0;
-    const query = replaceMacros(data[0]?.model.query ?? '', { fromMs: nowMs - from * 1000, toMs: nowMs }, MINUTE_MS);
-    if (query.includes('$')) throw new Error(`a rule has no variables: ${query}`);
-    found.set(title, (await askInflux(place, query)).length);
+    for (const { refId, relativeTimeRange, model } of data.filter((one) => one.model.query !== undefined)) {
+      const range = { fromMs: nowMs - relativeTimeRange.from * 1000, toMs: nowMs };
+      const query = replaceMacros(model.query ?? '', range, MINUTE_MS);
+      if (query.includes('$')) throw new Error(`a rule has no variables: ${query}`);
+      found.set(refId === 'A' ? title : `${title} ${refId}`, (await askInflux(place, query)).length);
+    }
   }
   return found;
 }
