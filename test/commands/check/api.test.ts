@@ -60,6 +60,7 @@ describe('a key that is right', () => {
     expect(report.checks.map(({ area, name }) => `${area} ${name}`)).toMatchInlineSnapshot(`
       [
         "configuration values",
+        "configuration listen",
         "state directory",
         "state file",
         "state disk",
