@@ -35,7 +35,7 @@ const SECONDS: Readonly<Record<string, number>> = {
   'test/process/move.test.ts': 12,
   'test/stories/healing.test.ts': 55,
   'test/stories/quiet-faults.test.ts': 55,
-  'test/stories/thousand-devices.test.ts': 54,
+  'test/stories/many-devices.test.ts': 22,
   'test/commands/backfill/beside.test.ts': 50,
   'test/stories/daemon.test.ts': 45,
   'test/stories/daemon-outages.test.ts': 45,

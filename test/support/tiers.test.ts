@@ -29,7 +29,7 @@ describe('the tiers', () => {
 
 test.each([
   ["import { spawn } from 'node:child_process';", ['node:child_process']],
-  ["import {\n  type Bench,\n  startBench,\n} from './bench.ts';", ['/test/support/bench.ts']],
+  ["import {\n  type Bench,\n  startBench,\n} from './bench.ts';", ['/test/core/bench.ts']],
   ["import './no-world.ts';", ['/test/core/no-world.ts']],
   ["export { a } from '../../src/core/time.ts';", ['/src/core/time.ts']],
   ["const { a } = await import('node:http');", ['node:http']],

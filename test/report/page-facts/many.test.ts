@@ -167,10 +167,10 @@ describe('ten thousand devices', () => {
     expect(page.devices({ search: 'sensor 99' }).matching).toBe(111);
     expect(asked('newestLines')).toBe(4 * DEVICES_A_PAGE);
     // All of them were looked at once; a while later that is done anew.
-    expect([asked('devices'), asked('heldOfAll')]).toEqual([1, 1]);
+    expect([asked('devices'), asked('coverageOfAll')]).toEqual([1, 1]);
     nowMs += 20_000;
     page.devices();
-    expect([asked('devices'), asked('heldOfAll')]).toEqual([2, 2]);
+    expect([asked('devices'), asked('coverageOfAll')]).toEqual([2, 2]);
   });
 
   test('whoever looks at the fleet anyway is gone by, and nobody else looks', () => {
@@ -182,7 +182,7 @@ describe('ten thousand devices', () => {
     const { rows, devices } = page.devices();
     expect(devices).toBe(1);
     expect(rows).toMatchObject([{ device_id: 'a', lag_seconds: 1, covered_share: 0.5, state: 'live' }]);
-    expect([page.asked.get('devices'), page.asked.get('heldOfAll')]).toEqual([undefined, undefined]);
+    expect([page.asked.get('devices'), page.asked.get('coverageOfAll')]).toEqual([undefined, undefined]);
   });
 
   test('a device that was forgotten since the look is shown without anything', () => {
