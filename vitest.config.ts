@@ -12,11 +12,14 @@ export default defineConfig({
     hookTimeout: 300_000,
     expect: { poll: { timeout: 300_000 } },
     // More than there are cores: half of the time is real processes that wait.
-    maxWorkers: availableParallelism() + 2,
+    maxWorkers: availableParallelism() + 4,
     sequence: { sequencer: MixedSequence },
     // Grafana's library remarks on columns that a query was not answered.
     onConsoleLog: (text) => !text.startsWith('[FilterByValue]'),
     reporters: ['default', './test/support/summary-reporter.ts'],
+    // Files share nothing but modules that hold no state from one test to the next; a process for each would have to load
+    // and warm up the whole program again.
+    isolate: false,
     projects: [
       // `npm test`: store, pure functions and virtual time.
       {
@@ -25,8 +28,6 @@ export default defineConfig({
           name: 'pure',
           include: [...pure],
           setupFiles: ['test/support/no-world.ts'],
-          // They share nothing but modules that hold no state: a process for each would take longer than its tests.
-          isolate: false,
         },
       },
       // Real databases, browsers and processes of the built program.
