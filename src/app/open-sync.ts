@@ -110,6 +110,10 @@ export interface Sync
   readonly backfill: Pick<BackfillSettings, 'budgets'> & {
     /** The backfill requests of the last day, in server time, ascending. */
     sentMs(): EpochMs[];
+    /** The number of requests of all lanes but history and backfill since a time. */
+    othersSince(sinceMs: EpochMs): number;
+    /** The number of requests of the last day. */
+    spentDay(): number;
   };
   /** Whether requests wait for the quota. Even spacing alone does not count as waiting. */
   waitsForQuota(): boolean;
@@ -151,6 +155,9 @@ export function openSync(options: SyncOptions): Sync {
     throw error;
   }
 }
+
+/** The lanes whose load goes on beside a backfill. */
+const OTHER_LANES = ['live', 'alerts', 'inventory', 'sweep'] as const;
 
 function assemble(options: SyncOptions, opened: OpenStore): Sync {
   const { store, ledger, jobs } = opened;
@@ -202,6 +209,8 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
         return { perMinute: minute.budget, perDay: day.budget };
       },
       sentMs: () => ledger.sentSince(serverClock.nowMs() - DAY_MS, 'backfill'),
+      othersSince: (sinceMs) => OTHER_LANES.reduce((sum, lane) => sum + ledger.sentSince(sinceMs, lane).length, 0),
+      spentDay: () => limiter.figures().day.spent,
     },
     waitsForQuota: () => !['pace', null].includes(limiter.figures().waitingFor),
     listen: (listener) => void base.listeners.push(listener),

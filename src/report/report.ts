@@ -187,7 +187,7 @@ function destinationReport(
     quarantined,
     delivered_points: deliveredLines(),
     oldest_pending_at: pendingLines === 0 ? null : timeText(facts.oldestPendingMs(id)),
-    lag_seconds: medianSeconds === null ? null : medianSeconds + waitsSeconds,
+    lag_seconds: medianSeconds === null ? null : Math.round(medianSeconds + waitsSeconds),
     lacks: missingStatuses(store.missingSums(id)),
     held: held(),
   };

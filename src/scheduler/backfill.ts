@@ -21,6 +21,7 @@ import { includedDevices } from '../ingest/filter.ts';
 import { isResting } from '../ingest/named-gaps.ts';
 import { limitFor, wantedNow } from '../ingest/wanted-range.ts';
 import { openOf } from './device-view.ts';
+import { aloneFinishMs } from './estimate.ts';
 import { type Goal, gapsToAsk, newestGap } from './goal.ts';
 import { noteIsolated } from './isolated-ranges.ts';
 
@@ -213,6 +214,8 @@ interface BackfillPace {
   sent(nowMs: EpochMs): void;
   /** Sets the estimated number of requests that are left. */
   setLeft(requests: number): void;
+  /** How long so many requests take at least by the pace alone, in ms. */
+  lastsMs(requests: number, nowMs: EpochMs): number;
   /** Whether it was met with a time that cannot be kept any more. */
   isLate(nowMs: EpochMs): boolean;
 }
@@ -254,6 +257,14 @@ export function createBackfillPace(settings: PaceSettings): BackfillPace {
     },
     setLeft: (requests) => {
       left = requests;
+    },
+    lastsMs: (requests, nowMs) => {
+      const { perMinute, perDay } = budgets();
+      const untilEndMs = untilMs === null ? 0 : Math.max(0, untilMs - nowMs);
+      if (maxShare === null || perMinute === null) return untilEndMs;
+      const part = perDay === null ? null : Math.max(1, Math.floor(perDay * maxShare));
+      const share = { perMinute: perMinute * maxShare, perDay: part, spent: log.count(nowMs, DAY_MS) };
+      return Math.max(untilEndMs, aloneFinishMs(requests, share));
     },
     isLate: (nowMs) => finishByMs !== null && nowMs > finishByMs,
   };

@@ -24,6 +24,10 @@ export interface DayBudget {
    * @param isLive what is not live leaves the reserve alone.
    */
   freeAtMs(isLive: boolean, nowMs: number): number;
+  /** What work below the live lane may take at once, in requests; infinite where no limit is known. */
+  spare(nowMs: number): number;
+  /** Requests per ms by which the bucket fills; infinite where no limit is known. */
+  fillPerMs(): number;
   /** Requests per ms that the day and the minute carry; infinite where no limit is known. */
   perMs(): number;
 }
@@ -47,9 +51,10 @@ export function createDayBudget(share: number): DayBudget {
   const burst = (): number => Math.max(1, budget * BURST);
   const perMs = (): number => (budget * (1 - BURST)) / DAY_MS;
   let minutePerMs = Number.POSITIVE_INFINITY;
+  const tokensAt = (nowMs: number): number =>
+    Math.min(burst(), tokens === null ? burst() : tokens + Math.max(0, nowMs - filledMs) * perMs());
   const fill = (nowMs: number): number => {
-    const gained = tokens === null ? burst() : tokens + Math.max(0, nowMs - filledMs) * perMs();
-    tokens = Math.min(burst(), gained);
+    tokens = tokensAt(nowMs);
     filledMs = Math.max(filledMs, nowMs);
     return tokens;
   };
@@ -77,6 +82,8 @@ export function createDayBudget(share: number): DayBudget {
       const missing = Math.min(burst(), isLive ? 1 : 1 + burst() * RESERVE) - fill(nowMs);
       return missing <= 0 ? nowMs : nowMs + Math.ceil(missing / perMs());
     },
+    spare: (nowMs) => (Number.isFinite(budget) ? Math.max(0, tokensAt(nowMs) - burst() * RESERVE) : budget),
+    fillPerMs: perMs,
     perMs: () => Math.min(perMs(), minutePerMs),
   };
 }

@@ -23,6 +23,7 @@ import {
   msToNs,
 } from '../core/time.ts';
 import { SLACK_NS } from '../ingest/page-request.ts';
+import type { DaySupply } from './planner-types.ts';
 
 /** What an empty stretch takes: nothing anchors the first answer. */
 const EMPTY_REQUESTS = 2;
@@ -93,6 +94,32 @@ export function scaleNeed(need: BackfillNeed, scale: number, anew: () => Backfil
 export function finishMs(requests: number, perDay: number): number | null {
   if (requests === 0) return 0;
   return perDay > 0 ? (requests / perDay) * DAY_MS : null;
+}
+
+/** What a backfill beside live work is given, in requests and ms; infinite where no limit is known. */
+export interface BesideSupply extends DaySupply {
+  /** What goes at most in a minute, of all lanes together, per ms. */
+  readonly minutePerMs: number;
+  /** What the other lanes take, per ms. */
+  readonly othersPerMs: number;
+}
+
+/**
+ * How long so many requests take beside live work: as fast as the minute allows while the day's budget has something to
+ * spare, then by what the others leave of that by which it fills, or by the reserve.
+ *
+ * @returns milliseconds; `null` where there are none to be had.
+ */
+export function besideFinishMs(requests: number, supply: BesideSupply): number | null {
+  const { spare, fillPerMs, backfillReserve, minutePerMs, othersPerMs } = supply;
+  if (requests <= 0) return 0;
+  const fastPerMs = Math.max(minutePerMs - othersPerMs, minutePerMs * backfillReserve);
+  if (!Number.isFinite(fastPerMs)) return 0;
+  const drainPerMs = othersPerMs + fastPerMs - fillPerMs;
+  const fastMs = drainPerMs > 0 ? spare / drainPerMs : Number.POSITIVE_INFINITY;
+  if (requests <= fastPerMs * fastMs) return fastPerMs > 0 ? requests / fastPerMs : null;
+  const slowPerMs = Math.max(fillPerMs - othersPerMs, fillPerMs * backfillReserve);
+  return slowPerMs > 0 ? fastMs + (requests - fastPerMs * fastMs) / slowPerMs : null;
 }
 
 /**

@@ -79,6 +79,16 @@ export interface Rest {
   readonly reason: 'day' | 'spare' | 'idle';
 }
 
+/** What the day's budget has for work below the live lane, in requests; infinite where no limit is known. */
+export interface DaySupply {
+  /** What may be taken at once. */
+  readonly spare: number;
+  /** By how much the bucket fills, per ms, for all lanes together. */
+  readonly fillPerMs: number;
+  /** The part of all requests that a backfill gets at least. */
+  readonly backfillReserve: number;
+}
+
 /** What the planner can tell of itself, for the status page and for whoever warns. */
 export interface PlannerFigures {
   /** Whether not even the readings fit, so that only the newest page of each device is kept. */
@@ -134,6 +144,8 @@ export interface Planner {
   /** The key lacks the scope: nothing of that stream before then. */
   off(stream: WholeStream | 'telemetry', untilMs: number): void;
   figures(): PlannerFigures;
+  /** What the day's budget has for history and backfill. Changes nothing. */
+  daySupply(nowMs: number): DaySupply;
   /** How fast the devices report, as far as is known. Takes a look at each. */
   rates(): Rates;
   /** Steps in its heaps so far: what tests measure instead of time. */

@@ -259,6 +259,11 @@ export function createPlanner(settings: PlannerSettings): Planner {
     hastened: () => WHOLE_STREAMS.filter((kind) => streams[kind].isHastened),
     off: (stream, untilMs) => off(state, stream, untilMs),
     figures: () => figuresOf(state),
+    daySupply: (nowMs) => ({
+      spare: state.budget.spare(nowMs),
+      fillPerMs: state.budget.fillPerMs(),
+      backfillReserve: (state.commitment.isOver ? NARROW_RESERVES : USUAL_RESERVES).backfill,
+    }),
     rates: () => ratesOf(devices),
     steps: () => queueSteps(devices) + queuesOf(state).reduce((sum, queue) => sum + historySteps(queue), 0),
   };

@@ -100,7 +100,7 @@ describe.runIf(influxdAvailable())('the daemon in trouble', () => {
       },
     });
     expect(life.error).toBeNull();
-    expect(life.lastReport.summary).toMatch(/^All 3 devices are held in full/);
+    expect(life.lastReport.summary).toMatch(/^In sync: all 3 devices are complete/);
   });
 
   test('is not stopped by devices that never answer: names them, and asks them now and then', async () => {

@@ -12,7 +12,8 @@ import { type EpochMs, type EpochNs, MINUTE_MS, msToNs, nsToMs, parseTimestamp, 
 import type { SyncContext } from '../../ingest/context.ts';
 import { windowSpanNs } from '../../ingest/page-request.ts';
 import { type Backfill, hasReadings, oldestReading } from '../../scheduler/backfill.ts';
-import { backfillNeed } from '../../scheduler/estimate.ts';
+import { aloneFinishMs, backfillNeed, besideFinishMs } from '../../scheduler/estimate.ts';
+import type { Planning } from '../../scheduler/planning.ts';
 
 /** A device as far as the backfill is. */
 export interface BackfilledDevice {
@@ -75,9 +76,6 @@ export function gapMs({ from, to }: Pick<StatusGap, 'from' | 'to'>): number {
 const RATES_EVERY_MS = MINUTE_MS;
 const ESTIMATE_EVERY_MS = 5 * SECOND_MS;
 
-/** From this number of requests on, the estimate is corrected by the requests that were really needed. */
-const TELLING_REQUESTS = 20;
-
 const PAGE = 200;
 
 /** Returns what all open devices wait for, if no estimate is possible; `null` otherwise. */
@@ -88,12 +86,71 @@ export function waitsFor({ devices }: BackfillLook): string | null {
   return `waits for ${counted(open.length, 'device')} that cannot be reached`;
 }
 
-export function etaOf(left: number | null, perMinute: number | null): NonNullable<ProgressReport['eta']> | null {
+/** What an ETA is computed from. */
+export interface EtaParts {
+  readonly context: Pick<SyncContext, 'serverClock'>;
+  readonly planning: Pick<Planning, 'planner' | 'alone'>;
+  readonly backfill: {
+    /** The budgets of the minute and the day, in requests; `null`: not known. */
+    budgets(): { readonly perMinute: number | null; readonly perDay: number | null };
+    /** How many requests of other lanes but first history were sent since a time. */
+    othersSince(sinceMs: EpochMs): number;
+    /** How many requests of all lanes were sent in the last day. */
+    spentDay(): number;
+  };
+}
+
+/** The load of other lanes is measured over this time. */
+const LOAD_OVER_MS = 10 * MINUTE_MS;
+
+/**
+ * How long the requests that are left will take, by the budget that the planner will give them while load and quota stay
+ * as they are.
+ *
+ * @param left as estimated; `null`: not known. @returns `null` where there is nothing left to send, or no budget is known.
+ */
+export function etaOf(
+  parts: EtaParts,
+  backfill: Backfill,
+  left: number | null,
+): NonNullable<ProgressReport['eta']> | null {
   // All estimated requests were sent: only delivery is left, or more requests than estimated.
-  if (left === null || left <= 0 || perMinute === null || perMinute <= 0) return null;
+  if (left === null || left <= 0) return null;
+  const nowMs = parts.context.serverClock.nowMs();
+  const suppliedMs = parts.planning.alone === null ? besideMs(parts, backfill, left) : aloneMs(parts, backfill, left);
+  if (suppliedMs === null) return null;
+  const ms = Math.max(suppliedMs, backfill.pace.lastsMs(left, nowMs));
+  const perMinute = ms <= 0 ? left : (left * MINUTE_MS) / ms;
   const rate = perMinute < 10 ? perMinute.toFixed(1) : String(Math.round(perMinute));
-  const seconds = Math.round((left / perMinute) * 60);
-  return { seconds, basis: `about ${grouped(left)} requests at ${rate} a minute` };
+  return { seconds: Math.round(ms / SECOND_MS), basis: `about ${grouped(left)} requests at ${rate} a minute` };
+}
+
+function besideMs(parts: EtaParts, { startedMs, tally }: Backfill, left: number): number | null {
+  const nowMs = parts.context.serverClock.nowMs();
+  const othersPerMs = loadPerMs(parts, startedMs, nowMs);
+  const supply = parts.planning.planner.daySupply(nowMs);
+  const { perMinute } = parts.backfill.budgets();
+  const budgetPerMs = (perMinute ?? Number.POSITIVE_INFINITY) / MINUTE_MS;
+  // While the day has something to spare, what is sent shows how fast the API answers.
+  const seen = tally.perMinute();
+  const seenPerMs = seen === null || supply.spare <= 1 ? Number.POSITIVE_INFINITY : seen / MINUTE_MS + othersPerMs;
+  const minutePerMs = Math.min(budgetPerMs, seenPerMs);
+  return Number.isFinite(minutePerMs) ? besideFinishMs(left, { ...supply, minutePerMs, othersPerMs }) : null;
+}
+
+/** What the other lanes take; where the daemon began just before, since the backfill began. */
+function loadPerMs({ backfill: { othersSince } }: EtaParts, startedMs: EpochMs, nowMs: EpochMs): number {
+  const lately = othersSince(nowMs - LOAD_OVER_MS);
+  const wasThere = othersSince(nowMs - 2 * LOAD_OVER_MS) > lately;
+  if (wasThere || nowMs - startedMs >= LOAD_OVER_MS) return lately / LOAD_OVER_MS;
+  return othersSince(startedMs) / Math.max(MINUTE_MS, nowMs - startedMs);
+}
+
+/** Alone it takes the whole budget of the minute, as far as the API answers fast enough, until that of the day is spent. */
+function aloneMs({ backfill: { budgets, spentDay } }: EtaParts, { tally }: Backfill, left: number): number | null {
+  const { perMinute, perDay } = budgets();
+  const rate = Math.min(perMinute ?? Number.POSITIVE_INFINITY, tally.perMinute() ?? Number.POSITIVE_INFINITY);
+  return Number.isFinite(rate) ? aloneFinishMs(left, { perMinute: rate, perDay, spent: spentDay() }) : null;
 }
 
 export interface EstimateParts {
@@ -111,8 +168,14 @@ export interface EstimateParts {
 export function createEstimator({ context, rates }: EstimateParts, backfill: Backfill): () => number | null {
   const { store, clock, serverClock } = context;
   let fleet: { readonly rates: FleetRates; readonly atMs: number } | null = null;
-  let last: { readonly left: number; readonly requests: number; readonly atMs: number } | null = null;
-  let first: { readonly left: number; readonly requests: number } | null = null;
+  let last: {
+    readonly left: number;
+    readonly reckoned: number;
+    readonly requests: number;
+    readonly atMs: number;
+  } | null = null;
+  /** What was sent so far, and what was thought to be needed for what that has closed. */
+  const sofar = { made: 0, thought: 0 };
   const reckon = (nowMs: number): number => {
     if (fleet === null || nowMs - fleet.atMs >= RATES_EVERY_MS)
       fleet = { rates: rates(serverClock.nowMs()), atMs: nowMs };
@@ -134,12 +197,17 @@ export function createEstimator({ context, rates }: EstimateParts, backfill: Bac
     const { requests } = backfill.tally.counts();
     // While no request is sent, nothing changes: the wait for a day's quota would compute the same for hours.
     if (last !== null && (requests === last.requests || nowMs - last.atMs < ESTIMATE_EVERY_MS)) return last.left;
+    const rated = fleet;
     const reckoned = reckon(nowMs);
-    first ??= { left: reckoned, requests };
-    const [made, thought] = [requests - first.requests, first.left - reckoned];
-    const factor =
-      made < TELLING_REQUESTS || thought < TELLING_REQUESTS ? 1 : Math.min(3, Math.max(0.5, made / thought));
-    last = { left: Math.ceil(reckoned * factor), requests, atMs: nowMs };
+    // Other rates are another estimate: the two tell nothing of what was sent between them.
+    if (last !== null && fleet === rated) {
+      sofar.made += requests - last.requests;
+      sofar.thought += last.reckoned - reckoned;
+    }
+    // What was sent corrects the rest, the more the further it is: the first pages are not like the others.
+    const usual = (reckoned + sofar.thought) / 2;
+    const factor = Math.min(3, Math.max(0.5, (sofar.made + usual) / Math.max(1, sofar.thought + usual)));
+    last = { left: Math.ceil(reckoned * factor), reckoned, requests, atMs: nowMs };
     return last.left;
   };
 }

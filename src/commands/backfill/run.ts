@@ -15,14 +15,22 @@ import { SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import { wantedNow } from '../../ingest/wanted-range.ts';
 import type { ApiState } from '../../scheduler/api-state.ts';
-import { type Backfill, type BackfillSettings, beginBackfill } from '../../scheduler/backfill.ts';
+import { type Backfill, beginBackfill } from '../../scheduler/backfill.ts';
 import { type Alone, type Planning, reopenDevice } from '../../scheduler/planning.ts';
 import { createProgressWatch, isWaiting, type WaitingParts } from '../../scheduler/progress.ts';
 import { runAlone, type SessionParts } from '../../scheduler/session.ts';
 import { refusalWords } from '../../scheduler/sessions.ts';
 import { besideDeliveries, untilDelivered } from '../shared/alone.ts';
 import { missingScopeWords, refusalOf } from '../shared/refusal.ts';
-import { type BackfillLook, createEstimator, type EstimateParts, etaOf, lookAt, waitsFor } from './progress.ts';
+import {
+  type BackfillLook,
+  createEstimator,
+  type EstimateParts,
+  type EtaParts,
+  etaOf,
+  lookAt,
+  waitsFor,
+} from './progress.ts';
 import { type BackfillOutcome, type BackfillSummary, summarizeBackfill } from './result.ts';
 
 /** What a backfill needs, alone or beside a daemon. */
@@ -32,7 +40,7 @@ export interface BackfillWorkParts extends EstimateParts, WaitingParts {
   readonly planning: Planning;
   /** Until when history and backfill wait for quota, RFC 3339; `null` while they may send. */
   readonly historyWaitsUntil: () => string | null;
-  readonly backfill: Pick<BackfillSettings, 'budgets'> & { sentMs(): readonly number[] };
+  readonly backfill: EtaParts['backfill'] & { sentMs(): readonly number[] };
 }
 
 /** A backfill that is being looked after. */
@@ -46,8 +54,8 @@ export interface BackfillRun {
 /** What the last look has shown: `progress` reads it and looks at nothing itself. */
 interface Seen {
   look: BackfillLook;
-  /** How many requests are left, as estimated; `null` while that is unknown. */
-  requestsLeft: number | null;
+  /** How long what is left takes; `null` while that is unknown. */
+  eta: NonNullable<ProgressReport['eta']> | null;
 }
 
 /** How often the progress is checked. */
@@ -60,7 +68,7 @@ const REOPEN_EVERY_MS = 5 * SECOND_MS;
 export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill): BackfillRun {
   const { context, deliverers } = parts;
   const deliveredBefore = deliverers.map((deliverer) => deliverer.deliveredLines());
-  const seen: Seen = { look: lookAt(context, backfill), requestsLeft: null };
+  const seen: Seen = { look: lookAt(context, backfill), eta: null };
   const summary = (outcome: BackfillOutcome): BackfillSummary =>
     summarizeBackfill({ context, deliverers, backfill, deliveredBefore }, outcome);
   return {
@@ -71,7 +79,7 @@ export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill):
       return summary(outcome === 'complete' && !isDelivered ? 'stalled' : outcome);
     },
     progress: () => {
-      const { look, requestsLeft } = seen;
+      const { look, eta } = seen;
       const { tally } = backfill;
       const waits = waitsFor(look);
       const isWhole = backfill.args.from !== 'all' && look.wholeMs > 0;
@@ -88,7 +96,7 @@ export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill):
           delivered_points: deliverer.deliveredLines() - (deliveredBefore[index] ?? 0),
         })),
         allowance: { waiting_until: parts.historyWaitsUntil() },
-        eta: waits === null ? etaOf(requestsLeft, tally.perMinute()) : null,
+        eta: waits === null ? eta : null,
         waits,
         requests_per_minute: tally.perMinute(),
       };
@@ -115,8 +123,9 @@ async function untilClosed(
     endWhereRefused(apiState);
     const waits = isWaiting(parts, { isQueued: look.openFor.has('not reached yet'), lanes: ['backfill'] });
     if (watch.idleMs({ left: look.openMs, waits }) >= STALLED_AFTER_MS) return 'stalled';
-    seen.requestsLeft = estimate();
-    if (backfill.args.finishByMs !== null) backfill.pace.setLeft(seen.requestsLeft ?? 0);
+    const left = estimate();
+    seen.eta = etaOf(parts, backfill, left);
+    if (backfill.args.finishByMs !== null) backfill.pace.setLeft(left ?? 0);
     reopen(look);
     return null;
   };

@@ -58,7 +58,7 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(lanes.reduce((sum, lane) => sum + lane.day, 0)).toBe(rig.simulator.log.total);
     expect(day).toMatchObject({ spent: rig.simulator.log.total });
     const text = textOf(config, rig.clock);
-    expect(text).toContain('All 3 devices are held in full');
+    expect(text).toContain('In sync: all 3 devices are complete; influx has every point.');
     expect(text).toContain('Holes       none');
     expect(text).toContain('influx: all is delivered');
     expect(text.split('\n').length).toBeLessThanOrEqual(24);
