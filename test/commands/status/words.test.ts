@@ -335,7 +335,11 @@ describe('what is odd', () => {
     }
     using open = scratchStore();
     const { text, report } = lookAt(open);
-    expect(report()).toMatchObject({ summary: 'Starting: the device list is not complete yet.', devices: [], gaps: [] });
+    expect(report()).toMatchObject({
+      summary: 'Starting: the device list is not complete yet.',
+      devices: [],
+      gaps: [],
+    });
     expect(report().totals.covered_share).toBeNull();
     expect(text().split('\n').length).toBeLessThanOrEqual(24);
     expect(() => text('hub')).toThrow(/no device is listed yet/);
