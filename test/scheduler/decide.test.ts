@@ -90,7 +90,7 @@ describe('the order of decisions', () => {
     for (const stream of ['account', 'alerts', 'devices'] as const) read(state, stream);
     expect(said(state), 'half of the bucket is for live work').toBe('tail live');
     dropLive(state);
-    expect(said(state)).toBe('rest day');
+    expect(said(state), 'the day has more, but not for other work').toBe('rest spare');
     spend(20);
     expect(said(busyStateWith(state))).toBe('rest day');
   });
