@@ -134,13 +134,26 @@ export type WriteAnswer =
   | { readonly kind: 'too-large'; readonly words: string }
   /**
    * The server speaks of the data itself: at least one line is at fault. Others may or may not be in. `retention`: it
-   * speaks of lines that are older than it keeps; `dropped`: how many, where it says so.
+   * speaks of lines that are older than it keeps; `dropped`: how many lines it has dropped for this reason, where it says
+   * so; `conflict`: the reason can only be the type of a field, never the server.
    */
-  | { readonly kind: 'refused'; readonly words: string; readonly retention: boolean; readonly dropped?: number }
+  | {
+      readonly kind: 'refused';
+      readonly words: string;
+      readonly retention: boolean;
+      readonly dropped?: number;
+      readonly conflict?: true;
+    }
   /** Nothing can pass until somebody mends this; `hint` says what. */
   | { readonly kind: 'held'; readonly words: string; readonly hint: string }
   /** Throttled, overloaded, unreachable: the same again later, not sooner than `waitMs` where that was asked. */
-  | { readonly kind: 'later'; readonly words: string; readonly waitMs: number | null };
+  | {
+      readonly kind: 'later';
+      readonly words: string;
+      readonly waitMs: number | null;
+      /** The request was refused for a reason that Tidemark does not know: it may need a person. */
+      readonly isUnknown?: true;
+    };
 
 /** A database that takes lines of line protocol: one call is one request. It never throws but on abort. */
 export interface Sink {

@@ -53,6 +53,8 @@ export interface Blocked {
   readonly hint: string;
   /** How long the server asked to wait, in milliseconds; `null` if it did not. */
   readonly waitMs: number | null;
+  /** The database refuses for a reason that Tidemark does not know. */
+  readonly isUnknown?: true;
 }
 
 /** The block that follows from an answer about the destination as a whole. */
@@ -60,7 +62,7 @@ export function blockedBy(answer: Extract<WriteAnswer, { readonly kind: 'held' |
   const { words } = answer;
   return answer.kind === 'held'
     ? { words, hint: answer.hint, waitMs: null }
-    : { words, hint: LATER_HINT, waitMs: answer.waitMs };
+    : { words, hint: LATER_HINT, waitMs: answer.waitMs, ...(answer.isUnknown ? { isUnknown: true } : {}) };
 }
 
 /** Opens a destination in the state, and reports it if it is new. */

@@ -247,7 +247,7 @@ interface Sender extends Pick<ReplayParts, 'store' | 'clock' | 'maxRate' | 'isBe
 const LIVE_FIRST = { lookMs: 50, mostMs: SECOND_MS };
 
 function createSender(target: Target, { store, clock, batchLines, maxRate, isBeside, ...parts }: ReplayParts): Sender {
-  const patience = createPatience(target.name, parts);
+  const patience = createPatience(target.name, { ...parts, clock });
   return { target, store, clock, maxRate, isBeside, patience, maxLines: batchLines, freeAtMs: clock.monoMs() };
 }
 

@@ -2,10 +2,12 @@
  * Resolves a batch: each line is accepted, rejected with the server's words, or kept for another attempt.
  *
  * A database answers for a batch and not for its lines, so a refused batch is bisected until the lines at fault stand
- * alone. Promise: a line is rejected only if it was refused alone *and* a control line was accepted after that. The
- * control line has the same measurement and fields, because databases keep types there; after "too large" it may be any
- * line. A full disk or a field conflict refuses all such lines: then the destination is blocked, and no line is
- * quarantined. Lines that a database calls too old are found by their time (`too-old.ts`). Sending a line twice does no
+ * alone, or the database has counted all lines of a request as dropped. Promise: a line is rejected only if it was
+ * refused in this way *and* a control line was accepted after that. The control line has the same measurement and fields,
+ * because databases keep types there; after "too large" it may be any line. A full disk refuses all lines: then the
+ * destination is blocked, and no line is quarantined. If the database names a conflict of types and accepts no line with
+ * these fields but another line, only the lines with these fields are rejected. Readings are the exception: if no value
+ * is accepted, the destination is blocked. Lines that a database calls too old are found by their time (`too-old.ts`). Sending a line twice does no
  * harm, so nothing is stored between calls.
  */
 import { kindOf } from '../core/lines/line-reader.ts';
@@ -48,6 +50,8 @@ export interface ResolveOptions {
    * line is sent again if no line of the batch can show that the destination still works.
    */
   readonly controlFor: (line: string) => string | null;
+  /** The same with another measurement or other fields. */
+  readonly otherControlFor?: (line: string) => string | null;
   /**
    * Given if the destination can refuse points for their age. Without it, such lines are searched for like any others.
    */
@@ -147,60 +151,82 @@ async function bisect(search: Search): Promise<Blocked | null> {
   const { lines, options } = search;
   const todo: Range[] = lines.length === 0 ? [] : [{ from: 0, to: lines.length, otherHalf: -1 }];
   for (let range = todo.pop(); range !== undefined; range = todo.pop()) {
-    const answer = await search.send(lines.slice(range.from, range.to));
-    if (answer.kind === 'later' || answer.kind === 'held') return blockedBy(answer);
-    if (answer.kind === 'accepted') {
-      noteAccepted(search, indexesOf(range));
-      splitOtherHalf(todo, range);
-    } else {
-      const blocked = await narrow(search, { range, refusal: answer, todo });
-      if (blocked !== null) return blocked;
-    }
+    const pending = pendingOf(search, range);
+    if (pending.length === 0) continue;
+    const blocked = await sendRange(search, { range, pending, todo });
+    if (blocked !== null) return blocked;
     // At least one line must be resolved, or the next call would begin at the same line.
     if (search.requests >= (options.maxRequests ?? MAX_REQUESTS) && countResolved(search) > 0) break;
   }
   return await confirmAll(search);
 }
 
+/** A range that is about to be sent. */
+interface Sending {
+  readonly range: Range;
+  /** The indexes of those of its lines that are neither accepted nor rejected. */
+  readonly pending: readonly number[];
+  readonly todo: Range[];
+}
+
+/**
+ * Sends a range and draws conclusions.
+ *
+ * @returns why the search has to stop; `null` if it goes on
+ */
+async function sendRange(search: Search, sending: Sending): Promise<Blocked | null> {
+  const { range, pending, todo } = sending;
+  const answer = await search.send(pending.map((index) => lineAt(search, index)));
+  if (answer.kind === 'later' || answer.kind === 'held') return blockedBy(answer);
+  if (answer.kind !== 'accepted') return await narrow(search, sending, answer);
+  noteAccepted(search, pending);
+  splitOtherHalf(todo, range);
+  return null;
+}
+
 /** Draws conclusions from the refusal of a range, and adds the ranges to send next. */
-async function narrow(
-  search: Search,
-  { range, refusal, todo }: { readonly range: Range; readonly refusal: Refusal; readonly todo: Range[] },
-): Promise<Blocked | null> {
+async function narrow(search: Search, { range, pending, todo }: Sending, refusal: Refusal): Promise<Blocked | null> {
   if (refusal.kind === 'refused' && refusal.retention && refusal.dropped !== undefined) {
-    const outcome = await resolveTooOld(search, { range, refusal, dropped: refusal.dropped });
+    const outcome = await resolveTooOld(search, { indexes: pending, refusal, dropped: refusal.dropped });
     if (outcome !== 'unclear') return outcome;
   }
-  if (range.to - range.from > 1) {
+  const isWhole = refusal.kind === 'refused' && refusal.conflict === true && refusal.dropped === pending.length;
+  if (range.to - range.from > 1 && !isWhole) {
     todo.push(...halves(range, refusal.kind === 'refused'));
     return null;
   }
-  const kind = refusal.kind === 'too-large' ? null : kindOf(lineAt(search, range.from));
-  search.unconfirmed = [...search.unconfirmed, { index: range.from, refusal, kind }];
+  const kindAt = (index: number): string | null =>
+    refusal.kind === 'too-large' ? null : kindOf(lineAt(search, index));
+  search.unconfirmed = [...search.unconfirmed, ...pending.map((index) => ({ index, refusal, kind: kindAt(index) }))];
   return search.unconfirmed.length < REFUSED_BEFORE_CONTROL ? null : await confirmAll(search);
 }
 
 /** Resolves a range of which some lines were refused for their age. */
 async function resolveTooOld(
   search: Search,
-  { range, refusal, dropped }: { readonly range: Range; readonly refusal: Refusal; readonly dropped: number },
+  {
+    indexes,
+    refusal,
+    dropped,
+  }: { readonly indexes: readonly number[]; readonly refusal: Refusal; readonly dropped: number },
 ): Promise<Blocked | null | 'unclear'> {
-  const indexes = indexesOf(range);
   const times = indexes.map((index) => timeOf(lineAt(search, index)));
   const send = async (nths: readonly number[]): Promise<WriteAnswer> =>
-    await search.send(nths.map((nth) => lineAt(search, range.from + nth)));
+    await search.send(nths.map((nth) => lineAt(search, indexes[nth] ?? 0)));
   const found = await findTooOld({ times, dropped, send, sendLine: search.send, ages: search.options.ages });
   if (found === 'unclear' || !('tooOld' in found)) return found;
   noteAccepted(
     search,
-    found.accepted.map((nth) => range.from + nth),
+    found.accepted.map((nth) => indexes[nth] ?? 0),
   );
-  for (const nth of found.tooOld) reject(search, range.from + nth, { words: refusal.words, retention: true });
+  for (const nth of found.tooOld) reject(search, indexes[nth] ?? 0, { words: refusal.words, retention: true });
   return null;
 }
 
-function indexesOf({ from, to }: Range): number[] {
-  return Array.from({ length: to - from }, (_, nth) => from + nth);
+/** The lines of a range of which nothing is known yet: neither accepted nor rejected. */
+function pendingOf({ accepted, rejected }: Search, { from, to }: Range): number[] {
+  const indexes = Array.from({ length: to - from }, (_, nth) => from + nth);
+  return indexes.filter((index) => accepted[index] !== true && !rejected.has(index));
 }
 
 function lineAt({ lines }: Search, index: number): string {
@@ -281,11 +307,39 @@ async function sendControls(search: Search, refused: Unconfirmed): Promise<Block
     return null;
   }
   const { refusal, kind } = refused;
+  const isConflict = refusal.kind === 'refused' && refusal.conflict === true;
+  if (isConflict && kind !== READINGS) {
+    const blocked = await sendOtherControl(search, refused);
+    if (blocked !== 'refused') return blocked;
+  }
   const hint =
     kind === null
       ? 'even single lines are too large for the database, or for a proxy before it: raise the limit for a request there'
       : `no line of "${kind}" (measurement, fields) is accepted: a field of another type in the bucket, a limit, a full disk? The log of the database tells`;
   return { words: refusal.words, hint, waitMs: null };
+}
+
+/** The readings themselves. They are not moved to the quarantine as a whole. */
+const READINGS = 'telemetry value';
+
+/**
+ * Sends a line of another kind after a conflict of types. If it is accepted, the refused lines of this kind are at fault.
+ *
+ * @returns why the search has to stop; `null` if the lines are rejected; 'refused' if nothing shows that they are at fault
+ */
+async function sendOtherControl(search: Search, { index, kind }: Unconfirmed): Promise<Blocked | null | 'refused'> {
+  const { lines, options, accepted, unconfirmed } = search;
+  const proven = lines.findLast((line, nth) => accepted[nth] === true && kindOf(line) !== kind);
+  const control = proven ?? options.otherControlFor?.(lineAt(search, index)) ?? null;
+  if (control === null) return 'refused';
+  const answer = await search.send([control]);
+  if (answer.kind === 'later' || answer.kind === 'held') return blockedBy(answer);
+  if (answer.kind !== 'accepted') return 'refused';
+  for (const each of unconfirmed.filter((one) => one.kind === kind)) {
+    reject(search, each.index, { words: each.refusal.words, retention: false });
+  }
+  search.unconfirmed = unconfirmed.filter((one) => one.kind !== kind);
+  return null;
 }
 
 /**

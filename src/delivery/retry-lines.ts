@@ -12,7 +12,7 @@ import { LOG_LANES, type LogBatch, type LogLane, type LogPosition, positionAfter
 import type { QuarantinedItem } from '../core/state/quarantine.ts';
 import type { Store } from '../core/state/state.ts';
 import type { Reachable } from './destination.ts';
-import { type ControlLines, sendBatch } from './send-batch.ts';
+import { type ControlLines, otherKind, sendBatch } from './send-batch.ts';
 import { timeOf } from './too-old.ts';
 
 /** The result at one destination. */
@@ -89,6 +89,7 @@ export function createLogControls(store: Store, { id, kind }: Reachable): Contro
   };
   return {
     latestLike: (line) => all().get(kindOf(line)) ?? null,
+    latestUnlike: (line) => otherKind(all(), line),
     newest: () => [...all().values()].toSorted((a, b) => (timeOf(a) < timeOf(b) ? -1 : 1)).at(-1) ?? null,
     remember: () => {},
   };

@@ -43,7 +43,8 @@ export async function sendBatch(
 ): Promise<Sent> {
   const { lines: sent, origins } = translate(kind, lines, store.displacedTo);
   const ages = { newestAccepted: controls.newest, now: () => msToNs(clock.nowMs()) };
-  const outcome = await resolveBatch(sink, sent, { controlFor: controls.latestLike, ages }, signal);
+  const options = { controlFor: controls.latestLike, otherControlFor: controls.latestUnlike, ages };
+  const outcome = await resolveBatch(sink, sent, options, signal);
   controls.remember(sent, outcome);
   const rejected = outcome.rejected.map((each) => {
     const index = origins[each.index] ?? 0;
@@ -70,10 +71,17 @@ export function deviceOf(store: Pick<Store, 'devices'>, tag: string): string {
 export interface ControlLines {
   /** The latest accepted line with the same measurement and fields as `line`. */
   latestLike(line: string): string | null;
+  /** The latest accepted line with another measurement or other fields. */
+  latestUnlike(line: string): string | null;
   /** The newest accepted line by time. */
   newest(): string | null;
   /** Records which lines of a batch were accepted. */
   remember(lines: readonly string[], outcome: Resolution): void;
+}
+
+/** @returns the line of the kind that was remembered last, of all other kinds */
+export function otherKind(byKind: ReadonlyMap<string, string>, line: string): string | null {
+  return [...byKind].findLast(([kind]) => kind !== kindOf(line))?.[1] ?? null;
 }
 
 /** How many lines at the end of a batch are remembered as controls. */
@@ -85,6 +93,7 @@ export function createControlLines(): ControlLines {
   let newest: string | null = null;
   return {
     latestLike: (line) => byKind.get(kindOf(line)) ?? null,
+    latestUnlike: (line) => otherKind(byKind, line),
     newest: () => newest,
     remember: (lines, { resolved, rejected }) => {
       const isRejected = new Set(rejected.map(({ index }) => index));
@@ -115,18 +124,33 @@ export interface Patience {
   held(): string | null;
 }
 
+/** A refusal for an unknown reason that has not changed for so long does not end by itself. */
+const UNKNOWN_LASTS_MS = 10 * MINUTE_MS;
+const LASTING_HINT =
+  'the database has refused every write with these words for ten minutes: its log says why; check the address, the organisation and the bucket of this destination, and what stands between';
+
 const BACKOFF = { baseMs: SECOND_MS, maxMs: MINUTE_MS };
 
 /** @param destination its name */
 export function createPatience(
   destination: string,
-  { random, observe }: { readonly random: Random; readonly observe: Observe },
+  {
+    random,
+    observe,
+    clock,
+  }: { readonly random: Random; readonly observe: Observe; readonly clock: Pick<Clock, 'monoMs'> },
 ): Patience {
   let failures = 0;
   let held: string | null = null;
+  /** Since when the words are the same. */
+  let sinceMs = 0;
   return {
     held: () => held,
-    blocked: ({ words, hint, waitMs: askedMs }, lines) => {
+    blocked: (why, lines) => {
+      const { words, waitMs: askedMs } = why;
+      if (held !== words) sinceMs = clock.monoMs();
+      const isLasting = why.isUnknown === true && clock.monoMs() - sinceMs >= UNKNOWN_LASTS_MS;
+      const hint = isLasting ? LASTING_HINT : why.hint;
       failures += 1;
       held = words;
       const waitMs = backoffMs({ failures, policy: BACKOFF, random, askedMs: askedMs ?? 0 });

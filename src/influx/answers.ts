@@ -44,6 +44,9 @@ const NAMES_RETENTION = /(?:beyond|outside|older than)[^.]{0,40}retention|retent
 /** Points too far in the future, which newer versions report with the same words. */
 const NAMES_FUTURE = /retention policy upper bound/i;
 
+/** Words that can only mean a field or column of another type. InfluxDB 3 has no others for it at this path. */
+const NAMES_CONFLICT = /field type conflict|invalid column type|column type|parsing for line protocol failed/i;
+
 /** The number of dropped points: `dropped=3` (1.8), `dropped 3 points outside retention policy` (2). */
 const DROPPED = /dropped=(\d{1,9})\b|dropped (\d{1,9}) points outside/;
 
@@ -98,12 +101,31 @@ function readRefusal(status: number, said: Said, words: string): WriteAnswer {
   const ownWords = said.text.replace(QUOTED_DATA, '').replaceAll(/"[^"]*"/g, '');
   if (said.influxdb && SPEAKS_OF_DATA.test(ownWords) && !SPEAKS_OF_ITSELF.test(ownWords)) {
     const retention = NAMES_RETENTION.test(ownWords) && !NAMES_FUTURE.test(said.text);
-    const dropped = retention ? DROPPED.exec(ownWords) : null;
+    const conflict = NAMES_CONFLICT.test(ownWords);
+    const dropped = retention || conflict ? DROPPED.exec(ownWords) : null;
     const count = dropped === null ? {} : { dropped: Number(dropped[1] ?? dropped[2]) };
-    return { kind: 'refused', words, retention, ...count };
+    return { kind: 'refused', words, retention, ...count, ...(conflict ? { conflict } : {}) };
   }
-  return status === 201 ? { kind: 'held', words, hint: URL_HINT } : { kind: 'later', words, waitMs: null };
+  if (status === 201) return { kind: 'held', words, hint: URL_HINT };
+  const hint = said.influxdb ? REQUEST_HINTS.find(([pattern]) => pattern.test(ownWords))?.[1] : undefined;
+  return hint === undefined ? { kind: 'later', words, waitMs: null, isUnknown: true } : { kind: 'held', words, hint };
 }
+
+const ORG_HINT =
+  'influx.org: InfluxDB 2 needs the name of the organisation that the bucket belongs to; set or correct influx.org';
+
+/** Refusals of the whole request that only the configuration can change. */
+const REQUEST_HINTS: readonly (readonly [RegExp, string])[] = [
+  [/provide either orgid or org\b|organization (?:name|id)\b/i, ORG_HINT],
+  [
+    /exceed limit of \d+ databases/i,
+    'influx.bucket: this InfluxDB accepts no further database, and there is none of this name; correct influx.bucket, or remove a database',
+  ],
+  [
+    /namespace name|database name .*invalid/i,
+    'influx.bucket: this InfluxDB accepts no database of this name; correct it',
+  ],
+];
 
 function hintFor(status: number, said: Said): string {
   switch (status) {
@@ -112,6 +134,7 @@ function hintFor(status: number, said: Said): string {
     case 403:
       return 'influx.token: it may not write to influx.bucket; give it write permission for that bucket, or put another one into influx.token_file';
     case 404:
+      if (said.influxdb && /^organization\b/i.test(said.text)) return ORG_HINT;
       return said.influxdb
         ? 'influx.bucket: no such bucket or database; create it, or correct influx.bucket and influx.org'
         : 'influx.url: nothing takes writes at /api/v2/write there; it must be the base URL of InfluxDB 1.8 or later';

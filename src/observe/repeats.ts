@@ -7,7 +7,7 @@
  * most a few lines a minute of each kind. Rounds sum up what each stream of the API has brought.
  *
  * An outage that begins again after its end was logged is logged at once. One that comes and goes all the time is
- * logged a few times in ten minutes, beginning and end, and then neither. Memory is bounded, and each stream has at
+ * logged a few times in ten minutes, beginning and end, and then neither, unless its reason is new or its level worse. Memory is bounded, and each stream has at
  * most one round a minute.
  */
 import type { AppEvent } from '../core/events.ts';
@@ -54,6 +54,8 @@ export function createAdmission({ monoMs }: Pick<Clock, 'monoMs'>): Admission {
 interface Outage {
   /** When each wording was logged; empty while the outage is over or was not logged. */
   readonly loggedMs: Map<string, number>;
+  /** When each wording was logged last, also before the last end. */
+  readonly everLoggedMs: Map<string, number>;
   /** When it was logged as a new one, lately. */
   begunMs: readonly number[];
   heldBack: number;
@@ -76,7 +78,7 @@ function heldBackByRule({ outages, kinds }: Memory, event: AppEvent, level: Line
   if (repeats === undefined) return 0;
   if ('outage' in repeats) {
     const about = repeats.outage(event);
-    const outage = outages.get(about) ?? { loggedMs: new Map(), begunMs: [], heldBack: 0 };
+    const outage = outages.get(about) ?? { loggedMs: new Map(), everLoggedMs: new Map(), begunMs: [], heldBack: 0 };
     outages.set(about, outage);
     return outageCame(outage, `${level} ${repeats.words?.(event) ?? ''}`, nowMs);
   }
@@ -91,21 +93,28 @@ function heldBackByRule({ outages, kinds }: Memory, event: AppEvent, level: Line
 function outageCame(outage: Outage, words: string, nowMs: number): number | null {
   const isNew = outage.loggedMs.size === 0;
   const begun = outage.begunMs.filter((atMs) => nowMs - atMs < UNSTEADY.withinMs);
-  const isLogged = isNew ? begun.length < UNSTEADY.begins : isNews(outage, words, nowMs);
+  const isLogged =
+    isNew && begun.length < UNSTEADY.begins
+      ? true
+      : isNews(isNew ? outage.everLoggedMs : outage.loggedMs, words, nowMs);
   if (isNew) outage.begunMs = isLogged ? [...begun, nowMs] : begun;
   if (!isLogged) {
     outage.heldBack += 1;
     return null;
   }
   outage.loggedMs.set(words, nowMs);
+  for (const [each, atMs] of outage.everLoggedMs) if (nowMs - atMs >= AGAIN_MS) outage.everLoggedMs.delete(each);
+  outage.everLoggedMs.set(words, nowMs);
   return takeHeldBack(outage);
 }
 
-/** Whether an outage that was logged is worth another line. */
-function isNews({ loggedMs }: Outage, words: string, nowMs: number): boolean {
+/** Whether an outage that was logged is worth another line: for other words, a worse level, or after an hour. */
+function isNews(loggedMs: ReadonlyMap<string, number>, words: string, nowMs: number): boolean {
   const lastMs = loggedMs.get(words);
   if (lastMs !== undefined) return nowMs - lastMs >= AGAIN_MS;
-  return [...loggedMs.values()].filter((atMs) => nowMs - atMs < AGAIN_MS).length < MOST_WORDS;
+  const lately = [...loggedMs].filter(([, atMs]) => nowMs - atMs < AGAIN_MS).map(([each]) => each);
+  const isWorse = words.startsWith('error ') && !lately.some((each) => each.startsWith('error '));
+  return isWorse || lately.length < MOST_WORDS;
 }
 
 /** The end of an outage that was not logged is not logged either. */

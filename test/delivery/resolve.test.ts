@@ -173,6 +173,87 @@ describe('a line at fault', () => {
   });
 });
 
+describe('a conflict of types', () => {
+  /** A database that counts what it drops, and has fields of another type in some places. */
+  function typedSink(isBad: (text: string) => boolean) {
+    return modelSink({
+      storesParts: true,
+      isBad,
+      trouble: (_nth, sent) => {
+        const dropped = sent.filter(isBad).length;
+        return dropped === 0 ? null : { ...REFUSED, dropped, conflict: true };
+      },
+    });
+  }
+  const ofKind = (kind: string) => (text: string) => kindOf(text) === kind;
+  const withOther = { controlFor: () => null, otherControlFor: () => line(-1) };
+
+  test('of one measurement sets its lines aside alone: the readings go on', async () => {
+    const lines = linesOf(2000).map((text, n) => (n % 100 === 7 ? line(n, 'alert threshold') : text));
+    const sink = typedSink(ofKind('alert threshold'));
+    const resolution = await resolveBatch(sink, lines, noControl, never);
+    expect(resolution).toMatchObject({ resolved: 2000, acceptedLines: 1980, blocked: null });
+    expect(resolution.rejected.map(({ line: text }) => text)).toEqual(lines.filter(ofKind('alert threshold')));
+  });
+
+  test('in a batch of nothing else sets it aside after another line was accepted, and not before', async () => {
+    const lines = Array.from({ length: 30 }, (_, n) => line(n, 'alert threshold'));
+    const sink = typedSink(ofKind('alert threshold'));
+    expect(await resolveBatch(sink, lines, withOther, never)).toMatchObject({ resolved: 30, acceptedLines: 0 });
+    const kept = await resolveBatch(
+      typedSink(() => true),
+      lines,
+      withOther,
+      never,
+    );
+    expect(kept).toMatchObject({ resolved: 0, rejected: [], blocked: { words: REFUSED.words } });
+    const alone = await resolveBatch(
+      typedSink(() => true),
+      lines,
+      noControl,
+      never,
+    );
+    expect(alone).toMatchObject({ resolved: 0, rejected: [], blocked: { words: REFUSED.words } });
+  });
+
+  test('of all readings blocks the destination: they are not moved to the quarantine', async () => {
+    const other = { controlFor: () => null, otherControlFor: () => line(-1, 'device online') };
+    const resolution = await resolveBatch(typedSink(ofKind('telemetry value')), linesOf(500), other, never);
+    expect(resolution).toMatchObject({ resolved: 0, rejected: [], blocked: { words: REFUSED.words } });
+    expect(resolution.blocked?.hint).toContain('telemetry value');
+  });
+
+  test('of a shard takes a few requests for each batch, by what the database says that it has dropped', async () => {
+    const control = { controlFor: () => line(-1) };
+    const isBad = (text: string): boolean =>
+      Number(text.split(' ').at(-1)) >= 1234 && Number(text.split(' ').at(-1)) < 91_234;
+    let requests = 0;
+    let rejected = 0;
+    for (let from = 0; from < 100_000; from += 5000) {
+      const sink = typedSink(isBad);
+      const lines = Array.from({ length: 5000 }, (_, n) => line(from + n));
+      const resolution = await resolveBatch(sink, lines, control, never);
+      expect(resolution).toMatchObject({ resolved: 5000, blocked: null });
+      requests += resolution.requests;
+      rejected += resolution.rejected.length;
+    }
+    expect(rejected).toBe(90_000);
+    // Two for a batch that is dropped as a whole, and a search at either end.
+    expect(requests).toBeLessThan(20 * 2 + 2 * 40);
+  });
+
+  test('that the database counts wrongly is searched line by line', async () => {
+    const lines = linesOf(64);
+    const isBad = (text: string): boolean => text === lines[20] || text === lines[21];
+    const sink = modelSink({
+      isBad,
+      trouble: (_nth, sent) => (sent.some(isBad) ? { ...REFUSED, dropped: 7, conflict: true } : null),
+    });
+    const resolution = await resolveBatch(sink, lines, noControl, never);
+    expect(resolution.rejected.map(({ index }) => index)).toEqual([20, 21]);
+  });
+});
+
 describe('a destination at fault', () => {
   test('that refuses everything, as a full disk may, is held within a few requests and nothing is put aside', async () => {
     for (const count of [1, 2, 5000]) {

@@ -161,7 +161,12 @@ describe('400 and 422', () => {
       retention: false,
     });
     const clash = read(400, v1('partial write: field type conflict: input field "value" dropped=4'));
-    expect(clash).not.toHaveProperty('dropped');
+    expect(clash).toMatchObject({ retention: false, conflict: true, dropped: 4 });
+    expect(read(400, v1('partial write: max-series-per-database limit exceeded: (9) dropped=5'))).toEqual({
+      kind: 'refused',
+      words: expect.any(String),
+      retention: false,
+    });
     expect(read(422, v2('unprocessable entity', 'points outside retention policy'))).not.toHaveProperty('dropped');
   });
 
@@ -189,7 +194,23 @@ describe('what a person has to mend', () => {
     [401, v2('unauthorized', 'unauthorized access'), 'influx.token', 'user:password'],
     [403, v2('forbidden', 'insufficient permissions for write'), 'influx.token', 'influx.bucket'],
     [404, v1('database not found: "b"'), 'influx.bucket', 'create it'],
-    [404, v2('not found', 'organization name "x" not found'), 'influx.bucket', 'influx.org'],
+    [404, v2('not found', 'organization name "x" not found'), 'influx.org', 'InfluxDB 2 needs the name'],
+    [400, v2('invalid', 'Please provide either orgID or org'), 'influx.org', 'InfluxDB 2 needs the name'],
+    [
+      400,
+      v2(
+        'invalid',
+        'write buffer error: catalog update error: Adding a new database would exceed limit of 5 databases',
+      ),
+      'influx.bucket',
+      'no further database',
+    ],
+    [
+      400,
+      v2('invalid', "namespace name 'a b/c?' contains invalid character"),
+      'influx.bucket',
+      'no database of this name',
+    ],
     [404, '404 page not found', 'influx.url', 'base URL'],
     [405, '', 'influx.url', 'base URL'],
     [415, '', 'influx.url', 'base URL'],
@@ -224,6 +245,11 @@ describe('what a person has to mend', () => {
 });
 
 describe('later', () => {
+  test('a refusal for an unknown reason is marked, as it may need a person', () => {
+    expect(read(400, v1('something new'))).toMatchObject({ kind: 'later', isUnknown: true });
+    expect(read(503, v1('something new'))).not.toHaveProperty('isUnknown');
+  });
+
   test.each([408, 425, 429, 500, 502, 503, 504, 507, 599, 100])('%i keeps the lines', (status) => {
     expect(read(status, '<h1>Bad Gateway</h1>')).toMatchObject({ kind: 'later', waitMs: null });
   });

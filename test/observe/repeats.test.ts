@@ -87,6 +87,30 @@ describe.each(
 });
 
 describe('a trouble', () => {
+  test('that came and went is told at once when its reason is new or its level worse, however often it came', () => {
+    const { clock, observe, told } = openLog();
+    const end: AppEvent = { type: 'destination-moving', destination: 'influx' };
+    for (let id = 0; id < 6; id += 1) {
+      observe(held());
+      observe(end);
+      clock.ms += 5000;
+    }
+    told();
+    observe(held({ words: 'HTTP 401', hint: 'the token' }));
+    expect(told()).toEqual(['destination-held error 4']);
+    observe(end);
+    for (let id = 0; id < 10; id += 1) {
+      observe(held({ words: `HTTP 503: request ${id}` }));
+      observe(end);
+    }
+    told();
+    clock.ms += HOUR_MS;
+    for (let id = 0; id < 10; id += 1) observe(held({ words: `HTTP 503: request ${id}` }));
+    told();
+    observe(held({ words: 'HTTP 404', hint: 'the bucket' }));
+    expect(told().map((each) => each.slice(0, -2))).toEqual(['destination-held error']);
+  });
+
   test('whose reason changes is told at once, but not for each of a server that never says the same', () => {
     const { clock, observe, told } = openLog();
     observe(held());

@@ -260,9 +260,25 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'delivery/resolve.ts',
-        find: '  search.unconfirmed = [...search.unconfirmed, { index: range.from, refusal, kind }];',
-        replace: `  search.unconfirmed = [...search.unconfirmed, { index: range.from, refusal, kind }];
+        find: '  search.unconfirmed = [...search.unconfirmed, ...pending.map((index) => ({ index, refusal, kind: kindAt(index) }))];',
+        replace: `  search.unconfirmed = [...search.unconfirmed, ...pending.map((index) => ({ index, refusal, kind: kindAt(index) }))];
   confirm(search, lineAt(search, range.from));`,
+      },
+    ],
+  },
+  {
+    name: 'lines set aside by their kind while nothing is accepted',
+    caughtBy: ['fullDisk'],
+    edits: [
+      {
+        file: 'delivery/resolve.ts',
+        find: "const isConflict = refusal.kind === 'refused' && refusal.conflict === true;",
+        replace: "const isConflict = refusal.kind === 'refused';",
+      },
+      {
+        file: 'delivery/resolve.ts',
+        find: "  if (answer.kind !== 'accepted') return 'refused';\n  for (const each",
+        replace: '  for (const each',
       },
     ],
   },

@@ -83,6 +83,7 @@ function destinationLines(to: CheckedDestination, facts: DestinationFacts): Chec
   noteKind(notes, to, facts);
   noteWrite(notes, to, facts);
   if (facts.kind === 'victoriametrics') noteDedup(notes, facts.dedupMs);
+  if (facts.kind === 'influxdb') noteBucketId(notes, to);
   if (facts.write.kind === 'accepted') noteRetention(notes, to, facts.retentionMs);
   return notes.lines;
 }
@@ -147,6 +148,15 @@ function noteLater(notes: CheckNotes, { name }: CheckedDestination, { words }: W
     return;
   }
   notes.fail('write', { message, remedy: 'It is overloaded or in trouble: look into its log, and run this again.' });
+}
+
+/** InfluxDB 2 takes writes to the id of a bucket, and finds no such database when it is queried. */
+function noteBucketId(notes: CheckNotes, { name, bucket }: CheckedDestination): void {
+  if (!/^[\da-f]{16}$/.test(bucket)) return;
+  notes.warn('bucket', {
+    message: `${keyOf(name, 'bucket')} looks like the id of a bucket: points can be written to it, but not queried`,
+    remedy: `Set ${keyOf(name, 'bucket')} to the name of the bucket, or --verify, --repair and the dashboards find nothing.`,
+  });
 }
 
 /** What VictoriaMetrics has to be started with. */

@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest';
+import type { AppEvent } from '../../src/core/events.ts';
+import { LATER_HINT } from '../../src/core/faults.ts';
+import { MINUTE_MS } from '../../src/core/time.ts';
+import { createPatience } from '../../src/delivery/send-batch.ts';
+
+test('a refusal for an unknown reason that has not changed for ten minutes needs a person', () => {
+  let nowMs = 0;
+  const hints: string[] = [];
+  const observe = (event: AppEvent): void => {
+    if (event.type === 'destination-held') hints.push(event.hint);
+  };
+  const patience = createPatience('influx', { random: () => 0.5, observe, clock: { monoMs: () => nowMs } });
+  const unknown = { words: 'HTTP 400: no', hint: LATER_HINT, waitMs: null, isUnknown: true } as const;
+  const pass = (ms: number): void => {
+    nowMs += ms;
+  };
+  patience.blocked(unknown, 1);
+  pass(9 * MINUTE_MS);
+  patience.blocked(unknown, 1);
+  pass(MINUTE_MS);
+  patience.blocked(unknown, 1);
+  patience.blocked({ ...unknown, words: 'HTTP 400: something else' }, 1);
+  pass(11 * MINUTE_MS);
+  patience.blocked({ words: 'HTTP 400: something else', hint: LATER_HINT, waitMs: null }, 1);
+  expect(hints.map((hint) => hint === LATER_HINT)).toEqual([true, true, false, true, true]);
+  expect(hints[2]).toMatch(/for ten minutes: its log says why; check the address, the organisation and the bucket/);
+});
