@@ -127,11 +127,23 @@ export function lagOverTime(targets: readonly Target[]): PanelSpec {
   });
 }
 
+/** The second query of a sensor's chart. */
+const THRESHOLD: Override = {
+  matcher: { id: 'byFrameRefID', options: 'B' },
+  properties: [
+    { id: 'displayName', value: `threshold: \${__field.labels.device_name}` },
+    { id: 'color', value: { mode: 'fixed', fixedColor: 'red' } },
+    { id: 'custom.lineStyle', value: { fill: 'dash', dash: [8, 8] } },
+    { id: 'custom.showPoints', value: 'never' },
+  ],
+};
+
 /** A sensor over time, once for each that is chosen. @param targets lines that are named after their sensor. */
 export function sensorChart(targets: readonly Target[], interval: string): PanelSpec {
-  return lineChart({
+  const panel = lineChart({
     title: '$sensor',
-    description: 'The mean of each interval, a line for each device. A line breaks where nothing came for an hour.',
+    description:
+      'The mean of each interval, a line for each device. A line breaks where nothing came for an hour. Dashed: the threshold of the newest alert of the last 30 days.',
     ...{ w: 12, h: 8, repeat: 'sensor', interval, targets },
     // Named after the sensor, so that the rules for units fit; shown by the name of the device.
     displayName: `\${__field.labels.device_name}`,
@@ -141,6 +153,7 @@ export function sensorChart(targets: readonly Target[], interval: string): Panel
     breakMs: HOUR_MS,
     legend: 'table',
   });
+  return { ...panel, overrides: [...(panel.overrides ?? []), THRESHOLD] };
 }
 
 /** @param targets the readings of each hour, and -1 where an hour is not covered. */

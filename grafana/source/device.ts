@@ -75,10 +75,14 @@ const VALUES: readonly PanelSpec[] = [
     sortBy: [{ displayName: 'Sensor' }],
   }),
   sensorChart(
-    lines([
-      `SELECT mean(value) FROM ${TELEMETRY} GROUP BY time($__interval), sensor, ${EACH} fill(null)`,
-      '$tag_sensor',
-    ]),
+    lines(
+      [`SELECT mean(value) FROM ${TELEMETRY} GROUP BY time($__interval), sensor, ${EACH} fill(null)`, '$tag_sensor'],
+      // An alert tells its threshold once: it is carried on hour by hour.
+      [
+        `SELECT last(threshold) FROM alert WHERE ${since('30d')} AND ${OF_DEVICE} AND ${OF_SENSOR} GROUP BY time(1h), sensor, ${EACH} fill(previous)`,
+        '$tag_sensor threshold',
+      ],
+    ),
     '1s',
   ),
 ];

@@ -127,13 +127,38 @@ const NOW: readonly PanelSpec[] = [
     `sum(${of('tidemark_quarantined_points')})`,
     { unit: 'short', decimals: 0, thresholds: BAD_IF_ANY },
   ),
+  number(
+    'Alert rules',
+    'Alert rules of Tidemark that fire, with the watchdog: 0 means that Prometheus has not loaded them.',
+    'count(count by (alertname) (ALERTS{alertstate="firing", alertname=~"Tidemark.*"})) or vector(0)',
+    {
+      unit: 'none',
+      thresholds: steps('red', [1, 'green'], [2, 'orange']),
+    },
+  ),
 ];
 
 const REASONS: readonly PanelSpec[] = [
   grid({
+    title: 'Why not ready',
+    description: 'The reasons that hold now, by the code of /readyz. Empty while it is ready.',
+    w: 12,
+    h: 4,
+    targets: presentTable(`${of('tidemark_not_ready')} == 1`),
+    noValue: 'Ready.',
+    columns: {
+      code: { title: 'Reason' },
+      instance: { title: 'Daemon' },
+      job: { title: 'Job', hidden: true },
+      __name__: { title: 'Metric', hidden: true },
+      Time: { title: 'Time', hidden: true },
+      Value: { title: 'Holds', hidden: true },
+    },
+  }),
+  grid({
     title: 'Firing alerts',
     description: 'The alert rules of Prometheus that fire now. The watchdog, which always fires, is left out.',
-    w: 16,
+    w: 12,
     h: 8,
     targets: presentTable(
       'ALERTS{alertstate="firing", alertname=~"Tidemark.*", alertname!="TidemarkWatchdog", instance=~"$instance|"}',
@@ -151,37 +176,12 @@ const REASONS: readonly PanelSpec[] = [
     },
     sortBy: [{ displayName: 'Severity' }],
   }),
-  number(
-    'Alert rules',
-    'Alert rules of Tidemark that fire, with the watchdog: 0 means that Prometheus has not loaded them.',
-    'count(count by (alertname) (ALERTS{alertstate="firing", alertname=~"Tidemark.*"})) or vector(0)',
-    {
-      unit: 'none',
-      thresholds: steps('red', [1, 'green'], [2, 'orange']),
-    },
-  ),
-  grid({
-    title: 'Why not ready',
-    description: 'The reasons that hold now, by the code of /readyz. Empty while it is ready.',
-    w: 8,
-    h: 4,
-    targets: presentTable(`${of('tidemark_not_ready')} == 1`),
-    noValue: 'Ready.',
-    columns: {
-      code: { title: 'Reason' },
-      instance: { title: 'Daemon' },
-      job: { title: 'Job', hidden: true },
-      __name__: { title: 'Metric', hidden: true },
-      Time: { title: 'Time', hidden: true },
-      Value: { title: 'Holds', hidden: true },
-    },
-  }),
   grid({
     title: 'Daemons',
     description:
       'Every daemon that answered in this range, whether it answers now, its version, and how long it has run.',
-    w: 24,
-    h: 6,
+    w: 12,
+    h: 8,
     targets: presentTable(
       `max by (instance) ${UP}`,
       `max by (instance, version) (last_over_time(tidemark_build_info{${CHOSEN}}[$__range]))`,

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { generatedFiles } from '../../grafana/source/all.ts';
 import {
+  allPanels,
   asksInflux,
   type Board,
   boardFiles,
@@ -133,8 +134,50 @@ test.each(boards.map((board) => [board.uid, board] as const))('the panels of %s 
       }
     }
   }
-  const ids = board.panels.map(({ id }) => id);
+  const ids = allPanels(board).map(({ id }) => id);
   expect(new Set(ids).size).toBe(ids.length);
+});
+
+test.each(boards.map((board) => [board.uid, board] as const))(
+  'no panel of %s has an empty place above it',
+  (_, board) => {
+    // A panel that is repeated fills its line.
+    const taken = new Set(
+      board.panels.flatMap(({ gridPos, repeat }) =>
+        cellsOf(repeat === undefined ? gridPos : { ...gridPos, x: 0, w: 24 }),
+      ),
+    );
+    for (const { title, gridPos } of board.panels) {
+      const above = cellsOf({ ...gridPos, y: gridPos.y - 1, h: 1 }).filter(() => gridPos.y > 0);
+      // A heading comes after all panels of the section before it, which may end at different heights.
+      if (gridPos.h > 1)
+        expect(
+          above.filter((cell) => !taken.has(cell)),
+          title,
+        ).toEqual([]);
+    }
+  },
+);
+
+function cellsOf({ x, y, w, h }: Board['panels'][number]['gridPos']): string[] {
+  const rows = Array.from({ length: h }, (_, row) => y + row);
+  return rows.flatMap((row) => Array.from({ length: w }, (_, column) => `${x + column},${row}`));
+}
+
+test.each(boards.map((board) => [board.uid, board] as const))('what %s counts leads to what is counted', (_, board) => {
+  const counts = shownPanels(board).filter(
+    ({ type, title }) => type === 'stat' && /^(?:Online|Not online|Silent|Late|Open|Open alerts)$/.test(title),
+  );
+  for (const { title, fieldConfig } of counts) {
+    const links = fieldConfig?.overrides.flatMap(({ properties }) => properties.filter(({ id }) => id === 'links'));
+    const [{ url = '' } = {}] = (links?.[0]?.value ?? []) as { url?: string }[];
+    const to = boards.find(({ uid }) => url.startsWith(`/d/${uid}?`));
+    const id = /viewPanel=(\d+)/.exec(url)?.[1];
+    expect(to, title).toBeDefined();
+    if (id !== undefined && to !== undefined) {
+      expect(allPanels(to).find((panel) => panel.id === Number(id))?.type, title).toBe('table');
+    }
+  }
 });
 
 test.each(boards.map((board) => [board.uid, board] as const))('%s says what it is, and leads on', (_, board) => {
@@ -218,7 +261,10 @@ test('lines break where nothing came for long, not because the steps of a long r
     if (drawStyle === 'bars') continue;
     expect(insertNulls, panel.title).toBeUndefined();
     expect(spanNulls, panel.title).toBeGreaterThan(0);
-    for (const { query } of panel.targets ?? []) if (query !== undefined) expect(query).toMatch(/fill\(null\)$/);
+    for (const { query } of panel.targets ?? []) {
+      // A threshold holds until it is told anew.
+      if (query !== undefined) expect(query).toMatch(/FROM alert .*fill\(previous\)$|fill\(null\)$/);
+    }
   }
 });
 

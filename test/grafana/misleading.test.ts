@@ -14,6 +14,7 @@ import { board, panelOf } from './support/asked.ts';
 import type { Frame } from './support/frames.ts';
 import { replaceMacros } from './support/replacement.ts';
 import { column } from './support/shapes.ts';
+import { reader } from './support/story.ts';
 import { askInflux, type Choose, openBoard } from './support/viewer.ts';
 
 const NOW_MS = Date.UTC(2026, 5, 15, 12);
@@ -84,6 +85,7 @@ const LINES = [
     coverageLine({ ...COVERED, atNs: msToNs(NOW_MS - (4 + index) * HOUR_MS) }, 'stopped'),
   ),
   ...Array.from({ length: 8 }, (_, index) => coverage(`live-${index}`, 'live', 6 * MINUTE_MS)),
+  coverage('here', 'catching-up', null),
   coverage('left-out', 'excluded', null),
   coverage('left', 'unreachable', 20 * 24 * HOUR_MS),
   reading('a', 'old', [90, 12]),
@@ -131,10 +133,21 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
   test('what is left out, or gone, does not make the copy old', async () => {
     for (const uid of ['fleet', 'workspace']) {
       const lags = (await look([uid, 'Lag'])).map(({ fields }) => fields[1]?.values[0]);
-      expect(lags, uid).toEqual([360, 360]);
+      expect(lags, uid).toEqual([360, 360, 1]);
       const [, , largest] = await look([uid, 'Lag over time']);
       expect(Math.max(...(largest?.fields[1]?.values.map(Number) ?? [])), uid).toBe(0);
     }
+  });
+
+  test('a device in its initial sync is neither late nor up to date', async () => {
+    const read = reader({ place: place(), toMs: NOW_MS });
+    const rows = await read.table('fleet', 'Devices');
+    expect(rows.find(({ Name }) => Name === 'Here')).toMatchObject({
+      Sync: 'catching up, blue',
+      Lag: 'initial sync, blue',
+    });
+    expect(await read.numbers('fleet', 'Late')).toEqual(['Late: 0, green']);
+    expect(await read.numbers('fleet', 'Lag')).toContain('devices catching up: 1, blue');
   });
 
   test('a device stands once in a ranking, with its name of now, and so do two of one name', async () => {

@@ -127,7 +127,8 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
       choose: (variable) => (variable === 'device' ? ['add-ham-02'] : undefined),
     });
     const frames = await renamed.look(panelOf('device', '$sensor'), 'temperature');
-    expect(frames.map(({ fields }) => fields[1]?.labels['device_name']).sort()).toEqual([
+    const values = frames.filter(({ refId }) => refId === 'A');
+    expect(values.map(({ fields }) => fields[1]?.labels['device_name']).sort()).toEqual([
       'Cold room 2',
       'Cold room 2 (dairy)',
     ]);
@@ -255,7 +256,9 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
     test('values have the unit of their sensor, whatever the device is called', async () => {
       const unitOf = async (sensor: string): Promise<string[]> => {
         const { fields } = await at(0, { choose: ONE }).drawn('device', '$sensor', sensor);
-        return fields.filter(({ title }) => title !== 'Time').map(({ title, cells }) => `${title}: ${last(cells)}`);
+        return fields
+          .filter(({ title }) => !/^Time|^threshold/.test(title))
+          .map(({ title, cells }) => `${title}: ${last(cells)}`);
       };
       expect((await unitOf('temperature')).at(-1)).toMatch(/^Cold room 2 \(dairy\): [\d.]+ °C$/);
       expect((await unitOf('humidity')).at(-1)).toMatch(/^Cold room 2 \(dairy\): [\d.]+%$/);
@@ -268,6 +271,15 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
       expect(await at(0, { choose }).numbers('sensors', 'Newest values')).toEqual(
         ['lowest', 'median', 'highest'].map((title) => expect.stringMatching(new RegExp(`^${title}: [\\d.]+%, blue$`))),
       );
+    });
+
+    test('the threshold of an alert is drawn to the end, in the unit of the sensor', async () => {
+      const choose = (variable: string) => (variable === 'device' ? ['add-ham-01'] : undefined);
+      const { fields } = await at(0, { choose }).drawn('device', '$sensor', 'temperature');
+      const threshold = fields.find(({ title }) => title === 'threshold: Cold room 1');
+      expect(last(threshold?.cells ?? [])).toMatch(/ °C$/);
+      expect(threshold?.times.at(-1)).toBeGreaterThan(filled.nowMs - HOUR_MS);
+      expect(threshold?.config.color).toEqual({ mode: 'fixed', fixedColor: 'red' });
     });
 
     test('an open alert has its time, the oldest first', async () => {

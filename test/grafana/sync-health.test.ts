@@ -2,7 +2,7 @@
  * The dashboard of the daemon's own metrics against a real Prometheus that reads a real daemon: every query is answered,
  * and all that a daemon at work has to tell is told.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -10,16 +10,69 @@ import { start, until } from '../process/support.ts';
 import { prometheusAvailable, startPrometheus } from '../support/prometheus.ts';
 import { startVictoria, victoriaAvailable } from '../support/victoria.ts';
 import { asksInflux, readBoards, shownPanels } from './support/boards.ts';
+import { pictureOf, valuesOf } from './support/grafana.ts';
+import { openPromBoard } from './support/promql-viewer.ts';
+import { inColor } from './support/story.ts';
+
+const ALERTS = readFileSync('config/prometheus/tidemark-alerts.yml', 'utf8');
+
+const [BOARD] = readBoards().filter((board) => !asksInflux(board));
+
+/** What stands in a panel of the present, as Grafana's library shows it. */
+async function shown(url: string, title: string): Promise<string[]> {
+  const toMs = Date.now();
+  if (BOARD === undefined) throw new Error('no dashboard');
+  const viewer = await openPromBoard(BOARD, { url, range: { fromMs: toMs - 600_000, toMs } });
+  const panel = shownPanels(BOARD).find((one) => one.title === title);
+  if (panel === undefined) throw new Error(`no panel ${title}`);
+  const frames = await viewer.look(panel);
+  if (panel.type === 'stat') return (await valuesOf(panel, frames)).map(inColor);
+  const { fields, rows } = await pictureOf(panel, frames);
+  return Array.from({ length: rows }, (_, row) =>
+    fields.map(({ title, cells }) => `${title} ${cells[row]?.text}`).join(', '),
+  );
+}
+
+async function expectRunning(url: string): Promise<void> {
+  expect(await shown(url, 'Daemons down')).toEqual(['0, green']);
+  expect(await shown(url, 'Healthy')).toEqual(['yes, green']);
+  expect(await shown(url, 'Lag')).toEqual([expect.stringMatching(/^\d+ (?:s|mins?), (?:green|yellow)$/)]);
+  // The watchdog alone: the rules are loaded.
+  expect(await shown(url, 'Alert rules')).toEqual(['1, green']);
+  expect(await shown(url, 'Firing alerts')).toEqual([]);
+  expect(await shown(url, 'Daemons')).toEqual([expect.stringMatching(/Answers yes, Version [\d.]+, Running for \d/)]);
+}
+
+/** A daemon that is down does not leave the page: what it was last is not shown as what it is. */
+async function expectDown(url: string): Promise<void> {
+  expect(await shown(url, 'Daemons down')).toEqual(['1, red']);
+  for (const title of ['Ready', 'Healthy']) expect(await shown(url, title), title).toEqual(['no, red']);
+  for (const title of ['Lag', 'Lag of the databases']) {
+    expect(await shown(url, title), title).toEqual([expect.stringMatching(/^No metrics.*, red$/)]);
+  }
+  expect(await shown(url, 'Daemons')).toEqual([expect.stringMatching(/Answers no, Version [\d.]+$/)]);
+}
 
 const PANELS = readBoards()
   .filter((board) => !asksInflux(board))
   .flatMap((board) => shownPanels(board));
 
 /** What a demo in which all goes well has nothing to tell of. */
-const QUIET = new Set(['Why not ready A', 'Faults in a minute A', 'Work that was asked for A', 'Databases B']);
+const QUIET = new Set([
+  ...[
+    'Why not ready A',
+    'Faults in a minute A',
+    'Jobs: progress A',
+    'Jobs: time left A',
+    'Databases B',
+    'Firing alerts A',
+  ],
+  // By how a lag compares with its target it is in one of three queries.
+  ...['Lag B', 'Lag C', 'Lag of the databases B', 'Lag of the databases C'],
+]);
 
 /** What may be told or not, by how far the demo has come. */
-const MAYBE = /^(?:Set aside or distrusted in a minute|Waits for allowance in a minute|Missing time|State and disk)/;
+const MAYBE = /^(?:Rejected in a minute|Waits for quota|Missing time|State and disk)/;
 
 test.runIf(prometheusAvailable() && victoriaAvailable())(
   'every panel of the sync health shows a daemon at work',
@@ -33,9 +86,10 @@ test.runIf(prometheusAvailable() && victoriaAvailable())(
     try {
       await until('it tells where the page is', () => run.stdout().includes('\n') || run.child.exitCode !== null);
       const target = /^Status page: http:\/\/(\S+)\/\n/.exec(run.stdout())?.[1] ?? '';
-      await using prometheus = await startPrometheus({ target, rules: {} });
-      const ask = async (expr: string): Promise<ReadonlyMap<string, number>> =>
-        await prometheus.query(expr.replaceAll('$__rate_interval', '10s').replaceAll('$instance', '.*'));
+      await using prometheus = await startPrometheus({ target, rules: { 'alerts.yml': ALERTS } });
+      const put = (expr: string): string =>
+        expr.replaceAll('$__rate_interval', '10s').replaceAll('$__range', '10m').replaceAll('$instance', '.*');
+      const ask = async (expr: string): Promise<ReadonlyMap<string, number>> => await prometheus.query(put(expr));
       await until('points are delivered', async () => {
         const delivered = await ask(
           'rate(tidemark_write_duration_seconds_count{instance=~"$instance"}[$__rate_interval]) > 0',
@@ -49,6 +103,10 @@ test.runIf(prometheusAvailable() && victoriaAvailable())(
         }
       }
       expect(empty.filter((name) => !QUIET.has(name))).toEqual([]);
+      await expectRunning(prometheus.url);
+      run.child.kill('SIGKILL');
+      await until('Prometheus has seen the end', async () => (await ask('up{job="tidemark"} == 0')).size > 0);
+      await expectDown(prometheus.url);
     } finally {
       run.child.kill('SIGKILL');
       await run.ended;

@@ -45,6 +45,7 @@ export interface SeenAlert {
 }
 
 export interface Prometheus extends AsyncDisposable {
+  readonly url: string;
   /** The values of an instant query, by their labels as JSON. */
   query(promql: string): Promise<ReadonlyMap<string, number>>;
   alerts(): Promise<readonly SeenAlert[]>;
@@ -95,6 +96,7 @@ scrape_configs:
     await sleep(20);
   }
   return {
+    url,
     query: async (promql) => {
       const { result } = await ask<{ result: { metric: object; value: [number, string] }[] }>(
         `query?query=${encodeURIComponent(promql)}`,
