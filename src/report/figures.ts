@@ -1,8 +1,8 @@
 /**
- * The figures behind the metrics, put together when they are asked for (`core/status.ts`).
+ * The figures behind the metrics, computed on each request (`core/status.ts`).
  *
- * Promise: cheap whatever the size of the fleet and of the archive. What takes a scan of every device comes from
- * the fleet scanner; what takes a scan of tables is kept for twenty times as long as it took.
+ * They are cheap whatever the size of the fleet and of the archive: figures about all devices come from the last fleet
+ * scan, and the store keeps running sums of its log.
  */
 
 import type { Room } from '../archive/room.ts';
@@ -44,12 +44,11 @@ export interface FigureSource {
 export function createFigures(parts: FiguresParts): FigureSource {
   const { context, deliverers, planning, fleet, jobs } = parts;
   const { store, clock } = context;
-  const destinations = remembered(clock, () => deliverers.map((deliverer) => destinationFigures(parts, deliverer)));
-  const totals = remembered(clock, store.totals);
+  const destinations = (): DestinationFigures[] => deliverers.map((deliverer) => destinationFigures(parts, deliverer));
   const paces = createJobPaces(clock, () => jobs.open().map(({ id }) => id));
   const figures = (): Figures => {
     const { droppedHints, openHistoryMs } = planning.planner.figures();
-    const { lines, bytes } = totals();
+    const { lines, bytes } = store.totals();
     const { usedBytes, maxBytes, diskFreeBytes, full } = parts.room.status();
     return {
       allowance: localQuota(parts),
@@ -66,7 +65,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
   };
   const progress = (): ProgressReport => {
     const seen = fleet.scan()?.figures;
-    const { readings, requests } = totals();
+    const { readings, requests } = store.totals();
     const { historyWaitsUntilMs: waitsUntilMs } = parts.quota();
     return {
       totals: {
@@ -109,21 +108,6 @@ function destinationFigures(
     pendingSeconds: since === null ? 0 : Math.max(0, clock.nowMs() - since) / SECOND_MS,
     quarantined,
     lacks: store.missingSums(destinationId).map(({ reason, points }) => ({ reason, points })),
-  };
-}
-
-/** What was worked out lately counts for so many times as long as it took. */
-const REMEMBERED_TIMES = 20;
-
-function remembered<T>(clock: Clock, work: () => T): () => T {
-  let last: { readonly value: T; readonly untilMs: number } | null = null;
-  return () => {
-    const beganMs = clock.monoMs();
-    if (last !== null && beganMs < last.untilMs) return last.value;
-    const value = work();
-    const endedMs = clock.monoMs();
-    last = { value, untilMs: endedMs + REMEMBERED_TIMES * (endedMs - beganMs) };
-    return value;
   };
 }
 

@@ -14,7 +14,7 @@ import { createSendLog } from '../core/quota.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { BackfillArgs } from '../core/state/job-args.ts';
 import type { ArchiveTotals } from '../core/state/log.ts';
-import type { Gap, TelemetryState } from '../core/state/telemetry.ts';
+import type { Gap } from '../core/state/telemetry.ts';
 import { DAY_MS, DAY_NS, type EpochMs, type EpochNs, MINUTE_MS, maxNs, minNs } from '../core/time.ts';
 import type { CommittedPage, SyncContext, WantedRange } from '../ingest/context.ts';
 import { includedDevices } from '../ingest/filter.ts';
@@ -52,6 +52,16 @@ export interface Backfill extends Goal {
 /** For this time after the start, live work fetches the newest readings, and the backfill leaves them out. */
 const LEFT_TO_LIVE_MS = 2 * MINUTE_MS;
 
+/** A backfill under way, as its rules read it. Nothing in it changes. */
+interface BackfillState {
+  readonly context: SyncContext;
+  readonly settings: BackfillSettings;
+  /** The range of every device; with `--from all` only its end counts. */
+  readonly range: Interval;
+  readonly startedMs: EpochMs;
+  readonly devices: ReadonlyMap<string, KnownDevice>;
+}
+
 /**
  * Begins a backfill.
  *
@@ -59,64 +69,32 @@ const LEFT_TO_LIVE_MS = 2 * MINUTE_MS;
  */
 export function beginBackfill(context: SyncContext, settings: BackfillSettings): Backfill {
   const { store, serverClock } = context;
-  const { args, wantedRange, isBeside } = settings;
-  const asked = args.to ?? args.begunTo ?? null;
-  const to = asked === null ? wantedRange.limit : minNs(BigInt(asked), wantedRange.limit);
-  const from = args.from === 'all' ? 0n : BigInt(args.from);
-  if (from >= to) {
-    throw new UserError('--from: expected a time before the newest that can be claimed yet (sync.settle ago)', 2);
-  }
+  const { args, wantedRange, sentMs, budgets } = settings;
+  const range = backfillRange(args, wantedRange.limit);
   const devices = new Map(chosenDevices(context, args.devices).map((device) => [device.record.deviceId, device]));
-  // An end that is only the moment of the beginning makes no island.
-  if (args.to !== null && to < wantedRange.limit) {
-    noteIsolated(store, { from, to, devices: args.devices, held: [...devices.keys()].map(store.telemetry) });
+  // An end that is only the moment of the start isolates no range.
+  if (args.to !== null && range.to < wantedRange.limit) {
+    noteIsolated(store, { ...range, devices: args.devices, held: [...devices.keys()].map(store.telemetry) });
   }
   const startedMs = serverClock.nowMs();
-  const fromOf = (deviceId: string): EpochNs => {
-    if (args.from !== 'all') return from;
-    const { record } = devices.get(deviceId) ?? { record: null };
-    const seenAt = [record?.lastSeenAt ?? null, record?.locationUpdatedAt ?? null];
-    return beginningOfAll({ covered: store.telemetry(deviceId).covered, seenAt, to });
-  };
-  const wanted = (deviceId: string): Interval => ({ from: minNs(fromOf(deviceId), to), to });
-  const limitNow = (state: TelemetryState): EpochNs | null => {
-    const now = wantedNow(context);
-    return now && limitFor(now, state);
-  };
-  const openGaps = (deviceId: string, others: Intervals): Intervals => {
-    if (!devices.has(deviceId)) return [];
-    const state = store.telemetry(deviceId);
-    const nowMs = serverClock.nowMs();
-    const whole = wanted(deviceId);
-    const isTopLeft = isBeside && nowMs - startedMs < LEFT_TO_LIVE_MS;
-    const top = isTopLeft ? (state.covered.at(-1)?.to ?? whole.from) : to;
-    const named = store.gaps(deviceId);
-    const givenUp = normalize(named.filter(({ reason }) => reason === 'beyond allowance').map(rangeOf));
-    return gapsToAsk({
-      covered: state.covered,
-      // The grace period may have grown since the start.
-      wanted: { from: whole.from, to: [to, top, limitNow(state) ?? to].reduce(minNs) },
-      resting: normalize(named.filter((gap) => isResting(gap, 'backfill', nowMs)).map(rangeOf)),
-      others: withoutGivenUp(others, givenUp),
-    });
-  };
-  const pace = createBackfillPace({ ...args, startedMs, sentMs: settings.sentMs, budgets: settings.budgets });
+  const state: BackfillState = { context, settings, range, startedMs, devices };
+  const pace = createBackfillPace({ ...args, startedMs, sentMs, budgets });
   const tally = createBackfillTally(context.clock);
   return {
     args,
-    to,
+    to: range.to,
     startedMs,
     pace,
     tally,
     deviceIds: [...devices.keys()],
     covers: (deviceId) => devices.has(deviceId),
-    wanted,
-    open: (deviceId, others) => openOf(openGaps(deviceId, others), wantedRange.limit),
+    wanted: (deviceId) => wantedOf(state, deviceId),
+    open: (deviceId, others) => openOf(gapsOf(state, deviceId, others), wantedRange.limit),
     next: (deviceId, reach, others) => {
-      const range = newestGap(openGaps(deviceId, others), reach, wantedRange.limit);
-      const limit = limitNow(store.telemetry(deviceId)) ?? to;
+      const gap = newestGap(gapsOf(state, deviceId, others), reach, wantedRange.limit);
+      const limit = coverageLimitOf(state, deviceId) ?? range.to;
       // A backfill has a fixed end, so it always sends an upper bound, even at the coverage limit.
-      return range && { range, limit: limit + 1n, lane: 'backfill' };
+      return gap && { range: gap, limit: limit + 1n, lane: 'backfill' };
     },
     freeAtMs: pace.freeAtMs,
     sent: (nowMs) => {
@@ -127,17 +105,87 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
   };
 }
 
+/**
+ * Returns the range that the arguments of a backfill name, cut off at the coverage limit. Without an end, the limit
+ * at the first start counts, so that a job that continues after a restart has the same end.
+ *
+ * @throws UserError (exit 2) for an empty range.
+ */
+export function backfillRange(args: Pick<BackfillArgs, 'from' | 'to' | 'begunTo'>, limit: EpochNs): Interval {
+  const end = args.to ?? args.begunTo ?? null;
+  const to = end === null ? limit : minNs(BigInt(end), limit);
+  const from = args.from === 'all' ? 0n : BigInt(args.from);
+  if (from < to) return { from, to };
+  throw new UserError('--from: expected a time before the newest that can be claimed yet (sync.settle ago)', 2);
+}
+
+/** Returns the range that a backfill wants of a device. */
+function wantedOf({ context: { store }, settings, range, devices }: BackfillState, deviceId: string): Interval {
+  const { to } = range;
+  if (settings.args.from !== 'all') return range;
+  const record = devices.get(deviceId)?.record;
+  const seenAt = [record?.lastSeenAt ?? null, record?.locationUpdatedAt ?? null];
+  return { from: minNs(beginningOfAll({ covered: store.telemetry(deviceId).covered, seenAt, to }), to), to };
+}
+
+/** Returns the current coverage limit of a device; `null` while the server's time is unknown. */
+function coverageLimitOf({ context }: BackfillState, deviceId: string): EpochNs | null {
+  const now = wantedNow(context);
+  return now && limitFor(now, context.store.telemetry(deviceId));
+}
+
+/** Returns the gaps of a device that a backfill can request now. */
+function gapsOf(state: BackfillState, deviceId: string, others: Intervals): Intervals {
+  const { context, settings, startedMs, devices } = state;
+  if (!devices.has(deviceId)) return [];
+  const nowMs = context.serverClock.nowMs();
+  return backfillGaps({
+    covered: context.store.telemetry(deviceId).covered,
+    named: context.store.gaps(deviceId),
+    wanted: wantedOf(state, deviceId),
+    limit: coverageLimitOf(state, deviceId),
+    isTopLeft: settings.isBeside && nowMs - startedMs < LEFT_TO_LIVE_MS,
+    others,
+    nowMs,
+  });
+}
+
+/** The facts about one device that decide which gaps a backfill can request. */
+export interface BackfillGapFacts {
+  readonly covered: readonly CoveredRange[];
+  /** Its recorded gaps. */
+  readonly named: readonly Gap[];
+  readonly wanted: Interval;
+  /** The current coverage limit; `null` while the server's time is unknown. */
+  readonly limit: EpochNs | null;
+  /** Whether the range above the newest covered instant is left to live work. */
+  readonly isTopLeft: boolean;
+  /** The ranges that other goals request. */
+  readonly others: Intervals;
+  readonly nowMs: EpochMs;
+}
+
+/** Returns the gaps that a backfill can request now. */
+export function backfillGaps(facts: BackfillGapFacts): Intervals {
+  const { covered, named, wanted, limit, isTopLeft, others, nowMs } = facts;
+  const top = isTopLeft ? (covered.at(-1)?.to ?? wanted.from) : wanted.to;
+  // Nobody else requests the gaps that were given up in favour of newer pages.
+  const givenUp = normalize(named.filter(({ reason }) => reason === 'beyond allowance').map(rangeOf));
+  return gapsToAsk({
+    covered,
+    // The grace period may have grown since the start.
+    wanted: { from: wanted.from, to: [wanted.to, top, limit ?? wanted.to].reduce(minNs) },
+    resting: normalize(named.filter((gap) => isResting(gap, 'backfill', nowMs)).map(rangeOf)),
+    others: givenUp.length === 0 ? others : subtract(others, givenUp),
+  });
+}
+
 function rangeOf({ fromNs, toNs }: Gap): Interval {
   return { from: fromNs, to: toNs };
 }
 
-/** Others are not at what they have given up. */
-function withoutGivenUp(others: Intervals, givenUp: Intervals): Intervals {
-  return givenUp.length === 0 ? others : subtract(others, givenUp);
-}
-
 /**
- * The devices that were named, or all that are kept and there.
+ * Returns the named devices; without names, all included devices that the API lists.
  *
  * @throws UserError (exit 2)
  */
@@ -156,7 +204,7 @@ function chosenDevices(context: SyncContext, ids: readonly string[]): readonly K
   });
 }
 
-/** The words of `--plan` (`commands/plan/command.ts`). */
+/** The same words as `--plan` (`commands/plan/command.ts`). */
 function whyNot(isLeftOut: boolean): string {
   return isLeftOut
     ? 'sync.include or sync.exclude leaves that device out: nothing of it is read.'
@@ -164,23 +212,22 @@ function whyNot(isLeftOut: boolean): string {
 }
 
 /**
- * So long a stretch without a reading, below the oldest sign of a device, ends `all`: more than a year, so that a
- * device that rested for a season or a year is found again. No window proves more than itself, so some such rule
- * there must be; and where one window could reach over all of time, every hour that it claims would become a
- * `coverage_hour` point.
+ * `--from all` ends this long before the oldest sign of a device. It is more than a year, so a device that was silent
+ * for a season or a year is found again. A limit is necessary: an empty page covers only its own range, and each
+ * covered hour becomes a `coverage_hour` point.
  */
 const QUIET_ENDS_NS = 400n * DAY_NS;
 
-/** What shows how far back the readings of a device go. */
+/** Signs of how far back the readings of a device go. */
 interface OldestSigns {
   readonly covered: readonly CoveredRange[];
-  /** `last_seen_at` and `location_updated_at`: it was there by then. */
+  /** `last_seen_at` and `location_updated_at`: the device existed by then. */
   readonly seenAt: readonly (EpochNs | null)[];
   /** The end of the backfilled range. */
   readonly to: EpochNs;
 }
 
-/** Where `all` begins of a device, as far as is known by now: it moves back with each older reading. */
+/** Returns where `--from all` begins for a device. Each older reading moves it back. */
 function beginningOfAll({ covered, seenAt, to }: OldestSigns): EpochNs {
   const oldest = oldestReading(covered);
   const signs = [to, oldest, ...seenAt].filter((at) => at !== null);
@@ -198,13 +245,13 @@ export function hasReadings(covered: readonly CoveredRange[], { from, to }: Inte
 }
 
 interface PaceSettings {
-  /** The part of the share, above 0 and up to 1; `null`: no such bound. */
+  /** The fraction of the budget that it may spend, above 0 and up to 1; `null`: no such limit. */
   readonly maxShare: number | null;
   readonly finishByMs: EpochMs | null;
   readonly startedMs: EpochMs;
-  /** Its requests of the last day from before, ascending: a restart gives nothing back. */
+  /** Its requests of the last day before the start, ascending: a restart gives no budget back. */
   readonly sentMs: readonly EpochMs[];
-  /** The share of the minute's and the day's limit, in requests; `null`: not known. Asked again and again. */
+  /** Returns the current budget of the minute and of the day, in requests; `null`: unknown. */
   readonly budgets: () => { readonly perMinute: number | null; readonly perDay: number | null };
 }
 
@@ -216,19 +263,19 @@ interface BackfillPace {
   setLeft(requests: number): void;
   /** How long so many requests take at least by the pace alone, in ms. */
   lastsMs(requests: number, nowMs: EpochMs): number;
-  /** Whether it was met with a time that cannot be kept any more. */
+  /** Whether the time to finish by has passed. */
   isLate(nowMs: EpochMs): boolean;
 }
 
-/** The part of the time that is kept for what turns out to be more than was thought, and for delivery. */
+/** The fraction of the time that is kept in reserve, for delivery and for more readings than estimated. */
 const RESERVE = 0.04;
 
-/** A pace at its beginning. */
+/** Creates the pace of a backfill that has sent nothing yet. */
 export function createBackfillPace(settings: PaceSettings): BackfillPace {
   const { maxShare, finishByMs, startedMs, budgets } = settings;
   const log = createSendLog(DAY_MS);
   log.load(settings.sentMs);
-  /** How many intervals are owed for what was sent, as of a time. */
+  /** How many intervals must still pass for the requests that were sent, as of a time. */
   let owed = { count: 0, atMs: startedMs };
   let left: number | null = null;
 
@@ -281,7 +328,7 @@ interface BackfillTally {
   perMinute(): number | null;
 }
 
-/** The rate counts the requests of this time, and no more than so many of them. */
+/** The rate is measured over this time, over at most so many requests. */
 const RATE_OVER_MS = 5 * MINUTE_MS;
 const LEAST_REQUESTS = 3;
 const RECENT_AT_MOST = 1000;

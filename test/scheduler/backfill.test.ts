@@ -1,9 +1,14 @@
 /**
- * What a backfill counts of its own requests and pages, and the rate that its estimate goes by.
+ * The rules of a backfill: its range, the gaps that it requests, and the counts and the rate of its requests.
  */
 import { describe, expect, test } from 'vitest';
 import { MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { createBackfillTally } from '../../src/scheduler/backfill.ts';
+import {
+  type BackfillGapFacts,
+  backfillGaps,
+  backfillRange,
+  createBackfillTally,
+} from '../../src/scheduler/backfill.ts';
 
 function tallyAt() {
   const now = { ms: 0 };
@@ -49,5 +54,78 @@ describe('the tally of a backfill', () => {
       tally.sent();
     }
     expect(tally.perMinute()).toBeCloseTo(1000, -1);
+  });
+});
+
+describe('the range of a backfill', () => {
+  test('ends at the coverage limit, or earlier where an end is given', () => {
+    expect(backfillRange({ from: '10', to: null }, 100n)).toEqual({ from: 10n, to: 100n });
+    expect(backfillRange({ from: '10', to: '60' }, 100n)).toEqual({ from: 10n, to: 60n });
+    expect(backfillRange({ from: '10', to: '200' }, 100n)).toEqual({ from: 10n, to: 100n });
+  });
+
+  test('keeps the end of its first start after a restart', () => {
+    expect(backfillRange({ from: '10', to: null, begunTo: '80' }, 100n)).toEqual({ from: 10n, to: 80n });
+    expect(backfillRange({ from: 'all', to: '60', begunTo: '80' }, 100n)).toEqual({ from: 0n, to: 60n });
+  });
+
+  test('is refused when it is empty', () => {
+    expect(() => backfillRange({ from: '100', to: null }, 100n)).toThrow(/^--from: expected a time before/);
+  });
+});
+
+const NO_READINGS = { first: null, last: null };
+
+/** A device with one covered range, of which everything from 0 to 100 is wanted. */
+function gapsWith(facts: Partial<BackfillGapFacts>) {
+  return backfillGaps({
+    covered: [{ from: 40n, to: 60n, ...NO_READINGS }],
+    named: [],
+    wanted: { from: 0n, to: 100n },
+    limit: 100n,
+    isTopLeft: false,
+    others: [],
+    nowMs: 0,
+    ...facts,
+  });
+}
+
+function gapNamed(reason: 'beyond allowance' | 'page not understood', retryAtMs: number) {
+  return { deviceId: 'a', fromNs: 10n, toNs: 20n, reason, retryAtMs };
+}
+
+describe('the gaps that a backfill requests', () => {
+  test('are what is wanted and not covered, up to the coverage limit of the device', () => {
+    expect(gapsWith({})).toEqual([
+      { from: 0n, to: 40n },
+      { from: 60n, to: 100n },
+    ]);
+    expect(gapsWith({ limit: 90n }).at(-1)).toEqual({ from: 60n, to: 90n });
+    expect(gapsWith({ limit: null }).at(-1)).toEqual({ from: 60n, to: 100n });
+  });
+
+  test('leave the top to live work for a while, and the ranges that others request', () => {
+    expect(gapsWith({ isTopLeft: true })).toEqual([{ from: 0n, to: 40n }]);
+    expect(gapsWith({ isTopLeft: true, covered: [] })).toEqual([]);
+    expect(gapsWith({ isTopLeft: true, others: [{ from: 0n, to: 30n }] })).toEqual([{ from: 30n, to: 40n }]);
+  });
+
+  test('leave out a gap until its next try', () => {
+    const outside = [
+      { from: 0n, to: 10n },
+      { from: 20n, to: 40n },
+    ];
+    expect(gapsWith({ isTopLeft: true, named: [gapNamed('page not understood', 5)] })).toEqual(outside);
+    expect(gapsWith({ isTopLeft: true, named: [gapNamed('page not understood', 5)], nowMs: 5 })).toEqual([
+      { from: 0n, to: 40n },
+    ]);
+  });
+
+  test('include what live work gave up, even where live work counts it as its own', () => {
+    const facts = { isTopLeft: true, named: [gapNamed('beyond allowance', 5)], others: [{ from: 0n, to: 30n }] };
+    expect(gapsWith(facts)).toEqual([
+      { from: 10n, to: 20n },
+      { from: 30n, to: 40n },
+    ]);
   });
 });
