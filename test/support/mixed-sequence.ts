@@ -11,7 +11,7 @@ const WAITING = ['test/process/', 'test/page/', 'test/commands/verify/', 'test/c
  * How many seconds the long files take on two cores that have nothing else to do. A figure that is not true any more, or
  * missing, leaves a core idle at the end and does no other harm.
  */
-const SECONDS: Readonly<Record<string, number>> = {
+export const SECONDS: Readonly<Record<string, number>> = {
   'test/process/four-ways.test.ts': 140,
   'test/process/jobs.test.ts': 130,
   'test/process/daemon.test.ts': 85,

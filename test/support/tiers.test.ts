@@ -2,12 +2,17 @@
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { SECONDS } from './mixed-sequence.ts';
 import { importsOf, testTiers } from './tiers.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
 describe('the tiers', () => {
   const { pure, real } = testTiers();
+
+  test('have every file whose length the order of the files goes by', () => {
+    expect(Object.keys(SECONDS).filter((file) => ![...pure, ...real].includes(file))).toEqual([]);
+  });
 
   test('have every file of tests, each once', () => {
     expect([...pure, ...real].sort()).toEqual(globSync('test/**/*.test.ts', { cwd: ROOT }).sort());
