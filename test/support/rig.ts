@@ -108,7 +108,8 @@ export async function openRig(bench: Bench, options: RigOptions): Promise<Rig> {
   const nth = (rigsOf.get(bench) ?? 0) + 1;
   rigsOf.set(bench, nth);
   const database = `rig${nth}`;
-  await bench.influxd.query('', `CREATE DATABASE ${database}`);
+  // One shard for ten years: by default there is one for each week.
+  await bench.influxd.query('', `CREATE DATABASE ${database} WITH SHARD DURATION 520w`);
   const dataDir = mkdtempSync(join(tmpdir(), 'tidemark-rig-'));
   const gracePeriodMs = options.gracePeriodMs ?? 120_000;
   const { openSync, runOnce } = options.program ?? REAL_PROGRAM;
