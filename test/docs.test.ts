@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { VERSION } from '../src/app/version.ts';
 import { MODES } from '../src/cli/flags.ts';
+import { VERSION } from '../src/cli/help.ts';
 import { keyEntries } from '../src/config/schema.ts';
 import type { ExitCode } from '../src/core/faults.ts';
 import { PROGRAM_EVENTS, SYNC_EVENTS } from '../src/observe/event-table.ts';

@@ -13,6 +13,7 @@ import {
   type RateLimiterFigures,
   type RateLimiterOptions,
 } from '../api/rate-limiter.ts';
+import { VERSION } from '../cli/help.ts';
 import type { Heartbeats, Pulse } from '../core/heartbeats.ts';
 import type { QuotaUse } from '../core/lines/fact-lines.ts';
 import type { Api, Transport } from '../core/ports.ts';
@@ -21,7 +22,6 @@ import type { Store } from '../core/state/state.ts';
 import type { QuotaStatus } from '../core/status.ts';
 import { type EpochMs, formatExact, MINUTE_MS, msToNs } from '../core/time.ts';
 import type { Rest } from '../scheduler/planner-types.ts';
-import { VERSION } from './version.ts';
 
 /** The address of the API, and the limits for using it. */
 export interface ApiAccess {

@@ -22,6 +22,7 @@
 
 import type { ArchiveLimits, MaintenanceParts } from '../archive/maintenance.ts';
 import { createRoom, type Room } from '../archive/room.ts';
+import { VERSION } from '../cli/help.ts';
 import { MIN_FREE_BYTES } from '../core/archive-room.ts';
 import { createTurns } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
@@ -74,7 +75,6 @@ import {
   watchRequests,
 } from './api-access.ts';
 import { createWorkspaceConfirmation, openDeliveries } from './deliveries.ts';
-import { VERSION } from './version.ts';
 
 export interface SyncOptions {
   /** Sends requests: over HTTP, or in-process in simulations. */

@@ -4,6 +4,7 @@
  */
 
 import { runMaintenance } from '../archive/maintenance.ts';
+import { VERSION } from '../cli/help.ts';
 import type { StatusPageConfig } from '../config/config.ts';
 import type { Listen } from '../config/listen.ts';
 import { repeat } from '../core/async.ts';
@@ -21,7 +22,6 @@ import type { Sync } from './open-sync.ts';
 import { realClock } from './real-clock.ts';
 import { createShownFacts, createSnapshots } from './snapshots.ts';
 import type { TerminalOutput } from './terminal.ts';
-import { VERSION } from './version.ts';
 
 /** How often the main loop runs. */
 const TICK_MS = 250;

@@ -1,6 +1,6 @@
-/** Runs work with a sync over real HTTP. It opens the sync's parts in order and closes them in reverse. */
+/** Runs the work of a command with a sync: opens the sync's parts in order and closes them in reverse. */
 import { createHttpTransport } from '../api/transport.ts';
-import type { Config } from '../config/config.ts';
+import type { Config, StateConfig } from '../config/config.ts';
 import type { Secret } from '../core/secret.ts';
 import { checkingOldPoints } from './old-points.ts';
 import { openSync, type Sync, type SyncOptions } from './open-sync.ts';
@@ -39,6 +39,32 @@ export async function withQuestions<T>(
   work: (sync: Sync) => Promise<T>,
 ): Promise<T> {
   return await overHttp({ ...needs, settings: { ...settingsOf(needs.config), destinations: [] } }, work);
+}
+
+/**
+ * The same for work that only changes the state: it sends no request, and nothing is delivered.
+ *
+ * @throws UserError if the state cannot be used (HeldError: another process has it), and whatever the work throws
+ */
+export async function withState<T>(
+  { config, terminal }: { readonly config: StateConfig; readonly terminal: TerminalOutput },
+  work: (sync: Sync) => Promise<T>,
+): Promise<T> {
+  const sync = openSync({
+    ...settingsOf(config),
+    destinations: [],
+    observe: terminal.observe,
+    clock: realClock,
+    random: realRandom,
+    transport: () => Promise.reject(new Error('this work asks nothing of the API')),
+    api: { ...config.api, url: 'http://127.0.0.1/external/v1', key: () => '' },
+    dataDir: config.dataDir,
+  });
+  try {
+    return await work(sync);
+  } finally {
+    sync.close();
+  }
 }
 
 interface HttpNeeds extends Pick<SyncNeeds, 'config' | 'terminal' | 'key'> {

@@ -1,6 +1,9 @@
-/** The help text, made from the table of modes: an overview, or the page of one mode. */
+/** The texts of `--version` and `--help`. The help is made from the table of modes: an overview, or one mode. */
 import { MODES, type Mode } from './flags.ts';
 import { TOPICS } from './topics.ts';
+
+/** The version of the program. A test compares it with package.json. */
+export const VERSION = '0.1.0';
 
 const OVERVIEW = `Tidemark keeps a complete and fresh copy of a device-monitoring workspace in
 the time-series database of its owner.

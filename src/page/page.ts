@@ -1,14 +1,17 @@
 /**
- * The status page and what belongs to it: which address shows what. Reads the address at the border, asks for the facts
- * and puts them into markup or JSON; keeps nothing.
+ * The routes of the status page: parses a path and its query, gets the facts, and returns them as HTML or JSON; or
+ * returns one of the files that the pages load. Only those files are cached.
  */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
 import type { PageFacts } from '../core/page-facts.ts';
 import { type Served, servedJson } from '../core/ports.ts';
-import { assetAt } from './assets.ts';
 import { deviceMain } from './device.ts';
 import { devicesSection } from './devices.ts';
 import { type Html, html } from './html.ts';
-import { documentOf, type Frame } from './layout.ts';
+import { documentOf, type Frame, MARK } from './layout.ts';
 import { type StandingParts, standing, tileSection, toneOf, toneWords } from './overview.ts';
 import {
   alertsSection,
@@ -21,20 +24,21 @@ import {
   workSection,
 } from './panels.ts';
 import { readDevicesQuery, readSpan, SPANS } from './query.ts';
+import { STYLE } from './style.ts';
 
-/** What the pages are made from. */
+/** The input of the pages. */
 export interface StatusPageParts {
-  /** The overview, one for a whole page. */
+  /** Called once per page. */
   readonly overview: () => StandingParts;
   readonly facts: PageFacts;
-  /** Where else to look: the dashboards, the documentation; as far as that is configured. */
+  /** Links to the dashboards and the documentation, as far as they are configured. */
   readonly links: Frame['links'];
 }
 
-/** @returns the answer to an address, or `null` for one that is not of the page. */
+/** Returns the response for a path; `null` if it is none of the page's. */
 type StatusPage = (path: string, params: URLSearchParams) => Promise<Served | null>;
 
-/** Creates the pages; nothing is kept between requests. */
+/** Creates the routes. No state is kept between requests. */
 export function createStatusPage(parts: StatusPageParts): StatusPage {
   return async (path, params) => {
     if (path.startsWith('/assets/')) return assetAt(path);
@@ -146,4 +150,44 @@ async function jsonAt(facts: PageFacts, path: string, params: URLSearchParams): 
     default:
       return null;
   }
+}
+
+const CSS = 'text/css; charset=utf-8';
+const SCRIPT = 'text/javascript; charset=utf-8';
+
+const packages = createRequire(import.meta.url);
+
+const own = (file: string) => (): string =>
+  readFileSync(fileURLToPath(new URL(`client/${file}`, import.meta.url)), 'utf8');
+const ofUplot = (file: string) => (): string => readFileSync(packages.resolve(`uplot/dist/${file}`), 'utf8');
+
+/**
+ * The files that the pages load, by path. They are read once, from beside this module (as source or as compiled) and
+ * from the package of the chart library.
+ */
+const SOURCES: ReadonlyMap<string, { readonly type: string; readonly read: () => string }> = new Map([
+  ['/assets/page.css', { type: CSS, read: () => STYLE }],
+  ['/assets/mark.svg', { type: 'image/svg+xml', read: () => MARK }],
+  ['/assets/live.js', { type: SCRIPT, read: own('live.js') }],
+  ['/assets/morph.js', { type: SCRIPT, read: own('morph.js') }],
+  ['/assets/charts.js', { type: SCRIPT, read: own('charts.js') }],
+  ['/assets/uplot.js', { type: SCRIPT, read: ofUplot('uPlot.iife.min.js') }],
+  ['/assets/uplot.css', { type: CSS, read: ofUplot('uPlot.min.css') }],
+]);
+
+/** The files that were read, with their hash as the ETag. */
+const read = new Map<string, Served>();
+
+/** Returns the file at a path; `null` if there is none. */
+function assetAt(path: string): Served | null {
+  const known = read.get(path);
+  if (known !== undefined) return known;
+  const source = SOURCES.get(path);
+  if (source === undefined) return null;
+  // The compiler may name a source map, which is not served; a browser's developer tools would request it.
+  const body = source.read().replace(/^\/\/# sourceMappingURL=.*$/m, '');
+  const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
+  const made: Served = { status: 200, type: source.type, body, etag };
+  read.set(path, made);
+  return made;
 }

@@ -142,6 +142,6 @@ describe('the release', () => {
     const { version } = JSON.parse(read('package.json'));
     expect(read('Dockerfile')).toContain(`ARG VERSION=${version}`);
     expect(read('config', 'kubernetes', 'base', 'kustomization.yaml')).toContain(`newTag: ${version}`);
-    expect(read('src', 'app/version.ts')).toContain(`'${version}'`);
+    expect(read('src', 'cli/help.ts')).toContain(`'${version}'`);
   });
 });

@@ -10,7 +10,7 @@ import { existsSync } from 'node:fs';
 import { availableParallelism, freemem, homedir, release, totalmem, type } from 'node:os';
 import { realClock, realRandom } from '../../app/real-clock.ts';
 import type { ProcessPorts, RuntimeFacts } from '../../app/terminal.ts';
-import { VERSION } from '../../app/version.ts';
+import { VERSION } from '../../cli/help.ts';
 import type { Config } from '../../config/config.ts';
 import type { DescribedConfig } from '../../config/describe.ts';
 import { UserError } from '../../core/faults.ts';

@@ -7,7 +7,7 @@
  */
 
 import type { ProcessPorts } from '../../app/terminal.ts';
-import { VERSION } from '../../app/version.ts';
+import { VERSION } from '../../cli/help.ts';
 import { UserError } from '../../core/faults.ts';
 import { byteSize, counted, grouped, plainText } from '../../core/text.ts';
 import { stateBytes } from '../../store/look/inspect.ts';

@@ -5,6 +5,7 @@
 
 import { settingsOf } from '../../app/settings.ts';
 import { type ProcessPorts, repeatWhile } from '../../app/terminal.ts';
+import { withState } from '../../app/with-sync.ts';
 import type { ForgetCommand } from '../../cli/command.ts';
 import { UserError } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
@@ -14,7 +15,6 @@ import { requireState } from '../../store/open/read-only.ts';
 import { type CommandRun, printAnswer } from '../shared/command.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { wrap } from '../shared/layout.ts';
-import { withState } from '../shared/with-state.ts';
 import { type ForgetSummary, forgetDevice, forgetParts } from './job.ts';
 
 /** How often it is looked how far it is. */

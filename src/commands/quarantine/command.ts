@@ -6,13 +6,13 @@
 import { realClock } from '../../app/real-clock.ts';
 import { createSecretReader, settingsOf } from '../../app/settings.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
+import { withState } from '../../app/with-sync.ts';
 import type { QuarantineCommand } from '../../cli/command.ts';
 import { UserError } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
 import { isNarrow, type QuarantineFilter } from '../../core/quarantine.ts';
 import { filterArgs } from '../../core/state/job-args.ts';
 import type { KnownDestination } from '../../core/state/quarantine.ts';
-
 import { counted, grouped, nearest, plainText } from '../../core/text.ts';
 import { type DestinationOptions, reachableOf } from '../../delivery/destination.ts';
 import { readQuarantine } from '../../store/look/read-state.ts';
@@ -21,7 +21,6 @@ import { type CommandRun, printAnswer } from '../shared/command.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { wrap } from '../shared/layout.ts';
 import { readSpan } from '../shared/options.ts';
-import { withState } from '../shared/with-state.ts';
 import {
   type DestinationOutcome,
   dropQuarantine,

@@ -5,8 +5,8 @@
  */
 
 import { configuredDatabases } from '../../app/settings.ts';
-import { VERSION } from '../../app/version.ts';
 import { createRoom } from '../../archive/room.ts';
+import { VERSION } from '../../cli/help.ts';
 import type { StateConfig } from '../../config/config.ts';
 import { MIN_FREE_BYTES } from '../../core/archive-room.ts';
 import { createFilter, type DeviceFilter } from '../../core/filter.ts';

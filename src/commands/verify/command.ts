@@ -6,7 +6,7 @@
 import { realClock } from '../../app/real-clock.ts';
 import { type Database, databasesOf } from '../../app/settings.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
-import { VERSION } from '../../app/version.ts';
+import { VERSION } from '../../cli/help.ts';
 import { UserError } from '../../core/faults.ts';
 import { identityTag } from '../../core/lines/line-protocol.ts';
 import type { VerifyState } from '../../core/state/verify.ts';
