@@ -16,7 +16,7 @@ import type { Room } from './room.ts';
 
 /** The limits of the archive. */
 export interface ArchiveLimits {
-  /** `archive.keep`: how long acknowledged points are kept. */
+  /** `archive.retention`: how long acknowledged points are kept. */
   readonly keepMs: number;
   /** `archive.max_size`; `null`: no limit. */
   readonly maxBytes: number | null;
@@ -285,7 +285,7 @@ export function standingAt(before: Standing | null, { place, pendingLines, nowMs
 }
 
 /**
- * The destinations to skip from now on: those that have acknowledged nothing for longer than `archive.keep` while
+ * The destinations to skip from now on: those that have acknowledged nothing for longer than `archive.retention` while
  * another one moves, so that one dead database does not block the others.
  */
 export function dueToSkip(standings: ReadonlyMap<number, Standing>, keepMs: number): number[] {

@@ -23,7 +23,7 @@ also after a restart of the daemon. Alone it takes the whole share.
   --from T          a date, an RFC 3339 time, an age (90d), or all: as far back
                     as there is anything, of each device until 400 days in a row
                     have no reading
-  --to T            the same; else the moment it began, less sync.settle
+  --to T            the same; else the moment it began, less sync.grace_period
   --device ID       this device alone; may be repeated
   --max-share S     takes at most this part of api.share, such as 0.25
   --finish-by T     goes no faster than it takes to be done by then: a date, an
@@ -179,7 +179,7 @@ to the state and may run beside the daemon.
                        line on standard error (the data keep their own form):
                        readings, points, devices, from, to, bytes, seconds
 
-What the archive no longer keeps (archive.keep, archive.max_size) is told on
+What the archive no longer keeps (archive.retention, archive.max_size) is told on
 standard error, with how many points that is; so is how far it is, on a terminal
 as a bar, elsewhere as a line a minute.
 A reader that closes the pipe is no failure.

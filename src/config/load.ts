@@ -28,6 +28,7 @@ import {
   knownNames,
   knownVariables,
   POLL_KEYS,
+  renamedVariables,
   type SecretPath,
   type ValueKey,
   type ValueOf,
@@ -182,7 +183,7 @@ function readShared(
     workspaceId: readValue(reading, 'workspace.id'),
     sync: {
       history: readValue(reading, 'sync.history'),
-      gracePeriodMs: readValue(reading, 'sync.settle'),
+      gracePeriodMs: readValue(reading, 'sync.grace_period'),
       polls: readAll(reading, POLL_KEYS),
       schedules: {
         devices: readValue(reading, 'sync.devices'),
@@ -197,7 +198,7 @@ function readShared(
         keepsLocation: readValue(reading, 'sync.location'),
       },
     },
-    archive: { keepMs: readValue(reading, 'archive.keep'), maxBytes: readValue(reading, 'archive.max_size') },
+    archive: { keepMs: readValue(reading, 'archive.retention'), maxBytes: readValue(reading, 'archive.max_size') },
     statusPage: {
       names: readValue(reading, 'listen_names') ?? [],
       password: password.secret,
@@ -248,7 +249,7 @@ function beginReading(
   file: SourceReading,
   without: readonly string[] = [],
 ): Reading {
-  const own = readEnvironment(environment, knownVariables());
+  const own = readEnvironment(environment, knownVariables(), renamedVariables());
   const given = new Map([...file.given, ...own.given]);
   for (const path of without) given.delete(path);
   return { nowMs, readFile, given, mistakes: [...file.mistakes, ...own.mistakes], secrets: [], hidden: [] };

@@ -57,11 +57,11 @@ function list<T>(parseItems: ParseItems<T>, about: { description: string; exampl
 }
 
 const timeout = values.duration({ minMs: SECOND_MS, maxMs: 10 * MINUTE_MS, words: 'from 1s to 10m' });
-const settle = values.duration({ minMs: 0, maxMs: HOUR_MS, words: 'from 0s to 1h' });
+const gracePeriod = values.duration({ minMs: 0, maxMs: HOUR_MS, words: 'from 0s to 1h' });
 
-const sweep = values.duration({ minMs: 10 * MINUTE_MS, maxMs: 30 * DAY_MS, words: 'from 10m to 30d' });
+const idlePoll = values.duration({ minMs: 10 * MINUTE_MS, maxMs: 30 * DAY_MS, words: 'from 10m to 30d' });
 const gonePoll = values.duration({ minMs: HOUR_MS, maxMs: 30 * DAY_MS, words: 'from 1h to 30d' });
-const keep = values.duration({ minMs: HOUR_MS, maxMs: 36_500 * DAY_MS, words: 'from 1h to 36500d' });
+const retention = values.duration({ minMs: HOUR_MS, maxMs: 36_500 * DAY_MS, words: 'from 1h to 36500d' });
 const archiveSize = values.size({
   minBytes: 64 * 1024 ** 2,
   maxBytes: 4096 * 1024 ** 3,
@@ -83,136 +83,146 @@ export const CONFIG_KEYS = {
   'api.share': defaulted(
     values.share,
     '0.8',
-    "The part of the workspace's allowance that this program may use: above 0, up to 1.",
+    "Fraction of the workspace's quota that Tidemark may use: above 0, up to 1.",
   ),
-  'api.concurrency': defaulted(values.count(1, 64), '4', 'How many requests may be under way at once.'),
-  'api.timeout': defaulted(timeout, '30s', 'How long one request may take.'),
+  'api.concurrency': defaulted(values.count(1, 64), '4', 'Maximum number of concurrent requests.'),
+  'api.timeout': defaulted(timeout, '30s', 'Timeout of one request.'),
   'api.ca_file': optional(values.line, {
-    description: 'Certificates (PEM) to trust for the API.',
+    description: 'File of certificates (PEM) to trust for the API.',
     example: '/etc/ssl/own-ca.pem',
   }),
   'influx.url': optional(values.baseUrl, {
-    description: 'Address of the InfluxDB or VictoriaMetrics to fill. Without one the archive alone is filled.',
+    description: 'Address of the InfluxDB or VictoriaMetrics to write to. Without it, Tidemark fills only its archive.',
     example: 'https://influxdb.example:8086',
   }),
   'influx.token': {
     kind: 'secret',
     default: null,
-    description:
-      'Its token; for InfluxDB 1.8 and VictoriaMetrics that is user:password. Better given as influx.token_file.',
+    description: 'Token of the database; user:password for InfluxDB 1.8 and VictoriaMetrics. Prefer influx.token_file.',
     example: '/run/secrets/tidemark-influx-token',
   } satisfies SecretKey,
-  'influx.org': optional(values.line, { description: 'Its organisation.', example: 'home' }),
+  'influx.org': optional(values.line, {
+    description: 'Organization of the bucket. InfluxDB 2 requires it.',
+    example: 'home',
+  }),
   'influx.bucket': optional(values.line, {
-    description:
-      'The bucket to write to; for InfluxDB 1.8 that is database/retention-policy. With influx.kind victoriametrics none is needed.',
+    description: 'Bucket to write to; database/retention-policy for InfluxDB 1.8. VictoriaMetrics needs none.',
     example: 'devices',
   }),
   'influx.kind': defaulted(
     values.influxKind,
     'auto',
-    'influxdb, victoriametrics, or auto: the database is asked once.',
+    'Kind of database: influxdb, victoriametrics, or auto (detected with one request).',
   ),
   'influx.ca_file': optional(values.line, {
-    description: 'Certificates (PEM) to trust for the database.',
+    description: 'File of certificates (PEM) to trust for the database.',
     example: '/etc/ssl/own-ca.pem',
   }),
-  'influx.timeout': defaulted(timeout, '30s', 'How long one write may take.'),
-  'influx.batch_lines': defaulted(values.count(1, 50_000), '5000', 'How many lines one write carries at most.'),
+  'influx.timeout': defaulted(timeout, '30s', 'Timeout of one write.'),
+  'influx.batch_lines': defaulted(values.count(1, 50_000), '5000', 'Maximum number of lines in one write.'),
   destinations: {
     kind: 'sections',
     default: null,
-    description: 'Further databases: a map of names to what influx takes. In the file only.',
+    description: 'Additional databases: a map from a name to the same keys as influx. Only in the file.',
     example: '{second: {url: "https://victoria.example:8428", kind: victoriametrics}}',
   } satisfies SectionsKey,
   'workspace.id': optional(values.line, {
-    description: 'The workspace_id tag of every point. Unless given it comes from the API. Fixed once a point is made.',
+    description:
+      'Value of the workspace_id tag of every point. Default: the id that the API returns. It cannot change once a point is stored.',
     example: 'my-workspace',
   }),
-  data_dir: defaulted(values.line, './data', 'Where the state and the archive live; one running Tidemark at a time.'),
+  data_dir: defaulted(
+    values.line,
+    './data',
+    'Directory of the state and the archive. Only one running Tidemark may use it.',
+  ),
   'sync.history': defaulted(
     values.history,
     '30d',
-    'How far back the first sync goes: an age such as 30d, a date, an RFC 3339 time, or all. all is 30d, and then, once, as a job of the daemon, everything older that the API has.',
+    'How far back the first sync reads: an age such as 30d, a date, an RFC 3339 time, or all. With all, the daemon reads 30 days first and then everything older that the API has.',
   ),
-  'sync.settle': defaulted(settle, '2m', 'How long after its time a reading may still appear in the API.'),
+  'sync.grace_period': defaulted(
+    gracePeriod,
+    '2m',
+    'How late a reading may appear in the API. Newer time does not count as covered.',
+  ),
   'sync.devices': defaulted(
     values.cron,
     '*/5 * * * *',
-    'When the device list is due at the latest: a cron expression, in UTC. With allowance to spare it is read more often, as it tells of news.',
+    'Poll interval of the device list as a cron expression (UTC). Tidemark reads it more often while it has quota to spare.',
   ),
   'sync.telemetry': defaulted(
     values.cron,
     '* * * * *',
-    'How often a device that has something new is asked: a cron expression, in UTC. Its mean distance counts.',
+    'Poll interval of devices that report new data, as a cron expression (UTC). Only the average interval matters.',
   ),
-  'sync.alerts': defaulted(values.cron, '*/2 * * * *', 'When alerts are due: a cron expression, in UTC.'),
+  'sync.alerts': defaulted(values.cron, '*/2 * * * *', 'Poll interval of the alerts as a cron expression (UTC).'),
   'sync.account': defaulted(
     values.cron,
     '0 * * * *',
-    'When the account and its plan are due: a cron expression, in UTC.',
+    'Poll interval of the account and its plan as a cron expression (UTC).',
   ),
   'sync.include': list(values.patterns, {
     description:
-      'Devices to sync, by id, name, model or tag; all unless given. A list of patterns: * is any text, ? one character.',
+      'Devices to sync, by id, name, model or tag. Default: all. A list of patterns: * matches any text, ? one character.',
     example: 'greenhouse-*, Cold store',
   }),
   'sync.exclude': list(values.patterns, {
-    description: 'Devices to leave out, in the same way; it wins over sync.include.',
+    description: 'Devices to leave out, by the same patterns. It takes precedence over sync.include.',
     example: 'test-*',
   }),
   'sync.exclude_sensors': list(values.patterns, {
-    description: 'Sensors whose values are not written; a nested value is named with dots.',
+    description: 'Sensors to leave out. Name a nested value with dots.',
     example: 'rssi, debug.*',
   }),
-  'sync.location': defaulted(values.flag, 'true', 'Whether positions of devices are kept: true or false.'),
-  'sync.sweep': defaulted(
-    sweep,
-    '6h',
-    'How often a device is asked all the same of which the device list tells nothing new.',
-  ),
+  'sync.location': defaulted(values.flag, 'true', 'Whether to store the positions of devices: true or false.'),
+  'sync.idle_poll': defaulted(idlePoll, '6h', 'Maximum interval between polls of a device that reports no new data.'),
   'sync.gone_poll': defaulted(
     gonePoll,
     '1d',
-    'How often a device is asked that is not in the workspace any more, to see whether it is back. Each costs a request.',
+    'Interval between polls of a device that left the workspace, to notice its return. Each poll costs one request.',
   ),
-  'archive.keep': defaulted(
-    keep,
+  'archive.retention': defaulted(
+    retention,
     '30d',
-    'How long points are kept in the archive once every database has settled them.',
+    'How long the archive keeps points that every database has acknowledged.',
   ),
   'archive.max_size': defaulted(
     archiveSize,
     '2GiB',
-    'How large the state may grow. Near it settled points go before their time; where that is not enough, nothing new is pulled.',
+    'Maximum size of the state. Near the limit, Tidemark removes acknowledged points early; if that is not enough, it stops reading.',
   ),
   listen: defaulted(
     values.listen,
     '127.0.0.1:9464',
-    'Where the status page is served: host:port. Port 0 takes a free one.',
+    'Address of the status page: host:port. Port 0 takes a free port.',
   ),
   listen_names: list(values.hostNames, {
     description:
-      'Public names by which the status page is asked for, such as that of a proxy. IP addresses, localhost, names of one word and below .local and .internal need not be listed.',
+      'Public host names under which the status page is served, such as that of a proxy. IP addresses, localhost, one-word names, *.local and *.internal need no entry.',
     example: 'tidemark.example.com',
   }),
   listen_password: {
     kind: 'secret',
     default: null,
     description:
-      'A password for the status page, its JSON and /metrics, with any user name; /healthz needs none. Better given as listen_password_file. Without one everybody who reaches the port reads them.',
+      'Password of the status page, its JSON and /metrics, with any user name. /healthz needs none. Prefer listen_password_file. Without a password, everybody who can reach the port can read them.',
     example: '/run/secrets/tidemark-page-password',
   } satisfies SecretKey,
   'metrics.per_device': defaulted(
     values.flag,
     'false',
-    'Whether /metrics tells of each device, of 1,000 at most: true or false.',
+    'Whether /metrics has series for each device (at most 1,000): true or false.',
   ),
-  'log.level': defaulted(values.choice('error', 'warn', 'info', 'debug'), 'info', 'error, warn, info or debug.'),
+  'log.level': defaulted(
+    values.choice('error', 'warn', 'info', 'debug'),
+    'info',
+    'Lowest level that is logged: error, warn, info or debug.',
+  ),
   'log.format': defaulted(
     values.choice('auto', 'json', 'pretty'),
     'auto',
-    'json, pretty, or auto: pretty on a terminal and json elsewhere.',
+    'Format of the log: json, pretty, or auto (pretty on a terminal, json elsewhere).',
   ),
 } as const;
 
@@ -244,8 +254,15 @@ export function variableOf(path: string): string {
 /** Sections that only the file can contain, and the section whose keys each of their entries has. */
 const FAMILIES: ReadonlyMap<string, string> = new Map([['destinations', 'influx']]);
 
+/** Keys of earlier versions, and their names now: they are refused with the new name. */
+const RENAMED: ReadonlyMap<string, string> = new Map([
+  ['sync.settle', 'sync.grace_period'],
+  ['sync.sweep', 'sync.idle_poll'],
+  ['archive.keep', 'archive.retention'],
+]);
+
 /** The poll intervals of devices that report nothing new: the names of the settings, and their keys. */
-export const POLL_KEYS = { idlePollMs: 'sync.sweep', goneMs: 'sync.gone_poll' } as const satisfies Readonly<
+export const POLL_KEYS = { idlePollMs: 'sync.idle_poll', goneMs: 'sync.gone_poll' } as const satisfies Readonly<
   Record<string, ValuePath>
 >;
 
@@ -261,10 +278,16 @@ export function knownNames(): KnownNames {
     paths: new Set(entries.flatMap(([path, { kind }]) => (kind === 'secret' ? [path, fileForm(path)] : [path]))),
     lists: new Set(entries.flatMap(([path, key]) => ('parseItems' in key ? [path] : []))),
     families: FAMILIES,
+    renamed: RENAMED,
   };
 }
 
 /** Every environment variable and its path. */
 export function knownVariables(): ReadonlyMap<string, string> {
   return new Map([...knownNames().paths].map((path) => [variableOf(path), path]));
+}
+
+/** Every environment variable of an earlier version, and its name now. */
+export function renamedVariables(): ReadonlyMap<string, string> {
+  return new Map([...RENAMED].map(([old, now]) => [variableOf(old), variableOf(now)]));
 }

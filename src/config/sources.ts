@@ -36,6 +36,8 @@ export interface KnownNames {
   readonly lists: ReadonlySet<string>;
   /** Sections whose keys are names chosen by a person, and the section whose keys each of their entries has. */
   readonly families: ReadonlyMap<string, string>;
+  /** Paths of earlier versions, and their names now. */
+  readonly renamed: ReadonlyMap<string, string>;
 }
 
 const require = createRequire(import.meta.url);
@@ -155,7 +157,7 @@ function visitFamily(walk: Walk, node: unknown, { path, family }: { path: string
 function knownBelow({ paths, lists }: KnownNames, like: string, own: string): KnownNames {
   const below = (names: ReadonlySet<string>): ReadonlySet<string> =>
     new Set([...names].filter((path) => path.startsWith(`${like}.`)).map((path) => own + path.slice(like.length)));
-  return { paths: below(paths), lists: below(lists), families: new Map() };
+  return { paths: below(paths), lists: below(lists), families: new Map(), renamed: new Map() };
 }
 
 /** Reads the value of a key: a text, or a list if the key accepts one. */
@@ -207,6 +209,8 @@ function unknownKey(name: string, prefix: string, known: KnownNames): string {
     const [section, key] = name.split('.');
     return `write ${path} as a section: "${section}:" and on the next line, indented, "${key}:"`;
   }
+  const renamed = known.renamed.get(path);
+  if (renamed !== undefined) return `${path} is now ${renamed}: rename the key`;
   const shown = /^[A-Za-z][\w.-]{0,39}$/.test(name) ? ` ${path}` : '';
   const meant = nearest(path, [...known.paths, ...known.families.keys()]);
   return `there is no key${shown}${meant === null ? '' : `; did you mean ${meant}?`}`;
@@ -219,10 +223,12 @@ const KUBERNETES = /^TIDEMARK_(SERVICE_|PORT)/;
  * Reads the environment. An empty variable counts as unset.
  *
  * @param variables every known variable and its path
+ * @param renamedVariables variables of earlier versions, and their names now
  */
 export function readEnvironment(
   environment: Readonly<Record<string, string | undefined>>,
   variables: ReadonlyMap<string, string>,
+  renamedVariables: ReadonlyMap<string, string> = new Map(),
 ): SourceReading {
   const given = new Map<string, Given>();
   const mistakes: string[] = [];
@@ -231,6 +237,11 @@ export function readEnvironment(
     const path = variables.get(name);
     if (path !== undefined) {
       given.set(path, { text, source: 'environment', place: `${path} (${name})` });
+      continue;
+    }
+    const renamed = renamedVariables.get(name);
+    if (renamed !== undefined) {
+      mistakes.push(`${name} is now ${renamed}: rename the variable`);
       continue;
     }
     const meant = nearest(name, variables.keys());

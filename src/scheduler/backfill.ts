@@ -116,7 +116,7 @@ export function backfillRange(args: Pick<BackfillArgs, 'from' | 'to' | 'begunTo'
   const to = end === null ? limit : minNs(BigInt(end), limit);
   const from = args.from === 'all' ? 0n : BigInt(args.from);
   if (from < to) return { from, to };
-  throw new UserError('--from: expected a time before the newest that can be claimed yet (sync.settle ago)', 2);
+  throw new UserError('--from: expected a time before the newest that can be claimed yet (sync.grace_period ago)', 2);
 }
 
 /** Returns the range that a backfill wants of a device. */

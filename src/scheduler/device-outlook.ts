@@ -115,7 +115,7 @@ export interface Outlook {
 
 /** How often devices are asked without a sign of anything new. As the configuration has it: `sync.polls`. */
 export interface PollSettings {
-  /** `sync.sweep`: of which nothing new is expected. */
+  /** `sync.idle_poll`: of which nothing new is expected. */
   readonly idlePollMs: number;
   /** `sync.gone_poll`: that is not in the workspace any more, to see whether it is back. */
   readonly goneMs: number;

@@ -103,7 +103,7 @@ function deliverAll({ state: { store } }: House, id: number): string[] {
 }
 
 describe('what is settled', () => {
-  test('is sealed after its day and gone after archive.keep, and what comes meanwhile is untouched', async () => {
+  test('is sealed after its day and gone after archive.retention, and what comes meanwhile is untouched', async () => {
     using it = house({ keepMs: 5 * DAY_MS });
     const id = it.open('influx');
     await it.pass(10 * DAY_MS, () => {
@@ -136,7 +136,7 @@ describe('what is settled', () => {
 });
 
 describe('a destination that stands', () => {
-  test('is set aside after archive.keep while another moves: it lacks what waited, and goes on with what is new', async () => {
+  test('is set aside after archive.retention while another moves: it lacks what waited, and goes on with what is new', async () => {
     using it = house({ keepMs: 3 * DAY_MS });
     const [dead, alive] = [it.open('dead'), it.open('alive')];
     const all: string[] = [];
@@ -158,7 +158,7 @@ describe('a destination that stands', () => {
       return lacks.some(({ fromNs, toNs }) => fromNs <= at && at < toNs);
     };
     expect(all.filter((line) => !received.includes(line) && !isLacking(line))).toEqual([]);
-    expect(received.length, 'what is newer than archive.keep it still gets').toBeGreaterThan(0);
+    expect(received.length, 'what is newer than archive.retention it still gets').toBeGreaterThan(0);
     await it.pass(DAY_MS, () => {
       hour();
       deliverAll(it, dead);
@@ -190,7 +190,7 @@ describe('a destination that stands', () => {
 });
 
 describe('archive.max_size', () => {
-  test('makes the settled go first, oldest first, whatever archive.keep says: pulling never stops', async () => {
+  test('makes the settled go first, oldest first, whatever archive.retention says: pulling never stops', async () => {
     using it = house({ maxBytes: 4 * MIB });
     const id = it.open('influx');
     for (let n = 0; n < 150; n += 1) {

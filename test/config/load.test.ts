@@ -87,8 +87,8 @@ api: {url: 'http://127.0.0.1:8080/external/v1/', key_file: api-key, share: 0.25,
 influx: {url: 'http://db:8086/', token_file: token, org: o, bucket: db/rp, kind: influxdb, ca_file: ca.pem, timeout: 5s, batch_lines: 100}
 workspace: {id: w-1}
 data_dir: /var/lib/tidemark
-sync: {history: 2w, settle: 0s}
-archive: {keep: 90d, max_size: 512MiB}
+sync: {history: 2w, grace_period: 0s}
+archive: {retention: 90d, max_size: 512MiB}
 listen: '[::1]:0'
 log: {level: debug, format: json}
 `;
@@ -124,8 +124,8 @@ log: {level: debug, format: json}
 
   test('the environment wins, key by key, even over a value that is wrong', () => {
     const { config } = loadWithApi({
-      yaml: 'sync:\n  settle: nonsense\n  history: 5d\nlog:\n  level: warn\n',
-      environment: { TIDEMARK_SYNC_SETTLE: '3m', TIDEMARK_LOG_LEVEL: 'error' },
+      yaml: 'sync:\n  grace_period: nonsense\n  history: 5d\nlog:\n  level: warn\n',
+      environment: { TIDEMARK_SYNC_GRACE_PERIOD: '3m', TIDEMARK_LOG_LEVEL: 'error' },
     });
     expect(config.sync).toMatchObject({ history: { kind: 'age', ageMs: 5 * DAY_MS }, gracePeriodMs: 180_000 });
     expect(config.log.level).toBe('error');
@@ -269,8 +269,8 @@ describe('mistakes', () => {
     ['sync.exclude', ['x'.repeat(201), 'a,b\u0001'], 'is no line of at most 200 characters'],
     ['sync.exclude_sensors', ['x,'.repeat(1000)], 'at most 1000 patterns'],
     ['sync.location', ['yes', '1', 'True', 'off'], 'true or false'],
-    ['sync.settle', ['61m', '2', '-1s'], 'from 0s to 1h'],
-    ['archive.keep', ['59m', '30', '36501d'], 'from 1h to 36500d'],
+    ['sync.grace_period', ['61m', '2', '-1s'], 'from 0s to 1h'],
+    ['archive.retention', ['59m', '30', '36501d'], 'from 1h to 36500d'],
     ['archive.max_size', ['2GB', '2', '63MiB', '5000GiB'], 'from 64MiB to 4096GiB'],
     [
       'listen',
@@ -290,6 +290,11 @@ describe('mistakes', () => {
   });
 
   test.each<[string, string, RegExp]>([
+    [
+      'a key by its old name',
+      'sync:\n  settle: 1m\n',
+      /^config\/tidemark.yaml, line 2: sync.settle is now sync.grace_period: rename the key/,
+    ],
     ['an unknown section', 'infux:\n  url: x\n', /^config\/tidemark.yaml, line 1: there is no key infux/],
     ['a key far from all others', 'frobnication:\n  deep: 1\n', /line 1: there is no key frobnication$/],
     ['a key of another section', 'log:\n  share: 1\n', /line 2: there is no key log\.share/],

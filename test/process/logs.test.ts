@@ -36,7 +36,7 @@ describe('the log of a daemon', () => {
     await using stage = await openStage({ bench });
     const env = {
       TIDEMARK_LISTEN: '127.0.0.1:0',
-      TIDEMARK_SYNC_SETTLE: '0s',
+      TIDEMARK_SYNC_GRACE_PERIOD: '0s',
       TIDEMARK_SYNC_INCLUDE: 'no-such-device,*',
       TIDEMARK_LOG_LEVEL: 'debug',
       TIDEMARK_LOG_FORMAT: 'json',
@@ -133,7 +133,7 @@ describe('a configuration that cannot be used', () => {
     writeFileSync(join(stage.directory, 'c.yaml'), `log:\n  format: json\nlisten: "nowhere"\napi:\n  share: ${KEY}\n`);
     const ways: readonly (readonly [string[], Record<string, string>])[] = [
       [['--config', 'c.yaml'], {}],
-      [[], { TIDEMARK_LOG_FORMAT: 'json', TIDEMARK_LISTEN: 'nowhere', TIDEMARK_SYNC_SETTLE: 'x' }],
+      [[], { TIDEMARK_LOG_FORMAT: 'json', TIDEMARK_LISTEN: 'nowhere', TIDEMARK_SYNC_GRACE_PERIOD: 'x' }],
       [['--once'], { TIDEMARK_LOG_FORMAT: 'json', TIDEMARK_LISTEN: 'nowhere', TIDEMARK_NO_SUCH: 'x' }],
     ];
     for (const [args, env] of ways) {

@@ -171,7 +171,7 @@ describe('what it is given', () => {
       TIDEMARK_API_KEY: undefined,
       TIDEMARK_API_SHARE: '1.5',
       TIDEMARK_SYNC_HISTROY: '30d',
-      TIDEMARK_SYNC_SETTLE: '2 fortnights',
+      TIDEMARK_SYNC_GRACE_PERIOD: '2 fortnights',
       TIDEMARK_METRICS_PER_DEVICE: 'yes',
       TIDEMARK_INFLUX_BUCKET: 'devices',
     };
@@ -182,7 +182,7 @@ describe('what it is given', () => {
       'api.key',
       'api.share',
       'TIDEMARK_SYNC_HISTROY',
-      'sync.settle',
+      'sync.grace_period',
       'metrics.per_device',
       'influx.url',
     ]) {

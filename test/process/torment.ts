@@ -89,7 +89,11 @@ export async function torment({ bench, forMs, seed }: TormentOptions): Promise<T
     historyMs: HOUR_MS,
     settings: { plan: { maxDevicesPerPage: 50 }, time: { latencyMs: { min: 1, max: 20 } } },
   });
-  const env = { TIDEMARK_LISTEN: '127.0.0.1:0', TIDEMARK_SYNC_TELEMETRY: '*/2 * * * * *', TIDEMARK_SYNC_SETTLE: '10s' };
+  const env = {
+    TIDEMARK_LISTEN: '127.0.0.1:0',
+    TIDEMARK_SYNC_TELEMETRY: '*/2 * * * * *',
+    TIDEMARK_SYNC_GRACE_PERIOD: '10s',
+  };
   stage.simulator.faults = API_FAULTS;
   bench.proxy.setFaults(({ nth }) => {
     if (nth % 7 === 1) return { kind: 'hang' };

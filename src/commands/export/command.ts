@@ -136,6 +136,6 @@ function tellExport({ end: { outcome, lines, devices }, span, cleared }: ExportD
   if (cleared === null) return;
   tell(
     false,
-    `not in the archive any more: up to ${grouped(cleared.points)} points of ${grouped(cleared.devices)} devices, between ${formatExact(cleared.from)} and ${formatExact(cleared.to)} (archive.keep, archive.max_size). A database that received them has them still.`,
+    `not in the archive any more: up to ${grouped(cleared.points)} points of ${grouped(cleared.devices)} devices, between ${formatExact(cleared.from)} and ${formatExact(cleared.to)} (archive.retention, archive.max_size). A database that received them has them still.`,
   );
 }

@@ -43,7 +43,7 @@ export interface LateRecord {
   readonly readings: number;
   /** From its time to when it was first seen, of the latest one. */
   readonly worstMs: number;
-  /** What `sync.settle` is at least for this device; 0 where none came late. */
+  /** What `sync.grace_period` is at least for this device; 0 where none came late. */
   readonly gracePeriodMs: number;
 }
 

@@ -86,7 +86,7 @@ describe('a bundle', () => {
     expect(bundle.configuration.values).toMatchObject({
       'api.key': '(given, not shown)   (environment)',
       'api.url': expect.stringContaining('/external/v1   (environment)'),
-      'archive.keep': '30d   (default)',
+      'archive.retention': '30d   (default)',
       'sync.exclude': expect.stringMatching(/^\(patterns: 1; not shown/),
     });
     expect(bundle.check).toMatchObject({ ok: true, exit_code: 0 });
@@ -186,7 +186,10 @@ describe('a bundle', () => {
 
   test('is written where the configuration cannot be used, and says so', async () => {
     await using stage = await openStage();
-    const { run, bundle, text } = await bundleOf(stage, { TIDEMARK_LISTEN: 'nowhere', TIDEMARK_ARCHIVE_KEEP: KEY });
+    const { run, bundle, text } = await bundleOf(stage, {
+      TIDEMARK_LISTEN: 'nowhere',
+      TIDEMARK_ARCHIVE_RETENTION: KEY,
+    });
     expect(run.code).toBe(78);
     expect(bundle.configuration.mistakes).toHaveLength(2);
     expect(bundle.configuration.values.listen).toBe('(given, but cannot be used: not shown)   (environment)');
@@ -244,7 +247,7 @@ const PLACES = [
   'WORKSPACE_ID',
   'DATA_DIR',
   'SYNC_HISTORY',
-  'SYNC_SETTLE',
+  'SYNC_GRACE_PERIOD',
   'SYNC_DEVICES',
   'SYNC_INCLUDE',
   'SYNC_EXCLUDE',

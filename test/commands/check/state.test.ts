@@ -75,9 +75,9 @@ describe('configuration', () => {
 
   test('mistakes of what all goes by: nothing else is looked at', async () => {
     await using stage = await openStage();
-    const { code, stdout } = await stage.run([], { env: { TIDEMARK_ARCHIVE_KEEP: 'ever' } });
+    const { code, stdout } = await stage.run([], { env: { TIDEMARK_ARCHIVE_RETENTION: 'ever' } });
     expect(code).toBe(78);
-    expect(stdout).toMatch(/^Configuration\n {2}FAIL {2}archive\.keep /);
+    expect(stdout).toMatch(/^Configuration\n {2}FAIL {2}archive\.retention /);
     expect(stdout).not.toContain('State');
     expect(existsSync(stage.dataDir)).toBe(false);
   });

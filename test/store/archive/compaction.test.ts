@@ -106,7 +106,7 @@ describe('the standing of a destination', () => {
     expect(standingAt(aside, { place: 'q', pendingLines: 1, nowMs: 1 }).skippedTo).toBeNull();
   });
 
-  test('sets aside who stands for longer than archive.keep, if another one moves that is not aside itself', () => {
+  test('sets aside who stands for longer than archive.retention, if another one moves that is not aside itself', () => {
     const [stands, moves, aside] = [standing({ stoodMs: KEEP + 1 }), standing({}), standing({ skippedTo: 3 })];
     const due = (...all: Standing[]): number[] => dueToSkip(new Map(all.entries()), KEEP);
     expect(due(stands, moves)).toEqual([0]);
