@@ -6,9 +6,10 @@
  * secret, is not shown but returned as hidden, so that it can be removed from all other output.
  */
 import type { ConfigInput } from './config.ts';
-import { DEFAULT_FILE, destinationSections, proxiesOf, readConfigFile } from './load.ts';
-import { fileForm, type Key, keyEntries, knownVariables } from './schema.ts';
-import { type Given, readEnvironment } from './sources.ts';
+import { destinationSections, proxiesOf } from './load.ts';
+
+import { fileForm, type Key, keyEntries, knownNames, knownVariables } from './schema.ts';
+import { DEFAULT_FILE, type Given, readConfigFile, readEnvironment } from './sources.ts';
 import { Unfit } from './values.ts';
 
 /** The public description of a key. */
@@ -31,7 +32,7 @@ export interface DescribedConfig {
 
 /** Reads the configuration once more and describes it. */
 export function describeConfig(input: ConfigInput): DescribedConfig {
-  const file = readConfigFile(input);
+  const file = readConfigFile(input, knownNames());
   const given = new Map([...file.given, ...readEnvironment(input.environment, knownVariables()).given]);
   const hidden = new Set<string>();
   const described: DescribedKey[] = [];

@@ -5,9 +5,8 @@
  * expected (`UserError`, exit code 78). No message contains a secret: no wording repeats a value, and as a safeguard
  * every text that was given for a secret is removed from the messages.
  */
-import { codeOf, UserError } from '../core/faults.ts';
+import { UserError } from '../core/faults.ts';
 import { SECRET_MARK, Secret } from '../core/secret.ts';
-import { plainText } from '../core/text.ts';
 import type { EpochMs } from '../core/time.ts';
 import {
   type ApiConfig,
@@ -35,15 +34,21 @@ import {
   type ValuePath,
   variableOf,
 } from './schema.ts';
-import { type Given, readEnvironment, readYaml, type SourceReading } from './sources.ts';
+import {
+  DEFAULT_FILE,
+  fileProblem,
+  type Given,
+  NO_FILE,
+  readConfigFile,
+  readEnvironment,
+  type SourceReading,
+  shownPath,
+} from './sources.ts';
 import { secretText, Unfit } from './values.ts';
-
-/** The default file, unless `--config` names one. */
-export const DEFAULT_FILE = 'config/tidemark.yaml';
 
 /** @throws ConfigError with all mistakes */
 export function loadConfig(input: ConfigInput): Loaded<Config> {
-  const file = readConfigFile(input);
+  const file = readConfigFile(input, knownNames());
   const reading = beginReading(input, file);
   // If the file could not be read, its keys are not reported as missing.
   if (file.whole) demandApi(reading);
@@ -68,7 +73,7 @@ export function loadConfig(input: ConfigInput): Loaded<Config> {
  * @throws UserError (exit code 78) with all mistakes
  */
 export function loadStateConfig(input: ConfigInput): Loaded<StateConfig> {
-  const reading = beginReading(input, readConfigFile(input), NOT_OF_THE_STATE);
+  const reading = beginReading(input, readConfigFile(input, knownNames()), NOT_OF_THE_STATE);
   return finish({ api: readPace(reading), ...readPlaces(reading, input) }, reading, input.environment);
 }
 
@@ -79,7 +84,7 @@ export function loadStateConfig(input: ConfigInput): Loaded<StateConfig> {
  * @throws UserError (exit code 78) if the file or its `listen` cannot be read
  */
 export function loadListen(input: ConfigInput): Listen {
-  const file = readConfigFile(input);
+  const file = readConfigFile(input, knownNames());
   const { given, ...rest } = beginReading(input, file);
   const reading = { ...rest, given: new Map([...given].filter(([path]) => path === 'listen')), mistakes: [] };
   const listen = readValue(reading, 'listen');
@@ -90,7 +95,7 @@ export function loadListen(input: ConfigInput): Listen {
 
 /** Whether any key of the API is given: for commands that do more with an API than without. */
 export function isApiGiven(input: ConfigInput): boolean {
-  const reading = beginReading(input, readConfigFile(input));
+  const reading = beginReading(input, readConfigFile(input, knownNames()));
   return isGiven(reading, 'api.url') || isGiven(reading, 'api.key');
 }
 
@@ -128,27 +133,6 @@ export function loadDemoConfig(input: Omit<ConfigInput, 'file'>): Loaded<DemoCon
 export function proxiesOf(environment: ConfigInput['environment']): Proxies {
   const names = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'].flatMap((name) => [name, name.toLowerCase()]);
   return Object.fromEntries(names.flatMap((name) => (environment[name] ? [[name, environment[name]]] : [])));
-}
-
-const NO_FILE: SourceReading = { given: new Map(), mistakes: [], whole: true };
-
-/** Reads the configuration file. A missing default file gives nothing. */
-export function readConfigFile({ file, readFile }: ConfigInput): SourceReading {
-  const path = file ?? DEFAULT_FILE;
-  let text: string;
-  try {
-    text = readFile(path);
-  } catch (error) {
-    const missing = ['ENOENT', 'ENOTDIR'].includes(codeOf(error));
-    if (file === null && missing) return NO_FILE;
-    const remedy = missing ? '; create it, or name another with --config' : '';
-    return {
-      given: new Map(),
-      mistakes: [`${file === null ? '' : '--config: '}${fileProblem(error)} ${path}${remedy}`],
-      whole: false,
-    };
-  }
-  return readYaml({ path, text }, knownNames());
 }
 
 function demandApi(reading: Reading): void {
@@ -335,30 +319,6 @@ function openFile(reading: Reading, place: string, path: string): string | null 
     reading.mistakes.push(`${place}: ${fileProblem(error)}${shownPath(path)}`);
     return null;
   }
-}
-
-const TROUBLES: ReadonlyMap<string, string> = new Map([
-  ['ENOENT', 'there is no such file:'],
-  ['ENOTDIR', 'there is no such file:'],
-  ['ENAMETOOLONG', 'there is no such file:'],
-  ['EISDIR', 'this is a directory, expected a file:'],
-  ['EACCES', 'this program may not read the file:'],
-  ['EPERM', 'this program may not read the file:'],
-]);
-
-/** Why a file could not be read, as words that follow its name. */
-function fileProblem(error: unknown): string {
-  const code = codeOf(error);
-  return TROUBLES.get(code) ?? `the file cannot be read (${code}):`;
-}
-
-/**
- * A path as it may be shown. It may be the secret itself, given in the place of a path: secrets may contain slashes,
- * but do not begin like a path.
- */
-function shownPath(path: string): string {
-  if (/^\.{0,2}\//.test(path) || path.length <= 12) return ` ${plainText(path, 100)}`;
-  return ' (its name is not shown, as it looks like the secret itself; expected a path)';
 }
 
 /** All mistakes, without the texts that were given for a secret. */

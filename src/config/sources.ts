@@ -8,6 +8,7 @@
 import { createRequire } from 'node:module';
 import type * as Yaml from 'yaml';
 import type { LineCounter, Pair, YAMLError } from 'yaml';
+import { codeOf } from '../core/faults.ts';
 import { nearest, plainText } from '../core/text.ts';
 
 /** A given value. */
@@ -40,6 +41,9 @@ export interface KnownNames {
   readonly renamed: ReadonlyMap<string, string>;
 }
 
+/** The default file, unless `--config` names one. */
+export const DEFAULT_FILE = 'config/tidemark.yaml';
+
 const require = createRequire(import.meta.url);
 
 /**
@@ -71,12 +75,66 @@ interface Walk {
   readonly mistakes: string[];
 }
 
+/** Where the configuration file is, and how to read it. */
+interface FileInput {
+  /** The file that `--config` names; `null` for the default file, which may be missing. */
+  readonly file: string | null;
+  /** Reads a file as UTF-8. Throws as `node:fs` does. */
+  readonly readFile: (path: string) => string;
+}
+
+/** The values of a file that does not exist. */
+export const NO_FILE: SourceReading = { given: new Map(), mistakes: [], whole: true };
+
+/** Reads the configuration file. A missing default file gives nothing. */
+export function readConfigFile({ file, readFile }: FileInput, known: KnownNames): SourceReading {
+  const path = file ?? DEFAULT_FILE;
+  let text: string;
+  try {
+    text = readFile(path);
+  } catch (error) {
+    const missing = ['ENOENT', 'ENOTDIR'].includes(codeOf(error));
+    if (file === null && missing) return NO_FILE;
+    const remedy = missing ? '; create it, or name another with --config' : '';
+    return {
+      given: new Map(),
+      mistakes: [`${file === null ? '' : '--config: '}${fileProblem(error)} ${path}${remedy}`],
+      whole: false,
+    };
+  }
+  return readYaml({ path, text }, known);
+}
+
+const FILE_PROBLEMS: ReadonlyMap<string, string> = new Map([
+  ['ENOENT', 'there is no such file:'],
+  ['ENOTDIR', 'there is no such file:'],
+  ['ENAMETOOLONG', 'there is no such file:'],
+  ['EISDIR', 'this is a directory, expected a file:'],
+  ['EACCES', 'this program may not read the file:'],
+  ['EPERM', 'this program may not read the file:'],
+]);
+
+/** Returns why a file could not be read, as words that precede its path. */
+export function fileProblem(error: unknown): string {
+  const code = codeOf(error);
+  return FILE_PROBLEMS.get(code) ?? `the file cannot be read (${code}):`;
+}
+
+/**
+ * Returns a path in the form that may be shown. It may be the secret itself, given instead of a path: secrets may
+ * contain slashes, but do not begin like a path.
+ */
+export function shownPath(path: string): string {
+  if (/^\.{0,2}\//.test(path) || path.length <= 12) return ` ${plainText(path, 100)}`;
+  return ' (its name is not shown, as it looks like the secret itself; expected a path)';
+}
+
 /**
  * Reads a YAML configuration.
  *
  * @param file its path and its text
  */
-export function readYaml({ path, text }: { path: string; text: string }, known: KnownNames): SourceReading {
+function readYaml({ path, text }: { path: string; text: string }, known: KnownNames): SourceReading {
   const lines = new (yaml().LineCounter)();
   const document = yaml().parseDocument(text.replace(/^\uFEFF/, ''), {
     prettyErrors: false,

@@ -1,12 +1,15 @@
 /**
- * What the coverage of a device tells the planner: its newest reading, the range that is missing right below it, and
- * what of history is open.
+ * The facts about a device that the planner needs: from its coverage the newest reading, the gap right below it and
+ * the missing history; from the device list its last sign of life. Pure.
  */
 import { type CoveredRange, gapsIn } from '../core/coverage.ts';
 import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract } from '../core/intervals.ts';
-import { DAY_NS, type EpochNs, maxNs, nsToMs } from '../core/time.ts';
+import type { KnownDevice } from '../core/state/inventory.ts';
+import type { TelemetryState } from '../core/state/telemetry.ts';
+import { DAY_NS, type EpochMs, type EpochNs, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
 import type { TailGap } from './device-outlook.ts';
-import { NOTHING_OPEN, type OpenHistory } from './history-queue.ts';
+import type { ListedTail } from './device-queue.ts';
+import { NOTHING_OPEN, type OpenHistory, type Reach } from './history-queue.ts';
 
 export interface DeviceView {
   /** The newest reading that is held; where none is, up to when none was found; `null`: nothing was ever asked. */
@@ -68,4 +71,54 @@ export function openOf(missing: Intervals, to: EpochNs): OpenHistory {
     return nsToMs(lengthNs(intersect(missing, stretch)));
   };
   return { day: within(0n, DAY_NS), week: within(DAY_NS, WEEK_NS), rest: within(WEEK_NS, to) };
+}
+
+/** A device with its coverage and its gaps. */
+export interface Viewed {
+  readonly view: DeviceView;
+  readonly state: TelemetryState;
+  /** The wanted range, up to the coverage limit of the device. */
+  readonly wanted: Interval;
+}
+
+/** Returns the ranges that the daemon requests by itself. Above the covered range it may wait for an idle poll. */
+export function ownRanges(now: Viewed | null): Intervals {
+  if (now === null) return [];
+  const { from, to } = now.wanted;
+  return normalize([{ from, to: minNs(now.state.covered.at(-1)?.to ?? from, to) }]);
+}
+
+/** Returns the range of a device's own history that a request of this age class may cover, below its newest end. */
+export function reachRange({ state, view, wanted }: Viewed, reach: Reach): Interval {
+  const newest = state.covered.at(-1);
+  const to = view.tailGap !== null ? msToNs(view.tailGap.fromMs) : (newest?.from ?? wanted.from);
+  const back = reach === 'day' ? DAY_NS : WEEK_NS;
+  const from = reach === 'rest' ? wanted.from : maxNs(wanted.to - back, wanted.from);
+  return { from: minNs(from, to), to };
+}
+
+/** Life cycles in which no readings are expected. */
+const ASLEEP: ReadonlySet<string> = new Set(['paused', 'shelved', 'retired']);
+
+/**
+ * Turns a device of an earlier listing into a listed one. A device that had reported within one idle poll before that
+ * listing is taken to report still, so that it is polled once; then its rate is known.
+ */
+export function fromBefore(
+  device: KnownDevice,
+  { nowMs, idlePollMs }: { nowMs: EpochMs; idlePollMs: number },
+): ListedTail {
+  const listed = toListed(device);
+  const isReporting = listed.seenMs === null || device.lastListedMs - listed.seenMs < idlePollMs;
+  return { ...listed, seenMs: isReporting ? nowMs : listed.seenMs };
+}
+
+/** Returns a device of the current listing as the planner takes it. */
+export function toListed({ record }: KnownDevice): ListedTail {
+  const { deviceId, lastSeenAt, lifecycleStatus } = record;
+  return {
+    deviceId,
+    seenMs: lastSeenAt === null ? null : nsToMs(lastSeenAt),
+    isActive: lifecycleStatus === null || !ASLEEP.has(lifecycleStatus),
+  };
 }

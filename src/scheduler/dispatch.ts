@@ -25,6 +25,7 @@ import { NOTHING_SCANNED, type PageScanner, type ScanResult, type ScanTask } fro
 import type { Rereading } from '../ingest/reread.ts';
 import { type ApiState, noteFailed, noteOff, noteRead, noteStreamFailed, noteWorked } from './api-state.ts';
 import type { TailAnswer } from './device-outlook.ts';
+import type { Viewed } from './device-view.ts';
 import {
   type Decision,
   type HistoryDecision,
@@ -42,7 +43,6 @@ import {
   reopenDevice,
   setRest,
   takeInStream,
-  type Viewed,
   viewDevice,
   weighDemand,
 } from './planning.ts';

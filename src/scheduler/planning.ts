@@ -11,22 +11,21 @@
 import { createWakeUp, type WakeUp } from '../core/async.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
 import { hash64 } from '../core/hash.ts';
-import { type Interval, type Intervals, normalize } from '../core/intervals.ts';
+import { normalize } from '../core/intervals.ts';
 import type { Purpose, Schedules } from '../core/ports.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
-import type { Gap, TelemetryState } from '../core/state/telemetry.ts';
-import { DAY_NS, type EpochMs, MINUTE_MS, maxNs, minNs, msToNs, nsToMs, SECOND_MS } from '../core/time.ts';
+import type { Gap } from '../core/state/telemetry.ts';
+import { type EpochMs, MINUTE_MS, maxNs, nsToMs, SECOND_MS } from '../core/time.ts';
 import type { CommittedPage, SyncContext } from '../ingest/context.ts';
 import { freshestFirst, includedDevices } from '../ingest/filter.ts';
 import { limitFor, wantedNow } from '../ingest/wanted-range.ts';
 import type { DayFigures } from './day-budget.ts';
 import { createDemandWatch, type DemandWatch } from './demand-watch.ts';
 import type { PollSettings } from './device-outlook.ts';
-import type { ListedTail } from './device-queue.ts';
-import { type DeviceView, viewOf } from './device-view.ts';
+import { fromBefore, ownRanges, reachRange, toListed, type Viewed, viewOf } from './device-view.ts';
 import { meanPeriodMs } from './estimate.ts';
 import type { Goal, Piece } from './goal.ts';
-import { NOTHING_OPEN, type OpenHistory, type Reach } from './history-queue.ts';
+import { NOTHING_OPEN, type OpenHistory } from './history-queue.ts';
 import { goesOnFrom } from './isolated-ranges.ts';
 import { createPlanner } from './planner.ts';
 import type { HistoryDecision, Planner, PlannerSettings, Rest } from './planner-types.ts';
@@ -78,14 +77,6 @@ export interface Planning {
   doubtedAtMs: number;
 }
 
-/** A device as it is now. */
-export interface Viewed {
-  readonly view: DeviceView;
-  readonly state: TelemetryState;
-  /** The wanted range, up to the coverage limit of the device. */
-  readonly wanted: Interval;
-}
-
 /** The longest wait between two tries of a one-off, which ends after ten minutes without progress. */
 export const ALONE_REST_MS = MINUTE_MS;
 
@@ -96,11 +87,6 @@ const FELL_BACK_MS = 10 * SECOND_MS;
 const PHASE_WITHIN_MS = MINUTE_MS;
 
 const USUAL_PAGE = 200;
-
-const WEEK_NS = 7n * DAY_NS;
-
-/** Life cycles in which no readings are expected. */
-const ASLEEP: ReadonlySet<string> = new Set(['paused', 'shelved', 'retired']);
 
 /** Faults that may mean that the plan has changed. */
 const DOUBTFUL: ReadonlySet<ApiFaultKind> = new Set(['invalid-request', 'range-too-large']);
@@ -309,13 +295,6 @@ export function viewDevice({ parts, asked }: Planning, deviceId: string): Viewed
   return { state, wanted, view: viewOf({ covered: state.covered, wanted, resting, named }) };
 }
 
-/** Returns the ranges that the daemon requests by itself. Above the covered range it may wait for an idle poll. */
-function ownRanges(now: Viewed | null): Intervals {
-  if (now === null) return [];
-  const { from, to } = now.wanted;
-  return normalize([{ from, to: minNs(now.state.covered.at(-1)?.to ?? from, to) }]);
-}
-
 /** Returns the missing history of a device in a lane: its own, and that of the lane's goal. */
 export function openHistory(planning: Planning, lane: GoalLane, deviceId: string): OpenHistory {
   if (!planning.asked.has(deviceId)) return NOTHING_OPEN;
@@ -336,15 +315,6 @@ export function nextPiece(
   const piece = planning.goals[lane]?.next(deviceId, reach, ownRanges(own)) ?? null;
   if (piece !== null || lane === 'backfill' || own === null) return piece;
   return { range: reachRange(own, reach), limit: own.wanted.to, lane };
-}
-
-/** A range of a device's own history, below its newest end. */
-function reachRange({ state, view, wanted }: Viewed, reach: Reach): Interval {
-  const newest = state.covered.at(-1);
-  const to = view.tailGap !== null ? msToNs(view.tailGap.fromMs) : (newest?.from ?? wanted.from);
-  const back = reach === 'day' ? DAY_NS : WEEK_NS;
-  const from = reach === 'rest' ? wanted.from : maxNs(wanted.to - back, wanted.from);
-  return { from: minNs(from, to), to };
 }
 
 /** Updates the planner with the missing history of a device. */
@@ -428,23 +398,4 @@ function settingsOf({ context, schedules, polls, share }: PlanningParts): Planne
 /** The phase of a workspace: always the same one, spread evenly over many workspaces. */
 export function phaseOf(workspace: string): number {
   return hash64(workspace).lo % PHASE_WITHIN_MS;
-}
-
-/**
- * Turns a device of an earlier listing into a listed one. A device that had reported within one idle poll before that
- * listing is taken to report still, so that it is polled once; then its rate is known.
- */
-function fromBefore(device: KnownDevice, { nowMs, idlePollMs }: { nowMs: EpochMs; idlePollMs: number }): ListedTail {
-  const listed = toListed(device);
-  const isReporting = listed.seenMs === null || device.lastListedMs - listed.seenMs < idlePollMs;
-  return { ...listed, seenMs: isReporting ? nowMs : listed.seenMs };
-}
-
-function toListed({ record }: KnownDevice): ListedTail {
-  const { deviceId, lastSeenAt, lifecycleStatus } = record;
-  return {
-    deviceId,
-    seenMs: lastSeenAt === null ? null : nsToMs(lastSeenAt),
-    isActive: lifecycleStatus === null || !ASLEEP.has(lifecycleStatus),
-  };
 }
