@@ -119,7 +119,7 @@ ${reasons.length === 0 ? NOTHING : html`<ul class="reasons">${reasons}</ul>`}</s
 
 function factsSection(device: DeviceReport, now: string): Html {
   return html`<section id="facts" class="panel"><h2>Sync</h2>${factList(mainFacts(device, now))}
-<details data-keep-open><summary>More</summary>${factList(moreFacts(device, now))}</details></section>`;
+<details><summary>More</summary>${factList(moreFacts(device, now))}</details></section>`;
 }
 
 /** The page's own part, below the head: the charts first. */

@@ -170,6 +170,7 @@ const SOURCES: ReadonlyMap<string, { readonly type: string; readonly read: () =>
   ['/assets/mark.svg', { type: 'image/svg+xml', read: () => MARK }],
   ['/assets/live.js', { type: SCRIPT, read: own('live.js') }],
   ['/assets/morph.js', { type: SCRIPT, read: own('morph.js') }],
+  ['/assets/zone.js', { type: SCRIPT, read: own('zone.js') }],
   ['/assets/charts.js', { type: SCRIPT, read: own('charts.js') }],
   ['/assets/uplot.js', { type: SCRIPT, read: ofUplot('uPlot.iife.min.js') }],
   ['/assets/uplot.css', { type: CSS, read: ofUplot('uPlot.min.css') }],

@@ -143,6 +143,10 @@ input[type="search"] { font: inherit; color: inherit; background: var(--bg); bor
 .facts dt { color: var(--soft); font-size: .85rem; }
 .facts dd { overflow-wrap: anywhere; }
 .crumbs { margin-bottom: -.3rem; }
+h1 small { font-size: .85rem; font-weight: 400; }
+#facts .facts { margin-top: 0; } details { margin-top: .6rem; } summary { cursor: pointer; color: var(--accent); } details .facts { padding-top: .5rem; }
+.tile.bad { border-color: var(--bad); } .tile.bad dd b { color: var(--bad); }
+.notes .progress { margin-top: .35rem; } .notes .progress svg { margin-bottom: 0; }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 26rem), 1fr)); gap: .9rem 1.5rem; margin-bottom: .8rem; }
 body:not(.drawn) .charts { display: none; }
 .chart { min-width: 0; }
@@ -161,11 +165,16 @@ body:not(.drawn) .charts { display: none; }
   .events li { grid-template-columns: auto auto; } .events li > span { grid-column: 1 / -1; }
   .devices thead { display: none; }
   .devices, .devices tbody, .devices tr, .devices th, .devices td { display: block; }
-  .devices tr { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: .15rem .8rem; padding: .6rem 0; border-bottom: 1px solid var(--line); }
+  .devices tr { display: grid; grid-template-columns: minmax(0, 1fr) auto auto; gap: 0 .8rem; padding: .45rem 0; border-bottom: 1px solid var(--line); }
   .devices tbody th, .devices td { border: 0; padding: 0; max-width: none; min-width: 0; }
+  .devices tbody th { grid-column: 1 / 3; display: flex; gap: 0 .5rem; overflow: hidden; white-space: nowrap; align-items: baseline; }
+  .devices tbody th a { overflow: hidden; text-overflow: ellipsis; } .devices tbody th .soft { flex: 0 9 auto; min-width: 0; overflow: hidden; text-overflow: ellipsis; }
+  .devices tbody td:nth-of-type(1) { grid-column: 3; }
   .devices td.values, .devices td:nth-of-type(4) { grid-column: 1 / -1; min-width: 0; }
-  .devices tbody td.number { text-align: left; } .devices tbody td:nth-of-type(2)::before { content: "lag "; color: var(--soft); } .devices tbody td:nth-of-type(3)::before { content: "held "; color: var(--soft); }
-  .devices svg.bar { width: 100%; }
+  .devices td.values { max-height: 1.5em; overflow: hidden; white-space: nowrap; text-overflow: ellipsis; font-size: .92rem; }
+  .devices td:nth-of-type(4) { line-height: 1; padding: .15rem 0; }
+  .devices tbody td.number { text-align: left; } .devices tbody td:nth-of-type(2)::before { content: "lag "; color: var(--soft); } .devices tbody td:nth-of-type(3)::before { content: "covered "; color: var(--soft); }
+  .devices svg.bar { width: 100%; height: .7rem; }
   input[type="search"] { flex: 1 1 auto; width: 8rem; font-size: 16px; }
 }
 @media (prefers-reduced-motion: no-preference) { .gauge rect, .progress rect { transition: width .4s; } }

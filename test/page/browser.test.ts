@@ -103,10 +103,109 @@ describe.runIf(isHere)('looked at', () => {
     await page.locator('.plot').first().hover();
     await expect
       .poll(() => page.locator('.chart output').first().innerText())
-      .toMatch(/^\d\d-\d\d \d\d:\d\d: [\d.]+ \([\d.]+ to [\d.]+\)$/);
+      .toMatch(/^\d+ [A-Z][a-z]{2} \d\d:\d\d: [\d.]+ \([\d.]+ to [\d.]+\)$/);
     await page.goBack();
     await expect.poll(() => page.locator('#sensors caption').innerText()).toBe('Each sensor over the last 24 hours');
     expect(watched.oddities).toEqual([]);
+  });
+});
+
+describe.runIf(isHere)('on a phone', () => {
+  test('a device takes at most 120 px, whatever it is called', async () => {
+    const long = 'a name that is far too long for a phone to show in one line, as names are';
+    const rows = Array.from({ length: 25 }, (_, index) => ({
+      ...rowOf(index),
+      ...(index % 2 === 0 ? { device_name: long, hub_name: `hub of ${long}` } : {}),
+      values: ['battery_voltage', 'humidity', 'temperature_probe_2', 'total'].map((sensor) => ({
+        sensor,
+        value: '542.3817403680724',
+        at: REPORT.generated_at,
+      })),
+    }));
+    await using served = await servePage({ facts: factsOf(rows) });
+    for (const width of [360, 390, 430]) {
+      await using watched = await watchedPage(browser, served.url, { viewport: { width, height: 800 } });
+      await watched.page.goto(served.url);
+      const heights = await watched.page
+        .locator('.devices tbody tr')
+        .evaluateAll((all) =>
+          all.map(
+            (row) => (row as unknown as { getBoundingClientRect(): { height: number } }).getBoundingClientRect().height,
+          ),
+        );
+      expect(heights).toHaveLength(25);
+      expect(Math.max(...heights)).toBeLessThanOrEqual(120);
+      expect(await overflow(watched.page)).toBe(0);
+    }
+  });
+});
+
+describe.runIf(isHere)('times', () => {
+  const moments = async (page: Page): Promise<(string | null)[]> => [
+    await page.locator('#asof time').textContent(),
+    await page.locator('#events time').nth(29).textContent(),
+  ];
+
+  test('are in the reader’s zone, or in UTC where the reader wants that, also after a change', async () => {
+    await using served = await servePage();
+    await using watched = await watchedPage(browser, served.url, { timezoneId: 'Asia/Kolkata' });
+    const { page } = watched;
+    await page.goto(`${served.url}events`);
+    expect(await moments(page)).toEqual(['03:45:03', '03:15:34']);
+    expect(await page.locator('#zone-note').textContent()).toMatch(/^Times are Asia\/(Kolkata|Calcutta)\.$/);
+    expect(await page.locator('#asof time').getAttribute('title')).toBe(REPORT.generated_at);
+    await page.getByRole('button', { name: 'Show UTC' }).click();
+    expect(await moments(page)).toEqual(['22:15:03', '21:45:34']);
+    served.shown.standing = standingWith({ generated_at: '2026-11-21T22:15:09Z' });
+    await expect.poll(async () => (await moments(page))[0], { timeout: 15_000 }).toBe('22:15:09');
+    await page.reload();
+    expect((await moments(page))[0]).toBe('22:15:09');
+    await page.getByRole('button', { name: 'Show local time' }).click();
+    expect((await moments(page))[0]).toBe('03:45:09');
+  });
+
+  test('of a chart follow the zone', async () => {
+    await using served = await servePage();
+    await using watched = await watchedPage(browser, served.url, { timezoneId: 'Asia/Kolkata' });
+    const { page } = watched;
+    await page.goto(`${served.url}device?id=dev-00003`);
+    await page.locator('.plot canvas').nth(2).waitFor();
+    const told = async (): Promise<string> => {
+      await page
+        .locator('.plot')
+        .first()
+        .hover({ position: { x: 150, y: 60 } });
+      return (await page.locator('.chart output').first().innerText()).slice(0, 12);
+    };
+    const local = await told();
+    await page.getByRole('button', { name: 'Show UTC' }).click();
+    await expect.poll(told).not.toBe(local);
+  });
+});
+
+describe.runIf(isHere)('a device', () => {
+  test('begins with its charts; its alerts and its sync come below, and what is folded open stays so', async () => {
+    await using served = await servePage();
+    await using watched = await watchedPage(browser, served.url);
+    const { page } = watched;
+    await page.goto(`${served.url}device?id=dev-00003`);
+    await page.locator('.plot canvas').first().waitFor();
+    const sections = await page.locator('main > section').evaluateAll((all) => all.map(({ id }) => id));
+    expect(sections).toEqual(['standing', 'sensors', 'alerts', 'facts', 'coverage', 'answers']);
+    const top = await page
+      .locator('.plot')
+      .first()
+      .evaluate(
+        (plot) => (plot as unknown as { getBoundingClientRect(): { top: number } }).getBoundingClientRect().top,
+      );
+    expect(top).toBeLessThan(330);
+    expect(await page.getByText('Grace period').isVisible()).toBe(false);
+    await page.locator('summary').click();
+    served.shown.facts = factsOf(
+      Array.from({ length: 60 }, (_, index) => ({ ...rowOf(index), device_name: 'renamed' })),
+    );
+    await expect.poll(() => page.locator('h1 bdi').first().innerText(), { timeout: 15_000 }).toBe('renamed');
+    expect(await page.getByText('Grace period').isVisible()).toBe(true);
   });
 });
 

@@ -2,6 +2,7 @@
  * The charts of a device's page: of each sensor the mean as a line in a band from the least to the most. Drawn anew where
  * the sensors, the width or the colours change, else given the newer values.
  */
+import { isUtc, partsOf } from './zone.js';
 
 const HEIGHT = 170;
 
@@ -66,16 +67,34 @@ function tell(plot, output) {
     output.textContent = '';
     return;
   }
-  const at = new Date(times[index] * 1000).toISOString();
-  output.textContent = `${at.slice(5, 10)} ${at.slice(11, 16)}: ${shown(mean[index])} (${shown(min[index])} to ${shown(max[index])})`;
+  const { day, minutes } = partsOf(new Date(times[index] * 1000));
+  output.textContent = `${day} ${minutes}: ${shown(mean[index])} (${shown(min[index])} to ${shown(max[index])})`;
 }
 
 /** Times under the axis: the hour, or the day where one begins or cells are days. @param {any} _plot @param {number[]} splits */
 function timesShown(_plot, splits) {
   return splits.map((at) => {
-    const [, day = '', month = '', , time = ''] = new Date(at * 1000).toUTCString().split(' ');
-    return time.startsWith('00:00') ? `${Number(day)} ${month}` : time.slice(0, 5);
+    const { day, minutes } = partsOf(new Date(at * 1000));
+    return minutes === '00:00' ? day : minutes;
   });
+}
+
+const LARGE = [
+  [1e9, 'G'],
+  [1e6, 'M'],
+  [1e3, 'k'],
+];
+
+/** Values beside the axis, the large ones in thousands. @param {any} _plot @param {number[]} splits */
+function valuesShown(_plot, splits) {
+  const most = Math.max(...splits.map(Math.abs));
+  const [unit, sign] = LARGE.find(([size]) => most >= 10 * Number(size)) ?? [1, ''];
+  return splits.map((value) => `${Number((value / Number(unit)).toPrecision(6))}${sign}`);
+}
+
+/** As wide as the longest of them. @param {any} _plot @param {string[] | null} values */
+function widthOfValues(_plot, values) {
+  return 14 + 7 * Math.max(3, ...(values ?? []).map(({ length }) => length));
 }
 
 /** @param {Element} figure @param {number} count how many values are drawn */
@@ -93,7 +112,8 @@ function optionsOf(figure, count) {
   return {
     width: widthOf(figure),
     height: HEIGHT,
-    tzDate: (/** @type {number} */ at) => uPlot.tzDate(new Date(at * 1000), 'Etc/UTC'),
+    tzDate: (/** @type {number} */ at) =>
+      isUtc() ? uPlot.tzDate(new Date(at * 1000), 'Etc/UTC') : new Date(at * 1000),
     legend: { show: false },
     cursor: { sync: { key: 'device' }, drag: { x: false, y: false }, points: { size: 6 } },
     scales: {
@@ -102,7 +122,7 @@ function optionsOf(figure, count) {
     },
     axes: [
       { ...axis, space: 70, size: 26, values: timesShown },
-      { ...axis, size: 52, space: 32 },
+      { ...axis, size: widthOfValues, space: 32, values: valuesShown },
     ],
     series: [
       {},
@@ -150,7 +170,8 @@ function drawAll() {
   }
 }
 
-function redrawAll() {
+/** Draws all of them anew, as the colours or the zone are others. */
+export function redrawCharts() {
   for (const { plot } of drawn.values()) plot.destroy();
   drawn.clear();
   drawAll();
@@ -172,7 +193,7 @@ export async function drawCharts(signal) {
   drawAll();
 }
 
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redrawAll);
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redrawCharts);
 addEventListener('resize', () => {
   for (const [figure, { plot }] of drawn) plot.setSize({ width: widthOf(figure), height: HEIGHT });
 });

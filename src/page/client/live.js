@@ -4,8 +4,9 @@
  *
  * Everything works without this; it only saves the reloading.
  */
-import { drawCharts } from './charts.js';
+import { drawCharts, redrawCharts } from './charts.js';
 import { morph } from './morph.js';
+import { beginZone, partsOf, showTimes } from './zone.js';
 
 const EVERY_MS = 5000;
 const PATIENCE_MS = 10_000;
@@ -29,6 +30,7 @@ function take(fresh) {
   // Another version of the program may come with another script and style.
   if (version !== undefined && version !== document.body.dataset.version) location.reload();
   document.title = fresh.title;
+  showTimes(fresh);
   const focused = document.activeElement;
   const main = document.querySelector('main');
   const part = fresh.querySelector('main');
@@ -50,7 +52,7 @@ function tellConnection(isLost) {
   connection.textContent =
     lostAt === null
       ? ''
-      : `Tidemark is not reachable since ${lostAt.toISOString().slice(11, 19)} UTC. What is shown is older than that.`;
+      : `Tidemark is not reachable since ${partsOf(lostAt).minutes}:${partsOf(lostAt).seconds}. What is shown is older than that.`;
 }
 
 async function refresh() {
@@ -137,6 +139,7 @@ pause?.addEventListener('click', () => {
   if (!isPaused()) void refresh();
 });
 
+beginZone(redrawCharts);
 // What depends on its width is drawn once the page stands.
 void drawCharts(AbortSignal.timeout(PATIENCE_MS)).catch(() => {});
 schedule();

@@ -25,6 +25,8 @@ function morphAttributes(old, fresh) {
   // What is typed into a field is the reader's.
   if (old instanceof HTMLInputElement && old.type === 'search') return;
   for (const { name } of [...old.attributes]) {
+    // What is folded open is the reader's too.
+    if (name === 'open' && old.nodeName === 'DETAILS') continue;
     if (!fresh.hasAttribute(name)) old.removeAttribute(name);
   }
   for (const { name, value } of fresh.attributes) {
