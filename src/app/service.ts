@@ -129,12 +129,20 @@ async function servePage(options: ServiceOptions, facts: PageFacts): Promise<Sta
     password: statusPage.password,
     clock: realClock,
     status: snapshots.report,
-    page: pageOnDemand({ overview: snapshots.overview, facts, links: [] }),
+    page: pageOnDemand({ overview: snapshots.overview, facts, links: linksOf(statusPage) }),
     health,
     ready,
     metrics,
     onError: (message) => logger.say({ type: 'status-page-failed', message }),
   });
+}
+
+/** Where else the page leads, as far as that is configured. */
+function linksOf({ grafanaUrl, docsUrl }: StatusPageConfig): StatusPageParts['links'] {
+  return [
+    ...(grafanaUrl === null ? [] : [{ words: 'Grafana', url: grafanaUrl }]),
+    ...(docsUrl === null ? [] : [{ words: 'Documentation', url: docsUrl }]),
+  ];
 }
 
 /** Loads the page's code at the first visit, so that a daemon without visitors starts without it. */

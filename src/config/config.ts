@@ -54,6 +54,9 @@ export interface StatusPageConfig {
   /** `null` if everybody who can reach the page may read it. */
   readonly password: Secret | null;
   readonly passwordFile: string | null;
+  /** `grafana_url` and `docs_url`: where the page links to; `null` if it does not. */
+  readonly grafanaUrl: string | null;
+  readonly docsUrl: string | null;
 }
 
 /** The whole configuration, for the daemon and `--once`. */

@@ -187,6 +187,8 @@ function readShared(
       names: readValue(reading, 'listen_names') ?? [],
       password: password.secret,
       passwordFile: password.file,
+      grafanaUrl: readValue(reading, 'grafana_url'),
+      docsUrl: readValue(reading, 'docs_url'),
     },
     metrics: { perDevice: readValue(reading, 'metrics.per_device') },
     log: { level: readValue(reading, 'log.level'), format: readValue(reading, 'log.format') },

@@ -209,6 +209,14 @@ export const CONFIG_KEYS = {
       'Password of the status page, its JSON and /metrics, with any user name. /healthz needs none. Prefer listen_password_file. Without a password, everybody who can reach the port can read them.',
     example: '/run/secrets/tidemark-page-password',
   } satisfies SecretKey,
+  grafana_url: optional(values.baseUrl, {
+    description: 'Address of Grafana or of one of its dashboards, to which the status page links.',
+    example: 'https://grafana.example/d/tidemark-fleet',
+  }),
+  docs_url: optional(values.baseUrl, {
+    description: 'Address of this documentation, to which the status page links.',
+    example: 'https://git.example/tidemark/docs',
+  }),
   'metrics.per_device': defaulted(
     values.flag,
     'false',

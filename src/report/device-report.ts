@@ -218,7 +218,7 @@ function obstacles({ isRunning, streams, quota, room }: DeviceReportParts, nowMs
     ...(full === null ? [] : [`Nothing new is read: ${full}`]),
     ...(waiting_until === null || Date.parse(waiting_until) <= nowMs
       ? []
-      : [`The allowance is spent${spent}: nothing is asked before ${waiting_until}.`]),
+      : [`Quota used up${spent}: requests resume at ${waiting_until}.`]),
   ];
 }
 

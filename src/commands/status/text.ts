@@ -3,7 +3,14 @@
  * report alone, so that whatever it says is in `--json` too.
  */
 
-import type { DestinationReport, DeviceStatus, LackStatus, StatusReport, StreamStatus } from '../../core/status.ts';
+import type {
+  DestinationReport,
+  DeviceStatus,
+  JobStatus,
+  LackStatus,
+  StatusReport,
+  StreamStatus,
+} from '../../core/status.ts';
 import { byteSize, duration, percent, plainText } from '../../core/text.ts';
 import { cell, count, minute, moment, nameText, plural, row, WIDTH, wrap } from '../shared/layout.ts';
 
@@ -201,14 +208,27 @@ function archive({ archive: { points, state_bytes, max_bytes, disk_free_bytes, f
 
 function jobs({ jobs: open, generated_at }: StatusReport): string {
   if (open.length === 0) return '';
-  const told = open.slice(0, JOBS_TOLD).map(({ kind, asked_by, state, asked_at, started_at }, index) => {
+  const told = open.slice(0, JOBS_TOLD).map((job, index) => {
+    const { kind, asked_by, state, asked_at, started_at } = job;
     const since =
       started_at === null ? `asked ${ago(generated_at, asked_at)} ago` : `for ${ago(generated_at, started_at)}`;
     const who = plainText(asked_by, 60);
     const what = who === '' || who === `--${kind}` ? plainText(kind, 20) : `${plainText(kind, 20)} (${who})`;
-    return row(index === 0 ? 'Jobs' : '', `${what}: ${state}, ${since}`);
+    return row(index === 0 ? 'Jobs' : '', `${what}: ${state}, ${since}${jobProgress(job)}`);
   });
   return [...told, ...more(open.length - JOBS_TOLD)].join('');
+}
+
+/** How far a job is, as far as it reports that: `; 42 % done, 1,234 requests at 21 a minute, ETA 26 min`. */
+function jobProgress({ share, requests, requests_per_minute, eta_seconds, waits }: JobStatus): string {
+  const rate = requests_per_minute === null ? '' : ` at ${Number(requests_per_minute.toPrecision(2))} a minute`;
+  const parts = [
+    ...(share === null ? [] : [`${percent(share)} done`]),
+    ...(requests === null ? [] : [`${plural(requests, 'request')}${rate}`]),
+    ...(eta_seconds === null ? [] : [`ETA ${duration(eta_seconds)}`]),
+    ...(waits === null ? [] : [plainText(waits, 200)]),
+  ];
+  return parts.length === 0 ? '' : `; ${parts.join(', ')}`;
 }
 
 function next({
