@@ -78,6 +78,7 @@ const PARTS = `
 .reasons { margin-top: .4rem; list-style: disc; padding-left: 1.2rem; overflow-wrap: anywhere; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 15rem), 1fr)); gap: .9rem; }
 .tile { background: var(--panel); border: 1px solid var(--line); border-radius: 10px; padding: .75rem 1.1rem .8rem; }
+.tile { min-width: 0; overflow-wrap: anywhere; }
 .tile dt { color: var(--soft); font-size: .85rem; }
 .tile dd b { display: block; font-size: 1.65rem; line-height: 1.25; font-weight: 650; font-variant-numeric: tabular-nums; letter-spacing: -.015em; }
 .tile dd span { color: var(--soft); font-size: .88rem; }

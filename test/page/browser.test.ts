@@ -280,7 +280,7 @@ describe.runIf(isHere)('while somebody looks', () => {
     await served.server.close();
     await expect
       .poll(() => page.locator('#connection').innerText())
-      .toMatch(/^Tidemark is not reachable since \d\d:\d\d:\d\d UTC\./);
+      .toMatch(/^Tidemark is not reachable since \d\d:\d\d:\d\d\./);
     expect(await page.locator('.summary').innerText()).toBe(REPORT.summary);
     await using back = await servePage({ standing: standingWith({ summary: 'Back.' }) }, port);
     await expect.poll(() => page.locator('.summary').innerText()).toBe('Back.');
@@ -311,6 +311,7 @@ describe.runIf(isHere)('names that mean no good', () => {
       const rows = [0, 1, 2].map((index) => rowOf(index, hostile));
       const standing = standingWith({
         workspace_id: hostile,
+        workspace_name: hostile,
         summary: hostile,
         destinations: REPORT.destinations.map((each) => ({ ...each, name: hostile })),
       });
