@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { MODES } from '../src/cli/flags.ts';
 import { VERSION } from '../src/cli/help.ts';
@@ -28,9 +29,50 @@ test('the version is that of package.json', () => {
 
 const EXIT_CODES = [0, 1, 2, 3, 77, 78] satisfies ExitCode[];
 
-test('the README tells every exit code', () => {
-  const table = readFileSync('README.md', 'utf8').split('### How it ends')[1] ?? '';
+test('docs/commands.md lists every exit code', () => {
+  const table = readFileSync('docs/commands.md', 'utf8').split('## Exit codes')[1] ?? '';
   expect([...table.matchAll(/^\| (\d+) \| /gm)].map(([, code]) => Number(code))).toEqual(EXIT_CODES);
+});
+
+test('the README has at most 900 words', () => {
+  expect(readFileSync('README.md', 'utf8').split(/\s+/).length).toBeLessThanOrEqual(900);
+});
+
+/** The pages for people, by their paths. */
+const PAGES = [
+  ...['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', 'grafana/README.md'],
+  ...readdirSync('docs')
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+];
+
+/** The anchors that a page offers: those of its headings, as GitHub makes them. */
+function anchorsOf(page: string): readonly string[] {
+  const headings = page.matchAll(/^#+ (.*)$/gm);
+  return [...headings].map(([, text = '']) =>
+    text
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+test.each(PAGES)('every link of %s leads somewhere', (path) => {
+  const links = [...readFileSync(path, 'utf8').matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link);
+  const broken = links.filter((link) => {
+    if (/^[a-z]+:/.test(link)) return false;
+    const [file = '', anchor] = link.split('#');
+    const target = file === '' ? path : join(dirname(path), file);
+    if (!existsSync(target)) return true;
+    return anchor !== undefined && !anchorsOf(readFileSync(target, 'utf8')).includes(anchor);
+  });
+  expect(broken).toEqual([]);
+});
+
+test('docs/README.md links every page', () => {
+  const index = readFileSync('docs/README.md', 'utf8');
+  const pages = PAGES.filter((path) => path.startsWith('docs/') && path !== 'docs/README.md');
+  expect(pages.filter((path) => !index.includes(`(${path.slice('docs/'.length)})`))).toEqual([]);
 });
 
 describe('docs/design.md', () => {
