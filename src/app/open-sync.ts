@@ -36,6 +36,7 @@ import type { ReadyReport, StatusOverview, StatusReport } from '../core/status.t
 import { DAY_MS, type EpochMs } from '../core/time.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
 import type { DestinationOptions } from '../delivery/destination.ts';
+import { createFallWatch } from '../ingest/commit.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
 import { createFilterNotes } from '../ingest/filter.ts';
 import { createOutageWatch } from '../ingest/outage.ts';
@@ -59,6 +60,7 @@ import {
   noteCommitted,
   noteDone,
   notePlanDoubted,
+  noteWithdrawn,
   type Planning,
   takeOutDevice,
 } from '../scheduler/planning.ts';
@@ -168,19 +170,21 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
   // Nothing calls these functions before all parts exist.
   const hooks: Hooks = {
     booked: (purpose) => noteBooked(planning, purpose),
-    done: (fault) => noteDone(planning, fault),
+    done: (fault) => {
+      checkForFall();
+      noteDone(planning, fault);
+    },
     planDoubted: () => notePlanDoubted(planning),
     deviceLeft: (deviceId) => takeOutDevice(planning, deviceId),
     committed: (page) => noteCommitted(planning, page),
-    archived: () => {
-      for (const { notify } of deliverers) notify();
-    },
+    archived: () => deliverers.forEach(({ notify }) => void notify()),
   };
   const connection = openApi(options, opened, { ...base, pulse, hooks });
   const room = openRoom(options, opened, base.observe);
   const context = createContext(options, { ...base, store, room, connection, hooks });
   const { limiter, limitedApi, learnt, waits, requestsDone } = connection;
   const planning: Planning = openPlanning(options, context, limiter);
+  const checkForFall = createFallWatch(context, () => noteWithdrawn(planning));
   deliverers.push(...openDeliveries(options.destinations, { ...options, ...base, store }));
   const parts = { base, opened, room, context, deliverers, planning, limiter };
   const reports = createReports(options, parts);

@@ -12,8 +12,9 @@
  *    dropped. Otherwise the answer is ignored, until such answers have agreed three times, over ten minutes and within
  *    two minutes, with the local wall clock or with the server's time from before it fell back: then the server's clock
  *    was corrected.
- * 3. `highestPassedMs` never falls back. It stands still until the server's clock has caught up. Ingest takes back
- *    coverage beyond the server's present (`presentAtMostMs`, by two answers) and reads that range again.
+ * 3. `highestPassedMs` never falls back. It stands still until the server's clock has caught up. Once the last two
+ *    answers say that the clock has fallen back (`presentAtMostMs`), `nowMs` falls back too, and ingest takes back the
+ *    coverage of every device beyond the time to which the clock fell (`fellToMs`) and reads that range again.
  * 4. If no answer has a `Date`, the newest reading is the evidence. It counts up to the local clock and stands still
  *    between readings.
  */
@@ -64,6 +65,11 @@ export interface ServerClock {
    * beyond it comes from a clock that has fallen back since.
    */
   presentAtMostMs(): EpochMs | null;
+  /**
+   * The earliest time that the server's clock may have shown since it fell back: its time now, less what has passed since
+   * the last request whose answer did not show the fall. `null` without any evidence.
+   */
+  fellToMs(): EpochMs | null;
   /** Local wall clock minus server's clock, to about a second; `null` before the first `Date`. */
   skewMs(): number | null;
   /** Whether the API sends no `Date`: at least three answers came, and none had one. */
@@ -83,31 +89,43 @@ interface Sample {
 /** A clock that knows nothing yet. */
 export function createServerClock(clock: Clock): ServerClock {
   let memory: Memory = { samples: [], ahead: null, beforeFallMs: null };
+  let last: LastAnswers = { samples: [], uprightMonoMs: null };
   let answersWithout = 0;
   let newestReadingMs: EpochMs | null = null;
   /** The highest time that the evidence has shown before its last change. */
   let highestBeforeMs: EpochMs | null = null;
   const passedMs = (): EpochMs | null =>
     memory.samples.length === 0 ? newestReadingMs : lowestMs(memory.samples, clock.monoMs());
+  const presentAtMostMs = (): EpochMs | null => {
+    const { samples } = last;
+    return samples.length < FALLEN_BACK_TIMES ? null : Math.ceil(clock.monoMs() + highestMs(samples, clock.monoMs()));
+  };
 
   return {
     heard(answer) {
       // Between two answers `passedMs` only grows, so its value before each answer is all that has to be kept.
       highestBeforeMs = laterOf(highestBeforeMs, passedMs());
       if (answer.dateMs === null) answersWithout += 1;
-      else memory = takeIn(memory, toSample(answer.dateMs, answer, clock), clock.nowMs());
+      else {
+        const sample = toSample(answer.dateMs, answer, clock);
+        const before = memory.samples;
+        memory = takeIn(memory, sample, clock.nowMs());
+        last = noteLast(last, { before, after: memory.samples, next: sample, sentMonoMs: answer.sentMonoMs });
+      }
     },
     heardReading(at) {
       // A reading from the future proves nothing: a device's or a server's clock may be wrong.
       const provenMs = Math.min(nsToMs(at), clock.nowMs());
       newestReadingMs = laterOf(newestReadingMs, provenMs);
     },
-    nowMs: () => estimateMs(memory.samples, clock),
+    nowMs: () => Math.min(estimateMs(memory.samples, clock), presentAtMostMs() ?? Number.POSITIVE_INFINITY),
     highestPassedMs: () => laterOf(highestBeforeMs, passedMs()),
     passedMs,
-    presentAtMostMs() {
-      const last = memory.samples.slice(-FALLEN_BACK_TIMES);
-      return last.length < FALLEN_BACK_TIMES ? null : Math.ceil(clock.monoMs() + highestMs(last, clock.monoMs()));
+    presentAtMostMs,
+    fellToMs() {
+      const nowMs = passedMs();
+      if (nowMs === null || last.uprightMonoMs === null) return nowMs;
+      return Math.floor(nowMs - (clock.monoMs() - last.uprightMonoMs));
     },
     skewMs: () => (memory.samples.length === 0 ? null : clock.nowMs() - estimateMs(memory.samples, clock)),
     isDateAbsent: () => memory.samples.length === 0 && answersWithout >= ABSENT_AFTER,
@@ -135,6 +153,34 @@ interface Memory {
   readonly ahead: { readonly samples: readonly Sample[]; readonly sinceMonoMs: number; readonly times: number } | null;
   /** The offset from before `Date` fell back; `null` if it never did, or has come back. */
   readonly beforeFallMs: number | null;
+}
+
+/** The last answers one by one: those that are remembered for long are merged. */
+interface LastAnswers {
+  /** As many as it takes to show that the clock has fallen back. */
+  readonly samples: readonly Sample[];
+  /** When the last request was sent whose answer did not lie behind the others; `null` before the first one. */
+  readonly uprightMonoMs: number | null;
+}
+
+/** The last answers after one more. @param about the remembered answers before and after it. */
+function noteLast(
+  last: LastAnswers,
+  about: {
+    readonly before: readonly Sample[];
+    readonly after: readonly Sample[];
+    readonly next: Sample;
+    readonly sentMonoMs: number;
+  },
+): LastAnswers {
+  const { before, after, next, sentMonoMs } = about;
+  if (isAhead(after, next)) return last;
+  if (isAhead(before, next)) return { samples: [next], uprightMonoMs: sentMonoMs };
+  const isUpright = fallenFromMs(before, next, null) === null;
+  return {
+    samples: [...last.samples, next].slice(-FALLEN_BACK_TIMES),
+    uprightMonoMs: isUpright ? Math.max(sentMonoMs, last.uprightMonoMs ?? sentMonoMs) : last.uprightMonoMs,
+  };
 }
 
 /** The memory after one more answer: rule 2. */

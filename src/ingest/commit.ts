@@ -2,13 +2,15 @@
  * Writes what a page scan has found: the commit of a judged page, which moves the archive and the coverage in one
  * transaction, coverage that is taken back, and the names of gaps.
  */
+import { StateFullError } from '../core/archive-room.ts';
 import type { CoveredRange } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';
 import { TIE_REACH_NS } from '../core/lines/offsets.ts';
 import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, RejectedRecord, TelemetryPage } from '../core/records.ts';
+import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Store } from '../core/state/state.ts';
-import { type GapReason, type PageCommit, StaleStateError } from '../core/state/telemetry.ts';
+import { ForgottenError, type GapReason, type PageCommit, StaleStateError } from '../core/state/telemetry.ts';
 import { type EpochNs, formatExact, HOUR_NS, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
 import { type CommitInput, composeCommit, extentOf, instantsIn, withoutEdges } from './commit-rules.ts';
 import type { SyncContext } from './context.ts';
@@ -69,6 +71,8 @@ export function commitPage(context: SyncContext, page: JudgedPage): Committed {
   context.committed({ lane: page.lane, newReadings, newPoints: lines.length });
   context.archived();
   reportSetAside(context, deviceId, setAside);
+  // The clock may have fallen back since the page was asked for.
+  withdrawCoverage(context, deviceId);
   return { newReadings, doubted: late?.doubted ?? null };
 }
 
@@ -155,23 +159,71 @@ export function heldAround(
 }
 
 /**
- * Takes back what is claimed beyond the server's present: its clock was ahead when that was claimed, and has fallen
- * back, so that readings of those times are still to come. It is read again from the newest reading on that was seen
- * then (less the settle): how far the true time was when the rest was claimed nobody knows.
+ * Takes back the coverage of a device beyond the server's present: the server's clock was ahead when the range was
+ * covered, and has fallen back, so readings of those times are still to come. The range is read again from the newest
+ * reading on that was seen then, or from the time to which the clock fell, whichever is earlier, less the grace period.
+ *
+ * @returns whether there was such coverage.
  */
-export function withdrawCoverage({ store, serverClock, settings, observe }: SyncContext, deviceId: string): void {
+function withdrawCoverage({ store, serverClock, settings, observe }: SyncContext, deviceId: string): boolean {
   const presentMs = serverClock.presentAtMostMs();
-  const passedMs = serverClock.passedMs();
-  if (presentMs === null || passedMs === null) return;
+  const fellToMs = serverClock.fellToMs();
+  if (presentMs === null || fellToMs === null) return false;
   const state = store.telemetry(deviceId);
   const newest = state.covered.at(-1);
-  if (newest === undefined || newest.to <= msToNs(presentMs)) return;
+  if (newest === undefined || newest.to <= msToNs(presentMs)) return false;
   const { to } = newest;
   const gracePeriodMs = gracePeriodOf(settings.gracePeriodMs, state.late);
   const seenTo = newest.last === null ? newest.from : coverageLimit(nsToMs(newest.last.at), gracePeriodMs);
-  const from = minNs(seenTo, coverageLimit(passedMs, gracePeriodMs));
+  const from = minNs(seenTo, coverageLimit(fellToMs, gracePeriodMs));
   store.commitPage(composeWithdrawal(state, from, serverClock.nowMs()));
   observe({ type: 'claims-withdrawn', deviceId, from: formatExact(from), to: formatExact(to) });
+  return true;
+}
+
+/**
+ * Watches whether the server's clock has fallen back, and takes back what every device has covered beyond its present.
+ *
+ * @param onWithdrawn called when something was taken back.
+ * @returns a function to call after each answer; cheap unless the clock has fallen back.
+ */
+export function createFallWatch(context: SyncContext, onWithdrawn: () => void): () => void {
+  const { store, serverClock, clock } = context;
+  /** Nothing was covered beyond this time at the last check; nothing is known before the first one. */
+  let coveredToMs = Number.POSITIVE_INFINITY;
+  /** The time of the server at the last check: from it on coverage grows with the monotonic clock at most. */
+  let last = { passedMs: 0, monoMs: 0 };
+  return () => {
+    const presentMs = serverClock.presentAtMostMs();
+    const passedMs = serverClock.passedMs();
+    if (presentMs === null || passedMs === null) return;
+    const monoMs = clock.monoMs();
+    coveredToMs = Math.max(coveredToMs, last.passedMs + (monoMs - last.monoMs));
+    last = { passedMs, monoMs };
+    if (coveredToMs <= presentMs) return;
+    try {
+      const isWithdrawn = withdrawAll(context, store.devices());
+      coveredToMs = passedMs;
+      if (isWithdrawn) onWithdrawn();
+    } catch (error) {
+      // Tried again with the next answer.
+      if (!(error instanceof StateFullError)) throw error;
+      context.stateFull(error);
+    }
+  };
+}
+
+/** @returns whether any of the devices had coverage beyond the server's present. */
+function withdrawAll(context: SyncContext, devices: readonly KnownDevice[]): boolean {
+  const withdrawn = devices.filter(({ record }) => {
+    try {
+      return withdrawCoverage(context, record.deviceId);
+    } catch (error) {
+      if (error instanceof ForgottenError) return false;
+      throw error;
+    }
+  });
+  return withdrawn.length > 0;
 }
 
 /** Gives a gap a name, under which it rests until its next try. */

@@ -15,7 +15,7 @@ import type { Reading, TelemetryPage } from '../core/records.ts';
 import { ForgottenError, type GapReason } from '../core/state/telemetry.ts';
 import { type EpochNs, formatExact, maxNs, minNs, msToNs } from '../core/time.ts';
 import { type Asking, askForNewest, askForPage, createLearntWindows, noteServed, windowRules } from './ask-page.ts';
-import { commitPage, nameGap, withdrawCoverage } from './commit.ts';
+import { commitPage, nameGap } from './commit.ts';
 import type { Peeking, SyncContext } from './context.ts';
 import { gracePeriodOf } from './coverage-rules.ts';
 import { controlFor, judgeEmpty, noteServedReadings, nothingServed, type ServedReadings } from './empty-ranges.ts';
@@ -34,7 +34,7 @@ import {
   unlessGone,
   weigh,
 } from './unproven.ts';
-import { stillWantedFrom } from './wanted-range.ts';
+import { limitAfterFall, stillWantedFrom } from './wanted-range.ts';
 import { planEdge, type Refusal, servedFrom, visibleFrom, windowLimits } from './window-limits.ts';
 
 /** How many empty pages in a row may name a next one before that leads nowhere. */
@@ -128,7 +128,6 @@ interface RangeScan extends Scanning {
 async function scanRange(asking: Scanning, task: ScanTask, signal: AbortSignal): Promise<ScanResult> {
   const { context } = asking;
   const { deviceId } = task;
-  withdrawCoverage(context, deviceId);
   const settledMs = settleNow(context, deviceId);
   const scan: RangeScan = { ...asking, task, doubted: null, result: NOTHING_SCANNED };
   let last: Interval | null = null;
@@ -172,12 +171,15 @@ function settleNow({ store, settings }: SyncContext, deviceId: string): number {
   return gracePeriodOf(settings.gracePeriodMs, store.telemetry(deviceId).late);
 }
 
-/** The task, with its claims lowered by what the settle has grown since it began: late readings have come meanwhile. */
+/**
+ * The task, with its limit lowered by what has changed since it began: late readings have made the grace period grow, or
+ * the server's clock has fallen back.
+ */
 function settleLonger(context: SyncContext, task: ScanTask, settledMs: number): ScanTask {
   const grownMs = settleNow(context, task.deviceId) - settledMs;
-  if (grownMs <= 0) return task;
-  const limit = maxNs(task.limit - msToNs(grownMs), 0n);
-  return { ...task, limit, range: { from: task.range.from, to: minNs(task.range.to, limit) } };
+  const limit = minNs(task.limit - msToNs(Math.max(0, grownMs)), limitAfterFall(context) ?? task.limit);
+  if (limit >= task.limit) return task;
+  return { ...task, limit: maxNs(limit, 0n), range: { from: task.range.from, to: minNs(task.range.to, limit) } };
 }
 
 /** The newest gap of the task that no name keeps closed for now, as far back as the service lets anybody ask. */

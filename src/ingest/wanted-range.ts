@@ -3,9 +3,9 @@
  */
 import { ApiFault } from '../core/faults.ts';
 import type { TelemetryState } from '../core/state/telemetry.ts';
-import { type EpochMs, type EpochNs, maxNs, msToNs, SECOND_MS } from '../core/time.ts';
+import { type EpochMs, type EpochNs, maxNs, minNs, msToNs, SECOND_MS } from '../core/time.ts';
 import type { Peeking, SyncContext, SyncSettings, WantedRange } from './context.ts';
-import { CLOCK_GRAIN_MS, gracePeriodOf } from './coverage-rules.ts';
+import { CLOCK_GRAIN_MS, coverageLimit, gracePeriodOf } from './coverage-rules.ts';
 import { freshestFirst, includedDevices } from './filter.ts';
 
 /** The horizon of work that begins now; `null` while nothing is known of the server's time. */
@@ -44,6 +44,26 @@ export function limitFor(
   { late }: Pick<TelemetryState, 'late'>,
 ): EpochNs {
   return maxNs(limit - msToNs(gracePeriodOf(gracePeriodMs, late) - gracePeriodMs), 0n);
+}
+
+/** The coverage limit while the server's clock is behind what it has shown before; `null` while it is not. */
+export function limitAfterFall({
+  serverClock,
+  settings,
+}: {
+  readonly serverClock: Pick<SyncContext['serverClock'], 'highestPassedMs' | 'passedMs' | 'presentAtMostMs'>;
+  readonly settings: Pick<SyncSettings, 'gracePeriodMs'>;
+}): EpochNs | null {
+  const presentMs = serverClock.presentAtMostMs();
+  const passedMs = serverClock.passedMs();
+  if (presentMs === null || passedMs === null || presentMs >= (serverClock.highestPassedMs() ?? passedMs)) return null;
+  return coverageLimit(passedMs, settings.gracePeriodMs);
+}
+
+/** A wanted range that was fixed before, up to what can be covered now: less while the server's clock has fallen back. */
+export function coverableNow(context: Parameters<typeof limitAfterFall>[0], wantedRange: WantedRange): WantedRange {
+  const limit = limitAfterFall(context);
+  return limit === null ? wantedRange : { ...wantedRange, limit: minNs(limit, wantedRange.limit) };
 }
 
 /** The server's clock is known to a few seconds: what leaves the wanted span within these has left it. */

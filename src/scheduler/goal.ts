@@ -12,7 +12,7 @@ import { DAY_NS, type EpochMs, type EpochNs, maxNs } from '../core/time.ts';
 import { createLearntWindows, windowRules } from '../ingest/ask-page.ts';
 import type { CommittedPage, SyncContext, WantedRange } from '../ingest/context.ts';
 import { isResting, restOf } from '../ingest/named-gaps.ts';
-import { limitFor } from '../ingest/wanted-range.ts';
+import { coverableNow, limitFor } from '../ingest/wanted-range.ts';
 import { planEdge } from '../ingest/window-limits.ts';
 import { openOf, type ViewInput } from './device-view.ts';
 import type { OpenHistory, Reach } from './history-queue.ts';
@@ -47,9 +47,10 @@ export interface Goal {
 export function createWantedGoal(context: SyncContext, wantedRange: WantedRange): Goal {
   const { store, serverClock } = context;
   const windows = createLearntWindows(context);
+  const limitNow = (state: TelemetryState): EpochNs => limitFor(coverableNow(context, wantedRange), state);
   const gapsOf = (state: TelemetryState, others: Intervals): Intervals => {
     const { deviceId, covered } = state;
-    const wanted = { from: wantedRange.wantedFrom, to: maxNs(limitFor(wantedRange, state), wantedRange.wantedFrom) };
+    const wanted = { from: wantedRange.wantedFrom, to: maxNs(limitNow(state), wantedRange.wantedFrom) };
     const nowMs = serverClock.nowMs();
     const resting = store.gaps(deviceId).filter((gap) => isResting(gap, 'first-history', nowMs));
     // A plan that has grown opens what it hid.
@@ -69,7 +70,7 @@ export function createWantedGoal(context: SyncContext, wantedRange: WantedRange)
       const state = store.telemetry(deviceId);
       const range = newestGap(gapsOf(state, others), reach, wantedRange.limit);
       // A dashboard shows the last day first: it is archived and delivered before all other history.
-      return range && { range, limit: limitFor(wantedRange, state), lane: reach === 'day' ? 'live' : 'first-history' };
+      return range && { range, limit: limitNow(state), lane: reach === 'day' ? 'live' : 'first-history' };
     },
     freeAtMs: () => Number.NEGATIVE_INFINITY,
     sent: () => {},

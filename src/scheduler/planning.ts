@@ -71,6 +71,8 @@ export interface Planning {
   alone: Alone | null;
   /** The latest time that was planned for; −∞ before the start. */
   lastMs: EpochMs;
+  /** Whether coverage was taken back of which the planner does not know yet. */
+  isWithdrawn: boolean;
   /** Until when nothing is asked, and why; `null` while something is. */
   rest: Rest | null;
   /** When the plan was doubted last, by the monotonic clock. */
@@ -110,6 +112,7 @@ export function createPlanning(parts: PlanningParts): Planning {
     asked: new Set(),
     alone: null,
     lastMs: Number.NEGATIVE_INFINITY,
+    isWithdrawn: false,
     rest: null,
     doubtedAtMs: Number.NEGATIVE_INFINITY,
   };
@@ -142,6 +145,7 @@ function beginAnew(planning: Planning, alone: Alone | null): EpochMs {
   planning.planner = createPlanner(alone === null ? settings : { ...settings, longestRestMs: ALONE_REST_MS });
   planning.asked = new Set();
   planning.alone = alone;
+  planning.isWithdrawn = false;
   planning.lastMs = parts.context.serverClock.nowMs();
   return planning.lastMs;
 }
@@ -156,11 +160,14 @@ export function plannedMs({ parts, lastMs }: Planning): EpochMs {
   return Math.max(lastMs, parts.context.serverClock.nowMs());
 }
 
-/** Moves on to the present: to be called before the planner is asked. Where time has fallen back, it begins anew. */
+/**
+ * Moves on to the present: to be called before the planner is asked. Where time has fallen back, or coverage was taken
+ * back, it begins anew.
+ */
 export function advancePlanning(planning: Planning): EpochMs {
   const { parts, lastMs, alone } = planning;
   const { serverClock, store } = parts.context;
-  if (serverClock.nowMs() < lastMs - FELL_BACK_MS) {
+  if (planning.isWithdrawn || serverClock.nowMs() < lastMs - FELL_BACK_MS) {
     const hastened = planning.planner.hastened();
     if (alone === null) beginPlanning(planning, { areListed: true });
     else beginAlone(planning, alone);
@@ -173,6 +180,12 @@ export function advancePlanning(planning: Planning): EpochMs {
   if (planning.alone === null) planner.setDay(parts.day(), planning.lastMs);
   if (goals.backfill !== null) planner.restBackfill(goals.backfill.freeAtMs(planning.lastMs));
   return planning.lastMs;
+}
+
+/** Takes in that the coverage of devices was taken back: the planner begins anew. */
+export function noteWithdrawn(planning: Planning): void {
+  planning.isWithdrawn = true;
+  planning.wakeUp.notify();
 }
 
 /** Takes in that the planner has nothing to ask for until a time; `null`: it has. */

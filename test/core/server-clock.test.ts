@@ -297,6 +297,49 @@ describe('a server that was put right', () => {
 });
 
 describe('the present', () => {
+  test('falls back with the second answer of many within seconds, and the estimate with it', () => {
+    const w = world();
+    for (let i = 0; i < 20; i += 1) {
+      w.pass(SECOND_MS);
+      w.ask();
+    }
+    w.moveServer(-HOUR_MS);
+    w.ask();
+    expect(w.serverClock.nowMs()).toBeGreaterThan(w.serverMs() + 59 * MINUTE_MS);
+    w.ask();
+    expect(w.serverClock.presentAtMostMs()).toBeLessThan(w.serverMs() + 5 * SECOND_MS);
+    expect(Math.abs(w.serverClock.nowMs() - w.serverMs())).toBeLessThan(5 * SECOND_MS);
+    w.moveServer(HOUR_MS);
+    w.ask();
+    w.ask();
+    expect(Math.abs(w.serverClock.nowMs() - w.serverMs()), 'and comes back at once').toBeLessThan(2 * SECOND_MS);
+  });
+
+  test('names the time to which the clock may have fallen: since the last answer that did not show it', () => {
+    const w = world();
+    for (let i = 0; i < 4; i += 1) {
+      w.pass(MINUTE_MS);
+      w.ask();
+    }
+    w.moveServer(-HOUR_MS);
+    const fellToMs = w.serverMs();
+    w.pass(5 * MINUTE_MS);
+    w.ask();
+    w.ask();
+    expect(w.serverClock.fellToMs()).toBeLessThanOrEqual(fellToMs);
+    expect(w.serverClock.fellToMs()).toBeGreaterThan(fellToMs - 5 * SECOND_MS);
+  });
+
+  test('is not taken to have fallen when the host has slept', () => {
+    const w = world();
+    for (let i = 0; i < 4; i += 1) w.ask();
+    w.sleepHost(2 * HOUR_MS);
+    w.ask();
+    w.ask();
+    expect(w.serverClock.presentAtMostMs()).toBeGreaterThanOrEqual(w.serverMs());
+    expect(w.serverClock.fellToMs()).toBeGreaterThan(w.serverMs() - 5 * SECOND_MS);
+  });
+
   test('is not known from one answer, and lies ahead of the server’s clock', () => {
     const w = world();
     w.ask();

@@ -230,8 +230,19 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'ingest/commit.ts',
-        find: '  if (newest === undefined || newest.to <= msToNs(presentMs)) return;',
-        replace: '  if (newest === undefined || newest.to > 0n) return;',
+        find: '  if (newest === undefined || newest.to <= msToNs(presentMs)) return false;',
+        replace: '  if (newest === undefined || newest.to > 0n) return false;',
+      },
+    ],
+  },
+  {
+    name: 'coverage taken back from the devices that are asked meanwhile alone',
+    caughtBy: ['clockFallsForSeconds'],
+    edits: [
+      {
+        file: 'ingest/commit.ts',
+        find: '      const isWithdrawn = withdrawAll(context, store.devices());',
+        replace: '      const isWithdrawn = withdrawAll(context, []);',
       },
     ],
   },

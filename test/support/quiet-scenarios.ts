@@ -8,6 +8,7 @@ import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
 import { complaints } from './complaints.ts';
 import { onPath } from './faults.ts';
+import { liveFor } from './live.ts';
 import { NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
 
@@ -81,6 +82,47 @@ export const dateFallsBack: Scenario = async (bench, program) => {
   const startedMs = rig.clock.nowMs();
   await rig.once();
   return [...early, ...(await finish(rig, startedMs, fromMs))];
+};
+
+/** How far, and for how long, the clock of `clockFallsForSeconds` falls back, with the stamps of its readings. */
+const FALL_MS = 2 * HOUR_MS;
+const FALLEN_FOR_MS = 18 * SECOND_MS;
+
+/**
+ * The server's clock falls back for some seconds, and readings are stamped by it meanwhile; two devices of three are
+ * asked then.
+ */
+export const clockFallsForSeconds: Scenario = async (bench, program) => {
+  const fallsMs = NOW_MS + 10 * MINUTE_MS;
+  const stampedMs = fallsMs - FALL_MS;
+  const isStampedThen = (atNs: bigint): boolean => {
+    const sinceMs = Number(atNs / 1_000_000n) - stampedMs;
+    return sinceMs >= 0 && sinceMs < FALLEN_FOR_MS;
+  };
+  const everyMs = 3 * SECOND_MS;
+  const times = Array.from({ length: 5000 }, (_, index) => NOW_MS - 3 * HOUR_MS + index * everyMs);
+  const readings = times.map((ms, index) => ({
+    recordedAtNs: BigInt(ms) * 1_000_000n,
+    values: [['level', String(index)] as const],
+  }));
+  const devices = ['first', 'second', 'third'].map((deviceId): DeviceSpec => ({ deviceId, readings }));
+  using rig = await rigFor(bench, program, { devices });
+  const { time } = rig.simulator.settings;
+  rig.simulator.hides = (_, { recordedAtNs }) => isStampedThen(recordedAtNs) && rig.clock.nowMs() < fallsMs;
+  await rig.once();
+  const lastMs = rig.clock.nowMs();
+  await liveFor(rig, Math.ceil((fallsMs - lastMs) / MINUTE_MS) + 20, {
+    each: async (_, { sync }) => {
+      if (time.offsetMs !== 0 || rig.clock.nowMs() < fallsMs || rig.clock.nowMs() >= fallsMs + MINUTE_MS) return;
+      time.offsetMs = -FALL_MS;
+      for (const deviceId of ['first', 'second']) await sync.scanner.peek(deviceId, new AbortController().signal);
+      await rig.clock.sleep(FALLEN_FOR_MS);
+      time.offsetMs = 0;
+    },
+  });
+  const startedMs = rig.clock.nowMs();
+  await rig.once();
+  return await finish(rig, startedMs);
 };
 
 /** Cursors that leave out the readings of the instant at a page's end, of a device that has two at every instant. */

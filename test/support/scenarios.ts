@@ -31,7 +31,7 @@ import {
   mortalTransport,
   writeEffects,
 } from './mortality.ts';
-import { cursorsThatSkip, dateFallsBack, dateJumps, slowAnswers } from './quiet-scenarios.ts';
+import { clockFallsForSeconds, cursorsThatSkip, dateFallsBack, dateJumps, slowAnswers } from './quiet-scenarios.ts';
 import { allowanceSpent, fullDisk } from './refusal-scenarios.ts';
 import { destinationOf, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 
@@ -274,6 +274,7 @@ export const SCENARIOS = {
   slowAnswers,
   dateJumps,
   dateFallsBack,
+  clockFallsForSeconds,
   cursorsThatSkip,
   emptyForHours,
   emptyFromTheFirst,

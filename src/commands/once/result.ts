@@ -10,7 +10,7 @@ import type { DestinationStatus, StatusGap } from '../../core/status.ts';
 import { parseTimestamp } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext, WantedRange } from '../../ingest/context.ts';
-import { limitFor, stillWantedFrom, wantedNow } from '../../ingest/wanted-range.ts';
+import { coverableNow, limitFor, stillWantedFrom, wantedNow } from '../../ingest/wanted-range.ts';
 import type { Logger } from '../../observe/log.ts';
 
 /** What `--once --json` prints. */
@@ -154,7 +154,7 @@ export function openGaps(context: SyncContext, wantedRange: WantedRange | null):
 function allGaps(context: SyncContext, wantedRange: WantedRange | null): readonly DeviceGap[] {
   if (wantedRange === null) return [];
   const { store, settings } = context;
-  const from = wantedRange.wantedFrom;
+  const { wantedFrom: from, ...coverable } = coverableNow(context, wantedRange);
   // A gap beyond the plan that is no longer in the wanted range does not count.
   const stillWanted = stillWantedFrom(context);
   const isPast = ({ to, reason }: StatusGap): boolean =>
@@ -162,7 +162,7 @@ function allGaps(context: SyncContext, wantedRange: WantedRange | null): readonl
   return store.devices().flatMap((device) => {
     const { deviceId } = device.record;
     const state = store.telemetry(deviceId);
-    const wanted = wantedOf(device, { from, to: limitFor(wantedRange, state) });
+    const wanted = wantedOf(device, { from, to: limitFor(coverable, state) });
     const held = { covered: state.covered, gaps: store.gaps(deviceId) };
     const isExcluded = settings.filter.excludes(device.record);
     const holes = coverageOf({ ...device, isExcluded }, held, wanted).holes.filter((hole) => !isPast(hole));
