@@ -288,6 +288,11 @@ export const MUTANTS: readonly Mutant[] = [
       },
       {
         file: 'delivery/resolve.ts',
+        find: "const READINGS = 'telemetry value';",
+        replace: "const READINGS = 'device label';",
+      },
+      {
+        file: 'delivery/resolve.ts',
         find: "  if (answer.kind !== 'accepted') return 'refused';\n  for (const each",
         replace: '  for (const each',
       },
