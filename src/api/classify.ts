@@ -45,6 +45,11 @@ export function classifyAnswer(answer: HttpAnswer, asked: AskedFor): Classified 
       'answered with an HTML page: that is not the API. Is api.url right, and no proxy or login page between?';
     return fault('server-fault', answer, asked, { words, error: null });
   }
+  const values = answer.status === 200 ? countValues(answer.body) : 0;
+  if (values > MAX_VALUES) {
+    const words = `the answer has more than ${MAX_VALUES.toLocaleString('en-US')} values`;
+    return { kind: 'fault', fault: malformed(asked.request, words, { isTooLarge: true }) };
+  }
   const body = parseJson(answer.body);
   if (answer.status === 200) {
     if (body !== undefined) return { kind: 'ok', body };
@@ -133,8 +138,8 @@ function fault(kind: ApiFaultKind, answer: HttpAnswer, asked: AskedFor, { words,
 }
 
 /** The fault for a body that is not as documented. */
-export function malformed(request: string, words: string): ApiFault {
-  return new ApiFault('malformed', `${request}: ${words}`, { request, status: 200 });
+export function malformed(request: string, words: string, more: Partial<ApiFaultFacts> = {}): ApiFault {
+  return new ApiFault('malformed', `${request}: ${words}`, { request, status: 200, ...more });
 }
 
 /** The wait that an answer asks for: a 429 always asks for one, a fault of the service only if it says so. */
@@ -148,6 +153,38 @@ function isHtml({ status, headers, body }: HttpAnswer): boolean {
   if (status === 429) return false;
   if (/^\s*(text\/html|application\/xhtml)/i.test(headers['content-type'] ?? '')) return true;
   return /^\s*<(!doctype|html|head|body)\b/i.test(new TextDecoder('latin1').decode(body.subarray(0, 100)));
+}
+
+/**
+ * The most values of an answer: a page of 200 readings of 300 sensors. Each takes memory, and time of one turn when the
+ * page is committed.
+ */
+export const MAX_VALUES = 60_000;
+
+const QUOTE = 34;
+const BACKSLASH = 92;
+/** The bytes after which a value begins: a comma, an opening bracket, an opening brace. */
+const BEFORE_VALUES: ReadonlySet<number | undefined> = new Set([44, 91, 123]);
+
+/**
+ * Counts the values of a JSON text without parsing it, as far as `MAX_VALUES`: each begins after a comma or an opening
+ * bracket. Nothing is counted in a text that is too short to hold more.
+ */
+function countValues(body: Uint8Array): number {
+  if (body.length < 2 * MAX_VALUES) return 0;
+  let values = 1;
+  for (let at = 0; at < body.length && values <= MAX_VALUES; at += 1) {
+    if (body[at] === QUOTE) at = endOfText(body, at);
+    else if (BEFORE_VALUES.has(body[at])) values += 1;
+  }
+  return values;
+}
+
+/** @returns the position of the quote that ends the text beginning at `from` */
+function endOfText(body: Uint8Array, from: number): number {
+  let at = from + 1;
+  while (at < body.length && body[at] !== QUOTE) at += body[at] === BACKSLASH ? 2 : 1;
+  return at;
 }
 
 /**

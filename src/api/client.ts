@@ -12,7 +12,7 @@ import type { Cursor, TelemetryPage } from '../core/records.ts';
 import { type BackoffPolicy, backoffMs, verdictOf } from '../core/retry.ts';
 import { type EpochNs, SECOND_MS } from '../core/time.ts';
 import { type Classified, classifyAnswer, readDate, readRateLimit } from './classify.ts';
-import { parseAccount, parseAlert, parseAlertPage, parseDevicePage, parseTelemetryPage } from './parse.ts';
+import { parseAccount, parseAlert, parseAlertPage, parseDevicePage, telemetrySteps } from './parse.ts';
 import type { RateLimiter, RateLimiterOptions } from './rate-limiter.ts';
 import {
   ACCOUNT,
@@ -53,7 +53,7 @@ const BACKOFF: BackoffPolicy = { baseMs: SECOND_MS, maxMs: 30 * SECOND_MS };
  *
  * @throws ApiFault if the body is not as documented
  */
-type Parse<T> = (body: unknown, request: string) => T;
+type Parse<T> = (body: unknown, request: string, turn: () => Promise<void>) => T | Promise<T>;
 
 interface Ask<T> {
   readonly target: Target;
@@ -66,7 +66,12 @@ interface Requester {
   readonly options: ApiClientOptions;
   readonly attempt: Attempt;
   readonly pageSize: PageSize;
+  /** Smaller limits for lists whose full pages are too large to be read, by the name of the list. */
+  readonly smaller: Map<string, number>;
 }
+
+/** The most lists for which a smaller limit is remembered. */
+const MOST_SMALLER = 1000;
 
 /**
  * Creates the client.
@@ -78,6 +83,7 @@ export function createApiClient(options: ApiClientOptions): Api {
     options,
     attempt: createAttempt(options),
     pageSize: createPageSize(options.pageSize),
+    smaller: new Map(),
   };
   return {
     account: async (purpose, signal) => await ask(client, { target: ACCOUNT, parse: parseAccount, purpose }, signal),
@@ -93,7 +99,11 @@ export function createApiClient(options: ApiClientOptions): Api {
       await ask(client, { target: alertTarget(alertId), parse: parseAlert, purpose }, signal),
     telemetry: async (query, purpose, signal) => {
       const { deviceId, cursor } = query;
-      const asked = (limit: number) => ({ target: telemetryTarget(limit, query), parse: parseTelemetryPage, purpose });
+      const asked = (limit: number) => ({
+        target: telemetryTarget(limit, query),
+        parse: parseTelemetryInTurns,
+        purpose,
+      });
       const reply = await askPage(client, { list: `telemetry ${deviceId} ${purpose.lane}`, cursor }, asked, signal);
       const newest = newestOf(reply.value);
       if (newest !== null) options.serverClock.heardReading(newest);
@@ -127,7 +137,8 @@ async function beforeRetry(
   signal: AbortSignal,
 ): Promise<void> {
   const verdict = verdictOf(fault.kind);
-  if (verdict === 'stop' || failures > retries) throw fault;
+  // The same request gets the same answer.
+  if (verdict === 'stop' || fault.facts.isTooLarge === true || failures > retries) throw fault;
   const askedMs = fault.facts.waitMs ?? 0;
   // After a refusal of the quota the rate limiter makes all requests wait, so this one need not wait here.
   const waitMs = verdict === 'wait' ? askedMs : backoffMs({ failures, policy: BACKOFF, random, askedMs });
@@ -137,28 +148,65 @@ async function beforeRetry(
   if (verdict === 'retry') await clock.sleep(waitMs, signal);
 }
 
-/** Requests a page, and requests it once more with a smaller `limit` if the service refuses the larger one. */
+/**
+ * Requests a page, and requests it once more with a smaller `limit` if the service refuses the larger one, or if the
+ * answer is too large to be read.
+ */
 async function askPage<T>(
   client: Requester,
   page: PageAsked,
   asked: (limit: number) => Ask<T>,
   signal: AbortSignal,
 ): Promise<Reply<T>> {
-  const { pageSize } = client;
+  const { pageSize, smaller } = client;
   for (;;) {
-    const limit = pageSize.limitFor(page);
+    const usual = pageSize.limitFor(page);
+    // A chain of cursors keeps the limit that it began with.
+    const limit = Math.min(usual, smaller.get(page.list) ?? usual);
     try {
       const reply = await ask(client, asked(limit), signal);
-      pageSize.answered(limit);
+      if (limit === usual) pageSize.answered(limit);
       return reply;
     } catch (error) {
-      if (!isBadRequest(error) || !pageSize.refused(page, limit)) throw error;
+      if (!takeSmaller(client, page, limit, error)) throw error;
     }
   }
 }
 
+/**
+ * Decides after a failure with this `limit`.
+ *
+ * @returns whether to try a smaller page
+ */
+function takeSmaller({ pageSize, smaller }: Requester, page: PageAsked, limit: number, error: unknown): boolean {
+  if (!isTooLarge(error)) return isBadRequest(error) && pageSize.refused(page, limit);
+  if (page.cursor !== null || limit <= 1) return false;
+  if (smaller.size >= MOST_SMALLER) smaller.clear();
+  smaller.set(page.list, Math.ceil(limit / 4));
+  return true;
+}
+
+function isTooLarge(error: unknown): boolean {
+  return error instanceof ApiFault && error.facts.isTooLarge === true;
+}
+
 function isBadRequest(error: unknown): boolean {
   return error instanceof ApiFault && error.kind === 'invalid-request' && error.facts.status === 400;
+}
+
+/** Parses a page of telemetry, with turns for other work in between. */
+async function parseTelemetryInTurns(
+  body: unknown,
+  request: string,
+  turn: () => Promise<void>,
+): Promise<TelemetryPage> {
+  const steps = telemetrySteps(body, request);
+  let step = steps.next();
+  while (step.done !== true) {
+    await turn();
+    step = steps.next();
+  }
+  return step.value;
 }
 
 function newestOf({ readings }: TelemetryPage): EpochNs | null {
@@ -198,7 +246,8 @@ function createAttempt(options: ApiClientOptions): Attempt {
       if (isFromApi(meaning)) serverClock.heard({ dateMs: readDate(headers), sentMonoMs, receivedMonoMs });
       const answeredAtMs = serverClock.nowMs();
       if (meaning.kind === 'fault') throw meaning.fault;
-      return { value: parse(meaning.body, request), answeredAtMs, requestId };
+      const turn = async (): Promise<void> => await clock.sleep(0, signal);
+      return { value: await parse(meaning.body, request, turn), answeredAtMs, requestId };
     } catch (error) {
       fault = toFault(error, request, status);
       if (fault === null) throw error;
@@ -235,7 +284,12 @@ function toFault(error: unknown, request: string, status: number | null): ApiFau
   if (error instanceof ApiFault) return error;
   if (!(error instanceof TransportError)) return null;
   const kind: ApiFaultKind = error.failure === 'too-large' ? 'malformed' : 'unreachable';
-  return new ApiFault(kind, `${request}: ${error.message}`, { request, ...(status === null ? {} : { status }) });
+  const more = error.failure === 'too-large' ? { isTooLarge: true } : {};
+  return new ApiFault(kind, `${request}: ${error.message}`, {
+    request,
+    ...(status === null ? {} : { status }),
+    ...more,
+  });
 }
 
 /** The default page size of the API (its document, "Pagination") and the largest that it accepts. */

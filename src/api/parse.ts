@@ -118,15 +118,37 @@ function readDevice(item: unknown): DeviceRecord | string {
  * @throws ApiFault `malformed` if the body is not a page
  */
 export function parseTelemetryPage(body: unknown, request: string): TelemetryPage {
+  const steps = telemetrySteps(body, request);
+  let step = steps.next();
+  while (step.done !== true) step = steps.next();
+  return step.value;
+}
+
+/** How many values of readings are read in one turn: some milliseconds. */
+const VALUES_A_TURN = 5000;
+
+/**
+ * Parses a page of telemetry in steps: it yields after each `VALUES_A_TURN` values, so that other work can have a turn.
+ *
+ * @throws ApiFault `malformed` if the body is not a page
+ */
+export function* telemetrySteps(body: unknown, request: string): Generator<void, TelemetryPage> {
   const { page, data, nextCursor } = openEnvelope(body, request);
   const deviceId = member(page, 'device_id');
   const readings: Reading[] = [];
   const rejected: RejectedRecord[] = [];
   const readTime = createTimeReader();
+  let values = 0;
   for (const item of data) {
     const reading = readReading(item, readTime);
     if (typeof reading === 'string') rejected.push(rejectRecord(reading, item));
-    else readings.push(reading);
+    else {
+      readings.push(reading);
+      values += reading.values.length;
+    }
+    if (values < VALUES_A_TURN) continue;
+    values = 0;
+    yield;
   }
   return { deviceId: typeof deviceId === 'string' ? deviceId : null, readings, rejected, nextCursor };
 }

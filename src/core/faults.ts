@@ -53,6 +53,8 @@ export interface ApiFaultFacts {
   readonly scope?: string;
   /** The widest window that the plan allows, in days. */
   readonly maxDays?: number;
+  /** The answer is larger than is read: a smaller page may be read. */
+  readonly isTooLarge?: boolean;
 }
 
 /** A request to the API that did not bring what it was sent for. */

@@ -12,7 +12,7 @@ import { ApiFault, type ApiFaultKind } from '../core/faults.ts';
 import { filterRecord } from '../core/filter.ts';
 import { deviceDigest, deviceLine } from '../core/lines/fact-lines.ts';
 import { nameOf } from '../core/lines/names.ts';
-import type { Cursor, DeviceRecord, RejectedRecord } from '../core/records.ts';
+import type { Cursor, DevicePage, DeviceRecord, RejectedRecord } from '../core/records.ts';
 import type { KnownDevice, ListedDevice } from '../core/state/inventory.ts';
 import { DAY_MS, type EpochMs, HOUR_MS, HOUR_NS, msToNs } from '../core/time.ts';
 import type { Peeking, SyncContext } from './context.ts';
@@ -30,8 +30,11 @@ const AGAIN_MS = 1000;
 /** How many devices are asked whether they are there, where nobody counts them. */
 const MAX_ASKED = 3;
 
-/** How many pages of a listing may come: far beyond any workspace, so that a cursor that leads in a circle ends. */
-const MAX_PAGES = 10_000;
+/**
+ * How long a listing may be: so many times what the account counts, and some more; where it counts nothing, far beyond any
+ * workspace. The texts of all records may have so many characters.
+ */
+const LISTED_MOST = { timesCounted: 10, more: 1000, uncounted: 100_000, characters: 32_000_000 };
 
 /**
  * Lists all devices and takes the listing in, in one transaction.
@@ -148,33 +151,61 @@ async function answeringDevice(context: SyncContext, signal: AbortSignal): Promi
   return null;
 }
 
-async function listOnce({ api, store, observe, settings }: SyncContext, signal: AbortSignal): Promise<Listing> {
+async function listOnce(context: SyncContext, signal: AbortSignal): Promise<Listing> {
+  const { api, settings } = context;
   const records = new Map<string, DeviceRecord>();
+  const checkLength = createLengthCheck(context);
   let cursor: Cursor | null = null;
   let unreadable = 0;
-  for (let pages = 0; pages < MAX_PAGES; pages += 1) {
+  for (;;) {
     const reply = await api.devices(cursor, { lane: 'inventory', stream: 'devices' }, signal);
     const { devices, rejected, nextCursor } = reply.value;
     for (const record of devices) records.set(record.deviceId, filterRecord(settings.filter, record));
     unreadable += rejected.length;
-    if (rejected.length > 0) {
-      store.quarantine.add(
-        'devices',
-        settings.filter.keepsLocation ? rejected : withoutPositions(rejected),
-        reply.answeredAtMs,
-      );
-      observe({
-        type: 'records-rejected',
-        stream: 'devices',
-        count: rejected.length,
-        reason: rejected[0]?.reason ?? '',
-      });
-    }
+    if (rejected.length > 0) noteRejected(context, rejected, reply.answeredAtMs);
     if (nextCursor === null) return { records, unreadable, answeredAtMs: reply.answeredAtMs };
-    if (nextCursor === cursor) break;
+    if (nextCursor === cursor) throw endless('the pages lead in a circle');
+    checkLength(reply.value);
     cursor = nextCursor;
   }
-  throw new ApiFault('malformed', 'GET /devices: the pages lead in a circle', { request: 'GET /devices' });
+}
+
+function noteRejected(
+  { store, observe, settings }: SyncContext,
+  rejected: readonly RejectedRecord[],
+  atMs: EpochMs,
+): void {
+  store.quarantine.add('devices', settings.filter.keepsLocation ? rejected : withoutPositions(rejected), atMs);
+  observe({ type: 'records-rejected', stream: 'devices', count: rejected.length, reason: rejected[0]?.reason ?? '' });
+}
+
+/**
+ * Checks page by page that a listing has an end.
+ *
+ * @returns takes in a page, and throws an ApiFault when there are more than any workspace has
+ */
+function createLengthCheck({ store }: SyncContext): (page: DevicePage) => void {
+  const counted = store.account()?.devices ?? 0;
+  const most = counted === 0 ? LISTED_MOST.uncounted : LISTED_MOST.timesCounted * counted + LISTED_MOST.more;
+  let listed = 0;
+  let characters = 0;
+  return ({ devices, rejected }) => {
+    // A page without a record counts too.
+    listed += Math.max(1, devices.length + rejected.length);
+    characters += devices.reduce((sum, record) => sum + charactersOf(record), 0);
+    if (listed > most) throw endless(`the list does not end: ${listed} records, where the account counts ${counted}`);
+    if (characters > LISTED_MOST.characters) throw endless('the records are too long to be kept');
+  };
+}
+
+function endless(words: string): ApiFault {
+  return new ApiFault('malformed', `GET /devices: ${words}`, { request: 'GET /devices' });
+}
+
+/** The length of a record's texts, roughly. */
+function charactersOf({ name, tags, modelId, firmwareVersion }: DeviceRecord): number {
+  const texts = [name, modelId, firmwareVersion, ...tags];
+  return texts.reduce((sum, text) => sum + (text?.length ?? 0), 0);
 }
 
 /** Records that could not be read may hold a position anywhere in their text. */

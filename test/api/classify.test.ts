@@ -32,6 +32,27 @@ test('a 200 with JSON is its body', () => {
   expect(classify({ status: 200, text: 'null' })).toEqual({ kind: 'ok', body: null });
 });
 
+describe('an answer of very many values', () => {
+  const tooMany = 'GET /devices: the answer has more than 60,000 values';
+
+  test.each([
+    ['empty lists', `{"data":[${'[],'.repeat(120_000)}[]]}`],
+    ['members', `{"data":[{${Array.from({ length: 120_000 }, (_, n) => `"${n}":1`).join()}}]}`],
+    ['lists in lists', `${'['.repeat(120_000)}${']'.repeat(120_000)}`],
+  ])('is refused before it is parsed: %s', (_what, text) => {
+    expect(faultOf({ status: 200, text })).toMatchObject({
+      kind: 'malformed',
+      message: tooMany,
+      facts: { isTooLarge: true },
+    });
+  });
+
+  test('is no answer of few that are long, whatever stands in their texts', () => {
+    const body = { data: [{ name: '[{,"\\,'.repeat(40_000), other: 'x\\"' }] };
+    expect(classify({ status: 200, body })).toEqual({ kind: 'ok', body });
+  });
+});
+
 const TABLE: readonly (readonly [what: string, served: Served, kind: ApiFaultKind])[] = [
   ['200 without JSON', { status: 200, text: '{"data":[' }, 'malformed'],
   ['200 without a body', { status: 200, text: '' }, 'malformed'],

@@ -55,7 +55,6 @@ describe('a fault that may pass', () => {
     ['server-fault', { status: 500, text: '' }],
     ['malformed', { text: '{"data":' }],
     ['malformed', { body: { data: 7 } }],
-    ['malformed', new TransportError('too-large', 'more than 8 MiB')],
   ];
 
   test.each(passing)(
@@ -94,6 +93,30 @@ describe('a fault that may pass', () => {
     stop.abort(new Error('stopping'));
     await expect(asked).rejects.toThrow('stopping');
     expect(world.requests.length).toBe(1);
+  });
+});
+
+describe('an answer that is too large to be read', () => {
+  const tooLarge = new TransportError('too-large', 'more than 4 MiB');
+  const limits = (world: ReturnType<typeof createClientWorld>): (string | null)[] =>
+    world.requests.map(({ url }) => new URL(url).searchParams.get('limit'));
+
+  test('is not asked for again; smaller pages of this list are, now and later', async () => {
+    const many = { data: Array.from({ length: 300 }, () => [...Array<number>(400)].fill(1)) };
+    const world = createClientWorld([tooLarge, { body: many }, { body: { data: [] } }, {}, {}]);
+    await telemetry(world);
+    await telemetry(world);
+    await telemetry(world, { deviceId: 'another' });
+    expect(limits(world)).toEqual(['200', '50', '13', '13', '200']);
+  });
+
+  test('is a malformed one where not even a single record can be read, or within a chain of cursors', async () => {
+    const world = createClientWorld([tooLarge]);
+    expect(await faultOf(telemetry(world))).toMatchObject({ kind: 'malformed', facts: { isTooLarge: true } });
+    expect(limits(world)).toEqual(['200', '50', '13', '4', '1']);
+    const chained = createClientWorld([tooLarge]);
+    await faultOf(telemetry(chained, { cursor: 'c' as Cursor }));
+    expect(limits(chained)).toEqual(['200']);
   });
 });
 

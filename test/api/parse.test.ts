@@ -1,7 +1,7 @@
 /** What an answer of the API means: pages of telemetry, devices and the account, and what is refused of them. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseAccount, parseDevicePage, parseTelemetryPage } from '../../src/api/parse.ts';
+import { parseAccount, parseDevicePage, parseTelemetryPage, telemetrySteps } from '../../src/api/parse.ts';
 import { ApiFault } from '../../src/core/faults.ts';
 import { type EpochNs, parseTimestamp } from '../../src/core/time.ts';
 
@@ -347,4 +347,15 @@ describe('the times of readings', () => {
       ),
     ).toEqual([1_768_478_400_000_000_001n, 1_768_521_599_000_000_000n, 1_768_521_600_500_000_000n, null, null]);
   });
+});
+
+test('a page of telemetry is parsed in steps of a bounded number of values, with the same result', () => {
+  const values = Object.fromEntries(Array.from({ length: 300 }, (_, sensor) => [`s${sensor}`, sensor]));
+  const body = { data: Array.from({ length: 200 }, () => ({ recorded_at: AT, values })) };
+  const steps = telemetrySteps(body, REQUEST);
+  let yields = 0;
+  let step = steps.next();
+  for (; step.done !== true; step = steps.next()) yields += 1;
+  expect(step.value).toEqual(parseTelemetryPage(body, REQUEST));
+  expect(yields).toBe(Math.floor(200 / Math.ceil(5000 / 300)));
 });

@@ -1,0 +1,67 @@
+/**
+ * A device list that does not end is given up, after as many records as the account's count of devices allows.
+ */
+import { expect, test } from 'vitest';
+import { createFilter } from '../../src/core/filter.ts';
+import type { DeviceRecord } from '../../src/core/records.ts';
+import type { SyncContext } from '../../src/ingest/context.ts';
+import { listDevices } from '../../src/ingest/devices.ts';
+
+interface Served {
+  readonly counted: number | null;
+  /** The records of the nth page. */
+  readonly page: (nth: number) => readonly Partial<DeviceRecord>[];
+  /** After how many pages the list ends. */
+  readonly pages?: number;
+}
+
+async function listed({ counted, page, pages = Number.POSITIVE_INFINITY }: Served) {
+  let requests = 0;
+  const context = {
+    api: {
+      devices: async () => {
+        requests += 1;
+        const devices = page(requests).map((record) => ({ tags: [], ...record }));
+        const nextCursor = requests < pages ? `page-${requests}` : null;
+        return await Promise.resolve({ value: { devices, rejected: [], nextCursor }, answeredAtMs: 0, requestId: 1 });
+      },
+    },
+    store: { account: () => ({ devices: counted }), devices: () => [] },
+    settings: { filter: createFilter({ include: [], exclude: [], excludeSensors: [], keepsLocation: true }) },
+    observe: () => undefined,
+  } as unknown as SyncContext;
+  const end = await listDevices(context, new AbortController().signal).then(
+    ({ records }) => records.size,
+    (error: Error) => error.message,
+  );
+  return { requests, end };
+}
+
+const ids = (nth: number, count: number): Partial<DeviceRecord>[] =>
+  Array.from({ length: count }, (_, index) => ({ deviceId: `d-${nth}-${index}` }));
+
+test.each([
+  ['new devices', (nth: number) => ids(nth, 100)],
+  ['the same devices', () => ids(0, 100)],
+])('a list without an end of %s', async (_what, page) => {
+  const { requests, end } = await listed({ counted: 50, page });
+  expect(end).toBe('GET /devices: the list does not end: 1600 records, where the account counts 50');
+  expect(requests).toBe(16);
+});
+
+test('a list without an end of empty pages', async () => {
+  const { requests, end } = await listed({ counted: 3, page: () => [] });
+  expect([requests, end]).toEqual([1031, expect.stringContaining('does not end')]);
+});
+
+test('records of endless length are not kept', async () => {
+  const page = (nth: number): Partial<DeviceRecord>[] => [{ deviceId: `d-${nth}`, name: 'x'.repeat(3_000_000) }];
+  const { requests, end } = await listed({ counted: 5000, page });
+  expect([requests, end]).toEqual([11, 'GET /devices: the records are too long to be kept']);
+});
+
+test('a list of more devices than the account counts, or with no count, is taken in', async () => {
+  const page = (nth: number): Partial<DeviceRecord>[] => ids(nth, 200);
+  expect(await listed({ counted: 100, page, pages: 10 })).toEqual({ requests: 10, end: 2000 });
+  expect(await listed({ counted: null, page, pages: 60 })).toEqual({ requests: 60, end: 12_000 });
+});
