@@ -118,10 +118,15 @@ export function createApiClient(options: ApiClientOptions): Api {
  * @throws ApiFault if none of the attempts succeeds
  */
 async function ask<T>({ options, attempt }: Requester, asked: Ask<T>, signal: AbortSignal): Promise<Reply<T>> {
+  const { clock } = options;
+  let failingSinceMs = Number.POSITIVE_INFINITY;
   for (let failures = 1; ; failures += 1) {
     const outcome = await attempt(asked, signal);
     if (!(outcome instanceof ApiFault)) return outcome;
-    await beforeRetry(options, outcome, failures, signal);
+    failingSinceMs = Math.min(failingSinceMs, clock.monoMs());
+    const { kind, message, facts } = outcome;
+    const fault = new ApiFault(kind, message, { ...facts, retriedMs: clock.monoMs() - failingSinceMs });
+    await beforeRetry(options, fault, failures, signal);
   }
 }
 

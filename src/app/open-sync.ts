@@ -170,9 +170,9 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
   // Nothing calls these functions before all parts exist.
   const hooks: Hooks = {
     booked: (purpose) => noteBooked(planning, purpose),
-    done: (fault) => {
+    done: (fault, purpose) => {
       checkForFall();
-      noteDone(planning, fault);
+      noteDone(planning, fault, purpose);
     },
     planDoubted: () => notePlanDoubted(planning),
     deviceLeft: (deviceId) => takeOutDevice(planning, deviceId),
@@ -227,7 +227,7 @@ interface Hooks {
   /** Called when a request was booked. */
   readonly booked: (purpose: Purpose) => void;
   /** Called with the result of each attempt. */
-  readonly done: (fault: ApiFaultKind | null) => void;
+  readonly done: (fault: ApiFaultKind | null, purpose: Purpose) => void;
   readonly planDoubted: () => void;
   readonly deviceLeft: (deviceId: string) => void;
   readonly committed: SyncContext['committed'];
@@ -289,12 +289,12 @@ function openApi(
     },
     onPlanDoubted: hooks.planDoubted,
     onRetry: requests.onRetry,
-    onDone: (fault, { stream }) => {
+    onDone: (fault, purpose) => {
       done += 1;
       outage.answered(fault);
-      if (fault === null) noteAnswered(apiState, stream);
+      if (fault === null) noteAnswered(apiState, purpose.stream);
       requests.onDone();
-      hooks.done(fault);
+      hooks.done(fault, purpose);
     },
   });
   return { ...connection, requestsDone: () => done };

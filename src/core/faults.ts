@@ -55,6 +55,8 @@ export interface ApiFaultFacts {
   readonly maxDays?: number;
   /** The answer is larger than is read: a smaller page may be read. */
   readonly isTooLarge?: boolean;
+  /** For how long the request was tried again after its first fault, in milliseconds. */
+  readonly retriedMs?: number;
 }
 
 /** A request to the API that did not bring what it was sent for. */

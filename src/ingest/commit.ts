@@ -226,6 +226,20 @@ function withdrawAll(context: SyncContext, devices: readonly KnownDevice[]): boo
   return withdrawn.length > 0;
 }
 
+/** Has the gaps of a device that rest for a reason tried again now. */
+export function liftGaps(context: SyncContext, deviceId: string, reason: GapReason): void {
+  const { store, serverClock, stateFull } = context;
+  const nowMs = serverClock.nowMs();
+  try {
+    for (const gap of store.gaps(deviceId)) {
+      if (gap.reason === reason && gap.retryAtMs > nowMs) store.nameGap({ ...gap, retryAtMs: nowMs });
+    }
+  } catch (error) {
+    if (!(error instanceof StateFullError)) throw error;
+    stateFull(error);
+  }
+}
+
 /** Gives a gap a name, under which it rests until its next try. */
 export function nameGap(
   { store, serverClock, observe }: Pick<SyncContext, 'store' | 'serverClock' | 'observe'>,

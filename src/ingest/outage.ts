@@ -36,10 +36,65 @@ export interface OutageWatch {
   answeredAtMs(): number;
 }
 
+/**
+ * The devices that failed while the service answered nobody: it may be at fault, and not they.
+ *
+ * Each of them rests as after a failure of its own. When the service answers again, or somebody has nothing else to
+ * try, they are asked before their rest is over. A device that fails for good must not be asked after every answer
+ * about others: so that happens once, until the device itself is answered.
+ */
+export interface Suspects {
+  /** Takes in that a device failed while nobody was answered. */
+  add(deviceId: string): void;
+  /**
+   * Takes in an answer that the service gave to anybody.
+   *
+   * @param deviceId the device that it is about; `null`: about none.
+   * @returns the devices that need not rest any longer.
+   */
+  answered(deviceId: string | null): readonly string[];
+  /** Returns the devices to try once more though nothing was answered; none, or not yet: an empty list. */
+  retry(): readonly string[];
+}
+
+/** How often suspects are tried while nobody is answered, and how long after the last failure at first. */
+const SUSPECT_TRIES = 2;
+const SUSPECT_REST_MS = 5 * SECOND_MS;
+
+/** No suspects. */
+export function createSuspects({ monoMs }: Pick<Clock, 'monoMs'>): Suspects {
+  const suspects = new Set<string>();
+  /** The devices that were excused since they were answered themselves. */
+  const excused = new Set<string>();
+  let tries = 0;
+  let failedAtMs = Number.NEGATIVE_INFINITY;
+  return {
+    add: (deviceId) => {
+      suspects.add(deviceId);
+      failedAtMs = monoMs();
+    },
+    answered: (deviceId) => {
+      if (deviceId !== null) excused.delete(deviceId);
+      if (suspects.size === 0) return [];
+      const lifted = [...suspects].filter((each) => !excused.has(each));
+      for (const each of lifted) if (each !== deviceId) excused.add(each);
+      suspects.clear();
+      tries = 0;
+      return lifted;
+    },
+    retry: () => {
+      if (tries >= SUSPECT_TRIES || monoMs() - failedAtMs < SUSPECT_REST_MS * 2 ** tries) return [];
+      const tried = [...suspects].filter((each) => !excused.has(each));
+      if (tried.length > 0) tries += 1;
+      return tried;
+    },
+  };
+}
+
 const BACKOFF = { baseMs: 10 * SECOND_MS, maxMs: 5 * MINUTE_MS };
 
 /** What says that nobody is there who understands. */
-const SILENCE: ReadonlySet<ApiFaultKind> = new Set(['unreachable', 'server-fault', 'malformed', 'throttled']);
+export const SILENCE: ReadonlySet<ApiFaultKind> = new Set(['unreachable', 'server-fault', 'malformed', 'throttled']);
 
 /** Where others were answered so lately, a failure is that of one stream. */
 export const ANSWERED_LATELY_MS = 90 * SECOND_MS;

@@ -253,6 +253,14 @@ export function noteDeviceFailure(queue: DeviceQueue, deviceId: string, nowMs: n
   return device.facts.restMs;
 }
 
+/** Its rest after failures is over: they were not its own. */
+export function liftDeviceRest(queue: DeviceQueue, deviceId: string): void {
+  const device = queue.devices.get(deviceId);
+  if (device === undefined) return;
+  Object.assign(device.facts, { failures: 0, restMs: NEVER_MS });
+  move(queue, device, 'reordered');
+}
+
 /** It could not be asked, or was asked about something else: everything stands as before. */
 export function releaseDevice(queue: DeviceQueue, deviceId: string): void {
   const device = queue.devices.get(deviceId);

@@ -141,8 +141,7 @@ async function rest({ planning, outage }: DispatchParts, { untilMs }: Rest, sign
  * @throws what ends a session.
  */
 async function carryOut(parts: Running, decision: Decision, signal: AbortSignal): Promise<void> {
-  const { context, planning, apiState, outage } = parts;
-  const beganMs = context.clock.monoMs();
+  const { planning, apiState, outage } = parts;
   const { planner } = planning;
   const fail = (isOwn: boolean): void => planner.failed(decision, { isOwn }, plannedMs(planning));
   try {
@@ -155,15 +154,13 @@ async function carryOut(parts: Running, decision: Decision, signal: AbortSignal)
     if (isTelemetry(decision)) parts.failed.inARow = 0;
     noteRead(apiState, purposeOf(decision).stream);
   } catch (error) {
-    if (!signal.aborted) takeError(parts, { decision, error, beganMs }, fail);
+    if (!signal.aborted) takeError(parts, { decision, error }, fail);
   }
 }
 
 interface Failed<E> {
   readonly decision: Decision;
   readonly error: E;
-  /** When the task began, by the monotonic clock. */
-  readonly beganMs: number;
 }
 
 /**
@@ -188,17 +185,22 @@ function takeError(parts: Running, failed: Failed<unknown>, fail: (isOwn: boolea
     return;
   }
   if (endsSession(error)) throw error;
-  takeFault(parts, { ...failed, error }, fail);
+  takeFault(parts, { decision, error }, fail);
 }
 
-/** A fault of the service, or of one device or stream while others are answered. */
+/**
+ * A fault of the service, or of one device or stream while others are answered. Where others were answered lately, but
+ * not since the request began to fail, it may be either: then a device rests until somebody is answered.
+ */
 function takeFault(
   { context, outage, planning, apiState, failed }: Running,
-  { decision, error, beganMs }: Failed<ApiFault>,
+  { decision, error }: Failed<ApiFault>,
   fail: (isOwn: boolean) => void,
 ): void {
   const { clock, answeredAtMs } = context;
-  const isAnswering = answeredAtMs() >= Math.min(beganMs, clock.monoMs() - ANSWERED_LATELY_MS);
+  const failingSinceMs = clock.monoMs() - (error.facts.retriedMs ?? 0);
+  const isOwn = answeredAtMs() >= failingSinceMs;
+  const isAnswering = isOwn || answeredAtMs() >= clock.monoMs() - ANSWERED_LATELY_MS;
   fail(isAnswering);
   noteFailed(apiState, { lane: decision.lane, fault: error, isService: !isAnswering });
   const { message } = error;
@@ -208,9 +210,9 @@ function takeFault(
     return;
   }
   const task = taskFor(planning, decision);
+  if (!isOwn) planning.suspects.add(decision.deviceId);
   // Other requests were answered and this one was not: the gap gets this reason until the device answers.
-  const isOwn = answeredAtMs() >= beganMs || (isOnceAlone(planning) && !isNamedUnreachable(context, decision.deviceId));
-  if (task !== null && isOwn) nameUnreachable(context, task);
+  if (task !== null && (isOwn || isOnceAlone(planning))) nameUnreachable(context, task);
   failed.inARow += 1;
   if (failed.inARow >= FAILURES_IN_A_ROW) noteStreamFailed(apiState, 'telemetry', message);
 }
@@ -220,10 +222,6 @@ function takeFault(
  */
 function isOnceAlone({ alone }: Planning): boolean {
   return alone?.lane === 'first-history';
-}
-
-function isNamedUnreachable({ store }: SyncContext, deviceId: string): boolean {
-  return store.gaps(deviceId).some(({ reason }) => reason === 'device unreachable');
 }
 
 /** Records the gaps of a device that did not answer while others did, if the state has room for that. */

@@ -94,6 +94,14 @@ export function releaseHistory(queue: HistoryQueue, deviceId: string, isAnswered
   else place(queue, entry);
 }
 
+/** Ends the rest of a device. */
+export function liftHistoryRest(queue: HistoryQueue, deviceId: string): void {
+  const entry = queue.entries.get(deviceId);
+  if (entry === undefined) return;
+  dropSlot(queue.resting, entry.slot);
+  place(queue, entry);
+}
+
 /** Lets those in whose rest is over. */
 export function admitRested(queue: HistoryQueue, nowMs: number): void {
   const { resting, bySlot } = queue;

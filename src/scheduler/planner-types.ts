@@ -122,6 +122,8 @@ export interface Planner {
   setReread(isDue: boolean): void;
   /** It came to nothing. `isOwn`: by a fault of this device or stream, so that it rests for a while; else as before. */
   failed(decision: Decision, fault: { isOwn: boolean }, nowMs: number): void;
+  /** A device rests no longer: its failures were not its own. */
+  lift(deviceId: string): void;
   /** A request was booked, whoever made it: a decision makes one or several. */
   booked(purpose: Pick<Purpose, 'lane' | 'stream'>, nowMs: number): void;
   /** The day's window as it stands: after each answer will do. */

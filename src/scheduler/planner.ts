@@ -23,6 +23,7 @@ import {
   beginDevice,
   dropDevice,
   type ListedTail,
+  liftDeviceRest,
   noteDeviceAnswer,
   noteDeviceFailure,
   noteDeviceGone,
@@ -39,6 +40,7 @@ import {
 import {
   historySteps,
   holdHistory,
+  liftHistoryRest,
   type OpenHistory,
   releaseHistory,
   removeHistory,
@@ -236,6 +238,10 @@ export function createPlanner(settings: PlannerSettings): Planner {
     },
     setReread: (isWanted) => void Object.assign(state.reread, { isDue: isWanted, isUnderWay: false }),
     failed: (decision, { isOwn }, nowMs) => failed(state, decision, isOwn, nowMs),
+    lift: (deviceId) => {
+      liftDeviceRest(devices, deviceId);
+      for (const queue of queuesOf(state)) liftHistoryRest(queue, deviceId);
+    },
     booked: (purpose, nowMs) => booked(state, purpose, nowMs),
     setDay: (day, nowMs) => {
       state.budget.setFigures(day, nowMs);

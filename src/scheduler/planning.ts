@@ -16,8 +16,10 @@ import type { Purpose, Schedules } from '../core/ports.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Gap } from '../core/state/telemetry.ts';
 import { type EpochMs, MINUTE_MS, maxNs, nsToMs, SECOND_MS } from '../core/time.ts';
+import { liftGaps } from '../ingest/commit.ts';
 import type { CommittedPage, SyncContext } from '../ingest/context.ts';
 import { freshestFirst, includedDevices } from '../ingest/filter.ts';
+import { createSuspects, SILENCE, type Suspects } from '../ingest/outage.ts';
 import { limitFor, wantedNow } from '../ingest/wanted-range.ts';
 import type { DayFigures } from './day-budget.ts';
 import { createDemandWatch, type DemandWatch } from './demand-watch.ts';
@@ -77,6 +79,7 @@ export interface Planning {
   rest: Rest | null;
   /** When the plan was doubted last, by the monotonic clock. */
   doubtedAtMs: number;
+  readonly suspects: Suspects;
 }
 
 /** The longest wait between two tries of a one-off, which ends after ten minutes without progress. */
@@ -115,6 +118,7 @@ export function createPlanning(parts: PlanningParts): Planning {
     isWithdrawn: false,
     rest: null,
     doubtedAtMs: Number.NEGATIVE_INFINITY,
+    suspects: createSuspects(context.clock),
   };
 }
 
@@ -367,8 +371,20 @@ export function noteCommitted({ goals }: Planning, page: CommittedPage): void {
 }
 
 /** Takes in the fault of any request; `null` if there was none. Some faults may mean that the plan has changed. */
-export function noteDone(planning: Planning, fault: ApiFaultKind | null): void {
+export function noteDone(planning: Planning, fault: ApiFaultKind | null, { deviceId }: Purpose): void {
   if (fault !== null && DOUBTFUL.has(fault)) doubtPlan(planning, REFUSAL_EVERY_MS);
+  if (fault === null || !SILENCE.has(fault)) liftRests(planning, planning.suspects.answered(deviceId ?? null));
+}
+
+/** Has devices asked that rest because they did not answer. */
+export function liftRests(planning: Planning, deviceIds: readonly string[]): void {
+  const { parts, planner, wakeUp } = planning;
+  for (const deviceId of deviceIds) {
+    liftGaps(parts.context, deviceId, 'device unreachable');
+    planner.lift(deviceId);
+    reopenDevice(planning, deviceId);
+  }
+  if (deviceIds.length > 0) wakeUp.notify();
 }
 
 /** Takes in that the API speaks of a limit that the plan does not have. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { ApiFault, type ApiFaultKind } from '../../src/core/faults.ts';
 import { MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { createOutageWatch } from '../../src/ingest/outage.ts';
+import { createOutageWatch, createSuspects } from '../../src/ingest/outage.ts';
 
 /** A service that was never answered, and what is told of it. */
 function rig() {
@@ -52,5 +52,34 @@ describe('a service in trouble', () => {
     for (const { fails } of [daemon, oneOff]) for (let time = 0; time < 8; time += 1) fails('unreachable');
     expect(daemon.waitsMs.map((ms) => ms / SECOND_MS)).toEqual([7.5, 15, 30, 60, 120, 225, 225, 225]);
     expect(oneOff.waitsMs.map((ms) => ms / SECOND_MS)).toEqual([7.5, 15, 30, 45, 45, 45, 45, 45]);
+  });
+});
+
+describe('devices that failed while nobody was answered', () => {
+  const suspectsAt = (ids: readonly string[]) => {
+    const clock = { ms: 0, monoMs: () => clock.ms };
+    const suspects = createSuspects(clock);
+    for (const id of ids) suspects.add(id);
+    return { clock, suspects };
+  };
+
+  test('need not rest once anybody is answered, and that once alone until they are answered themselves', () => {
+    const { suspects } = suspectsAt(['a', 'b']);
+    expect(suspects.answered('c')).toEqual(['a', 'b']);
+    expect(suspects.answered('c')).toEqual([]);
+    suspects.answered('b');
+    for (const id of ['a', 'b']) suspects.add(id);
+    expect(suspects.answered(null)).toEqual(['b']);
+  });
+
+  test('are tried twice before that, at growing distances, unless they were excused already', () => {
+    const { clock, suspects } = suspectsAt(['a']);
+    const tries: number[] = [];
+    for (; clock.ms < 2 * MINUTE_MS; clock.ms += SECOND_MS) if (suspects.retry().length > 0) tries.push(clock.ms);
+    expect(tries).toEqual([5 * SECOND_MS, 10 * SECOND_MS]);
+    suspects.answered(null);
+    suspects.add('a');
+    clock.ms += MINUTE_MS;
+    expect(suspects.retry()).toEqual([]);
   });
 });

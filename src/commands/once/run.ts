@@ -18,7 +18,7 @@ import type { ApiState } from '../../scheduler/api-state.ts';
 import { noteCoverage } from '../../scheduler/coverage-points.ts';
 import { createWantedGoal, type Goal } from '../../scheduler/goal.ts';
 import { NOTHING_OPEN, REACHES } from '../../scheduler/history-queue.ts';
-import { type Alone, type Planning, relistDevices, reopenDevice } from '../../scheduler/planning.ts';
+import { type Alone, liftRests, type Planning, relistDevices, reopenDevice } from '../../scheduler/planning.ts';
 import { createProgressWatch, isWaiting, type ProgressWatch, type WaitingParts } from '../../scheduler/progress.ts';
 import { runAlone, type SessionParts } from '../../scheduler/session.ts';
 import { besideDeliveries, untilDelivered } from '../shared/alone.ts';
@@ -225,7 +225,10 @@ function hasStalled(
   return hasTried || nowMs - outMs >= LAST_TRY_MS || overMs >= LAST_TRY_MS;
 }
 
-/** Queues resting gaps again, and has the devices listed if all open devices do not answer. */
+/**
+ * Queues resting gaps again. If all open devices do not answer, they are tried once more where the service may have been
+ * at fault, and then the devices are listed.
+ */
 function takeUpAgain(
   { planning, looks, run }: { readonly planning: Planning; readonly looks: Looks; readonly run: OnceRun },
   gaps: readonly DeviceGap[],
@@ -236,9 +239,13 @@ function takeUpAgain(
   const mute = gaps.filter(({ reason }) => reason === 'device unreachable');
   // Not while one of them is being polled: the answered list would make its failure look like its own.
   const isUnreachable = mute.length > 0 && mute.every(({ device_id }) => isClosed(run, device_id));
-  if (isUnreachable && planning.rest !== null && nowMs - looks.relistedMs >= RELIST_EVERY_MS) {
-    looks.relistedMs = nowMs;
-    relistDevices(planning);
+  if (isUnreachable && planning.rest !== null) {
+    const tried = planning.suspects.retry();
+    if (tried.length > 0) liftRests(planning, tried);
+    else if (nowMs - looks.relistedMs >= RELIST_EVERY_MS) {
+      looks.relistedMs = nowMs;
+      relistDevices(planning);
+    }
   }
   planning.wakeUp.notify();
 }

@@ -1,0 +1,69 @@
+/**
+ * Short troubles of the service: seconds without an answer, a page size that shrinks in the midst, alerts alone that are
+ * refused. They cost the time that they last, and leave nothing against a device.
+ */
+import { describe, expect, test } from 'vitest';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import type { FaultPlan } from '../../src/sim/faults.ts';
+import type { DeviceSpec } from '../../src/sim/spec.ts';
+import { liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { always, betweenTimes, onPath } from '../support/faults.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+
+const DEVICES: readonly DeviceSpec[] = ['a', 'b', 'c'].map((deviceId) => ({ deviceId, intervalMs: 30 * SECOND_MS }));
+
+describe.runIf(influxdAvailable())('a short outage', () => {
+  const bench = sharedBench(openBench);
+
+  const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
+    await openRig(bench, { world: worldOf(DEVICES), historyMs: DAY_MS, ...options });
+
+  const downFrom = (fromMs: number, forMs: number): FaultPlan =>
+    betweenTimes(fromMs, fromMs + forMs, { kind: 'reset', when: 'before-headers' });
+
+  test.each([5, 12, 20])('of 20 s costs a --once less than a minute, from second %i on', async (second) => {
+    const settings = { time: { latencyMs: { min: 200, max: 800 } } };
+    using rig = await rigOf({ settings, faults: downFrom(NOW_MS + second * SECOND_MS, 20 * SECOND_MS) });
+    const { summary, events } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
+    // All devices that were left failed, and nothing but them was left to ask.
+    expect(told({ events }, 'gap-named').length).toBeGreaterThan(1);
+    expect(rig.clock.monoMs()).toBeLessThan(MINUTE_MS);
+    expect(rig.simulator.log.requests.filter(({ path }) => path === '/devices')).toHaveLength(1);
+  });
+
+  test('keeps no device of the daemon waiting once the first answer is back', async () => {
+    const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
+    const devices = ids.map((deviceId) => ({ deviceId, intervalMs: 20 * SECOND_MS }));
+    using rig = await rigOf({ world: worldOf(devices, 3 * HOUR_MS), historyMs: 2 * HOUR_MS });
+    const lateMs: number[] = [];
+    await liveAsDaemon(rig, {
+      forMs: 16 * MINUTE_MS,
+      meanwhile: async () => {
+        await rig.clock.sleep(10 * MINUTE_MS);
+        const downMs = rig.clock.nowMs();
+        const upMs = downMs + 65 * SECOND_MS;
+        rig.simulator.faults = downFrom(downMs, upMs - downMs);
+        await rig.clock.sleep(5 * MINUTE_MS);
+        const answered = rig.simulator.log.requests.filter(({ atMs }) => atMs >= upMs);
+        const firstMs = answered[0]?.atMs ?? 0;
+        for (const id of ids) {
+          const found = answered.find(({ path }) => path.includes(`/${id}/telemetry`));
+          lateMs.push((found?.atMs ?? Number.POSITIVE_INFINITY) - firstMs);
+        }
+      },
+    });
+    expect(Math.max(...lateMs)).toBeLessThan(15 * SECOND_MS);
+  });
+
+  test('is not what a device has that alone fails: it is asked a few times more, and the run ends', async () => {
+    using rig = await rigOf({ faults: onPath(/a.telemetry/, always({ kind: 'reset', when: 'before-headers' })) });
+    const { summary } = await rig.once();
+    expect(summary).toMatchObject({ outcome: 'stalled', exit_code: 3 });
+    // Five requests a try: at the beginning, and after five minutes with two more because nobody else is asked then.
+    const asked = rig.simulator.log.requests.filter(({ path }) => path.includes('/a/telemetry'));
+    expect(asked.length).toBeLessThanOrEqual(25);
+  });
+});
