@@ -74,8 +74,8 @@ const COLUMNS: Readonly<Record<string, Column>> = {
   sensor: { title: 'Sensor' },
   value: { title: 'Value', decimals: 2 },
   threshold: { title: 'Threshold', decimals: 2 },
-  condition: { title: 'Condition' },
-  fire_count: { title: 'Fired' },
+  condition: { title: 'Condition', width: 220 },
+  fire_count: { title: 'Fired', width: 80 },
   alert_id: { title: 'Alert' },
   device_id: { title: 'Device id' },
   open: { title: 'Is open', hidden: true },
@@ -119,6 +119,7 @@ function counted(tag: string, title: string, description: string): PanelSpec {
     noValue: NONE,
     unit: 'none',
     decimals: 0,
+    min: 0,
     thresholds: PLAIN,
     transformations: [
       {
@@ -140,6 +141,7 @@ const COUNTS: readonly PanelSpec[] = [
     noValue: NONE,
     unit: 'none',
     decimals: 0,
+    min: 0,
     thresholds: PLAIN,
     transformations: [
       {

@@ -23,8 +23,8 @@ const HOUR_MS = 3_600_000;
 /** Columns of tables of devices. */
 export const DEVICE_COLUMNS = {
   online: { title: 'Online', mappings: [ONLINE], colored: true, width: 110 },
-  newest: { title: 'Newest reading', unit: 'dateTimeFromNow' },
-  lastSeen: { title: 'Last seen (as listed)', unit: 'dateTimeFromNow' },
+  newest: { title: 'Newest reading', unit: 'dateTimeFromNow', width: 140 },
+  lastSeen: { title: 'Last seen (as listed)', unit: 'dateTimeFromNow', width: 170 },
   sync: { title: 'Sync', mappings: [COVERAGE_STATE, NOT_REPORTED], colored: true, width: 120 },
   lag: { title: 'Lag', unit: 's', decimals: 0, mappings: [INITIAL_SYNC], thresholds: NEUTRAL, colored: true },
   gap: { title: 'Missing', unit: 's', decimals: 0 },

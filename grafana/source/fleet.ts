@@ -163,7 +163,7 @@ const DEVICES: PanelSpec = grid({
     presence: { title: 'Presence' },
     lifecycle_status: { title: 'Lifecycle', mappings: [LIFECYCLE], colored: true },
     gap_seconds: DEVICE_COLUMNS.gap,
-    hub: { title: 'Hub' },
+    hub: { title: 'Hub', width: 160 },
     model_id: DEVICE_COLUMNS.model,
     firmware_version: { title: 'Firmware' },
     tags: { title: 'Tags' },
@@ -321,7 +321,7 @@ const HUB_COMPLETENESS: PanelSpec = grid({
 /** Devices counted by one of their facts. */
 function distribution(title: string, field: string, description: string): PanelSpec {
   return bars({
-    ...{ title, description, w: 8, h: 8, unit: 'none', decimals: 0, noValue: NO_DEVICES, thresholds: PLAIN },
+    ...{ title, description, w: 8, h: 8, unit: 'none', decimals: 0, min: 0, noValue: NO_DEVICES, thresholds: PLAIN },
     targets: tables(newest([field, 'is_addon'], `device WHERE ${AT_END} AND ${OF_FLEET}`, 'device_id')),
     transformations: [
       {

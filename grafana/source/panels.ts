@@ -95,7 +95,7 @@ export function lineChart(
     overrides: displayName === undefined ? overrides : [...overrides, renamed(displayName)],
     custom: {
       drawStyle: draw,
-      fillOpacity: draw === 'bars' ? 60 : 4,
+      fillOpacity: draw === 'bars' ? 60 : 0,
       lineWidth: 1,
       pointSize: 4,
       showPoints: 'auto',
@@ -169,13 +169,18 @@ export function share(part: string, whole: string, alias: string): Transformatio
   };
 }
 
-/** Bars side by side, one for each row. */
-export function bars(panel: Basics<'bargauge'> & Empty & Numbers): PanelOf<'bargauge'> {
-  const { noValue, unit, decimals, thresholds, mappings, links: _, ...basics } = panel;
+/** Bars side by side, one for each row. @param panel.min where they begin; unless given, at the least of them. */
+export function bars(panel: Basics<'bargauge'> & Empty & Numbers & { readonly min?: number }): PanelOf<'bargauge'> {
+  const { noValue, unit, decimals, thresholds, mappings, min, links: _, ...basics } = panel;
   return {
     ...basics,
     type: 'bargauge',
-    defaults: { noValue, ...numbers({ unit, decimals, thresholds, mappings }), color: { mode: 'thresholds' } },
+    defaults: {
+      noValue,
+      ...numbers({ unit, decimals, thresholds, mappings }),
+      ...(min === undefined ? {} : { min }),
+      color: { mode: 'thresholds' },
+    },
     options: {
       displayMode: 'basic',
       legend: { ...LEGEND_LIST, showLegend: false },

@@ -24,6 +24,8 @@ Five of them ask the database that Tidemark fills, in InfluxQL, so that one set 
 database) and 3. The sixth asks a Prometheus that reads Tidemark's own metrics. Data in VictoriaMetrics can be looked at in
 PromQL: two more dashboards do, [for those who have one](#for-victoriametrics).
 
+The pictures show the demo's workspace, drawn with Grafana's own components; timelines and maps are left out of them.
+
 **Choosing.** Devices are chosen by name and looked for by id, so a device that was renamed stays one device; its lines carry
 the name that held when they were measured. Hubs and models narrow the list of devices;
 "All" devices of the dashboard "Alerts" stays all of the workspace, with those that are gone. The lists hold what was seen in the
@@ -77,11 +79,17 @@ PromQL, which a Prometheus that holds the same points understands as well. A dev
 and a device whose id contains \`",device_name="\`, is not found.
 `;
 
-function section({ title, description, variables, sections }: DashboardSpec): string {
+/** The dashboards of which there is a picture (`npm run dashboard-pictures`). */
+const PICTURES = ['fleet', 'device', 'sensors', 'alerts', 'workspace'].map((name) => `tidemark-${name}`);
+
+function section({ uid, title, description, variables, sections }: DashboardSpec): string {
   const choices = variables.filter(isShown).map(({ label, name }) => label ?? name);
   const rows = sections.flatMap(({ title: heading, panels }) => panels.map((panel) => row(heading, panel)));
+  const picture = PICTURES.includes(uid)
+    ? `\n![${title}](../docs/images/${uid.replace('tidemark', 'dashboard')}.png)\n`
+    : '';
   return `## ${title.replace('Tidemark / ', '')}
-
+${picture}
 ${description} To choose: ${choices.join(', ').toLowerCase()}.
 
 | part | panel | what it tells |

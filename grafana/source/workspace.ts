@@ -1,4 +1,4 @@
-/** The dashboard "Workspace and allowance": what the plan gives, what of it is used, and what it buys. */
+/** The dashboard "Workspace and quota": what the plan gives, what of it is used, and what it buys. */
 import { lagOverTime, lagStat, TARGET } from './both.ts';
 import { HOURLY, IN_RANGE, IS_READ, lines, newest, OF_WORKSPACE, tables } from './influxql.ts';
 import { LAG_LOOKS, lagNow, REPORTED } from './lag.ts';
@@ -20,7 +20,7 @@ const TO_TABLE = {
 
 const NUMBERS: readonly PanelSpec[] = [
   stat({
-    title: "Day's allowance used",
+    title: "Day's quota used",
     description: 'Requests of Tidemark in the last day, of what the plan allows the workspace in a day.',
     w: 5,
     h: 4,
@@ -172,6 +172,7 @@ const BOUGHT: readonly PanelSpec[] = [
     noValue: 'Tidemark has reported nothing for 17 minutes: is it running?',
     unit: 'none',
     decimals: 0,
+    min: 0,
     thresholds: steps('red', [0, 'blue']),
   }),
   lineChart({
@@ -196,7 +197,7 @@ const BOUGHT: readonly PanelSpec[] = [
 
 export const WORKSPACE_BOARD: DashboardSpec = {
   uid: 'tidemark-workspace',
-  title: 'Tidemark / Workspace and allowance',
+  title: 'Tidemark / Workspace and quota',
   description: 'What the plan gives, what of it is used and left, and the freshness that it buys.',
   source: 'influxdb',
   from: 'now-24h',

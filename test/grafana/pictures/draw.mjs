@@ -1,0 +1,97 @@
+/**
+ * Draws a dashboard in a browser with Grafana's own components (`@grafana/ui`). Bundled by `take.ts`; `window.draw` is given
+ * the panels with the answers of their queries. Timelines and maps are parts of Grafana's program, which is no package: a note
+ * stands in their place.
+ */
+import * as grafana from '@grafana/data';
+import { BarGauge, BigValue, GlobalStyles, PanelChrome, Table, ThemeContext, TimeSeries } from '@grafana/ui';
+import { createElement as h } from 'react';
+import { createRoot } from 'react-dom/client';
+import { pipelineOf } from './support/pipeline.ts';
+
+const { theme, prepare, values } = pipelineOf(grafana);
+const GAP = 8;
+const ROW = 30;
+
+const box = (left, top, width, height, child) =>
+  h('div', { key: `${left},${top}`, style: { position: 'absolute', left, top, width, height } }, child);
+
+function stat(shown, width, height) {
+  const each = width / shown.length;
+  return shown.map(({ display }, index) =>
+    box(
+      index * each,
+      0,
+      each,
+      height,
+      h(BigValue, {
+        ...{ value: shown.length === 1 ? { ...display, title: '' } : display, width: each, height, theme },
+        ...{ colorMode: 'value', graphMode: 'none', justifyMode: 'auto' },
+        textMode: shown.length === 1 ? 'value' : 'value_and_name',
+      }),
+    ),
+  );
+}
+
+function bars(shown, width, height) {
+  const each = Math.min(36, height / shown.length);
+  return shown.map(({ display, field }, index) =>
+    box(
+      0,
+      index * each,
+      width,
+      each,
+      h(BarGauge, {
+        ...{ value: display, field, width, height: each - 4, theme },
+        ...{ orientation: 'horizontal', displayMode: 'basic', showUnfilled: true, valueDisplayMode: 'color' },
+      }),
+    ),
+  );
+}
+
+function chart(panel, frames, range) {
+  const time = (ms) => grafana.dateTimeForTimeZone('utc', ms);
+  const timeRange = { from: time(range.fromMs), to: time(range.toMs), raw: { from: 'now-24h', to: 'now' } };
+  return (width, height) =>
+    h(TimeSeries, { frames, width, height, timeRange, timeZone: 'utc', legend: panel.options.legend, options: {} });
+}
+
+async function content(panel, frames, range) {
+  const note = (text) => (width, height) =>
+    h('div', { style: { width, height, display: 'grid', placeItems: 'center', opacity: 0.6 } }, text);
+  if (panel.type === 'stat' || panel.type === 'bargauge') {
+    const shown = await values(panel, frames);
+    return (width, height) => (panel.type === 'stat' ? stat : bars)(shown, width, height);
+  }
+  const data = await prepare(panel, frames);
+  if (data.length === 0) return note(panel.fieldConfig.defaults.noValue);
+  if (panel.type === 'table') return (width, height) => h(Table, { data: data[0], width, height, columnMinWidth: 105 });
+  if (panel.type === 'timeseries') return chart(panel, data, range);
+  return note(`(${panel.type}: drawn in Grafana)`);
+}
+
+/** @param panels each with its `place` in columns and rows, and its `frames`; headings have `title` alone. */
+globalThis.draw = async ({ title, panels, range, width }) => {
+  const column = (width - GAP) / 24;
+  const children = [];
+  for (const { panel, frames, place, name } of panels) {
+    const [left, top] = [GAP + place.x * column, 52 + place.y * (ROW + GAP)];
+    const [w, tall] = [place.w * column - GAP, place.h * (ROW + GAP) - GAP];
+    if (panel.type === 'row') {
+      children.push(box(left, top, w, tall, h('div', { style: { padding: '6px 4px', fontWeight: 500 } }, name)));
+      continue;
+    }
+    const draw = await content(panel, frames, range);
+    const chrome = h(PanelChrome, { title: name, width: w, height: tall }, (inner, high) =>
+      h('div', { style: { position: 'relative', width: inner, height: high } }, draw(inner, high)),
+    );
+    children.push(box(left, top, w, tall, chrome));
+  }
+  const head = h('div', { key: 'head', style: { padding: '14px 12px', fontSize: 18, fontWeight: 500 } }, title);
+  const page = { position: 'relative', width, minHeight: 2000, background: theme.colors.background.canvas };
+  const body = h('div', { style: { ...page, color: theme.colors.text.primary } }, [head, ...children]);
+  const root = document.getElementById('root');
+  createRoot(root).render(
+    h(ThemeContext.Provider, { value: theme }, [h(GlobalStyles, { key: 'styles' }), h('div', { key: 'body' }, body)]),
+  );
+};
