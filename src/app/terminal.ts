@@ -72,8 +72,8 @@ export interface TerminalOutput {
 }
 
 /** A report is a look at every device: made no more often than it takes. */
-const LOOK_FOR_TERMINAL_MS = 1000;
-const LOOK_FOR_LOG_MS = 5000;
+const TERMINAL_UPDATE_MS = 1000;
+const LOG_UPDATE_MS = 5000;
 
 /** Opens the log and the progress. On a terminal the progress is one line below the log. */
 export function openTerminalOutput(options: {
@@ -92,7 +92,7 @@ export function openTerminalOutput(options: {
     secrets,
     clock: realClock,
   });
-  const everyMs = line === null ? LOOK_FOR_LOG_MS : LOOK_FOR_TERMINAL_MS;
+  const everyMs = line === null ? LOG_UPDATE_MS : TERMINAL_UPDATE_MS;
   let dueMs = Number.NEGATIVE_INFINITY;
   const target = line ?? ((message: string) => logger.say({ type: 'progress', message }));
   const progress = createProgress(target);

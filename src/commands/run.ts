@@ -47,13 +47,13 @@ export async function runCommand(command: RunnableCommand, ports: ProcessPorts):
     return await runConfigured(command, ports);
   } catch (error) {
     if (!(error instanceof ConfigError && error.isJson)) throw error;
-    tellMistakes(error, ports);
+    reportMistakes(error, ports);
     return error.exitCode;
   }
 }
 
 /** Where the log is to be JSON, so are the mistakes of the configuration; no log is open yet. */
-function tellMistakes({ mistakes, exitCode }: ConfigError, { stderr }: ProcessPorts): void {
+function reportMistakes({ mistakes, exitCode }: ConfigError, { stderr }: ProcessPorts): void {
   const logger = createLogger({ level: 'error', format: 'json', stream: stderr, secrets: [], clock: realClock });
   logger.say({
     type: 'configuration-invalid',
@@ -71,14 +71,14 @@ async function runConfigured(command: RunnableCommand, ports: ProcessPorts): Pro
     // The simulator is loaded by the demo alone.
     const { runDemoCommand } = await import('./demo/command.ts');
     const run = begin(loaded, command, ports);
-    return await toldAtItsEnd(run, () => runDemoCommand(run, ports));
+    return await withFinalReport(run, () => runDemoCommand(run, ports));
   }
   const input = { file: command.configFile, readFile, environment, nowMs };
   if (command.mode === 'check') return await checkCommand(command, input, ports);
   if (command.mode === 'backfill' && command.dryRun) {
     const { runDryRun } = await import('./plan/command.ts');
     const run = begin(loadConfig(input), command, ports);
-    return await toldAtItsEnd(run, () => runDryRun(run, ports));
+    return await withFinalReport(run, () => runDryRun(run, ports));
   }
   return needsApi(command, input)
     ? await runLoaded(loadConfig(input), { command, table: { ...ON_STATE, ...WITH_API } }, ports)
@@ -101,7 +101,7 @@ async function runLoaded<C extends StateConfig>(
   if (load === undefined) throw new Error(`no command of the mode ${command.mode}`);
   const begun = begin(loaded, command, ports);
   const run = await load();
-  return await toldAtItsEnd(begun, () => run(begun, ports));
+  return await withFinalReport(begun, () => run(begun, ports));
 }
 
 /** `--check` alone goes on where the configuration cannot be used: to tell of it. */
@@ -113,7 +113,7 @@ async function checkCommand(command: CheckCommand, input: ConfigInput, ports: Pr
   const { read, ...loaded } = readForCheck(input);
   const run = begin(loaded, command, ports);
   const { secretVariables } = loaded;
-  return await toldAtItsEnd(run, () =>
+  return await withFinalReport(run, () =>
     runCheckCommand({ command, read, secretVariables, terminal: run.terminal }, ports),
   );
 }
@@ -134,7 +134,7 @@ function begin<Given extends { readonly logLevel: LogLevel | null }, C extends P
  * The last net below what is thrown: whoever shows it knows no secrets any more. Where the log is to be JSON, so is its
  * last line, which says what the program failed by; elsewhere it is left to the process, as plain text.
  */
-async function toldAtItsEnd(
+async function withFinalReport(
   { terminal, config: { log } }: CommandRun<unknown, Pick<Config, 'log'>>,
   work: () => number | Promise<number>,
 ): Promise<number> {

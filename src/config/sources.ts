@@ -67,7 +67,7 @@ const YAML_WORDS: Readonly<Partial<Record<YAMLError['code'], string>>> = {
 };
 
 /** The state of reading a document. */
-interface Walk {
+interface ReadState {
   readonly file: string;
   readonly known: KnownNames;
   readonly lines: LineCounter;
@@ -161,14 +161,14 @@ function readYaml({ path, text }: { path: string; text: string }, known: KnownNa
  *
  * @returns `false` if the node is not a section
  */
-function visitSection(walk: Walk, node: unknown, prefix: string): boolean {
+function visitSection(walk: ReadState, node: unknown, prefix: string): boolean {
   if (isNothing(node)) return true;
   if (!yaml().isMap(node)) return false;
   for (const pair of node.items) visitPair(walk, pair, prefix);
   return true;
 }
 
-function visitPair(walk: Walk, { key, value }: Pair, prefix: string): void {
+function visitPair(walk: ReadState, { key, value }: Pair, prefix: string): void {
   const { known, mistakes } = walk;
   const at = `${walk.file}, line ${lineOf(key, walk.lines)}`;
   const name = scalarText(key) ?? '';
@@ -191,7 +191,7 @@ function visitPair(walk: Walk, { key, value }: Pair, prefix: string): void {
  *
  * @returns `false` if the node is not a section
  */
-function visitFamily(walk: Walk, node: unknown, { path, family }: { path: string; family: string }): boolean {
+function visitFamily(walk: ReadState, node: unknown, { path, family }: { path: string; family: string }): boolean {
   if (isNothing(node)) return true;
   if (!yaml().isMap(node)) return false;
   for (const { key, value } of node.items) {
@@ -220,7 +220,7 @@ function knownBelow({ paths, lists }: KnownNames, like: string, own: string): Kn
 
 /** Reads the value of a key: a text, or a list if the key accepts one. */
 function takeValue(
-  { known, given, mistakes }: Walk,
+  { known, given, mistakes }: ReadState,
   value: unknown,
   { path, place }: Record<'path' | 'place', string>,
 ): void {

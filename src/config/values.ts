@@ -63,7 +63,7 @@ const UNITS: ReadonlyMap<string, number> = new Map([
  * Parses a duration such as `90d` to milliseconds; `null` for anything else. It must be a whole number of s, m, h, d or
  * w.
  */
-export function parseSpanMs(text: string): number | null {
+export function parseDurationMs(text: string): number | null {
   const match = /^(\d{1,9})([smhdw])$/.exec(text);
   const unitMs = UNITS.get(match?.[2] ?? '');
   return unitMs === undefined ? null : Number(match?.[1]) * unitMs;
@@ -77,7 +77,7 @@ export function parseInstant(text: string): EpochNs | null {
 /** A duration within bounds, in milliseconds. `range.words` describes the bounds. */
 export function duration(range: { minMs: number; maxMs: number; words: string }): Parse<number> {
   return (text) => {
-    const ms = parseSpanMs(text);
+    const ms = parseDurationMs(text);
     if (ms !== null && ms >= range.minMs && ms <= range.maxMs) return ms;
     return expected(`a time with its unit (s, m, h, d or w), ${range.words}`);
   };
@@ -150,7 +150,7 @@ const KEPT_UP_OF_ALL_MS = 30 * DAY_MS;
 /** The value of `sync.history`, which must begin in the past. */
 export const history: ParseAt<History> = (text, nowMs) => {
   if (text === 'all') return { kind: 'age', ageMs: KEPT_UP_OF_ALL_MS, isAll: true };
-  const ageMs = parseSpanMs(text);
+  const ageMs = parseDurationMs(text);
   if (ageMs !== null && ageMs > 0 && ageMs <= nowMs) return { kind: 'age', ageMs };
   const since = parseInstant(text);
   if (since === null) return expected('an age such as 30d, a date such as 2026-01-31, an RFC 3339 time, or all');

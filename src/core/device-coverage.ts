@@ -7,7 +7,7 @@ import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract
 import type { KnownDevice } from './state/inventory.ts';
 import type { MissingReason, MissingSum } from './state/log.ts';
 import type { Gap } from './state/telemetry.ts';
-import type { DeviceState, LackStatus, StatusGap } from './status.ts';
+import type { DeviceState, MissingStatus, StatusGap } from './status.ts';
 import { grouped } from './text.ts';
 import { DAY_NS, type EpochNs, formatExact, maxNs, msToNs, SECOND_NS } from './time.ts';
 
@@ -89,7 +89,7 @@ function stateOf(
 /** Gaps may overlap, as they were named at different times; each instant is told once, under the first of its names. */
 function nameHoles(open: Intervals, gaps: readonly Gap[], otherwise: string): StatusGap[] {
   let left = open;
-  const named: NamedHole[] = [];
+  const named: NamedGap[] = [];
   for (const { fromNs, toNs, reason } of gaps) {
     const stretch = normalize([{ from: fromNs, to: toNs }]);
     named.push(...intersect(left, stretch).map((hole) => ({ hole, reason })));
@@ -101,14 +101,14 @@ function nameHoles(open: Intervals, gaps: readonly Gap[], otherwise: string): St
   return joined(sorted).map(({ hole, reason }) => ({ from: formatExact(hole.from), to: formatExact(hole.to), reason }));
 }
 
-interface NamedHole {
+interface NamedGap {
   readonly hole: Interval;
   readonly reason: string;
 }
 
 /** One hole that was named piece by piece is told as one. */
-function joined(holes: readonly NamedHole[]): NamedHole[] {
-  const result: NamedHole[] = [];
+function joined(holes: readonly NamedGap[]): NamedGap[] {
+  const result: NamedGap[] = [];
   for (const next of holes) {
     const last = result.at(-1);
     if (last?.reason !== next.reason || last.hole.to !== next.hole.from) result.push(next);
@@ -161,7 +161,7 @@ function seconds(ns: bigint): number {
 }
 
 /** The sums of a destination as the status report shows them. */
-export function missingStatuses(sums: readonly MissingSum[]): LackStatus[] {
+export function missingStatuses(sums: readonly MissingSum[]): MissingStatus[] {
   return sums.map(({ reason, points, devices, fromNs, toNs }) => ({
     reason,
     points,
@@ -187,7 +187,7 @@ const REMEDIES: Partial<Readonly<Record<MissingReason, (destination: string) => 
 };
 
 /** A sentence for people, without its end: how many points are not in the destination, why, and what to do. */
-export function missingWords(destination: string, { reason, points, from, to }: LackStatus): string {
+export function missingWords(destination: string, { reason, points, from, to }: MissingStatus): string {
   const remedy = REMEDIES[reason]?.(destination);
   const words = `${grouped(points)} points are not in ${destination}: ${WHY[reason]} (from ${from} to ${to})`;
   return remedy === undefined ? words : `${words}; ${remedy}`;

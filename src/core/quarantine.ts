@@ -88,7 +88,7 @@ export function createMatcher(
  *
  * @param deviceOf the id by its tag.
  */
-export function lackOf(line: string, deviceOf: (tag: string) => string): MissingPoints | null {
+export function missingOf(line: string, deviceOf: (tag: string) => string): MissingPoints | null {
   const about = aboutLine(line);
   if (about === null) return null;
   const { deviceTag, at } = about;

@@ -97,7 +97,7 @@ export interface StreamStatus {
 }
 
 /** Archived points that a destination lacks for good, for one reason. */
-export interface LackStatus {
+export interface MissingStatus {
   readonly reason: 'beyond retention' | 'set aside' | 'cleared' | 'dropped';
   readonly points: number;
   readonly devices: number;
@@ -114,7 +114,7 @@ export interface DestinationStatus {
   readonly quarantined: number;
   readonly delivered_points: number;
   /** What it will never have of what was archived, by reason; empty where it gets all. */
-  readonly lacks: readonly LackStatus[];
+  readonly lacks: readonly MissingStatus[];
   /** Why nothing moves; `null` while it does. */
   readonly held: string | null;
 }

@@ -29,7 +29,7 @@ import {
 } from '../core/lines/points.ts';
 import type { Reading, RejectedRecord } from '../core/records.ts';
 import type { LogLane } from '../core/state/log.ts';
-import type { DaySum, PageCommit, TelemetryState, Tie } from '../core/state/telemetry.ts';
+import type { DaySum, PageCommit, TelemetryState, TimestampOffset } from '../core/state/telemetry.ts';
 import { DAY_NS, type EpochNs, formatExact } from '../core/time.ts';
 import { type CoverageInput, coverageAfter, hourOf, hourStart, hoursToWrite, isCovered } from './coverage-rules.ts';
 
@@ -45,12 +45,12 @@ export interface CommitInput extends Omit<CoverageInput, 'state'> {
   /** What is held around these readings: see `Store.held`. */
   readonly held: {
     readonly lines: readonly string[];
-    readonly ties: readonly Tie[];
+    readonly ties: readonly TimestampOffset[];
     /** Where lines were held that are cleared away; nowhere where it is left out. */
     readonly cleared?: Intervals;
   };
   /** What is held in blocks that overlap a range: see `Store.held`. */
-  readonly heldAt: (range: Interval) => { readonly lines: readonly string[]; readonly cleared?: Intervals };
+  readonly storedAt: (range: Interval) => { readonly lines: readonly string[]; readonly cleared?: Intervals };
   /** Which sensors are written; all where it is left out. What the page proves and how it is known again is of whole readings. */
   readonly filter?: Pick<DeviceFilter, 'includesSensor' | 'wasLeftOut'> | undefined;
 }
@@ -123,7 +123,7 @@ export function composeCommit(input: CommitInput): PageCommit {
     rejected,
     sideLines,
     newReadings,
-    ties: writer.places.newTies(),
+    ties: writer.places.newOffsets(),
     covered,
     hourReadings,
     hoursWritten: written,
@@ -133,11 +133,11 @@ export function composeCommit(input: CommitInput): PageCommit {
 
 /** The lines of hours that were written before and have more readings now. */
 function correctedHours(input: CommitInput, newByHour: ReadonlyMap<number, number>): readonly string[] {
-  const { state, heldAt } = input;
+  const { state, storedAt } = input;
   return [...newByHour].flatMap(([hour, count]) => {
     if (!includes(state.hoursWritten, BigInt(hour))) return [];
     const range = { from: hourStart(hour), to: hourStart(hour + 1) };
-    const { lines, cleared = [] } = heldAt(range);
+    const { lines, cleared = [] } = storedAt(range);
     // Of lines that are cleared away nobody knows how many readings they were.
     return cleared.length > 0 ? [] : [hourLine(input, hour, new Set(instantsIn(lines, range)).size + count)];
   });

@@ -5,7 +5,7 @@
 import { StateFullError } from '../core/archive-room.ts';
 import type { CoveredRange } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';
-import { TIE_REACH_NS } from '../core/lines/offsets.ts';
+import { MAX_OFFSET_NS } from '../core/lines/offsets.ts';
 import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, RejectedRecord, TelemetryPage } from '../core/records.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
@@ -127,17 +127,17 @@ function composeFrom({ store, settings, filterNotes }: SyncContext, page: Judged
     readings,
     fresh,
     rejected: reply.value.rejected,
-    held: heldAround(store, deviceId, fresh),
+    held: storedAround(store, deviceId, fresh),
     covers,
     gracePeriodMs: settings.gracePeriodMs,
     filter,
-    heldAt: ({ from, to }) => store.held(deviceId, from, to),
-    doubtedFrom: (range) => afterHeldBelow(store, deviceId, range),
+    storedAt: ({ from, to }) => store.held(deviceId, from, to),
+    doubtedFrom: (range) => afterStoredBelow(store, deviceId, range),
   });
 }
 
 /** The instant after the newest held reading in a range; its beginning, or where it was cleared away to, without one. */
-function afterHeldBelow(store: Pick<Store, 'held' | 'cleared'>, deviceId: string, { from, to }: Interval): EpochNs {
+function afterStoredBelow(store: Pick<Store, 'held' | 'cleared'>, deviceId: string, { from, to }: Interval): EpochNs {
   const lowest = maxNs(from, store.cleared(deviceId, from, to).at(-1)?.to ?? from);
   for (let reach = HOUR_NS; ; reach *= 4n) {
     const range = { from: maxNs(lowest, to - reach), to };
@@ -148,14 +148,14 @@ function afterHeldBelow(store: Pick<Store, 'held' | 'cleared'>, deviceId: string
 }
 
 /** What is held of a device around the readings of a page. */
-export function heldAround(
+export function storedAround(
   store: Pick<Store, 'held'>,
   deviceId: string,
   readings: readonly Reading[],
 ): CommitInput['held'] {
   const extent = extentOf(readings);
   if (extent === null) return { lines: [], ties: [] };
-  return store.held(deviceId, maxNs(extent.from - TIE_REACH_NS, 0n), extent.to + TIE_REACH_NS);
+  return store.held(deviceId, maxNs(extent.from - MAX_OFFSET_NS, 0n), extent.to + MAX_OFFSET_NS);
 }
 
 /**

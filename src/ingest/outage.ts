@@ -100,7 +100,7 @@ export const SILENCE: ReadonlySet<ApiFaultKind> = new Set(['unreachable', 'serve
 export const ANSWERED_LATELY_MS = 90 * SECOND_MS;
 
 /** How often those who wait look whether it is over. */
-const LOOK_EVERY_MS = SECOND_MS;
+const CHECK_EVERY_MS = SECOND_MS;
 
 /** A service that is taken to be well. */
 export function createOutageWatch({
@@ -137,7 +137,7 @@ export function createOutageWatch({
           hasAsked = false;
           return;
         }
-        await clock.sleep(Math.min(waitMs, LOOK_EVERY_MS), signal);
+        await clock.sleep(Math.min(waitMs, CHECK_EVERY_MS), signal);
         turned?.();
       }
     },

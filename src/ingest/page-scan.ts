@@ -146,7 +146,7 @@ async function scanRange(asking: Scanning, task: ScanTask, signal: AbortSignal):
   }
 }
 
-function spanOver(a: Interval | null, b: Interval): Interval {
+function hullOf(a: Interval | null, b: Interval): Interval {
   return a === null ? b : { from: minNs(a.from, b.from), to: maxNs(a.to, b.to) };
 }
 
@@ -296,7 +296,7 @@ async function handlePage(
   }
   const { newReadings, doubted } = commitPage(context, { deviceId, lane, reply, readings, covers });
   // More may lie below late readings: the scan goes on there, wherever its range ends.
-  if (doubted !== null) scan.whole.doubted = spanOver(scan.whole.doubted, doubted);
+  if (doubted !== null) scan.whole.doubted = hullOf(scan.whole.doubted, doubted);
   scan.whole.result = addScans(scan.whole.result, {
     pages: 1,
     lastReadings: readings,

@@ -56,7 +56,7 @@ export function rereadDue(
     .filter(({ record, goneSinceMs }) => goneSinceMs === null && (done.get(record.deviceId) ?? -1) < day)
     .map(({ record }) => record.deviceId)
     .filter((deviceId) => {
-      const held = heldIn(store, deviceId, windowOf(day, NEVER_LATE));
+      const held = coveredIn(store, deviceId, windowOf(day, NEVER_LATE));
       return held !== null && store.cleared(deviceId, held.from, held.to).length === 0;
     });
 }
@@ -75,14 +75,14 @@ function windowOf(day: number, { worstMs }: LateRecord): Interval {
 
 /** The part of a range that is covered and of which no lines are cleared away, as one range; `null` without any. */
 function readableIn(store: Pick<Store, 'telemetry' | 'cleared'>, deviceId: string, range: Interval): Interval | null {
-  const held = heldIn(store, deviceId, range);
+  const held = coveredIn(store, deviceId, range);
   if (held === null) return null;
   const from = maxNs(held.from, store.cleared(deviceId, held.from, held.to).at(-1)?.to ?? held.from);
   return from < held.to ? { from, to: held.to } : null;
 }
 
 /** From the first to the last instant of a range that is covered; `null` where nothing of it is. */
-function heldIn(store: Pick<Store, 'telemetry'>, deviceId: string, whole: Interval): Interval | null {
+function coveredIn(store: Pick<Store, 'telemetry'>, deviceId: string, whole: Interval): Interval | null {
   const held = intersect(coveredIntervals(store.telemetry(deviceId).covered), [whole]);
   const [first, last] = [held[0], held.at(-1)];
   return first === undefined || last === undefined ? null : { from: first.from, to: last.to };

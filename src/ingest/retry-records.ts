@@ -9,7 +9,7 @@
 import type { Reading } from '../core/records.ts';
 import type { QuarantinedItem } from '../core/state/quarantine.ts';
 import { ForgottenError, StaleStateError } from '../core/state/telemetry.ts';
-import { heldAround } from './commit.ts';
+import { storedAround } from './commit.ts';
 import { composeCommit } from './commit-rules.ts';
 import type { SyncContext } from './context.ts';
 
@@ -71,11 +71,11 @@ function commit(
     answeredAtMs: serverClock.nowMs(),
     readings: [reading],
     rejected: [],
-    held: heldAround(store, deviceId, [reading]),
+    held: storedAround(store, deviceId, [reading]),
     covers: null,
     gracePeriodMs: settings.gracePeriodMs,
     filter: filterNotes.touchesSensors ? settings.filter : undefined,
-    heldAt: ({ from, to }) => store.held(deviceId, from, to),
+    storedAt: ({ from, to }) => store.held(deviceId, from, to),
   });
   if (composed.rejected.length > 0) return `still: ${composed.rejected[0]?.reason ?? ''}`;
   try {

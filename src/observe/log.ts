@@ -115,9 +115,9 @@ export function logEvents(logger: Pick<Log, 'line'>, clock: Pick<Clock, 'monoMs'
   const write = (event: AppEvent): void => {
     const { level, message, fields } = lineOf(event);
     const named = { event: event.type, ...fields };
-    const heldBack = level === 'debug' ? null : admit(event, level);
-    if (heldBack === null) logger.line('debug', message, named);
-    else logger.line(level, message, heldBack > 0 ? { ...named, held_back: heldBack } : named);
+    const suppressed = level === 'debug' ? null : admit(event, level);
+    if (suppressed === null) logger.line('debug', message, named);
+    else logger.line(level, message, suppressed > 0 ? { ...named, held_back: suppressed } : named);
   };
   return (event) => {
     write(event);

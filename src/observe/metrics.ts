@@ -147,7 +147,7 @@ function countFromZero(to: Instruments, destinations: readonly string[]): void {
 }
 
 const STREAM_STATES = ['on', 'waiting', 'failing', 'off'] as const;
-const LACK_REASONS: readonly MissingReason[] = ['beyond retention', 'set aside', 'cleared'];
+const MISSING_REASONS: readonly MissingReason[] = ['beyond retention', 'set aside', 'cleared'];
 const NOTHING = {};
 
 /** @returns a function that sets all gauges. */
@@ -248,7 +248,7 @@ function setDestination(to: Instruments, figures: DestinationFigures): void {
   to.set('tidemark_delivery_lag_seconds', { destination }, pendingSeconds);
   to.set('tidemark_quarantined_points', { destination }, quarantined);
   // From 0 on, so that the first point is an increase.
-  for (const reason of LACK_REASONS) to.set('tidemark_lacking_points', { destination, reason }, 0);
+  for (const reason of MISSING_REASONS) to.set('tidemark_lacking_points', { destination, reason }, 0);
   for (const { reason, points } of lacks) to.set('tidemark_lacking_points', { destination, reason }, points);
 }
 

@@ -147,7 +147,7 @@ function isDone({ devicesDone, devicesTotal, pointsPending }: ProgressFacts): bo
 }
 
 /** How much of the past the estimate goes by: long enough to even out pauses, short enough to follow. */
-const ESTIMATE_SPAN_MS = 60_000;
+const ESTIMATE_OVER_MS = 60_000;
 
 interface Sample {
   readonly atMs: number;
@@ -165,7 +165,7 @@ function createEstimate(): (share: number | null, nowMs: number) => number | nul
     // Work that grew (a device appeared) begins a new estimate; time that goes on makes it grow a little all along.
     if (newest !== undefined && share < newest.share - GROWTH) samples = [];
     if (newest === undefined || nowMs - newest.atMs >= 1000) samples.push({ atMs: nowMs, share });
-    samples = samples.filter(({ atMs }, index) => nowMs - atMs <= ESTIMATE_SPAN_MS || index === samples.length - 1);
+    samples = samples.filter(({ atMs }, index) => nowMs - atMs <= ESTIMATE_OVER_MS || index === samples.length - 1);
     const oldest = samples[0];
     if (oldest === undefined || share <= oldest.share || nowMs - oldest.atMs < 2000) return null;
     return ((1 - share) * (nowMs - oldest.atMs)) / (share - oldest.share);

@@ -44,8 +44,8 @@ export function createAdmission({ monoMs }: Pick<Clock, 'monoMs'>): Admission {
   const windows = new Map<string, Window>();
   return (event, level) => {
     const nowMs = monoMs();
-    const repeated = heldBackByRule({ outages, kinds }, event, level, nowMs);
-    const beyond = repeated === null ? null : heldBackByQuota(windows, `${event.type} ${level}`, nowMs);
+    const repeated = suppressedByRule({ outages, kinds }, event, level, nowMs);
+    const beyond = repeated === null ? null : suppressedByQuota(windows, `${event.type} ${level}`, nowMs);
     return repeated === null || beyond === null ? null : repeated + beyond;
   };
 }
@@ -58,14 +58,14 @@ interface Outage {
   readonly everLoggedMs: Map<string, number>;
   /** When it was logged as a new one, lately. */
   begunMs: readonly number[];
-  heldBack: number;
+  suppressed: number;
 }
 
 /** What is known of a kind of event that has no end. */
 interface Kind {
   readonly loggedMs: number;
   lastMs: number;
-  heldBack: number;
+  suppressed: number;
 }
 
 interface Memory {
@@ -73,18 +73,18 @@ interface Memory {
   readonly kinds: Map<string, Kind>;
 }
 
-function heldBackByRule({ outages, kinds }: Memory, event: AppEvent, level: LineLevel, nowMs: number): number | null {
+function suppressedByRule({ outages, kinds }: Memory, event: AppEvent, level: LineLevel, nowMs: number): number | null {
   const { repeats } = rowOf(event.type);
   if (repeats === undefined) return 0;
   if ('outage' in repeats) {
     const about = repeats.outage(event);
-    const outage = outages.get(about) ?? { loggedMs: new Map(), everLoggedMs: new Map(), begunMs: [], heldBack: 0 };
+    const outage = outages.get(about) ?? { loggedMs: new Map(), everLoggedMs: new Map(), begunMs: [], suppressed: 0 };
     outages.set(about, outage);
     return outageCame(outage, `${level} ${repeats.words?.(event) ?? ''}`, nowMs);
   }
   if ('ends' in repeats) {
-    const heldBack = outageEnded(outages.get(repeats.ends(event)));
-    return repeats.isNews === true ? (heldBack ?? 0) : heldBack;
+    const suppressed = outageEnded(outages.get(repeats.ends(event)));
+    return repeats.isNews === true ? (suppressed ?? 0) : suppressed;
   }
   const calmMs = repeats.isBrief === true ? CALM_MS : AGAIN_MS;
   return kindCame(kinds, `${event.type} ${level} ${repeats.alike(event)}`, { nowMs, calmMs });
@@ -99,13 +99,13 @@ function outageCame(outage: Outage, words: string, nowMs: number): number | null
       : isNews(isNew ? outage.everLoggedMs : outage.loggedMs, words, nowMs);
   if (isNew) outage.begunMs = isLogged ? [...begun, nowMs] : begun;
   if (!isLogged) {
-    outage.heldBack += 1;
+    outage.suppressed += 1;
     return null;
   }
   outage.loggedMs.set(words, nowMs);
   for (const [each, atMs] of outage.everLoggedMs) if (nowMs - atMs >= AGAIN_MS) outage.everLoggedMs.delete(each);
   outage.everLoggedMs.set(words, nowMs);
-  return takeHeldBack(outage);
+  return takeSuppressed(outage);
 }
 
 /** Whether an outage that was logged is worth another line: for other words, a worse level, or after an hour. */
@@ -121,13 +121,13 @@ function isNews(loggedMs: ReadonlyMap<string, number>, words: string, nowMs: num
 function outageEnded(outage: Outage | undefined): number | null {
   if (outage === undefined || outage.loggedMs.size === 0) return null;
   outage.loggedMs.clear();
-  return takeHeldBack(outage);
+  return takeSuppressed(outage);
 }
 
-function takeHeldBack(outage: Outage): number {
-  const { heldBack } = outage;
-  outage.heldBack = 0;
-  return heldBack;
+function takeSuppressed(outage: Outage): number {
+  const { suppressed } = outage;
+  outage.suppressed = 0;
+  return suppressed;
 }
 
 function kindCame(
@@ -137,7 +137,7 @@ function kindCame(
 ): number | null {
   const kind = kinds.get(name);
   if (kind !== undefined && nowMs - kind.loggedMs < AGAIN_MS && nowMs - kind.lastMs < calmMs) {
-    kind.heldBack += 1;
+    kind.suppressed += 1;
     kind.lastMs = nowMs;
     return null;
   }
@@ -145,27 +145,27 @@ function kindCame(
   if (kinds.size >= MOST_KINDS) {
     for (const [each, { loggedMs }] of kinds) if (nowMs - loggedMs >= AGAIN_MS) kinds.delete(each);
   }
-  kinds.set(name, { loggedMs: nowMs, lastMs: nowMs, heldBack: 0 });
-  return kind?.heldBack ?? 0;
+  kinds.set(name, { loggedMs: nowMs, lastMs: nowMs, suppressed: 0 });
+  return kind?.suppressed ?? 0;
 }
 
 interface Window {
   readonly sinceMs: number;
   written: number;
-  heldBack: number;
+  suppressed: number;
 }
 
-function heldBackByQuota(windows: Map<string, Window>, name: string, nowMs: number): number | null {
+function suppressedByQuota(windows: Map<string, Window>, name: string, nowMs: number): number | null {
   const window = windows.get(name);
   if (window === undefined || nowMs - window.sinceMs >= QUOTA.windowMs) {
-    windows.set(name, { sinceMs: nowMs, written: 1, heldBack: 0 });
-    return window?.heldBack ?? 0;
+    windows.set(name, { sinceMs: nowMs, written: 1, suppressed: 0 });
+    return window?.suppressed ?? 0;
   }
   if (window.written < QUOTA.lines) {
     window.written += 1;
     return 0;
   }
-  window.heldBack += 1;
+  window.suppressed += 1;
   return null;
 }
 
@@ -201,7 +201,7 @@ interface Round {
 /** Nothing was done so far. */
 export function createRounds({ monoMs }: Pick<Clock, 'monoMs'>): Rounds {
   const rounds = new Map<Stream, Round>();
-  const toldMs = new Map<Stream, number>();
+  const reportedMs = new Map<Stream, number>();
   const roundOf = (stream: Stream): Round => {
     const round = rounds.get(stream) ?? newRound(monoMs());
     rounds.set(stream, round);
@@ -209,14 +209,14 @@ export function createRounds({ monoMs }: Pick<Clock, 'monoMs'>): Rounds {
   };
   const isDue = (stream: Stream, { sinceMs, isRead }: Round): boolean => {
     if (!isRead) return false;
-    const lastMs = stream === 'telemetry' ? sinceMs : (toldMs.get(stream) ?? Number.NEGATIVE_INFINITY);
+    const lastMs = stream === 'telemetry' ? sinceMs : (reportedMs.get(stream) ?? Number.NEGATIVE_INFINITY);
     return monoMs() - lastMs >= EVERY_MS;
   };
   const end = (isAll: boolean): RoundDone[] => {
     const ended = [...rounds].filter(([stream, round]) => (isAll && round.isRead) || isDue(stream, round));
     for (const [stream] of ended) {
       rounds.delete(stream);
-      toldMs.set(stream, monoMs());
+      reportedMs.set(stream, monoMs());
     }
     return ended.filter(([, { requests }]) => requests > 0).map(([stream, round]) => told(stream, round, monoMs()));
   };

@@ -148,7 +148,7 @@ async function trim(serving: Serving): Promise<void> {
 function listen(server: Server, { host, port }: StatusServerOptions['listen']): Promise<void> {
   return new Promise((resolve, reject) => {
     const refuse = (error: NodeJS.ErrnoException): void => {
-      reject(new UserError(listenTrouble(error, host, port), 1));
+      reject(new UserError(listenProblem(error, host, port), 1));
     };
     server.once('error', refuse);
     server.listen({ host, port }, () => {
@@ -160,7 +160,7 @@ function listen(server: Server, { host, port }: StatusServerOptions['listen']): 
 
 const REMEDY = 'set listen (TIDEMARK_LISTEN) to another';
 
-function listenTrouble({ code }: NodeJS.ErrnoException, host: string, port: number): string {
+function listenProblem({ code }: NodeJS.ErrnoException, host: string, port: number): string {
   const place = `listen: ${host.includes(':') ? `[${host}]` : host}:${port}`;
   switch (code) {
     case 'EADDRINUSE':

@@ -116,7 +116,7 @@ function pager({ query, page, pages }: DevicesPage): Html {
 }
 
 /** A scan that is older than this is shown with its age: a scan of very many devices takes a while. */
-const TOLD_AGE_SECONDS = 5;
+const SHOWN_AGE_SECONDS = 5;
 
 interface View {
   /** The page's time. */
@@ -135,7 +135,7 @@ export function devicesSection(devices: DevicesPage, { now, ageSeconds }: View):
     html`<table class="devices"><thead><tr>${heads}</tr></thead><tbody>
 ${rows.map((each) => row(each, now))}</tbody></table>`,
   );
-  return html`<section id="devices" class="panel"><h2>Devices <small role="status">${grouped(matching)} of ${grouped(devices.devices)}${ageSeconds > TOLD_AGE_SECONDS && ` as of ${duration(ageSeconds)} ago`}</small></h2>
+  return html`<section id="devices" class="panel"><h2>Devices <small role="status">${grouped(matching)} of ${grouped(devices.devices)}${ageSeconds > SHOWN_AGE_SECONDS && ` as of ${duration(ageSeconds)} ago`}</small></h2>
 <div class="tools">${searchForm(query)}${stateLinks(devices)}</div>
 ${rows.length === 0 ? empty : list}
 <div class="tools">${legend()}${pager(devices)}</div></section>`;

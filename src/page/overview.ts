@@ -23,7 +23,7 @@ export interface StandingParts {
 const PASSING: ReadonlySet<string> = new Set(['devices_not_listed', 'last_day_missing']);
 
 /** Streams that are not read though they should be. One may be off on purpose, but not that of the readings. */
-function streamsInTrouble({ streams }: StatusOverview): StatusOverview['streams'] {
+function streamsWithProblems({ streams }: StatusOverview): StatusOverview['streams'] {
   return streams.filter(({ name, state }) => state === 'failing' || (state === 'off' && name === 'telemetry'));
 }
 
@@ -32,7 +32,7 @@ export function toneOf({ report, ready, health }: StandingParts): Tone {
   const stuck =
     !health.healthy ||
     report.archive.full !== null ||
-    streamsInTrouble(report).length > 0 ||
+    streamsWithProblems(report).length > 0 ||
     report.destinations.some(({ held }) => held !== null) ||
     ready.codes.some((code) => !PASSING.has(code));
   if (stuck) return 'bad';
@@ -54,7 +54,7 @@ export function standing(parts: StandingParts): Html {
   // What the sentence says already is not said again, nor is it under the name of what it is about.
   const isSaid = (reason: string): boolean => report.summary.includes(reason.replace(/^[^:]*: /, ''));
   // A stream that has failed for a short while is in no other report yet.
-  const streams = streamsInTrouble(report).map(({ name, reason }) => `stream ${name}: ${reason ?? 'not read'}`);
+  const streams = streamsWithProblems(report).map(({ name, reason }) => `stream ${name}: ${reason ?? 'not read'}`);
   const reasons = [...new Set([...health.reasons, ...ready.reasons, ...streams])].filter((reason) => !isSaid(reason));
   const list =
     reasons.length === 0

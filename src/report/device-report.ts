@@ -37,7 +37,7 @@ export interface DeviceReportParts extends ReportParts {
 }
 
 /** How many of the last requests are listed. */
-const ANSWERS_TOLD = 5;
+const ANSWERS_SHOWN = 5;
 /** The bar goes back no further. */
 const BAR_NS = 30n * DAY_NS;
 
@@ -72,7 +72,7 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
     telemetry,
     gaps,
     newestNs,
-    requests: facts.requestsOf(deviceId, ANSWERS_TOLD),
+    requests: facts.requestsOf(deviceId, ANSWERS_SHOWN),
     nowMs: serverClock.nowMs(),
     behindAfter: openSeconds(parts),
   };

@@ -144,7 +144,7 @@ export function createJobPaces({ monoMs }: Pick<Clock, 'monoMs'>, openIds: () =>
         .filter(({ state }) => state === 'running')
         .map(({ id, kind, progress }) => {
           const share = shareOf(progress);
-          return { kind, share, etaSeconds: toldEta(progress) ?? guessed(id, share) };
+          return { kind, share, etaSeconds: reportedEta(progress) ?? guessed(id, share) };
         }),
   };
 }
@@ -154,7 +154,7 @@ function shareOf(progress: unknown): number | null {
 }
 
 /** What a job says itself of how long it will take. */
-function toldEta(progress: unknown): number | null {
+function reportedEta(progress: unknown): number | null {
   const eta = isRecord(progress) ? progress['eta'] : null;
   const seconds = isRecord(eta) ? eta['seconds'] : null;
   return typeof seconds === 'number' && seconds >= 0 ? seconds : null;

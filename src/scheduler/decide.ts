@@ -74,7 +74,7 @@ export interface PlannerState {
   /** Since when the listing fails; `null` while it does not. */
   listFailingFromMs: number | null;
   /** At which age devices were asked lately, in ms. */
-  liveAgeMs: number;
+  liveLagMs: number;
   liveAsked: number;
   liveEmpty: number;
 }
@@ -97,7 +97,7 @@ export function createPlannerState(settings: PlannerSettings): PlannerState {
     backfillRestMs: Number.NEGATIVE_INFINITY,
     putOff: null,
     listFailingFromMs: null,
-    liveAgeMs: settings.freshnessMs,
+    liveLagMs: settings.freshnessMs,
     liveAsked: 0,
     liveEmpty: 0,
   };
@@ -278,7 +278,7 @@ function listingOwedMs(state: PlannerState): number {
 
 export function bestListEveryMs(state: PlannerState): number {
   const { devices, settings, pageSize } = state;
-  const ageMs = expectedAgeMs(state);
+  const ageMs = expectedLagMs(state);
   return listEveryMs({
     devices: devices.devices.size,
     pageSize,
@@ -289,8 +289,8 @@ export function bestListEveryMs(state: PlannerState): number {
 }
 
 /** The age that devices are asked at; how many wait tells of it before the first of them is asked. */
-function expectedAgeMs({ liveAgeMs, devices, budget }: PlannerState): number {
-  return Math.max(liveAgeMs, readyCount(devices) / budget.perMs());
+function expectedLagMs({ liveLagMs, devices, budget }: PlannerState): number {
+  return Math.max(liveLagMs, readyCount(devices) / budget.perMs());
 }
 
 /** Lets those in whose rest is over. */

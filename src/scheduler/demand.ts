@@ -88,7 +88,7 @@ export function demandOf(input: DemandInput): Demand {
   const common = { asked, budget, boundBy, fits, readingsMade };
   if (readingsMade / (input.pageSize * FULL_PAGE) > budget)
     return { ...common, ...inTurn(input, budget, readingsMade) };
-  const ageMs = fits ? 0 : leastAgeMs(input, budget);
+  const ageMs = fits ? 0 : leastLagMs(input, budget);
   const planned = fits ? asked : demandAt(input, ageMs, budget);
   return {
     ...common,
@@ -150,7 +150,7 @@ function demandAt(input: DemandInput, ageMs: number, budget: number): DemandByLa
 }
 
 /** The least age at which all fits. */
-function leastAgeMs(input: DemandInput, budget: number): number {
+function leastLagMs(input: DemandInput, budget: number): number {
   return leastOf({ from: 1, to: LONGEST_MS }, (ageMs) => totalOf(demandAt(input, ageMs, budget)) <= budget);
 }
 

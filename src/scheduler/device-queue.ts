@@ -160,7 +160,7 @@ const UNTRACKED_REST_MS = MINUTE_MS;
 const MOVES = 200;
 
 /** What is known of a device from before a restart. */
-export interface HeldTail {
+export interface StoredTail {
   readonly newestMs: number | null;
   readonly askedMs: number | null;
   readonly rate: ReportRate;
@@ -181,7 +181,7 @@ export interface ListedTail {
 }
 
 /** Takes in what the state has of a device that is there. */
-export function noteDeviceHeld(queue: DeviceQueue, deviceId: string, held: HeldTail): void {
+export function noteDeviceStored(queue: DeviceQueue, deviceId: string, held: StoredTail): void {
   const device = deviceOf(queue, deviceId);
   Object.assign(device.facts, {
     newestMs: held.newestMs ?? NEVER_MS,

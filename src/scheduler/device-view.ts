@@ -89,7 +89,7 @@ export function ownRanges(now: Viewed | null): Intervals {
 }
 
 /** Returns the range of a device's own history that a request of this age class may cover, below its newest end. */
-export function reachRange({ state, view, wanted }: Viewed, reach: Reach): Interval {
+export function recencyRange({ state, view, wanted }: Viewed, reach: Reach): Interval {
   const newest = state.covered.at(-1);
   const to = view.tailGap !== null ? msToNs(view.tailGap.fromMs) : (newest?.from ?? wanted.from);
   const back = reach === 'day' ? DAY_NS : WEEK_NS;

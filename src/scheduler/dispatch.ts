@@ -70,7 +70,7 @@ export interface DispatchParts {
 const LONGEST_REST_MS = 15 * SECOND_MS;
 
 /** How often it is looked whether there is room again. */
-const ROOM_LOOK_MS = 5 * SECOND_MS;
+const ROOM_CHECK_MS = 5 * SECOND_MS;
 
 /** How often a stream that is off is tried again: the key may have been given its scope. */
 const OFF_REST_MS = HOUR_MS;
@@ -123,8 +123,8 @@ export async function followPlan(given: DispatchParts, signal: AbortSignal): Pro
 /** Where the state is full, nothing is asked for that would make it grow; delivery goes on and makes room. */
 export async function untilRoom({ checkRoom, clock }: SyncContext, signal: AbortSignal, pulse?: Pulse): Promise<void> {
   while (!checkRoom().ok) {
-    pulse?.beat(ROOM_LOOK_MS);
-    await clock.sleep(ROOM_LOOK_MS, signal);
+    pulse?.beat(ROOM_CHECK_MS);
+    await clock.sleep(ROOM_CHECK_MS, signal);
   }
 }
 

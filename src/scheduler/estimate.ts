@@ -30,7 +30,7 @@ const EMPTY_REQUESTS = 2;
 /** A hole above what is held, and all younger than this, is the end that live work is at: no history. */
 const LIVE_NS = HOUR_NS;
 /** How far back from now the reaches begin, in ns; the last one is open. */
-const REACH_NS: readonly bigint[] = [DAY_NS, 7n * DAY_NS];
+const RECENCY_NS: readonly bigint[] = [DAY_NS, 7n * DAY_NS];
 
 export interface BackfillInput {
   readonly devices: readonly Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'heardMs' | 'held'>[];
@@ -146,7 +146,7 @@ export function aloneFinishMs(
 function piecesOf({ span, now }: BackfillInput): Interval[] {
   const pieces: Interval[] = [];
   let to = minNs(span.to, now);
-  for (const reach of [...REACH_NS.map((ns) => maxNs(now - ns, span.from)), span.from]) {
+  for (const reach of [...RECENCY_NS.map((ns) => maxNs(now - ns, span.from)), span.from]) {
     if (to <= reach) continue;
     pieces.push({ from: reach, to });
     to = reach;

@@ -89,12 +89,12 @@ export function gapsToAsk({ covered, wanted, resting, others }: WantedGaps): Int
   return subtract(subtract(gapsIn(wanted, covered), resting), others);
 }
 
-const REACH_NS: Readonly<Record<Reach, bigint | null>> = { day: DAY_NS, week: 7n * DAY_NS, rest: null };
+const RECENCY_NS: Readonly<Record<Reach, bigint | null>> = { day: DAY_NS, week: 7n * DAY_NS, rest: null };
 
 /** The newest of the gaps, as far as it lies in a reach counted back from a time; `null` where none does. */
 export function newestGap(gaps: Intervals, reach: Reach, now: EpochNs): Interval | null {
   const gap = gaps.at(-1);
-  const back = REACH_NS[reach];
+  const back = RECENCY_NS[reach];
   if (gap === undefined) return null;
   const from = back === null ? gap.from : maxNs(gap.from, now - back);
   return from < gap.to ? { from, to: gap.to } : null;

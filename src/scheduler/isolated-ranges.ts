@@ -48,7 +48,7 @@ export function noteIsolated(store: Facts, { from, to, devices, held }: Asked): 
 
 /** Returns whether the covered range of a device that the daemon keeps up to date ends within this range. */
 function isOwedAfter(store: Facts, state: TelemetryState, { from, to }: Interval): boolean {
-  return ownSpans(store, state)
+  return isolatedRanges(store, state)
     .slice(-2)
     .some((span) => from < span.to && span.to <= to);
 }
@@ -80,20 +80,20 @@ function islandsOf(store: Pick<Facts, 'fact'>): readonly Island[] {
 }
 
 /** Returns the covered ranges of a device without its isolated ranges. */
-function ownSpans(store: Pick<Facts, 'fact'>, { deviceId, covered }: Held): readonly CoveredRange[] {
+function isolatedRanges(store: Pick<Facts, 'fact'>, { deviceId, covered }: DeviceCoverage): readonly CoveredRange[] {
   const islands = islandsOf(store).filter(({ isOf }) => isOf(deviceId));
   if (islands.length === 0) return covered;
   return covered.filter(({ to }) => !islands.some((island) => island.from < to && to <= island.to));
 }
 
-type Held = Pick<TelemetryState, 'deviceId' | 'covered'>;
+type DeviceCoverage = Pick<TelemetryState, 'deviceId' | 'covered'>;
 
 /**
  * Where the wanted span of a device begins: what came after the newest that is held stays wanted, however long the
  * allowance or an outage has kept it waiting.
  */
-export function goesOnFrom(store: Pick<Facts, 'fact'>, state: Held, wantedFrom: EpochNs): EpochNs {
-  const own = ownSpans(store, state);
+export function goesOnFrom(store: Pick<Facts, 'fact'>, state: DeviceCoverage, wantedFrom: EpochNs): EpochNs {
+  const own = isolatedRanges(store, state);
   const held = own.at(-2) ?? own.at(-1);
   return held === undefined ? wantedFrom : minNs(wantedFrom, held.to);
 }

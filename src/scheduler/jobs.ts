@@ -46,7 +46,7 @@ export interface JobParts {
 }
 
 /** How often the loop checks for jobs, and how often a running job is checked. */
-const LOOK_EVERY_MS = SECOND_MS;
+const CHECK_EVERY_MS = SECOND_MS;
 
 /** How long an ended job is kept, and how often old ones are removed. */
 const KEPT_MS = DAY_MS;
@@ -97,7 +97,7 @@ export async function runJobs(parts: JobParts, signal: AbortSignal): Promise<nev
         }
         return null;
       });
-      await wakeUp.wait(LOOK_EVERY_MS, signal);
+      await wakeUp.wait(CHECK_EVERY_MS, signal);
       group.throwFailure();
     }
   } finally {
@@ -233,7 +233,7 @@ async function watchOver(
       tookMs = reportedAtMs - startedMs;
       return null;
     });
-    await clock.sleep(LOOK_EVERY_MS, over).catch((error: unknown) => {
+    await clock.sleep(CHECK_EVERY_MS, over).catch((error: unknown) => {
       if (!over.aborted) throw error;
     });
   }
@@ -257,7 +257,7 @@ interface Ended {
 
 /** Ends a job as soon as the state has room for that. */
 async function endSurely(parts: JobParts, ended: Ended, signal: AbortSignal): Promise<void> {
-  while (!withRoom(false, () => endJob(parts, ended))) await parts.clock.sleep(LOOK_EVERY_MS, signal);
+  while (!withRoom(false, () => endJob(parts, ended))) await parts.clock.sleep(CHECK_EVERY_MS, signal);
 }
 
 function endJob({ queue, clock, observe, onEnd, scrub }: JobParts, { job, beganMs, end }: Ended): true {

@@ -5,7 +5,7 @@
 import type { Purpose } from '../core/ports.ts';
 import type { DayFigures } from './day-budget.ts';
 import type { PollSettings, TailAnswer } from './device-outlook.ts';
-import type { HeldTail, ListedTail, Rates } from './device-queue.ts';
+import type { ListedTail, Rates, StoredTail } from './device-queue.ts';
 import type { OpenHistory, Reach } from './history-queue.ts';
 import type { WholeStream } from './streams.ts';
 
@@ -94,7 +94,7 @@ export interface PlannerFigures {
   /** Whether not even the readings fit, so that only the newest page of each device is kept. */
   readonly isOvercommitted: boolean;
   /** At which age devices were asked lately, in ms. */
-  readonly liveAgeMs: number;
+  readonly liveLagMs: number;
   readonly listEveryMs: number;
   readonly droppedHints: number;
   /** Live requests, sweeps apart, and those of them that brought nothing new. */
@@ -130,7 +130,7 @@ export interface Planner {
   setDay(day: DayFigures, nowMs: number): void;
   setPageSize(records: number): void;
   /** What the state holds of a device that is there: at the start, when it is back, and where others have asked it. */
-  held(deviceId: string, held: HeldTail): void;
+  held(deviceId: string, held: StoredTail): void;
   /** It is gone: it is looked at now and then, in the lane of the sweeps. */
   gone(deviceId: string, nowMs: number): void;
   /** It is excluded or forgotten: nothing is asked of it. */

@@ -27,8 +27,8 @@ import {
   noteDeviceAnswer,
   noteDeviceFailure,
   noteDeviceGone,
-  noteDeviceHeld,
   noteDeviceListed,
+  noteDeviceStored,
   pickLive,
   queueSteps,
   ratesOf,
@@ -66,7 +66,7 @@ import {
 } from './streams.ts';
 
 /** The age at which devices are asked moves by this part with each. */
-const LEARN_AGE = 0.02;
+const LEARN_LAG = 0.02;
 /** How long a backfill leaves a device alone of which nothing was understood. */
 const BACKFILL_REST_MS = MINUTE_MS;
 /** For so long the listing fails before it is gone on without: what it told of last is no sign of anything then. */
@@ -86,17 +86,17 @@ function began(state: PlannerState, decision: Decision, nowMs: number): void {
   else if (!('deviceId' in decision)) changeStream(state, decision.kind, streamEvents.began);
   else {
     const { deviceId, lane } = decision;
-    if (lane === 'live') learnLiveAge(state, deviceId, nowMs);
+    if (lane === 'live') learnLiveLag(state, deviceId, nowMs);
     beginDevice(state.devices, deviceId);
     for (const queue of queuesOf(state)) holdHistory(queue, deviceId);
   }
 }
 
-function learnLiveAge(state: PlannerState, deviceId: string, nowMs: number): void {
+function learnLiveLag(state: PlannerState, deviceId: string, nowMs: number): void {
   advance(state.devices, nowMs);
   const pick = pickLive(state.devices, nowMs);
   if (pick?.deviceId !== deviceId || !Number.isFinite(pick.ageMs)) return;
-  state.liveAgeMs += (pick.ageMs - state.liveAgeMs) * LEARN_AGE;
+  state.liveLagMs += (pick.ageMs - state.liveLagMs) * LEARN_LAG;
 }
 
 function tailCommitted(state: PlannerState, decision: TailDecision, answer: TailAnswer, nowMs: number): void {
@@ -209,10 +209,10 @@ function off(state: PlannerState, stream: WholeStream | 'telemetry', untilMs: nu
 }
 
 function figuresOf(state: PlannerState): PlannerFigures {
-  const { devices, histories, liveAgeMs, liveAsked, liveEmpty } = state;
+  const { devices, histories, liveLagMs, liveAsked, liveEmpty } = state;
   return {
     isOvercommitted: state.commitment.isOver,
-    liveAgeMs,
+    liveLagMs,
     listEveryMs: bestListEveryMs(state),
     droppedHints: devices.droppedHints,
     liveAsked,
@@ -248,7 +248,7 @@ export function createPlanner(settings: PlannerSettings): Planner {
       renew(state, nowMs);
     },
     setPageSize: (records) => setPageSize(state, records),
-    held: (deviceId, held) => noteDeviceHeld(devices, deviceId, held),
+    held: (deviceId, held) => noteDeviceStored(devices, deviceId, held),
     gone: (deviceId, nowMs) => {
       noteDeviceGone(devices, deviceId, nowMs);
       removeHistories(state, deviceId);

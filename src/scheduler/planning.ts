@@ -24,7 +24,7 @@ import { limitFor, wantedNow } from '../ingest/wanted-range.ts';
 import type { DayFigures } from './day-budget.ts';
 import { createDemandWatch, type DemandWatch } from './demand-watch.ts';
 import type { PollSettings } from './device-outlook.ts';
-import { fromBefore, ownRanges, reachRange, toListed, type Viewed, viewOf } from './device-view.ts';
+import { fromBefore, ownRanges, recencyRange, toListed, type Viewed, viewOf } from './device-view.ts';
 import { meanPeriodMs } from './estimate.ts';
 import type { Goal, Piece } from './goal.ts';
 import { NOTHING_OPEN, type OpenHistory } from './history-queue.ts';
@@ -331,7 +331,7 @@ export function nextPiece(
   const own = planning.alone === null ? now : null;
   const piece = planning.goals[lane]?.next(deviceId, reach, ownRanges(own)) ?? null;
   if (piece !== null || lane === 'backfill' || own === null) return piece;
-  return { range: reachRange(own, reach), limit: own.wanted.to, lane };
+  return { range: recencyRange(own, reach), limit: own.wanted.to, lane };
 }
 
 /** Updates the planner with the missing history of a device. */

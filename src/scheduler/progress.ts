@@ -9,7 +9,7 @@ import type { SyncContext } from '../ingest/context.ts';
 import type { ApiState } from './api-state.ts';
 
 /** How the work stands at a look at it. */
-interface WorkLook {
+interface WorkView {
   /** What is left, in any unit. */
   readonly left: number | bigint;
   /** Whether it waits for what it cannot hasten. */
@@ -22,7 +22,7 @@ export interface ProgressWatch {
    *
    * @returns for how long nothing has come of the work, in ms.
    */
-  idleMs(look: WorkLook): number;
+  idleMs(look: WorkView): number;
 }
 
 /** A watch over work that begins now. */

@@ -45,7 +45,7 @@ type Work = (signal: AbortSignal) => Promise<boolean>;
 export async function runSession(parts: SessionParts, onStarted: () => void, signal: AbortSignal): Promise<never> {
   const { context, planning } = parts;
   const areListed = await readFirst(parts, true, signal);
-  const upkeep = createUpkeep(parts);
+  const upkeep = createStartWork(parts);
   // The planner uses the server's time, so that must be known first.
   await persist(parts, { stream: 'telemetry', work: upkeep }, signal);
   beginPlanning(planning, { areListed });
@@ -55,7 +55,7 @@ export async function runSession(parts: SessionParts, onStarted: () => void, sig
     [
       async (stop) => await followPlan({ ...parts, rereading, readStream: readStream(parts) }, stop),
       async (stop) => await keepUp(parts, upkeep, stop),
-      async (stop) => await lookForRereads(parts, rereading, stop),
+      async (stop) => await runRereads(parts, rereading, stop),
     ],
     { signal, reason: 'the session has ended' },
   );
@@ -133,7 +133,7 @@ function readStream(parts: SessionParts): (kind: StreamDecision['kind'], signal:
 }
 
 /** Work that is due once a minute beside the requests: learning the server's time, and notes about the filter. */
-function createUpkeep({ context, scanner, planning }: SessionParts): Work {
+function createStartWork({ context, scanner, planning }: SessionParts): Work {
   return async (signal) => {
     await learnTime(context, scanner, signal);
     if (wantedNow(context) !== null && planning.rest !== null) context.filterNotes.telemetryRead();
@@ -151,7 +151,7 @@ async function keepUp(parts: SessionParts, upkeep: Work, signal: AbortSignal): P
   return await repeat(clock, step, signal);
 }
 
-async function lookForRereads(
+async function runRereads(
   { context, planning }: SessionParts,
   rereading: Rereading,
   signal: AbortSignal,

@@ -30,7 +30,7 @@ export interface DaemonParts extends SessionParts {
 }
 
 /** How often it is looked whether the key was exchanged. */
-const KEY_LOOK_MS = 10 * SECOND_MS;
+const KEY_CHECK_MS = 10 * SECOND_MS;
 
 /** How long it rests between two tries with a key that is refused. */
 const HOLD = { baseMs: MINUTE_MS, maxMs: 15 * MINUTE_MS };
@@ -72,7 +72,7 @@ async function holdSessions(parts: DaemonParts, signal: AbortSignal): Promise<ne
       noteRefused(apiState, end, refusalWords(end), waitMs);
       const untilMs = clock.monoMs() + waitMs;
       while (clock.monoMs() < untilMs && !key.hasChanged()) {
-        await clock.sleep(Math.min(KEY_LOOK_MS, Math.max(1, untilMs - clock.monoMs())), signal);
+        await clock.sleep(Math.min(KEY_CHECK_MS, Math.max(1, untilMs - clock.monoMs())), signal);
       }
     }
     if (!key.hasChanged()) continue;
@@ -108,7 +108,7 @@ async function oneSession(parts: DaemonParts, signal: AbortSignal): Promise<Sess
 
 /** Resolves when there is another key. */
 async function watchKey({ key, context }: DaemonParts, signal: AbortSignal): Promise<'key exchanged'> {
-  while (!key.hasChanged()) await context.clock.sleep(KEY_LOOK_MS, signal);
+  while (!key.hasChanged()) await context.clock.sleep(KEY_CHECK_MS, signal);
   return 'key exchanged';
 }
 

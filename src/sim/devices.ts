@@ -22,7 +22,7 @@ import { applyTraits, createMeasure, sensorsOf } from './sensors.ts';
 import {
   type DeviceSpec,
   type Lifecycle,
-  type MsSpan,
+  type MsRange,
   mergeSpans,
   type ReadingSpec,
   type SimDevice,
@@ -90,7 +90,7 @@ export function createDevice(spec: DeviceSpec, { seed, startMs, precision }: Dev
 }
 
 /** When the device is paused, shelved or retired. */
-function inactivity({ lifecycle = [] }: DeviceSpec): MsSpan[] {
+function inactivity({ lifecycle = [] }: DeviceSpec): MsRange[] {
   return lifecycle.flatMap(({ atMs, value }, at) =>
     value === 'active' ? [] : [{ fromMs: atMs, toMs: lifecycle[at + 1]?.atMs ?? Infinity }],
   );
@@ -160,7 +160,7 @@ interface SeriesModel extends DeviceContext {
   readonly intervalMs: number;
   readonly jitter: number;
   /** When the device reports nothing; ascending and disjoint. */
-  readonly quiet: readonly MsSpan[];
+  readonly quiet: readonly MsRange[];
   /** The values of each reading of one report, at least one reading. */
   readonly report: (index: number, atMs: EpochMs) => readonly (readonly SimValue[] | null)[];
 }
@@ -202,12 +202,12 @@ function createSeries(model: SeriesModel): Series {
 }
 
 /** The first report after a quiet span, or `end`. */
-function firstAfter(model: SeriesModel, { toMs }: MsSpan, end: number): number {
+function firstAfter(model: SeriesModel, { toMs }: MsRange, end: number): number {
   return toMs === Infinity ? end : firstAtOrAfter(model, msBound(toMs), 'raw');
 }
 
 /** The last report before a quiet span; negative where there is none. */
-function lastBefore(model: SeriesModel, { fromMs }: MsSpan): number {
+function lastBefore(model: SeriesModel, { fromMs }: MsRange): number {
   return fromMs === -Infinity ? -1 : firstAtOrAfter(model, msBound(fromMs), 'raw') - 1;
 }
 
@@ -242,7 +242,7 @@ function firstAtOrAfter(model: SeriesModel, ns: EpochNs, times: 'served' | 'raw'
 }
 
 /** The quiet span in which report `index` falls out. */
-function quietAt(model: SeriesModel, index: number): MsSpan | null {
+function quietAt(model: SeriesModel, index: number): MsRange | null {
   if (model.quiet.length === 0) return null;
   const { ms } = rawInstant(model, index);
   for (const span of model.quiet) {

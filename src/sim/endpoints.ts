@@ -228,7 +228,7 @@ function readLimit({ query, settings }: Call): number {
   throw invalidRequest('limit', `must be from 1 to ${most}.`);
 }
 
-function sealOf({ paging }: SimSettings): CursorSeal {
+function signatureOf({ paging }: SimSettings): CursorSignature {
   return { secret: paging.cursorSecret, alphabet: paging.cursorAlphabet };
 }
 
@@ -236,7 +236,7 @@ function sealOf({ paging }: SimSettings): CursorSeal {
 function readCursor({ query, settings, world, nowMs }: Call, kind: CursorKind, deviceId: string): CursorContent | null {
   const given = query.get('cursor');
   if (given === null) return null;
-  const cursor = openCursor(given, sealOf(settings));
+  const cursor = openCursor(given, signatureOf(settings));
   if (cursor === null) throw invalidRequest('cursor', 'is not valid.');
   const { cursorLifeMs, cursorParameters } = settings.paging;
   if (cursor.kind !== kind || cursor.deviceId !== deviceId || cursor.workspaceId !== world.workspaceId) {
@@ -255,7 +255,7 @@ function nextOf(call: Call, kind: CursorKind, at: { deviceId?: string; position:
   const { deviceId = '', position } = at;
   const { workspaceId } = world;
   const parameters = parametersOf(query);
-  return sealCursor({ kind, workspaceId, deviceId, issuedAtMs: nowMs, parameters, position }, sealOf(settings));
+  return signCursor({ kind, workspaceId, deviceId, issuedAtMs: nowMs, parameters, position }, signatureOf(settings));
 }
 
 /** All that Pagination 4 wants kept the same. */
@@ -346,7 +346,7 @@ interface CursorContent {
   readonly position: readonly string[];
 }
 
-interface CursorSeal {
+interface CursorSignature {
   readonly secret: string;
   readonly alphabet: 'base64' | 'base64url';
 }
@@ -361,7 +361,7 @@ const SIGNATURE_BYTES = 12;
  * vanishes between two pages moves nothing. A telemetry cursor carries the window of the first page and a position that
  * tells equal instants apart.
  */
-function sealCursor(content: CursorContent, { secret, alphabet }: CursorSeal): string {
+function signCursor(content: CursorContent, { secret, alphabet }: CursorSignature): string {
   const { kind, workspaceId, deviceId, issuedAtMs, parameters, position } = content;
   const payload = Buffer.from(
     JSON.stringify([VERSION, kind, workspaceId, deviceId, issuedAtMs, parameters, ...position]),
@@ -371,11 +371,11 @@ function sealCursor(content: CursorContent, { secret, alphabet }: CursorSeal): s
 }
 
 /** @returns what the cursor says, or `null` where the service did not issue exactly this text. */
-export function openCursor(text: string, seal: CursorSeal): CursorContent | null {
-  const bytes = Buffer.from(text, seal.alphabet);
+export function openCursor(text: string, signature: CursorSignature): CursorContent | null {
+  const bytes = Buffer.from(text, signature.alphabet);
   const content = parsePayload(bytes.subarray(SIGNATURE_BYTES).toString());
   // Sealing again also catches texts that merely decode to the same bytes.
-  return content !== null && sealCursor(content, seal) === text ? content : null;
+  return content !== null && signCursor(content, signature) === text ? content : null;
 }
 
 function parsePayload(json: string): CursorContent | null {

@@ -4,7 +4,7 @@
 import { DAY_MS, type EpochMs, HOUR_MS, MINUTE_MS } from '../core/time.ts';
 import { chance, mix, mixText, pick, type Seed, unit, whole } from './random.ts';
 import { sensorsOf } from './sensors.ts';
-import type { Change, DeviceSpec, Lifecycle, LocationSpec, MsSpan } from './spec.ts';
+import type { Change, DeviceSpec, Lifecycle, LocationSpec, MsRange } from './spec.ts';
 
 /** What a fleet is like. Shares are parts of the devices, 0 to 1. */
 export interface FleetOptions {
@@ -96,7 +96,7 @@ function someTime(seed: Seed, { startMs, originMs }: FleetContext): EpochMs {
   return Math.floor(startMs + unit(seed) * 2 * (originMs - startMs));
 }
 
-function silencesOf(seed: Seed, context: FleetContext): MsSpan[] {
+function silencesOf(seed: Seed, context: FleetContext): MsRange[] {
   return Array.from({ length: whole(seed, 2, 6) }, (_, at) => {
     const fromMs = someTime(mix(seed, at + 1), context);
     return { fromMs, toMs: fromMs + whole(mix(seed, at + 101), 1, 60) * HOUR_MS };

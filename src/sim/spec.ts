@@ -12,7 +12,7 @@ export interface Change<T> {
 }
 
 /** The moments `fromMs <= t < toMs`; `Infinity` means for ever. */
-export interface MsSpan {
+export interface MsRange {
   readonly fromMs: EpochMs;
   readonly toMs: EpochMs;
 }
@@ -84,7 +84,7 @@ export interface DeviceSpec {
   readonly intervalMs?: number;
   /** Spread of the report times, as a part of the interval, 0 to 1. With 0 they lie exactly on the grid. */
   readonly jitter?: number;
-  readonly silences?: readonly MsSpan[];
+  readonly silences?: readonly MsRange[];
   readonly sensors?: readonly SensorSpec[];
   readonly traits?: readonly Trait[];
   /** For the trait `burst`: every how many reports (300), and how many readings then (250). */
@@ -173,8 +173,8 @@ export function valueAt<T>(first: T, changes: readonly Change<T>[], atMs: EpochM
 }
 
 /** Spans in ascending order, overlapping ones merged, empty ones dropped. */
-export function mergeSpans(spans: readonly MsSpan[]): MsSpan[] {
-  const merged: MsSpan[] = [];
+export function mergeSpans(spans: readonly MsRange[]): MsRange[] {
+  const merged: MsRange[] = [];
   for (const span of spans.filter(({ fromMs, toMs }) => fromMs < toMs).sort((a, b) => a.fromMs - b.fromMs)) {
     const last = merged.at(-1);
     if (last === undefined || span.fromMs > last.toMs) merged.push(span);

@@ -47,7 +47,7 @@ export function explainedCalls<T extends object>(path: string, calls: T): T {
 type Trouble = 'damaged' | 'full' | 'busy' | 'no-directory' | 'unwritable' | 'io';
 
 /** Codes of SQLite, Node and zstd, by how they begin; the first that fits counts. */
-const TROUBLES: readonly (readonly [start: string, trouble: Trouble])[] = [
+const PROBLEMS: readonly (readonly [start: string, trouble: Trouble])[] = [
   ['SQLITE_CORRUPT', 'damaged'],
   ['SQLITE_NOTADB', 'damaged'],
   ['ZSTD_', 'damaged'],
@@ -91,7 +91,7 @@ const REMEDIES: Readonly<Record<Trouble, (words: string, path: string) => string
 function explain(path: string, error: unknown): unknown {
   if (error instanceof UserError || !(error instanceof Error) || !('code' in error)) return error;
   const code = String(error.code);
-  const trouble = TROUBLES.find(([start]) => code.startsWith(start))?.[1];
+  const trouble = PROBLEMS.find(([start]) => code.startsWith(start))?.[1];
   if (trouble === undefined) return error;
   const message = `${path}: ${REMEDIES[trouble](plainText(error.message), path)}`;
   return trouble === 'full' || trouble === 'io' ? new StateFullError(message, 1) : new UserError(message, 1);

@@ -2,7 +2,7 @@
  * Reads the facts for reports and the status page (`core/state/facts.ts`) over any connection to the state.
  */
 import type Database from 'better-sqlite3';
-import { TIE_REACH_NS } from '../core/lines/offsets.ts';
+import { MAX_OFFSET_NS } from '../core/lines/offsets.ts';
 import { REQUEST_LANES, STREAMS } from '../core/ports.ts';
 import type { AskedRequest, StateFacts, StreamFacts } from '../core/state/facts.ts';
 import { LOG_LANES } from '../core/state/log.ts';
@@ -190,7 +190,7 @@ function createNewestLines(db: Database.Database): StateFacts['newestLines'] {
   const look = (deviceId: string): readonly string[] => {
     const at = newest.get(deviceId) ?? null;
     if (at === null) return [];
-    const from = at - TIE_REACH_NS;
+    const from = at - MAX_OFFSET_NS;
     const blocks = around.all(deviceId, from);
     // Whatever is added to the instant comes in a block of its own, and no number is given twice.
     const place = `${at} ${blocks.join(' ')}`;

@@ -31,7 +31,7 @@ async function lookAtAll(url: string, { devices }: WorkspaceSize): Promise<Measu
   const id = encodeURIComponent(first.rows[0]?.device_id ?? '');
   const measured: Measured[] = [];
   for (const [name, path] of Object.entries(PAGES)) {
-    const { firstMs, kilobytes } = await lookAgain(`${url}${path}${path.endsWith('id=') ? id : ''}`);
+    const { firstMs, kilobytes } = await recheck(`${url}${path}${path.endsWith('id=') ? id : ''}`);
     measured.push(
       { figure: `${name}: first byte`, unit: 'ms', wanted: WANTED.firstByteMs, better: 'less', values: firstMs },
       { figure: `${name}: size`, unit: 'kB', wanted: WANTED.kilobytes, better: 'less', values: kilobytes },
@@ -40,7 +40,7 @@ async function lookAtAll(url: string, { devices }: WorkspaceSize): Promise<Measu
   return measured;
 }
 
-async function lookAgain(address: string): Promise<{ readonly firstMs: number[]; readonly kilobytes: number[] }> {
+async function recheck(address: string): Promise<{ readonly firstMs: number[]; readonly kilobytes: number[] }> {
   const looks = { firstMs: [] as number[], kilobytes: [] as number[] };
   for (let count = 0; count < LOOKS; count += 1) {
     // Long enough that no look lives on what another one left.

@@ -98,7 +98,7 @@ export async function runProgram(
   return { code, ...texts, wallMs: performance.now() - startedMs, ...use.end() };
 }
 
-const LOOK_EVERY_MS = 50;
+const CHECK_EVERY_MS = 50;
 /** The unit of `/proc/PID/stat`: 100 a second on every Linux that Node runs on. */
 const TICK_MS = 10;
 
@@ -118,7 +118,7 @@ function watchUse(child: ChildProcess): { end(): Pick<Ended, 'cpuMs' | 'peakByte
       // It has ended, or this is no Linux.
     }
   };
-  const timer = setInterval(look, LOOK_EVERY_MS);
+  const timer = setInterval(look, CHECK_EVERY_MS);
   return {
     end: () => {
       clearInterval(timer);

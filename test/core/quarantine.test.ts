@@ -6,7 +6,7 @@ import {
   createGroups,
   createMatcher,
   isNarrow,
-  lackOf,
+  missingOf,
   type QuarantineFilter,
 } from '../../src/core/quarantine.ts';
 import { filterArgs, filterOf, isFilterArgs, isForgetArgs } from '../../src/core/state/job-args.ts';
@@ -157,11 +157,11 @@ describe('groups', () => {
 });
 
 test('what is given up is one point at its very instant', () => {
-  const tagged = lackOf('telemetry,device_id=a/b~0011aabb,sensor=s value=1 77', (tag) =>
+  const tagged = missingOf('telemetry,device_id=a/b~0011aabb,sensor=s value=1 77', (tag) =>
     tag === 'a/b~0011aabb' ? 'a\\b' : '?',
   );
   expect(tagged).toEqual({ deviceId: 'a\\b', fromNs: 77n, toNs: 78n, reason: 'dropped', points: 1 });
-  expect(lackOf('workspace,workspace_id=w devices=1 5', () => '?')).toMatchObject({ deviceId: '', fromNs: 5n });
-  expect(lackOf('rubbish', () => '?')).toBeNull();
+  expect(missingOf('workspace,workspace_id=w devices=1 5', () => '?')).toMatchObject({ deviceId: '', fromNs: 5n });
+  expect(missingOf('rubbish', () => '?')).toBeNull();
   expect(aboutItem(record({ source: 'devices' })).deviceTag).toBeNull();
 });

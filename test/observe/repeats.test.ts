@@ -39,7 +39,7 @@ const held = (more: Partial<Extract<AppEvent, { type: 'destination-held' }>> = {
 });
 
 /** Each kind of trouble that has an end, and what ends it. */
-const TROUBLES: readonly (readonly [level: string, AppEvent, AppEvent])[] = [
+const PROBLEMS: readonly (readonly [level: string, AppEvent, AppEvent])[] = [
   ['warn', { type: 'stream-failed', stream: 'alerts', message: 'down' }, { type: 'stream-back', stream: 'alerts' }],
   ['warn', { type: 'service-trouble', message: 'down', waitMs: 10_000 }, { type: 'service-back' }],
   ['error', { type: 'key-refused', message: 'the key is revoked', waitMs: 60_000 }, { type: 'key-accepted' }],
@@ -50,7 +50,7 @@ const TROUBLES: readonly (readonly [level: string, AppEvent, AppEvent])[] = [
 ];
 
 describe.each(
-  TROUBLES.map(([level, trouble, end]) => [`${trouble.type} until ${end.type}`, level, trouble, end] as const),
+  PROBLEMS.map(([level, trouble, end]) => [`${trouble.type} until ${end.type}`, level, trouble, end] as const),
 )('a trouble that stays: %s', (_name, level, trouble, end) => {
   test('is told at once, every hour with its count, and at its end; begun anew it is told at once', () => {
     const { clock, observe, told } = openLog();

@@ -7,7 +7,7 @@ import { connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { realClock } from '../../src/app/real-clock.ts';
 import { UserError } from '../../src/core/faults.ts';
-import type { DeviceStatus, HealthReport, LackStatus, ReadyReport, StatusReport } from '../../src/core/status.ts';
+import type { DeviceStatus, HealthReport, MissingStatus, ReadyReport, StatusReport } from '../../src/core/status.ts';
 import { PAGE_POLICY, type StatusServer, type StatusServerOptions, serveStatus } from '../../src/observe/server.ts';
 import { patient } from '../support/patience.ts';
 
@@ -23,7 +23,7 @@ const DEVICE: DeviceStatus = {
   gaps: [{ from: '2026-11-01T00:00:00Z', to: '2026-11-02T00:00:00Z', reason: 'malformed pages' }],
 };
 
-const LACK: LackStatus = {
+const LACK: MissingStatus = {
   reason: 'cleared',
   points: 98_765,
   devices: 2,

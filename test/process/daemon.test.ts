@@ -59,12 +59,12 @@ describe('the daemon as a process', () => {
     await until('it says that all is held', () => run.stderr().includes('"event":"first-fill-done"'));
     const fills = linesOf(run).filter(({ event }) => event === 'first-fill-done');
     expect(fills).toMatchObject([{ level: 'info', msg: 'all 3 devices are held in full', status_page: url }]);
-    const toldMs = performance.now();
+    const reportedMs = performance.now();
     expect(await stop(run)).toBe(0);
     expect(linesOf(run).filter(({ event }) => event === 'stopping')).toMatchObject([
       { level: 'info', msg: 'stopped by SIGTERM: what is under way is brought to an end' },
     ]);
-    expect(performance.now() - toldMs).toBeLessThan(patient(10_000));
+    expect(performance.now() - reportedMs).toBeLessThan(patient(10_000));
     expect(run.stdout(), 'a daemon has nothing to print').toBe('');
     const verdict = await stage.verdict(startedMs);
     expect([verdict.missing.slice(0, 5), verdict.invented.slice(0, 5)]).toEqual([[], []]);

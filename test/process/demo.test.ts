@@ -47,10 +47,10 @@ async function stop(
   { run }: Demo,
   signal: NodeJS.Signals = 'SIGTERM',
 ): Promise<{ code: number | null; tookMs: number }> {
-  const toldMs = performance.now();
+  const reportedMs = performance.now();
   run.child.kill(signal);
   const { code } = await run.ended;
-  return { code, tookMs: performance.now() - toldMs };
+  return { code, tookMs: performance.now() - reportedMs };
 }
 
 describe('the demo', () => {

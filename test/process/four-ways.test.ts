@@ -48,7 +48,7 @@ interface Trouble {
   readonly withinMs: readonly [told: number, over: number];
 }
 
-const TROUBLES: readonly Trouble[] = [
+const PROBLEMS: readonly Trouble[] = [
   {
     name: 'an API that is down',
     on: ({ stage }) => {
@@ -147,17 +147,17 @@ const canMount = (() => {
 describe.runIf(prometheusAvailable() && influxdAvailable())('seen from outside', () => {
   const benches: Bench[] = [];
   beforeAll(async () => {
-    for (const _ of TROUBLES) benches.push(await openBench());
+    for (const _ of PROBLEMS) benches.push(await openBench());
   });
   afterAll(async () => {
     for (const bench of benches) await bench[Symbol.asyncDispose]();
   });
 
-  const tried = TROUBLES.filter(({ code }) => code !== 'state_full' || canMount);
+  const tried = PROBLEMS.filter(({ code }) => code !== 'state_full' || canMount);
   test.concurrent.each(tried.map((trouble) => [trouble.name, trouble] as const))(
     '%s shows in all four ways and clears by itself',
     async (_, trouble) => {
-      const bench = benches[TROUBLES.indexOf(trouble)];
+      const bench = benches[PROBLEMS.indexOf(trouble)];
       if (bench === undefined) throw new Error('no bench');
       await using stage = await openStage({ bench });
       using disk = trouble.code === 'state_full' ? diskOf(stage) : null;

@@ -168,9 +168,9 @@ describe('--once beside a daemon', () => {
   test('ends with 3 and says so where the daemon is told to stop', async () => {
     const { stage, daemon, once } = await openStuck();
     await using _ = stage;
-    const toldMs = performance.now();
+    const reportedMs = performance.now();
     expect(await stop(daemon)).toBe(0);
-    expect(performance.now() - toldMs).toBeLessThan(patient(10_000));
+    expect(performance.now() - reportedMs).toBeLessThan(patient(10_000));
     expectTold(await once.ended, 3, /The daemon did not do it: the daemon was told to stop/);
     expect(jobsOf(stage)).toMatchObject([{ state: 'failed', exit_code: 3 }]);
   });
@@ -178,11 +178,11 @@ describe('--once beside a daemon', () => {
   test('takes its job back when it is told to stop, and the daemon goes on', async () => {
     const { stage, daemon, once } = await openStuck();
     await using _ = stage;
-    const toldMs = performance.now();
+    const reportedMs = performance.now();
     once.child.kill('SIGINT');
     const { code, stdout, stderr } = await once.ended;
     expect(code, stderr).toBe(3);
-    expect(performance.now() - toldMs).toBeLessThan(patient(10_000));
+    expect(performance.now() - reportedMs).toBeLessThan(patient(10_000));
     expect(JSON.parse(stdout)).toMatchObject({ outcome: 'interrupted', exit_code: 3 });
     expect(jobsOf(stage)).toMatchObject([{ state: 'cancelled', exit_code: 3 }]);
     expect(daemon.child.exitCode).toBeNull();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { createPlannerState, decide, type PlannerState } from '../../src/scheduler/decide.ts';
-import { noteDeviceGone, noteDeviceHeld } from '../../src/scheduler/device-queue.ts';
+import { noteDeviceGone, noteDeviceStored } from '../../src/scheduler/device-queue.ts';
 import { NOTHING_OPEN, setOpenHistory } from '../../src/scheduler/history-queue.ts';
 import { streamEvents, UNREAD_STREAM } from '../../src/scheduler/streams.ts';
 import { SETTINGS } from './planner-world.ts';
@@ -14,7 +14,7 @@ function busyState(): PlannerState {
   for (const stream of ['account', 'alerts', 'devices'] as const)
     state.streams[stream] = { ...UNREAD_STREAM, readMs: NOW - 2 * HOUR_MS };
   const rate = { intervalMs: MINUTE_MS, deviationMs: 0 };
-  noteDeviceHeld(state.devices, 'live', { newestMs: NOW - 2 * HOUR_MS, askedMs: NOW - 2 * HOUR_MS, rate });
+  noteDeviceStored(state.devices, 'live', { newestMs: NOW - 2 * HOUR_MS, askedMs: NOW - 2 * HOUR_MS, rate });
   noteDeviceGone(state.devices, 'gone', NOW - 2 * DAY_MS);
   for (const lane of ['first-history', 'backfill'] as const)
     setOpenHistory(state.histories[lane], lane, { day: 1, week: 0, rest: 0 });
@@ -58,7 +58,7 @@ describe('the order of decisions', () => {
       expect(said(state)).toBe(decision);
       settle(state);
     }
-    noteDeviceHeld(state.devices, 'live', {
+    noteDeviceStored(state.devices, 'live', {
       newestMs: NOW,
       askedMs: NOW,
       rate: { intervalMs: HOUR_MS, deviationMs: 0 },
@@ -97,7 +97,11 @@ describe('the order of decisions', () => {
 });
 
 function dropLive(state: PlannerState): void {
-  noteDeviceHeld(state.devices, 'live', { newestMs: NOW, askedMs: NOW, rate: { intervalMs: HOUR_MS, deviationMs: 0 } });
+  noteDeviceStored(state.devices, 'live', {
+    newestMs: NOW,
+    askedMs: NOW,
+    rate: { intervalMs: HOUR_MS, deviationMs: 0 },
+  });
 }
 
 /** Everything is due again, with the budget as it is. */

@@ -16,8 +16,8 @@ import {
   noteDeviceAnswer,
   noteDeviceFailure,
   noteDeviceGone,
-  noteDeviceHeld,
   noteDeviceListed,
+  noteDeviceStored,
   pickIdle,
   pickLive,
   ratesOf,
@@ -73,13 +73,13 @@ const STATES = [...(TABLE.get('held')?.keys() ?? [])];
 const WAYS: Readonly<Record<DeviceState, (queue: DeviceQueue) => void>> = {
   absent: () => undefined,
   idle: (queue) => noteDeviceListed(queue, { deviceId: 'd', seenMs: null, isActive: false }, NOW),
-  waiting: (queue) => noteDeviceHeld(queue, 'd', { newestMs: NOW, askedMs: NOW, rate: RATE }),
+  waiting: (queue) => noteDeviceStored(queue, 'd', { newestMs: NOW, askedMs: NOW, rate: RATE }),
   ready: (queue) => {
-    noteDeviceHeld(queue, 'd', { newestMs: NOW - 5 * MINUTE_MS, askedMs: NOW - 5 * MINUTE_MS, rate: RATE });
+    noteDeviceStored(queue, 'd', { newestMs: NOW - 5 * MINUTE_MS, askedMs: NOW - 5 * MINUTE_MS, rate: RATE });
     advance(queue, NOW);
   },
   full: (queue) => {
-    noteDeviceHeld(queue, 'd', { newestMs: NOW - 5 * HOUR_MS, askedMs: NOW - 5 * HOUR_MS, rate: RATE });
+    noteDeviceStored(queue, 'd', { newestMs: NOW - 5 * HOUR_MS, askedMs: NOW - 5 * HOUR_MS, rate: RATE });
     advance(queue, NOW);
   },
   asked: (queue) => {
@@ -94,7 +94,7 @@ const WAYS: Readonly<Record<DeviceState, (queue: DeviceQueue) => void>> = {
 };
 
 const EVENTS: Readonly<Record<DeviceEvent, (queue: DeviceQueue, deviceId: string, nowMs: number) => void>> = {
-  held: (queue, deviceId, nowMs) => noteDeviceHeld(queue, deviceId, { newestMs: nowMs, askedMs: nowMs, rate: RATE }),
+  held: (queue, deviceId, nowMs) => noteDeviceStored(queue, deviceId, { newestMs: nowMs, askedMs: nowMs, rate: RATE }),
   listed: (queue, deviceId, nowMs) => noteDeviceListed(queue, { deviceId, seenMs: nowMs, isActive: true }, nowMs),
   vanished: noteDeviceGone,
   left: dropDevice,
@@ -195,8 +195,8 @@ describe('the states of a device', () => {
 describe('what the queue shows', () => {
   test('a live request goes to what is full, then to what is ready; an idle poll to what is idle or gone', () => {
     const queue = createDeviceQueue(RULES);
-    noteDeviceHeld(queue, 'ready', { newestMs: NOW - 5 * MINUTE_MS, askedMs: NOW - 5 * MINUTE_MS, rate: RATE });
-    noteDeviceHeld(queue, 'full', { newestMs: NOW - 5 * HOUR_MS, askedMs: NOW - 5 * HOUR_MS, rate: RATE });
+    noteDeviceStored(queue, 'ready', { newestMs: NOW - 5 * MINUTE_MS, askedMs: NOW - 5 * MINUTE_MS, rate: RATE });
+    noteDeviceStored(queue, 'full', { newestMs: NOW - 5 * HOUR_MS, askedMs: NOW - 5 * HOUR_MS, rate: RATE });
     noteDeviceGone(queue, 'gone', NOW);
     expect(pickLive(queue, NOW), 'nothing has been moved on').toBeNull();
     advance(queue, NOW);
@@ -212,7 +212,7 @@ describe('what the queue shows', () => {
   test('rates are of the devices that speak, and their sum is kept up to date', () => {
     const queue = createDeviceQueue(RULES);
     for (const deviceId of ['a', 'b', 'c'])
-      noteDeviceHeld(queue, deviceId, { newestMs: NOW, askedMs: NOW, rate: RATE });
+      noteDeviceStored(queue, deviceId, { newestMs: NOW, askedMs: NOW, rate: RATE });
     noteDeviceListed(queue, { deviceId: 'unknown', seenMs: null, isActive: true }, NOW);
     expect(ratesOf(queue)).toEqual({ knownMs: [10_000, 10_000, 10_000], unknown: 1, quiet: 0 });
     expect(readingsPerMs(queue)).toBeCloseTo(3 / 10_000);

@@ -17,7 +17,7 @@ import { type BackfillSummary, backfillEndText, readBackfillSummary } from './re
 import { type BackfillRun, runBackfill } from './run.ts';
 
 /** How often the progress is looked at. */
-const LOOK_EVERY_MS = 1000;
+const CHECK_EVERY_MS = 1000;
 
 /** How long the command waits for a daemon that restarts. */
 const RESTART_MS = 30_000;
@@ -68,6 +68,6 @@ async function alone(
     };
     const rates = ratesOfState(config.dataDir, sync.context.settings.filter);
     const work = runBackfill({ ...sync, rates, onStarted }, args, ports.signal);
-    return await repeatWhile(work, look, LOOK_EVERY_MS).finally(terminal.endProgress);
+    return await repeatWhile(work, look, CHECK_EVERY_MS).finally(terminal.endProgress);
   });
 }

@@ -19,7 +19,7 @@ import type { JobWorker } from '../../scheduler/jobs.ts';
 import { hasStarted, setGoal } from '../../scheduler/planning.ts';
 import { type BackfillRun, type BackfillWorkParts, createBackfillRun, endWhereRefused } from './run.ts';
 
-const LOOK_EVERY_MS = SECOND_MS;
+const CHECK_EVERY_MS = SECOND_MS;
 
 /** The worker for `runJobs`; one job at a time. */
 export function createBackfillWorker(parts: BackfillWorkParts): JobWorker {
@@ -98,7 +98,7 @@ async function untilListed(
     }
     return null;
   };
-  return await pollUntil(clock, step, { everyMs: LOOK_EVERY_MS }, signal);
+  return await pollUntil(clock, step, { everyMs: CHECK_EVERY_MS }, signal);
 }
 
 /** The name of the asker in the log and in `--status`. */

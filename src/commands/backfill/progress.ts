@@ -28,7 +28,7 @@ export interface BackfilledDevice {
   readonly oldest: EpochNs | null;
 }
 
-export interface BackfillLook {
+export interface BackfillView {
   readonly devices: readonly BackfilledDevice[];
   readonly wholeMs: number;
   readonly openMs: number;
@@ -37,7 +37,7 @@ export interface BackfillLook {
 }
 
 /** Computes the coverage of every device of a backfill. */
-export function lookAt({ store, settings }: SyncContext, backfill: Backfill): BackfillLook {
+export function lookAt({ store, settings }: SyncContext, backfill: Backfill): BackfillView {
   const known = new Map(store.devices().map((device) => [device.record.deviceId, device]));
   const devices = backfill.deviceIds.flatMap((deviceId): BackfilledDevice[] => {
     const device = known.get(deviceId);
@@ -79,7 +79,7 @@ const ESTIMATE_EVERY_MS = 5 * SECOND_MS;
 const PAGE = 200;
 
 /** Returns what all open devices wait for, if no estimate is possible; `null` otherwise. */
-export function waitsFor({ devices }: BackfillLook): string | null {
+export function waitsFor({ devices }: BackfillView): string | null {
   const open = devices.filter(({ holes }) => holes.some(({ reason }) => !CLOSED_BY_NONE.has(reason)));
   const isUnreachable = open.every(({ holes }) => holes.some(({ reason }) => reason === 'device unreachable'));
   if (open.length === 0 || !isUnreachable) return null;

@@ -13,7 +13,7 @@ import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import type { Backfill } from '../../scheduler/backfill.ts';
 import { wrap } from '../shared/layout.ts';
-import { type BackfilledDevice, type BackfillLook, gapMs, lookAt } from './progress.ts';
+import { type BackfilledDevice, type BackfillView, gapMs, lookAt } from './progress.ts';
 
 export type BackfillOutcome = 'complete' | 'incomplete for good' | 'stalled' | 'interrupted';
 
@@ -89,7 +89,7 @@ export function summarizeBackfill(course: Course, outcome: BackfillOutcome): Bac
   };
 }
 
-function missingRanges({ devices }: BackfillLook): MissingRange[] {
+function missingRanges({ devices }: BackfillView): MissingRange[] {
   const worstFirst = devices.toSorted((a, b) => b.openMs - a.openMs || (a.deviceId < b.deviceId ? -1 : 1));
   return worstFirst.flatMap(({ deviceId, name, holes }) =>
     holes
@@ -98,7 +98,7 @@ function missingRanges({ devices }: BackfillLook): MissingRange[] {
   );
 }
 
-function oldestOf({ devices }: BackfillLook): EpochNs | null {
+function oldestOf({ devices }: BackfillView): EpochNs | null {
   return devices.reduce<EpochNs | null>(
     (oldest, { oldest: own }: BackfilledDevice) => (own !== null && (oldest === null || own < oldest) ? own : oldest),
     null,

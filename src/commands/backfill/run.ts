@@ -23,7 +23,7 @@ import { refusalWords } from '../../scheduler/sessions.ts';
 import { besideDeliveries, untilDelivered } from '../shared/alone.ts';
 import { missingScopeWords, refusalOf } from '../shared/refusal.ts';
 import {
-  type BackfillLook,
+  type BackfillView,
   createEstimator,
   type EstimateParts,
   type EtaParts,
@@ -53,13 +53,13 @@ export interface BackfillRun {
 
 /** What the last look has shown: `progress` reads it and looks at nothing itself. */
 interface Seen {
-  look: BackfillLook;
+  look: BackfillView;
   /** How long what is left takes; `null` while that is unknown. */
   eta: NonNullable<ProgressReport['eta']> | null;
 }
 
 /** How often the progress is checked. */
-const LOOK_EVERY_MS = 2 * SECOND_MS;
+const CHECK_EVERY_MS = 2 * SECOND_MS;
 
 /** How often the gaps are queued again: a gap that was resting may be due. */
 const REOPEN_EVERY_MS = 5 * SECOND_MS;
@@ -129,11 +129,11 @@ async function untilClosed(
     reopen(look);
     return null;
   };
-  return await pollUntil(clock, step, { everyMs: LOOK_EVERY_MS }, signal);
+  return await pollUntil(clock, step, { everyMs: CHECK_EVERY_MS }, signal);
 }
 
 /** Queues the gaps again every few seconds: a gap that was resting may be due. */
-function createReopening({ context: { clock }, planning }: BackfillWorkParts): (look: BackfillLook) => void {
+function createReopening({ context: { clock }, planning }: BackfillWorkParts): (look: BackfillView) => void {
   let atMs = clock.monoMs();
   return ({ devices }) => {
     if (clock.monoMs() - atMs < REOPEN_EVERY_MS) return;
@@ -144,7 +144,7 @@ function createReopening({ context: { clock }, planning }: BackfillWorkParts): (
 }
 
 /** A backfill of `all` does not include what the plan hides. */
-function outcomeOf({ openFor }: BackfillLook, { args }: Backfill): BackfillOutcome | null {
+function outcomeOf({ openFor }: BackfillView, { args }: Backfill): BackfillOutcome | null {
   const left = [...openFor];
   if (left.length === 0) return 'complete';
   if (left.some((reason) => reason !== 'beyond plan')) return null;

@@ -49,7 +49,7 @@ function left(notes: CheckNotes, why: string): ApiFindings {
 }
 
 /** Connecting is done within this, or not at all. */
-const REACH_MS = 10 * SECOND_MS;
+const CONNECT_WITHIN_MS = 10 * SECOND_MS;
 
 /** A certificate that ends sooner is told. */
 const ENDING_MS = 14 * DAY_MS;
@@ -61,7 +61,7 @@ async function isReached(notes: CheckNotes, { api, proxies }: Config, signal: Ab
     notes.ok('way', `through the proxy of ${proxy}, where NO_PROXY does not say otherwise`);
     return true;
   }
-  const timeoutMs = Math.min(REACH_MS, api.timeoutMs);
+  const timeoutMs = Math.min(CONNECT_WITHIN_MS, api.timeoutMs);
   const reached = await reach({ url: api.url, ca: api.ca, timeoutMs }, signal);
   return noteReached(notes, reached);
 }

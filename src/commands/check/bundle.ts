@@ -22,7 +22,7 @@ import { plainText } from '../../core/text.ts';
 import { formatMs } from '../../core/time.ts';
 import { createScrub } from '../../observe/scrub.ts';
 import { reportNow } from '../../report/report.ts';
-import { filesOf, lookForBundle, type Unavailable } from '../../store/look/bundle.ts';
+import { filesOf, readForBundle, type Unavailable } from '../../store/look/bundle.ts';
 import { openToRead } from '../../store/look/read-state.ts';
 import { writeBundle } from '../../store/open/new-file.ts';
 import { getPage } from '../shared/get-page.ts';
@@ -42,7 +42,7 @@ const ABOUT =
 export async function writeSupportBundle(file: string, parts: BundleParts, ports: ProcessPorts): Promise<void> {
   const { read, terminal } = parts;
   const { told } = read;
-  const look = read.state === null ? null : lookForBundle(read.state.dataDir);
+  const look = read.state === null ? null : readForBundle(read.state.dataDir);
   const named = look?.named ?? { devices: [], workspace: [] };
   // Where the state cannot be read, what the configuration says is all that is known.
   const own = read.state?.workspaceId ?? null;
@@ -68,7 +68,7 @@ const NO_CONFIG = { unavailable: 'the configuration cannot be used, so it is not
 function versions({ runtime }: ProcessPorts) {
   return {
     tidemark: VERSION,
-    ...runtimeTold(runtime?.() ?? null),
+    ...runtimeReport(runtime?.() ?? null),
     os: `${type()} ${release()}`,
     container: ['/.dockerenv', '/run/.containerenv', '/var/run/secrets/kubernetes.io'].some((path) => existsSync(path)),
     processors: availableParallelism(),
@@ -77,7 +77,7 @@ function versions({ runtime }: ProcessPorts) {
   };
 }
 
-function runtimeTold(facts: RuntimeFacts | null) {
+function runtimeReport(facts: RuntimeFacts | null) {
   if (facts === null) return {};
   const { node, libraries, architecture, memoryLimitBytes } = facts;
   // Where nothing limits it, some systems tell the largest number that there is.
@@ -110,7 +110,7 @@ function devicesOf(devices: StatusReport['devices'], names: Pseudonyms) {
   const byState: Record<string, number> = {};
   for (const { state } of devices) byState[state] = (byState[state] ?? 0) + 1;
   const worst = [...devices].sort((a, b) => badness(b) - badness(a)).slice(0, MOST_DEVICES);
-  return { devices_by_state: byState, devices_worst: worst.map((device) => deviceTold(device, names)) };
+  return { devices_by_state: byState, devices_worst: worst.map((device) => deviceReport(device, names)) };
 }
 
 function badness({ lag_seconds, gaps }: DeviceStatus): number {
@@ -120,7 +120,7 @@ function badness({ lag_seconds, gaps }: DeviceStatus): number {
 /** How many gaps of a device are told one by one. */
 const MOST_GAPS = 5;
 
-function deviceTold({ device_id, state, lag_seconds, covered, gaps }: DeviceStatus, names: Pseudonyms) {
+function deviceReport({ device_id, state, lag_seconds, covered, gaps }: DeviceStatus, names: Pseudonyms) {
   const [first, last] = [covered.at(0), covered.at(-1)];
   const held = first === undefined || last === undefined ? null : { from: first[0], to: last[1] };
   return {
@@ -133,7 +133,7 @@ function deviceTold({ device_id, state, lag_seconds, covered, gaps }: DeviceStat
   };
 }
 
-function stateOf({ read }: BundleParts, look: ReturnType<typeof lookForBundle>, names: Pseudonyms): unknown {
+function stateOf({ read }: BundleParts, look: ReturnType<typeof readForBundle>, names: Pseudonyms): unknown {
   if (read.state === null) return NO_CONFIG;
   const files = filesOf(read.state.dataDir);
   if (look === null) return { unavailable: 'there is no state yet', files };
@@ -208,22 +208,22 @@ function mapTexts(value: unknown, change: (text: string) => string): unknown {
 }
 
 /** What was answered; or why nothing was. */
-interface DaemonTold {
+interface DaemonReport {
   readonly health: unknown;
   readonly ready: unknown;
   /** What happened last, the newest first, in the log's words: without what it tells beside them, which has names in it. */
-  readonly events: readonly EventTold[];
+  readonly events: readonly ReportedEvent[];
   /** Lines of `/metrics`: those of Tidemark, none of a device. */
   readonly metrics: readonly string[];
 }
 
-type EventTold = Pick<RecentEvent, 'at' | 'level' | 'event' | 'message'>;
+type ReportedEvent = Pick<RecentEvent, 'at' | 'level' | 'event' | 'message'>;
 
 /** A page that does not come within this does not come. */
 const MOST = { withinMs: 5000, bytes: 4 * 1024 * 1024 };
 
 /** Asks the daemon. @returns `null` where none answers there, or it is none. */
-async function askDaemon({ listen, statusPage }: Pick<Config, 'listen' | 'statusPage'>): Promise<DaemonTold | null> {
+async function askDaemon({ listen, statusPage }: Pick<Config, 'listen' | 'statusPage'>): Promise<DaemonReport | null> {
   if (listen.port === 0) return null;
   const page = async (path: string): Promise<string> => (await getPage(listen, path, MOST, statusPage.password)).body;
   try {
@@ -239,12 +239,12 @@ async function askDaemon({ listen, statusPage }: Pick<Config, 'listen' | 'status
   }
 }
 
-function eventsOf(served: unknown): EventTold[] {
+function eventsOf(served: unknown): ReportedEvent[] {
   const list: unknown[] = Array.isArray(served) ? served : [];
   return list.filter(isEvent).map(({ at, level, event, message }) => ({ at, level, event, message }));
 }
 
-function isEvent(each: unknown): each is EventTold {
+function isEvent(each: unknown): each is ReportedEvent {
   return isRecord(each) && 'event' in each && 'message' in each;
 }
 

@@ -75,7 +75,7 @@ export function noteWorkspace(notes: CheckNotes, account: Account, pinned: strin
 }
 
 /** Clocks that differ by less are as good as equal. */
-const SKEW_TOLD_MS = 10 * SECOND_MS;
+const SKEW_REPORTED_MS = 10 * SECOND_MS;
 
 /** What this machine's clock is ahead of the API's. */
 export function noteClock(
@@ -91,7 +91,7 @@ export function noteClock(
   const seconds = Math.round(skewMs / SECOND_MS);
   const facts = { skew_seconds: seconds };
   const words = `${duration(Math.abs(seconds))} ${skewMs > 0 ? 'ahead of' : 'behind'}`;
-  if (Math.abs(skewMs) <= SKEW_TOLD_MS) {
+  if (Math.abs(skewMs) <= SKEW_REPORTED_MS) {
     const close = Math.abs(seconds) <= 1 ? 'to the second' : `it is ${words} that`;
     return notes.ok('clock', `this machine's clock agrees with the API's: ${close}`, facts);
   }

@@ -11,7 +11,7 @@ import { inspectState, isStateHeld, type StateFindings } from '../../store/look/
 import { createDisk, lookAtPlace, type Place, type Placed } from '../../store/look/place.ts';
 import { type CheckLine, type CheckNotes, createNotes, inTwo } from './report.ts';
 
-interface StateLook {
+interface StateView {
   readonly place: Place;
   /** What was found in the file; `null` where there is none; a message where it cannot be used. */
   readonly found: StateFindings | { readonly trouble: string } | null;
@@ -22,17 +22,17 @@ interface StateLook {
 }
 
 /** Looks at the place of the state and at its file. */
-export function lookAt(dataDir: string): StateLook {
+export function lookAt(dataDir: string): StateView {
   const place = lookAtPlace(dataDir);
   return {
     place,
-    found: orTrouble(() => inspectState(dataDir)),
-    held: orTrouble(() => isStateHeld(dataDir)),
+    found: orProblem(() => inspectState(dataDir)),
+    held: orProblem(() => isStateHeld(dataDir)),
     diskFreeBytes: place.nearest === null ? null : createDisk(place.nearest.path).freeBytes(),
   };
 }
 
-function orTrouble<T>(look: () => T): T | { readonly trouble: string } {
+function orProblem<T>(look: () => T): T | { readonly trouble: string } {
   try {
     return look();
   } catch (error) {
@@ -42,7 +42,7 @@ function orTrouble<T>(look: () => T): T | { readonly trouble: string } {
 }
 
 /** All lines on the state. */
-export function stateLines(look: StateLook, config: StateConfig): CheckLine[] {
+export function stateLines(look: StateView, config: StateConfig): CheckLine[] {
   const notes = createNotes('state');
   noteDirectory(notes, look.place);
   notePermissions(notes, look.place);
@@ -60,7 +60,7 @@ export function stateLines(look: StateLook, config: StateConfig): CheckLine[] {
 }
 
 /** Whether the state may be written: then requests can be booked, and made. */
-export function canBeWritten({ place, found, held }: StateLook): boolean {
+export function canBeWritten({ place, found, held }: StateView): boolean {
   if (typeof held !== 'boolean' || place.kind === 'other' || place.nearest?.refusal !== null) return false;
   if (found !== null && ('trouble' in found || found.broken.length > 0)) return false;
   return place.files.every(({ refusal }) => refusal === null);
@@ -156,7 +156,7 @@ const EMPTY: StateSize = { usedBytes: 0, freeBytes: 0, walBytes: 0 };
 
 function noteRoom(
   notes: CheckNotes,
-  { look, size }: { readonly look: StateLook; readonly size: StateSize | null },
+  { look, size }: { readonly look: StateView; readonly size: StateSize | null },
   config: StateConfig,
 ): void {
   const { diskFreeBytes, place } = look;
@@ -207,7 +207,7 @@ function noteDisk(
   }
 }
 
-function noteHolder(notes: CheckNotes, held: StateLook['held']): void {
+function noteHolder(notes: CheckNotes, held: StateView['held']): void {
   if (typeof held !== 'boolean') notes.fail('holder', inTwo(held.trouble));
   else if (held) notes.ok('holder', 'a process works with it', { held });
   else notes.ok('holder', 'no process works with it', { held });

@@ -53,7 +53,7 @@ export async function runExportCommand(
     const seconds = Math.round(realClock.monoMs() - beganMs) / 1000;
     const done = { format, end, span, bytes, seconds, cleared: view.cleared(span) };
     if (command.json) ports.stderr.write(`${terminal.scrub(JSON.stringify(exportSummary(done)))}\n`);
-    else tellExport(done, terminal.logger);
+    else reportExport(done, terminal.logger);
     return exportExit(end);
   } finally {
     view.close();
@@ -123,7 +123,7 @@ function exportSummary({ format, end, span, bytes, seconds, cleared }: ExportDon
 }
 
 /** Says it in words. */
-function tellExport({ end: { outcome, lines, devices }, span, cleared }: ExportDone, { say }: Logger): void {
+function reportExport({ end: { outcome, lines, devices }, span, cleared }: ExportDone, { say }: Logger): void {
   if (outcome === 'unread') return;
   const tell = (isWell: boolean, message: string): void => say({ type: 'export-told', message, isWell });
   if (outcome === 'interrupted') {

@@ -18,7 +18,7 @@ import { wrap } from '../shared/layout.ts';
 import { type ForgetSummary, forgetDevice, forgetParts } from './job.ts';
 
 /** How often it is looked how far it is. */
-const LOOK_EVERY_MS = 500;
+const CHECK_EVERY_MS = 500;
 
 /** Runs it and prints what it comes to. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runForgetCommand(run: CommandRun<ForgetCommand>, ports: ProcessPorts): Promise<number> {
@@ -43,7 +43,7 @@ export async function runForgetCommand(run: CommandRun<ForgetCommand>, ports: Pr
             { deviceId: device, progress },
             ports.signal,
           );
-          return repeatWhile(work, () => show(progress), LOOK_EVERY_MS).finally(terminal.endProgress);
+          return repeatWhile(work, () => show(progress), CHECK_EVERY_MS).finally(terminal.endProgress);
         }),
       read: (found) => (isSummary(found) ? found : null),
       failed: ({ exitCode, message }) =>

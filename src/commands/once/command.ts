@@ -8,11 +8,11 @@ import { withSync } from '../../app/with-sync.ts';
 import type { Config } from '../../config/config.ts';
 import type { CommandRun } from '../shared/command.ts';
 import { doOrFollow, showProgress } from '../shared/do-or-follow.ts';
-import { type OnceSummary, readOnceSummary, tellEnd } from './result.ts';
+import { type OnceSummary, readOnceSummary, reportEnd } from './result.ts';
 import { runOnce } from './run.ts';
 
 /** How often the progress is looked at. */
-const LOOK_EVERY_MS = 1000;
+const CHECK_EVERY_MS = 1000;
 
 type OnceRun = CommandRun<{ readonly json: boolean }, Config>;
 
@@ -36,7 +36,7 @@ export async function runOnceCommand(run: OnceRun, ports: ProcessPorts): Promise
     { dataDir: config.dataDir, terminal },
     ports,
   );
-  tellEnd(summary, terminal.logger);
+  reportEnd(summary, terminal.logger);
   if (command.json) ports.print(`${terminal.scrub(JSON.stringify(summary))}\n`);
   return summary.exit_code;
 }
@@ -46,6 +46,6 @@ async function once(run: OnceRun, ports: ProcessPorts): Promise<OnceSummary> {
   return await withSync(run, ports, async (sync) => {
     const { report } = sync;
     const look = (): void => terminal.show(report);
-    return await repeatWhile(runOnce(sync, ports.signal), look, LOOK_EVERY_MS).finally(terminal.endProgress);
+    return await repeatWhile(runOnce(sync, ports.signal), look, CHECK_EVERY_MS).finally(terminal.endProgress);
   });
 }

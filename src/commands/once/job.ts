@@ -17,7 +17,7 @@ import { hasStarted, hastenStream, setGoal } from '../../scheduler/planning.ts';
 import { untilDelivered } from '../shared/alone.ts';
 import { refusalOf } from '../shared/refusal.ts';
 import { type OnceOutcome, type OnceSummary, summarize } from './result.ts';
-import { beginOnceRun, createLook, createOnceRun, endingOf, type OnceRun, type WatchParts } from './run.ts';
+import { beginOnceRun, createOnceRun, createOutcomeCheck, endingOf, type OnceRun, type WatchParts } from './run.ts';
 
 interface OnceJobParts extends WatchParts {
   readonly deliverers: readonly Deliverer[];
@@ -25,7 +25,7 @@ interface OnceJobParts extends WatchParts {
 }
 
 /** How often the progress is checked. */
-const LOOK_EVERY_MS = SECOND_MS;
+const CHECK_EVERY_MS = SECOND_MS;
 
 /** The worker for `runJobs`; one job at a time. */
 export function createOnceWorker(parts: OnceJobParts): (args: unknown, signal: AbortSignal) => JobWork {
@@ -71,7 +71,7 @@ async function work(parts: OnceJobParts, signal: AbortSignal): Promise<OnceSumma
  */
 async function watch(parts: OnceJobParts, run: OnceRun, signal: AbortSignal): Promise<OnceOutcome> {
   const { context, planning, apiState } = parts;
-  const look = createLook(parts, run);
+  const look = createOutcomeCheck(parts, run);
   let isAsked = false;
   const step = (): OnceOutcome | null => {
     if (apiState.refusal !== null) throw refusalOf(apiState.refusal);
@@ -83,7 +83,7 @@ async function watch(parts: OnceJobParts, run: OnceRun, signal: AbortSignal): Pr
     if (!run.hasStarted && hasStarted(planning) && isAccountRead) begin(parts, run);
     return look();
   };
-  return await pollUntil(context.clock, step, { everyMs: LOOK_EVERY_MS }, signal);
+  return await pollUntil(context.clock, step, { everyMs: CHECK_EVERY_MS }, signal);
 }
 
 /** Asks the planner for what the job needs, the workspace being the one that it was. */

@@ -108,7 +108,7 @@ function isCount(value: unknown): value is number {
 const GAPS_LISTED = 20;
 
 /** Logs the result: the sums first, then what is wrong or missing. */
-export function tellEnd(summary: OnceSummary, { say }: Logger): void {
+export function reportEnd(summary: OnceSummary, { say }: Logger): void {
   const { outcome, exit_code, devices, points_archived, gaps, streams_off, rejected_records } = summary;
   const quarantined = summary.destinations.reduce((sum, { quarantined }) => sum + quarantined, rejected_records);
   say({

@@ -52,7 +52,7 @@ export interface OnceRun {
 }
 
 /** The longest time between two looks at a run, and how often resting gaps are queued again. */
-const LOOK_EVERY_MS = 5 * SECOND_MS;
+const CHECK_EVERY_MS = 5 * SECOND_MS;
 const REOPEN_EVERY_MS = 5 * SECOND_MS;
 
 /** How often the devices are listed again while some of them do not answer. */
@@ -154,8 +154,8 @@ export interface WatchParts extends WaitingParts {
 
 /** Waits until no gap is left, no gap can be closed, or there is no progress. */
 async function untilClosed(parts: WatchParts, run: OnceRun, signal: AbortSignal): Promise<OnceOutcome> {
-  const rate = { everyMs: LOOK_EVERY_MS, wakeUp: parts.planning.rested };
-  const look = createLook(parts, run);
+  const rate = { everyMs: CHECK_EVERY_MS, wakeUp: parts.planning.rested };
+  const look = createOutcomeCheck(parts, run);
   const areChecked = createChecksWait(parts.context, run);
   const step = (): OnceOutcome | null => {
     const outcome = look();
@@ -192,7 +192,7 @@ interface Looks {
  *
  * @returns the outcome; `null` while the run continues.
  */
-export function createLook(parts: WatchParts, run: OnceRun): () => OnceOutcome | null {
+export function createOutcomeCheck(parts: WatchParts, run: OnceRun): () => OnceOutcome | null {
   const { context, apiState } = parts;
   const { clock } = context;
   const beganMs = clock.monoMs();

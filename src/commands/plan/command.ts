@@ -24,12 +24,19 @@ import type { SyncContext } from '../../ingest/context.ts';
 import { listDevices } from '../../ingest/devices.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
 import { endsSession } from '../../scheduler/dispatch.ts';
-import { lookAtState, type StateLook } from '../../store/look/read-state.ts';
+import { readStateView, type StateView } from '../../store/look/read-state.ts';
 import { HeldError } from '../../store/open/lock.ts';
 import { type CommandRun, printAnswer } from '../shared/command.ts';
-import { ALL, type AskedSpan, type PaceOptions, readBackfillOptions, readPace, readSpan } from '../shared/options.ts';
+import {
+  ALL,
+  type PaceOptions,
+  type RequestedRange,
+  readBackfillOptions,
+  readPace,
+  readSpan,
+} from '../shared/options.ts';
 import { askForAccount, refusalOf } from '../shared/refusal.ts';
-import { type CostPlan, costPlan, type PlanFacts, type PlanSpan } from './cost.ts';
+import { type CostPlan, costPlan, type PlanFacts, type PlanRange } from './cost.ts';
 import { backfillText, planText } from './text.ts';
 
 /**
@@ -164,15 +171,15 @@ function factsOfState({ config, clock }: PlanParts): PlanFacts {
   };
 }
 
-function look(dataDir: string, nowMs: EpochMs): StateLook | null {
-  return lookAtState(dataDir, { day: Math.floor(nowMs / DAY_MS) - MEASURED_DAYS, requestsMs: nowMs - DAY_MS });
+function look(dataDir: string, nowMs: EpochMs): StateView | null {
+  return readStateView(dataDir, { day: Math.floor(nowMs / DAY_MS) - MEASURED_DAYS, requestsMs: nowMs - DAY_MS });
 }
 
 /** What is told of where all there is was asked for. */
 const EXAMPLE_NS = 365n * DAY_NS;
 
 /** The stretch that is asked about, and whether it is one of devices that there are. */
-function spanOf({ command, config }: PlanParts, facts: PlanFacts): PlanSpan {
+function spanOf({ command, config }: PlanParts, facts: PlanFacts): PlanRange {
   const options = readPlanOptions(command, facts.nowMs);
   const to = options.to ?? msToNs(facts.nowMs);
   const from = options.isAll ? maxNs(to - EXAMPLE_NS, 0n) : (options.from ?? wantedFrom(config.sync, facts.nowMs));
@@ -223,7 +230,7 @@ const MAX_DEVICES = 100_000;
 const MAX_REQUESTS = 100_000_000;
 
 /** `from`: `null` is as far back as `sync.history` says; `to`: `null` is now. */
-interface PlanOptions extends AskedSpan {
+interface PlanOptions extends RequestedRange {
   readonly whatIf: WhatIf;
   /** Whether it is about all there is; then `from` says nothing. */
   readonly isAll: boolean;

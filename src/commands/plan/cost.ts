@@ -56,7 +56,7 @@ interface PlanSettings {
 }
 
 /** The stretch of history that is asked about. */
-export interface PlanSpan {
+export interface PlanRange {
   readonly from: EpochNs;
   readonly to: EpochNs;
   /** `null`: of all devices. */
@@ -75,7 +75,7 @@ interface PlanQuestion {
   readonly facts: PlanFacts;
   readonly settings: PlanSettings;
   readonly whatIf: WhatIf;
-  readonly span: PlanSpan;
+  readonly span: PlanRange;
   readonly pace?: PlanPace;
 }
 
@@ -292,7 +292,7 @@ function backfillOf({
 }: {
   readonly pace: PlanPace;
   readonly facts: PlanFacts;
-  readonly span: PlanSpan;
+  readonly span: PlanRange;
   readonly premises: Premises;
   readonly demand: Demand;
 }) {

@@ -30,7 +30,7 @@ import { openReplays, requireDestination } from './job.ts';
 
 type ReplayRun = CommandRun<ReplayCommand>;
 
-const LOOK_EVERY_MS = 500;
+const CHECK_EVERY_MS = 500;
 
 /** Runs it. @returns the exit code. @throws UserError with the exit code and what to do. */
 export async function runReplayCommand(run: ReplayRun, ports: ProcessPorts): Promise<number> {
@@ -53,7 +53,7 @@ export async function runReplayCommand(run: ReplayRun, ports: ProcessPorts): Pro
     { dataDir: config.dataDir, terminal },
     ports,
   );
-  tellReplayEnd(summary, terminal.logger);
+  reportReplayEnd(summary, terminal.logger);
   if (command.json) ports.print(`${terminal.scrub(JSON.stringify(summary))}\n`);
   return summary.exit_code;
 }
@@ -102,7 +102,7 @@ async function replay(
     const deliverers = wanted.map((options) => createDeliverer(parts, options));
     const replays = openReplays({ ...parts, deliverers, isBeside: false }, args);
     const look = (): void => show(replays.reports());
-    return await repeatWhile(replays.run(ports.signal), look, LOOK_EVERY_MS).finally(terminal.endProgress);
+    return await repeatWhile(replays.run(ports.signal), look, CHECK_EVERY_MS).finally(terminal.endProgress);
   } finally {
     opened.close();
   }
@@ -137,11 +137,11 @@ function replayWords(reports: readonly ReplayReport[], linesPerS: number): strin
 }
 
 /** Says how it ended. */
-function tellReplayEnd({ destinations }: ReplaySummary, { say }: Logger): void {
+function reportReplayEnd({ destinations }: ReplaySummary, { say }: Logger): void {
   const tell: Tell = (isWell, message) => say({ type: 'replay-told', message, isWell });
   for (const report of destinations) {
-    tellOutcome(report, tell);
-    tellCounts(report, tell);
+    reportOutcome(report, tell);
+    reportCounts(report, tell);
   }
 }
 
@@ -150,7 +150,7 @@ type Tell = (isWell: boolean, message: string) => void;
 
 const AGAIN = 'run it again with the same words: it goes on from there';
 
-function tellOutcome({ name, outcome, lines, accepted, held }: ReplayReport, tell: Tell): void {
+function reportOutcome({ name, outcome, lines, accepted, held }: ReplayReport, tell: Tell): void {
   const sums = `${grouped(lines)} points sent to ${name}: ${grouped(accepted)} accepted`;
   if (outcome === 'interrupted') tell(false, `stopped before the end: ${sums}; ${AGAIN}`);
   else if (outcome === 'stalled') {
@@ -159,7 +159,7 @@ function tellOutcome({ name, outcome, lines, accepted, held }: ReplayReport, tel
   else tell(false, `nothing was sent to ${name}: the archive holds nothing of what was asked for`);
 }
 
-function tellCounts({ name, refused, known, beyond, released }: ReplayReport, tell: Tell): void {
+function reportCounts({ name, refused, known, beyond, released }: ReplayReport, tell: Tell): void {
   if (refused > 0) tell(false, `${grouped(refused)} points were refused by ${name} and are in quarantine now`);
   if (known > 0) tell(false, `${grouped(known)} points were refused again by ${name}: they were in quarantine before`);
   if (beyond > 0) tell(false, `${grouped(beyond)} points are older than ${name} keeps: they are not there`);

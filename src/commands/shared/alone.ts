@@ -13,7 +13,7 @@ import type { SyncContext } from '../../ingest/context.ts';
 import { createProgressWatch } from '../../scheduler/progress.ts';
 
 /** How often the deliveries are checked. */
-const DELIVERY_LOOK_MS = SECOND_MS / 5;
+const DELIVERY_CHECK_MS = SECOND_MS / 5;
 
 /** A position in the log as a number: lines of a block are fewer than this. */
 const LINES_A_BLOCK = 1_000_000;
@@ -94,5 +94,5 @@ export async function untilDelivered(
     const left = -deliverers.reduce((sum, deliverer) => sum + placeOf(deliverer), 0);
     return watch.idleMs({ left, waits: false }) >= stalledAfterMs ? false : null;
   };
-  return await pollUntil(clock, step, { everyMs: DELIVERY_LOOK_MS }, signal);
+  return await pollUntil(clock, step, { everyMs: DELIVERY_CHECK_MS }, signal);
 }

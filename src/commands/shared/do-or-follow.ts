@@ -128,7 +128,7 @@ interface FollowParts extends Pick<Work<unknown>, 'awaitMs'> {
 }
 
 /** How often the job is looked at, and how often its follower counts on. */
-const LOOK_EVERY_MS = SECOND_MS / 2;
+const CHECK_EVERY_MS = SECOND_MS / 2;
 const BEAT_EVERY_MS = 5 * SECOND_MS;
 
 /** A daemon that takes jobs looks once a second. */
@@ -160,7 +160,7 @@ export async function followJob(parts: FollowParts, request: JobRequest, signal:
     beat: 0,
     movedAtMs: askedAtMs,
     beatAtMs: askedAtMs,
-    tellWaitAtMs: askedAtMs + WAITING_AFTER_MS,
+    reportWaitAtMs: askedAtMs + WAITING_AFTER_MS,
   };
   try {
     for (;;) {
@@ -172,7 +172,7 @@ export async function followJob(parts: FollowParts, request: JobRequest, signal:
         return job.end;
       }
       if (!takeIn(parts, job, seen) && board.withdraw(id)) return null;
-      await clock.sleep(LOOK_EVERY_MS, signal);
+      await clock.sleep(CHECK_EVERY_MS, signal);
     }
   } catch (error) {
     if (!signal.aborted || error instanceof UserError) throw error;
@@ -187,7 +187,7 @@ interface Seen {
   movedAtMs: number;
   beatAtMs: number;
   /** When to report next that other work comes first. */
-  tellWaitAtMs: number;
+  reportWaitAtMs: number;
 }
 
 function lookAt({ board }: FollowParts, id: number): Job {
@@ -216,8 +216,8 @@ function takeIn(parts: FollowParts, job: Job, seen: Seen): boolean {
   }
   if (seen.beat === 0) return nowMs - seen.askedAtMs < SEEN_WITHIN_MS;
   if (job.progress !== null) onProgress(job.progress);
-  if (job.state === 'waiting' && nowMs >= seen.tellWaitAtMs) {
-    seen.tellWaitAtMs = nowMs + WAITING_AGAIN_MS;
+  if (job.state === 'waiting' && nowMs >= seen.reportWaitAtMs) {
+    seen.reportWaitAtMs = nowMs + WAITING_AGAIN_MS;
     parts.onWaiting?.();
   }
   if (nowMs - seen.movedAtMs >= STILL_AFTER_MS) missDaemon(parts, job, nowMs - seen.movedAtMs);
@@ -248,7 +248,7 @@ async function cancel(parts: FollowParts, id: number): Promise<JobEnd> {
     const { end } = lookAt(parts, id);
     if (end !== null) return end;
     if (!isHeld()) break;
-    await clock.sleep(LOOK_EVERY_MS);
+    await clock.sleep(CHECK_EVERY_MS);
   }
   throw new UserError(
     'The daemon was told to stop this work, but has not said yet that it has. What was reached stays; run it again.',

@@ -2,13 +2,13 @@
  * Reads command-line values that several commands take: times and ranges (`--from`, `--to`), and the pace and extent
  * of a backfill. Every mistake is an error of the command line (exit 2). No message repeats a value.
  */
-import { parseInstant, parseSpanMs, share, Unfit } from '../../config/values.ts';
+import { parseDurationMs, parseInstant, share, Unfit } from '../../config/values.ts';
 import { UserError } from '../../core/faults.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
 import { type EpochMs, type EpochNs, msToNs, nsToMs } from '../../core/time.ts';
 
 /** A range from the command line, half-open; `null` for an end that was not given. */
-export interface AskedSpan {
+export interface RequestedRange {
   readonly from: EpochNs | null;
   readonly to: EpochNs | null;
 }
@@ -21,7 +21,7 @@ export interface AskedSpan {
 export function readSpan(
   command: { readonly from: string | null; readonly to: string | null },
   nowMs: EpochMs,
-): AskedSpan {
+): RequestedRange {
   const from = command.from === null ? null : readInstant('--from', command.from, nowMs);
   const to = command.to === null ? null : readInstant('--to', command.to, nowMs);
   if (from !== null && from >= (to ?? msToNs(nowMs))) {
@@ -36,7 +36,7 @@ export function readSpan(
  * @throws UserError (exit 2)
  */
 function readInstant(flag: string, text: string, nowMs: EpochMs, also = ''): EpochNs {
-  const ageMs = parseSpanMs(text);
+  const ageMs = parseDurationMs(text);
   const at = ageMs === null ? parseInstant(text) : msToNs(Math.max(0, nowMs - ageMs));
   if (at !== null && at <= msToNs(nowMs)) return at;
   const expected = 'a date such as 2026-01-31, an RFC 3339 time or an age such as 90d';
@@ -81,7 +81,7 @@ function readShare(text: string): number {
 
 /** A date, an RFC 3339 time, or a length of time from now on. */
 function readFuture(flag: string, text: string, nowMs: EpochMs): EpochMs {
-  const aheadMs = parseSpanMs(text);
+  const aheadMs = parseDurationMs(text);
   const instant = aheadMs === null ? parseInstant(text) : null;
   if (aheadMs === null && instant === null) {
     throw new UserError(

@@ -20,7 +20,7 @@ import { faultWords } from '../../report/device-report.ts';
 import type { ReportedDestination } from '../../report/report.ts';
 import { staleMsOf } from '../../scheduler/demand-watch.ts';
 import { createDisk } from '../../store/look/place.ts';
-import { lookAtState, type ReadState } from '../../store/look/read-state.ts';
+import { type ReadState, readStateView } from '../../store/look/read-state.ts';
 
 /** What of the configuration counts here. */
 export type StatusConfig = Pick<StateConfig, 'influx' | 'destinations' | 'dataDir' | 'archive'> & {
@@ -116,7 +116,7 @@ function told({ maintenance }: ReadState, name: string, id: number | null): Repo
 }
 
 /** Shorter waits are the even pace, and no waiting that anybody needs to know of. */
-const WAIT_TOLD_MS = 3 * SECOND_MS;
+const WAIT_SHOWN_MS = 3 * SECOND_MS;
 
 function quotaOf(
   { store, ledger }: ReadState,
@@ -136,7 +136,7 @@ function quotaOf(
   const over = day.budget === null ? -1 : ofDay.length - day.budget;
   const freeMs = over < 0 ? 0 : (ofDay[over] ?? 0) + DAY_MS;
   const untilMs = Math.max(ledger.blockedUntilMs(), freeMs);
-  const waits = untilMs - nowMs < WAIT_TOLD_MS ? null : timeText(untilMs);
+  const waits = untilMs - nowMs < WAIT_SHOWN_MS ? null : timeText(untilMs);
   return { share, minute, day, waiting_until: waits, history_waiting_until: waits };
 }
 
@@ -147,7 +147,7 @@ function timeText(ms: EpochMs | null): string | null {
 /** @returns a function that reads from the state how often the devices report; it looks at every device each time. */
 export function ratesOfState(dataDir: string, filter: DeviceFilter): (nowMs: EpochMs) => FleetRates {
   return (nowMs) => {
-    const state = lookAtState(dataDir, { day: Math.floor(nowMs / DAY_MS) - MEASURED_DAYS, requestsMs: nowMs });
+    const state = readStateView(dataDir, { day: Math.floor(nowMs / DAY_MS) - MEASURED_DAYS, requestsMs: nowMs });
     const records = (state?.devices ?? []).map(({ record }) => record);
     return fleetRates(deviceFacts(records, state?.telemetry ?? new Map(), filter), nowMs);
   };

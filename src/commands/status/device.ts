@@ -59,9 +59,9 @@ function list(devices: readonly KnownDevice[]): string {
   return `${named.join(', ')}${left > 0 ? ` and ${left} more` : ''}`;
 }
 
-const GAPS_TOLD = 5;
-const NAMES_TOLD = 4;
-const ANSWERS_TOLD = 3;
+const GAPS_SHOWN = 5;
+const NAMES_SHOWN = 4;
+const ANSWERS_SHOWN = 3;
 
 /** The answer as a text of several lines, at most 80 columns wide. */
 export function deviceText(report: DeviceReport): string {
@@ -121,7 +121,7 @@ function answers({ last_answers, failed_requests }: DeviceReport): string {
   const failed = failed_requests === 0 ? '' : `; ${plural(failed_requests, 'request')} failed in two days`;
   if (last_answers.length === 0) return row('Answers', `none of the last two days${failed}`);
   return last_answers
-    .slice(0, ANSWERS_TOLD)
+    .slice(0, ANSWERS_SHOWN)
     .map((answer, index) => row(index === 0 ? 'Answers' : '', `${answerWords(answer)}${index === 0 ? failed : ''}`))
     .join('');
 }
@@ -149,7 +149,7 @@ function coverage({ bar, wanted, covered_share }: DeviceReport): string {
 function gaps({ gaps: all, named_gaps }: DeviceReport): string {
   if (all.length === 0) return row('Holes', 'none');
   // The newest is what freshness is about.
-  const told = all.slice(-GAPS_TOLD).reverse();
+  const told = all.slice(-GAPS_SHOWN).reverse();
   const left = all.length - told.length;
   const retry = ({ from, to }: StatusGap): string => {
     const gap = named_gaps.find(
@@ -176,7 +176,7 @@ function settle({ settle_seconds, late }: DeviceReport): string {
 }
 
 function names({ names: all }: DeviceReport): string {
-  const told = all.slice(-NAMES_TOLD).reverse();
+  const told = all.slice(-NAMES_SHOWN).reverse();
   const left = all.length - told.length;
   const lines = told.map(({ from, name }, index) =>
     row(

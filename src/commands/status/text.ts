@@ -7,7 +7,7 @@ import type {
   DestinationReport,
   DeviceStatus,
   JobStatus,
-  LackStatus,
+  MissingStatus,
   StatusReport,
   StreamStatus,
 } from '../../core/status.ts';
@@ -15,9 +15,9 @@ import { byteSize, duration, percent, plainText } from '../../core/text.ts';
 import { cell, count, minute, moment, nameText, plural, row, WIDTH, wrap } from '../shared/layout.ts';
 
 /** How many of each kind are told one by one. */
-const DEVICES_TOLD = 5;
-const REASONS_TOLD = 6;
-const JOBS_TOLD = 3;
+const DEVICES_SHOWN = 5;
+const REASONS_SHOWN = 6;
+const JOBS_SHOWN = 3;
 
 /** The answer as a text of several lines, at most 80 columns wide. */
 export function statusText(report: StatusReport): string {
@@ -81,12 +81,12 @@ function freshness({ freshness: fresh }: StatusReport): string {
 
 function holes({ gaps }: StatusReport): string {
   if (gaps.length === 0) return row('Holes', 'none');
-  const told = gaps.slice(0, REASONS_TOLD).map(({ reason, devices, seconds }, index) => {
+  const told = gaps.slice(0, REASONS_SHOWN).map(({ reason, devices, seconds }, index) => {
     const { why, remedy } = gapWords(reason);
     const where = `${plural(devices, 'device')}, ${duration(seconds)}`;
     return row(index === 0 ? 'Holes' : '', `${why}: ${where}${remedy === '' ? '' : `; ${remedy}`}`);
   });
-  return [...told, ...more(gaps.length - REASONS_TOLD)].join('');
+  return [...told, ...more(gaps.length - REASONS_SHOWN)].join('');
 }
 
 function more(left: number): string[] {
@@ -101,7 +101,7 @@ function devices({ devices: all, freshness: { behind_after_seconds: behindAfter 
     .filter(({ seconds }) => seconds > 0)
     .sort((a, b) => b.seconds - a.seconds);
   if (bad.length === 0) return '';
-  const rows = bad.slice(0, DEVICES_TOLD).map(({ device }) => deviceLine(device, behindAfter));
+  const rows = bad.slice(0, DEVICES_SHOWN).map(({ device }) => deviceLine(device, behindAfter));
   const left = bad.length - rows.length;
   const rest = left > 0 ? wrap(`  and ${count(left)} more; tidemark --status --device ID tells of one`, 2) : '';
   return `Worst devices\n${rows.join('')}${rest}`;
@@ -170,11 +170,11 @@ function destination(
   return [
     row(label, `${name}: ${pending}${refused}`),
     ...(held === null ? [] : [row('', `${running ? 'held' : 'held when it was last tried'}: ${plainText(held, 300)}`)]),
-    ...lacks.map((lack) => row('', lackLine(lack, flag))),
+    ...lacks.map((lack) => row('', missingLine(lack, flag))),
   ].join('');
 }
 
-function lackLine({ reason, points, devices, from, to }: LackStatus, flag: string): string {
+function missingLine({ reason, points, devices, from, to }: MissingStatus, flag: string): string {
   const lacks = `lacks ${plural(points, 'point')} of ${plural(devices, 'device')}`;
   const span = `(${minute(from)} to ${minute(to)})`;
   const fetch = `tidemark --verify --repair${flag} --from ${from.slice(0, 10)}`;
@@ -208,7 +208,7 @@ function archive({ archive: { points, state_bytes, max_bytes, disk_free_bytes, f
 
 function jobs({ jobs: open, generated_at }: StatusReport): string {
   if (open.length === 0) return '';
-  const told = open.slice(0, JOBS_TOLD).map((job, index) => {
+  const told = open.slice(0, JOBS_SHOWN).map((job, index) => {
     const { kind, asked_by, state, asked_at, started_at } = job;
     const since =
       started_at === null ? `asked ${ago(generated_at, asked_at)} ago` : `for ${ago(generated_at, started_at)}`;
@@ -216,7 +216,7 @@ function jobs({ jobs: open, generated_at }: StatusReport): string {
     const what = who === '' || who === `--${kind}` ? plainText(kind, 20) : `${plainText(kind, 20)} (${who})`;
     return row(index === 0 ? 'Jobs' : '', `${what}: ${state}, ${since}${jobProgress(job)}`);
   });
-  return [...told, ...more(open.length - JOBS_TOLD)].join('');
+  return [...told, ...more(open.length - JOBS_SHOWN)].join('');
 }
 
 /** How far a job is, as far as it reports that: `; 42 % done, 1,234 requests at 21 a minute, ETA 26 min`. */

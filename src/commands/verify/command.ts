@@ -15,7 +15,7 @@ import { createPointSource } from '../../influx/point-source.ts';
 import { createInfluxSink } from '../../influx/sink.ts';
 import { openVerifyState } from '../../store/look/verify.ts';
 import { printAnswer } from '../shared/command.ts';
-import { type AskedSpan, readSpan } from '../shared/options.ts';
+import { type RequestedRange, readSpan } from '../shared/options.ts';
 import { compareDestination, daysOf, type VerifyRange } from './compare.ts';
 import { runSample, type VerifyRun } from './job.ts';
 import { createResender, fetchCost, repairDestination } from './repair.ts';
@@ -67,7 +67,7 @@ export async function runVerifyCommand(run: VerifyRun, ports: ProcessPorts): Pro
 
 async function takeSample(
   run: VerifyRun,
-  { windows, asked: { from, to } }: { readonly windows: number; readonly asked: AskedSpan },
+  { windows, asked: { from, to } }: { readonly windows: number; readonly asked: RequestedRange },
   ports: ProcessPorts,
 ): Promise<SampleVerdict> {
   const { devices, repair } = run.command;

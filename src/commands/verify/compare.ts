@@ -42,7 +42,7 @@ export async function compareDestination(
   let trouble: ReadProblem | null = null;
   let unknown: readonly string[] = [];
   try {
-    trouble = (await allDevices(work, { range, onDevice }, signal)) ?? (await lookAgain(work, signal));
+    trouble = (await allDevices(work, { range, onDevice }, signal)) ?? (await recheck(work, signal));
     if (trouble === null && range.isAll) unknown = await unknownDevices(comparison.source, range.deviceIds, signal);
   } catch (error) {
     if (!signal.aborted) throw error;
@@ -73,7 +73,7 @@ async function allDevices(
     const covered = comparison.state.covered(deviceId);
     const take = (found: FoundDay): void => {
       if (!isCovered(covered, found.day, now)) tallyOf(tally, deviceId).partly += 1;
-      if (isToLookAgain(comparison, found)) later.push(found);
+      if (needsRecheck(comparison, found)) later.push(found);
       else addDay(tally, found);
     };
     const trouble = await compareDevice(comparison, { ...range, deviceId, take }, signal);
@@ -166,20 +166,20 @@ function summing(sums: Map<number, GrowingSum>): TakePoint {
 const FLAGS: Readonly<Record<string, string>> = { 'flag=1': 'flag=true', 'flag=0': 'flag=false' };
 
 /** What was sent again; and of a database that shows what it was sent some time later, what may just have been sent. */
-function isToLookAgain({ source, clock }: Comparison, { sent, findings, day }: FoundDay): boolean {
+function needsRecheck({ source, clock }: Comparison, { sent, findings, day }: FoundDay): boolean {
   const isLate = source.kind === 'victoriametrics' && findings.missing > findings.gone;
   return sent > 0 || (isLate && day * DAY_MS > clock.nowMs() - 2 * DAY_MS);
 }
 
 /** How long is waited before each look: VictoriaMetrics shows what it was sent some seconds later. */
-const LOOK_AFTER_MS: Readonly<Record<DestinationKind, readonly number[]>> = {
+const RECHECK_AFTER_MS: Readonly<Record<DestinationKind, readonly number[]>> = {
   influxdb: [0],
   victoriametrics: [1.5 * SECOND_MS, 4 * SECOND_MS, 10 * SECOND_MS],
 };
 
-async function lookAgain(work: Work, signal: AbortSignal): Promise<ReadProblem | null> {
+async function recheck(work: Work, signal: AbortSignal): Promise<ReadProblem | null> {
   const { comparison, tally } = work;
-  const looks = LOOK_AFTER_MS[comparison.source.kind];
+  const looks = RECHECK_AFTER_MS[comparison.source.kind];
   for (const [nth, afterMs] of looks.entries()) {
     const days = work.later;
     if (days.length === 0) return null;

@@ -139,7 +139,7 @@ async function examineSpans(parts: Comparison, work: DayWork, signal: AbortSigna
   const resend = work.of.isLast ? null : parts.resend;
   const { examination } = work;
   for (const span of stretchesOf(work.of)) {
-    const trouble = await examineSpan(parts, { ...work, span }, signal);
+    const trouble = await compareRange(parts, { ...work, span }, signal);
     if (trouble !== null) return trouble;
     const lines = examination.resend.splice(0);
     if (resend === null || lines.length === 0) continue;
@@ -172,7 +172,7 @@ interface DayWork {
 /** How far times may be moved on the way to a database that keeps milliseconds. */
 const MOVED_NS: EpochNs = SECOND_NS;
 
-async function examineSpan(
+async function compareRange(
   { state, source, destination, clock }: Comparison,
   { of: { deviceId }, span, examination, covered, cleared, excuses }: DayWork & { readonly span: Interval },
   signal: AbortSignal,
@@ -196,7 +196,7 @@ async function examineSpan(
     ? looked.cleared.map(({ from, to }) => ({ from: from - (from % 1_000_000n), to }))
     : looked.cleared;
   cleared.push(...intersect(gone, [span]));
-  examineStretch(examination, {
+  examineRange(examination, {
     kind: source.kind,
     kept: { ...looked, cleared: gone },
     returned,
@@ -209,10 +209,10 @@ async function examineSpan(
 }
 
 /** How many points are compared by themselves at once. */
-const STRETCH_POINTS = 20_000;
+const RANGE_POINTS = 20_000;
 
 function stretchesOf({ day, size }: DayOf): Interval[] {
-  const parts = BigInt(Math.min(1440, Math.ceil(Math.max(1, size) / STRETCH_POINTS)));
+  const parts = BigInt(Math.min(1440, Math.ceil(Math.max(1, size) / RANGE_POINTS)));
   const from = dayStart(day);
   return Array.from({ length: Number(parts) }, (_, nth) => ({
     from: from + edge(BigInt(nth), parts),
@@ -272,7 +272,7 @@ interface Excuse extends Interval {
   points: number;
 }
 
-export interface StretchInput {
+export interface RangeInput {
   readonly kind: DestinationKind;
   readonly kept: KeptRange;
   readonly returned: Returned;
@@ -286,7 +286,7 @@ export interface StretchInput {
 }
 
 /** Compares a stretch. Each stretch of a day is given once; `returned` is used up. */
-export function examineStretch(day: Examination, input: StretchInput): void {
+export function examineRange(day: Examination, input: RangeInput): void {
   const { kept, returned, covered, span } = input;
   for (const point of expectedOf(input).values()) {
     if (point.at < span.from || point.at >= span.to) continue;
@@ -317,7 +317,7 @@ interface Expected {
 }
 
 /** What should be there by its line, in the terms of the destination. */
-function expectedOf({ kind, kept, findDisplaced }: StretchInput): Map<string, Expected> {
+function expectedOf({ kind, kept, findDisplaced }: RangeInput): Map<string, Expected> {
   const quarantined = new Set(kept.quarantined);
   const settled = kept.lines.map(({ isAcknowledged }) => isAcknowledged);
   const known = new Set(kept.lines.map(({ line }) => line));
@@ -363,7 +363,7 @@ function pointOf(
 function judge(
   day: Examination,
   point: Expected,
-  { value, excuses, kind }: Pick<StretchInput, 'excuses' | 'kind'> & { readonly value: string | undefined },
+  { value, excuses, kind }: Pick<RangeInput, 'excuses' | 'kind'> & { readonly value: string | undefined },
 ): void {
   const { findings, resend } = day;
   if (value !== undefined && (point.values.has(value) || (kind !== 'influxdb' && isNearly(value, point.values))))

@@ -171,7 +171,7 @@ interface RepairParts {
 }
 
 /** The worker for `runJobs` that fetches again. */
-export function createMendWorker(parts: RepairParts): JobWorker {
+export function createRepairWorker(parts: RepairParts): JobWorker {
   return (args, signal) => {
     const done = { windows: 0 };
     const work = async (): Promise<JobEnd> => {

@@ -27,7 +27,7 @@ import {
   type Compared,
   type DestinationVerdict,
   type FetchCost,
-  type GoneStretch,
+  type GoneRange,
   replaceDevices,
   type Tally,
   totalOf,
@@ -101,7 +101,7 @@ function foundNow({ comparison: { state, destination }, range }: Repair, { byDev
 /** Fetches again what no archive keeps. @returns whether anything was fetched. */
 async function fetchGone(
   { run, comparison }: Repair,
-  gone: readonly GoneStretch[],
+  gone: readonly GoneRange[],
   ports: ProcessPorts,
 ): Promise<boolean> {
   const { terminal } = run;
@@ -136,7 +136,7 @@ async function fetchGone(
 const PAGE_SIZE = 200;
 
 /** What fetching it takes; `null` where there is nothing to fetch. */
-export function fetchCost(gone: readonly GoneStretch[], plan: VerifyState['plan'], nowMs: EpochMs): FetchCost | null {
+export function fetchCost(gone: readonly GoneRange[], plan: VerifyState['plan'], nowMs: EpochMs): FetchCost | null {
   if (gone.length === 0) return null;
   const cost = { points: 0, readings: 0, requests: 0 };
   const days = new Set<string>();
@@ -159,7 +159,7 @@ export function fetchCost(gone: readonly GoneStretch[], plan: VerifyState['plan'
 }
 
 /** The windows to be fetched, those of a device that touch as one. */
-function windowsOf(gone: readonly GoneStretch[]): RepairArgs['windows'] {
+function windowsOf(gone: readonly GoneRange[]): RepairArgs['windows'] {
   const windows: { deviceId: string; from: bigint; to: bigint }[] = [];
   for (const { deviceId, from, to } of gone) {
     const last = windows.at(-1);
@@ -170,7 +170,7 @@ function windowsOf(gone: readonly GoneStretch[]): RepairArgs['windows'] {
 }
 
 /** What is gone for good, for the record of missing points: the points of a day by its first stretch. */
-function missedOf(gone: readonly GoneStretch[]): RepairArgs['missed'] {
+function missedOf(gone: readonly GoneRange[]): RepairArgs['missed'] {
   const days = new Set<string>();
   return gone.map(({ deviceId, from, to, points }) => {
     const day = `${from / DAY_NS} ${deviceId}`;

@@ -83,7 +83,7 @@ export interface SampleVerdict {
 }
 
 /** A stretch of a device that no archive keeps any more and that a destination is missing points of. */
-export interface GoneStretch extends Interval {
+export interface GoneRange extends Interval {
   readonly deviceId: string;
   /** How many points are missing of the day that it is of. */
   readonly points: number;
@@ -96,7 +96,7 @@ interface DeviceTally {
   readonly findings: Findings;
   /** The days that differ, since 1970: all of them, however many are told one by one. */
   readonly differing: number[];
-  readonly gone: GoneStretch[];
+  readonly gone: GoneRange[];
   /** Days of which something is kept or returned, and how many of them are not covered in full. */
   days: number;
   partly: number;
@@ -175,7 +175,7 @@ export function replaceDevices(tally: Tally, again: Tally, deviceIds: readonly s
 export function totalOf({ byDevice }: Tally): Omit<DeviceTally, 'differing'> & { readonly differing: number } {
   const total = {
     findings: noFindings(),
-    gone: [] as GoneStretch[],
+    gone: [] as GoneRange[],
     differing: 0,
     days: 0,
     partly: 0,
@@ -257,10 +257,10 @@ export function outcomeOf({ missing, gone, reason }: SampleVerdict): VerifyOutco
 }
 
 /** How many days are told one by one. */
-const DAYS_TOLD = 20;
-const DEVICES_TOLD = 5;
+const DAYS_SHOWN = 20;
+const DEVICES_SHOWN = 5;
 
-interface VerifyTold {
+interface VerifyReport {
   readonly from: string | null;
   readonly to: string | null;
   readonly repair: boolean;
@@ -269,7 +269,7 @@ interface VerifyTold {
 }
 
 /** The answer as a text of several lines, at most 80 columns wide. */
-export function verifyText({ from, to, repair, destinations, sample }: VerifyTold): string {
+export function verifyText({ from, to, repair, destinations, sample }: VerifyReport): string {
   const span = from === null || to === null ? 'nothing is kept yet' : `${from.slice(0, 16)}Z to ${to.slice(0, 16)}Z`;
   const parts = [
     [`Telemetry, whole days (UTC): ${span}`],
@@ -326,7 +326,7 @@ function table(differences: readonly DayDifference[], leftOut: number): string[]
       .map((cell) => cell.padStart(11))
       .join('')}  ${device}`;
   const rows = worstFirst(differences)
-    .slice(0, DAYS_TOLD)
+    .slice(0, DAYS_SHOWN)
     .map(({ day, missing, different, extra, untold, device_id }) =>
       row([day, grouped(missing), grouped(different), grouped(extra + untold)], plainText(device_id, 32)),
     );
@@ -355,7 +355,7 @@ function excuses({
   days_partly_covered: partly,
   unknown_devices: unknown,
 }: DestinationVerdict): string[] {
-  const others = unknown.slice(0, DEVICES_TOLD).map((tag) => plainText(tag, 40));
+  const others = unknown.slice(0, DEVICES_SHOWN).map((tag) => plainText(tag, 40));
   return [
     ...(pending === 0
       ? []
@@ -410,7 +410,7 @@ function sampleLines(sample: SampleVerdict, repair: boolean): string[] {
       : `${grouped(missing)} points served that are not archived, ${grouped(gone)} archived that are not served any more`;
   return [
     `${head}: ${reason === null ? verdict : `not finished: ${reason}. So far ${verdict}`}`,
-    ...sample.differences.slice(0, DAYS_TOLD).map(({ device_id, from, to, missing: more, gone: less }) => {
+    ...sample.differences.slice(0, DAYS_SHOWN).map(({ device_id, from, to, missing: more, gone: less }) => {
       const stretch = `${from.slice(0, 16)}Z to ${to.slice(0, 16)}Z`;
       return `  ${stretch}  ${grouped(more)} new, ${grouped(less)} gone  ${plainText(device_id, 28)}`;
     }),

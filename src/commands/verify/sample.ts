@@ -11,7 +11,7 @@ import { type DeviceFilter, filterReading } from '../../core/filter.ts';
 import { type Interval, includes, intersect, lengthNs, subtract } from '../../core/intervals.ts';
 import { encodeFieldValue, identityTag } from '../../core/lines/line-protocol.ts';
 import { readLine } from '../../core/lines/line-reader.ts';
-import { TIE_REACH_NS } from '../../core/lines/offsets.ts';
+import { MAX_OFFSET_NS } from '../../core/lines/offsets.ts';
 import {
   addPoint,
   emptySum,
@@ -22,7 +22,7 @@ import {
 } from '../../core/lines/points.ts';
 import type { Reading } from '../../core/records.ts';
 import type { SampleArgs } from '../../core/state/job-args.ts';
-import type { Tie } from '../../core/state/telemetry.ts';
+import type { TimestampOffset } from '../../core/state/telemetry.ts';
 import type { VerifyState } from '../../core/state/verify.ts';
 import { DAY_NS, type EpochNs, formatExact, HOUR_NS, maxNs, minNs } from '../../core/time.ts';
 import { createLearntWindows, windowRules } from '../../ingest/ask-page.ts';
@@ -99,7 +99,7 @@ async function auditWindow(
   signal: AbortSignal,
 ): Promise<Compared | null> {
   const { filter } = context.settings;
-  const held = context.store.held(deviceId, maxNs(window.from - TIE_REACH_NS, 0n), window.to + TIE_REACH_NS);
+  const held = context.store.held(deviceId, maxNs(window.from - MAX_OFFSET_NS, 0n), window.to + MAX_OFFSET_NS);
   const day = Number(window.from / DAY_NS);
   const kept = state.days(deviceId, day, day + 1)[0] ?? { points: 0, hashHigh: 0, hashLow: 0 };
   const served: ValueSet = new Set();
@@ -205,7 +205,10 @@ function addReading(values: ValueSet, reading: Reading, filter: Pick<DeviceFilte
 /** The values of archived lines, each at the instant at which it was recorded. */
 function valuesOf(
   lines: readonly string[],
-  { ties, filter }: { readonly ties: readonly Tie[]; readonly filter: Pick<DeviceFilter, 'includesSensor'> },
+  {
+    ties,
+    filter,
+  }: { readonly ties: readonly TimestampOffset[]; readonly filter: Pick<DeviceFilter, 'includesSensor'> },
 ): { readonly values: ValueSet; readonly at: (key: string) => EpochNs } {
   const recorded = new Map(ties.map((tie) => [`${tie.writtenNs} ${tie.sensor} ${tie.field}`, tie.recordedNs]));
   const values: ValueSet = new Set();
@@ -236,7 +239,7 @@ function compareValues(served: ValueSet, held: ValueSet): Compared {
 }
 
 /** Compares a whole day of which nothing but its sum is kept: how many differ is told at least. */
-function compareSum(served: ValueSet, kept: PointSum, ties: readonly Tie[]): Compared {
+function compareSum(served: ValueSet, kept: PointSum, ties: readonly TimestampOffset[]): Compared {
   const written = new Map(ties.map((tie) => [keyOf(tie.recordedNs, tie.sensor, tie.field), tie.writtenNs]));
   const sum = emptySum();
   for (const key of served) {

@@ -7,19 +7,19 @@
  * offset for ever, so the same reading always becomes the same line.
  */
 
-import type { Tie } from '../state/telemetry.ts';
+import type { TimestampOffset } from '../state/telemetry.ts';
 import type { EpochNs } from '../time.ts';
 import { readLine } from './line-reader.ts';
 
 /** How far beyond a stretch its displaced values may be written. */
-export const TIE_REACH_NS = 1_000_000n;
+export const MAX_OFFSET_NS = 1_000_000n;
 
 /** The places of one device in one stretch of time. Grows as values are placed. */
 export interface Places {
   /** @returns where the value is to be written, or `null` where it is held already. */
   place(value: PlacedValue): EpochNs | null;
   /** The displacements decided since the start. */
-  newTies(): readonly Tie[];
+  newOffsets(): readonly TimestampOffset[];
 }
 
 export interface PlacedValue {
@@ -38,12 +38,12 @@ interface Occupant {
 /**
  * Learns the places that are taken.
  *
- * @param held telemetry lines of the device, at least those written from `from` to `to` plus {@link TIE_REACH_NS}.
+ * @param held telemetry lines of the device, at least those written from `from` to `to` plus {@link MAX_OFFSET_NS}.
  * @param ties the displacements of the device that touch that stretch.
  */
 export function createPlaces(
   held: readonly string[],
-  ties: readonly Tie[],
+  ties: readonly TimestampOffset[],
   { from, to }: { from: EpochNs; to: EpochNs },
 ): Places {
   /** By the time at which they are written, then by sensor. */
@@ -57,14 +57,14 @@ export function createPlaces(
     return there;
   };
   const displaced = new Map<string, EpochNs>();
-  const decided: Tie[] = [];
+  const decided: TimestampOffset[] = [];
   for (const { sensor, field, recordedNs, writtenNs } of ties) {
     displaced.set(recordedKey(sensor, recordedNs, field), writtenNs);
     // Its place stays taken when its line is cleared away.
     takenAt(writtenNs).set(sensor, { field, recordedAt: recordedNs });
   }
   const displacedTo = new Map(ties.map((tie) => [key(tie.sensor, tie.writtenNs), tie.recordedNs]));
-  for (const line of linesBetween(held, from, to + TIE_REACH_NS)) {
+  for (const line of linesBetween(held, from, to + MAX_OFFSET_NS)) {
     const { sensor, field, at } = readValue(line);
     const recordedAt = displacedTo.get(key(sensor, at)) ?? at;
     takenAt(at).set(sensor, { field, recordedAt });
@@ -87,7 +87,7 @@ export function createPlaces(
       }
       return writtenNs;
     },
-    newTies: () => decided,
+    newOffsets: () => decided,
   };
 }
 

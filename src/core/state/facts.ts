@@ -65,7 +65,7 @@ export interface StateFacts {
   daysOf(deviceId: string, fromDay: number): readonly DayReadings[];
   /**
    * The telemetry lines of a device of the newest instant that the archive keeps, in no order, with those just before
-   * it: a value that had to move aside lies up to `TIE_REACH_NS` later than its reading. Empty where none is kept.
+   * it: a value that had to move aside lies up to `MAX_OFFSET_NS` later than its reading. Empty where none is kept.
    */
   newestLines(deviceId: string): readonly string[];
   /** The time of the oldest reading of a device that the archive keeps; `null` where it keeps none. */

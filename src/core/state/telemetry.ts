@@ -19,7 +19,7 @@ export interface NameHold {
  * A value that had to move because its series already had another one at its instant: where it was recorded and where
  * it is written. Remembered for ever, so that the same reading always becomes the same line.
  */
-export interface Tie {
+export interface TimestampOffset {
   /** The sensor as its tag value reads. */
   readonly sensor: string;
   readonly recordedNs: EpochNs;
@@ -90,7 +90,7 @@ export interface PageCommit extends Pick<TelemetryState, 'deviceId' | 'hourReadi
   readonly lastNs: EpochNs | null;
   /** How many readings brought at least one new value. */
   readonly newReadings: number;
-  readonly ties: readonly Tie[];
+  readonly ties: readonly TimestampOffset[];
   readonly daySums: readonly DaySum[];
   /** How many of their points are texts, by day; without an entry none. */
   readonly dayTexts?: ReadonlyMap<number, number>;
@@ -186,7 +186,7 @@ export interface TelemetryStore {
     deviceId: string,
     from: EpochNs,
     to: EpochNs,
-  ): { lines: readonly string[]; ties: readonly Tie[]; cleared: Intervals };
+  ): { lines: readonly string[]; ties: readonly TimestampOffset[]; cleared: Intervals };
   /** Where in the range lines were held that are cleared away, ascending. */
   cleared(deviceId: string, from: EpochNs, to: EpochNs): Intervals;
   /**

@@ -8,7 +8,7 @@
 import type Database from 'better-sqlite3';
 import type { Interval, Intervals } from '../../core/intervals.ts';
 import type { ArchiveTotals, LogBatch, LogLane, LogPosition, LogSegment } from '../../core/state/log.ts';
-import type { Tie } from '../../core/state/telemetry.ts';
+import type { TimestampOffset } from '../../core/state/telemetry.ts';
 import { type EpochMs, type EpochNs, maxNs, minNs } from '../../core/time.ts';
 import { type PackedBlock, pack, release, unpack } from './block-codec.ts';
 
@@ -31,8 +31,8 @@ export interface Archive {
   /** Lines of the device's blocks with telemetry in the range. */
   linesAround(deviceId: string, from: EpochNs, to: EpochNs): string[];
   /** The displacements of a device that were recorded or written in the range. */
-  tiesAround(deviceId: string, from: EpochNs, to: EpochNs): Tie[];
-  addTies(deviceId: string, ties: readonly Tie[]): void;
+  offsetsAround(deviceId: string, from: EpochNs, to: EpochNs): TimestampOffset[];
+  addOffsets(deviceId: string, ties: readonly TimestampOffset[]): void;
   /** The ranges that reach into this one in which telemetry lines of the device were archived and cleared. */
   clearedAround(deviceId: string, from: EpochNs, to: EpochNs): Intervals;
   /** The time of the newest telemetry line of a device, cleared ones included. */
@@ -49,7 +49,7 @@ interface BlockRow extends PackedBlock {
   readonly lines: bigint;
 }
 
-interface TieRow {
+interface OffsetRow {
   readonly recorded_ns: bigint;
   readonly sensor: string;
   readonly field: string;
@@ -88,18 +88,18 @@ export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Arc
   );
   const last = db.prepare<[string], bigint | null>('SELECT max(seq) FROM block WHERE lane = ?').pluck();
   const { after, totals } = prepareSums(db);
-  const ties = db.prepare<[string, bigint, bigint, bigint, bigint], TieRow>(
+  const ties = db.prepare<[string, bigint, bigint, bigint, bigint], OffsetRow>(
     `SELECT recorded_ns, sensor, field, written_ns FROM tie
      WHERE device_id = ? AND (recorded_ns BETWEEN ? AND ? OR written_ns BETWEEN ? AND ?)`,
   );
-  const addTie = db.prepare(
+  const addOffset = db.prepare(
     'INSERT INTO tie (device_id, recorded_ns, sensor, field, written_ns) VALUES (?, ?, ?, ?, ?)',
   );
   const append = ({ lane, deviceId, firstNs, lastNs, lines, sideLines = lines }: NewBlock): void => {
     if (lines.length === 0) return;
     const { data, bytes } = pack(lines);
     const atMs = nowMs === undefined ? null : Math.floor(nowMs());
-    const side = sideReach(sideLines);
+    const side = sideRange(sideLines);
     const sides = [side?.first ?? null, side?.last ?? null];
     insert.run(lane, deviceId, firstNs, lastNs, lines.length, bytes, data, atMs, ...sides);
     release(data);
@@ -110,9 +110,9 @@ export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Arc
     read: (lane, from, limits) => readBatch(next.iterate(lane, from.block), from, limits),
     linesAround: (deviceId, from, to) =>
       around.all(deviceId, to, from).flatMap(({ data, bytes }) => unpack(data, Number(bytes))),
-    tiesAround: (deviceId, from, to) => ties.all(deviceId, from, to, from, to).map(toTie),
-    addTies: (deviceId, added) => {
-      for (const tie of added) addTie.run(deviceId, tie.recordedNs, tie.sensor, tie.field, tie.writtenNs);
+    offsetsAround: (deviceId, from, to) => ties.all(deviceId, from, to, from, to).map(toOffset),
+    addOffsets: (deviceId, added) => {
+      for (const tie of added) addOffset.run(deviceId, tie.recordedNs, tie.sensor, tie.field, tie.writtenNs);
     },
     clearedAround: (deviceId, from, to) => cleared.all(deviceId, to, from),
     newestNs: (deviceId) => newest.get(deviceId, deviceId) ?? null,
@@ -123,7 +123,7 @@ export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Arc
 }
 
 /** The times of the first and the last line that is no telemetry; `null` where there is none. */
-function sideReach(lines: readonly string[]): { readonly first: EpochNs; readonly last: EpochNs } | null {
+function sideRange(lines: readonly string[]): { readonly first: EpochNs; readonly last: EpochNs } | null {
   const times: EpochNs[] = [];
   for (const line of lines) {
     if (line.startsWith('telemetry,')) continue;
@@ -183,7 +183,7 @@ export function preparePosition(db: Database.Database): (destinationId: number, 
   };
 }
 
-function toTie(row: TieRow): Tie {
+function toOffset(row: OffsetRow): TimestampOffset {
   return { recordedNs: row.recorded_ns, sensor: row.sensor, field: row.field, writtenNs: row.written_ns };
 }
 

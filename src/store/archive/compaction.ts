@@ -55,7 +55,7 @@ export function createCompactor(db: Database.Database): Compactor {
   );
   const hot = db.prepare<[string, string | null, number], HotRow>(
     `SELECT seq, level, at_ms, bytes FROM block INDEXED BY block_hot
-     WHERE level < 2 AND lane = ? AND device_id IS ? AND seq < ? ORDER BY seq LIMIT ${RUN_LOOK}`,
+     WHERE level < 2 AND lane = ? AND device_id IS ? AND seq < ? ORDER BY seq LIMIT ${RUN_CANDIDATES}`,
   );
   const acknowledged = createAcknowledgedBelow(db);
   const mark = db.prepare('UPDATE block SET level = ? WHERE seq = ?');
@@ -151,14 +151,14 @@ export const FULL_BLOCK_BYTES = 256 * 1024;
 export const RUN_BLOCKS = 32;
 
 /** How many blocks of a group have to be looked at to find a run. */
-export const RUN_LOOK = 3 * RUN_BLOCKS;
+export const RUN_CANDIDATES = 3 * RUN_BLOCKS;
 
 const dayOf = ({ atMs }: Pick<HotBlock, 'atMs'>): number => Math.floor(atMs / DAY_MS);
 
 /**
  * The first run among the acknowledged blocks of one device and lane.
  *
- * @param blocks in the order of the log, at most {@link RUN_LOOK}.
+ * @param blocks in the order of the log, at most {@link RUN_CANDIDATES}.
  * @returns `null` where everything has to wait for more, or for the end of its day.
  */
 export function chooseRun(blocks: readonly HotBlock[], nowMs: EpochMs): CompactionRun | null {

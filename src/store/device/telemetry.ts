@@ -90,7 +90,7 @@ export function commitPage(tables: TelemetryTables, page: PageCommit): void {
   tables.revisions.advance(deviceId, revision);
   const before = stateAt(tables, deviceId, revision) ?? readState(tables, deviceId, revision);
   tables.archive.append({ ...page, lines: [...page.lines, ...page.sideLines] });
-  tables.archive.addTies(deviceId, page.ties);
+  tables.archive.addOffsets(deviceId, page.ties);
   tables.coverage.replace(deviceId, before.covered, page.covered);
   tables.hours.replace(deviceId, before, page);
   tables.sums.add(deviceId, page.daySums);

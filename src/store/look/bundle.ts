@@ -23,7 +23,7 @@ export interface Unavailable {
 }
 
 /** A look at the state. Each part is what was found, or why it could not be. */
-interface BundleLook {
+interface BundleState {
   readonly shape: Row | Unavailable;
   readonly tables: readonly Row[] | Unavailable;
   readonly requests: readonly Row[] | Unavailable;
@@ -66,7 +66,7 @@ const QUESTIONS = {
  *
  * @returns `null` where there is none. Never throws.
  */
-export function lookForBundle(directory: string): BundleLook | null {
+export function readForBundle(directory: string): BundleState | null {
   const path = join(directory, STATE_FILE);
   if (!isThere(path)) return null;
   const db = attempt(() => open(path));
@@ -86,7 +86,7 @@ export function lookForBundle(directory: string): BundleLook | null {
   }
 }
 
-type Questions = Pick<BundleLook, keyof typeof QUESTIONS>;
+type Questions = Pick<BundleState, keyof typeof QUESTIONS>;
 
 /** What cannot even be looked at is taken to be there: opening it tells why. */
 function isThere(path: string): boolean {
@@ -141,7 +141,7 @@ function cell(value: Cell | Unavailable): Cell {
   return typeof value === 'object' && value !== null ? value.unavailable : value;
 }
 
-function namedIn(db: Database.Database): BundleLook['named'] {
+function namedIn(db: Database.Database): BundleState['named'] {
   const texts = (sql: string): { id: string; name: string }[] => {
     const found = attempt(() => db.prepare<[], { id: string; name: string }>(sql).all());
     return 'unavailable' in found ? [] : found;

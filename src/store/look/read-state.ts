@@ -77,7 +77,7 @@ const FIRST_STEP = 1;
 /** What is held of a device. */
 type CoveredTelemetry = Pick<DeviceFacts, 'held' | 'newestMs' | 'days'>;
 
-export interface StateLook {
+export interface StateView {
   /** As last read; `null` where it never was. */
   readonly account: Account | null;
   /** The devices that are there, as last listed. */
@@ -94,11 +94,11 @@ export interface StateLook {
  * @returns `null` where there is none, or nothing in it yet.
  * @throws UserError (exit 1) where it cannot be read.
  */
-export function lookAtState(directory: string, since: { day: number; requestsMs: EpochMs }): StateLook | null {
+export function readStateView(directory: string, since: { day: number; requestsMs: EpochMs }): StateView | null {
   return readOnce(directory, (db, path) => look(db, path, since));
 }
 
-function look(db: Database.Database, path: string, since: { day: number; requestsMs: EpochMs }): StateLook | null {
+function look(db: Database.Database, path: string, since: { day: number; requestsMs: EpochMs }): StateView | null {
   if (!hasShape(db, path, FIRST_STEP)) return null;
   const account = db.prepare<[], string>("SELECT value FROM fact WHERE key = 'account'").pluck().get();
   const rows = db

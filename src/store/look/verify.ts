@@ -22,10 +22,10 @@ import { hasShape, openReading } from '../open/read-only.ts';
  * @throws UserError (exit 1) where it cannot be read.
  */
 export function openVerifyState(directory: string): VerifyState | null {
-  return openReading(directory, (db, path) => (hasShape(db, path) ? explainedCalls(path, lookOver(db)) : null));
+  return openReading(directory, (db, path) => (hasShape(db, path) ? explainedCalls(path, verifyStateOf(db)) : null));
 }
 
-function lookOver(db: Database.Database): VerifyState {
+function verifyStateOf(db: Database.Database): VerifyState {
   const fact = db.prepare<[string], string>('SELECT value FROM fact WHERE key = ?').pluck();
   const account = fact.get('account');
   const first = db.prepare<[], bigint | null>('SELECT min(day) FROM day_sum').pluck();
@@ -55,7 +55,7 @@ function lookOver(db: Database.Database): VerifyState {
     clearedOthers: (deviceId, { from, to }) => Number(others.get(deviceId, to, from) ?? 0n),
     positions: createPositions(db),
     missing: createMissingTable(db).across,
-    stretch: createStretchLook(db, fact.get('workspace_tag') ?? ''),
+    stretch: createRangeReader(db, fact.get('workspace_tag') ?? ''),
     displacedTo: createDisplacedSearch(db),
     close: () => void db.close(),
   };
@@ -122,7 +122,7 @@ interface BlockRow {
   readonly data: Buffer;
 }
 
-function createStretchLook(db: Database.Database, workspaceTag: string): VerifyState['stretch'] {
+function createRangeReader(db: Database.Database, workspaceTag: string): VerifyState['stretch'] {
   const blocks = db.prepare<[string, EpochNs, EpochNs], BlockRow>(
     `SELECT seq, lane, at_ms, data FROM block
      WHERE device_id = ? AND first_ns < ? AND last_ns >= ? AND first_ns IS NOT NULL ORDER BY seq`,
@@ -175,7 +175,7 @@ function createWithin({ from, to }: Interval): (line: string) => boolean {
   };
 }
 
-interface TieRow {
+interface OffsetRow {
   readonly recorded_ns: EpochNs;
   readonly sensor: TagValue;
   readonly field: string;
@@ -184,7 +184,7 @@ interface TieRow {
 
 /** What stands beside its instant is remembered for ever: its lines can be made again when their blocks are gone. */
 function createDisplacedLines(db: Database.Database, workspaceTag: string) {
-  const ties = db.prepare<[string, EpochNs, EpochNs], TieRow>(
+  const ties = db.prepare<[string, EpochNs, EpochNs], OffsetRow>(
     'SELECT recorded_ns, sensor, field, written_ns FROM tie WHERE device_id = ? AND written_ns >= ? AND written_ns < ?',
   );
   const names = db.prepare<[string], { fromNs: EpochNs; name: string }>(

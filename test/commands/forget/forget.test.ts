@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Sync, SyncOptions } from '../../../src/app/open-sync.ts';
 import { createForgetWorker, type ForgetParts, forgetDevice, forgetParts } from '../../../src/commands/forget/job.ts';
-import { createMendWorker, createSampleWorker } from '../../../src/commands/verify/job.ts';
+import { createRepairWorker, createSampleWorker } from '../../../src/commands/verify/job.ts';
 import { UserError } from '../../../src/core/faults.ts';
 import type { Transport } from '../../../src/core/ports.ts';
 import { DAY_NS, HOUR_MS } from '../../../src/core/time.ts';
@@ -89,7 +89,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     const sampling = { windows: 1, from: from ?? null, to: to ?? null, devices: ['often'], repair: true };
     const works = {
       reread: async ({ context }: Sync) => await rereadDay(context, { deviceId: 'often', day }, NEVER),
-      mend: async (sync: Sync) => await createMendWorker(sync)(mending, NEVER, () => {}).end,
+      mend: async (sync: Sync) => await createRepairWorker(sync)(mending, NEVER, () => {}).end,
       sample: async (sync: Sync) => await createSampleWorker(sync, rig.dataDir)(sampling, NEVER, () => {}).end,
     };
     const ends: unknown[] = [];

@@ -1,8 +1,8 @@
 /** What `--once` says at its end. */
 import { describe, expect, test } from 'vitest';
-import { type OnceSummary, tellEnd } from '../../../src/commands/once/result.ts';
+import { type OnceSummary, reportEnd } from '../../../src/commands/once/result.ts';
 import type { ProgramEvent } from '../../../src/core/events.ts';
-import type { LackStatus } from '../../../src/core/status.ts';
+import type { MissingStatus } from '../../../src/core/status.ts';
 import { lineOf } from '../../../src/observe/event-table.ts';
 
 const DESTINATION = { name: 'influx', delivered_points: 5, pending_points: 0, quarantined: 0, lacks: [], held: null };
@@ -25,7 +25,7 @@ function linesOf(changes: Partial<OnceSummary>): string[] {
     const { level, message } = lineOf(event);
     lines.push(`${level}: ${message}`);
   };
-  tellEnd({ ...SUMMARY, ...changes }, { say });
+  reportEnd({ ...SUMMARY, ...changes }, { say });
   return lines;
 }
 
@@ -35,7 +35,7 @@ describe('the end of --once', () => {
   });
 
   test('names what is not in a database, and why', () => {
-    const lack: LackStatus = {
+    const lack: MissingStatus = {
       reason: 'beyond retention',
       points: 12_345,
       devices: 2,

@@ -5,12 +5,12 @@ import { describe, expect, test } from 'vitest';
 import {
   beginExamination,
   endExamination,
-  examineStretch,
+  examineRange,
   type Findings,
   gather,
   noFindings,
+  type RangeInput,
   type Returned,
-  type StretchInput,
 } from '../../../src/commands/verify/examine.ts';
 import { addPoint, emptySum } from '../../../src/core/lines/points.ts';
 import type { KeptLine } from '../../../src/core/state/verify.ts';
@@ -22,9 +22,9 @@ const settled = (...lines: string[]): KeptLine[] => lines.map((each) => ({ line:
 interface Case {
   readonly kept?: readonly KeptLine[];
   readonly there?: readonly (readonly [at: number, sensor: string, value: number])[];
-  readonly change?: Partial<StretchInput>;
+  readonly change?: Partial<RangeInput>;
   readonly quarantined?: readonly string[];
-  readonly cleared?: StretchInput['kept']['cleared'];
+  readonly cleared?: RangeInput['kept']['cleared'];
   /** Points that the day's sum counts; without it the day is not ended by its sum. */
   readonly counted?: readonly (readonly [at: number, sensor: string, value: number])[];
   readonly texts?: number;
@@ -41,7 +41,7 @@ function examine(given: Case): { findings: Findings; resend: string[] } {
   const span = { from: 0n, to: 10n ** 18n };
   const stretch = { lines: kept, quarantined, cleared };
   const covered = [span];
-  examineStretch(day, {
+  examineRange(day, {
     kind,
     kept: stretch,
     returned,

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { encodeLine, identityTag } from '../../../src/core/lines/line-protocol.ts';
-import { createPlaces, type PlacedValue, TIE_REACH_NS } from '../../../src/core/lines/offsets.ts';
-import type { Tie } from '../../../src/core/state/telemetry.ts';
+import { createPlaces, MAX_OFFSET_NS, type PlacedValue } from '../../../src/core/lines/offsets.ts';
+import type { TimestampOffset } from '../../../src/core/state/telemetry.ts';
 import type { EpochNs } from '../../../src/core/time.ts';
 
 /** Where the small integers of the tests are counted from. */
@@ -46,7 +46,7 @@ function placedOf({ sensor, value, recorded }: Seen): PlacedValue {
 /** An archive in miniature: what a page brought is a block, and blocks come back whole. */
 function createArchive() {
   const blocks: { times: readonly EpochNs[]; lines: readonly string[] }[] = [];
-  const ties: Tie[] = [];
+  const ties: TimestampOffset[] = [];
   return {
     ties,
     lines: (): readonly string[] => blocks.flatMap(({ lines }) => lines),
@@ -55,7 +55,7 @@ function createArchive() {
       const instants = page.map(({ recorded }) => BASE + BigInt(recorded));
       const from = instants.reduce((a, b) => (a < b ? a : b), BASE * 2n);
       const to = instants.reduce((a, b) => (a > b ? a : b), 0n);
-      const within = (at: EpochNs): boolean => from - TIE_REACH_NS <= at && at <= to + TIE_REACH_NS;
+      const within = (at: EpochNs): boolean => from - MAX_OFFSET_NS <= at && at <= to + MAX_OFFSET_NS;
       const held = blocks.filter(({ times }) => times.some(within)).flatMap(({ lines }) => lines);
       const near = ties.filter(({ recordedNs, writtenNs }) => within(recordedNs) || within(writtenNs));
       const places = createPlaces(held, near, { from, to });
@@ -66,7 +66,7 @@ function createArchive() {
         return at === null ? [] : [lineOf(seen.sensor, seen.value, at)];
       });
       if (lines.length > 0) blocks.push({ times, lines });
-      ties.push(...places.newTies());
+      ties.push(...places.newOffsets());
       return written.map((at) => (at === null ? null : Number(at - BASE)));
     },
   };

@@ -5,7 +5,7 @@
 
 import type { CoveredRange } from '../../../src/core/coverage.ts';
 import type { DeviceFilter } from '../../../src/core/filter.ts';
-import { TIE_REACH_NS } from '../../../src/core/lines/offsets.ts';
+import { MAX_OFFSET_NS } from '../../../src/core/lines/offsets.ts';
 import type { Reading, RejectedRecord } from '../../../src/core/records.ts';
 import {
   type DaySum,
@@ -13,7 +13,7 @@ import {
   NEVER_LATE,
   type PageCommit,
   type TelemetryState,
-  type Tie,
+  type TimestampOffset,
 } from '../../../src/core/state/telemetry.ts';
 import type { EpochNs } from '../../../src/core/time.ts';
 import { composeCommit, extentOf } from '../../../src/ingest/commit-rules.ts';
@@ -39,7 +39,7 @@ export interface Memory {
   lines(): readonly string[];
   /** All other lines. */
   sideLines(): readonly string[];
-  ties(): readonly Tie[];
+  ties(): readonly TimestampOffset[];
   /** Sums by day, ascending. */
   daySums(): readonly DaySum[];
 }
@@ -62,8 +62,8 @@ export function createMemory(names: readonly NameHold[] = [{ fromNs: 0n, name: '
     hoursWritten: [],
     late: NEVER_LATE,
   };
-  const ties = (): readonly Tie[] => landings.flatMap((landing) => landing.ties);
-  const held = (from: EpochNs, to: EpochNs): { lines: readonly string[]; ties: readonly Tie[] } => {
+  const ties = (): readonly TimestampOffset[] => landings.flatMap((landing) => landing.ties);
+  const held = (from: EpochNs, to: EpochNs): { lines: readonly string[]; ties: readonly TimestampOffset[] } => {
     const within = (at: EpochNs): boolean => from <= at && at <= to;
     return {
       lines: blocks.filter(({ firstNs, lastNs }) => firstNs <= to && lastNs >= from).flatMap(({ lines }) => lines),
@@ -86,11 +86,11 @@ export function createMemory(names: readonly NameHold[] = [{ fromNs: 0n, name: '
       answeredAtMs,
       readings,
       rejected,
-      held: extent === null ? { lines: [], ties: [] } : held(extent.from - TIE_REACH_NS, extent.to + TIE_REACH_NS),
+      held: extent === null ? { lines: [], ties: [] } : held(extent.from - MAX_OFFSET_NS, extent.to + MAX_OFFSET_NS),
       covers,
       ...(filter === undefined ? {} : { filter }),
       gracePeriodMs: 120_000,
-      heldAt: ({ from, to }) => held(from, to),
+      storedAt: ({ from, to }) => held(from, to),
     });
   };
   const keep = (landing: PageCommit): void => {

@@ -3,7 +3,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { TIE_REACH_NS } from '../../../src/core/lines/offsets.ts';
+import { MAX_OFFSET_NS } from '../../../src/core/lines/offsets.ts';
 import type { Reading } from '../../../src/core/records.ts';
 import type { PageCommit } from '../../../src/core/state/telemetry.ts';
 import { SECOND_NS } from '../../../src/core/time.ts';
@@ -24,10 +24,10 @@ function commitPage({ store }: ScratchStore, readings: readonly Reading[]): Page
     answeredAtMs: 1,
     readings,
     rejected: [],
-    held: store.held('d', extent.from - TIE_REACH_NS, extent.to + TIE_REACH_NS),
+    held: store.held('d', extent.from - MAX_OFFSET_NS, extent.to + MAX_OFFSET_NS),
     covers: null,
     gracePeriodMs: 0,
-    heldAt: ({ from, to }) => store.held('d', from, to),
+    storedAt: ({ from, to }) => store.held('d', from, to),
   });
   store.commitPage(landing);
   return landing;

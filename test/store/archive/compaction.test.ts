@@ -13,7 +13,7 @@ import {
   FULL_BLOCK_BYTES,
   type HotBlock,
   RUN_BLOCKS,
-  RUN_LOOK,
+  RUN_CANDIDATES,
 } from '../../../src/store/archive/compaction.ts';
 
 const MIB = 1024 * 1024;
@@ -58,9 +58,9 @@ describe('a run of blocks to seal', () => {
           .map(({ day, bytes }, index) => ({ seq: index + 1, level: 0, atMs: day * DAY_MS, bytes }));
         let touched = 0;
         for (
-          let run = chooseRun(hot.slice(0, RUN_LOOK), NOW);
+          let run = chooseRun(hot.slice(0, RUN_CANDIDATES), NOW);
           run !== null;
-          run = chooseRun(hot.slice(0, RUN_LOOK), NOW)
+          run = chooseRun(hot.slice(0, RUN_CANDIDATES), NOW)
         ) {
           const { seqs: chosen, level } = run;
           const members = hot.filter(({ seq }) => chosen.includes(seq));

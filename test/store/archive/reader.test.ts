@@ -60,7 +60,7 @@ function expectOrdered({ pieces }: Walked): void {
   }
 }
 
-const seal = (state: ScratchStore, nowMs: number): void => {
+const signature = (state: ScratchStore, nowMs: number): void => {
   const readers = { configured: [], active: [] };
   for (const group of state.maintenance.compactionGroups(nowMs)) state.maintenance.compact(group, readers, nowMs);
 };
@@ -271,7 +271,7 @@ describe('while the daemon works', () => {
         let steps = 0;
         const between = (): void => {
           steps += 1;
-          if (steps % sealEvery === 0) seal(state, at.ms + DAY_MS);
+          if (steps % sealEvery === 0) signature(state, at.ms + DAY_MS);
         };
         const walked = walk(state, span, { bytes, between });
         expectOrdered(walked);

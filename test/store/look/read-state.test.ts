@@ -7,7 +7,7 @@ import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { UserError } from '../../../src/core/faults.ts';
 import { hashHex } from '../../../src/core/hash.ts';
-import { lookAtState, openToRead } from '../../../src/store/look/read-state.ts';
+import { openToRead, readStateView } from '../../../src/store/look/read-state.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../../src/store/open/migrations.ts';
 import { device, landing, type Scratch, scratch, scratchStore } from '../support.ts';
 
@@ -195,23 +195,23 @@ const SINCE = { day: 100, requestsMs: 0 };
 
 test('where there is none, or nothing in it yet, nothing is told and nothing is made', () => {
   using place = scratch();
-  expect(lookAtState(`${place.path}/none`, SINCE)).toBeNull();
-  expect(lookAtState(place.path, SINCE)).toBeNull();
+  expect(readStateView(`${place.path}/none`, SINCE)).toBeNull();
+  expect(readStateView(place.path, SINCE)).toBeNull();
   writeFileSync(place.file, '');
-  expect(lookAtState(place.path, SINCE)).toBeNull();
+  expect(readStateView(place.path, SINCE)).toBeNull();
   expect(readFileSync(place.file)).toHaveLength(0);
 });
 
 test('it sees what the process that holds the lock has written last, and holds it up in nothing', () => {
   using open = scratchStore();
   const directory = open.file.replace(/\/[^/]+$/, '');
-  expect(lookAtState(directory, SINCE)).toEqual({ account: null, devices: [], telemetry: new Map(), requests: 0 });
+  expect(readStateView(directory, SINCE)).toEqual({ account: null, devices: [], telemetry: new Map(), requests: 0 });
   open.ledger.book(1000, { lane: 'live', stream: 'telemetry', deviceId: 'a' });
   open.ledger.book(5000, { lane: 'live', stream: 'telemetry', deviceId: 'a' });
-  expect(lookAtState(directory, SINCE)?.requests).toBe(2);
-  expect(lookAtState(directory, { ...SINCE, requestsMs: 1000 })?.requests).toBe(1);
+  expect(readStateView(directory, SINCE)?.requests).toBe(2);
+  expect(readStateView(directory, { ...SINCE, requestsMs: 1000 })?.requests).toBe(1);
   open.store.saveFact('account', JSON.stringify({ workspaceId: 'ws' }));
-  expect(lookAtState(directory, SINCE)?.account).toEqual({ workspaceId: 'ws' });
+  expect(readStateView(directory, SINCE)?.account).toEqual({ workspaceId: 'ws' });
 });
 
 test('a state of the first version is read as it is, and not changed', () => {
@@ -227,7 +227,7 @@ test('a state of the first version is read as it is, and not changed', () => {
     INSERT INTO coverage VALUES ('a', 10, 20, NULL, NULL, NULL, NULL), ('a', 20, 9000000, 11, 'x', 8000000, 'y');
     INSERT INTO day_sum VALUES ('a', 99, 5, 5, 0, 0), ('a', 100, 7, 7, 0, 0), ('a', 101, 0, 0, 0, 0);`);
   db.close();
-  const look = lookAtState(place.path, SINCE);
+  const look = readStateView(place.path, SINCE);
   expect(look?.devices).toEqual([
     { record: { deviceId: 'a', lastSeenAt: 5_000_000_000n, locationUpdatedAt: null }, lastListedMs: 7 },
   ]);
@@ -245,7 +245,7 @@ test('what is no state that can be read is told as such', () => {
   using place = scratch();
   const told = (): string => {
     try {
-      lookAtState(place.path, SINCE);
+      readStateView(place.path, SINCE);
     } catch (error) {
       expect(error).toBeInstanceOf(UserError);
       expect((error as UserError).exitCode).toBe(1);

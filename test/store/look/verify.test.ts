@@ -23,7 +23,7 @@ test('what was delivered after the positions were looked at is not taken for set
     const to = state.store.endOf('live');
     state.store.acknowledge({ destinationId: id, lane: 'live', from, to, refused: [], missing: [], atMs: 1 });
   };
-  const seal = (): void => {
+  const signature = (): void => {
     at.ms += DAY_MS;
     const claims = { configured: [id], active: [id] };
     for (const group of state.maintenance.compactionGroups(at.ms))
@@ -42,7 +42,7 @@ test('what was delivered after the positions were looked at is not taken for set
   for (let n = 10; n < 20; n += 1, at.ms += 10) land(state, n);
   expect(settled(before)).toEqual(first);
   deliver();
-  seal();
+  signature();
   expect(state.rows('SELECT seq FROM block')).toHaveLength(1);
   for (const each of settled(before)) expect(first).toContain(each);
   // Looked at anew all of it is.
