@@ -90,12 +90,6 @@ export function scaleNeed(need: BackfillNeed, scale: number, anew: () => Backfil
   };
 }
 
-/** How long so many requests take, in ms; `null` where there are none to be had. */
-export function finishMs(requests: number, perDay: number): number | null {
-  if (requests === 0) return 0;
-  return perDay > 0 ? (requests / perDay) * DAY_MS : null;
-}
-
 /** What a backfill beside live work is given, in requests and ms; infinite where no limit is known. */
 export interface BesideSupply extends DaySupply {
   /** What goes at most in a minute, of all lanes together, per ms. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, DAY_NS, HOUR_MS, HOUR_NS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
 import { windowSpanNs } from '../../src/ingest/page-request.ts';
-import { type BackfillInput, backfillNeed, finishMs, meanPeriodMs, scaleNeed } from '../../src/scheduler/estimate.ts';
+import { type BackfillInput, backfillNeed, meanPeriodMs, scaleNeed } from '../../src/scheduler/estimate.ts';
 import { cron } from '../support/rig.ts';
 
 const NOW = Date.UTC(2026, 5, 15, 12);
@@ -92,9 +92,5 @@ describe('the cost of a stretch', () => {
     ];
     expect(scaleNeed(own, 3, () => anew)).toEqual({ devices: 6, openShare: 2 / 3, readings: 2000, requests: 20 });
     expect(scaleNeed(anew, 0.5, () => anew)).toEqual({ devices: 1, openShare: 1, readings: 500, requests: 5 });
-  });
-
-  test('time is requests by what there is a day', () => {
-    expect([finishMs(100, 50), finishMs(0, 0), finishMs(1, 0)]).toEqual([2 * DAY_MS, 0, null]);
   });
 });

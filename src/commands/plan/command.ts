@@ -134,7 +134,9 @@ async function askedFacts({ config }: PlanParts, sync: Sync, signal: AbortSignal
     seenPerMinute: seen?.minute.limit ?? null,
     seenPerDay: seen?.day.limit ?? null,
     othersPerDay: others > 0 ? others : null,
-    spentDay: state?.requests ?? requestsAsked,
+    spentDay: state?.sentMs.length ?? requestsAsked,
+    sentMs: state?.sentMs ?? [],
+    liveSentMs: [],
     devices: deviceFacts(records, state?.telemetry ?? new Map(), createFilter(config.sync.leftOut)),
   };
 }
@@ -150,7 +152,7 @@ function factsOfState({ config, clock }: PlanParts): PlanFacts {
       3,
     );
   }
-  const { account, devices, telemetry, requests } = state;
+  const { account, devices, telemetry, sentMs, liveSentMs } = state;
   const listedMs = devices.reduce((newest, device) => Math.max(newest, device.lastListedMs), 0);
   return {
     source: 'state',
@@ -162,7 +164,9 @@ function factsOfState({ config, clock }: PlanParts): PlanFacts {
     seenPerMinute: null,
     seenPerDay: null,
     othersPerDay: null,
-    spentDay: requests,
+    spentDay: sentMs.length,
+    sentMs,
+    liveSentMs,
     devices: deviceFacts(
       devices.map(({ record }) => record),
       telemetry,

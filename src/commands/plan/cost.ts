@@ -10,6 +10,7 @@ import type { Schedules, Stream } from '../../core/ports.ts';
 import type { Account } from '../../core/records.ts';
 import { DAY_MS, type EpochMs, type EpochNs, formatSeconds, MINUTE_MS, MS_NS, msToNs } from '../../core/time.ts';
 import { windowSpanNs } from '../../ingest/page-request.ts';
+import { createDayBudget } from '../../scheduler/day-budget.ts';
 import {
   type Demand,
   type DemandByLane,
@@ -18,7 +19,15 @@ import {
   shortfallOf,
   shortfallText,
 } from '../../scheduler/demand.ts';
-import { aloneFinishMs, backfillNeed, finishMs, meanPeriodMs, scaleNeed } from '../../scheduler/estimate.ts';
+import {
+  aloneFinishMs,
+  type BesideSupply,
+  backfillNeed,
+  besideFinishMs,
+  meanPeriodMs,
+  scaleNeed,
+} from '../../scheduler/estimate.ts';
+import { NARROW_RESERVES, USUAL_RESERVES } from '../../scheduler/reserves.ts';
 
 /** What is taken for the minute's limit where neither the account nor a header tells it, as `api/quota.ts` does. */
 export const ASSUMED_PER_MINUTE = 10;
@@ -45,6 +54,10 @@ export interface PlanFacts {
   readonly othersPerDay: number | null;
   /** Own requests of the last 24 hours. */
   readonly spentDay: number;
+  /** The times of these requests, as far as the state has them, ascending. */
+  readonly sentMs: readonly EpochMs[];
+  /** Those of them that a daemon sent for live work; empty where none works with the state. */
+  readonly liveSentMs: readonly EpochMs[];
   readonly devices: readonly DeviceFacts[];
 }
 
@@ -307,6 +320,7 @@ function backfillOf({
   const { requests } = need;
   const { nowMs } = facts;
   const aloneMs = aloneFinishMs(requests, budgetsOf(limits, input.share, facts.spentDay));
+  const besideMs = besideFinishMs(requests, supplyOf(facts, demand, { input, limits }));
   const isOld = maxDays !== null && Number((now - from) / MS_NS) > maxDays * DAY_MS;
   return {
     from: formatSeconds(from),
@@ -318,10 +332,10 @@ function backfillOf({
     requests,
     beside_daemon: {
       requests_per_day: Math.round(demand.leftForHistory),
-      ...timeLeft(finishMs(requests, demand.leftForHistory), nowMs),
+      ...timeLeft(besideMs, nowMs),
     },
     alone: { ...timeLeft(aloneMs, nowMs), requests_per_day: Math.round(demand.budget) },
-    pace: pacedOf(pace, { requests, demand, nowMs, aloneMs, budgets: budgetsOf(limits, input.share, 0) }),
+    pace: pacedOf(pace, { requests, demand, nowMs, aloneMs, besideMs, budgets: budgetsOf(limits, input.share, 0) }),
     note: noteOf(span.isAll === true, isOld ? maxDays : null),
   };
 }
@@ -340,19 +354,49 @@ function budgetsOf({ perMinute, perDay }: Premises['limits'], share: number, spe
   return { perMinute: part(perMinute), perDay: perDay === null ? null : part(perDay), spent };
 }
 
+/** What a backfill beside live work is given now: the bucket of the day as the requests of the last day have left it. */
+function supplyOf(
+  { nowMs, sentMs, liveSentMs, othersPerDay }: PlanFacts,
+  demand: Demand,
+  { input: { share }, limits }: Pick<Premises, 'input' | 'limits'>,
+): BesideSupply {
+  const { perMinute, perDay } = budgetsOf(limits, share, 0);
+  const day = createDayBudget(share);
+  day.setFigures({ limit: limits.perDay, budget: perDay, spent: 0, others: othersPerDay }, nowMs - DAY_MS);
+  for (const atMs of sentMs) day.sent(atMs);
+  return {
+    spare: day.spare(nowMs),
+    fillPerMs: day.fillPerMs(),
+    backfillReserve: (demand.readingsFit ? USUAL_RESERVES : NARROW_RESERVES).backfill,
+    minutePerMs: perMinute / MINUTE_MS,
+    othersPerMs: measuredLoad(liveSentMs, nowMs) ?? lanesOf(plannedOf(demand)).total / DAY_MS,
+  };
+}
+
+/** The load of live work is measured over this time. */
+const LOAD_OVER_MS = 10 * MINUTE_MS;
+
+/** What live work has taken lately, per ms; `null` where nobody has worked for long enough to tell. */
+function measuredLoad(liveSentMs: readonly EpochMs[], nowMs: EpochMs): number | null {
+  const lately = liveSentMs.filter((atMs) => atMs > nowMs - LOAD_OVER_MS).length;
+  const wasThere = liveSentMs.some((atMs) => atMs <= nowMs - LOAD_OVER_MS && atMs > nowMs - 2 * LOAD_OVER_MS);
+  return wasThere && lately > 0 ? lately / LOAD_OVER_MS : null;
+}
+
 interface Paced {
   readonly requests: number;
   readonly demand: Demand;
   readonly nowMs: number;
   /** With the whole share. */
   readonly aloneMs: number | null;
+  /** Beside live work. */
+  readonly besideMs: number | null;
   readonly budgets: ReturnType<typeof budgetsOf>;
 }
 
 /** What a pace comes to; `null` where none was asked for. */
-function pacedOf({ maxShare, finishByMs }: PlanPace, { requests, demand, nowMs, aloneMs, budgets }: Paced) {
+function pacedOf({ maxShare, finishByMs }: PlanPace, { requests, demand, nowMs, aloneMs, besideMs, budgets }: Paced) {
   if (maxShare === null && finishByMs === null) return null;
-  const besideMs = finishMs(requests, demand.leftForHistory);
   const slowest = (ms: number | null, paceMs: number | null) =>
     ms === null || paceMs === null ? null : Math.max(ms, paceMs);
   const aheadMs = finishByMs === null ? null : Math.max(1, finishByMs - nowMs);

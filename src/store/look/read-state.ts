@@ -83,8 +83,10 @@ export interface StateView {
   /** The devices that are there, as last listed. */
   readonly devices: readonly { readonly record: DeviceRecord; readonly lastListedMs: EpochMs }[];
   readonly telemetry: ReadonlyMap<string, CoveredTelemetry>;
-  /** Requests that were booked later than the time that was asked for. */
-  readonly requests: number;
+  /** The times of the requests that were booked later than the time that was asked for, ascending. */
+  readonly sentMs: readonly EpochMs[];
+  /** Those of them that were neither for history nor for a backfill. */
+  readonly liveSentMs: readonly EpochMs[];
 }
 
 /**
@@ -106,12 +108,18 @@ function look(db: Database.Database, path: string, since: { day: number; request
       'SELECT record, last_listed_ms FROM device WHERE gone_since_ms IS NULL ORDER BY device_id',
     )
     .all();
-  const requests = db.prepare<[number], bigint>('SELECT count(*) FROM request WHERE at_ms > ?').pluck();
+  const requests = db.prepare<[number], bigint>('SELECT at_ms FROM request WHERE at_ms > ? ORDER BY at_ms').pluck();
+  const ofLive = db
+    .prepare<[number], bigint>(
+      "SELECT at_ms FROM request WHERE at_ms > ? AND lane NOT IN ('first-history', 'backfill') ORDER BY at_ms",
+    )
+    .pluck();
   return {
     account: account === undefined ? null : JSON.parse(account),
     devices: rows.map((row) => ({ record: readRecord(row.record), lastListedMs: Number(row.last_listed_ms) })),
     telemetry: telemetryOf(db, since.day),
-    requests: Number(requests.get(Math.floor(since.requestsMs)) ?? 0n),
+    sentMs: requests.all(Math.floor(since.requestsMs)).map(Number),
+    liveSentMs: ofLive.all(Math.floor(since.requestsMs)).map(Number),
   };
 }
 

@@ -2,11 +2,13 @@
  * How long a backfill takes, as it says itself: held against its real end on simulated fleets, in virtual time.
  */
 import { describe, expect, test } from 'vitest';
+import { type PlanParts, planOf } from '../../../src/commands/plan/command.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
 import { besideFinishMs } from '../../../src/scheduler/estimate.ts';
+import { HeldError } from '../../../src/store/open/lock.ts';
 import { liveAsDaemon, worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
-import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Rig, SCHEDULES } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
 import { type Asked, backfillAlone, followBackfill, takingJobs } from './support.ts';
 
@@ -54,6 +56,19 @@ describe.runIf(influxdAvailable())('the ETA of a backfill', () => {
     });
   };
 
+  /** What `--backfill --dry-run` says beside the daemon, in seconds. */
+  const forecastOf = async (rig: Rig, fromMs: number, maxShare: number | null): Promise<number | null> => {
+    const { history, filter } = rig.settings;
+    const sync = { history, schedules: SCHEDULES, leftOut: filter.spec, polls: rig.settings.polls };
+    const config = { api: { share: 0.8 }, sync, dataDir: rig.dataDir };
+    const from = new Date(fromMs).toISOString();
+    const command = { from, to: null, devices: [], whatIf: [], finishBy: null, maxShare: maxShare?.toString() ?? null };
+    const open = async (): Promise<never> => await Promise.reject(new HeldError('the daemon has it'));
+    const parts = { command, config, open, clock: rig.clock } as unknown as PlanParts;
+    const { backfill } = await planOf(parts, new AbortController().signal);
+    return (backfill.pace ?? backfill).beside_daemon.seconds;
+  };
+
   /** Each ETA that was told, as a part of the time that it really took from then. */
   const ratios = (told: readonly { atMs: number; eta: number }[], endMs: number): number[] =>
     told.map(({ atMs, eta }) => (eta * SECOND_MS) / (endMs - atMs));
@@ -69,6 +84,7 @@ describe.runIf(influxdAvailable())('the ETA of a backfill', () => {
         await rig.clock.sleep(20 * MINUTE_MS);
         const startMs = rig.clock.nowMs();
         const { days, ...asked } = fleet.asked;
+        const forecast = await forecastOf(rig, NOW_MS - days * DAY_MS, asked.maxShare ?? null);
         const follow = followBackfill(rig, { fromMs: NOW_MS - days * DAY_MS, ...asked }).then(() => {
           endMs = rig.clock.nowMs();
         });
@@ -78,19 +94,13 @@ describe.runIf(influxdAvailable())('the ETA of a backfill', () => {
           if (eta !== null && rig.clock.nowMs() >= startMs + MINUTE_MS) told.push({ atMs: rig.clock.nowMs(), eta });
         }
         await follow;
+        const took = (endMs - startMs) / SECOND_MS;
+        expect((forecast ?? 0) / took, 'the forecast of the dry run').toBeGreaterThan(1 / 1.5);
+        expect((forecast ?? 0) / took, 'the forecast of the dry run').toBeLessThan(1.5);
       },
     });
     // What is left at the very end is a matter of single requests.
     const early = told.filter(({ atMs }) => endMs - atMs > 2 * MINUTE_MS);
-    process.stderr.write(
-      `${fleet.name}: ${early.length} looks, ${Math.round((endMs - (told[0]?.atMs ?? 0)) / MINUTE_MS)} min, ${ratios(
-        early,
-        endMs,
-      )
-        .filter((_, n) => n % Math.ceil(early.length / 12) === 0)
-        .map((r) => r.toFixed(2))
-        .join(' ')}\n`,
-    );
     expect(early.length).toBeGreaterThan(10);
     for (const ratio of ratios(early, endMs)) {
       expect(ratio).toBeGreaterThan(1 / 1.5);

@@ -205,11 +205,17 @@ test('where there is none, or nothing in it yet, nothing is told and nothing is 
 test('it sees what the process that holds the lock has written last, and holds it up in nothing', () => {
   using open = scratchStore();
   const directory = open.file.replace(/\/[^/]+$/, '');
-  expect(readStateView(directory, SINCE)).toEqual({ account: null, devices: [], telemetry: new Map(), requests: 0 });
+  expect(readStateView(directory, SINCE)).toEqual({
+    account: null,
+    devices: [],
+    telemetry: new Map(),
+    sentMs: [],
+    liveSentMs: [],
+  });
   open.ledger.book(1000, { lane: 'live', stream: 'telemetry', deviceId: 'a' });
   open.ledger.book(5000, { lane: 'live', stream: 'telemetry', deviceId: 'a' });
-  expect(readStateView(directory, SINCE)?.requests).toBe(2);
-  expect(readStateView(directory, { ...SINCE, requestsMs: 1000 })?.requests).toBe(1);
+  expect(readStateView(directory, SINCE)?.sentMs).toHaveLength(2);
+  expect(readStateView(directory, { ...SINCE, requestsMs: 1000 })?.sentMs).toHaveLength(1);
   open.store.saveFact('account', JSON.stringify({ workspaceId: 'ws' }));
   expect(readStateView(directory, SINCE)?.account).toEqual({ workspaceId: 'ws' });
 });
