@@ -156,10 +156,10 @@ function isHtml({ status, headers, body }: HttpAnswer): boolean {
 }
 
 /**
- * The most values of an answer: a page of 200 readings of 300 sensors. Each takes memory, and time of one turn when the
+ * The most values of an answer: a page of 200 readings of 150 sensors. Each takes memory, and time of one turn when the
  * page is committed.
  */
-export const MAX_VALUES = 60_000;
+export const MAX_VALUES = 30_000;
 
 const QUOTE = 34;
 const BACKSLASH = 92;

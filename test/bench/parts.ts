@@ -21,6 +21,11 @@ export async function startOrigin(size: WorkspaceSize): Promise<Part<OriginCount
   return await startPart<OriginCounts>('origin.ts', '/external/v1', [JSON.stringify(size)]);
 }
 
+/** Starts the API of one device with very large pages. */
+export async function startFatApi(newestMs: number, sensors: number): Promise<Part<never>> {
+  return await startPart<never>('fat-api.ts', '/external/v1', [String(newestMs), String(sensors)]);
+}
+
 /** Starts the database that keeps nothing. */
 export async function startNullInflux(): Promise<Part<SinkCounts>> {
   return await startPart<SinkCounts>('null-influx.ts', '', []);

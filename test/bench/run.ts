@@ -3,7 +3,7 @@
  * the figures that they are to reach.
  *
  * Prints a table and exits 1 on a miss. `--quick` takes fewer days and one run of each; `--only NAME` (again and again)
- * takes some of the figures: archive, delivery, memory, start, requests, planner, metrics, page, attacks (on the HTTP server), export, replay, verify (a million points
+ * takes some of the figures: archive, delivery, memory, start, requests, planner, metrics, page, attacks (on the HTTP server), pause (answers of the API that are as large as they may be), export, replay, verify (a million points
  * in a real InfluxDB, and five times as many; `--days 70`: ten million, and fifty), status (on a state of
  * 10,000 devices and 100 million readings that it fills first, in minutes; `--quick`: a hundredth of it), grafana (15 million
  * points, in minutes; `--quick`: a million); `--runs N`, `--devices N`, `--days N`,
@@ -19,6 +19,7 @@ import { type Backfill, backfill, firstRequestMs, newestMsOf, requestUse } from 
 import { measureExport, measureReplay } from './held.ts';
 import { measurePage } from './page.ts';
 import { PROGRAM } from './parts.ts';
+import { measurePause } from './pause.ts';
 import { measurePlanner, plannerBench } from './planner/run.ts';
 import { statusLooks } from './scale/status.ts';
 import { measureVerify, type VerifyBench } from './scale/verify.ts';
@@ -36,6 +37,7 @@ const FIGURES = [
   'metrics',
   'page',
   'attacks',
+  'pause',
   'export',
   'replay',
   'verify',
@@ -166,7 +168,8 @@ async function measureAsked(plan: Plan, newestMs: number): Promise<Measured[]> {
   const metrics = plan.figures.has('metrics') ? await measureMetrics(plan, newestMs) : [];
   const seconds = plan.isQuick ? 5 : 15;
   const attacks = plan.figures.has('attacks') ? await measureAttacked(plan.program, newestMs, seconds) : [];
-  return [...page, ...metrics, ...attacks];
+  const pause = plan.figures.has('pause') ? await measurePause(plan.program, newestMs, seconds) : [];
+  return [...page, ...metrics, ...attacks, ...pause];
 }
 
 async function measureMetrics({ program, isQuick }: Plan, newestMs: number): Promise<Measured[]> {
